@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use filters::models::front::Front;
 use filters::models::fronts::chat_completions::ChatCompletions;
-use filters::models::metadata::{Metadata, UsedNames};
+use filters::models::metadata::{AnswerMembers, Metadata, UsedNames};
 use filters::models::operation::Operation;
 use filters::models::reply::ReplyIdentity;
 use filters::models::request::ModelRequest;
@@ -236,12 +236,14 @@ fn answer_on(
         request_id: "0190c3a2000070008000000000000000",
         requested_model: "model",
         requested_provider: None,
-        used,
         organization_id: "org_0190c3a2-0000-7000-8000-000000000000",
         project_id: "proj_0190c3a2-0000-7000-8000-000000000000",
         log_id: None,
-        price: Default::default(),
-        routing: &[],
+        answer: AnswerMembers::Fresh {
+            used,
+            price: Default::default(),
+            routing: &[],
+        },
     };
     writer.complete(&settlement, &metadata);
     bytes + Bytes::from(writer.take()).len()

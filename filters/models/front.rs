@@ -10,6 +10,9 @@ use crate::fault::Fault;
 
 /// One public API. A front knows no wire.
 pub trait Front: Debug + Send + Sync {
+    /// Returns its name, which is that of its row in the route table.
+    fn name(&self) -> &'static str;
+
     /// Checks a body.
     ///
     /// Errors: 400 naming the field, what came and what is accepted.

@@ -48,9 +48,9 @@ impl UsedNames {
         }
     }
 
-    /// Writes them as members of a log line.
-    pub fn log(&self, line: &mut Object<'_>) {
-        line.members(&self.log);
+    /// Returns them as members of a log line.
+    pub fn log(&self) -> &str {
+        &self.log
     }
 }
 
@@ -73,18 +73,56 @@ pub struct Metadata<'a> {
     pub requested_model: &'a str,
     /// The provider named in the model string.
     pub requested_provider: Option<&'a str>,
-    /// The model at the provider that answered.
-    pub used: &'a UsedNames,
     /// The organization that sent the request.
     pub organization_id: &'a str,
     /// The project of its key.
     pub project_id: &'a str,
     /// The call's id in the ledger and in the log.
     pub log_id: Option<&'a str>,
-    /// What its prices depended on.
-    pub price: PriceNotes,
-    /// One entry per attempt.
-    pub routing: &'a [AttemptRecord],
+    /// Who answered, and how.
+    pub answer: AnswerMembers<'a>,
+}
+
+/// The members of `metadata` that a replay repeats.
+#[derive(Clone, Copy, Debug)]
+pub enum AnswerMembers<'a> {
+    /// Those of an answer that has just come.
+    Fresh {
+        /// The model at the provider that answered.
+        used: &'a UsedNames,
+        /// What its prices depended on.
+        price: PriceNotes,
+        /// One entry per attempt.
+        routing: &'a [AttemptRecord],
+    },
+    /// Those of a replayed answer, as [`Self::to_json`] returned them.
+    Replayed(&'a str),
+}
+
+impl AnswerMembers<'_> {
+    /// Returns them as JSON, without braces.
+    pub fn to_json(&self) -> Box<str> {
+        members(|object| self.write(object))
+    }
+
+    fn write(&self, object: &mut Object<'_>) {
+        match self {
+            Self::Replayed(members) => object.members(members),
+            Self::Fresh {
+                used,
+                price,
+                routing,
+            } => {
+                object.members(&used.metadata);
+                match price.discount {
+                    Some(discount) => object.raw("discount", &discount.to_decimal()),
+                    None => object.raw("discount", "null"),
+                }
+                price.write(object);
+                object.array("routing", *routing, AttemptRecord::write);
+            }
+        }
+    }
 }
 
 /// What the prices of a call depended on.
@@ -138,7 +176,10 @@ pub struct AttemptRecord {
 impl Metadata<'_> {
     /// Returns about as many bytes as [`Self::write`] writes.
     pub fn capacity(&self) -> usize {
-        512 + 256 * self.routing.len()
+        512 + match self.answer {
+            AnswerMembers::Fresh { routing, .. } => 256 * routing.len(),
+            AnswerMembers::Replayed(members) => members.len(),
+        }
     }
 
     /// Writes a JSON object.
@@ -147,16 +188,13 @@ impl Metadata<'_> {
         object.text("request_id", self.request_id);
         object.text("requested_model", self.requested_model);
         object.text_or_null("requested_provider", self.requested_provider);
-        object.members(&self.used.metadata);
+        self.answer.write(&mut object);
         object.optional_text("log_id", self.log_id);
         object.text("organization_id", self.organization_id);
         object.text("project_id", self.project_id);
-        match self.price.discount {
-            Some(discount) => object.raw("discount", &discount.to_decimal()),
-            None => object.raw("discount", "null"),
+        if matches!(self.answer, AnswerMembers::Replayed(_)) {
+            object.bool("cached", true);
         }
-        self.price.write(&mut object);
-        object.array("routing", self.routing, AttemptRecord::write);
         object.close();
     }
 }
@@ -263,17 +301,19 @@ mod tests {
             request_id: "1",
             requested_model: "m",
             requested_provider: None,
-            used: &used,
             organization_id: "o",
             project_id: "p",
             log_id: Some("l"),
-            price: PriceNotes::default(),
-            routing: &[record],
+            answer: AnswerMembers::Fresh {
+                used: &used,
+                price: PriceNotes::default(),
+                routing: &[record],
+            },
         };
         let mut out = Vec::new();
         metadata.write(&mut out);
         let mut log = Object::open(&mut out);
-        used.log(&mut log);
+        log.members(used.log());
         log.close();
         let mut values = serde_json::Deserializer::from_slice(&out).into_iter::<Value>();
         json!([

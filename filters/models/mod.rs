@@ -3,7 +3,7 @@
 //! An [`operation`] names the task, a [`front`] is the API of the client, a wire the API of the provider. [`request`]
 //! holds a checked request, [`reply`] the way from a wire to a front, [`usage`] and [`metadata`] the parts of a
 //! response. [`chat`] holds the typed tree and the deltas of chat, [`embeddings`] the encodings of vectors, [`fronts`]
-//! the public shapes, [`wires`] the providers' shapes, [`routing`] the plan.
+//! the public shapes, [`wires`] the providers' shapes, [`routing`] the plan, [`reply_cache`] replies that are replayed.
 //!
 //! Layers: [`operation`] and [`usage`] · [`chat`] and [`embeddings`] · [`request`], [`reply`] and [`front`] ·
 //! [`routing`] · [`fronts`] and [`wires`], which never know each other.
@@ -18,6 +18,7 @@ pub mod metadata;
 pub mod operation;
 pub mod parameter;
 pub mod reply;
+pub mod reply_cache;
 pub mod request;
 pub mod routing;
 pub mod usage;

@@ -1,5 +1,7 @@
 //! The tokens of a call, and their cost.
 
+use serde::{Deserialize, Serialize};
+
 use crate::money::{BilledTokens, Cost};
 
 /// Completion tokens of a drawn image, for estimates. Source: docs/facts/model-gateway.md 8.2.
@@ -18,7 +20,7 @@ pub struct Settlement {
 ///
 /// `prompt` includes `cached` and `cache_write`, each once; `completion` includes `reasoning`. Decoders keep to
 /// that whatever their provider reports (docs/facts/wire-formats.md R8).
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Usage {
     /// All prompt tokens.
     pub prompt: u64,

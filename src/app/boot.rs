@@ -28,6 +28,7 @@ use crate::models::Models;
 use crate::models::media::Media;
 use crate::models::planner::{self, Planner};
 use crate::models::providers::{ByokSnapshot, Provider};
+use crate::models::reply_cache::{self, ReplyCache};
 use crate::proxy::address_limits::AddressLimits;
 use crate::proxy::body_budget::BodyBudget;
 use crate::proxy::clock::Clock;
@@ -172,7 +173,8 @@ fn build(
     let (graph, quotas) = limited(config, runtime, redis.as_ref(), &metrics)?;
     let (media, body_budget) = media(config, runtime, &metrics)?;
     let ledgers = (Arc::clone(&ledger), byok_keys);
-    let models = Models::new(config, planner, ledgers, media, (&metrics, clock));
+    let fetched = (media, reply_cache(config, store, redis.as_ref(), &metrics));
+    let models = Models::new(config, planner, ledgers, fetched, (&metrics, clock));
     let models = Arc::new(models);
     let health = Health {
         accounts: accounts.clone(),
@@ -197,15 +199,14 @@ fn build(
         tasks: ledger.tasks.clone(),
         is_serving: AtomicBool::new(false),
     };
-    let app = AppState {
-        proxy: Arc::new(proxy),
-        models,
-        decisions,
-        graph,
-        ledger,
-    };
     Ok(Built {
-        app,
+        app: AppState {
+            proxy: Arc::new(proxy),
+            models,
+            decisions,
+            graph,
+            ledger,
+        },
         dispatchers,
         heartbeats: heartbeat.into_iter().chain(agent_heartbeat).collect(),
     })
@@ -328,6 +329,17 @@ fn media(
     );
     let media = media.map_err(|error| failed("media", error))?;
     Ok((media, body_budget))
+}
+
+/// Returns the cache of replies of models, if it may take memory.
+fn reply_cache(
+    config: &Config,
+    store: &Store,
+    redis: Option<&Redis>,
+    metrics: &Arc<Metrics>,
+) -> Option<Arc<ReplyCache>> {
+    let secrets = reply_cache::SECRET_PURPOSES.map(|purpose| store.pepper().derive(purpose));
+    ReplyCache::new(config.reply_cache_bytes, &secrets, redis, metrics)
 }
 
 /// Returns TLS and the service that refreshes its certificate, if connections are to be encrypted.

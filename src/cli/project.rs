@@ -15,6 +15,9 @@ Examples:
   weirgate project list --org acme
   weirgate project archive --org acme app        its keys answer 410 from then on";
 
+/// Our choice: a year.
+const MAX_CACHE_TTL_S: i64 = 31_536_000;
+
 /// The columns of `project list`, which are also the fields of its JSON.
 const COLUMNS: [&str; 6] = ["id", "name", "mode", "cache_ttl_s", "status", "created_at"];
 
@@ -31,8 +34,8 @@ pub(super) enum ProjectCommand {
         /// Whose credentials serve it: platform, byok or hybrid
         #[arg(long, default_value = "platform")]
         mode: Mode,
-        /// How long its answers may be replayed, in seconds
-        #[arg(long, value_name = "S")]
+        /// How long its answers may be replayed, in seconds; 0: never
+        #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(..=MAX_CACHE_TTL_S))]
         cache_ttl: Option<u32>,
     },
     /// Change a project; what is not named stays as it is
@@ -45,8 +48,8 @@ pub(super) enum ProjectCommand {
         /// Whose credentials serve it: platform, byok or hybrid
         #[arg(long)]
         mode: Option<Mode>,
-        /// How long its answers may be replayed, in seconds
-        #[arg(long, value_name = "S")]
+        /// How long its answers may be replayed, in seconds; 0: never
+        #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(..=MAX_CACHE_TTL_S))]
         cache_ttl: Option<u32>,
     },
     /// List the projects of an organization, archived ones too
@@ -79,7 +82,7 @@ pub(super) fn run(command: &ProjectCommand, source: &Source, out: &mut Output) -
             let project = NewProject {
                 name,
                 mode: *mode,
-                cache_ttl_s: *cache_ttl,
+                cache_ttl_s: cache_ttl.filter(|ttl| *ttl > 0),
             };
             create(org, &project, source, out)
         }
@@ -91,7 +94,7 @@ pub(super) fn run(command: &ProjectCommand, source: &Source, out: &mut Output) -
         } => {
             let change = ProjectChange {
                 mode: *mode,
-                cache_ttl_s: cache_ttl.map(Some),
+                cache_ttl_s: cache_ttl.map(|ttl| (ttl > 0).then_some(ttl)),
             };
             update(org, name, &change, source, out)
         }
@@ -110,9 +113,6 @@ fn create(
     let created = on_store(source, out, async |store| {
         store.create_project(org, project, now_ms()).await
     })?;
-    if project.cache_ttl_s.is_some() {
-        out.warn("--cache-ttl is kept, but answers are not replayed yet");
-    }
     out.note(&format!(
         "created the project `{}` of `{org}`",
         project.name
@@ -131,9 +131,6 @@ fn update(
     on_store(source, out, async |store| {
         store.update_project(org, name, change).await
     })?;
-    if change.cache_ttl_s.is_some() {
-        out.warn("--cache-ttl is kept, but answers are not replayed yet");
-    }
     out.note(&format!("updated the project `{name}` of `{org}`"));
     Ok(())
 }

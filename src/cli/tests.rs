@@ -162,8 +162,12 @@ fn a_project_is_made_used_and_archived() {
     ];
     let answer = desk.run(&words);
     assert_eq!(answer.code, Exit::Done.into());
-    // What has no effect yet is said.
-    assert!(answer.err.contains("--cache-ttl"));
+    let ttl =
+        |desk: &Desk| desk.json(&["project", "list", "--org", "acme"])[0]["cache_ttl_s"].clone();
+    assert_eq!(ttl(&desk), 60);
+    let update = ["project", "update", "--org", "acme", "app", "--cache-ttl"];
+    desk.done(&[&update[..], &["0"]].concat());
+    assert!(ttl(&desk).is_null());
     desk.done(&["key", "create", "--org", "acme", "--project", "app"]);
     desk.done(&["project", "archive", "--org", "acme", "app"]);
     let refused = desk.run(&["key", "create", "--org", "acme", "--project", "app"]);
@@ -206,7 +210,7 @@ fn what_is_not_built_yet_is_refused_as_wrong_usage() {
 #[test]
 fn wrong_words_are_wrong_usage() {
     let desk = Desk::new();
-    let commands: [&[&str]; 7] = [
+    let commands: [&[&str]; 8] = [
         &["org"],
         &["org", "create"],
         &["org", "create", "acme", "--plan", "huge"],
@@ -219,6 +223,15 @@ fn wrong_words_are_wrong_usage() {
             "app",
             "--cache-ttl",
             "-1",
+        ],
+        &[
+            "project",
+            "update",
+            "--org",
+            "acme",
+            "app",
+            "--cache-ttl",
+            "31536001",
         ],
         &["org", "list", "--format", "xml"],
         &["nonsense"],

@@ -41,6 +41,8 @@ pub struct Config {
     pub routing: Routing,
     /// Images that are fetched for providers.
     pub media: MediaConfig,
+    /// How many bytes of replies of models are cached; 0: none.
+    pub reply_cache_bytes: u64,
     /// The catalogue of models.
     pub models: ModelsConfig,
     /// The allowances of plans.

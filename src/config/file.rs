@@ -39,8 +39,7 @@ pub(super) struct File {
     pub limits: Limits,
     /// How attempts are chosen, and how long they may take.
     pub routing: Routing,
-    /// The cache of responses.
-    #[schemars(extend("x-not-in-force" = true))]
+    /// The cache of replies of models.
     pub cache: CacheConfig,
     /// Images that requests name by address, fetched for providers that take none.
     pub media: MediaConfig,
@@ -233,7 +232,7 @@ pub(super) enum OnOutage {
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct CacheConfig {
-    /// The most bytes of memory that cached responses take.
+    /// The most bytes of memory that cached replies take; 0: nothing is cached.
     pub max_bytes: u64,
 }
 

@@ -55,6 +55,7 @@ impl Rules<'_> {
             limits: to_limits(&file.limits),
             routing: self.check_routing(&file.routing),
             media: to_media(&file.media),
+            reply_cache_bytes: file.cache.max_bytes,
             models: models::check(self, file),
             plans: plans::check(self, file),
             providers: found.on,

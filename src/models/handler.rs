@@ -12,7 +12,7 @@ use futures::future::BoxFuture;
 use http::HeaderName;
 
 use super::Models;
-use super::exchange::{ModelExchange, PlannedAttempt, billing};
+use super::exchange::{ModelExchange, PlannedAttempt, billing, caching};
 use super::planner::{PlanContext, Selection};
 use super::providers::{ByokKeys, KeyPool};
 use crate::proxy::exchange::Exchange;
@@ -42,7 +42,14 @@ impl Forward for ModelHandler {
         Box::pin(async move {
             let request = parse(self.front, incoming.take_body())?;
             let mut call = Box::new(self.plan(incoming, request)?);
+            if let Some(replayed) = caching::replay(&mut call, incoming.info()).await {
+                *exchange = Some(call);
+                return Ok(Opened::Response(replayed));
+            }
             let reserved = billing::reserve(&mut call, incoming.info()).await;
+            if reserved.is_err() {
+                caching::leave(&mut call);
+            }
             let state = call.state();
             *exchange = Some(call);
             reserved?;
@@ -52,10 +59,15 @@ impl Forward for ModelHandler {
 }
 
 fn parse(front: &dyn Front, body: Bytes) -> Result<ModelRequest, Fault> {
-    if body.len() > LARGE_BYTES {
-        tokio::task::block_in_place(|| front.parse(body))
+    read(body.len(), || front.parse(body))
+}
+
+/// Calls what reads a body of this length.
+fn read<T>(body_bytes: usize, read: impl FnOnce() -> T) -> T {
+    if body_bytes > LARGE_BYTES {
+        tokio::task::block_in_place(read)
     } else {
-        front.parse(body)
+        read()
     }
 }
 
@@ -78,6 +90,7 @@ impl ModelHandler {
             .get(SESSION_ID)
             .and_then(|value| value.to_str().ok())
             .filter(|id| !id.is_empty() && id.len() <= MAX_SESSION_BYTES);
+        let ttl = caching::ttl(caller, headers);
         let context = PlanContext {
             caller,
             byok_providers: &byok_providers,
@@ -85,6 +98,7 @@ impl ModelHandler {
             no_fallback: headers
                 .get(NO_FALLBACK)
                 .is_some_and(|value| value == "true"),
+            is_cached: ttl.is_some(),
             now_ms: models.clock.ms_at(info.now),
             now_s: info.unix_s(),
         };
@@ -95,9 +109,14 @@ impl ModelHandler {
             return Err(Fault::new(FaultKind::ModelNotFound, message).with_param("model"));
         }
         let models = Arc::clone(models);
-        Ok(ModelExchange::new(
-            models, request, info, &selection, attempts,
-        ))
+        let body_bytes = request.source.body.len();
+        let mut call = ModelExchange::new(models, request, info, &selection, attempts);
+        if let Some(ttl) = ttl {
+            read(body_bytes, || {
+                caching::allow(&mut call, caller, selection.candidates, ttl);
+            });
+        }
+        Ok(call)
     }
 }
 

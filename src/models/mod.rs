@@ -1,6 +1,7 @@
 //! The model gateway: one call becomes one exchange of several attempts, each with one provider.
 //!
-//! [`handler`] opens a call, [`planner`] plans its attempts among the [`providers`], [`exchange`] runs them. A
+//! [`handler`] opens a call, [`planner`] plans its attempts among the [`providers`], [`exchange`] runs them, [`reply_cache`]
+//! replays earlier replies. A
 //! [`deployment`] holds what all calls of a model at a provider have in common. [`endpoints`] answer requests that need no
 //! provider. [`routes`] has the rows of the route table.
 
@@ -12,6 +13,7 @@ pub mod media;
 pub mod metrics;
 pub mod planner;
 pub mod providers;
+pub mod reply_cache;
 pub mod retry_budget;
 pub mod routes;
 mod upstream_head;
@@ -27,6 +29,7 @@ use crate::telemetry::metrics::Metrics;
 use self::media::Media;
 use self::planner::Planner;
 use self::providers::ByokSnapshot;
+use self::reply_cache::ReplyCache;
 use self::retry_budget::RetryBudget;
 
 /// The state that all model calls share.
@@ -39,6 +42,8 @@ pub struct Models {
     pub byok_keys: Arc<ByokSnapshot>,
     /// Fetches images for providers that take no addresses.
     pub media: Media,
+    /// The cache of replies; `None`: it is off for every project.
+    pub reply_cache: Option<Arc<ReplyCache>>,
     /// The allowances of plans.
     pub plans: Plans,
     /// All metrics.
@@ -57,7 +62,7 @@ impl Models {
         config: &Config,
         planner: Planner,
         (ledger, byok_keys): (Arc<Ledger>, Arc<ByokSnapshot>),
-        media: Media,
+        (media, reply_cache): (Media, Option<Arc<ReplyCache>>),
         (metrics, clock): (&Arc<Metrics>, Clock),
     ) -> Self {
         let routing = &config.routing;
@@ -73,6 +78,7 @@ impl Models {
             ledger,
             byok_keys,
             media,
+            reply_cache,
             plans: config.plans,
             metrics: Arc::clone(metrics),
             clock,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use filters::accounts::rules::{Forbidden, Offer};
 use filters::accounts::{Caller, Mode, Plan as Tariff};
 use filters::fault::Fault;
+use filters::models::reply_cache::key::digest_candidates;
 use filters::models::request::ModelRequest;
 use filters::models::routing::affinity::SessionAffinity;
 use filters::models::routing::allowed;
@@ -51,10 +52,20 @@ pub struct PlanContext<'a> {
     pub session: Option<&'a str>,
     /// Whether the client refuses a fallback.
     pub no_fallback: bool,
+    /// Whether replies to the request may be cached.
+    pub is_cached: bool,
     /// The monotonic clock.
     pub now_ms: u64,
     /// The wall clock.
     pub now_s: u64,
+}
+
+impl PlanContext<'_> {
+    /// Returns the digest of the candidates, where replies may be cached.
+    fn digest(&self, resolved: &Resolved) -> Option<[u8; 32]> {
+        self.is_cached
+            .then(|| digest_candidates(&resolved.candidates))
+    }
 }
 
 /// The result of planning.
@@ -65,6 +76,8 @@ pub struct Selection {
     pub provider: Option<Arc<str>>,
     /// The key that stores the session's provider.
     pub affinity_key: Option<u64>,
+    /// The digest of all candidates that the caller may use, where replies may be cached.
+    pub candidates: Option<[u8; 32]>,
 }
 
 impl Planner {
@@ -138,25 +151,9 @@ impl Planner {
         context: &PlanContext<'_>,
     ) -> Result<Selection, Fault> {
         let byok = self.byok_providers(context);
-        let providers = self.serving_providers(context, &byok);
-        let providers = self.without_sandboxes(&request.model, providers);
+        let (resolved, keyed) = self.resolve_allowed(request, context, &byok)?;
         let operation = request.payload.operation();
-        let mut resolved = resolve(
-            &request.model,
-            operation,
-            &self.catalog,
-            &providers,
-            &self.routing.auto,
-            context.now_s,
-        )?;
-        let keyed = match context.caller {
-            Some(caller) => {
-                let point = request.price_point(context.now_s);
-                apply_rules(request, &mut resolved, caller, &byok, point)?
-            }
-            None => ProviderSet::EMPTY,
-        };
-        self.keep_keyed(&mut resolved, context, keyed)?;
+        let candidates = context.digest(&resolved);
         let provider = resolved.provider.clone();
         let organization = context.caller.map_or("", |caller| &caller.organization_id);
         let affinity_key = context
@@ -189,7 +186,36 @@ impl Planner {
             plan,
             provider,
             affinity_key,
+            candidates,
         })
+    }
+
+    /// Returns the candidates that the caller may use, and the providers that try the caller's BYOK keys first.
+    fn resolve_allowed<'k>(
+        &self,
+        request: &ModelRequest,
+        context: &PlanContext<'_>,
+        byok: &'k ProviderSet,
+    ) -> Result<(Resolved, &'k ProviderSet), Fault> {
+        let providers = self.serving_providers(context, byok);
+        let providers = self.without_sandboxes(&request.model, providers);
+        let mut resolved = resolve(
+            &request.model,
+            request.payload.operation(),
+            &self.catalog,
+            &providers,
+            &self.routing.auto,
+            context.now_s,
+        )?;
+        let keyed = match context.caller {
+            Some(caller) => {
+                let point = request.price_point(context.now_s);
+                apply_rules(request, &mut resolved, caller, byok, point)?
+            }
+            None => ProviderSet::EMPTY,
+        };
+        self.keep_keyed(&mut resolved, context, keyed)?;
+        Ok((resolved, keyed))
     }
 
     /// Removes the candidates that neither the platform nor the caller has a key for.

@@ -187,15 +187,20 @@ pub async fn send_stream(
 /// Returns the head of an event stream.
 pub fn stream_head(fields: &HeadFields) -> ResponseHeader {
     let mut headers = common_headers(fields);
-    headers.extend([
+    headers.extend(stream_headers());
+    head(200, &fields.request_id, headers)
+}
+
+/// Returns the headers that every event stream has.
+pub fn stream_headers() -> [(HeaderName, HeaderValue); 3] {
+    [
         (
             header::CONTENT_TYPE,
             HeaderValue::from_static("text/event-stream; charset=utf-8"),
         ),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
         (ACCEL_BUFFERING, HeaderValue::from_static("no")),
-    ]);
-    head(200, &fields.request_id, headers)
+    ]
 }
 
 /// Returns the head of a whole response that has no length yet; see [`set_content_length`].

@@ -103,6 +103,26 @@ impl Redis {
         self.command(command).await
     }
 
+    /// Returns the first `max_bytes` of the value of a key; empty: there is none. It waits at most `timeout`; a wait that was
+    /// in vain does not make Redis unavailable for others, because what is large may take its time.
+    ///
+    /// Errors: [`Unavailable`].
+    pub async fn get_start(
+        &self,
+        key: &[u8],
+        max_bytes: usize,
+        timeout: Duration,
+    ) -> Result<Vec<u8>, Unavailable> {
+        let link = self.0.link.load_full().ok_or(Unavailable)?;
+        let mut connection = link.0.clone();
+        let mut command = redis::cmd("GETRANGE");
+        command.arg(key).arg(0).arg(max_bytes.saturating_sub(1));
+        let mut pending: BoxFuture<'static, RedisResult<Vec<u8>>> =
+            Box::pin(async move { command.query_async(&mut connection).await });
+        let reply = await_reply(timeout, &mut pending).await;
+        self.check_reply(&link, reply.ok_or(Unavailable)?)
+    }
+
     /// Sets the value of a key, which stays forever without a `ttl`. Errors: [`Unavailable`].
     pub async fn set(
         &self,

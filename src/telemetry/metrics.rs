@@ -43,6 +43,10 @@ pub struct Metrics {
     pub graph_upstream: IntCounterVec,
     /// Requests served from a cache, by route.
     pub cache_hits: IntCounterVec,
+    /// Requests whose reply was looked for in the response cache without success, by route.
+    pub cache_misses: IntCounterVec,
+    /// Replies in shared Redis that could not be used.
+    pub cache_unusable: IntCounter,
     /// Predictions for bandits by outcome.
     pub predictions: IntCounterVec,
     /// Datafiles read, by outcome.
@@ -116,6 +120,8 @@ impl Metrics {
             connections_refused: register(&r, IntCounter::new("weirgate_connections_refused_total", "Client connections closed at once because listen.max_connections were open.")?)?,
             tls_failures: register(&r, IntCounter::new("weirgate_tls_failures_total", "TLS handshakes of clients that failed or took too long.")?)?,
             cache_hits: counters(&r, "weirgate_cache_hits_total", "Requests answered with what was kept of an earlier answer.", &["route"])?,
+            cache_misses: counters(&r, "weirgate_cache_misses_total", "Requests of projects with a response cache that it did not answer.", &["route"])?,
+            cache_unusable: register(&r, IntCounter::new("weirgate_cache_unusable_total", "Values in shared.redis that are no reply stored by a process with this secret and version: damaged, foreign or too large.")?)?,
             graph_upstream: counters(&r, "weirgate_graph_upstream_total", "Requests sent to the graph service: answered, upstream_cpu_exhausted (its 503), connect_failed, timeout, broken.", &["outcome"])?,
             predictions: counters(&r, "weirgate_predictions_total", "Predictions asked for bandits: predicted or failed.", &["outcome"])?,
             datafiles: counters(&r, "weirgate_datafiles_total", "Datafiles: loaded, refused (not usable), from_disk (the source does not answer), dropped (too many were fetched).", &["outcome"])?,

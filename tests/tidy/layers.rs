@@ -28,6 +28,7 @@ const SRC: &[Level] = &[
         "thread_number",
         "priority",
         "periodic",
+        "single_flight",
         "tasks",
         "outbound",
     ]),
@@ -65,6 +66,7 @@ const MODELS: &[Level] = &[
         know_each_other: true,
     },
     level(&["routing"]),
+    level(&["reply_cache"]),
     level(&["fronts", "wires"]),
 ];
 /// Stands for every operation except chat: embeddings, images, speech and so on.

@@ -11,7 +11,7 @@ use super::openai::OpenAi;
 use super::{Failure, FailureKind, Progress, Quirks, ReplyHead, Target, Wire};
 use crate::models::front::Front;
 use crate::models::fronts::embeddings::Embeddings;
-use crate::models::metadata::{Metadata, UsedNames};
+use crate::models::metadata::{AnswerMembers, Metadata, UsedNames};
 use crate::models::operation::Operation;
 use crate::models::parameter::Parameter;
 use crate::models::reply::ReplyIdentity;
@@ -86,12 +86,14 @@ fn response<'p>(
         request_id: "1",
         requested_model: "m",
         requested_provider: None,
-        used: &used,
         organization_id: "",
         project_id: "",
         log_id: None,
-        price: Default::default(),
-        routing: &[],
+        answer: AnswerMembers::Fresh {
+            used: &used,
+            price: Default::default(),
+            routing: &[],
+        },
     };
     writer.complete(&Settlement { usage, cost: None }, &metadata);
     Ok(serde_json::from_slice(&writer.take()).unwrap())

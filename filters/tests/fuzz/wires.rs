@@ -5,7 +5,7 @@ use filters::fault::{Fault, FaultKind};
 use filters::models::front::Front;
 use filters::models::fronts::chat_completions::ChatCompletions;
 use filters::models::fronts::embeddings::Embeddings;
-use filters::models::metadata::{Metadata, UsedNames};
+use filters::models::metadata::{AnswerMembers, Metadata, UsedNames};
 use filters::models::operation::Operation;
 use filters::models::reply::ReplyIdentity;
 use filters::models::request::ModelRequest;
@@ -187,12 +187,14 @@ fn answer(
                 request_id: "r",
                 requested_model: "m",
                 requested_provider: None,
-                used: &UsedNames::new("m", "here", None, "upstream-model"),
                 organization_id: "o",
                 project_id: "p",
                 log_id: None,
-                price: Default::default(),
-                routing: &[],
+                answer: AnswerMembers::Fresh {
+                    used: &UsedNames::new("m", "here", None, "upstream-model"),
+                    price: Default::default(),
+                    routing: &[],
+                },
             };
             writer.complete(&settlement, &metadata);
         }

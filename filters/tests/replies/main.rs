@@ -11,13 +11,15 @@
 )]
 
 mod families;
+mod replay;
 mod rules;
 
 use bytes::Bytes;
 use filters::models::front::Front;
 use filters::models::fronts::chat_completions::ChatCompletions;
-use filters::models::metadata::{Metadata, UsedNames};
-use filters::models::reply::ReplyIdentity;
+use filters::models::metadata::{AnswerMembers, Metadata, UsedNames};
+use filters::models::reply::{ReplyIdentity, Writer};
+use filters::models::reply_cache::recorder::{Recording, ReplyRecorder};
 use filters::models::request::ModelRequest;
 use filters::models::routing::parameters::Parameters;
 use filters::models::routing::thinking::Thinking;
@@ -27,6 +29,14 @@ use serde_json::{Value, json};
 
 use crate::families::Case;
 use crate::rules::{read_stream, read_whole};
+
+fn identity() -> ReplyIdentity {
+    ReplyIdentity {
+        id: "made".into(),
+        created: 7,
+        model: "here/m".into(),
+    }
+}
 
 fn request(is_stream: bool) -> ModelRequest {
     let body =
@@ -57,46 +67,59 @@ fn answer<'p>(
         quirks: &case.quirks,
         key_id: None,
     };
-    let identity = ReplyIdentity {
-        id: "made".into(),
-        created: 7,
-        model: "here/m".into(),
-    };
     let head = ReplyHead {
         status: 200,
         is_event_stream,
     };
-    let mut writer = request.front.writer(&request, identity);
+    let mut writer = request.front.writer(&request, identity());
+    let mut recorder = ReplyRecorder::new(usize::MAX);
     let mut decoder = decode_reply(case.wire.wire(), &request, &target, &head);
     let mut progress = Progress::Open;
     for piece in pieces {
         if progress == Progress::Open {
-            let fed = decoder.feed(&Bytes::copy_from_slice(piece), &mut *writer);
+            let mut sink = Recording {
+                sink: &mut *writer,
+                recorder: &mut recorder,
+            };
+            let fed = decoder.feed(&Bytes::copy_from_slice(piece), &mut sink);
             progress = fed.map_err(|failure| format!("{failure:?}"))?;
         }
     }
     if progress == Progress::Open {
+        let mut sink = Recording {
+            sink: &mut *writer,
+            recorder: &mut recorder,
+        };
         decoder
-            .end(&mut *writer)
+            .end(&mut sink)
             .map_err(|failure| format!("{failure:?}"))?;
     }
     let settlement = Settlement {
         usage: writer.reported().to_usage(2, true),
         cost: None,
     };
+    complete(&mut *writer, &settlement);
+    let answered = writer.take();
+    replay::check(&case.name, recorder, &settlement, is_stream, &answered);
+    Ok(answered)
+}
+
+/// Ends a response of this usage.
+fn complete(writer: &mut dyn Writer, settlement: &Settlement) {
     let metadata = Metadata {
         request_id: "r",
         requested_model: "m",
         requested_provider: None,
-        used: &UsedNames::new("m", "here", None, "upstream-model"),
         organization_id: "o",
         project_id: "p",
         log_id: None,
-        price: Default::default(),
-        routing: &[],
+        answer: AnswerMembers::Fresh {
+            used: &UsedNames::new("m", "here", None, "upstream-model"),
+            price: Default::default(),
+            routing: &[],
+        },
     };
-    writer.complete(&settlement, &metadata);
-    Ok(writer.take())
+    writer.complete(settlement, &metadata);
 }
 
 /// The bytes of a stream of these events.

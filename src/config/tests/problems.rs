@@ -302,21 +302,18 @@ fn a_catalogue_that_was_named_must_exist() {
 
 #[test]
 fn keys_without_effect_yet_are_warned_of_once() {
-    let loaded = good(
-        "[cache]\nmax_bytes = 268435456\n[limits]\nin_flight = 5\nbody_bytes = { chat = 2048, images = 67108864 }\n",
-    );
+    let loaded = good("[limits]\nin_flight = 5\nbody_bytes = { chat = 2048, images = 67108864 }\n");
     let keys: Vec<_> = warned(&loaded)
         .into_iter()
         .filter(|(_, message)| *message == "not in force yet")
         .map(|(key, _)| key)
         .collect();
-    assert_eq!(keys, ["cache", "limits.body_bytes.images"]);
+    assert_eq!(keys, ["limits.body_bytes.images"]);
 }
 
 #[test]
 fn a_value_that_would_have_no_effect_is_refused() {
     for (toml, key) in [
-        ("[cache]\nmax_bytes = 1\n", "cache.max_bytes"),
         ("[prompts]\nenabled = false\n", "prompts.enabled"),
         ("[mcp]\nenabled = true\n", "mcp.enabled"),
         (

@@ -43,6 +43,12 @@ impl Billing {
         self.price_notes
     }
 
+    /// Records what a replayed answer takes, which nobody pays for, and the id of the call in its answer and its log line.
+    pub(super) fn record_replay(&mut self, settlement: Settlement, id: Uuid) {
+        self.settlement = Some(settlement);
+        self.log_id = Some(id);
+    }
+
     /// What the call took, once it has ended.
     pub(super) fn settlement(&self) -> Option<&Settlement> {
         self.settlement.as_ref()

@@ -5,6 +5,7 @@ use std::time::Duration;
 use filters::ledger::CallOutcome;
 use filters::models::wires::Failure;
 
+use super::caching::{self, Caching};
 use super::{ModelExchange, billing};
 use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::End;
@@ -80,13 +81,17 @@ pub(super) fn finish(
     info: &RequestInfo,
     end: &End<'_>,
 ) -> &'static str {
-    let outcome = settle(exchange, info, end);
+    let is_gone = end.is_client_disconnected || exchange.state.is_disconnected();
+    if matches!(exchange.caching, Caching::Replayed(_)) {
+        return if is_gone { "client_gone" } else { "ok" };
+    }
+    caching::release(exchange, is_gone);
+    let outcome = settle(exchange, info, is_gone);
     measure(exchange, info);
     outcome
 }
 
-fn settle(exchange: &mut ModelExchange, info: &RequestInfo, end: &End<'_>) -> &'static str {
-    let is_gone = end.is_client_disconnected || exchange.state.is_disconnected();
+fn settle(exchange: &mut ModelExchange, info: &RequestInfo, is_gone: bool) -> &'static str {
     if exchange.reader.is_complete() {
         record_success(exchange, info);
         return if is_gone { "client_gone" } else { "ok" };

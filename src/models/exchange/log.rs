@@ -4,6 +4,7 @@ use filters::json::Object;
 use filters::models::routing::plan::LeftOut;
 
 use super::ModelExchange;
+use super::caching::Caching;
 use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::log_ms;
 
@@ -13,15 +14,19 @@ pub(super) fn write(exchange: &ModelExchange, info: &RequestInfo, line: &mut Obj
     exchange
         .billing
         .with_log_id(|id| line.optional_text("log_id", id));
-    match exchange.deployment() {
-        Some(deployment) => {
-            deployment.used.log(line);
+    match (&exchange.caching, exchange.deployment()) {
+        (Caching::Replayed(reply), _) => line.members(reply.log()),
+        (_, Some(deployment)) => {
+            line.members(deployment.used.log());
             let deprecated_at = deployment.mapping.deprecated_at.as_ref();
             line.optional_text("deprecated_at", deprecated_at.map(|date| &*date.0));
         }
-        None => line.members(r#""used_model":"","provider":"""#),
+        (_, None) => line.members(r#""used_model":"","provider":"""#),
     }
     line.bool("stream", exchange.request.is_stream);
+    if matches!(exchange.caching, Caching::Replayed(_)) {
+        line.bool("cached", true);
+    }
     line.value("attempts", |out| write_attempts(exchange, out));
     if !exchange.left_out.is_empty() {
         line.array("left_out", &exchange.left_out, LeftOut::write);

@@ -2,9 +2,11 @@
 //!
 //! [`upstream_request`] starts an attempt and writes its request, [`upstream_response`] reads the reply into the client's
 //! response, [`failure`] decides whether the next attempt starts and what the client gets if none does, [`billing`] and
-//! [`feedback`] tell ledger and planner how it went, [`log`] writes its part of the log line.
+//! [`feedback`] tell ledger and planner how it went, [`log`] writes its part of the log line. [`caching`] replays a stored
+//! reply in place of all that.
 
 pub mod billing;
+pub mod caching;
 mod failure;
 mod feedback;
 mod images;
@@ -30,6 +32,7 @@ use pingora::{Error, Result};
 use tokio::time::Instant;
 
 use self::billing::Billing;
+use self::caching::Caching;
 use self::upstream_response::ReplyReader;
 use super::Models;
 use super::deployment::Deployment;
@@ -141,6 +144,7 @@ pub struct ModelExchange {
     fault: Option<Fault>,
     /// Candidates that cannot serve the request, as the plan or their wires say.
     left_out: Vec<LeftOut>,
+    caching: Caching,
     log: AttemptLog,
     billing: Billing,
     timing: Timing,
@@ -179,6 +183,7 @@ impl ModelExchange {
             images: images::Images::default(),
             fault: None,
             left_out: selection.plan.left_out.clone(),
+            caching: Caching::default(),
             log: AttemptLog::default(),
             billing: Billing::default(),
             timing: Timing::default(),

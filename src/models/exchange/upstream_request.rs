@@ -12,7 +12,7 @@ use pingora::http::RequestHeader;
 use pingora::{Error, ErrorType, Result};
 
 use super::upstream_response::ReplyReader;
-use super::{Cursor, ModelExchange, images};
+use super::{Cursor, ModelExchange, caching, images};
 use crate::models::upstream_head::OwnHeaders;
 use crate::proxy::buffered::session::ATTEMPT_ABORTED;
 use crate::proxy::context::RequestInfo;
@@ -95,7 +95,8 @@ fn encode(exchange: &mut ModelExchange, info: &RequestInfo) -> Result<(), Fault>
         model: Arc::clone(&deployment.used.used_model),
     };
     let request = &exchange.request;
-    exchange.reader = ReplyReader::new(request.front.writer(request, identity));
+    let writer = request.front.writer(request, identity);
+    exchange.reader = ReplyReader::new(writer, caching::recorder(exchange));
     let state = &exchange.state;
     state.begin_attempt(body, info.now);
     state.set_bills_after_disconnect(bills_after_disconnect);

@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 use filters::ledger::CallOutcome;
-use filters::models::metadata::Metadata;
+use filters::models::metadata::{AnswerMembers, Metadata, UsedNames};
 use filters::models::reply::{Sink, Writer};
+use filters::models::reply_cache::recorder::{Recording, ReplyRecorder};
 use filters::models::usage::Usage;
 use filters::models::wires::{Decoder, Failure, FailureKind, Progress, ReplyHead, decode_reply};
 use filters::money::ServiceTier;
@@ -12,7 +13,7 @@ use http::header;
 use pingora::http::ResponseHeader;
 use pingora::{Error, Result};
 
-use super::{ModelExchange, billing, feedback};
+use super::{ModelExchange, billing, caching, feedback};
 use crate::proxy::buffered::session::ATTEMPT_ABORTED;
 use crate::proxy::buffered::state::Stage;
 use crate::proxy::context::RequestInfo;
@@ -27,17 +28,25 @@ pub(super) struct ReplyReader {
     /// The failure of a status that the next provider may mend, if the body does not tell more.
     refusal: Option<Failure>,
     is_complete: bool,
+    /// Records the reply, if the cache stores it.
+    recorder: Option<ReplyRecorder>,
 }
 
 impl ReplyReader {
     /// Reads into this writer.
-    pub(super) fn new(writer: Box<dyn Writer>) -> Self {
+    pub(super) fn new(writer: Box<dyn Writer>, recorder: Option<ReplyRecorder>) -> Self {
         Self {
             writer: Some(writer),
             decoder: None,
             refusal: None,
             is_complete: false,
+            recorder,
         }
+    }
+
+    /// Takes the record of the reply.
+    pub(super) fn take_recorder(&mut self) -> Option<ReplyRecorder> {
+        self.recorder.take()
     }
 
     /// Returns whether the whole response has been made.
@@ -74,12 +83,27 @@ impl ReplyReader {
             return Err(Failure::malformed("a body came before its head"));
         };
         let sink: &mut dyn Sink = writer.as_mut();
-        let mut progress = decoder.feed(chunk, sink)?;
-        if is_end && progress == Progress::Open {
-            progress = decoder.end(sink)?;
+        match &mut self.recorder {
+            None => decode(decoder.as_mut(), chunk, is_end, sink),
+            Some(recorder) => {
+                let mut recording = Recording { sink, recorder };
+                decode(decoder.as_mut(), chunk, is_end, &mut recording)
+            }
         }
-        Ok(progress)
     }
+}
+
+fn decode(
+    decoder: &mut dyn Decoder,
+    chunk: &Bytes,
+    is_end: bool,
+    sink: &mut dyn Sink,
+) -> Result<Progress, Failure> {
+    let progress = decoder.feed(chunk, sink)?;
+    if is_end && progress == Progress::Open {
+        return decoder.end(sink);
+    }
+    Ok(progress)
 }
 
 /// Judges the provider's status, and chooses how its body is read.
@@ -200,6 +224,7 @@ fn complete(exchange: &mut ModelExchange, info: &RequestInfo) {
     };
     write_end(exchange, info, &mut *writer);
     exchange.reader.writer = Some(writer);
+    caching::store(exchange, info);
 }
 
 fn write_end(exchange: &ModelExchange, info: &RequestInfo, writer: &mut dyn Writer) {
@@ -207,20 +232,42 @@ fn write_end(exchange: &ModelExchange, info: &RequestInfo, writer: &mut dyn Writ
     let (Some(deployment), Some(settlement)) = (exchange.deployment(), settlement) else {
         return;
     };
+    let answer = answer_members(exchange, &deployment.used);
+    with_metadata(exchange, info, answer, |metadata| {
+        writer.complete(settlement, metadata);
+    });
+}
+
+/// Returns the members of an answer's metadata.
+pub(super) fn answer_members<'e>(
+    exchange: &'e ModelExchange,
+    used: &'e UsedNames,
+) -> AnswerMembers<'e> {
+    AnswerMembers::Fresh {
+        used,
+        price: exchange.billing.price_notes(),
+        routing: &exchange.log.records,
+    }
+}
+
+/// Calls `write` with the metadata of the answer.
+pub(super) fn with_metadata(
+    exchange: &ModelExchange,
+    info: &RequestInfo,
+    answer: AnswerMembers<'_>,
+    write: impl FnOnce(&Metadata<'_>),
+) {
     let caller = info.caller.as_deref();
     exchange.billing.with_log_id(|log_id| {
-        let metadata = Metadata {
+        write(&Metadata {
             request_id: info.id.as_str(),
             requested_model: &exchange.request.model,
             requested_provider: exchange.requested_provider.as_deref(),
-            used: &deployment.used,
             organization_id: caller.map_or("", |caller| &caller.organization_id),
             project_id: caller.map_or("", |caller| &caller.project_id),
             log_id,
-            price: exchange.billing.price_notes(),
-            routing: &exchange.log.records,
-        };
-        writer.complete(settlement, &metadata);
+            answer,
+        });
     });
 }
 

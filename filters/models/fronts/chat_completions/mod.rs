@@ -23,6 +23,10 @@ use self::whole::WholeWriter;
 pub struct ChatCompletions;
 
 impl Front for ChatCompletions {
+    fn name(&self) -> &'static str {
+        "chat_completions"
+    }
+
     fn parse(&self, body: Bytes) -> Result<ModelRequest, Fault> {
         check::check(body, &ChatCompletions)
     }

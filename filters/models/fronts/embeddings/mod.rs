@@ -18,6 +18,10 @@ mod writer;
 pub struct Embeddings;
 
 impl Front for Embeddings {
+    fn name(&self) -> &'static str {
+        "embeddings"
+    }
+
     fn parse(&self, body: Bytes) -> Result<ModelRequest, Fault> {
         check::check(body)
     }

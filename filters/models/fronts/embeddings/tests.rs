@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::Embeddings;
 use crate::fault::Fault;
 use crate::models::front::Front;
-use crate::models::metadata::{Metadata, UsedNames};
+use crate::models::metadata::{AnswerMembers, Metadata, UsedNames};
 use crate::models::operation::Operation;
 use crate::models::reply::{ReplyIdentity, Writer};
 use crate::models::request::ModelRequest;
@@ -198,12 +198,14 @@ fn complete(writer: &mut dyn Writer, usage: Usage) -> Value {
         request_id: "1",
         requested_model: "m",
         requested_provider: None,
-        used: &used,
         organization_id: "",
         project_id: "",
         log_id: None,
-        price: Default::default(),
-        routing: &[],
+        answer: AnswerMembers::Fresh {
+            used: &used,
+            price: Default::default(),
+            routing: &[],
+        },
     };
     writer.complete(&Settlement { usage, cost: None }, &metadata);
     serde_json::from_slice(&writer.take()).unwrap()

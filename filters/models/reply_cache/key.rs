@@ -1,0 +1,106 @@
+//! The key of a cached reply: what has to be equal for two requests to share one.
+//!
+//! Nothing of a request's head is in it, because nothing of the head but `traceparent` reaches a provider
+//! (`tests/gateway/chat_completions.rs: nothing_of_the_clients_head_reaches_the_provider`).
+
+use std::sync::Arc;
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest, Sha256};
+
+use super::canonical::{write_framed, write_value};
+use crate::accounts::Mode;
+use crate::json::Walker;
+use crate::models::request::ModelRequest;
+use crate::models::routing::resolve::Candidate;
+
+/// Members that do not change the answer: the model is in the key by its candidates, one stored reply serves streams and
+/// whole responses, and the others say who asks and which of the candidates comes first. All others count, those that
+/// nobody knows too.
+const UNCOUNTED_MEMBERS: [&str; 6] = [
+    "model",
+    "stream",
+    "stream_options",
+    "user",
+    "routing",
+    "onboarding",
+];
+
+/// The key of a cached reply, uniform bytes.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct ReplyKey(pub [u8; 32]);
+
+/// Whose request it is, and who may answer it.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyScope<'a> {
+    /// The caller's organization.
+    pub organization_id: &'a str,
+    /// The caller's project.
+    pub project_id: &'a str,
+    /// Whose credentials serve it.
+    pub mode: Mode,
+    /// The [`digest_candidates`] of those that the caller may use.
+    pub candidates: [u8; 32],
+}
+
+/// Makes keys: HMAC-SHA256 under a secret of the server, equal in all processes that share the secret.
+///
+/// Two tenants never have one key: their ids are in the message, each with its length, and no two messages with one
+/// hash are known to anybody. Whoever does not know the secret cannot even try to find some.
+#[derive(Clone)]
+pub struct ReplyKeys(Hmac<Sha256>);
+
+impl ReplyKeys {
+    /// Prepares the secret.
+    pub fn new(secret: &[u8; 32]) -> Option<Self> {
+        Hmac::new_from_slice(secret).ok().map(Self)
+    }
+
+    /// Returns the key of a request; `None`: its body is no JSON object, which no checked body is.
+    ///
+    /// Cost: one pass over the body, and one hash of it.
+    pub fn key(&self, scope: &KeyScope<'_>, request: &ModelRequest) -> Option<ReplyKey> {
+        let mut message = Vec::with_capacity(2048);
+        let words = [
+            scope.organization_id,
+            scope.project_id,
+            scope.mode.as_str(),
+            request.front.name(),
+        ];
+        for word in words {
+            write_framed(b's', word.as_bytes(), &mut message);
+        }
+        message.extend_from_slice(&scope.candidates);
+        let source = &request.source;
+        let is_counted = |key: &str| !UNCOUNTED_MEMBERS.contains(&key);
+        let members = source.members.iter();
+        let mut members: Vec<_> = members.filter(|member| is_counted(&member.key)).collect();
+        members.sort_by(|one, other| one.key.cmp(&other.key));
+        for member in members {
+            write_framed(b'k', member.key.as_bytes(), &mut message);
+            let mut walk = Walker::new(source.value(member)).ok()?;
+            write_value(&mut walk, &mut message).ok()?;
+        }
+        let mut mac = self.0.clone();
+        mac.update(&message);
+        Some(ReplyKey(mac.finalize().into_bytes().into()))
+    }
+}
+
+/// Returns the digest of the candidates that may serve a request, in the catalogue's order.
+///
+/// So an alias shares replies with its model, a pinned provider or region does not share with others, and a key whose
+/// rules forbid a provider never gets a reply of that provider.
+pub fn digest_candidates(candidates: &[Arc<Candidate>]) -> [u8; 32] {
+    let mut names = Vec::with_capacity(64 * candidates.len());
+    for candidate in candidates {
+        let mapping = &candidate.mapping;
+        let region = candidate.region.as_deref();
+        for name in [&candidate.model.id, &mapping.provider, &mapping.name] {
+            write_framed(b's', name.as_bytes(), &mut names);
+        }
+        names.push(u8::from(region.is_some()));
+        write_framed(b's', region.unwrap_or_default().as_bytes(), &mut names);
+    }
+    Sha256::digest(&names).into()
+}

@@ -1,0 +1,175 @@
+//! What the response cache does for a call: it replays a stored reply, or stores the one that comes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use filters::accounts::Caller;
+use filters::models::metadata::Metadata;
+use filters::models::reply::ReplyIdentity;
+use filters::models::reply_cache::cached_reply::CachedReply;
+use filters::models::reply_cache::key::{KeyScope, ReplyKey};
+use filters::models::reply_cache::recorder::ReplyRecorder;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use uuid::Uuid;
+
+use super::{ModelExchange, upstream_response};
+use crate::models::reply_cache::{CallGuard, ReplyLookup, Search};
+use crate::proxy::context::RequestInfo;
+use crate::proxy::response::{self, Reply, Response};
+
+const NO_CACHE: HeaderName = HeaderName::from_static("x-no-cache");
+const CACHE_STATUS: HeaderName = HeaderName::from_static("x-weirgate-cache");
+
+/// The part of the cache in a call.
+#[derive(Default)]
+pub(super) enum Caching {
+    /// None: its project has no cache, or this call goes past it.
+    #[default]
+    Off,
+    /// It may be answered by a reply of this key that is not older.
+    Searching(ReplyKey, Duration),
+    /// It is the one that calls, and stores its reply.
+    Storing(CallGuard),
+    /// It was answered by this reply.
+    Replayed(Arc<CachedReply>),
+}
+
+/// Returns how old a cached answer to a request may be; `None`: it goes past the cache.
+///
+/// Cost without a cache: one branch.
+pub fn ttl(caller: Option<&Caller>, headers: &HeaderMap) -> Option<Duration> {
+    let ttl_s = caller?.cache_ttl_s.filter(|ttl_s| *ttl_s > 0)?;
+    let refuses = headers.get(NO_CACHE).is_some_and(|value| value == "true");
+    (!refuses).then(|| Duration::from_secs(ttl_s.into()))
+}
+
+/// Lets the cache answer a call, or store its reply. `candidates` is the digest of those that the caller may use.
+pub fn allow(
+    exchange: &mut ModelExchange,
+    caller: Option<&Caller>,
+    candidates: Option<[u8; 32]>,
+    ttl: Duration,
+) {
+    let cache = exchange.models.reply_cache.as_ref();
+    let (Some(cache), Some(caller), Some(candidates)) = (cache, caller, candidates) else {
+        return;
+    };
+    let scope = KeyScope {
+        organization_id: &caller.organization_id,
+        project_id: &caller.project_id,
+        mode: caller.mode,
+        candidates,
+    };
+    if let Some(key) = cache.key(&scope, &exchange.request) {
+        exchange.caching = Caching::Searching(key, ttl);
+    }
+}
+
+/// Returns the replayed response to a call, if there is one.
+///
+/// It needs no credit: nothing is reserved and nothing settled. Our choice: so a caller without credit gets what its
+/// project has paid for already.
+pub async fn replay(exchange: &mut ModelExchange, info: &RequestInfo) -> Option<Response> {
+    let Caching::Searching(key, ttl) = exchange.caching else {
+        return None;
+    };
+    let cache = Arc::clone(exchange.models.reply_cache.as_ref()?);
+    let search = Search {
+        key,
+        ttl,
+        now_ms: info.unix_ms(),
+    };
+    let found = cache.find(&search, exchange.request.front.name()).await;
+    exchange.caching = match found {
+        ReplyLookup::Hit(reply) => Caching::Replayed(reply),
+        ReplyLookup::Miss(guard) => Caching::Storing(guard),
+        ReplyLookup::Bypass => Caching::Off,
+    };
+    let Caching::Replayed(reply) = &exchange.caching else {
+        return None;
+    };
+    let reply = Arc::clone(reply);
+    let body = write(exchange, info, &reply);
+    if body.is_none() {
+        exchange.caching = Caching::Off;
+    }
+    body.map(|body| to_response(exchange, body))
+}
+
+/// Returns the body of a replayed response; `None`: the reply is damaged.
+fn write(exchange: &mut ModelExchange, info: &RequestInfo, reply: &CachedReply) -> Option<Bytes> {
+    let identity = ReplyIdentity {
+        id: info.id.as_str().into(),
+        created: info.unix_s(),
+        model: reply.used_model().into(),
+    };
+    let request = &exchange.request;
+    let mut writer = request.front.writer(request, identity);
+    reply.replay(&mut *writer)?;
+    exchange
+        .billing
+        .record_replay(reply.settlement(), Uuid::now_v7());
+    let settlement = exchange.billing.settlement()?;
+    let members = reply.members();
+    upstream_response::with_metadata(exchange, info, members, |metadata: &Metadata<'_>| {
+        writer.complete(settlement, metadata);
+    });
+    Some(writer.take().into())
+}
+
+fn to_response(exchange: &ModelExchange, body: Bytes) -> Response {
+    let mut headers = vec![(CACHE_STATUS, HeaderValue::from_static("HIT"))];
+    if exchange.request.is_stream {
+        headers.extend(response::stream_headers());
+    }
+    Response {
+        status: 200,
+        headers,
+        body: Reply::Bytes(body),
+    }
+}
+
+/// Returns the recorder of an attempt's reply, if the call stores it.
+pub(super) fn recorder(exchange: &ModelExchange) -> Option<ReplyRecorder> {
+    match &exchange.caching {
+        Caching::Storing(guard) => Some(ReplyRecorder::new(guard.max_bytes())),
+        _ => None,
+    }
+}
+
+/// Stores the complete reply that was recorded, or lets the followers call if it may not be stored.
+pub(super) fn store(exchange: &mut ModelExchange, info: &RequestInfo) {
+    let Caching::Storing(guard) = std::mem::take(&mut exchange.caching) else {
+        return;
+    };
+    let recorded = exchange.reader.take_recorder();
+    let events = recorded.and_then(ReplyRecorder::into_events);
+    let settlement = exchange.billing.settlement();
+    let (Some(events), Some(settlement), Some(deployment)) =
+        (events, settlement, exchange.deployment())
+    else {
+        return guard.release_followers();
+    };
+    let used = &deployment.used;
+    let members = upstream_response::answer_members(exchange, used);
+    let names = (&*used.used_model, used.log());
+    let stored_ms = info.unix_ms();
+    let reply = CachedReply::new(events, settlement.usage, names, &members, stored_ms);
+    guard.store(reply);
+}
+
+/// Lets one of the followers call: this call is refused, which says nothing about theirs.
+pub fn leave(exchange: &mut ModelExchange) {
+    exchange.caching = Caching::Off;
+}
+
+/// Lets the followers of a call that ended without a reply call for themselves. If its client has left, one of them calls
+/// for all.
+pub(super) fn release(exchange: &mut ModelExchange, is_client_gone: bool) {
+    if let Caching::Storing(guard) = std::mem::take(&mut exchange.caching)
+        && !is_client_gone
+    {
+        guard.release_followers();
+    }
+}

@@ -1,0 +1,242 @@
+//! The cache of replies of models: in memory, and in Redis where processes share one ([`shared`]).
+//!
+//! Equal requests that arrive together share one call (single flight): the leader calls, the followers wait for its reply.
+//! If the leader's client leaves, a follower calls; if the reply may not be stored, every follower calls for itself. What
+//! makes requests equal, and what is stored, is in `filters::models::reply_cache`. Source: docs/response-cache.md.
+
+mod shared;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use filters::models::reply_cache::cached_reply::CachedReply;
+use filters::models::reply_cache::key::{KeyScope, ReplyKey, ReplyKeys};
+use filters::models::request::ModelRequest;
+use moka::Expiry;
+use tokio::time::Instant as Time;
+
+use self::shared::SharedReplies;
+use crate::redis::Redis;
+use crate::single_flight::{FlightGuard, Outcome, Role, SingleFlight};
+use crate::telemetry::metrics::Metrics;
+
+/// How long a follower waits for the leader's reply.
+const FOLLOWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// What an entry takes beside its reply: key, map, counters.
+const ENTRY_BYTES: usize = 512;
+/// One reply may take up to this fraction of the memory: a sixteenth.
+const MAX_REPLY_DIVISOR: u64 = 16;
+
+/// The purposes of the secrets that make keys and seal replies. With others, shared replies would not be found.
+pub const SECRET_PURPOSES: [&str; 2] = [
+    "keys of cached replies, version 1",
+    "sealing cached replies, version 1",
+];
+
+/// Stores replies and coordinates calls.
+pub struct ReplyCache {
+    /// Keys are uniform hashes under a secret, which nobody can make collide.
+    replies: moka::sync::Cache<ReplyKey, Entry, ahash::RandomState>,
+    calls: Arc<SingleFlight<ReplyKey, Arc<CachedReply>>>,
+    keys: ReplyKeys,
+    shared: Option<SharedReplies>,
+    max_reply_bytes: usize,
+    metrics: Arc<Metrics>,
+}
+
+/// A reply in memory, and how long it stays there.
+#[derive(Clone)]
+struct Entry {
+    reply: Arc<CachedReply>,
+    stays: Duration,
+}
+
+/// The time to live of each entry is that of its project.
+struct EntryExpiry;
+
+impl Expiry<ReplyKey, Entry> for EntryExpiry {
+    fn expire_after_create(&self, _: &ReplyKey, entry: &Entry, _: Instant) -> Option<Duration> {
+        Some(entry.stays)
+    }
+
+    fn expire_after_update(
+        &self,
+        _: &ReplyKey,
+        entry: &Entry,
+        _: Instant,
+        _: Option<Duration>,
+    ) -> Option<Duration> {
+        Some(entry.stays)
+    }
+}
+
+/// A search: the key, and which replies count.
+#[derive(Clone, Copy, Debug)]
+pub struct Search {
+    /// The request's key.
+    pub key: ReplyKey,
+    /// How old a reply may be.
+    pub ttl: Duration,
+    /// The wall clock, in unix milliseconds.
+    pub now_ms: u64,
+}
+
+/// The result of a search.
+pub enum ReplyLookup {
+    /// A reply.
+    Hit(Arc<CachedReply>),
+    /// No reply: this request is the leader, and stores the one that it gets.
+    Miss(CallGuard),
+    /// The leader's reply may not be stored, or takes too long: this request calls for itself alone.
+    Bypass,
+}
+
+/// The leader's right to call for its followers. Dropped without a reply, it lets one of them be the next leader.
+pub struct CallGuard {
+    cache: Arc<ReplyCache>,
+    call: FlightGuard<ReplyKey, Arc<CachedReply>>,
+    ttl: Duration,
+}
+
+impl CallGuard {
+    /// Returns how many bytes of a reply are recorded.
+    pub fn max_bytes(&self) -> usize {
+        self.cache.max_reply_bytes
+    }
+
+    /// Stores a reply, and gives it to the followers.
+    pub fn store(self, reply: CachedReply) {
+        let reply = Arc::new(reply);
+        let key = *self.call.key();
+        self.cache.keep(key, &reply, self.ttl);
+        if let Some(shared) = &self.cache.shared {
+            shared.store(key, &reply, self.ttl);
+        }
+        self.call.land(reply);
+    }
+
+    /// Lets every follower call for itself: the reply may not be stored.
+    pub fn release_followers(&self) {
+        self.call.release();
+    }
+}
+
+impl ReplyCache {
+    /// Creates an empty cache of about `max_bytes`, with the secrets of [`SECRET_PURPOSES`]; `None`: nothing is cached.
+    pub fn new(
+        max_bytes: u64,
+        [key_secret, sealing_secret]: &[[u8; 32]; 2],
+        redis: Option<&Redis>,
+        metrics: &Arc<Metrics>,
+    ) -> Option<Arc<Self>> {
+        if max_bytes == 0 {
+            return None;
+        }
+        let entry_bytes = |_: &ReplyKey, entry: &Entry| {
+            u32::try_from(ENTRY_BYTES + entry.reply.size()).unwrap_or(u32::MAX)
+        };
+        let replies = moka::sync::Cache::builder()
+            .max_capacity(max_bytes)
+            .weigher(entry_bytes)
+            .expire_after(EntryExpiry)
+            .build_with_hasher(ahash::RandomState::new());
+        let max_reply_bytes = usize::try_from(max_bytes / MAX_REPLY_DIVISOR);
+        Some(Arc::new(Self {
+            replies,
+            calls: Arc::default(),
+            keys: ReplyKeys::new(key_secret)?,
+            shared: redis.map(|redis| SharedReplies::new(redis.clone(), sealing_secret, metrics)),
+            max_reply_bytes: max_reply_bytes.unwrap_or(usize::MAX),
+            metrics: Arc::clone(metrics),
+        }))
+    }
+
+    /// Returns the key of a request. Cost: as [`ReplyKeys::key`].
+    pub fn key(&self, scope: &KeyScope<'_>, request: &ModelRequest) -> Option<ReplyKey> {
+        self.keys.key(scope, request)
+    }
+
+    /// Finds a reply, or lets this request call. It waits for an equal request that already calls, at most
+    /// [`FOLLOWER_TIMEOUT`]; `route` counts in the metrics.
+    ///
+    /// Cost of a hit in memory: one search.
+    pub async fn find(self: &Arc<Self>, search: &Search, route: &str) -> ReplyLookup {
+        let found = self.search(search).await;
+        let counter = match found {
+            ReplyLookup::Hit(_) => &self.metrics.cache_hits,
+            ReplyLookup::Miss(_) | ReplyLookup::Bypass => &self.metrics.cache_misses,
+        };
+        counter.with_label_values(&[route]).inc();
+        found
+    }
+
+    async fn search(self: &Arc<Self>, search: &Search) -> ReplyLookup {
+        if let Some(reply) = self.find_fresh(search) {
+            return ReplyLookup::Hit(reply);
+        }
+        let deadline = Time::now() + FOLLOWER_TIMEOUT;
+        loop {
+            let mut follower = match self.calls.join(&search.key) {
+                Role::Leader(call) => return self.lead(search, call).await,
+                Role::Follower(follower) => follower,
+            };
+            match follower.wait(deadline).await {
+                Outcome::Landed(reply) => return ReplyLookup::Hit(reply),
+                Outcome::Alone => return ReplyLookup::Bypass,
+                Outcome::Vacant => {}
+            }
+        }
+    }
+
+    /// Looks once more, and into Redis, before the leader calls.
+    async fn lead(
+        self: &Arc<Self>,
+        search: &Search,
+        call: FlightGuard<ReplyKey, Arc<CachedReply>>,
+    ) -> ReplyLookup {
+        // Another leader may have stored a reply since the first search.
+        if let Some(reply) = self.find_fresh(search) {
+            call.land(Arc::clone(&reply));
+            return ReplyLookup::Hit(reply);
+        }
+        let shared = match &self.shared {
+            Some(shared) => shared.find(search.key).await,
+            None => None,
+        };
+        let max_age_ms = to_ms(search.ttl);
+        let shared = shared.filter(|reply| reply.age_ms(search.now_ms) < max_age_ms);
+        if let Some(reply) = shared {
+            let reply = Arc::new(reply);
+            let left_ms = max_age_ms - reply.age_ms(search.now_ms);
+            self.keep(search.key, &reply, Duration::from_millis(left_ms));
+            call.land(Arc::clone(&reply));
+            return ReplyLookup::Hit(reply);
+        }
+        ReplyLookup::Miss(CallGuard {
+            cache: Arc::clone(self),
+            call,
+            ttl: search.ttl,
+        })
+    }
+
+    /// Returns a reply in memory, unless it is older than the project wants by now.
+    fn find_fresh(&self, search: &Search) -> Option<Arc<CachedReply>> {
+        let entry = self.replies.get(&search.key)?;
+        let is_fresh = entry.reply.age_ms(search.now_ms) < to_ms(search.ttl);
+        is_fresh.then_some(entry.reply)
+    }
+
+    fn keep(&self, key: ReplyKey, reply: &Arc<CachedReply>, stays: Duration) {
+        if reply.size() <= self.max_reply_bytes {
+            let reply = Arc::clone(reply);
+            self.replies.insert(key, Entry { reply, stays });
+        }
+    }
+}
+
+fn to_ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+use bytes::Bytes;
+use filters::models::metadata::AnswerMembers;
+use filters::models::usage::Usage;
+
+use super::*;
+
+const TTL: Duration = Duration::from_secs(10);
+
+fn cache(max_bytes: u64) -> Arc<ReplyCache> {
+    let metrics = Arc::new(Metrics::new().unwrap());
+    ReplyCache::new(max_bytes, &[[1; 32]; 2], None, &metrics).unwrap()
+}
+
+fn search(key: u8, now_ms: u64) -> Search {
+    Search {
+        key: ReplyKey([key; 32]),
+        ttl: TTL,
+        now_ms,
+    }
+}
+
+fn reply(bytes: usize, stored_ms: u64) -> CachedReply {
+    let members = AnswerMembers::Replayed("\"a\":1");
+    let events = Bytes::from(vec![0; bytes]);
+    CachedReply::new(events, Usage::default(), ("m", "l"), &members, stored_ms)
+}
+
+async fn lead(cache: &Arc<ReplyCache>, search: &Search) -> CallGuard {
+    match cache.find(search, "r").await {
+        ReplyLookup::Miss(guard) => guard,
+        ReplyLookup::Hit(_) | ReplyLookup::Bypass => panic!("somebody leads, or a reply was found"),
+    }
+}
+
+async fn is_hit(cache: &Arc<ReplyCache>, search: &Search) -> bool {
+    matches!(cache.find(search, "r").await, ReplyLookup::Hit(_))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_is_found_until_it_is_older_than_the_project_wants() {
+    let cache = cache(1 << 20);
+    lead(&cache, &search(1, 5_000))
+        .await
+        .store(reply(10, 5_000));
+    assert!(is_hit(&cache, &search(1, 5_000)).await);
+    assert!(is_hit(&cache, &search(1, 14_999)).await);
+    assert!(!is_hit(&cache, &search(1, 15_000)).await);
+    assert!(!is_hit(&cache, &search(2, 5_000)).await);
+    let shorter = Search {
+        ttl: Duration::from_secs(1),
+        ..search(1, 6_000)
+    };
+    assert!(!is_hit(&cache, &shorter).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_large_reply_goes_to_the_followers_and_is_not_kept() {
+    let cache = cache(16 * 4096);
+    let guard = lead(&cache, &search(1, 0)).await;
+    assert_eq!(guard.max_bytes(), 4096);
+    let waiting = cache.clone();
+    let follower = tokio::spawn(async move { is_hit(&waiting, &search(1, 0)).await });
+    tokio::task::yield_now().await;
+    guard.store(reply(5000, 0));
+    assert!(follower.await.unwrap());
+    assert!(!is_hit(&cache, &search(1, 0)).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_leaves_makes_room_for_one_and_a_failed_one_for_all() {
+    let cache = cache(1 << 20);
+    let guard = lead(&cache, &search(1, 0)).await;
+    let waiting = [cache.clone(), cache.clone()];
+    let followers = waiting.map(|cache| {
+        tokio::spawn(async move {
+            match cache.find(&search(1, 0), "r").await {
+                ReplyLookup::Miss(guard) => {
+                    tokio::task::yield_now().await;
+                    guard.release_followers();
+                    "leader"
+                }
+                ReplyLookup::Hit(_) => "hit",
+                ReplyLookup::Bypass => "alone",
+            }
+        })
+    });
+    tokio::task::yield_now().await;
+    drop(guard);
+    let mut roles = Vec::new();
+    for follower in followers {
+        roles.push(follower.await.unwrap());
+    }
+    roles.sort_unstable();
+    assert_eq!(roles, ["alone", "leader"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_follower_waits_for_five_seconds() {
+    let cache = cache(1 << 20);
+    let _guard = lead(&cache, &search(1, 0)).await;
+    let started = Time::now();
+    let lookup = cache.find(&search(1, 0), "r").await;
+    assert!(matches!(lookup, ReplyLookup::Bypass));
+    assert_eq!(started.elapsed(), FOLLOWER_TIMEOUT);
+}
+
+#[test]
+fn no_bytes_mean_no_cache() {
+    let metrics = Arc::new(Metrics::new().unwrap());
+    assert!(ReplyCache::new(0, &[[1; 32]; 2], None, &metrics).is_none());
+}
