@@ -10,13 +10,19 @@
 )]
 
 use std::hint::black_box;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use filters::models::front::Front;
+use filters::json::Str;
+use filters::models::front::{Front, Received};
 use filters::models::fronts::chat_completions::ChatCompletions;
 use filters::models::metadata::{AnswerMembers, Metadata, UsedNames};
 use filters::models::operation::Operation;
+use filters::models::prompts::library::FoundPrompt;
+use filters::models::prompts::prompt::Prompt;
+use filters::models::prompts::template::PromptValue;
+use filters::models::prompts::tree::Node;
 use filters::models::reply::ReplyIdentity;
 use filters::models::request::ModelRequest;
 use filters::models::routing::catalog::{Catalog, Mapping};
@@ -64,6 +70,7 @@ fn main() {
     for mappings in [1, 8, 40] {
         plans(mappings);
     }
+    prompts();
     let conversation = conversation(50_000);
     for (name, kind) in WIRES {
         let quirks = Quirks::default();
@@ -79,6 +86,38 @@ fn main() {
             println!("stream, {name}: {rate:.0} MB/s");
         }
     }
+}
+
+/// Measures the rendering of a prompt of 4 KB with eight places of variables, and how a request is completed with it.
+fn prompts() {
+    let text = "The quick brown fox greets {{name}} in a {{tone}} tone. ".repeat(4);
+    let content = text + &"Answer in plain words, and cite what you know. ".repeat(80);
+    let file = serde_json::json!({"model": "model-7", "messages": [{"role": "system", "content": content}], "parameters": {"temperature": 0.2}});
+    let root = Node::parse_json(&file.to_string()).unwrap();
+    let prompt = Arc::new(Prompt::compile(&root).unwrap());
+    let values = [Str::Raw("Ada"), Str::Raw("friendly")].map(PromptValue::Text);
+    measure("render a prompt of 4 KB", 1, || {
+        let mut out = Vec::with_capacity(prompt.rendered_bytes(&values));
+        prompt.render(&values, &mut out);
+        out
+    });
+    let found = FoundPrompt {
+        prompt,
+        name: "greeting".into(),
+        version: 1,
+        label: None,
+    };
+    let body = r#"{"prompt":{"id":"greeting","variables":{"name":"Ada","tone":"kind"}},"messages":[{"role":"user","content":"Hi"}]}"#;
+    measure("read and complete a request of a prompt of 4 KB", 1, || {
+        let Received::Managed(request) = ChatCompletions
+            .read(Bytes::from_static(body.as_bytes()))
+            .unwrap()
+        else {
+            return None;
+        };
+        let expansion = request.expand(&found, 1 << 20).unwrap();
+        Some(ChatCompletions.parse(expansion.body).unwrap())
+    });
 }
 
 const WIRES: [(&str, WireKind); 4] = [
@@ -235,6 +274,7 @@ fn answer_on(
     let metadata = Metadata {
         request_id: "0190c3a2000070008000000000000000",
         requested_model: "model",
+        managed: None,
         requested_provider: None,
         organization_id: "org_0190c3a2-0000-7000-8000-000000000000",
         project_id: "proj_0190c3a2-0000-7000-8000-000000000000",

@@ -4,6 +4,7 @@ use std::fmt::Debug;
 
 use bytes::Bytes;
 
+use super::managed::ManagedRequest;
 use super::reply::{ReplyIdentity, Writer};
 use super::request::ModelRequest;
 use crate::fault::Fault;
@@ -13,11 +14,33 @@ pub trait Front: Debug + Send + Sync {
     /// Returns its name, which is that of its row in the route table.
     fn name(&self) -> &'static str;
 
-    /// Checks a body.
+    /// Checks a body, which may name a managed prompt.
     ///
     /// Errors: 400 naming the field, what came and what is accepted.
-    fn parse(&self, body: Bytes) -> Result<ModelRequest, Fault>;
+    fn read(&self, body: Bytes) -> Result<Received, Fault>;
+
+    /// Checks a body that is complete by itself.
+    ///
+    /// Errors: those of [`Self::read`], and 400 if it names a managed prompt.
+    fn parse(&self, body: Bytes) -> Result<ModelRequest, Fault> {
+        match self.read(body)? {
+            Received::Complete(request) => Ok(request),
+            Received::Managed(_) => {
+                let message = "`model` names a prompt; accepted is a model id";
+                Err(Fault::invalid("model", message).with_code("invalid_parameters"))
+            }
+        }
+    }
 
     /// Returns the writer of one response.
     fn writer(&self, request: &ModelRequest, identity: ReplyIdentity) -> Box<dyn Writer>;
+}
+
+/// A checked body.
+#[derive(Clone, Debug)]
+pub enum Received {
+    /// It is complete.
+    Complete(ModelRequest),
+    /// It names a managed prompt, which completes it.
+    Managed(Box<ManagedRequest>),
 }

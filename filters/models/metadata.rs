@@ -71,6 +71,8 @@ pub struct Metadata<'a> {
     pub request_id: &'a str,
     /// The model string as sent.
     pub requested_model: &'a str,
+    /// Members that say which managed prompt completed the request, without braces around them.
+    pub managed: Option<&'a str>,
     /// The provider named in the model string.
     pub requested_provider: Option<&'a str>,
     /// The organization that sent the request.
@@ -195,6 +197,9 @@ impl Metadata<'_> {
         if matches!(self.answer, AnswerMembers::Replayed(_)) {
             object.bool("cached", true);
         }
+        if let Some(managed) = self.managed {
+            object.members(managed);
+        }
         object.close();
     }
 }
@@ -300,6 +305,7 @@ mod tests {
         let metadata = Metadata {
             request_id: "1",
             requested_model: "m",
+            managed: None,
             requested_provider: None,
             organization_id: "o",
             project_id: "p",

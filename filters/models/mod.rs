@@ -4,8 +4,9 @@
 //! holds a checked request, [`reply`] the way from a wire to a front, [`usage`] and [`metadata`] the parts of a
 //! response. [`chat`] holds the typed tree and the deltas of chat, [`embeddings`] the encodings of vectors, [`fronts`]
 //! the public shapes, [`wires`] the providers' shapes, [`routing`] the plan, [`reply_cache`] replies that are replayed.
+//! [`prompts`] are templates of chat requests, [`managed`] is a request that names one.
 //!
-//! Layers: [`operation`] and [`usage`] · [`chat`] and [`embeddings`] · [`request`], [`reply`] and [`front`] ·
+//! Layers: [`operation`] and [`usage`] · [`chat`], [`embeddings`] and [`prompts`] · [`request`], [`reply`] and [`front`] ·
 //! [`routing`] · [`fronts`] and [`wires`], which never know each other.
 
 pub mod chat;
@@ -14,9 +15,11 @@ pub mod embeddings;
 pub mod front;
 pub mod fronts;
 mod key_shape;
+pub mod managed;
 pub mod metadata;
 pub mod operation;
 pub mod parameter;
+pub mod prompts;
 pub mod reply;
 pub mod reply_cache;
 pub mod request;

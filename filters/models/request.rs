@@ -2,6 +2,7 @@
 //! the wires read.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use schemars::JsonSchema;
@@ -12,6 +13,7 @@ use super::embeddings::EmbeddingFacts;
 use super::front::Front;
 use super::operation::Operation;
 use super::parameter::AskedParameters;
+use super::prompts::origin::Managed;
 use crate::money::{CostInputs, PricePoint, ServiceTier};
 
 /// A request that passed the 400 rules of its front.
@@ -21,7 +23,7 @@ use crate::money::{CostInputs, PricePoint, ServiceTier};
 pub struct ModelRequest {
     /// The front that it came through, which writes the response.
     pub front: &'static dyn Front,
-    /// The model string as sent.
+    /// The model string as sent, or as a prompt names it.
     pub model: Box<str>,
     /// Whether the response is an event stream.
     pub is_stream: bool,
@@ -37,8 +39,10 @@ pub struct ModelRequest {
     pub cost_inputs: CostInputs,
     /// Bytes of text in the prompt (media data left out), for estimates.
     pub text_bytes: u64,
-    /// The body as it came.
+    /// The body as it came, or as its prompt has completed it.
     pub source: Source,
+    /// The prompt that has completed it.
+    pub managed: Option<Arc<Managed>>,
     /// What only wires read.
     pub payload: Payload,
 }
@@ -59,6 +63,13 @@ impl ModelRequest {
             tier: self.needs.service_tier,
             start_s,
         }
+    }
+
+    /// Returns the model string as the caller sent it, or the one of the prompt if the caller named only that.
+    pub fn requested_model(&self) -> &str {
+        let managed = self.managed.as_ref();
+        let requested = managed.and_then(|managed| managed.requested_model.as_deref());
+        requested.unwrap_or(&self.model)
     }
 }
 

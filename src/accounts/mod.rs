@@ -1,4 +1,4 @@
-//! The snapshot of accounts, swapped while requests are served, and the rows of BYOK keys, published beside it.
+//! The snapshot of accounts, swapped while requests are served, and the rows of BYOK keys and prompts, published beside it.
 //!
 //! A request loads the current snapshot without a lock and never waits for the store. While the store does not respond,
 //! the last snapshot stays in force. It follows the store's feed of changes: only what has changed is read. Everything
@@ -18,7 +18,9 @@ use tokio::task::JoinHandle;
 
 use self::copy::AccountsCopy;
 use crate::periodic::Ticks;
-use crate::store::{AccountRecord, ByokKeyRow, LoadedAccounts, SharedRows, Store, StoreError};
+use crate::store::{
+    AccountRecord, ByokKeyRow, LoadedAccounts, PromptRecord, SharedRows, Store, StoreError,
+};
 
 /// The interval between two checks of the store's revision. With the reads and the swap, a change is in force well
 /// within a second.
@@ -44,14 +46,30 @@ pub enum ByokRows {
     Of(Vec<String>, Vec<ByokKeyRow>),
 }
 
-type BoxedSubscriber = Box<dyn Fn(ByokRows) + Send + Sync>;
+/// Prompts that come into force.
+pub enum PromptRows {
+    /// All there are.
+    All(Vec<PromptRecord>),
+    /// Those that have changed; one without versions is removed.
+    Changed(Vec<PromptRecord>),
+}
+
+/// Rows beside the accounts, which come into force with them.
+pub enum PublishedRows {
+    /// BYOK keys.
+    Byok(ByokRows),
+    /// Managed prompts.
+    Prompts(PromptRows),
+}
+
+type BoxedSubscriber = Box<dyn Fn(PublishedRows) + Send + Sync>;
 
 struct SharedSnapshot {
     current: ArcSwap<AccountsSnapshot>,
     /// What the keys of the snapshot share. Held while the snapshot follows the store.
     rows: tokio::sync::Mutex<SharedRows>,
-    /// Gets BYOK rows before the accounts of their revision come into force.
-    publish_byok: BoxedSubscriber,
+    /// Gets the rows beside the accounts before the accounts of their revision come into force.
+    publish: BoxedSubscriber,
     /// The copy on disk; `None`: the store is on this machine.
     copy: Option<Mutex<AccountsCopy>>,
     /// Whether there are accounts: from the store, or from the copy.
@@ -66,14 +84,14 @@ struct SharedSnapshot {
 impl AccountsHandle {
     /// Reads the first snapshot.
     ///
-    /// `publish_byok` gets all BYOK rows, and at a later revision those of the organizations whose keys have changed,
-    /// before the accounts of that revision come into force: a request never sees a caller without the caller's keys.
+    /// `publish` gets all BYOK rows and prompts, and at a later revision those that have changed, before the accounts of that
+    /// revision come into force: a request never sees a caller without the caller's keys.
     /// Errors: the store failed.
     pub async fn load(
         store: &Store,
-        publish_byok: impl Fn(ByokRows) + Send + Sync + 'static,
+        publish: impl Fn(PublishedRows) + Send + Sync + 'static,
     ) -> Result<Self, StoreError> {
-        let accounts = Self::empty(None, publish_byok);
+        let accounts = Self::empty(None, publish);
         accounts.read_again(store).await?;
         Ok(accounts)
     }
@@ -81,9 +99,9 @@ impl AccountsHandle {
     /// Makes a handle without accounts, until [`Self::read_again`] or [`Self::read_copy`].
     pub fn empty(
         copy: Option<AccountsCopy>,
-        publish_byok: impl Fn(ByokRows) + Send + Sync + 'static,
+        publish: impl Fn(PublishedRows) + Send + Sync + 'static,
     ) -> Self {
-        let accounts = Self::new(LoadedAccounts::default(), copy, Box::new(publish_byok));
+        let accounts = Self::new(LoadedAccounts::default(), copy, Box::new(publish));
         accounts.shared.is_loaded.store(false, Ordering::Relaxed);
         accounts
     }
@@ -95,11 +113,11 @@ impl AccountsHandle {
         };
         let opened = read.and_then(|mut loaded| {
             let keys = store.open_keys(std::mem::take(&mut loaded.byok))?;
-            Ok((loaded.snapshot, keys))
+            Ok((loaded.snapshot, keys, loaded.prompts))
         });
         match opened {
-            Ok((snapshot, keys)) => {
-                (self.shared.publish_byok)(ByokRows::All(keys));
+            Ok((snapshot, keys, prompts)) => {
+                self.publish_all(keys, prompts);
                 self.shared.current.store(Arc::new(snapshot));
                 self.shared.is_loaded.store(true, Ordering::Relaxed);
             }
@@ -116,15 +134,11 @@ impl AccountsHandle {
         Self::new(loaded, None, Box::new(|_| {}))
     }
 
-    fn new(
-        loaded: LoadedAccounts,
-        copy: Option<AccountsCopy>,
-        publish_byok: BoxedSubscriber,
-    ) -> Self {
+    fn new(loaded: LoadedAccounts, copy: Option<AccountsCopy>, publish: BoxedSubscriber) -> Self {
         let shared = SharedSnapshot {
             current: ArcSwap::from_pointee(loaded.snapshot),
             rows: tokio::sync::Mutex::new(loaded.shared),
-            publish_byok,
+            publish,
             copy: copy.map(Mutex::new),
             is_loaded: AtomicBool::new(true),
             is_incomplete: AtomicBool::new(false),
@@ -177,7 +191,12 @@ impl AccountsHandle {
                 // so a failure here repeats both.
                 let (organizations, keys): (Vec<_>, Vec<_>) = followed.byok.into_iter().unzip();
                 let keys = store.open_keys(keys.into_iter().flatten().collect())?;
-                (shared.publish_byok)(ByokRows::Of(organizations, keys));
+                let rows = ByokRows::Of(organizations, keys);
+                (shared.publish)(PublishedRows::Byok(rows));
+            }
+            if !followed.prompts.is_empty() {
+                let rows = PromptRows::Changed(followed.prompts);
+                (shared.publish)(PublishedRows::Prompts(rows));
             }
             self.append_to_copy(&followed.records);
             shared.current.store(Arc::new(followed.snapshot));
@@ -216,7 +235,7 @@ impl AccountsHandle {
             }
             loaded.snapshot = followed.snapshot;
         }
-        (shared.publish_byok)(ByokRows::All(store.byok_keys().await?));
+        self.publish_all(store.byok_keys().await?, store.all_prompts().await?);
         *rows = loaded.shared;
         shared.current.store(Arc::new(loaded.snapshot));
         shared.is_loaded.store(true, Ordering::Relaxed);
@@ -227,6 +246,11 @@ impl AccountsHandle {
         }
         self.mark_confirmed();
         Ok(())
+    }
+
+    fn publish_all(&self, keys: Vec<ByokKeyRow>, prompts: Vec<PromptRecord>) {
+        (self.shared.publish)(PublishedRows::Byok(ByokRows::All(keys)));
+        (self.shared.publish)(PublishedRows::Prompts(PromptRows::All(prompts)));
     }
 
     fn copy(&self) -> Option<std::sync::MutexGuard<'_, AccountsCopy>> {

@@ -27,8 +27,9 @@ use crate::limits::{Quotas, Sharing};
 use crate::models::Models;
 use crate::models::media::Media;
 use crate::models::planner::{self, Planner};
-use crate::models::providers::{ByokSnapshot, Provider};
+use crate::models::providers::Provider;
 use crate::models::reply_cache::{self, ReplyCache};
+use crate::models::store_snapshots::StoreSnapshots;
 use crate::proxy::address_limits::AddressLimits;
 use crate::proxy::body_budget::BodyBudget;
 use crate::proxy::clock::Clock;
@@ -93,7 +94,7 @@ pub fn boot(
     let (late, store) = (opened.late, opened.store);
     let shared = Shared {
         accounts: late.accounts.clone(),
-        byok_keys: opened.byok_keys,
+        snapshots: opened.snapshots,
         ledger: Arc::clone(&late.ledger),
         metrics,
         access_log: Arc::new(access_log),
@@ -136,7 +137,7 @@ pub fn boot(
 /// Services that several products share.
 struct Shared {
     accounts: AccountsHandle,
-    byok_keys: Arc<ByokSnapshot>,
+    snapshots: StoreSnapshots,
     ledger: Arc<Ledger>,
     metrics: Arc<Metrics>,
     access_log: Arc<AccessLog>,
@@ -160,7 +161,7 @@ fn build(
 ) -> Result<Built, BootError> {
     let Shared {
         accounts,
-        byok_keys,
+        snapshots,
         ledger,
         metrics,
         access_log,
@@ -172,7 +173,7 @@ fn build(
     let (decisions, dispatchers) = decisions(config, runtime, &metrics, decisions_redis)?.unzip();
     let (graph, quotas) = limited(config, runtime, redis.as_ref(), &metrics)?;
     let (media, body_budget) = media(config, runtime, &metrics)?;
-    let ledgers = (Arc::clone(&ledger), byok_keys);
+    let ledgers = (Arc::clone(&ledger), snapshots);
     let fetched = (media, reply_cache(config, store, redis.as_ref(), &metrics));
     let models = Models::new(config, planner, ledgers, fetched, (&metrics, clock));
     let models = Arc::new(models);
@@ -217,7 +218,7 @@ struct Opened {
     lock: Option<StoreLock>,
     store: Store,
     first_run: Option<FirstRun>,
-    byok_keys: Arc<ByokSnapshot>,
+    snapshots: StoreSnapshots,
     late: LateStore,
 }
 
@@ -241,7 +242,7 @@ async fn open(
         store,
         first_run,
         accounts,
-        byok_keys,
+        snapshots,
         is_ready,
     } = store::in_background(preparing).await?;
     let ledger = Ledger::detached(&config.store, store.clone(), Arc::clone(metrics))?;
@@ -260,7 +261,7 @@ async fn open(
         lock,
         store,
         first_run,
-        byok_keys,
+        snapshots,
         late,
     })
 }
@@ -270,7 +271,7 @@ struct Prepared {
     store: Store,
     first_run: Option<FirstRun>,
     accounts: AccountsHandle,
-    byok_keys: Arc<ByokSnapshot>,
+    snapshots: StoreSnapshots,
     /// Whether the store has answered.
     is_ready: bool,
 }
@@ -291,8 +292,8 @@ async fn prepare(
         }
         Err(error) => return Err(error),
     };
-    let byok_keys = Arc::new(ByokSnapshot::new(opened.store.pepper().fingerprint()));
-    let subscriber = Arc::clone(&byok_keys);
+    let snapshots = StoreSnapshots::new(opened.store.pepper().fingerprint());
+    let subscriber = snapshots.clone();
     let accounts = AccountsHandle::empty(copy, move |rows| subscriber.update(rows));
     let mut first_run = None;
     if is_ready {
@@ -306,7 +307,7 @@ async fn prepare(
         store: opened.store,
         first_run,
         accounts,
-        byok_keys,
+        snapshots,
         is_ready,
     })
 }

@@ -26,6 +26,7 @@ mod org;
 pub mod output;
 mod pages;
 mod project;
+mod prompt;
 mod provider_key;
 mod terms;
 mod usage;
@@ -93,6 +94,9 @@ enum Command {
     /// The callers' own upstream keys, encrypted at rest
     #[command(subcommand, after_help = provider_key::EXAMPLES)]
     ProviderKey(provider_key::ProviderKeyCommand),
+    /// Managed prompts: messages, a model and parameters that requests name
+    #[command(subcommand, after_help = prompt::EXAMPLES)]
+    Prompt(prompt::PromptCommand),
     /// Copy the store while servers use it
     #[command(after_help = backup::EXAMPLES)]
     Backup {
@@ -212,6 +216,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, out: &mut Output) -> ExitCo
         Some(Command::Credit(command)) => credit::run(&command, &source, out),
         Some(Command::Usage(args)) => usage::run(&args, &source, out),
         Some(Command::ProviderKey(command)) => provider_key::run(&command, &source, out),
+        Some(Command::Prompt(command)) => prompt::run(&command, &source, out),
         Some(Command::Backup { file }) => backup::run(&file, &source, out),
         Some(Command::Models(command)) => match load(&source, out) {
             Ok(loaded) => models::run(command, &loaded.config, out),

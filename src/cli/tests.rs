@@ -16,15 +16,15 @@ use super::*;
 mod money;
 
 /// A configuration of its own with a store of its own.
-struct Desk {
-    folder: TempDir,
+pub(super) struct Desk {
+    pub(super) folder: TempDir,
 }
 
 /// What a command answered.
-struct Answer {
-    code: ExitCode,
-    out: String,
-    err: String,
+pub(super) struct Answer {
+    pub(super) code: ExitCode,
+    pub(super) out: String,
+    pub(super) err: String,
 }
 
 impl Desk {
@@ -59,22 +59,22 @@ impl Desk {
         }
     }
 
-    fn run(&self, words: &[&str]) -> Answer {
+    pub(super) fn run(&self, words: &[&str]) -> Answer {
         self.run_with(true, words)
     }
 
-    fn done(&self, words: &[&str]) -> String {
+    pub(super) fn done(&self, words: &[&str]) -> String {
         let answer = self.run(words);
         assert_eq!(answer.code, Exit::Done.into(), "{words:?}: {}", answer.err);
         answer.out
     }
 
-    fn json(&self, words: &[&str]) -> Value {
+    pub(super) fn json(&self, words: &[&str]) -> Value {
         let words: Vec<_> = words.iter().copied().chain(["--format", "json"]).collect();
         serde_json::from_str(&self.done(&words)).unwrap()
     }
 
-    fn with_acme() -> Self {
+    pub(super) fn with_acme() -> Self {
         let desk = Self::new();
         desk.done(&["org", "create", "acme", "--plan", "lite"]);
         desk

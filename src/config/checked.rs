@@ -47,6 +47,8 @@ pub struct Config {
     pub models: ModelsConfig,
     /// The allowances of plans.
     pub plans: Plans,
+    /// Whether requests may name managed prompts.
+    pub prompts_enabled: bool,
     /// Providers that are on, sorted by name.
     pub providers: Vec<ProviderConfig>,
     /// Providers that are off, by name, with the reason.

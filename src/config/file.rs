@@ -56,7 +56,6 @@ pub(super) struct File {
     #[schemars(extend("x-names" = "name"))]
     pub plans: BTreeMap<String, Plan>,
     /// Managed prompts.
-    #[schemars(extend("x-not-in-force" = true))]
     pub prompts: Prompts,
     /// The MCP server.
     #[schemars(extend("x-not-in-force" = true))]

@@ -15,6 +15,7 @@ mod document;
 mod env;
 mod file;
 mod format;
+mod prompt_file;
 mod reporter;
 mod rules;
 mod schema;
@@ -32,6 +33,7 @@ pub use checked::*;
 pub use filters::cidr::Cidr;
 pub use origin::{Origins, ValueSource};
 pub use problem::{Location, Problem, Spot};
+pub use prompt_file::{ReadPrompt, read_prompt};
 pub use schema::schema;
 pub use secret::{Secret, SecretBytes};
 

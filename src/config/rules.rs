@@ -58,6 +58,7 @@ impl Rules<'_> {
             reply_cache_bytes: file.cache.max_bytes,
             models: models::check(self, file),
             plans: plans::check(self, file),
+            prompts_enabled: file.prompts.enabled,
             providers: found.on,
             off_providers: found.off,
             byok_only_providers: found.byok_only,

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use filters::accounts::{Caller, Mode};
 use filters::fault::{Fault, FaultKind};
-use filters::models::front::Front;
+use filters::models::front::{Front, Received};
 use filters::models::request::ModelRequest;
 use filters::models::routing::resolve::Candidate;
 use futures::future::BoxFuture;
@@ -40,8 +39,14 @@ impl Forward for ModelHandler {
         exchange: &'a mut Option<Box<dyn Exchange>>,
     ) -> BoxFuture<'a, Result<Opened, Fault>> {
         Box::pin(async move {
-            let request = parse(self.front, incoming.take_body())?;
-            let mut call = Box::new(self.plan(incoming, request)?);
+            let request = self.receive(incoming)?;
+            let managed = request.managed.clone();
+            let planned = self.plan(incoming, request);
+            let planned = planned.map_err(|fault| match &managed {
+                Some(managed) => managed.explain(fault),
+                None => fault,
+            });
+            let mut call = Box::new(planned?);
             if let Some(replayed) = caching::replay(&mut call, incoming.info()).await {
                 *exchange = Some(call);
                 return Ok(Opened::Response(replayed));
@@ -58,10 +63,6 @@ impl Forward for ModelHandler {
     }
 }
 
-fn parse(front: &dyn Front, body: Bytes) -> Result<ModelRequest, Fault> {
-    read(body.len(), || front.parse(body))
-}
-
 /// Calls what reads a body of this length.
 fn read<T>(body_bytes: usize, read: impl FnOnce() -> T) -> T {
     if body_bytes > LARGE_BYTES {
@@ -72,6 +73,16 @@ fn read<T>(body_bytes: usize, read: impl FnOnce() -> T) -> T {
 }
 
 impl ModelHandler {
+    /// Checks the body, and completes it if it names a managed prompt.
+    fn receive(&self, incoming: &mut Incoming<'_>) -> Result<ModelRequest, Fault> {
+        let body = incoming.take_body();
+        let caller = incoming.info().caller.as_deref();
+        read(body.len(), || match self.front.read(body)? {
+            Received::Complete(request) => Ok(request),
+            Received::Managed(request) => self.models.complete(self.front, &request, caller),
+        })
+    }
+
     /// Plans the attempts of a request.
     ///
     /// Errors: 400, 403, 404, 410.

@@ -1,9 +1,9 @@
 //! The model gateway: one call becomes one exchange of several attempts, each with one provider.
 //!
 //! [`handler`] opens a call, [`planner`] plans its attempts among the [`providers`], [`exchange`] runs them, [`reply_cache`]
-//! replays earlier replies. A
-//! [`deployment`] holds what all calls of a model at a provider have in common. [`endpoints`] answer requests that need no
-//! provider. [`routes`] has the rows of the route table.
+//! replays earlier replies. A [`deployment`] holds what all calls of a model at a provider have in common.
+//! [`store_snapshots`] has what callers have stored: their keys and their [`prompts`]. [`endpoints`] answer requests that
+//! need no provider. [`routes`] has the rows of the route table.
 
 pub mod deployment;
 pub mod endpoints;
@@ -12,10 +12,12 @@ pub mod handler;
 pub mod media;
 pub mod metrics;
 pub mod planner;
+pub mod prompts;
 pub mod providers;
 pub mod reply_cache;
 pub mod retry_budget;
 pub mod routes;
+pub mod store_snapshots;
 mod upstream_head;
 
 use std::sync::Arc;
@@ -28,9 +30,11 @@ use crate::telemetry::metrics::Metrics;
 
 use self::media::Media;
 use self::planner::Planner;
+use self::prompts::PromptSnapshot;
 use self::providers::ByokSnapshot;
 use self::reply_cache::ReplyCache;
 use self::retry_budget::RetryBudget;
+use self::store_snapshots::StoreSnapshots;
 
 /// The state that all model calls share.
 pub struct Models {
@@ -40,6 +44,8 @@ pub struct Models {
     pub ledger: Arc<Ledger>,
     /// The callers' BYOK keys.
     pub byok_keys: Arc<ByokSnapshot>,
+    /// Managed prompts.
+    pub prompts: Arc<PromptSnapshot>,
     /// Fetches images for providers that take no addresses.
     pub media: Media,
     /// The cache of replies; `None`: it is off for every project.
@@ -52,6 +58,8 @@ pub struct Models {
     pub clock: Clock,
     /// Bounds second and later fallbacks.
     pub retry_budget: Arc<RetryBudget>,
+    prompts_enabled: bool,
+    max_chat_bytes: usize,
     stream_timeouts: Timeouts,
     whole_timeouts: Timeouts,
 }
@@ -61,7 +69,7 @@ impl Models {
     pub fn new(
         config: &Config,
         planner: Planner,
-        (ledger, byok_keys): (Arc<Ledger>, Arc<ByokSnapshot>),
+        (ledger, snapshots): (Arc<Ledger>, StoreSnapshots),
         (media, reply_cache): (Media, Option<Arc<ReplyCache>>),
         (metrics, clock): (&Arc<Metrics>, Clock),
     ) -> Self {
@@ -76,7 +84,10 @@ impl Models {
         Self {
             planner,
             ledger,
-            byok_keys,
+            byok_keys: snapshots.byok_keys,
+            prompts: snapshots.prompts,
+            prompts_enabled: config.prompts_enabled,
+            max_chat_bytes: config.limits.body_bytes.chat,
             media,
             reply_cache,
             plans: config.plans,

@@ -29,6 +29,8 @@ pub(super) enum Changed<'a> {
     Key(&'a str),
     /// The BYOK keys of this organization.
     ProviderKeys(&'a str),
+    /// The prompt: its versions or its labels.
+    Prompt(&'a str),
     /// The credit of this organization, which is no part of a snapshot.
     Credit(&'a str),
 }
@@ -42,6 +44,7 @@ impl<'a> Changed<'a> {
             Self::Member(id) => ("member", id),
             Self::Key(id) => ("key", id),
             Self::ProviderKeys(id) => ("provider_keys", id),
+            Self::Prompt(id) => ("prompt", id),
             Self::Credit(id) => ("credit", id),
         }
     }
@@ -104,6 +107,8 @@ pub(super) struct Changes {
     pub keys: BTreeSet<String>,
     /// Ids of organizations whose BYOK keys have changed.
     pub byok_organizations: BTreeSet<String>,
+    /// Ids of prompts.
+    pub prompts: BTreeSet<String>,
 }
 
 impl Store {
@@ -163,6 +168,7 @@ impl Changes {
             "member" => self.members.insert(id),
             "key" => self.keys.insert(id),
             "provider_keys" => self.byok_organizations.insert(id),
+            "prompt" => self.prompts.insert(id),
             _ => false,
         };
     }

@@ -1,4 +1,5 @@
-//! The store of accounts: organizations, their projects and members, API keys, credit and BYOK keys.
+//! The store of accounts: organizations, their projects and members, API keys, credit, BYOK keys and managed
+//! prompts.
 //!
 //! It is SQLite by default and PostgreSQL by URL. The statements are the same for both; only the migrations differ.
 //! Each change first raises `revision` in its own transaction and writes to the feed what it has changed. A running server
@@ -19,6 +20,7 @@ mod members;
 mod open;
 mod organizations;
 mod projects;
+mod prompts;
 mod provider_keys;
 mod records;
 mod rows;
@@ -43,6 +45,7 @@ pub use members::Member;
 pub use open::{OpenedStore, StoreSettings, in_background};
 pub use organizations::Organization;
 pub use projects::{NewProject, Project, ProjectChange};
+pub use prompts::{PromptOwner, PromptRecord, StoredPrompt, StoredVersion};
 pub use provider_keys::{ByokKeyRow, ProviderKey, SealedKey};
 pub use records::{AccountRecord, RecordedAccounts};
 pub use snapshot::{Followed, LoadedAccounts, SharedRows};

@@ -9,7 +9,7 @@ use sqlx::any::AnyRow;
 
 use super::organizations::organization_status;
 use super::snapshot::{Interned, LoadedAccounts, SharedRows};
-use super::{SealedKey, StoreError};
+use super::{PromptRecord, SealedKey, StoreError};
 
 /// A row, or what makes the rows before it count.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -25,6 +25,8 @@ pub enum AccountRecord {
     Key(KeyRecord),
     /// All BYOK keys of an organization.
     ByokKeys(String, Vec<SealedKey>),
+    /// A prompt with all its versions; without any, it is removed.
+    Prompt(PromptRecord),
     /// The revision that the rows before it make.
     Revision(i64),
 }
@@ -133,6 +135,7 @@ pub struct RecordedAccounts {
     shared: Vec<AccountRecord>,
     keys: BTreeMap<String, KeyRecord>,
     byok: BTreeMap<String, Vec<SealedKey>>,
+    prompts: BTreeMap<String, PromptRecord>,
 }
 
 impl RecordedAccounts {
@@ -144,6 +147,9 @@ impl RecordedAccounts {
             }
             AccountRecord::ByokKeys(organization, keys) => {
                 self.byok.insert(organization, keys);
+            }
+            AccountRecord::Prompt(prompt) => {
+                self.prompts.insert(prompt.id.clone(), prompt);
             }
             AccountRecord::Revision(revision) => self.revision = revision,
             shared => self.shared.push(shared),
@@ -169,6 +175,7 @@ impl RecordedAccounts {
             snapshot,
             shared,
             byok: self.byok.into_values().flatten().collect(),
+            prompts: self.prompts.into_values().collect(),
         })
     }
 }

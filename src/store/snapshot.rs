@@ -16,7 +16,7 @@ use super::members::budget;
 use super::projects::cache_ttl_s;
 use super::records::{AccountRecord, KeyRecord, MemberRecord, OrganizationRecord, ProjectRecord};
 use super::rows::Rows;
-use super::{SealedKey, Store, StoreError};
+use super::{PromptRecord, SealedKey, Store, StoreError};
 
 /// The columns of a key in a snapshot.
 const KEY_COLUMNS: &str =
@@ -31,6 +31,8 @@ pub struct LoadedAccounts {
     pub shared: SharedRows,
     /// All BYOK keys, oldest first.
     pub byok: Vec<SealedKey>,
+    /// All prompts.
+    pub prompts: Vec<PromptRecord>,
 }
 
 /// A snapshot that follows another one.
@@ -39,6 +41,8 @@ pub struct Followed {
     pub snapshot: AccountsSnapshot,
     /// The organizations whose BYOK keys have changed, with all their keys.
     pub byok: Vec<(String, Vec<SealedKey>)>,
+    /// The prompts that have changed.
+    pub prompts: Vec<PromptRecord>,
     /// The rows that were read, with the revision that they make.
     pub records: Vec<AccountRecord>,
     /// Whether the feed had all changes. If not, the snapshot has those that it had, and everything must be read again.
@@ -84,11 +88,16 @@ impl Store {
         for (organization, keys) in by_organization(&byok) {
             keep(&AccountRecord::ByokKeys(organization, keys));
         }
+        let prompts = self.prompt_records(None).await?;
+        for prompt in &prompts {
+            keep(&AccountRecord::Prompt(prompt.clone()));
+        }
         keep(&AccountRecord::Revision(revision));
         Ok(LoadedAccounts {
             snapshot,
             shared,
             byok,
+            prompts,
         })
     }
 
@@ -136,10 +145,13 @@ impl Store {
         records.extend(
             of_byok.map(|(organization, keys)| AccountRecord::ByokKeys(organization, keys)),
         );
+        let prompts = self.changed_prompts(&changes).await?;
+        records.extend(prompts.iter().cloned().map(AccountRecord::Prompt));
         records.push(AccountRecord::Revision(changes.revision));
         Ok(Some(Followed {
             snapshot,
             byok,
+            prompts,
             records,
             is_complete: changes.is_complete,
         }))
@@ -159,6 +171,13 @@ impl Store {
         // Perhaps the last key was removed.
         let of_changed = changed.map(|id| (id.clone(), keys.remove(id).unwrap_or_default()));
         Ok(of_changed.collect())
+    }
+
+    async fn changed_prompts(&self, changes: &Changes) -> Result<Vec<PromptRecord>, StoreError> {
+        if changes.prompts.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.prompt_records(Some(&changes.prompts)).await
     }
 
     /// Reads the rows that keys share.
@@ -301,7 +320,10 @@ impl SharedRows {
                 };
                 self.members.insert(record.id.clone(), Arc::new(member));
             }
-            AccountRecord::Key(_) | AccountRecord::ByokKeys(..) | AccountRecord::Revision(_) => {}
+            AccountRecord::Key(_)
+            | AccountRecord::ByokKeys(..)
+            | AccountRecord::Prompt(_)
+            | AccountRecord::Revision(_) => {}
         }
         Ok(())
     }

@@ -54,6 +54,7 @@ mod opaque_state;
 mod overload;
 mod overrides;
 mod process;
+mod prompts;
 mod quotas;
 mod refused_calls;
 mod regions;

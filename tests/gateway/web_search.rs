@@ -19,7 +19,7 @@ fn models(more: &str) -> String {
 }
 
 /// A gateway in front of a provider of this kind.
-fn gateway(upstream: &Upstream, kind: &str, more: &str, credit: &str) -> Gateway {
+pub fn gateway(upstream: &Upstream, kind: &str, more: &str, credit: &str) -> Gateway {
     let base = match kind {
         "openai" | "openai-compatible" => "/v1",
         _ => "",
@@ -151,7 +151,7 @@ fn chunks(request: &Received) -> Reply {
 }
 
 /// A kind of provider: its name, more of its mapping, its answers, its searches and its words for one.
-type Case = (
+pub type Case = (
     &'static str,
     &'static str,
     fn(&Received) -> Reply,
@@ -159,7 +159,7 @@ type Case = (
     Value,
 );
 
-fn cases() -> [Case; 4] {
+pub fn cases() -> [Case; 4] {
     [
         (
             "anthropic",

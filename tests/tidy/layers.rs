@@ -62,7 +62,7 @@ const MODELS: &[Level] = &[
     },
     level(&["chat", FACTS]),
     Level {
-        units: &["request", "reply", "front", "check", "parameter"],
+        units: &["request", "reply", "front", "check", "parameter", "managed"],
         know_each_other: true,
     },
     level(&["routing"]),

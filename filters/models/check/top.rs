@@ -3,6 +3,7 @@
 use super::read::{any_object, string, twice};
 use super::reject::{Reject, other};
 use crate::json::{Type, Walker};
+use crate::models::prompts::reference::PREFIX;
 use crate::models::request::RequestMember;
 
 /// How many top-level members a request may have: a hundred more than any client sends.
@@ -45,12 +46,18 @@ pub(crate) fn members<'a>(
     Ok(members)
 }
 
-/// `model`.
+/// `model` of an operation that has no prompts.
 pub(crate) fn model(walk: &mut Walker<'_>) -> Result<Box<str>, Reject> {
     let model = string(walk)?.unescaped();
-    if model.starts_with("@prompt/") {
-        return Err(Reject::not_yet());
+    if model.starts_with(PREFIX) {
+        let said = "names a prompt, which only chat completions take; accepted is a model id";
+        return Err(Reject::rule(said));
     }
+    check_model(&model)
+}
+
+/// Checks a model string that names no prompt.
+pub(crate) fn check_model(model: &str) -> Result<Box<str>, Reject> {
     if model.is_empty() || model.len() > 512 || model.chars().any(char::is_control) {
         return Err(Reject::rule(
             "is empty, longer than 512 bytes or holds control characters; accepted is a model id",

@@ -85,6 +85,7 @@ fn response<'p>(
     let metadata = Metadata {
         request_id: "1",
         requested_model: "m",
+        managed: None,
         requested_provider: None,
         organization_id: "",
         project_id: "",

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use filters::models::chat::inlined::{InlinedImage, InlinedImages};
-use filters::models::front::Front;
+use filters::models::front::{Front, Received};
 use filters::models::fronts::chat_completions::ChatCompletions;
 use filters::models::operation::Operation;
 use filters::models::parameter::Parameter;
@@ -129,8 +129,8 @@ fn sent(kind: WireKind, passes: Passes, request: &ModelRequest) -> Option<(Strin
     Some((head.path, serde_json::from_slice(&body).unwrap()))
 }
 
-fn parse(body: &Value) -> Result<ModelRequest, String> {
-    let parsed = ChatCompletions.parse(body.to_string().into());
+fn parse(body: &Value) -> Result<Received, String> {
+    let parsed = ChatCompletions.read(body.to_string().into());
     parsed.map_err(|fault| fault.code().unwrap_or_default().to_owned())
 }
 
@@ -146,13 +146,17 @@ fn own(request: &ModelRequest) -> String {
 
 fn fate(field: &Field, kind: WireKind, passes: Passes) -> Fate {
     let with = match parse(&field.with) {
-        Ok(request) => request,
+        // The prompt itself is not of the wires' concern.
+        Ok(Received::Managed(_)) => return Fate::Acts,
+        Ok(Received::Complete(request)) => request,
         Err(code) => {
             assert_eq!(code, "not_supported_yet", "{}", field.name);
             return Fate::NotYet;
         }
     };
-    let without = parse(&field.without).unwrap();
+    let without = ChatCompletions
+        .parse(field.without.to_string().into())
+        .unwrap();
     let Some(plain) = sent(kind, passes, &without) else {
         return Fate::Refused;
     };

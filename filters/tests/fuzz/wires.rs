@@ -186,6 +186,7 @@ fn answer(
             let metadata = Metadata {
                 request_id: "r",
                 requested_model: "m",
+                managed: None,
                 requested_provider: None,
                 organization_id: "o",
                 project_id: "p",

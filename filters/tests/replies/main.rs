@@ -109,6 +109,7 @@ fn complete(writer: &mut dyn Writer, settlement: &Settlement) {
     let metadata = Metadata {
         request_id: "r",
         requested_model: "m",
+        managed: None,
         requested_provider: None,
         organization_id: "o",
         project_id: "p",

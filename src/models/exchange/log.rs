@@ -10,7 +10,10 @@ use crate::proxy::exchange::log_ms;
 
 /// Writes the model, the attempts, and what the call took.
 pub(super) fn write(exchange: &ModelExchange, info: &RequestInfo, line: &mut Object<'_>) {
-    line.text("model", &exchange.request.model);
+    line.text("model", exchange.request.requested_model());
+    if let Some(managed) = &exchange.request.managed {
+        line.members(&managed.members);
+    }
     exchange
         .billing
         .with_log_id(|id| line.optional_text("log_id", id));

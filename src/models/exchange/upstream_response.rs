@@ -261,7 +261,12 @@ pub(super) fn with_metadata(
     exchange.billing.with_log_id(|log_id| {
         write(&Metadata {
             request_id: info.id.as_str(),
-            requested_model: &exchange.request.model,
+            requested_model: exchange.request.requested_model(),
+            managed: exchange
+                .request
+                .managed
+                .as_ref()
+                .map(|managed| &*managed.members),
             requested_provider: exchange.requested_provider.as_deref(),
             organization_id: caller.map_or("", |caller| &caller.organization_id),
             project_id: caller.map_or("", |caller| &caller.project_id),

@@ -134,8 +134,11 @@ async fn byok_rows_are_published_before_their_accounts_come_into_force(fixture: 
     let accounts = accounts::AccountsHandle::load(&fixture.store, move |rows| {
         let revision = in_force.get().map(|accounts| accounts.current().revision());
         let count = match rows {
-            accounts::ByokRows::All(rows) => rows.len(),
-            accounts::ByokRows::Of(organizations, rows) => organizations.len() * rows.len(),
+            accounts::PublishedRows::Byok(accounts::ByokRows::All(rows)) => rows.len(),
+            accounts::PublishedRows::Byok(accounts::ByokRows::Of(organizations, rows)) => {
+                organizations.len() * rows.len()
+            }
+            accounts::PublishedRows::Prompts(_) => return,
         };
         seen.lock().unwrap().push((count, revision));
     });

@@ -1,9 +1,9 @@
-//! Chat completions: the 400 rules of its requests, and responses as chunks of a stream or as one whole reply.
+//! Chat completions: the 400 rules of its requests and of prompt files, and responses as chunks of a stream or as one whole reply.
 
 use bytes::Bytes;
 
 use crate::fault::Fault;
-use crate::models::front::Front;
+use crate::models::front::{Front, Received};
 use crate::models::reply::{ReplyIdentity, Writer};
 use crate::models::request::{ModelRequest, Payload};
 
@@ -11,6 +11,7 @@ mod check;
 pub mod chunks;
 mod head;
 mod members;
+pub mod prompt_file;
 mod text;
 mod tools;
 pub mod whole;
@@ -27,7 +28,7 @@ impl Front for ChatCompletions {
         "chat_completions"
     }
 
-    fn parse(&self, body: Bytes) -> Result<ModelRequest, Fault> {
+    fn read(&self, body: Bytes) -> Result<Received, Fault> {
         check::check(body, &ChatCompletions)
     }
 

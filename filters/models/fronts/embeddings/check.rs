@@ -61,6 +61,7 @@ pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
         text_bytes: found.text_bytes,
         asked: AskedParameters::default(),
         source: Source { body, members },
+        managed: None,
         payload: Payload::Embeddings(EmbeddingFacts {
             inputs: found.inputs,
             encoding: found.encoding,

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use self::writer::ListWriter;
 use crate::fault::Fault;
-use crate::models::front::Front;
+use crate::models::front::{Front, Received};
 use crate::models::reply::{ReplyIdentity, Writer};
 use crate::models::request::ModelRequest;
 
@@ -22,8 +22,8 @@ impl Front for Embeddings {
         "embeddings"
     }
 
-    fn parse(&self, body: Bytes) -> Result<ModelRequest, Fault> {
-        check::check(body)
+    fn read(&self, body: Bytes) -> Result<Received, Fault> {
+        check::check(body).map(Received::Complete)
     }
 
     fn writer(&self, _: &ModelRequest, identity: ReplyIdentity) -> Box<dyn Writer> {

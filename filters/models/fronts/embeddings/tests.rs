@@ -197,6 +197,7 @@ fn complete(writer: &mut dyn Writer, usage: Usage) -> Value {
     let metadata = Metadata {
         request_id: "1",
         requested_model: "m",
+        managed: None,
         requested_provider: None,
         organization_id: "",
         project_id: "",

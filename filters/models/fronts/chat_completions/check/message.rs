@@ -56,9 +56,7 @@ pub(super) fn messages(walk: &mut Walker<'_>, found: &mut Findings) -> Result<()
         }
         Ok(())
     })?;
-    if count == 0 {
-        return Err(Reject::rule("is empty; accepted is at least one message"));
-    }
+    found.messages = Some(count);
     if count > MAX_MESSAGES {
         return Err(Reject::rule(format!(
             "holds {count} messages; accepted are at most {MAX_MESSAGES}"

@@ -7,6 +7,7 @@
 mod asked;
 mod hosted;
 mod image_config;
+mod managed;
 mod media;
 mod message;
 mod safeguards;
@@ -28,7 +29,7 @@ use crate::models::chat::facts::ChatFacts;
 use crate::models::chat::inlined::RemoteImage;
 use crate::models::chat::tree::ChatRequest;
 use crate::models::check::reject::Reject;
-use crate::models::front::Front;
+use crate::models::front::{Front, Received};
 use crate::models::parameter::{AskedParameters, Parameter, ParameterSet};
 use crate::models::request::{
     ModelRequest, Needs, Payload, RequestMember, SearchNeeds, Source, Strategy,
@@ -49,12 +50,17 @@ struct Media {
 #[derive(Debug, Default)]
 struct Findings {
     members: Vec<RequestMember>,
+    /// The member at hand is none that the gateway knows.
+    is_unknown: bool,
     special_messages: Vec<Range<usize>>,
     special_tools: bool,
     /// The message or tools at hand hold members beyond the plain convention.
     is_special: bool,
     model: Option<Box<str>>,
-    has_messages: bool,
+    /// The prompts that `model` and `prompt` name.
+    prompts: managed::NamedPrompts,
+    /// The number of messages.
+    messages: Option<usize>,
     stream: bool,
     include_usage: bool,
     choices: Option<u32>,
@@ -98,12 +104,20 @@ struct Findings {
 ///
 /// Cost: one pass; allocates for keys and names, never for content. Errors: 400 naming the field, what came and
 /// what is accepted.
-pub(super) fn check(body: Bytes, front: &'static dyn Front) -> Result<ModelRequest, Fault> {
+pub(super) fn check(body: Bytes, front: &'static dyn Front) -> Result<Received, Fault> {
     let found = pass(&body).map_err(Reject::into_fault)?;
+    if found.prompts.is_some() {
+        let request = managed::request(body, found).map_err(Reject::into_fault)?;
+        return Ok(Received::Managed(Box::new(request)));
+    }
+    Ok(Received::Complete(complete(body, front, found)))
+}
+
+fn complete(body: Bytes, front: &'static dyn Front, found: Findings) -> ModelRequest {
     let bytes = body.len() as u64;
     let choices = found.choices.unwrap_or(1);
     let wanted_images = wanted_images(&found.asked);
-    Ok(ModelRequest {
+    ModelRequest {
         front,
         model: found.model.unwrap_or_default(),
         is_stream: found.stream,
@@ -135,6 +149,7 @@ pub(super) fn check(body: Bytes, front: &'static dyn Front) -> Result<ModelReque
             body,
             members: found.members,
         },
+        managed: None,
         payload: Payload::Chat(ChatFacts {
             special_messages: found.special_messages,
             special_tools: found.special_tools,
@@ -142,7 +157,25 @@ pub(super) fn check(body: Bytes, front: &'static dyn Front) -> Result<ModelReque
             remote_images: found.remote_images,
             read_tree,
         }),
-    })
+    }
+}
+
+/// Checks one member of a request alone.
+///
+/// Errors: the first rule that it breaks, with the place. Returns whether the gateway knows the member.
+pub(super) fn check_member(key: &str, value: &str) -> Result<bool, Reject> {
+    let mut found = Findings::default();
+    let mut walk = Walker::over(value);
+    top::member(&mut walk, key, &mut found).map_err(|reject| reject.within(key))?;
+    walk.end()?;
+    Ok(!found.is_unknown || Parameter::find(key).is_some())
+}
+
+/// Checks what holds between the members of a request.
+///
+/// Errors: the first rule that they break.
+pub(super) fn check_together(body: &Bytes) -> Result<(), Reject> {
+    pass(body).map(|_| ())
 }
 
 fn wanted_images(asked: &AskedParameters) -> u64 {
@@ -167,6 +200,10 @@ fn pass(body: &Bytes) -> Result<Findings, Reject> {
     let mut found = Findings::default();
     top::top(&mut walk, &mut found)?;
     walk.end()?;
+    if found.prompts.is_some() {
+        // Its prompt may complete it.
+        return Ok(found);
+    }
     top::together(&found)?;
     asked::note_asked(body, &mut found);
     hosted::note_search(&mut found)?;

@@ -2,16 +2,17 @@
 
 use super::Findings;
 use super::image_config::image_config;
+use super::managed::{named_model, prompt};
 use super::message::messages;
 use super::safeguards::safeguards;
 use super::tool::{response_format, tool_choice, tools};
 use crate::json::{Type, Walker};
 use crate::models::check::read::{
-    any_object, array, boolean, integer, nullable_number, nullable_one_of, nullable_string, object,
-    one_of, required, string,
+    array, boolean, integer, nullable_number, nullable_one_of, nullable_string, object, one_of,
+    required, string,
 };
 use crate::models::check::reject::{Reject, other};
-use crate::models::check::top::{MODEL, members, model};
+use crate::models::check::top::{MODEL, members};
 use crate::models::request::{Effort, Strategy};
 use crate::money::ServiceTier;
 
@@ -24,16 +25,11 @@ pub(super) fn top(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Rej
     Ok(())
 }
 
-fn member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<(), Reject> {
+pub(super) fn member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<(), Reject> {
     match key {
-        "model" => {
-            found.model = Some(model(walk)?);
-            Ok(())
-        }
-        "messages" => {
-            found.has_messages = true;
-            messages(walk, found)
-        }
+        "model" => named_model(walk, found),
+        "prompt" => prompt(walk, found),
+        "messages" => messages(walk, found),
         "stream" => {
             // Not nullable in the contract, but the OpenAI convention takes null for "unset".
             found.stream = !walk.null()? && boolean(walk)?;
@@ -131,12 +127,12 @@ fn rare_member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result
         }
         "web_search" => flag(walk, &mut found.search_flag),
         "vendor_safeguards" => safeguards(walk),
-        _ => unbuilt_member(walk, key),
+        _ => unbuilt_member(walk, key, found),
     }
 }
 
 /// Members whose behaviour is not built yet: checked, then refused where they would change the answer.
-fn unbuilt_member(walk: &mut Walker<'_>, key: &str) -> Result<(), Reject> {
+fn unbuilt_member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<(), Reject> {
     let refuse = |is_set: bool| {
         if is_set {
             Err(Reject::not_yet())
@@ -146,8 +142,8 @@ fn unbuilt_member(walk: &mut Walker<'_>, key: &str) -> Result<(), Reject> {
     };
     match key {
         "plugins" => refuse(array(walk, plugin)? > 0),
-        "prompt" => prompt(walk).and_then(|()| refuse(true)),
         _ => {
+            found.is_unknown = true;
             walk.skip()?;
             Ok(())
         }
@@ -161,29 +157,6 @@ fn plugin(walk: &mut Walker<'_>, _: usize) -> Result<(), Reject> {
         Ok(())
     })?;
     required(id, "id", "`response-healing`").map(|_| ())
-}
-
-fn prompt(walk: &mut Walker<'_>) -> Result<(), Reject> {
-    let mut id = None;
-    object(
-        walk,
-        &["id", "version", "label", "variables"],
-        |walk, key| match key {
-            "id" => {
-                id = Some(string(walk)?);
-                Ok(())
-            }
-            "version" => integer(walk, 1, u64::MAX).map(|_| ()),
-            "label" => string(walk).map(|_| ()),
-            _ => any_object(walk, &[], |walk, key, _| match walk.peek()? {
-                Type::String | Type::Number | Type::Bool => {
-                    walk.skip().map(|_| ()).map_err(Reject::from)
-                }
-                _ => Err(other(walk, "a string, a number or a boolean").within(&key)),
-            }),
-        },
-    )?;
-    required(id, "id", "the name of a managed prompt").map(|_| ())
 }
 
 /// Our choice: a limit is a positive integer, as every provider wants it.
@@ -267,11 +240,11 @@ fn effort(word: &str) -> Option<Effort> {
 /// What holds between members.
 pub(super) fn together(found: &Findings) -> Result<(), Reject> {
     required(found.model.as_ref(), "model", MODEL)?;
-    required(
-        found.has_messages.then_some(()),
-        "messages",
-        "an array of messages",
-    )?;
+    let messages = required(found.messages, "messages", "an array of messages")?;
+    if messages == 0 {
+        let said = "is empty; accepted is at least one message";
+        return Err(Reject::rule(said).within("messages"));
+    }
     if found.has_effort && found.has_inner_effort {
         let said = "came together with `reasoning.effort`; accepted is one of them";
         return Err(Reject::rule(said)

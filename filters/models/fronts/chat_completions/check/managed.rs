@@ -1,0 +1,144 @@
+//! Managed prompts in `model` and `prompt`. Source: docs/model-gateway.md 2.1.
+
+use bytes::Bytes;
+
+use super::Findings;
+use crate::json::{Type, Walker};
+use crate::models::check::read::{any_object, integer, object, required, string};
+use crate::models::check::reject::{Reject, other};
+use crate::models::check::top::check_model;
+use crate::models::managed::{GivenVariable, ManagedRequest};
+use crate::models::prompts::library::ReferencePlace;
+use crate::models::prompts::reference::{PREFIX, PromptReference, VersionReference};
+use crate::models::request::Source;
+
+/// The prompts that a request names.
+#[derive(Debug, Default)]
+pub(super) struct NamedPrompts {
+    by_model: Option<PromptReference>,
+    by_object: Option<Box<NamedByObject>>,
+}
+
+/// The object `prompt`.
+#[derive(Debug)]
+struct NamedByObject {
+    reference: PromptReference,
+    variables: Vec<GivenVariable>,
+}
+
+impl NamedPrompts {
+    /// Returns whether there is one.
+    pub(super) fn is_some(&self) -> bool {
+        self.by_model.is_some() || self.by_object.is_some()
+    }
+}
+
+/// `model`. Null is no model, which a prompt may name.
+pub(super) fn named_model(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    if walk.null()? {
+        return Ok(());
+    }
+    let model = string(walk)?.unescaped();
+    found.model = Some(check_model(&model)?);
+    if let Some(name) = model.strip_prefix(PREFIX) {
+        let said = "names no prompt; accepted is `@prompt/NAME`, `@prompt/NAME@LABEL` or `@prompt/NAME@VERSION`";
+        let reference = PromptReference::parse(name).ok_or_else(|| Reject::rule(said))?;
+        found.prompts.by_model = Some(reference);
+    }
+    Ok(())
+}
+
+/// `prompt`.
+pub(super) fn prompt(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    let (mut id, mut version, mut label) = (None, None, None);
+    let mut variables = Vec::new();
+    let known = ["id", "version", "label", "variables"];
+    object(walk, &known, |walk, key| {
+        match key {
+            "id" => id = Some(filled(walk)?),
+            "version" => version = Some(integer(walk, 1, u64::MAX)?),
+            "label" => label = Some(filled(walk)?),
+            _ => variables = given(walk)?,
+        }
+        Ok(())
+    })?;
+    let name = required(id, "id", "the name of a managed prompt")?;
+    let version = match (version, label) {
+        (Some(_), Some(_)) => {
+            let said = "came together with `prompt.label`; accepted is one of them";
+            return Err(Reject::rule(said).within("version"));
+        }
+        (Some(number), None) => VersionReference::Number(number),
+        (None, Some(label)) => VersionReference::Label(label),
+        (None, None) => VersionReference::default(),
+    };
+    let reference = PromptReference { name, version };
+    found.prompts.by_object = Some(Box::new(NamedByObject {
+        reference,
+        variables,
+    }));
+    Ok(())
+}
+
+/// A string that is not empty.
+fn filled(walk: &mut Walker<'_>) -> Result<Box<str>, Reject> {
+    let text = string(walk)?;
+    if text.is_empty() {
+        return Err(Reject::rule("is empty; accepted is a name"));
+    }
+    Ok(text.unescaped().into())
+}
+
+/// `prompt.variables`.
+fn given(walk: &mut Walker<'_>) -> Result<Vec<GivenVariable>, Reject> {
+    let mut variables: Vec<GivenVariable> = Vec::new();
+    let mut names = std::collections::HashSet::new();
+    any_object(walk, &[], |walk, key, _| {
+        let read = match walk.peek()? {
+            Type::String | Type::Number | Type::Bool => walk.skip(),
+            _ => return Err(other(walk, "a string, a number or a boolean").within(&key)),
+        };
+        let value = read?;
+        if !names.insert(key.clone()) {
+            return Err(crate::models::check::read::twice().within(&key));
+        }
+        let end = walk.at();
+        variables.push(GivenVariable {
+            name: key.into(),
+            value: end - value.len()..end,
+        });
+        Ok(())
+    })?;
+    Ok(variables)
+}
+
+/// Returns the request of a body that names a prompt.
+pub(super) fn request(body: Bytes, found: Findings) -> Result<ManagedRequest, Reject> {
+    let NamedPrompts {
+        by_model,
+        by_object,
+    } = found.prompts;
+    let (reference, place, variables) = match (by_model, by_object) {
+        (Some(by_model), Some(object)) if by_model != object.reference => {
+            let said = format!(
+                "names {} and `model` names {by_model}; accepted is one of them, or the same in both",
+                object.reference
+            );
+            return Err(Reject::rule(said).within("prompt"));
+        }
+        (_, Some(object)) => (object.reference, ReferencePlace::Object, object.variables),
+        (Some(by_model), None) => (by_model, ReferencePlace::Model, Vec::new()),
+        (None, None) => return Err(Reject::rule("is missing").within("prompt")),
+    };
+    Ok(ManagedRequest {
+        source: Source {
+            body,
+            members: found.members,
+        },
+        model: found.model,
+        reference,
+        place,
+        variables,
+        has_inner_effort: found.has_inner_effort,
+    })
+}

@@ -1,0 +1,34 @@
+//! What [`crate::accounts`] publishes beside the accounts, as the request path finds it.
+
+use std::sync::Arc;
+
+use super::prompts::PromptSnapshot;
+use super::providers::ByokSnapshot;
+use crate::accounts::PublishedRows;
+
+/// Snapshots that follow the store. Clones share them.
+#[derive(Clone)]
+pub struct StoreSnapshots {
+    /// The callers' BYOK keys.
+    pub byok_keys: Arc<ByokSnapshot>,
+    /// Managed prompts.
+    pub prompts: Arc<PromptSnapshot>,
+}
+
+impl StoreSnapshots {
+    /// Creates empty snapshots. `fingerprint_key` keys the fingerprints of BYOK keys.
+    pub fn new(fingerprint_key: [u8; 32]) -> Self {
+        Self {
+            byok_keys: Arc::new(ByokSnapshot::new(fingerprint_key)),
+            prompts: Arc::default(),
+        }
+    }
+
+    /// Follows the store. One caller at a time.
+    pub fn update(&self, rows: PublishedRows) {
+        match rows {
+            PublishedRows::Byok(rows) => self.byok_keys.update(rows),
+            PublishedRows::Prompts(rows) => self.prompts.update(rows),
+        }
+    }
+}
