@@ -295,6 +295,11 @@ impl Planner {
         self.health.begin(candidate, is_stream, now_ms)
     }
 
+    /// Puts a candidate last until this time, because no key of the platform has anything left there.
+    pub fn rest(&self, candidate: usize, until_ms: u64) {
+        self.health.rest(candidate, until_ms);
+    }
+
     /// Stores the mapping that answered a session.
     pub fn bind_session(&self, affinity_key: u64, mapping: usize, now_ms: u64) {
         self.affinity.bind(affinity_key, mapping, now_ms);

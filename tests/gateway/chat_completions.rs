@@ -8,12 +8,16 @@ use crate::support::script::Reply;
 use crate::support::upstream::Upstream;
 
 pub fn reply() -> Reply {
-    Reply::json(200, json!({
+    Reply::json(200, reply_body())
+}
+
+pub fn reply_body() -> String {
+    json!({
         "id": "chatcmpl-up", "object": "chat.completion", "created": 5, "model": "chat-at-first-2026",
         "choices": [{"index": 0, "message": {"role": "assistant", "content": "hello"}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100,
                   "prompt_tokens_details": {"cached_tokens": 400}},
-    }).to_string())
+    }).to_string()
 }
 
 pub fn chunk(delta: Value, finish: Option<&str>) -> String {

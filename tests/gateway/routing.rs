@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::chat_completions::{PLAIN, STREAM, reply, stream};
+use super::chat_completions::{PLAIN, STREAM, reply, reply_body, stream};
 use crate::support::boot::{Gateway, MODELS};
 use crate::support::client::{Client, ask};
 use crate::support::script::Reply;
@@ -174,4 +174,45 @@ fn latency_is_what_streams_have_measured() {
     }
     assert_eq!(begins_at("chat", r#","routing":"price""#), "first");
     assert_eq!(begins_at("chat", r#","routing":"latency""#), "second");
+}
+
+#[test]
+fn a_key_without_anything_left_is_asked_last_before_it_is_refused() {
+    let told = Reply::whole(
+        200,
+        &[
+            ("content-type", "application/json"),
+            ("x-ratelimit-limit-requests", "60"),
+            ("x-ratelimit-remaining-requests", "0"),
+            ("x-ratelimit-reset-requests", "30s"),
+        ],
+        reply_body(),
+    );
+    let first = Upstream::always(told);
+    let second = Upstream::always(reply());
+    let gateway = Gateway::between(&first.url(), &second.url());
+    assert_eq!(used(&gateway.chat(PLAIN).json()).0, "first");
+    assert_eq!(used(&gateway.chat(PLAIN).json()).0, "second");
+    // The limit is one of a model, and a model string that names the provider is obeyed.
+    let other = PLAIN.replace("\"chat\"", "\"only-first\"");
+    assert_eq!(used(&gateway.chat(other).json()).0, "first");
+    let pinned = PLAIN.replace("\"chat\"", "\"first/chat\"");
+    assert_eq!(used(&gateway.chat(pinned).json()).0, "first");
+}
+
+#[test]
+fn a_throttled_key_rests_as_long_as_its_provider_says() {
+    for (rest, then) in [("1", "first"), ("60", "second")] {
+        let headers = [("content-type", "application/json"), ("retry-after", rest)];
+        let throttled = Reply::whole(429, &headers, "{}");
+        let first = Upstream::sequence([throttled, reply(), reply()]);
+        let second = Upstream::always(reply());
+        let gateway = Gateway::between(&first.url(), &second.url());
+        for _ in 0..2 {
+            assert_eq!(used(&gateway.chat(PLAIN).json()).0, "second");
+        }
+        assert_eq!(first.requests().len(), 1);
+        std::thread::sleep(Duration::from_millis(1100));
+        assert_eq!(used(&gateway.chat(PLAIN).json()).0, then, "{rest}");
+    }
 }

@@ -25,6 +25,7 @@ mod near_place;
 pub mod opaque;
 pub mod openai;
 pub mod quirks;
+pub mod rate_limit;
 #[cfg(test)]
 #[path = "replay_tests.rs"]
 mod replay;

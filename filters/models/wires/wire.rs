@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use super::decoder::{Decoder, ReplyHead};
 use super::failure::Failure;
 use super::quirks::Quirks;
+use super::rate_limit::LimitHeaders;
 use crate::fault::{Fault, FaultKind};
 use crate::models::chat::inlined::InlinedImages;
 use crate::models::operation::Operation;
@@ -83,6 +84,11 @@ pub trait Wire: Send + Sync {
     /// Returns the header of a reply that names the tier that served it; `None`: its replies say so inside, or not at all.
     fn tier_header(&self) -> Option<HeaderName> {
         None
+    }
+
+    /// Returns the headers in which its providers tell their limits.
+    fn rate_limits(&self) -> &'static [LimitHeaders] {
+        &[]
     }
 
     /// Returns the meaning of a reply of another status.

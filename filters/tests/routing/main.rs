@@ -111,6 +111,15 @@ fn a_provider_that_fails_three_of_ten_loses_most_calls_and_gets_them_back() {
 }
 
 #[test]
+fn a_limit_that_is_told_is_seldom_run_into() {
+    let throttled = met().filter(|(_, met)| matches!(met.event.trouble, Trouble::Throttles(_)));
+    for (name, met) in throttled {
+        // Calls that begin before the first reply of a minute tells.
+        assert!(met.failed <= met.calls / 50, "{name}: {met:?}");
+    }
+}
+
+#[test]
 fn each_strategy_comes_close_to_what_it_wants() {
     for name in ["price", "auto"] {
         let (ours, best) = day(name).cost;

@@ -17,7 +17,10 @@ use filters::models::routing::plan::{PlanInputs, plan};
 use filters::models::routing::providers::ProviderSet;
 use filters::models::routing::resolve::{Candidate, resolve};
 use filters::models::routing::score::{Facts, Weights, score_candidates};
+use filters::models::wires::WireKind;
+use filters::models::wires::rate_limit::{early_rest_ms, refused_rest_ms};
 use filters::money::PricePoint;
+use http::HeaderMap;
 use serde_json::json;
 
 use crate::day::{Call, MIDNIGHT_S, PRICE_CHANGE_MS, PROVIDERS, calls, chance, models, speed};
@@ -32,6 +35,10 @@ const WEIGHTS: Weights = Weights {
 };
 const FIRST_EVENT_TIMEOUT_MS: u64 = 120_000;
 const TOTAL_TIMEOUT_MS: u64 = 600_000;
+/// Steps of an attempt, in the order in which they come at the same time.
+const HEAD: u8 = 0;
+const CONTENT: u8 = 1;
+const END: u8 = 2;
 
 /// One attempt of the day.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +75,8 @@ pub(crate) struct Best {
 struct Flight {
     planned: Vec<Arc<Candidate>>,
     running: Option<RunningAttempt>,
+    /// Of the running attempt's reply.
+    head: HeaderMap,
     affinity_key: Option<u64>,
     done: Done,
 }
@@ -82,7 +91,7 @@ pub(crate) struct Replay {
     affinity: SessionAffinity,
     world: World,
     foreseen: World,
-    /// When something happens to a call: content (0) or the end of an attempt (1).
+    /// When what happens to a call.
     steps: BinaryHeap<Reverse<(u64, usize, u8)>>,
     flights: Vec<Flight>,
 }
@@ -126,7 +135,8 @@ impl Replay {
             }
             self.steps.pop();
             match step {
-                0 => self.content(at, at_ms),
+                HEAD => self.head(at, at_ms),
+                CONTENT => self.content(at, at_ms),
                 _ => self.end(at, at_ms),
             }
         }
@@ -185,6 +195,7 @@ impl Replay {
         self.flights.push(Flight {
             planned: planned.attempts,
             running: None,
+            head: HeaderMap::new(),
             affinity_key,
             done: Done {
                 call,
@@ -230,19 +241,39 @@ impl Replay {
             outcome,
         });
         flight.running = Some(running);
+        flight.head = self.world.head(provider, now_ms);
         match outcome {
             Outcome::Refused { after_ms }
             | Outcome::Broken { after_ms }
-            | Outcome::Throttled { after_ms, .. } => {
-                self.steps.push(Reverse((now_ms + after_ms, at, 1)));
+            | Outcome::Throttled { after_ms } => {
+                self.steps.push(Reverse((now_ms + after_ms, at, END)));
             }
-            Outcome::Hung => self.steps.push(Reverse((now_ms + patience_ms, at, 1))),
+            Outcome::Hung => self.steps.push(Reverse((now_ms + patience_ms, at, END))),
             Outcome::Answered {
                 content_ms, end_ms, ..
             } => {
-                self.steps.push(Reverse((now_ms + content_ms, at, 0)));
-                self.steps.push(Reverse((now_ms + end_ms, at, 1)));
+                // The head of a stream comes before its content.
+                let head_ms = if call.is_stream {
+                    content_ms / 2
+                } else {
+                    content_ms
+                };
+                self.steps.push(Reverse((now_ms + head_ms, at, HEAD)));
+                self.steps.push(Reverse((now_ms + content_ms, at, CONTENT)));
+                self.steps.push(Reverse((now_ms + end_ms, at, END)));
             }
+        }
+    }
+
+    fn head(&mut self, at: usize, now_ms: u64) {
+        let flight = &mut self.flights[at];
+        let candidate = &flight.planned[flight.done.attempts.len() - 1];
+        if let Some(running) = &mut flight.running {
+            running.record_reply(now_ms);
+        }
+        let limits = WireKind::Compatible.wire().rate_limits();
+        if let Some(rest_ms) = early_rest_ms(&flight.head, limits, now_ms) {
+            self.health.rest(candidate.index, now_ms + rest_ms);
         }
     }
 
@@ -275,10 +306,11 @@ impl Replay {
                 }
                 return;
             }
-            Outcome::Throttled { retry_after_s, .. } => {
+            Outcome::Throttled { .. } => {
                 running.record_reply(now_ms);
-                self.health
-                    .rest(candidate.index, now_ms + 1000 * retry_after_s);
+                let limits = WireKind::Compatible.wire().rate_limits();
+                let told = refused_rest_ms(&flight.head, limits, now_ms);
+                self.health.rest(candidate.index, now_ms + told.unwrap());
             }
             Outcome::Broken { .. } => {
                 running.record_reply(now_ms);

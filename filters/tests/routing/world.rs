@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use http::HeaderMap;
+
 use crate::day::{Call, FAR, Trouble, chance, speed, troubles};
 
 /// What an attempt comes to. Units: milliseconds since its start.
@@ -16,7 +18,6 @@ pub(crate) enum Outcome {
     },
     Throttled {
         after_ms: u64,
-        retry_after_s: u64,
     },
     Answered {
         content_ms: u64,
@@ -52,11 +53,7 @@ impl World {
                 Trouble::Hangs => return Outcome::Hung,
                 Trouble::BrownsOut if draw(0) < 0.3 => return Outcome::Broken { after_ms: 300 },
                 Trouble::Throttles(most) if self.counted(provider, at_ms) >= most => {
-                    let retry_after_s = 60 - at_ms / 1000 % 60;
-                    return Outcome::Throttled {
-                        after_ms: 50,
-                        retry_after_s,
-                    };
+                    return Outcome::Throttled { after_ms: 50 };
                 }
                 _ => {}
             }
@@ -91,6 +88,28 @@ impl World {
         let outcome = self.foresee(call, provider, region, at_ms);
         *self.counted.entry((provider, at_ms / 60_000)).or_default() += 1;
         outcome
+    }
+
+    /// Returns what the head of a reply tells of the limit, at the count after this attempt.
+    pub(crate) fn head(&self, provider: &'static str, at_ms: u64) -> HeaderMap {
+        let mut head = HeaderMap::new();
+        for trouble in troubles(provider, at_ms) {
+            let Trouble::Throttles(most) = trouble else {
+                continue;
+            };
+            let reset_s = 60 - at_ms / 1000 % 60;
+            let left = most.saturating_sub(self.counted(provider, at_ms));
+            let mut tell = |name: &'static str, value: String| {
+                head.insert(name, value.parse().unwrap());
+            };
+            tell("x-ratelimit-limit-requests", most.to_string());
+            tell("x-ratelimit-remaining-requests", left.to_string());
+            tell("x-ratelimit-reset-requests", format!("{reset_s}s"));
+            if self.counted(provider, at_ms) > most {
+                tell("retry-after", reset_s.to_string());
+            }
+        }
+        head
     }
 
     fn counted(&self, provider: &'static str, at_ms: u64) -> u32 {

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use filters::ledger::CallOutcome;
-use filters::models::wires::Failure;
+use filters::models::wires::{Failure, FailureKind};
 
 use super::caching::{self, Caching};
-use super::{ModelExchange, billing};
+use super::{ModelExchange, billing, rate_limits};
 use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::End;
 
@@ -23,6 +23,10 @@ pub(super) fn record_failure(exchange: &mut ModelExchange, info: &RequestInfo, f
     let now_ms = models.clock.ms_at(info.now);
     if let Some(key) = exchange.credential() {
         key.record_failure(failure, now_ms);
+    }
+    if failure.kind == FailureKind::Status(429) {
+        rate_limits::rest_throttled(exchange, now_ms);
+        return;
     }
     // A refused BYOK key does not lower the provider's health.
     let is_about_byok = attempt.is_byok() && failure.is_about_the_key();

@@ -2,8 +2,8 @@
 //!
 //! [`upstream_request`] starts an attempt and writes its request, [`upstream_response`] reads the reply into the client's
 //! response, [`failure`] decides whether the next attempt starts and what the client gets if none does, [`billing`] and
-//! [`feedback`] tell ledger and planner how it went, [`log`] writes its part of the log line. [`caching`] replays a stored
-//! reply in place of all that.
+//! [`feedback`] tell ledger and planner how it went, [`rate_limits`] lets keys rest, [`log`] writes its part of the log
+//! line. [`caching`] replays a stored reply in place of all that.
 
 pub mod billing;
 pub mod caching;
@@ -11,6 +11,7 @@ mod failure;
 mod feedback;
 mod images;
 mod log;
+mod rate_limits;
 mod upstream_request;
 mod upstream_response;
 

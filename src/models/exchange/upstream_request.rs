@@ -75,7 +75,12 @@ fn encode(exchange: &mut ModelExchange, info: &RequestInfo) -> Result<(), Fault>
     let attempt = exchange.attempt().ok_or_else(none)?;
     let key = match exchange.cursor.keeps_key {
         true => exchange.cursor.key,
-        false => attempt.keys.pick(exchange.cursor.used_keys, now_ms),
+        false => {
+            let candidate = attempt.deployment.index;
+            attempt
+                .keys
+                .pick(exchange.cursor.used_keys, candidate, now_ms)
+        }
     };
     let cursor = &mut exchange.cursor;
     cursor.key = key;

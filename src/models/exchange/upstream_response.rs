@@ -13,7 +13,7 @@ use http::header;
 use pingora::http::ResponseHeader;
 use pingora::{Error, Result};
 
-use super::{ModelExchange, billing, caching, feedback};
+use super::{ModelExchange, billing, caching, feedback, rate_limits};
 use crate::proxy::buffered::session::ATTEMPT_ABORTED;
 use crate::proxy::buffered::state::Stage;
 use crate::proxy::context::RequestInfo;
@@ -121,6 +121,7 @@ pub(super) fn judge_status(
     if let Some(measured) = &mut exchange.measured {
         measured.record_reply(now_ms);
     }
+    rate_limits::read(exchange, info, head);
     let media_type = head
         .headers
         .get(header::CONTENT_TYPE)

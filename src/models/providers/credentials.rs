@@ -1,7 +1,8 @@
 //! Credentials of one provider: their owner, their order of use, and their cool-down after failures.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use filters::fault::Fault;
 use filters::models::wires::{Failure, FailureKind};
@@ -13,8 +14,6 @@ use crate::config::Secret;
 
 /// The cool-down of a refused key.
 const REFUSED_MS: u64 = 300_000;
-/// The cool-down of a throttled key.
-const THROTTLED_MS: u64 = 10_000;
 /// The number of other failures in a row after which a key cools down. Source: docs/facts/model-gateway.md 4.3.
 const MAX_FAILURES: u32 = 3;
 /// The cool-down of a key after [`MAX_FAILURES`].
@@ -40,6 +39,10 @@ pub struct Credential {
     /// The end of its cool-down, in milliseconds of the monotonic clock.
     cool_until_ms: AtomicU64,
     failures_in_a_row: AtomicU32,
+    /// The latest end of its rests, so that a key that has none is not locked.
+    last_rest_ms: AtomicU64,
+    /// Until when it rests, by candidate: providers limit each model on its own.
+    rests: Mutex<HashMap<usize, u64>>,
 }
 
 /// The identity of a BYOK key.
@@ -85,26 +88,35 @@ impl KeyPool {
         self.credentials.iter().find(has_id)
     }
 
-    /// Returns the index of the key to use. Keys take turns; keys with their bit in `tried` and keys that cool down are
-    /// passed over. If all others cool down, it returns the one with the earliest end, so a cool-down never leaves a
-    /// provider without keys.
-    pub fn pick(&self, tried: u64, now_ms: u64) -> usize {
+    /// Returns until when all keys rest or cool down for a candidate; `None`: one is ready.
+    pub fn rest_until_ms(&self, candidate: usize, now_ms: u64) -> Option<u64> {
+        let ends = self.credentials.iter();
+        let first = ends.map(|key| key.rest_until_ms(candidate, now_ms)).min()?;
+        (first > now_ms).then_some(first)
+    }
+
+    /// Returns the index of the key to use for a candidate. Keys take turns; keys with their bit in `tried` and keys that
+    /// rest or cool down are passed over. If all others do, it returns the one with the earliest end, so a cool-down never
+    /// leaves a provider without keys.
+    pub fn pick(&self, tried: u64, candidate: usize, now_ms: u64) -> usize {
         if self.credentials.len() < 2 {
             return 0;
         }
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let is_untried = |index: &usize| *index >= 64 || tried & (1 << index) == 0;
-        let cool_until_ms =
-            |index: usize| self.get(index).map_or(u64::MAX, Credential::cool_until_ms);
+        let rest_until_ms = |index: usize| {
+            let key = self.get(index);
+            key.map_or(u64::MAX, |key| key.rest_until_ms(candidate, now_ms))
+        };
         let count = self.credentials.len();
         let in_turn = || {
             (0..count)
                 .map(|index| (index + turn) % count)
                 .filter(is_untried)
         };
-        let ready = in_turn().find(|index| cool_until_ms(*index) <= now_ms);
+        let ready = in_turn().find(|index| rest_until_ms(*index) <= now_ms);
         ready
-            .or_else(|| in_turn().min_by_key(|index| cool_until_ms(*index)))
+            .or_else(|| in_turn().min_by_key(|index| rest_until_ms(*index)))
             .unwrap_or(0)
     }
 }
@@ -119,6 +131,8 @@ impl Credential {
             header: OnceLock::new(),
             cool_until_ms: AtomicU64::new(0),
             failures_in_a_row: AtomicU32::new(0),
+            last_rest_ms: AtomicU64::new(0),
+            rests: Mutex::default(),
         }
     }
 
@@ -155,10 +169,23 @@ impl Credential {
         Ok(Some(self.header.get_or_init(|| header)))
     }
 
-    /// Records a failed attempt. The key cools down if the failure is its fault or repeats.
+    /// Lets the key rest for a candidate until this time, because its limit there is used up.
+    pub fn rest(&self, candidate: usize, until_ms: u64) {
+        let mut rests = self.rests.lock().unwrap_or_else(PoisonError::into_inner);
+        rests.insert(candidate, until_ms);
+        self.last_rest_ms.fetch_max(until_ms, Ordering::Relaxed);
+    }
+
+    /// Returns whether it rests or cools down for a candidate.
+    pub fn rests(&self, candidate: usize, now_ms: u64) -> bool {
+        self.rest_until_ms(candidate, now_ms) > now_ms
+    }
+
+    /// Records a failed attempt. The key cools down if the failure is its fault or repeats; one that is throttled rests
+    /// instead.
     pub fn record_failure(&self, failure: &Failure, now_ms: u64) {
         let cool_down_ms = match failure.kind {
-            FailureKind::Status(429) => THROTTLED_MS,
+            FailureKind::Status(429) if !failure.blames_key => return,
             _ if failure.is_about_the_key() => REFUSED_MS,
             _ if !failure.is_retryable => return,
             _ => {
@@ -179,8 +206,15 @@ impl Credential {
         self.cool_until_ms.store(0, Ordering::Relaxed);
     }
 
-    fn cool_until_ms(&self) -> u64 {
-        self.cool_until_ms.load(Ordering::Relaxed)
+    /// Returns until when it rests or cools down for a candidate; a past time: it is ready.
+    fn rest_until_ms(&self, candidate: usize, now_ms: u64) -> u64 {
+        let cool_until_ms = self.cool_until_ms.load(Ordering::Relaxed);
+        if self.last_rest_ms.load(Ordering::Relaxed) <= now_ms {
+            return cool_until_ms;
+        }
+        let rests = self.rests.lock().unwrap_or_else(PoisonError::into_inner);
+        let rest = rests.get(&candidate).copied().unwrap_or_default();
+        cool_until_ms.max(rest)
     }
 }
 

@@ -12,6 +12,7 @@ mod failure;
 mod media;
 mod messages;
 mod open_block;
+mod rate_limit;
 mod reply;
 mod request;
 mod tools;
@@ -32,6 +33,7 @@ use crate::models::wires::decoder::{Decoder, ReplyHead};
 use crate::models::wires::decoder::{no_decoder, not_offered};
 use crate::models::wires::failure::Failure;
 use crate::models::wires::quirks::Quirks;
+use crate::models::wires::rate_limit::LimitHeaders;
 use crate::models::wires::wire::{Target, Wire, WireHead, credential};
 
 /// What marks our carriers of thinking state. Source: docs/facts/model-gateway.md 10.6.
@@ -117,6 +119,10 @@ impl Wire for Anthropic {
             Payload::Chat(_) => reply::decoder(target, head),
             Payload::Embeddings(_) => no_decoder(),
         }
+    }
+
+    fn rate_limits(&self) -> &'static [LimitHeaders] {
+        &rate_limit::LIMITS
     }
 
     fn classify(&self, status: u16, body: &[u8]) -> Failure {

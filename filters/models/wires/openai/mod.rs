@@ -36,6 +36,7 @@ use crate::models::wires::decoder::{Decoder, ReplyHead};
 use crate::models::wires::error_body;
 use crate::models::wires::failure::Failure;
 use crate::models::wires::quirks::Quirks;
+use crate::models::wires::rate_limit::{self, LimitHeaders};
 use crate::models::wires::wire::{Target, Wire, WireHead, convention_credential};
 
 /// The wire.
@@ -104,6 +105,10 @@ impl Wire for OpenAi {
             Payload::Chat(_) => reply::decoder(request, target, head),
             Payload::Embeddings(facts) => embeddings::decoder(*facts),
         }
+    }
+
+    fn rate_limits(&self) -> &'static [LimitHeaders] {
+        &rate_limit::CONVENTION
     }
 
     fn classify(&self, status: u16, body: &[u8]) -> Failure {

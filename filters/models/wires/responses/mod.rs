@@ -35,6 +35,7 @@ use crate::models::wires::decoder::{no_decoder, not_offered};
 use crate::models::wires::error_body;
 use crate::models::wires::failure::Failure;
 use crate::models::wires::quirks::Quirks;
+use crate::models::wires::rate_limit::{self, LimitHeaders};
 use crate::models::wires::wire::{Target, Wire, WireHead, convention_credential};
 
 /// The wire.
@@ -94,6 +95,10 @@ impl Wire for Responses {
             Payload::Chat(_) => reply::decoder(target, head),
             Payload::Embeddings(_) => no_decoder(),
         }
+    }
+
+    fn rate_limits(&self) -> &'static [LimitHeaders] {
+        &rate_limit::CONVENTION
     }
 
     fn classify(&self, status: u16, body: &[u8]) -> Failure {

@@ -1,0 +1,56 @@
+//! The limits that providers tell: a key without anything left rests, so that it is not refused.
+
+use filters::models::wires::rate_limit::{early_rest_ms, refused_rest_ms};
+use pingora::http::ResponseHeader;
+
+use super::ModelExchange;
+use crate::proxy::context::RequestInfo;
+
+/// The rest of a throttled key whose provider does not say how long it has to be.
+const THROTTLED_MS: u64 = 10_000;
+/// Statuses whose `retry-after` is about a limit or an overload.
+const TOLD_STATUSES: [u16; 3] = [429, 503, 529];
+
+/// Reads what the head of a reply says of the limits of the key, and lets the key rest.
+pub(super) fn read(exchange: &ModelExchange, info: &RequestInfo, head: &ResponseHeader) {
+    let Some(deployment) = exchange.deployment() else {
+        return;
+    };
+    let (limits, unix_ms) = (deployment.wire.rate_limits(), info.unix_ms());
+    let rest_ms = match head.status.as_u16() {
+        status if TOLD_STATUSES.contains(&status) => {
+            refused_rest_ms(&head.headers, limits, unix_ms)
+        }
+        _ => early_rest_ms(&head.headers, limits, unix_ms),
+    };
+    if let Some(rest_ms) = rest_ms {
+        let now_ms = exchange.models.clock.ms_at(info.now);
+        rest(exchange, now_ms, now_ms + rest_ms);
+    }
+}
+
+/// Lets the key of a throttled attempt rest, if the reply has not told how long. A limit is no failure of the provider.
+pub(super) fn rest_throttled(exchange: &ModelExchange, now_ms: u64) {
+    let Some((deployment, key)) = exchange.deployment().zip(exchange.credential()) else {
+        return;
+    };
+    if !key.rests(deployment.index, now_ms) {
+        rest(exchange, now_ms, now_ms + THROTTLED_MS);
+    }
+}
+
+/// Lets the key rest, and the candidate, too, if no key of the platform is left there.
+fn rest(exchange: &ModelExchange, now_ms: u64, until_ms: u64) {
+    let Some((attempt, key)) = exchange.attempt().zip(exchange.credential()) else {
+        return;
+    };
+    let candidate = attempt.deployment.index;
+    key.rest(candidate, until_ms);
+    // The keys of one caller say nothing of what others may do.
+    if attempt.is_byok() {
+        return;
+    }
+    if let Some(until_ms) = attempt.keys.rest_until_ms(candidate, now_ms) {
+        exchange.models.planner.rest(candidate, until_ms);
+    }
+}
