@@ -12,7 +12,7 @@ use crate::decisions::DecisionService;
 use crate::graph::Graph;
 use crate::models::providers::Provider;
 use crate::priority;
-use crate::proxy::origin::DnsRefresh;
+use crate::proxy::origin::{DnsRefresh, HealthChecks};
 
 /// Returns the runtime of the background services. Its threads, and those that SQLite starts from them, give way to the
 /// workers.
@@ -40,7 +40,7 @@ pub(super) fn refresh(
     let graph = app.graph.as_deref();
     let (byok_only, on): (Vec<_>, Vec<_>) =
         providers.iter().partition(|it| it.home.keys.is_empty());
-    let origins = on.iter().map(|provider| &provider.home.origin);
+    let origins = on.iter().flat_map(|it| it.home.endpoints.origins());
     let origins = origins.chain(graph.map(|graph| &graph.origin));
     let dns_refresh = DnsRefresh {
         eager: origins.cloned().collect(),
@@ -48,12 +48,18 @@ pub(super) fn refresh(
         // regions that no caller may ever name.
         lazy: byok_only
             .iter()
-            .map(|it| &it.home.origin)
+            .flat_map(|it| it.home.endpoints.origins())
             .chain(providers.iter().flat_map(|it| it.regional_origins()))
             .cloned()
             .collect(),
     };
     spawn(runtime, Some(dns_refresh), stop);
+    let endpoints = providers.iter().flat_map(|it| it.home.endpoints.origins());
+    let checked = endpoints.filter(|origin| origin.has_health_checks());
+    let health_checks = HealthChecks {
+        origins: checked.cloned().collect(),
+    };
+    spawn(runtime, Some(health_checks), stop);
     spawn(runtime, Some(app.proxy.quotas.sweeper()), stop);
     spawn(runtime, graph.map(Graph::sweeper), stop);
     spawn(runtime, graph.map(Graph::key_refresh), stop);

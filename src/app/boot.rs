@@ -477,9 +477,9 @@ fn bind_model_sandbox(config: &mut Config) -> Result<Option<sandbox::ModelSandbo
     };
     let model =
         sandbox::ModelSandbox::bind().map_err(|error| failed("the model sandbox", error))?;
-    first_provider.base_url = model.base_url();
+    first_provider.base_urls = vec![model.base_url()];
     for provider in sandboxes {
-        provider.base_url = model.base_url();
+        provider.base_urls = vec![model.base_url()];
     }
     Ok(Some(model))
 }

@@ -175,14 +175,20 @@ fn reach<'c>(
 ) -> (Vec<&'c ProviderConfig>, Vec<Problem>) {
     let (mut reached, mut problems) = (Vec::new(), Vec::new());
     for provider in providers {
-        match connect(&provider.base_url) {
-            Ok(()) => reached.push(provider),
-            Err(why) => problems.push(Problem {
-                key: format!("providers.{}", provider.name),
-                place: config::Location::Nowhere {},
-                message: format!("{} cannot be reached: {why}", provider.base_url),
-                cure: "correct base_url, or look at DNS, firewall and proxy".to_owned(),
-            }),
+        let mut is_reached = false;
+        for url in &provider.base_urls {
+            match connect(url) {
+                Ok(()) => is_reached = true,
+                Err(why) => problems.push(Problem {
+                    key: format!("providers.{}", provider.name),
+                    place: config::Location::Nowhere {},
+                    message: format!("{url} cannot be reached: {why}"),
+                    cure: "correct the address, or look at DNS, firewall and proxy".to_owned(),
+                }),
+            }
+        }
+        if is_reached {
+            reached.push(provider);
         }
     }
     (reached, problems)

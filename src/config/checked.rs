@@ -420,10 +420,13 @@ pub struct ProviderConfig {
     pub name: String,
     /// Its kind, which determines its wire.
     pub kind: ProviderKind,
-    /// `http` or `https`, without a slash at the end.
-    pub base_url: String,
+    /// Those of its endpoints, `http` or `https`, without a slash at the end; all have the same path. Never empty; the
+    /// sandbox gets its own when it is bound.
+    pub base_urls: Vec<String>,
     /// Whether the base URL is the kind's own, which the operator did not write.
     pub is_base_url_built_in: bool,
+    /// How the health of its endpoints is checked; `None`: it is not.
+    pub health: Option<HealthConfig>,
     /// Its keys in the order in which they are tried; empty if it needs none, or only serves BYOK keys.
     pub keys: Vec<Secret>,
     /// Its regions.
@@ -438,6 +441,15 @@ pub struct ProviderConfig {
     pub quirks: Quirks,
     /// What its mappings have where the catalogue says nothing else.
     pub defaults: ProviderDefaults,
+}
+
+/// Health checks of endpoints.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct HealthConfig {
+    /// The path that is asked; `None`: a connection is enough.
+    pub path: Option<String>,
+    /// The time between two checks.
+    pub interval: Duration,
 }
 
 /// A region of a provider.

@@ -21,6 +21,8 @@ pub struct UpstreamHead {
 
 /// What a request adds to its head.
 pub(super) struct OwnHeaders<'a> {
+    /// The value of `Host`, where it may be another than that of the site's first endpoint.
+    pub authority: Option<&'a HeaderValue>,
     /// The length of the body.
     pub body_bytes: usize,
     /// The request's id.
@@ -40,9 +42,11 @@ impl UpstreamHead {
             "application/json"
         };
         let json = HeaderValue::from_static("application/json");
+        let first = site.endpoints.origin(0);
+        let authority = first.map_or(HeaderValue::from_static(""), |it| it.authority.clone());
         let mut headers = HeaderMap::with_capacity(16);
         headers.extend([
-            (header::HOST, site.origin.authority.clone()),
+            (header::HOST, authority),
             (header::CONTENT_TYPE, json),
             (header::CONTENT_LENGTH, HeaderValue::from_static("0")),
             (header::ACCEPT, HeaderValue::from_static(accept)),
@@ -81,6 +85,9 @@ impl UpstreamHead {
         let mut headers = self.headers.clone();
         if !self.has_length {
             headers.insert(header::CONTENT_LENGTH, own.body_bytes.into());
+        }
+        if let Some(authority) = own.authority {
+            headers.insert(header::HOST, authority.clone());
         }
         if !self.has_request_id {
             headers.insert(REQUEST_ID, own.request_id.clone());

@@ -1,7 +1,8 @@
 //! Origins that the proxy connects to: a name, its addresses and its timeouts.
 //!
 //! Names are resolved in the background and stored in Pingora's pools of backends; a failed resolution keeps the last
-//! good addresses. A request resolves a name only if no resolution has succeeded yet.
+//! good addresses. A request resolves a name only if no resolution has succeeded yet. Where the operator wishes it,
+//! Pingora's health checks ask the addresses again and again, and those that do not answer are passed over.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -10,13 +11,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use http::{HeaderValue, Uri};
+use http::{HeaderValue, Method, Uri, header};
+use pingora::http::RequestHeader;
 use pingora::protocols::ALPN;
 use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
 use pingora::upstreams::peer::{HttpPeer, HttpUpstreamRequestPolicy};
 use pingora::{Error, ErrorType, OrErr, Result};
 use pingora_load_balancing::discovery::ServiceDiscovery;
+use pingora_load_balancing::health_check::{HealthCheck, HttpHealthCheck, TcpHealthCheck};
 use pingora_load_balancing::{Backend, Backends};
 
 use crate::outbound::is_public;
@@ -25,6 +28,10 @@ use crate::outbound::is_public;
 const DNS_INTERVAL: Duration = Duration::from_secs(30);
 /// How long an unused connection stays open.
 const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(90);
+/// How long a health check waits for a connection, and for a reply.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
+/// The number of health checks in a row that have to fail.
+const FAILED_CHECKS: usize = 2;
 /// The maximum of concurrent streams on one HTTP/2 connection.
 const MAX_H2_STREAMS: usize = 100;
 
@@ -56,6 +63,8 @@ pub struct Origin {
     host: String,
     timeouts: ConnectTimeouts,
     backends: Backends,
+    /// The time between two health checks; `None`: there are none.
+    check_interval: Option<Duration>,
     /// Counts peers, so that they get the addresses in turn.
     next: AtomicUsize,
 }
@@ -88,8 +97,70 @@ impl Origin {
             host,
             timeouts,
             backends: Backends::new(Box::new(resolver)),
+            check_interval: None,
             next: AtomicUsize::new(0),
         })
+    }
+
+    /// Returns the same origin with health checks: requests of `path`, which has to answer with a status of success, or
+    /// connections if there is none.
+    ///
+    /// Errors: the path cannot stand in a request.
+    pub fn with_health_checks(
+        mut self,
+        path: Option<&str>,
+        interval: Duration,
+    ) -> Result<Self, String> {
+        let check = self.health_check(path)?;
+        self.backends.set_health_check(check);
+        self.check_interval = Some(interval);
+        Ok(self)
+    }
+
+    fn health_check(
+        &self,
+        path: Option<&str>,
+    ) -> Result<Box<dyn HealthCheck + Send + Sync>, String> {
+        let Some(path) = path else {
+            let mut check = match self.is_tls {
+                true => TcpHealthCheck::new_tls(&self.host),
+                false => TcpHealthCheck::new(),
+            };
+            check.consecutive_failure = FAILED_CHECKS;
+            check.peer_template.options.connection_timeout = Some(CHECK_TIMEOUT);
+            return Ok(check);
+        };
+        let mut check = HttpHealthCheck::new(&self.host, self.is_tls);
+        let wrong =
+            |error: Box<Error>| format!("{}: the path of health checks: {error}", self.name);
+        check.req = RequestHeader::build(Method::GET, path.as_bytes(), None).map_err(wrong)?;
+        let host = check.req.insert_header(header::HOST, &self.authority);
+        host.map_err(wrong)?;
+        check.consecutive_failure = FAILED_CHECKS;
+        let options = &mut check.peer_template.options;
+        options.connection_timeout = Some(CHECK_TIMEOUT);
+        options.read_timeout = Some(CHECK_TIMEOUT);
+        check.validator = Some(Box::new(|head| match head.status.is_success() {
+            true => Ok(()),
+            false => Error::e_explain(
+                ErrorType::HTTPStatus(head.status.as_u16()),
+                "a health check",
+            ),
+        }));
+        Ok(Box::new(check))
+    }
+
+    /// Returns whether its health is checked.
+    pub fn has_health_checks(&self) -> bool {
+        self.check_interval.is_some()
+    }
+
+    /// Returns whether a health check has not found all its addresses down.
+    pub fn is_up(&self) -> bool {
+        let backends = self.backends.get_backend();
+        !self.has_health_checks()
+            || backends.is_empty()
+            || backends.iter().any(|backend| self.backends.ready(backend))
     }
 
     /// Resolves the name. A failure keeps the known addresses.
@@ -102,12 +173,18 @@ impl Origin {
         !self.backends.get_backend().is_empty()
     }
 
-    /// Returns one of the known addresses in turn. Pingora's own selection would hash each address three times, to skip
-    /// unhealthy ones, and there are no health checks here.
+    /// Returns one of the known addresses in turn, with health checks one that is up if any is. Pingora's own selection would
+    /// hash each address three times, also where nothing checks it.
     fn address(&self) -> Option<SocketAddr> {
         let backends = self.backends.get_backend();
         let turn = self.next.fetch_add(1, Ordering::Relaxed);
-        let backend = backends.iter().nth(turn.checked_rem(backends.len())?)?;
+        let turn = turn.checked_rem(backends.len())?;
+        let mut backend = backends.iter().nth(turn)?;
+        if self.has_health_checks() && !self.backends.ready(backend) {
+            let mut in_turn = backends.iter().cycle().skip(turn).take(backends.len());
+            let up = in_turn.find(|other| self.backends.ready(other));
+            backend = up.unwrap_or(backend);
+        }
         backend.addr.as_inet().copied()
     }
 
@@ -208,6 +285,48 @@ impl BackgroundService for DnsRefresh {
             }
             tokio::select! {
                 () = tokio::time::sleep(DNS_INTERVAL) => {}
+                _ = shutdown.changed() => return,
+            }
+        }
+    }
+}
+
+/// Checks the health of origins in the background, and tells the log of what has changed.
+pub struct HealthChecks {
+    /// Origins with health checks.
+    pub origins: Vec<Arc<Origin>>,
+}
+
+#[async_trait]
+impl BackgroundService for HealthChecks {
+    async fn start(&self, shutdown: ShutdownWatch) {
+        let checks = self
+            .origins
+            .iter()
+            .map(|origin| origin.check(shutdown.clone()));
+        futures::future::join_all(checks).await;
+    }
+}
+
+impl Origin {
+    async fn check(&self, mut shutdown: ShutdownWatch) {
+        let Some(interval) = self.check_interval else {
+            return;
+        };
+        let mut was_up = true;
+        loop {
+            self.backends.run_health_check(true).await;
+            let is_up = self.is_up();
+            if is_up != was_up {
+                let name = &self.name;
+                match is_up {
+                    true => log::info!("{name}: health checks find it up again"),
+                    false => log::warn!("{name}: health checks find it down"),
+                }
+            }
+            was_up = is_up;
+            tokio::select! {
+                () = tokio::time::sleep(interval) => {}
                 _ = shutdown.changed() => return,
             }
         }

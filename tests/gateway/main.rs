@@ -32,6 +32,7 @@ mod datafile;
 mod decide;
 mod drawn_images;
 mod embeddings;
+mod endpoints;
 mod errors_apart;
 mod event_stream;
 mod fallback;

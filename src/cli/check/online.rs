@@ -89,8 +89,10 @@ fn mappings_of<'c>(config: &'c Config, provider: &str) -> Vec<&'c WrittenMapping
 async fn list(provider: &ProviderConfig) -> Result<BTreeMap<String, ListedModel>, String> {
     let wire = provider.kind.wire_kind().wire();
     let head = wire.list_head();
-    let url = format!("{}{}", provider.base_url, head.path);
-    let client = Outbound::new(LIST_TIMEOUT, [provider.base_url.as_str()]).map_err(describe)?;
+    // Equal endpoints serve the same models.
+    let base_url = provider.base_urls.first().map_or("", String::as_str);
+    let url = format!("{base_url}{}", head.path);
+    let client = Outbound::new(LIST_TIMEOUT, [base_url]).map_err(describe)?;
     let mut request = client.get(&url)?;
     for (name, value) in head.headers.into_iter().chain(provider.headers.clone()) {
         request = request.header(name, value);

@@ -18,6 +18,19 @@ pub(crate) struct ProviderConfig {
     #[serde(default)]
     #[schemars(extend("format" = "url"))]
     pub base_url: Option<String>,
+    /// The addresses of more servers that are equal to the one of base_url, each with the same path. A call takes one of
+    /// those that are up, and is repeated at another if it fails.
+    #[serde(default)]
+    #[schemars(extend("items" = {"type": "string", "format": "url"}, "uniqueItems" = true))]
+    pub replicas: Vec<String>,
+    /// The path, from the root of a server, that tells whether it is up; without it a connection does.
+    #[serde(default)]
+    #[schemars(extend("format" = "path"))]
+    pub health_path: Option<String>,
+    /// Seconds between two health checks; 0: none. By default 5 where replicas or health_path is set, else none.
+    #[serde(default)]
+    #[schemars(range(max = 3600))]
+    pub health_interval_s: Option<u64>,
     /// Its keys, tried in this order; with none of them present the provider is off. Not needed for the sandbox
     /// and for local servers; [] says that a remote server of the OpenAI convention needs none.
     #[serde(default)]

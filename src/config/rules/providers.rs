@@ -1,12 +1,13 @@
 //! Checks the providers: which are on, and with which settings.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use http::{HeaderName, HeaderValue, Uri};
 
 use super::Rules;
 use super::quirks::{to_defaults, to_quirks};
-use crate::config::checked::{ProviderConfig, ProviderKind, RegionConfig};
+use crate::config::checked::{HealthConfig, ProviderConfig, ProviderKind, RegionConfig};
 use crate::config::file::{self, File, providers as raw};
 use crate::config::secret::{self, Absent, Secret};
 use crate::config::walk::join_key;
@@ -66,7 +67,7 @@ fn check_provider(
     let key = join_key("providers", name);
     let headers = check_headers(rules, &key, provider);
     let keys = find_keys(rules, &key, provider);
-    let base_url = check_base_url(rules, &key, provider);
+    let base_urls = check_base_urls(rules, &key, provider);
     let Some(kind) = to_kind(provider.kind) else {
         let message = "not in force yet: this kind is not built";
         rules.warn(
@@ -93,15 +94,19 @@ fn check_provider(
     let is_byok_only = missing_key.is_some();
     let missing_key = missing_key.filter(|_| !has_regional_keys);
     let carries_keys = !keys.is_empty() || is_byok_only;
-    if is_unencrypted_and_remote(&base_url) && carries_keys {
+    let unencrypted = base_urls
+        .iter()
+        .position(|url| is_unencrypted_and_remote(url));
+    if let Some(number) = unencrypted.filter(|_| carries_keys) {
         let message = "keys and prompts would travel unencrypted to another machine";
-        rules.warn(&format!("{key}.base_url"), message, "use https");
+        rules.warn(&url_place(&key, provider, number), message, "use https");
     }
     let provider = ProviderConfig {
         name: name.to_owned(),
         kind,
-        is_base_url_built_in: provider.base_url.is_none() && !base_url.is_empty(),
-        base_url,
+        is_base_url_built_in: listed_urls(provider).is_empty() && kind != ProviderKind::Sandbox,
+        health: check_health(rules, &key, provider),
+        base_urls,
         keys,
         regions,
         is_byok_only,
@@ -124,7 +129,26 @@ fn to_kind(kind: raw::ProviderKind) -> Option<ProviderKind> {
     }
 }
 
-fn check_base_url(rules: &mut Rules<'_>, key: &str, provider: &file::ProviderConfig) -> String {
+/// Returns the addresses that the operator wrote.
+fn listed_urls(provider: &file::ProviderConfig) -> Vec<&str> {
+    let all = provider.base_url.iter().chain(&provider.replicas);
+    all.map(|url| url.trim_end_matches('/')).collect()
+}
+
+/// Returns where one of these addresses stands in the file.
+fn url_place(key: &str, provider: &file::ProviderConfig, number: usize) -> String {
+    match number.checked_sub(usize::from(provider.base_url.is_some())) {
+        Some(number) => format!("{key}.replicas[{number}]"),
+        None => format!("{key}.base_url"),
+    }
+}
+
+/// Checks the addresses; returns at least one.
+fn check_base_urls(
+    rules: &mut Rules<'_>,
+    key: &str,
+    provider: &file::ProviderConfig,
+) -> Vec<String> {
     let default = match provider.kind {
         raw::ProviderKind::OpenAi => "https://api.openai.com/v1",
         raw::ProviderKind::Anthropic => "https://api.anthropic.com",
@@ -135,7 +159,8 @@ fn check_base_url(rules: &mut Rules<'_>, key: &str, provider: &file::ProviderCon
         provider.kind,
         raw::ProviderKind::Compatible | raw::ProviderKind::Azure
     );
-    if provider.base_url.is_none() && is_needed {
+    let listed = listed_urls(provider);
+    if listed.is_empty() && is_needed {
         let message = "is missing: this kind has no usual address";
         rules.refuse(
             &format!("{key}.base_url"),
@@ -143,10 +168,69 @@ fn check_base_url(rules: &mut Rules<'_>, key: &str, provider: &file::ProviderCon
             "add base_url = \"https://…/v1\"",
         );
     }
-    let given = provider.base_url.as_deref().unwrap_or(default);
-    let given = given.trim_end_matches('/');
-    check_url_end(rules, &format!("{key}.base_url"), provider, given);
-    given.to_owned()
+    check_replicas(rules, key, provider, &listed);
+    for (number, url) in listed.iter().enumerate() {
+        check_url_end(rules, &url_place(key, provider, number), provider, url);
+    }
+    match listed.as_slice() {
+        [] => vec![default.to_owned()],
+        listed => listed.iter().map(|url| (*url).to_owned()).collect(),
+    }
+}
+
+/// Refuses replicas that are not equal to the server of the base URL.
+fn check_replicas(
+    rules: &mut Rules<'_>,
+    key: &str,
+    provider: &file::ProviderConfig,
+    listed: &[&str],
+) {
+    if provider.base_url.is_none() && !provider.replicas.is_empty() {
+        let message = "stands without base_url, whose equals they are";
+        let cure = "make the first of them the base_url";
+        rules.refuse(&format!("{key}.replicas"), message, cure);
+    }
+    let path = |url: &str| {
+        let uri: Option<Uri> = url.parse().ok();
+        uri.map(|uri| uri.path().trim_end_matches('/').to_owned())
+    };
+    let first = listed.first().map(|url| path(url));
+    for (number, url) in listed.iter().enumerate().skip(1) {
+        if Some(path(url)) != first {
+            let message = "has another path than base_url";
+            let cure = "list equal servers, each with the same path";
+            rules.refuse(&url_place(key, provider, number), message, cure);
+        }
+    }
+}
+
+/// How often the health of endpoints is checked, where nothing else is said.
+const HEALTH_INTERVAL_S: u64 = 5;
+
+/// Returns how the health of a provider's endpoints is checked: of several, and where a path is given.
+fn check_health(
+    rules: &mut Rules<'_>,
+    key: &str,
+    provider: &file::ProviderConfig,
+) -> Option<HealthConfig> {
+    let path = provider.health_path.clone();
+    let usual = match !provider.replicas.is_empty() || path.is_some() {
+        true => HEALTH_INTERVAL_S,
+        false => 0,
+    };
+    let interval_s = provider.health_interval_s.unwrap_or(usual);
+    if interval_s == 0 && path.is_some() {
+        let message = "has no effect: health_interval_s = 0 switches the checks off";
+        rules.warn(
+            &format!("{key}.health_path"),
+            message,
+            "take one of them out",
+        );
+    }
+    (interval_s > 0).then(|| HealthConfig {
+        path,
+        interval: Duration::from_secs(interval_s),
+    })
 }
 
 /// The ends of a URL that are endpoints, which the wire adds itself.
@@ -288,7 +372,8 @@ fn needs_key(provider: &file::ProviderConfig) -> bool {
     match provider.kind {
         raw::ProviderKind::Sandbox => false,
         raw::ProviderKind::Compatible => {
-            let is_local = provider.base_url.as_deref().is_some_and(is_loopback);
+            let urls = listed_urls(provider);
+            let is_local = !urls.is_empty() && urls.into_iter().all(is_loopback);
             provider.keys.is_none() && !is_local
         }
         _ => true,
@@ -298,10 +383,8 @@ fn needs_key(provider: &file::ProviderConfig) -> bool {
 /// Returns whether unknown members do no harm: at OpenAI itself, and at a server on this machine. Any other server may be
 /// an aggregator, which reads members that choose another model or price.
 pub(super) fn is_known_server(provider: &file::ProviderConfig) -> bool {
-    match &provider.base_url {
-        Some(url) => url.starts_with("https://api.openai.com/") || is_loopback(url),
-        None => true,
-    }
+    let is_known = |url: &str| url.starts_with("https://api.openai.com/") || is_loopback(url);
+    listed_urls(provider).into_iter().all(is_known)
 }
 
 fn is_loopback(url: &str) -> bool {

@@ -28,7 +28,10 @@ fn deeper_keys_are_reached_by_more_underscores() {
         ],
     );
     assert_eq!(loaded.config.limits.body_bytes.chat, 4096);
-    assert_eq!(loaded.config.providers[0].base_url, "http://127.0.0.1:9/v1");
+    assert_eq!(
+        loaded.config.providers[0].base_urls[0],
+        "http://127.0.0.1:9/v1"
+    );
 }
 
 #[test]

@@ -97,7 +97,7 @@ fn the_well_known_kinds_have_a_usual_address_and_the_others_need_one() {
     ] {
         let toml = format!("[providers.p]\nkind = \"{kind}\"\nkeys = [{{ env = \"K\" }}]\n");
         assert_eq!(
-            good_with(&toml, &[("K", "k")]).config.providers[0].base_url,
+            good_with(&toml, &[("K", "k")]).config.providers[0].base_urls[0],
             url
         );
     }

@@ -120,7 +120,7 @@ fn next(exchange: &mut ModelExchange, info: &RequestInfo, failure: Failure) -> b
         }
         exchange.log.records.push(record);
     }
-    feedback::record_failure(exchange, info, &failure);
+    let moves_endpoint = feedback::record_failure(exchange, info, &failure);
     let state = &exchange.state;
     let is_over =
         state.stage() != Stage::Pending || state.is_expired(info.now) || state.is_disconnected();
@@ -130,6 +130,7 @@ fn next(exchange: &mut ModelExchange, info: &RequestInfo, failure: Failure) -> b
     }
     let goes_on = !is_over
         && (repeat_without_state(exchange, &failure)
+            || moves_endpoint && repeat_elsewhere(exchange)
             || failure.is_retryable && advance(exchange, &failure));
     exchange.log.failures.push(failure);
     goes_on
@@ -146,6 +147,14 @@ fn repeat_without_state(exchange: &mut ModelExchange, failure: &Failure) -> bool
         return false;
     }
     cursor.without_state = true;
+    cursor.keeps_key = true;
+    true
+}
+
+/// Repeats the attempt, with the same key, at another endpoint of its provider.
+fn repeat_elsewhere(exchange: &mut ModelExchange) -> bool {
+    let cursor = &mut exchange.cursor;
+    cursor.endpoint_retries += 1;
     cursor.keeps_key = true;
     true
 }

@@ -13,20 +13,33 @@ use crate::proxy::exchange::End;
 /// Below this a rate of tokens measures buffers rather than the provider.
 const MIN_RATE_TIME: Duration = Duration::from_millis(50);
 
-/// Records a failed attempt with its provider, its key and the metrics.
-pub(super) fn record_failure(exchange: &mut ModelExchange, info: &RequestInfo, failure: &Failure) {
+/// Records a failed attempt with its endpoint, its provider, its key and the metrics. Returns whether it is to be repeated at
+/// another endpoint of the provider, which then has not failed.
+pub(super) fn record_failure(
+    exchange: &mut ModelExchange,
+    info: &RequestInfo,
+    failure: &Failure,
+) -> bool {
     let measured = exchange.measured.take();
     let Some(attempt) = exchange.attempt() else {
-        return;
+        return false;
     };
     let models = &exchange.models;
     let now_ms = models.clock.ms_at(info.now);
+    if failure.is_retryable && !failure.is_about_the_key() {
+        let endpoints = &attempt.deployment.site.endpoints;
+        let is_unreachable = failure.kind == FailureKind::Connect;
+        endpoints.record_failure(exchange.cursor.endpoint, is_unreachable, now_ms);
+        if exchange.moves_endpoint(failure, now_ms) {
+            return true;
+        }
+    }
     if let Some(key) = exchange.credential() {
         key.record_failure(failure, now_ms);
     }
     if failure.kind == FailureKind::Status(429) {
         rate_limits::rest_throttled(exchange, now_ms);
-        return;
+        return false;
     }
     // A refused BYOK key does not lower the provider's health.
     let is_about_byok = attempt.is_byok() && failure.is_about_the_key();
@@ -37,6 +50,7 @@ pub(super) fn record_failure(exchange: &mut ModelExchange, info: &RequestInfo, f
     {
         measured.record_failure(now_ms);
     }
+    false
 }
 
 /// Records when the first content went to the client.
@@ -57,6 +71,8 @@ fn record_success(exchange: &mut ModelExchange, info: &RequestInfo) {
     if let Some(key) = exchange.credential() {
         key.record_success();
     }
+    let endpoints = &deployment.site.endpoints;
+    endpoints.record_success(exchange.cursor.endpoint);
     let timing = &exchange.timing;
     let ended = timing.completed.unwrap_or(info.now);
     let first = timing.first_content.unwrap_or(ended);

@@ -38,6 +38,7 @@ use self::upstream_response::ReplyReader;
 use super::Models;
 use super::deployment::Deployment;
 use super::planner::Selection;
+use super::providers::endpoints::TriedEndpoints;
 use super::providers::{Credential, KeyPool};
 use super::retry_budget::RunningCall;
 use crate::proxy::buffered::state::AttemptState;
@@ -47,6 +48,8 @@ use crate::proxy::origin::Origin;
 
 /// How many other keys of one provider are tried inside an attempt. Source: docs/decisions.md 13.
 const MAX_KEY_RETRIES: u8 = 2;
+/// How many other endpoints of one provider are tried inside an attempt.
+const MAX_ENDPOINT_RETRIES: u8 = 2;
 /// Keys of one provider that a call can tell apart.
 const MAX_KEYS: usize = 64;
 
@@ -91,6 +94,11 @@ struct Cursor {
     /// The keys of this provider used so far, as bits.
     used_keys: u64,
     key_retries: u8,
+    /// The number of the endpoint.
+    endpoint: usize,
+    /// The endpoints of this provider used so far.
+    tried_endpoints: TriedEndpoints,
+    endpoint_retries: u8,
     /// The attempt was already repeated, because a reused connection had been closed.
     was_repeated: bool,
     /// The attempt is repeated with its key.
@@ -204,6 +212,18 @@ impl ModelExchange {
     /// The key of the running attempt.
     fn credential(&self) -> Option<&Credential> {
         self.attempt()?.keys.get(self.cursor.key)
+    }
+
+    /// Returns whether a failed attempt is repeated at another endpoint of its provider: where it is not about the key.
+    fn moves_endpoint(&self, failure: &Failure, now_ms: u64) -> bool {
+        let cursor = &self.cursor;
+        failure.is_retryable
+            && !failure.is_about_the_key()
+            && cursor.endpoint_retries < MAX_ENDPOINT_RETRIES
+            && self.deployment().is_some_and(|deployment| {
+                let endpoints = &deployment.site.endpoints;
+                endpoints.has_another(cursor.tried_endpoints, now_ms)
+            })
     }
 
     /// The model at its provider that the running attempt asks.

@@ -40,10 +40,21 @@ pub(super) fn begin(exchange: &mut ModelExchange, info: &RequestInfo) -> Result<
         }
         first.get_or_insert(fault);
     }
-    match exchange.attempt() {
-        Some(attempt) => Ok(Arc::clone(&attempt.deployment.site.origin)),
+    match endpoint(exchange, info) {
+        Some(origin) => Ok(origin),
         None => Error::e_explain(ATTEMPT_ABORTED, "no attempt is left"),
     }
+}
+
+/// Picks the endpoint of the attempt at hand.
+fn endpoint(exchange: &mut ModelExchange, info: &RequestInfo) -> Option<Arc<Origin>> {
+    let now_ms = exchange.models.clock.ms_at(info.now);
+    let attempt = exchange.attempts.get(exchange.cursor.attempt)?;
+    let endpoints = &attempt.deployment.site.endpoints;
+    let cursor = &mut exchange.cursor;
+    cursor.endpoint = endpoints.pick(exchange.affinity_key, cursor.tried_endpoints, now_ms);
+    cursor.tried_endpoints.add(cursor.endpoint);
+    endpoints.origin(cursor.endpoint).map(Arc::clone)
 }
 
 /// Leaves the attempt at hand out, because its wire cannot express the request; returns whether there is another.
@@ -142,7 +153,13 @@ pub(super) fn write_head(
         .deployment()
         .map(|deployment| deployment.wire.request_headers(request))
         .unwrap_or_default();
+    let endpoints = exchange
+        .deployment()
+        .map(|deployment| &deployment.site.endpoints)
+        .filter(|endpoints| endpoints.are_several());
+    let origin = endpoints.and_then(|endpoints| endpoints.origin(exchange.cursor.endpoint));
     let own = OwnHeaders {
+        authority: origin.map(|origin| &origin.authority),
         of_wire: &of_wire,
         body_bytes: exchange.state.body_bytes(),
         request_id: info.id.as_header(),

@@ -2,6 +2,7 @@
 
 mod byok;
 mod credentials;
+pub mod endpoints;
 
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use http::{HeaderName, HeaderValue};
 
 pub use self::byok::{ByokKeys, ByokSnapshot};
 pub use self::credentials::{ByokKey, Credential, KeyPool};
+use self::endpoints::Endpoints;
 use crate::config::{self, Secret};
 use crate::proxy::origin::{ConnectTimeouts, Origin, Reach};
 
@@ -47,9 +49,9 @@ pub struct Provider {
 
 /// Where a provider is called, and with which keys.
 pub struct Site {
-    /// Its origin.
-    pub origin: Arc<Origin>,
-    /// The path of the base URL, which precedes the wire's path; it does not end with a slash.
+    /// Its endpoints.
+    pub endpoints: Arc<Endpoints>,
+    /// The path of the base URLs, which precedes the wire's path; it does not end with a slash.
     base_path: String,
     /// The platform keys. The pool holds one credential without a secret if the provider needs none, and is empty if only
     /// BYOK keys are used.
@@ -58,26 +60,50 @@ pub struct Site {
     pub is_regional: bool,
 }
 
+/// Where a site is.
+struct BaseUrls<'a> {
+    /// Of each endpoint; all have the same path.
+    all: &'a [String],
+    reach: Reach,
+    health: Option<&'a config::HealthConfig>,
+}
+
 impl Site {
     fn new(
         owner: &str,
-        base_url: &str,
+        urls: &BaseUrls<'_>,
         routing: &config::Routing,
-        reach: Reach,
         keys: Arc<KeyPool>,
     ) -> Result<Self, String> {
-        let url: http::Uri = base_url
-            .parse()
-            .map_err(|error| format!("{owner}: the base URL: {error}"))?;
         let timeouts = ConnectTimeouts {
             connect: routing.connect_timeout,
             // The buffered session has the timers of an attempt. This timeout covers an upload that the provider does not
             // read, which the session cannot see.
             read_write: routing.total_timeout.max(routing.stream_total_timeout),
         };
+        let mut base_path = String::new();
+        let mut origins = Vec::with_capacity(urls.all.len());
+        for (number, url) in urls.all.iter().enumerate() {
+            let url: http::Uri = url
+                .parse()
+                .map_err(|error| format!("{owner}: the base URL: {error}"))?;
+            url.path().trim_end_matches('/').clone_into(&mut base_path);
+            let name = match urls.all.len() {
+                1 => owner.to_owned(),
+                _ => format!("{owner}, endpoint {}", number + 1),
+            };
+            let origin = Origin::new(&name, &url, timeouts, urls.reach)?;
+            let origin = match urls.health {
+                Some(health) => {
+                    origin.with_health_checks(health.path.as_deref(), health.interval)?
+                }
+                None => origin,
+            };
+            origins.push(Arc::new(origin));
+        }
         Ok(Self {
-            origin: Arc::new(Origin::new(owner, &url, timeouts, reach)?),
-            base_path: url.path().trim_end_matches('/').to_owned(),
+            endpoints: Arc::new(Endpoints::new(origins)),
+            base_path,
             keys,
             is_regional: false,
         })
@@ -99,14 +125,19 @@ impl Site {
         match &region.base_url {
             Some(url) => {
                 let owner = format!("provider {}, region {}", provider.name, region.name);
-                let site = Self::new(&owner, url, routing, Reach::Anywhere, keys)?;
+                let urls = BaseUrls {
+                    all: std::slice::from_ref(url),
+                    reach: Reach::Anywhere,
+                    health: None,
+                };
+                let site = Self::new(&owner, &urls, routing, keys)?;
                 Ok(Self {
                     is_regional: true,
                     ..site
                 })
             }
             None => Ok(Self {
-                origin: Arc::clone(&home.origin),
+                endpoints: Arc::clone(&home.endpoints),
                 base_path: home.base_path.clone(),
                 keys,
                 is_regional: false,
@@ -141,7 +172,12 @@ impl Provider {
         };
         let keys = Arc::new(KeyPool::new(keys));
         let owner = format!("provider {}", provider.name);
-        let home = Site::new(&owner, &provider.base_url, routing, reach, keys)?;
+        let urls = BaseUrls {
+            all: &provider.base_urls,
+            reach,
+            health: provider.health.as_ref(),
+        };
+        let home = Site::new(&owner, &urls, routing, keys)?;
         let regions = provider.regions.iter().map(|region| {
             let site = Site::of_region(region, provider, routing, &home, fingerprint_key)?;
             Ok((region.name.as_str().into(), Arc::new(site)))
@@ -249,7 +285,7 @@ impl Provider {
     pub fn regional_origins(&self) -> impl Iterator<Item = &Arc<Origin>> {
         let regions = self.regions.iter();
         let regional = regions.filter(|(_, site)| site.is_regional);
-        regional.map(|(_, site)| &site.origin)
+        regional.flat_map(|(_, site)| site.endpoints.origins())
     }
 
     fn sites(&self) -> impl Iterator<Item = &Arc<Site>> {
@@ -257,6 +293,6 @@ impl Provider {
     }
 
     fn origins(&self) -> impl Iterator<Item = &Arc<Origin>> {
-        std::iter::once(&self.home.origin).chain(self.regional_origins())
+        self.home.endpoints.origins().chain(self.regional_origins())
     }
 }
