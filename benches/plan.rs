@@ -17,6 +17,7 @@ use bytes::Bytes;
 use filters::json::Str;
 use filters::models::front::{Front, Received};
 use filters::models::fronts::chat_completions::ChatCompletions;
+use filters::models::healing::heal;
 use filters::models::metadata::{AnswerMembers, Metadata, UsedNames};
 use filters::models::operation::Operation;
 use filters::models::prompts::library::FoundPrompt;
@@ -71,6 +72,7 @@ fn main() {
         plans(mappings);
     }
     prompts();
+    heals();
     let conversation = conversation(50_000);
     for (name, kind) in WIRES {
         let quirks = Quirks::default();
@@ -126,6 +128,23 @@ const WIRES: [(&str, WireKind); 4] = [
     ("Anthropic", WireKind::Messages),
     ("Gemini", WireKind::Contents),
 ];
+
+/// Measures answers of 100 KB in JSON: a valid one, and one in a fenced block whose syntax is wrong.
+fn heals() {
+    let row = |at: usize| {
+        format!(
+            r#"{{"id": {at}, "name": "row {at}", "tags": ["a", "b"], "note": "The quick brown fox jumps.", "open": true}}"#
+        )
+    };
+    let rows: Vec<String> = (0..1000).map(row).collect();
+    let valid = format!("{{\"rows\": [{}]}}", rows.join(",\n"));
+    let broken = format!("```json\n{}\n```", valid.replace("true}", "True,}"));
+    for (name, text) in [("valid", valid), ("broken", broken)] {
+        if let Some(ns) = measure(&format!("heal {name}"), 1, || heal(&text, true)) {
+            println!("heal, {name}: {:.0} MB/s", text.len() as f64 * 1e3 / ns);
+        }
+    }
+}
 
 /// Returns a request whose history has calls, results and texts of this many bytes together.
 fn conversation(bytes: usize) -> Bytes {

@@ -2,9 +2,10 @@
 //!
 //! An [`operation`] names the task, a [`front`] is the API of the client, a wire the API of the provider. [`request`]
 //! holds a checked request, [`reply`] the way from a wire to a front, [`usage`] and [`metadata`] the parts of a
-//! response. [`chat`] holds the typed tree and the deltas of chat, [`embeddings`] the encodings of vectors, [`fronts`]
-//! the public shapes, [`wires`] the providers' shapes, [`routing`] the plan, [`reply_cache`] replies that are replayed.
-//! [`prompts`] are templates of chat requests, [`managed`] is a request that names one.
+//! response. [`chat`] holds the typed tree and the deltas of chat, [`embeddings`] the encodings of vectors, [`healing`]
+//! the repair of JSON, [`fronts`] the public shapes, [`wires`] the providers' shapes, [`routing`] the plan,
+//! [`reply_cache`] replies that are replayed. [`prompts`] are templates of chat requests, [`managed`] is a request that
+//! names one.
 //!
 //! Layers: [`operation`] and [`usage`] · [`chat`], [`embeddings`] and [`prompts`] · [`request`], [`reply`] and [`front`] ·
 //! [`routing`] · [`fronts`] and [`wires`], which never know each other.
@@ -14,6 +15,7 @@ mod check;
 pub mod embeddings;
 pub mod front;
 pub mod fronts;
+pub mod healing;
 mod key_shape;
 pub mod managed;
 pub mod metadata;
