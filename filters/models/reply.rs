@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::chat::delta::Delta;
+use super::healing::Outcome;
 use super::metadata::Metadata;
 use super::usage::{Settlement, Usage};
 use crate::fault::Fault;
@@ -110,6 +111,15 @@ impl Reported {
     }
 }
 
+/// An answer that should be JSON, as it went out.
+#[derive(Clone, Copy, Debug)]
+pub struct StructuredAnswer<'a> {
+    /// Its text.
+    pub text: &'a str,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
 /// Makes the client's response of the pieces that a decoder reads.
 pub trait Writer: Sink + Send + Sync {
     /// Returns whether bytes may go to the client; from then on no other provider is tried.
@@ -120,6 +130,20 @@ pub trait Writer: Sink + Send + Sync {
 
     /// Returns the provider's reports so far.
     fn reported(&self) -> Reported;
+
+    /// Returns whether text has come that is held back, so that none of it is content yet.
+    fn holds_text(&self) -> bool {
+        false
+    }
+
+    /// Writes the text that is held back until its end, before it is settled what the answer took. `is_whole`: it has come to
+    /// its end, and did not break off.
+    fn end_text(&mut self, _is_whole: bool) {}
+
+    /// Returns the answer, where it was held back to be repaired.
+    fn structured(&self) -> Option<StructuredAnswer<'_>> {
+        None
+    }
 
     /// Writes the end of a whole response.
     fn complete(&mut self, settlement: &Settlement, metadata: &Metadata<'_>);

@@ -7,8 +7,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use super::chat::facts::ChatFacts;
+use super::chat::tree::ResponseFormat;
 use super::embeddings::EmbeddingFacts;
 use super::front::Front;
 use super::operation::Operation;
@@ -250,6 +252,13 @@ impl Source {
     /// The member of this key.
     pub fn member(&self, key: &str) -> Option<&RequestMember> {
         self.members.iter().find(|member| &*member.key == key)
+    }
+
+    /// The JSON schema that the answer to a chat has to fit, where it names one.
+    pub fn response_schema(&self) -> Option<&RawValue> {
+        let member = self.member("response_format")?;
+        let format: ResponseFormat<'_> = serde_json::from_slice(self.value(member)).ok()?;
+        format.json_schema.map(|format| format.schema)
     }
 
     /// The text of a member's value.

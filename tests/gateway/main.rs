@@ -38,6 +38,7 @@ mod event_stream;
 mod fallback;
 mod front;
 mod graph;
+mod healing;
 mod health;
 mod http2;
 mod install;

@@ -24,6 +24,8 @@ pub struct ChatFacts {
     pub special_tools: bool,
     /// Whether the client asked for a usage chunk (`stream_options.include_usage`).
     pub includes_usage: bool,
+    /// Whether the answer should be JSON, and is repaired where it is not (`plugins`).
+    pub heals: bool,
     /// The images that messages name by address.
     pub remote_images: Vec<RemoteImage>,
     /// How the front reads its body into the typed tree.

@@ -21,8 +21,6 @@ pub(crate) enum Reject {
         said: Cow<'static, str>,
         code: Option<&'static str>,
     },
-    /// The field's behaviour is not built yet.
-    NotYet { path: String },
 }
 
 impl From<Error> for Reject {
@@ -41,13 +39,6 @@ impl Reject {
         }
     }
 
-    /// The field at hand is not supported yet.
-    pub(crate) fn not_yet() -> Self {
-        Self::NotYet {
-            path: String::new(),
-        }
-    }
-
     /// The same with a `code`.
     pub(crate) fn with_code(mut self, with: &'static str) -> Self {
         if let Self::Rule { code, .. } = &mut self {
@@ -58,7 +49,7 @@ impl Reject {
 
     /// The same, one level further out: inside the member `key`.
     pub(crate) fn within(mut self, key: &str) -> Self {
-        if let Self::Rule { path, .. } | Self::NotYet { path } = &mut self {
+        if let Self::Rule { path, .. } = &mut self {
             let joint = if path.is_empty() || path.starts_with('[') {
                 ""
             } else {
@@ -77,7 +68,6 @@ impl Reject {
     /// The fault for the caller.
     pub(crate) fn into_fault(self) -> Fault {
         match self {
-            Self::NotYet { path } => Fault::not_supported_yet(quoted(&path).into_owned()),
             Self::Syntax(error) => Fault::new(
                 FaultKind::Invalid,
                 format!("the body is not a valid JSON object: {error}"),

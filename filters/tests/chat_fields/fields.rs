@@ -229,10 +229,11 @@ fn routing() -> Vec<Field> {
             json!({"sensitive_word_check": {"status": "ENABLE"}}),
         ),
         plain("web_search", "/web_search", json!({"web_search": true})),
-        plain(
+        member(
             "plugins",
             "/plugins",
-            json!({"plugins": [{"id": "response-healing"}]}),
+            json!({"plugins": [{"id": "response-healing"}], "response_format": {"type": "json_object"}}),
+            json!({"response_format": {"type": "json_object"}}),
         ),
     ]
 }

@@ -138,8 +138,9 @@ fn parse(body: &Value) -> Result<Received, String> {
 fn own(request: &ModelRequest) -> String {
     let needs = &request.needs;
     let chooses = (needs.free_models_only, needs.no_reasoning);
+    let heals = matches!(&request.payload, Payload::Chat(chat) if chat.heals);
     format!(
-        "{:?} {:?} {} {chooses:?}",
+        "{:?} {:?} {} {chooses:?} {heals}",
         request.strategy, request.session, request.model
     )
 }

@@ -23,6 +23,7 @@ mod decisions;
 mod framing;
 mod grammar;
 mod graph;
+mod healing;
 mod histories;
 mod json;
 mod ledger;

@@ -153,7 +153,7 @@ impl Requests {
 }
 
 /// Feeds a reply in pieces; answers what the client gets, and how it ended.
-fn answer(
+pub fn answer(
     wire: WireKind,
     request: &ModelRequest,
     quirks: &Quirks,
@@ -275,11 +275,11 @@ fn stream(choices: &mut Choices<'_>, wire: WireKind, grammar: &Value) -> Vec<u8>
     stream
 }
 
-const EVENTS: ReplyHead = ReplyHead {
+pub const EVENTS: ReplyHead = ReplyHead {
     status: 200,
     is_event_stream: true,
 };
-const WHOLE: ReplyHead = ReplyHead {
+pub const WHOLE: ReplyHead = ReplyHead {
     status: 200,
     is_event_stream: false,
 };

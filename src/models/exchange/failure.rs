@@ -264,6 +264,8 @@ fn error_event(
     let has_content = exchange.state.stage() != Stage::Pending;
     let mut gate: Option<Gate> = None;
     if has_content {
+        // What came of a text is delivered, but not repaired: it would look whole.
+        exchange.reader.end_text(false);
         let receipt = billing::settle(exchange, info, CallOutcome::Broken);
         gate = Some(receipt.is_durable().boxed());
     }

@@ -56,6 +56,11 @@ pub(super) fn record_failure(
 /// Records when the first content went to the client.
 pub(super) fn record_first_content(exchange: &mut ModelExchange, info: &RequestInfo) {
     exchange.timing.first_content = Some(info.now);
+    record_content(exchange, info);
+}
+
+/// Records when the provider's first content came; it may still be held back.
+pub(super) fn record_content(exchange: &mut ModelExchange, info: &RequestInfo) {
     let now_ms = exchange.models.clock.ms_at(info.now);
     if let Some(measured) = &mut exchange.measured {
         measured.record_content(now_ms);
@@ -120,6 +125,10 @@ fn settle(exchange: &mut ModelExchange, info: &RequestInfo, is_gone: bool) -> &'
     // The provider works for a client that has left, too, and bills its prompt at least.
     let is_owed = has_content || (is_gone && exchange.state.is_sent());
     if is_owed && exchange.billing.settlement().is_none() {
+        if exchange.state.is_disconnected() {
+            // It was read on to learn what came.
+            exchange.reader.end_text(false);
+        }
         let outcome = if is_gone {
             CallOutcome::ClientDisconnected
         } else {

@@ -3,8 +3,8 @@
 use filters::json::Object;
 use filters::models::routing::plan::LeftOut;
 
-use super::ModelExchange;
 use super::caching::Caching;
+use super::{ModelExchange, schema};
 use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::log_ms;
 
@@ -37,6 +37,15 @@ pub(super) fn write(exchange: &ModelExchange, info: &RequestInfo, line: &mut Obj
     match exchange.timing.first_content {
         Some(at) => log_ms(line, "first_event_ms", at.duration_since(info.started)),
         None => line.raw("first_event_ms", "null"),
+    }
+    if let Some(answer) = exchange.reader.structured() {
+        line.text("healed", answer.outcome.as_str());
+        if let Some(schema) = exchange.request.source.response_schema() {
+            match schema::fits(schema.get(), answer.text) {
+                Some(fits) => line.bool("fits_schema", fits),
+                None => line.raw("fits_schema", "null"),
+            }
+        }
     }
     let Some(settled) = exchange.billing.settlement() else {
         return;

@@ -12,6 +12,7 @@ mod feedback;
 mod images;
 mod log;
 mod rate_limits;
+mod schema;
 mod upstream_request;
 mod upstream_response;
 

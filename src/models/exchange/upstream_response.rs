@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use filters::ledger::CallOutcome;
 use filters::models::metadata::{AnswerMembers, Metadata, UsedNames};
-use filters::models::reply::{Sink, Writer};
+use filters::models::reply::{Sink, StructuredAnswer, Writer};
 use filters::models::reply_cache::recorder::{Recording, ReplyRecorder};
 use filters::models::usage::Usage;
 use filters::models::wires::{Decoder, Failure, FailureKind, Progress, ReplyHead, decode_reply};
@@ -62,6 +62,25 @@ impl ReplyReader {
     /// The response being made.
     pub(super) fn writer_mut(&mut self) -> Option<&mut (dyn Writer + 'static)> {
         self.writer.as_deref_mut()
+    }
+
+    /// Returns whether text has come that the writer holds back.
+    fn holds_text(&self) -> bool {
+        self.writer
+            .as_ref()
+            .is_some_and(|writer| writer.holds_text())
+    }
+
+    /// Ends the text that the writer holds back; `is_whole`: it did not break off.
+    pub(super) fn end_text(&mut self, is_whole: bool) {
+        if let Some(writer) = &mut self.writer {
+            writer.end_text(is_whole);
+        }
+    }
+
+    /// Returns the answer, where it was held back to be repaired.
+    pub(super) fn structured(&self) -> Option<StructuredAnswer<'_>> {
+        self.writer.as_ref()?.structured()
     }
 
     /// Returns the usage as reported, else estimated from bytes.
@@ -201,6 +220,8 @@ pub(super) fn translate(
         } else {
             billing::deliver(exchange);
         }
+    } else if exchange.reader.holds_text() {
+        feedback::record_content(exchange, info);
     }
     Ok(())
 }
@@ -211,6 +232,7 @@ fn complete(exchange: &mut ModelExchange, info: &RequestInfo) {
         return;
     };
     exchange.log.records.push(record);
+    exchange.reader.end_text(true);
     let outcome = if exchange.state.is_disconnected() {
         CallOutcome::ClientDisconnected
     } else {

@@ -120,6 +120,7 @@ pub const WORDS: &[(&str, &[&str], bool)] = &[
     ),
     ("tools[0].cache_control.type", &["ephemeral"], false),
     ("tools[0].cache_control.ttl", &["5m", "1h"], false),
+    ("plugins[0].id", &["response-healing"], false),
     (
         "tools[0].search_context_size",
         &["low", "medium", "high"],
@@ -294,6 +295,7 @@ pub const REQUIRED: &[&str] = &[
     "tool_choice.type",
     "tool_choice.function.name",
     "prompt.id",
+    "plugins[0].id",
     "vendor_safeguards.safeguards",
     "vendor_safeguards.betas",
     "messages[0].role",

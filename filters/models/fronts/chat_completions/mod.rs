@@ -1,8 +1,11 @@
-//! Chat completions: the 400 rules of its requests and of prompt files, and responses as chunks of a stream or as one whole reply.
+//! Chat completions: the 400 rules of its requests and of prompt files, and responses as chunks of a stream or as one whole
+//! reply; JSON that was asked for is repaired.
 
 use bytes::Bytes;
+use serde::Deserialize;
 
 use crate::fault::Fault;
+use crate::models::chat::tree::Text;
 use crate::models::front::{Front, Received};
 use crate::models::reply::{ReplyIdentity, Writer};
 use crate::models::request::{ModelRequest, Payload};
@@ -10,13 +13,18 @@ use crate::models::request::{ModelRequest, Payload};
 mod check;
 pub mod chunks;
 mod head;
+mod healed;
 mod members;
 pub mod prompt_file;
 mod text;
 mod tools;
 pub mod whole;
 
+#[cfg(test)]
+mod healed_tests;
+
 use self::chunks::ChunkWriter;
+use self::healed::HealedWriter;
 use self::whole::WholeWriter;
 
 /// The front of `POST /v1/chat/completions`.
@@ -34,10 +42,31 @@ impl Front for ChatCompletions {
 
     fn writer(&self, request: &ModelRequest, mut identity: ReplyIdentity) -> Box<dyn Writer> {
         identity.id = ["chatcmpl-", &identity.id].concat().into();
-        if !request.is_stream {
+        let Payload::Chat(chat) = &request.payload else {
             return Box::new(WholeWriter::new(identity));
+        };
+        let writer: Box<dyn Writer> = if request.is_stream {
+            Box::new(ChunkWriter::new(identity, chat.includes_usage))
+        } else {
+            Box::new(WholeWriter::new(identity))
+        };
+        if chat.heals {
+            Box::new(HealedWriter::new(writer, wants_object(request)))
+        } else {
+            writer
         }
-        let includes_usage = matches!(&request.payload, Payload::Chat(chat) if chat.includes_usage);
-        Box::new(ChunkWriter::new(identity, includes_usage))
     }
+}
+
+/// Returns whether the answer has to be an object, and not a list.
+fn wants_object(request: &ModelRequest) -> bool {
+    #[derive(Deserialize)]
+    struct Schema<'a> {
+        #[serde(borrow, rename = "type")]
+        kind: Option<Text<'a>>,
+    }
+    request.source.response_schema().is_none_or(|schema| {
+        let schema = serde_json::from_str::<Schema<'_>>(schema.get());
+        schema.is_ok_and(|schema| schema.kind.as_deref() == Some("object"))
+    })
 }

@@ -155,7 +155,6 @@ fn member_mistakes(key: &str, path: &str, node: &Node) -> Vec<Mistake> {
 fn said_of(reject: Reject) -> (String, String) {
     match reject {
         Reject::Rule { path, said, .. } => (path, said.into_owned()),
-        Reject::NotYet { path } => (path, "is not supported yet: leave it out".to_owned()),
         Reject::Syntax(error) => (String::new(), error.to_string()),
     }
 }

@@ -63,6 +63,7 @@ struct Findings {
     messages: Option<usize>,
     stream: bool,
     include_usage: bool,
+    heals: bool,
     choices: Option<u32>,
     strategy: Option<Strategy>,
     cache_key: Option<Box<str>>,
@@ -117,6 +118,7 @@ fn complete(body: Bytes, front: &'static dyn Front, found: Findings) -> ModelReq
     let bytes = body.len() as u64;
     let choices = found.choices.unwrap_or(1);
     let wanted_images = wanted_images(&found.asked);
+    let wants_json = found.needs.json_object || found.needs.json_schema;
     ModelRequest {
         front,
         model: found.model.unwrap_or_default(),
@@ -154,6 +156,8 @@ fn complete(body: Bytes, front: &'static dyn Front, found: Findings) -> ModelReq
             special_messages: found.special_messages,
             special_tools: found.special_tools,
             includes_usage: found.include_usage,
+            // Of several choices none is repaired. Source: docs/facts/model-gateway.md 11.1.
+            heals: found.heals && wants_json && choices == 1,
             remote_images: found.remote_images,
             read_tree,
         }),

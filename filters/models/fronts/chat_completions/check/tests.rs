@@ -191,10 +191,35 @@ fn wrong_values_inside_are_named_by_their_path() {
 }
 
 #[test]
-fn what_is_not_built_yet_is_refused_when_set() {
-    let plugins = json!([{"id": "response-healing"}]);
-    let fault = refused(with("plugins", plugins), "plugins");
-    assert_eq!(fault.code(), Some("not_supported_yet"), "{fault}");
+fn an_answer_in_json_is_healed_where_it_is_the_only_one() {
+    let object = json!({"type": "json_object"});
+    let schema = json!({"type": "json_schema", "json_schema": {"name": "n", "schema": {}}});
+    let plugins = json!([{"id": "response-healing", "more": 1}]);
+    for (format, plugins, n, heals) in [
+        (&object, &plugins, json!(1), true),
+        (&schema, &plugins, Value::Null, true),
+        (&object, &plugins, json!(2), false),
+        (&object, &json!([]), json!(1), false),
+        (&json!({"type": "text"}), &plugins, json!(1), false),
+        (&Value::Null, &plugins, json!(1), false),
+    ] {
+        let mut request = plain();
+        request["response_format"] = format.clone();
+        request["plugins"] = plugins.clone();
+        request["n"] = n;
+        let checked = checked(&request).unwrap();
+        assert_eq!(chat(&checked).heals, heals, "{request}");
+    }
+    for (plugins, param) in [
+        (json!([{"id": "web"}]), "plugins[0].id"),
+        (json!([{"id": "response-healing"}, {}]), "plugins[1].id"),
+        (json!(["response-healing"]), "plugins[0]"),
+        (json!([null]), "plugins[0]"),
+        (json!({"id": "response-healing"}), "plugins"),
+        (Value::Null, "plugins"),
+    ] {
+        refused(with("plugins", plugins), param);
+    }
 }
 
 #[test]

@@ -127,21 +127,10 @@ fn rare_member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result
         }
         "web_search" => flag(walk, &mut found.search_flag),
         "vendor_safeguards" => safeguards(walk),
-        _ => unbuilt_member(walk, key, found),
-    }
-}
-
-/// Members whose behaviour is not built yet: checked, then refused where they would change the answer.
-fn unbuilt_member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<(), Reject> {
-    let refuse = |is_set: bool| {
-        if is_set {
-            Err(Reject::not_yet())
-        } else {
+        "plugins" => {
+            found.heals = array(walk, plugin)? > 0;
             Ok(())
         }
-    };
-    match key {
-        "plugins" => refuse(array(walk, plugin)? > 0),
         _ => {
             found.is_unknown = true;
             walk.skip()?;

@@ -1,0 +1,254 @@
+//! Whether an answer fits the JSON schema that was asked for, for the log line.
+//!
+//! The schema is the caller's, and a schema can take any time to check: references that double at each step, expressions.
+//! So it is first counted what a check would visit, and no more than [`MAX_VISITS`] are made.
+
+use boon::{Compiler, SchemaIndex, Schemas, UrlLoader};
+use filters::models::healing::is_valid;
+use serde_json::Value;
+
+/// Longer schemas and answers are not checked. Units: bytes.
+const MAX_SCHEMA_BYTES: usize = 64 << 10;
+const MAX_TEXT_BYTES: usize = 1 << 20;
+/// Visits of a value by a part of the schema. A visit takes some 50 ns.
+const MAX_VISITS: usize = 1 << 20;
+/// How deep the parts of a schema may stand within each other, references followed: each takes a piece of the stack.
+const MAX_LEVELS: usize = 256;
+/// Where the schema stands for itself. Nothing is ever loaded from anywhere.
+const SCHEMA_URL: &str = "urn:weirgate:response-format";
+
+/// Returns whether a text is JSON that fits a schema. `None`: that was not checked, because the schema is none, names other
+/// documents, has expressions, or would take too long.
+///
+/// Cost: some 0.1 ms and more, so it runs once the answer is out.
+pub(super) fn fits(schema: &str, text: &str) -> Option<bool> {
+    if schema.len() > MAX_SCHEMA_BYTES || text.len() > MAX_TEXT_BYTES {
+        return None;
+    }
+    let Ok(value) = serde_json::from_str::<Value>(text) else {
+        // What is nested too deep to be read may fit.
+        return (!is_valid(text)).then_some(false);
+    };
+    let schema: Value = serde_json::from_str(schema).ok()?;
+    let size = Size::measure(&value);
+    let mut visits = Visits {
+        root: &schema,
+        left: MAX_VISITS / size.values,
+        depth: size.depth,
+        levels: 0,
+        followed: Vec::new(),
+    };
+    visits.spend(&schema)?;
+    let (schemas, index) = compile(schema)?;
+    Some(schemas.validate(&value, index).is_ok())
+}
+
+fn compile(schema: Value) -> Option<(Schemas, SchemaIndex)> {
+    let (mut schemas, mut compiler) = (Schemas::new(), Compiler::new());
+    compiler.use_loader(Box::new(Nowhere));
+    compiler.add_resource(SCHEMA_URL, schema).ok()?;
+    let index = compiler.compile(SCHEMA_URL, &mut schemas).ok()?;
+    Some((schemas, index))
+}
+
+/// Loads nothing.
+struct Nowhere;
+
+impl UrlLoader for Nowhere {
+    fn load(&self, _: &str) -> Result<Value, Box<dyn std::error::Error>> {
+        Err("schemas name no other documents".into())
+    }
+}
+
+/// How large a value is.
+#[derive(Clone, Copy)]
+struct Size {
+    /// It and all values inside.
+    values: usize,
+    depth: usize,
+}
+
+impl Size {
+    fn measure(value: &Value) -> Self {
+        let fold = |values: &mut dyn Iterator<Item = &Value>| {
+            values.map(Self::measure).fold(
+                Self {
+                    values: 1,
+                    depth: 1,
+                },
+                |all, one| Self {
+                    values: all.values + one.values,
+                    depth: all.depth.max(one.depth + 1),
+                },
+            )
+        };
+        match value {
+            Value::Array(items) => fold(&mut items.iter()),
+            Value::Object(members) => fold(&mut members.values()),
+            _ => Self {
+                values: 1,
+                depth: 1,
+            },
+        }
+    }
+}
+
+/// Counts the parts of a schema that may visit one value, references followed as often as a value of this depth needs.
+///
+/// A part without references visits a value once at most, because one way leads to it. A reference is another way, and one
+/// that leads back to where it stands goes one level deeper into the value, or nowhere.
+struct Visits<'s> {
+    root: &'s Value,
+    left: usize,
+    depth: usize,
+    levels: usize,
+    followed: Vec<&'s Value>,
+}
+
+impl<'s> Visits<'s> {
+    fn spend(&mut self, part: &'s Value) -> Option<()> {
+        self.left = self.left.checked_sub(1)?;
+        self.levels += 1;
+        if self.levels > MAX_LEVELS {
+            return None;
+        }
+        match part {
+            Value::Array(items) => items.iter().try_for_each(|item| self.spend(item))?,
+            Value::Object(members) => {
+                for (key, member) in members {
+                    if member.is_string() {
+                        self.keyword(key, member.as_str()?)?;
+                    }
+                    if key == "patternProperties" {
+                        return None;
+                    }
+                    self.spend(member)?;
+                }
+            }
+            _ => {}
+        }
+        self.levels -= 1;
+        Some(())
+    }
+
+    /// What a keyword with a text does to the count.
+    fn keyword(&mut self, key: &str, text: &'s str) -> Option<()> {
+        match key {
+            "$ref" | "$dynamicRef" | "$recursiveRef" => self.follow(text),
+            // Expressions take any time.
+            "pattern" => None,
+            // Another base makes other documents of references, but for the base of all.
+            "$id" | "id" if self.levels > 1 => None,
+            _ => Some(()),
+        }
+    }
+
+    fn follow(&mut self, reference: &str) -> Option<()> {
+        let pointer = reference.strip_prefix('#')?;
+        let target = self.root.pointer(pointer)?;
+        let again = self
+            .followed
+            .iter()
+            .filter(|known| std::ptr::eq(**known, target));
+        if again.count() > self.depth {
+            return Some(());
+        }
+        self.followed.push(target);
+        self.spend(target)?;
+        self.followed.pop();
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(schema: &Value, value: &Value) -> Option<bool> {
+        fits(&schema.to_string(), &value.to_string())
+    }
+
+    #[test]
+    fn what_a_strict_schema_says_is_checked() {
+        let schema = json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "https://a.example/schema",
+            "type": "object", "required": ["name", "tags"], "additionalProperties": false,
+            "properties": {
+                "name": {"type": "string"},
+                "kind": {"enum": ["a", "b"]},
+                "size": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+                "tags": {"type": "array", "items": {"$ref": "#/$defs/tag"}}},
+            "$defs": {"tag": {"type": "string"}}});
+        let good = json!({"name": "x", "kind": "a", "size": 1, "tags": ["y"]});
+        assert_eq!(check(&schema, &good), Some(true));
+        let changes = [
+            json!({"name": 1}),
+            json!({"kind": "c"}),
+            json!({"size": "1"}),
+            json!({"tags": [1]}),
+            json!({"more": 1}),
+        ];
+        for change in changes {
+            let mut wrong = good.clone();
+            let members = change.as_object().unwrap().clone();
+            wrong.as_object_mut().unwrap().extend(members);
+            assert_eq!(check(&schema, &wrong), Some(false), "{wrong}");
+        }
+        assert_eq!(check(&schema, &json!({"name": "x"})), Some(false));
+        assert_eq!(check(&schema, &json!([])), Some(false));
+        assert_eq!(fits(&schema.to_string(), "{\"name\": \"x"), Some(false));
+    }
+
+    #[test]
+    fn a_schema_of_trees_is_followed_as_deep_as_the_answer() {
+        let schema = json!({"$ref": "#/$defs/node", "$defs": {"node": {
+            "type": "object", "required": ["children"],
+            "properties": {"children": {"type": "array", "items": {"$ref": "#/$defs/node"}}}}}});
+        let tree = |leaf: Value| (0..10).fold(leaf, |tree, _| json!({"children": [tree]}));
+        assert_eq!(check(&schema, &tree(json!({"children": []}))), Some(true));
+        assert_eq!(check(&schema, &tree(json!({}))), Some(false));
+    }
+
+    #[test]
+    fn what_names_other_documents_or_would_take_long_is_not_checked() {
+        let doubling = |at: usize| {
+            let next = json!({"$ref": format!("#/$defs/{}", at + 1)});
+            (at.to_string(), json!({"allOf": [next, next]}))
+        };
+        let mut parts: serde_json::Map<String, Value> = (0..60).map(doubling).collect();
+        parts.insert("60".to_owned(), json!({"type": "object"}));
+        let deep = (0..300).fold(json!({}), |inner, _| json!({"not": inner}));
+        let schemas = [
+            json!({"$ref": "#/$defs/0", "$defs": parts}),
+            json!({"$ref": "file:///etc/passwd"}),
+            json!({"$ref": "https://a.example/schema"}),
+            json!({"$ref": "other.json"}),
+            json!({"$ref": "#nowhere"}),
+            json!({"$ref": "#/nowhere"}),
+            json!({"properties": {"a": {"type": "string", "pattern": "(a+)+$"}}}),
+            json!({"patternProperties": {"a": {}}}),
+            json!({"properties": {"a": {"$id": "https://b.example/schema"}}}),
+            json!({"type": "no type"}),
+            json!({"required": 5}),
+            json!([]),
+            deep,
+        ];
+        for schema in schemas {
+            let shown: String = schema.to_string().chars().take(80).collect();
+            assert_eq!(check(&schema, &json!({"a": "b"})), None, "{shown}");
+        }
+        let long = json!({"description": "a".repeat(MAX_SCHEMA_BYTES)});
+        assert_eq!(check(&long, &json!({})), None);
+        assert_eq!(check(&json!({}), &json!("a".repeat(MAX_TEXT_BYTES))), None);
+    }
+
+    #[test]
+    fn a_schema_that_leads_back_to_itself_ends() {
+        let schema = json!({"$ref": "#"});
+        assert_ne!(check(&schema, &json!({"a": 1})), Some(true));
+        let schema = json!({"allOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}]}}});
+        assert_ne!(check(&schema, &json!({"a": 1})), Some(true));
+    }
+}
