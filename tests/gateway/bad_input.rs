@@ -24,7 +24,7 @@ fn wrong_fields_are_named_and_reach_no_provider() {
         (with(r#""mod\u0065l":"other""#), 400, Some("model"), "twice"),
         (with(r#""stream":"yes""#), 400, Some("stream"), "boolean"),
         (with(r#""tool_choice":"required""#), 400, Some("tool_choice"), "tools"),
-        (with(r#""prompt":{"id":"x"}"#), 400, Some("prompt"), "not supported yet"),
+        (with(r#""prompt":{"id":"x"}"#), 404, Some("prompt.id"), "no prompt"),
         (with(&format!(r#""x":{deep}"#)), 400, None, "128"),
         (with(r#""x":"\ud800""#), 400, None, "surrogate"),
         (r#"{"model":"chat","messages":[{"role":"wizard","content":"Hi"}]}"#.into(), 400, Some("messages[0].role"), "wizard"),
