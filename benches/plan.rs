@@ -238,6 +238,7 @@ fn plans(mappings: usize) {
             now_ms: 1000,
             now_s: 0,
             preferred: None,
+            cached_tokens: 0,
             has_session: false,
             no_fallback: false,
             is_billed: true,

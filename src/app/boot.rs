@@ -29,6 +29,7 @@ use crate::models::media::Media;
 use crate::models::planner::{self, Planner};
 use crate::models::providers::Provider;
 use crate::models::reply_cache::{self, ReplyCache};
+use crate::models::sessions::{self, Sessions};
 use crate::models::store_snapshots::StoreSnapshots;
 use crate::proxy::address_limits::AddressLimits;
 use crate::proxy::body_budget::BodyBudget;
@@ -174,8 +175,8 @@ fn build(
     let (graph, quotas) = limited(config, runtime, redis.as_ref(), &metrics)?;
     let (media, body_budget) = media(config, runtime, &metrics)?;
     let ledgers = (Arc::clone(&ledger), snapshots);
-    let fetched = (media, reply_cache(config, store, redis.as_ref(), &metrics));
-    let models = Models::new(config, planner, ledgers, fetched, (&metrics, clock));
+    let memories = memories(config, store, media, redis.as_ref(), &metrics);
+    let models = Models::new(config, planner, ledgers, memories, (&metrics, clock));
     let models = Arc::new(models);
     let health = Health {
         accounts: accounts.clone(),
@@ -332,15 +333,20 @@ fn media(
     Ok((media, body_budget))
 }
 
-/// Returns the cache of replies of models, if it may take memory.
-fn reply_cache(
+/// Returns what model calls remember: images, replies if they may take memory, and sessions.
+fn memories(
     config: &Config,
     store: &Store,
+    media: Media,
     redis: Option<&Redis>,
     metrics: &Arc<Metrics>,
-) -> Option<Arc<ReplyCache>> {
-    let secrets = reply_cache::SECRET_PURPOSES.map(|purpose| store.pepper().derive(purpose));
-    ReplyCache::new(config.reply_cache_bytes, &secrets, redis, metrics)
+) -> (Media, Option<Arc<ReplyCache>>, Sessions) {
+    let pepper = store.pepper();
+    let secrets = reply_cache::SECRET_PURPOSES.map(|purpose| pepper.derive(purpose));
+    let replies = ReplyCache::new(config.reply_cache_bytes, &secrets, redis, metrics);
+    let secret = pepper.derive(sessions::SECRET_PURPOSE);
+    let sessions = Sessions::new(&secret, config.routing.sticky_ttl, redis);
+    (media, replies, sessions)
 }
 
 /// Returns TLS and the service that refreshes its certificate, if connections are to be encrypted.

@@ -14,15 +14,13 @@ use super::Models;
 use super::exchange::{ModelExchange, PlannedAttempt, billing, caching};
 use super::planner::{PlanContext, Selection};
 use super::providers::{ByokKeys, KeyPool};
+use super::sessions::{Session, session_id};
 use crate::proxy::exchange::Exchange;
 use crate::proxy::handler::{Buffering, Forward, Incoming, Opened};
 
-const SESSION_ID: HeaderName = HeaderName::from_static("x-session-id");
 const NO_FALLBACK: HeaderName = HeaderName::from_static("x-no-fallback");
 /// Larger bodies are parsed in a blocking section, so that the worker's other requests go on.
 const LARGE_BYTES: usize = 1 << 20;
-/// The longest session id that is used.
-const MAX_SESSION_BYTES: usize = 256;
 
 /// Opens calls of models.
 pub struct ModelHandler {
@@ -41,7 +39,8 @@ impl Forward for ModelHandler {
         Box::pin(async move {
             let request = self.receive(incoming)?;
             let managed = request.managed.clone();
-            let planned = self.plan(incoming, request);
+            let session = self.find_session(incoming, &request).await;
+            let planned = self.plan(incoming, request, session);
             let planned = planned.map_err(|fault| match &managed {
                 Some(managed) => managed.explain(fault),
                 None => fault,
@@ -83,10 +82,33 @@ impl ModelHandler {
         })
     }
 
+    /// Finds the session of a request, if it names one.
+    async fn find_session(
+        &self,
+        incoming: &mut Incoming<'_>,
+        request: &ModelRequest,
+    ) -> Option<Session> {
+        let models = &self.models;
+        let info = incoming.info();
+        let organization = info.caller.as_deref().map(|it| &*it.organization_id);
+        let at = (models.planner.catalog(), models.clock.ms_at(info.now));
+        let id = session_id(&incoming.head().headers, request)?;
+        let finding =
+            models
+                .sessions
+                .find(organization.unwrap_or_default(), &request.model, id, at);
+        Some(finding.await)
+    }
+
     /// Plans the attempts of a request.
     ///
     /// Errors: 400, 403, 404, 410.
-    fn plan(&self, incoming: &Incoming<'_>, request: ModelRequest) -> Result<ModelExchange, Fault> {
+    fn plan(
+        &self,
+        incoming: &Incoming<'_>,
+        request: ModelRequest,
+        session: Option<Session>,
+    ) -> Result<ModelExchange, Fault> {
         let models = &self.models;
         let info = incoming.info();
         let caller = info.caller.as_deref();
@@ -97,15 +119,11 @@ impl ModelHandler {
                 byok_keys.providers(&caller.organization_id)
             });
         let headers = &incoming.head().headers;
-        let session = headers
-            .get(SESSION_ID)
-            .and_then(|value| value.to_str().ok())
-            .filter(|id| !id.is_empty() && id.len() <= MAX_SESSION_BYTES);
         let ttl = caching::ttl(caller, headers);
         let context = PlanContext {
             caller,
             byok_providers: &byok_providers,
-            session: session.or(request.session.as_deref()),
+            session,
             no_fallback: headers
                 .get(NO_FALLBACK)
                 .is_some_and(|value| value == "true"),
@@ -122,6 +140,9 @@ impl ModelHandler {
         let models = Arc::clone(models);
         let body_bytes = request.source.body.len();
         let mut call = ModelExchange::new(models, request, info, &selection, attempts);
+        if let Some(session) = session {
+            call.bind_session(session.key);
+        }
         if let Some(ttl) = ttl {
             read(body_bytes, || {
                 caching::allow(&mut call, caller, selection.candidates, ttl);

@@ -1,9 +1,9 @@
 //! The model gateway: one call becomes one exchange of several attempts, each with one provider.
 //!
 //! [`handler`] opens a call, [`planner`] plans its attempts among the [`providers`], [`exchange`] runs them, [`reply_cache`]
-//! replays earlier replies. A [`deployment`] holds what all calls of a model at a provider have in common.
-//! [`store_snapshots`] has what callers have stored: their keys and their [`prompts`]. [`endpoints`] answer requests that
-//! need no provider. [`routes`] has the rows of the route table.
+//! replays earlier replies, [`sessions`] keep their provider. A [`deployment`] holds what all calls of a model at a provider
+//! have in common. [`store_snapshots`] has what callers have stored: their keys and their [`prompts`]. [`endpoints`]
+//! answer requests that need no provider. [`routes`] has the rows of the route table.
 
 pub mod deployment;
 pub mod endpoints;
@@ -17,6 +17,7 @@ pub mod providers;
 pub mod reply_cache;
 pub mod retry_budget;
 pub mod routes;
+pub mod sessions;
 pub mod store_snapshots;
 mod upstream_head;
 
@@ -34,6 +35,7 @@ use self::prompts::PromptSnapshot;
 use self::providers::ByokSnapshot;
 use self::reply_cache::ReplyCache;
 use self::retry_budget::RetryBudget;
+use self::sessions::Sessions;
 use self::store_snapshots::StoreSnapshots;
 
 /// The state that all model calls share.
@@ -50,6 +52,8 @@ pub struct Models {
     pub media: Media,
     /// The cache of replies; `None`: it is off for every project.
     pub reply_cache: Option<Arc<ReplyCache>>,
+    /// Where sessions were answered last.
+    pub sessions: Sessions,
     /// The allowances of plans.
     pub plans: Plans,
     /// All metrics.
@@ -70,7 +74,7 @@ impl Models {
         config: &Config,
         planner: Planner,
         (ledger, snapshots): (Arc<Ledger>, StoreSnapshots),
-        (media, reply_cache): (Media, Option<Arc<ReplyCache>>),
+        (media, reply_cache, sessions): (Media, Option<Arc<ReplyCache>>, Sessions),
         (metrics, clock): (&Arc<Metrics>, Clock),
     ) -> Self {
         let routing = &config.routing;
@@ -90,6 +94,7 @@ impl Models {
             max_chat_bytes: config.limits.body_bytes.chat,
             media,
             reply_cache,
+            sessions,
             plans: config.plans,
             metrics: Arc::clone(metrics),
             clock,

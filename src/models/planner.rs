@@ -8,7 +8,6 @@ use filters::accounts::{Caller, Mode, Plan as Tariff};
 use filters::fault::Fault;
 use filters::models::reply_cache::key::digest_candidates;
 use filters::models::request::ModelRequest;
-use filters::models::routing::affinity::SessionAffinity;
 use filters::models::routing::allowed;
 use filters::models::routing::catalog::{Catalog, Mapping};
 use filters::models::routing::health::{Health, RunningAttempt};
@@ -21,6 +20,7 @@ use filters::money::PricePoint;
 use crate::config::{Config, ProviderConfig, Routing};
 use crate::models::deployment::Deployment;
 use crate::models::providers::Provider;
+use crate::models::sessions::Session;
 use crate::telemetry::metrics::Metrics;
 
 /// Plans attempts.
@@ -37,7 +37,6 @@ pub struct Planner {
     /// The built-in providers, which `auto` uses only where there is no other.
     sandboxes: ProviderSet,
     health: Health,
-    affinity: SessionAffinity,
     routing: Routing,
 }
 
@@ -48,8 +47,8 @@ pub struct PlanContext<'a> {
     pub caller: Option<&'a Caller>,
     /// The providers that the caller's organization has BYOK keys for.
     pub byok_providers: &'a [&'a str],
-    /// The session id.
-    pub session: Option<&'a str>,
+    /// The session.
+    pub session: Option<Session>,
     /// Whether the client refuses a fallback.
     pub no_fallback: bool,
     /// Whether replies to the request may be cached.
@@ -74,8 +73,6 @@ pub struct Selection {
     pub plan: RoutePlan,
     /// The provider named in the model string.
     pub provider: Option<Arc<str>>,
-    /// The key that stores the session's provider.
-    pub affinity_key: Option<u64>,
     /// The digest of all candidates that the caller may use, where replies may be cached.
     pub candidates: Option<[u8; 32]>,
 }
@@ -98,10 +95,8 @@ impl Planner {
             let provider = providers.get(candidate.mapping.provider_number)?;
             Some(Arc::new(Deployment::new(candidate, provider, metrics)))
         });
-        let ttl_ms = u64::try_from(config.routing.sticky_ttl.as_millis()).unwrap_or(u64::MAX);
         Self {
             health: Health::new(catalog.candidates().len()),
-            affinity: SessionAffinity::new(ttl_ms),
             platform_providers: set(Provider::has_platform_keys),
             all_providers: set(|_| true),
             sandboxes: set(|provider| provider.is_sandbox),
@@ -155,10 +150,7 @@ impl Planner {
         let operation = request.payload.operation();
         let candidates = context.digest(&resolved);
         let provider = resolved.provider.clone();
-        let organization = context.caller.map_or("", |caller| &caller.organization_id);
-        let affinity_key = context
-            .session
-            .map(|session| self.affinity.key(organization, &request.model, session));
+        let binding = context.session.and_then(|session| session.binding);
         let inputs = PlanInputs {
             attempts: self.routing.attempts as usize,
             weights: self.weights(),
@@ -167,8 +159,9 @@ impl Planner {
             health: &self.health,
             now_ms: context.now_ms,
             now_s: context.now_s,
-            preferred: affinity_key.and_then(|key| self.affinity.find(key, context.now_ms)),
-            has_session: affinity_key.is_some(),
+            preferred: binding.map(|binding| binding.mapping),
+            cached_tokens: binding.map_or(0, |binding| binding.cached_tokens),
+            has_session: context.session.is_some(),
             no_fallback: context.no_fallback,
             is_billed: context.caller.is_some(),
             keyed,
@@ -185,7 +178,6 @@ impl Planner {
         Ok(Selection {
             plan,
             provider,
-            affinity_key,
             candidates,
         })
     }
@@ -298,11 +290,6 @@ impl Planner {
     /// Puts a candidate last until this time, because no key of the platform has anything left there.
     pub fn rest(&self, candidate: usize, until_ms: u64) {
         self.health.rest(candidate, until_ms);
-    }
-
-    /// Stores the mapping that answered a session.
-    pub fn bind_session(&self, affinity_key: u64, mapping: usize, now_ms: u64) {
-        self.affinity.bind(affinity_key, mapping, now_ms);
     }
 }
 

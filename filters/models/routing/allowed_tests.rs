@@ -126,6 +126,7 @@ fn providers_with_own_keys_go_first_and_keep_their_order() {
         now_ms: 0,
         now_s: 0,
         preferred: None,
+        cached_tokens: 0,
         has_session: false,
         no_fallback: false,
         is_billed: true,

@@ -5,6 +5,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use super::affinity::{MIN_SESSION_UPTIME, expected_cost, pays_to_move};
 use super::health::{Readiness, Standing};
 use super::plan::PlanInputs;
 use super::resolve::Candidate;
@@ -43,6 +44,8 @@ struct Ranked {
     precedence: Precedence,
     score: f64,
     price: Option<f64>,
+    /// What the call is expected to cost, if it belongs to a session.
+    cost: Option<f64>,
     standing: Standing,
 }
 
@@ -132,17 +135,33 @@ fn rank(
     });
     let (facts, standings): (Vec<Facts>, Vec<Standing>) = standings.unzip();
     let scores = score_candidates(&facts, inputs.weights, strategy, request.is_stream);
+    let tokens = [request.text_bytes.div_ceil(4), ASSUMED_COMPLETION];
+    let cost = |candidate: &Candidate, is_preferred| {
+        let prices = candidate
+            .short_prices(point)
+            .filter(|_| inputs.has_session)?;
+        let cached_tokens = if is_preferred {
+            inputs.cached_tokens
+        } else {
+            0
+        };
+        Some(expected_cost(prices, tokens, cached_tokens))
+    };
     let all = candidates.iter().zip(standings).zip(&facts).zip(scores);
     all.enumerate()
-        .map(|(at, (((candidate, standing), facts), score))| Ranked {
-            at,
-            index: candidate.index,
-            is_keyless: !inputs.keyed.contains(candidate.mapping.provider_number),
-            is_preferred: inputs.preferred == Some(candidate.mapping.index),
-            precedence: Precedence::Usual,
-            score,
-            price: facts.price,
-            standing,
+        .map(|(at, (((candidate, standing), facts), score))| {
+            let is_preferred = inputs.preferred == Some(candidate.mapping.index);
+            Ranked {
+                at,
+                index: candidate.index,
+                is_keyless: !inputs.keyed.contains(candidate.mapping.provider_number),
+                is_preferred,
+                precedence: Precedence::Usual,
+                score,
+                price: facts.price,
+                cost: cost(candidate, is_preferred),
+                standing,
+            }
         })
         .collect()
 }
@@ -180,10 +199,22 @@ fn keep_leader(
     }
 }
 
-/// Returns the candidate that answered the session last, unless it has to wait.
+/// Returns the candidate that answered the session last, unless it has to wait or fails too often.
 fn find_preferred(ranked: &[Ranked]) -> Option<&Ranked> {
     let mut ranked = ranked.iter();
-    ranked.find(|it| it.is_preferred && !it.is(Readiness::Later))
+    let own = ranked.find(|it| it.is_preferred && !it.is(Readiness::Later))?;
+    let stats = own.standing.stats;
+    let is_sound = stats.is_none_or(|stats| stats.uptime >= MIN_SESSION_UPTIME);
+    (is_sound || own.is(Readiness::TrialDue)).then_some(own)
+}
+
+/// Returns whether a session stays with its own candidate though another one is the best by now.
+///
+/// Only prices move it: a strategy for speed would leave what is fast for what is faster by chance.
+fn stays(own: &Ranked, best: &Ranked, strategy: Option<Strategy>) -> bool {
+    let is_about_speed = matches!(strategy, Some(Strategy::Throughput | Strategy::Latency));
+    let is_alike = best.is(Readiness::Ready) && best.is_keyless == own.is_keyless;
+    is_about_speed || !is_alike || !pays_to_move(own.cost, best.cost)
 }
 
 /// Returns the candidate that goes first though its score is not the best, or though it is uncertain.
@@ -193,11 +224,11 @@ fn find_front<'r>(
     inputs: &PlanInputs<'_>,
     is_auto: bool,
 ) -> Option<&'r Ranked> {
-    if let Some(preferred) = find_preferred(ranked) {
-        return Some(preferred);
-    }
     let tried = ranked.iter().filter(|it| !it.is(Readiness::Later));
     let best = tried.min_by(|a, b| a.compare(b))?;
+    if let Some(own) = find_preferred(ranked).filter(|own| stays(own, best, request.strategy)) {
+        return Some(own);
+    }
     if best.is(Readiness::TrialDue) {
         return Some(best);
     }

@@ -101,6 +101,57 @@ fn a_session_tries_its_own_provider_out_and_no_other() {
 }
 
 #[test]
+fn a_session_leaves_a_provider_that_fails_too_often() {
+    let (catalog, health) = (priced(&["1", "2", "3"]), Health::new(3));
+    let session = |now_ms| PlanInputs {
+        preferred: Some(1),
+        has_session: true,
+        ..at(&health, now_ms)
+    };
+    let any = request(json!({}));
+    assert_eq!(order(&catalog, &any, &session(0)), [1, 0, 2]);
+    for number in 0..30 {
+        let attempt = health.begin(1, false, 0);
+        if number % 4 == 0 {
+            attempt.record_failure(0);
+        } else {
+            attempt.record_answer(None, 0);
+        }
+    }
+    assert_eq!(order(&catalog, &any, &session(0)), [0, 2, 1]);
+}
+
+#[test]
+fn a_session_moves_for_a_much_lower_price_unless_its_prompt_is_cached() {
+    let mapping = |provider: &str, price: &str| {
+        mapping(provider, price, json!({"cached_input_price": "0.1"}))
+    };
+    let catalog =
+        catalog(json!([{"id": "m", "providers": [mapping("p0", "1"), mapping("p1", "5")]}]));
+    let health = Health::new(2);
+    let long = "x".repeat(400_000);
+    let asked = |more| {
+        let mut body = json!({"messages": [{"role": "user", "content": long}]});
+        body.as_object_mut()
+            .unwrap()
+            .extend(serde_json::Map::from_iter(more));
+        request(body)
+    };
+    let session = |cached_tokens| PlanInputs {
+        preferred: Some(1),
+        cached_tokens,
+        has_session: true,
+        ..inputs(&health)
+    };
+    let plain = asked(None);
+    assert_eq!(order(&catalog, &plain, &session(0)), [0, 1]);
+    assert_eq!(order(&catalog, &plain, &session(100_000)), [1, 0]);
+    // Who asks for speed keeps its provider whatever it costs.
+    let fast = asked(Some(("routing".to_owned(), json!("latency"))));
+    assert_eq!(order(&catalog, &fast, &session(0)), [1, 0]);
+}
+
+#[test]
 fn a_limit_puts_a_candidate_last_until_it_ends() {
     let (catalog, health) = (priced(&["1", "2"]), Health::new(2));
     health.rest(0, 30_000);

@@ -33,6 +33,8 @@ pub struct PlanInputs<'a> {
     pub now_s: u64,
     /// The mapping that answered the session last.
     pub preferred: Option<usize>,
+    /// The tokens of the session's prompt that were cached there.
+    pub cached_tokens: u64,
     /// The request belongs to a session.
     pub has_session: bool,
     /// The client wants no fallback.

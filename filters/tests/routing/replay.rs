@@ -9,7 +9,7 @@ use filters::models::front::Front;
 use filters::models::fronts::chat_completions::ChatCompletions;
 use filters::models::operation::Operation;
 use filters::models::request::{ModelRequest, Strategy};
-use filters::models::routing::affinity::SessionAffinity;
+use filters::models::routing::affinity::{Binding, SessionAffinity, SessionKey, SessionKeys};
 use filters::models::routing::capable::WireLimits;
 use filters::models::routing::catalog::Catalog;
 use filters::models::routing::health::{Health, HealthStats, RunningAttempt};
@@ -77,7 +77,7 @@ struct Flight {
     running: Option<RunningAttempt>,
     /// Of the running attempt's reply.
     head: HeaderMap,
-    affinity_key: Option<u64>,
+    affinity_key: Option<SessionKey>,
     done: Done,
 }
 
@@ -89,6 +89,7 @@ pub(crate) struct Replay {
     requests: [ModelRequest; 2],
     health: Health,
     affinity: SessionAffinity,
+    session_keys: SessionKeys,
     world: World,
     foreseen: World,
     /// When what happens to a call.
@@ -115,6 +116,7 @@ impl Replay {
             catalogs,
             requests: [request(false), request(true)],
             affinity: SessionAffinity::new(3_600_000),
+            session_keys: SessionKeys::new(&[1; 32]),
             world: World::default(),
             foreseen: World::default(),
             steps: BinaryHeap::new(),
@@ -165,7 +167,9 @@ impl Replay {
         )
         .unwrap();
         let session = call.session.map(|session| session.to_string());
-        let affinity_key = session.map(|session| self.affinity.key("org", call.model, &session));
+        let keys = &self.session_keys;
+        let affinity_key = session.map(|session| keys.key("org", call.model, session.as_bytes()));
+        let binding = affinity_key.and_then(|key| self.affinity.find(key, call.at_ms));
         let oracle = call
             .is_free()
             .then(|| self.foresee(&call, &resolved.candidates))
@@ -178,7 +182,8 @@ impl Replay {
             health: &self.health,
             now_ms: call.at_ms,
             now_s,
-            preferred: affinity_key.and_then(|key| self.affinity.find(key, call.at_ms)),
+            preferred: binding.map(|binding| binding.mapping),
+            cached_tokens: 0,
             has_session: affinity_key.is_some(),
             no_fallback: false,
             is_billed: true,
@@ -302,7 +307,11 @@ impl Replay {
                 flight.done.is_answered = true;
                 flight.done.cost = cost(candidate, &flight.done.call);
                 if let Some(key) = flight.affinity_key {
-                    self.affinity.bind(key, candidate.mapping.index, now_ms);
+                    let binding = Binding {
+                        mapping: candidate.mapping.index,
+                        cached_tokens: 0,
+                    };
+                    self.affinity.bind(key, binding, now_ms);
                 }
                 return;
             }

@@ -87,13 +87,14 @@ fn record_success(exchange: &mut ModelExchange, info: &RequestInfo) {
     let has_rate = exchange.request.is_stream && streamed > MIN_RATE_TIME && tokens > 1;
     let throughput = has_rate.then(|| tokens as f64 / streamed.as_secs_f64());
     let models = &exchange.models;
-    let mapping = deployment.mapping.index;
     let now_ms = models.clock.ms_at(info.now);
     if let Some(measured) = measured {
         measured.record_answer(throughput, now_ms);
     }
     if let Some(key) = exchange.affinity_key {
-        models.planner.bind_session(key, mapping, now_ms);
+        let usage = settlement.map(|settled| settled.usage).unwrap_or_default();
+        let cached_tokens = usage.cached.saturating_add(usage.cache_write);
+        models.sessions.bind(key, deployment, cached_tokens, now_ms);
     }
     if let Some(record) = exchange.log.records.last() {
         deployment.metrics.count_attempt(record);

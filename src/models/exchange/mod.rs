@@ -23,6 +23,7 @@ use filters::fault::Fault;
 use filters::json::Object;
 use filters::models::metadata::AttemptRecord;
 use filters::models::request::ModelRequest;
+use filters::models::routing::affinity::SessionKey;
 use filters::models::routing::health::RunningAttempt;
 use filters::models::routing::plan::LeftOut;
 use filters::models::wires::{Failure, Target};
@@ -143,7 +144,7 @@ pub struct ModelExchange {
     /// The id of the caller's API key.
     key_id: Option<Arc<str>>,
     /// Binds the session to the provider that answers.
-    affinity_key: Option<u64>,
+    affinity_key: Option<SessionKey>,
     cursor: Cursor,
     /// Shared with the buffered session.
     state: Arc<AttemptState>,
@@ -187,7 +188,7 @@ impl ModelExchange {
                 .caller
                 .as_ref()
                 .map(|caller| Arc::clone(&caller.key_id)),
-            affinity_key: selection.affinity_key,
+            affinity_key: None,
             cursor: Cursor::default(),
             reader: ReplyReader::default(),
             images: images::Images::default(),
@@ -198,6 +199,11 @@ impl ModelExchange {
             billing: Billing::default(),
             timing: Timing::default(),
         }
+    }
+
+    /// Binds this session to the provider that answers.
+    pub fn bind_session(&mut self, session: SessionKey) {
+        self.affinity_key = Some(session);
     }
 
     /// What the buffered session shares with it.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use filters::fault::{Fault, FaultKind};
 use filters::models::reply::ReplyIdentity;
+use filters::models::routing::affinity::SessionKey;
 use filters::models::routing::capable::Lack;
 use filters::models::routing::catalog::Capability;
 use filters::models::routing::plan::LeftOut;
@@ -52,7 +53,8 @@ fn endpoint(exchange: &mut ModelExchange, info: &RequestInfo) -> Option<Arc<Orig
     let attempt = exchange.attempts.get(exchange.cursor.attempt)?;
     let endpoints = &attempt.deployment.site.endpoints;
     let cursor = &mut exchange.cursor;
-    cursor.endpoint = endpoints.pick(exchange.affinity_key, cursor.tried_endpoints, now_ms);
+    let session = exchange.affinity_key.map(SessionKey::number);
+    cursor.endpoint = endpoints.pick(session, cursor.tried_endpoints, now_ms);
     cursor.tried_endpoints.add(cursor.endpoint);
     endpoints.origin(cursor.endpoint).map(Arc::clone)
 }

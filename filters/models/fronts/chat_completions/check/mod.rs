@@ -126,8 +126,8 @@ fn complete(body: Bytes, front: &'static dyn Front, found: Findings) -> ModelReq
         strategy: found.strategy,
         session: found
             .cache_key
-            .or(found.user)
-            .filter(|session| !session.is_empty()),
+            .filter(|key| !key.is_empty())
+            .or(found.user.filter(|user| !user.is_empty())),
         needs: Needs {
             choices,
             max_tokens: found.max_completion_tokens.or(found.max_tokens),

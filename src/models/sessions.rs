@@ -1,0 +1,265 @@
+//! Sessions: where each was answered last, in this process and, where processes share one, in Redis.
+//!
+//! Redis key: `weirgate:session:` and the session's key in hex. Value: a proof of 32 bytes that a process with our secret
+//! wrote it for this session, the cached tokens as eight bytes, then provider, upstream model and model, with a zero byte
+//! between them. A value that proves nothing, or names nothing of our catalogue, is none.
+
+use std::time::Duration;
+
+use filters::models::request::ModelRequest;
+use filters::models::routing::affinity::{
+    Binding, SessionAffinity, SessionKey, SessionKeys, session_scope,
+};
+use filters::models::routing::catalog::Catalog;
+use filters::models::routing::resolve::AUTO;
+use http::{HeaderMap, HeaderName};
+use subtle::ConstantTimeEq;
+
+use super::deployment::Deployment;
+use crate::redis::Redis;
+
+/// The headers that name a session; the first one counts. Source: docs/facts/model-gateway.md 3.8.
+const SESSION_HEADERS: [HeaderName; 4] = [
+    HeaderName::from_static("x-session-id"),
+    HeaderName::from_static("x-session-affinity"),
+    HeaderName::from_static("session_id"),
+    HeaderName::from_static("session-id"),
+];
+/// How long a request of an unknown session waits for Redis.
+const FIND_TIMEOUT: Duration = Duration::from_millis(20);
+/// The largest value: three names.
+const MAX_VALUE_BYTES: usize = 2048;
+const PROOF_BYTES: usize = 32;
+
+/// The purpose of the secret of keys and proofs. With another one, shared sessions would not be found.
+pub const SECRET_PURPOSE: &str = "sessions of models, version 1";
+
+/// Where sessions are bound.
+pub struct Sessions {
+    keys: SessionKeys,
+    affinity: SessionAffinity,
+    redis: Option<Redis>,
+    ttl: Duration,
+}
+
+/// The session of a request.
+#[derive(Clone, Copy, Debug)]
+pub struct Session {
+    /// Its key.
+    pub key: SessionKey,
+    /// Where it is bound, if it is.
+    pub binding: Option<Binding>,
+}
+
+/// Returns the id of a request's session: of its headers, else of its body.
+pub fn session_id<'r>(headers: &'r HeaderMap, request: &'r ModelRequest) -> Option<&'r [u8]> {
+    let mut named = SESSION_HEADERS
+        .into_iter()
+        .filter_map(|name| headers.get(name));
+    let id = named.find(|id| !id.is_empty());
+    let of_body = || request.session.as_deref().map(str::as_bytes);
+    id.map(|id| id.as_bytes()).or_else(of_body)
+}
+
+impl Sessions {
+    /// Sessions that are forgotten this long after their last answer.
+    pub fn new(secret: &[u8; 32], ttl: Duration, redis: Option<&Redis>) -> Self {
+        let ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
+        Self {
+            keys: SessionKeys::new(secret),
+            affinity: SessionAffinity::new(ttl_ms),
+            redis: redis.cloned(),
+            ttl,
+        }
+    }
+
+    /// Finds the session of an organization with this id.
+    ///
+    /// Only a session that this process does not know is looked for in Redis, for 20 ms at most, and only where there are
+    /// providers to choose from. Cost: a hash, and one search in memory.
+    pub async fn find(
+        &self,
+        organization: &str,
+        model: &str,
+        id: &[u8],
+        (catalog, now_ms): (&Catalog, u64),
+    ) -> Session {
+        let scope = session_scope(model, catalog);
+        let key = self.keys.key(organization, &scope, id);
+        let binding = match (self.affinity.find(key, now_ms), &self.redis) {
+            (None, Some(redis)) if has_choice(&scope, catalog) => {
+                self.find_shared(redis, key, catalog, now_ms).await
+            }
+            (binding, _) => binding,
+        };
+        Session { key, binding }
+    }
+
+    async fn find_shared(
+        &self,
+        redis: &Redis,
+        key: SessionKey,
+        catalog: &Catalog,
+        now_ms: u64,
+    ) -> Option<Binding> {
+        let name = name(key);
+        let value = redis.get_start(&name, MAX_VALUE_BYTES, FIND_TIMEOUT).await;
+        let binding = read(&self.keys, key, &value.ok()?, catalog)?;
+        self.affinity.bind(key, binding, now_ms);
+        Some(binding)
+    }
+
+    /// Binds a session to what answered it; other processes are told in the background.
+    pub fn bind(&self, key: SessionKey, deployment: &Deployment, cached_tokens: u64, now_ms: u64) {
+        let mapping = &deployment.mapping;
+        if mapping.index == usize::MAX {
+            // Outside the catalogue there is nothing to choose from.
+            return;
+        }
+        let binding = Binding {
+            mapping: mapping.index,
+            cached_tokens,
+        };
+        let is_news = self.affinity.bind(key, binding, now_ms);
+        let Some(redis) = self.redis.as_ref().filter(|_| is_news) else {
+            return;
+        };
+        let names = [&mapping.provider, &mapping.name, &deployment.model.id];
+        let value = write(&self.keys, key, names.map(|name| &**name), cached_tokens);
+        let (link, ttl) = (redis.clone(), self.ttl);
+        redis.spawn(async move {
+            // Without it another process chooses anew.
+            _ = link.set(&name(key), &value, Some(ttl)).await;
+        });
+    }
+}
+
+/// Returns whether a model has several mappings. A pinned provider leaves no choice.
+fn has_choice(scope: &str, catalog: &Catalog) -> bool {
+    scope == AUTO || catalog.find(scope).is_some_and(|it| it.mappings.len() > 1)
+}
+
+fn name(key: SessionKey) -> Vec<u8> {
+    let number = u128::from_be_bytes(key.0);
+    format!("weirgate:session:{number:032x}").into_bytes()
+}
+
+fn write(keys: &SessionKeys, key: SessionKey, names: [&str; 3], cached_tokens: u64) -> Vec<u8> {
+    let mut text = cached_tokens.to_le_bytes().to_vec();
+    text.extend_from_slice(names.join("\0").as_bytes());
+    let mut value = keys.prove(key, &text).to_vec();
+    value.append(&mut text);
+    value
+}
+
+fn read(keys: &SessionKeys, key: SessionKey, value: &[u8], catalog: &Catalog) -> Option<Binding> {
+    let (proof, text) = value.split_first_chunk::<PROOF_BYTES>()?;
+    if !bool::from(keys.prove(key, text).ct_eq(proof)) {
+        return None;
+    }
+    let (cached_tokens, names) = text.split_first_chunk()?;
+    let mut names = std::str::from_utf8(names).ok()?.split('\0');
+    let (provider, upstream) = (names.next()?, names.next()?);
+    let model = catalog.find(names.next()?)?;
+    let mut mappings = model.mappings.iter();
+    let mapping = mappings.find(|it| &*it.provider == provider && &*it.name == upstream)?;
+    Some(Binding {
+        mapping: mapping.index,
+        cached_tokens: u64::from_le_bytes(*cached_tokens),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+    use filters::models::front::Front;
+    use filters::models::fronts::chat_completions::ChatCompletions;
+    use serde_json::json;
+
+    use super::*;
+
+    fn catalog() -> Catalog {
+        let mapping =
+            |provider: &str| json!({"provider": provider, "name": format!("{provider}-up")});
+        let file = json!({"models": [
+            {"id": "m", "aliases": ["nick"], "providers": [mapping("a"), mapping("b")]},
+            {"id": "alone", "providers": [mapping("a")]}]});
+        let names = ["a", "b"].into_iter().collect();
+        Catalog::check(serde_json::from_value(file).unwrap(), names).unwrap()
+    }
+
+    #[test]
+    fn an_alias_is_the_same_session_and_a_pinned_provider_another() {
+        let catalog = catalog();
+        let scope = |model| session_scope(model, &catalog).into_owned();
+        for (model, expected) in [
+            ("m", "m"),
+            ("nick", "m"),
+            ("a/m", "a/m"),
+            ("a/nick", "a/m"),
+            ("b/m", "b/m"),
+            ("a/m:eu", "a/m:eu"),
+            ("auto", "auto"),
+            ("unknown", "unknown"),
+        ] {
+            assert_eq!(scope(model), expected);
+        }
+        let choices = ["m", "auto", "alone", "a/m", "unknown"].map(|it| has_choice(it, &catalog));
+        assert_eq!(choices, [true, true, false, false, false]);
+    }
+
+    #[test]
+    fn a_shared_session_is_read_as_it_was_written_and_nothing_else_is() {
+        let (catalog, keys) = (catalog(), SessionKeys::new(&[1; 32]));
+        let own = SessionKey([7; 16]);
+        let value = write(&keys, own, ["b", "b-up", "m"], 900);
+        let binding = read(&keys, own, &value, &catalog).unwrap();
+        assert_eq!((binding.mapping, binding.cached_tokens), (1, 900));
+        assert_eq!(read(&keys, SessionKey([8; 16]), &value, &catalog), None);
+        let others = SessionKeys::new(&[2; 32]);
+        assert_eq!(read(&others, own, &value, &catalog), None);
+        for index in 0..value.len() {
+            let mut changed = value.clone();
+            changed[index] ^= 1;
+            assert_eq!(read(&keys, own, &changed, &catalog), None, "{index}");
+            assert_eq!(read(&keys, own, &value[..index], &catalog), None);
+        }
+        for names in [["c", "b-up", "m"], ["b", "x", "m"], ["b", "b-up", "x"]] {
+            let value = write(&keys, own, names, 0);
+            assert_eq!(read(&keys, own, &value, &catalog), None, "{names:?}");
+        }
+        assert_eq!(read(&keys, own, b"garbage", &catalog), None);
+        assert_eq!(
+            name(own),
+            format!("weirgate:session:{}", "07".repeat(16)).as_bytes()
+        );
+    }
+
+    #[test]
+    fn the_first_id_that_says_something_names_the_session() {
+        let ids = [
+            "x-session-id",
+            "x-session-affinity",
+            "session_id",
+            "session-id",
+        ];
+        let request = |members: &str| {
+            let body = format!(
+                r#"{{"model":"m","messages":[{{"role":"user","content":"Hi"}}]{members}}}"#
+            );
+            ChatCompletions.parse(body.into()).unwrap()
+        };
+        let both = request(r#","prompt_cache_key":"k","user":"u""#);
+        let mut headers = HeaderMap::new();
+        assert_eq!(session_id(&headers, &both), Some(&b"k"[..]));
+        let user = request(r#","prompt_cache_key":"","user":"u""#);
+        assert_eq!(session_id(&headers, &user), Some(&b"u"[..]));
+        assert_eq!(session_id(&headers, &request("")), None);
+        for id in ids.iter().rev() {
+            headers.insert(*id, id.parse().unwrap());
+            assert_eq!(session_id(&headers, &both), Some(id.as_bytes()));
+        }
+        headers.insert(ids[0], "".parse().unwrap());
+        assert_eq!(session_id(&headers, &both), Some(ids[1].as_bytes()));
+    }
+}
