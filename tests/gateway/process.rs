@@ -268,7 +268,6 @@ fn a_start_prints_the_warnings_that_check_prints() {
 fn a_section_that_is_not_built_stops_the_start() {
     for more in [
         "[mcp]\nenabled = true\n",
-        "[cache]\nmax_bytes = 1000\n",
         "[telemetry]\notlp_endpoint = \"https://otlp.example.com\"\n",
     ] {
         let folder = tempfile::tempdir().unwrap();
