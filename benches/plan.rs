@@ -321,6 +321,7 @@ fn target(quirks: &Quirks) -> Target<'_> {
         search: filters::models::routing::search::WebSearch::default(),
         lower_tool_choice: false,
         refuses_state: false,
+        auto_cache: None,
         inlined: filters::models::chat::inlined::InlinedImages::NONE,
         quirks,
         key_id: None,

@@ -167,7 +167,7 @@ pub struct Needs {
     pub blank_stop: bool,
     /// `verbosity` is given.
     pub verbosity: bool,
-    /// The request marks parts for a provider's cache.
+    /// The request says itself what a provider shall cache.
     pub cache_control: bool,
     /// Whether images are asked for (`image_config`, or `modalities` with `image`) or unwanted (`modalities` of `text`
     /// alone); `None`: the model decides.

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use filters::models::metadata::UsedNames;
 use filters::models::operation::Operation;
-use filters::models::routing::catalog::{Mapping, Model};
+use filters::models::routing::catalog::{Capability, Mapping, Model};
 use filters::models::routing::resolve::Candidate;
 use filters::models::wires::{Target, Wire};
-use filters::money::{CostInputs, PriceList, PricePoint, Usd};
+use filters::money::{CostInputs, PriceList, PricePoint, ServiceTier, Usd};
 
 use super::metrics::DeploymentMetrics;
 use super::providers::{Provider, Site};
@@ -36,6 +36,8 @@ pub struct Deployment {
     pub used: Arc<UsedNames>,
     /// Its counters.
     pub metrics: DeploymentMetrics,
+    /// The least tokens that are marked for its cache; `None`: nothing is marked.
+    auto_cache: Option<u64>,
     heads: Vec<(Operation, [UpstreamHead; 2])>,
 }
 
@@ -61,8 +63,11 @@ impl Deployment {
             };
             Some((*operation, [head(false)?, head(true)?]))
         });
+        let marks = provider.quirks.cache_breakpoints && mapping.can(Capability::CacheControl);
+        let marks = marks && prices.as_deref().is_none_or(caches);
         Self {
             index: *index,
+            auto_cache: marks.then_some(mapping.min_cached_tokens),
             used: Arc::new(used),
             metrics: DeploymentMetrics::new(metrics, provider, model, mapping),
             heads: heads.collect(),
@@ -108,9 +113,16 @@ impl Deployment {
             search: self.mapping.search,
             lower_tool_choice: false,
             refuses_state: false,
+            auto_cache: self.auto_cache,
             inlined: filters::models::chat::inlined::InlinedImages::NONE,
             key_id: None,
             quirks: &self.provider.quirks,
         }
     }
+}
+
+/// Returns whether a list has the prices of what is cached: without them a write would be charged too little.
+fn caches(prices: &PriceList) -> bool {
+    let prices = prices.peak(ServiceTier::Standard).short();
+    prices.cached_input.is_some() && prices.cache_write.is_some()
 }

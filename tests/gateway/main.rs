@@ -22,6 +22,7 @@ mod bad_input;
 mod bandits;
 mod batch;
 mod byok;
+mod cache_breakpoints;
 mod canaries;
 mod chat_completions;
 mod clients;

@@ -14,6 +14,9 @@ use super::thinking::{Thinking, WrittenThinking};
 use crate::models::operation::Operation;
 use crate::money::{PriceList, TokenBounds};
 
+/// The least prompt tokens that a provider caches, if the catalogue does not say. Source: docs/facts/model-gateway.md 7.3.
+const MIN_CACHED_TOKENS: u64 = 1024;
+
 /// One model.
 #[derive(Clone, Debug)]
 pub struct Model {
@@ -60,6 +63,8 @@ pub struct Mapping {
     pub context_size: Option<u64>,
     /// Tokens of the answer.
     pub max_output: Option<u64>,
+    /// The least prompt tokens that its provider caches.
+    pub min_cached_tokens: u64,
     /// Bounds of the cost of a call.
     pub bounds: TokenBounds,
     /// Its capabilities; `None`: all that its kind has.
@@ -364,6 +369,7 @@ fn mapping(
         prices: prices.usual,
         context_size: written.context_size,
         max_output: written.max_output,
+        min_cached_tokens: written.min_cached_tokens.unwrap_or(MIN_CACHED_TOKENS),
         bounds: TokenBounds {
             max_output: written.max_output,
             image_tokens: written.image_tokens,

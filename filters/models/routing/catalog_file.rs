@@ -119,6 +119,9 @@ with_token_prices! {
         pub context_size: Option<u64>,
         /// Tokens of the answer.
         pub max_output: Option<u64>,
+        /// The least prompt tokens that its provider caches; absent: 1024.
+        #[schemars(range(min = 1))]
+        pub min_cached_tokens: Option<u64>,
         /// The most prompt tokens of one image.
         pub image_tokens: Option<u64>,
         /// The most prompt tokens of one audio part.

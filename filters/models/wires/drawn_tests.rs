@@ -20,6 +20,7 @@ fn target<'a>(wire: WireKind, quirks: &'a Quirks, image_output: Option<bool>) ->
         search: crate::models::routing::search::WebSearch::default(),
         lower_tool_choice: false,
         refuses_state: false,
+        auto_cache: None,
         inlined: crate::models::chat::inlined::InlinedImages::NONE,
         key_id: None,
         quirks,

@@ -37,6 +37,7 @@ fn target(quirks: &Quirks) -> Target<'_> {
         search: crate::models::routing::search::WebSearch::default(),
         lower_tool_choice: false,
         refuses_state: false,
+        auto_cache: None,
         inlined: crate::models::chat::inlined::InlinedImages::NONE,
         key_id: Some("key_1"),
         quirks,

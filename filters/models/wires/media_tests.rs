@@ -43,6 +43,7 @@ fn sent(wire: WireKind, part: &Value, inlined: &InlinedImages) -> Option<Result<
         search: crate::models::routing::search::WebSearch::default(),
         lower_tool_choice: false,
         refuses_state: false,
+        auto_cache: None,
         inlined,
         key_id: None,
         quirks: &quirks,

@@ -39,6 +39,7 @@ fn target<'a>(origin: &'a str, quirks: &'a Quirks) -> Target<'a> {
         search: crate::models::routing::search::WebSearch::default(),
         lower_tool_choice: false,
         refuses_state: false,
+        auto_cache: None,
         inlined: crate::models::chat::inlined::InlinedImages::NONE,
         key_id: None,
         quirks,

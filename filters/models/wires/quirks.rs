@@ -89,6 +89,8 @@ pub struct Quirks {
     pub developer_is_system: bool,
     /// Images have to be in the request, not named by address.
     pub inline_images: bool,
+    /// What is likely to be read again is marked for its cache, where a request marks nothing.
+    pub cache_breakpoints: bool,
     /// The provider bills a call after the client has disconnected.
     pub bills_after_disconnect: bool,
 }
@@ -111,6 +113,7 @@ impl Default for Quirks {
             strict_schema: false,
             developer_is_system: false,
             inline_images: false,
+            cache_breakpoints: true,
             bills_after_disconnect: false,
         }
     }

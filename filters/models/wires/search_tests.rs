@@ -36,6 +36,7 @@ pub(super) fn target<'a>(mapping: &'a Mapping, quirks: &'a Quirks) -> Target<'a>
         search: mapping.search,
         lower_tool_choice: false,
         refuses_state: false,
+        auto_cache: None,
         image_output: None,
         inlined: crate::models::chat::inlined::InlinedImages::NONE,
         quirks,

@@ -28,6 +28,7 @@ fn served(wire: &dyn Wire, body: &Value, is_stream: bool) -> Option<ServiceTier>
         search: crate::models::routing::search::WebSearch::default(),
         lower_tool_choice: false,
         refuses_state: false,
+        auto_cache: None,
         inlined: crate::models::chat::inlined::InlinedImages::NONE,
         key_id: None,
         quirks: &quirks,

@@ -122,6 +122,8 @@ pub struct Target<'a> {
     pub quirks: &'a Quirks,
     /// Whether it has refused the state of earlier turns, which is left out now.
     pub refuses_state: bool,
+    /// The least tokens that the mapping caches, where the gateway marks what to cache; `None`: it does not.
+    pub auto_cache: Option<u64>,
     /// What was fetched of the images that the request names by address.
     pub inlined: &'a InlinedImages,
     /// The id of the caller's API key.

@@ -118,6 +118,7 @@ fn sent(kind: WireKind, passes: Passes, request: &ModelRequest) -> Option<(Strin
         search: mapping.search,
         lower_tool_choice: false,
         refuses_state: false,
+        auto_cache: None,
         inlined: &inlined,
         quirks: &quirks,
         key_id: None,

@@ -40,6 +40,7 @@ pub fn target(quirks: &Quirks) -> Target<'_> {
         search: filters::models::routing::search::WebSearch::default(),
         lower_tool_choice: false,
         refuses_state: false,
+        auto_cache: None,
         inlined: filters::models::chat::inlined::InlinedImages::NONE,
         quirks,
         key_id: Some("key_1"),

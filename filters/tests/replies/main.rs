@@ -63,6 +63,7 @@ fn answer<'p>(
         search: filters::models::routing::search::WebSearch::default(),
         lower_tool_choice: false,
         refuses_state: false,
+        auto_cache: None,
         inlined: filters::models::chat::inlined::InlinedImages::NONE,
         quirks: &case.quirks,
         key_id: None,

@@ -116,6 +116,11 @@ pub(crate) struct ProviderConfig {
     #[serde(default)]
     #[schemars(extend("default" = false))]
     pub inline_images: Option<bool>,
+    /// Whether prompts that are likely to be read again are marked for the provider's cache, where its API wants marks and a
+    /// request has none.
+    #[serde(default)]
+    #[schemars(extend("default" = true))]
+    pub cache_breakpoints: Option<bool>,
     /// Whether a call is billed whose client has left.
     #[serde(default)]
     #[schemars(extend("default" = false))]

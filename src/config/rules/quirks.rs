@@ -90,6 +90,9 @@ pub(super) fn to_quirks(provider: &file::ProviderConfig) -> Quirks {
         strict_schema: provider.strict_schema.unwrap_or(defaults.strict_schema),
         developer_is_system: provider.system_role == Some(raw::SystemRole::System),
         inline_images: provider.inline_images.unwrap_or(defaults.inline_images),
+        cache_breakpoints: provider
+            .cache_breakpoints
+            .unwrap_or(defaults.cache_breakpoints),
         bills_after_disconnect: provider
             .bills_after_disconnect
             .unwrap_or(defaults.bills_after_disconnect),

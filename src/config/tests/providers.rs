@@ -203,6 +203,7 @@ fn every_quirk_arrives() {
         strict_schema = true
         system_role = "system"
         inline_images = true
+        cache_breakpoints = false
         bills_after_disconnect = true
         "#
     );
@@ -222,6 +223,7 @@ fn every_quirk_arrives() {
         strict_schema: true,
         developer_is_system: true,
         inline_images: true,
+        cache_breakpoints: false,
         bills_after_disconnect: true,
     };
     assert_eq!(good(&toml).config.providers[0].quirks, expected);

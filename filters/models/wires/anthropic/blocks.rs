@@ -23,11 +23,15 @@ pub(super) enum ContentBlock<'a> {
     },
     Image {
         source: BlockSource<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<&'a RawValue>,
     },
     Document {
         source: BlockSource<'a>,
         #[serde(skip_serializing_if = "Option::is_none")]
         title: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<&'a RawValue>,
     },
     Thinking {
         thinking: Cow<'a, str>,
@@ -40,6 +44,8 @@ pub(super) enum ContentBlock<'a> {
         id: String,
         name: &'a str,
         input: Box<RawValue>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<&'a RawValue>,
     },
     ToolResult {
         tool_use_id: String,

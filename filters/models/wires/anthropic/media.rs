@@ -56,7 +56,11 @@ pub(super) fn document<'a>(path: &str, file: &'a File<'a>) -> Result<ContentBloc
     if &*url.media_type == "application/pdf" {
         let (media_type, data) = (url.media_type, url.data);
         let source = BlockSource::Base64 { media_type, data };
-        return Ok(ContentBlock::Document { source, title });
+        return Ok(ContentBlock::Document {
+            source,
+            title,
+            cache_control: None,
+        });
     }
     let is_text = url.media_type.starts_with("text/") || &*url.media_type == "application/json";
     if !is_text {
@@ -73,6 +77,7 @@ pub(super) fn document<'a>(path: &str, file: &'a File<'a>) -> Result<ContentBloc
                 data: Cow::Owned(text),
             },
             title,
+            cache_control: None,
         }),
         _ => Err(refuse("is no text in UTF-8 as base64, or an empty one")),
     }

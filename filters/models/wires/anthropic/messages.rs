@@ -119,6 +119,7 @@ impl<'a, 'p> MessagesConversation<'a, 'p> {
             id,
             name: &call.function.name,
             input: object(&call.function.arguments),
+            cache_control: None,
         }
     }
 
@@ -236,6 +237,7 @@ impl<'a, 'p> MessagesConversation<'a, 'p> {
             PartType::ImageUrl => match &part.image_url {
                 Some(image) => Some(ContentBlock::Image {
                     source: image_source(path, image, self.inlined)?,
+                    cache_control: None,
                 }),
                 None => None,
             },

@@ -1,12 +1,13 @@
 //! The Messages wire.
 //!
-//! [`request`] and [`messages`] say a request in its words, [`reply`] reads whole replies and events with the same
+//! [`request`] and [`messages`] say a request in its words, [`breakpoints`] marks what it shall cache, [`reply`] reads whole replies and events with the same
 //! blocks, [`failure`] its errors. Opaque thinking state rides in `reasoning_details` with the format
 //! [`FORMAT`] and the provider's name, and only goes back to that provider.
 //! Blocks of tools that the provider runs ride in `vendor_native_blocks`.
 //! Deliberately absent: other server tools than the searches, batches, files by id.
 
 mod blocks;
+mod breakpoints;
 mod earlier;
 mod failure;
 mod media;
@@ -18,6 +19,8 @@ mod request;
 mod tools;
 mod usage;
 
+#[cfg(test)]
+mod breakpoints_tests;
 #[cfg(test)]
 mod tests;
 

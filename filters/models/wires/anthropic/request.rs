@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::blocks::{ContentBlock, Turn};
+use super::breakpoints::Prompt;
 use super::messages::MessagesConversation;
 use super::tools::{self, WireTool};
 use crate::fault::Fault;
@@ -155,6 +156,15 @@ pub(super) fn encode(
             cache_control: None,
         });
     }
+    let mut tools = tools::list(request, &call, target)?;
+    if let Some(min_tokens) = target.auto_cache.filter(|_| !request.needs.cache_control) {
+        let prompt = Prompt {
+            tools: &mut tools,
+            system: &mut conversation.system,
+            turns: &mut conversation.turns,
+        };
+        prompt.mark(min_tokens);
+    }
     let lacks_thinking = conversation.lacks_thinking();
     let may_think = |thinking: &Value| {
         !(lacks_thinking && thinking.get("type").is_some_and(|kind| kind == "enabled"))
@@ -165,7 +175,7 @@ pub(super) fn encode(
         messages: conversation.turns,
         system: conversation.system,
         tool_choice: tool_choice(request, &call, target),
-        tools: tools::list(request, &call, target)?,
+        tools,
         output_config: output_config(&call, effort(request, &call, target))?,
         temperature: call
             .temperature

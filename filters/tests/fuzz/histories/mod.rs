@@ -17,7 +17,7 @@ use crate::models::{WIRES, target};
 use crate::run::run;
 
 /// What a wire sends upstream. Errors: the parameter that the 400 names.
-fn sent(kind: WireKind, request: &ModelRequest) -> Result<Value, String> {
+fn sent(kind: WireKind, request: &ModelRequest, auto_cache: Option<u64>) -> Result<Value, String> {
     let wire = kind.wire();
     let quirks = Quirks {
         strict_messages: true,
@@ -33,6 +33,7 @@ fn sent(kind: WireKind, request: &ModelRequest) -> Result<Value, String> {
     }
     let target = Target {
         parameters: &mapping.parameters,
+        auto_cache,
         ..target(&quirks)
     };
     match wire.encode(request, &target) {
@@ -42,6 +43,25 @@ fn sent(kind: WireKind, request: &ModelRequest) -> Result<Value, String> {
             Err(fault.param.unwrap_or_default())
         }
     }
+}
+
+/// Takes the marks out of a body that another one does not have.
+fn without_marks(mut body: Value, plain: &Value) -> Value {
+    match (&mut body, plain) {
+        (Value::Object(members), Value::Object(known)) => {
+            members.retain(|key, _| key != "cache_control" || known.contains_key(key));
+            for (key, member) in members.iter_mut() {
+                *member = without_marks(member.take(), &known[key]);
+            }
+        }
+        (Value::Array(items), Value::Array(known)) => {
+            for (item, known) in items.iter_mut().zip(known) {
+                *item = without_marks(item.take(), known);
+            }
+        }
+        _ => {}
+    }
+    body
 }
 
 fn read(messages: &Value) -> Result<ModelRequest, String> {
@@ -54,10 +74,17 @@ fn read(messages: &Value) -> Result<ModelRequest, String> {
 
 fn check(kind: WireKind, messages: &Value) -> Result<(), String> {
     let request = read(messages)?;
-    let body = sent(kind, &request)?;
-    if let Err(wrong) = schema::check(kind, &body) {
-        panic!("{kind:?}: {wrong}\nfrom {messages}\nmade {body}");
+    let body = sent(kind, &request, None)?;
+    let marked = sent(kind, &request, Some(1))?;
+    for body in [&body, &marked] {
+        if let Err(wrong) = schema::check(kind, body) {
+            panic!("{kind:?}: {wrong}\nfrom {messages}\nmade {body}");
+        }
     }
+    if request.needs.cache_control {
+        assert_eq!(body, marked, "marks beside those of {messages}");
+    }
+    assert_eq!(body, without_marks(marked, &body), "{messages}");
     Ok(())
 }
 
@@ -151,7 +178,7 @@ fn what_a_wire_has_said_goes_back_to_it_and_to_all_others() {
         (WireKind::Messages, Some("STATE-blocks")),
         (WireKind::Contents, Some("STATE-parts")),
     ] {
-        let body = sent(kind, &request).unwrap();
+        let body = sent(kind, &request, None).unwrap();
         schema::check(kind, &body).unwrap();
         let text = body.to_string();
         for state in ["STATE-items", "STATE-blocks", "STATE-parts"] {

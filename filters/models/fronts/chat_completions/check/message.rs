@@ -160,6 +160,7 @@ fn part(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
             "cache_control" => cache_control(walk, found)?,
             _ => {
                 found.is_special = true;
+                found.needs.cache_control = true;
                 object(walk, &["mode"], |walk, _| {
                     one_of(walk, &["explicit"]).map(|_| ())
                 })?;

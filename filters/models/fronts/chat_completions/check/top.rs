@@ -113,7 +113,11 @@ fn rare_member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result
                 return Ok(());
             }
             object(walk, &["mode", "ttl"], |walk, key| match key {
-                "mode" => one_of(walk, &["implicit", "explicit"]).map(|_| ()),
+                "mode" => {
+                    let mode = one_of(walk, &["implicit", "explicit"])?;
+                    found.needs.cache_control |= mode == "explicit";
+                    Ok(())
+                }
                 _ => one_of(walk, &["30m"]).map(|_| ()),
             })
         }
@@ -132,6 +136,8 @@ fn rare_member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result
             Ok(())
         }
         _ => {
+            // A mark on the top level is no member of the contract, but one of a provider's own.
+            found.needs.cache_control |= key == "cache_control";
             found.is_unknown = true;
             walk.skip()?;
             Ok(())
