@@ -18,6 +18,7 @@ use filters::json::Str;
 use filters::models::front::{Front, Received};
 use filters::models::fronts::chat_completions::ChatCompletions;
 use filters::models::healing::heal;
+use filters::models::managed::expand::Filling;
 use filters::models::metadata::{AnswerMembers, Metadata, UsedNames};
 use filters::models::operation::Operation;
 use filters::models::prompts::library::FoundPrompt;
@@ -109,6 +110,10 @@ fn prompts() {
         version: 1,
         label: None,
     };
+    let filling = Filling {
+        variation: None,
+        prompt: Some(&found),
+    };
     let body = r#"{"prompt":{"id":"greeting","variables":{"name":"Ada","tone":"kind"}},"messages":[{"role":"user","content":"Hi"}]}"#;
     measure("read and complete a request of a prompt of 4 KB", 1, || {
         let Received::Managed(request) = ChatCompletions
@@ -117,7 +122,7 @@ fn prompts() {
         else {
             return None;
         };
-        let expansion = request.expand(&found, 1 << 20).unwrap();
+        let expansion = request.expand(filling, 1 << 20).unwrap();
         Some(ChatCompletions.parse(expansion.body).unwrap())
     });
 }

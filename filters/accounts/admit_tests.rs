@@ -34,6 +34,7 @@ fn caller(id: &str) -> Caller {
         member: None,
         terms: None,
         cache_ttl_s: None,
+        experiments: None,
         expires_at_ms: None,
     }
 }

@@ -132,6 +132,8 @@ pub struct Caller {
     pub terms: Option<Arc<KeyTerms>>,
     /// How long the project's responses may be cached, in seconds; `None` means never.
     pub cache_ttl_s: Option<u32>,
+    /// The SDK key of the datafile whose flags its requests may name as models.
+    pub experiments: Option<Arc<str>>,
     /// When the key expires, in unix milliseconds.
     pub expires_at_ms: Option<i64>,
 }
@@ -269,6 +271,7 @@ mod tests {
             member: None,
             terms: None,
             cache_ttl_s: None,
+            experiments: None,
             expires_at_ms: None,
         };
         let row = KeyRow {

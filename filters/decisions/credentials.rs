@@ -92,7 +92,7 @@ impl SdkRules {
 }
 
 /// Returns whether a text has the form of an SDK key, with or without a token behind a colon.
-pub(super) fn is_sdk_key(key: &str) -> bool {
+pub fn is_sdk_key(key: &str) -> bool {
     let colon = key.bytes().position(|b| b == b':');
     let (name, token) = match colon.and_then(|at| key.split_at_checked(at)) {
         Some((name, token)) => (name, token.strip_prefix(':')),

@@ -14,19 +14,19 @@ pub trait Front: Debug + Send + Sync {
     /// Returns its name, which is that of its row in the route table.
     fn name(&self) -> &'static str;
 
-    /// Checks a body, which may name a managed prompt.
+    /// Checks a body, which may name a managed prompt or a flag.
     ///
     /// Errors: 400 naming the field, what came and what is accepted.
     fn read(&self, body: Bytes) -> Result<Received, Fault>;
 
     /// Checks a body that is complete by itself.
     ///
-    /// Errors: those of [`Self::read`], and 400 if it names a managed prompt.
+    /// Errors: those of [`Self::read`], and 400 if it names a managed prompt or a flag.
     fn parse(&self, body: Bytes) -> Result<ModelRequest, Fault> {
         match self.read(body)? {
             Received::Complete(request) => Ok(request),
             Received::Managed(_) => {
-                let message = "`model` names a prompt; accepted is a model id";
+                let message = "`model` names a prompt or a flag; accepted is a model id";
                 Err(Fault::invalid("model", message).with_code("invalid_parameters"))
             }
         }
@@ -41,6 +41,6 @@ pub trait Front: Debug + Send + Sync {
 pub enum Received {
     /// It is complete.
     Complete(ModelRequest),
-    /// It names a managed prompt, which completes it.
+    /// It names a managed prompt or a flag, which completes it.
     Managed(Box<ManagedRequest>),
 }

@@ -1,13 +1,17 @@
-//! A chat request that names a managed prompt, and the usual request that becomes of both.
+//! A chat request that names a managed prompt or an experiment, and the usual request that becomes of it.
 //!
-//! [`ManagedRequest::expand`] puts the rendered messages before the caller's, and fills what the caller left unset. The
-//! caller's members stay slices of the body. The result goes through the checks of its front like any other body, so
-//! everything behind them sees a usual request; [`Managed`](super::prompts::origin::Managed) stays with it, to say where it came from.
+//! [`ManagedRequest::expand`](expand) puts the rendered messages before the caller's, and fills what the caller left unset:
+//! first from the [`variation`] that the experiment's flag has for the user, then from the prompt. The caller's members stay
+//! slices of the body. The result goes through the checks of its front like any other body, so everything behind them sees a
+//! usual request; [`Managed`](super::prompts::origin::Managed) stays with it, to say where it came from.
 
 pub mod expand;
+pub mod variation;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod variation_tests;
 
 use std::ops::Range;
 
@@ -15,21 +19,36 @@ use super::prompts::library::ReferencePlace;
 use super::prompts::reference::PromptReference;
 use super::request::Source;
 
-/// A request that is complete only with its prompt.
+/// A request that is complete only with its prompt or its experiment.
 #[derive(Clone, Debug)]
 pub struct ManagedRequest {
     /// The body, each of whose members has been checked.
     pub source: Source,
     /// The model string, if it is set.
     pub model: Option<Box<str>>,
+    /// Whether that is a model, and not the name of a prompt or a flag.
+    pub has_model: bool,
     /// The prompt that it names.
+    pub prompt: Option<NamedPrompt>,
+    /// The key of the flag that it names.
+    pub flag: Option<Box<str>>,
+    /// `user`, where it is set and not empty.
+    pub user: Option<Box<str>>,
+    /// The session that the body names.
+    pub session: Option<Box<str>>,
+    /// Whether it has an effort inside `reasoning`.
+    pub has_inner_effort: bool,
+}
+
+/// A prompt that a request names.
+#[derive(Clone, Debug)]
+pub struct NamedPrompt {
+    /// Its name and version.
     pub reference: PromptReference,
-    /// Where it names the prompt.
+    /// Where it is named.
     pub place: ReferencePlace,
     /// The values of variables.
     pub variables: Vec<GivenVariable>,
-    /// Whether it has an effort inside `reasoning`.
-    pub has_inner_effort: bool,
 }
 
 /// A variable of the object `prompt`.

@@ -10,6 +10,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 use super::background;
+use super::experiments::FlagExperiments;
 use super::health::Health;
 use super::late_store::LateStore;
 use super::listeners::Listeners;
@@ -25,6 +26,7 @@ use crate::ledger::recovery::recover_journals;
 use crate::ledger::{self, Ledger};
 use crate::limits::{Quotas, Sharing};
 use crate::models::Models;
+use crate::models::experiments::Experiments;
 use crate::models::media::Media;
 use crate::models::planner::{self, Planner};
 use crate::models::providers::Provider;
@@ -152,6 +154,12 @@ struct Built {
     heartbeats: Vec<Heartbeat>,
 }
 
+/// Lets flags choose models, if there are flag decisions.
+fn experiments(decisions: Option<&Arc<DecisionService>>) -> Option<Box<dyn Experiments>> {
+    let decisions = decisions.map(Arc::clone)?;
+    Some(Box::new(FlagExperiments(decisions)))
+}
+
 /// Builds the products and joins them behind one router.
 fn build(
     config: &Config,
@@ -177,7 +185,7 @@ fn build(
     let ledgers = (Arc::clone(&ledger), snapshots);
     let memories = memories(config, store, media, redis.as_ref(), &metrics);
     let models = Models::new(config, planner, ledgers, memories, (&metrics, clock));
-    let models = Arc::new(models);
+    let models = Arc::new(models.with_experiments(experiments(decisions.as_ref())));
     let health = Health {
         accounts: accounts.clone(),
         ledger: Arc::clone(&ledger),

@@ -3,6 +3,7 @@
 mod background;
 pub mod boot;
 pub mod bound;
+mod experiments;
 pub mod health;
 mod late_store;
 mod listeners;

@@ -2,6 +2,7 @@
 
 use clap::Subcommand;
 use filters::accounts::Mode;
+use filters::decisions::credentials::is_sdk_key;
 use serde_json::json;
 
 use super::accounts::{format_time, now_ms, on_store};
@@ -12,6 +13,7 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   weirgate project create --org acme app --cache-ttl 300
   weirgate project update --org acme app --mode hybrid --cache-ttl 0
+  weirgate project update --org acme app --experiments SDK_KEY    requests may name @flag/KEY as a model
   weirgate project list --org acme
   weirgate project archive --org acme app        its keys answer 410 from then on";
 
@@ -19,7 +21,15 @@ Examples:
 const MAX_CACHE_TTL_S: i64 = 31_536_000;
 
 /// The columns of `project list`, which are also the fields of its JSON.
-const COLUMNS: [&str; 6] = ["id", "name", "mode", "cache_ttl_s", "status", "created_at"];
+const COLUMNS: [&str; 7] = [
+    "id",
+    "name",
+    "mode",
+    "cache_ttl_s",
+    "experiments",
+    "status",
+    "created_at",
+];
 
 /// The commands of `project`.
 #[derive(Subcommand)]
@@ -51,6 +61,9 @@ pub(super) enum ProjectCommand {
         /// How long its answers may be replayed, in seconds; 0: never
         #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(..=MAX_CACHE_TTL_S))]
         cache_ttl: Option<u32>,
+        /// Let requests name flags of this datafile as models: `@flag/KEY`; empty: none
+        #[arg(long, value_name = "SDK_KEY")]
+        experiments: Option<String>,
     },
     /// List the projects of an organization, archived ones too
     List {
@@ -91,10 +104,14 @@ pub(super) fn run(command: &ProjectCommand, source: &Source, out: &mut Output) -
             name,
             mode,
             cache_ttl,
+            experiments,
         } => {
             let change = ProjectChange {
                 mode: *mode,
                 cache_ttl_s: cache_ttl.map(|ttl| (ttl > 0).then_some(ttl)),
+                experiments: experiments
+                    .as_deref()
+                    .map(|key| (!key.is_empty()).then_some(key)),
             };
             update(org, name, &change, source, out)
         }
@@ -124,10 +141,16 @@ fn create(
 fn update(
     org: &str,
     name: &str,
-    change: &ProjectChange,
+    change: &ProjectChange<'_>,
     source: &Source,
     out: &mut Output,
 ) -> Result<(), Exit> {
+    if let Some(Some(key)) = change.experiments
+        && !is_sdk_key(key)
+    {
+        out.fail("--experiments: accepted is an SDK key: 1 to 128 of A-Z, a-z, 0-9, +, /, =, _ and -, and a token behind `:`");
+        return Err(Exit::Usage);
+    }
     on_store(source, out, async |store| {
         store.update_project(org, name, change).await
     })?;
@@ -153,6 +176,7 @@ fn to_record(project: &Project) -> Record {
         json!(project.name),
         json!(project.mode.as_str()),
         json!(project.cache_ttl_s),
+        json!(project.experiments),
         json!(status),
         format_time(Some(project.created_at_ms)),
     ];

@@ -348,6 +348,7 @@ fn caller() -> Caller {
         member: None,
         terms: None,
         cache_ttl_s: None,
+        experiments: None,
         expires_at_ms: None,
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use filters::accounts::{Caller, Mode};
 use filters::fault::{Fault, FaultKind};
 use filters::models::front::{Front, Received};
+use filters::models::managed::ManagedRequest;
 use filters::models::request::ModelRequest;
 use filters::models::routing::resolve::Candidate;
 use futures::future::BoxFuture;
@@ -14,7 +15,7 @@ use super::Models;
 use super::exchange::{ModelExchange, PlannedAttempt, billing, caching};
 use super::planner::{PlanContext, Selection};
 use super::providers::{ByokKeys, KeyPool};
-use super::sessions::{Session, session_id};
+use super::sessions::{Session, session_id, session_of_head};
 use crate::proxy::exchange::Exchange;
 use crate::proxy::handler::{Buffering, Forward, Incoming, Opened};
 
@@ -37,7 +38,7 @@ impl Forward for ModelHandler {
         exchange: &'a mut Option<Box<dyn Exchange>>,
     ) -> BoxFuture<'a, Result<Opened, Fault>> {
         Box::pin(async move {
-            let request = self.receive(incoming)?;
+            let request = self.receive(incoming).await?;
             let managed = request.managed.clone();
             let session = self.find_session(incoming, &request).await;
             let planned = self.plan(incoming, request, session);
@@ -72,13 +73,33 @@ fn read<T>(body_bytes: usize, read: impl FnOnce() -> T) -> T {
 }
 
 impl ModelHandler {
-    /// Checks the body, and completes it if it names a managed prompt.
-    fn receive(&self, incoming: &mut Incoming<'_>) -> Result<ModelRequest, Fault> {
+    /// Checks the body, and completes it if it names a managed prompt or a flag.
+    async fn receive(&self, incoming: &mut Incoming<'_>) -> Result<ModelRequest, Fault> {
         let body = incoming.take_body();
-        let caller = incoming.info().caller.as_deref();
-        read(body.len(), || match self.front.read(body)? {
-            Received::Complete(request) => Ok(request),
-            Received::Managed(request) => self.models.complete(self.front, &request, caller),
+        let body_bytes = body.len();
+        let managed = match read(body_bytes, || self.front.read(body))? {
+            Received::Complete(request) => return Ok(request),
+            Received::Managed(managed) => managed,
+        };
+        // Boxed, because few requests are managed, and this future is large.
+        Box::pin(self.complete(incoming, &managed, body_bytes)).await
+    }
+
+    async fn complete(
+        &self,
+        incoming: &Incoming<'_>,
+        managed: &ManagedRequest,
+        body_bytes: usize,
+    ) -> Result<ModelRequest, Fault> {
+        let (models, info) = (&self.models, incoming.info());
+        let caller = info.caller.as_deref();
+        let session = session_of_head(&incoming.head().headers);
+        // A flag decides for a user whose id is text.
+        let session = session.and_then(|id| std::str::from_utf8(id).ok());
+        let now_ms = info.unix_ms();
+        let variation = models.decide(managed, session, caller, now_ms).await?;
+        read(body_bytes, || {
+            models.complete(self.front, managed, variation.as_ref(), caller)
         })
     }
 

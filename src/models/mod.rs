@@ -2,12 +2,14 @@
 //!
 //! [`handler`] opens a call, [`planner`] plans its attempts among the [`providers`], [`exchange`] runs them, [`reply_cache`]
 //! replays earlier replies, [`sessions`] keep their provider. A [`deployment`] holds what all calls of a model at a provider
-//! have in common. [`store_snapshots`] has what callers have stored: their keys and their [`prompts`]. [`endpoints`]
-//! answer requests that need no provider. [`routes`] has the rows of the route table.
+//! have in common. [`store_snapshots`] has what callers have stored: their keys and their [`prompts`]. [`experiments`]
+//! let flags choose models. [`endpoints`] answer requests that need no provider. [`routes`] has the rows of the route
+//! table.
 
 pub mod deployment;
 pub mod endpoints;
 pub mod exchange;
+pub mod experiments;
 pub mod handler;
 pub mod media;
 pub mod metrics;
@@ -29,6 +31,7 @@ use crate::proxy::buffered::state::Timeouts;
 use crate::proxy::clock::Clock;
 use crate::telemetry::metrics::Metrics;
 
+use self::experiments::Experiments;
 use self::media::Media;
 use self::planner::Planner;
 use self::prompts::PromptSnapshot;
@@ -48,6 +51,8 @@ pub struct Models {
     pub byok_keys: Arc<ByokSnapshot>,
     /// Managed prompts.
     pub prompts: Arc<PromptSnapshot>,
+    /// What decides the flags of experiments; `None`: the process has no flag decisions.
+    pub experiments: Option<Box<dyn Experiments>>,
     /// Fetches images for providers that take no addresses.
     pub media: Media,
     /// The cache of replies; `None`: it is off for every project.
@@ -90,6 +95,7 @@ impl Models {
             ledger,
             byok_keys: snapshots.byok_keys,
             prompts: snapshots.prompts,
+            experiments: None,
             prompts_enabled: config.prompts_enabled,
             max_chat_bytes: config.limits.body_bytes.chat,
             media,
@@ -105,6 +111,13 @@ impl Models {
                 ..stream_timeouts
             },
         }
+    }
+
+    /// Sets what decides the flags of experiments.
+    #[must_use]
+    pub fn with_experiments(mut self, experiments: Option<Box<dyn Experiments>>) -> Self {
+        self.experiments = experiments;
+        self
     }
 
     /// Returns the timeouts of a call.

@@ -1,4 +1,4 @@
-//! The managed prompts in force, and how a request that names one is completed.
+//! The managed prompts in force, and how a request that names one, or a flag, is completed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,13 +7,17 @@ use arc_swap::{ArcSwap, Guard};
 use filters::accounts::Caller;
 use filters::fault::Fault;
 use filters::models::front::Front;
+use filters::models::fronts::chat_completions::prompt_file::is_field;
 use filters::models::managed::ManagedRequest;
-use filters::models::prompts::library::{PromptEntry, PromptLibrary};
+use filters::models::managed::expand::Filling;
+use filters::models::managed::variation::{Variation, no_flag};
+use filters::models::prompts::library::{FoundPrompt, PromptEntry, PromptLibrary, ReferencePlace};
 use filters::models::prompts::prompt::Prompt;
 use filters::models::prompts::tree::Node;
 use filters::models::request::ModelRequest;
 
 use super::Models;
+use super::experiments::AskedFlag;
 use crate::accounts::PromptRows;
 use crate::store::PromptRecord;
 
@@ -79,7 +83,39 @@ fn compile(content: &str) -> Option<Arc<Prompt>> {
 }
 
 impl Models {
-    /// Returns the usual request that a request and its prompt make.
+    /// Returns the variation of the flag that a request names, or `None` if it names none. The user is the request's `user`,
+    /// else its session, else the key.
+    ///
+    /// Errors: 404 for the flag, 400 for its variables, 503.
+    pub(super) async fn decide(
+        &self,
+        request: &ManagedRequest,
+        session: Option<&str>,
+        caller: Option<&Caller>,
+        now_ms: u64,
+    ) -> Result<Option<Variation>, Fault> {
+        let Some(flag) = request.flag.as_deref() else {
+            return Ok(None);
+        };
+        let sdk_key = caller.and_then(|caller| caller.experiments.as_deref());
+        let (Some(experiments), Some(sdk_key)) = (&self.experiments, sdk_key) else {
+            let said = "cannot be decided: the project has no experiments (`weirgate project update --experiments SDK_KEY`)";
+            return Err(no_flag(flag, said));
+        };
+        let session = session.or(request.session.as_deref());
+        let key_id = caller.map(|caller| &*caller.key_id);
+        let user_id = request.user.as_deref().or(session).or(key_id);
+        let asked = AskedFlag {
+            sdk_key,
+            flag,
+            user_id: user_id.unwrap_or_default(),
+            now_ms,
+        };
+        let decided = experiments.decide(asked).await?;
+        Variation::read(decided, is_field).map(Some)
+    }
+
+    /// Returns the usual request that a request makes with its prompt and its variation.
     ///
     /// Errors: 404 for the prompt; 400 for its variables, and where the result breaks a rule, saying who has written what
     /// is at fault; 413.
@@ -87,18 +123,15 @@ impl Models {
         &self,
         front: &dyn Front,
         request: &ManagedRequest,
+        variation: Option<&Variation>,
         caller: Option<&Caller>,
     ) -> Result<ModelRequest, Fault> {
-        if !self.prompts_enabled {
-            let message = "this gateway has no managed prompts (`prompts.enabled` is false); accepted is a request without";
-            return Err(Fault::invalid("prompt", message).with_code("invalid_parameters"));
-        }
-        let owners = caller.map_or(("", ""), |caller| {
-            (&*caller.organization_id, &*caller.project_id)
-        });
-        let library = self.prompts.current();
-        let found = library.find(owners, &request.reference, request.place)?;
-        let expansion = request.expand(&found, self.max_chat_bytes)?;
+        let prompt = self.find_prompt(request, variation, caller)?;
+        let filling = Filling {
+            variation,
+            prompt: prompt.as_ref(),
+        };
+        let expansion = request.expand(filling, self.max_chat_bytes)?;
         let managed = Arc::new(expansion.managed);
         match front.parse(expansion.body) {
             Ok(request) => Ok(ModelRequest {
@@ -107,5 +140,38 @@ impl Models {
             }),
             Err(fault) => Err(managed.explain(fault)),
         }
+    }
+
+    /// Returns the prompt that the caller names, else the one that the variation names.
+    fn find_prompt(
+        &self,
+        request: &ManagedRequest,
+        variation: Option<&Variation>,
+        caller: Option<&Caller>,
+    ) -> Result<Option<FoundPrompt>, Fault> {
+        let own = request
+            .prompt
+            .as_ref()
+            .map(|prompt| (&prompt.reference, prompt.place));
+        let of_variation = variation.and_then(|variation| variation.prompt.as_ref());
+        let of_variation = of_variation.map(|reference| (reference, ReferencePlace::Model));
+        let Some((reference, place)) = own.or(of_variation) else {
+            return Ok(None);
+        };
+        if !self.prompts_enabled {
+            let message = "this gateway has no managed prompts (`prompts.enabled` is false); accepted is a request without";
+            return Err(Fault::invalid("prompt", message).with_code("invalid_parameters"));
+        }
+        let owners = caller.map_or(("", ""), |caller| {
+            (&*caller.organization_id, &*caller.project_id)
+        });
+        let found = self.prompts.current().find(owners, reference, place);
+        found.map(Some).map_err(|mut fault| {
+            if let Some(variation) = variation.filter(|_| own.is_none()) {
+                let names = variation.names.describe();
+                fault.message = format!("{} (named by {names})", fault.message).into();
+            }
+            fault
+        })
     }
 }

@@ -53,12 +53,17 @@ pub struct Session {
 
 /// Returns the id of a request's session: of its headers, else of its body.
 pub fn session_id<'r>(headers: &'r HeaderMap, request: &'r ModelRequest) -> Option<&'r [u8]> {
+    let of_body = || request.session.as_deref().map(str::as_bytes);
+    session_of_head(headers).or_else(of_body)
+}
+
+/// Returns the id of the session that the headers name.
+pub fn session_of_head(headers: &HeaderMap) -> Option<&[u8]> {
     let mut named = SESSION_HEADERS
         .into_iter()
         .filter_map(|name| headers.get(name));
-    let id = named.find(|id| !id.is_empty());
-    let of_body = || request.session.as_deref().map(str::as_bytes);
-    id.map(|id| id.as_bytes()).or_else(of_body)
+    let id = named.find(|id| !id.is_empty())?;
+    Some(id.as_bytes())
 }
 
 impl Sessions {

@@ -19,6 +19,8 @@ pub struct Project {
     pub mode: Mode,
     /// How long its responses may be cached, in seconds.
     pub cache_ttl_s: Option<u32>,
+    /// The SDK key of the datafile whose flags its requests may name as models.
+    pub experiments: Option<String>,
     /// Whether it was archived.
     pub is_archived: bool,
     /// Unix milliseconds.
@@ -27,11 +29,13 @@ pub struct Project {
 
 /// The changes of a project; `None` leaves a setting unchanged.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ProjectChange {
+pub struct ProjectChange<'a> {
     /// Which credentials serve it.
     pub mode: Option<Mode>,
     /// How long its responses may be cached, in seconds; `Some(None)`: never.
     pub cache_ttl_s: Option<Option<u32>>,
+    /// The SDK key of the datafile whose flags its requests may name as models; `Some(None)`: none.
+    pub experiments: Option<Option<&'a str>>,
 }
 
 /// The settings of a new project.
@@ -69,7 +73,7 @@ impl Store {
     /// Errors: [`StoreError::NotFound`] for the organization.
     pub async fn projects(&self, organization: &str) -> Result<Vec<Project>, StoreError> {
         let id = self.organization(organization).await?.id;
-        let sql = "SELECT id, name, mode, cache_ttl_s, status, created_at FROM projects \
+        let sql = "SELECT id, name, mode, cache_ttl_s, experiments, status, created_at FROM projects \
                    WHERE organization_id = $1 ORDER BY name";
         let rows = sqlx::query(sql).bind(id).fetch_all(&self.pool).await?;
         rows.iter().map(read).collect()
@@ -82,7 +86,7 @@ impl Store {
         &self,
         organization: &str,
         name: &str,
-        update: &ProjectChange,
+        update: &ProjectChange<'_>,
     ) -> Result<(), StoreError> {
         let mut change = self.change().await?;
         let organization = organizations::active(&mut change, organization).await?;
@@ -95,6 +99,11 @@ impl Store {
         if let Some(cache_ttl_s) = update.cache_ttl_s {
             let sql = "UPDATE projects SET cache_ttl_s = $2 WHERE id = $1";
             let query = sqlx::query(sql).bind(&id).bind(cache_ttl_s.map(i64::from));
+            query.execute(&mut *change).await?;
+        }
+        if let Some(experiments) = update.experiments {
+            let sql = "UPDATE projects SET experiments = $2 WHERE id = $1";
+            let query = sqlx::query(sql).bind(&id).bind(experiments);
             query.execute(&mut *change).await?;
         }
         change.commit(&[Changed::Project(&id)]).await
@@ -141,6 +150,7 @@ pub(super) async fn insert_project(
         name: project.name.to_owned(),
         mode: project.mode,
         cache_ttl_s: project.cache_ttl_s,
+        experiments: None,
         is_archived: false,
         created_at_ms: now_ms,
     })
@@ -180,6 +190,7 @@ fn read(row: &AnyRow) -> Result<Project, StoreError> {
         name: row.try_get("name")?,
         mode: parse_column(row, "mode")?,
         cache_ttl_s: cache_ttl_s(row.try_get("cache_ttl_s")?)?,
+        experiments: row.try_get("experiments")?,
         is_archived: row.try_get::<String, _>("status")? == "archived",
         created_at_ms: row.try_get("created_at")?,
     })

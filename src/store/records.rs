@@ -52,6 +52,8 @@ pub struct ProjectRecord {
     pub(super) mode: String,
     pub(super) cache_ttl_s: Option<i64>,
     pub(super) status: String,
+    #[serde(default)]
+    pub(super) experiments: Option<String>,
 }
 
 /// A row of the table `members`.
@@ -100,6 +102,7 @@ impl ProjectRecord {
             mode: row.try_get("mode")?,
             cache_ttl_s: row.try_get("cache_ttl_s")?,
             status: row.try_get("status")?,
+            experiments: row.try_get("experiments")?,
         })
     }
 }

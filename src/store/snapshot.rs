@@ -216,7 +216,7 @@ const SHARED_TABLES: [SharedTable; 3] = [
         changed: |changes| &changes.organizations,
     },
     SharedTable {
-        all: "SELECT id, organization_id, name, mode, cache_ttl_s, status FROM projects",
+        all: "SELECT id, organization_id, name, mode, cache_ttl_s, status, experiments FROM projects",
         read: |row| ProjectRecord::read(row).map(AccountRecord::Project),
         changed: |changes| &changes.projects,
     },
@@ -271,6 +271,7 @@ struct ProjectRow {
     mode: Mode,
     cache_ttl_s: Option<u32>,
     is_archived: bool,
+    experiments: Option<Arc<str>>,
 }
 
 /// What keys share: organizations, projects and members, by id.
@@ -310,6 +311,7 @@ impl SharedRows {
                     mode: parse("mode", &record.mode)?,
                     cache_ttl_s: cache_ttl_s(record.cache_ttl_s)?,
                     is_archived: record.status == "archived",
+                    experiments: record.experiments.as_deref().map(Arc::from),
                 };
                 self.projects.insert(record.id.clone(), row);
             }
@@ -369,6 +371,7 @@ impl SharedRows {
             member: key.member_id.and_then(|id| self.members.get(&id).cloned()),
             terms: interned.terms(key.terms)?,
             cache_ttl_s: project.cache_ttl_s,
+            experiments: project.experiments.clone(),
             expires_at_ms: key.expires_at,
         };
         let row = KeyRow {

@@ -36,6 +36,7 @@ mod embeddings;
 mod endpoints;
 mod errors_apart;
 mod event_stream;
+mod experiments;
 mod fallback;
 mod front;
 mod graph;

@@ -3,6 +3,7 @@
 use super::read::{any_object, string, twice};
 use super::reject::{Reject, other};
 use crate::json::{Type, Walker};
+use crate::models::managed::variation::FLAG_PREFIX;
 use crate::models::prompts::reference::PREFIX;
 use crate::models::request::RequestMember;
 
@@ -51,6 +52,10 @@ pub(crate) fn model(walk: &mut Walker<'_>) -> Result<Box<str>, Reject> {
     let model = string(walk)?.unescaped();
     if model.starts_with(PREFIX) {
         let said = "names a prompt, which only chat completions take; accepted is a model id";
+        return Err(Reject::rule(said));
+    }
+    if model.starts_with(FLAG_PREFIX) {
+        let said = "names a flag, which only chat completions take; accepted is a model id";
         return Err(Reject::rule(said));
     }
     check_model(&model)

@@ -1,73 +1,116 @@
-//! From a request and its prompt to the body of a usual request.
+//! From a request and what completes it to the body of a usual request.
 
 use bytes::Bytes;
 
+use super::variation::{Variation, raw_text};
 use super::{GivenVariable, ManagedRequest};
 use crate::fault::{Fault, FaultKind};
 use crate::json::{Str, Type, Walker};
 use crate::models::prompts::library::FoundPrompt;
-use crate::models::prompts::origin::Managed;
+use crate::models::prompts::origin::{FilledBy, Managed};
 use crate::models::prompts::prompt::PromptParameter;
-use crate::models::prompts::reference::PREFIX;
 use crate::models::prompts::template::PromptValue;
 use crate::models::request::RequestMember;
 
-/// A body that names no prompt any more.
+/// A body that names neither a prompt nor a flag any more.
 #[derive(Clone, Debug)]
 pub struct Expansion {
     /// The body.
     pub body: Bytes,
-    /// What the prompt has made of it.
+    /// Who has written what of it.
     pub managed: Managed,
 }
 
+/// What completes a request.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Filling<'f> {
+    /// The variation, which counts before the prompt.
+    pub variation: Option<&'f Variation>,
+    /// The prompt.
+    pub prompt: Option<&'f FoundPrompt>,
+}
+
 impl ManagedRequest {
-    /// Returns the body with the messages of the prompt, and with its model and parameters where the caller left them
-    /// unset. Null counts as unset.
+    /// Returns the body with the messages of the prompt, and with the model and the members of variation and prompt where the
+    /// caller left them unset. Null counts as unset.
     ///
-    /// Errors: 400 naming a variable; 400 if neither names a model; 413 over `max_bytes`. Cost: one copy of the body.
-    pub fn expand(&self, found: &FoundPrompt, max_bytes: usize) -> Result<Expansion, Fault> {
-        let prompt = &found.prompt;
-        let given = self.variables.iter();
-        let values = prompt.bind(given.map(|given| (&*given.name, self.value(given))))?;
-        let bytes = self.source.body.len();
-        let bytes = bytes.saturating_add(prompt.rendered_bytes(&values));
+    /// Errors: 400 naming a variable; 400 if there is no model; 413 over `max_bytes`. Cost: one copy of the body.
+    pub fn expand(&self, filling: Filling<'_>, max_bytes: usize) -> Result<Expansion, Fault> {
+        let values = self.values(filling)?;
+        let prompt = filling.prompt.map(|found| &found.prompt);
+        let rendered = prompt.map_or(0, |prompt| prompt.rendered_bytes(&values));
+        let bytes = self.source.body.len().saturating_add(rendered);
         if bytes > max_bytes {
-            return Err(too_large(found, max_bytes));
+            return Err(too_large(filling, max_bytes));
         }
-        let fills = prompt.parameters.iter().filter(|it| self.is_unset(it));
-        let fills: Vec<_> = fills.collect();
-        let model = self.filled_model(found)?;
-        let filled_bytes: usize = fills.iter().map(|it| it.json.len() + 32).sum();
+        let fills = self.fills(filling);
+        let model = self.filled_model(filling)?;
+        let filled_bytes: usize = fills.iter().map(|(it, _)| it.json.len() + 32).sum();
         let mut out = Vec::with_capacity(bytes + filled_bytes + 64);
         out.extend_from_slice(b"{\"messages\":[");
-        prompt.render(&values, &mut out);
-        self.write_rest(model, &fills, &mut out);
+        let own = self.own_messages();
+        if let Some(prompt) = prompt {
+            prompt.render(&values, &mut out);
+            out.extend_from_slice(if own.is_empty() { b"" } else { b"," });
+        }
+        out.extend_from_slice(own);
+        out.push(b']');
+        self.write_rest(model.map(|(model, _)| model), &fills, &mut out);
         // Escapes may have made it longer than expected.
         if out.len() > max_bytes {
-            return Err(too_large(found, max_bytes));
+            return Err(too_large(filling, max_bytes));
         }
-        let filled = fills.iter().map(|filled| filled.key.clone());
-        let filled = filled.chain(model.map(|_| "model".into())).collect();
+        let filled = fills.iter().map(|(it, by)| (it.key.clone(), *by));
+        let filled = filled.chain(model.map(|(_, by)| ("model".into(), by)));
+        let names = filling.variation.map(|variation| &variation.names);
+        let requested = self.model.clone();
         Ok(Expansion {
             body: out.into(),
-            managed: Managed::new(found, self.model.clone(), filled),
+            managed: Managed::new(filling.prompt, names, requested, filled.collect()),
         })
     }
 
-    /// Writes what follows the prompt's messages: those of the caller, and the other members.
-    fn write_rest(&self, model: Option<&str>, fills: &[&PromptParameter], out: &mut Vec<u8>) {
-        let own = self.own_messages();
-        if !own.is_empty() {
-            out.push(b',');
-            out.extend_from_slice(own);
+    /// Returns the values of the prompt's variables: those of the caller, else of the variation, else the defaults. Variables of
+    /// the flag that the prompt does not have are for other prompts, because every variation has them all.
+    fn values<'v>(&'v self, filling: Filling<'v>) -> Result<Vec<PromptValue<'v>>, Fault> {
+        let Some(found) = filling.prompt else {
+            return Ok(Vec::new());
+        };
+        let given = self.prompt.iter().flat_map(|prompt| &prompt.variables);
+        let mut values: Vec<_> = given.map(|it| (&*it.name, self.value(it))).collect();
+        let own = values.len();
+        let known = found.prompt.variables();
+        let of_variation = filling.variation.into_iter().flat_map(|it| &it.variables);
+        for (key, json) in of_variation.filter(|(key, _)| known.iter().any(|it| it.name == *key)) {
+            if !values.iter().any(|(given, _)| **given == **key) {
+                values.push((key, value_of(json)));
+            }
         }
-        out.push(b']');
+        let (names, of_variation) = (filling.variation, values.get(own..).unwrap_or_default());
+        let of_variation: Vec<_> = of_variation.iter().map(|(key, _)| *key).collect();
+        found.prompt.bind(values).map_err(|mut fault| {
+            let param = fault.param.as_deref().unwrap_or_default();
+            let variable = param.strip_prefix("prompt.variables.").unwrap_or_default();
+            if let Some(variation) = names.filter(|_| of_variation.contains(&variable)) {
+                let given = variation.names.describe();
+                fault.message = format!("{} (given by {given})", fault.message).into();
+            }
+            fault
+        })
+    }
+
+    /// Writes the members other than messages.
+    fn write_rest(
+        &self,
+        model: Option<&str>,
+        fills: &[(&PromptParameter, FilledBy)],
+        out: &mut Vec<u8>,
+    ) {
         if let Some(model) = model {
             out.extend_from_slice(b",\"model\":");
             Str::Plain(model).write(out);
         }
-        let is_filled = |key: &str| fills.iter().any(|filled| &*filled.key == key);
+        let is_filled = |key: &str| fills.iter().any(|(filled, _)| &*filled.key == key);
         let members = self.source.members.iter();
         let kept = members.filter(|member| match &*member.key {
             "messages" | "prompt" => false,
@@ -79,7 +122,7 @@ impl ManagedRequest {
             out.push(b',');
             out.extend_from_slice(whole.unwrap_or_default());
         }
-        for filled in fills {
+        for (filled, _) in fills {
             out.push(b',');
             Str::Plain(&filled.key).write(out);
             out.push(b':');
@@ -89,39 +132,42 @@ impl ManagedRequest {
     }
 
     fn value(&self, given: &GivenVariable) -> PromptValue<'_> {
-        let text = self
-            .source
-            .body
-            .get(given.value.clone())
-            .unwrap_or_default();
-        let text = std::str::from_utf8(text).unwrap_or_default();
-        let inner = text
-            .strip_prefix('"')
-            .and_then(|text| text.strip_suffix('"'));
-        match (inner, text) {
-            (Some(inner), _) => PromptValue::Text(Str::Raw(inner)),
-            (None, "true" | "false") => PromptValue::Bool(text == "true"),
-            (None, number) => PromptValue::Number(number),
-        }
+        let text = self.source.body.get(given.value.clone());
+        value_of(std::str::from_utf8(text.unwrap_or_default()).unwrap_or_default())
     }
 
-    /// Returns the model that the prompt gives, or `None` if the caller names one.
-    fn filled_model<'f>(&self, found: &'f FoundPrompt) -> Result<Option<&'f str>, Fault> {
-        if self
-            .model
-            .as_ref()
-            .is_some_and(|model| !model.starts_with(PREFIX))
-        {
+    /// Returns the model that variation or prompt give, or `None` if the caller names one.
+    fn filled_model<'f>(&self, filling: Filling<'f>) -> Result<Option<(&'f str, FilledBy)>, Fault> {
+        if self.has_model {
             return Ok(None);
         }
-        let missing = || {
-            let message = format!(
-                "`model` is missing, and version {} of the prompt `{}` names none; accepted is a model id",
-                found.version, found.name
-            );
+        let of_variation = filling.variation.and_then(|it| it.model.as_deref());
+        let of_prompt = filling.prompt.and_then(|it| it.prompt.model.as_deref());
+        let model = of_variation.map(|model| (model, FilledBy::Variation));
+        let model = model.or(of_prompt.map(|model| (model, FilledBy::Prompt)));
+        model.map(Some).ok_or_else(|| {
+            let lacking = lacking(filling);
+            let message =
+                format!("`model` is missing, and {lacking} names none; accepted is a model id");
             Fault::invalid("model", message).with_code("invalid_parameters")
-        };
-        found.prompt.model.as_deref().ok_or_else(missing).map(Some)
+        })
+    }
+
+    /// Returns what the caller left unset, and the variation what the prompt would fill.
+    fn fills<'f>(&self, filling: Filling<'f>) -> Vec<(&'f PromptParameter, FilledBy)> {
+        let of_variation = filling.variation.into_iter().flat_map(|it| &it.parameters);
+        let of_prompt = filling
+            .prompt
+            .into_iter()
+            .flat_map(|it| &it.prompt.parameters);
+        let all = of_variation.map(|it| (it, FilledBy::Variation));
+        let mut fills: Vec<(&PromptParameter, FilledBy)> = Vec::new();
+        for (parameter, by) in all.chain(of_prompt.map(|it| (it, FilledBy::Prompt))) {
+            if self.is_unset(parameter, &fills) {
+                fills.push((parameter, by));
+            }
+        }
+        fills
     }
 
     /// Returns the caller's messages without the brackets around them.
@@ -134,21 +180,51 @@ impl ManagedRequest {
         inner.map_or(&b""[..], <[u8]>::trim_ascii)
     }
 
-    /// Returns whether the caller has said nothing of what a parameter says, in no spelling.
-    fn is_unset(&self, parameter: &PromptParameter) -> bool {
+    /// Returns whether nothing was said of what a parameter says, in no spelling.
+    fn is_unset(
+        &self,
+        parameter: &PromptParameter,
+        fills: &[(&PromptParameter, FilledBy)],
+    ) -> bool {
         let is_set = |key: &str| {
             let member = self.source.member(key);
             member.is_some_and(|member: &RequestMember| !self.source.is_null(member))
+                || fills.iter().any(|(filled, _)| &*filled.key == key)
+        };
+        let has_inner_effort = || {
+            let mut reasonings = fills
+                .iter()
+                .filter(|(filled, _)| &*filled.key == "reasoning");
+            self.has_inner_effort || reasonings.any(|(filled, _)| has_effort(&filled.json))
         };
         !is_set(&parameter.key)
             && match &*parameter.key {
                 "max_tokens" => !is_set("max_completion_tokens"),
                 "max_completion_tokens" => !is_set("max_tokens"),
-                "reasoning_effort" => !self.has_inner_effort,
+                "reasoning_effort" => !has_inner_effort(),
                 "reasoning" => !(is_set("reasoning_effort") && has_effort(&parameter.json)),
                 _ => true,
             }
     }
+}
+
+/// Returns a value of JSON; an object as its text, which is how prompts show one.
+fn value_of(json: &str) -> PromptValue<'_> {
+    match (raw_text(json), json) {
+        (Some(text), _) => PromptValue::Text(text),
+        (None, "true" | "false") => PromptValue::Bool(json == "true"),
+        (None, object) if object.starts_with('{') => PromptValue::Text(Str::Plain(object)),
+        (None, number) => PromptValue::Number(number),
+    }
+}
+
+/// Names what completes a request.
+fn lacking(filling: Filling<'_>) -> String {
+    let variation = filling.variation.map(|it| it.names.describe());
+    let prompt = filling.prompt;
+    let prompt = prompt.map(|it| format!("version {} of the prompt `{}`", it.version, it.name));
+    let both: Vec<_> = variation.into_iter().chain(prompt).collect();
+    both.join(" with ")
 }
 
 /// Returns whether a value of `reasoning` has an effort.
@@ -161,10 +237,10 @@ fn has_effort(reasoning: &str) -> bool {
     walked.is_ok() && has_effort
 }
 
-fn too_large(found: &FoundPrompt, max_bytes: usize) -> Fault {
+fn too_large(filling: Filling<'_>, max_bytes: usize) -> Fault {
     let message = format!(
-        "the request with the prompt `{}` in it is longer than {max_bytes} bytes, the most that a request may have",
-        found.name
+        "the request with {} in it is longer than {max_bytes} bytes, the most that a request may have",
+        lacking(filling)
     );
     Fault::new(FaultKind::TooLarge, message).with_param("prompt")
 }

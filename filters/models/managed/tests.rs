@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::fault::Fault;
 use crate::models::front::{Front, Received};
 use crate::models::fronts::chat_completions::ChatCompletions;
-use crate::models::managed::expand::Expansion;
+use crate::models::managed::expand::{Expansion, Filling};
 use crate::models::prompts::library::FoundPrompt;
 use crate::models::prompts::prompt::Prompt;
 use crate::models::prompts::tree::Node;
@@ -25,7 +25,14 @@ fn found(file: &Value) -> FoundPrompt {
 
 fn expand(file: &Value, request: &str, max_bytes: usize) -> Result<Expansion, Fault> {
     match ChatCompletions.read(request.to_owned().into())? {
-        Received::Managed(request) => request.expand(&found(file), max_bytes),
+        Received::Managed(request) => {
+            let prompt = found(file);
+            let filling = Filling {
+                variation: None,
+                prompt: Some(&prompt),
+            };
+            request.expand(filling, max_bytes)
+        }
         Received::Complete(request) => panic!("{request:?} names no prompt"),
     }
 }

@@ -1,45 +1,86 @@
-//! What of a request a prompt has written, for its errors, its `metadata` and its log line.
+//! What of a request a prompt or an experiment has written, for its errors, its `metadata` and its log line.
 
 use super::library::FoundPrompt;
-use crate::fault::Fault;
+use crate::fault::{Fault, quoted};
 use crate::json::Object;
 
-/// The prompt of a request, and what it has written.
+/// The names of an experiment: a flag, the rule that decided it, and the variation.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct ExperimentNames {
+    /// The flag's key.
+    pub flag: Box<str>,
+    /// The rule's key; empty: none.
+    pub rule: Box<str>,
+    /// The variation's key.
+    pub variation: Box<str>,
+}
+
+/// Who has filled a member.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum FilledBy {
+    /// The variation of a flag.
+    Variation,
+    /// The prompt.
+    Prompt,
+}
+
+/// What has completed a request, and what it has written.
 #[derive(Clone, Debug)]
 pub struct Managed {
     /// The model string as the caller sent it; `None`: the prompt has named the model.
     pub requested_model: Option<Box<str>>,
     /// Members of `metadata` and of the log line, as JSON without braces around them.
     ///
-    /// Shape: `"prompt":{"id","version","label"}`; the label only if the prompt was found by it. Our choice: the contract
-    /// leaves open how an answer names its prompt.
+    /// Shape: `"prompt":{"id","version","label"}`, the label only if the prompt was found by it; and
+    /// `"experiment":{"flag","rule","variation"}`. Our choice: the contract leaves open how an answer names them.
     pub members: Box<str>,
-    /// The members that the prompt has filled.
-    filled: Vec<Box<str>>,
+    /// The members that were filled.
+    filled: Vec<(Box<str>, FilledBy)>,
     message_count: usize,
     /// The prompt as messages name it.
-    name: Box<str>,
+    prompt: Box<str>,
+    /// The variation as messages name it.
+    variation: Box<str>,
+}
+
+impl ExperimentNames {
+    /// Returns them as messages name them.
+    pub fn describe(&self) -> String {
+        format!(
+            "the variation `{}` of the flag `{}`",
+            self.variation, self.flag
+        )
+    }
+
+    /// Returns the fault of a variable of the flag: 400.
+    pub fn fault(&self, variable: &str, said: &str) -> Fault {
+        let message = format!(
+            "the variable `{}` of {} {said}",
+            quoted(variable),
+            self.describe()
+        );
+        Fault::invalid("model", message).with_code("invalid_experiment")
+    }
 }
 
 impl Managed {
-    /// Notes what `found` has filled.
+    /// Notes what prompt and variation have filled.
     pub fn new(
-        found: &FoundPrompt,
+        prompt: Option<&FoundPrompt>,
+        experiment: Option<&ExperimentNames>,
         requested_model: Option<Box<str>>,
-        filled: Vec<Box<str>>,
+        filled: Vec<(Box<str>, FilledBy)>,
     ) -> Self {
-        let mut members = br#""prompt":"#.to_vec();
-        let mut object = Object::open(&mut members);
-        object.text("id", &found.name);
-        object.number("version", found.version);
-        object.optional_text("label", found.label.as_deref());
-        object.close();
+        let name =
+            prompt.map(|found| format!("the prompt `{}`, version {}", found.name, found.version));
+        let variation = experiment.map(ExperimentNames::describe);
         Self {
             requested_model,
-            members: String::from_utf8(members).unwrap_or_default().into(),
+            members: members(prompt, experiment),
             filled,
-            message_count: found.prompt.message_count,
-            name: format!("the prompt `{}`, version {}", found.name, found.version).into(),
+            message_count: prompt.map_or(0, |found| found.prompt.message_count),
+            prompt: name.unwrap_or_default().into(),
+            variation: variation.unwrap_or_default().into(),
         }
     }
 
@@ -52,12 +93,17 @@ impl Managed {
         };
         let end = param.find(['.', '[']).unwrap_or(param.len());
         let (member, inner) = param.split_at(end);
-        let mut is_filled = self.filled.iter().any(|filled| &**filled == member);
+        let mut filled = self.filled.iter();
+        let by = filled.find(|(filled, _)| &**filled == member);
+        let mut writer = by.map(|(_, by)| match by {
+            FilledBy::Variation => &self.variation,
+            FilledBy::Prompt => &self.prompt,
+        });
         if member == "messages"
             && let Some((index, rest)) = index_of(inner)
         {
-            is_filled = index < self.message_count;
-            if !is_filled {
+            writer = (index < self.message_count).then_some(&self.prompt);
+            if writer.is_none() {
                 let own = format!("messages[{}]{rest}", index - self.message_count);
                 let message = fault
                     .message
@@ -66,11 +112,33 @@ impl Managed {
                 fault.param = Some(own);
             }
         }
-        if is_filled {
-            fault.message = format!("{} (written by {})", fault.message, self.name).into();
+        if let Some(writer) = writer {
+            fault.message = format!("{} (written by {writer})", fault.message).into();
         }
         fault
     }
+}
+
+fn members(prompt: Option<&FoundPrompt>, experiment: Option<&ExperimentNames>) -> Box<str> {
+    let mut out = Vec::new();
+    let mut all = Object::open(&mut out);
+    if let Some(found) = prompt {
+        all.object("prompt", |object| {
+            object.text("id", &found.name);
+            object.number("version", found.version);
+            object.optional_text("label", found.label.as_deref());
+        });
+    }
+    if let Some(names) = experiment {
+        all.object("experiment", |object| {
+            object.text("flag", &names.flag);
+            object.text("rule", &names.rule);
+            object.text("variation", &names.variation);
+        });
+    }
+    all.close();
+    let inside = out.get(1..out.len().saturating_sub(1));
+    String::from_utf8_lossy(inside.unwrap_or_default()).into()
 }
 
 /// Returns the index at the start of a path, and the rest behind it.

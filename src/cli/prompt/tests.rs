@@ -321,3 +321,38 @@ fn wrong_arguments_are_refused_by_name() {
         1
     );
 }
+
+#[test]
+fn a_project_names_the_datafile_of_its_experiments() {
+    let desk = Desk::with_acme();
+    let update = |key: &str| {
+        desk.run(&[
+            "project",
+            "update",
+            "--org",
+            "acme",
+            "default",
+            "--experiments",
+            key,
+        ])
+    };
+    let shown = || desk.json(&["project", "list", "--org", "acme"])[0]["experiments"].clone();
+    assert!(shown().is_null());
+    assert_eq!(update("Sdk_1-x=:token").code, Exit::Done.into());
+    assert_eq!(shown(), "Sdk_1-x=:token");
+    let refused = update("a b");
+    assert_eq!(refused.code, Exit::Usage.into());
+    assert!(
+        refused
+            .err
+            .contains("--experiments: accepted is an SDK key"),
+        "{}",
+        refused.err
+    );
+    desk.done(&[
+        "project", "update", "--org", "acme", "default", "--mode", "hybrid",
+    ]);
+    assert_eq!(shown(), "Sdk_1-x=:token");
+    assert_eq!(update("").code, Exit::Done.into());
+    assert!(shown().is_null());
+}

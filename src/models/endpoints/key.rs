@@ -115,6 +115,7 @@ mod tests {
             member: None,
             terms: Some(Arc::new(terms.check().unwrap())),
             cache_ttl_s: None,
+            experiments: None,
             expires_at_ms: None,
         }
     }

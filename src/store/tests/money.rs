@@ -155,6 +155,7 @@ async fn a_project_is_changed_and_listed(fixture: Fixture) {
     let change = ProjectChange {
         mode: Some(Mode::Byok),
         cache_ttl_s: Some(Some(9)),
+        ..ProjectChange::default()
     };
     let store = &fixture.store;
     store

@@ -209,6 +209,7 @@ async fn a_change_of_what_keys_share_reaches_their_callers(fixture: Fixture) {
     let change = ProjectChange {
         mode: Some(Mode::Byok),
         cache_ttl_s: Some(Some(9)),
+        ..ProjectChange::default()
     };
     let changed = store.update_project("acme", "default", &change);
     changed.await.unwrap();

@@ -1,4 +1,4 @@
-//! Managed prompts in `model` and `prompt`. Source: docs/model-gateway.md 2.1.
+//! Managed prompts and experiments in `model` and `prompt`. Source: docs/model-gateway.md 2.1; flags are our choice.
 
 use bytes::Bytes;
 
@@ -7,15 +7,18 @@ use crate::json::{Type, Walker};
 use crate::models::check::read::{any_object, integer, object, required, string};
 use crate::models::check::reject::{Reject, other};
 use crate::models::check::top::check_model;
-use crate::models::managed::{GivenVariable, ManagedRequest};
+use crate::models::managed::variation::FLAG_PREFIX;
+use crate::models::managed::{GivenVariable, ManagedRequest, NamedPrompt};
 use crate::models::prompts::library::ReferencePlace;
 use crate::models::prompts::reference::{PREFIX, PromptReference, VersionReference};
 use crate::models::request::Source;
 
-/// The prompts that a request names.
+/// The prompts and the flag that a request names.
 #[derive(Debug, Default)]
 pub(super) struct NamedPrompts {
     by_model: Option<PromptReference>,
+    /// The key of a flag.
+    by_flag: Option<Box<str>>,
     by_object: Option<Box<NamedByObject>>,
 }
 
@@ -29,7 +32,7 @@ struct NamedByObject {
 impl NamedPrompts {
     /// Returns whether there is one.
     pub(super) fn is_some(&self) -> bool {
-        self.by_model.is_some() || self.by_object.is_some()
+        self.by_model.is_some() || self.by_flag.is_some() || self.by_object.is_some()
     }
 }
 
@@ -44,6 +47,12 @@ pub(super) fn named_model(walk: &mut Walker<'_>, found: &mut Findings) -> Result
         let said = "names no prompt; accepted is `@prompt/NAME`, `@prompt/NAME@LABEL` or `@prompt/NAME@VERSION`";
         let reference = PromptReference::parse(name).ok_or_else(|| Reject::rule(said))?;
         found.prompts.by_model = Some(reference);
+    }
+    if let Some(key) = model.strip_prefix(FLAG_PREFIX) {
+        if key.is_empty() {
+            return Err(Reject::rule("names no flag; accepted is `@flag/KEY`"));
+        }
+        found.prompts.by_flag = Some(key.into());
     }
     Ok(())
 }
@@ -116,9 +125,11 @@ fn given(walk: &mut Walker<'_>) -> Result<Vec<GivenVariable>, Reject> {
 pub(super) fn request(body: Bytes, found: Findings) -> Result<ManagedRequest, Reject> {
     let NamedPrompts {
         by_model,
+        by_flag,
         by_object,
     } = found.prompts;
-    let (reference, place, variables) = match (by_model, by_object) {
+    let has_model = found.model.is_some() && by_model.is_none() && by_flag.is_none();
+    let prompt = match (by_model, by_object) {
         (Some(by_model), Some(object)) if by_model != object.reference => {
             let said = format!(
                 "names {} and `model` names {by_model}; accepted is one of them, or the same in both",
@@ -126,19 +137,30 @@ pub(super) fn request(body: Bytes, found: Findings) -> Result<ManagedRequest, Re
             );
             return Err(Reject::rule(said).within("prompt"));
         }
-        (_, Some(object)) => (object.reference, ReferencePlace::Object, object.variables),
-        (Some(by_model), None) => (by_model, ReferencePlace::Model, Vec::new()),
-        (None, None) => return Err(Reject::rule("is missing").within("prompt")),
+        (_, Some(object)) => Some(NamedPrompt {
+            reference: object.reference,
+            place: ReferencePlace::Object,
+            variables: object.variables,
+        }),
+        (Some(reference), None) => Some(NamedPrompt {
+            reference,
+            place: ReferencePlace::Model,
+            variables: Vec::new(),
+        }),
+        (None, None) => None,
     };
+    let filled = |text: Option<Box<str>>| text.filter(|text| !text.is_empty());
     Ok(ManagedRequest {
         source: Source {
             body,
             members: found.members,
         },
         model: found.model,
-        reference,
-        place,
-        variables,
+        has_model,
+        prompt,
+        flag: by_flag,
+        user: filled(found.user),
+        session: filled(found.cache_key),
         has_inner_effort: found.has_inner_effort,
     })
 }

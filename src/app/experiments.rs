@@ -1,0 +1,51 @@
+//! Joins the flag decisions to the model gateway.
+
+use std::sync::Arc;
+
+use filters::fault::Fault;
+use filters::models::managed::variation::{DecidedVariation, no_flag};
+use filters::models::prompts::origin::ExperimentNames;
+use futures::future::BoxFuture;
+
+use crate::decisions::DecisionService;
+use crate::decisions::endpoints::flag::{Undecided, decide_flag};
+use crate::models::experiments::{AskedFlag, Experiments};
+
+/// Decides flags for requests of models.
+pub(super) struct FlagExperiments(pub(super) Arc<DecisionService>);
+
+impl Experiments for FlagExperiments {
+    fn decide<'a>(
+        &'a self,
+        asked: AskedFlag<'a>,
+    ) -> BoxFuture<'a, Result<DecidedVariation, Fault>> {
+        Box::pin(async move {
+            let AskedFlag {
+                sdk_key,
+                flag,
+                user_id,
+                now_ms,
+            } = asked;
+            let decided = decide_flag(&self.0, sdk_key, flag, user_id, now_ms).await;
+            let decided = decided.map_err(|undecided| match undecided {
+                Undecided::NoProject => no_flag(
+                    flag,
+                    "has no datafile: no project has the SDK key of the experiments",
+                ),
+                Undecided::NoFlag => {
+                    no_flag(flag, "is not in the datafile of the project's experiments")
+                }
+                Undecided::Off => no_flag(flag, "is off for this user"),
+                Undecided::Failed(fault) => fault,
+            })?;
+            Ok(DecidedVariation {
+                names: ExperimentNames {
+                    flag: flag.into(),
+                    rule: decided.rule,
+                    variation: decided.variation,
+                },
+                variables: decided.variables,
+            })
+        })
+    }
+}
