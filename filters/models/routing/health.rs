@@ -5,6 +5,7 @@
 //! says nothing while several attempts wait, cools down until one request, the trial, shows that it works again.
 
 mod histogram;
+mod token_use;
 mod window;
 
 #[cfg(test)]
@@ -37,6 +38,17 @@ impl Default for HealthStats {
     }
 }
 
+/// Which shares the tokens of a candidate's calls have, of all prompt tokens.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TokenShares {
+    /// Prompt tokens read from a cache.
+    pub cached: f32,
+    /// Prompt tokens written to a cache.
+    pub written: f32,
+    /// Completion tokens.
+    pub output_ratio: f32,
+}
+
 /// Whether a candidate should be tried now.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Readiness {
@@ -53,6 +65,8 @@ pub enum Readiness {
 pub struct Standing {
     /// The measurements; `None`: none in the last hour.
     pub stats: Option<HealthStats>,
+    /// The shares of tokens of calls whose prompts may be cached; `None`: too few were seen.
+    pub shares: Option<TokenShares>,
     /// Whether it should be tried.
     pub readiness: Readiness,
     /// When a candidate that is not ready may be tried again.
@@ -93,6 +107,7 @@ impl Health {
             Some(window) => window.standing(now_ms),
             None => Standing {
                 stats: None,
+                shares: None,
                 readiness: Readiness::Ready,
                 due_ms: 0,
                 leads: 0,
@@ -166,6 +181,14 @@ impl RunningAttempt {
         self.record_reply(now_ms);
         if let Some(window) = &self.window {
             window.record_content(self.is_stream, self.started_ms, now_ms);
+        }
+    }
+
+    /// Records the tokens of a call whose prompt may be cached: of the prompt, those read from and written to a cache among
+    /// them, and of the completion.
+    pub fn record_tokens(&self, tokens: [u64; 4], now_ms: u64) {
+        if let Some(window) = &self.window {
+            window.record_tokens(tokens, now_ms);
         }
     }
 

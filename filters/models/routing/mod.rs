@@ -11,6 +11,7 @@ mod capability;
 pub mod capable;
 pub mod catalog;
 mod catalog_file;
+pub mod expected_price;
 pub mod health;
 mod order;
 pub mod parameters;

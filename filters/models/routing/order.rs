@@ -6,12 +6,13 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::affinity::{MIN_SESSION_UPTIME, expected_cost, pays_to_move};
+use super::expected_price::{assume_shares, blend, expects_cache};
 use super::health::{Readiness, Standing};
 use super::plan::PlanInputs;
 use super::resolve::Candidate;
 use super::score::{Facts, score_candidates, tolerance};
 use crate::models::request::{ModelRequest, Strategy};
-use crate::money::{PricePoint, PriceSet};
+use crate::money::PricePoint;
 
 /// A candidate that costs more than this many times the best one is never explored.
 const MAX_EXPLORED_PRICE: f64 = 3.0;
@@ -124,16 +125,28 @@ fn rank(
     (point, strategy): (PricePoint, Option<Strategy>),
     priority: &impl Fn(usize) -> f64,
 ) -> Vec<Ranked> {
-    let standings = candidates.iter().map(|candidate| {
-        let standing = inputs.health.standing(candidate.index, inputs.now_ms);
-        let facts = Facts {
-            price: candidate.short_prices(point).and_then(PriceSet::mean),
+    let standings = candidates.iter();
+    let standings = standings.map(|it| inputs.health.standing(it.index, inputs.now_ms));
+    let standings: Vec<Standing> = standings.collect();
+    let prompt_tokens = request.text_bytes.div_ceil(4);
+    let assumed = expects_cache(prompt_tokens, inputs.has_session).then(|| {
+        let measured = standings.iter().filter_map(|it| it.shares);
+        assume_shares(measured, inputs.has_session)
+    });
+    let facts = candidates.iter().zip(&standings);
+    let facts = facts.map(|(candidate, standing)| {
+        let prices = candidate.prices.as_ref();
+        let prices = prices.map(|it| it.at(point).for_prompt(prompt_tokens));
+        Facts {
+            price: prices.and_then(|prices| match assumed {
+                Some(assumed) => blend(prices, standing.shares.unwrap_or(assumed)),
+                None => prices.mean(),
+            }),
             metrics: standing.stats,
             priority: priority(candidate.mapping.provider_number),
-        };
-        (facts, standing)
+        }
     });
-    let (facts, standings): (Vec<Facts>, Vec<Standing>) = standings.unzip();
+    let facts: Vec<Facts> = facts.collect();
     let scores = score_candidates(&facts, inputs.weights, strategy, request.is_stream);
     let tokens = [request.text_bytes.div_ceil(4), ASSUMED_COMPLETION];
     let cost = |candidate: &Candidate, is_preferred| {

@@ -252,3 +252,59 @@ fn of_equals_in_speed_the_one_that_came_first_stays() {
     assert_eq!(measure(0, 150), [0, 1]);
     assert_eq!(measure(1, 150), [0, 1]);
 }
+
+/// The candidates in the order of a session whose calls have shown these shares of cached tokens, in hundredths.
+fn session_order(cached: [Option<u64>; 2]) -> Vec<usize> {
+    let models = json!([{"id": "m", "providers": [
+        mapping("p0", "2", json!({"output_price": "8"})),
+        mapping("p1", "3", json!({"output_price": "8", "cached_input_price": "0.3"}))]}]);
+    let (catalog, health) = (catalog(models), Health::new(2));
+    for (candidate, cached) in cached.into_iter().enumerate() {
+        for call in cached
+            .iter()
+            .flat_map(|cached| std::iter::repeat_n(*cached, 20))
+        {
+            let attempt = health.begin(candidate, true, 0);
+            attempt.record_tokens([10_000, 100 * call, 0, 500], 0);
+        }
+    }
+    let session = PlanInputs {
+        has_session: true,
+        ..at(&health, 1_000)
+    };
+    order(&catalog, &request(json!({})), &session)
+}
+
+#[test]
+fn the_price_of_a_session_is_that_with_cached_tokens() {
+    let (catalog, health) = (priced(&["1", "2"]), Health::new(2));
+    assert_eq!(
+        order(&catalog, &request(json!({})), &at(&health, 0)),
+        [0, 1]
+    );
+    assert_eq!(
+        session_order([None, None]),
+        [1, 0],
+        "half of the prompt is assumed to be cached"
+    );
+    assert_eq!(session_order([None, Some(10)]), [0, 1]);
+    assert_eq!(session_order([None, Some(90)]), [1, 0]);
+    assert_eq!(
+        session_order([Some(10), None]),
+        [0, 1],
+        "calls of a model are alike"
+    );
+    assert_eq!(session_order([Some(0), Some(90)]), [1, 0]);
+}
+
+#[test]
+fn a_long_prompt_has_the_prices_of_its_length() {
+    let models = json!([{"id": "m", "providers": [
+        mapping("p0", "2", json!({"long_context": [{"above_tokens": 20_000, "input_price": "9"}]})),
+        mapping("p1", "3", json!({}))]}]);
+    let (catalog, health) = (catalog(models), Health::new(2));
+    let prompt =
+        |bytes| request(json!({"messages": [{"role": "user", "content": "a".repeat(bytes)}]}));
+    assert_eq!(order(&catalog, &prompt(70_000), &at(&health, 0)), [0, 1]);
+    assert_eq!(order(&catalog, &prompt(90_000), &at(&health, 0)), [1, 0]);
+}

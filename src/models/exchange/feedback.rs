@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use filters::ledger::CallOutcome;
+use filters::models::routing::expected_price::expects_cache;
 use filters::models::wires::{Failure, FailureKind};
 
 use super::caching::{self, Caching};
@@ -89,6 +90,9 @@ fn record_success(exchange: &mut ModelExchange, info: &RequestInfo) {
     let models = &exchange.models;
     let now_ms = models.clock.ms_at(info.now);
     if let Some(measured) = measured {
+        if let Some(tokens) = cacheable_tokens(exchange) {
+            measured.record_tokens(tokens, now_ms);
+        }
         measured.record_answer(throughput, now_ms);
     }
     if let Some(key) = exchange.affinity_key {
@@ -99,6 +103,21 @@ fn record_success(exchange: &mut ModelExchange, info: &RequestInfo) {
     if let Some(record) = exchange.log.records.last() {
         deployment.metrics.count_attempt(record);
     }
+}
+
+/// Returns the tokens of a call whose prompt a provider may have cached: of the prompt, read from and written to a cache,
+/// and of the completion; `None`: the prompt is no such one, or nothing was reported.
+fn cacheable_tokens(exchange: &ModelExchange) -> Option<[u64; 4]> {
+    let prompt_tokens = exchange.request.text_bytes.div_ceil(4);
+    let has_session = exchange.affinity_key.is_some();
+    let usage = &exchange.billing.settlement()?.usage;
+    let is_cacheable = expects_cache(prompt_tokens, has_session) && !usage.estimated;
+    is_cacheable.then_some([
+        usage.prompt,
+        usage.cached,
+        usage.cache_write,
+        usage.completion,
+    ])
 }
 
 /// Ends the call: settles what is not settled yet, records how it went, and returns its outcome.

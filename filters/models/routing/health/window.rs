@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::histogram::Histogram;
-use super::{HealthStats, Readiness, Standing};
+use super::token_use::TokenUse;
+use super::{HealthStats, Readiness, Standing, TokenShares};
 
 /// Failures in a row after which a candidate cools down.
 const MAX_FAILURES: u32 = 3;
@@ -77,6 +78,8 @@ pub(super) struct Window {
     pub(super) leads: AtomicU8,
     /// What exploration may spend, as the bits of a number. Units: price times tokens.
     pub(super) budget: AtomicU64,
+    /// Cached, written and completion tokens of a prompt token; not a number: unknown.
+    shares: [Number; 3],
     learned: Mutex<Learned>,
 }
 
@@ -86,6 +89,7 @@ struct Learned {
     throughput: Histogram,
     /// Of whole replies.
     duration_ms: Histogram,
+    tokens: TokenUse,
     answered: f32,
     failed: f32,
     counted_ms: u64,
@@ -122,6 +126,7 @@ impl Default for Window {
             lanes: [lane(whole), lane(stream)],
             leads: AtomicU8::new(0),
             budget: AtomicU64::new(0),
+            shares: [f32::NAN; 3].map(|it| Number(AtomicU32::new(it.to_bits()))),
             learned: Mutex::default(),
         }
     }
@@ -146,6 +151,7 @@ impl Window {
         };
         Standing {
             stats: self.stats(readiness, now_ms),
+            shares: self.shares(),
             readiness,
             due_ms: due_ms.max(rests_until_ms),
             leads: self.leads.load(Relaxed),
@@ -180,6 +186,28 @@ impl Window {
             throughput: known(&self.throughput, &self.throughput_until_ms)
                 .unwrap_or(assumed.throughput),
         })
+    }
+
+    fn shares(&self) -> Option<TokenShares> {
+        let [cached, written, output_ratio] = &self.shares;
+        let cached = cached.load();
+        (!cached.is_nan()).then(|| TokenShares {
+            cached,
+            written: written.load(),
+            output_ratio: output_ratio.load(),
+        })
+    }
+
+    /// Records the tokens of a call whose prompt may be cached.
+    pub(super) fn record_tokens(&self, tokens: [u64; 4], now_ms: u64) {
+        let mut learned = self.learn();
+        learned.tokens.add(tokens, now_ms);
+        if let Some(shares) = learned.tokens.shares() {
+            let [cached, written, output_ratio] = &self.shares;
+            written.store(shares.written);
+            output_ratio.store(shares.output_ratio);
+            cached.store(shares.cached);
+        }
     }
 
     /// Returns whether attempts wait for longer than replies usually take, and nothing comes.
