@@ -248,6 +248,7 @@ fn plans(mappings: usize) {
             no_fallback: false,
             is_billed: true,
             keyed: ProviderSet::EMPTY,
+            explains: false,
         };
         let resolved = resolve(
             "model-7",

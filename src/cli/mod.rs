@@ -19,6 +19,7 @@ pub mod check;
 pub mod configuration;
 mod credit;
 mod decisions;
+mod explain;
 mod key;
 mod member;
 pub mod models;
@@ -97,6 +98,9 @@ enum Command {
     /// Managed prompts: messages, a model and parameters that requests name
     #[command(subcommand, after_help = prompt::EXAMPLES)]
     Prompt(prompt::PromptCommand),
+    /// How a request would be routed, and why
+    #[command(after_help = explain::EXAMPLES)]
+    Explain(explain::ExplainArgs),
     /// Copy the store while servers use it
     #[command(after_help = backup::EXAMPLES)]
     Backup {
@@ -217,6 +221,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, out: &mut Output) -> ExitCo
         Some(Command::Usage(args)) => usage::run(&args, &source, out),
         Some(Command::ProviderKey(command)) => provider_key::run(&command, &source, out),
         Some(Command::Prompt(command)) => prompt::run(&command, &source, out),
+        Some(Command::Explain(args)) => explain::run(&args, &source, out),
         Some(Command::Backup { file }) => backup::run(&file, &source, out),
         Some(Command::Models(command)) => match load(&source, out) {
             Ok(loaded) => models::run(command, &loaded.config, out),

@@ -305,3 +305,78 @@ fn help_shows_examples() {
         );
     }
 }
+
+#[test]
+fn explain_tells_the_order_the_scores_and_the_reasons() {
+    let desk = Desk::new();
+    let folder = desk.folder.path();
+    let catalog = folder.join("models.toml");
+    let mapping = |provider: &str, price: &str, more: &str| {
+        format!(
+            "[[models.providers]]\nprovider = \"{provider}\"\nname = \"up\"\ninput_price = \"{price}\"\noutput_price = \"{price}\"\n{more}\n"
+        )
+    };
+    let models = format!(
+        "[[models]]\nid = \"m\"\n{}{}{}",
+        mapping("one", "3", ""),
+        mapping("two", "2", ""),
+        mapping("three", "1", "max_output = 10"),
+    );
+    std::fs::write(&catalog, models).unwrap();
+    let provider = |name: &str| {
+        format!(
+            "[providers.{name}]\nkind = \"openai-compatible\"\nbase_url = \"http://127.0.0.1:9\"\nkeys = [\"sk-test-{name}\"]\n"
+        )
+    };
+    let file = folder.join("weirgate.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let providers: String = ["one", "two", "three"].map(provider).concat();
+    let models = format!("[models]\ncatalog = \"{}\"\n", catalog.display());
+    std::fs::write(&file, format!("{text}{models}{providers}")).unwrap();
+    let request = folder.join("request.json");
+    let body = |model: &str| {
+        format!(
+            r#"{{"model":"{model}","max_tokens":50,"messages":[{{"role":"user","content":"Hi"}}]}}"#
+        )
+    };
+    std::fs::write(&request, body("m")).unwrap();
+    let path = request.to_str().unwrap();
+    let done = desk.run_with(true, &["explain", path, "--format", "json"]);
+    assert_eq!(done.code, ExitCode::SUCCESS, "{}", done.err);
+    let read: Value = serde_json::from_str(&done.out).unwrap();
+    let order: Vec<&str> = read["candidates"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["provider"].as_str().unwrap())
+        .collect();
+    assert_eq!(order, ["two", "one"]);
+    assert_eq!(read["candidates"][0]["price"], 2);
+    assert_eq!(read["left_out"][0]["reason"], "answers at most 10 tokens");
+    let table = desk.run_with(true, &["explain", path]);
+    assert!(
+        table.out.contains("answers at most 10 tokens"),
+        "{}",
+        table.out
+    );
+    let made = desk.run_with(true, &["org", "create", "acme"]);
+    assert_eq!(made.code, ExitCode::SUCCESS, "{}", made.err);
+    let key = ["key", "create", "--org", "acme", "--deny-provider", "two"];
+    assert_eq!(desk.run_with(true, &key).code, ExitCode::SUCCESS);
+    let keys = desk.run_with(true, &["key", "list", "--org", "acme", "--format", "json"]);
+    let keys: Value = serde_json::from_str(&keys.out).unwrap();
+    let id = keys[0]["id"].as_str().unwrap();
+    let ruled = [
+        "explain", path, "--org", "acme", "--key", id, "--format", "json",
+    ];
+    let read: Value = serde_json::from_str(&desk.run_with(true, &ruled).out).unwrap();
+    assert_eq!(read["candidates"][0]["provider"], "one");
+    assert_eq!(read["left_out"][0]["provider"], "two");
+    std::fs::write(&request, body("unknown")).unwrap();
+    let refused = desk.run_with(true, &["explain", path, "--format", "json"]);
+    let read: Value = serde_json::from_str(&refused.out).unwrap();
+    assert_eq!(
+        (refused.code, &read["error"]["status"]),
+        (ExitCode::from(1), &Value::from(404))
+    );
+}

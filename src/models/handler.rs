@@ -148,6 +148,7 @@ impl ModelHandler {
             no_fallback: headers
                 .get(NO_FALLBACK)
                 .is_some_and(|value| value == "true"),
+            explains: false,
             is_cached: ttl.is_some(),
             now_ms: models.clock.ms_at(info.now),
             now_s: info.unix_s(),

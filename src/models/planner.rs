@@ -51,6 +51,8 @@ pub struct PlanContext<'a> {
     pub session: Option<Session>,
     /// Whether the client refuses a fallback.
     pub no_fallback: bool,
+    /// Whether the plan is to be explained.
+    pub explains: bool,
     /// Whether replies to the request may be cached.
     pub is_cached: bool,
     /// The monotonic clock.
@@ -165,6 +167,7 @@ impl Planner {
             no_fallback: context.no_fallback,
             is_billed: context.caller.is_some(),
             keyed,
+            explains: context.explains,
         };
         let limits = |mapping: &Mapping| {
             let provider = self.provider(mapping.provider_number)?;

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use super::capable::Lack;
 use super::catalog::Mapping;
+use super::plan::LeftOut;
 use super::resolve::{Candidate, Resolved};
 use crate::fault::{Fault, FaultKind};
 use crate::models::request::{ModelRequest, Strategy};
@@ -16,11 +18,13 @@ pub fn by_rules(
     forbids: impl Fn(&Candidate) -> Option<&'static str>,
 ) -> Result<(), Fault> {
     let mut reasons = Vec::new();
+    let barred = &mut resolved.barred;
     resolved.candidates.retain(|candidate| {
         let Some(what) = forbids(candidate) else {
             return true;
         };
         reasons.push(what);
+        barred.push(bar(candidate, "is forbidden by the rules of this API key"));
         false
     });
     if !resolved.candidates.is_empty() {
@@ -46,7 +50,14 @@ pub fn by_own_keys(
         names.join(", ")
     };
     if resolved.candidates.iter().any(|c| has_key(&c.mapping)) {
-        resolved.candidates.retain(|c| has_key(&c.mapping));
+        let barred = &mut resolved.barred;
+        resolved.candidates.retain(|candidate| {
+            let has_key = has_key(&candidate.mapping);
+            if !has_key {
+                barred.push(bar(candidate, "has no key of the organization"));
+            }
+            has_key
+        });
         return Ok(());
     }
     let served_by = providers(&resolved.candidates);
@@ -66,7 +77,14 @@ pub fn by_platform_keys(
     let Some(first) = resolved.candidates.first().cloned() else {
         return Ok(());
     };
-    resolved.candidates.retain(|candidate| has_key(candidate));
+    let barred = &mut resolved.barred;
+    resolved.candidates.retain(|candidate| {
+        let has_key = has_key(candidate);
+        if !has_key {
+            barred.push(bar(candidate, "has no key there"));
+        }
+        has_key
+    });
     if !resolved.candidates.is_empty() {
         return Ok(());
     }
@@ -78,6 +96,14 @@ pub fn by_platform_keys(
         ),
     };
     Err(Fault::new(FaultKind::ModelNotFound, message).with_param("model"))
+}
+
+/// Returns a candidate that the caller may not use, and why.
+fn bar(candidate: &Candidate, reason: &'static str) -> LeftOut {
+    LeftOut {
+        provider: Arc::clone(&candidate.mapping.provider),
+        lack: Lack::new("model", reason),
+    }
 }
 
 /// Checks the members that a plan restricts: `routing` is `auto` or `price`, `service_tier` is not `priority`.

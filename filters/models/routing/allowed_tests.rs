@@ -131,6 +131,7 @@ fn providers_with_own_keys_go_first_and_keep_their_order() {
         no_fallback: false,
         is_billed: true,
         keyed: &names().set(["c", "b"]),
+        explains: false,
     };
     let wide = WireLimits::WIDEST;
     let plan = plan(

@@ -12,6 +12,7 @@ pub mod capable;
 pub mod catalog;
 mod catalog_file;
 pub mod expected_price;
+pub mod explanation;
 pub mod health;
 mod order;
 pub mod parameters;

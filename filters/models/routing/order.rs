@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::affinity::{MIN_SESSION_UPTIME, expected_cost, pays_to_move};
 use super::expected_price::{assume_shares, blend, expects_cache};
+use super::explanation::Considered;
 use super::health::{Readiness, Standing};
 use super::plan::PlanInputs;
 use super::resolve::Candidate;
@@ -80,16 +81,17 @@ impl Ranked {
     }
 }
 
-/// Returns the first `most` candidates in the order in which they are tried.
+/// Returns the first `most` candidates in the order in which they are tried, and all of them with the reasons if the plan
+/// is to be explained.
 pub(super) fn order_candidates(
     request: &ModelRequest,
     candidates: Vec<Arc<Candidate>>,
     inputs: &PlanInputs<'_>,
     (point, is_auto, most): (PricePoint, bool, usize),
     priority: &impl Fn(usize) -> f64,
-) -> Vec<Arc<Candidate>> {
-    if candidates.len() < 2 {
-        return candidates;
+) -> (Vec<Arc<Candidate>>, Vec<Considered>) {
+    if candidates.len() < 2 && !inputs.explains {
+        return (candidates, Vec::new());
     }
     // If the gateway chooses the model, the cheapest that can serve the request wins.
     let strategy = request.strategy.or(is_auto.then_some(Strategy::Price));
@@ -111,10 +113,20 @@ pub(super) fn order_candidates(
         };
     }
     ranked.sort_unstable_by(Ranked::compare_precedence);
+    let candidate = |it: &Ranked| candidates.get(it.at).cloned();
+    let considered = ranked.iter().enumerate().filter_map(|(rank, it)| {
+        Some(Considered {
+            candidate: candidate(it)?,
+            is_tried: rank < most,
+            score: it.score,
+            price: it.price,
+            standing: it.standing,
+        })
+    });
+    let considered = considered.take(if inputs.explains { usize::MAX } else { 0 });
+    let considered = considered.collect();
     let first = ranked.iter().take(most);
-    first
-        .filter_map(|it| candidates.get(it.at).cloned())
-        .collect()
+    (first.filter_map(candidate).collect(), considered)
 }
 
 /// Scores the candidates, in their own order.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::capable::{self, Lack, WireLimits};
 use super::catalog::Mapping;
+use super::explanation::Considered;
 use super::health::Health;
 use super::order::order_candidates;
 use super::providers::ProviderSet;
@@ -43,6 +44,8 @@ pub struct PlanInputs<'a> {
     pub is_billed: bool,
     /// Providers for which the caller has BYOK keys. They go first. Source: docs/facts/model-gateway.md 4.1.
     pub keyed: &'a ProviderSet,
+    /// Whether the plan is to be explained.
+    pub explains: bool,
 }
 
 /// The attempts of one request.
@@ -54,6 +57,10 @@ pub struct RoutePlan {
     pub lower_tool_choice: bool,
     /// The candidates that cannot serve the request.
     pub left_out: Vec<LeftOut>,
+    /// The candidates that the caller may not use.
+    pub barred: Vec<LeftOut>,
+    /// All candidates that can serve it, in order, if the plan is to be explained; else none.
+    pub considered: Vec<Considered>,
 }
 
 /// A candidate that cannot serve a request.
@@ -82,7 +89,7 @@ impl LeftOut {
 /// number. Errors: 400 for `routing` beside a pinned provider; 400 with the reasons per provider where none can serve the request.
 pub fn plan(
     request: &ModelRequest,
-    resolved: Resolved,
+    mut resolved: Resolved,
     inputs: &PlanInputs<'_>,
     wire: impl Fn(&Mapping) -> Option<WireLimits>,
     priority: impl Fn(usize) -> f64,
@@ -95,6 +102,7 @@ pub fn plan(
     }
     let is_pinned = resolved.provider.is_some();
     let is_auto = resolved.is_auto;
+    let barred = std::mem::take(&mut resolved.barred);
     let point = request.price_point(inputs.now_s);
     let (mut candidates, left_out) = keep_capable(request, resolved, inputs, point, &wire)?;
     let lower_tool_choice = require_forced_tools(request, &mut candidates, is_auto, &wire);
@@ -104,8 +112,11 @@ pub fn plan(
         inputs.attempts.max(1)
     };
     let how = (point, is_auto, most);
+    let (attempts, considered) = order_candidates(request, candidates, inputs, how, &priority);
     Ok(RoutePlan {
-        attempts: order_candidates(request, candidates, inputs, how, &priority),
+        attempts,
+        considered,
+        barred,
         lower_tool_choice,
         left_out,
     })

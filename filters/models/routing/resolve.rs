@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::catalog::{Catalog, Mapping, Model};
+use super::plan::LeftOut;
 use super::providers::{ProviderDefaults, ProviderSet};
 use super::thinking::{Thinking, WrittenThinking};
 use crate::fault::{Fault, FaultKind, quoted};
@@ -23,6 +24,8 @@ pub struct Resolved {
     pub provider: Option<Arc<str>>,
     /// The gateway chooses the model.
     pub is_auto: bool,
+    /// The candidates that the caller may not use.
+    pub barred: Vec<LeftOut>,
 }
 
 /// One way to serve a request.
@@ -88,6 +91,7 @@ pub fn resolve(
         candidates,
         provider: None,
         is_auto: false,
+        barred: Vec::new(),
     })
 }
 
@@ -133,6 +137,7 @@ fn resolve_auto(
         candidates,
         provider: None,
         is_auto: true,
+        barred: Vec::new(),
     })
 }
 
@@ -152,6 +157,7 @@ fn resolve_pinned(
             candidates,
             provider: Some(Arc::clone(provider)),
             is_auto: false,
+            barred: Vec::new(),
         })
     };
     let list = |model, is_wanted: &dyn Fn(&Mapping) -> bool| {

@@ -91,6 +91,7 @@ fn inputs(health: &Health) -> PlanInputs<'_> {
         no_fallback: false,
         is_billed: true,
         keyed: ProviderSet::EMPTY,
+        explains: false,
     }
 }
 

@@ -188,6 +188,7 @@ impl Replay {
             no_fallback: false,
             is_billed: true,
             keyed: ProviderSet::EMPTY,
+            explains: false,
         };
         let planned = plan(
             &request,

@@ -1,0 +1,259 @@
+//! `weirgate explain`: how a request would be routed, by the function that plans requests, without a server.
+//!
+//! A new process has measured nothing, so prices, capabilities and rules decide, and nothing is explored.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+use filters::accounts::{Caller, KeyTerms, Mode, Plan};
+use filters::fault::Fault;
+use filters::models::front::Front;
+use filters::models::fronts::chat_completions::ChatCompletions;
+use filters::models::request::ModelRequest;
+use filters::models::routing::affinity::SessionKey;
+use filters::models::routing::explanation::Considered;
+use filters::models::routing::plan::{LeftOut, RoutePlan};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::accounts::on_store;
+use super::{Exit, Output, OutputFormat, Record, Source, load};
+use crate::config::{Config, ProviderKind};
+use crate::models::planner::{self, PlanContext, Planner};
+use crate::models::providers::Provider;
+use crate::models::sessions::Session;
+use crate::store::{DEFAULT_PROJECT, StoreError};
+use crate::telemetry::metrics::Metrics;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  weirgate explain request.json
+  weirgate explain request.json --org acme --key key_0190c3a2-… --session --format json";
+
+/// The columns of the candidates.
+const COLUMNS: [&str; 7] = [
+    "provider", "model", "region", "name", "is_tried", "price", "score",
+];
+/// The columns of those that are left out.
+const LEFT_OUT_COLUMNS: [&str; 3] = ["left_out", "param", "reason"];
+
+/// Arguments of `explain`.
+#[derive(Args)]
+pub(super) struct ExplainArgs {
+    /// The body of a request for a chat completion, as JSON
+    file: PathBuf,
+    /// Plan for a caller of this organization; without it, for one on the platform's keys without rules
+    #[arg(long)]
+    org: Option<String>,
+    /// The caller's project
+    #[arg(long, default_value = DEFAULT_PROJECT, requires = "org")]
+    project: String,
+    /// The id of the caller's API key, whose rules hold
+    #[arg(long, value_name = "ID", requires = "org")]
+    key: Option<String>,
+    /// Plan as for a request of a session
+    #[arg(long)]
+    session: bool,
+    /// For people or for programs
+    #[arg(long, value_enum, default_value_t)]
+    format: OutputFormat,
+}
+
+/// Who asks: the caller, and the providers that the organization has keys for.
+#[derive(Default)]
+struct Asker {
+    caller: Option<Caller>,
+    byok_providers: Vec<String>,
+}
+
+pub(super) fn run(args: &ExplainArgs, source: &Source, out: &mut Output) -> Exit {
+    explain(args, source, out).unwrap_or_else(|exit| exit)
+}
+
+fn explain(args: &ExplainArgs, source: &Source, out: &mut Output) -> Result<Exit, Exit> {
+    let request = read(&args.file, out)?;
+    let request = match ChatCompletions.parse(request.into()) {
+        Ok(request) => request,
+        Err(fault) => return Ok(refuse(&fault, args.format, out)),
+    };
+    let mut config = load(source, out)?.config;
+    config.routing.exploration = 0.0;
+    let planner = planner(config).map_err(|problem| {
+        out.fail(&problem);
+        Exit::Configuration
+    })?;
+    let asker = match &args.org {
+        Some(org) => find_asker(org, args, source, out)?,
+        None => Asker::default(),
+    };
+    Ok(match plan(&planner, &request, &asker, args.session) {
+        Ok(plan) => {
+            print(&plan, args.format, out);
+            Exit::Done
+        }
+        Err(fault) => refuse(&fault, args.format, out),
+    })
+}
+
+fn read(file: &Path, out: &mut Output) -> Result<Vec<u8>, Exit> {
+    let read = std::fs::read(file);
+    read.map_err(|error| out.fail(&format!("{}: {error}", file.display())))
+}
+
+/// Returns the planner that a server of this configuration has.
+fn planner(mut config: Config) -> Result<Planner, String> {
+    for provider in &mut config.providers {
+        if provider.kind == ProviderKind::Sandbox {
+            // A server gives it a port when it starts.
+            provider.base_url = "http://127.0.0.1".to_owned();
+        }
+    }
+    let catalog = planner::load_catalog(&config)?;
+    let metrics = Metrics::new().map_err(|error| error.to_string())?;
+    let providers = planner::enabled_providers(&config).map(|provider| {
+        Provider::new(provider, &config.routing, config.media.fetch, b"explain").map(Arc::new)
+    });
+    let providers = providers.collect::<Result<Vec<_>, _>>()?;
+    Ok(Planner::new(
+        &config,
+        &providers,
+        catalog,
+        &Arc::new(metrics),
+    ))
+}
+
+/// Finds the organization, the project and the key in the store.
+fn find_asker(
+    org: &str,
+    args: &ExplainArgs,
+    source: &Source,
+    out: &mut Output,
+) -> Result<Asker, Exit> {
+    on_store(source, out, async |store| {
+        let organization = store.organization(org).await?;
+        let projects = store.projects(org).await?;
+        let mut projects = projects.into_iter();
+        let project = projects.find(|project| project.name == args.project);
+        let project = project.ok_or_else(|| StoreError::not_found("project", &args.project))?;
+        let terms = match &args.key {
+            Some(id) => {
+                let terms = store.key_terms(id).await?;
+                Some(terms.check().map_err(StoreError::InvalidTerm)?)
+            }
+            None => None,
+        };
+        let keys = store.provider_keys(org).await?;
+        let byok_providers = keys.into_iter().map(|key| key.provider).collect();
+        let ids = [organization.id, organization.name, project.id, project.name];
+        let key_id = args.key.as_deref().unwrap_or_default();
+        let caller = caller(ids, key_id, (project.mode, organization.plan), terms);
+        Ok(Asker {
+            caller: Some(caller),
+            byok_providers,
+        })
+    })
+}
+
+fn caller(
+    [organization_id, organization, project_id, project]: [String; 4],
+    key_id: &str,
+    (mode, plan): (Mode, Plan),
+    terms: Option<KeyTerms>,
+) -> Caller {
+    Caller {
+        organization_id: organization_id.into(),
+        organization: organization.into(),
+        project_id: project_id.into(),
+        project: project.into(),
+        key_id: key_id.into(),
+        key_label: "".into(),
+        mode,
+        plan,
+        plan_since_ms: 0,
+        member: None,
+        terms: terms.map(Arc::new),
+        cache_ttl_s: None,
+        experiments: None,
+        expires_at_ms: None,
+    }
+}
+
+fn plan(
+    planner: &Planner,
+    request: &ModelRequest,
+    asker: &Asker,
+    has_session: bool,
+) -> Result<RoutePlan, Fault> {
+    let byok_providers: Vec<&str> = asker.byok_providers.iter().map(String::as_str).collect();
+    // A session that is bound nowhere yet: where the running ones are bound is known to the servers alone.
+    let session = Session {
+        key: SessionKey([0; 16]),
+        binding: None,
+    };
+    let context = PlanContext {
+        caller: asker.caller.as_ref(),
+        byok_providers: &byok_providers,
+        session: (has_session || request.session.is_some()).then_some(session),
+        no_fallback: false,
+        explains: true,
+        is_cached: false,
+        now_ms: 0,
+        now_s: Timestamp::now().as_second().unsigned_abs(),
+    };
+    planner
+        .plan_attempts(request, &context)
+        .map(|selection| selection.plan)
+}
+
+/// Writes why the request would be refused.
+fn refuse(fault: &Fault, format: OutputFormat, out: &mut Output) -> Exit {
+    if format == OutputFormat::Json {
+        let error =
+            json!({"status": fault.status(), "param": fault.param, "message": fault.message});
+        out.json(&json!({ "error": error }));
+        return Exit::Failed;
+    }
+    out.fail(&format!("{}: {}", fault.status(), fault.message))
+}
+
+fn print(plan: &RoutePlan, format: OutputFormat, out: &mut Output) {
+    if format == OutputFormat::Json {
+        let mut text = Vec::new();
+        plan.write_explanation(0, &mut text);
+        out.json(&serde_json::from_slice(&text).unwrap_or(Value::Null));
+        return;
+    }
+    let candidates: Vec<Record> = plan.considered.iter().map(to_record).collect();
+    out.records(format, &COLUMNS, &candidates);
+    let left_out = plan.barred.iter().chain(&plan.left_out);
+    let left_out: Vec<Record> = left_out.map(left_out_record).collect();
+    if !left_out.is_empty() {
+        out.line("");
+        out.records(format, &LEFT_OUT_COLUMNS, &left_out);
+    }
+}
+
+fn to_record(considered: &Considered) -> Record {
+    let candidate = &considered.candidate;
+    let values = [
+        json!(candidate.mapping.provider),
+        json!(candidate.model.id),
+        json!(candidate.region),
+        json!(candidate.mapping.name),
+        json!(considered.is_tried),
+        json!(considered.price_per_million()),
+        json!(format!("{:.3}", considered.score)),
+    ];
+    COLUMNS.map(str::to_owned).into_iter().zip(values).collect()
+}
+
+fn left_out_record(left_out: &LeftOut) -> Record {
+    let values = [
+        json!(left_out.provider),
+        json!(left_out.lack.param),
+        json!(left_out.lack.reason),
+    ];
+    let columns = LEFT_OUT_COLUMNS.map(str::to_owned);
+    columns.into_iter().zip(values).collect()
+}
