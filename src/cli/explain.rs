@@ -106,7 +106,7 @@ fn planner(mut config: Config) -> Result<Planner, String> {
     for provider in &mut config.providers {
         if provider.kind == ProviderKind::Sandbox {
             // A server gives it a port when it starts.
-            provider.base_url = "http://127.0.0.1".to_owned();
+            provider.base_urls = vec!["http://127.0.0.1".to_owned()];
         }
     }
     let catalog = planner::load_catalog(&config)?;
@@ -135,7 +135,10 @@ fn find_asker(
         let projects = store.projects(org).await?;
         let mut projects = projects.into_iter();
         let project = projects.find(|project| project.name == args.project);
-        let project = project.ok_or_else(|| StoreError::not_found("project", &args.project))?;
+        let project = project.ok_or_else(|| StoreError::NotFound {
+            kind: "project",
+            name: args.project.clone(),
+        })?;
         let terms = match &args.key {
             Some(id) => {
                 let terms = store.key_terms(id).await?;

@@ -325,13 +325,13 @@ fn explain_tells_the_order_the_scores_and_the_reasons() {
     std::fs::write(&catalog, models).unwrap();
     let provider = |name: &str| {
         format!(
-            "[providers.{name}]\nkind = \"openai-compatible\"\nbase_url = \"http://127.0.0.1:9\"\nkeys = [\"sk-test-{name}\"]\n"
+            "[providers.{name}]\nkind = \"openai-compatible\"\nbase_url = \"http://127.0.0.1:9\"\nkeys = []\n"
         )
     };
     let file = folder.join("weirgate.toml");
     let text = std::fs::read_to_string(&file).unwrap();
     let providers: String = ["one", "two", "three"].map(provider).concat();
-    let models = format!("[models]\ncatalog = \"{}\"\n", catalog.display());
+    let models = format!("[models]\nfile = \"{}\"\n", catalog.display());
     std::fs::write(&file, format!("{text}{models}{providers}")).unwrap();
     let request = folder.join("request.json");
     let body = |model: &str| {
