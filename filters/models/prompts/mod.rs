@@ -1,7 +1,7 @@
 //! Managed prompts: messages, a model and parameters under a name, in numbered versions that never change.
 //!
 //! A [`tree`] is a file with the place of each value, [`prompt`] compiles it once, [`template`] renders its messages,
-//! [`reference`] is how a request names a prompt, and [`library`] finds it. [`origin`] remembers what
+//! [`mod@reference`] is how a request names a prompt, and [`library`] finds it. [`origin`] remembers what
 //! it has written. What a chat request is made of is not known
 //! here: [`super::managed`] puts a prompt into one, and the front of chat completions checks a file's messages.
 
