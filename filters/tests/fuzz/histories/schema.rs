@@ -214,10 +214,12 @@ fn blocks(body: &Value) -> Result<(), String> {
         },
         Image {
             source: IgnoredAny,
+            cache_control: Option<Marker>,
         },
         Document {
             source: IgnoredAny,
             title: Option<String>,
+            cache_control: Option<Marker>,
         },
         Thinking {
             thinking: String,
@@ -230,6 +232,7 @@ fn blocks(body: &Value) -> Result<(), String> {
             id: String,
             name: String,
             input: Map<String, Value>,
+            cache_control: Option<Marker>,
         },
         ToolResult {
             tool_use_id: String,
