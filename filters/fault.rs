@@ -174,17 +174,6 @@ impl Fault {
         Self::new(FaultKind::Invalid, message).with_param(param)
     }
 
-    /// Creates a 400 for a field that is not supported yet. Source: docs/decisions.md 16.
-    pub fn not_supported_yet(param: impl Into<String>) -> Self {
-        let param = param.into();
-        Self::new(
-            FaultKind::Invalid,
-            format!("`{param}` is not supported yet: leave it out"),
-        )
-        .with_code("not_supported_yet")
-        .with_param(param)
-    }
-
     /// Sets the wrong field.
     #[must_use]
     pub fn with_param(mut self, param: impl Into<String>) -> Self {
@@ -376,14 +365,5 @@ mod tests {
         let body: serde_json::Value = serde_json::from_slice(&fault.compatible_body()).unwrap();
         assert_eq!(body["metadata"], serde_json::json!({"routing": []}));
         assert_eq!(body["error"].as_object().unwrap().len(), 4);
-    }
-
-    #[test]
-    fn a_field_not_built_yet_is_a_400_with_its_own_code() {
-        let fault = Fault::not_supported_yet("prompt");
-        assert_eq!(
-            (fault.status(), fault.code()),
-            (400, Some("not_supported_yet"))
-        );
     }
 }

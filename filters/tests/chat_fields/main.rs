@@ -3,7 +3,12 @@
 //! Nothing in the page is written by hand but the names of the fields: each is sent through the checks, the plan and the
 //! wire, and compared with the same request without it. After a wanted change:
 //! `WRITE_GOLDEN=1 cargo test -p filters --test chat_fields`, and read the difference.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "tests"
+)]
 
 mod fields;
 mod tools;
@@ -40,7 +45,6 @@ enum Fate {
     Forwarded,
     Stripped,
     Refused,
-    NotYet,
 }
 
 impl Fate {
@@ -50,7 +54,6 @@ impl Fate {
             Self::Forwarded => "forwarded",
             Self::Stripped => "stripped",
             Self::Refused => "refused",
-            Self::NotYet => "not yet",
         }
     }
 }
@@ -151,10 +154,7 @@ fn fate(field: &Field, kind: WireKind, passes: Passes) -> Fate {
         // The prompt itself is not of the wires' concern.
         Ok(Received::Managed(_)) => return Fate::Acts,
         Ok(Received::Complete(request)) => request,
-        Err(code) => {
-            assert_eq!(code, "not_supported_yet", "{}", field.name);
-            return Fate::NotYet;
-        }
+        Err(code) => panic!("{}: {code}", field.name),
     };
     let without = ChatCompletions
         .parse(field.without.to_string().into())
@@ -207,8 +207,7 @@ fn page() -> String {
          - forwarded: it goes out as it came.\n\
          - stripped: it is left out, and the answer is of the same kind without it.\n\
          - refused: providers of this wire are left out for the request; if there is no other, the answer is 400.\n\
-         - if passed: where the mapping's `parameters` pass it, as the shipped catalogue does for models that know it.\n\
-         - not yet: 400 `not_supported_yet`.\n",
+         - if passed: where the mapping's `parameters` pass it, as the shipped catalogue does for models that know it.\n",
     );
     for (title, fields) in SECTIONS {
         write!(page, "\n## {title}\n\n| field |").unwrap();
