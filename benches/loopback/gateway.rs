@@ -1,7 +1,7 @@
 //! The gateway with keys, prices, ledger, log and metrics.
 
 use weirgate::config;
-use weirgate::store::{NewKey, Store, StoreSettings};
+use weirgate::store::{NewKey, NewProject, Store, StoreSettings};
 use weirgate::telemetry::logging::AccessLog;
 
 use crate::options::variable;
@@ -34,7 +34,7 @@ pub fn run() {
     serve(&folder, MODELS, &configuration(&folder, &upstream));
 }
 
-/// Runs a gateway with one organization, named `bench`, and one key. It makes the folder, in which it keeps its state.
+/// Runs a gateway with one organization, named `bench`. Its second key is of a project whose replies are cached. It makes the folder, in which it keeps its state.
 pub fn serve(folder: &str, models: &str, configuration: &str) -> ! {
     std::fs::create_dir(folder).unwrap();
     std::fs::write(format!("{folder}/models.toml"), models).unwrap();
@@ -46,12 +46,12 @@ pub fn serve(folder: &str, models: &str, configuration: &str) -> ! {
         .build()
         .unwrap();
     let settings = StoreSettings::from_config(&loaded.config.store).unwrap();
-    let key = runtime.block_on(create_key(&settings));
+    let keys = runtime.block_on(create_keys(&settings));
     let running = weirgate::app::boot(loaded.config, |metrics| {
         AccessLog::start(std::io::sink(), metrics.log_dropped.clone())
     })
     .unwrap();
-    print_line(&format!("{} {key}", running.public));
+    print_line(&format!("{} {keys}", running.public));
     loop {
         std::thread::park();
     }
@@ -76,22 +76,32 @@ fn configuration(folder: &str, upstream: &str) -> String {
     )
 }
 
-/// Creates an organization with credit and returns its API key.
-async fn create_key(settings: &StoreSettings) -> String {
+/// Creates an organization with credit and returns its API keys.
+async fn create_keys(settings: &StoreSettings) -> String {
     let opened = Store::open(settings).await.unwrap();
     let store = &opened.store;
     let plan = filters::accounts::Plan::None;
     store.create_organization("bench", plan, 0).await.unwrap();
     let credit = filters::money::Usd::parse("1000000").unwrap();
     store.add_credit("bench", credit, 0).await.unwrap();
-    let new = NewKey {
-        organization: "bench",
-        project: "default",
-        label: "bench",
-        expires_at_ms: None,
-        ..NewKey::default()
+    let caching = NewProject {
+        name: "caching",
+        mode: filters::accounts::Mode::Platform,
+        cache_ttl_s: Some(3600),
     };
-    let (key, _) = store.create_key(&new, 0).await.unwrap();
+    store.create_project("bench", &caching, 0).await.unwrap();
+    let mut keys = Vec::new();
+    for project in ["default", "caching"] {
+        let new = NewKey {
+            organization: "bench",
+            project,
+            label: project,
+            expires_at_ms: None,
+            ..NewKey::default()
+        };
+        let (key, _) = store.create_key(&new, 0).await.unwrap();
+        keys.push(key.reveal().to_owned());
+    }
     opened.store.close().await;
-    key.reveal().to_owned()
+    keys.join(" ")
 }

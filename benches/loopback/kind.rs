@@ -22,6 +22,8 @@ pub enum Kind {
     Large,
     /// A stream of 200 events of one token each.
     Stream,
+    /// The first one, answered from the response cache.
+    Replay,
     /// A decision of a flag.
     Decide,
     /// A query that is answered from the cache: 1 KB up, 1 KB down.
@@ -34,11 +36,12 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds, in the order of the table.
-    pub const ALL: [Kind; 8] = [
+    pub const ALL: [Kind; 9] = [
         Self::Json,
         Self::Free,
         Self::Large,
         Self::Stream,
+        Self::Replay,
         Self::Decide,
         Self::Hit,
         Self::Pass,
@@ -57,6 +60,7 @@ impl Kind {
             Self::Free => "free",
             Self::Large => "large",
             Self::Stream => "stream",
+            Self::Replay => "replay",
             Self::Decide => "decide",
             Self::Hit => "hit",
             Self::Pass => "pass",
@@ -71,6 +75,7 @@ impl Kind {
             Self::Free => "1 KB JSON, no price",
             Self::Large => "50 KB JSON reply",
             Self::Stream => "SSE of 200 events",
+            Self::Replay => "1 KB JSON, replayed",
             Self::Decide => "decide ÷ constant handler",
             Self::Hit => "graph hit ÷ constant handler",
             Self::Pass => "graph pass",
@@ -86,13 +91,16 @@ impl Kind {
             Self::Decide => Some(0.9),
             Self::Hit => Some(1.15),
             Self::Pass => Some(0.88),
-            Self::Refused => None,
+            Self::Replay | Self::Refused => None,
         }
     }
 
     /// Returns whether it is a call of a model.
     pub fn is_chat(self) -> bool {
-        matches!(self, Self::Json | Self::Free | Self::Large | Self::Stream)
+        matches!(
+            self,
+            Self::Json | Self::Free | Self::Large | Self::Stream | Self::Replay
+        )
     }
 
     /// Returns whether bare Pingora can do the same.
@@ -124,7 +132,7 @@ impl Kind {
             format!(r#"{{"model":"own",{STREAM},"messages":[{{"role":"user",{SMALL}{text}"}}]}}"#);
         // A request with an application's key is counted and forwarded; the response to a public key may be cached.
         match self {
-            Self::Json => whole("own", SMALL),
+            Self::Json | Self::Replay => whole("own", SMALL),
             Self::Free => whole("free", SMALL),
             Self::Large => whole("own", LARGE),
             Self::Stream => chat(key, &stream),

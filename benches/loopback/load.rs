@@ -163,7 +163,7 @@ struct Ended {
 
 impl Load {
     fn open(part: &Part, kind: Kind, connections: usize) -> Self {
-        Self::with_request(part, kind.request(&part.key), kind.status(), connections)
+        Self::with_request(part, part.request(kind), kind.status(), connections)
     }
 
     fn with_request(
@@ -301,7 +301,7 @@ pub fn hold(part: &Part, count: usize) -> Vec<TcpStream> {
 /// Returns the body of a response.
 pub fn body(part: &Part, kind: Kind) -> String {
     let mut stream = TcpStream::connect(&part.address).unwrap();
-    stream.write_all(&kind.request(&part.key)).unwrap();
+    stream.write_all(&part.request(kind)).unwrap();
     let (mut text, mut buffer) = (Vec::new(), vec![0; BUFFER_BYTES]);
     let mut response = Response::default();
     loop {

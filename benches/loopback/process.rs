@@ -8,6 +8,8 @@ use std::sync::OnceLock;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
+use crate::kind::Kind;
+
 /// A running part.
 pub struct Part {
     child: Child,
@@ -15,6 +17,8 @@ pub struct Part {
     pub address: String,
     /// The API key that it accepts, if it has one.
     pub key: String,
+    /// The API key of a project whose replies are cached.
+    pub caching_key: String,
 }
 
 /// CPU time by thread, in microseconds. Threads of one name count as one.
@@ -39,7 +43,7 @@ impl Cpu {
 }
 
 impl Part {
-    /// Starts this program in a role. It prints its address and its key on its first line.
+    /// Starts this program in a role. It prints its address and its keys on its first line.
     pub fn start(role: &str, variables: &[(&str, &str)]) -> Part {
         Self::start_under(&[], role, variables)
     }
@@ -98,7 +102,16 @@ impl Part {
             child,
             address,
             key: words.next().unwrap_or_default(),
+            caching_key: words.next().unwrap_or_default(),
         }
+    }
+
+    /// Returns a request of this kind, with the key that it needs.
+    pub fn request(&self, kind: Kind) -> Vec<u8> {
+        kind.request(match kind {
+            Kind::Replay => &self.caching_key,
+            _ => &self.key,
+        })
     }
 
     /// Returns its process number.

@@ -113,6 +113,7 @@ pub fn print(all: &[Rounds], line: &mut ResultLine) {
     }
     table.print();
     print_limits(all);
+    print_replay(all);
     print_graph(all);
     print_threads(all, line);
 }
@@ -127,7 +128,7 @@ fn column(kind: Kind) -> Option<&'static str> {
         Kind::Decide => Some("decide"),
         Kind::Hit => Some("hit"),
         Kind::Pass => Some("pass"),
-        Kind::Refused => None,
+        Kind::Replay | Kind::Refused => None,
     }
 }
 
@@ -143,6 +144,21 @@ fn print_limits(all: &[Rounds]) {
             ));
         }
     }
+}
+
+/// Prints the CPU time of a replayed call in parts of a call of the model, both ours.
+fn print_replay(all: &[Rounds]) {
+    let find = |kind| all.iter().find(|it| it.kind == kind);
+    let Some((replay, call)) = find(Kind::Replay).zip(find(Kind::Json)) else {
+        return;
+    };
+    let pairs = replay.ours.iter().zip(&call.ours);
+    let ratio = median(pairs.map(|(replay, call)| cpu(replay) / cpu(call)));
+    let goal = Goal::AtMost(0.5).with(ratio);
+    crate::print_line(&format!(
+        "CPU of a replayed call ÷ that of a call, ours: {} ({goal})",
+        figure(ratio)
+    ));
 }
 
 /// Prints a hit and a refusal in parts of a forwarded query, all ours: both are there to spare the upstream.
