@@ -21,6 +21,14 @@ impl Operation {
         }
     }
 
+    /// Returns what its answers are, in the words of `GET /v1/models`.
+    pub fn output_modality(self) -> &'static str {
+        match self {
+            Self::Chat => "text",
+            Self::Embeddings => "embedding",
+        }
+    }
+
     /// Returns the member of a request that holds the prompt.
     pub fn prompt_member(self) -> &'static str {
         match self {

@@ -16,6 +16,7 @@ use foldhash::fast::FixedState;
 pub use super::account_limits::LimitedCall;
 use super::account_limits::{Leased, LeasedLimit, PlanLimits};
 use super::leases::LeaseState;
+use crate::store::Credit;
 use crate::store::ledger::SpentRow;
 
 /// The account of one organization in this process.
@@ -40,6 +41,8 @@ pub(super) struct AccountState {
     pub premium_reserved: Usd,
     pub plan_limits: PlanLimits,
     plan_since_ms: i64,
+    /// The credit as it was last read, and when.
+    credit: Option<(Instant, Credit)>,
     /// When the keys' spending was last read.
     loaded_at: Option<Instant>,
     has_bounds: bool,
@@ -123,6 +126,7 @@ impl OrganizationAccount {
                 premium_reserved: Usd::ZERO,
                 plan_limits: PlanLimits::default(),
                 plan_since_ms: 0,
+                credit: None,
                 loaded_at: None,
                 has_bounds: false,
                 requests: 0,
@@ -253,6 +257,16 @@ impl OrganizationAccount {
     pub fn has_bounds(&self) -> bool {
         let state = self.lock();
         state.has_bounds && state.loaded_at.is_some()
+    }
+
+    /// Returns the credit as it was last read, and when.
+    pub(super) fn known_credit(&self) -> Option<(Instant, Credit)> {
+        self.lock().credit
+    }
+
+    /// Keeps the credit as it was read, and when.
+    pub(super) fn set_known_credit(&self, read: (Instant, Credit)) {
+        self.lock().credit = Some(read);
     }
 
     /// Returns whether the keys' spending was last read longer ago than `after`.

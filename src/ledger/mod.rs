@@ -9,6 +9,7 @@
 pub mod account;
 mod account_limits;
 mod clock;
+mod credit;
 mod error;
 mod flusher;
 mod heartbeat;

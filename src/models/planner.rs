@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use filters::accounts::rules::{Forbidden, Offer};
-use filters::accounts::{Caller, Mode, Plan as Tariff};
+use filters::accounts::{Caller, KeyTerms, Mode, Plan as Tariff};
 use filters::fault::Fault;
 use filters::models::reply_cache::key::digest_candidates;
 use filters::models::request::ModelRequest;
@@ -128,10 +128,14 @@ impl Planner {
         self.providers.get(number)
     }
 
-    /// Returns whether a provider serves all callers.
-    pub fn is_on(&self, name: &str) -> bool {
-        let number = self.catalog.providers().number(name);
-        number.is_some_and(|number| self.platform_providers.contains(number))
+    /// Returns the providers that can serve a caller, whose organization has keys of its own for `byok`.
+    pub fn usable_providers(&self, caller: Option<&Caller>, byok: &[&str]) -> ProviderSet {
+        let own = || self.catalog.providers().set(byok.iter().copied());
+        match caller.map(|caller| caller.mode) {
+            None | Some(Mode::Platform) => self.platform_providers.clone(),
+            Some(Mode::Hybrid) => self.platform_providers.union(&own()),
+            Some(Mode::Byok) => own(),
+        }
     }
 
     /// Returns the catalogue, with the mappings of all enabled providers.
@@ -308,17 +312,7 @@ fn apply_rules<'k>(
         allowed::by_plan(request)?;
     }
     if let Some(terms) = &caller.terms {
-        let forbids = |candidate: &Candidate| {
-            let offer = Offer {
-                model: &candidate.model.id,
-                aliases: &candidate.model.aliases,
-                provider: &candidate.mapping.provider,
-                upstream_name: &candidate.mapping.name,
-                prices: candidate.short_prices(point),
-            };
-            terms.rules.check(&offer).err().map(Forbidden::as_str)
-        };
-        allowed::by_rules(resolved, forbids)?;
+        allowed::by_rules(resolved, |candidate| is_forbidden(terms, candidate, point))?;
     }
     match caller.mode {
         Mode::Platform => Ok(ProviderSet::EMPTY),
@@ -328,6 +322,22 @@ fn apply_rules<'k>(
             Ok(byok)
         }
     }
+}
+
+/// Returns the kind of the rule that forbids a candidate, if one does.
+pub fn is_forbidden(
+    terms: &KeyTerms,
+    candidate: &Candidate,
+    point: PricePoint,
+) -> Option<&'static str> {
+    let offer = Offer {
+        model: &candidate.model.id,
+        aliases: &candidate.model.aliases,
+        provider: &candidate.mapping.provider,
+        upstream_name: &candidate.mapping.name,
+        prices: candidate.short_prices(point),
+    };
+    terms.rules.check(&offer).err().map(Forbidden::as_str)
 }
 
 /// Returns the catalogue of a configuration, with the mappings of its enabled providers.

@@ -11,8 +11,9 @@ use filters::models::fronts::embeddings::Embeddings;
 use http::{HeaderMap, Method};
 
 use super::Models;
+use super::endpoints::credits::Credits;
 use super::endpoints::key::KeyStatus;
-use super::endpoints::models::ListModels;
+use super::endpoints::models::{GetModel, ListModels};
 use super::handler::ModelHandler;
 use crate::config::Config;
 use crate::proxy::handler::Handler;
@@ -41,7 +42,13 @@ pub fn routes(models: &Arc<Models>, config: &Config) -> Vec<Route> {
     let list = ListModels {
         models: Arc::clone(models),
     };
+    let one = GetModel {
+        models: Arc::clone(models),
+    };
     let key = KeyStatus {
+        models: Arc::clone(models),
+    };
+    let credits = Credits {
         models: Arc::clone(models),
     };
     let list_access = if config.models.require_key {
@@ -59,11 +66,26 @@ pub fn routes(models: &Arc<Models>, config: &Config) -> Vec<Route> {
                 Handler::Endpoint(Arc::new(list)),
             )
         },
+        Route {
+            access: list_access,
+            ..row(
+                "model",
+                Method::GET,
+                "/v1/models/**",
+                Handler::Endpoint(Arc::new(one)),
+            )
+        },
         row(
             "key",
             Method::GET,
             "/v1/key",
             Handler::Endpoint(Arc::new(key)),
+        ),
+        row(
+            "credits",
+            Method::GET,
+            "/v1/credits",
+            Handler::Endpoint(Arc::new(credits)),
         ),
         forward(
             "chat_completions",

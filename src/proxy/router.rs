@@ -20,7 +20,7 @@ pub struct Route {
     pub name: &'static str,
     /// The method; a `GET` route also serves `HEAD`.
     pub method: Method,
-    /// The normalised path; `*` stands for one last segment.
+    /// The normalised path; `*` stands for one last segment, `**` for the rest of the path as received.
     pub path: &'static str,
     /// The access rule.
     pub access: Access,
@@ -87,7 +87,8 @@ pub fn is_reserved(path: &str) -> bool {
 pub struct PathTable(Vec<(Method, &'static str)>);
 
 impl PathTable {
-    /// Creates a table of these rows. A `*` at the end of a path stands for one segment.
+    /// Creates a table of these rows. A `*` at the end of a path stands for one segment, `**` for all that follows, which its
+    /// handler reads as received: it may have escapes that no other path may have.
     pub fn new(rows: Vec<(Method, &'static str)>) -> Self {
         Self(rows)
     }
@@ -104,13 +105,18 @@ impl PathTable {
         if let Some(index) = rows.iter().position(is_exact) {
             return Ok(index);
         }
+        let accepts = |accepted: &Method| {
+            accepted == method || *accepted == Method::GET && *method == Method::HEAD
+        };
+        let is_rest =
+            |(accepted, pattern): &(Method, &str)| accepts(accepted) && has_rest(pattern, path);
+        if let Some(index) = rows.iter().position(is_rest) {
+            return Ok(index);
+        }
         let path = normalise(path)?;
         if has_fallback && !is_reserved(&path) {
             return Ok(rows.len());
         }
-        let accepts = |accepted: &Method| {
-            accepted == method || *accepted == Method::GET && *method == Method::HEAD
-        };
         let index = rows
             .iter()
             .position(|(accepted, pattern)| matches_pattern(pattern, &path) && accepts(accepted));
@@ -132,7 +138,17 @@ impl PathTable {
     }
 }
 
+/// Returns whether a path is one of those that a pattern with `**` stands for.
+fn has_rest(pattern: &str, path: &str) -> bool {
+    let prefix = pattern.strip_suffix("**");
+    let rest = prefix.and_then(|prefix| path.strip_prefix(prefix));
+    rest.is_some_and(|rest| !rest.is_empty())
+}
+
 fn matches_pattern(pattern: &str, path: &str) -> bool {
+    if pattern.ends_with("**") {
+        return has_rest(pattern, path);
+    }
     match pattern.strip_suffix('*') {
         None => pattern == path,
         Some(prefix) => path
@@ -251,6 +267,7 @@ mod tests {
             route("health", Method::GET, "/"),
             route("models", Method::GET, "/v1/models"),
             route("chat_completions", Method::POST, "/v1/chat/completions"),
+            route("model", Method::GET, "/v1/models/**"),
             route("ofrep_flags", Method::POST, "/ofrep/v1/evaluate/flags"),
             route("ofrep_flag", Method::POST, "/ofrep/v1/evaluate/flags/*"),
         ];
@@ -288,6 +305,29 @@ mod tests {
         assert_eq!(
             name("/ofrep/v1/evaluate/flags/a/b").unwrap_err().status(),
             404
+        );
+    }
+
+    #[test]
+    fn two_stars_are_the_rest_of_the_path_as_received() {
+        for path in [
+            "/v1/models/a",
+            "/v1/models/maker/Model-1.5:free",
+            "/v1/models/maker%2FModel",
+            "/v1/models/../key",
+            "//v1/models/a",
+        ] {
+            assert_eq!(find(&Method::GET, path, false).unwrap(), "model", "{path}");
+            assert_eq!(find(&Method::HEAD, path, true).unwrap(), "model", "{path}");
+        }
+        assert_eq!(find(&Method::GET, "/v1/models/", false).unwrap(), "models");
+        let refused = find(&Method::POST, "/v1/models/a", false).unwrap_err();
+        assert_eq!(refused.status(), 405);
+        assert_eq!(
+            find(&Method::POST, "/v1/models/a%2Fb", false)
+                .unwrap_err()
+                .status(),
+            400
         );
     }
 

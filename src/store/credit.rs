@@ -51,7 +51,12 @@ impl Store {
     /// Returns the credit of an organization. Errors: [`StoreError::NotFound`].
     pub async fn credit(&self, organization: &str) -> Result<Credit, StoreError> {
         let id = self.organization(organization).await?.id;
-        let account = self.account(&id).await?;
+        self.credit_of(&id).await
+    }
+
+    /// Returns the credit of the organization with this id.
+    pub async fn credit_of(&self, organization_id: &str) -> Result<Credit, StoreError> {
+        let account = self.account(organization_id).await?;
         Ok(Credit {
             granted: account.granted,
             used: account.settled,

@@ -1,11 +1,12 @@
 //! `GET /v1/models`.
 
-use serde_json::json;
+use filters::accounts::Mode;
+use serde_json::{Value, json};
 
 use super::chat_completions::reply;
 use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
-use crate::support::client::ask;
+use crate::support::client::{Answer, ask};
 use crate::support::upstream::Upstream;
 
 #[test]
@@ -142,4 +143,81 @@ fn a_model_that_ends_is_told_and_then_refused_with_the_one_to_use() {
             json!(["fresh", null, null, null]),
         ]
     );
+}
+
+impl Gateway {
+    /// The answer of `GET /v1/models` with more of the path or a query.
+    pub fn list(&self, key: &str, query: &str) -> Answer {
+        ask(
+            self.address(),
+            &Ask::get(&format!("/v1/models{query}")).key(key),
+        )
+    }
+
+    fn listed(&self, key: &str, query: &str) -> Vec<String> {
+        let answer = self.list(key, query);
+        assert_eq!(answer.status(), 200, "{}", answer.text());
+        let body = answer.json();
+        let data = body["data"].as_array().unwrap().iter();
+        data.map(|it| it["id"].as_str().unwrap().to_owned())
+            .collect()
+    }
+}
+
+#[test]
+fn the_list_has_what_the_rules_of_the_key_allow() {
+    let first = Upstream::always(reply());
+    let gateway = Gateway::between(&first.url(), &first.url());
+    let providers = |key: &str| {
+        let model = gateway.list(key, "/chat").json();
+        let providers = model["providers"].as_array().unwrap().iter();
+        let ids = providers.map(|it| it["providerId"].clone());
+        Value::Array(ids.collect())
+    };
+    let all = gateway.listed(&gateway.key, "");
+    let second = gateway.key_with(r#"{"allow_providers":["second"]}"#);
+    assert_eq!(gateway.listed(&second, ""), ["chat"]);
+    assert_eq!(providers(&second), json!(["second"]));
+    let denied = gateway.key_with(r#"{"deny_models":["nick"]}"#);
+    assert_eq!(gateway.listed(&denied, ""), all[1..]);
+    assert_eq!(gateway.list(&denied, "/chat").status(), 404);
+    let cheap = gateway.key_with(r#"{"max_input_price":"0.01"}"#);
+    assert!(!gateway.listed(&cheap, "").contains(&"chat".to_owned()));
+}
+
+#[test]
+fn the_list_has_the_providers_that_the_organization_has_keys_for_if_it_uses_its_own() {
+    let first = Upstream::always(reply());
+    let gateway = Gateway::between(&first.url(), &first.url());
+    gateway.set_mode(Mode::Byok);
+    assert_eq!(gateway.listed(&gateway.key, ""), [""; 0]);
+    gateway.own("second", "sk-own");
+    assert_eq!(
+        gateway.listed(&gateway.key, "?mapped=true"),
+        ["second/chat"]
+    );
+    gateway.set_mode(Mode::Hybrid);
+    assert_eq!(gateway.listed(&gateway.key, "?mapped=true").len(), 3);
+}
+
+#[test]
+fn the_list_may_be_of_one_type_and_of_one_provider() {
+    let first = Upstream::always(reply());
+    let gateway = Gateway::between(&first.url(), &first.url());
+    let listed = |query| gateway.listed(&gateway.key, query);
+    assert_eq!(listed("?type=chat"), listed(""));
+    assert_eq!(listed("?provider=second"), ["chat"]);
+    for (query, param, accepted) in [
+        ("?type=songs", "type", "chat"),
+        ("?provider=third", "provider", "first, second"),
+        ("?provider=", "provider", "first, second"),
+        ("?no_training=true", "no_training", "does not say"),
+    ] {
+        let answer = gateway.list(&gateway.key, query);
+        assert_eq!(answer.status(), 400, "{query}");
+        let error = answer.json()["error"].clone();
+        assert_eq!(error["param"], param, "{query}");
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains(accepted), "{message}");
+    }
 }

@@ -1,5 +1,7 @@
 //! Endpoints of the model gateway that are answered in-process.
 
+pub mod credits;
 pub mod key;
+mod model_entry;
 pub mod models;
 mod pricing;
