@@ -36,6 +36,7 @@ fn caller(id: &str) -> Caller {
         cache_ttl_s: None,
         experiments: None,
         expires_at_ms: None,
+        is_debug: false,
     }
 }
 

@@ -136,6 +136,8 @@ pub struct Caller {
     pub experiments: Option<Arc<str>>,
     /// When the key expires, in unix milliseconds.
     pub expires_at_ms: Option<i64>,
+    /// Whether its requests may ask why their providers were chosen.
+    pub is_debug: bool,
 }
 
 /// The state of an organization.
@@ -273,6 +275,7 @@ mod tests {
             cache_ttl_s: None,
             experiments: None,
             expires_at_ms: None,
+            is_debug: false,
         };
         let row = KeyRow {
             caller: Arc::new(caller),

@@ -179,6 +179,7 @@ fn caller(
         cache_ttl_s: None,
         experiments: None,
         expires_at_ms: None,
+        is_debug: false,
     }
 }
 

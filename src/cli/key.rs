@@ -15,11 +15,12 @@ Examples:
   KEY=$(weirgate key create --org acme --project app | tail -n 1)
   weirgate key create --org acme --limit 50 --limit-per day=5 --allow-model gpt-5-mini
   weirgate key update key_0190c3a2-… --limit 100 --deny-provider first --clear expires
+  weirgate key create --org acme --label why --debug    answers can say why a provider was chosen
   weirgate key list --org acme --format json
   weirgate key revoke key_0190c3a2-…";
 
 /// The columns of `key list`, which are also the fields of its JSON.
-const COLUMNS: [&str; 12] = [
+const COLUMNS: [&str; 13] = [
     "id",
     "label",
     "project",
@@ -29,6 +30,7 @@ const COLUMNS: [&str; 12] = [
     "limit",
     "limit_per",
     "rules",
+    "debug",
     "created_at",
     "expires_at",
     "revoked_at",
@@ -75,6 +77,9 @@ pub(super) struct CreateArgs {
     /// Who owns it
     #[arg(long, value_name = "NAME")]
     member: Option<String>,
+    /// Let its requests ask why their providers were chosen (header `x-weirgate-debug: route`)
+    #[arg(long)]
+    debug: bool,
     #[command(flatten)]
     terms: TermArgs,
 }
@@ -93,6 +98,9 @@ pub(super) struct UpdateArgs {
     /// Who owns it
     #[arg(long, value_name = "NAME")]
     member: Option<String>,
+    /// Let its requests ask why their providers were chosen (header `x-weirgate-debug: route`)
+    #[arg(long)]
+    debug: bool,
     #[command(flatten)]
     terms: TermArgs,
     /// Take a bound away
@@ -120,6 +128,7 @@ fn create(args: &CreateArgs, source: &Source, out: &mut Output) -> Result<(), Ex
         expires_at_ms: check_future(args.expires, now_ms, out)?,
         member: args.member.as_deref(),
         terms: &terms,
+        is_debug: args.debug,
     };
     args.terms.warn_unknown(source, out)?;
     let (text, issued) = on_store(source, out, async |store| {
@@ -146,6 +155,10 @@ fn update(args: &UpdateArgs, source: &Source, out: &mut Output) -> Result<(), Ex
             None => clears(TermPart::Member).then_some(None),
         },
         terms: None,
+        is_debug: args
+            .debug
+            .then_some(true)
+            .or(clears(TermPart::Debug).then_some(false)),
     };
     let changes_terms = args.terms.is_given() || args.clear.iter().any(TermPart::is_term);
     if changes_terms {
@@ -203,6 +216,7 @@ fn to_record(key: &IssuedKey, now_ms: i64) -> Record {
         json!(key.terms.limit),
         terms.periods,
         terms.rules,
+        json!(key.is_debug),
         format_time(Some(key.created_at_ms)),
         format_time(key.expires_at_ms),
         format_time(key.revoked_at_ms),

@@ -100,6 +100,30 @@ fn an_update_changes_what_it_names_and_clears_what_it_is_told_to() {
 }
 
 #[test]
+fn a_debug_key_is_made_listed_and_becomes_a_usual_one() {
+    let desk = Desk::with_acme();
+    assert_eq!(desk.key(&[])["debug"], false);
+    let made = desk.key(&["--debug", "--limit", "5"]);
+    assert_eq!(made["debug"], true);
+    let id = made["id"].as_str().unwrap();
+    let debug = || {
+        let keys = desk.keys();
+        let key = keys.iter().find(|key| key["id"] == id).unwrap();
+        (key["debug"].clone(), key["limit"].clone())
+    };
+    desk.done(&["key", "update", id, "--label", "why"]);
+    assert_eq!(debug(), (json!(true), json!("5")));
+    desk.done(&["key", "update", id, "--clear", "debug"]);
+    assert_eq!(debug(), (json!(false), json!("5")));
+    desk.done(&["key", "update", id, "--debug"]);
+    assert_eq!(debug(), (json!(true), json!("5")));
+    let table = desk.done(&["key", "list", "--org", "acme"]);
+    assert!(table.lines().next().unwrap().contains("debug"), "{table}");
+    let valued = desk.run(&["key", "create", "--org", "acme", "--debug=yes"]);
+    assert_eq!(valued.code, Exit::Usage.into());
+}
+
+#[test]
 fn a_bound_that_cannot_be_one_is_named_and_nothing_is_made() {
     let desk = Desk::with_acme();
     let bad = [

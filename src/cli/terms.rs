@@ -52,6 +52,8 @@ pub(super) enum TermPart {
     Expires,
     /// Its owner
     Member,
+    /// That its requests may ask why their providers were chosen
+    Debug,
     /// The lifetime limit
     Limit,
     /// The limits of all periods
@@ -69,13 +71,13 @@ pub(super) enum TermPart {
 impl TermPart {
     /// Returns whether the part is one of the key's terms.
     pub(super) fn is_term(&self) -> bool {
-        !matches!(self, Self::Expires | Self::Member)
+        !matches!(self, Self::Expires | Self::Member | Self::Debug)
     }
 
     /// Removes the part from the terms.
     pub(super) fn clear(self, terms: &mut TermsFile) {
         match self {
-            Self::Expires | Self::Member => {}
+            Self::Expires | Self::Member | Self::Debug => {}
             Self::Limit => terms.limit = None,
             Self::LimitPer => terms.limit_per.clear(),
             Self::Models => {

@@ -350,5 +350,6 @@ fn caller() -> Caller {
         cache_ttl_s: None,
         experiments: None,
         expires_at_ms: None,
+        is_debug: false,
     }
 }

@@ -33,6 +33,8 @@ pub struct IssuedKey {
     pub member: Option<String>,
     /// What it may spend and which models and providers it may use.
     pub terms: TermsFile,
+    /// Whether its requests may ask why their providers were chosen.
+    pub is_debug: bool,
 }
 
 /// The settings of a new key.
@@ -50,6 +52,8 @@ pub struct NewKey<'a> {
     pub member: Option<&'a str>,
     /// What it may spend and which models and providers it may use.
     pub terms: &'a TermsFile,
+    /// Whether its requests may ask why their providers were chosen.
+    pub is_debug: bool,
 }
 
 impl Default for NewKey<'_> {
@@ -63,6 +67,7 @@ impl Default for NewKey<'_> {
             expires_at_ms: None,
             member: None,
             terms: &NONE,
+            is_debug: false,
         }
     }
 }
@@ -78,6 +83,8 @@ pub struct KeyChange {
     pub member: Option<Option<String>>,
     /// All of its terms.
     pub terms: Option<TermsFile>,
+    /// Whether its requests may ask why their providers were chosen.
+    pub is_debug: Option<bool>,
 }
 
 impl Store {
@@ -102,6 +109,7 @@ impl Store {
             revoked_at_ms: None,
             member: new.member.map(str::to_owned),
             terms: new.terms.clone(),
+            is_debug: new.is_debug,
         };
         let terms = to_column(new.terms)?;
         let mut change = self.change().await?;
@@ -112,8 +120,8 @@ impl Store {
             None => None,
         };
         let sql = "INSERT INTO api_keys (id, project_id, label, hash, last_four, created_at, \
-                   expires_at, terms, member_id) \
-                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+                   expires_at, terms, member_id, debug) \
+                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
         sqlx::query(sql)
             .bind(&issued.id)
             .bind(project_id)
@@ -124,6 +132,7 @@ impl Store {
             .bind(issued.expires_at_ms)
             .bind(terms)
             .bind(member_id)
+            .bind(i64::from(new.is_debug))
             .execute(&mut *change)
             .await?;
         change.commit(&[Changed::Key(&issued.id)]).await?;
@@ -136,7 +145,7 @@ impl Store {
     pub async fn keys(&self, organization: &str) -> Result<Vec<IssuedKey>, StoreError> {
         let id = self.organization(organization).await?.id;
         let sql = "SELECT k.id, k.label, p.name AS project, k.last_four, k.created_at, \
-                   k.expires_at, k.revoked_at, k.terms, m.name AS member FROM api_keys k \
+                   k.expires_at, k.revoked_at, k.terms, k.debug, m.name AS member FROM api_keys k \
                    JOIN projects p ON p.id = k.project_id \
                    LEFT JOIN members m ON m.id = k.member_id \
                    WHERE p.organization_id = $1 ORDER BY k.created_at, k.id";
@@ -189,6 +198,11 @@ impl Store {
             let terms = to_column(terms)?;
             let sql = "UPDATE api_keys SET terms = $2 WHERE id = $1";
             set_text(&mut change, id, sql, terms.as_deref()).await?;
+        }
+        if let Some(is_debug) = update.is_debug {
+            let sql = "UPDATE api_keys SET debug = $2 WHERE id = $1";
+            let query = sqlx::query(sql).bind(id).bind(i64::from(is_debug));
+            query.execute(&mut *change).await?;
         }
         change.commit(&[Changed::Key(id)]).await
     }
@@ -257,5 +271,12 @@ fn read(row: &AnyRow) -> Result<IssuedKey, StoreError> {
         revoked_at_ms: row.try_get("revoked_at")?,
         member: row.try_get("member")?,
         terms: read_terms(row)?,
+        is_debug: is_debug(row)?,
     })
+}
+
+/// Returns whether requests with the key of a row may ask why their providers were chosen.
+pub(super) fn is_debug(row: &AnyRow) -> Result<bool, StoreError> {
+    let debug: i64 = row.try_get("debug")?;
+    Ok(debug != 0)
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
+use super::keys::is_debug;
 use super::organizations::organization_status;
 use super::snapshot::{Interned, LoadedAccounts, SharedRows};
 use super::{PromptRecord, SealedKey, StoreError};
@@ -74,6 +75,8 @@ pub struct KeyRecord {
     pub(super) revoked_at: Option<i64>,
     pub(super) terms: Option<String>,
     pub(super) member_id: Option<String>,
+    #[serde(default)]
+    pub(super) is_debug: bool,
 }
 
 impl OrganizationRecord {
@@ -127,6 +130,7 @@ impl KeyRecord {
             revoked_at: row.try_get("revoked_at")?,
             terms: row.try_get("terms")?,
             member_id: row.try_get("member_id")?,
+            is_debug: is_debug(row)?,
         })
     }
 }

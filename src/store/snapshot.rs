@@ -19,8 +19,7 @@ use super::rows::Rows;
 use super::{PromptRecord, SealedKey, Store, StoreError};
 
 /// The columns of a key in a snapshot.
-const KEY_COLUMNS: &str =
-    "k.id, k.project_id, k.label, k.hash, k.expires_at, k.revoked_at, k.terms, k.member_id";
+const KEY_COLUMNS: &str = "k.id, k.project_id, k.label, k.hash, k.expires_at, k.revoked_at, k.terms, k.member_id, k.debug";
 
 /// All accounts as of one revision, with what it takes to follow their changes.
 #[derive(Default)]
@@ -373,6 +372,7 @@ impl SharedRows {
             cache_ttl_s: project.cache_ttl_s,
             experiments: project.experiments.clone(),
             expires_at_ms: key.expires_at,
+            is_debug: key.is_debug,
         };
         let row = KeyRow {
             caller: Arc::new(caller),

@@ -117,6 +117,7 @@ mod tests {
             cache_ttl_s: None,
             experiments: None,
             expires_at_ms: None,
+            is_debug: false,
         }
     }
 

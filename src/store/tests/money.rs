@@ -81,6 +81,7 @@ async fn a_key_is_changed_in_what_is_named_alone(fixture: Fixture) {
     let change = KeyChange {
         member: Some(None),
         terms: Some(terms(r#"{"limit_per":{"day":"1"}}"#)),
+        is_debug: Some(true),
         ..KeyChange::default()
     };
     store.update_key(&issued.id, &change).await.unwrap();
@@ -90,6 +91,7 @@ async fn a_key_is_changed_in_what_is_named_alone(fixture: Fixture) {
         expires_at_ms: Some(NOW_MS + 9),
         member: None,
         terms: terms(r#"{"limit_per":{"day":"1"}}"#),
+        is_debug: true,
         ..issued
     };
     assert_eq!(listed, expected);

@@ -11,6 +11,7 @@ on_both![
     a_revoked_key_is_seen_by_the_snapshot,
     a_disabled_organization_and_an_archived_project_are_seen_by_the_snapshot,
     an_expiry_reaches_the_caller,
+    a_debug_key_is_one_in_the_snapshot_and_in_its_copy,
     the_snapshot_follows_another_process,
     byok_rows_are_published_before_their_accounts_come_into_force,
     a_change_of_what_keys_share_reaches_their_callers,
@@ -99,6 +100,50 @@ async fn an_expiry_reaches_the_caller(fixture: Fixture) {
     };
     let (key, _) = fixture.store.create_key(&new, NOW_MS - 1).await.unwrap();
     assert_eq!(fixture.admit(&key).await.err(), Some(AuthError::Expired));
+}
+
+async fn a_debug_key_is_one_in_the_snapshot_and_in_its_copy(fixture: Fixture) {
+    fixture.organization("acme").await;
+    let store = &fixture.store;
+    let new = NewKey {
+        organization: "acme",
+        is_debug: true,
+        ..NewKey::default()
+    };
+    let (key, issued) = store.create_key(&new, NOW_MS).await.unwrap();
+    let (other, _) = fixture.key("acme").await;
+    let listed = store.keys("acme").await.unwrap();
+    assert_eq!(listed.iter().filter(|key| key.is_debug).count(), 1);
+    let mut lines = Vec::new();
+    let keep = |record: &AccountRecord| lines.push(serde_json::to_string(record).unwrap());
+    store.load_accounts(keep).await.unwrap();
+    let accounts = |lines: &mut dyn Iterator<Item = String>| {
+        let mut recorded = RecordedAccounts::default();
+        lines.for_each(|line| recorded.add(serde_json::from_str(&line).unwrap()));
+        accounts::AccountsHandle::fixed(recorded.load().unwrap().snapshot)
+    };
+    let copied = accounts(&mut lines.iter().cloned());
+    // A copy that was written before there were debug keys has none.
+    let older = |line: &String| {
+        line.replace(",\"is_debug\":true", "")
+            .replace(",\"is_debug\":false", "")
+    };
+    let older = accounts(&mut lines.iter().map(older));
+    let handle = accounts::AccountsHandle::load(store, |_| {}).await.unwrap();
+    let is_debug = |handle: &accounts::AccountsHandle, key| {
+        admitted(handle, store, key).map(|caller| caller.is_debug)
+    };
+    for (accounts, expected) in [(&handle, true), (&copied, true), (&older, false)] {
+        assert_eq!(is_debug(accounts, &key), Ok(expected));
+        assert_eq!(is_debug(accounts, &other), Ok(false));
+    }
+    let change = KeyChange {
+        is_debug: Some(false),
+        ..KeyChange::default()
+    };
+    store.update_key(&issued.id, &change).await.unwrap();
+    assert!(handle.refresh(store).await.unwrap());
+    assert_eq!(is_debug(&handle, &key), Ok(false));
 }
 
 async fn the_snapshot_follows_another_process(fixture: Fixture) {
