@@ -116,6 +116,17 @@ pub enum Strategy {
     Latency,
 }
 
+impl Strategy {
+    /// Returns the word of `routing` for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Price => "price",
+            Self::Throughput => "throughput",
+            Self::Latency => "latency",
+        }
+    }
+}
+
 /// What a request needs of a model and its provider.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Needs {

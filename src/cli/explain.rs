@@ -36,7 +36,7 @@ const COLUMNS: [&str; 7] = [
     "provider", "model", "region", "name", "is_tried", "price", "score",
 ];
 /// The columns of those that are left out.
-const LEFT_OUT_COLUMNS: [&str; 3] = ["left_out", "param", "reason"];
+const LEFT_OUT_COLUMNS: [&str; 4] = ["left_out", "model", "param", "reason"];
 
 /// Arguments of `explain`.
 #[derive(Args)]
@@ -222,15 +222,18 @@ fn refuse(fault: &Fault, format: OutputFormat, out: &mut Output) -> Exit {
 }
 
 fn print(plan: &RoutePlan, format: OutputFormat, out: &mut Output) {
+    let Some(explanation) = &plan.explanation else {
+        return;
+    };
     if format == OutputFormat::Json {
         let mut text = Vec::new();
-        plan.write_explanation(0, &mut text);
+        explanation.write(&plan.left_out, &mut text);
         out.json(&serde_json::from_slice(&text).unwrap_or(Value::Null));
         return;
     }
-    let candidates: Vec<Record> = plan.considered.iter().map(to_record).collect();
+    let candidates: Vec<Record> = explanation.considered.iter().map(to_record).collect();
     out.records(format, &COLUMNS, &candidates);
-    let left_out = plan.barred.iter().chain(&plan.left_out);
+    let left_out = explanation.barred.iter().chain(&plan.left_out);
     let left_out: Vec<Record> = left_out.map(left_out_record).collect();
     if !left_out.is_empty() {
         out.line("");
@@ -255,6 +258,7 @@ fn to_record(considered: &Considered) -> Record {
 fn left_out_record(left_out: &LeftOut) -> Record {
     let values = [
         json!(left_out.provider),
+        json!(left_out.model),
         json!(left_out.lack.param),
         json!(left_out.lack.reason),
     ];

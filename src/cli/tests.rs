@@ -353,6 +353,11 @@ fn explain_tells_the_order_the_scores_and_the_reasons() {
     assert_eq!(order, ["two", "one"]);
     assert_eq!(read["candidates"][0]["price"], 2);
     assert_eq!(read["left_out"][0]["reason"], "answers at most 10 tokens");
+    assert_eq!(read["candidates"][1]["score_parts"]["price"], 0.5);
+    assert_eq!(
+        (&read["strategy"], &read["first_by"]),
+        (&"auto".into(), &"score".into())
+    );
     let table = desk.run_with(true, &["explain", path]);
     assert!(
         table.out.contains("answers at most 10 tokens"),

@@ -8,10 +8,12 @@ use filters::accounts::{Caller, KeyTerms, Mode, Plan as Tariff};
 use filters::fault::Fault;
 use filters::models::reply_cache::key::digest_candidates;
 use filters::models::request::ModelRequest;
+use filters::models::routing::affinity::Binding;
 use filters::models::routing::allowed;
 use filters::models::routing::catalog::{Catalog, Mapping};
+use filters::models::routing::explanation::{SessionNote, explain_unplanned};
 use filters::models::routing::health::{Health, RunningAttempt};
-use filters::models::routing::plan::{PlanInputs, RoutePlan, plan};
+use filters::models::routing::plan::{LeftOut, PlanInputs, RoutePlan, plan};
 use filters::models::routing::providers::{ProviderNames, ProviderSet};
 use filters::models::routing::resolve::{AUTO, Candidate, Resolved, resolve};
 use filters::models::routing::score::Weights;
@@ -145,7 +147,8 @@ impl Planner {
 
     /// Plans the attempts of a request.
     ///
-    /// Errors: those of `filters::models::routing`: 400, 403, 404, 410.
+    /// Errors: those of `filters::models::routing`: 400, 403, 404, 410. If the plan is to be explained, they say in
+    /// `metadata.route` what was left out.
     pub fn plan_attempts(
         &self,
         request: &ModelRequest,
@@ -181,12 +184,25 @@ impl Planner {
             self.provider(number)
                 .map_or(1.0, |provider| provider.priority)
         };
-        let plan = plan(request, resolved, &inputs, limits, priority)?;
+        let mut plan = plan(request, resolved, &inputs, limits, priority)?;
+        if let Some(explanation) = &mut plan.explanation {
+            explanation.session = context.session.map(|_| self.note(binding));
+        }
         Ok(Selection {
             plan,
             provider,
             candidates,
         })
+    }
+
+    /// Returns where a session is bound.
+    fn note(&self, binding: Option<Binding>) -> SessionNote {
+        let mut candidates = self.catalog.candidates().iter();
+        let bound_to = binding.and_then(|at| candidates.find(|it| it.mapping.index == at.mapping));
+        SessionNote {
+            bound_to: bound_to.cloned(),
+            cached_tokens: binding.map_or(0, |at| at.cached_tokens),
+        }
     }
 
     /// Returns the candidates that the caller may use, and the providers that try the caller's BYOK keys first.
@@ -198,23 +214,42 @@ impl Planner {
     ) -> Result<(Resolved, &'k ProviderSet), Fault> {
         let providers = self.serving_providers(context, byok);
         let providers = self.without_sandboxes(&request.model, providers);
-        let mut resolved = resolve(
+        let resolved = resolve(
             &request.model,
             request.payload.operation(),
             &self.catalog,
             &providers,
             &self.routing.auto,
             context.now_s,
-        )?;
+        );
+        let explain = |fault: Fault, barred: &[LeftOut]| match context.explains {
+            true => explain_unplanned(fault, barred, &[]),
+            false => fault,
+        };
+        let mut resolved = resolved.map_err(|fault| explain(fault, &[]))?;
+        match self.keep_allowed(request, &mut resolved, context, byok) {
+            Ok(keyed) => Ok((resolved, keyed)),
+            Err(fault) => Err(explain(fault, &resolved.barred)),
+        }
+    }
+
+    /// Removes the candidates that the caller may not use; returns the providers that try the caller's BYOK keys first.
+    fn keep_allowed<'k>(
+        &self,
+        request: &ModelRequest,
+        resolved: &mut Resolved,
+        context: &PlanContext<'_>,
+        byok: &'k ProviderSet,
+    ) -> Result<&'k ProviderSet, Fault> {
         let keyed = match context.caller {
             Some(caller) => {
                 let point = request.price_point(context.now_s);
-                apply_rules(request, &mut resolved, caller, byok, point)?
+                apply_rules(request, resolved, caller, byok, point)?
             }
             None => ProviderSet::EMPTY,
         };
-        self.keep_keyed(&mut resolved, context, keyed)?;
-        Ok((resolved, keyed))
+        self.keep_keyed(resolved, context, keyed)?;
+        Ok(keyed)
     }
 
     /// Removes the candidates that neither the platform nor the caller has a key for.

@@ -458,7 +458,7 @@ fn what_is_no_response_of_http_falls_back() {
 }
 
 /// A gateway whose first provider is of the Anthropic wire; `second` may refuse parameters.
-fn before_another_wire(first: &Upstream, second: &str, parameters: &str) -> Gateway {
+pub fn before_another_wire(first: &Upstream, second: &str, parameters: &str) -> Gateway {
     let toml = format!(
         "[providers.first]\nkind = \"anthropic\"\nbase_url = \"{}\"\nkeys = [{{ env = \"FIRST_KEY\" }}]\n\
          [providers.second]\nkind = \"openai-compatible\"\nbase_url = \"{second}/v1\"\nkeys = []\n{parameters}",
@@ -471,7 +471,7 @@ fn before_another_wire(first: &Upstream, second: &str, parameters: &str) -> Gate
 }
 
 /// A blank message, which the Anthropic wire cannot express.
-const BLANK: &str = r#"{"model": "chat", "messages": [{"role": "user", "content": " "}]}"#;
+pub const BLANK: &str = r#"{"model": "chat", "messages": [{"role": "user", "content": " "}]}"#;
 
 #[test]
 fn who_cannot_be_told_the_request_is_passed_over_without_an_attempt() {
@@ -525,7 +525,7 @@ fn who_refuses_a_parameter_is_left_out_and_named_in_the_log() {
     assert_eq!(second.requests()[0].json()["logprobs"], true);
     assert_eq!(
         gateway.log_line("logprobs")["left_out"],
-        json!([{"provider": "first", "param": "logprobs", "reason": "takes no `logprobs`"}])
+        json!([{"provider": "first", "model": "chat", "param": "logprobs", "reason": "takes no `logprobs`"}])
     );
     let nobody = gateway.chat(body.replace("\"logprobs\"", "\"seed\":1,\"logprobs\""));
     let error = nobody.json()["error"].clone();

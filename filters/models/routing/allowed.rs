@@ -100,10 +100,7 @@ pub fn by_platform_keys(
 
 /// Returns a candidate that the caller may not use, and why.
 fn bar(candidate: &Candidate, reason: &'static str) -> LeftOut {
-    LeftOut {
-        provider: Arc::clone(&candidate.mapping.provider),
-        lack: Lack::new("model", reason),
-    }
+    LeftOut::new(candidate, Lack::new("model", reason))
 }
 
 /// Checks the members that a plan restricts: `routing` is `auto` or `price`, `service_tier` is not `priority`.

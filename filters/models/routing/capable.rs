@@ -157,10 +157,10 @@ impl Lack {
     }
 
     /// Returns the 400 when no provider can serve the request; `others` are the reasons per provider.
-    pub fn into_fault(self, others: &str) -> Fault {
+    pub fn to_fault(&self, others: &str) -> Fault {
         let param = &self.param;
         let message = format!("no provider of this model can serve `{param}` as asked: {others}");
-        let fault = Fault::invalid(self.param.into_owned(), message);
+        let fault = Fault::invalid(&**param, message);
         match self.code {
             Some(code) => fault.with_code(code),
             None => fault,

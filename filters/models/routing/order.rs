@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use super::affinity::{MIN_SESSION_UPTIME, expected_cost, pays_to_move};
 use super::expected_price::{assume_shares, blend, expects_cache};
-use super::explanation::Considered;
+use super::explanation::{Considered, Explanation, FirstBy};
 use super::health::{Readiness, Standing};
 use super::plan::PlanInputs;
 use super::resolve::Candidate;
-use super::score::{Facts, score_candidates, tolerance};
+use super::score::{Facts, ScoreParts, score_candidates, split_scores, tolerance};
 use crate::models::request::{ModelRequest, Strategy};
 use crate::money::PricePoint;
 
@@ -81,25 +81,28 @@ impl Ranked {
     }
 }
 
-/// Returns the first `most` candidates in the order in which they are tried, and all of them with the reasons if the plan
-/// is to be explained.
+/// Returns the first `most` candidates in the order in which they are tried, and the reasons if the plan is to be
+/// explained.
 pub(super) fn order_candidates(
     request: &ModelRequest,
     candidates: Vec<Arc<Candidate>>,
     inputs: &PlanInputs<'_>,
     (point, is_auto, most): (PricePoint, bool, usize),
     priority: &impl Fn(usize) -> f64,
-) -> (Vec<Arc<Candidate>>, Vec<Considered>) {
+) -> (Vec<Arc<Candidate>>, Option<Box<Explanation>>) {
     if candidates.len() < 2 && !inputs.explains {
-        return (candidates, Vec::new());
+        return (candidates, None);
     }
     // If the gateway chooses the model, the cheapest that can serve the request wins.
     let strategy = request.strategy.or(is_auto.then_some(Strategy::Price));
-    let mut ranked = rank(request, &candidates, inputs, (point, strategy), priority);
-    if !is_auto {
+    let (mut ranked, parts) = rank(request, &candidates, inputs, (point, strategy), priority);
+    // To explain a request that leaves no choice changes nothing for those that come after it.
+    let has_choice = ranked.len() > 1;
+    if has_choice && !is_auto {
         keep_leader(&mut ranked, request, strategy, inputs);
     }
     let front = match most {
+        _ if !has_choice => None,
         // Without a fallback nothing is tried out.
         0 | 1 => find_preferred(&ranked).filter(|it| it.is(Readiness::Ready)),
         _ => find_front(request, &ranked, inputs, is_auto),
@@ -113,54 +116,80 @@ pub(super) fn order_candidates(
         };
     }
     ranked.sort_unstable_by(Ranked::compare_precedence);
-    let candidate = |it: &Ranked| candidates.get(it.at).cloned();
+    let explanation = inputs.explains.then(|| {
+        Box::new(Explanation {
+            strategy,
+            max_attempts: most,
+            first_by: find_reason(&ranked, front),
+            session: None,
+            considered: consider(&ranked, &candidates, &parts, most),
+            barred: Vec::new(),
+            planned_ms: inputs.now_ms,
+        })
+    });
+    let first = ranked.iter().take(most);
+    let attempts = first.filter_map(|it| candidates.get(it.at).cloned());
+    (attempts.collect(), explanation)
+}
+
+/// Returns what has put the first candidate first. `front` was to be tried first, though another one may come before it,
+/// because the caller has a key of its own for that one.
+fn find_reason(ranked: &[Ranked], front: Option<usize>) -> FirstBy {
+    match ranked.first() {
+        Some(first) if front != Some(first.at) => FirstBy::Score,
+        Some(first) if first.is_preferred => FirstBy::Session,
+        Some(first) if first.is(Readiness::TrialDue) => FirstBy::Trial,
+        Some(_) => FirstBy::Exploration,
+        None => FirstBy::Score,
+    }
+}
+
+/// Returns the candidates in their order, with what decides it. `parts` are those of their scores, by their own places.
+fn consider(
+    ranked: &[Ranked],
+    candidates: &[Arc<Candidate>],
+    parts: &[ScoreParts],
+    most: usize,
+) -> Vec<Considered> {
     let considered = ranked.iter().enumerate().filter_map(|(rank, it)| {
         Some(Considered {
-            candidate: candidate(it)?,
+            candidate: candidates.get(it.at).cloned()?,
             is_tried: rank < most,
+            has_own_key: !it.is_keyless,
             score: it.score,
+            parts: parts.get(it.at).copied()?,
             price: it.price,
             standing: it.standing,
         })
     });
-    let considered = considered.take(if inputs.explains { usize::MAX } else { 0 });
-    let considered = considered.collect();
-    let first = ranked.iter().take(most);
-    (first.filter_map(candidate).collect(), considered)
+    considered.collect()
 }
 
-/// Scores the candidates, in their own order.
+/// Scores the candidates, in their own order. Returns the parts of the scores too, if the plan is to be explained.
 fn rank(
     request: &ModelRequest,
     candidates: &[Arc<Candidate>],
     inputs: &PlanInputs<'_>,
     (point, strategy): (PricePoint, Option<Strategy>),
     priority: &impl Fn(usize) -> f64,
-) -> Vec<Ranked> {
+) -> (Vec<Ranked>, Vec<ScoreParts>) {
     let standings = candidates.iter();
     let standings = standings.map(|it| inputs.health.standing(it.index, inputs.now_ms));
     let standings: Vec<Standing> = standings.collect();
     let prompt_tokens = request.text_bytes.div_ceil(4);
-    let assumed = expects_cache(prompt_tokens, inputs.has_session).then(|| {
-        let measured = standings.iter().filter_map(|it| it.shares);
-        assume_shares(measured, inputs.has_session)
-    });
-    let facts = candidates.iter().zip(&standings);
-    let facts = facts.map(|(candidate, standing)| {
-        let prices = candidate.prices.as_ref();
-        let prices = prices.map(|it| it.at(point).for_prompt(prompt_tokens));
-        Facts {
-            price: prices.and_then(|prices| match assumed {
-                Some(assumed) => blend(prices, standing.shares.unwrap_or(assumed)),
-                None => prices.mean(),
-            }),
-            metrics: standing.stats,
-            priority: priority(candidate.mapping.provider_number),
-        }
-    });
-    let facts: Vec<Facts> = facts.collect();
+    let facts = list_facts(
+        candidates,
+        &standings,
+        (prompt_tokens, point),
+        inputs,
+        priority,
+    );
     let scores = score_candidates(&facts, inputs.weights, strategy, request.is_stream);
-    let tokens = [request.text_bytes.div_ceil(4), ASSUMED_COMPLETION];
+    let parts = match inputs.explains {
+        true => split_scores(&facts, inputs.weights, strategy, request.is_stream),
+        false => Vec::new(),
+    };
+    let tokens = [prompt_tokens, ASSUMED_COMPLETION];
     let cost = |candidate: &Candidate, is_preferred| {
         let prices = candidate
             .short_prices(point)
@@ -173,7 +202,8 @@ fn rank(
         Some(expected_cost(prices, tokens, cached_tokens))
     };
     let all = candidates.iter().zip(standings).zip(&facts).zip(scores);
-    all.enumerate()
+    let ranked = all
+        .enumerate()
         .map(|(at, (((candidate, standing), facts), score))| {
             let is_preferred = inputs.preferred == Some(candidate.mapping.index);
             Ranked {
@@ -188,7 +218,36 @@ fn rank(
                 standing,
             }
         })
-        .collect()
+        .collect();
+    (ranked, parts)
+}
+
+/// Returns what the scores compare, in the candidates' own order.
+fn list_facts(
+    candidates: &[Arc<Candidate>],
+    standings: &[Standing],
+    (prompt_tokens, point): (u64, PricePoint),
+    inputs: &PlanInputs<'_>,
+    priority: &impl Fn(usize) -> f64,
+) -> Vec<Facts> {
+    let assumed = expects_cache(prompt_tokens, inputs.has_session).then(|| {
+        let measured = standings.iter().filter_map(|it| it.shares);
+        assume_shares(measured, inputs.has_session)
+    });
+    let facts = candidates.iter().zip(standings);
+    let facts = facts.map(|(candidate, standing)| {
+        let prices = candidate.prices.as_ref();
+        let prices = prices.map(|it| it.at(point).for_prompt(prompt_tokens));
+        Facts {
+            price: prices.and_then(|prices| match assumed {
+                Some(assumed) => blend(prices, standing.shares.unwrap_or(assumed)),
+                None => prices.mean(),
+            }),
+            metrics: standing.stats,
+            priority: priority(candidate.mapping.provider_number),
+        }
+    });
+    facts.collect()
 }
 
 /// Lets the candidate that came first last time stay there until another one is better by more than chance, and notes

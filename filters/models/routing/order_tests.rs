@@ -5,14 +5,13 @@ use serde_json::json;
 use super::{WIDE, catalog, inputs, mapping, providers, request};
 use crate::models::operation::Operation;
 use crate::models::request::ModelRequest;
-use crate::models::routing::allowed::by_rules;
 use crate::models::routing::catalog::Catalog;
 use crate::models::routing::health::Health;
 use crate::models::routing::plan::{PlanInputs, plan};
 use crate::models::routing::resolve::resolve;
 
 /// Providers `p0`, `p1`, … of these prices; their candidates have the numbers 0, 1, ….
-fn priced(prices: &[&str]) -> Catalog {
+pub(super) fn priced(prices: &[&str]) -> Catalog {
     let all = prices.iter().enumerate();
     let all = all.map(|(at, price)| mapping(&format!("p{at}"), price, json!({})));
     catalog(json!([{"id": "m", "providers": all.collect::<Vec<_>>()}]))
@@ -26,11 +25,11 @@ fn order(catalog: &Catalog, request: &ModelRequest, inputs: &PlanInputs<'_>) -> 
     planned.attempts.iter().map(|it| it.index).collect()
 }
 
-fn fail(health: &Health, candidate: usize, now_ms: u64) {
+pub(super) fn fail(health: &Health, candidate: usize, now_ms: u64) {
     (0..3).for_each(|_| health.begin(candidate, true, now_ms).record_failure(now_ms));
 }
 
-fn at(health: &Health, now_ms: u64) -> PlanInputs<'_> {
+pub(super) fn at(health: &Health, now_ms: u64) -> PlanInputs<'_> {
     PlanInputs {
         now_ms,
         ..inputs(health)
@@ -308,53 +307,4 @@ fn a_long_prompt_has_the_prices_of_its_length() {
         |bytes| request(json!({"messages": [{"role": "user", "content": "a".repeat(bytes)}]}));
     assert_eq!(order(&catalog, &prompt(70_000), &at(&health, 0)), [0, 1]);
     assert_eq!(order(&catalog, &prompt(90_000), &at(&health, 0)), [1, 0]);
-}
-
-#[test]
-fn an_explanation_says_what_each_candidate_is_worth_and_why_others_are_left_out() {
-    let models = json!([{"id": "m", "providers": [
-        mapping("p0", "1", json!({})), mapping("p1", "2", json!({})), mapping("p2", "3", json!({})),
-        mapping("p3", "1", json!({"max_output": 10})), mapping("p4", "1", json!({}))]}]);
-    let (catalog, health) = (catalog(models), Health::new(5));
-    fail(&health, 0, 0);
-    let attempt = health.begin(1, true, 0);
-    attempt.record_answer(Some(40.0), 1);
-    let on = providers().set(super::NAMES);
-    let mut resolved = resolve("m", Operation::Chat, &catalog, &on, &[], 0).unwrap();
-    by_rules(&mut resolved, |it| {
-        (it.index == 4).then_some("the provider")
-    })
-    .unwrap();
-    let inputs = PlanInputs {
-        explains: true,
-        attempts: 2,
-        ..at(&health, 2_000)
-    };
-    let asked = request(json!({"max_tokens": 50}));
-    let planned = plan(&asked, resolved, &inputs, |_| Some(WIDE), |_| 1.0).unwrap();
-    let mut text = Vec::new();
-    planned.write_explanation(2_000, &mut text);
-    let read: serde_json::Value = serde_json::from_slice(&text).unwrap();
-    let candidates = read["candidates"].as_array().unwrap();
-    let place = |it: &serde_json::Value| {
-        (
-            it["provider"].as_str().unwrap().to_owned(),
-            it["is_tried"].as_bool().unwrap(),
-            it["price"].as_f64().unwrap(),
-        )
-    };
-    let places: Vec<_> = candidates.iter().map(place).collect();
-    let expected = [("p1", true, 2.0), ("p2", true, 3.0), ("p0", false, 1.0)];
-    assert_eq!(
-        places,
-        expected.map(|(name, tried, price)| (name.to_owned(), tried, price))
-    );
-    let rate = candidates[0]["throughput"].as_f64().unwrap();
-    assert!((34.0..46.0).contains(&rate), "{rate}");
-    assert_eq!(candidates[2]["readiness"], "later");
-    assert_eq!(candidates[2]["ready_in_ms"], 3_000);
-    let left_out = json!([
-        {"provider": "p4", "param": "model", "reason": "is forbidden by the rules of this API key"},
-        {"provider": "p3", "param": "max_tokens", "reason": "answers at most 10 tokens"}]);
-    assert_eq!(read["left_out"], left_out);
 }

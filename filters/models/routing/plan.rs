@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::capable::{self, Lack, WireLimits};
 use super::catalog::Mapping;
-use super::explanation::Considered;
+use super::explanation::{Explanation, explain_unplanned};
 use super::health::Health;
 use super::order::order_candidates;
 use super::providers::ProviderSet;
@@ -57,10 +57,8 @@ pub struct RoutePlan {
     pub lower_tool_choice: bool,
     /// The candidates that cannot serve the request.
     pub left_out: Vec<LeftOut>,
-    /// The candidates that the caller may not use.
-    pub barred: Vec<LeftOut>,
-    /// All candidates that can serve it, in order, if the plan is to be explained; else none.
-    pub considered: Vec<Considered>,
+    /// Why it is what it is, if it is to be explained.
+    pub explanation: Option<Box<Explanation>>,
 }
 
 /// A candidate that cannot serve a request.
@@ -68,15 +66,27 @@ pub struct RoutePlan {
 pub struct LeftOut {
     /// Its provider.
     pub provider: Arc<str>,
+    /// Its model's id.
+    pub model: Arc<str>,
     /// The field that it cannot serve, and why.
     pub lack: Lack,
 }
 
 impl LeftOut {
-    /// Writes it as a JSON object: `{"provider", "param", "reason"}`.
+    /// Leaves a candidate out.
+    pub(super) fn new(candidate: &Candidate, lack: Lack) -> Self {
+        Self {
+            provider: Arc::clone(&candidate.mapping.provider),
+            model: Arc::clone(&candidate.model.id),
+            lack,
+        }
+    }
+
+    /// Writes it as a JSON object: `{"provider", "model", "param", "reason"}`.
     pub fn write(&self, out: &mut Vec<u8>) {
         let mut object = Object::open(out);
         object.text("provider", &self.provider);
+        object.text("model", &self.model);
         object.text("param", &self.lack.param);
         object.text("reason", &self.lack.reason);
         object.close();
@@ -87,6 +97,7 @@ impl LeftOut {
 ///
 /// `wire` returns the limits of a mapping's wire for the operation, and `priority` the preference of a provider, by its
 /// number. Errors: 400 for `routing` beside a pinned provider; 400 with the reasons per provider where none can serve the request.
+/// If the plan is to be explained, they say in `metadata.route` what was left out.
 pub fn plan(
     request: &ModelRequest,
     mut resolved: Resolved,
@@ -94,44 +105,65 @@ pub fn plan(
     wire: impl Fn(&Mapping) -> Option<WireLimits>,
     priority: impl Fn(usize) -> f64,
 ) -> Result<RoutePlan, Fault> {
-    if request.strategy.is_some() && resolved.provider.is_some() {
+    let barred = std::mem::take(&mut resolved.barred);
+    let mut left_out = Vec::new();
+    let planned = try_plan(request, resolved, inputs, &mut left_out, &wire, &priority);
+    let mut plan = match planned {
+        Err(fault) if inputs.explains => return Err(explain_unplanned(fault, &barred, &left_out)),
+        planned => planned?,
+    };
+    plan.left_out = left_out;
+    if let Some(explanation) = &mut plan.explanation {
+        explanation.barred = barred;
+    }
+    Ok(plan)
+}
+
+/// Plans the attempts; the plan lacks what was left out.
+fn try_plan(
+    request: &ModelRequest,
+    resolved: Resolved,
+    inputs: &PlanInputs<'_>,
+    left_out: &mut Vec<LeftOut>,
+    wire: &impl Fn(&Mapping) -> Option<WireLimits>,
+    priority: &impl Fn(usize) -> f64,
+) -> Result<RoutePlan, Fault> {
+    let is_pinned = resolved.provider.is_some();
+    if request.strategy.is_some() && is_pinned {
         return Err(Fault::invalid(
             "routing",
             "`routing` chooses among providers, but `model` names one; leave one of them out",
         ));
     }
-    let is_pinned = resolved.provider.is_some();
     let is_auto = resolved.is_auto;
-    let barred = std::mem::take(&mut resolved.barred);
     let point = request.price_point(inputs.now_s);
-    let (mut candidates, left_out) = keep_capable(request, resolved, inputs, point, &wire)?;
-    let lower_tool_choice = require_forced_tools(request, &mut candidates, is_auto, &wire);
+    let mut candidates = keep_capable(request, resolved, inputs, point, wire, left_out)?;
+    let lower_tool_choice = require_forced_tools(request, &mut candidates, is_auto, wire, left_out);
     let most = if is_pinned || inputs.no_fallback {
         1
     } else {
         inputs.attempts.max(1)
     };
     let how = (point, is_auto, most);
-    let (attempts, considered) = order_candidates(request, candidates, inputs, how, &priority);
+    let (attempts, explanation) = order_candidates(request, candidates, inputs, how, priority);
     Ok(RoutePlan {
         attempts,
-        considered,
-        barred,
         lower_tool_choice,
-        left_out,
+        left_out: Vec::new(),
+        explanation,
     })
 }
 
-/// Keeps the candidates that can serve the request; returns the others too.
+/// Keeps the candidates that can serve the request; adds the others to `left_out`.
 fn keep_capable(
     request: &ModelRequest,
     resolved: Resolved,
     inputs: &PlanInputs<'_>,
     point: PricePoint,
     wire: &impl Fn(&Mapping) -> Option<WireLimits>,
-) -> Result<(Vec<Arc<Candidate>>, Vec<LeftOut>), Fault> {
+    left_out: &mut Vec<LeftOut>,
+) -> Result<Vec<Arc<Candidate>>, Fault> {
     let is_pinned = resolved.provider.is_some();
-    let mut left_out: Vec<LeftOut> = Vec::new();
     let mut candidates = resolved.candidates;
     candidates.retain(|candidate| {
         let mapping = &candidate.mapping;
@@ -151,22 +183,21 @@ fn keep_capable(
         let Some(lack) = lack else {
             return true;
         };
-        let provider = Arc::clone(&mapping.provider);
-        left_out.push(LeftOut { provider, lack });
+        left_out.push(LeftOut::new(candidate, lack));
         false
     });
     if !candidates.is_empty() {
-        return Ok((candidates, left_out));
+        return Ok(candidates);
     }
     let mut reasons: Vec<String> = left_out
         .iter()
-        .map(|LeftOut { provider, lack }| format!("{provider} {}", lack.reason))
+        .map(|LeftOut { provider, lack, .. }| format!("{provider} {}", lack.reason))
         .collect();
     reasons.sort();
     reasons.dedup();
     let reasons = reasons.join("; ");
-    Err(match left_out.pop() {
-        Some(LeftOut { lack, .. }) if !lack.is_of_auto() => lack.into_fault(&reasons),
+    Err(match left_out.last() {
+        Some(LeftOut { lack, .. }) if !lack.is_of_auto() => lack.to_fault(&reasons),
         _ => Fault::invalid(
             "model",
             format!("no model of `auto` can serve the request: {reasons}"),
@@ -198,13 +229,14 @@ fn find_auto_lack(
     reasons.then(|| Lack::of_auto("reasons"))
 }
 
-/// Keeps the candidates that honour a forced call. Returns whether it has to be lowered, because no candidate of a
-/// fixed model honours it.
+/// Keeps the candidates that honour a forced call; adds the others to `left_out`. Returns whether it has to be lowered,
+/// because no candidate of a fixed model honours it.
 fn require_forced_tools(
     request: &ModelRequest,
     candidates: &mut Vec<Arc<Candidate>>,
     is_auto: bool,
     wire: &impl Fn(&Mapping) -> Option<WireLimits>,
+    left_out: &mut Vec<LeftOut>,
 ) -> bool {
     if !request.needs.forced_tools {
         return false;
@@ -213,7 +245,14 @@ fn require_forced_tools(
         wire(&c.mapping).is_some_and(|wire| capable::honours_forced_tools(&c.mapping, &wire))
     };
     if candidates.iter().any(honours) {
-        candidates.retain(honours);
+        candidates.retain(|candidate| {
+            let honours = honours(candidate);
+            if !honours {
+                let lack = Lack::new("tool_choice", "calls tools only when it sees fit");
+                left_out.push(LeftOut::new(candidate, lack));
+            }
+            honours
+        });
         return false;
     }
     !is_auto

@@ -293,7 +293,7 @@ fn retired(model: &Model) -> Fault {
 }
 
 /// Quotes a name, unless it is a key.
-fn shown(name: &str) -> Cow<'_, str> {
+pub(super) fn shown(name: &str) -> Cow<'_, str> {
     match holds_key(name) {
         true => Cow::Borrowed("[removed]"),
         false => quoted(name),

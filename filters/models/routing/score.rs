@@ -33,6 +33,16 @@ impl Weights {
         self.price + self.uptime + self.throughput + self.latency
     }
 
+    /// Returns the weights as shares of their sum.
+    fn shares_of(self, sum: f64) -> Self {
+        Self {
+            price: self.price / sum,
+            uptime: self.uptime / sum,
+            throughput: self.throughput / sum,
+            latency: self.latency / sum,
+        }
+    }
+
     /// Returns the weights of a named strategy: 0.9 for its factor, 0.1 for uptime.
     fn from_strategy(strategy: Strategy) -> Self {
         let none = Self {
@@ -66,6 +76,31 @@ pub struct Facts {
     pub priority: f64,
 }
 
+/// The parts of a score: what each factor adds to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ScoreParts {
+    /// The price, as far as it lies above the lowest.
+    pub price: f64,
+    /// The uptime, as far as it lies below the highest.
+    pub uptime: f64,
+    /// The throughput, as far as it lies below the highest.
+    pub throughput: f64,
+    /// The latency, as far as it lies above the lowest.
+    pub latency: f64,
+    /// The provider's preference.
+    pub priority: f64,
+    /// The penalty of a low uptime.
+    pub penalty: f64,
+}
+
+impl ScoreParts {
+    /// Returns the score: the sum of the parts.
+    pub(super) fn sum(&self) -> f64 {
+        let factors = self.price + self.uptime + self.throughput + self.latency;
+        factors + self.priority + self.penalty
+    }
+}
+
 /// How much better than the best one so far, as a share of what is measured, another candidate has to be.
 const TOLERATED: f64 = 0.1;
 
@@ -86,14 +121,39 @@ pub fn score_candidates(
     strategy: Option<Strategy>,
     is_stream: bool,
 ) -> Vec<f64> {
+    score_with(facts, weights, (strategy, is_stream), |parts| parts.sum())
+}
+
+/// Returns the parts of the scores of [`score_candidates`].
+pub(super) fn split_scores(
+    facts: &[Facts],
+    weights: Weights,
+    strategy: Option<Strategy>,
+    is_stream: bool,
+) -> Vec<ScoreParts> {
+    score_with(facts, weights, (strategy, is_stream), |parts| parts)
+}
+
+/// Returns what `take` makes of the parts of each score.
+fn score_with<T>(
+    facts: &[Facts],
+    weights: Weights,
+    (strategy, is_stream): (Option<Strategy>, bool),
+    take: impl Fn(ScoreParts) -> T,
+) -> Vec<T> {
     let weights = weights.for_request(strategy, is_stream);
     let sum = weights.sum();
     let prices = compare_prices(facts);
     let has_metrics = facts.iter().any(|fact| fact.metrics.is_some());
     if sum <= 0.0 || !has_metrics && strategy.is_none_or(|strategy| strategy == Strategy::Price) {
-        let by_priority = |(price, fact): (&f64, &Facts)| price / fact.priority.max(f64::EPSILON);
-        return prices.iter().zip(facts).map(by_priority).collect();
+        let by_priority = |(price, fact): (&f64, &Facts)| ScoreParts {
+            price: price / fact.priority.max(f64::EPSILON),
+            ..ScoreParts::default()
+        };
+        let parts = prices.iter().zip(facts).map(by_priority);
+        return parts.map(take).collect();
     }
+    let weights = weights.shares_of(sum);
     let metrics = || facts.iter().map(|fact| fact.metrics.unwrap_or_default());
     let best = |value: fn(HealthStats) -> f64, pick: fn(f64, f64) -> f64| {
         metrics().map(value).reduce(pick).unwrap_or(1.0)
@@ -102,11 +162,16 @@ pub fn score_candidates(
     let throughput = best(|m| m.throughput, f64::max);
     let latency = best(|m| m.latency_ms, f64::min);
     let score = |((metrics, price), fact): ((HealthStats, &f64), &Facts)| {
-        let parts = weights.price * price
-            + weights.uptime * lag_behind(uptime, metrics.uptime)
-            + weights.throughput * lag_behind(throughput, metrics.throughput).min(3.0)
-            + weights.latency * (metrics.latency_ms / latency.max(f64::EPSILON) - 1.0);
-        parts / sum + (1.0 - fact.priority) + penalise(metrics.uptime)
+        let throughput = lag_behind(throughput, metrics.throughput).min(3.0);
+        let latency = metrics.latency_ms / latency.max(f64::EPSILON) - 1.0;
+        take(ScoreParts {
+            price: weights.price * price,
+            uptime: weights.uptime * lag_behind(uptime, metrics.uptime),
+            throughput: weights.throughput * throughput,
+            latency: weights.latency * latency,
+            priority: 1.0 - fact.priority,
+            penalty: penalise(metrics.uptime),
+        })
     };
     metrics().zip(&prices).zip(facts).map(score).collect()
 }

@@ -375,6 +375,19 @@ fn a_forced_call_goes_to_who_honours_it_and_is_lowered_where_nobody_does() {
         json!({"tools": [{"type": "function", "function": {"name": "f"}}], "tool_choice": "required"}),
     );
     assert_eq!(order(&forced, "m", &inputs(&health)).unwrap(), ["b"]);
+    let honoured = plan(
+        &forced,
+        resolved("m").unwrap(),
+        &inputs(&health),
+        |_| Some(WIDE),
+        |_| 1.0,
+    )
+    .unwrap();
+    let left_out = &honoured.left_out[0];
+    assert_eq!(
+        (&*left_out.provider, &*left_out.lack.param),
+        ("a", "tool_choice")
+    );
     let lowered = plan(
         &forced,
         resolved("a/m").unwrap(),
@@ -524,5 +537,7 @@ proptest! {
 #[path = "order_tests.rs"]
 mod order;
 
+#[path = "explanation_tests.rs"]
+mod explanation;
 #[path = "media_tests.rs"]
 mod media;

@@ -36,7 +36,7 @@ fn refused(wire: WireKind, lists_n: bool, more: Value) -> Option<Fault> {
     let limits = wire.wire().limits(Operation::Chat).unwrap();
     let lack = capable::check(&request, &mapping, Some(&limits)).err()?;
     let reason = format!("p {}", lack.reason);
-    Some(lack.into_fault(&reason))
+    Some(lack.to_fault(&reason))
 }
 
 #[test]

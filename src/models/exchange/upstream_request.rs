@@ -66,6 +66,7 @@ fn pass_over(exchange: &mut ModelExchange, fault: &Fault) -> bool {
     if let Some(deployment) = exchange.deployment() {
         let left_out = LeftOut {
             provider: Arc::clone(&deployment.provider.name),
+            model: Arc::clone(&deployment.model.id),
             lack: Lack::of_fault(fault),
         };
         exchange.left_out.push(left_out);
