@@ -298,6 +298,7 @@ fn answer_on(
         cost: Some(filters::money::Cost::default()),
     };
     let metadata = Metadata {
+        route: None,
         request_id: "0190c3a2000070008000000000000000",
         requested_model: "model",
         managed: None,

@@ -83,6 +83,8 @@ pub struct Metadata<'a> {
     pub log_id: Option<&'a str>,
     /// Who answered, and how.
     pub answer: AnswerMembers<'a>,
+    /// Why the providers were chosen, as JSON, if the request asks for it.
+    pub route: Option<&'a [u8]>,
 }
 
 /// The members of `metadata` that a replay repeats.
@@ -178,10 +180,11 @@ pub struct AttemptRecord {
 impl Metadata<'_> {
     /// Returns about as many bytes as [`Self::write`] writes.
     pub fn capacity(&self) -> usize {
-        512 + match self.answer {
+        let answer = match self.answer {
             AnswerMembers::Fresh { routing, .. } => 256 * routing.len(),
             AnswerMembers::Replayed(members) => members.len(),
-        }
+        };
+        512 + answer + self.route.map_or(0, <[u8]>::len)
     }
 
     /// Writes a JSON object.
@@ -200,7 +203,15 @@ impl Metadata<'_> {
         if let Some(managed) = self.managed {
             object.members(managed);
         }
+        self.write_route(&mut object);
         object.close();
+    }
+
+    /// Writes why the providers were chosen, if the request asks for it.
+    pub fn write_route(&self, object: &mut Object<'_>) {
+        if let Some(route) = self.route {
+            object.value("route", |out| out.extend_from_slice(route));
+        }
     }
 }
 
@@ -303,6 +314,7 @@ mod tests {
             provider_key: None,
         };
         let metadata = Metadata {
+            route: None,
             request_id: "1",
             requested_model: "m",
             managed: None,

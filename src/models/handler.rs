@@ -7,6 +7,7 @@ use filters::fault::{Fault, FaultKind};
 use filters::models::front::{Front, Received};
 use filters::models::managed::ManagedRequest;
 use filters::models::request::ModelRequest;
+use filters::models::routing::explanation::check_debug;
 use filters::models::routing::resolve::Candidate;
 use futures::future::BoxFuture;
 use http::HeaderName;
@@ -20,6 +21,7 @@ use crate::proxy::exchange::Exchange;
 use crate::proxy::handler::{Buffering, Forward, Incoming, Opened};
 
 const NO_FALLBACK: HeaderName = HeaderName::from_static("x-no-fallback");
+const DEBUG: HeaderName = HeaderName::from_static("x-weirgate-debug");
 /// Larger bodies are parsed in a blocking section, so that the worker's other requests go on.
 const LARGE_BYTES: usize = 1 << 20;
 
@@ -38,10 +40,11 @@ impl Forward for ModelHandler {
         exchange: &'a mut Option<Box<dyn Exchange>>,
     ) -> BoxFuture<'a, Result<Opened, Fault>> {
         Box::pin(async move {
+            let explains = asks_for_route(incoming)?;
             let request = self.receive(incoming).await?;
             let managed = request.managed.clone();
             let session = self.find_session(incoming, &request).await;
-            let planned = self.plan(incoming, request, session);
+            let planned = self.plan(incoming, request, session, explains);
             let planned = planned.map_err(|fault| match &managed {
                 Some(managed) => managed.explain(fault),
                 None => fault,
@@ -52,6 +55,7 @@ impl Forward for ModelHandler {
                 return Ok(Opened::Response(replayed));
             }
             let reserved = billing::reserve(&mut call, incoming.info()).await;
+            let reserved = reserved.map_err(|fault| call.explain(fault));
             if reserved.is_err() {
                 caching::leave(&mut call);
             }
@@ -61,6 +65,23 @@ impl Forward for ModelHandler {
             Ok(Opened::Upstream(Buffering::UntilContent(state)))
         })
     }
+}
+
+/// Returns whether the answer says why its providers were chosen. Only a debug key may ask; the header of another key is
+/// like any unknown one. Source: docs/decisions.md 42.
+///
+/// Cost without a debug key: one branch. Errors: 400 for a value of the header that asks for nothing known.
+fn asks_for_route(incoming: &Incoming<'_>) -> Result<bool, Fault> {
+    let caller = incoming.info().caller.as_deref();
+    if !caller.is_some_and(|caller| caller.is_debug) {
+        return Ok(false);
+    }
+    let mut asks = false;
+    for value in incoming.head().headers.get_all(DEBUG) {
+        check_debug(value.as_bytes())?;
+        asks = true;
+    }
+    Ok(asks)
 }
 
 /// Calls what reads a body of this length.
@@ -129,6 +150,7 @@ impl ModelHandler {
         incoming: &Incoming<'_>,
         request: ModelRequest,
         session: Option<Session>,
+        explains: bool,
     ) -> Result<ModelExchange, Fault> {
         let models = &self.models;
         let info = incoming.info();
@@ -148,20 +170,26 @@ impl ModelHandler {
             no_fallback: headers
                 .get(NO_FALLBACK)
                 .is_some_and(|value| value == "true"),
-            explains: false,
+            explains,
             is_cached: ttl.is_some(),
             now_ms: models.clock.ms_at(info.now),
             now_s: info.unix_s(),
         };
-        let selection = models.planner.plan_attempts(&request, &context)?;
+        let mut selection = models.planner.plan_attempts(&request, &context)?;
         let attempts = planned_attempts(models, caller, &byok_keys, &selection);
         if attempts.is_empty() {
             let message = "the provider has no key for this region";
-            return Err(Fault::new(FaultKind::ModelNotFound, message).with_param("model"));
+            let fault = Fault::new(FaultKind::ModelNotFound, message).with_param("model");
+            let plan = &selection.plan;
+            return Err(match &plan.explanation {
+                Some(explanation) => explanation.add_to(fault, &plan.left_out),
+                None => fault,
+            });
         }
         let models = Arc::clone(models);
         let body_bytes = request.source.body.len();
         let mut call = ModelExchange::new(models, request, info, &selection, attempts);
+        call.set_explanation(selection.plan.explanation.take());
         if let Some(session) = session {
             call.bind_session(session.key);
         }

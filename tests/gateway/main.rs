@@ -31,6 +31,7 @@ mod connections;
 mod crashes;
 mod credits;
 mod datafile;
+mod debug_keys;
 mod decide;
 mod drawn_images;
 mod embeddings;

@@ -84,6 +84,7 @@ fn response<'p>(
     let usage = writer.reported().to_usage(request.text_bytes, true);
     let used = UsedNames::new("m", "here", None, "up x");
     let metadata = Metadata {
+        route: None,
         request_id: "1",
         requested_model: "m",
         managed: None,

@@ -184,6 +184,7 @@ pub fn answer(
     match &ended {
         Ok(()) => {
             let metadata = Metadata {
+                route: None,
                 request_id: "r",
                 requested_model: "m",
                 managed: None,

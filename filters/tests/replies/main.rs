@@ -108,6 +108,7 @@ fn answer<'p>(
 /// Ends a response of this usage.
 fn complete(writer: &mut dyn Writer, settlement: &Settlement) {
     let metadata = Metadata {
+        route: None,
         request_id: "r",
         requested_model: "m",
         managed: None,

@@ -228,7 +228,10 @@ pub(super) fn report(
             write: Write::EndBody,
         };
     }
-    let fault = pending.unwrap_or_else(|| with_routing(final_fault(exchange), exchange));
+    let fault = match pending {
+        Some(fault) => exchange.explain(fault),
+        None => with_routing(final_fault(exchange), exchange),
+    };
     let write = if is_head_sent {
         let (event, gate) = error_event(exchange, info, &fault);
         Write::Tail(event, gate)
@@ -241,15 +244,19 @@ pub(super) fn report(
     }
 }
 
-/// Adds the attempts to the fault of a call that was never answered. Source: docs/decisions.md 14.
+/// Adds the attempts to the fault of a call that was never answered, and why they were chosen, if the client wants to know.
+/// Source: docs/decisions.md 14, 42.
 fn with_routing(fault: Fault, exchange: &ModelExchange) -> Fault {
     let records = &exchange.log.records;
     if records.is_empty() || exchange.state.stage() != Stage::Pending {
-        return fault;
+        return exchange.explain(fault);
     }
     let mut metadata = Vec::new();
     let mut object = Object::open(&mut metadata);
     object.array("routing", records, AttemptRecord::write);
+    if let Some(route) = exchange.route() {
+        object.value("route", |out| out.extend_from_slice(&route));
+    }
     object.close();
     fault.with_metadata(metadata)
 }

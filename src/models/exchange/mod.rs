@@ -24,6 +24,7 @@ use filters::json::Object;
 use filters::models::metadata::AttemptRecord;
 use filters::models::request::ModelRequest;
 use filters::models::routing::affinity::SessionKey;
+use filters::models::routing::explanation::Explanation;
 use filters::models::routing::health::RunningAttempt;
 use filters::models::routing::plan::LeftOut;
 use filters::models::wires::{Failure, Target};
@@ -155,6 +156,8 @@ pub struct ModelExchange {
     fault: Option<Fault>,
     /// Candidates that cannot serve the request, as the plan or their wires say.
     left_out: Vec<LeftOut>,
+    /// Why the plan is what it is, if the client wants to know.
+    explanation: Option<Box<Explanation>>,
     caching: Caching,
     log: AttemptLog,
     billing: Billing,
@@ -194,6 +197,7 @@ impl ModelExchange {
             images: images::Images::default(),
             fault: None,
             left_out: selection.plan.left_out.clone(),
+            explanation: None,
             caching: Caching::default(),
             log: AttemptLog::default(),
             billing: Billing::default(),
@@ -204,6 +208,27 @@ impl ModelExchange {
     /// Binds this session to the provider that answers.
     pub fn bind_session(&mut self, session: SessionKey) {
         self.affinity_key = Some(session);
+    }
+
+    /// Lets the answer say why the plan is what it is.
+    pub fn set_explanation(&mut self, explanation: Option<Box<Explanation>>) {
+        self.explanation = explanation;
+    }
+
+    /// Adds to a fault why the plan is what it is, if the client wants to know.
+    pub fn explain(&self, fault: Fault) -> Fault {
+        match &self.explanation {
+            Some(explanation) => explanation.add_to(fault, &self.left_out),
+            None => fault,
+        }
+    }
+
+    /// Returns why the plan is what it is, as JSON, if the client wants to know.
+    fn route(&self) -> Option<Vec<u8>> {
+        let explanation = self.explanation.as_ref()?;
+        let mut out = Vec::new();
+        explanation.write(&self.left_out, &mut out);
+        Some(out)
     }
 
     /// What the buffered session shares with it.

@@ -281,6 +281,7 @@ pub(super) fn with_metadata(
     write: impl FnOnce(&Metadata<'_>),
 ) {
     let caller = info.caller.as_deref();
+    let route = exchange.route();
     exchange.billing.with_log_id(|log_id| {
         write(&Metadata {
             request_id: info.id.as_str(),
@@ -295,6 +296,7 @@ pub(super) fn with_metadata(
             project_id: caller.map_or("", |caller| &caller.project_id),
             log_id,
             answer,
+            route: route.as_deref(),
         });
     });
 }

@@ -170,6 +170,7 @@ fn a_whole_answer_is_repaired_with_all_its_members() {
         cost: None,
     };
     let metadata = Metadata {
+        route: None,
         request_id: "r",
         requested_model: "m",
         requested_provider: None,

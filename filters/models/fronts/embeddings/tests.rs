@@ -195,6 +195,7 @@ fn writer() -> Box<dyn Writer> {
 fn complete(writer: &mut dyn Writer, usage: Usage) -> Value {
     let used = UsedNames::new("m", "here", None, "up");
     let metadata = Metadata {
+        route: None,
         request_id: "1",
         requested_model: "m",
         managed: None,

@@ -8,7 +8,8 @@ use crate::models::usage::{Settlement, Usage};
 
 /// Writes the list. Nothing of it goes out before it is whole, so any provider may still fail.
 ///
-/// The contract gives this response neither `metadata` nor `cost`. Source: docs/model-gateway.md 2.6.
+/// The contract gives this response neither `metadata` nor `cost`. Source: docs/model-gateway.md 2.6. Only why the
+/// providers were chosen stands in `metadata`, if the request asks for it.
 #[derive(Debug)]
 pub(super) struct ListWriter {
     model: Box<str>,
@@ -63,7 +64,7 @@ impl Writer for ListWriter {
         }
     }
 
-    fn complete(&mut self, settlement: &Settlement, _: &Metadata<'_>) {
+    fn complete(&mut self, settlement: &Settlement, metadata: &Metadata<'_>) {
         let usage = &settlement.usage;
         self.out.extend_from_slice(b"],\"model\":");
         Str::Plain(&self.model).write(&mut self.out);
@@ -75,6 +76,12 @@ impl Writer for ListWriter {
             object.text("info", "estimated");
         }
         object.close();
+        if metadata.route.is_some() {
+            self.out.extend_from_slice(b",\"metadata\":");
+            let mut object = Object::open(&mut self.out);
+            metadata.write_route(&mut object);
+            object.close();
+        }
         self.out.push(b'}');
         self.is_complete = true;
     }
