@@ -201,13 +201,12 @@ fn plan(
         session: (has_session || request.session.is_some()).then_some(session),
         no_fallback: false,
         explains: true,
-        is_cached: false,
         now_ms: 0,
         now_s: Timestamp::now().as_second().unsigned_abs(),
     };
-    planner
-        .plan_attempts(request, &context)
-        .map(|selection| selection.plan)
+    let resolution = planner.resolve(request, &context, false)?;
+    let selection = planner.plan_attempts(request, resolution, &context)?;
+    Ok(selection.plan)
 }
 
 /// Writes why the request would be refused.

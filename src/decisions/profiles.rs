@@ -186,7 +186,7 @@ impl RedisProfiles {
         let call = ScriptCall {
             script: self.merge.clone(),
             keys: vec![self.protocol.profile_key(sdk_key, user)],
-            args: pairs.map(str::to_owned).collect(),
+            args: pairs.map(|text| text.as_bytes().to_vec()).collect(),
         };
         _ = self.redis.eval::<()>(call).await;
     }

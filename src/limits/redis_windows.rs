@@ -75,7 +75,7 @@ impl RedisWindows {
         let call = ScriptCall {
             script: self.take.clone(),
             keys: vec![name.clone()],
-            args: args.map(|number| number.to_string()).into(),
+            args: args.map(|number| number.to_string().into_bytes()).into(),
         };
         // A caller that stops waiting counts elsewhere, so a late count here must be undone.
         let (refund, length_ms) = (self.refund.clone(), self.length_ms);
@@ -137,6 +137,6 @@ fn refund_call(script: &Script, name: Vec<u8>, leftover: Leftover, length_ms: u6
     ScriptCall {
         script: script.clone(),
         keys: vec![name],
-        args: args.map(|number| number.to_string()).into(),
+        args: args.map(|number| number.to_string().into_bytes()).into(),
     }
 }

@@ -16,6 +16,7 @@ use super::counters::to_ms;
 use super::redis_windows::RedisWindows;
 use crate::config::OnOutage;
 use crate::redis::{Redis, Unavailable};
+use crate::shared_wait;
 
 /// How windows are shared.
 #[derive(Clone)]
@@ -78,6 +79,7 @@ impl SharedWindows {
                 };
                 // A request that is dropped must not drop units that Redis has counted.
                 self.windows.spawn(lease.run(limit, wanted, answer));
+                let _wait = shared_wait::begin();
                 answered.await.unwrap_or(Err(Unavailable))
             }
         }

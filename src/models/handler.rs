@@ -1,6 +1,7 @@
 //! From a request to an open exchange: checked, planned, reserved.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use filters::accounts::{Caller, Mode};
 use filters::fault::{Fault, FaultKind};
@@ -9,14 +10,16 @@ use filters::models::managed::ManagedRequest;
 use filters::models::request::ModelRequest;
 use filters::models::routing::explanation::check_debug;
 use filters::models::routing::resolve::Candidate;
-use futures::future::BoxFuture;
-use http::HeaderName;
+use futures::future::{self, BoxFuture, Either};
+use http::{HeaderMap, HeaderName};
 
 use super::Models;
 use super::exchange::{ModelExchange, PlannedAttempt, billing, caching};
-use super::planner::{PlanContext, Selection};
+use super::planner::{PlanContext, Resolution, Selection};
 use super::providers::{ByokKeys, KeyPool};
+use super::reply_cache::{ReplyLookup, Search};
 use super::sessions::{Session, session_id, session_of_head};
+use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::Exchange;
 use crate::proxy::handler::{Buffering, Forward, Incoming, Opened};
 
@@ -43,14 +46,16 @@ impl Forward for ModelHandler {
             let explains = asks_for_route(incoming)?;
             let request = self.receive(incoming).await?;
             let managed = request.managed.clone();
-            let session = self.find_session(incoming, &request).await;
-            let planned = self.plan(incoming, request, session, explains);
+            let planned = self.plan(incoming, request, explains).await;
             let planned = planned.map_err(|fault| match &managed {
                 Some(managed) => managed.explain(fault),
                 None => fault,
             });
-            let mut call = Box::new(planned?);
-            if let Some(replayed) = caching::replay(&mut call, incoming.info()).await {
+            let (call, found) = planned?;
+            let mut call = Box::new(call);
+            if let Some(found) = found
+                && let Some(replayed) = caching::replay(&mut call, incoming.info(), found)
+            {
                 *exchange = Some(call);
                 return Ok(Opened::Response(replayed));
             }
@@ -124,17 +129,38 @@ impl ModelHandler {
         })
     }
 
+    /// Finds the session of a request, if it names one, and at the same time the reply that the cache has. A reply needs no
+    /// session, unless the plan is to be explained.
+    async fn find_session_and_reply(
+        &self,
+        (head, info): (&HeaderMap, &RequestInfo),
+        request: &ModelRequest,
+        search: Option<Search>,
+        explains: bool,
+    ) -> (Option<Session>, Option<ReplyLookup>) {
+        let session = self.find_session(head, info, request);
+        let (Some(cache), Some(search)) = (&self.models.reply_cache, search) else {
+            return (session.await, None);
+        };
+        let reply = Box::pin(cache.find(&search, request.front.name()));
+        match future::select(reply, Box::pin(session)).await {
+            Either::Left((reply @ ReplyLookup::Hit(_), _)) if !explains => (None, Some(reply)),
+            Either::Left((reply, session)) => (session.await, Some(reply)),
+            Either::Right((session, reply)) => (session, Some(reply.await)),
+        }
+    }
+
     /// Finds the session of a request, if it names one.
     async fn find_session(
         &self,
-        incoming: &mut Incoming<'_>,
+        head: &HeaderMap,
+        info: &RequestInfo,
         request: &ModelRequest,
     ) -> Option<Session> {
         let models = &self.models;
-        let info = incoming.info();
         let organization = info.caller.as_deref().map(|it| &*it.organization_id);
         let at = (models.planner.catalog(), models.clock.ms_at(info.now));
-        let id = session_id(&incoming.head().headers, request)?;
+        let id = session_id(head, request)?;
         let finding =
             models
                 .sessions
@@ -142,40 +168,50 @@ impl ModelHandler {
         Some(finding.await)
     }
 
-    /// Plans the attempts of a request.
+    /// Plans the attempts of a request. Returns the call, and what the cache has for it, if it may answer.
     ///
     /// Errors: 400, 403, 404, 410.
-    fn plan(
+    async fn plan(
         &self,
-        incoming: &Incoming<'_>,
+        incoming: &mut Incoming<'_>,
         request: ModelRequest,
-        session: Option<Session>,
         explains: bool,
+    ) -> Result<(ModelExchange, Option<ReplyLookup>), Fault> {
+        let (head, info) = (&incoming.head().headers, incoming.info());
+        let caller = info.caller.as_deref();
+        let ttl = caching::ttl(caller, head);
+        let resolution = {
+            let byok_keys = self.models.byok_keys.current();
+            let byok_providers = byok_providers(&byok_keys, caller);
+            let context = self.context(head, info, &byok_providers, explains);
+            let planner = &self.models.planner;
+            planner.resolve(&request, &context, ttl.is_some())?
+        };
+        let search = ttl.and_then(|ttl| self.search(info, &request, &resolution, ttl));
+        let (session, found) = self
+            .find_session_and_reply((head, info), &request, search, explains)
+            .await;
+        let found_by = (resolution, session, explains);
+        let call = self.plan_resolved((head, info), request, found_by)?;
+        Ok((call, found))
+    }
+
+    fn plan_resolved(
+        &self,
+        (head, info): (&HeaderMap, &RequestInfo),
+        request: ModelRequest,
+        (resolution, session, explains): (Resolution, Option<Session>, bool),
     ) -> Result<ModelExchange, Fault> {
         let models = &self.models;
-        let info = incoming.info();
         let caller = info.caller.as_deref();
         let byok_keys = models.byok_keys.current();
-        let byok_providers = caller
-            .filter(|caller| caller.mode != Mode::Platform)
-            .map_or(Vec::new(), |caller| {
-                byok_keys.providers(&caller.organization_id)
-            });
-        let headers = &incoming.head().headers;
-        let ttl = caching::ttl(caller, headers);
+        let byok_providers = byok_providers(&byok_keys, caller);
         let context = PlanContext {
-            caller,
-            byok_providers: &byok_providers,
             session,
-            no_fallback: headers
-                .get(NO_FALLBACK)
-                .is_some_and(|value| value == "true"),
-            explains,
-            is_cached: ttl.is_some(),
-            now_ms: models.clock.ms_at(info.now),
-            now_s: info.unix_s(),
+            ..self.context(head, info, &byok_providers, explains)
         };
-        let mut selection = models.planner.plan_attempts(&request, &context)?;
+        let planner = &models.planner;
+        let mut selection = planner.plan_attempts(&request, resolution, &context)?;
         let attempts = planned_attempts(models, caller, &byok_keys, &selection);
         if attempts.is_empty() {
             let message = "the provider has no key for this region";
@@ -186,20 +222,57 @@ impl ModelHandler {
                 None => fault,
             });
         }
-        let models = Arc::clone(models);
-        let body_bytes = request.source.body.len();
-        let mut call = ModelExchange::new(models, request, info, &selection, attempts);
+        let mut call = ModelExchange::new(Arc::clone(models), request, info, &selection, attempts);
         call.set_explanation(selection.plan.explanation.take());
         if let Some(session) = session {
             call.bind_session(session.key);
         }
-        if let Some(ttl) = ttl {
-            read(body_bytes, || {
-                caching::allow(&mut call, caller, selection.candidates, ttl);
-            });
-        }
         Ok(call)
     }
+
+    /// Returns what a plan depends on beside the request, but for the session.
+    fn context<'a>(
+        &self,
+        head: &HeaderMap,
+        info: &'a RequestInfo,
+        byok_providers: &'a [&'a str],
+        explains: bool,
+    ) -> PlanContext<'a> {
+        let no_fallback = head.get(NO_FALLBACK);
+        PlanContext {
+            caller: info.caller.as_deref(),
+            byok_providers,
+            session: None,
+            no_fallback: no_fallback.is_some_and(|value| value == "true"),
+            explains,
+            now_ms: self.models.clock.ms_at(info.now),
+            now_s: info.unix_s(),
+        }
+    }
+
+    /// Returns the search for a reply that is in the cache.
+    fn search(
+        &self,
+        info: &RequestInfo,
+        request: &ModelRequest,
+        resolution: &Resolution,
+        ttl: Duration,
+    ) -> Option<Search> {
+        let cache = self.models.reply_cache.as_ref()?;
+        let caller = info.caller.as_deref();
+        let at = (ttl, info.unix_ms());
+        read(request.source.body.len(), || {
+            caching::search(cache, caller, request, resolution.digest, at)
+        })
+    }
+}
+
+/// Returns the providers for which a caller that uses BYOK keys has some.
+fn byok_providers<'k>(byok_keys: &'k ByokKeys, caller: Option<&Caller>) -> Vec<&'k str> {
+    let caller = caller.filter(|caller| caller.mode != Mode::Platform);
+    caller.map_or(Vec::new(), |caller| {
+        byok_keys.providers(&caller.organization_id)
+    })
 }
 
 /// Returns the attempts: with the caller's own keys, with the platform's, or first with those and then with these.

@@ -55,20 +55,10 @@ pub struct PlanContext<'a> {
     pub no_fallback: bool,
     /// Whether the plan is to be explained.
     pub explains: bool,
-    /// Whether replies to the request may be cached.
-    pub is_cached: bool,
     /// The monotonic clock.
     pub now_ms: u64,
     /// The wall clock.
     pub now_s: u64,
-}
-
-impl PlanContext<'_> {
-    /// Returns the digest of the candidates, where replies may be cached.
-    fn digest(&self, resolved: &Resolved) -> Option<[u8; 32]> {
-        self.is_cached
-            .then(|| digest_candidates(&resolved.candidates))
-    }
 }
 
 /// The result of planning.
@@ -77,8 +67,15 @@ pub struct Selection {
     pub plan: RoutePlan,
     /// The provider named in the model string.
     pub provider: Option<Arc<str>>,
-    /// The digest of all candidates that the caller may use, where replies may be cached.
-    pub candidates: Option<[u8; 32]>,
+}
+
+/// The candidates that a request may use.
+pub struct Resolution {
+    /// The digest of all of them, where replies may be cached.
+    pub digest: Option<[u8; 32]>,
+    resolved: Resolved,
+    /// The providers that try the caller's BYOK keys first.
+    keyed: ProviderSet,
 }
 
 impl Planner {
@@ -145,19 +142,39 @@ impl Planner {
         &self.catalog
     }
 
-    /// Plans the attempts of a request.
+    /// Finds the candidates that a request may use. It depends on nothing that was measured, nor on the session. The digest
+    /// is there if replies to the request may be cached.
     ///
     /// Errors: those of `filters::models::routing`: 400, 403, 404, 410. If the plan is to be explained, they say in
     /// `metadata.route` what was left out.
-    pub fn plan_attempts(
+    pub fn resolve(
         &self,
         request: &ModelRequest,
         context: &PlanContext<'_>,
-    ) -> Result<Selection, Fault> {
+        is_cached: bool,
+    ) -> Result<Resolution, Fault> {
         let byok = self.byok_providers(context);
         let (resolved, keyed) = self.resolve_allowed(request, context, &byok)?;
+        Ok(Resolution {
+            digest: is_cached.then(|| digest_candidates(&resolved.candidates)),
+            keyed: keyed.clone(),
+            resolved,
+        })
+    }
+
+    /// Plans the attempts of a request among its candidates.
+    ///
+    /// Errors: those of `filters::models::routing::plan`: 400.
+    pub fn plan_attempts(
+        &self,
+        request: &ModelRequest,
+        resolution: Resolution,
+        context: &PlanContext<'_>,
+    ) -> Result<Selection, Fault> {
+        let Resolution {
+            resolved, keyed, ..
+        } = resolution;
         let operation = request.payload.operation();
-        let candidates = context.digest(&resolved);
         let provider = resolved.provider.clone();
         let binding = context.session.and_then(|session| session.binding);
         let inputs = PlanInputs {
@@ -173,7 +190,7 @@ impl Planner {
             has_session: context.session.is_some(),
             no_fallback: context.no_fallback,
             is_billed: context.caller.is_some(),
-            keyed,
+            keyed: &keyed,
             explains: context.explains,
         };
         let limits = |mapping: &Mapping| {
@@ -188,11 +205,7 @@ impl Planner {
         if let Some(explanation) = &mut plan.explanation {
             explanation.session = context.session.map(|_| self.note(binding));
         }
-        Ok(Selection {
-            plan,
-            provider,
-            candidates,
-        })
+        Ok(Selection { plan, provider })
     }
 
     /// Returns where a session is bound.
@@ -322,6 +335,11 @@ impl Planner {
             return providers;
         }
         Cow::Owned(real)
+    }
+
+    /// Returns what is known of each candidate.
+    pub fn health(&self) -> &Health {
+        &self.health
     }
 
     /// Begins to measure an attempt at a candidate.

@@ -25,7 +25,8 @@ const SESSION_HEADERS: [HeaderName; 4] = [
     HeaderName::from_static("session_id"),
     HeaderName::from_static("session-id"),
 ];
-/// How long a request of an unknown session waits for Redis.
+/// How long a request of an unknown session waits for Redis at the most: not as long as it may, because it can be planned
+/// without.
 const FIND_TIMEOUT: Duration = Duration::from_millis(20);
 /// The largest value: three names.
 const MAX_VALUE_BYTES: usize = 2048;

@@ -73,6 +73,9 @@ fn format_line(
     line.number("status", u64::from(ctx.status));
     line.text("outcome", outcome);
     log_ms(&mut line, "duration_ms", info.elapsed());
+    if !info.shared_wait.waited().is_zero() {
+        log_ms(&mut line, "shared_wait_ms", info.shared_wait.waited());
+    }
     line.number("request_bytes", info.body_bytes as u64);
     line.number("response_bytes", session.body_bytes_sent() as u64);
     if let Some(exchange) = &ctx.exchange {

@@ -16,6 +16,7 @@ use super::permits::Permit;
 use super::request_id::RequestId;
 use super::response::HeadFields;
 use super::state::ProxyState;
+use crate::shared_wait::WaitBudget;
 use crate::telemetry::metrics::InFlight;
 
 /// Facts about a request that are the same for all handlers.
@@ -44,6 +45,8 @@ pub struct RequestInfo {
     pub deprecation: Option<Deprecation>,
     /// The size of the request body.
     pub body_bytes: usize,
+    /// What it has waited for what processes share.
+    pub shared_wait: WaitBudget,
 }
 
 impl RequestInfo {
@@ -113,6 +116,7 @@ impl Context {
                 quota: None,
                 deprecation: None,
                 body_bytes: 0,
+                shared_wait: WaitBudget::default(),
             },
             exchange: None,
             slot: None,

@@ -117,9 +117,12 @@ impl ProxyHttp for Proxy {
         let Some(exchange) = ctx.exchange.as_deref_mut() else {
             return Ok(());
         };
-        if let Some(pending) = exchange.response_status(&ctx.info, head)? {
-            pending.await;
-        }
+        let budget = ctx.info.shared_wait;
+        let budget = match exchange.response_status(&ctx.info, head)? {
+            Some(pending) => budget.hold(pending).await.1,
+            None => budget,
+        };
+        ctx.info.shared_wait = budget;
         Ok(())
     }
 

@@ -31,7 +31,10 @@ pub fn prepare(session: &mut Session, ctx: &mut Context) -> Result<()> {
 ///
 /// Errors: the client's connection broke.
 pub async fn handle(state: &ProxyState, session: &mut Session, ctx: &mut Context) -> Result<bool> {
-    let response = match open(state, session, ctx).await {
+    let budget = ctx.info.shared_wait;
+    let (opened, budget) = budget.hold(open(state, session, ctx)).await;
+    ctx.info.shared_wait = budget;
+    let response = match opened {
         Ok(Opened::Response(response)) => response,
         Ok(Opened::Upstream(buffering)) => {
             buffer_session(session, ctx, buffering);

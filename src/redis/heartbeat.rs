@@ -168,7 +168,7 @@ impl HeartbeatTask {
         let unregister = ScriptCall {
             script: Script::new(UNREGISTER_SCRIPT),
             keys: vec![PROCESSES.to_vec()],
-            args: vec![self.process_id],
+            args: vec![self.process_id.into_bytes()],
         };
         _ = self.redis.eval::<u64>(unregister).await;
     }
@@ -224,7 +224,9 @@ impl HeartbeatTask {
                 Purpose::Shared => vec![PROCESSES.to_vec()],
                 Purpose::Agent => Vec::new(),
             },
-            args: vec![self.process_id.clone(), ttl.as_millis().to_string()],
+            args: [self.process_id.clone(), ttl.as_millis().to_string()]
+                .map(String::into_bytes)
+                .into(),
         }
     }
 

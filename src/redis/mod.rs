@@ -1,7 +1,8 @@
 //! One connection to Redis, and whether Redis responds.
 //!
-//! A request waits at most [`COMMAND_TIMEOUT`] for Redis. Then Redis counts as unavailable for the whole process, so
-//! that no other request waits without success, until the [`heartbeat`] has reached it again. Callers get
+//! A request waits at most [`COMMAND_TIMEOUT`] for Redis, all its waits together ([`crate::shared_wait`]). A command that
+//! took so long makes Redis unavailable for the whole process, so that no other request waits without success, until the
+//! [`heartbeat`] has reached it again. Callers get
 //! [`Unavailable`] and fall back. Nothing is queued here and sent later.
 //!
 //! The connection has its own thread, so that slow background tasks do not look like a silent Redis.
@@ -13,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
+use futures::FutureExt;
 use futures::future::BoxFuture;
 use prometheus::IntGauge;
 use redis::aio::MultiplexedConnection;
@@ -20,10 +22,12 @@ use redis::{ErrorKind, FromRedisValue, RedisResult};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
+use crate::shared_wait;
+
 pub use self::heartbeat::{Heartbeat, Purpose};
 
-/// How long one request waits. Source: docs/interface.md, `shared.redis`.
-pub const COMMAND_TIMEOUT: Duration = Duration::from_millis(50);
+/// How long a command is awaited: what a request may wait in all.
+pub const COMMAND_TIMEOUT: Duration = shared_wait::BUDGET;
 /// The number of parts of a wait. A process that was descheduled finds its timer and the reply both due when it
 /// resumes. It then loses only one part, and the connection's task reads the reply during the others.
 const WAIT_PARTS: u32 = 4;
@@ -55,7 +59,7 @@ pub struct ScriptCall {
     /// The keys that it may use: `KEYS`.
     pub keys: Vec<Vec<u8>>,
     /// The arguments: `ARGV`.
-    pub args: Vec<String>,
+    pub args: Vec<Vec<u8>>,
 }
 
 /// A handle to the connection. Clones share it.
@@ -119,8 +123,8 @@ impl Redis {
         command.arg(key).arg(0).arg(max_bytes.saturating_sub(1));
         let mut pending: BoxFuture<'static, RedisResult<Vec<u8>>> =
             Box::pin(async move { command.query_async(&mut connection).await });
-        let reply = await_reply(timeout, &mut pending).await;
-        self.check_reply(&link, reply.ok_or(Unavailable)?)
+        let reply = await_in_budget(timeout, &mut pending).await;
+        self.check_reply(&link, reply.map_err(|_| Unavailable)?)
     }
 
     /// Sets the value of a key, which stays forever without a `ttl`. Errors: [`Unavailable`].
@@ -164,10 +168,10 @@ impl Redis {
     ) -> Result<T, Unavailable> {
         let link = self.0.link.load_full().ok_or(Unavailable)?;
         let mut pending: BoxFuture<'static, RedisResult<T>> = Box::pin(run(link.0.clone(), call));
-        if let Some(reply) = await_reply(COMMAND_TIMEOUT, &mut pending).await {
-            return self.check_reply(&link, reply);
+        match await_in_budget(COMMAND_TIMEOUT, &mut pending).await {
+            Ok(reply) => return self.check_reply(&link, reply),
+            Err(waited) => self.mark_silent(&link, waited),
         }
-        self.mark_unavailable(&link);
         self.0.handle.spawn(async move {
             let late = tokio::time::timeout(UNDO_TIMEOUT, pending).await;
             if let Ok(Ok(reply)) = late
@@ -177,6 +181,23 @@ impl Redis {
             }
         });
         Err(Unavailable)
+    }
+
+    /// Runs a script in the background, for at most `timeout`. One that takes longer does not make Redis unavailable for
+    /// requests.
+    ///
+    /// Errors: [`Unavailable`]; the script may have run nevertheless.
+    pub async fn eval_in_background<T: FromRedisValue + Send + 'static>(
+        &self,
+        call: ScriptCall,
+        timeout: Duration,
+    ) -> Result<T, Unavailable> {
+        let link = self.0.link.load_full().ok_or(Unavailable)?;
+        let pending = run(link.0.clone(), call);
+        match tokio::time::timeout(timeout, pending).await {
+            Ok(reply) => self.check_reply(&link, reply),
+            Err(_) => Err(Unavailable),
+        }
     }
 
     /// Runs a task beside the connection. It ends with the process at the latest.
@@ -192,12 +213,20 @@ impl Redis {
         let mut connection = link.0.clone();
         let mut pending: BoxFuture<'static, RedisResult<T>> =
             Box::pin(async move { command.query_async(&mut connection).await });
-        match await_reply(COMMAND_TIMEOUT, &mut pending).await {
-            Some(reply) => self.check_reply(&link, reply),
-            None => {
-                self.mark_unavailable(&link);
+        match await_in_budget(COMMAND_TIMEOUT, &mut pending).await {
+            Ok(reply) => self.check_reply(&link, reply),
+            Err(waited) => {
+                self.mark_silent(&link, waited);
                 Err(Unavailable)
             }
+        }
+    }
+
+    /// Marks Redis as unavailable if it was silent for as long as a command is awaited. A request that had waited before
+    /// knows no such thing.
+    fn mark_silent(&self, link: &Arc<Link>, waited: Duration) {
+        if waited >= COMMAND_TIMEOUT {
+            self.mark_unavailable(link);
         }
     }
 
@@ -237,6 +266,22 @@ async fn run<T: FromRedisValue>(
     let mut invocation = call.script.0.prepare_invoke();
     invocation.key(call.keys).arg(call.args);
     invocation.invoke_async(&mut connection).await
+}
+
+/// Returns the reply if it arrives in time and before the request has waited long enough for Redis. A command whose reply
+/// nobody awaits is sent nevertheless.
+///
+/// Errors: for how long it was awaited in vain.
+async fn await_in_budget<T>(
+    timeout: Duration,
+    pending: &mut BoxFuture<'static, RedisResult<T>>,
+) -> Result<RedisResult<T>, Duration> {
+    let timeout = timeout.min(shared_wait::left());
+    if timeout <= TIMER_MARGIN * WAIT_PARTS {
+        return pending.now_or_never().ok_or(timeout);
+    }
+    let _wait = shared_wait::begin();
+    await_reply(timeout, pending).await.ok_or(timeout)
 }
 
 /// Returns the reply if it arrives in time.

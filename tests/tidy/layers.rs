@@ -28,6 +28,7 @@ const SRC: &[Level] = &[
         "thread_number",
         "priority",
         "periodic",
+        "shared_wait",
         "single_flight",
         "tasks",
         "outbound",

@@ -8,13 +8,14 @@ use filters::accounts::Caller;
 use filters::models::metadata::Metadata;
 use filters::models::reply::ReplyIdentity;
 use filters::models::reply_cache::cached_reply::CachedReply;
-use filters::models::reply_cache::key::{KeyScope, ReplyKey};
+use filters::models::reply_cache::key::KeyScope;
 use filters::models::reply_cache::recorder::ReplyRecorder;
+use filters::models::request::ModelRequest;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use uuid::Uuid;
 
 use super::{ModelExchange, upstream_response};
-use crate::models::reply_cache::{CallGuard, ReplyLookup, Search};
+use crate::models::reply_cache::{CallGuard, ReplyCache, ReplyLookup, Search};
 use crate::proxy::context::RequestInfo;
 use crate::proxy::response::{self, Reply, Response};
 
@@ -27,8 +28,6 @@ pub(super) enum Caching {
     /// None: its project has no cache, or this call goes past it.
     #[default]
     Off,
-    /// It may be answered by a reply of this key that is not older.
-    Searching(ReplyKey, Duration),
     /// It is the one that calls, and stores its reply.
     Storing(CallGuard),
     /// It was answered by this reply.
@@ -44,43 +43,35 @@ pub fn ttl(caller: Option<&Caller>, headers: &HeaderMap) -> Option<Duration> {
     (!refuses).then(|| Duration::from_secs(ttl_s.into()))
 }
 
-/// Lets the cache answer a call, or store its reply. `candidates` is the digest of those that the caller may use.
-pub fn allow(
-    exchange: &mut ModelExchange,
+/// Returns the search for a reply to a request, if the cache may answer it. `candidates` is the digest of those that the
+/// caller may use, and `now_ms` the wall clock.
+pub fn search(
+    cache: &ReplyCache,
     caller: Option<&Caller>,
+    request: &ModelRequest,
     candidates: Option<[u8; 32]>,
-    ttl: Duration,
-) {
-    let cache = exchange.models.reply_cache.as_ref();
-    let (Some(cache), Some(caller), Some(candidates)) = (cache, caller, candidates) else {
-        return;
-    };
+    (ttl, now_ms): (Duration, u64),
+) -> Option<Search> {
+    let (caller, candidates) = (caller?, candidates?);
     let scope = KeyScope {
         organization_id: &caller.organization_id,
         project_id: &caller.project_id,
         mode: caller.mode,
         candidates,
     };
-    if let Some(key) = cache.key(&scope, &exchange.request) {
-        exchange.caching = Caching::Searching(key, ttl);
-    }
+    let key = cache.key(&scope, request)?;
+    Some(Search { key, ttl, now_ms })
 }
 
-/// Returns the replayed response to a call, if there is one.
+/// Returns the replayed response to a call, if a reply was found.
 ///
 /// It needs no credit: nothing is reserved and nothing settled. Our choice: so a caller without credit gets what its
 /// project has paid for already.
-pub async fn replay(exchange: &mut ModelExchange, info: &RequestInfo) -> Option<Response> {
-    let Caching::Searching(key, ttl) = exchange.caching else {
-        return None;
-    };
-    let cache = Arc::clone(exchange.models.reply_cache.as_ref()?);
-    let search = Search {
-        key,
-        ttl,
-        now_ms: info.unix_ms(),
-    };
-    let found = cache.find(&search, exchange.request.front.name()).await;
+pub fn replay(
+    exchange: &mut ModelExchange,
+    info: &RequestInfo,
+    found: ReplyLookup,
+) -> Option<Response> {
     exchange.caching = match found {
         ReplyLookup::Hit(reply) => Caching::Replayed(reply),
         ReplyLookup::Miss(guard) => Caching::Storing(guard),

@@ -15,8 +15,7 @@ use ring::hmac;
 use crate::redis::Redis;
 use crate::telemetry::metrics::Metrics;
 
-/// How long a leader waits for Redis. It is half of what a request may spend there, because a quota may have spent the
-/// other half.
+/// How long a leader waits for Redis at the most: half of what a request may wait there, because it can call instead.
 const FIND_TIMEOUT: Duration = Duration::from_millis(25);
 /// The largest value. Larger ones would hold up the connection that limits use too.
 const MAX_VALUE_BYTES: usize = 1 << 20;
