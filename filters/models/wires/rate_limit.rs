@@ -65,6 +65,12 @@ pub fn refused_rest_ms(headers: &HeaderMap, limits: &[LimitHeaders], now_ms: u64
     told.filter(|ms| *ms > 0).map(|ms| ms.min(MAX_REST_MS))
 }
 
+/// Returns how long a refused key has to rest, by a period in the body; `None`: it is none. Units: as [`refused_rest_ms`].
+pub(super) fn told_rest_ms(period: &str) -> Option<u64> {
+    let ms = duration_ms(period)?.ceil() as u64;
+    (ms > 0).then_some(ms.min(MAX_REST_MS))
+}
+
 /// Returns how long a key should rest that was answered, because the reply says that nothing is left; `None`: something
 /// is, or the reply does not tell. Units: as [`refused_rest_ms`].
 pub fn early_rest_ms(headers: &HeaderMap, limits: &[LimitHeaders], now_ms: u64) -> Option<u64> {
@@ -179,6 +185,22 @@ mod tests {
         ] {
             let read = refused_rest_ms(&head(lines), &CONVENTION, NOW_MS);
             assert_eq!(read, rest_ms, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn a_body_says_how_long_to_rest() {
+        for (period, rest_ms) in [
+            ("37s", Some(37_000)),
+            ("0.5s", Some(500)),
+            ("0.000000001s", Some(1)),
+            ("86400s", Some(300_000)),
+            ("0s", None),
+            ("-5s", None),
+            ("soon", None),
+            ("", None),
+        ] {
+            assert_eq!(told_rest_ms(period), rest_ms, "{period}");
         }
     }
 

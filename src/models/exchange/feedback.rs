@@ -38,8 +38,8 @@ pub(super) fn record_failure(
     if let Some(key) = exchange.credential() {
         key.record_failure(failure, now_ms);
     }
+    rate_limits::rest_refused(exchange, failure, now_ms);
     if failure.kind == FailureKind::Status(429) {
-        rate_limits::rest_throttled(exchange, now_ms);
         return false;
     }
     // A refused BYOK key does not lower the provider's health.

@@ -1,6 +1,7 @@
 //! The limits that providers tell: a key without anything left rests, so that it is not refused.
 
 use filters::models::wires::rate_limit::{early_rest_ms, refused_rest_ms};
+use filters::models::wires::{Failure, FailureKind};
 use pingora::http::ResponseHeader;
 
 use super::ModelExchange;
@@ -29,13 +30,22 @@ pub(super) fn read(exchange: &ModelExchange, info: &RequestInfo, head: &Response
     }
 }
 
-/// Lets the key of a throttled attempt rest, if the reply has not told how long. A limit is no failure of the provider.
-pub(super) fn rest_throttled(exchange: &ModelExchange, now_ms: u64) {
+/// Lets the key of a refused attempt rest, if the head has not told how long: as long as the body tells, else for a while if
+/// it was throttled. A limit is no failure of the provider.
+pub(super) fn rest_refused(exchange: &ModelExchange, failure: &Failure, now_ms: u64) {
+    let FailureKind::Status(status) = failure.kind else {
+        return;
+    };
+    let told_ms = failure.retry_after_ms;
+    let told_ms = told_ms.filter(|_| TOLD_STATUSES.contains(&status));
+    let rest_ms = told_ms.or((status == 429).then_some(THROTTLED_MS));
     let Some((deployment, key)) = exchange.deployment().zip(exchange.credential()) else {
         return;
     };
-    if !key.rests(deployment.index, now_ms) {
-        rest(exchange, now_ms, now_ms + THROTTLED_MS);
+    if let Some(rest_ms) = rest_ms
+        && !key.rests(deployment.index, now_ms)
+    {
+        rest(exchange, now_ms, now_ms + rest_ms);
     }
 }
 

@@ -4,19 +4,20 @@ use serde_json::Value;
 
 use crate::models::wires::blame;
 use crate::models::wires::failure::Failure;
+use crate::models::wires::rate_limit::told_rest_ms;
 
 /// A reply of this status.
 pub(super) fn classify(status: u16, body: &[u8]) -> Failure {
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
     let error = find_error(&body).unwrap_or(&Value::Null);
     // A bad key is a 400 here; its reason distinguishes it from a bad request.
-    let details = error.get("details").and_then(Value::as_array);
-    let mut reasons = details.into_iter().flatten();
-    let blames_key = reasons.any(|detail| {
-        let reason = detail.get("reason").and_then(Value::as_str);
-        reason.is_some_and(blame::by_code)
-    });
-    let failure = Failure::refused(status, message(error));
+    let text =
+        |name: &'static str| details(error).filter_map(move |detail| detail.get(name)?.as_str());
+    let blames_key = text("reason").any(blame::by_code);
+    let failure = Failure {
+        retry_after_ms: text("retryDelay").find_map(told_rest_ms),
+        ..Failure::refused(status, message(error))
+    };
     if blames_key {
         failure.about_the_key()
     } else {
@@ -36,6 +37,12 @@ pub(super) fn classify_error(error: &Value) -> Failure {
 /// The error object of a body.
 pub(super) fn find_error(body: &Value) -> Option<&Value> {
     body.get("error").or_else(|| body.get(0)?.get("error"))
+}
+
+/// What an error says beside its message: reasons, and a `RetryInfo` with the time until another try.
+fn details(error: &Value) -> impl Iterator<Item = &Value> {
+    let details = error.get("details").and_then(Value::as_array);
+    details.into_iter().flatten()
 }
 
 fn message(error: &Value) -> &str {

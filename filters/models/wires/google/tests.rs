@@ -139,6 +139,27 @@ fn errors_in_a_200_and_in_arrays_are_failures_of_their_status() {
 }
 
 #[test]
+fn a_refusal_says_in_its_body_when_to_try_again() {
+    let rest_ms = |details: &str| {
+        let body = format!(
+            r#"{{"error":{{"code":429,"message":"quota","status":"RESOURCE_EXHAUSTED","details":{details}}}}}"#
+        );
+        Google.classify(429, body.as_bytes()).retry_after_ms
+    };
+    let info = r#"{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"37.5s"}"#;
+    let other = r#"{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[]}"#;
+    assert_eq!(rest_ms(&format!("[{other},{info}]")), Some(37_500));
+    for details in [
+        format!("[{other}]").as_str(),
+        "[7]",
+        "{}",
+        r#"[{"retryDelay":9}]"#,
+    ] {
+        assert_eq!(rest_ms(details), None, "{details}");
+    }
+}
+
+#[test]
 fn a_blocked_prompt_is_filtered_and_a_malformed_call_is_a_failure() {
     let blocked = whole(&json!({"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 3}})).unwrap();
     assert_eq!(blocked["choices"][0]["finish_reason"], "content_filter");
