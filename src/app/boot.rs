@@ -32,6 +32,7 @@ use crate::models::planner::{self, Planner};
 use crate::models::providers::Provider;
 use crate::models::reply_cache::{self, ReplyCache};
 use crate::models::sessions::{self, Sessions};
+use crate::models::shared_health::HealthSharing;
 use crate::models::store_snapshots::StoreSnapshots;
 use crate::proxy::address_limits::AddressLimits;
 use crate::proxy::body_budget::BodyBudget;
@@ -113,6 +114,9 @@ pub fn boot(
     background::spawn(&runtime, sandboxes.model, &stopped);
     background::spawn(&runtime, sandboxes.graph, &stopped);
     background::spawn(&runtime, tls.1, &stopped);
+    if let Some(sharing) = built.health_sharing {
+        runtime.spawn(sharing.run(stopped.clone()));
+    }
     let dispatching = built.dispatchers.map(|it| runtime.spawn(it.run(stopped)));
     let of_events = dispatching.iter();
     of_events.for_each(|task| tasks.watch_task("events", task));
@@ -152,6 +156,7 @@ struct Built {
     app: AppState,
     dispatchers: Option<Dispatchers>,
     heartbeats: Vec<Heartbeat>,
+    health_sharing: Option<HealthSharing>,
 }
 
 /// Lets flags choose models, if there are flag decisions.
@@ -186,12 +191,8 @@ fn build(
     let memories = memories(config, store, media, redis.as_ref(), &metrics);
     let models = Models::new(config, planner, ledgers, memories, (&metrics, clock));
     let models = Arc::new(models.with_experiments(experiments(decisions.as_ref())));
-    let health = Health {
-        accounts: accounts.clone(),
-        ledger: Arc::clone(&ledger),
-        redis,
-        client_ip_header: config.listen.client_ip_header.clone(),
-    };
+    let health_sharing = redis.as_ref().map(|it| HealthSharing::new(it, &models));
+    let health = health(config, &accounts, &ledger, redis);
     let router = routes::router(config, health, &models, decisions.as_ref(), graph.as_ref());
     let proxy = ProxyState {
         settings: ProxySettings::from_config(config),
@@ -219,7 +220,23 @@ fn build(
         },
         dispatchers,
         heartbeats: heartbeat.into_iter().chain(agent_heartbeat).collect(),
+        health_sharing,
     })
+}
+
+/// Returns what the probes ask.
+fn health(
+    config: &Config,
+    accounts: &AccountsHandle,
+    ledger: &Arc<Ledger>,
+    redis: Option<Redis>,
+) -> Health {
+    Health {
+        accounts: accounts.clone(),
+        ledger: Arc::clone(ledger),
+        redis,
+        client_ip_header: config.listen.client_ip_header.clone(),
+    }
 }
 
 /// The store, what its first start created, the snapshot of its accounts, and their money.

@@ -212,7 +212,7 @@ pub(super) enum Durability {
 #[derive(Debug, Default, Deserialize, JsonSchema, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct SharedConfig {
-    /// redis://… shares windows, caches and sticky sessions between processes; empty: nothing is shared.
+    /// redis://… shares windows, caches, sessions and health of providers between processes; empty: nothing is shared.
     #[schemars(extend("format" = "redis-url-or-empty"))]
     pub redis: String,
     /// What limits do while Redis is away: each process alone, its part of the limit, or 503.

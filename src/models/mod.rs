@@ -2,7 +2,7 @@
 //!
 //! [`handler`] opens a call, [`planner`] plans its attempts among the [`providers`], [`exchange`] runs them, [`reply_cache`]
 //! replays earlier replies, [`sessions`] keep their provider. A [`deployment`] holds what all calls of a model at a provider
-//! have in common. [`store_snapshots`] has what callers have stored: their keys and their [`prompts`]. [`experiments`]
+//! have in common. [`shared_health`] tells other processes how providers do. [`store_snapshots`] has what callers have stored: their keys and their [`prompts`]. [`experiments`]
 //! let flags choose models. [`endpoints`] answer requests that need no provider. [`routes`] has the rows of the route
 //! table.
 
@@ -20,6 +20,7 @@ pub mod reply_cache;
 pub mod retry_budget;
 pub mod routes;
 pub mod sessions;
+pub mod shared_health;
 pub mod store_snapshots;
 mod upstream_head;
 

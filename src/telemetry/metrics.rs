@@ -47,6 +47,8 @@ pub struct Metrics {
     pub cache_misses: IntCounterVec,
     /// Replies in shared Redis that could not be used.
     pub cache_unusable: IntCounter,
+    /// States of providers' health that processes have told each other over Redis, by outcome.
+    pub shared_measurements: IntCounterVec,
     /// Predictions for bandits by outcome.
     pub predictions: IntCounterVec,
     /// Datafiles read, by outcome.
@@ -126,6 +128,7 @@ impl Metrics {
             predictions: counters(&r, "weirgate_predictions_total", "Predictions asked for bandits: predicted or failed.", &["outcome"])?,
             datafiles: counters(&r, "weirgate_datafiles_total", "Datafiles: loaded, refused (not usable), from_disk (the source does not answer), dropped (too many were fetched).", &["outcome"])?,
             events: counters(&r, "weirgate_decision_events_total", "Events of decisions: queued, full, off (dropped), sent, refused (by the backend: dropped), repeated (tries that failed), spooled (batches).", &["outcome"])?,
+            shared_measurements: counters(&r, "weirgate_shared_measurements_total", "States of candidates that processes tell each other over shared.redis: published, taken_in, unusable (none that a process of this version can have written); failed exchanges.", &["outcome"])?,
             media_fetches: counters(&r, "weirgate_media_fetches_total", "Images named by address that were fetched for a provider: fetched, cached, prohibited (no public address, no https), too_large, too_slow, no_image, failed, busy (media.max_fetches).", &["outcome"])?,
             limiter_decisions: counters(&r, "weirgate_limiter_decisions_total", "Requests that met a limit, by operation or group of model endpoints: admitted, refused, unavailable (nobody could say); of the graph service also hit (answered from the cache, not counted), refunded (a hit in its own cache), uncounted.", &["operation", "decision"])?,
             limiter_degraded: register(&r, IntGauge::new("weirgate_limiter_degraded", "1 while shared.redis is set and does not answer, so that limits follow shared.on_outage.")?)?,

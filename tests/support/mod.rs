@@ -32,6 +32,7 @@ pub mod loopback;
 pub mod own_postgres;
 pub mod process;
 pub mod redis;
+pub mod redis_proxy;
 pub mod script;
 pub mod scripted;
 pub mod sdk;

@@ -5,15 +5,21 @@
 //! says nothing while several attempts wait, cools down until one request, the trial, shows that it works again.
 
 mod histogram;
+mod measurements;
+mod others;
 mod token_use;
 mod window;
 
+#[cfg(test)]
+mod sharing_tests;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+pub use self::measurements::{MAX_BYTES, Measurements};
+pub use self::others::PeerState;
 use self::window::Window;
 
 /// Measurements of one candidate.
@@ -75,7 +81,8 @@ pub struct Standing {
     pub(super) leads: u8,
 }
 
-/// What is known of all candidates, by their index. Memory is bounded by the catalogue: 1 KB for each.
+/// What is known of all candidates, by their index. Memory is bounded by the catalogue: 1 KB for each, and at most 64 KB
+/// where other processes have told theirs.
 #[derive(Debug)]
 pub struct Health {
     windows: Vec<Arc<Window>>,
@@ -132,6 +139,30 @@ impl Health {
     pub fn rest(&self, candidate: usize, until_ms: u64) {
         if let Some(window) = self.windows.get(candidate) {
             window.rest(until_ms);
+        }
+    }
+
+    /// Returns the candidates, by their index.
+    pub fn candidates(&self) -> std::ops::Range<usize> {
+        0..self.windows.len()
+    }
+
+    /// Returns what this process has measured of a candidate, if it has changed since this was last asked.
+    pub fn changed(&self, candidate: usize, now_ms: u64) -> Option<Measurements> {
+        self.windows.get(candidate)?.changed(now_ms)
+    }
+
+    /// Lets [`Self::changed`] return a candidate again, because nobody was told.
+    pub fn mark_changed(&self, candidate: usize) {
+        if let Some(window) = self.windows.get(candidate) {
+            window.mark_changed();
+        }
+    }
+
+    /// Takes in what another process has measured of a candidate. Cost: a lock of the candidate for some microseconds.
+    pub fn take_in(&self, candidate: usize, told: PeerState, now_ms: u64) {
+        if let Some(window) = self.windows.get(candidate) {
+            window.take_in(told, now_ms);
         }
     }
 

@@ -9,7 +9,7 @@ const MIN_CALLS: f64 = 20.0;
 const MIN_PROMPT_TOKENS: f64 = 20_000.0;
 
 /// Decaying sums.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct TokenUse {
     calls: f64,
     prompt: f64,
@@ -34,6 +34,34 @@ impl TokenUse {
         );
         add(&mut self.completion, completion as f64);
         self.at_ms = now_ms;
+    }
+
+    /// Returns the sums at a time: calls, then tokens of prompts, cached, written, of completions.
+    pub(super) fn sums(&self, now_ms: u64) -> [f32; 5] {
+        let age_ms = now_ms.saturating_sub(self.at_ms) as f64;
+        let kept = (-age_ms / HALF_LIFE_MS).exp2();
+        let prompt = (self.prompt * kept) as f32;
+        // Rounding must not make more of a part than of the whole.
+        let part = |tokens: f64| ((tokens * kept) as f32).min(prompt);
+        let (calls, completion) = ((self.calls * kept) as f32, (self.completion * kept) as f32);
+        [
+            calls,
+            prompt,
+            part(self.cached),
+            part(self.written),
+            completion,
+        ]
+    }
+
+    /// Adds the sums of another process, of this long ago.
+    pub(super) fn add_sums(&mut self, sums: [f32; 5], age_ms: u64) {
+        let kept = (-(age_ms as f64) / HALF_LIFE_MS).exp2();
+        let [calls, prompt, cached, written, completion] = sums.map(|sum| f64::from(sum) * kept);
+        self.calls += calls;
+        self.prompt += prompt;
+        self.cached += cached;
+        self.written += written;
+        self.completion += completion;
     }
 
     /// Returns the shares; `None`: too few calls have been seen.

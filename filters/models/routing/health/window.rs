@@ -3,10 +3,14 @@
 //! Readers load atomics alone, because every plan reads every candidate. Who records an outcome takes a lock, and
 //! publishes what changed.
 
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+mod sharing;
+
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::histogram::Histogram;
+use super::others::Others;
 use super::token_use::TokenUse;
 use super::{HealthStats, Readiness, Standing, TokenShares};
 
@@ -17,14 +21,14 @@ const MIN_COOL_DOWN_MS: u64 = 5_000;
 /// The longest one: with the next request that comes, a provider that works again is back within a minute.
 const MAX_COOL_DOWN_MS: u64 = 50_000;
 /// How many attempts the uptime remembers.
-const REMEMBERED_ATTEMPTS: f32 = 30.0;
+pub(super) const REMEMBERED_ATTEMPTS: f32 = 30.0;
 /// Successes that are assumed of any provider, so that one early failure says little.
 const ASSUMED_SUCCESSES: f32 = 3.0;
 /// A candidate that was not asked for this long is forgiven: its failures halve in each further period of this length,
 /// for good if the next attempt succeeds.
 const FORGIVING_MS: u64 = 20_000;
 /// How long measurements count at all.
-const REMEMBERED_MS: u64 = 3_600_000;
+pub(super) const REMEMBERED_MS: u64 = 3_600_000;
 /// So many attempts that wait at once, while nothing comes, are no accident.
 const MIN_WAITING: u32 = 3;
 /// The shortest and the longest patience with silence: three times what 19 of 20 replies took.
@@ -80,6 +84,8 @@ pub(super) struct Window {
     pub(super) budget: AtomicU64,
     /// Cached, written and completion tokens of a prompt token; not a number: unknown.
     shares: [Number; 3],
+    /// Whether other processes have yet to be told.
+    is_changed: AtomicBool,
     learned: Mutex<Learned>,
 }
 
@@ -102,6 +108,15 @@ struct Learned {
     next_cool_down_ms: u64,
     /// When the attempt began that last showed its recovery. What was begun before says nothing any more.
     recovered_ms: u64,
+    /// When the attempt began, of all that had content, that began last.
+    good_started_ms: Option<u64>,
+    /// The cool-down was told by another process, and nothing here has failed since.
+    is_adopted: bool,
+    adopted_ms: u64,
+    /// The recovery that another process has told last, and that was heeded.
+    heeded_ms: Option<i64>,
+    /// What other processes have told; `None`: nothing.
+    others: Option<Box<Others>>,
 }
 
 impl Default for Window {
@@ -127,6 +142,7 @@ impl Default for Window {
             leads: AtomicU8::new(0),
             budget: AtomicU64::new(0),
             shares: [f32::NAN; 3].map(|it| Number(AtomicU32::new(it.to_bits()))),
+            is_changed: AtomicBool::new(false),
             learned: Mutex::default(),
         }
     }
@@ -202,11 +218,25 @@ impl Window {
     pub(super) fn record_tokens(&self, tokens: [u64; 4], now_ms: u64) {
         let mut learned = self.learn();
         learned.tokens.add(tokens, now_ms);
-        if let Some(shares) = learned.tokens.shares() {
-            let [cached, written, output_ratio] = &self.shares;
-            written.store(shares.written);
-            output_ratio.store(shares.output_ratio);
-            cached.store(shares.cached);
+        self.publish_shares(&learned, now_ms);
+        self.mark_changed();
+    }
+
+    fn publish_shares(&self, learned: &Learned, now_ms: u64) {
+        let [cached, written, output_ratio] = &self.shares;
+        let shares = match &learned.others {
+            Some(others) => others.all_tokens(&learned.tokens, now_ms).shares(),
+            None => learned.tokens.shares(),
+        };
+        match shares {
+            Some(shares) => {
+                written.store(shares.written);
+                output_ratio.store(shares.output_ratio);
+                cached.store(shares.cached);
+            }
+            // What others have told counts no longer than they say so.
+            None if learned.others.is_some() => cached.store(f32::NAN),
+            None => {}
         }
     }
 
@@ -239,6 +269,7 @@ impl Window {
             let cool_down_ms = learned.next_cool_down_ms;
             learned.next_cool_down_ms = (cool_down_ms * 2).min(MAX_COOL_DOWN_MS);
             self.due_ms.store(now_ms + cool_down_ms, Relaxed);
+            self.mark_changed();
             return Some(lane.patience_ms.load(Relaxed));
         }
         None
@@ -260,22 +291,14 @@ impl Window {
     pub(super) fn record_content(&self, is_stream: bool, started_ms: u64, now_ms: u64) {
         let mut learned = self.learn();
         let latency_ms = now_ms.saturating_sub(started_ms) as f64;
-        let [whole, stream] = &self.lanes;
-        let (histogram, lane) = match is_stream {
-            true => (&mut learned.latency_ms, stream),
-            false => (&mut learned.duration_ms, whole),
+        let histogram = match is_stream {
+            true => &mut learned.latency_ms,
+            false => &mut learned.duration_ms,
         };
         histogram.add(latency_ms, now_ms);
-        let slow_ms = histogram.quantile(0.95).unwrap_or_default();
-        let [least, most] = PATIENCE_MS;
-        let patience_ms = (3.0 * slow_ms) as u64;
-        lane.patience_ms
-            .store(patience_ms.clamp(least, most), Relaxed);
-        if is_stream && let Some(median) = learned.latency_ms.quantile(0.5) {
-            self.latency_ms.store(median);
-            let until_ms = learned.latency_ms.known_until_ms();
-            self.latency_until_ms.store(until_ms, Relaxed);
-        }
+        self.publish_times(&learned, is_stream);
+        learned.good_started_ms = learned.good_started_ms.max(Some(started_ms));
+        self.mark_changed();
         // A stream that was begun before the failures shows nothing of what came after them.
         if started_ms >= learned.failing_since_ms {
             learned.failed_in_a_row = 0;
@@ -283,12 +306,56 @@ impl Window {
         let is_silent = learned.is_silent;
         let is_proof = |opened_ms| started_ms >= opened_ms || is_silent;
         if learned.opened_ms.is_some_and(is_proof) {
-            learned.opened_ms = None;
-            learned.is_silent = false;
-            learned.recovered_ms = started_ms;
-            learned.failed = 0.0;
-            self.due_ms.store(0, Relaxed);
+            self.close(&mut learned, started_ms);
         }
+    }
+
+    /// Ends a cool-down, because of an attempt that began at this time.
+    fn close(&self, learned: &mut Learned, recovered_ms: u64) {
+        learned.opened_ms = None;
+        learned.is_silent = false;
+        learned.is_adopted = false;
+        learned.recovered_ms = recovered_ms;
+        learned.failed = 0.0;
+        self.due_ms.store(0, Relaxed);
+    }
+
+    /// Publishes the patience with a kind of replies, and of streams the latency.
+    fn publish_times(&self, learned: &Learned, is_stream: bool) {
+        let others = learned.others.as_deref();
+        let [whole, stream] = &self.lanes;
+        let (own, others, lane) = match is_stream {
+            true => (&learned.latency_ms, others.map(|it| &it.latency_ms), stream),
+            false => (
+                &learned.duration_ms,
+                others.map(|it| &it.duration_ms),
+                whole,
+            ),
+        };
+        let all = joined(own, others);
+        let (Some(median), Some(slow_ms)) = (all.quantile(0.5), all.quantile(0.95)) else {
+            if is_stream {
+                self.latency_until_ms.store(0, Relaxed);
+            }
+            return;
+        };
+        let [least, most] = PATIENCE_MS;
+        let patience_ms = (3.0 * slow_ms) as u64;
+        lane.patience_ms
+            .store(patience_ms.clamp(least, most), Relaxed);
+        if is_stream {
+            self.latency_ms.store(median);
+            self.latency_until_ms.store(all.known_until_ms(), Relaxed);
+        }
+    }
+
+    fn publish_throughput(&self, learned: &Learned) {
+        let others = learned.others.as_deref();
+        let all = joined(&learned.throughput, others.map(|it| &it.throughput));
+        let median = all.quantile(0.5);
+        self.throughput.store(median.unwrap_or_default());
+        let until_ms = median.map_or(0, |_| all.known_until_ms());
+        self.throughput_until_ms.store(until_ms, Relaxed);
     }
 
     /// Records the end of a good reply.
@@ -300,13 +367,10 @@ impl Window {
         learned.answered += 1.0;
         if let Some(throughput) = throughput {
             learned.throughput.add(throughput, now_ms);
-            if let Some(median) = learned.throughput.quantile(0.5) {
-                self.throughput.store(median);
-                let until_ms = learned.throughput.known_until_ms();
-                self.throughput_until_ms.store(until_ms, Relaxed);
-            }
+            self.publish_throughput(&learned);
         }
-        self.publish(&learned);
+        self.publish_counts(&learned);
+        self.mark_changed();
     }
 
     /// Records a failure. One of an attempt that was begun before the provider recovered says nothing.
@@ -321,7 +385,9 @@ impl Window {
             learned.failing_since_ms = started_ms;
         }
         learned.failed_in_a_row += 1;
-        self.publish(&learned);
+        learned.is_adopted = false;
+        self.publish_counts(&learned);
+        self.mark_changed();
         if learned.failed_in_a_row >= MAX_FAILURES {
             self.open(&mut learned, now_ms);
         }
@@ -333,13 +399,31 @@ impl Window {
             learned.opened_ms = Some(now_ms);
             learned.next_cool_down_ms = 2 * MIN_COOL_DOWN_MS;
             self.due_ms.store(now_ms + MIN_COOL_DOWN_MS, Relaxed);
+            self.mark_changed();
         }
     }
 
-    fn publish(&self, learned: &Learned) {
-        self.answered.store(learned.answered);
-        self.failed.store(learned.failed);
-        self.counted_ms.store(learned.counted_ms, Relaxed);
+    /// Publishes the attempts: those of this process, and those that others have told, as far as they still count when
+    /// the last of all was made.
+    fn publish_counts(&self, learned: &Learned) {
+        let own_ms = learned.own_counted_ms();
+        let own = (learned.answered, learned.failed);
+        let others = learned.others.as_deref();
+        let counted = |(answered, failed): (f32, f32), at_ms: Option<u64>, last_ms: u64| {
+            let kept = at_ms.map_or(0.0, |at_ms| forgiven(last_ms.saturating_sub(at_ms)));
+            (answered * kept, failed * kept)
+        };
+        let others_ms = others.and_then(|it| it.counted_ms);
+        let Some(last_ms) = own_ms.max(others_ms) else {
+            self.counted_ms.store(NEVER, Relaxed);
+            return;
+        };
+        let own = counted(own, own_ms, last_ms);
+        let others = others.map_or((0.0, 0.0), |it| (it.answered, it.failed));
+        let others = counted(others, others_ms, last_ms);
+        self.answered.store(own.0 + others.0);
+        self.failed.store(own.1 + others.1);
+        self.counted_ms.store(last_ms, Relaxed);
     }
 
     fn learn(&self) -> MutexGuard<'_, Learned> {
@@ -348,6 +432,11 @@ impl Window {
 }
 
 impl Learned {
+    /// Returns when an attempt of this process counted last.
+    fn own_counted_ms(&self) -> Option<u64> {
+        (self.answered + self.failed > 0.0).then_some(self.counted_ms)
+    }
+
     /// Makes room for one more attempt.
     fn count(&mut self, now_ms: u64) {
         let kept = (REMEMBERED_ATTEMPTS - 1.0)
@@ -358,13 +447,21 @@ impl Learned {
     }
 }
 
+/// Returns the values of this process and of others.
+fn joined<'h>(own: &'h Histogram, others: Option<&Histogram>) -> Cow<'h, Histogram> {
+    match others {
+        Some(others) => Cow::Owned(own.joined(others)),
+        None => Cow::Borrowed(own),
+    }
+}
+
 /// Returns the failures, unless they are less than half a one.
 fn forget(failed: f32) -> f32 {
     if failed < 0.5 { 0.0 } else { failed }
 }
 
 /// Returns the share of a candidate's failures that still counts after it was not asked for this long.
-fn forgiven(idle_ms: u64) -> f32 {
+pub(super) fn forgiven(idle_ms: u64) -> f32 {
     match idle_ms.checked_sub(FORGIVING_MS) {
         None | Some(0) => 1.0,
         Some(over_ms) => (-(over_ms as f32) / FORGIVING_MS as f32).exp2(),
