@@ -4,6 +4,11 @@ use super::error::{Error, ErrorKind};
 use super::text::{find_special, short_string_length};
 use super::walk::Walker;
 
+/// The numbers of shorter arrays are parsed.
+const LONG_BYTES: usize = 512;
+/// How many bytes of a long array are checked together.
+const BLOCK_BYTES: usize = 256;
+
 impl Walker<'_> {
     /// Skips a string. Returns whether it has escapes.
     pub(super) fn skip_string(&mut self) -> Result<bool, Error> {
@@ -88,6 +93,25 @@ impl Walker<'_> {
         u32::from_str_radix(digits, 16).map_err(|_| self.syntax_error())
     }
 
+    /// Skips a long array, in which numbers, commas and white space may stand; returns false, at its start, if it is short.
+    pub(super) fn skip_number_bytes(&mut self) -> Result<bool, Error> {
+        let rest = self.text.as_bytes().get(self.at + 1..).unwrap_or_default();
+        let Some(length) = memchr::memchr(b']', rest).filter(|length| *length >= LONG_BYTES) else {
+            return Ok(false);
+        };
+        let inside = rest.get(..length).unwrap_or_default();
+        // Whole blocks are checked without a branch, so that the compiler checks many bytes at once.
+        let clean = |all: bool, byte: &u8| all & is_number_byte(*byte);
+        let is_clean = |block: &[u8]| block.iter().fold(true, clean);
+        if !inside.chunks(BLOCK_BYTES).all(is_clean) {
+            let wrong = inside.iter().position(|byte| !is_number_byte(*byte));
+            self.at += 1 + wrong.unwrap_or_default();
+            return Err(self.syntax_error());
+        }
+        self.at += length + 2;
+        Ok(true)
+    }
+
     pub(super) fn skip_number(&mut self) -> Result<(), Error> {
         if self.byte() == Some(b'-') {
             self.at += 1;
@@ -122,4 +146,15 @@ impl Walker<'_> {
             Ok(())
         }
     }
+}
+
+/// Returns whether a byte may stand in an array of numbers.
+fn is_number_byte(byte: u8) -> bool {
+    // `+`, `,`, `-`, `.`, `/` and the digits follow each other.
+    (byte.wrapping_sub(b'+') <= b'9' - b'+') & (byte != b'/')
+        | (byte | 0x20 == b'e')
+        | (byte == b' ')
+        | (byte == b'\n')
+        | (byte == b'\r')
+        | (byte == b'\t')
 }

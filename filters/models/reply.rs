@@ -1,6 +1,7 @@
 //! A reply between a provider's decoder and the client: decoders put pieces into a [`Sink`], a [`Writer`] is a sink
 //! that makes the client's response of them.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -43,6 +44,11 @@ pub trait Sink {
 
     /// The next item of a list, as JSON in the public shape.
     fn item(&mut self, _item: &[u8]) {}
+
+    /// The next items of a list, as JSON in the public shape with commas between them: a slice of `body`.
+    fn items(&mut self, body: &Bytes, place: Range<usize>) {
+        self.item(body.get(place).unwrap_or_default());
+    }
 
     /// How many searches the answer has taken so far, also if its end never comes; the last count counts.
     fn searches(&mut self, _count: u64) {}

@@ -474,6 +474,10 @@ pub enum ProviderKind {
     Google,
     /// Any provider that speaks the OpenAI convention.
     Compatible,
+    /// Cohere.
+    Cohere,
+    /// Voyage AI.
+    Voyage,
     /// The built-in sandbox.
     Sandbox,
 }
@@ -485,6 +489,8 @@ impl ProviderKind {
             Self::OpenAi | Self::Compatible | Self::Sandbox => WireKind::Compatible,
             Self::Anthropic => WireKind::Messages,
             Self::Google => WireKind::Contents,
+            Self::Cohere => WireKind::Cohere,
+            Self::Voyage => WireKind::Voyage,
         }
     }
 
@@ -492,7 +498,7 @@ impl ProviderKind {
     pub fn audio_formats(self) -> &'static [&'static str] {
         match self {
             Self::OpenAi => &["wav", "mp3", "mpeg", "mpga"],
-            Self::Compatible | Self::Sandbox | Self::Anthropic | Self::Google => &[],
+            _ => &[],
         }
     }
 }

@@ -71,10 +71,12 @@ const FAMILIES: &[(&str, &[&str])] = &[
     ("azure", &["azure"]),
     ("bedrock", &["bedrock"]),
     ("claude", &["anthropic"]),
+    ("cohere", &["cohere"]),
     ("gemini", &["google"]),
     ("google", &["google"]),
     ("openai", &["openai", "responses"]),
     ("vertex", &["vertex"]),
+    ("voyage", &["voyage"]),
 ];
 /// Files that may name every family: the lists of fronts and wires, the settings, and the help text with an example.
 const LISTS: &[&str] = &[

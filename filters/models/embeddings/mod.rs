@@ -1,12 +1,18 @@
 //! Embeddings: what wires need to know of a request, and vectors in both encodings ([`vector`]).
 
+pub mod batch;
+pub mod input_type;
 pub mod vector;
 
+use std::ops::Range;
+
+use self::batch::Input;
+
 /// What a front found in a request for embeddings.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct EmbeddingFacts {
-    /// How many inputs there are, and so how many vectors the reply has to hold.
-    pub inputs: usize,
+    /// The inputs, in order; the reply has to hold a vector of each. Never empty.
+    pub inputs: Vec<Input>,
     /// How the client reads vectors.
     pub encoding: Encoding,
     /// The length of the vectors, where the client asked for one.
@@ -21,6 +27,17 @@ pub enum Encoding {
     Float,
     /// Little-endian 32-bit floats, packed and written as base64.
     Base64,
+}
+
+impl EmbeddingFacts {
+    /// Returns where some of the inputs stand in the body, with what is between them.
+    pub fn place(&self, inputs: &Range<usize>) -> Range<usize> {
+        let inputs = self.inputs.get(inputs.clone()).unwrap_or_default();
+        match (inputs.first(), inputs.last()) {
+            (Some(first), Some(last)) => first.place.start..last.place.end,
+            _ => 0..0,
+        }
+    }
 }
 
 /// Writes an item of the reply: `{"object":"embedding","index":…,"embedding":…}`.

@@ -1,5 +1,7 @@
 //! Records a reply while it passes from its decoder to its writer.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 
 use super::event::{Event, inside, write_delta};
@@ -71,6 +73,12 @@ impl ReplyRecorder {
         }
     }
 
+    fn note_item(&mut self, item: &[u8]) {
+        self.has_content = true;
+        let text = std::str::from_utf8(item).ok();
+        self.write(|out| text.and_then(|item| Event::Item(item).write(out)));
+    }
+
     fn note_delta(&mut self, delta: &Delta<'_>) {
         self.note_choice(delta.index, delta.finish.is_some());
         let refusal = delta.refusal.filter(|text| !text.is_empty());
@@ -130,11 +138,14 @@ impl Sink for Recording<'_> {
     }
 
     fn item(&mut self, item: &[u8]) {
-        self.recorder.has_content = true;
-        let text = std::str::from_utf8(item).ok();
-        self.recorder
-            .write(|out| text.and_then(|item| Event::Item(item).write(out)));
+        self.recorder.note_item(item);
         self.sink.item(item);
+    }
+
+    fn items(&mut self, body: &Bytes, place: Range<usize>) {
+        self.recorder
+            .note_item(body.get(place.clone()).unwrap_or_default());
+        self.sink.items(body, place);
     }
 
     // What was reported is stored as the usage that was settled.

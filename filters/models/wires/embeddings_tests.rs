@@ -6,8 +6,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::anthropic::Anthropic;
+use super::cohere::Cohere;
 use super::google::Google;
 use super::openai::OpenAi;
+use super::voyage::Voyage;
 use super::{Failure, FailureKind, Progress, Quirks, ReplyHead, Target, Wire};
 use crate::models::front::Front;
 use crate::models::fronts::embeddings::Embeddings;
@@ -169,6 +171,135 @@ fn google_gets_one_content_per_input() {
 }
 
 #[test]
+fn cohere_gets_texts_and_is_told_to_cut_none_off() {
+    let (path, body) = encoded(
+        &Cohere,
+        &request(&json!({"user": "ann"})),
+        &Quirks::default(),
+    );
+    let expected = json!({"model": "up x", "texts": ["a", "b"], "input_type": "search_document",
+        "embedding_types": ["float"], "truncate": "NONE"});
+    assert_eq!((path.as_str(), body), ("/v2/embed", expected));
+    let one = json!({"input": "\u{e9}\"\n", "dimensions": 8, "input_type": "query", "encoding_format": "base64"});
+    let (_, body) = encoded(&Cohere, &request(&one), &Quirks::default());
+    let expected = json!({"model": "up x", "texts": ["\u{e9}\"\n"], "input_type": "search_query",
+        "embedding_types": ["float"], "truncate": "NONE", "output_dimension": 8});
+    assert_eq!(body, expected);
+}
+
+#[test]
+fn voyage_gets_its_own_words() {
+    let (path, body) = encoded(
+        &Voyage,
+        &request(&json!({"user": "ann"})),
+        &Quirks::default(),
+    );
+    let expected = json!({"model": "up x", "input": ["a", "b"], "truncation": false});
+    assert_eq!((path.as_str(), body), ("/embeddings", expected));
+    let one = json!({"input": "a", "dimensions": 8, "input_type": "search_query", "encoding_format": "base64"});
+    let (_, body) = encoded(&Voyage, &request(&one), &Quirks::default());
+    let expected = json!({"model": "up x", "input": ["a"], "truncation": false, "input_type": "query",
+        "output_dimension": 8, "encoding_format": "base64"});
+    assert_eq!(body, expected);
+}
+
+#[test]
+fn a_use_of_the_vectors_is_said_in_the_words_of_each_wire() {
+    let quirks = Quirks::default();
+    let asked = |word: &str| request(&json!({"input_type": word}));
+    let word = |wire: &dyn Wire, word: &str| {
+        let body = wire.encode(&asked(word), &target(&quirks));
+        let body: Value = serde_json::from_slice(&body?.concat()).unwrap();
+        let places = ["/input_type", "/requests/0/taskType"];
+        let found = places.iter().find_map(|place| body.pointer(place));
+        Ok::<_, crate::fault::Fault>(found.unwrap().as_str().unwrap().to_owned())
+    };
+    for (given, cohere, voyage, google) in [
+        ("query", "search_query", Some("query"), "RETRIEVAL_QUERY"),
+        (
+            "search_document",
+            "search_document",
+            Some("document"),
+            "RETRIEVAL_DOCUMENT",
+        ),
+        ("classification", "classification", None, "CLASSIFICATION"),
+        ("clustering", "clustering", None, "CLUSTERING"),
+    ] {
+        assert_eq!(word(&Cohere, given).unwrap(), cohere);
+        assert_eq!(word(&Voyage, given).ok().as_deref(), voyage);
+        assert_eq!(word(&Google, given).unwrap(), google);
+    }
+    for wire in [&Cohere as &dyn Wire, &Voyage, &Google] {
+        let fault = wire.encode(&asked("poem"), &target(&quirks)).unwrap_err();
+        assert_eq!(
+            (fault.status(), fault.param.as_deref()),
+            (400, Some("input_type"))
+        );
+    }
+}
+
+#[test]
+fn coheres_vectors_become_items_and_its_billed_tokens_the_usage() {
+    let mut reply = json!({"id": "1", "texts": ["a", "b"], "embeddings": {"float": [[0.5, -1e-3], [2, 4]]},
+        "meta": {"api_version": {"version": "2"}, "billed_units": {"input_tokens": 5.0}}});
+    let body = whole(&Cohere, &request(&json!({})), &reply).unwrap();
+    let data = json!([
+        openai_item(0, json!([0.5, -1e-3])),
+        openai_item(1, json!([2, 4]))
+    ]);
+    let expected = json!({"object": "list", "data": data, "model": "here/m",
+        "usage": {"prompt_tokens": 5, "total_tokens": 5}});
+    assert_eq!(body, expected);
+    let packed = request(&json!({"encoding_format": "base64"}));
+    let body = whole(&Cohere, &packed, &reply).unwrap();
+    assert_eq!(body["data"][1]["embedding"], "AAAAQAAAgEA=");
+    for bad in [
+        json!([[1]]),
+        json!([[1], ["a"]]),
+        json!([[1], 2]),
+        json!({}),
+    ] {
+        reply["embeddings"]["float"] = bad.clone();
+        let failure = whole(&Cohere, &request(&json!({})), &reply).unwrap_err();
+        assert_eq!(
+            (failure.kind, failure.is_retryable),
+            (FailureKind::Malformed, true),
+            "{bad}"
+        );
+    }
+}
+
+#[test]
+fn voyages_total_is_the_prompt() {
+    let mut reply = openai_reply(json!([
+        openai_item(0, json!([1])),
+        openai_item(1, json!([2]))
+    ]));
+    reply["usage"] = json!({"total_tokens": 7});
+    let body = whole(&Voyage, &request(&json!({})), &reply).unwrap();
+    assert_eq!(
+        (&body["data"], &body["usage"]["prompt_tokens"]),
+        (&reply["data"], &7.into())
+    );
+}
+
+#[test]
+fn long_vectors_pass_as_they_came_unless_they_hold_more_than_numbers() {
+    let one = request(&json!({"input": "a"}));
+    let numbers: Vec<f64> = (0..400).map(|at| f64::from(at) / -7.0).collect();
+    let reply = openai_reply(json!([openai_item(0, json!(numbers))]));
+    let body = whole(&OpenAi, &one, &reply).unwrap();
+    assert_eq!(body["data"], reply["data"]);
+    for bad in ["null", "\"a\"", "{}", "[1]", "x"] {
+        let text = reply.to_string().replacen("[-0.0", &format!("[{bad}"), 1);
+        let text = text.replacen("[0.0", &format!("[{bad}"), 1);
+        assert!(text.contains(bad));
+        let failure = response(&OpenAi, &one, [text.as_bytes()]).unwrap_err();
+        assert_eq!(failure.kind, FailureKind::Malformed, "{bad}");
+    }
+}
+
+#[test]
 fn the_limits_of_a_wire_say_what_it_offers() {
     assert!(Anthropic.limits(Operation::Embeddings).is_none());
     let google = Google.limits(Operation::Embeddings).unwrap();
@@ -178,7 +309,11 @@ fn the_limits_of_a_wire_say_what_it_offers() {
     let quirks = Quirks::default();
     assert!(Anthropic.encode(&request, &target(&quirks)).is_err());
     assert!(whole(&Anthropic, &request, &json!({})).is_err());
-    for wire in [&OpenAi as &dyn Wire, &Google] {
+    for wire in [&Cohere as &dyn Wire, &Voyage] {
+        assert!(!wire.limits(Operation::Embeddings).unwrap().token_inputs);
+        assert!(wire.limits(Operation::Chat).is_none());
+    }
+    for wire in [&OpenAi as &dyn Wire, &Google, &Cohere, &Voyage] {
         assert_eq!(wire.max_output(&request, &target(&quirks)), Some(0));
     }
 }

@@ -10,8 +10,10 @@ mod blame;
 mod choices_tests;
 mod citation;
 mod closed_schema;
+pub mod cohere;
 pub mod decoder;
 mod drawn;
+mod embedding_list;
 #[cfg(test)]
 mod embeddings_tests;
 mod error_body;
@@ -36,9 +38,11 @@ mod scrub;
 mod search_reply_tests;
 #[cfg(test)]
 mod search_tests;
+mod splice;
 #[cfg(test)]
 mod tier_tests;
 mod tier_word;
+pub mod voyage;
 pub mod wire;
 
 pub use decoder::{Decoder, Progress, ReplyHead, decode_reply};
@@ -57,6 +61,10 @@ pub enum WireKind {
     Messages,
     /// Google's contents.
     Contents,
+    /// Cohere's own API.
+    Cohere,
+    /// Voyage's own API.
+    Voyage,
 }
 
 impl WireKind {
@@ -67,6 +75,8 @@ impl WireKind {
             Self::Responses => &responses::Responses,
             Self::Messages => &anthropic::Anthropic,
             Self::Contents => &google::Google,
+            Self::Cohere => &cohere::Cohere,
+            Self::Voyage => &voyage::Voyage,
         }
     }
 }

@@ -41,12 +41,12 @@ pub trait Wire: Send + Sync {
         quirks: &Quirks,
     ) -> Option<WireHead>;
 
-    /// Returns the head of a request for the provider's list of models.
-    fn list_head(&self) -> WireHead {
-        WireHead {
+    /// Returns the head of a request for the provider's list of models; `None`: its API has none.
+    fn list_head(&self) -> Option<WireHead> {
+        Some(WireHead {
             path: "/models".to_owned(),
             headers: Vec::new(),
-        }
+        })
     }
 
     /// Returns the headers that one request has beside those of [`Self::head`].

@@ -125,12 +125,19 @@ fn embeddings_reply() -> Value {
         "usage?": {"prompt_tokens": "$int", "total_tokens": "$int"}})
 }
 
+fn cohere_reply() -> Value {
+    json!({"id": "$text", "embeddings": {"float": {"$many": {"$one": [[0.5, 1, -2e-3], {"$many": "$number"}, "$text"]}}},
+        "meta?": {"billed_units": {"input_tokens": "$int"}}})
+}
+
 fn grammars(wire: WireKind) -> (Value, Value) {
     match wire {
         WireKind::Compatible => (openai_event(), openai_reply()),
         WireKind::Responses => (responses_event(), responses_reply()),
         WireKind::Messages => (anthropic_event(), anthropic_reply()),
         WireKind::Contents => (google_reply(), google_reply()),
+        WireKind::Cohere => (cohere_reply(), cohere_reply()),
+        WireKind::Voyage => (embeddings_reply(), embeddings_reply()),
     }
 }
 
@@ -269,6 +276,7 @@ fn stream(choices: &mut Choices<'_>, wire: WireKind, grammar: &Value) -> Vec<u8>
         WireKind::Responses => b"data: {\"type\":\"response.output_text.delta\",\"output_index\":9,\"delta\":\"a\"}\n\nevent: response.completed\ndata: {\"response\":{}}\n\n",
         WireKind::Messages => b"event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":1}}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
         WireKind::Contents => b"data: {\"candidates\":[{\"content\":{\"parts\":[]},\"finishReason\":\"STOP\"}]}\n\n",
+        WireKind::Cohere | WireKind::Voyage => b"",
     };
     if !choices.once_in(4) {
         stream.extend_from_slice(last);
@@ -393,6 +401,16 @@ fn replies_of_the_anthropic_wire_are_the_same_however_they_are_cut() {
 #[test]
 fn replies_of_the_google_wire_are_the_same_however_they_are_cut() {
     whole("wires: google, whole replies", WireKind::Contents);
+}
+
+#[test]
+fn whole_replies_of_coheres_wire_fail_or_become_a_list() {
+    whole("wires: cohere, whole replies", WireKind::Cohere);
+}
+
+#[test]
+fn whole_replies_of_voyages_wire_fail_or_become_a_list() {
+    whole("wires: voyage, whole replies", WireKind::Voyage);
 }
 
 /// A chunk like the one before is read by comparison; a space behind the first brace keeps the reader from that.

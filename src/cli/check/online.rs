@@ -89,6 +89,7 @@ fn mappings_of<'c>(config: &'c Config, provider: &str) -> Vec<&'c WrittenMapping
 async fn list(provider: &ProviderConfig) -> Result<BTreeMap<String, ListedModel>, String> {
     let wire = provider.kind.wire_kind().wire();
     let head = wire.list_head();
+    let head = head.ok_or_else(|| "its API has none".to_owned())?;
     // Equal endpoints serve the same models.
     let base_url = provider.base_urls.first().map_or("", String::as_str);
     let url = format!("{base_url}{}", head.path);

@@ -154,6 +154,8 @@ pub(crate) enum ProviderKind {
     Azure,
     #[serde(rename = "openai-compatible")]
     Compatible,
+    Cohere,
+    Voyage,
     Sandbox,
 }
 

@@ -77,10 +77,7 @@ fn check_provider(
         );
         return Err("its kind is not in force yet".to_owned());
     };
-    if matches!(
-        kind,
-        ProviderKind::Anthropic | ProviderKind::Google | ProviderKind::Sandbox
-    ) {
+    if !matches!(kind, ProviderKind::OpenAi | ProviderKind::Compatible) {
         warn_idle_quirks(rules, &key);
     }
     let (keys, missing_key) = match keys {
@@ -124,6 +121,8 @@ fn to_kind(kind: raw::ProviderKind) -> Option<ProviderKind> {
         raw::ProviderKind::Anthropic => Some(ProviderKind::Anthropic),
         raw::ProviderKind::Google => Some(ProviderKind::Google),
         raw::ProviderKind::Compatible => Some(ProviderKind::Compatible),
+        raw::ProviderKind::Cohere => Some(ProviderKind::Cohere),
+        raw::ProviderKind::Voyage => Some(ProviderKind::Voyage),
         raw::ProviderKind::Sandbox => Some(ProviderKind::Sandbox),
         raw::ProviderKind::Vertex | raw::ProviderKind::Bedrock | raw::ProviderKind::Azure => None,
     }
@@ -153,6 +152,8 @@ fn check_base_urls(
         raw::ProviderKind::OpenAi => "https://api.openai.com/v1",
         raw::ProviderKind::Anthropic => "https://api.anthropic.com",
         raw::ProviderKind::Google => "https://generativelanguage.googleapis.com",
+        raw::ProviderKind::Cohere => "https://api.cohere.com",
+        raw::ProviderKind::Voyage => "https://api.voyageai.com/v1",
         _ => "",
     };
     let is_needed = matches!(
@@ -234,9 +235,10 @@ fn check_health(
 }
 
 /// The ends of a URL that are endpoints, which the wire adds itself.
-const ENDPOINTS: [&str; 7] = [
+const ENDPOINTS: [&str; 8] = [
     "/chat/completions",
     "/completions",
+    "/embed",
     "/embeddings",
     "/messages",
     "/responses",
@@ -258,6 +260,7 @@ fn check_url_end(rules: &mut Rules<'_>, key: &str, provider: &file::ProviderConf
     let version = match provider.kind {
         raw::ProviderKind::Anthropic => "/v1",
         raw::ProviderKind::Google => "/v1beta",
+        raw::ProviderKind::Cohere => "/v2",
         _ => return,
     };
     if url.ends_with(version) {

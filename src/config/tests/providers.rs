@@ -94,6 +94,8 @@ fn the_well_known_kinds_have_a_usual_address_and_the_others_need_one() {
         ("openai", "https://api.openai.com/v1"),
         ("anthropic", "https://api.anthropic.com"),
         ("google", "https://generativelanguage.googleapis.com"),
+        ("cohere", "https://api.cohere.com"),
+        ("voyage", "https://api.voyageai.com/v1"),
     ] {
         let toml = format!("[providers.p]\nkind = \"{kind}\"\nkeys = [{{ env = \"K\" }}]\n");
         assert_eq!(

@@ -100,7 +100,7 @@ fn the_shipped_file_is_good_without_a_single_key() {
         .map(|on| on.name.as_str())
         .collect();
     assert_eq!(on, ["sandbox"]);
-    assert_eq!(loaded.config.off_providers.len(), 14);
+    assert_eq!(loaded.config.off_providers.len(), 16);
 }
 
 #[test]
@@ -130,10 +130,12 @@ fn the_usual_variables_switch_the_shipped_providers_on() {
         "CEREBRAS_API_KEY",
         "MOONSHOT_API_KEY",
         "DASHSCOPE_API_KEY",
+        "COHERE_API_KEY",
+        "VOYAGE_API_KEY",
     ];
     let pairs: Vec<_> = names.iter().map(|name| (*name, "k")).collect();
     let loaded = good_with(&without_catalogue(SHIPPED), &pairs);
-    assert_eq!(loaded.config.providers.len(), 15);
+    assert_eq!(loaded.config.providers.len(), 17);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The 400 rules of a request for embeddings, in one pass over its bytes. Source: docs/model-gateway.md 2.6.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 
 use super::Embeddings;
@@ -8,6 +10,7 @@ use crate::json::{Type, Walker};
 use crate::models::check::read::{array, integer, one_of, required, string};
 use crate::models::check::reject::{Reject, other};
 use crate::models::check::top::{MODEL, members, model};
+use crate::models::embeddings::batch::Input;
 use crate::models::embeddings::{EmbeddingFacts, Encoding};
 use crate::models::parameter::AskedParameters;
 use crate::models::request::{ModelRequest, Needs, Payload, Source};
@@ -22,11 +25,9 @@ const INPUT: &str =
 #[derive(Debug, Default)]
 struct Findings {
     model: Option<Box<str>>,
-    inputs: usize,
+    inputs: Vec<Input>,
     are_tokens: bool,
-    /// Bytes of all texts; a token counts as four.
-    text_bytes: u64,
-    /// Tokens of the longest input: exact where it is tokens, else at the least.
+    /// Tokens of the longest input that is tokens. How many a text has is the provider's to judge.
     longest: u64,
     encoding: Encoding,
     dimensions: Option<u32>,
@@ -34,10 +35,12 @@ struct Findings {
 
 /// Checks a body.
 ///
-/// Cost: one pass; allocates for keys, never for inputs. Errors: 400 naming the field, what came and what is accepted.
+/// Cost: one pass; allocates for keys and for the places of the inputs. Errors: 400 naming the field, what came and what is accepted.
 pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
     let mut found = Findings::default();
     let members = pass(&body, &mut found).map_err(Reject::into_fault)?;
+    let text_bytes = found.inputs.iter().map(|input| input.bytes);
+    let text_bytes = text_bytes.fold(0, u64::saturating_add);
     Ok(ModelRequest {
         front: &Embeddings,
         model: found.model.unwrap_or_default(),
@@ -47,7 +50,7 @@ pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
         needs: Needs {
             choices: 1,
             context_tokens: found.longest,
-            inputs: found.inputs as u64,
+            inputs: found.inputs.len() as u64,
             token_inputs: found.are_tokens,
             dimensions: found.dimensions.is_some(),
             ..Needs::default()
@@ -58,7 +61,7 @@ pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
             draws: Some(false),
             ..CostInputs::default()
         },
-        text_bytes: found.text_bytes,
+        text_bytes,
         asked: AskedParameters::default(),
         source: Source { body, members },
         managed: None,
@@ -78,7 +81,7 @@ fn pass(
     let members = members(&mut walk, |walk, key| member(walk, key, found))?;
     walk.end()?;
     required(found.model.as_ref(), "model", MODEL)?;
-    required((found.inputs > 0).then_some(()), "input", INPUT)?;
+    required(found.inputs.first(), "input", INPUT)?;
     Ok(members)
 }
 
@@ -110,14 +113,16 @@ fn input(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
 /// An array: of texts, of tokens, which are one input together, or of arrays of tokens.
 fn items(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     let mut first = None;
+    let start = walk.at();
     let count = array(walk, |walk, _| {
         let item = walk.peek()?;
+        let start = walk.at();
         match (*first.get_or_insert(item), item) {
             (Type::String, Type::String) => text(walk, found),
             (Type::Number, Type::Number) => token(walk),
             (Type::Array, Type::Array) => {
                 let count = array(walk, |walk, _| token(walk))?;
-                tokens(count, found)
+                tokens(count, start..walk.at(), found)
             }
             (Type::String | Type::Number | Type::Array, _) => {
                 Err(other(walk, "an item of the same type as the first"))
@@ -127,40 +132,39 @@ fn items(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     })?;
     match first {
         None => Err(Reject::rule("is empty; accepted is at least one input")),
-        Some(Type::Number) => tokens(count, found),
+        Some(Type::Number) => tokens(count, start..walk.at(), found),
         Some(_) => Ok(()),
     }
 }
 
 fn text(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    let start = walk.at();
     let bytes = string(walk)?.len() as u64;
     if bytes == 0 {
         return Err(Reject::rule("is empty; accepted is a text"));
     }
-    // Four bytes a token is the usual estimate; only what is far beyond the window is turned away.
-    add(bytes, bytes / 8, found)
+    add(Input::text(start..walk.at(), bytes), found)
 }
 
 fn token(walk: &mut Walker<'_>) -> Result<(), Reject> {
     integer(walk, 0, u32::MAX.into()).map(|_| ())
 }
 
-fn tokens(count: usize, found: &mut Findings) -> Result<(), Reject> {
+fn tokens(count: usize, place: Range<usize>, found: &mut Findings) -> Result<(), Reject> {
     if count == 0 {
         return Err(Reject::rule("is empty; accepted is at least one token"));
     }
     found.are_tokens = true;
     let count = count as u64;
-    add(count.saturating_mul(4), count, found)
+    found.longest = found.longest.max(count);
+    add(Input::tokens(place, count), found)
 }
 
-fn add(bytes: u64, tokens: u64, found: &mut Findings) -> Result<(), Reject> {
-    found.inputs += 1;
-    found.text_bytes = found.text_bytes.saturating_add(bytes);
-    found.longest = found.longest.max(tokens);
-    if found.inputs > MAX_INPUTS {
+fn add(input: Input, found: &mut Findings) -> Result<(), Reject> {
+    if found.inputs.len() >= MAX_INPUTS {
         let said = format!("is one of more than {MAX_INPUTS} inputs");
         return Err(Reject::rule(said));
     }
+    found.inputs.push(input);
     Ok(())
 }

@@ -9,7 +9,7 @@ use crate::models::front::Front;
 use crate::models::metadata::{AnswerMembers, Metadata, UsedNames};
 use crate::models::operation::Operation;
 use crate::models::reply::{ReplyIdentity, Writer};
-use crate::models::request::ModelRequest;
+use crate::models::request::{ModelRequest, Payload};
 use crate::models::usage::{Settlement, Usage};
 
 fn checked(body: &Value) -> Result<ModelRequest, Fault> {
@@ -25,8 +25,8 @@ fn with(key: &str, value: Value) -> Result<ModelRequest, Fault> {
 #[test]
 fn every_form_of_input_is_taken_and_counted() {
     for (input, inputs, are_tokens, text_bytes, longest) in [
-        (json!("12345678"), 1, false, 8, 1),
-        (json!(["1234", "12345678123456789"]), 2, false, 21, 2),
+        (json!("12345678"), 1, false, 8, 0),
+        (json!(["1234", "12345678123456789"]), 2, false, 21, 0),
         (json!([1, 2, 3]), 1, true, 12, 3),
         (json!([[1], [2, 3]]), 2, true, 12, 2),
     ] {
@@ -44,6 +44,26 @@ fn every_form_of_input_is_taken_and_counted() {
         );
         assert_eq!(request.payload.operation(), Operation::Embeddings);
         assert!(!request.is_stream);
+    }
+}
+
+#[test]
+fn every_input_is_found_where_it_stands() {
+    for (input, expected) in [
+        (r#" "a b" "#, vec![r#""a b""#]),
+        (r#"[ "a" , "\"]" ]"#, vec![r#""a""#, r#""\"]""#]),
+        ("[1, 2 ]", vec!["[1, 2 ]"]),
+        ("[ [1] , [2,3]]", vec!["[1]", "[2,3]"]),
+    ] {
+        let body = format!(r#"{{"model":"m","input":{input},"x":1}}"#);
+        let request = Embeddings.parse(body.clone().into()).unwrap();
+        let Payload::Embeddings(facts) = &request.payload else {
+            panic!("{body}");
+        };
+        let places = facts.inputs.iter().map(|input| &body[input.place.clone()]);
+        assert_eq!(places.collect::<Vec<_>>(), expected);
+        let all = facts.place(&(0..expected.len()));
+        assert!(body[all.clone()].starts_with(expected[0]) && input.contains(&body[all]));
     }
 }
 

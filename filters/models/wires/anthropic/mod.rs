@@ -82,11 +82,11 @@ impl Wire for Anthropic {
         (operation == Operation::Chat).then(request::head)
     }
 
-    fn list_head(&self) -> WireHead {
-        WireHead {
+    fn list_head(&self) -> Option<WireHead> {
+        Some(WireHead {
             path: "/v1/models?limit=1000".to_owned(),
             ..request::head()
-        }
+        })
     }
 
     fn request_headers(&self, request: &ModelRequest) -> Vec<(HeaderName, HeaderValue)> {

@@ -91,11 +91,11 @@ impl Wire for Google {
         })
     }
 
-    fn list_head(&self) -> WireHead {
-        WireHead {
+    fn list_head(&self) -> Option<WireHead> {
+        Some(WireHead {
             path: "/v1beta/models?pageSize=1000".to_owned(),
             headers: Vec::new(),
-        }
+        })
     }
 
     fn credential(&self, secret: &str, _: &Quirks) -> Result<(HeaderName, HeaderValue), Fault> {
@@ -125,7 +125,7 @@ impl Wire for Google {
     ) -> Box<dyn Decoder> {
         match &request.payload {
             Payload::Chat(_) => reply::decoder(request, target, head),
-            Payload::Embeddings(facts) => embeddings::decoder(*facts),
+            Payload::Embeddings(facts) => embeddings::decoder(facts),
         }
     }
 

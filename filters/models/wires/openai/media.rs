@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use super::messages::{members, without_member, write_name};
 use super::request::quoted;
-use super::splice::Splice;
 use crate::json::{Error, Walker};
 use crate::models::chat::data_url;
 use crate::models::parameter::Parameter;
 use crate::models::request::ModelRequest;
+use crate::models::wires::splice::Splice;
 use crate::models::wires::wire::Target;
 
 /// Returns whether media of any message have to change.

@@ -8,7 +8,6 @@ use std::ops::Range;
 use super::calls::shorten_id;
 use super::media;
 use super::request::{internal, quoted, walker};
-use super::splice::Splice;
 use crate::fault::Fault;
 use crate::json::{Error, Str, Type, Walker};
 use crate::models::chat::facts::ChatFacts;
@@ -16,6 +15,7 @@ use crate::models::parameter::Parameter;
 use crate::models::request::{ModelRequest, RequestMember};
 use crate::models::wires::opaque::{untag, write_untagged};
 use crate::models::wires::quirks::ReasoningReplay;
+use crate::models::wires::splice::Splice;
 use crate::models::wires::wire::Target;
 
 /// Members of a message that no provider of the plain convention takes.

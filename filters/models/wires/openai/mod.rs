@@ -14,7 +14,6 @@ mod parts;
 mod reply;
 mod request;
 mod search;
-mod splice;
 mod stream;
 mod strict;
 mod template;
@@ -103,7 +102,7 @@ impl Wire for OpenAi {
     ) -> Box<dyn Decoder> {
         match &request.payload {
             Payload::Chat(_) => reply::decoder(request, target, head),
-            Payload::Embeddings(facts) => embeddings::decoder(*facts),
+            Payload::Embeddings(facts) => embeddings::decoder(facts),
         }
     }
 

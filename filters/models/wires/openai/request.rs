@@ -5,7 +5,6 @@ use bytes::Bytes;
 use super::drawing;
 use super::messages;
 use super::search;
-use super::splice::Splice;
 use super::strict;
 use super::tools;
 use crate::fault::Fault;
@@ -18,6 +17,7 @@ use crate::models::routing::providers::ProviderDefaults;
 use crate::models::routing::search::SearchDialect;
 use crate::models::routing::thinking::{ThinkingControl, ThinkingDefaults};
 use crate::models::wires::quirks::StreamUsage;
+use crate::models::wires::splice::Splice;
 use crate::models::wires::wire::Target;
 
 /// The budgets of efforts, for providers that are told a budget. Our choice: as Gemini's, in tokens.

@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use super::messages::{kept, span, without_member, write_name};
 use super::request::{internal, walker};
-use super::splice::Splice;
 use crate::fault::Fault;
 use crate::json::{Error, Str, Walker};
 use crate::models::parameter::Parameter;
 use crate::models::request::RequestMember;
+use crate::models::wires::splice::Splice;
 use crate::models::wires::wire::Target;
 
 /// Writes the member `tools` without what belongs to other providers or is dropped, and with the provider's own search.

@@ -16,6 +16,7 @@ pub fn check(kind: WireKind, body: &Value) -> Result<(), String> {
         WireKind::Responses => items(body),
         WireKind::Messages => blocks(body),
         WireKind::Contents => parts(body),
+        WireKind::Cohere | WireKind::Voyage => Err("serves no chat".to_owned()),
     }
 }
 

@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
+use crate::json::Str;
+
 /// Below this a body goes out as one piece: one write costs less than the copy.
 const FLAT_BYTES: usize = 64 << 10;
 
@@ -50,6 +52,13 @@ impl<'a> Splice<'a> {
             Some(SplicePiece::New(last)) => last.end = end,
             _ => self.pieces.push(SplicePiece::New(start..end)),
         }
+    }
+
+    /// Adds a new string, as JSON.
+    pub(super) fn new_string(&mut self, text: &str) {
+        let mut quoted = Vec::with_capacity(text.len() + 2);
+        Str::Plain(text).write(&mut quoted);
+        self.new_bytes(&quoted);
     }
 
     /// The text of a range of the source.

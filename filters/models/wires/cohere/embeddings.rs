@@ -1,0 +1,119 @@
+//! Embeddings in the words of this wire. Vectors are asked for as numbers; their base64 is made here.
+
+use bytes::Bytes;
+
+use crate::fault::Fault;
+use crate::json::{Error, Type, Walker};
+use crate::models::embeddings::EmbeddingFacts;
+use crate::models::embeddings::input_type::InputType;
+use crate::models::reply::Sink;
+use crate::models::request::ModelRequest;
+use crate::models::routing::capable::WireLimits;
+use crate::models::usage::Usage;
+use crate::models::wires::decoder::{Decoder, WholeReply};
+use crate::models::wires::embedding_list::{ExpectedVectors, count};
+use crate::models::wires::failure::Failure;
+use crate::models::wires::scan::malformed;
+use crate::models::wires::splice::Splice;
+use crate::models::wires::wire::Target;
+
+/// What its embeddings can do.
+pub(super) const LIMITS: WireLimits = WireLimits {
+    inputs: 96,
+    token_inputs: false,
+    ..WireLimits::WIDEST
+};
+
+pub(super) fn encode(
+    request: &ModelRequest,
+    facts: &EmbeddingFacts,
+    target: &Target<'_>,
+) -> Result<Vec<Bytes>, Fault> {
+    let asked = request.source.member("input_type");
+    let asked = InputType::read(asked.map(|member| request.source.value(member)))?;
+    let mut splice = Splice::new(&request.source.body);
+    splice.new_bytes(b"{\"model\":");
+    splice.new_string(target.model);
+    splice.new_bytes(b",\"texts\":[");
+    splice.slice(facts.place(&(0..facts.inputs.len())));
+    splice.new_bytes(b"],\"input_type\":");
+    splice.new_string(word(asked));
+    // A text that is too long is an error in the convention; without this it would be cut off.
+    splice.new_bytes(b",\"embedding_types\":[\"float\"],\"truncate\":\"NONE\"");
+    if let Some(dimensions) = facts.dimensions {
+        splice.new_bytes(format!(",\"output_dimension\":{dimensions}").as_bytes());
+    }
+    splice.new_bytes(b"}");
+    Ok(splice.finish())
+}
+
+/// Returns the wire's word for a use, which it demands. Our choice: what is embedded without a word will be searched.
+fn word(asked: Option<InputType>) -> &'static str {
+    match asked {
+        Some(InputType::Query) => "search_query",
+        None | Some(InputType::Document) => "search_document",
+        Some(InputType::Classification) => "classification",
+        Some(InputType::Clustering) => "clustering",
+    }
+}
+
+/// Returns the decoder of a reply.
+pub(super) fn decoder(facts: &EmbeddingFacts) -> Box<dyn Decoder> {
+    let expected = ExpectedVectors {
+        first: 0,
+        count: facts.inputs.len(),
+        encoding: facts.encoding,
+        is_cut: false,
+    };
+    Box::new(WholeReply::new(move |body: &Bytes, sink: &mut dyn Sink| {
+        read(body, &expected, sink)
+    }))
+}
+
+fn read(body: &[u8], expected: &ExpectedVectors, sink: &mut dyn Sink) -> Result<(), Failure> {
+    let mut walk = Walker::new(body).map_err(malformed)?;
+    let mut vectors: Vec<&str> = Vec::with_capacity(expected.count);
+    let mut prompt = 0;
+    let walked = walk.object(|walk, key| match &*key {
+        "embeddings" => member(walk, "float", |walk| {
+            if walk.peek()? != Type::Array {
+                return walk.skip().map(|_| ());
+            }
+            walk.array(|walk, _| {
+                vectors.push(walk.numbers()?);
+                Ok::<(), Error>(())
+            })
+        }),
+        "meta" => member(walk, "billed_units", |walk| {
+            member(walk, "input_tokens", |walk| {
+                prompt = count(walk.skip()?);
+                Ok(())
+            })
+        }),
+        _ => walk.skip().map(|_| ()),
+    });
+    walked.and_then(|()| walk.end()).map_err(malformed)?;
+    expected.put(&vectors, sink)?;
+    if prompt > 0 {
+        sink.usage(Usage {
+            prompt,
+            ..Usage::default()
+        });
+    }
+    Ok(())
+}
+
+/// Walks the object that comes next, if it is one; `read` reads the value of the member that is wanted.
+fn member<'a>(
+    walk: &mut Walker<'a>,
+    wanted: &str,
+    mut read: impl FnMut(&mut Walker<'a>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    if walk.peek()? != Type::Object {
+        return walk.skip().map(|_| ());
+    }
+    walk.object(|walk, key| match key == wanted {
+        true => read(walk),
+        false => walk.skip().map(|_| ()),
+    })
+}

@@ -1,0 +1,66 @@
+//! Embeddings in the words of this wire.
+
+use bytes::Bytes;
+
+use crate::fault::Fault;
+use crate::models::embeddings::input_type::{self, InputType};
+use crate::models::embeddings::{EmbeddingFacts, Encoding};
+use crate::models::request::ModelRequest;
+use crate::models::routing::capable::WireLimits;
+use crate::models::wires::decoder::Decoder;
+use crate::models::wires::embedding_list::{self, ExpectedVectors};
+use crate::models::wires::splice::Splice;
+use crate::models::wires::wire::Target;
+
+/// What its embeddings can do.
+pub(super) const LIMITS: WireLimits = WireLimits {
+    inputs: 1000,
+    token_inputs: false,
+    ..WireLimits::WIDEST
+};
+
+pub(super) fn encode(
+    request: &ModelRequest,
+    facts: &EmbeddingFacts,
+    target: &Target<'_>,
+) -> Result<Vec<Bytes>, Fault> {
+    let asked = request.source.member("input_type");
+    let asked = InputType::read(asked.map(|member| request.source.value(member)))?;
+    let mut splice = Splice::new(&request.source.body);
+    splice.new_bytes(b"{\"model\":");
+    splice.new_string(target.model);
+    splice.new_bytes(b",\"input\":[");
+    splice.slice(facts.place(&(0..facts.inputs.len())));
+    // A text that is too long is an error in the convention; without this it would be cut off.
+    splice.new_bytes(b"],\"truncation\":false");
+    if let Some(asked) = asked {
+        splice.new_bytes(b",\"input_type\":");
+        splice.new_string(word(asked)?);
+    }
+    if let Some(dimensions) = facts.dimensions {
+        splice.new_bytes(format!(",\"output_dimension\":{dimensions}").as_bytes());
+    }
+    if facts.encoding == Encoding::Base64 {
+        splice.new_bytes(b",\"encoding_format\":\"base64\"");
+    }
+    splice.new_bytes(b"}");
+    Ok(splice.finish())
+}
+
+fn word(asked: InputType) -> Result<&'static str, Fault> {
+    match asked {
+        InputType::Query => Ok("query"),
+        InputType::Document => Ok("document"),
+        InputType::Classification | InputType::Clustering => Err(input_type::refused()),
+    }
+}
+
+/// Returns the decoder of a reply.
+pub(super) fn decoder(facts: &EmbeddingFacts) -> Box<dyn Decoder> {
+    embedding_list::decoder(ExpectedVectors {
+        first: 0,
+        count: facts.inputs.len(),
+        encoding: facts.encoding,
+        is_cut: false,
+    })
+}
