@@ -9,6 +9,13 @@ use crate::print_line;
 
 const MODELS: &str = r#"
 [[models]]
+id = "vectors"
+type = "embedding"
+[[models.providers]]
+provider = "own"
+name = "vectors-up"
+input_price = "0.02"
+[[models]]
 id = "own"
 [[models.providers]]
 provider = "own"

@@ -2,6 +2,8 @@
 
 /// The number of events in one stream.
 pub const EVENTS: usize = 200;
+/// The number of vectors in a reply, each of 1,536 numbers.
+pub const VECTORS: usize = 52;
 /// The beginning of a usual message.
 const SMALL: &str = r#""content":""#;
 /// This beginning of a message asks the upstream for a reply of 50 KB.
@@ -20,6 +22,8 @@ pub enum Kind {
     Free,
     /// 1 KB up, 50 KB of JSON down.
     Large,
+    /// 52 short texts up, their vectors down: 1 MB of JSON.
+    Vectors,
     /// A stream of 200 events of one token each.
     Stream,
     /// The first one, answered from the response cache.
@@ -36,10 +40,11 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds, in the order of the table.
-    pub const ALL: [Kind; 9] = [
+    pub const ALL: [Kind; 10] = [
         Self::Json,
         Self::Free,
         Self::Large,
+        Self::Vectors,
         Self::Stream,
         Self::Replay,
         Self::Decide,
@@ -59,6 +64,7 @@ impl Kind {
             Self::Json => "json",
             Self::Free => "free",
             Self::Large => "large",
+            Self::Vectors => "vectors",
             Self::Stream => "stream",
             Self::Replay => "replay",
             Self::Decide => "decide",
@@ -74,6 +80,7 @@ impl Kind {
             Self::Json => "1 KB JSON",
             Self::Free => "1 KB JSON, no price",
             Self::Large => "50 KB JSON reply",
+            Self::Vectors => "1 MB of vectors",
             Self::Stream => "SSE of 200 events",
             Self::Replay => "1 KB JSON, replayed",
             Self::Decide => "decide ÷ constant handler",
@@ -86,7 +93,7 @@ impl Kind {
     /// Returns the least rate in parts of bare Pingora's that is good enough.
     pub fn goal(self) -> Option<f64> {
         match self {
-            Self::Json | Self::Free | Self::Large => Some(0.65),
+            Self::Json | Self::Free | Self::Large | Self::Vectors => Some(0.65),
             Self::Stream => Some(0.85),
             Self::Decide => Some(0.9),
             Self::Hit => Some(1.15),
@@ -99,7 +106,7 @@ impl Kind {
     pub fn is_chat(self) -> bool {
         matches!(
             self,
-            Self::Json | Self::Free | Self::Large | Self::Stream | Self::Replay
+            Self::Json | Self::Free | Self::Large | Self::Vectors | Self::Stream | Self::Replay
         )
     }
 
@@ -135,6 +142,11 @@ impl Kind {
             Self::Json | Self::Replay => whole("own", SMALL),
             Self::Free => whole("free", SMALL),
             Self::Large => whole("own", LARGE),
+            Self::Vectors => {
+                let texts = vec![r#""a short text""#; VECTORS].join(",");
+                let body = format!(r#"{{"model":"vectors","input":[{texts}]}}"#);
+                post("/v1/embeddings", &credential(key), &body)
+            }
             Self::Stream => chat(key, &stream),
             Self::Decide => post(
                 "/v1/decide?keys=dark_mode",
@@ -154,8 +166,11 @@ impl Kind {
 
 /// Returns a chat request with this body.
 pub fn chat(key: &str, body: &str) -> Vec<u8> {
-    let credential = format!("Authorization: Bearer {key}\r\n");
-    post("/v1/chat/completions", &credential, body)
+    post("/v1/chat/completions", &credential(key), body)
+}
+
+fn credential(key: &str) -> String {
+    format!("Authorization: Bearer {key}\r\n")
 }
 
 fn post(path: &str, headers: &str, body: &str) -> Vec<u8> {

@@ -7,7 +7,7 @@ use memchr::memmem;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::kind::{EVENTS, HOLD, LARGE, STREAM};
+use crate::kind::{EVENTS, HOLD, LARGE, STREAM, VECTORS};
 use crate::message::{content_length, head_len};
 use crate::print_line;
 
@@ -80,6 +80,7 @@ enum Reply<'a> {
 struct Replies {
     small: Vec<u8>,
     large: Vec<u8>,
+    vectors: Vec<u8>,
     /// A reply of the other convention.
     messages: Vec<u8>,
     held: Vec<u8>,
@@ -98,6 +99,7 @@ impl Replies {
         Self {
             small: chat(&"a".repeat(700)),
             large: chat(&"a b, ".repeat(10_000)),
+            vectors: whole(&vectors()),
             messages: whole(messages),
             held: [STREAM_HEAD, &chunk(&events[0]), &chunk(&events[1])].concat(),
             stream: stream(&events),
@@ -109,6 +111,8 @@ impl Replies {
         let has = |text: &str| memmem::find(start, text.as_bytes()).is_some();
         if head.starts_with(b"POST /v1/messages") {
             Reply::Ended(&self.messages)
+        } else if head.starts_with(b"POST /v1/embeddings") {
+            Reply::Ended(&self.vectors)
         } else if has(HOLD) {
             Reply::Held(&self.held)
         } else if has(STREAM) {
@@ -119,6 +123,21 @@ impl Replies {
             Reply::Ended(&self.small)
         }
     }
+}
+
+/// Returns a list of vectors, 1 MB of it.
+fn vectors() -> String {
+    let number = |at: usize| format!("-0.0{:08}", at * 7919 % 100_000_000);
+    let item = |index: usize| {
+        let numbers: Vec<String> = (0..1536).map(|at| number(1536 * index + at)).collect();
+        let numbers = numbers.join(",");
+        format!(r#"{{"object":"embedding","index":{index},"embedding":[{numbers}]}}"#)
+    };
+    let items: Vec<String> = (0..VECTORS).map(item).collect();
+    let items = items.join(",");
+    format!(
+        r#"{{"object":"list","data":[{items}],"model":"m","usage":{{"prompt_tokens":156,"total_tokens":156}}}}"#
+    )
 }
 
 fn whole(body: &str) -> Vec<u8> {
