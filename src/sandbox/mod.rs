@@ -21,6 +21,7 @@
 //! request other than that it is JSON. The gateway is responsible for what it forwards.
 
 mod echo;
+mod embeddings;
 mod graph;
 mod listener;
 mod request;

@@ -12,6 +12,7 @@ use pingora::protocols::http::ServerSession;
 use pingora::server::ShutdownWatch;
 use serde_json::{Value, json};
 
+use super::embeddings;
 use super::request::SandboxRequest;
 use super::response::SandboxResponse;
 
@@ -94,12 +95,13 @@ pub(super) async fn read_body(session: &mut ServerSession) -> Result<Option<Vec<
 }
 
 fn make_reply(method: &str, path: &str, body: &[u8]) -> Reply {
-    if (method, path) != ("POST", "/v1/chat/completions") {
-        return refuse(
-            404,
-            "not_found",
-            "The sandbox serves POST /v1/chat/completions alone.",
-        );
+    match (method, path) {
+        ("POST", "/v1/chat/completions") => {}
+        ("POST", "/v1/embeddings") => return make_embeddings(body),
+        _ => {
+            let served = "The sandbox serves POST /v1/chat/completions and /v1/embeddings.";
+            return refuse(404, "not_found", served);
+        }
     }
     let Some(request) = SandboxRequest::parse(body) else {
         return refuse(400, "invalid_json", "The request body is not JSON.");
@@ -124,6 +126,17 @@ fn make_reply(method: &str, path: &str, body: &[u8]) -> Reply {
         "sandbox-429" => refuse(429, "rate_limit_exceeded", "The sandbox is busy on demand."),
         "sandbox-500" => refuse(500, "server_error", "The sandbox failed on demand."),
         _ => refuse(404, "model_not_found", "The sandbox has no such model."),
+    }
+}
+
+fn make_embeddings(body: &[u8]) -> Reply {
+    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    if body.get("model").and_then(Value::as_str) != Some("sandbox-embedding") {
+        return refuse(404, "model_not_found", "The sandbox has no such model.");
+    }
+    match embeddings::embed(&body) {
+        Some(list) => ReplyBody::Whole(200, list).into(),
+        None => refuse(400, "invalid_request", "`input` holds nothing to embed."),
     }
 }
 
