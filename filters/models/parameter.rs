@@ -90,6 +90,10 @@ pub enum Parameter {
     #[serde(rename = "tools[].allowed_callers")]
     AllowedCallers,
     VendorSafeguards,
+    /// The length of vectors.
+    Dimensions,
+    /// Inputs that are tokens.
+    TokenInputs,
 }
 
 impl Parameter {
@@ -97,7 +101,7 @@ impl Parameter {
     pub const COUNT: usize = Self::ALL.len();
 
     /// All of them, in order.
-    pub const ALL: [Self; 49] = [
+    pub const ALL: [Self; 51] = [
         Self::Temperature,
         Self::TopP,
         Self::FrequencyPenalty,
@@ -147,6 +151,8 @@ impl Parameter {
         Self::ToolSearch,
         Self::AllowedCallers,
         Self::VendorSafeguards,
+        Self::Dimensions,
+        Self::TokenInputs,
     ];
 
     /// Returns the field's name, as requests and configurations write it.
@@ -201,6 +207,8 @@ impl Parameter {
             Self::ToolSearch => "tool_search",
             Self::AllowedCallers => "tools[].allowed_callers",
             Self::VendorSafeguards => "vendor_safeguards",
+            Self::Dimensions => "dimensions",
+            Self::TokenInputs => "token_inputs",
         }
     }
 
@@ -208,19 +216,25 @@ impl Parameter {
     pub fn field(self) -> &'static str {
         match self {
             Self::ToolResultMedia => "messages",
+            Self::TokenInputs => "input",
             Self::ReasoningSummary => "reasoning",
             other => other.as_str(),
         }
     }
 
-    /// Returns the parameter of this name; `None`: providers take the field as it is, or the gateway reads it.
+    /// Returns the parameter of a chat of this name; `None`: providers take the field as it is, or the gateway reads it.
     pub fn find(name: &str) -> Option<Self> {
         if name == "max_completion_tokens" {
             return Some(Self::MaxTokens);
         }
         Self::ALL
             .into_iter()
-            .find(|parameter| parameter.as_str() == name)
+            .find(|parameter| parameter.as_str() == name && !parameter.is_of_embeddings())
+    }
+
+    /// Returns whether requests for embeddings alone have it, so that a chat knows no field of its name.
+    pub fn is_of_embeddings(self) -> bool {
+        matches!(self, Self::Dimensions | Self::TokenInputs)
     }
 
     /// Returns whether the field is a member of the request itself, which may have another name at a provider.
@@ -247,6 +261,7 @@ impl Parameter {
                 | Self::ToolSearch
                 | Self::AllowedCallers
                 | Self::VendorSafeguards
+                | Self::TokenInputs
         )
     }
 
@@ -278,6 +293,8 @@ impl Parameter {
                 | Self::AllowedDomains
                 | Self::BlockedDomains
                 | Self::VendorSafeguards
+                | Self::Dimensions
+                | Self::TokenInputs
         )
     }
 
@@ -346,7 +363,8 @@ mod tests {
         for parameter in Parameter::ALL {
             let name = serde_json::to_value(parameter).unwrap();
             assert_eq!(name, parameter.as_str());
-            assert_eq!(Parameter::find(parameter.as_str()), Some(parameter));
+            let of_chat = (!parameter.is_of_embeddings()).then_some(parameter);
+            assert_eq!(Parameter::find(parameter.as_str()), of_chat);
         }
         let all: ParameterSet = Parameter::ALL.into_iter().collect();
         assert_eq!(all.len() as usize, Parameter::COUNT);

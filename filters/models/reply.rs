@@ -134,6 +134,11 @@ pub trait Writer: Sink + Send + Sync {
     /// Returns the bytes written since the last call.
     fn take(&mut self) -> Vec<u8>;
 
+    /// Returns the same as [`Self::take`], where it can without a copy.
+    fn take_bytes(&mut self) -> Bytes {
+        self.take().into()
+    }
+
     /// Returns the provider's reports so far.
     fn reported(&self) -> Reported;
 
@@ -150,6 +155,13 @@ pub trait Writer: Sink + Send + Sync {
     fn structured(&self) -> Option<StructuredAnswer<'_>> {
         None
     }
+
+    /// Ends a part of a response that several replies make: what came of it stays, and the next report of usage is that of
+    /// the next part.
+    fn end_part(&mut self) {}
+
+    /// Drops what came since the last part ended, because its reply is asked for again.
+    fn begin_part(&mut self) {}
 
     /// Writes the end of a whole response.
     fn complete(&mut self, settlement: &Settlement, metadata: &Metadata<'_>);

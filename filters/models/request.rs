@@ -142,8 +142,6 @@ pub struct Needs {
     pub no_reasoning: bool,
     /// Tokens that the context of the model has to hold, at the least.
     pub context_tokens: u64,
-    /// How many inputs are answered one by one.
-    pub inputs: u64,
     /// Whether the inputs are tokens.
     pub token_inputs: bool,
     /// Whether the output has to be shortened.

@@ -16,6 +16,21 @@ pub struct Settlement {
     pub cost: Option<Cost>,
 }
 
+impl Settlement {
+    /// Returns what both took together. A cost that is not known counts as none beside one that is.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        let cost = match (self.cost, other.cost) {
+            (Some(one), Some(two)) => Some(one.plus(&two)),
+            (one, two) => one.or(two),
+        };
+        Self {
+            usage: self.usage.plus(other.usage),
+            cost,
+        }
+    }
+}
+
 /// Tokens of one call, in the words of the public convention.
 ///
 /// `prompt` includes `cached` and `cache_write`, each once; `completion` includes `reasoning`. Decoders keep to
@@ -120,6 +135,33 @@ impl Usage {
         }
     }
 
+    /// Returns the tokens of both.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        let sum = u64::saturating_add;
+        let either = |one: Option<u64>, two: Option<u64>| match (one, two) {
+            (None, None) => None,
+            _ => Some(sum(one.unwrap_or(0), two.unwrap_or(0))),
+        };
+        Self {
+            prompt: sum(self.prompt, other.prompt),
+            completion: sum(self.completion, other.completion),
+            reasoning: either(self.reasoning, other.reasoning),
+            cached: sum(self.cached, other.cached),
+            cache_write: sum(self.cache_write, other.cache_write),
+            cache_write_5m: either(self.cache_write_5m, other.cache_write_5m),
+            cache_write_1h: either(self.cache_write_1h, other.cache_write_1h),
+            audio_prompt: sum(self.audio_prompt, other.audio_prompt),
+            image_prompt: sum(self.image_prompt, other.image_prompt),
+            video_prompt: sum(self.video_prompt, other.video_prompt),
+            audio_completion: sum(self.audio_completion, other.audio_completion),
+            image_completion: sum(self.image_completion, other.image_completion),
+            images: sum(self.images, other.images),
+            web_searches: sum(self.web_searches, other.web_searches),
+            estimated: self.estimated || other.estimated,
+        }
+    }
+
     /// Returns the tokens as they are billed.
     pub fn billed(&self) -> BilledTokens {
         let written_1h = self.cache_write_1h.unwrap_or(0).min(self.cache_write);
@@ -168,6 +210,22 @@ mod tests {
         assert_eq!(begun.unfinished(8, 4, 0), begun);
         let promptless = Usage { prompt: 0, ..begun };
         assert_eq!(promptless.unfinished(8, 4, 0).prompt, 2);
+    }
+
+    #[test]
+    fn what_two_parts_took_is_added_up() {
+        let one = Usage {
+            prompt: 3,
+            cached: 1,
+            reasoning: Some(2),
+            ..Usage::default()
+        };
+        let two = Usage::estimate(8, 4, 1);
+        let both = one.plus(two);
+        assert_eq!((both.prompt, both.cached, both.images), (5, 1, 0));
+        assert_eq!(both.completion, two.completion);
+        assert_eq!((both.reasoning, both.cache_write_1h), (Some(2), None));
+        assert!(both.estimated && !one.plus(one).estimated);
     }
 
     #[test]

@@ -103,6 +103,36 @@ impl Details {
     }
 }
 
+impl Cost {
+    /// Returns the sum of both, part by part.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        let (one, two) = (&self.details, &other.details);
+        let sum = |part: fn(&Details) -> Usd| part(one).plus(part(two));
+        Self {
+            total: self.total.plus(other.total),
+            details: Details {
+                upstream_inference_cost: sum(|it| it.upstream_inference_cost),
+                upstream_inference_prompt_cost: sum(|it| it.upstream_inference_prompt_cost),
+                upstream_inference_completions_cost: sum(|it| {
+                    it.upstream_inference_completions_cost
+                }),
+                total_cost: sum(|it| it.total_cost),
+                input_cost: sum(|it| it.input_cost),
+                output_cost: sum(|it| it.output_cost),
+                cached_input_cost: sum(|it| it.cached_input_cost),
+                cache_write_input_cost: sum(|it| it.cache_write_input_cost),
+                request_cost: sum(|it| it.request_cost),
+                web_search_cost: sum(|it| it.web_search_cost),
+                image_input_cost: sum(|it| it.image_input_cost),
+                image_output_cost: sum(|it| it.image_output_cost),
+                audio_input_cost: sum(|it| it.audio_input_cost),
+                data_storage_cost: sum(|it| it.data_storage_cost),
+            },
+        }
+    }
+}
+
 /// Returns the cost of `tokens` at `prices`, without rounding. The prices are those of a prompt of this length.
 pub(super) fn cost(prices: &PriceSet, tokens: &BilledTokens) -> Cost {
     let special = tokens

@@ -42,6 +42,8 @@ pub struct CostInputs {
     pub wanted_images: u64,
     /// Whether the answer may hold images; `None`: nothing tells, so a price of images decides.
     pub draws: Option<bool>,
+    /// How many requests to the provider make the answer; 0 counts as 1.
+    pub requests: u64,
     /// Maximum number of searches.
     pub searches: u64,
     /// Of those, the billed ones.
@@ -86,7 +88,7 @@ pub(super) fn max_cost(rates: &Rates, bounds: &TokenBounds, inputs: &CostInputs)
             .plus(highest(plain, [prices.input_image]).times(images))
             .plus(highest(plain, [prices.input_audio]).times(audio))
             .plus(max_output_price(prices).times(output_tokens))
-            .plus(prices.request.times(1))
+            .plus(prices.request.times(inputs.requests.max(1)))
             .plus(drawn_cost(prices, bounds, inputs))
             .plus(prices.web_search.times(inputs.billed_searches))
     };

@@ -34,6 +34,9 @@ const MIN_IDLE_CONNECTIONS: usize = 1024;
 /// The tries of one attempt: other keys and one repetition on a fresh connection, with BYOK keys and then with platform
 /// keys.
 const TRIES_PER_ATTEMPT: usize = 8;
+/// How many parts an attempt may have: the most inputs of a request for embeddings, asked for one by one. Each is a try, and
+/// the exchange decides how many there are.
+const MAX_PARTS: usize = 2048;
 
 /// Both listeners after binding, with their addresses. Connections wait until Pingora serves them.
 pub(super) struct Listeners {
@@ -103,7 +106,7 @@ fn server_conf(config: &Config) -> ServerConf {
     ServerConf {
         threads: config.server.threads,
         upstream_keepalive_pool_size: MIN_IDLE_CONNECTIONS.max(config.limits.in_flight),
-        max_retries: config.routing.attempts as usize * TRIES_PER_ATTEMPT,
+        max_retries: config.routing.attempts as usize * (TRIES_PER_ATTEMPT + MAX_PARTS),
         grace_period_seconds: Some(config.server.grace_period.as_secs()),
         graceful_shutdown_timeout_seconds: Some(1),
         ..ServerConf::default()

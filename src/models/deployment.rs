@@ -112,6 +112,8 @@ impl Deployment {
             thinking: &self.mapping.thinking,
             search: self.mapping.search,
             lower_tool_choice: false,
+            batch: self.mapping.batch,
+            part: 0,
             refuses_state: false,
             auto_cache: self.auto_cache,
             inlined: filters::models::chat::inlined::InlinedImages::NONE,

@@ -1,8 +1,8 @@
 // Acceptance of the gateway by the real `openai` npm client.
 //
 // Environment: BASE_URL (with /v1), API_KEY, MODEL (answers as the model sandbox does), CUT_MODEL (breaks off
-// in mid-stream), FLAKY_MODEL (its first call fails with 503, the next succeeds). Arguments: the checks to
-// run; without any, all. Run it in the folder that holds node_modules. One line per check on stdout; exit 1
+// in mid-stream), FLAKY_MODEL (its first call fails with 503, the next succeeds), EMBEDDING_MODEL (answers with two
+// vectors). `sandbox-embedding` takes two inputs at once. Arguments: the checks to run; without any, all. Run it in the folder that holds node_modules. One line per check on stdout; exit 1
 // when one failed, 2 for an unknown name.
 
 import assert from "node:assert/strict";
@@ -13,6 +13,8 @@ const { default: OpenAI } = createRequire(process.cwd() + "/")("openai");
 const MODEL = process.env.MODEL ?? "sandbox-chat";
 const CUT_MODEL = process.env.CUT_MODEL ?? "sandbox/sandbox-cut";
 const FLAKY_MODEL = process.env.FLAKY_MODEL ?? "flaky";
+const EMBEDDING_MODEL = process.env.EMBEDDING_MODEL ?? "vectors";
+const SPLIT_MODEL = "sandbox-embedding";
 
 function client(options = {}) {
   const apiKey = process.env.API_KEY ?? "none";
@@ -188,6 +190,27 @@ const checks = {
   async wrong_key() {
     const stranger = client({ apiKey: "wg-nobody" });
     await assert.rejects(create({ messages: user("a") }, stranger), OpenAI.AuthenticationError);
+  },
+
+  async embeddings() {
+    // The client asks for base64 unless told otherwise, and decodes it.
+    for (const options of [{}, { encoding_format: "float" }]) {
+      const request = { model: EMBEDDING_MODEL, input: ["one", "two"], ...options };
+      const answer = await client().embeddings.create(request);
+      assert.deepEqual(answer.data.map((item) => [...item.embedding]), [[0.5, 0], [0.5, 1]]);
+      assert.deepEqual(answer.usage, { prompt_tokens: 6, total_tokens: 6 });
+    }
+    const empty = client().embeddings.create({ model: EMBEDDING_MODEL, input: [] });
+    await assert.rejects(empty, OpenAI.BadRequestError);
+  },
+
+  async embeddings_in_parts() {
+    const input = ["one", "two", "one", "three", "two"];
+    const { data } = await client().embeddings.create({ model: SPLIT_MODEL, input, dimensions: 16 });
+    const vectors = data.map((item) => JSON.stringify([...item.embedding]));
+    assert.deepEqual(data.map((item) => item.index), [0, 1, 2, 3, 4]);
+    assert.deepEqual([vectors[0], vectors[1]], [vectors[2], vectors[4]]);
+    assert.equal(data[0].embedding.length, 16);
   },
 
   async cut_stream() {

@@ -225,10 +225,20 @@ def embeddings():
     equal(error.param, "input")
 
 
+def embeddings_in_parts():
+    texts = ["one", "two", "one", "three", "two"]
+    answer = client().embeddings.create(model="sandbox-embedding", input=texts, dimensions=16)
+    vectors = [item.embedding for item in answer.data]
+    equal([item.index for item in answer.data], [0, 1, 2, 3, 4])
+    equal((vectors[0], vectors[1], len(vectors[3])), (vectors[2], vectors[4], 16))
+    tokens = client().embeddings.create(model="sandbox-embedding", input=[[1, 2], [3], [1, 2]])
+    equal((tokens.data[0].embedding, tokens.usage.prompt_tokens), (tokens.data[2].embedding, 5))
+
+
 CHECKS = [
     plain, choices, length, stream, stream_usage, tools_parallel, tools_forced, tools_answered,
     tools_streamed, json_schema, json_object, request_id, retries, refusals, wrong_key, cut_stream,
-    embeddings,
+    embeddings, embeddings_in_parts,
 ]
 
 

@@ -23,6 +23,13 @@ family = "sandbox"
 provider = "sandbox"
 name = "sandbox-cut"
 [[models]]
+id = "sandbox-embedding"
+type = "embedding"
+[[models.providers]]
+provider = "sandbox"
+name = "sandbox-embedding"
+max_inputs = 2
+[[models]]
 id = "flaky"
 family = "test"
 [[models.providers]]

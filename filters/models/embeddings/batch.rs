@@ -45,6 +45,12 @@ pub struct BatchLimits {
     pub tokens: u64,
 }
 
+impl Default for BatchLimits {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
 impl BatchLimits {
     /// No limits.
     pub const NONE: Self = Self {

@@ -15,6 +15,8 @@ use crate::money::ServiceTier;
 #[derive(Debug)]
 pub struct ReplyRecorder {
     events: Vec<u8>,
+    /// The length of the events up to the last part that has ended.
+    ended_bytes: usize,
     max_bytes: usize,
     /// It is too long, or was filtered.
     is_refused: bool,
@@ -29,11 +31,22 @@ impl ReplyRecorder {
     pub fn new(max_bytes: usize) -> Self {
         Self {
             events: Vec::new(),
+            ended_bytes: 0,
             max_bytes,
             is_refused: false,
             has_content: false,
             choices: Vec::new(),
         }
+    }
+
+    /// Ends a part of a reply, as [`Writer::end_part`](crate::models::reply::Writer::end_part) does.
+    pub fn end_part(&mut self) {
+        self.ended_bytes = self.events.len();
+    }
+
+    /// Drops what came since the last part ended.
+    pub fn begin_part(&mut self) {
+        self.events.truncate(self.ended_bytes);
     }
 
     /// Returns whether it can no longer be stored, whatever comes.

@@ -33,8 +33,6 @@ pub struct WireLimits {
     pub blank_stops: bool,
     /// Whether images can be asked for.
     pub image_output: bool,
-    /// The most inputs of one request.
-    pub inputs: u64,
     /// Whether inputs may be tokens.
     pub token_inputs: bool,
     /// Whether a search of the web can be said, whatever the mapping's dialect.
@@ -57,7 +55,6 @@ impl WireLimits {
         reasoning_modes: true,
         blank_stops: true,
         image_output: true,
-        inputs: u64::MAX,
         token_inputs: true,
         web_search: true,
         demanded_search: true,
@@ -329,10 +326,6 @@ fn find_media_lack(needs: &Needs, limits: &MediaLimits) -> Option<Cow<'static, s
 fn check_inputs(request: &ModelRequest, wire: &WireLimits) -> Result<(), Lack> {
     if request.needs.token_inputs && !wire.token_inputs {
         return Err(Lack::new("input", "takes texts, not tokens"));
-    }
-    if request.needs.inputs > wire.inputs {
-        let reason = format!("takes at most {} inputs of a request", wire.inputs);
-        return Err(Lack::new("input", reason));
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ use super::providers::{ProviderDefaults, ProviderNames};
 use super::resolve::Candidate;
 use super::search::WebSearch;
 use super::thinking::{Thinking, WrittenThinking};
+use crate::models::embeddings::batch::BatchLimits;
 use crate::models::operation::Operation;
 use crate::money::{PriceList, TokenBounds};
 
@@ -63,6 +64,8 @@ pub struct Mapping {
     pub context_size: Option<u64>,
     /// Tokens of the answer.
     pub max_output: Option<u64>,
+    /// What it takes of embeddings at once.
+    pub batch: BatchLimits,
     /// The least prompt tokens that its provider caches.
     pub min_cached_tokens: u64,
     /// Bounds of the cost of a call.
@@ -342,6 +345,7 @@ fn mapping(
 ) -> Result<Mapping, String> {
     check_names(&written)?;
     let prices = mapping_prices(&written)?;
+    let batch = written.batch_limits();
     let search = written.web_search.unwrap_or(defaults.search);
     let boxed = |texts: Vec<String>| texts.into_iter().map(Into::into).collect();
     let capabilities: Option<Capabilities> =
@@ -369,6 +373,7 @@ fn mapping(
         prices: prices.usual,
         context_size: written.context_size,
         max_output: written.max_output,
+        batch,
         min_cached_tokens: written.min_cached_tokens.unwrap_or(MIN_CACHED_TOKENS),
         bounds: TokenBounds {
             max_output: written.max_output,

@@ -15,6 +15,7 @@ use super::prices_file::{
 };
 use super::search::{SearchDialect, SearchUnit};
 use super::thinking::ThinkingControl;
+use crate::models::embeddings::batch::BatchLimits;
 use crate::models::operation::Operation;
 use crate::models::request::Effort;
 
@@ -119,6 +120,13 @@ with_token_prices! {
         pub context_size: Option<u64>,
         /// Tokens of the answer.
         pub max_output: Option<u64>,
+        /// The most inputs of one request for embeddings: more of them are asked for in several requests. Absent: what its
+        /// kind takes.
+        #[schemars(range(min = 1))]
+        pub max_inputs: Option<u64>,
+        /// The most tokens of all inputs of one request for embeddings, likewise.
+        #[schemars(range(min = 1))]
+        pub max_batch_tokens: Option<u64>,
         /// The least prompt tokens that its provider caches; absent: 1024.
         #[schemars(range(min = 1))]
         pub min_cached_tokens: Option<u64>,
@@ -165,6 +173,16 @@ with_token_prices! {
         pub priced_at: Option<Date>,
         /// The page they were read from.
         pub source: Option<String>,
+    }
+}
+
+impl WrittenMapping {
+    /// Returns what it takes of embeddings at once.
+    pub(super) fn batch_limits(&self) -> BatchLimits {
+        BatchLimits {
+            inputs: self.max_inputs.unwrap_or(u64::MAX),
+            tokens: self.max_batch_tokens.unwrap_or(u64::MAX),
+        }
     }
 }
 

@@ -272,6 +272,7 @@ fn takes_no(parameter: Parameter) -> Cow<'static, str> {
         Parameter::ToolChoice => "forces no tool call".into(),
         Parameter::ImageCount => "draws as many images as it likes, not `image_config.n`".into(),
         Parameter::VendorSafeguards => "runs no safeguards".into(),
+        Parameter::TokenInputs => "takes texts, not tokens".into(),
         Parameter::ToolResultMedia => "takes no images, audio or files in results of tools".into(),
         _ => format!("takes no `{}`", parameter.as_str()).into(),
     }

@@ -25,6 +25,14 @@ pub trait Decoder: Send + Sync {
     ///
     /// Errors: as [`Decoder::feed`], and where the reply did not come to its proper end.
     fn end(&mut self, sink: &mut dyn Sink) -> Result<Progress, Failure>;
+
+    /// Tells how many bytes the body has, where its head says so, before the first of them.
+    fn expect(&mut self, _bytes: usize) {}
+
+    /// Returns how many bytes a body may have that becomes one JSON text.
+    fn max_bytes(&self) -> usize {
+        MAX_REPLY_BYTES
+    }
 }
 
 /// How far a reply has come.
@@ -73,8 +81,8 @@ pub fn decode_reply(
     match request.is_stream {
         true => decoder,
         false => Box::new(Folded {
+            free_bytes: decoder.max_bytes(),
             decoder,
-            free_bytes: MAX_REPLY_BYTES,
         }),
     }
 }
@@ -94,6 +102,10 @@ impl Decoder for Folded {
 
     fn end(&mut self, sink: &mut dyn Sink) -> Result<Progress, Failure> {
         self.decoder.end(sink)
+    }
+
+    fn expect(&mut self, bytes: usize) {
+        self.decoder.expect(bytes);
     }
 }
 
@@ -198,6 +210,7 @@ impl From<ReadError> for Failure {
 /// A reply that is read when its whole body has come.
 pub(super) struct WholeReply<R> {
     body: WholeBody,
+    max_bytes: usize,
     read: R,
 }
 
@@ -206,7 +219,12 @@ pub(super) struct WholeReply<R> {
 struct WholeBody {
     only: Bytes,
     joined: Vec<u8>,
+    /// How many bytes it will have, where that is known.
+    expected: usize,
 }
+
+/// Room behind a joined body, so that the end of a response fits there.
+const ROOM_BYTES: usize = 1024;
 
 impl WholeBody {
     fn len(&self) -> usize {
@@ -219,7 +237,8 @@ impl WholeBody {
             return;
         }
         if self.joined.is_empty() {
-            self.joined.reserve(2 * (self.only.len() + piece.len()));
+            let come = 2 * (self.only.len() + piece.len());
+            self.joined.reserve(come.max(self.expected + ROOM_BYTES));
             self.joined
                 .extend_from_slice(&std::mem::take(&mut self.only));
         }
@@ -240,8 +259,16 @@ where
     R: Fn(&Bytes, &mut dyn Sink) -> Result<(), Failure> + Send + Sync,
 {
     pub(super) fn new(read: R) -> Self {
-        let body = WholeBody::default();
-        Self { body, read }
+        Self {
+            body: WholeBody::default(),
+            max_bytes: MAX_REPLY_BYTES,
+            read,
+        }
+    }
+
+    /// Sets how many bytes the body may have.
+    pub(super) fn with_max(self, max_bytes: usize) -> Self {
+        Self { max_bytes, ..self }
     }
 }
 
@@ -250,7 +277,7 @@ where
     R: Fn(&Bytes, &mut dyn Sink) -> Result<(), Failure> + Send + Sync,
 {
     fn feed(&mut self, bytes: &Bytes, _: &mut dyn Sink) -> Result<Progress, Failure> {
-        if self.body.len() + bytes.len() > MAX_REPLY_BYTES {
+        if self.body.len() + bytes.len() > self.max_bytes {
             return Err(too_long());
         }
         self.body.push(bytes);
@@ -260,6 +287,14 @@ where
     fn end(&mut self, sink: &mut dyn Sink) -> Result<Progress, Failure> {
         (self.read)(&self.body.take(), sink)?;
         Ok(Progress::Complete)
+    }
+
+    fn expect(&mut self, bytes: usize) {
+        self.body.expected = bytes.min(self.max_bytes);
+    }
+
+    fn max_bytes(&self) -> usize {
+        self.max_bytes
     }
 }
 

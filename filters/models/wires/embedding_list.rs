@@ -12,10 +12,17 @@ use super::decoder::{Decoder, WholeReply};
 use super::error_body::classify_error;
 use super::failure::Failure;
 use super::scan::malformed;
+use super::wire::{Parts, Target};
 use crate::json::{Error, Type, Walker};
-use crate::models::embeddings::{Encoding, vector, write_item};
+use crate::models::embeddings::batch::BatchLimits;
+use crate::models::embeddings::{EmbeddingFacts, Encoding, vector, write_item};
 use crate::models::reply::Sink;
 use crate::models::usage::Usage;
+
+/// How many bytes a vector may have in JSON: some 6,000 numbers of all their digits.
+const MAX_VECTOR_BYTES: usize = 128 << 10;
+/// How many bytes a reply may have beside its vectors.
+const MAX_REST_BYTES: usize = 1 << 20;
 
 /// The vectors that a reply has to hold.
 #[derive(Clone, Copy, Debug)]
@@ -32,10 +39,25 @@ pub(super) struct ExpectedVectors {
 }
 
 impl ExpectedVectors {
+    /// Returns what the reply to a batch has to hold, of a provider that cuts no vectors off.
+    pub(super) fn for_batch(facts: &EmbeddingFacts, batch: &Range<usize>) -> Self {
+        Self {
+            first: batch.start,
+            count: batch.len(),
+            encoding: facts.encoding,
+            is_cut: false,
+        }
+    }
+
+    /// Returns how many bytes a reply may have, so that it does not take more memory than its vectors need.
+    pub(super) fn max_bytes(&self) -> usize {
+        MAX_REST_BYTES + self.count * MAX_VECTOR_BYTES
+    }
+
     /// Puts the vectors of a reply into a sink: JSON arrays of numbers, or strings of base64.
     ///
     /// Errors: there is not one for each input, or one is no vector.
-    pub(super) fn put(&self, vectors: &[&str], sink: &mut dyn Sink) -> Result<(), Failure> {
+    pub(super) fn write_items(&self, vectors: &[&str], sink: &mut dyn Sink) -> Result<(), Failure> {
         if vectors.len() != self.count {
             return Err(not_one_for_each());
         }
@@ -77,15 +99,35 @@ impl ExpectedVectors {
     }
 }
 
+/// Returns the inputs of the part at hand, for a kind of provider with these limits.
+pub(super) fn batch(
+    facts: &EmbeddingFacts,
+    target: &Target<'_>,
+    limits: BatchLimits,
+) -> Range<usize> {
+    let mut batches = limits.within(target.batch).split(&facts.inputs);
+    batches.nth(target.part as usize).unwrap_or_default()
+}
+
+/// Returns how many batches there are, for a kind of provider with these limits.
+pub(super) fn parts(facts: &EmbeddingFacts, target: &Target<'_>, limits: BatchLimits) -> Parts {
+    let batches = limits.within(target.batch).split(&facts.inputs);
+    let inputs = facts.inputs.get(batch(facts, target, limits));
+    let bytes = inputs.unwrap_or_default().iter().map(|input| input.bytes);
+    Parts {
+        count: u32::try_from(batches.count()).unwrap_or(u32::MAX).max(1),
+        text_bytes: bytes.fold(0, u64::saturating_add),
+    }
+}
+
 fn not_one_for_each() -> Failure {
     Failure::malformed("the provider's reply does not hold one embedding per input")
 }
 
 /// Returns the decoder of a reply that is a list of OpenAI's convention.
 pub(super) fn decoder(expected: ExpectedVectors) -> Box<dyn Decoder> {
-    Box::new(WholeReply::new(move |body, sink| {
-        read(body, &expected, sink)
-    }))
+    let read = move |body: &Bytes, sink: &mut dyn Sink| read(body, &expected, sink);
+    Box::new(WholeReply::new(read).with_max(expected.max_bytes()))
 }
 
 /// One item of a list.
@@ -127,7 +169,7 @@ fn read(body: &Bytes, expected: &ExpectedVectors, sink: &mut dyn Sink) -> Result
     let ends = items.first().zip(items.last());
     match ends.filter(|_| is_ours && items.iter().enumerate().all(passes)) {
         Some((first, last)) => sink.items(body, first.place.start..last.place.end),
-        None => expected.put(&in_order(items)?, sink)?,
+        None => expected.write_items(&in_order(items)?, sink)?,
     }
     if let Some(usage) = usage {
         sink.usage(usage);

@@ -22,12 +22,12 @@ use crate::models::routing::parameters::Parameters;
 use crate::models::routing::thinking::Thinking;
 use crate::models::usage::Settlement;
 
-const HEAD: ReplyHead = ReplyHead {
+pub(super) const HEAD: ReplyHead = ReplyHead {
     status: 200,
     is_event_stream: false,
 };
 
-fn target(quirks: &Quirks) -> Target<'_> {
+pub(super) fn target(quirks: &Quirks) -> Target<'_> {
     Target {
         provider: "here",
         model: "up x",
@@ -38,6 +38,8 @@ fn target(quirks: &Quirks) -> Target<'_> {
         thinking: Thinking::UNKNOWN,
         search: crate::models::routing::search::WebSearch::default(),
         lower_tool_choice: false,
+        batch: crate::models::embeddings::batch::BatchLimits::NONE,
+        part: 0,
         refuses_state: false,
         auto_cache: None,
         inlined: crate::models::chat::inlined::InlinedImages::NONE,
@@ -46,7 +48,7 @@ fn target(quirks: &Quirks) -> Target<'_> {
     }
 }
 
-fn request(more: &Value) -> ModelRequest {
+pub(super) fn request(more: &Value) -> ModelRequest {
     let mut body = json!({"model": "m", "input": ["a", "b"]});
     body.as_object_mut()
         .unwrap()
@@ -108,11 +110,11 @@ fn whole(wire: &dyn Wire, request: &ModelRequest, reply: &Value) -> Result<Value
     response(wire, request, [reply.to_string().as_bytes()])
 }
 
-fn openai_item(index: usize, embedding: Value) -> Value {
+pub(super) fn openai_item(index: usize, embedding: Value) -> Value {
     json!({"object": "embedding", "index": index, "embedding": embedding})
 }
 
-fn openai_reply(data: Value) -> Value {
+pub(super) fn openai_reply(data: Value) -> Value {
     json!({"object": "list", "data": data, "model": "up x",
         "usage": {"prompt_tokens": 6, "total_tokens": 6}})
 }
@@ -302,8 +304,7 @@ fn long_vectors_pass_as_they_came_unless_they_hold_more_than_numbers() {
 #[test]
 fn the_limits_of_a_wire_say_what_it_offers() {
     assert!(Anthropic.limits(Operation::Embeddings).is_none());
-    let google = Google.limits(Operation::Embeddings).unwrap();
-    assert_eq!((google.inputs, google.token_inputs), (100, false));
+    assert!(!Google.limits(Operation::Embeddings).unwrap().token_inputs);
     assert!(OpenAi.limits(Operation::Embeddings).unwrap().token_inputs);
     let request = request(&json!({}));
     let quirks = Quirks::default();
@@ -316,6 +317,31 @@ fn the_limits_of_a_wire_say_what_it_offers() {
     for wire in [&OpenAi as &dyn Wire, &Google, &Cohere, &Voyage] {
         assert_eq!(wire.max_output(&request, &target(&quirks)), Some(0));
     }
+}
+
+#[test]
+fn a_provider_has_its_own_name_for_the_length_of_vectors() {
+    let written = json!({"rename": {"dimensions": "output_dimension"}, "refuse": ["token_inputs"]});
+    let parameters = Parameters::plain().with(&serde_json::from_value(written).unwrap());
+    let quirks = Quirks::default();
+    let target = Target {
+        parameters: &parameters,
+        ..target(&quirks)
+    };
+    let request = request(&json!({"dimensions": 8}));
+    let body = OpenAi.encode(&request, &target).unwrap().concat();
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(
+        (&body["output_dimension"], body.get("dimensions")),
+        (&8.into(), None)
+    );
+    assert!(parameters.check(&request.asked, false).is_ok());
+    let tokens = self::request(&json!({"input": [1, 2]}));
+    let (parameter, reason) = parameters.check(&tokens.asked, false).unwrap_err();
+    assert_eq!(
+        (parameter.field(), &*reason),
+        ("input", "takes texts, not tokens")
+    );
 }
 
 #[test]

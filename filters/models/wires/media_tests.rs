@@ -42,6 +42,8 @@ fn sent(wire: WireKind, part: &Value, inlined: &InlinedImages) -> Option<Result<
         thinking: &told.thinking,
         search: crate::models::routing::search::WebSearch::default(),
         lower_tool_choice: false,
+        batch: crate::models::embeddings::batch::BatchLimits::NONE,
+        part: 0,
         refuses_state: false,
         auto_cache: None,
         inlined,

@@ -15,6 +15,8 @@ pub mod decoder;
 mod drawn;
 mod embedding_list;
 #[cfg(test)]
+mod embedding_parts_tests;
+#[cfg(test)]
 mod embeddings_tests;
 mod error_body;
 pub mod failure;
@@ -48,7 +50,7 @@ pub mod wire;
 pub use decoder::{Decoder, Progress, ReplyHead, decode_reply};
 pub use failure::{Failure, FailureKind};
 pub use quirks::Quirks;
-pub use wire::{Target, Wire, WireHead};
+pub use wire::{Parts, Target, Wire, WireHead};
 
 /// All wires.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

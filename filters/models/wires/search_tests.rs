@@ -35,6 +35,8 @@ pub(super) fn target<'a>(mapping: &'a Mapping, quirks: &'a Quirks) -> Target<'a>
         thinking: &mapping.thinking,
         search: mapping.search,
         lower_tool_choice: false,
+        batch: crate::models::embeddings::batch::BatchLimits::NONE,
+        part: 0,
         refuses_state: false,
         auto_cache: None,
         image_output: None,

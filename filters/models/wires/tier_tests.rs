@@ -27,6 +27,8 @@ fn served(wire: &dyn Wire, body: &Value, is_stream: bool) -> Option<ServiceTier>
         thinking: Thinking::UNKNOWN,
         search: crate::models::routing::search::WebSearch::default(),
         lower_tool_choice: false,
+        batch: crate::models::embeddings::batch::BatchLimits::NONE,
+        part: 0,
         refuses_state: false,
         auto_cache: None,
         inlined: crate::models::chat::inlined::InlinedImages::NONE,

@@ -13,6 +13,7 @@ use super::quirks::Quirks;
 use super::rate_limit::LimitHeaders;
 use crate::fault::{Fault, FaultKind};
 use crate::models::chat::inlined::InlinedImages;
+use crate::models::embeddings::batch::BatchLimits;
 use crate::models::operation::Operation;
 use crate::models::parameter::Parameter;
 use crate::models::request::ModelRequest;
@@ -65,6 +66,12 @@ pub trait Wire: Send + Sync {
     /// Errors: a 400 that names the field that this wire cannot express.
     fn encode(&self, request: &ModelRequest, target: &Target<'_>) -> Result<Vec<Bytes>, Fault>;
 
+    /// Returns how many requests to this provider ask for what a request wants; [`Wire::encode`] and [`Wire::decoder`] have
+    /// the part that `target` names. All of them say one request where nothing is divided.
+    fn parts(&self, request: &ModelRequest, _target: &Target<'_>) -> Parts {
+        Parts::one(request)
+    }
+
     /// Returns the maximum tokens of each answer that [`Wire::encode`] allows this provider; `None`: it sets no bound.
     fn max_output(&self, request: &ModelRequest, target: &Target<'_>) -> Option<u64>;
 
@@ -97,6 +104,25 @@ pub trait Wire: Send + Sync {
     fn classify(&self, status: u16, body: &[u8]) -> Failure;
 }
 
+/// How a request is divided among requests to one provider, which are made one after the other.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Parts {
+    /// How many there are; at least 1.
+    pub count: u32,
+    /// Bytes of text of the part at hand, for estimates.
+    pub text_bytes: u64,
+}
+
+impl Parts {
+    /// Returns what is not divided.
+    pub fn one(request: &ModelRequest) -> Self {
+        Self {
+            count: 1,
+            text_bytes: request.text_bytes,
+        }
+    }
+}
+
 /// The target of one attempt.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
@@ -120,6 +146,10 @@ pub struct Target<'a> {
     pub lower_tool_choice: bool,
     /// The peculiarities of this provider.
     pub quirks: &'a Quirks,
+    /// What the mapping takes of embeddings at once.
+    pub batch: BatchLimits,
+    /// Which part of the request is asked for, of those that [`Wire::parts`] counts; from 0.
+    pub part: u32,
     /// Whether it has refused the state of earlier turns, which is left out now.
     pub refuses_state: bool,
     /// The least tokens that the mapping caches, where the gateway marks what to cache; `None`: it does not.

@@ -62,6 +62,8 @@ fn answer<'p>(
         thinking: Thinking::UNKNOWN,
         search: filters::models::routing::search::WebSearch::default(),
         lower_tool_choice: false,
+        batch: filters::models::embeddings::batch::BatchLimits::NONE,
+        part: 0,
         refuses_state: false,
         auto_cache: None,
         inlined: filters::models::chat::inlined::InlinedImages::NONE,

@@ -6,9 +6,10 @@ use filters::accounts::{Caller, Plan};
 use filters::fault::Fault;
 use filters::ledger::{CallOutcome, CostParts, Funding, UsageRecord};
 use filters::models::metadata::PriceNotes;
-use filters::models::usage::Settlement;
-use filters::money::BilledTokens;
+use filters::models::request::ModelRequest;
+use filters::models::usage::{Settlement, Usage};
 use filters::money::allowance::{LimitReached, SpendingBounds};
+use filters::money::{BilledTokens, Cost};
 use filters::money::{PricePoint, ServiceTier, Usd};
 use uuid::Uuid;
 
@@ -22,6 +23,10 @@ use crate::proxy::context::RequestInfo;
 pub(super) struct Billing {
     settlement: Option<Settlement>,
     price_notes: PriceNotes,
+    /// What the parts of the running attempt took that have ended.
+    parts: Option<Settlement>,
+    /// What such parts cost of attempts that have failed, on platform keys: their providers have billed them.
+    abandoned: Option<Cost>,
     /// Stands for the call until it has ended, whatever its end is.
     reservation: Option<Reservation>,
     /// The call's id in the ledger, in the answer and in the log line.
@@ -47,6 +52,16 @@ impl Billing {
     pub(super) fn record_replay(&mut self, settlement: Settlement, id: Uuid) {
         self.settlement = Some(settlement);
         self.log_id = Some(id);
+    }
+
+    /// Returns whether parts of a request have ended, which providers have billed.
+    pub(super) fn has_parts(&self) -> bool {
+        self.parts.is_some() || self.abandoned.is_some()
+    }
+
+    /// What parts of failed attempts cost.
+    pub(super) fn abandoned(&self) -> Option<&Cost> {
+        self.abandoned.as_ref()
     }
 
     /// What the call took, once it has ended.
@@ -115,10 +130,7 @@ fn price(exchange: &ModelExchange, wanted: &mut NewReservation<'_>) {
     let paid = attempts
         .iter()
         .filter(|attempt| has_platform != attempt.is_byok());
-    wanted.max_cost = paid
-        .clone()
-        .filter_map(|attempt| attempt.max_cost(&exchange.request, point))
-        .fold(Usd::ZERO, Usd::max);
+    wanted.max_cost = most(&exchange.request, paid.clone(), point);
     wanted.is_premium = paid.clone().any(|attempt| attempt.deployment.is_premium());
     wanted.funding = match (has_platform, wanted.caller.plan) {
         (false, _) => Funding::Byok,
@@ -129,6 +141,24 @@ fn price(exchange: &ModelExchange, wanted: &mut NewReservation<'_>) {
     if wanted.funding != Funding::Plan {
         wanted.bounds.plan = None;
     }
+}
+
+/// Returns the most that attempts may cost, one after the other. A failed attempt costs nothing, unless it has several
+/// parts, of which all but one may have ended.
+fn most<'a>(
+    request: &ModelRequest,
+    attempts: impl Iterator<Item = &'a PlannedAttempt>,
+    point: PricePoint,
+) -> Usd {
+    let (mut most, mut failed) = (Usd::ZERO, Usd::ZERO);
+    for attempt in attempts {
+        let cost = attempt.max_cost(request, point).unwrap_or(Usd::ZERO);
+        most = most.max(failed.plus(cost));
+        if attempt.is_split(request) {
+            failed = failed.plus(cost);
+        }
+    }
+    most
 }
 
 /// The bounds of the caller's spending.
@@ -182,10 +212,53 @@ pub(super) fn settle(
     }
 }
 
-/// Returns what the call took so far, and what its prices depend on: on the tier that was asked for, or on the usual one
-/// where the provider says that it used that. Another one was not reserved for.
+/// Adds what the part at hand took to what those before it took.
+pub(super) fn end_part(exchange: &mut ModelExchange) {
+    let (part, _) = measure_reply(exchange, true);
+    let parts = exchange.billing.parts.take();
+    exchange.billing.parts = Some(parts.map_or_else(|| part.clone(), |parts| parts.plus(&part)));
+}
+
+/// Keeps what the ended parts of an attempt cost that has failed. What the caller's own key has paid is not ours.
+pub(super) fn abandon_parts(exchange: &mut ModelExchange) {
+    let is_byok = exchange.attempt().is_some_and(PlannedAttempt::is_byok);
+    let parts = exchange.billing.parts.take();
+    let Some(cost) = parts.and_then(|parts| parts.cost).filter(|_| !is_byok) else {
+        return;
+    };
+    let abandoned = exchange.billing.abandoned.unwrap_or_default();
+    exchange.billing.abandoned = Some(abandoned.plus(&cost));
+}
+
+/// Returns what the call took so far, in all its parts, and what its prices depend on.
 fn measure(exchange: &ModelExchange) -> (Settlement, PriceNotes) {
-    let usage = exchange.reader.usage(exchange.request.text_bytes);
+    let is_complete = exchange.reader.is_complete();
+    let (reply, notes) = measure_reply(exchange, is_complete);
+    let billing = &exchange.billing;
+    if !billing.has_parts() {
+        return (reply, notes);
+    }
+    let none = || Settlement {
+        usage: Usage::default(),
+        cost: None,
+    };
+    let mut sum = billing.parts.clone().unwrap_or_else(none);
+    // A part that was not sent took nothing.
+    if is_complete || exchange.state.is_sent() {
+        sum = sum.plus(&reply);
+    }
+    sum.cost = match (sum.cost, billing.abandoned) {
+        (Some(cost), Some(abandoned)) => Some(cost.plus(&abandoned)),
+        (cost, abandoned) => cost.or(abandoned),
+    };
+    (sum, notes)
+}
+
+/// Returns what the reply at hand took so far, and what its prices depend on: on the tier that was asked for, or on the usual one
+/// where the provider says that it used that. Another one was not reserved for. `is_whole`: it has come to its end.
+fn measure_reply(exchange: &ModelExchange, is_whole: bool) -> (Settlement, PriceNotes) {
+    let prompt_bytes = exchange.cursor.parts.text_bytes;
+    let usage = exchange.reader.usage(prompt_bytes, is_whole);
     let asked = exchange.price_point;
     let used_tier = exchange.reader.service_tier().unwrap_or(asked.tier);
     let billed = match used_tier {

@@ -106,7 +106,7 @@ fn write(exchange: &mut ModelExchange, info: &RequestInfo, reply: &CachedReply) 
     upstream_response::with_metadata(exchange, info, members, |metadata: &Metadata<'_>| {
         writer.complete(settlement, metadata);
     });
-    Some(writer.take().into())
+    Some(writer.take_bytes())
 }
 
 fn to_response(exchange: &ModelExchange, body: Bytes) -> Response {

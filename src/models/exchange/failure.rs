@@ -11,7 +11,7 @@ use filters::models::wires::{Failure, FailureKind, opaque};
 use futures::FutureExt;
 use pingora::{Error, ErrorSource, ErrorType};
 
-use super::{MAX_KEY_RETRIES, MAX_KEYS, ModelExchange, PlannedAttempt, billing, feedback};
+use super::{MAX_KEY_RETRIES, MAX_KEYS, ModelExchange, PlannedAttempt, billing, feedback, parts};
 use crate::proxy::buffered::session::{ATTEMPT_ABORTED, COST_NOT_RECORDED};
 use crate::proxy::buffered::state::{Gate, Stage};
 use crate::proxy::context::RequestInfo;
@@ -57,6 +57,10 @@ pub(super) fn broke(
     broken: Broken,
 ) -> Box<Error> {
     error.set_retry(false);
+    if let Some(follows) = parts::next(exchange, info) {
+        error.set_retry(follows);
+        return error;
+    }
     let timeout = exchange.state.take_timeout();
     let timeout = timeout.then(|| Failure::new(FailureKind::Timeout));
     let is_ours = *error.etype() == ATTEMPT_ABORTED;
@@ -113,7 +117,7 @@ fn from_error(error: &Error, is_pending: bool) -> Failure {
 }
 
 /// Records a failed attempt and moves on to the next; returns whether there is one.
-fn next(exchange: &mut ModelExchange, info: &RequestInfo, failure: Failure) -> bool {
+pub(super) fn next(exchange: &mut ModelExchange, info: &RequestInfo, failure: Failure) -> bool {
     if let Some(record) = exchange.record(Some(&failure)) {
         if let Some(deployment) = exchange.deployment() {
             deployment.metrics.count_attempt(&record);
@@ -177,6 +181,8 @@ fn advance(exchange: &mut ModelExchange, failure: &Failure) -> bool {
         exchange.log.records.push(not_attempted(next));
         return false;
     }
+    billing::abandon_parts(exchange);
+    let cursor = &mut exchange.cursor;
     *cursor = super::Cursor {
         attempt: cursor.attempt + 1,
         key: cursor.key,

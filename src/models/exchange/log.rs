@@ -2,6 +2,7 @@
 
 use filters::json::Object;
 use filters::models::routing::plan::LeftOut;
+use filters::money::Cost;
 
 use super::caching::Caching;
 use super::{ModelExchange, schema};
@@ -34,6 +35,9 @@ pub(super) fn write(exchange: &ModelExchange, info: &RequestInfo, line: &mut Obj
     if !exchange.left_out.is_empty() {
         line.array("left_out", &exchange.left_out, LeftOut::write);
     }
+    if exchange.cursor.parts.count > 1 {
+        line.number("parts", exchange.cursor.parts.count.into());
+    }
     match exchange.timing.first_content {
         Some(at) => log_ms(line, "first_event_ms", at.duration_since(info.started)),
         None => line.raw("first_event_ms", "null"),
@@ -55,14 +59,21 @@ pub(super) fn write(exchange: &ModelExchange, info: &RequestInfo, line: &mut Obj
     line.number("cached_tokens", settled.usage.cached);
     line.bool("estimated", settled.usage.estimated);
     exchange.billing.price_notes().write(line);
+    if let Some(abandoned) = exchange.billing.abandoned() {
+        write_cost("abandoned_cost", abandoned, line);
+    }
     match &settled.cost {
-        Some(cost) => line.value("cost", |out| {
-            out.push(b'"');
-            cost.total.write(out);
-            out.push(b'"');
-        }),
+        Some(cost) => write_cost("cost", cost, line),
         None => line.raw("cost", "null"),
     }
+}
+
+fn write_cost(key: &str, cost: &Cost, line: &mut Object<'_>) {
+    line.value(key, |out| {
+        out.push(b'"');
+        cost.total.write(out);
+        out.push(b'"');
+    });
 }
 
 /// Writes the attempts: the entries of `metadata.routing`, and the causes of the failed ones.

@@ -1,7 +1,8 @@
 //! One call of a model: planned attempts, one after the other, each run by Pingora's own hooks.
 //!
 //! [`upstream_request`] starts an attempt and writes its request, [`upstream_response`] reads the reply into the client's
-//! response, [`failure`] decides whether the next attempt starts and what the client gets if none does, [`billing`] and
+//! response, [`parts`] goes on to the next part of a request that a provider takes in several, [`failure`] decides whether
+//! the next attempt starts and what the client gets if none does, [`billing`] and
 //! [`feedback`] tell ledger and planner how it went, [`rate_limits`] lets keys rest, [`log`] writes its part of the log
 //! line. [`caching`] replays a stored reply in place of all that.
 
@@ -11,6 +12,7 @@ mod failure;
 mod feedback;
 mod images;
 mod log;
+mod parts;
 mod rate_limits;
 mod schema;
 mod upstream_request;
@@ -70,6 +72,13 @@ impl PlannedAttempt {
         self.keys.is_byok()
     }
 
+    /// Returns whether the provider takes a request in several parts.
+    fn is_split(&self, request: &ModelRequest) -> bool {
+        let deployment = &self.deployment;
+        let parts = deployment.wire.parts(request, &deployment.target());
+        parts.count > 1
+    }
+
     /// Returns the maximum that a request may cost here, where the price is known.
     pub fn max_cost(&self, request: &ModelRequest, point: PricePoint) -> Option<Usd> {
         let deployment = &self.deployment;
@@ -80,6 +89,7 @@ impl PlannedAttempt {
             searches,
             billed_searches: mapping.search.billed(searches),
             max_tokens: deployment.wire.max_output(request, &target),
+            requests: deployment.wire.parts(request, &target).count.into(),
             draws: deployment.wire.draws(request, &target),
             ..request.cost_inputs
         };
@@ -92,6 +102,8 @@ impl PlannedAttempt {
 struct Cursor {
     /// The index of the attempt.
     attempt: usize,
+    /// Which part of the request it asks for.
+    parts: parts::PartProgress,
     /// The index of its key.
     key: usize,
     /// The keys of this provider used so far, as bits.
@@ -290,6 +302,7 @@ impl ModelExchange {
             refuses_state: self.cursor.without_state,
             inlined: self.images.inlined(),
             key_id: self.key_id.as_deref(),
+            part: self.cursor.parts.part,
             ..deployment.target()
         })
     }

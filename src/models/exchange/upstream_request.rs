@@ -106,6 +106,7 @@ fn encode(exchange: &mut ModelExchange, info: &RequestInfo) -> Result<(), Fault>
         .zip(exchange.target())
         .ok_or_else(none)?;
     let body = deployment.wire.encode(&exchange.request, &target)?;
+    let parts = deployment.wire.parts(&exchange.request, &target);
     let bills_after_disconnect = deployment.provider.quirks.bills_after_disconnect
         || !deployment.mapping.can(Capability::Cancellation);
     let identity = ReplyIdentity {
@@ -113,13 +114,23 @@ fn encode(exchange: &mut ModelExchange, info: &RequestInfo) -> Result<(), Fault>
         created: info.unix_s(),
         model: Arc::clone(&deployment.used.used_model),
     };
+    exchange.cursor.parts.count = parts.count;
+    exchange.cursor.parts.text_bytes = parts.text_bytes;
     let request = &exchange.request;
-    let writer = request.front.writer(request, identity);
-    exchange.reader = ReplyReader::new(writer, caching::recorder(exchange));
+    let is_first = exchange.cursor.parts.part == 0;
+    if is_first {
+        let writer = request.front.writer(request, identity);
+        exchange.reader = ReplyReader::new(writer, caching::recorder(exchange));
+    } else {
+        exchange.reader.begin_part();
+    }
     let state = &exchange.state;
     state.begin_attempt(body, info.now);
     state.set_bills_after_disconnect(bills_after_disconnect);
-    measure(exchange, now_ms);
+    // The parts of an attempt are measured together.
+    if is_first || exchange.measured.is_none() {
+        measure(exchange, now_ms);
+    }
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use http::header;
 use pingora::http::ResponseHeader;
 use pingora::{Error, Result};
 
-use super::{ModelExchange, billing, caching, feedback, rate_limits};
+use super::{ModelExchange, billing, caching, feedback, parts, rate_limits};
 use crate::proxy::buffered::session::ATTEMPT_ABORTED;
 use crate::proxy::buffered::state::Stage;
 use crate::proxy::context::RequestInfo;
@@ -41,6 +41,28 @@ impl ReplyReader {
             refusal: None,
             is_complete: false,
             recorder,
+        }
+    }
+
+    /// Ends a part of the reply; the next one follows.
+    pub(super) fn end_part(&mut self) {
+        if let Some(writer) = &mut self.writer {
+            writer.end_part();
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.end_part();
+        }
+    }
+
+    /// Begins the reply to another part than the first, or to the same once more.
+    pub(super) fn begin_part(&mut self) {
+        self.decoder = None;
+        self.refusal = None;
+        if let Some(writer) = &mut self.writer {
+            writer.begin_part();
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.begin_part();
         }
     }
 
@@ -83,12 +105,12 @@ impl ReplyReader {
         self.writer.as_ref()?.structured()
     }
 
-    /// Returns the usage as reported, else estimated from bytes.
-    pub(super) fn usage(&self, prompt_bytes: u64) -> Usage {
+    /// Returns the usage of the reply at hand as reported, else estimated from bytes; `is_whole`: it has come to its end.
+    pub(super) fn usage(&self, prompt_bytes: u64, is_whole: bool) -> Usage {
         let reported = self.writer.as_ref().map(|writer| writer.reported());
         reported
             .unwrap_or_default()
-            .to_usage(prompt_bytes, self.is_complete)
+            .to_usage(prompt_bytes, is_whole)
     }
 
     /// Returns the tier that the provider says it used.
@@ -152,7 +174,10 @@ pub(super) fn judge_status(
     let tier = deployment.wire.tier_header();
     let tier = tier.and_then(|name| head.headers.get(name)?.to_str().ok());
     let tier = tier.and_then(ServiceTier::from_reply);
-    let decoder = decode_reply(deployment.wire, &exchange.request, &target, &reply);
+    let mut decoder = decode_reply(deployment.wire, &exchange.request, &target, &reply);
+    let length = head.headers.get(header::CONTENT_LENGTH);
+    let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
+    decoder.expect(length.unwrap_or(0));
     exchange.reader.decoder = Some(decoder);
     if let Some((writer, tier)) = exchange.reader.writer_mut().zip(tier) {
         writer.service_tier(tier);
@@ -202,19 +227,20 @@ pub(super) fn translate(
         Err(failure) => return Err(abort_attempt(exchange, failure)),
     };
     if progress == Progress::Complete {
+        parts::end(exchange)?;
         exchange.reader.is_complete = true;
         exchange.timing.completed = Some(info.now);
         complete(exchange, info);
     }
     let out = match exchange.reader.writer_mut() {
-        Some(writer) if writer.has_content() => writer.take(),
-        _ => Vec::new(),
+        Some(writer) if writer.has_content() => writer.take_bytes(),
+        _ => Bytes::new(),
     };
     if !out.is_empty() {
         if exchange.timing.first_content.is_none() {
             feedback::record_first_content(exchange, info);
         }
-        *body = Some(out.into());
+        *body = Some(out);
         if progress == Progress::Complete {
             exchange.state.set_stage(Stage::Complete);
         } else {

@@ -12,7 +12,7 @@ use crate::models::check::reject::{Reject, other};
 use crate::models::check::top::{MODEL, members, model};
 use crate::models::embeddings::batch::Input;
 use crate::models::embeddings::{EmbeddingFacts, Encoding};
-use crate::models::parameter::AskedParameters;
+use crate::models::parameter::{AskedParameters, Parameter};
 use crate::models::request::{ModelRequest, Needs, Payload, Source};
 use crate::money::CostInputs;
 
@@ -39,6 +39,7 @@ struct Findings {
 pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
     let mut found = Findings::default();
     let members = pass(&body, &mut found).map_err(Reject::into_fault)?;
+    let asked = asked(&found);
     let text_bytes = found.inputs.iter().map(|input| input.bytes);
     let text_bytes = text_bytes.fold(0, u64::saturating_add);
     Ok(ModelRequest {
@@ -50,7 +51,6 @@ pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
         needs: Needs {
             choices: 1,
             context_tokens: found.longest,
-            inputs: found.inputs.len() as u64,
             token_inputs: found.are_tokens,
             dimensions: found.dimensions.is_some(),
             ..Needs::default()
@@ -62,7 +62,7 @@ pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
             ..CostInputs::default()
         },
         text_bytes,
-        asked: AskedParameters::default(),
+        asked,
         source: Source { body, members },
         managed: None,
         payload: Payload::Embeddings(EmbeddingFacts {
@@ -71,6 +71,18 @@ pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
             dimensions: found.dimensions,
         }),
     })
+}
+
+/// The parameters that a provider may refuse.
+fn asked(found: &Findings) -> AskedParameters {
+    let mut asked = AskedParameters::default();
+    if found.are_tokens {
+        asked.set.insert(Parameter::TokenInputs);
+    }
+    if found.dimensions.is_some() {
+        asked.set.insert(Parameter::Dimensions);
+    }
+    asked
 }
 
 fn pass(

@@ -1,10 +1,12 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
+use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::Embeddings;
 use crate::fault::Fault;
+use crate::models::embeddings::EmbeddingFacts;
 use crate::models::front::Front;
 use crate::models::metadata::{AnswerMembers, Metadata, UsedNames};
 use crate::models::operation::Operation;
@@ -22,6 +24,13 @@ fn with(key: &str, value: Value) -> Result<ModelRequest, Fault> {
     checked(&body)
 }
 
+fn facts(request: &ModelRequest) -> &EmbeddingFacts {
+    match &request.payload {
+        Payload::Embeddings(facts) => facts,
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
 fn every_form_of_input_is_taken_and_counted() {
     for (input, inputs, are_tokens, text_bytes, longest) in [
@@ -34,7 +43,7 @@ fn every_form_of_input_is_taken_and_counted() {
         let needs = &request.needs;
         assert_eq!(
             (
-                needs.inputs,
+                facts(&request).inputs.len(),
                 needs.token_inputs,
                 request.text_bytes,
                 needs.context_tokens
@@ -57,9 +66,7 @@ fn every_input_is_found_where_it_stands() {
     ] {
         let body = format!(r#"{{"model":"m","input":{input},"x":1}}"#);
         let request = Embeddings.parse(body.clone().into()).unwrap();
-        let Payload::Embeddings(facts) = &request.payload else {
-            panic!("{body}");
-        };
+        let facts = facts(&request);
         let places = facts.inputs.iter().map(|input| &body[input.place.clone()]);
         assert_eq!(places.collect::<Vec<_>>(), expected);
         let all = facts.place(&(0..expected.len()));
@@ -254,4 +261,56 @@ fn an_estimate_says_so() {
     let body = complete(&mut *writer(), Usage::estimate(8, 0, 0));
     let expected = json!({"prompt_tokens": 2, "total_tokens": 2, "info": "estimated"});
     assert_eq!(body["usage"], expected);
+}
+
+#[test]
+fn items_in_one_slice_make_the_same_list_whoever_has_their_memory() {
+    let items = r#"{"object":"embedding","index":0,"embedding":[1]},{"object":"embedding","index":1,"embedding":[2]}"#;
+    let list = |before: &str, is_shared: bool| {
+        let body = Bytes::from(format!("{before}{items}]}}"));
+        let kept = is_shared.then(|| body.clone());
+        let mut writer = writer();
+        writer.items(&body, before.len()..before.len() + items.len());
+        drop(body);
+        let list = complete(&mut *writer, Usage::default());
+        drop(kept);
+        list
+    };
+    let room = r#"{"object":"list","model":"m","data":["#;
+    let expected = list("[", true);
+    assert_eq!(expected["data"][1]["embedding"], json!([2]));
+    for (before, is_shared) in [("[", false), (room, true), (room, false)] {
+        assert_eq!(list(before, is_shared), expected, "{before} {is_shared}");
+    }
+}
+
+#[test]
+fn a_part_that_is_asked_for_again_leaves_nothing_of_its_first_reply() {
+    let item =
+        |at: usize| json!({"object": "embedding", "index": at, "embedding": [at]}).to_string();
+    let body = Bytes::from(item(0));
+    let mut writer = writer();
+    writer.items(&body, 0..body.len());
+    writer.usage(Usage {
+        prompt: 3,
+        ..Usage::default()
+    });
+    writer.end_part();
+    assert!(writer.reported().usage.is_none());
+    writer.item(item(7).as_bytes());
+    writer.usage(Usage {
+        prompt: 5,
+        ..Usage::default()
+    });
+    writer.begin_part();
+    assert!(writer.reported().usage.is_none());
+    writer.item(item(1).as_bytes());
+    let list = complete(&mut *writer, Usage::default());
+    let indexes: Vec<_> = list["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| &it["index"])
+        .collect();
+    assert_eq!(indexes, [0, 1]);
 }

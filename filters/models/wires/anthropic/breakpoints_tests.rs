@@ -23,6 +23,8 @@ fn sent(request: &Value, auto_cache: Option<u64>) -> Value {
         thinking: Thinking::UNKNOWN,
         search: WebSearch::default(),
         lower_tool_choice: false,
+        batch: crate::models::embeddings::batch::BatchLimits::NONE,
+        part: 0,
         refuses_state: false,
         auto_cache,
         inlined: InlinedImages::NONE,

@@ -5,13 +5,14 @@ use bytes::Bytes;
 use crate::fault::Fault;
 use crate::json::{Error, Type, Walker};
 use crate::models::embeddings::EmbeddingFacts;
+use crate::models::embeddings::batch::BatchLimits;
 use crate::models::embeddings::input_type::InputType;
 use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
 use crate::models::routing::capable::WireLimits;
 use crate::models::usage::Usage;
 use crate::models::wires::decoder::{Decoder, WholeReply};
-use crate::models::wires::embedding_list::{ExpectedVectors, count};
+use crate::models::wires::embedding_list::{self, ExpectedVectors, count};
 use crate::models::wires::failure::Failure;
 use crate::models::wires::scan::malformed;
 use crate::models::wires::splice::Splice;
@@ -19,9 +20,14 @@ use crate::models::wires::wire::Target;
 
 /// What its embeddings can do.
 pub(super) const LIMITS: WireLimits = WireLimits {
-    inputs: 96,
     token_inputs: false,
     ..WireLimits::WIDEST
+};
+
+/// What is asked for at once.
+pub(super) const AT_ONCE: BatchLimits = BatchLimits {
+    inputs: 96,
+    tokens: u64::MAX,
 };
 
 pub(super) fn encode(
@@ -35,9 +41,9 @@ pub(super) fn encode(
     splice.new_bytes(b"{\"model\":");
     splice.new_string(target.model);
     splice.new_bytes(b",\"texts\":[");
-    splice.slice(facts.place(&(0..facts.inputs.len())));
+    splice.slice(facts.place(&embedding_list::batch(facts, target, AT_ONCE)));
     splice.new_bytes(b"],\"input_type\":");
-    splice.new_string(word(asked));
+    splice.new_string(input_type_word(asked));
     // A text that is too long is an error in the convention; without this it would be cut off.
     splice.new_bytes(b",\"embedding_types\":[\"float\"],\"truncate\":\"NONE\"");
     if let Some(dimensions) = facts.dimensions {
@@ -48,7 +54,7 @@ pub(super) fn encode(
 }
 
 /// Returns the wire's word for a use, which it demands. Our choice: what is embedded without a word will be searched.
-fn word(asked: Option<InputType>) -> &'static str {
+fn input_type_word(asked: Option<InputType>) -> &'static str {
     match asked {
         Some(InputType::Query) => "search_query",
         None | Some(InputType::Document) => "search_document",
@@ -58,16 +64,11 @@ fn word(asked: Option<InputType>) -> &'static str {
 }
 
 /// Returns the decoder of a reply.
-pub(super) fn decoder(facts: &EmbeddingFacts) -> Box<dyn Decoder> {
-    let expected = ExpectedVectors {
-        first: 0,
-        count: facts.inputs.len(),
-        encoding: facts.encoding,
-        is_cut: false,
-    };
-    Box::new(WholeReply::new(move |body: &Bytes, sink: &mut dyn Sink| {
-        read(body, &expected, sink)
-    }))
+pub(super) fn decoder(facts: &EmbeddingFacts, target: &Target<'_>) -> Box<dyn Decoder> {
+    let batch = embedding_list::batch(facts, target, AT_ONCE);
+    let expected = ExpectedVectors::for_batch(facts, &batch);
+    let read = move |body: &Bytes, sink: &mut dyn Sink| read(body, &expected, sink);
+    Box::new(WholeReply::new(read).with_max(expected.max_bytes()))
 }
 
 fn read(body: &[u8], expected: &ExpectedVectors, sink: &mut dyn Sink) -> Result<(), Failure> {
@@ -93,7 +94,7 @@ fn read(body: &[u8], expected: &ExpectedVectors, sink: &mut dyn Sink) -> Result<
         _ => walk.skip().map(|_| ()),
     });
     walked.and_then(|()| walk.end()).map_err(malformed)?;
-    expected.put(&vectors, sink)?;
+    expected.write_items(&vectors, sink)?;
     if prompt > 0 {
         sink.usage(Usage {
             prompt,

@@ -9,28 +9,34 @@ use super::failure::{classify_error, find_error};
 use crate::fault::Fault;
 use crate::json::{Error, Str, Type, Walker, write_number};
 use crate::models::embeddings::EmbeddingFacts;
+use crate::models::embeddings::batch::BatchLimits;
 use crate::models::embeddings::input_type::InputType;
 use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
 use crate::models::usage::Usage;
 use crate::models::wires::decoder::{Decoder, WholeReply};
-use crate::models::wires::embedding_list::{ExpectedVectors, count};
+use crate::models::wires::embedding_list::{self, ExpectedVectors, count};
 use crate::models::wires::failure::Failure;
 use crate::models::wires::scan::malformed;
 use crate::models::wires::wire::Target;
 
-/// How many inputs one request may have.
-pub(super) const MAX_INPUTS: u64 = 100;
+/// What is asked for at once.
+pub(super) const AT_ONCE: BatchLimits = BatchLimits {
+    inputs: 100,
+    tokens: u64::MAX,
+};
 
 pub(super) fn encode(
     request: &ModelRequest,
     facts: &EmbeddingFacts,
     target: &Target<'_>,
 ) -> Result<Vec<Bytes>, Fault> {
-    let mut body = Vec::with_capacity(request.source.body.len() + 160 * facts.inputs.len());
+    let batch = embedding_list::batch(facts, target, AT_ONCE);
+    let mut body = Vec::with_capacity(facts.place(&batch).len() + 160 * batch.len());
     body.extend_from_slice(b"{\"requests\":[");
     let rest = rest_of_request(request, facts, target)?;
-    for (at, input) in facts.inputs.iter().enumerate() {
+    let inputs = facts.inputs.get(batch).unwrap_or_default();
+    for (at, input) in inputs.iter().enumerate() {
         if at > 0 {
             body.push(b',');
         }
@@ -76,16 +82,14 @@ fn task(asked: InputType) -> &'static str {
 }
 
 /// Returns the decoder of a reply.
-pub(super) fn decoder(facts: &EmbeddingFacts) -> Box<dyn Decoder> {
+pub(super) fn decoder(facts: &EmbeddingFacts, target: &Target<'_>) -> Box<dyn Decoder> {
+    let batch = embedding_list::batch(facts, target, AT_ONCE);
     let expected = ExpectedVectors {
-        first: 0,
-        count: facts.inputs.len(),
-        encoding: facts.encoding,
         is_cut: facts.dimensions.is_some(),
+        ..ExpectedVectors::for_batch(facts, &batch)
     };
-    Box::new(WholeReply::new(move |body: &Bytes, sink: &mut dyn Sink| {
-        read(body, &expected, sink)
-    }))
+    let read = move |body: &Bytes, sink: &mut dyn Sink| read(body, &expected, sink);
+    Box::new(WholeReply::new(read).with_max(expected.max_bytes()))
 }
 
 fn read(body: &[u8], expected: &ExpectedVectors, sink: &mut dyn Sink) -> Result<(), Failure> {
@@ -113,7 +117,7 @@ fn read(body: &[u8], expected: &ExpectedVectors, sink: &mut dyn Sink) -> Result<
     if vectors.is_empty() {
         return Err(error_in(body));
     }
-    expected.put(&vectors, sink)?;
+    expected.write_items(&vectors, sink)?;
     if prompt > 0 {
         sink.usage(Usage {
             prompt,

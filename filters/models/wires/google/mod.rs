@@ -29,9 +29,10 @@ use crate::models::request::{ModelRequest, Payload};
 use crate::models::routing::capable::{MediaLimits, WireLimits};
 use crate::models::routing::providers::ProviderDefaults;
 use crate::models::wires::decoder::{Decoder, ReplyHead};
+use crate::models::wires::embedding_list;
 use crate::models::wires::failure::Failure;
 use crate::models::wires::quirks::Quirks;
-use crate::models::wires::wire::{Target, Wire, WireHead, credential};
+use crate::models::wires::wire::{Parts, Target, Wire, WireHead, credential};
 
 /// What marks our carriers of thinking state. Source: docs/facts/model-gateway.md 10.6.
 const FORMAT: &str = "google-gemini-v1";
@@ -62,7 +63,6 @@ impl Wire for Google {
                 ..WireLimits::WIDEST
             }),
             Operation::Embeddings => Some(WireLimits {
-                inputs: embeddings::MAX_INPUTS,
                 token_inputs: false,
                 ..WireLimits::WIDEST
             }),
@@ -109,6 +109,13 @@ impl Wire for Google {
         }
     }
 
+    fn parts(&self, request: &ModelRequest, target: &Target<'_>) -> Parts {
+        match &request.payload {
+            Payload::Embeddings(facts) => embedding_list::parts(facts, target, embeddings::AT_ONCE),
+            _ => Parts::one(request),
+        }
+    }
+
     fn max_output(&self, request: &ModelRequest, target: &Target<'_>) -> Option<u64> {
         match &request.payload {
             Payload::Chat(_) => target.max_tokens(request),
@@ -125,7 +132,7 @@ impl Wire for Google {
     ) -> Box<dyn Decoder> {
         match &request.payload {
             Payload::Chat(_) => reply::decoder(request, target, head),
-            Payload::Embeddings(facts) => embeddings::decoder(facts),
+            Payload::Embeddings(facts) => embeddings::decoder(facts, target),
         }
     }
 

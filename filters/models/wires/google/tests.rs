@@ -24,6 +24,8 @@ fn target<'a>(quirks: &'a Quirks, efforts: &[&str]) -> Target<'a> {
         thinking: &told.thinking,
         search: crate::models::routing::search::WebSearch::default(),
         lower_tool_choice: false,
+        batch: crate::models::embeddings::batch::BatchLimits::NONE,
+        part: 0,
         refuses_state: false,
         auto_cache: None,
         inlined: crate::models::chat::inlined::InlinedImages::NONE,

@@ -6,6 +6,7 @@ use sha2::{Digest, Sha256};
 use super::request::{new_member, quoted};
 use crate::fault::Fault;
 use crate::models::embeddings::EmbeddingFacts;
+use crate::models::embeddings::batch::BatchLimits;
 use crate::models::parameter::Parameter;
 use crate::models::request::ModelRequest;
 use crate::models::wires::decoder::Decoder;
@@ -16,14 +17,18 @@ use crate::models::wires::wire::Target;
 /// Members of the convention; a strict provider gets no others.
 const KNOWN: [&str; 5] = ["model", "input", "encoding_format", "dimensions", "user"];
 
+/// What is asked for at once, unless the mapping takes less.
+pub(super) const AT_ONCE: BatchLimits = BatchLimits::NONE;
+
 pub(super) fn encode(
     request: &ModelRequest,
-    _: &EmbeddingFacts,
+    facts: &EmbeddingFacts,
     target: &Target<'_>,
 ) -> Result<Vec<Bytes>, Fault> {
     let quirks = target.quirks;
     let is_dropped = |key: &str| !KNOWN.contains(&key) && !quirks.passes_unknown(key, &KNOWN);
     let takes_user = target.parameters.supports(Parameter::User);
+    let batch = embedding_list::batch(facts, target, AT_ONCE);
     let mut splice = Splice::new(&request.source.body);
     splice.new_bytes(b"{");
     new_member(&mut splice, "model", &quoted(target.model));
@@ -32,7 +37,18 @@ pub(super) fn encode(
             continue;
         }
         splice.new_bytes(b",");
-        splice.slice(member.whole.clone());
+        match &*member.key {
+            "input" if batch.len() < facts.inputs.len() => {
+                splice.new_bytes(b"\"input\":[");
+                splice.slice(facts.place(&batch));
+                splice.new_bytes(b"]");
+            }
+            "dimensions" => {
+                let name = target.parameters.name(Parameter::Dimensions);
+                new_member(&mut splice, name, request.source.value(member));
+            }
+            _ => splice.slice(member.whole.clone()),
+        }
     }
     if let Some(key_id) = target.key_id.filter(|_| takes_user) {
         splice.new_bytes(b",");
@@ -58,11 +74,7 @@ pub(super) fn path(chat_path: &str) -> String {
 }
 
 /// Returns the decoder of a reply.
-pub(super) fn decoder(facts: &EmbeddingFacts) -> Box<dyn Decoder> {
-    embedding_list::decoder(ExpectedVectors {
-        first: 0,
-        count: facts.inputs.len(),
-        encoding: facts.encoding,
-        is_cut: false,
-    })
+pub(super) fn decoder(facts: &EmbeddingFacts, target: &Target<'_>) -> Box<dyn Decoder> {
+    let batch = embedding_list::batch(facts, target, AT_ONCE);
+    embedding_list::decoder(ExpectedVectors::for_batch(facts, &batch))
 }

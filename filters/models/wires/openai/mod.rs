@@ -32,11 +32,12 @@ use crate::models::request::{ModelRequest, Payload};
 use crate::models::routing::capable::WireLimits;
 use crate::models::routing::providers::ProviderDefaults;
 use crate::models::wires::decoder::{Decoder, ReplyHead};
+use crate::models::wires::embedding_list;
 use crate::models::wires::error_body;
 use crate::models::wires::failure::Failure;
 use crate::models::wires::quirks::Quirks;
 use crate::models::wires::rate_limit::{self, LimitHeaders};
-use crate::models::wires::wire::{Target, Wire, WireHead, convention_credential};
+use crate::models::wires::wire::{Parts, Target, Wire, WireHead, convention_credential};
 
 /// The wire.
 #[derive(Debug)]
@@ -86,6 +87,13 @@ impl Wire for OpenAi {
         }
     }
 
+    fn parts(&self, request: &ModelRequest, target: &Target<'_>) -> Parts {
+        match &request.payload {
+            Payload::Embeddings(facts) => embedding_list::parts(facts, target, embeddings::AT_ONCE),
+            _ => Parts::one(request),
+        }
+    }
+
     fn max_output(&self, request: &ModelRequest, target: &Target<'_>) -> Option<u64> {
         match &request.payload {
             Payload::Chat(_) => target.max_tokens(request),
@@ -102,7 +110,7 @@ impl Wire for OpenAi {
     ) -> Box<dyn Decoder> {
         match &request.payload {
             Payload::Chat(_) => reply::decoder(request, target, head),
-            Payload::Embeddings(facts) => embeddings::decoder(facts),
+            Payload::Embeddings(facts) => embeddings::decoder(facts, target),
         }
     }
 

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use crate::fault::Fault;
+use crate::models::embeddings::batch::BatchLimits;
 use crate::models::embeddings::input_type::{self, InputType};
 use crate::models::embeddings::{EmbeddingFacts, Encoding};
 use crate::models::request::ModelRequest;
@@ -14,9 +15,14 @@ use crate::models::wires::wire::Target;
 
 /// What its embeddings can do.
 pub(super) const LIMITS: WireLimits = WireLimits {
-    inputs: 1000,
     token_inputs: false,
     ..WireLimits::WIDEST
+};
+
+/// What is asked for at once: of the tokens what all models take.
+pub(super) const AT_ONCE: BatchLimits = BatchLimits {
+    inputs: 1000,
+    tokens: 120_000,
 };
 
 pub(super) fn encode(
@@ -30,12 +36,12 @@ pub(super) fn encode(
     splice.new_bytes(b"{\"model\":");
     splice.new_string(target.model);
     splice.new_bytes(b",\"input\":[");
-    splice.slice(facts.place(&(0..facts.inputs.len())));
+    splice.slice(facts.place(&embedding_list::batch(facts, target, AT_ONCE)));
     // A text that is too long is an error in the convention; without this it would be cut off.
     splice.new_bytes(b"],\"truncation\":false");
     if let Some(asked) = asked {
         splice.new_bytes(b",\"input_type\":");
-        splice.new_string(word(asked)?);
+        splice.new_string(input_type_word(asked)?);
     }
     if let Some(dimensions) = facts.dimensions {
         splice.new_bytes(format!(",\"output_dimension\":{dimensions}").as_bytes());
@@ -47,7 +53,7 @@ pub(super) fn encode(
     Ok(splice.finish())
 }
 
-fn word(asked: InputType) -> Result<&'static str, Fault> {
+fn input_type_word(asked: InputType) -> Result<&'static str, Fault> {
     match asked {
         InputType::Query => Ok("query"),
         InputType::Document => Ok("document"),
@@ -56,11 +62,7 @@ fn word(asked: InputType) -> Result<&'static str, Fault> {
 }
 
 /// Returns the decoder of a reply.
-pub(super) fn decoder(facts: &EmbeddingFacts) -> Box<dyn Decoder> {
-    embedding_list::decoder(ExpectedVectors {
-        first: 0,
-        count: facts.inputs.len(),
-        encoding: facts.encoding,
-        is_cut: false,
-    })
+pub(super) fn decoder(facts: &EmbeddingFacts, target: &Target<'_>) -> Box<dyn Decoder> {
+    let batch = embedding_list::batch(facts, target, AT_ONCE);
+    embedding_list::decoder(ExpectedVectors::for_batch(facts, &batch))
 }

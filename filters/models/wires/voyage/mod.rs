@@ -12,10 +12,11 @@ use crate::models::routing::capable::WireLimits;
 use crate::models::routing::parameters::Parameters;
 use crate::models::routing::providers::ProviderDefaults;
 use crate::models::wires::decoder::{Decoder, ReplyHead, no_decoder, not_offered};
+use crate::models::wires::embedding_list;
 use crate::models::wires::error_body;
 use crate::models::wires::failure::Failure;
 use crate::models::wires::quirks::Quirks;
-use crate::models::wires::wire::{Target, Wire, WireHead, convention_credential};
+use crate::models::wires::wire::{Parts, Target, Wire, WireHead, convention_credential};
 
 /// The wire. Its providers tell no limits in the heads of their replies.
 #[derive(Debug)]
@@ -66,14 +67,26 @@ impl Wire for Voyage {
         }
     }
 
+    fn parts(&self, request: &ModelRequest, target: &Target<'_>) -> Parts {
+        match &request.payload {
+            Payload::Embeddings(facts) => embedding_list::parts(facts, target, embeddings::AT_ONCE),
+            _ => Parts::one(request),
+        }
+    }
+
     fn max_output(&self, _: &ModelRequest, _: &Target<'_>) -> Option<u64> {
         // What it answers is no text: only the prompt costs.
         Some(0)
     }
 
-    fn decoder(&self, request: &ModelRequest, _: &Target<'_>, _: &ReplyHead) -> Box<dyn Decoder> {
+    fn decoder(
+        &self,
+        request: &ModelRequest,
+        target: &Target<'_>,
+        _: &ReplyHead,
+    ) -> Box<dyn Decoder> {
         match &request.payload {
-            Payload::Embeddings(facts) => embeddings::decoder(facts),
+            Payload::Embeddings(facts) => embeddings::decoder(facts, target),
             Payload::Chat(_) => no_decoder(),
         }
     }
