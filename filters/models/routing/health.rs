@@ -231,6 +231,21 @@ impl RunningAttempt {
         }
     }
 
+    /// Records that the attempt was cancelled, because another one beside it answered first. That is no failure, but its
+    /// first content would have come later than now. An attempt without a reply counts as one that waits until the
+    /// provider is heard again, so that a provider which says nothing is found silent although no attempt waits for long.
+    pub fn record_cancelled(self, now_ms: u64) {
+        let Some(window) = self.window.as_ref().filter(|_| !self.has_content) else {
+            return;
+        };
+        if self.is_waiting {
+            window.leave_waiting(self.is_stream);
+        }
+        if self.is_stream {
+            window.record_late_content(self.started_ms, now_ms);
+        }
+    }
+
     /// Records a failure that is the provider's. What is the caller's fault is recorded by nothing at all.
     pub fn record_failure(self, now_ms: u64) {
         if let Some(window) = &self.window {

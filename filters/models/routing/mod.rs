@@ -2,7 +2,7 @@
 //!
 //! [`catalog`] holds the models, [`resolve`] reads a model string, [`allowed`] drops the candidates that the caller may
 //! not use and [`capable`] those that cannot serve the request, [`score`] and `order` order the rest, [`plan`] combines
-//! these steps; [`health`] and [`affinity`] remember outcomes. Random numbers and time are passed in. No provider is named
+//! these steps; [`hedge`] decides which of the attempts runs beside a silent one; [`health`] and [`affinity`] remember outcomes. Random numbers and time are passed in. No provider is named
 //! here.
 
 pub mod affinity;
@@ -14,6 +14,7 @@ mod catalog_file;
 pub mod expected_price;
 pub mod explanation;
 pub mod health;
+pub mod hedge;
 mod order;
 pub mod parameters;
 mod parameters_file;

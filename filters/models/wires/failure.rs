@@ -24,6 +24,8 @@ pub enum FailureKind {
     Malformed,
     /// The reply ended before its end.
     Truncated,
+    /// No failure: the attempt was cancelled, because another one beside it answered first, or because its client left.
+    Cancelled,
 }
 
 /// Why an attempt failed.
@@ -162,6 +164,7 @@ impl Failure {
             }
             FailureKind::Malformed => out.extend_from_slice(b"malformed"),
             FailureKind::Truncated => out.extend_from_slice(b"cut off"),
+            FailureKind::Cancelled => out.extend_from_slice(b"cancelled"),
         }
         if !self.message.is_empty() {
             out.extend_from_slice(b": ");
@@ -178,7 +181,7 @@ impl Failure {
     /// The status to report in `metadata.routing`; 0 where no reply came.
     pub fn status(&self) -> u16 {
         match self.kind {
-            FailureKind::Connect | FailureKind::Timeout => 0,
+            FailureKind::Connect | FailureKind::Timeout | FailureKind::Cancelled => 0,
             FailureKind::Status(status) => status,
             FailureKind::Malformed | FailureKind::Truncated => 200,
         }
@@ -190,6 +193,7 @@ impl Failure {
             FailureKind::Connect | FailureKind::Timeout => "network_error",
             FailureKind::Status(429) => "rate_limited",
             FailureKind::Status(401 | 403) => "gateway_error",
+            FailureKind::Cancelled => "cancelled",
             _ => "upstream_error",
         }
     }

@@ -184,3 +184,46 @@ fn a_limit_that_was_told_rests_until_its_end_and_is_no_failure() {
     );
     assert_eq!(readiness(&health, 20_000), Readiness::Ready);
 }
+
+#[test]
+fn a_cancelled_attempt_is_no_failure_and_its_content_came_later_than_that() {
+    let health = Health::new(1);
+    let cancel = |started_ms, now_ms| health.begin(0, true, started_ms).record_cancelled(now_ms);
+    (0..10).for_each(|at| answer(&health, true, at, at + 1_000));
+    let before = stats(&health, 1_010);
+    // Shorter than usual: it says little, and nothing good.
+    (0..5).for_each(|_| cancel(1_000, 1_010));
+    let after = stats(&health, 1_010);
+    assert_eq!(after.uptime, before.uptime);
+    assert!((after.latency_ms / before.latency_ms - 1.0).abs() < 0.1);
+    // Longer than usual, again and again.
+    (0..30).for_each(|_| {
+        let mut attempt = health.begin(0, true, 2_000);
+        attempt.record_reply(2_001);
+        attempt.record_cancelled(10_000);
+    });
+    let slow = stats(&health, 10_000);
+    assert_eq!(
+        (slow.uptime, readiness(&health, 10_000)),
+        (100.0, Readiness::Ready)
+    );
+    assert!(slow.latency_ms > 6_000.0, "{slow:?}");
+}
+
+#[test]
+fn a_provider_whose_silent_attempts_are_cancelled_is_found_silent() {
+    let health = Health::new(1);
+    answer(&health, true, 0, 100);
+    for started_ms in [1_000, 2_000, 3_000] {
+        health
+            .begin(0, true, started_ms)
+            .record_cancelled(started_ms + 500);
+    }
+    // The patience counts from the first of them.
+    assert_eq!(readiness(&health, 6_000), Readiness::Ready);
+    assert_eq!(readiness(&health, 6_001), Readiness::Later);
+    let mut trial = health.begin(0, true, 11_001);
+    assert!(trial.trial_patience_ms().is_some());
+    trial.record_content(11_100);
+    assert_eq!(readiness(&health, 20_000), Readiness::Ready);
+}

@@ -42,6 +42,8 @@ const NEVER: u64 = u64::MAX;
 #[derive(Debug)]
 struct Lane {
     waiting: AtomicU32,
+    /// Attempts that were cancelled without a reply since the provider was last heard.
+    unheard: AtomicU32,
     /// Since when at least one waits.
     since_ms: AtomicU64,
     patience_ms: AtomicU64,
@@ -123,6 +125,7 @@ impl Default for Window {
     fn default() -> Self {
         let lane = |patience_ms| Lane {
             waiting: AtomicU32::new(0),
+            unheard: AtomicU32::new(0),
             since_ms: AtomicU64::new(0),
             patience_ms: AtomicU64::new(patience_ms),
         };
@@ -242,7 +245,7 @@ impl Window {
 
     /// Returns whether attempts wait for longer than replies usually take, and nothing comes.
     fn is_silent(&self, lane: &Lane, now_ms: u64) -> bool {
-        if lane.waiting.load(Relaxed) < MIN_WAITING {
+        if lane.waiting.load(Relaxed) + lane.unheard.load(Relaxed) < MIN_WAITING {
             return false;
         }
         let since_ms = lane.since_ms.load(Relaxed);
@@ -260,7 +263,7 @@ impl Window {
     pub(super) fn begin(&self, is_stream: bool, now_ms: u64) -> Option<u64> {
         let [whole, stream] = &self.lanes;
         let lane = if is_stream { stream } else { whole };
-        if lane.waiting.fetch_add(1, Relaxed) == 0 {
+        if lane.waiting.fetch_add(1, Relaxed) == 0 && lane.unheard.load(Relaxed) == 0 {
             lane.since_ms.store(now_ms, Relaxed);
         }
         let due_ms = self.due_ms.load(Relaxed);
@@ -282,9 +285,36 @@ impl Window {
         }
     }
 
+    /// Lets an attempt that is cancelled count as one that waits until the provider is heard.
+    pub(super) fn leave_waiting(&self, is_stream: bool) {
+        if let Some(lane) = self.lanes.get(usize::from(is_stream)) {
+            lane.unheard.fetch_add(1, Relaxed);
+        }
+    }
+
     /// Records that the provider has replied.
     pub(super) fn hear(&self, now_ms: u64) {
         self.heard_ms.store(now_ms, Relaxed);
+        for lane in &self.lanes {
+            if lane.unheard.load(Relaxed) > 0 {
+                lane.unheard.store(0, Relaxed);
+            }
+        }
+    }
+
+    /// Records that the first content of a stream had not come after this time.
+    ///
+    /// Our choice: it counts as the median if less time than that has passed, because it would have come later on either
+    /// side of it; else as the time that has passed, because all that a median needs to know is that it is above.
+    pub(super) fn record_late_content(&self, started_ms: u64, now_ms: u64) {
+        let mut learned = self.learn();
+        let waited_ms = now_ms.saturating_sub(started_ms) as f64;
+        let usual_ms = learned.latency_ms.quantile(0.5).unwrap_or_default();
+        learned
+            .latency_ms
+            .add(waited_ms.max(f64::from(usual_ms)), now_ms);
+        self.publish_times(&learned, true);
+        self.mark_changed();
     }
 
     /// Records the first content of an attempt, which ends the cool-down.
