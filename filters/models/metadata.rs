@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::usage::{Settlement, Usage};
 use crate::json::Object;
-use crate::money::{Factor, ServiceTier};
+use crate::money::{Factor, ServiceTier, Usd};
 
 /// The names of a model at one of its providers, and the JSON texts of them that no request changes.
 #[derive(Debug)]
@@ -175,6 +175,17 @@ pub struct AttemptRecord {
     pub credential_source: &'static str,
     /// Id and label of the caller's BYOK key; `None`: a platform key was used.
     pub provider_key: Option<(Arc<str>, Arc<str>)>,
+    /// What the caller owes for an attempt that was cancelled; `None`: nothing.
+    pub owed: Option<Owed>,
+}
+
+/// What the caller owes for a cancelled attempt.
+#[derive(Clone, Debug)]
+pub struct Owed {
+    /// The attempt's own id in the ledger.
+    pub log_id: Box<str>,
+    /// The cost; `None` if the price is unknown.
+    pub cost: Option<Usd>,
 }
 
 impl Metadata<'_> {
@@ -236,6 +247,13 @@ impl AttemptRecord {
         if let Some((id, label)) = &self.provider_key {
             object.text("providerKeyId", id);
             object.text("providerKeyLabel", label);
+        }
+        if let Some(owed) = &self.owed {
+            object.text("logId", &owed.log_id);
+            match &owed.cost {
+                Some(cost) => object.value("cost", |out| cost.write(out)),
+                None => object.raw("cost", "null"),
+            }
         }
         more(&mut object);
         object.close();
@@ -312,6 +330,7 @@ mod tests {
             api_key_hash: None,
             credential_source: "platform",
             provider_key: None,
+            owed: None,
         };
         let metadata = Metadata {
             route: None,

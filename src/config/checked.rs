@@ -385,6 +385,8 @@ pub struct Routing {
     pub deadline: Duration,
     /// How long a waiting client gets nothing before a comment is sent.
     pub keepalive: Duration,
+    /// How long a stream may say nothing until a second attempt begins beside it; `None`: for ever.
+    pub hedge_after: Option<Duration>,
     /// The models that `auto` chooses from, best first.
     pub auto: Vec<String>,
 }

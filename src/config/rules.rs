@@ -258,6 +258,18 @@ impl Rules<'_> {
                 self.warn(key, message, "raise routing.deadline_s, or lower this");
             }
         }
+        if routing.hedge_after_ms / 1000 >= routing.first_event_timeout_s {
+            let key = "routing.hedge_after_ms";
+            let message = format!(
+                "{} ms can never pass without an event: routing.first_event_timeout_s ends such attempts after {} s",
+                routing.hedge_after_ms, routing.first_event_timeout_s
+            );
+            self.warn(
+                key,
+                message,
+                "lower this, or raise routing.first_event_timeout_s",
+            );
+        }
         let weights = &routing.weights;
         Routing {
             attempts: routing.attempts,
@@ -276,6 +288,8 @@ impl Rules<'_> {
             stream_total_timeout: seconds(routing.stream_total_timeout_s),
             deadline: seconds(routing.deadline_s),
             keepalive: seconds(routing.keepalive_s),
+            hedge_after: (routing.hedge_after_ms > 0)
+                .then(|| Duration::from_millis(routing.hedge_after_ms)),
             auto: routing.auto.clone(),
         }
     }

@@ -22,8 +22,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::{CacheWriter, Graph, origin_form};
 use crate::proxy::buffered::session::ATTEMPT_ABORTED;
 use crate::proxy::context::RequestInfo;
-use crate::proxy::exchange::{Broken, End, Exchange, LogPart, Report, Write};
-use crate::proxy::origin::Origin;
+use crate::proxy::exchange::{Broken, End, Exchange, LogPart, Report, Upstream, Write};
 use crate::proxy::response::Response;
 
 /// The maximum of connections that are tried for one request.
@@ -139,8 +138,8 @@ impl GraphExchange {
 }
 
 impl Exchange for GraphExchange {
-    fn begin_attempt(&mut self, _: &RequestInfo) -> Result<Arc<Origin>> {
-        Ok(Arc::clone(&self.graph.origin))
+    fn begin_attempt(&mut self, _: &RequestInfo) -> Result<Upstream> {
+        Ok(Upstream::Origin(Arc::clone(&self.graph.origin)))
     }
 
     /// Sets the host of the service and removes headers that would override the method.
@@ -165,7 +164,12 @@ impl Exchange for GraphExchange {
         Ok(())
     }
 
-    fn upstream_body(&mut self, _: &RequestInfo, piece: Option<&Bytes>) -> Result<()> {
+    fn upstream_body(
+        &mut self,
+        _: &RequestInfo,
+        _: &RequestHeader,
+        piece: Option<&Bytes>,
+    ) -> Result<()> {
         let bytes = piece.map_or(0, Bytes::len);
         if self.body.is_some() || bytes <= self.remaining_bytes {
             self.remaining_bytes = self.remaining_bytes.saturating_sub(bytes);

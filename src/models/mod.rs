@@ -32,6 +32,7 @@ use crate::proxy::buffered::state::Timeouts;
 use crate::proxy::clock::Clock;
 use crate::telemetry::metrics::Metrics;
 
+use self::exchange::hedging::Hedging;
 use self::experiments::Experiments;
 use self::media::Media;
 use self::planner::Planner;
@@ -68,6 +69,8 @@ pub struct Models {
     pub clock: Clock,
     /// Bounds second and later fallbacks.
     pub retry_budget: Arc<RetryBudget>,
+    /// What hedges need; `None`: there are none.
+    hedging: Option<Hedging>,
     prompts_enabled: bool,
     max_chat_bytes: usize,
     stream_timeouts: Timeouts,
@@ -106,6 +109,7 @@ impl Models {
             metrics: Arc::clone(metrics),
             clock,
             retry_budget: Arc::default(),
+            hedging: routing.hedge_after.map(Hedging::new),
             stream_timeouts,
             whole_timeouts: Timeouts {
                 attempt: routing.total_timeout,

@@ -12,7 +12,7 @@ use filters::models::routing::affinity::Binding;
 use filters::models::routing::allowed;
 use filters::models::routing::catalog::{Catalog, Mapping};
 use filters::models::routing::explanation::{SessionNote, explain_unplanned};
-use filters::models::routing::health::{Health, RunningAttempt};
+use filters::models::routing::health::{Health, Readiness, RunningAttempt};
 use filters::models::routing::plan::{LeftOut, PlanInputs, RoutePlan, plan};
 use filters::models::routing::providers::{ProviderNames, ProviderSet};
 use filters::models::routing::resolve::{AUTO, Candidate, Resolved, resolve};
@@ -345,6 +345,11 @@ impl Planner {
     /// Begins to measure an attempt at a candidate.
     pub fn begin_attempt(&self, candidate: usize, is_stream: bool, now_ms: u64) -> RunningAttempt {
         self.health.begin(candidate, is_stream, now_ms)
+    }
+
+    /// Returns whether a candidate should be tried now: it neither cools down nor is at a limit.
+    pub fn is_ready(&self, candidate: usize, now_ms: u64) -> bool {
+        self.health.standing(candidate, now_ms).readiness == Readiness::Ready
     }
 
     /// Puts a candidate last until this time, because no key of the platform has anything left there.

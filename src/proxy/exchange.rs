@@ -12,6 +12,7 @@ use pingora::{Error, Result};
 
 pub use super::buffered::state::Gate;
 use super::context::RequestInfo;
+use super::hedge::Adopted;
 use super::origin::Origin;
 use super::response::Response;
 
@@ -28,8 +29,8 @@ pub trait Exchange: Send + Sync {
         false
     }
 
-    /// Starts the next attempt and returns its origin.
-    fn begin_attempt(&mut self, info: &RequestInfo) -> Result<Arc<Origin>>;
+    /// Starts the next attempt and returns where its reply comes from.
+    fn begin_attempt(&mut self, info: &RequestInfo) -> Result<Upstream>;
 
     /// Gets what the attempt needs that did not begin, in the background of other requests; `None`: nothing can be had,
     /// and the attempt has failed. Afterwards it begins again.
@@ -40,8 +41,14 @@ pub trait Exchange: Send + Sync {
     /// Rewrites the head of the upstream request.
     fn upstream_head(&mut self, info: &RequestInfo, head: &mut RequestHeader) -> Result<()>;
 
-    /// Inspects a piece of the request body before it is sent.
-    fn upstream_body(&mut self, _info: &RequestInfo, _piece: Option<&Bytes>) -> Result<()> {
+    /// Inspects a piece of the request body before it is sent. An empty one may be a call of the buffered session, because a
+    /// hedge is due or has news.
+    fn upstream_body(
+        &mut self,
+        _info: &RequestInfo,
+        _head: &RequestHeader,
+        _piece: Option<&Bytes>,
+    ) -> Result<()> {
         Ok(())
     }
 
@@ -80,6 +87,14 @@ pub trait Exchange: Send + Sync {
 
     /// Writes the exchange's members of the log line.
     fn log(&self, _info: &RequestInfo, _part: LogPart, _line: &mut Object<'_>) {}
+}
+
+/// Where the reply of an attempt comes from.
+pub enum Upstream {
+    /// An origin, which is asked.
+    Origin(Arc<Origin>),
+    /// A hedge, which was asked beside an earlier attempt.
+    Hedge(Arc<Adopted>),
 }
 
 /// The circumstances in which an attempt broke.

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::buffered::session::{ATTEMPT_ABORTED, BufferedSession};
 use super::context::Context;
-use super::exchange::Broken;
+use super::exchange::{Broken, Upstream};
 use super::state::ProxyState;
 use super::{connections, failure, finish, request};
 
@@ -49,9 +49,9 @@ impl ProxyHttp for Proxy {
         let Some(exchange) = ctx.exchange.as_deref_mut() else {
             return Error::e_explain(ATTEMPT_ABORTED, "no exchange is open");
         };
-        let origin = loop {
+        let upstream = loop {
             match exchange.begin_attempt(&ctx.info) {
-                Ok(origin) => break origin,
+                Ok(upstream) => break upstream,
                 Err(error) => match exchange.prepare_attempt(&ctx.info) {
                     Some(preparing) => preparing.await,
                     None => return Err(error),
@@ -59,7 +59,10 @@ impl ProxyHttp for Proxy {
             }
             ctx.info.now = Instant::now();
         };
-        let peer = origin.peer().await;
+        let peer = match upstream {
+            Upstream::Origin(origin) => origin.peer().await,
+            Upstream::Hedge(adopted) => Ok(adopted.peer()),
+        };
         peer.map(Box::new)
             .map_err(|error| exchange.connect_failed(&ctx.info, error))
     }
@@ -96,15 +99,19 @@ impl ProxyHttp for Proxy {
 
     async fn request_body_filter(
         &self,
-        _: &mut Session,
+        session: &mut Session,
         body: &mut Option<Bytes>,
         _is_end: bool,
         ctx: &mut Context,
     ) -> Result<()> {
-        match ctx.exchange.as_deref_mut() {
-            Some(exchange) => exchange.upstream_body(&ctx.info, body.as_ref()),
-            None => Ok(()),
+        let Some(exchange) = ctx.exchange.as_deref_mut() else {
+            return Ok(());
+        };
+        // The session calls for its own sake, after a wait.
+        if body.as_ref().is_some_and(Bytes::is_empty) {
+            ctx.info.now = Instant::now();
         }
+        exchange.upstream_body(&ctx.info, session.req_header(), body.as_ref())
     }
 
     async fn upstream_response_filter(

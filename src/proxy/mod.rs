@@ -2,7 +2,7 @@
 //!
 //! [`connections`] limits client connections, [`hooks`] implements Pingora's callbacks. [`request`] takes a request through
 //! [`router`], [`admission`] and [`body`] to its [`handler`]. An [`exchange`] with an upstream runs behind [`buffered`]
-//! sessions; [`failure`] and [`finish`] end it. Only [`response`] writes responses of our own. The core names no product.
+//! sessions, where a [`hedge`] may run beside it; [`failure`] and [`finish`] end it. Only [`response`] writes responses of our own. The core names no product.
 
 mod access_log;
 pub mod address_limits;
@@ -18,6 +18,7 @@ pub mod exchange;
 pub mod failure;
 pub mod finish;
 pub mod handler;
+pub mod hedge;
 pub mod hooks;
 pub mod origin;
 pub mod permits;

@@ -77,6 +77,8 @@ pub struct Metrics {
     pub ledger_dropped: IntCounter,
     /// Second and later fallbacks that the retry budget refused.
     pub fallbacks_refused: IntCounter,
+    /// Hedges, by outcome.
+    pub hedges: IntCounterVec,
     /// How long the oldest ended call has waited for the store.
     pub journal_lag: Gauge,
     /// Bytes of the journal.
@@ -140,6 +142,7 @@ impl Metrics {
             ledger_refused: register(&r, IntCounter::new("weirgate_ledger_calls_refused_total", "Calls that the store refused, set aside in refused_calls.jsonl.")?)?,
             ledger_dropped: register(&r, IntCounter::new("weirgate_ledger_calls_dropped_total", "Calls on own provider keys that were not recorded, because the journal was over store.journal_bytes.")?)?,
             fallbacks_refused: register(&r, IntCounter::new("weirgate_fallbacks_refused_total", "Second and later fallbacks that the retry budget refused.")?)?,
+            hedges: counters(&r, "weirgate_hedges_total", "Second attempts beside a silent stream (routing.hedge_after_ms): won (its content came first), lost, took_over (the attempt beside it failed), failed, abandoned (the call ended first), no_budget and no_credit (none was made).", &["outcome"])?,
             journal_lag: register(&r, Gauge::new("weirgate_ledger_journal_lag_seconds", "How long the oldest ended call has waited for the store.")?)?,
             journal_bytes: register(&r, IntGauge::new("weirgate_ledger_journal_bytes", "Bytes of the journal on disk.")?)?,
             log_dropped: register(&r, IntCounter::new("weirgate_log_lines_dropped_total", "Access lines dropped because the reader of stdout was too slow.")?)?,

@@ -44,6 +44,7 @@ mod front;
 mod graph;
 mod healing;
 mod health;
+mod hedging;
 mod http2;
 mod install;
 mod key;

@@ -152,6 +152,9 @@ pub(crate) struct Routing {
     /// Seconds of silence before a waiting client of a stream gets a comment.
     #[schemars(range(min = 1, max = 3600))]
     pub keepalive_s: u64,
+    /// Milliseconds without content after which a second attempt begins beside a stream, at another provider or region; 0: never.
+    #[schemars(range(max = 3_600_000))]
+    pub hedge_after_ms: u64,
     /// The models that `auto` chooses from: the cheapest that can serve the request, the first of equals.
     #[schemars(inner(length(min = 1)), extend("uniqueItems" = true))]
     pub auto: Vec<String>,
@@ -171,6 +174,7 @@ impl Default for Routing {
             stream_total_timeout_s: 1200,
             deadline_s: 1500,
             keepalive_s: 15,
+            hedge_after_ms: 0,
             auto: Vec::new(),
         }
     }

@@ -88,7 +88,7 @@ pub async fn reserve(exchange: &mut ModelExchange, info: &RequestInfo) -> Result
     };
     let models = Arc::clone(&exchange.models);
     loop {
-        price(exchange, &mut wanted);
+        price(exchange, exchange.attempts.iter(), &mut wanted);
         match models.ledger.reserve(&wanted).await {
             Ok(reservation) => {
                 exchange.billing.log_id = Some(Uuid::from_bytes(reservation.id().0));
@@ -123,13 +123,15 @@ fn avoid(exchange: &mut ModelExchange, refusal: &ReservationError) -> bool {
     can_avoid
 }
 
-/// Sets what pays for the planned attempts, and the maximum that they may cost.
-fn price(exchange: &ModelExchange, wanted: &mut NewReservation<'_>) {
-    let (attempts, point) = (&exchange.attempts, exchange.price_point);
-    let has_platform = attempts.iter().any(|attempt| !attempt.is_byok());
-    let paid = attempts
-        .iter()
-        .filter(|attempt| has_platform != attempt.is_byok());
+/// Sets what pays for attempts, and the maximum that they may cost.
+pub(super) fn price<'e>(
+    exchange: &'e ModelExchange,
+    attempts: impl Iterator<Item = &'e PlannedAttempt> + Clone,
+    wanted: &mut NewReservation<'_>,
+) {
+    let point = exchange.price_point;
+    let has_platform = attempts.clone().any(|attempt| !attempt.is_byok());
+    let paid = attempts.filter(|attempt| has_platform != attempt.is_byok());
     wanted.max_cost = most(&exchange.request, paid.clone(), point);
     wanted.is_premium = paid.clone().any(|attempt| attempt.deployment.is_premium());
     wanted.funding = match (has_platform, wanted.caller.plan) {
@@ -162,7 +164,7 @@ fn most<'a>(
 }
 
 /// The bounds of the caller's spending.
-fn bounds(models: &Models, caller: &Caller) -> SpendingBounds {
+pub(super) fn bounds(models: &Models, caller: &Caller) -> SpendingBounds {
     SpendingBounds {
         key: caller
             .terms
@@ -256,7 +258,7 @@ fn measure(exchange: &ModelExchange) -> (Settlement, PriceNotes) {
 
 /// Returns what the reply at hand took so far, and what its prices depend on: on the tier that was asked for, or on the usual one
 /// where the provider says that it used that. Another one was not reserved for. `is_whole`: it has come to its end.
-fn measure_reply(exchange: &ModelExchange, is_whole: bool) -> (Settlement, PriceNotes) {
+pub(super) fn measure_reply(exchange: &ModelExchange, is_whole: bool) -> (Settlement, PriceNotes) {
     let prompt_bytes = exchange.cursor.parts.text_bytes;
     let usage = exchange.reader.usage(prompt_bytes, is_whole);
     let asked = exchange.price_point;
@@ -282,7 +284,7 @@ fn measure_reply(exchange: &ModelExchange, is_whole: bool) -> (Settlement, Price
     (Settlement { usage, cost }, notes)
 }
 
-fn usage_record(exchange: &ModelExchange, settlement: &Settlement) -> UsageRecord {
+pub(super) fn usage_record(exchange: &ModelExchange, settlement: &Settlement) -> UsageRecord {
     let usage = &settlement.usage;
     let Some(deployment) = exchange.deployment() else {
         return UsageRecord::default();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use filters::accounts::Caller;
-use filters::models::metadata::Metadata;
+use filters::models::metadata::{AnswerMembers, AttemptRecord, Metadata};
 use filters::models::reply::ReplyIdentity;
 use filters::models::reply_cache::cached_reply::CachedReply;
 use filters::models::reply_cache::key::KeyScope;
@@ -143,7 +143,18 @@ pub(super) fn store(exchange: &mut ModelExchange, info: &RequestInfo) {
         return guard.release_followers();
     };
     let used = &deployment.used;
-    let members = upstream_response::answer_members(exchange, used);
+    // Nobody owes a replay anything.
+    let records = exchange.log.records.iter().cloned();
+    let free = records.map(|record| AttemptRecord {
+        owed: None,
+        ..record
+    });
+    let free: Vec<AttemptRecord> = free.collect();
+    let members = AnswerMembers::Fresh {
+        used,
+        price: exchange.billing.price_notes(),
+        routing: &free,
+    };
     let names = (&*used.used_model, used.log());
     let stored_ms = info.unix_ms();
     let reply = CachedReply::new(events, settlement.usage, names, &members, stored_ms);

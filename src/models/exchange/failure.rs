@@ -8,10 +8,12 @@ use filters::json::Object;
 use filters::ledger::CallOutcome;
 use filters::models::metadata::AttemptRecord;
 use filters::models::wires::{Failure, FailureKind, opaque};
-use futures::FutureExt;
 use pingora::{Error, ErrorSource, ErrorType};
 
-use super::{MAX_KEY_RETRIES, MAX_KEYS, ModelExchange, PlannedAttempt, billing, feedback, parts};
+use super::{
+    MAX_KEY_RETRIES, MAX_KEYS, ModelExchange, PlannedAttempt, billing, cancelled, feedback,
+    hedging, parts,
+};
 use crate::proxy::buffered::session::{ATTEMPT_ABORTED, COST_NOT_RECORDED};
 use crate::proxy::buffered::state::{Gate, Stage};
 use crate::proxy::context::RequestInfo;
@@ -61,6 +63,10 @@ pub(super) fn broke(
         error.set_retry(follows);
         return error;
     }
+    if hedging::give_way(exchange, info) {
+        error.set_retry(true);
+        return error;
+    }
     let timeout = exchange.state.take_timeout();
     let timeout = timeout.then(|| Failure::new(FailureKind::Timeout));
     let is_ours = *error.etype() == ATTEMPT_ABORTED;
@@ -79,12 +85,18 @@ pub(super) fn broke(
     // A reused connection that the provider had closed is not a failure. If it closes in the middle of a reply, it has
     // worked on the call, and would bill a repeated one as well.
     let is_unanswered = is_pending && !exchange.state.has_reply() && !has_read_bytes(&error);
-    if found.is_none() && !is_ours && broken.was_reused && is_unanswered && !cursor.was_repeated {
+    let is_alone = !exchange
+        .hedge
+        .as_ref()
+        .is_some_and(|hedge| hedge.is_beside());
+    let is_stale = broken.was_reused && is_unanswered && is_alone;
+    if found.is_none() && !is_ours && is_stale && !cursor.was_repeated {
         cursor.was_repeated = true;
         cursor.keeps_key = true;
         error.set_retry(true);
         return error;
     }
+    let found = found.or_else(|| hedging::take_failure(exchange));
     let failure = found.unwrap_or_else(|| from_error(&error, is_pending));
     let goes_on = next(exchange, info, failure);
     error.set_retry(goes_on);
@@ -99,6 +111,22 @@ fn has_read_bytes(error: &Error) -> bool {
         .map_or("", |context| context.as_str());
     let read = context.rsplit_once("bytes already read: ");
     read.is_some_and(|(_, count)| count != "0")
+}
+
+/// Returns the failure behind the error of a call of our own.
+pub(super) fn of_call(error: &Error, is_pending: bool) -> Failure {
+    match error.etype() {
+        connecting @ (ErrorType::ConnectTimedout
+        | ErrorType::TLSHandshakeTimedout
+        | ErrorType::ConnectRefused
+        | ErrorType::ConnectNoRoute
+        | ErrorType::TLSHandshakeFailure
+        | ErrorType::InvalidCert
+        | ErrorType::SocketError
+        | ErrorType::BindError
+        | ErrorType::ConnectError) => not_connected(connecting),
+        _ => from_error(error, is_pending),
+    }
 }
 
 /// Returns the failure behind an error of Pingora's.
@@ -118,12 +146,7 @@ fn from_error(error: &Error, is_pending: bool) -> Failure {
 
 /// Records a failed attempt and moves on to the next; returns whether there is one.
 pub(super) fn next(exchange: &mut ModelExchange, info: &RequestInfo, failure: Failure) -> bool {
-    if let Some(record) = exchange.record(Some(&failure)) {
-        if let Some(deployment) = exchange.deployment() {
-            deployment.metrics.count_attempt(&record);
-        }
-        exchange.log.records.push(record);
-    }
+    record(exchange, &failure);
     let moves_endpoint = feedback::record_failure(exchange, info, &failure);
     let state = &exchange.state;
     let is_over =
@@ -133,11 +156,23 @@ pub(super) fn next(exchange: &mut ModelExchange, info: &RequestInfo, failure: Fa
         state.record_failure();
     }
     let goes_on = !is_over
-        && (repeat_without_state(exchange, &failure)
+        && (failure.is_retryable && hedging::go_on(exchange)
+            || repeat_without_state(exchange, &failure)
             || moves_endpoint && repeat_elsewhere(exchange)
             || failure.is_retryable && advance(exchange, &failure));
     exchange.log.failures.push(failure);
     goes_on
+}
+
+/// Adds a failed attempt to those that have ended.
+pub(super) fn record(exchange: &mut ModelExchange, failure: &Failure) {
+    let Some(record) = exchange.record(Some(failure)) else {
+        return;
+    };
+    if let Some(deployment) = exchange.deployment() {
+        deployment.metrics.count_attempt(&record);
+    }
+    exchange.log.records.push(record);
 }
 
 /// Repeats the attempt once, with the same key, without the state that the provider refuses; returns whether it does.
@@ -206,6 +241,7 @@ fn not_attempted(attempt: &PlannedAttempt) -> AttemptRecord {
             "platform"
         },
         provider_key: None,
+        owed: None,
     }
 }
 
@@ -280,7 +316,7 @@ fn error_event(
         // What came of a text is delivered, but not repaired: it would look whole.
         exchange.reader.end_text(false);
         let receipt = billing::settle(exchange, info, CallOutcome::Broken);
-        gate = Some(receipt.is_durable().boxed());
+        gate = cancelled::gate(exchange, receipt);
     }
     let settlement = exchange.billing.settlement().filter(|_| has_content);
     let Some(writer) = exchange.reader.writer_mut() else {

@@ -7,7 +7,7 @@ use filters::models::routing::expected_price::expects_cache;
 use filters::models::wires::{Failure, FailureKind};
 
 use super::caching::{self, Caching};
-use super::{ModelExchange, billing, rate_limits};
+use super::{ModelExchange, billing, hedging, rate_limits};
 use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::End;
 
@@ -131,6 +131,7 @@ pub(super) fn finish(
         return if is_gone { "client_gone" } else { "ok" };
     }
     caching::release(exchange, is_gone);
+    hedging::finish(exchange, info, is_gone);
     let outcome = settle(exchange, info, is_gone);
     measure(exchange, info);
     outcome

@@ -51,6 +51,13 @@ pub(super) fn find_fault(exchange: &mut ModelExchange) -> Result<(), Option<Faul
     Err(None)
 }
 
+/// Returns whether the attempt at hand has the images that it needs. It is not waited for those that it lacks.
+pub(super) fn are_there(exchange: &mut ModelExchange) -> bool {
+    let found = find_fault(exchange);
+    exchange.images.wanted.clear();
+    found.is_ok()
+}
+
 /// The images that the wire of the attempt at hand takes in the body alone and that are not there, each address once.
 fn missing(exchange: &ModelExchange, images: &[RemoteImage]) -> Vec<WantedImage> {
     let deployment = exchange.deployment();

@@ -4,12 +4,15 @@
 //! response, [`parts`] goes on to the next part of a request that a provider takes in several, [`failure`] decides whether
 //! the next attempt starts and what the client gets if none does, [`billing`] and
 //! [`feedback`] tell ledger and planner how it went, [`rate_limits`] lets keys rest, [`log`] writes its part of the log
-//! line. [`caching`] replays a stored reply in place of all that.
+//! line. [`hedging`] runs a second attempt beside a silent one, [`cancelled`] settles the one of both that loses.
+//! [`caching`] replays a stored reply in place of all that.
 
 pub mod billing;
 pub mod caching;
+mod cancelled;
 mod failure;
 mod feedback;
+pub mod hedging;
 mod images;
 mod log;
 mod parts;
@@ -26,6 +29,7 @@ use filters::json::Object;
 use filters::models::metadata::AttemptRecord;
 use filters::models::request::ModelRequest;
 use filters::models::routing::affinity::SessionKey;
+use filters::models::routing::catalog::Capability;
 use filters::models::routing::explanation::Explanation;
 use filters::models::routing::health::RunningAttempt;
 use filters::models::routing::plan::LeftOut;
@@ -39,6 +43,7 @@ use tokio::time::Instant;
 
 use self::billing::Billing;
 use self::caching::Caching;
+use self::hedging::Hedge;
 use self::upstream_response::ReplyReader;
 use super::Models;
 use super::deployment::Deployment;
@@ -48,8 +53,8 @@ use super::providers::{Credential, KeyPool};
 use super::retry_budget::RunningCall;
 use crate::proxy::buffered::state::AttemptState;
 use crate::proxy::context::RequestInfo;
-use crate::proxy::exchange::{Broken, End, Exchange, LogPart, Report};
-use crate::proxy::origin::Origin;
+use crate::proxy::exchange::{Broken, End, Exchange, LogPart, Report, Upstream};
+use crate::proxy::hedge::Adopted;
 
 /// How many other keys of one provider are tried inside an attempt. Source: docs/decisions.md 13.
 const MAX_KEY_RETRIES: u8 = 2;
@@ -77,6 +82,13 @@ impl PlannedAttempt {
         let deployment = &self.deployment;
         let parts = deployment.wire.parts(request, &deployment.target());
         parts.count > 1
+    }
+
+    /// Returns whether the provider bills a request although nobody reads the reply.
+    fn bills_after_disconnect(&self) -> bool {
+        let deployment = &self.deployment;
+        deployment.provider.quirks.bills_after_disconnect
+            || !deployment.mapping.can(Capability::Cancellation)
     }
 
     /// Returns the maximum that a request may cost here, where the price is known.
@@ -177,6 +189,8 @@ pub struct ModelExchange {
     running: RunningCall,
     /// Measures the running attempt.
     measured: Option<RunningAttempt>,
+    /// The second attempt, where the call may have one.
+    hedge: Option<Box<Hedge>>,
 }
 
 impl ModelExchange {
@@ -189,8 +203,12 @@ impl ModelExchange {
         attempts: Vec<PlannedAttempt>,
     ) -> Self {
         let timeouts = models.timeouts(request.is_stream);
+        let hedge = Hedge::new(&models, &request, &attempts);
+        let race = hedge.as_ref().map(|hedge| Arc::clone(&hedge.race));
+        let state = AttemptState::new(request.is_stream, timeouts, info.now);
         Self {
-            state: Arc::new(AttemptState::new(request.is_stream, timeouts, info.now)),
+            state: Arc::new(state.with_race(race)),
+            hedge,
             running: models.retry_budget.begin(),
             measured: None,
             models,
@@ -320,6 +338,7 @@ impl ModelExchange {
             api_key_hash: key.and_then(|key| key.fingerprint.clone()),
             credential_source: if own.is_some() { "byok" } else { "platform" },
             provider_key: own.map(|own| (Arc::clone(&own.id), Arc::clone(&own.label))),
+            owed: None,
         })
     }
 }
@@ -329,8 +348,11 @@ impl Exchange for ModelExchange {
         true
     }
 
-    fn begin_attempt(&mut self, info: &RequestInfo) -> Result<Arc<Origin>> {
-        upstream_request::begin(self, info)
+    fn begin_attempt(&mut self, info: &RequestInfo) -> Result<Upstream> {
+        match hedging::adopt(self, info) {
+            Some(adopted) => Ok(Upstream::Hedge(adopted)),
+            None => upstream_request::begin(self, info).map(Upstream::Origin),
+        }
     }
 
     fn prepare_attempt<'a>(&'a mut self, info: &'a RequestInfo) -> Option<BoxFuture<'a, ()>> {
@@ -338,12 +360,22 @@ impl Exchange for ModelExchange {
     }
 
     fn upstream_head(&mut self, info: &RequestInfo, head: &mut RequestHeader) -> Result<()> {
-        upstream_request::write_head(self, info, head)
+        match &self.hedge {
+            Some(hedge) if hedge.is_adopted() => Adopted::write_head(head),
+            _ => upstream_request::write_head(self, info, head),
+        }
     }
 
-    fn upstream_body(&mut self, _: &RequestInfo, _: Option<&Bytes>) -> Result<()> {
-        self.state.record_sent();
-        Ok(())
+    fn upstream_body(
+        &mut self,
+        info: &RequestInfo,
+        head: &RequestHeader,
+        _: Option<&Bytes>,
+    ) -> Result<()> {
+        match self.state.record_sent() {
+            true => Ok(()),
+            false => hedging::hear(self, info, head),
+        }
     }
 
     fn response_status<'a>(

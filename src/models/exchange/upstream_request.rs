@@ -3,17 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use filters::fault::{Fault, FaultKind};
 use filters::models::reply::ReplyIdentity;
+use filters::models::reply_cache::recorder::ReplyRecorder;
 use filters::models::routing::affinity::SessionKey;
 use filters::models::routing::capable::Lack;
-use filters::models::routing::catalog::Capability;
 use filters::models::routing::plan::LeftOut;
 use pingora::http::RequestHeader;
 use pingora::{Error, ErrorType, Result};
 
 use super::upstream_response::ReplyReader;
-use super::{Cursor, ModelExchange, caching, images};
+use super::{Cursor, ModelExchange, PlannedAttempt, caching, images};
 use crate::models::upstream_head::OwnHeaders;
 use crate::proxy::buffered::session::ATTEMPT_ABORTED;
 use crate::proxy::context::RequestInfo;
@@ -26,7 +27,7 @@ pub(super) fn begin(exchange: &mut ModelExchange, info: &RequestInfo) -> Result<
     let mut first = None;
     loop {
         let fault = match images::find_fault(exchange) {
-            Ok(()) => match encode(exchange, info) {
+            Ok(()) => match start(exchange, info) {
                 Ok(()) => break,
                 Err(fault) => fault,
             },
@@ -48,7 +49,7 @@ pub(super) fn begin(exchange: &mut ModelExchange, info: &RequestInfo) -> Result<
 }
 
 /// Picks the endpoint of the attempt at hand.
-fn endpoint(exchange: &mut ModelExchange, info: &RequestInfo) -> Option<Arc<Origin>> {
+pub(super) fn endpoint(exchange: &mut ModelExchange, info: &RequestInfo) -> Option<Arc<Origin>> {
     let now_ms = exchange.models.clock.ms_at(info.now);
     let attempt = exchange.attempts.get(exchange.cursor.attempt)?;
     let endpoints = &attempt.deployment.site.endpoints;
@@ -83,9 +84,55 @@ fn pass_over(exchange: &mut ModelExchange, fault: &Fault) -> bool {
     true
 }
 
-fn encode(exchange: &mut ModelExchange, info: &RequestInfo) -> Result<(), Fault> {
-    let none = || Fault::new(FaultKind::Internal, "no attempt is planned");
+fn no_attempt() -> Fault {
+    Fault::new(FaultKind::Internal, "no attempt is planned")
+}
+
+/// Starts the attempt at hand, whose request its wire can express.
+fn start(exchange: &mut ModelExchange, info: &RequestInfo) -> Result<(), Fault> {
     let now_ms = exchange.models.clock.ms_at(info.now);
+    let body = encode(exchange, now_ms)?;
+    let is_first = exchange.cursor.parts.part == 0;
+    if is_first {
+        let recorder = caching::recorder(exchange);
+        exchange.reader = reader(exchange, info, recorder).ok_or_else(no_attempt)?;
+    } else {
+        exchange.reader.begin_part();
+    }
+    let bills_after_disconnect = exchange
+        .attempt()
+        .is_some_and(PlannedAttempt::bills_after_disconnect);
+    let state = &exchange.state;
+    state.begin_attempt(body, info.now);
+    state.set_bills_after_disconnect(bills_after_disconnect);
+    // The parts of an attempt are measured together.
+    if is_first || exchange.measured.is_none() {
+        measure(exchange, now_ms);
+    }
+    Ok(())
+}
+
+/// Returns the reader of the attempt's reply.
+pub(super) fn reader(
+    exchange: &ModelExchange,
+    info: &RequestInfo,
+    recorder: Option<ReplyRecorder>,
+) -> Option<ReplyReader> {
+    let identity = ReplyIdentity {
+        id: info.id.as_str().into(),
+        created: info.unix_s(),
+        model: Arc::clone(&exchange.deployment()?.used.used_model),
+    };
+    let request = &exchange.request;
+    let writer = request.front.writer(request, identity);
+    Some(ReplyReader::new(writer, recorder))
+}
+
+/// Picks the key of the attempt at hand, and returns the body of its request.
+///
+/// Errors: the wire cannot express the request, or the key cannot stand in a header.
+pub(super) fn encode(exchange: &mut ModelExchange, now_ms: u64) -> Result<Vec<Bytes>, Fault> {
+    let none = no_attempt;
     let attempt = exchange.attempt().ok_or_else(none)?;
     let key = match exchange.cursor.keeps_key {
         true => exchange.cursor.key,
@@ -107,31 +154,9 @@ fn encode(exchange: &mut ModelExchange, info: &RequestInfo) -> Result<(), Fault>
         .ok_or_else(none)?;
     let body = deployment.wire.encode(&exchange.request, &target)?;
     let parts = deployment.wire.parts(&exchange.request, &target);
-    let bills_after_disconnect = deployment.provider.quirks.bills_after_disconnect
-        || !deployment.mapping.can(Capability::Cancellation);
-    let identity = ReplyIdentity {
-        id: info.id.as_str().into(),
-        created: info.unix_s(),
-        model: Arc::clone(&deployment.used.used_model),
-    };
     exchange.cursor.parts.count = parts.count;
     exchange.cursor.parts.text_bytes = parts.text_bytes;
-    let request = &exchange.request;
-    let is_first = exchange.cursor.parts.part == 0;
-    if is_first {
-        let writer = request.front.writer(request, identity);
-        exchange.reader = ReplyReader::new(writer, caching::recorder(exchange));
-    } else {
-        exchange.reader.begin_part();
-    }
-    let state = &exchange.state;
-    state.begin_attempt(body, info.now);
-    state.set_bills_after_disconnect(bills_after_disconnect);
-    // The parts of an attempt are measured together.
-    if is_first || exchange.measured.is_none() {
-        measure(exchange, now_ms);
-    }
-    Ok(())
+    Ok(body)
 }
 
 /// Begins to measure the attempt. The trial of a provider that has failed does not keep the client waiting for as long as
@@ -159,6 +184,21 @@ pub(super) fn write_head(
     info: &RequestInfo,
     head: &mut RequestHeader,
 ) -> Result<()> {
+    let body_bytes = exchange.state.body_bytes();
+    match self::head(exchange, info, head, body_bytes) {
+        Some(fresh) => *head = fresh,
+        None => return Error::e_explain(ErrorType::InternalError, "the path of a provider"),
+    }
+    Ok(())
+}
+
+/// Returns the head of the attempt's request in place of the client's; `None`: the path of the provider is no URI.
+pub(super) fn head(
+    exchange: &ModelExchange,
+    info: &RequestInfo,
+    client: &RequestHeader,
+    body_bytes: usize,
+) -> Option<RequestHeader> {
     let request = &exchange.request;
     let template = exchange
         .deployment()
@@ -175,13 +215,10 @@ pub(super) fn write_head(
     let own = OwnHeaders {
         authority: origin.map(|origin| &origin.authority),
         of_wire: &of_wire,
-        body_bytes: exchange.state.body_bytes(),
+        body_bytes,
         request_id: info.id.as_header(),
         credential: exchange.credential_header().ok().flatten(),
     };
-    let Some(fresh) = template.and_then(|template| template.request(&own, head)) else {
-        return Error::e_explain(ErrorType::InternalError, "the path of a provider");
-    };
-    *head = fresh.into();
-    Ok(())
+    let fresh = template?.request(&own, client)?;
+    Some(fresh.into())
 }

@@ -8,12 +8,11 @@ use filters::models::reply_cache::recorder::{Recording, ReplyRecorder};
 use filters::models::usage::Usage;
 use filters::models::wires::{Decoder, Failure, FailureKind, Progress, ReplyHead, decode_reply};
 use filters::money::ServiceTier;
-use futures::FutureExt;
-use http::header;
+use http::{StatusCode, header};
 use pingora::http::ResponseHeader;
 use pingora::{Error, Result};
 
-use super::{ModelExchange, billing, caching, feedback, parts, rate_limits};
+use super::{ModelExchange, billing, caching, cancelled, feedback, hedging, parts, rate_limits};
 use crate::proxy::buffered::session::ATTEMPT_ABORTED;
 use crate::proxy::buffered::state::Stage;
 use crate::proxy::context::RequestInfo;
@@ -69,6 +68,18 @@ impl ReplyReader {
     /// Takes the record of the reply.
     pub(super) fn take_recorder(&mut self) -> Option<ReplyRecorder> {
         self.recorder.take()
+    }
+
+    /// Returns whether the head of the reply has come.
+    pub(super) fn is_open(&self) -> bool {
+        self.decoder.is_some()
+    }
+
+    /// Reads a piece of a reply of which nobody gets anything yet; returns whether content has come, held back or not.
+    pub(super) fn read_ahead(&mut self, chunk: &Bytes, is_end: bool) -> Result<bool, Failure> {
+        let progress = self.read(chunk, is_end)?;
+        let has_content = self.writer.as_ref().is_some_and(|it| it.has_content());
+        Ok(has_content || self.holds_text() || progress == Progress::Complete)
     }
 
     /// Returns whether the whole response has been made.
@@ -158,6 +169,16 @@ pub(super) fn judge_status(
         return;
     }
     exchange.state.record_event(info.now);
+    let refusal = Failure::refused(head.status.as_u16(), "");
+    open(exchange, info, head);
+    if head.status != StatusCode::OK && refusal.is_retryable {
+        exchange.reader.refusal = Some(refusal);
+        exchange.state.record_refusal(info.now);
+    }
+}
+
+/// Chooses by its head how the body of a reply is read.
+pub(super) fn open(exchange: &mut ModelExchange, info: &RequestInfo, head: &ResponseHeader) {
     let now_ms = exchange.models.clock.ms_at(info.now);
     if let Some(measured) = &mut exchange.measured {
         measured.record_reply(now_ms);
@@ -181,11 +202,6 @@ pub(super) fn judge_status(
     exchange.reader.decoder = Some(decoder);
     if let Some((writer, tier)) = exchange.reader.writer_mut().zip(tier) {
         writer.service_tier(tier);
-    }
-    let refusal = Failure::refused(reply.status, "");
-    if reply.status != 200 && refusal.is_retryable {
-        exchange.reader.refusal = Some(refusal);
-        exchange.state.record_refusal(info.now);
     }
 }
 
@@ -228,6 +244,8 @@ pub(super) fn translate(
     };
     if progress == Progress::Complete {
         parts::end(exchange)?;
+        // The whole answer may come at once, and lists the attempts.
+        hedging::cancel(exchange, info);
         exchange.reader.is_complete = true;
         exchange.timing.completed = Some(info.now);
         complete(exchange, info);
@@ -238,6 +256,7 @@ pub(super) fn translate(
     };
     if !out.is_empty() {
         if exchange.timing.first_content.is_none() {
+            hedging::cancel(exchange, info);
             feedback::record_first_content(exchange, info);
         }
         *body = Some(out);
@@ -247,6 +266,7 @@ pub(super) fn translate(
             billing::deliver(exchange);
         }
     } else if exchange.reader.holds_text() {
+        hedging::cancel(exchange, info);
         feedback::record_content(exchange, info);
     }
     Ok(())
@@ -265,8 +285,8 @@ fn complete(exchange: &mut ModelExchange, info: &RequestInfo) {
         CallOutcome::Completed
     };
     let receipt = billing::settle(exchange, info, outcome);
-    if !receipt.is_ready() {
-        exchange.state.set_gate(receipt.is_durable().boxed());
+    if let Some(gate) = cancelled::gate(exchange, receipt) {
+        exchange.state.set_gate(gate);
     }
     let Some(mut writer) = exchange.reader.writer.take() else {
         return;

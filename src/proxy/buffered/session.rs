@@ -3,9 +3,10 @@
 //!
 //! Pingora reads the request body from its downstream session, writes the reply to it and waits for it while the provider
 //! is silent. [`BufferedSession`] decorates the real session at exactly these points: it replays the body of the current
-//! attempt from slices, buffers the head until there is content, and runs the timers. Everything else it passes on. When
-//! it is dropped, it returns the real session to the [`SessionSlot`], so that connections are reused.
+//! attempt from slices, buffers the head until there is content, and runs the timers and the hedge. Everything else it
+//! passes on. When it is dropped, it returns the real session to the [`SessionSlot`], so that connections are reused.
 
+use std::future::{pending, poll_fn};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -25,6 +26,7 @@ use tokio::time::{Instant, Sleep};
 
 use super::discard::{discard, empty_reply};
 use super::state::{AttemptState, Gate, Progress, Wake};
+use crate::proxy::hedge::Race;
 use crate::proxy::response::{self, HeadFields};
 
 /// The type of our own errors inside the session; the [`AttemptState`] has the reason.
@@ -42,6 +44,8 @@ enum Waited {
     Client(Result<Option<Bytes>>),
     /// The timer fired and this is due.
     Due(Wake),
+    /// There is news of the hedge.
+    News,
     /// Nothing is due: events have postponed the deadline, or the rest of the reply is drained for a client that has
     /// disconnected.
     Again,
@@ -138,6 +142,8 @@ impl BufferedSession {
             return Waited::Client(Ok(None));
         };
         let is_disconnected = self.state.is_disconnected();
+        // Until its request is sent, Pingora takes what the session returns for a piece of the body.
+        let race = self.state.race().filter(|_| self.state.is_sent());
         tokio::select! {
             biased;
             end = inner.read_body_or_idle(true), if !is_disconnected => {
@@ -147,6 +153,7 @@ impl BufferedSession {
                     Waited::Client(end)
                 }
             }
+            () = news(race), if race.is_some() => Waited::News,
             () = sleep.as_mut() => {
                 if Instant::now() >= at {
                     Waited::Due(wake)
@@ -246,6 +253,14 @@ impl BufferedSession {
     }
 }
 
+/// Waits for news of a hedge that runs.
+async fn news(race: Option<&Race>) {
+    match race {
+        Some(race) => poll_fn(|context| race.poll_news(context)).await,
+        None => pending().await,
+    }
+}
+
 fn placeholder() -> ServerSession {
     ServerSession::new_custom(Box::new(()))
 }
@@ -291,6 +306,11 @@ impl CustomSession for BufferedSession {
             match self.wait_for_client().await {
                 Waited::Client(end) => return end,
                 Waited::Again => {}
+                // An empty piece of a body that is not done: Pingora calls the exchange, and sends nothing.
+                Waited::News | Waited::Due(Wake::Hedge) => {
+                    self.state.call_exchange();
+                    return Ok(Some(Bytes::new()));
+                }
                 // A comment is rare, and its large futures would make every wait large.
                 Waited::Due(Wake::Keepalive) => {
                     let sent = Box::pin(self.send_keepalive()).await;

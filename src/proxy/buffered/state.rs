@@ -3,12 +3,14 @@
 //!
 //! Its lock is never held across an await. Callers pass the time in as [`Instant`]s.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use tokio::time::Instant;
+
+use crate::proxy::hedge::Race;
 
 /// How long each stage of a response may take. Source: docs/promises.md, docs/decisions.md 12.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +59,8 @@ pub enum Wake {
     Abort,
     /// The reply is complete: stop waiting for the provider to close.
     Finish,
+    /// Begin a hedge beside the attempt.
+    Hedge,
 }
 
 /// What a write to the client depends on.
@@ -76,6 +80,8 @@ pub struct AttemptState {
     /// Whether only the request body is buffered.
     is_replay: bool,
     request_deadline: Instant,
+    /// The hedge, where there may be one.
+    race: Option<Arc<Race>>,
 }
 
 struct State {
@@ -90,6 +96,8 @@ struct State {
     next_piece: usize,
     /// The whole request of the running attempt was sent, and the attempt has not failed.
     is_sent: bool,
+    /// The session calls the exchange with an empty piece of the body.
+    is_calling: bool,
     /// The provider has replied to it with a head at least.
     has_reply: bool,
     /// When the provider refused the running attempt.
@@ -114,6 +122,7 @@ impl AttemptState {
             pieces: Vec::new(),
             next_piece: 0,
             is_sent: false,
+            is_calling: false,
             has_reply: false,
             refused_at: None,
             has_timed_out: false,
@@ -128,7 +137,19 @@ impl AttemptState {
             is_stream,
             is_replay: false,
             request_deadline,
+            race: None,
         }
+    }
+
+    /// Sets the hedge that may run beside an attempt.
+    #[must_use]
+    pub fn with_race(self, race: Option<Arc<Race>>) -> Self {
+        Self { race, ..self }
+    }
+
+    /// Returns the hedge, where there may be one.
+    pub(super) fn race(&self) -> Option<&Race> {
+        self.race.as_deref()
     }
 
     /// Returns the state of a request that is forwarded unchanged: its body is replayed, its response is not buffered, and
@@ -166,15 +187,31 @@ impl AttemptState {
         state.pieces = pieces;
         state.next_piece = 0;
         state.is_sent = false;
+        state.is_calling = false;
         state.has_reply = false;
         state.refused_at = None;
         state.has_timed_out = false;
     }
 
-    /// Records that the pieces that were read so far are sent.
-    pub fn record_sent(&self) {
+    /// Starts the attempt that the hedge becomes, which began at `started`. Its request was sent.
+    pub fn begin_hedge(&self, started: Instant) {
+        self.begin_attempt(Vec::new(), started);
+        self.lock().is_sent = true;
+    }
+
+    /// Lets the session call the exchange: until [`record_sent`](Self::record_sent) the body counts as not done.
+    pub(super) fn call_exchange(&self) {
+        self.lock().is_calling = true;
+    }
+
+    /// Records that the pieces that were read so far are sent; false: the session called, and nothing is sent.
+    pub fn record_sent(&self) -> bool {
         let mut state = self.lock();
+        if std::mem::take(&mut state.is_calling) {
+            return false;
+        }
         state.is_sent = state.next_piece + 1 >= state.pieces.len();
+        true
     }
 
     /// Returns whether the whole request of the running attempt was sent, and the attempt has not failed.
@@ -212,7 +249,7 @@ impl AttemptState {
     /// Returns whether all pieces after the first were read.
     pub fn is_body_done(&self) -> bool {
         let state = self.lock();
-        state.next_piece + 1 >= state.pieces.len()
+        state.next_piece + 1 >= state.pieces.len() && !state.is_calling
     }
 
     /// Returns the length of the whole body.
@@ -239,7 +276,11 @@ impl AttemptState {
     }
 
     /// Records that the client disconnected; returns whether the reply is drained. A request that was not sent has none.
+    /// Nobody waits for a hedge any more, so it is closed.
     pub fn disconnect(&self, now: Instant) -> bool {
+        if let Some(race) = self.race() {
+            race.cancel();
+        }
         let mut state = self.lock();
         let is_billed = state.bills_after_disconnect && state.is_sent;
         let is_drained = is_billed && state.stage != Stage::Complete;
@@ -331,9 +372,34 @@ impl AttemptState {
         now >= self.request_deadline
     }
 
+    /// Returns whether the provider of the running attempt bills the whole reply even if the client disconnects.
+    pub fn bills_after_disconnect(&self) -> bool {
+        self.lock().bills_after_disconnect
+    }
+
     /// Returns the next step if no event comes, and its time.
     pub fn next_wake(&self) -> (Instant, Wake) {
         let state = self.lock();
+        let next = self.next_of_attempt(&state);
+        match self.hedge_due(&state) {
+            Some(due) if due < next.0 => (due, Wake::Hedge),
+            _ => next,
+        }
+    }
+
+    /// Returns when a hedge is due beside the running attempt, whose request was sent and which has no content.
+    fn hedge_due(&self, state: &State) -> Option<Instant> {
+        let race = self.race()?;
+        let is_asked = state.is_sent && state.refused_at.is_none();
+        let is_waiting = state.stage == Stage::Pending && state.disconnected_at.is_none();
+        if is_asked && is_waiting {
+            race.due(state.attempt_started)
+        } else {
+            None
+        }
+    }
+
+    fn next_of_attempt(&self, state: &State) -> (Instant, Wake) {
         if state.stage == Stage::Complete {
             return (state.last_write + TERMINAL_TIMEOUT, Wake::Finish);
         }
@@ -412,6 +478,53 @@ mod tests {
         state.set_patience(Duration::from_secs(5));
         state.begin_attempt(Vec::new(), now);
         assert!(state.next_wake().0 > end);
+    }
+
+    #[test]
+    fn a_hedge_is_due_once_beside_a_request_that_was_sent() {
+        let now = Instant::now();
+        let race = Arc::new(Race::new(Duration::from_secs(2)));
+        let state = sent(now).with_race(Some(Arc::clone(&race)));
+        let late = (now + HOUR, Wake::Abort);
+        assert_eq!(state.next_wake(), late);
+        state.next_piece();
+        state.record_sent();
+        let due = (now + Duration::from_secs(2), Wake::Hedge);
+        assert_eq!(state.next_wake(), due);
+        // What is no content changes nothing.
+        state.record_event(now + Duration::from_secs(1));
+        assert_eq!(state.next_wake(), due);
+        race.cancel();
+        assert_ne!(state.next_wake().1, Wake::Hedge);
+    }
+
+    #[test]
+    fn no_hedge_is_due_behind_content_a_refusal_or_a_client_that_has_left() {
+        let now = Instant::now();
+        for end in [
+            |state: &AttemptState, now| drop(state.commit(now)),
+            |state: &AttemptState, now| state.record_refusal(now),
+            |state: &AttemptState, now| assert!(state.disconnect(now)),
+        ] {
+            let race = Arc::new(Race::new(Duration::ZERO));
+            let state = sent(now).with_race(Some(race));
+            state.next_piece();
+            state.record_sent();
+            assert_eq!(state.next_wake().1, Wake::Hedge);
+            end(&state, now);
+            assert_ne!(state.next_wake().1, Wake::Hedge);
+        }
+    }
+
+    #[test]
+    fn a_call_of_the_session_is_no_piece_of_the_body() {
+        let state = sent(Instant::now());
+        state.next_piece();
+        assert!(state.is_body_done());
+        state.call_exchange();
+        assert!(!state.is_body_done());
+        assert!(!state.record_sent() && !state.is_sent());
+        assert!(state.record_sent() && state.is_sent());
     }
 
     #[test]
