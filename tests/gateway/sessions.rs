@@ -64,10 +64,11 @@ impl Session {
 
     /// The provider that answers.
     fn provider(&self, gateway: &Gateway, model: &str, content: &str) -> String {
-        let answer = ask(
-            gateway.address(),
-            &self.request(&gateway.key, model, content),
-        );
+        let id = format!("call-{}", fastrand::u64(..));
+        let request = self.request(&gateway.key, model, content);
+        let answer = ask(gateway.address(), &request.header("x-request-id", &id));
+        // A session is bound when its call has ended, behind the answer.
+        gateway.log_line(&id);
         let body = answer.json();
         let provider = body["metadata"]["used_provider"].as_str();
         provider.unwrap_or_else(|| panic!("{body}")).to_owned()
