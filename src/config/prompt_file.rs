@@ -131,14 +131,17 @@ fn to_finding(mistake: Mistake, text: &str) -> Finding {
     let quoted = mistake.quote.as_ref().and_then(|quote| {
         let inner = text.get(whole.clone())?;
         // Braces that are not closed are the last ones.
-        let is_closed = quote.ends_with("}}");
-        let at = if is_closed {
-            inner.find(quote.as_str())
+        let words = quote.text.as_str();
+        let at = if words.ends_with("}}") {
+            inner
+                .match_indices(words)
+                .nth(quote.before)
+                .map(|(at, _)| at)
         } else {
-            inner.rfind(quote.as_str())
+            inner.rfind(words)
         };
         let at = whole.start + at?;
-        Some(at..at + quote.len())
+        Some(at..at + words.len())
     });
     Finding {
         key: mistake.path,

@@ -18,7 +18,16 @@ pub struct Mistake {
     /// What is wrong and what is accepted, to stand behind the member's name.
     pub said: String,
     /// The part of the value that is meant, if it is not the whole.
-    pub quote: Option<String>,
+    pub quote: Option<Quote>,
+}
+
+/// A part of a text.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Quote {
+    /// Its words.
+    pub text: String,
+    /// How many parts with the same words stand before it.
+    pub before: usize,
 }
 
 /// A compiled version.

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use super::prompt::{DefaultValue, Mistake, Prompt, PromptParameter, PromptVariable, VariableKind};
+use super::prompt::{
+    DefaultValue, Mistake, Prompt, PromptParameter, PromptVariable, Quote, VariableKind,
+};
 use super::template::{Template, TextPart, is_variable_name, text_parts};
 use super::tree::{Node, NodeMember, NodeValue};
 use crate::fault::quoted;
@@ -216,10 +218,13 @@ impl Reader {
     fn placeholders_of(&mut self, node: &Node, path: &str) {
         match &node.value {
             NodeValue::Text(text) => {
+                let mut seen: Vec<&str> = Vec::new();
                 for part in text_parts(text) {
                     let TextPart::Malformed(braces) = part else {
                         continue;
                     };
+                    let before = seen.iter().filter(|known| **known == braces).count();
+                    seen.push(braces);
                     self.mistakes.push(Mistake {
                         path: path.to_owned(),
                         span: node.span.clone(),
@@ -228,7 +233,10 @@ impl Reader {
                              (for the braces themselves, use a variable whose default they are)",
                             quoted(braces)
                         ),
-                        quote: Some(braces.to_owned()),
+                        quote: Some(Quote {
+                            text: braces.to_owned(),
+                            before,
+                        }),
                     });
                 }
             }

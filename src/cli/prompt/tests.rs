@@ -156,7 +156,7 @@ fn a_diff_shows_the_lines_that_differ() {
 fn a_file_with_mistakes_tells_all_of_them_with_their_places_and_stores_nothing() {
     let desk = Desk::with_acme();
     let toml = "model = 5\nparameters = { temperature = \"hot\", stream = true }\n[[messages]]\nrole = \"king\"\n\
-                content = \"\"\"\nfine {{a}}\nnot {{a b}} {{\"\"\"\n[variables]\nage = { type = \"int\" }\nday = 2026-01-01\n";
+                content = \"\"\"\nfine {{a}}\nnot {{a b}} and {{a b}} {{\"\"\"\n[variables]\nage = { type = \"int\" }\nday = 2026-01-01\n";
     let json =
         "{\n  \"messages\": [\n    {\"role\": \"user\", \"content\": 5}],\n  \"parametres\": {}\n}";
     for (name, text, said) in [
@@ -174,8 +174,9 @@ fn a_file_with_mistakes_tells_all_of_them_with_their_places_and_stores_nothing()
                 "bad.toml:4:8",
                 "messages[0].content: holds \"{{a b}}\"",
                 "bad.toml:7:5",
+                "bad.toml:7:17",
                 "messages[0].content: holds \"{{\"",
-                "bad.toml:7:13",
+                "bad.toml:7:25",
                 "variables.age.type: is \"int\"",
                 "bad.toml:9:16",
                 "variables.day: is a date",
