@@ -29,6 +29,7 @@ mod json;
 mod ledger;
 mod models;
 mod paths;
+mod reply_cache;
 mod run;
 mod sse;
 mod tokens;
