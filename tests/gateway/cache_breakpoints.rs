@@ -81,3 +81,27 @@ fn where_marks_cost_more_than_is_charged_or_nobody_wants_them_there_are_none() {
         assert_eq!(marks(&sent), expected, "{provider} {mapping}: {sent}");
     }
 }
+
+#[test]
+fn what_is_reserved_covers_a_prompt_that_is_written_to_the_cache() {
+    let upstream = Upstream::answering(answer);
+    let toml = format!(
+        "[providers.first]\nkind = \"anthropic\"\nbase_url = \"{}\"\nkeys = [{{ env = \"FIRST_KEY\" }}]\n",
+        upstream.url()
+    );
+    let models = format!(
+        "[[models]]\nid = \"chat\"\n[[models.providers]]\nprovider = \"first\"\nname = \"up\"\nmax_output = 100\n\
+         input_price = \"1\"\noutput_price = \"1\"\n{CACHED}"
+    );
+    let system = json!({"role": "system", "content": "a".repeat(80_000)});
+    let body = json!({"model": "chat", "messages": [system, {"role": "user", "content": "Hi"}]});
+    // Some 80,100 bytes, each at most a token that is written for 1.25, and 100 tokens of the answer: 0.1003 USD. Plain, they
+    // would be 0.0803.
+    for (credit, status) in [("0.0999", 402), ("0.101", 200)] {
+        let env = [("FIRST_KEY", "sk-first")];
+        let gateway = Gateway::start_with_credit(&toml, &models, &env, credit);
+        let answer = gateway.chat(body.to_string());
+        assert_eq!(answer.status(), status, "{credit}: {}", answer.text());
+    }
+    assert_eq!(marks(&upstream.request(0).json()), 1);
+}
