@@ -66,6 +66,8 @@ pub enum CallOutcome {
     ClientDisconnected,
     /// The server process ended during the call.
     Killed,
+    /// No attempt was answered. The ledger has such calls of experiments alone.
+    Failed,
 }
 
 impl CallOutcome {
@@ -76,6 +78,7 @@ impl CallOutcome {
             Self::Broken => "broken",
             Self::ClientDisconnected => "client_gone",
             Self::Killed => "killed",
+            Self::Failed => "failed",
         }
     }
 }
@@ -166,6 +169,17 @@ impl UsageRecord {
     }
 }
 
+/// The names of an experiment: a flag, the rule that decided it, and the variation.
+#[derive(Clone, Debug, Default, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
+pub struct ExperimentNames {
+    /// The flag's key.
+    pub flag: Box<str>,
+    /// The rule's key; empty: none.
+    pub rule: Box<str>,
+    /// The variation's key.
+    pub variation: Box<str>,
+}
+
 /// One row of the ledger: a call that has ended.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct LedgerEntry {
@@ -196,6 +210,9 @@ pub struct LedgerEntry {
     pub first_event_ms: Option<u64>,
     /// Whether the response was an event stream.
     pub is_stream: bool,
+    /// The experiment that has filled the request. It is written beside the entry, so that other calls take no byte for it.
+    #[serde(skip)]
+    pub experiment: Option<Arc<ExperimentNames>>,
 }
 
 /// Amounts as integers of 1e-18 USD: only for the journal, which no other program reads.
@@ -241,8 +258,9 @@ mod tests {
             CallOutcome::Broken,
             CallOutcome::ClientDisconnected,
             CallOutcome::Killed,
+            CallOutcome::Failed,
         ];
-        let names = ["answered", "broken", "client_gone", "killed"];
+        let names = ["answered", "broken", "client_gone", "killed", "failed"];
         assert_eq!(outcomes.map(CallOutcome::as_str), names);
     }
 

@@ -4,6 +4,7 @@
 //! Prices and limits are in `money`; files and the store are in the crate `weirgate`.
 
 mod balance;
+pub mod duration_step;
 mod entry;
 pub mod journal;
 mod limit_grant;
@@ -14,6 +15,8 @@ pub mod packed;
 mod balance_tests;
 
 pub use balance::{Balance, Charge};
-pub use entry::{CallOutcome, CallOwner, CostParts, EntryId, Funding, LedgerEntry, UsageRecord};
+pub use entry::{
+    CallOutcome, CallOwner, CostParts, EntryId, ExperimentNames, Funding, LedgerEntry, UsageRecord,
+};
 pub use limit_grant::{HeldLimit, HeldLimits, LimitGrant, LimitOffer};
 pub use limit_lease::{LimitLease, LimitScope, LimitTerms, UnknownScope};

@@ -2,29 +2,34 @@
 //!
 //! Shape: one byte [`VERSION`], then the calls. Numbers are little endian, seven bits a byte. A call names its caller and
 //! its deployment by the number of their first occurrence in the batch; a new number is followed by the names. Counts
-//! and amounts follow a mask of those that are not zero. Ids are beside the calls, 16 bytes each, so that a lookup of
-//! ids reads nothing else.
+//! and amounts follow a mask of those that are not zero. The call of an experiment names it by its number too, the last
+//! but one of the counts, and the names follow the counts. Ids are beside the calls, 16 bytes each, so that a lookup of ids
+//! reads nothing else.
 
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 
+use self::amounts::{pack_usd, unpack_usd};
 use self::bytes::{Reader, write_name, write_number, write_optional_name};
 use super::{
-    CallOutcome, CallOwner, Charge, CostParts, EntryId, Funding, LedgerEntry, UsageRecord,
+    CallOutcome, CallOwner, Charge, CostParts, EntryId, ExperimentNames, Funding, LedgerEntry,
+    UsageRecord,
 };
 use crate::money::Usd;
 
+mod amounts;
 mod bytes;
 #[cfg(test)]
 mod tests;
 
 const VERSION: u8 = 1;
+/// The version of a batch with calls of experiments. All others are written as before there were any.
+const EXPERIMENTS_VERSION: u8 = 2;
 /// Counts and amounts of a call.
-const FIELD_COUNT: usize = 19;
-/// Amounts keep at most this many zeros apart from their digits.
-const MAX_ZEROS: u32 = 18;
+const FIELD_COUNT: usize = 21;
 
 const FUNDINGS: [Funding; 4] = [
     Funding::Credit,
@@ -32,11 +37,13 @@ const FUNDINGS: [Funding; 4] = [
     Funding::Byok,
     Funding::Unbilled,
 ];
-const OUTCOMES: [CallOutcome; 4] = [
+/// Two bits of an outcome's number are among the kinds, the others among the counts.
+const OUTCOMES: [CallOutcome; 5] = [
     CallOutcome::Completed,
     CallOutcome::Broken,
     CallOutcome::ClientDisconnected,
     CallOutcome::Killed,
+    CallOutcome::Failed,
 ];
 const IS_ESTIMATED: u8 = 1 << 4;
 const IS_PREMIUM: u8 = 1 << 5;
@@ -65,7 +72,8 @@ pub fn pack<'a>(calls: impl ExactSizeIterator<Item = (&'a LedgerEntry, Charge)>)
     let out = &mut packed.calls;
     out.push(VERSION);
     let (mut owners, mut deployments) = (Numbers::default(), Numbers::default());
-    let mut last_at_ms = 0;
+    let mut experiments = Numbers::default();
+    let (mut last_at_ms, mut version) = (0, VERSION);
     for (entry, charge) in calls {
         let (owner, usage) = (&entry.owner, &entry.usage);
         packed.ids.extend_from_slice(&entry.id.0);
@@ -85,11 +93,28 @@ pub fn pack<'a>(calls: impl ExactSizeIterator<Item = (&'a LedgerEntry, Charge)>)
         out.push(kinds(entry));
         write_number(to_unsigned(i128::from(entry.at_ms) - last_at_ms), out);
         last_at_ms = i128::from(entry.at_ms);
-        let fields = fields(entry, charge);
+        let mut fields = fields(entry, charge);
+        let mut new_names = None;
+        let [.., experiment, late_outcome] = &mut fields;
+        if let Some(names) = &entry.experiment {
+            let (number, is_new) = experiments.number(&**names);
+            *experiment = number + 1;
+            new_names = is_new.then_some(names);
+        }
+        if *experiment != 0 || *late_outcome != 0 {
+            version = EXPERIMENTS_VERSION;
+        }
         let mask = (0..).zip(&fields).filter(|(_, field)| **field != 0);
         write_number(mask.fold(0, |mask, (bit, _)| mask | 1 << bit), out);
         let fields = fields.into_iter().filter(|field| *field != 0);
         fields.for_each(|field| write_number(field, out));
+        if let Some(names) = new_names {
+            let names = [&names.flag, &names.rule, &names.variation];
+            names.into_iter().for_each(|name| write_name(name, out));
+        }
+    }
+    if let Some(first) = out.first_mut() {
+        *first = version;
     }
     packed
 }
@@ -103,11 +128,12 @@ pub fn unpack(
     mut is_wanted: impl FnMut(&CallOwner) -> bool,
 ) -> Result<Vec<LedgerEntry>, InvalidCalls> {
     let mut reader = Reader(calls);
-    if reader.byte()? != VERSION {
+    if !matches!(reader.byte()?, VERSION | EXPERIMENTS_VERSION) {
         return Err(InvalidCalls);
     }
     let mut owners: Vec<Option<CallOwner>> = Vec::new();
     let mut deployments: Vec<UsageRecord> = Vec::new();
+    let mut experiments: Vec<Arc<ExperimentNames>> = Vec::new();
     let mut entries = Vec::new();
     let mut at_ms: i128 = 0;
     for id in ids.chunks(16) {
@@ -125,24 +151,19 @@ pub fn unpack(
         let request_id = reader.raw_name()?;
         let kinds = reader.byte()?;
         at_ms = at_ms.saturating_add(to_signed(reader.number()?));
-        let mask = reader.number()?;
-        let mut fields = [0; FIELD_COUNT];
-        for (bit, field) in fields.iter_mut().enumerate() {
-            if mask >> bit & 1 == 1 {
-                *field = reader.number()?;
-            }
-        }
+        let fields = read_fields(&mut reader)?;
+        let experiment = read_experiment(&mut reader, &fields, &mut experiments)?;
         let Some(owner) = owner else { continue };
         let mut entry = LedgerEntry {
             id: EntryId(id.try_into().map_err(|_| InvalidCalls)?),
             at_ms: i64::try_from(at_ms).map_err(|_| InvalidCalls)?,
             owner: owner.clone(),
             usage: usage.clone(),
+            experiment,
             ..LedgerEntry::default()
         };
         entry.owner.request_id = request_id.to_text()?.as_str().into();
-        set_kinds(&mut entry, kinds)?;
-        set_fields(&mut entry, &fields, kinds & IS_PRICED != 0)?;
+        set_fields(&mut entry, &fields, kinds)?;
         entries.push(entry);
     }
     reader.0.is_empty().then_some(entries).ok_or(InvalidCalls)
@@ -158,13 +179,52 @@ impl<T> Default for Numbers<T> {
 }
 
 impl<T: Eq + Hash> Numbers<T> {
-    /// Writes the number of these names. Returns whether they are new, and have to follow.
-    fn write_number(&mut self, names: T, out: &mut Vec<u8>) -> bool {
+    /// Returns the number of these names, and whether they are new.
+    fn number(&mut self, names: T) -> (u128, bool) {
         let next = self.0.len() as u128;
         let number = *self.0.entry(names).or_insert(next);
-        write_number(number, out);
-        number == next
+        (number, number == next)
     }
+
+    /// Writes the number of these names. Returns whether they are new, and have to follow.
+    fn write_number(&mut self, names: T, out: &mut Vec<u8>) -> bool {
+        let (number, is_new) = self.number(names);
+        write_number(number, out);
+        is_new
+    }
+}
+
+fn read_fields(reader: &mut Reader<'_>) -> Result<[u128; FIELD_COUNT], InvalidCalls> {
+    let mask = reader.number()?;
+    let mut fields = [0; FIELD_COUNT];
+    for (bit, field) in fields.iter_mut().enumerate() {
+        if mask >> bit & 1 == 1 {
+            *field = reader.number()?;
+        }
+    }
+    Ok(fields)
+}
+
+/// Returns the experiment that a call names, and reads its names behind the first call that does.
+fn read_experiment(
+    reader: &mut Reader<'_>,
+    fields: &[u128; FIELD_COUNT],
+    known: &mut Vec<Arc<ExperimentNames>>,
+) -> Result<Option<Arc<ExperimentNames>>, InvalidCalls> {
+    let [.., experiment, _] = *fields;
+    let Some(number) = experiment.checked_sub(1) else {
+        return Ok(None);
+    };
+    let number = usize::try_from(number).map_err(|_| InvalidCalls)?;
+    if number == known.len() {
+        known.push(Arc::new(ExperimentNames {
+            flag: reader.name()?.into(),
+            rule: reader.name()?.into(),
+            variation: reader.name()?.into(),
+        }));
+    }
+    let names = known.get(number).ok_or(InvalidCalls)?;
+    Ok(Some(Arc::clone(names)))
 }
 
 fn read_owner(reader: &mut Reader<'_>) -> Result<CallOwner, InvalidCalls> {
@@ -195,14 +255,17 @@ fn kinds(entry: &LedgerEntry) -> u8 {
         (entry.usage.cost.is_some(), IS_PRICED),
     ];
     let flags = flags.into_iter().filter(|(is_set, _)| *is_set);
-    let kinds = entry.funding as u8 | (entry.outcome as u8) << 2;
+    let kinds = entry.funding as u8 | (entry.outcome as u8 & 3) << 2;
     flags.fold(kinds, |kinds, (_, flag)| kinds | flag)
 }
 
-fn set_kinds(entry: &mut LedgerEntry, kinds: u8) -> Result<(), InvalidCalls> {
+/// `late_outcome`: the other bits of the outcome's number.
+fn set_kinds(entry: &mut LedgerEntry, kinds: u8, late_outcome: u128) -> Result<(), InvalidCalls> {
     let of = usize::from(kinds);
+    let late = usize::try_from(late_outcome).map_err(|_| InvalidCalls)?;
+    let outcome = late.saturating_mul(4).saturating_add(of >> 2 & 3);
     entry.funding = *FUNDINGS.get(of & 3).ok_or(InvalidCalls)?;
-    entry.outcome = *OUTCOMES.get(of >> 2 & 3).ok_or(InvalidCalls)?;
+    entry.outcome = *OUTCOMES.get(outcome).ok_or(InvalidCalls)?;
     entry.usage.is_estimated = kinds & IS_ESTIMATED != 0;
     entry.usage.is_premium = kinds & IS_PREMIUM != 0;
     entry.is_stream = kinds & IS_STREAM != 0;
@@ -234,13 +297,16 @@ fn fields(entry: &LedgerEntry, charge: Charge) -> [u128; FIELD_COUNT] {
         usage.web_searches.into(),
         pack_usd(cost.web_search),
         pack_usd(of_total),
+        // The experiment's number is one of the batch.
+        0,
+        (entry.outcome as u128) >> 2,
     ]
 }
 
 fn set_fields(
     entry: &mut LedgerEntry,
     fields: &[u128; FIELD_COUNT],
-    is_priced: bool,
+    kinds: u8,
 ) -> Result<(), InvalidCalls> {
     let [
         prompt_tokens,
@@ -262,7 +328,10 @@ fn set_fields(
         web_searches,
         web_search,
         of_total,
+        _experiment,
+        late_outcome,
     ] = *fields;
+    set_kinds(entry, kinds, late_outcome)?;
     let count = |field: u128| u64::try_from(field).map_err(|_| InvalidCalls);
     let usage = &mut entry.usage;
     usage.prompt_tokens = count(prompt_tokens)?;
@@ -282,7 +351,7 @@ fn set_fields(
         web_search: unpack_usd(web_search),
     };
     cost.total = sum_of_parts(&cost).plus(unpack_usd(of_total));
-    usage.cost = is_priced.then_some(cost);
+    usage.cost = (kinds & IS_PRICED != 0).then_some(cost);
     entry.duration_ms = count(duration_ms)?;
     let first_event = first_event.checked_sub(1);
     entry.first_event_ms = first_event.map(count).transpose()?;
@@ -302,38 +371,6 @@ fn sum_of_parts(cost: &CostParts) -> Usd {
         cost.web_search,
     ];
     parts.into_iter().fold(Usd::ZERO, Usd::plus)
-}
-
-/// Splits trailing zeros off an amount, so that a price of a few digits takes few bytes. Amounts beyond 1e17 USD, which
-/// no sum of money reaches, become that.
-fn pack_usd(usd: Usd) -> u128 {
-    const MAX_UNITS: i128 = 10_i128.pow(35);
-    let units = usd.units().clamp(-MAX_UNITS, MAX_UNITS);
-    let mut digits = units.unsigned_abs();
-    let mut zeros = 0;
-    // Division of 64 bits is ten times as fast, and holds the cost of any one call.
-    if let Ok(mut small) = u64::try_from(digits)
-        && small != 0
-    {
-        for step in [8, 4, 4, 2, 1] {
-            let power = 10_u64.pow(step);
-            if zeros + step <= MAX_ZEROS && small.is_multiple_of(power) {
-                small /= power;
-                zeros += step;
-            }
-        }
-        digits = small.into();
-    }
-    let packed = digits * u128::from(MAX_ZEROS + 1) + u128::from(zeros);
-    packed << 1 | u128::from(units < 0)
-}
-
-fn unpack_usd(packed: u128) -> Usd {
-    let (digits, zeros) = (packed >> 1, (packed >> 1) % u128::from(MAX_ZEROS + 1));
-    let digits = digits / u128::from(MAX_ZEROS + 1);
-    let power = 10_u128.pow(u32::try_from(zeros).unwrap_or_default());
-    let units = i128::try_from(digits.saturating_mul(power)).unwrap_or(i128::MAX);
-    Usd::from_units(if packed & 1 == 1 { -units } else { units })
 }
 
 /// Maps small numbers of both signs to small numbers.

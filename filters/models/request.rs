@@ -16,6 +16,7 @@ use super::front::Front;
 use super::operation::Operation;
 use super::parameter::AskedParameters;
 use super::prompts::origin::Managed;
+use crate::ledger::ExperimentNames;
 use crate::money::{CostInputs, PricePoint, ServiceTier};
 
 /// A request that passed the 400 rules of its front.
@@ -72,6 +73,11 @@ impl ModelRequest {
         let managed = self.managed.as_ref();
         let requested = managed.and_then(|managed| managed.requested_model.as_deref());
         requested.unwrap_or(&self.model)
+    }
+
+    /// Returns the experiment that has filled it.
+    pub fn experiment(&self) -> Option<&Arc<ExperimentNames>> {
+        self.managed.as_ref()?.experiment.as_ref()
     }
 }
 

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use filters::fault::Fault;
+use filters::ledger::ExperimentNames;
 use filters::models::managed::variation::{DecidedVariation, no_flag};
-use filters::models::prompts::origin::ExperimentNames;
 use futures::future::BoxFuture;
 
 use crate::decisions::DecisionService;
 use crate::decisions::endpoints::flag::{Undecided, decide_flag};
-use crate::models::experiments::{AskedFlag, Experiments};
+use crate::models::experiments::{AskedFlag, Experiments, SendImpression};
 
 /// Decides flags for requests of models.
 pub(super) struct FlagExperiments(pub(super) Arc<DecisionService>);
@@ -18,7 +18,7 @@ impl Experiments for FlagExperiments {
     fn decide<'a>(
         &'a self,
         asked: AskedFlag<'a>,
-    ) -> BoxFuture<'a, Result<DecidedVariation, Fault>> {
+    ) -> BoxFuture<'a, Result<(DecidedVariation, SendImpression), Fault>> {
         Box::pin(async move {
             let AskedFlag {
                 sdk_key,
@@ -38,14 +38,21 @@ impl Experiments for FlagExperiments {
                 Undecided::Off => no_flag(flag, "is off for this user"),
                 Undecided::Failed(fault) => fault,
             })?;
-            Ok(DecidedVariation {
-                names: ExperimentNames {
+            let (service, impressions) = (Arc::clone(&self.0), decided.impressions);
+            let variation = DecidedVariation {
+                names: Arc::new(ExperimentNames {
                     flag: flag.into(),
                     rule: decided.rule,
                     variation: decided.variation,
-                },
+                }),
                 variables: decided.variables,
-            })
+            };
+            let send: SendImpression = Box::new(move || {
+                for (head, visitor) in impressions {
+                    service.events.send(head, visitor);
+                }
+            });
+            Ok((variation, send))
         })
     }
 }

@@ -1,9 +1,13 @@
 //! What the commands about money take, refuse and show.
 
+use std::sync::Arc;
+
+use filters::ledger::{CallOutcome, CallOwner, EntryId, ExperimentNames, Funding, LedgerEntry};
 use serde_json::json;
 
 use super::*;
 use crate::cli::provider_key::{self, AddArgs};
+use crate::store::{Store, StoreSettings, StoreUrl};
 
 const THIRTY_DIGITS: &str = "123456789012345678901234567890";
 
@@ -240,5 +244,63 @@ fn an_own_key_is_read_from_stdin_and_never_shown() {
     assert_eq!(
         desk.json(&["provider-key", "list", "--org", "acme"]),
         json!([])
+    );
+}
+
+#[test]
+fn usage_by_variation_has_a_row_for_each_with_calls_failures_and_durations() {
+    let desk = Desk::with_acme();
+    let words = ["usage", "--org", "acme", "--by", "variation"];
+    assert_eq!(desk.json(&words), json!([]));
+    let path = desk.folder.path();
+    let settings = StoreSettings {
+        url: StoreUrl::parse(&format!("sqlite:{}/weirgate.db", path.display())).unwrap(),
+        state_dir: path.to_owned(),
+        secret: None,
+    };
+    let post = async {
+        let store = Store::open(&settings).await.unwrap().store;
+        let organization = store.organization("acme").await.unwrap().id;
+        let project = store.projects("acme").await.unwrap().remove(0).id;
+        let call = |n: u8, outcome, duration_ms| LedgerEntry {
+            id: EntryId([n; 16]),
+            at_ms: 1_800_000_000_000,
+            owner: CallOwner {
+                organization_id: organization.as_str().into(),
+                project_id: project.as_str().into(),
+                ..CallOwner::default()
+            },
+            funding: Funding::Unbilled,
+            experiment: Some(Arc::new(ExperimentNames {
+                flag: "models".into(),
+                rule: "test".into(),
+                variation: "b".into(),
+            })),
+            outcome,
+            duration_ms,
+            ..LedgerEntry::default()
+        };
+        let calls = [
+            call(1, CallOutcome::Completed, 120),
+            call(2, CallOutcome::Failed, 5000),
+        ];
+        store.post("x", &calls, false).await.unwrap();
+        store.close().await;
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    runtime.unwrap().block_on(post);
+    let row = json!({"project": "default", "flag": "models", "rule": "test", "variation": "b", "requests": 2,
+        "failures": 1, "prompt_tokens": 0, "cached_tokens": 0, "completion_tokens": 0, "cost": "0",
+        "duration_p50_ms": 124, "duration_p95_ms": 124});
+    assert_eq!(desk.json(&words), json!([row]));
+    let table = desk.done(&words);
+    let head: Vec<_> = table.lines().next().unwrap().split_whitespace().collect();
+    let columns = row.as_object().unwrap();
+    assert!(head.len() == columns.len() && head.iter().all(|name| columns.contains_key(*name)));
+    assert_eq!(
+        head[..5],
+        ["project", "flag", "rule", "variation", "requests"]
     );
 }

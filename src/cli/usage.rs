@@ -6,12 +6,13 @@ use serde_json::{Value, json};
 
 use super::accounts::{now_ms, on_store};
 use super::{Exit, Output, OutputFormat, Record, Source};
-use crate::store::ledger::{By, Usage};
+use crate::store::ledger::{By, Usage, VariationUsage};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
   weirgate usage --org acme
   weirgate usage --org acme --since 24h --by model
+  weirgate usage --org acme --since 7d --by variation
   weirgate usage --org acme --since 2026-11-01T00:00:00Z --by key --format json";
 
 /// The columns after the one that the sums are grouped by.
@@ -21,6 +22,22 @@ const COLUMNS: [&str; 5] = [
     "cached_tokens",
     "completion_tokens",
     "cost",
+];
+
+/// The columns of usage by variation.
+const VARIATION_COLUMNS: [&str; 12] = [
+    "project",
+    "flag",
+    "rule",
+    "variation",
+    "requests",
+    "failures",
+    "prompt_tokens",
+    "cached_tokens",
+    "completion_tokens",
+    "cost",
+    "duration_p50_ms",
+    "duration_p95_ms",
 ];
 
 /// Arguments of `usage`.
@@ -46,16 +63,8 @@ enum ByArg {
     Key,
     Model,
     Provider,
-}
-
-impl From<ByArg> for By {
-    fn from(by: ByArg) -> Self {
-        match by {
-            ByArg::Key => Self::Key,
-            ByArg::Model => Self::Model,
-            ByArg::Provider => Self::Provider,
-        }
-    }
+    /// Experiments alone, with failed calls and with how long calls took
+    Variation,
 }
 
 pub(super) fn run(args: &UsageArgs, source: &Source, out: &mut Output) -> Exit {
@@ -72,7 +81,13 @@ fn show(args: &UsageArgs, source: &Source, out: &mut Output) -> Result<(), Exit>
             Exit::Usage
         })?,
     };
-    let by = args.by.map(By::from);
+    let by = match args.by {
+        None => None,
+        Some(ByArg::Key) => Some(By::Key),
+        Some(ByArg::Model) => Some(By::Model),
+        Some(ByArg::Provider) => Some(By::Provider),
+        Some(ByArg::Variation) => return show_variations(args, since_ms, source, out),
+    };
     let rows = on_store(source, out, async |store| {
         store.usage(&args.org, since_ms, by).await
     })?;
@@ -80,6 +95,39 @@ fn show(args: &UsageArgs, source: &Source, out: &mut Output) -> Result<(), Exit>
     let records: Vec<Record> = rows.iter().map(|row| to_record(by, row)).collect();
     out.records(args.format, &columns, &records);
     Ok(())
+}
+
+fn show_variations(
+    args: &UsageArgs,
+    since_ms: i64,
+    source: &Source,
+    out: &mut Output,
+) -> Result<(), Exit> {
+    let rows = on_store(source, out, async |store| {
+        store.usage_by_variation(&args.org, since_ms).await
+    })?;
+    let records: Vec<Record> = rows.iter().map(variation_record).collect();
+    out.records(args.format, &VARIATION_COLUMNS, &records);
+    Ok(())
+}
+
+fn variation_record(row: &VariationUsage) -> Record {
+    let values: [Value; 12] = [
+        json!(row.project),
+        json!(row.names.flag),
+        json!(row.names.rule),
+        json!(row.names.variation),
+        json!(row.requests),
+        json!(row.failures),
+        json!(row.prompt_tokens),
+        json!(row.cached_tokens),
+        json!(row.completion_tokens),
+        json!(row.cost.to_string()),
+        json!(row.duration_p50_ms),
+        json!(row.duration_p95_ms),
+    ];
+    let columns = VARIATION_COLUMNS.map(str::to_owned);
+    columns.into_iter().zip(values).collect()
 }
 
 fn to_record(by: Option<By>, row: &Usage) -> Record {

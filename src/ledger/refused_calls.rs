@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use filters::ledger::LedgerEntry;
+use filters::ledger::{ExperimentNames, LedgerEntry};
 use serde::Serialize;
 
 use super::error::{LedgerError, file_error};
@@ -26,6 +26,8 @@ struct RefusedCall<'a> {
     id: String,
     error: String,
     call: &'a LedgerEntry,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    experiment: Option<&'a ExperimentNames>,
 }
 
 impl RefusedCalls {
@@ -66,7 +68,13 @@ impl RefusedCalls {
                 call.owner.organization_id,
                 self.path.display()
             );
-            let line = RefusedCall { id, error, call };
+            let experiment = call.experiment.as_deref();
+            let line = RefusedCall {
+                id,
+                error,
+                call,
+                experiment,
+            };
             serde_json::to_writer(&mut lines, &line)?;
             lines.push(b'\n');
             count += 1;

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use filters::accounts::Caller;
 use filters::fault::{Fault, FaultKind};
-use filters::ledger::{CallOutcome, CallOwner, EntryId, Funding, LedgerEntry, UsageRecord};
+use filters::ledger::{
+    CallOutcome, CallOwner, EntryId, ExperimentNames, Funding, LedgerEntry, UsageRecord,
+};
 use filters::money::Usd;
 use filters::money::allowance::{LimitReached, SpendingBounds};
 
@@ -34,6 +36,8 @@ pub struct NewReservation<'a> {
     pub is_premium: bool,
     /// The limits of its key, member and plan.
     pub bounds: SpendingBounds,
+    /// The experiment that has filled the request.
+    pub experiment: Option<&'a Arc<ExperimentNames>>,
 }
 
 impl NewReservation<'_> {
@@ -130,6 +134,7 @@ impl Reservation {
             reserved: call.max_cost,
             is_stream: call.is_stream,
             outcome: CallOutcome::Killed,
+            experiment: call.experiment.map(Arc::clone),
             ..LedgerEntry::default()
         };
         Self {
@@ -178,14 +183,15 @@ impl Reservation {
         }
     }
 
-    /// Ends the call and charges its usage. The last byte of the response waits for the receipt, which resolves when
-    /// the charge survives what the configuration says.
+    /// Ends the call and charges its usage; a failed call is nobody's to pay. The last byte of the response waits for the
+    /// receipt, which resolves when the charge survives what the configuration says.
     pub fn settle(&mut self, ended: CallEnd) -> Receipt {
         if std::mem::replace(&mut self.has_ended, true) {
             return Receipt::ready();
         }
         let journal = Arc::clone(&self.ledger.journal);
         let owner = std::mem::take(&mut self.entry.owner);
+        let experiment = self.entry.experiment.take();
         let hold = self.hold();
         let at_ms = self.ledger.now_ms().max(self.plan_since_ms);
         let cost = ended.usage.total();
@@ -196,6 +202,7 @@ impl Reservation {
             at_ms,
         };
         let funding = match self.entry.funding {
+            _ if ended.outcome == CallOutcome::Failed => Funding::Unbilled,
             _ if ended.is_byok => Funding::Byok,
             funding => funding,
         };
@@ -213,6 +220,7 @@ impl Reservation {
             duration_ms: to_millis(ended.duration),
             first_event_ms: ended.first_event.map(to_millis),
             owner,
+            experiment,
             ..self.entry
         };
         let (charge, end) = self.account.settle(&hold, &spent, |charge| {

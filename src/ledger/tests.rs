@@ -162,6 +162,7 @@ async fn calls_on_byok_keys_do_not_fill_a_full_journal() {
         max_cost: Usd::ZERO,
         is_premium: false,
         bounds: SpendingBounds::default(),
+        experiment: None,
     };
     let mut own = ledger.reserve(&call(Funding::Byok)).await.unwrap();
     let ended = CallEnd {
@@ -221,6 +222,7 @@ async fn an_idle_account_gives_its_lease_back_and_leaves_memory() {
         max_cost: Usd::from_units(100),
         is_premium: false,
         bounds,
+        experiment: None,
     };
     for n in 1..=3_i128 {
         let mut running = ledger.reserve(&call).await.unwrap();
@@ -274,6 +276,7 @@ async fn a_call_without_credit_is_refused_from_memory_until_there_is_new_credit(
             max_cost: Usd::from_units(units),
             is_premium: false,
             bounds: SpendingBounds::default(),
+            experiment: None,
         };
         ledger.reserve(&call).await.err()
     };
@@ -308,6 +311,7 @@ async fn spending_is_read_while_calls_are_being_posted() {
         max_cost: Usd::ZERO,
         is_premium: false,
         bounds: SpendingBounds::default(),
+        experiment: None,
     };
     let account = ledger.account(&caller.organization_id);
     let started = std::time::Instant::now();

@@ -17,11 +17,16 @@ pub struct AskedFlag<'a> {
     pub now_ms: u64,
 }
 
+/// Tells the decisions' events that a user has met a variation. A request that is refused before a model is asked drops it.
+pub type SendImpression = Box<dyn FnOnce() + Send + Sync>;
+
 /// Decides flags. The product that does so is joined to this one where the process is put together.
 pub trait Experiments: Send + Sync {
-    /// Decides a flag and sends its impression.
+    /// Decides a flag.
     ///
     /// Errors: 404 for a flag that is unknown or off, 503 if the datafile cannot be had.
-    fn decide<'a>(&'a self, asked: AskedFlag<'a>)
-    -> BoxFuture<'a, Result<DecidedVariation, Fault>>;
+    fn decide<'a>(
+        &'a self,
+        asked: AskedFlag<'a>,
+    ) -> BoxFuture<'a, Result<(DecidedVariation, SendImpression), Fault>>;
 }

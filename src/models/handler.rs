@@ -15,6 +15,7 @@ use http::{HeaderMap, HeaderName};
 
 use super::Models;
 use super::exchange::{ModelExchange, PlannedAttempt, billing, caching};
+use super::experiments::SendImpression;
 use super::planner::{PlanContext, Resolution, Selection};
 use super::providers::{ByokKeys, KeyPool};
 use super::reply_cache::{ReplyLookup, Search};
@@ -44,7 +45,7 @@ impl Forward for ModelHandler {
     ) -> BoxFuture<'a, Result<Opened, Fault>> {
         Box::pin(async move {
             let explains = asks_for_route(incoming)?;
-            let request = self.receive(incoming).await?;
+            let (request, impression) = self.receive(incoming).await?;
             let managed = request.managed.clone();
             let planned = self.plan(incoming, request, explains).await;
             let planned = planned.map_err(|fault| match &managed {
@@ -53,6 +54,7 @@ impl Forward for ModelHandler {
             });
             let (call, found) = planned?;
             let mut call = Box::new(call);
+            call.expect_impression(impression);
             if let Some(found) = found
                 && let Some(replayed) = caching::replay(&mut call, incoming.info(), found)
             {
@@ -100,11 +102,14 @@ fn read<T>(body_bytes: usize, read: impl FnOnce() -> T) -> T {
 
 impl ModelHandler {
     /// Checks the body, and completes it if it names a managed prompt or a flag.
-    async fn receive(&self, incoming: &mut Incoming<'_>) -> Result<ModelRequest, Fault> {
+    async fn receive(
+        &self,
+        incoming: &mut Incoming<'_>,
+    ) -> Result<(ModelRequest, Option<SendImpression>), Fault> {
         let body = incoming.take_body();
         let body_bytes = body.len();
         let managed = match read(body_bytes, || self.front.read(body))? {
-            Received::Complete(request) => return Ok(request),
+            Received::Complete(request) => return Ok((request, None)),
             Received::Managed(managed) => managed,
         };
         // Boxed, because few requests are managed, and this future is large.
@@ -116,17 +121,19 @@ impl ModelHandler {
         incoming: &Incoming<'_>,
         managed: &ManagedRequest,
         body_bytes: usize,
-    ) -> Result<ModelRequest, Fault> {
+    ) -> Result<(ModelRequest, Option<SendImpression>), Fault> {
         let (models, info) = (&self.models, incoming.info());
         let caller = info.caller.as_deref();
         let session = session_of_head(&incoming.head().headers);
         // A flag decides for a user whose id is text.
         let session = session.and_then(|id| std::str::from_utf8(id).ok());
         let now_ms = info.unix_ms();
-        let variation = models.decide(managed, session, caller, now_ms).await?;
-        read(body_bytes, || {
+        let decided = models.decide(managed, session, caller, now_ms).await?;
+        let (variation, impression) = decided.unzip();
+        let request = read(body_bytes, || {
             models.complete(self.front, managed, variation.as_ref(), caller)
-        })
+        })?;
+        Ok((request, impression))
     }
 
     /// Finds the session of a request, if it names one, and at the same time the reply that the cache has. A reply needs no

@@ -17,7 +17,7 @@ use filters::models::prompts::tree::Node;
 use filters::models::request::ModelRequest;
 
 use super::Models;
-use super::experiments::AskedFlag;
+use super::experiments::{AskedFlag, SendImpression};
 use crate::accounts::PromptRows;
 use crate::store::PromptRecord;
 
@@ -83,8 +83,8 @@ fn compile(content: &str) -> Option<Arc<Prompt>> {
 }
 
 impl Models {
-    /// Returns the variation of the flag that a request names, or `None` if it names none. The user is the request's `user`,
-    /// else its session, else the key.
+    /// Returns the variation of the flag that a request names, with its impression, or `None` if it names none. The user is
+    /// the request's `user`, else its session, else the key.
     ///
     /// Errors: 404 for the flag, 400 for its variables, 503.
     pub(super) async fn decide(
@@ -93,7 +93,7 @@ impl Models {
         session: Option<&str>,
         caller: Option<&Caller>,
         now_ms: u64,
-    ) -> Result<Option<Variation>, Fault> {
+    ) -> Result<Option<(Variation, SendImpression)>, Fault> {
         let Some(flag) = request.flag.as_deref() else {
             return Ok(None);
         };
@@ -111,8 +111,8 @@ impl Models {
             user_id: user_id.unwrap_or_default(),
             now_ms,
         };
-        let decided = experiments.decide(asked).await?;
-        Variation::read(decided, is_field).map(Some)
+        let (decided, impression) = experiments.decide(asked).await?;
+        Ok(Some((Variation::read(decided, is_field)?, impression)))
     }
 
     /// Returns the usual request that a request makes with its prompt and its variation.

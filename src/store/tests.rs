@@ -98,6 +98,7 @@ mod money;
 mod prompts;
 mod snapshots;
 mod spent;
+mod variations;
 
 impl Fixture {
     async fn organization(&self, name: &str) {

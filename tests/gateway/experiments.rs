@@ -32,7 +32,7 @@ fn flag(id: &str, key: &str, variables: &[(&str, &str, &str)], is_tested: bool) 
 }
 
 /// A holdout keeps everyone out, if there is one.
-fn datafile(has_holdout: bool) -> Value {
+pub fn datafile(has_holdout: bool) -> Value {
     let holdout = json!({"id": "h", "key": "kept_out", "status": "Running", "layerId": "h-l", "audienceIds": [],
         "trafficAllocation": [{"entityId": "h-v", "endOfRange": 10000}],
         "variations": [{"id": "h-v", "key": "holdout", "featureEnabled": false, "variables": []}]});
@@ -58,7 +58,11 @@ fn datafile(has_holdout: bool) -> Value {
 }
 
 /// A gateway whose project `default` takes the flags of [`datafile`], with the folder of the datafile.
-fn gateway(first: &Upstream, second: &Upstream, events: &Upstream) -> (Gateway, tempfile::TempDir) {
+pub fn gateway(
+    first: &Upstream,
+    second: &Upstream,
+    events: &Upstream,
+) -> (Gateway, tempfile::TempDir) {
     gateway_of(&datafile(false), first, second, events)
 }
 
@@ -103,7 +107,7 @@ impl Gateway {
     }
 }
 
-fn asked(flag: &str, members: Value) -> String {
+pub fn asked(flag: &str, members: Value) -> String {
     let mut body =
         json!({"model": format!("@flag/{flag}"), "messages": [{"role": "user", "content": "Hi"}]});
     body.as_object_mut()
@@ -112,7 +116,7 @@ fn asked(flag: &str, members: Value) -> String {
     body.to_string()
 }
 
-fn no_events() -> Upstream {
+pub fn no_events() -> Upstream {
     Upstream::always(Reply::whole(204, &[], ""))
 }
 

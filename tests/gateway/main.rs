@@ -99,5 +99,6 @@ mod tiers;
 mod tls;
 mod token;
 mod track;
+mod variations;
 mod web_search;
 mod webhook;

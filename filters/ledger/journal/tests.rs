@@ -6,7 +6,7 @@
 )]
 use proptest::prelude::*;
 
-use super::super::{CallOutcome, CostParts, EntryId, LedgerEntry, UsageRecord};
+use super::super::{CallOutcome, CostParts, EntryId, ExperimentNames, LedgerEntry, UsageRecord};
 use super::*;
 use crate::money::Usd;
 
@@ -123,6 +123,34 @@ fn a_record_of_any_length_is_encoded_alike() {
         );
         assert_eq!(frame_length(&frame), Some(frame.len()));
         assert_eq!(decode_record(bytes).unwrap(), record);
+    }
+}
+
+#[test]
+fn the_call_of_an_experiment_stands_behind_its_names_and_others_are_written_as_ever() {
+    let mut entry = LedgerEntry {
+        at_ms: 1,
+        is_stream: true,
+        ..LedgerEntry::default()
+    };
+    // The kind, the id, the time, and so on: as versions without experiments wrote it.
+    let mut plain = [0; 45];
+    (plain[0], plain[17], plain[44]) = (1, 2, 1);
+    let written = |entry: &LedgerEntry| postcard::to_stdvec(&RecordRef::Ended(entry)).unwrap();
+    assert_eq!(written(&entry), plain);
+    let record = Record::Ended(Box::new(entry.clone()));
+    assert_eq!(decode_record(&plain).unwrap(), record);
+    entry.experiment = Some(std::sync::Arc::new(ExperimentNames {
+        flag: "f".into(),
+        rule: "".into(),
+        variation: "v".into(),
+    }));
+    let expected = [&[3, 1, b'f', 0, 1, b'v'], &plain[1..]].concat();
+    assert_eq!(written(&entry), expected);
+    let entry = Box::new(entry);
+    for record in [Record::Delivered(entry.clone()), Record::Ended(entry)] {
+        let bytes = postcard::to_stdvec(&RecordRef::from(&record)).unwrap();
+        assert_eq!(decode_record(&bytes).unwrap(), record);
     }
 }
 

@@ -46,6 +46,20 @@ fn entry(n: u64) -> LedgerEntry {
     }
 }
 
+/// A call of an experiment of three variations, every fifth of which failed.
+fn of_experiment(n: u64) -> LedgerEntry {
+    let experiment = ExperimentNames {
+        flag: "models".into(),
+        rule: "models_test".into(),
+        variation: format!("v{}", n % 3).into(),
+    };
+    LedgerEntry {
+        experiment: Some(Arc::new(experiment)),
+        outcome: OUTCOMES[n as usize % 5],
+        ..entry(n)
+    }
+}
+
 fn pack_all(entries: &[LedgerEntry]) -> PackedCalls {
     pack(entries.iter().map(|entry| {
         let (charged, shortfall) = (entry.charged, entry.shortfall);
@@ -61,6 +75,34 @@ fn unpack_all(packed: &PackedCalls) -> Vec<LedgerEntry> {
 fn packed_calls_are_read_back() {
     let entries: Vec<_> = (0..200).map(entry).collect();
     assert_eq!(unpack_all(&pack_all(&entries)), entries);
+}
+
+#[test]
+fn calls_of_experiments_are_read_back_and_others_are_packed_as_ever() {
+    let plain: Vec<_> = (0..200).map(entry).collect();
+    assert_eq!(pack_all(&plain).calls[0], VERSION);
+    let mixed: Vec<_> = (0..200)
+        .map(|n| {
+            if n % 4 == 0 {
+                of_experiment(n)
+            } else {
+                entry(n)
+            }
+        })
+        .collect();
+    let packed = pack_all(&mixed);
+    assert_eq!(packed.calls[0], EXPERIMENTS_VERSION);
+    assert_eq!(unpack_all(&packed), mixed);
+    // The first call of each variation names it.
+    let of_experiments: Vec<_> = (0..200).map(of_experiment).collect();
+    let (with, without) = (pack_all(&of_experiments), pack_all(&plain));
+    let more = with.calls.len() - without.calls.len();
+    assert!(more <= 200 * 4 + 3 * 21, "{more}");
+    // Another reader's callers are skipped, with the names that they bring.
+    let key = &of_experiments[1].owner.key_id;
+    let read = unpack(&with.ids, &with.calls, |owner| owner.key_id == *key).unwrap();
+    assert!(read.iter().all(|call| call.owner.key_id == *key));
+    assert_eq!(read[0], of_experiments[1]);
 }
 
 #[test]
@@ -97,7 +139,7 @@ fn calls_of_other_callers_are_skipped() {
 
 #[test]
 fn calls_cut_at_any_byte_are_none() {
-    let packed = pack_all(&(0..5).map(entry).collect::<Vec<_>>());
+    let packed = pack_all(&(0..5).map(of_experiment).collect::<Vec<_>>());
     for end in 0..packed.calls.len() {
         assert_eq!(
             unpack(&packed.ids, &packed.calls[..end], |_| true),
@@ -133,6 +175,8 @@ proptest! {
     fn no_bytes_panic(ids in prop::collection::vec(any::<u8>(), 0..64), calls in prop::collection::vec(any::<u8>(), 0..300)) {
         let mut calls = calls;
         calls.insert(0, VERSION);
+        _ = unpack(&ids, &calls, |_| true);
+        calls[0] = EXPERIMENTS_VERSION;
         _ = unpack(&ids, &calls, |_| true);
     }
 }

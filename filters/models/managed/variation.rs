@@ -1,8 +1,10 @@
 //! The variation of a flag, as a request is filled with it.
 
+use std::sync::Arc;
+
 use crate::fault::{Fault, FaultKind, quoted};
 use crate::json::{Str, Type, Walker};
-use crate::models::prompts::origin::ExperimentNames;
+use crate::ledger::ExperimentNames;
 use crate::models::prompts::prompt::PromptParameter;
 use crate::models::prompts::reference::PromptReference;
 
@@ -13,7 +15,7 @@ pub const FLAG_PREFIX: &str = "@flag/";
 #[derive(Clone, Debug)]
 pub struct DecidedVariation {
     /// The names of flag, rule and variation.
-    pub names: ExperimentNames,
+    pub names: Arc<ExperimentNames>,
     /// Its variables: key, value as JSON.
     pub variables: Vec<(Box<str>, Box<str>)>,
 }
@@ -22,7 +24,7 @@ pub struct DecidedVariation {
 #[derive(Clone, Debug)]
 pub struct Variation {
     /// The names of flag, rule and variation.
-    pub names: ExperimentNames,
+    pub names: Arc<ExperimentNames>,
     /// The model.
     pub model: Option<Box<str>>,
     /// The prompt.

@@ -7,22 +7,22 @@ use serde_json::{Value, json};
 use super::expand::Filling;
 use super::variation::{DecidedVariation, Variation};
 use crate::fault::Fault;
+use crate::ledger::ExperimentNames;
 use crate::models::front::{Front, Received};
 use crate::models::fronts::chat_completions::ChatCompletions;
 use crate::models::fronts::chat_completions::prompt_file::is_field;
 use crate::models::prompts::library::FoundPrompt;
-use crate::models::prompts::origin::ExperimentNames;
 use crate::models::prompts::prompt::Prompt;
 use crate::models::prompts::tree::Node;
 
 fn variation(variables: &Value) -> Result<Variation, Fault> {
     let variables = variables.as_object().unwrap().iter();
     let decided = DecidedVariation {
-        names: ExperimentNames {
+        names: Arc::new(ExperimentNames {
             flag: "models".into(),
             rule: "test".into(),
             variation: "b".into(),
-        },
+        }),
         variables: variables
             .map(|(key, value)| (key.as_str().into(), value.to_string().into()))
             .collect(),

@@ -1,19 +1,11 @@
 //! What of a request a prompt or an experiment has written, for its errors, its `metadata` and its log line.
 
+use std::sync::Arc;
+
 use super::library::FoundPrompt;
 use crate::fault::{Fault, quoted};
 use crate::json::Object;
-
-/// The names of an experiment: a flag, the rule that decided it, and the variation.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct ExperimentNames {
-    /// The flag's key.
-    pub flag: Box<str>,
-    /// The rule's key; empty: none.
-    pub rule: Box<str>,
-    /// The variation's key.
-    pub variation: Box<str>,
-}
+use crate::ledger::ExperimentNames;
 
 /// Who has filled a member.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -34,6 +26,8 @@ pub struct Managed {
     /// Shape: `"prompt":{"id","version","label"}`, the label only if the prompt was found by it; and
     /// `"experiment":{"flag","rule","variation"}`. Our choice: the contract leaves open how an answer names them.
     pub members: Box<str>,
+    /// The experiment.
+    pub experiment: Option<Arc<ExperimentNames>>,
     /// The members that were filled.
     filled: Vec<(Box<str>, FilledBy)>,
     message_count: usize,
@@ -67,16 +61,17 @@ impl Managed {
     /// Notes what prompt and variation have filled.
     pub fn new(
         prompt: Option<&FoundPrompt>,
-        experiment: Option<&ExperimentNames>,
+        experiment: Option<&Arc<ExperimentNames>>,
         requested_model: Option<Box<str>>,
         filled: Vec<(Box<str>, FilledBy)>,
     ) -> Self {
         let name =
             prompt.map(|found| format!("the prompt `{}`, version {}", found.name, found.version));
-        let variation = experiment.map(ExperimentNames::describe);
+        let variation = experiment.map(|names| names.describe());
         Self {
             requested_model,
-            members: members(prompt, experiment),
+            members: members(prompt, experiment.map(|names| &**names)),
+            experiment: experiment.map(Arc::clone),
             filled,
             message_count: prompt.map_or(0, |found| found.prompt.message_count),
             prompt: name.unwrap_or_default().into(),

@@ -6,7 +6,8 @@ use filters::ledger::journal::{
 };
 use filters::ledger::packed::{pack, unpack};
 use filters::ledger::{
-    CallOutcome, CallOwner, Charge, CostParts, EntryId, Funding, LedgerEntry, UsageRecord,
+    CallOutcome, CallOwner, Charge, CostParts, EntryId, ExperimentNames, Funding, LedgerEntry,
+    UsageRecord,
 };
 use filters::money::Usd;
 
@@ -44,9 +45,17 @@ fn entry(choices: &mut Choices<'_>) -> LedgerEntry {
             CallOutcome::Completed,
             CallOutcome::Killed,
             CallOutcome::Broken,
+            CallOutcome::Failed,
         ]),
         reserved: usd(choices),
         charged: usd(choices),
+        experiment: choices.once_in(3).then(|| {
+            std::sync::Arc::new(ExperimentNames {
+                flag: choices.text().into(),
+                rule: choices.text().into(),
+                variation: choices.text().into(),
+            })
+        }),
         ..LedgerEntry::default()
     }
 }

@@ -93,16 +93,19 @@ impl<'a> DecisionContext<'a> {
         user: &DecisionUser<'_>,
         impressions: impl IntoIterator<Item = &'i Impression<'i>>,
     ) {
-        let (project, events) = (&self.loaded.project, &self.service.events);
+        let events = &self.service.events;
         if !events.is_on() {
             return events.count_unsent(impressions.into_iter().count() as u64);
         }
         for impression in impressions {
-            let uuid = new_uuid();
-            let moment = self.moment(user, &uuid);
-            let visitor = event::impression(project, impression, &moment);
-            events.send(self.event_head(), visitor);
+            events.send(self.event_head(), self.visitor(user, impression));
         }
+    }
+
+    /// The visitor of a user's impression.
+    pub(super) fn visitor(&self, user: &DecisionUser<'_>, impression: &Impression<'_>) -> Vec<u8> {
+        let uuid = new_uuid();
+        event::impression(&self.loaded.project, impression, &self.moment(user, &uuid))
     }
 
     /// The head of the project's events.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use filters::decisions::decide::{Decision, DecisionSource, decide};
+use filters::decisions::event::Head;
 use filters::decisions::notice;
 use filters::decisions::notice::Topic;
 use filters::decisions::request_body::DecisionUser;
@@ -24,6 +25,8 @@ pub struct DecidedFlag {
     pub variation: Box<str>,
     /// Its variables: key, value as JSON.
     pub variables: Vec<(Box<str>, Box<str>)>,
+    /// Its impressions for the queue of events: the heads of their batches, and their visitors.
+    pub impressions: Vec<(Head, Vec<u8>)>,
 }
 
 /// Why a flag decides nothing.
@@ -40,7 +43,7 @@ pub enum Undecided {
 
 /// Decides a flag for a user without attributes. A user whom a holdout keeps out gets its variation and the flag's own values.
 ///
-/// Only a flag that is on, or a holdout, sends its impression and is remembered.
+/// Only a flag that is on, or a holdout, has impressions and is remembered.
 pub async fn decide_flag(
     service: &DecisionService,
     sdk_key: &str,
@@ -80,7 +83,8 @@ pub async fn decide_flag(
     state
         .remember(&one.remembers.into_iter().collect::<Vec<_>>())
         .await;
-    context.queue_impressions(&user, &one.impressions);
+    let impressions = one.impressions.iter();
+    let impressions = impressions.map(|it| (context.event_head(), context.visitor(&user, it)));
     context.publish(Topic::Decision, || {
         notice::flag(one, &user, state.segments(), !one.impressions.is_empty())
     });
@@ -91,6 +95,7 @@ pub async fn decide_flag(
         variables: variables
             .map(|(key, json)| ((*key).into(), (*json).into()))
             .collect(),
+        impressions: impressions.collect(),
     })
 }
 

@@ -16,6 +16,7 @@ use uuid::Uuid;
 use super::{ModelExchange, PlannedAttempt};
 use crate::ledger::{CallEnd, NewReservation, Receipt, Reservation, ReservationError};
 use crate::models::Models;
+use crate::models::deployment::Deployment;
 use crate::proxy::context::RequestInfo;
 
 /// A call's place in the ledger.
@@ -85,8 +86,11 @@ pub async fn reserve(exchange: &mut ModelExchange, info: &RequestInfo) -> Result
         max_cost: Usd::ZERO,
         is_premium: false,
         bounds: bounds(&exchange.models, caller),
+        experiment: None,
     };
     let models = Arc::clone(&exchange.models);
+    let experiment = exchange.request.experiment().map(Arc::clone);
+    wanted.experiment = experiment.as_ref();
     loop {
         price(exchange, exchange.attempts.iter(), &mut wanted);
         match models.ledger.reserve(&wanted).await {
@@ -232,6 +236,29 @@ pub(super) fn abandon_parts(exchange: &mut ModelExchange) {
     exchange.billing.abandoned = Some(abandoned.plus(&cost));
 }
 
+/// Records the failed call of an experiment, which costs nothing: it is a failure of its variation. The client has not
+/// been told yet, so a process that is killed loses none that was.
+pub(super) fn record_failure(exchange: &mut ModelExchange, info: &RequestInfo) {
+    let is_of_experiment = exchange.request.experiment().is_some();
+    let Some(deployment) = exchange.deployment().filter(|_| is_of_experiment) else {
+        return;
+    };
+    let ended = CallEnd {
+        usage: UsageRecord {
+            attempts: u32::try_from(exchange.log.records.len()).unwrap_or(u32::MAX),
+            ..of_deployment(deployment)
+        },
+        outcome: CallOutcome::Failed,
+        is_byok: false,
+        duration: info.elapsed(),
+        first_event: None,
+    };
+    if let Some(reservation) = &mut exchange.billing.reservation {
+        // No response waits for the receipt.
+        drop(reservation.settle(ended));
+    }
+}
+
 /// Returns what the call took so far, in all its parts, and what its prices depend on.
 fn measure(exchange: &ModelExchange) -> (Settlement, PriceNotes) {
     let is_complete = exchange.reader.is_complete();
@@ -294,10 +321,6 @@ pub(super) fn usage_record(exchange: &ModelExchange, settlement: &Settlement) ->
     let has_ended = records.last().is_some_and(|last| last.succeeded);
     let attempts = records.len() + usize::from(!has_ended);
     UsageRecord {
-        model: Arc::clone(&deployment.model.id),
-        provider: Arc::clone(&deployment.provider.name),
-        upstream_model: Arc::clone(&deployment.mapping.name),
-        region: deployment.region.clone(),
         prompt_tokens: usage.prompt,
         cached_tokens: usage.cached,
         cache_write_tokens: usage.cache_write,
@@ -306,7 +329,19 @@ pub(super) fn usage_record(exchange: &ModelExchange, settlement: &Settlement) ->
         web_searches: usage.web_searches,
         cost: settlement.cost.as_ref().map(CostParts::from),
         is_estimated: usage.estimated,
-        is_premium: deployment.is_premium(),
         attempts: u32::try_from(attempts).unwrap_or(u32::MAX),
+        ..of_deployment(deployment)
+    }
+}
+
+/// Returns the usage of a call that has taken nothing.
+fn of_deployment(deployment: &Deployment) -> UsageRecord {
+    UsageRecord {
+        model: Arc::clone(&deployment.model.id),
+        provider: Arc::clone(&deployment.provider.name),
+        upstream_model: Arc::clone(&deployment.mapping.name),
+        region: deployment.region.clone(),
+        is_premium: deployment.is_premium(),
+        ..UsageRecord::default()
     }
 }

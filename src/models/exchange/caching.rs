@@ -82,8 +82,9 @@ pub fn replay(
     };
     let reply = Arc::clone(reply);
     let body = write(exchange, info, &reply);
-    if body.is_none() {
-        exchange.caching = Caching::Off;
+    match body {
+        Some(_) => exchange.send_impression(),
+        None => exchange.caching = Caching::Off,
     }
     body.map(|body| to_response(exchange, body))
 }

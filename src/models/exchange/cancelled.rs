@@ -34,6 +34,7 @@ pub(super) fn reserve(
         max_cost: Usd::ZERO,
         is_premium: false,
         bounds: billing::bounds(&exchange.models, &caller),
+        experiment: None,
     };
     billing::price(exchange, billed, &mut wanted);
     let (funding, max_cost, is_premium, bounds) = (
@@ -45,6 +46,7 @@ pub(super) fn reserve(
     let ledger = Arc::clone(&exchange.models.ledger);
     let reserved = exchange.hedge.as_ref()?.reserved();
     let request_id = info.id.as_str().to_owned();
+    let experiment = exchange.request.experiment().map(Arc::clone);
     let reserving = async move {
         let wanted = NewReservation {
             caller: &caller,
@@ -54,6 +56,7 @@ pub(super) fn reserve(
             max_cost,
             is_premium,
             bounds,
+            experiment: experiment.as_ref(),
         };
         let reservation = ledger.reserve(&wanted).await.ok();
         let is_covered = reservation.is_some();

@@ -274,6 +274,9 @@ pub(super) fn report(
         Some(fault) => exchange.explain(fault),
         None => with_routing(final_fault(exchange), exchange),
     };
+    if exchange.timing.first_content.is_none() && !exchange.log.failures.is_empty() {
+        billing::record_failure(exchange, info);
+    }
     let write = if is_head_sent {
         let (event, gate) = error_event(exchange, info, &fault);
         Write::Tail(event, gate)

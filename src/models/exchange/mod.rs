@@ -47,6 +47,7 @@ use self::hedging::Hedge;
 use self::upstream_response::ReplyReader;
 use super::Models;
 use super::deployment::Deployment;
+use super::experiments::SendImpression;
 use super::planner::Selection;
 use super::providers::endpoints::TriedEndpoints;
 use super::providers::{Credential, KeyPool};
@@ -183,6 +184,8 @@ pub struct ModelExchange {
     /// Why the plan is what it is, if the client wants to know.
     explanation: Option<Box<Explanation>>,
     caching: Caching,
+    /// The impression of its experiment, until a model is asked or a stored reply is replayed.
+    impression: Option<SendImpression>,
     log: AttemptLog,
     billing: Billing,
     timing: Timing,
@@ -229,6 +232,7 @@ impl ModelExchange {
             left_out: selection.plan.left_out.clone(),
             explanation: None,
             caching: Caching::default(),
+            impression: None,
             log: AttemptLog::default(),
             billing: Billing::default(),
             timing: Timing::default(),
@@ -259,6 +263,18 @@ impl ModelExchange {
         let mut out = Vec::new();
         explanation.write(&self.left_out, &mut out);
         Some(out)
+    }
+
+    /// Keeps the impression of its experiment until the user gets something of the variation.
+    pub fn expect_impression(&mut self, impression: Option<SendImpression>) {
+        self.impression = impression;
+    }
+
+    /// Sends the impression of its experiment, once.
+    fn send_impression(&mut self) {
+        if let Some(send) = self.impression.take() {
+            send();
+        }
     }
 
     /// What the buffered session shares with it.

@@ -43,7 +43,10 @@ pub(super) fn begin(exchange: &mut ModelExchange, info: &RequestInfo) -> Result<
         first.get_or_insert(fault);
     }
     match endpoint(exchange, info) {
-        Some(origin) => Ok(origin),
+        Some(origin) => {
+            exchange.send_impression();
+            Ok(origin)
+        }
         None => Error::e_explain(ATTEMPT_ABORTED, "no attempt is left"),
     }
 }

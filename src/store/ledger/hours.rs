@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use filters::ledger::LedgerEntry;
+use filters::ledger::{CallOutcome, LedgerEntry};
 use filters::money::Usd;
 use serde::ser::{Serialize, SerializeTuple, Serializer};
 use sqlx::AnyConnection;
@@ -12,7 +12,7 @@ use super::rows::Rows;
 use super::{HOUR_MS, split_cost};
 
 /// No reply has more tokens. A provider's false report must not overflow a sum, because that would stop all posting.
-const MAX_COUNT: u64 = 1_000_000_000_000;
+pub(super) const MAX_COUNT: u64 = 1_000_000_000_000;
 
 // `WHERE 1 = 1`: without it SQLite takes the ON behind it for that of a join.
 const ADD: &str = "\
@@ -76,12 +76,15 @@ impl Serialize for HourRow<'_> {
     }
 }
 
-/// Adds calls to the hours in which they ended.
+/// Adds calls to the hours in which they ended. Failed ones are no usage.
 pub(super) async fn add(
     change: &mut AnyConnection,
     entries: &[&LedgerEntry],
 ) -> Result<(), StoreError> {
     let rows: Vec<HourRow<'_>> = sum(entries).into_iter().map(HourRow::from).collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
     let rows = Rows::new(change, &rows)?;
     rows.query(ADD).execute(change).await?;
     Ok(())
@@ -90,7 +93,10 @@ pub(super) async fn add(
 /// Sums calls, in the order in which all processes lock the rows: so none waits for another that waits for it.
 fn sum<'a>(entries: &[&'a LedgerEntry]) -> BTreeMap<HourKey<'a>, HourSums> {
     let mut hours: BTreeMap<HourKey<'_>, HourSums> = BTreeMap::new();
-    for entry in entries {
+    let took = entries
+        .iter()
+        .filter(|entry| entry.outcome != CallOutcome::Failed);
+    for entry in took {
         let (owner, usage) = (&entry.owner, &entry.usage);
         let key: HourKey<'_> = (
             &owner.organization_id,

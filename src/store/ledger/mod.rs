@@ -12,6 +12,7 @@ mod post;
 mod spent;
 mod spent_past;
 mod usage;
+mod variations;
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -28,6 +29,7 @@ pub use limits::LimitRequest;
 pub use post::MAX_ORGANIZATIONS;
 pub use spent::{Spending, SpentRow};
 pub use usage::{By, Usage};
+pub use variations::VariationUsage;
 
 use super::rows::{self, Rows};
 use super::{Store, StoreError};

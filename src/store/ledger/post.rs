@@ -13,6 +13,7 @@ use super::super::{Store, StoreError};
 use super::rows::Rows;
 use super::{
     QUERY_TIMEOUT, StoreAccount, calls, finish, hours, leases, lock_balances, read_accounts, spent,
+    variations,
 };
 
 /// The maximum number of organizations in one transaction. It locks their balances to its end, and other processes that
@@ -77,6 +78,7 @@ async fn post(
     if !entries.is_empty() {
         spent::add(&mut change, &entries).await?;
         hours::add(&mut change, &entries).await?;
+        variations::add(&mut change, &entries).await?;
         // Balances come last: other processes that need credit wait for them, and for little else.
         let charges = charge(&mut change, owner, &entries).await?;
         calls::insert(&mut change, owner, &entries, &charges).await?;

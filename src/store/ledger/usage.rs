@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use filters::ledger::LedgerEntry;
+use filters::ledger::{CallOutcome, LedgerEntry};
 use filters::money::Usd;
 use sqlx::any::AnyRow;
 use sqlx::{AssertSqlSafe, Row};
@@ -65,6 +65,25 @@ pub struct Usage {
     pub cost: Usd,
 }
 
+/// The hours since a time.
+pub(super) struct Since {
+    /// The first whole hour.
+    pub(super) first_hour: i64,
+    /// The hour in which the time falls, if some of it was before.
+    pub(super) cut_hour: Option<i64>,
+}
+
+impl Since {
+    pub(super) fn new(since_ms: i64) -> Self {
+        let hour = since_ms.div_euclid(HOUR_MS);
+        let is_whole = since_ms == hour * HOUR_MS;
+        Self {
+            first_hour: if is_whole { hour } else { hour + 1 },
+            cut_hour: (!is_whole).then_some(hour),
+        }
+    }
+}
+
 /// Sums by name.
 #[derive(Default)]
 struct Sums(BTreeMap<String, Usage>);
@@ -81,11 +100,12 @@ impl Store {
         group: Option<By>,
     ) -> Result<Vec<Usage>, StoreError> {
         let id = self.organization(organization).await?.id;
-        let hour = since_ms.div_euclid(HOUR_MS);
-        let is_whole = since_ms == hour * HOUR_MS;
-        let first_hour = if is_whole { hour } else { hour + 1 };
+        let Since {
+            first_hour,
+            cut_hour,
+        } = Since::new(since_ms);
         let mut sums = self.sum_hours(&id, (first_hour, i64::MAX), group).await?;
-        if !is_whole {
+        if let Some(hour) = cut_hour {
             let of_hour = self.sum_hours(&id, (hour, first_hour), group).await?;
             let in_hour = self.sum_calls(&id, (hour, since_ms), group).await?;
             sums.append(in_hour.unless_fewer_than(of_hour));
@@ -127,6 +147,9 @@ impl Store {
         };
         let is_wanted = |owner: &filters::ledger::CallOwner| *owner.organization_id == *id;
         self.visit_calls((start_ms, end_ms), is_wanted, |call| {
+            if call.outcome == CallOutcome::Failed {
+                return;
+            }
             sums.all += 1;
             if call.at_ms >= since_ms {
                 sums.since
