@@ -118,7 +118,7 @@ impl ModelHandler {
 
     async fn complete(
         &self,
-        incoming: &Incoming<'_>,
+        incoming: &mut Incoming<'_>,
         managed: &ManagedRequest,
         body_bytes: usize,
     ) -> Result<(ModelRequest, Option<SendImpression>), Fault> {
@@ -133,6 +133,7 @@ impl ModelHandler {
         let request = read(body_bytes, || {
             models.complete(self.front, managed, variation.as_ref(), caller)
         })?;
+        incoming.reserve_body(request.source.body.len())?;
         Ok((request, impression))
     }
 

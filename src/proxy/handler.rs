@@ -173,6 +173,13 @@ impl<'s> Incoming<'s> {
         self.body.take().unwrap_or_default()
     }
 
+    /// Counts a body that was made of the one that was read, as that one was counted.
+    ///
+    /// Errors: 529 without memory for it.
+    pub fn reserve_body(&mut self, bytes: usize) -> Result<(), Fault> {
+        self.info.body_reservation.grow_to(bytes)
+    }
+
     /// Reads the whole body.
     ///
     /// Errors: 413 over `max_bytes`, 408 if it is too slow, 529 without memory for it, 400 if the connection breaks.

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use serde_json::json;
+
 use super::chat_completions::{PLAIN, STREAM, chunk, reply};
 use super::streams::drain;
 use crate::support::ask::Ask;
@@ -12,10 +14,7 @@ use crate::support::until;
 use crate::support::upstream::Upstream;
 
 fn begun() -> Reply {
-    let event = chunk(
-        serde_json::json!({"role": "assistant", "content": "a"}),
-        None,
-    );
+    let event = chunk(json!({"role": "assistant", "content": "a"}), None);
     Reply::stream().event(&event)
 }
 
@@ -174,6 +173,29 @@ fn bodies_over_the_memory_for_them_are_refused() {
     );
     until("the memory is given back", || budget.reserved_bytes() == 0);
     assert_eq!(gateway.chat(&whole).status(), 200);
+}
+
+#[test]
+fn a_body_that_a_prompt_has_made_longer_takes_as_much_memory() {
+    let first = Upstream::always(Reply::hang());
+    let more = "[limits]\nbuffered_bytes = 1048576\nbody_bytes = { chat = 1048576 }";
+    let gateway = Gateway::with(&first.url(), &first.url(), more);
+    let file =
+        json!({"model": "chat", "messages": [{"role": "user", "content": "{{v}}{{v}}{{v}}"}]});
+    gateway.put("thrice", &[], &file);
+    let prompt = json!({"id": "thrice", "variables": {"v": "a".repeat(250_000)}});
+    let asked = gateway.chat_ask(json!({ "prompt": prompt }).to_string());
+    let mut client = Client::connect(gateway.address());
+    client.send(&asked);
+    first.wait_requests(1);
+    let budget = &gateway.running.app.proxy.body_budget;
+    let reserved = budget.reserved_bytes();
+    assert!((750_000..760_000).contains(&reserved), "{reserved}");
+    // There is room for the body of the next request, but not for what it becomes.
+    let refused = ask(gateway.address(), &asked);
+    assert_eq!(refused.status(), 529, "{}", refused.text());
+    drop(client);
+    until("the memory is given back", || budget.reserved_bytes() == 0);
 }
 
 #[test]
