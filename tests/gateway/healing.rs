@@ -10,10 +10,10 @@ use crate::support::script::{Gate, Reply};
 use crate::support::upstream::{Received, Upstream};
 
 /// What the providers say, in pieces: an object in a fenced block, with a comma and a quotation mark too many.
-const SAID: [&str; 3] = ["Here:\n```js", "on\n{a: \"x\",", "}\n```"];
-const HEALED: &str = r#"{"a":"x"}"#;
+pub(super) const SAID: [&str; 3] = ["Here:\n```js", "on\n{a: \"x\",", "}\n```"];
+pub(super) const HEALED: &str = r#"{"a":"x"}"#;
 
-fn asked(members: &Value) -> String {
+pub(super) fn asked(members: &Value) -> String {
     let mut body = json!({"model": "chat", "messages": [{"role": "user", "content": "Hi"}],
         "response_format": {"type": "json_object"}, "plugins": [{"id": "response-healing"}]});
     let members = members.as_object().cloned().unwrap();
@@ -22,7 +22,7 @@ fn asked(members: &Value) -> String {
 }
 
 /// A whole answer of the convention that says this.
-fn whole(said: &str) -> Reply {
+pub(super) fn whole(said: &str) -> Reply {
     let choice = json!({"index": 0, "message": {"role": "assistant", "content": said}, "finish_reason": "stop"});
     let usage = json!({"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5});
     Reply::json(
@@ -32,7 +32,7 @@ fn whole(said: &str) -> Reply {
 }
 
 /// A stream of the convention that reasons, and then says this in pieces.
-fn begun(said: &[&str]) -> Reply {
+pub(super) fn begun(said: &[&str]) -> Reply {
     let role = chunk(json!({"role": "assistant", "content": ""}), None);
     let thought = chunk(json!({"reasoning_content": "Hm."}), None);
     let pieces = said
@@ -42,7 +42,7 @@ fn begun(said: &[&str]) -> Reply {
     pieces.fold(reply, |reply, piece| reply.event(&piece))
 }
 
-fn streamed(said: &[&str], finish: &str) -> Reply {
+pub(super) fn streamed(said: &[&str], finish: &str) -> Reply {
     begun(said)
         .event(&chunk(json!({}), Some(finish)))
         .event(&usage())
@@ -51,7 +51,7 @@ fn streamed(said: &[&str], finish: &str) -> Reply {
 }
 
 /// The client's text, and how many pieces it came in.
-fn text(answer: &Answer) -> (String, usize) {
+pub(super) fn text(answer: &Answer) -> (String, usize) {
     assert_eq!(answer.status(), 200, "{}", answer.text());
     let is_stream = answer
         .header("content-type")

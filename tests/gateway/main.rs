@@ -43,6 +43,7 @@ mod fallback;
 mod front;
 mod graph;
 mod healing;
+mod healing_ends;
 mod health;
 mod hedging;
 mod http2;

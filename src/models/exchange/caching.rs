@@ -14,6 +14,7 @@ use filters::models::request::ModelRequest;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use uuid::Uuid;
 
+use super::upstream_response::ReplyReader;
 use super::{ModelExchange, upstream_response};
 use crate::models::reply_cache::{CallGuard, ReplyCache, ReplyLookup, Search};
 use crate::proxy::context::RequestInfo;
@@ -107,7 +108,10 @@ fn write(exchange: &mut ModelExchange, info: &RequestInfo, reply: &CachedReply) 
     upstream_response::with_metadata(exchange, info, members, |metadata: &Metadata<'_>| {
         writer.complete(settlement, metadata);
     });
-    Some(writer.take_bytes())
+    let body = writer.take_bytes();
+    // The log line tells of its answer what it tells of a fresh one.
+    exchange.reader = ReplyReader::new(writer, None);
+    Some(body)
 }
 
 fn to_response(exchange: &ModelExchange, body: Bytes) -> Response {
