@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::money::Cost;
-use crate::money::Usd;
+use crate::money::{Cost, UnitCounts, Usd};
 
 /// The permanent id of one call in the ledger. The server makes it; the client's request id is only data.
 #[derive(
@@ -112,6 +111,8 @@ pub struct CostParts {
     pub request: Usd,
     #[serde(with = "units")]
     pub web_search: Usd,
+    #[serde(skip)]
+    pub units: Usd,
 }
 
 impl From<&Cost> for CostParts {
@@ -125,6 +126,7 @@ impl From<&Cost> for CostParts {
             output: details.output_cost,
             request: details.request_cost,
             web_search: details.web_search_cost,
+            units: details.unit_cost,
         }
     }
 }
@@ -152,6 +154,9 @@ pub struct UsageRecord {
     pub reasoning_tokens: u64,
     /// Billable searches.
     pub web_searches: u64,
+    /// Pages, seconds and other units.
+    #[serde(skip)]
+    pub units: UnitCounts,
     /// The cost; `None` if the price is unknown.
     pub cost: Option<CostParts>,
     /// Whether the server counted the tokens because the provider reported none.
@@ -274,10 +279,11 @@ mod tests {
             output_cost: usd(4),
             request_cost: usd(5),
             web_search_cost: usd(6),
+            unit_cost: usd(7),
             ..Details::default()
         };
         let cost = Cost {
-            total: usd(21),
+            total: usd(28),
             details,
         };
         let parts = CostParts::from(&cost);
@@ -288,14 +294,15 @@ mod tests {
             parts.output,
             parts.request,
             parts.web_search,
+            parts.units,
             parts.total,
         ];
-        assert_eq!(kept, [1, 2, 3, 4, 5, 6, 21].map(usd));
+        assert_eq!(kept, [1, 2, 3, 4, 5, 6, 7, 28].map(usd));
         let usage = UsageRecord {
             cost: Some(parts),
             ..UsageRecord::default()
         };
-        assert_eq!(usage.total(), usd(21));
+        assert_eq!(usage.total(), usd(28));
         assert_eq!(UsageRecord::default().total(), Usd::ZERO);
     }
 }

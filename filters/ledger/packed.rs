@@ -18,7 +18,7 @@ use super::{
     CallOutcome, CallOwner, Charge, CostParts, EntryId, ExperimentNames, Funding, LedgerEntry,
     UsageRecord,
 };
-use crate::money::Usd;
+use crate::money::{Unit, Usd};
 
 mod amounts;
 mod bytes;
@@ -26,10 +26,12 @@ mod bytes;
 mod tests;
 
 const VERSION: u8 = 1;
-/// The version of a batch with calls of experiments. All others are written as before there were any.
-const EXPERIMENTS_VERSION: u8 = 2;
-/// Counts and amounts of a call.
-const FIELD_COUNT: usize = 21;
+/// The version of a batch with calls of experiments or with units. All others are written as before there were any.
+const EXTENDED_VERSION: u8 = 2;
+/// Counts and amounts that calls of both versions have.
+const BASE_FIELD_COUNT: usize = 19;
+/// Counts and amounts of a call: those, the cost of units, the count of each unit, the experiment, and the outcome.
+const FIELD_COUNT: usize = BASE_FIELD_COUNT + 1 + Unit::ALL.len() + 2;
 
 const FUNDINGS: [Funding; 4] = [
     Funding::Credit,
@@ -95,14 +97,15 @@ pub fn pack<'a>(calls: impl ExactSizeIterator<Item = (&'a LedgerEntry, Charge)>)
         last_at_ms = i128::from(entry.at_ms);
         let mut fields = fields(entry, charge);
         let mut new_names = None;
-        let [.., experiment, late_outcome] = &mut fields;
+        let [.., experiment, _] = &mut fields;
         if let Some(names) = &entry.experiment {
             let (number, is_new) = experiments.number(&**names);
             *experiment = number + 1;
             new_names = is_new.then_some(names);
         }
-        if *experiment != 0 || *late_outcome != 0 {
-            version = EXPERIMENTS_VERSION;
+        let mut extended = fields.iter().skip(BASE_FIELD_COUNT);
+        if extended.any(|field| *field != 0) {
+            version = EXTENDED_VERSION;
         }
         let mask = (0..).zip(&fields).filter(|(_, field)| **field != 0);
         write_number(mask.fold(0, |mask, (bit, _)| mask | 1 << bit), out);
@@ -128,7 +131,7 @@ pub fn unpack(
     mut is_wanted: impl FnMut(&CallOwner) -> bool,
 ) -> Result<Vec<LedgerEntry>, InvalidCalls> {
     let mut reader = Reader(calls);
-    if !matches!(reader.byte()?, VERSION | EXPERIMENTS_VERSION) {
+    if !matches!(reader.byte()?, VERSION | EXTENDED_VERSION) {
         return Err(InvalidCalls);
     }
     let mut owners: Vec<Option<CallOwner>> = Vec::new();
@@ -277,6 +280,8 @@ fn fields(entry: &LedgerEntry, charge: Charge) -> [u128; FIELD_COUNT] {
     let usage = &entry.usage;
     let cost = usage.cost.unwrap_or_default();
     let of_total = cost.total.minus(sum_of_parts(&cost));
+    let [pages, heard, made, characters, searches, documents] =
+        usage.units.to_array().map(u128::from);
     [
         usage.prompt_tokens.into(),
         usage.completion_tokens.into(),
@@ -297,6 +302,13 @@ fn fields(entry: &LedgerEntry, charge: Charge) -> [u128; FIELD_COUNT] {
         usage.web_searches.into(),
         pack_usd(cost.web_search),
         pack_usd(of_total),
+        pack_usd(cost.units),
+        pages,
+        heard,
+        made,
+        characters,
+        searches,
+        documents,
         // The experiment's number is one of the batch.
         0,
         (entry.outcome as u128) >> 2,
@@ -328,6 +340,13 @@ fn set_fields(
         web_searches,
         web_search,
         of_total,
+        units,
+        pages,
+        heard,
+        made,
+        characters,
+        searches,
+        documents,
         _experiment,
         late_outcome,
     ] = *fields;
@@ -341,6 +360,10 @@ fn set_fields(
     usage.reasoning_tokens = count(reasoning_tokens)?;
     usage.cache_write_tokens = count(cache_write_tokens)?;
     usage.web_searches = count(web_searches)?;
+    let counts = [pages, heard, made, characters, searches, documents];
+    for (unit, number) in Unit::ALL.into_iter().zip(counts) {
+        usage.units = usage.units.with(unit, count(number)?);
+    }
     let mut cost = CostParts {
         total: Usd::ZERO,
         input: unpack_usd(input),
@@ -349,6 +372,7 @@ fn set_fields(
         output: unpack_usd(output),
         request: unpack_usd(request),
         web_search: unpack_usd(web_search),
+        units: unpack_usd(units),
     };
     cost.total = sum_of_parts(&cost).plus(unpack_usd(of_total));
     usage.cost = (kinds & IS_PRICED != 0).then_some(cost);
@@ -369,6 +393,7 @@ fn sum_of_parts(cost: &CostParts) -> Usd {
         cost.output,
         cost.request,
         cost.web_search,
+        cost.units,
     ];
     parts.into_iter().fold(Usd::ZERO, Usd::plus)
 }

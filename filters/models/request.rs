@@ -17,7 +17,7 @@ use super::operation::Operation;
 use super::parameter::AskedParameters;
 use super::prompts::origin::Managed;
 use crate::ledger::ExperimentNames;
-use crate::money::{CostInputs, PricePoint, ServiceTier};
+use crate::money::{CostInputs, PricePoint, ServiceTier, UnitCounts};
 
 /// A request that passed the 400 rules of its front.
 ///
@@ -42,6 +42,8 @@ pub struct ModelRequest {
     pub cost_inputs: CostInputs,
     /// Bytes of text in the prompt (media data left out), for estimates.
     pub text_bytes: u64,
+    /// The units that it takes, as far as it tells, for estimates.
+    pub units: UnitCounts,
     /// The body as it came, or as its prompt has completed it.
     pub source: Source,
     /// The prompt that has completed it.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::money::{BilledTokens, Cost};
+use crate::money::{BilledTokens, Cost, UnitCounts};
 
 /// Completion tokens of a drawn image, for estimates. Source: docs/facts/model-gateway.md 8.2.
 const DRAWN_IMAGE_TOKENS: u64 = 1120;
@@ -65,6 +65,8 @@ pub struct Usage {
     pub images: u64,
     /// Billable searches.
     pub web_searches: u64,
+    /// What is billed beside tokens.
+    pub units: UnitCounts,
     /// Whether the gateway estimated, because the provider did not report.
     pub estimated: bool,
 }
@@ -158,6 +160,7 @@ impl Usage {
             image_completion: sum(self.image_completion, other.image_completion),
             images: sum(self.images, other.images),
             web_searches: sum(self.web_searches, other.web_searches),
+            units: self.units.plus(other.units),
             estimated: self.estimated || other.estimated,
         }
     }
@@ -178,6 +181,7 @@ impl Usage {
             reasoning: self.reasoning.unwrap_or(0),
             images: self.images,
             web_searches: self.web_searches,
+            units: self.units,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Computes a cost and its parts from tokens and prices. Source: docs/facts/model-gateway.md 8.1, docs/decisions.md 14.
 
 use super::prices::PriceSet;
+use super::unit::{Unit, UnitCounts};
 use super::usd::Usd;
 
 /// The billed usage. `prompt` includes `cached` and both kinds of writes; media tokens are part of what is neither, and of
@@ -31,6 +32,8 @@ pub struct BilledTokens {
     pub images: u64,
     /// Searches.
     pub web_searches: u64,
+    /// Units.
+    pub units: UnitCounts,
 }
 
 /// A cost and its parts.
@@ -42,7 +45,7 @@ pub struct Cost {
     pub details: Details,
 }
 
-/// `usage.cost_details`: every field of the contract, 0 if it does not apply. Source: docs/model-gateway.md 2.5.
+/// `usage.cost_details`: every field of the contract, 0 if it does not apply, and what units cost. Source: docs/model-gateway.md 2.5.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Details {
     /// Prompt and completion, without fees.
@@ -73,6 +76,8 @@ pub struct Details {
     pub audio_input_cost: Usd,
     /// Storage.
     pub data_storage_cost: Usd,
+    /// Pages, seconds and other units, which the contract has no member for: told only where they cost.
+    pub unit_cost: Usd,
 }
 
 impl Details {
@@ -98,6 +103,10 @@ impl Details {
         for (key, part) in parts {
             out.extend_from_slice(key.as_bytes());
             part.write(out);
+        }
+        if !self.unit_cost.is_zero() {
+            out.extend_from_slice(b",\"unit_cost\":");
+            self.unit_cost.write(out);
         }
         out.push(b'}');
     }
@@ -128,6 +137,7 @@ impl Cost {
                 image_output_cost: sum(|it| it.image_output_cost),
                 audio_input_cost: sum(|it| it.audio_input_cost),
                 data_storage_cost: sum(|it| it.data_storage_cost),
+                unit_cost: sum(|it| it.unit_cost),
             },
         }
     }
@@ -173,8 +183,10 @@ pub(super) fn cost(prices: &PriceSet, tokens: &BilledTokens) -> Cost {
     };
     let request = prices.request.times(1);
     let search = prices.web_search.times(tokens.web_searches);
+    let (units_in, units_out) = units_cost(prices, &tokens.units);
     let prompt = input.plus(images).plus(audio).plus(cached).plus(written);
-    let completion = output.plus(drawn);
+    let prompt = prompt.plus(units_in);
+    let completion = output.plus(drawn).plus(units_out);
     let total = prompt.plus(completion).plus(request).plus(search);
     let details = Details {
         upstream_inference_cost: prompt.plus(completion),
@@ -191,8 +203,22 @@ pub(super) fn cost(prices: &PriceSet, tokens: &BilledTokens) -> Cost {
         image_output_cost: drawn,
         audio_input_cost: audio,
         data_storage_cost: Usd::ZERO,
+        unit_cost: units_in.plus(units_out),
     };
     Cost { total, details }
+}
+
+/// Returns the costs of the units of a request, and of those of its answer.
+pub(super) fn units_cost(prices: &PriceSet, counts: &UnitCounts) -> (Usd, Usd) {
+    let priced = prices.units.set();
+    let costs = priced.map(|(unit, price)| (unit, price.times(counts.get(unit))));
+    costs.fold(
+        (Usd::ZERO, Usd::ZERO),
+        |(read, made), (unit, cost)| match Unit::is_output(unit) {
+            true => (read, made.plus(cost)),
+            false => (read.plus(cost), made),
+        },
+    )
 }
 
 /// Splits tokens into those that are neither, those of images and those of audio; no token counts twice.

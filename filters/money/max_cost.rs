@@ -3,8 +3,10 @@
 //! A token covers at least one byte of text, so the bytes of a request bound its prompt. The bytes of an image, audio
 //! or file do not bound its tokens, so the catalogue does.
 
+use super::cost::units_cost;
 use super::price_list::Rates;
 use super::prices::PriceSet;
+use super::unit::UnitCounts;
 use super::usd::{Price, Usd};
 
 /// Maximum prompt tokens of an image, if the catalogue does not say.
@@ -48,6 +50,8 @@ pub struct CostInputs {
     pub searches: u64,
     /// Of those, the billed ones.
     pub billed_searches: u64,
+    /// The most of each unit.
+    pub units: UnitCounts,
 }
 
 /// The token limits of a mapping.
@@ -83,6 +87,7 @@ pub(super) fn max_cost(rates: &Rates, bounds: &TokenBounds, inputs: &CostInputs)
     let at = |prices: &PriceSet| {
         let plain = max_prompt_price(prices);
         let output_tokens = output_tokens.max(drawn_tokens(prices, bounds, inputs));
+        let (read, made) = units_cost(prices, &inputs.units);
         plain
             .times(text)
             .plus(highest(plain, [prices.input_image]).times(images))
@@ -91,6 +96,8 @@ pub(super) fn max_cost(rates: &Rates, bounds: &TokenBounds, inputs: &CostInputs)
             .plus(prices.request.times(inputs.requests.max(1)))
             .plus(drawn_cost(prices, bounds, inputs))
             .plus(prices.web_search.times(inputs.billed_searches))
+            .plus(read)
+            .plus(made)
     };
     let prompt = text.saturating_add(images).saturating_add(audio);
     rates.up_to(prompt).map(at).fold(Usd::ZERO, Usd::max)

@@ -1,6 +1,6 @@
 //! Exact money, as integers of 1e-18 USD and never floats, and the limits on spending.
 //!
-//! [`usd`] has amounts and prices, [`prices`] those of one call, [`price_list`] all of a mapping, by [`tier`] and hours
+//! [`usd`] has amounts and prices, [`prices`] those of one call, [`unit`] what is billed beside tokens, [`price_list`] all of a mapping, by [`tier`] and hours
 //! ([`schedule`]); [`cost`] is the formula, [`max_cost`] the maximum cost of a call, [`tally`] sums of spending,
 //! [`period`] the periods of limits, and [`allowance`] the 402 errors of keys, budgets and plans.
 
@@ -13,6 +13,7 @@ mod prices;
 mod schedule;
 pub mod tally;
 mod tier;
+mod unit;
 mod usd;
 
 #[cfg(test)]
@@ -21,6 +22,8 @@ mod allowance_tests;
 mod price_list_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod unit_tests;
 
 pub use cost::{BilledTokens, Cost, Details};
 pub use max_cost::{CostInputs, TokenBounds};
@@ -29,4 +32,5 @@ pub use price_list::{PriceChange, PriceList, PriceListParts, PricePoint, Rates};
 pub use prices::{PriceSet, TOKEN_PRICE_KEYS, TokenPrices, Unscalable};
 pub use schedule::{HoursWindow, Schedule};
 pub use tier::ServiceTier;
+pub use unit::{PerUnit, Unit, UnitCounts, UnitPrices};
 pub use usd::{Factor, InvalidAmount, Price, Usd};

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::unit::UnitPrices;
 use super::usd::{Factor, InvalidAmount, Price};
 
 /// The keys of prices of tokens in files, in the order of the fields of [`TokenPrices`].
@@ -45,8 +46,10 @@ pub struct PriceSet {
     pub cache_write_1h: Option<Price>,
     /// Per request.
     pub request: Price,
-    /// Per search.
+    /// Per search of a model on the web.
     pub web_search: Price,
+    /// Per unit.
+    pub units: UnitPrices,
 }
 
 /// Prices of tokens that replace those of a [`PriceSet`], where they are given.
@@ -158,7 +161,7 @@ impl PriceSet {
             || self.input >= Price::from_units(5 * PER_MILLION)
     }
 
-    /// Returns whether neither tokens nor requests cost anything.
+    /// Returns whether neither tokens nor units nor requests cost anything.
     pub fn is_free(&self) -> bool {
         let tokens = self.tokens();
         let own = [
@@ -171,7 +174,7 @@ impl PriceSet {
         ];
         let others = own.into_iter().flatten();
         let mut all = others.chain([self.input, self.output, self.request]);
-        all.all(Price::is_zero)
+        all.all(Price::is_zero) && self.units.is_zero()
     }
 
     /// Returns the mean of input and output price, for comparisons; `None`: only other things cost, so it does not compare.
@@ -198,7 +201,7 @@ impl PriceSet {
         }
     }
 
-    /// Returns these prices with those of tokens and images times a factor. Fees stay.
+    /// Returns these prices with those of tokens, images and units times a factor. Fees stay.
     ///
     /// Errors: a product that cannot be billed without rounding.
     pub fn scaled(&self, factor: Factor) -> Result<Self, Unscalable> {
@@ -206,8 +209,16 @@ impl PriceSet {
         for (price, key) in tokens.iter_mut().zip(TOKEN_PRICE_KEYS) {
             *price = scale(key, *price, factor)?;
         }
-        let image = scale("image_price", self.image, factor)?;
-        let all = Self { image, ..*self };
+        let mut units = self.units;
+        for (unit, price) in self.units.set() {
+            let scaled = scale(unit.price_key(), Some(price), factor)?;
+            units = units.with(unit, scaled.unwrap_or_default());
+        }
+        let all = Self {
+            image: scale("image_price", self.image, factor)?,
+            units,
+            ..*self
+        };
         Ok(all.with(&TokenPrices::from_array(tokens)))
     }
 

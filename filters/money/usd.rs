@@ -14,6 +14,8 @@ const HALF_FRACTION: u64 = 10_u64.pow(FRACTION_DIGITS as u32 / 2);
 const MAX_USD: u64 = 10_u64.pow(12);
 /// Fraction digits of a price per million tokens. With twelve, a price per token is a whole number of 1e-18 USD.
 const PRICE_FRACTION_DIGITS: usize = 12;
+/// Fraction digits of a price per thousand.
+const THOUSAND_FRACTION_DIGITS: usize = 15;
 
 /// Fraction digits of a factor of prices.
 const FACTOR_FRACTION_DIGITS: usize = 6;
@@ -22,7 +24,7 @@ const FACTOR_FRACTION_DIGITS: usize = 6;
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Usd(i128);
 
-/// A price. Units: 1e-18 USD for one token or one call.
+/// A price. Units: 1e-18 USD for one token, call or unit.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Price(u64);
 
@@ -49,6 +51,13 @@ impl Price {
     pub fn per_million(text: &str) -> Result<Self, InvalidAmount> {
         // 12 digits per million tokens are 18 per token, so the integer is the same.
         parse(text, PRICE_FRACTION_DIGITS).and_then(|units| Self::from_parsed(text, units))
+    }
+
+    /// Parses a price per thousand: a plain decimal with at most 15 fraction digits.
+    ///
+    /// Errors: as [`Self::per_million`].
+    pub fn per_thousand(text: &str) -> Result<Self, InvalidAmount> {
+        parse(text, THOUSAND_FRACTION_DIGITS).and_then(|units| Self::from_parsed(text, units))
     }
 
     /// Parses a price per call: a plain decimal with at most 18 fraction digits.

@@ -141,6 +141,7 @@ fn check_format(text: &str, format: &str) -> Result<(), FormatError> {
         "method" => check_method(text),
         "date" => check_date(text),
         "price-per-million" => check_price(Price::per_million(text)),
+        "price-per-thousand" => check_price(Price::per_thousand(text)),
         "price-factor" => check_factor(Factor::parse(text)),
         "price-share" => check_factor(Factor::parse(text).and_then(Factor::complement)),
         "hours" => match HoursWindow::parse(text, &[]) {

@@ -1,13 +1,14 @@
 //! The records of the journal.
 //!
-//! The entry of an experiment's call stands behind the names of the experiment, in records of their own kinds. So the bytes
-//! of all other calls are the same with and without experiments, and journals of earlier versions are read.
+//! What the first entries had not stands before the entry, in records of their own kinds: the experiment, the units and what
+//! they cost. So the bytes of all other calls are what they ever were, and journals of earlier versions are read.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::entry::{ExperimentNames, LedgerEntry};
+use super::super::entry::{ExperimentNames, LedgerEntry, units};
+use crate::money::{UnitCounts, Usd};
 
 /// One record.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
@@ -34,8 +35,8 @@ pub enum RecordRef<'a> {
 enum WrittenRecord<'a> {
     Delivered(&'a LedgerEntry),
     Ended(&'a LedgerEntry),
-    DeliveredVariation(&'a ExperimentNames, &'a LedgerEntry),
-    EndedVariation(&'a ExperimentNames, &'a LedgerEntry),
+    DeliveredWith(Additions<&'a ExperimentNames>, &'a LedgerEntry),
+    EndedWith(Additions<&'a ExperimentNames>, &'a LedgerEntry),
 }
 
 /// A record as its bytes are read: the kinds of [`WrittenRecord`].
@@ -43,35 +44,62 @@ enum WrittenRecord<'a> {
 enum ReadRecord {
     Delivered(Box<LedgerEntry>),
     Ended(Box<LedgerEntry>),
-    DeliveredVariation(Arc<ExperimentNames>, Box<LedgerEntry>),
-    EndedVariation(Arc<ExperimentNames>, Box<LedgerEntry>),
+    DeliveredWith(Additions<Arc<ExperimentNames>>, Box<LedgerEntry>),
+    EndedWith(Additions<Arc<ExperimentNames>>, Box<LedgerEntry>),
+}
+
+/// What the first entries had not, with the names of an experiment as `E`.
+#[derive(Clone, Copy, Deserialize, Serialize)]
+struct Additions<E> {
+    experiment: Option<E>,
+    units: UnitCounts,
+    #[serde(with = "units")]
+    unit_cost: Usd,
+}
+
+impl<'a> Additions<&'a ExperimentNames> {
+    /// Returns those of an entry; `None`: it has none.
+    fn of_entry(entry: &'a LedgerEntry) -> Option<Self> {
+        let additions = Self {
+            experiment: entry.experiment.as_deref(),
+            units: entry.usage.units,
+            unit_cost: entry.usage.cost.map_or(Usd::ZERO, |cost| cost.units),
+        };
+        let has_units = !additions.units.is_zero() || !additions.unit_cost.is_zero();
+        (additions.experiment.is_some() || has_units).then_some(additions)
+    }
+}
+
+impl Additions<Arc<ExperimentNames>> {
+    fn add_to(self, mut entry: Box<LedgerEntry>) -> Box<LedgerEntry> {
+        entry.experiment = self.experiment;
+        entry.usage.units = self.units;
+        if let Some(cost) = &mut entry.usage.cost {
+            cost.units = self.unit_cost;
+        }
+        entry
+    }
 }
 
 impl<'a> From<RecordRef<'a>> for WrittenRecord<'a> {
     fn from(record: RecordRef<'a>) -> Self {
         let (RecordRef::Delivered(entry) | RecordRef::Ended(entry)) = record;
-        match (record, &entry.experiment) {
+        match (record, Additions::of_entry(entry)) {
             (RecordRef::Delivered(_), None) => Self::Delivered(entry),
             (RecordRef::Ended(_), None) => Self::Ended(entry),
-            (RecordRef::Delivered(_), Some(names)) => Self::DeliveredVariation(names, entry),
-            (RecordRef::Ended(_), Some(names)) => Self::EndedVariation(names, entry),
+            (RecordRef::Delivered(_), Some(additions)) => Self::DeliveredWith(additions, entry),
+            (RecordRef::Ended(_), Some(additions)) => Self::EndedWith(additions, entry),
         }
     }
 }
 
 impl From<ReadRecord> for Record {
     fn from(record: ReadRecord) -> Self {
-        let of_experiment = |names, mut entry: Box<LedgerEntry>| {
-            entry.experiment = Some(names);
-            entry
-        };
         match record {
             ReadRecord::Delivered(entry) => Self::Delivered(entry),
             ReadRecord::Ended(entry) => Self::Ended(entry),
-            ReadRecord::DeliveredVariation(names, entry) => {
-                Self::Delivered(of_experiment(names, entry))
-            }
-            ReadRecord::EndedVariation(names, entry) => Self::Ended(of_experiment(names, entry)),
+            ReadRecord::DeliveredWith(additions, entry) => Self::Delivered(additions.add_to(entry)),
+            ReadRecord::EndedWith(additions, entry) => Self::Ended(additions.add_to(entry)),
         }
     }
 }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::super::{CallOutcome, CostParts, EntryId, ExperimentNames, LedgerEntry, UsageRecord};
 use super::*;
-use crate::money::Usd;
+use crate::money::{UnitCounts, Usd};
 
 /// Returns the entry of the call with this number.
 pub(super) fn entry(n: u32, units: i128, outcome: CallOutcome) -> LedgerEntry {
@@ -145,8 +145,14 @@ fn the_call_of_an_experiment_stands_behind_its_names_and_others_are_written_as_e
         rule: "".into(),
         variation: "v".into(),
     }));
-    let expected = [&[3, 1, b'f', 0, 1, b'v'], &plain[1..]].concat();
+    let names = [3, 1, 1, b'f', 0, 1, b'v'];
+    let expected = [&names[..], &[0; 7], &plain[1..]].concat();
     assert_eq!(written(&entry), expected);
+    entry.usage.units = UnitCounts::from_array([1, 2, 3, 4, 5, 600]);
+    entry.usage.cost = Some(CostParts {
+        units: Usd::from_units(7),
+        ..CostParts::default()
+    });
     let entry = Box::new(entry);
     for record in [Record::Delivered(entry.clone()), Record::Ended(entry)] {
         let bytes = postcard::to_stdvec(&RecordRef::from(&record)).unwrap();

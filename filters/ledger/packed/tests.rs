@@ -2,6 +2,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::money::UnitCounts;
 
 fn entry(n: u64) -> LedgerEntry {
     let usd = |units| Usd::from_units(i128::from(n) * units);
@@ -91,7 +92,7 @@ fn calls_of_experiments_are_read_back_and_others_are_packed_as_ever() {
         })
         .collect();
     let packed = pack_all(&mixed);
-    assert_eq!(packed.calls[0], EXPERIMENTS_VERSION);
+    assert_eq!(packed.calls[0], EXTENDED_VERSION);
     assert_eq!(unpack_all(&packed), mixed);
     // The first call of each variation names it.
     let of_experiments: Vec<_> = (0..200).map(of_experiment).collect();
@@ -176,7 +177,21 @@ proptest! {
         let mut calls = calls;
         calls.insert(0, VERSION);
         _ = unpack(&ids, &calls, |_| true);
-        calls[0] = EXPERIMENTS_VERSION;
+        calls[0] = EXTENDED_VERSION;
         _ = unpack(&ids, &calls, |_| true);
     }
+}
+
+#[test]
+fn units_and_their_cost_are_read_back() {
+    let mut read = entry(1);
+    read.usage.units = UnitCounts::from_array([1, 2, 3, 4, 5, 600]);
+    let cost = read.usage.cost.as_mut().unwrap();
+    cost.units = Usd::from_units(4_000_000_000_000_000);
+    cost.total = cost.total.plus(cost.units);
+    let packed = pack_all(std::slice::from_ref(&read));
+    assert_eq!(packed.calls[0], EXTENDED_VERSION);
+    assert_eq!(unpack_all(&packed), [read]);
+    let later = [&[EXTENDED_VERSION + 1][..], &packed.calls[1..]].concat();
+    assert!(unpack(&packed.ids, &later, |_| true).is_err());
 }

@@ -10,7 +10,7 @@ use crate::models::usage::{Settlement, Usage};
 use crate::money::Cost;
 
 /// The version of the stored form. Another version is no reply.
-pub const FORM_VERSION: u8 = 1;
+pub const FORM_VERSION: u8 = 2;
 
 /// A stored reply.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, de};
 use super::catalog::Capability;
 use super::parameters_file::WrittenParameters;
 use super::prices_file::{
-    WrittenLongContext, WrittenOffPeak, WrittenRegionPrices, WrittenTiers, with_token_prices,
+    WrittenLongContext, WrittenOffPeak, WrittenRegionPrices, WrittenTiers, with_all_prices,
 };
 use super::search::{SearchDialect, SearchUnit};
 use super::thinking::ThinkingControl;
@@ -71,7 +71,7 @@ pub struct WrittenModel {
     pub providers: Vec<WrittenMapping>,
 }
 
-with_token_prices! {
+with_all_prices! {
     /// One provider of a model. Prices are USD per million tokens, as decimal strings.
     #[schemars(extend("required" = ["provider", "name"]))]
     pub struct WrittenMapping {
@@ -86,15 +86,6 @@ with_token_prices! {
         pub wire: Option<MappingWire>,
         /// Regions that a model string may name.
         pub regions: Vec<String>,
-        /// USD per drawn image, in place of the price of its tokens.
-        #[schemars(extend("format" = "price-per-call"))]
-        pub image_price: Option<String>,
-        /// USD per request.
-        #[schemars(extend("format" = "price-per-call"))]
-        pub request_price: Option<String>,
-        /// USD per search.
-        #[schemars(extend("format" = "price-per-call"))]
-        pub web_search_price: Option<String>,
         /// What `web_search_price` is for: each search (`search`), or each answer that rests on searches (`answer`).
         pub web_search_unit: SearchUnit,
         /// How it is told to search, over the chat API; absent: as its provider.

@@ -8,8 +8,8 @@ use super::prices_file::{
     WrittenTiers,
 };
 use crate::money::{
-    Factor, HoursWindow, Price, PriceChange, PriceList, PriceListParts, PriceSet, Schedule,
-    ServiceTier, TokenPrices,
+    Factor, HoursWindow, PerUnit, Price, PriceChange, PriceList, PriceListParts, PriceSet,
+    Schedule, ServiceTier, TokenPrices, UnitPrices,
 };
 
 /// The price lists of a mapping.
@@ -51,6 +51,7 @@ struct WrittenList<'a> {
     request: Option<&'a str>,
     image: Option<&'a str>,
     web_search: Option<&'a str>,
+    units: PerUnit<Option<&'a str>>,
     long: &'a [WrittenLongContext],
     tiers: &'a WrittenTiers,
     off_peak: Option<&'a WrittenOffPeak>,
@@ -69,6 +70,7 @@ pub(super) fn read_prices(written: &WrittenMapping) -> Result<MappingPrices, Bad
         request: written.request_price.as_deref(),
         image: written.image_price.as_deref(),
         web_search: written.web_search_price.as_deref(),
+        units: written.unit_texts(),
         long: &written.long_context,
         tiers: &written.tier_prices,
         off_peak: written.off_peak.as_ref(),
@@ -103,6 +105,7 @@ fn region_list(
         request: own.request_price.as_deref(),
         image: own.image_price.as_deref(),
         web_search: own.web_search_price.as_deref(),
+        units: own.unit_texts(),
         long: &own.long_context,
         tiers: &own.tier_prices,
         off_peak: own.off_peak.as_ref(),
@@ -122,7 +125,8 @@ impl WrittenList<'_> {
     /// Returns whether a price or a fee is given, which other calls have in common.
     fn has_prices(&self) -> bool {
         let fees = [self.request, self.web_search, self.image];
-        self.tokens.iter().chain(&fees).any(Option::is_some) || !self.long.is_empty()
+        let has_units = !self.units.is_zero();
+        self.tokens.iter().chain(&fees).any(Option::is_some) || has_units || !self.long.is_empty()
     }
 
     fn says_anything(&self) -> bool {
@@ -147,6 +151,7 @@ fn read_list(
         request: fee("request_price", written.request)?.unwrap_or_default(),
         web_search: fee("web_search_price", written.web_search)?.unwrap_or_default(),
         image: fee("image_price", written.image)?,
+        units: read_units(key, &written.units)?,
         ..PriceSet::default()
     };
     let tiers = [
@@ -233,6 +238,16 @@ fn read_tokens(key: &str, texts: &TokenTexts<'_>) -> Result<TokenPrices, BadPric
         *price = parsed.map_err(|bad| (format!("{key}{name}"), bad.to_string()))?;
     }
     Ok(TokenPrices::from_array(read))
+}
+
+fn read_units(key: &str, texts: &PerUnit<Option<&str>>) -> Result<UnitPrices, BadPrice> {
+    let mut prices = UnitPrices::default();
+    for (unit, text) in texts.set() {
+        let price = unit.parse_price(text.unwrap_or_default());
+        let price = price.map_err(|bad| (format!("{key}{}", unit.price_key()), bad.to_string()))?;
+        prices = prices.with(unit, price);
+    }
+    Ok(prices)
 }
 
 fn factor(key: &str, text: Option<&str>) -> Result<Option<Factor>, BadPrice> {

@@ -71,6 +71,63 @@ macro_rules! with_token_prices {
 }
 pub(super) use with_token_prices;
 
+/// Declares a table of the file that has all other prices as well: of images, requests, searches, and of each
+/// [`Unit`](crate::money::Unit).
+macro_rules! with_all_prices {
+    ($(#[$meta:meta])* pub struct $name:ident { $($(#[$own:meta])* pub $field:ident: $type:ty,)* }) => {
+        $crate::models::routing::prices_file::with_token_prices! {
+            $(#[$meta])*
+            pub struct $name {
+                $($(#[$own])* pub $field: $type,)*
+                /// USD per drawn image, in place of the price of its tokens.
+                #[schemars(extend("format" = "price-per-call"))]
+                pub image_price: Option<String>,
+                /// USD per request.
+                #[schemars(extend("format" = "price-per-call"))]
+                pub request_price: Option<String>,
+                /// USD per search of a model on the web.
+                #[schemars(extend("format" = "price-per-call"))]
+                pub web_search_price: Option<String>,
+                /// USD per page that is read.
+                #[schemars(extend("format" = "price-per-call"))]
+                pub page_price: Option<String>,
+                /// USD per second of audio or video that is heard or seen.
+                #[schemars(extend("format" = "price-per-thousand"))]
+                pub input_second_price: Option<String>,
+                /// USD per second of audio or video that is made.
+                #[schemars(extend("format" = "price-per-thousand"))]
+                pub output_second_price: Option<String>,
+                /// USD per million characters that are spoken.
+                #[schemars(extend("format" = "price-per-million"))]
+                pub character_price: Option<String>,
+                /// USD per search: a query of the web, or one over up to a hundred documents.
+                #[schemars(extend("format" = "price-per-call"))]
+                pub search_price: Option<String>,
+                /// USD per thousand documents that are ranked.
+                #[schemars(extend("format" = "price-per-thousand"))]
+                pub document_price: Option<String>,
+            }
+        }
+
+        impl $name {
+            /// Returns its prices of units.
+            pub(in crate::models::routing) fn unit_texts(
+                &self,
+            ) -> $crate::money::PerUnit<Option<&str>> {
+                $crate::money::PerUnit::from_array([
+                    self.page_price.as_deref(),
+                    self.input_second_price.as_deref(),
+                    self.output_second_price.as_deref(),
+                    self.character_price.as_deref(),
+                    self.search_price.as_deref(),
+                    self.document_price.as_deref(),
+                ])
+            }
+        }
+    };
+}
+pub(super) use with_all_prices;
+
 with_token_prices! {
     /// The prices of all tokens of a call whose prompt is long; a price that is absent stays that of short prompts.
     #[schemars(extend("required" = ["above_tokens"]))]
@@ -107,21 +164,12 @@ with_token_prices! {
     }
 }
 
-with_token_prices! {
+with_all_prices! {
     /// The prices in a region: those of the mapping times the multiplier, or prices of its own alone.
     pub struct WrittenRegionPrices {
         /// All prices of tokens of the mapping times this; no other key then.
         #[schemars(extend("format" = "price-factor"))]
         pub multiplier: Option<String>,
-        /// USD per drawn image, in place of the price of its tokens.
-        #[schemars(extend("format" = "price-per-call"))]
-        pub image_price: Option<String>,
-        /// USD per request.
-        #[schemars(extend("format" = "price-per-call"))]
-        pub request_price: Option<String>,
-        /// USD per search.
-        #[schemars(extend("format" = "price-per-call"))]
-        pub web_search_price: Option<String>,
         /// The prices of calls with long prompts.
         pub long_context: Vec<WrittenLongContext>,
         /// The prices of service tiers.

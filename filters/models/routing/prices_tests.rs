@@ -138,6 +138,14 @@ fn each_bad_price_names_its_key() {
             "image_price",
         ),
         (
+            json!({"page_price": "0.000000000000000001", "discount": "0.5"}),
+            "page_price",
+        ),
+        (
+            json!({"regions": ["eu"], "region_prices": {"eu": {"document_price": "0.0000000000000001"}}}),
+            "region_prices.eu.document_price",
+        ),
+        (
             json!({"long_context": [{"above_tokens": 1, "cache_write_price": "0.000000000001"}], "discount": "0.5"}),
             "cache_write_price",
         ),
@@ -163,6 +171,8 @@ fn a_list_is_known_if_any_price_or_fee_is_given() {
         (json!({"image_price": "0.04"}), true),
         (json!({"request_price": "0.01"}), true),
         (json!({"web_search_price": "0.01"}), true),
+        (json!({"page_price": "0.004"}), true),
+        (json!({"document_price": "0.05"}), true),
         (
             json!({"long_context": [{"above_tokens": 1, "input_price": "1"}]}),
             true,

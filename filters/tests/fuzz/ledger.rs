@@ -9,7 +9,7 @@ use filters::ledger::{
     CallOutcome, CallOwner, Charge, CostParts, EntryId, ExperimentNames, Funding, LedgerEntry,
     UsageRecord,
 };
-use filters::money::Usd;
+use filters::money::{Unit, UnitCounts, Usd};
 
 use crate::choices::Choices;
 use crate::damage;
@@ -38,6 +38,7 @@ fn entry(choices: &mut Choices<'_>) -> LedgerEntry {
                 ..CostParts::default()
             }),
             attempts: u32::from(choices.byte()),
+            units: UnitCounts::default().with(Unit::Page, choices.number()),
             is_estimated: choices.once_in(2),
             ..UsageRecord::default()
         },

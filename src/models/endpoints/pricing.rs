@@ -1,7 +1,9 @@
 //! `pricing` of `GET /v1/models`. Source: docs/facts/model-gateway.md 1.16, docs/interface.md.
 
 use filters::models::routing::catalog::Mapping;
-use filters::money::{HoursWindow, Price, PriceList, PricePoint, PriceSet, Rates, ServiceTier};
+use filters::money::{
+    HoursWindow, Price, PriceList, PricePoint, PriceSet, Rates, ServiceTier, Unit,
+};
 use serde_json::{Map, Value, json};
 
 /// Returns the prices of a mapping for a call with a short prompt, where they are known.
@@ -43,6 +45,7 @@ pub(super) fn pricing(list: &PriceList) -> Value {
         let per_image = json!({ "default": image.to_decimal() });
         members.insert("per_image".to_owned(), per_image);
     }
+    add_units(members, prices);
     add_steps(members, usual);
     let tiers: Map<String, Value> = list
         .own_tiers()
@@ -65,6 +68,27 @@ pub(super) fn pricing(list: &PriceList) -> Value {
         members.insert("discount".into(), json!(discount.to_decimal()));
     }
     pricing
+}
+
+/// Adds the prices of units: of a page, an hour of audio in, a second of audio or video out, a character, a search, a
+/// document.
+fn add_units(members: &mut Map<String, Value>, prices: &PriceSet) {
+    for (unit, price) in prices.units.set() {
+        let (key, count) = match unit {
+            Unit::Page => ("ocr_page", 1),
+            Unit::InputTime => ("input_audio_hour", 3_600_000),
+            Unit::OutputTime => ("per_second", 1000),
+            Unit::Character => ("input_character", 1),
+            Unit::Search => ("search", 1),
+            Unit::Document => ("document", 1),
+        };
+        let price = json!(price.times(count).to_string());
+        let price = match unit {
+            Unit::OutputTime => json!({ "default": price }),
+            _ => price,
+        };
+        members.insert(key.to_owned(), price);
+    }
 }
 
 fn window(window: &HoursWindow) -> Value {

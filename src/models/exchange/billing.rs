@@ -287,7 +287,9 @@ fn measure(exchange: &ModelExchange) -> (Settlement, PriceNotes) {
 /// where the provider says that it used that. Another one was not reserved for. `is_whole`: it has come to its end.
 pub(super) fn measure_reply(exchange: &ModelExchange, is_whole: bool) -> (Settlement, PriceNotes) {
     let prompt_bytes = exchange.cursor.parts.text_bytes;
-    let usage = exchange.reader.usage(prompt_bytes, is_whole);
+    let usage = exchange
+        .reader
+        .usage(prompt_bytes, exchange.request.units, is_whole);
     let asked = exchange.price_point;
     let used_tier = exchange.reader.service_tier().unwrap_or(asked.tier);
     let billed = match used_tier {
@@ -327,6 +329,7 @@ pub(super) fn usage_record(exchange: &ModelExchange, settlement: &Settlement) ->
         completion_tokens: usage.completion,
         reasoning_tokens: usage.reasoning.unwrap_or(0),
         web_searches: usage.web_searches,
+        units: usage.units,
         cost: settlement.cost.as_ref().map(CostParts::from),
         is_estimated: usage.estimated,
         attempts: u32::try_from(attempts).unwrap_or(u32::MAX),

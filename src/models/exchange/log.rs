@@ -57,6 +57,9 @@ pub(super) fn write(exchange: &ModelExchange, info: &RequestInfo, line: &mut Obj
     line.number("prompt_tokens", settled.usage.prompt);
     line.number("completion_tokens", settled.usage.completion);
     line.number("cached_tokens", settled.usage.cached);
+    for (unit, count) in settled.usage.units.set() {
+        line.number(unit.as_str(), count);
+    }
     line.bool("estimated", settled.usage.estimated);
     exchange.billing.price_notes().write(line);
     if let Some(abandoned) = exchange.billing.abandoned() {

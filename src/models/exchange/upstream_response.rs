@@ -5,9 +5,10 @@ use filters::ledger::CallOutcome;
 use filters::models::metadata::{AnswerMembers, Metadata, UsedNames};
 use filters::models::reply::{Sink, StructuredAnswer, Writer};
 use filters::models::reply_cache::recorder::{Recording, ReplyRecorder};
+use filters::models::request::ModelRequest;
 use filters::models::usage::Usage;
 use filters::models::wires::{Decoder, Failure, FailureKind, Progress, ReplyHead, decode_reply};
-use filters::money::ServiceTier;
+use filters::money::{ServiceTier, UnitCounts};
 use http::{StatusCode, header};
 use pingora::http::ResponseHeader;
 use pingora::{Error, Result};
@@ -116,12 +117,19 @@ impl ReplyReader {
         self.writer.as_ref()?.structured()
     }
 
-    /// Returns the usage of the reply at hand as reported, else estimated from bytes; `is_whole`: it has come to its end.
-    pub(super) fn usage(&self, prompt_bytes: u64, is_whole: bool) -> Usage {
+    /// Returns the usage of the reply at hand as reported, else estimated from what the request tells; `is_whole`: it has
+    /// come to its end. `asked` are the units that the request asks for.
+    pub(super) fn usage(&self, prompt_bytes: u64, asked: UnitCounts, is_whole: bool) -> Usage {
         let reported = self.writer.as_ref().map(|writer| writer.reported());
-        reported
-            .unwrap_or_default()
-            .to_usage(prompt_bytes, is_whole)
+        let reported = reported.unwrap_or_default();
+        let usage = reported.to_usage(prompt_bytes, is_whole);
+        match reported.usage {
+            Some(_) => usage,
+            None => Usage {
+                units: asked,
+                ..usage
+            },
+        }
     }
 
     /// Returns the tier that the provider says it used.

@@ -14,7 +14,7 @@ use crate::models::embeddings::batch::Input;
 use crate::models::embeddings::{EmbeddingFacts, Encoding};
 use crate::models::parameter::{AskedParameters, Parameter};
 use crate::models::request::{ModelRequest, Needs, Payload, Source};
-use crate::money::CostInputs;
+use crate::money::{CostInputs, UnitCounts};
 
 /// How many inputs a request may have. Our choice: as many as OpenAI takes.
 const MAX_INPUTS: usize = 2048;
@@ -62,6 +62,7 @@ pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
             ..CostInputs::default()
         },
         text_bytes,
+        units: UnitCounts::default(),
         asked,
         source: Source { body, members },
         managed: None,

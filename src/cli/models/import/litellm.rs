@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use filters::models::routing::Date;
+use filters::money::Unit;
 use serde_json::value::RawValue;
 
 use super::decimal::{parse_count, shift_point};
@@ -26,6 +27,22 @@ const PRICES: [(&str, &str); 10] = [
     ("input_cost_per_image_token", "input_image_price"),
     ("output_cost_per_image_token", "output_image_price"),
     ("output_cost_per_reasoning_token", "output_reasoning_price"),
+];
+
+/// The modes that an operation serves, and the type of their models.
+const MODES: [(&str, Option<&str>); 3] = [
+    ("chat", None),
+    ("responses", None),
+    ("embedding", Some("embedding")),
+];
+
+/// Its prices of units, ours, and by how many digits the point moves.
+const UNIT_PRICES: [(&str, Unit, i64); 5] = [
+    ("ocr_cost_per_page", Unit::Page, 0),
+    ("input_cost_per_second", Unit::InputTime, 0),
+    ("output_cost_per_second", Unit::OutputTime, 0),
+    ("input_cost_per_character", Unit::Character, 6),
+    ("input_cost_per_query", Unit::Search, 0),
 ];
 
 const SIZES: [(&str, &str); 2] = [
@@ -76,9 +93,10 @@ pub(in crate::cli::models) fn from_litellm(text: &str) -> Result<Imported, Strin
             continue;
         };
         let mode = text_of(&entry, "mode");
-        let is_known = matches!(mode.as_deref(), Some("chat" | "responses" | "embedding"));
-        let Some(provider) = text_of(&entry, "litellm_provider").filter(|_| is_known) else {
-            summary.skip("not for chat, responses or embeddings");
+        let mode = mode.and_then(|mode| MODES.into_iter().find(|(known, _)| *known == mode));
+        let provider = text_of(&entry, "litellm_provider");
+        let Some((mode, provider)) = mode.zip(provider) else {
+            summary.skip("of a mode that no operation serves");
             continue;
         };
         let mut reader = EntryReader {
@@ -86,7 +104,7 @@ pub(in crate::cli::models) fn from_litellm(text: &str) -> Result<Imported, Strin
             used: BTreeSet::from(["mode", "litellm_provider"].map(str::to_owned)),
             summary: &mut summary,
         };
-        let row = reader.row(key, provider, mode.as_deref().unwrap_or_default());
+        let row = reader.row(key, provider, mode);
         reader.tell_unused();
         rows.push(row);
     }
@@ -101,14 +119,19 @@ struct EntryReader<'a, 's> {
 }
 
 impl<'a> EntryReader<'a, '_> {
-    fn row(&mut self, key: &str, provider: String, mode: &str) -> ImportRow {
+    fn row(
+        &mut self,
+        key: &str,
+        provider: String,
+        (mode, model_type): (&str, Option<&'static str>),
+    ) -> ImportRow {
         let name = key
             .strip_prefix(&format!("{provider}/"))
             .unwrap_or(key)
             .to_owned();
         let mut row = ImportRow {
             id: name.rsplit('/').next().unwrap_or(&name).to_owned(),
-            model_type: (mode == "embedding").then_some("embedding"),
+            model_type,
             provider,
             name,
             ..ImportRow::default()
@@ -122,7 +145,7 @@ impl<'a> EntryReader<'a, '_> {
                 row.add(ours, &size.to_string());
             }
         }
-        if mode != "embedding" {
+        if model_type.is_none() {
             self.abilities(&mut row);
         }
         let retired = self.text("deprecation_date").map(Date);
@@ -153,10 +176,10 @@ impl<'a> EntryReader<'a, '_> {
         for (key, price) in &base {
             row.add(key, price);
         }
-        let fees = [("input_cost_per_request", "request_price")];
-        for (theirs, ours) in fees {
-            if let Some(price) = self.take(theirs).and_then(|raw| shift_point(raw.get(), 0)) {
-                row.add(ours, &format!("\"{price}\""));
+        self.fee(row, ("input_cost_per_request", "request_price", 0));
+        if row.model_type.is_some() {
+            for (theirs, unit, places) in UNIT_PRICES {
+                self.fee(row, (theirs, unit.price_key(), places));
             }
         }
         if let Some(price) = self.search_price() {
@@ -168,6 +191,14 @@ impl<'a> EntryReader<'a, '_> {
         self.tiers(row);
         self.off_peak(row);
         self.regions(row);
+    }
+
+    /// A price of other things than tokens: their name, ours, and by how many digits the point moves.
+    fn fee(&mut self, row: &mut ImportRow, (theirs, ours, places): (&str, &'static str, i64)) {
+        let price = self.take(theirs);
+        if let Some(price) = price.and_then(|raw| shift_point(raw.get(), places)) {
+            row.add(ours, &format!("\"{price}\""));
+        }
     }
 
     /// The tiers that requests can ask for, with their own prices.

@@ -42,7 +42,7 @@ fn litellms_table_becomes_a_catalogue_that_is_read_again() {
     assert_eq!(
         imported
             .summary
-            .skipped("not for chat, responses or embeddings"),
+            .skipped("of a mode that no operation serves"),
         1
     );
 }
@@ -277,4 +277,27 @@ fn what_models_dev_says_of_reasoning_and_modalities_is_imported() {
         told.contains("status") && told.contains("tiers of another type"),
         "{told}"
     );
+}
+
+#[test]
+fn prices_of_units_are_imported_for_models_that_are_not_for_chat() {
+    let units = r#""ocr_cost_per_page": 0.004, "input_cost_per_second": 0.0001, "output_cost_per_second": 0.1,
+        "input_cost_per_character": 1.5e-05, "input_cost_per_query": 0.002"#;
+    let table =
+        |mode| format!(r#"{{"m": {{"litellm_provider": "p", "mode": "{mode}", {units}}}}}"#);
+    let prices = |mapping: &WrittenMapping| {
+        [
+            mapping.page_price.clone(),
+            mapping.input_second_price.clone(),
+            mapping.output_second_price.clone(),
+            mapping.character_price.clone(),
+            mapping.search_price.clone(),
+        ]
+    };
+    let imported = from_litellm(&table("embedding")).unwrap();
+    let expected = ["0.004", "0.0001", "0.1", "15", "0.002"];
+    let expected = expected.map(|price| Some(price.to_owned()));
+    assert_eq!(prices(&only(&imported)), expected);
+    let chat = from_litellm(&table("chat")).unwrap();
+    assert_eq!(prices(&only(&chat)), [const { None }; 5]);
 }

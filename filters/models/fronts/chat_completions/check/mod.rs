@@ -34,7 +34,7 @@ use crate::models::parameter::{AskedParameters, Parameter, ParameterSet};
 use crate::models::request::{
     ModelRequest, Needs, Payload, RequestMember, SearchNeeds, Source, Strategy,
 };
-use crate::money::CostInputs;
+use crate::money::{CostInputs, UnitCounts};
 
 /// Parts of messages other than text. Their bytes say little about their tokens.
 #[derive(Clone, Copy, Debug, Default)]
@@ -147,6 +147,7 @@ fn complete(body: Bytes, front: &'static dyn Front, found: Findings) -> ModelReq
             ..CostInputs::default()
         },
         text_bytes: found.text_bytes,
+        units: UnitCounts::default(),
         source: Source {
             body,
             members: found.members,
