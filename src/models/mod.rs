@@ -11,6 +11,7 @@ pub mod endpoints;
 pub mod exchange;
 pub mod experiments;
 pub mod handler;
+pub mod hedging;
 pub mod media;
 pub mod metrics;
 pub mod planner;
@@ -32,8 +33,8 @@ use crate::proxy::buffered::state::Timeouts;
 use crate::proxy::clock::Clock;
 use crate::telemetry::metrics::Metrics;
 
-use self::exchange::hedging::Hedging;
 use self::experiments::Experiments;
+use self::hedging::Hedging;
 use self::media::Media;
 use self::planner::Planner;
 use self::prompts::PromptSnapshot;

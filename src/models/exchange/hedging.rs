@@ -6,7 +6,6 @@
 //! more reservation covers it (`cancelled.rs`).
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use bytes::Bytes;
 use filters::models::request::ModelRequest;
@@ -25,23 +24,7 @@ use crate::ledger::{Receipt, Reservation};
 use crate::models::Models;
 use crate::proxy::buffered::session::ATTEMPT_ABORTED;
 use crate::proxy::context::RequestInfo;
-use crate::proxy::hedge::{Adopted, HedgeCall, HedgeConnector, News, Piece, Race};
-
-/// What all hedges share.
-pub struct Hedging {
-    after: Duration,
-    connector: Arc<HedgeConnector>,
-}
-
-impl Hedging {
-    /// Returns what hedges need that begin after so much silence.
-    pub fn new(after: Duration) -> Self {
-        Self {
-            after,
-            connector: Arc::default(),
-        }
-    }
-}
+use crate::proxy::hedge::{Adopted, HedgeCall, News, Piece, Race};
 
 /// A reservation that the hedge's own future makes.
 pub(super) type SharedReservation = Arc<Mutex<Option<Reservation>>>;

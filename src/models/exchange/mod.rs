@@ -12,7 +12,7 @@ pub mod caching;
 mod cancelled;
 mod failure;
 mod feedback;
-pub mod hedging;
+mod hedging;
 mod images;
 mod log;
 mod parts;
