@@ -256,6 +256,20 @@ impl Fault {
         self.body_of(&self.compatible_error())
     }
 
+    /// Returns an error event. Shape: `event: error`, `data: {"error": {message, type, param, code, usage?}, metadata?}`;
+    /// `usage` is a JSON object.
+    pub fn error_event(&self, usage: Option<&[u8]>) -> Vec<u8> {
+        let mut error = self.compatible_error();
+        let usage = usage.and_then(|usage| serde_json::from_slice(usage).ok());
+        if let (Some(error), Some(usage)) = (error.as_object_mut(), usage) {
+            error.insert("usage".to_owned(), usage);
+        }
+        let mut event = b"event: error\ndata: ".to_vec();
+        event.extend_from_slice(&self.body_of(&error));
+        event.extend_from_slice(b"\n\n");
+        event
+    }
+
     /// Returns the body around the inner object of the compatible style.
     pub fn body_of(&self, error: &serde_json::Value) -> Vec<u8> {
         let mut body = serde_json::json!({ "error": error })

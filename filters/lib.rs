@@ -8,6 +8,7 @@
 //! | [`fault`] | the status, code and message of an error |
 //! | [`cidr`] | whether a block contains an address |
 //! | [`form`] | the pairs of a query, decoded |
+//! | [`multipart`] | the parts of a form with files |
 //! | [`json`] | whether a JSON text is valid and within limits, and where its members are |
 //! | [`sse`] | where the events of an event stream begin and end |
 //! | [`proxy`] | the path and the client's address of a request |
@@ -32,5 +33,6 @@ pub mod ledger;
 pub mod limits;
 pub mod models;
 pub mod money;
+pub mod multipart;
 pub mod proxy;
 pub mod sse;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::managed::ManagedRequest;
 use super::reply::{ReplyIdentity, Writer};
 use super::request::ModelRequest;
-use crate::fault::Fault;
+use crate::fault::{Fault, FaultKind};
 
 /// One public API. A front knows no wire.
 pub trait Front: Debug + Send + Sync {
@@ -18,6 +18,14 @@ pub trait Front: Debug + Send + Sync {
     ///
     /// Errors: 400 naming the field, what came and what is accepted.
     fn read(&self, body: Bytes) -> Result<Received, Fault>;
+
+    /// Checks a body that is a form with files, whose parts are divided by `boundary`.
+    ///
+    /// Errors: those of [`Self::read`], and 415 if the API takes JSON alone.
+    fn read_form(&self, _body: &Bytes, _boundary: &str) -> Result<Received, Fault> {
+        let message = "`Content-Type` is a form; `application/json` is accepted";
+        Err(Fault::new(FaultKind::MediaType, message))
+    }
 
     /// Checks a body that is complete by itself.
     ///
@@ -30,6 +38,11 @@ pub trait Front: Debug + Send + Sync {
                 Err(Fault::invalid("model", message).with_code("invalid_parameters"))
             }
         }
+    }
+
+    /// Returns a fault of a checked request with the names that its fields have in this API.
+    fn explain(&self, fault: Fault) -> Fault {
+        fault
     }
 
     /// Returns the writer of one response.

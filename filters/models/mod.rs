@@ -2,12 +2,13 @@
 //!
 //! An [`operation`] names the task, a [`front`] is the API of the client, a wire the API of the provider. [`request`]
 //! holds a checked request, [`reply`] the way from a wire to a front, [`usage`] and [`metadata`] the parts of a
-//! response. [`chat`] holds the typed tree and the deltas of chat, [`embeddings`] the encodings of vectors, [`healing`]
+//! response. [`chat`] holds the typed tree and the deltas of chat, [`embeddings`] the encodings of vectors, [`images`] how
+//! images are drawn, [`healing`]
 //! the repair of JSON, [`fronts`] the public shapes, [`wires`] the providers' shapes, [`routing`] the plan,
 //! [`reply_cache`] replies that are replayed. [`prompts`] are templates of chat requests, [`managed`] is a request that
 //! names one.
 //!
-//! Layers: [`operation`] and [`usage`] · [`chat`], [`embeddings`] and [`prompts`] · [`request`], [`reply`] and [`front`] ·
+//! Layers: [`operation`] and [`usage`] · [`chat`], [`embeddings`], [`images`] and [`prompts`] · [`request`], [`reply`] and [`front`] ·
 //! [`routing`] · [`fronts`] and [`wires`], which never know each other.
 
 pub mod chat;
@@ -16,6 +17,7 @@ pub mod embeddings;
 pub mod front;
 pub mod fronts;
 pub mod healing;
+pub mod images;
 mod key_shape;
 pub mod managed;
 pub mod metadata;

@@ -10,6 +10,10 @@ pub enum Operation {
     Chat,
     /// Vectors that stand for texts.
     Embeddings,
+    /// Images of a prompt.
+    Images,
+    /// Images of other images and a prompt.
+    ImageEdits,
 }
 
 impl Operation {
@@ -18,6 +22,18 @@ impl Operation {
         match self {
             Self::Chat => "chat completions",
             Self::Embeddings => "embeddings",
+            Self::Images => "image generation",
+            Self::ImageEdits => "image editing",
+        }
+    }
+
+    /// Returns the path of its endpoint.
+    pub fn path(self) -> &'static str {
+        match self {
+            Self::Chat => "/v1/chat/completions",
+            Self::Embeddings => "/v1/embeddings",
+            Self::Images => "/v1/images/generations",
+            Self::ImageEdits => "/v1/images/edits",
         }
     }
 
@@ -26,6 +42,7 @@ impl Operation {
         match self {
             Self::Chat => "text",
             Self::Embeddings => "embedding",
+            Self::Images | Self::ImageEdits => "image",
         }
     }
 
@@ -34,6 +51,7 @@ impl Operation {
         match self {
             Self::Chat => "messages",
             Self::Embeddings => "input",
+            Self::Images | Self::ImageEdits => "prompt",
         }
     }
 
@@ -41,7 +59,12 @@ impl Operation {
     ///
     /// Our choice: not for embeddings, because vectors of different models cannot be compared.
     pub fn takes_auto(self) -> bool {
-        self == Self::Chat
+        self == Self::Chat || self.draws()
+    }
+
+    /// Returns whether its answers are images.
+    pub fn draws(self) -> bool {
+        matches!(self, Self::Images | Self::ImageEdits)
     }
 
     /// Returns the operations that a `type` of the catalogue serves, unless the model lists its `operations`.
@@ -49,6 +72,7 @@ impl Operation {
         match model_type {
             "chat" => &[Self::Chat],
             "embedding" => &[Self::Embeddings],
+            "image" => &[Self::Images, Self::ImageEdits],
             _ => &[],
         }
     }

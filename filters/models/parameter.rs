@@ -94,6 +94,14 @@ pub enum Parameter {
     Dimensions,
     /// Inputs that are tokens.
     TokenInputs,
+    /// Of requests for images alone, as the four that follow.
+    #[serde(rename = "style")]
+    ImageStyle,
+    #[serde(rename = "background")]
+    ImageBackground,
+    InputFidelity,
+    OutputFormat,
+    OutputCompression,
 }
 
 impl Parameter {
@@ -101,7 +109,7 @@ impl Parameter {
     pub const COUNT: usize = Self::ALL.len();
 
     /// All of them, in order.
-    pub const ALL: [Self; 51] = [
+    pub const ALL: [Self; 56] = [
         Self::Temperature,
         Self::TopP,
         Self::FrequencyPenalty,
@@ -153,6 +161,11 @@ impl Parameter {
         Self::VendorSafeguards,
         Self::Dimensions,
         Self::TokenInputs,
+        Self::ImageStyle,
+        Self::ImageBackground,
+        Self::InputFidelity,
+        Self::OutputFormat,
+        Self::OutputCompression,
     ];
 
     /// Returns the field's name, as requests and configurations write it.
@@ -209,6 +222,11 @@ impl Parameter {
             Self::VendorSafeguards => "vendor_safeguards",
             Self::Dimensions => "dimensions",
             Self::TokenInputs => "token_inputs",
+            Self::ImageStyle => "style",
+            Self::ImageBackground => "background",
+            Self::InputFidelity => "input_fidelity",
+            Self::OutputFormat => "output_format",
+            Self::OutputCompression => "output_compression",
         }
     }
 
@@ -262,6 +280,18 @@ impl Parameter {
                 | Self::AllowedCallers
                 | Self::VendorSafeguards
                 | Self::TokenInputs
+        ) && !self.is_of_images()
+    }
+
+    /// Returns whether only requests for images have the field.
+    pub fn is_of_images(self) -> bool {
+        matches!(
+            self,
+            Self::ImageStyle
+                | Self::ImageBackground
+                | Self::InputFidelity
+                | Self::OutputFormat
+                | Self::OutputCompression
         )
     }
 

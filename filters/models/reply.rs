@@ -50,6 +50,9 @@ pub trait Sink {
         self.item(body.get(place).unwrap_or_default());
     }
 
+    /// An item of a list that is not finished yet, as JSON in the public shape.
+    fn partial(&mut self, _item: &[u8]) {}
+
     /// How many searches the answer has taken so far, also if its end never comes; the last count counts.
     fn searches(&mut self, _count: u64) {}
 
@@ -162,6 +165,11 @@ pub trait Writer: Sink + Send + Sync {
 
     /// Drops what came since the last part ended, because its reply is asked for again.
     fn begin_part(&mut self) {}
+
+    /// Returns why a reply that has come to its end is no answer; `None`: it is one.
+    fn lack(&self) -> Option<&'static str> {
+        None
+    }
 
     /// Writes the end of a whole response.
     fn complete(&mut self, settlement: &Settlement, metadata: &Metadata<'_>);

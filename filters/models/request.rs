@@ -9,10 +9,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::chat::data_url;
 use super::chat::facts::ChatFacts;
+use super::chat::inlined::RemoteImage;
 use super::chat::tree::ResponseFormat;
 use super::embeddings::EmbeddingFacts;
 use super::front::Front;
+use super::images::ImageFacts;
 use super::operation::Operation;
 use super::parameter::AskedParameters;
 use super::prompts::origin::Managed;
@@ -59,6 +62,9 @@ pub enum Payload {
     Chat(ChatFacts),
     /// See [`Operation::Embeddings`].
     Embeddings(EmbeddingFacts),
+    /// See [`Operation::Images`] and [`Operation::ImageEdits`]: the body is the chat that stands for the request, so wires
+    /// whose chats draw read it as such.
+    Images(ChatFacts, ImageFacts),
 }
 
 impl ModelRequest {
@@ -89,6 +95,24 @@ impl Payload {
         match self {
             Self::Chat(_) => Operation::Chat,
             Self::Embeddings(_) => Operation::Embeddings,
+            Self::Images(_, images) if images.is_edit => Operation::ImageEdits,
+            Self::Images(..) => Operation::Images,
+        }
+    }
+
+    /// The facts of a chat, or of the chat that stands for another operation.
+    pub fn chat(&self) -> Option<&ChatFacts> {
+        match self {
+            Self::Chat(chat) | Self::Images(chat, _) => Some(chat),
+            Self::Embeddings(_) => None,
+        }
+    }
+
+    /// The facts of a request for images.
+    pub fn images(&self) -> Option<&ImageFacts> {
+        match self {
+            Self::Images(_, images) => Some(images),
+            _ => None,
         }
     }
 }
@@ -221,6 +245,38 @@ pub struct MediaNeeds {
     pub file_ids: bool,
     /// A file in the body has no name.
     pub unnamed_files: bool,
+}
+
+impl MediaNeeds {
+    /// Notes where an image comes from; returns it if its server has to be asked. `param` is where its address stands.
+    pub fn note_image(
+        &mut self,
+        url: &str,
+        param: impl FnOnce() -> Box<str>,
+    ) -> Option<RemoteImage> {
+        if let Some(media_type) = data_url::media_type(url) {
+            note_kind(&mut self.images, &media_type);
+            return None;
+        }
+        let is_https = url.starts_with("https://");
+        if !is_https && !url.starts_with("http://") {
+            self.other_images = true;
+            return None;
+        }
+        self.remote_images |= is_https;
+        self.http_images |= !is_https;
+        Some(RemoteImage {
+            param: param(),
+            url: url.into(),
+        })
+    }
+}
+
+/// Adds a media type or a format to those that a request holds.
+pub fn note_kind(kinds: &mut Vec<Box<str>>, kind: &str) {
+    if !kinds.iter().any(|known| **known == *kind) {
+        kinds.push(kind.into());
+    }
 }
 
 /// A reasoning effort, from no reasoning to the most. Source: docs/model-gateway.md 2.1.

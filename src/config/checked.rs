@@ -389,6 +389,8 @@ pub struct Routing {
     pub hedge_after: Option<Duration>,
     /// The models that `auto` chooses from, best first.
     pub auto: Vec<String>,
+    /// The models that `auto` chooses from where images are asked for.
+    pub auto_images: Vec<String>,
 }
 
 /// The weights of the automatic strategy. None is negative; all may be zero.

@@ -291,6 +291,7 @@ impl Rules<'_> {
             hedge_after: (routing.hedge_after_ms > 0)
                 .then(|| Duration::from_millis(routing.hedge_after_ms)),
             auto: routing.auto.clone(),
+            auto_images: routing.auto_images.clone(),
         }
     }
 }

@@ -10,6 +10,7 @@ use filters::models::managed::ManagedRequest;
 use filters::models::request::ModelRequest;
 use filters::models::routing::explanation::check_debug;
 use filters::models::routing::resolve::Candidate;
+use filters::multipart;
 use futures::future::{self, BoxFuture, Either};
 use http::{HeaderMap, HeaderName};
 
@@ -50,7 +51,7 @@ impl Forward for ModelHandler {
             let planned = self.plan(incoming, request, explains).await;
             let planned = planned.map_err(|fault| match &managed {
                 Some(managed) => managed.explain(fault),
-                None => fault,
+                None => self.front.explain(fault),
             });
             let (call, found) = planned?;
             let mut call = Box::new(call);
@@ -108,7 +109,12 @@ impl ModelHandler {
     ) -> Result<(ModelRequest, Option<SendImpression>), Fault> {
         let body = incoming.take_body();
         let body_bytes = body.len();
-        let managed = match read(body_bytes, || self.front.read(body))? {
+        let boundary = multipart::boundary(&incoming.head().headers);
+        let received = read(body_bytes, || match boundary {
+            None => self.front.read(body),
+            Some(boundary) => self.front.read_form(&body, boundary),
+        });
+        let managed = match received? {
             Received::Complete(request) => return Ok((request, None)),
             Received::Managed(managed) => managed,
         };

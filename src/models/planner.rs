@@ -227,12 +227,17 @@ impl Planner {
     ) -> Result<(Resolved, &'k ProviderSet), Fault> {
         let providers = self.serving_providers(context, byok);
         let providers = self.without_sandboxes(&request.model, providers);
+        let operation = request.payload.operation();
+        let auto = match operation.draws() {
+            true => &self.routing.auto_images,
+            false => &self.routing.auto,
+        };
         let resolved = resolve(
             &request.model,
-            request.payload.operation(),
+            operation,
             &self.catalog,
             &providers,
-            &self.routing.auto,
+            auto,
             context.now_s,
         );
         let explain = |fault: Fault, barred: &[LeftOut]| match context.explains {

@@ -8,6 +8,8 @@ use filters::models::front::Front;
 use filters::models::fronts::ALTERNATIVE_STYLE;
 use filters::models::fronts::chat_completions::ChatCompletions;
 use filters::models::fronts::embeddings::Embeddings;
+use filters::models::fronts::images::{ImageEdits, ImageGenerations};
+use filters::models::operation::Operation;
 use http::{HeaderMap, Method};
 
 use super::Models;
@@ -16,13 +18,19 @@ use super::endpoints::key::KeyStatus;
 use super::endpoints::models::{GetModel, ListModels};
 use super::handler::ModelHandler;
 use crate::config::Config;
-use crate::proxy::handler::Handler;
+use crate::proxy::handler::{Endpoint, Handler};
 use crate::proxy::response::Response;
 use crate::proxy::router::{Access, BodyRule, Route};
 
 /// Returns the rows.
 pub fn routes(models: &Arc<Models>, config: &Config) -> Vec<Route> {
-    let row = |name, method, path, handler| Route {
+    let mut routes = lists(models, config);
+    routes.extend(calls(models, config));
+    routes
+}
+
+fn row(name: &'static str, method: Method, path: &'static str, handler: Handler) -> Route {
+    Route {
         name,
         method,
         path,
@@ -33,11 +41,13 @@ pub fn routes(models: &Arc<Models>, config: &Config) -> Vec<Route> {
         body: BodyRule::None,
         errors: Arc::new(error_response),
         handler,
-    };
-    let forward = |name, path, group, front| Route {
-        quota: Some(group),
-        body: BodyRule::Json(config.limits.body_bytes.chat),
-        ..row(name, Method::POST, path, handler(models, front))
+    }
+}
+
+/// Returns the rows that tell what there is.
+fn lists(models: &Arc<Models>, config: &Config) -> Vec<Route> {
+    let get = |name, path, endpoint: Arc<dyn Endpoint>| {
+        row(name, Method::GET, path, Handler::Endpoint(endpoint))
     };
     let list = ListModels {
         models: Arc::clone(models),
@@ -51,55 +61,52 @@ pub fn routes(models: &Arc<Models>, config: &Config) -> Vec<Route> {
     let credits = Credits {
         models: Arc::clone(models),
     };
-    let list_access = if config.models.require_key {
+    let access = if config.models.require_key {
         Access::Key
     } else {
         Access::Open
     };
     vec![
         Route {
-            access: list_access,
-            ..row(
-                "models",
-                Method::GET,
-                "/v1/models",
-                Handler::Endpoint(Arc::new(list)),
-            )
+            access,
+            ..get("models", "/v1/models", Arc::new(list))
         },
         Route {
-            access: list_access,
-            ..row(
-                "model",
-                Method::GET,
-                "/v1/models/**",
-                Handler::Endpoint(Arc::new(one)),
-            )
+            access,
+            ..get("model", "/v1/models/**", Arc::new(one))
         },
-        row(
-            "key",
-            Method::GET,
-            "/v1/key",
-            Handler::Endpoint(Arc::new(key)),
-        ),
-        row(
-            "credits",
-            Method::GET,
-            "/v1/credits",
-            Handler::Endpoint(Arc::new(credits)),
-        ),
-        forward(
-            "chat_completions",
-            "/v1/chat/completions",
-            QuotaGroup::Chat,
-            &ChatCompletions,
-        ),
-        forward(
-            "embeddings",
-            "/v1/embeddings",
-            QuotaGroup::Embeddings,
-            &Embeddings,
-        ),
+        get("key", "/v1/key", Arc::new(key)),
+        get("credits", "/v1/credits", Arc::new(credits)),
     ]
+}
+
+/// Returns the rows that call models.
+fn calls(models: &Arc<Models>, config: &Config) -> Vec<Route> {
+    let forward = |operation: Operation, group, front: &'static dyn Front| Route {
+        quota: Some(group),
+        body: body_rule(operation, config),
+        ..row(
+            front.name(),
+            Method::POST,
+            operation.path(),
+            handler(models, front),
+        )
+    };
+    vec![
+        forward(Operation::Chat, QuotaGroup::Chat, &ChatCompletions),
+        forward(Operation::Embeddings, QuotaGroup::Embeddings, &Embeddings),
+        forward(Operation::Images, QuotaGroup::Images, &ImageGenerations),
+        forward(Operation::ImageEdits, QuotaGroup::Images, &ImageEdits),
+    ]
+}
+
+/// Returns how the body of a request is read.
+fn body_rule(operation: Operation, config: &Config) -> BodyRule {
+    let limits = &config.limits.body_bytes;
+    match operation.draws() {
+        true => BodyRule::JsonOrForm(limits.images),
+        false => BodyRule::Json(limits.chat),
+    }
 }
 
 /// Returns a fault in the style that the client reads.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use filters::fault::{Fault, FaultKind};
-use filters::form;
+use filters::{form, multipart};
 use http::header;
 use pingora::ErrorType;
 use pingora_proxy::Session;
@@ -33,6 +33,22 @@ pub async fn read_json(
     info: &mut RequestInfo,
 ) -> Result<Bytes, Fault> {
     check_json_type(&session.req_header().headers)?;
+    read_body(session, max_bytes, info).await
+}
+
+/// Reads a JSON body or a form with files. It sets the time if the body did not arrive with its head.
+///
+/// Errors: 415 for another media type or an encoding, and those of [`read_body`].
+pub async fn read_json_or_form(
+    session: &mut Session,
+    max_bytes: usize,
+    info: &mut RequestInfo,
+) -> Result<Bytes, Fault> {
+    let headers = &session.req_header().headers;
+    match multipart::boundary(headers) {
+        Some(_) => check_encoding(headers)?,
+        None => check_json_type(headers)?,
+    }
     read_body(session, max_bytes, info).await
 }
 
@@ -131,6 +147,10 @@ fn check_json_type(headers: &http::HeaderMap) -> Result<(), Fault> {
             "`Content-Type` is missing or not JSON; `application/json` is accepted",
         ));
     }
+    check_encoding(headers)
+}
+
+fn check_encoding(headers: &http::HeaderMap) -> Result<(), Fault> {
     let encoding = headers
         .get(header::CONTENT_ENCODING)
         .map(|value| value.as_bytes());

@@ -74,6 +74,9 @@ async fn open(
     let body = match route.body {
         BodyRule::None | BodyRule::Unread => None,
         BodyRule::Json(max_bytes) => Some(body::read_json(session, max_bytes, info).await?),
+        BodyRule::JsonOrForm(max_bytes) => {
+            Some(body::read_json_or_form(session, max_bytes, info).await?)
+        }
         BodyRule::Any(max_bytes) => Some(body::read_body(session, max_bytes, info).await?),
     };
     info.permit = admission::acquire_permit(state, route, info.caller.as_deref(), info.now)?;

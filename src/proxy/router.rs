@@ -57,6 +57,8 @@ pub enum BodyRule {
     None,
     /// A JSON body of at most this many bytes.
     Json(usize),
+    /// A JSON body or a form with files, of at most this many bytes.
+    JsonOrForm(usize),
     /// A body of any media type, of at most this many bytes.
     Any(usize),
     /// The handler reads the body or forwards it.

@@ -8,6 +8,7 @@
 //! | model | behaviour |
 //! |---|---|
 //! | `sandbox-chat` | replies |
+//! | `sandbox-image` | replies with text and an image |
 //! | `sandbox-slow` | replies after 2 s; streams 50 ms per event |
 //! | `sandbox-401`, `sandbox-429`, `sandbox-500` | refuses with that status; 429 with `retry-after: 1` |
 //! | `sandbox-cut` | closes the connection half-way through the reply |

@@ -24,6 +24,8 @@ pub(super) struct SandboxRequest {
     pub(super) calls: Vec<Tool>,
     pub(super) format: ResponseFormat,
     pub(super) reasons: bool,
+    /// Whether the reply holds an image.
+    pub(super) draws: bool,
     pub(super) max_tokens: Option<usize>,
     /// Tokens of all messages, see [`super::response::count_tokens`].
     pub(super) prompt_tokens: usize,
@@ -88,6 +90,7 @@ impl SandboxRequest {
             reasons: body["reasoning_effort"]
                 .as_str()
                 .is_some_and(|effort| effort != "none"),
+            draws: body["model"] == "sandbox-image",
             max_tokens: limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)),
             prompt_tokens,
         })

@@ -2,7 +2,7 @@
 //!
 //! The text is `You said: ` and the last user message (400 characters of it), or after a tool's result `The tool said:
 //! ` and that result. A JSON format gets a small valid value; called tools get the smallest arguments that their schema
-//! allows. `reasoning_effort` adds one sentence of `reasoning_content`. Usage is computed from the actual request and
+//! allows. An image is always the same. `reasoning_effort` adds one sentence of `reasoning_content`. Usage is computed from the actual request and
 //! reply: see [`count_tokens`].
 #![expect(
     clippy::indexing_slicing,
@@ -16,6 +16,13 @@ use super::schema;
 
 /// Maximum number of characters repeated from the client's text.
 const MAX_ECHO_CHARS: usize = 400;
+/// A sun in the sky: 16 by 16 pixels.
+const PNG: &str = concat!(
+    "iVBORw0KGgoAAAANSUhEUgAAABAAAAAQCAIAAACQkWg2AAAALUlEQVR42mOQs6kgCTHQXcP/LQxoCJ8GTNWYehgIqk",
+    "bTM8I1kBys5ETc4Eh8ADgwH2hw6ZE3AAAAAElFTkSuQmCC",
+);
+/// The tokens of an image.
+const IMAGE_TOKENS: usize = 1120;
 const REASONING: &str = "The caller said something; I repeat it.";
 /// A constant instead of a clock: the same request gets the same bytes.
 const CREATED: u64 = 1_767_225_600;
@@ -81,6 +88,9 @@ impl<'a> SandboxResponse<'a> {
             if self.request.reasons {
                 message["reasoning_content"] = REASONING.into();
             }
+            if self.request.draws {
+                message["images"] = image();
+            }
             json!({
                 "index": index,
                 "message": message,
@@ -118,6 +128,9 @@ impl<'a> SandboxResponse<'a> {
                     .for_each(|word| push(json!({"reasoning_content": word}), None));
             }
             split_words(&self.content).for_each(|word| push(json!({"content": word}), None));
+            if self.request.draws {
+                push(json!({"images": image()}), None);
+            }
             for (number, call) in self.numbered_calls(index).enumerate() {
                 for delta in call_deltas(number, call) {
                     push(json!({"tool_calls": [delta]}), None);
@@ -170,15 +183,26 @@ impl<'a> SandboxResponse<'a> {
         } else {
             0
         };
-        let completion = (count_tokens(&self.content) + called + reasoning) * self.request.choices;
+        let drawn = usize::from(self.request.draws) * IMAGE_TOKENS;
+        let completion =
+            (count_tokens(&self.content) + called + reasoning + drawn) * self.request.choices;
         json!({
             "prompt_tokens": self.request.prompt_tokens,
             "completion_tokens": completion,
             "total_tokens": self.request.prompt_tokens + completion,
             "prompt_tokens_details": {"cached_tokens": 0},
-            "completion_tokens_details": {"reasoning_tokens": reasoning * self.request.choices},
+            "completion_tokens_details": {
+                "reasoning_tokens": reasoning * self.request.choices,
+                "image_tokens": drawn * self.request.choices,
+            },
         })
     }
+}
+
+/// Returns the images of a message.
+fn image() -> Value {
+    let url = format!("data:image/png;base64,{PNG}");
+    json!([{"type": "image_url", "image_url": {"url": url}}])
 }
 
 fn choose_content(request: &SandboxRequest) -> String {

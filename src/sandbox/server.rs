@@ -107,7 +107,7 @@ fn make_reply(method: &str, path: &str, body: &[u8]) -> Reply {
         return refuse(400, "invalid_json", "The request body is not JSON.");
     };
     match request.model.as_str() {
-        "sandbox-chat" => make_body(&request, Duration::ZERO).into(),
+        "sandbox-chat" | "sandbox-image" => make_body(&request, Duration::ZERO).into(),
         "sandbox-slow" => Reply {
             delay: SLOW_START_DELAY,
             ..make_body(&request, SLOW_EVENT_DELAY).into()

@@ -2,16 +2,18 @@
 //
 // Environment: BASE_URL (with /v1), API_KEY, MODEL (answers as the model sandbox does), CUT_MODEL (breaks off
 // in mid-stream), FLAKY_MODEL (its first call fails with 503, the next succeeds), EMBEDDING_MODEL (answers with two
-// vectors). `sandbox-embedding` takes two inputs at once. Arguments: the checks to run; without any, all. Run it in the folder that holds node_modules. One line per check on stdout; exit 1
+// vectors), IMAGE_MODEL (draws as the model sandbox does). `sandbox-embedding` takes two inputs at once. Arguments: the
+// checks to run; without any, all. Run it in the folder that holds node_modules. One line per check on stdout; exit 1
 // when one failed, 2 for an unknown name.
 
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 
-const { default: OpenAI } = createRequire(process.cwd() + "/")("openai");
+const { default: OpenAI, toFile } = createRequire(process.cwd() + "/")("openai");
 
 const MODEL = process.env.MODEL ?? "sandbox-chat";
 const CUT_MODEL = process.env.CUT_MODEL ?? "sandbox/sandbox-cut";
+const IMAGE_MODEL = process.env.IMAGE_MODEL ?? "sandbox-image";
 const FLAKY_MODEL = process.env.FLAKY_MODEL ?? "flaky";
 const EMBEDDING_MODEL = process.env.EMBEDDING_MODEL ?? "vectors";
 const SPLIT_MODEL = "sandbox-embedding";
@@ -146,6 +148,22 @@ const checks = {
     const value = JSON.parse(answer.choices[0].message.content);
     assert.deepEqual(Object.keys(value).sort(), ["city", "degrees"]);
     assert.ok(Number.isInteger(value.degrees));
+  },
+
+  async images() {
+    const is_png = (data) => Buffer.from(data, "base64").subarray(1, 4).toString() === "PNG";
+    const request = { model: IMAGE_MODEL, prompt: "a sun" };
+    const answer = await client().images.generate(request);
+    assert.ok(answer.created > 0 && is_png(answer.data[0].b64_json));
+    assert.ok(answer.usage.output_tokens_details.image_tokens > 0);
+    const events = await all(await client().images.generate({ ...request, stream: true }));
+    assert.deepEqual(events.map((event) => event.type), ["image_generation.completed"]);
+    assert.ok(is_png(events[0].b64_json) && events[0].usage.total_tokens > 0);
+    await assert.rejects(client().images.generate({ ...request, n: 11 }), { status: 400, param: "n" });
+    const png = Buffer.from(answer.data[0].b64_json, "base64");
+    const image = await toFile(png, "a.png", { type: "image/png" });
+    const edited = await client().images.edit({ model: IMAGE_MODEL, prompt: "a hat", image });
+    assert.ok(is_png(edited.data[0].b64_json) && edited.output_format === "png");
   },
 
   async json_object() {

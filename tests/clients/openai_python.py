@@ -2,10 +2,12 @@
 
 Environment: BASE_URL (with /v1), API_KEY, MODEL (answers as the model sandbox does), CUT_MODEL (breaks off
 in mid-stream), FLAKY_MODEL (its first call fails with 503, the next succeeds), EMBEDDING_MODEL (answers two
-inputs with (0.5, 0) and (0.5, 1), as numbers whatever is asked for). Arguments: the checks to
+inputs with (0.5, 0) and (0.5, 1), as numbers whatever is asked for), IMAGE_MODEL (draws as the model
+sandbox does). Arguments: the checks to
 run; without any, all. One line per check on stdout; exit 1 when one failed, 2 for an unknown name.
 """
 
+import base64
 import json
 import os
 import sys
@@ -17,6 +19,7 @@ from pydantic import BaseModel
 MODEL = os.environ.get("MODEL", "sandbox-chat")
 CUT_MODEL = os.environ.get("CUT_MODEL", "sandbox/sandbox-cut")
 FLAKY_MODEL = os.environ.get("FLAKY_MODEL", "flaky")
+IMAGE_MODEL = os.environ.get("IMAGE_MODEL", "sandbox-image")
 EMBEDDING_MODEL = os.environ.get("EMBEDDING_MODEL", "vectors")
 
 
@@ -235,10 +238,34 @@ def embeddings_in_parts():
     equal((tokens.data[0].embedding, tokens.usage.prompt_tokens), (tokens.data[2].embedding, 5))
 
 
+def images():
+    def is_png(data):
+        return base64.b64decode(data).startswith(b"\x89PNG")
+
+    answer = client().images.generate(model=IMAGE_MODEL, prompt="a sun", size="1024x1024")
+    assert answer.created > 0 and is_png(answer.data[0].b64_json), answer
+    usage = answer.usage
+    assert usage.input_tokens > 0 and usage.output_tokens_details.image_tokens > 0, usage
+    equal(usage.total_tokens, usage.input_tokens + usage.output_tokens)
+    events = list(
+        client().images.generate(model=IMAGE_MODEL, prompt="a sun", stream=True, partial_images=1)
+    )
+    equal([event.type for event in events], ["image_generation.completed"])
+    assert is_png(events[0].b64_json) and events[0].usage.total_tokens > 0, events
+    error = raises(
+        openai.BadRequestError, lambda: client().images.generate(model=IMAGE_MODEL, prompt="a", n=11)
+    )
+    equal(error.param, "n")
+    png = base64.b64decode(answer.data[0].b64_json)
+    for files in [("a.png", png), [("a.png", png), ("b.png", png)]]:
+        edited = client().images.edit(model=IMAGE_MODEL, prompt="a hat", image=files, n=1)
+        assert is_png(edited.data[0].b64_json) and edited.output_format == "png", edited
+
+
 CHECKS = [
     plain, choices, length, stream, stream_usage, tools_parallel, tools_forced, tools_answered,
     tools_streamed, json_schema, json_object, request_id, retries, refusals, wrong_key, cut_stream,
-    embeddings, embeddings_in_parts,
+    embeddings, embeddings_in_parts, images,
 ]
 
 

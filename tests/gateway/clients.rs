@@ -17,6 +17,15 @@ input_price = "0.1"
 output_price = "0.4"
 capabilities = ["streaming", "tools", "parallel_tools", "forced_tools", "vision", "json_object", "json_schema", "reasoning", "n"]
 [[models]]
+id = "sandbox-image"
+[[models.providers]]
+provider = "sandbox"
+name = "sandbox-image"
+input_price = "0.1"
+output_price = "0.4"
+max_output = 4096
+capabilities = ["streaming", "vision", "image_output"]
+[[models]]
 id = "sandbox-cut"
 family = "sandbox"
 [[models.providers]]

@@ -47,6 +47,8 @@ mod healing_ends;
 mod health;
 mod hedging;
 mod http2;
+mod image_edits;
+mod images;
 mod install;
 mod key;
 mod keys;

@@ -2,6 +2,10 @@
 
 use std::borrow::Cow;
 
+use base64::Engine;
+use base64::alphabet::{self, Alphabet};
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+
 use super::sniff::image_type_of_base64;
 
 /// A base64 data URL taken apart.
@@ -64,6 +68,21 @@ pub fn audio_format(format: &str) -> &str {
     }
 }
 
+/// Decodes base64 of either alphabet, with padding or without; `None`: it is none.
+pub fn decode_base64(data: &str) -> Option<Vec<u8>> {
+    const USUAL: GeneralPurpose = tolerant(&alphabet::STANDARD);
+    const OF_URLS: GeneralPurpose = tolerant(&alphabet::URL_SAFE);
+    let is_of_urls = data.bytes().any(|b| matches!(b, b'-' | b'_'));
+    let engine = if is_of_urls { OF_URLS } else { USUAL };
+    engine.decode(data).ok()
+}
+
+const fn tolerant(alphabet: &Alphabet) -> GeneralPurpose {
+    let config =
+        GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+    GeneralPurpose::new(alphabet, config)
+}
+
 /// Takes a data URL apart; `None` where the text is none, or not base64.
 pub fn parse(url: &str) -> Option<DataUrl<'_>> {
     let media_type = media_type(url)?;
@@ -102,6 +121,19 @@ mod tests {
         }
         let file = format!("data:application/pdf;base64,{png}");
         assert_eq!(media_type(&file).as_deref(), Some("application/pdf"));
+    }
+
+    #[test]
+    fn base64_is_decoded_in_either_alphabet_and_with_any_padding() {
+        for text in ["+/8=", "+/8", "-_8=", "-_8"] {
+            assert_eq!(
+                decode_base64(text).as_deref(),
+                Some(&b"\xfb\xff"[..]),
+                "{text}"
+            );
+        }
+        assert_eq!(decode_base64("+_8"), None);
+        assert_eq!(decode_base64("a"), None);
     }
 
     #[test]

@@ -31,3 +31,17 @@ pub struct ChatFacts {
     /// How the front reads its body into the typed tree.
     pub read_tree: ReadTree,
 }
+
+impl ChatFacts {
+    /// Returns the facts of a chat that the gateway has made of a request for something else.
+    pub fn plain(remote_images: Vec<RemoteImage>, read_tree: ReadTree) -> Self {
+        Self {
+            special_messages: Vec::new(),
+            special_tools: false,
+            includes_usage: false,
+            heals: false,
+            remote_images,
+            read_tree,
+        }
+    }
+}

@@ -8,6 +8,10 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::sniff::image_type;
 
+/// The most pixels of an image that is edited. Our choice: more than any provider takes; one of 50,000 by 50,000 is a few
+/// bytes that become gigabytes where it is decoded.
+pub const MAX_PIXELS: u64 = 100_000_000;
+
 /// An image that a request names by address.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct RemoteImage {

@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 mod read;
 mod tools;
 
+pub use read::read_tree;
 pub use tools::{
     Function, NamedFunction, SearchLocation, Tool, ToolChoice, ToolSearchTool, Tools, WebSearchTool,
 };

@@ -2,6 +2,7 @@
 
 pub mod chat_completions;
 pub mod embeddings;
+pub mod images;
 
 use http::HeaderName;
 

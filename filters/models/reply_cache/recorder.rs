@@ -161,6 +161,11 @@ impl Sink for Recording<'_> {
         self.sink.items(body, place);
     }
 
+    /// Nothing unfinished is recorded: a replay has what it became.
+    fn partial(&mut self, item: &[u8]) {
+        self.sink.partial(item);
+    }
+
     // What was reported is stored as the usage that was settled.
 
     fn searches(&mut self, count: u64) {

@@ -6,6 +6,7 @@ use super::catalog::{Capability, Mapping};
 use super::search::SearchDialect;
 use crate::fault::Fault;
 use crate::models::chat::inlined::RemoteImage;
+use crate::models::parameter::Parameter;
 use crate::models::request::{ModelRequest, Needs};
 
 /// The limits of a wire, whatever the catalogue says.
@@ -411,7 +412,17 @@ fn check_reasoning(
 fn check_parameters(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
     let reasons = mapping.thinking.is_on(&request.needs);
     let checked = mapping.parameters.check(&request.asked, reasons);
-    checked.map_err(|(parameter, reason)| Lack::new(parameter.field(), reason))
+    checked.map_err(|(parameter, reason)| Lack::new(parameter.field(), reason))?;
+    // An image drawn otherwise is another image. Only a filter may be as strict as it is. Source: docs/model-gateway.md 2.7.
+    let is_ignored = |parameter: &Parameter| {
+        *parameter != Parameter::ImageModeration && mapping.parameters.drops(*parameter)
+    };
+    let draws = request.payload.operation().draws();
+    if let Some(parameter) = request.asked.set.iter().find(is_ignored).filter(|_| draws) {
+        let field = parameter.field();
+        return Err(Lack::new(field, format!("takes no `{field}`")));
+    }
+    Ok(())
 }
 
 fn check_service_tier(

@@ -297,7 +297,7 @@ impl Catalog {
             family: model.family.unwrap_or_default().into(),
             operations: model
                 .operations
-                .unwrap_or_else(|| Operation::from_model_type(&model_type).to_vec()),
+                .unwrap_or_else(|| operations(&model_type, &mappings)),
             model_type: model_type.into(),
             aliases: model.aliases.into_iter().map(Into::into).collect(),
             description: model.description.map(Into::into),
@@ -325,6 +325,17 @@ impl Catalog {
             }));
         }
     }
+}
+
+/// Returns the operations of a type; chats that draw serve those for images, too.
+fn operations(model_type: &str, mappings: &[Arc<Mapping>]) -> Vec<Operation> {
+    let mut operations = Operation::from_model_type(model_type).to_vec();
+    let mut mappings = mappings.iter();
+    let is_chat = operations.contains(&Operation::Chat);
+    if is_chat && mappings.any(|mapping| mapping.image_output() == Some(true)) {
+        operations.extend([Operation::Images, Operation::ImageEdits]);
+    }
+    operations
 }
 
 fn check_names(written: &WrittenMapping) -> Result<(), String> {

@@ -48,7 +48,7 @@ pub struct WrittenModel {
     #[serde(default)]
     #[schemars(
         with = "Option<Vec<String>>",
-        extend("items" = {"type": "string", "enum": ["chat", "embeddings"]})
+        extend("items" = {"type": "string", "enum": ["chat", "embeddings", "images", "image_edits"]})
     )]
     pub operations: Option<Vec<Operation>>,
     /// Other names.
@@ -82,7 +82,7 @@ with_all_prices! {
         #[schemars(length(min = 1))]
         pub name: String,
         /// The API that serves it, at a provider of the OpenAI convention; absent: chat.
-        #[schemars(with = "Option<String>", extend("enum" = ["chat", "responses"]))]
+        #[schemars(with = "Option<String>", extend("enum" = ["chat", "responses", "images", "images_by_ratio"]))]
         pub wire: Option<MappingWire>,
         /// Regions that a model string may name.
         pub regions: Vec<String>,
@@ -179,11 +179,13 @@ impl WrittenMapping {
 
 /// The APIs of providers of the OpenAI convention. A provider of another kind has one API, which is none of these.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the words say it")]
 pub enum MappingWire {
     Chat,
     Responses,
+    Images,
+    ImagesByRatio,
 }
 
 /// A day, as `2026-11-01`.

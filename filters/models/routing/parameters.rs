@@ -66,40 +66,52 @@ impl Parameters {
     ///
     /// Dropped are wishes without which the answer is of the same kind; what would change its kind is refused.
     pub fn of_another_convention() -> Self {
-        Self::plain().without(
-            &[
-                Parameter::SafetyIdentifier,
-                Parameter::PromptCacheKey,
-                Parameter::PromptCacheRetention,
-                Parameter::PromptCacheOptions,
-                Parameter::SensitiveWordCheck,
-                Parameter::Store,
-                Parameter::Metadata,
-                Parameter::Prediction,
-                Parameter::MessageName,
-                Parameter::ImageDetail,
-                Parameter::ImageQuality,
-                Parameter::ImageModeration,
-                Parameter::ImageSeed,
-                Parameter::ToolSearch,
-                Parameter::AllowedCallers,
-            ],
-            &[
-                Parameter::LogitBias,
-                Parameter::Logprobs,
-                Parameter::TopLogprobs,
-                Parameter::Verbosity,
-                Parameter::Effort,
-                Parameter::Modalities,
-                Parameter::Audio,
-                Parameter::Functions,
-                Parameter::FunctionCall,
-                Parameter::ImageAspectRatio,
-                Parameter::ImageSize,
-                Parameter::ImageCount,
-                Parameter::VendorSafeguards,
-            ],
-        )
+        Self::plain()
+            .without(
+                &[
+                    Parameter::SafetyIdentifier,
+                    Parameter::PromptCacheKey,
+                    Parameter::PromptCacheRetention,
+                    Parameter::PromptCacheOptions,
+                    Parameter::SensitiveWordCheck,
+                    Parameter::Store,
+                    Parameter::Metadata,
+                    Parameter::Prediction,
+                    Parameter::MessageName,
+                    Parameter::ImageDetail,
+                    Parameter::ImageQuality,
+                    Parameter::ImageModeration,
+                    Parameter::ImageSeed,
+                    Parameter::ToolSearch,
+                    Parameter::AllowedCallers,
+                ],
+                &[
+                    Parameter::LogitBias,
+                    Parameter::Logprobs,
+                    Parameter::TopLogprobs,
+                    Parameter::Verbosity,
+                    Parameter::Effort,
+                    Parameter::Modalities,
+                    Parameter::Audio,
+                    Parameter::Functions,
+                    Parameter::FunctionCall,
+                    Parameter::ImageAspectRatio,
+                    Parameter::ImageSize,
+                    Parameter::ImageCount,
+                    Parameter::VendorSafeguards,
+                ],
+            )
+            .without_image_options()
+    }
+
+    /// Returns this table without what only an API of images has words for.
+    #[must_use]
+    pub fn without_image_options(self) -> Self {
+        let options = Parameter::ALL.into_iter();
+        let options: Vec<Parameter> = options
+            .filter(|parameter| parameter.is_of_images())
+            .collect();
+        self.without(&[], &options)
     }
 
     /// Returns this table with these parameters dropped and those refused.

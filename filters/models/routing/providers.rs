@@ -25,8 +25,8 @@ pub struct ProviderDefaults {
     pub thinking: ThinkingDefaults,
     /// How they are told to search the web.
     pub search: SearchDialect,
-    /// The same of the mappings that are asked over the Responses API.
-    pub responses: Option<Box<Self>>,
+    /// The same of the mappings that are asked over another API.
+    pub others: Vec<(MappingWire, Self)>,
 }
 
 impl ProviderDefaults {
@@ -36,15 +36,16 @@ impl ProviderDefaults {
             parameters: Parameters::plain(),
             thinking: ThinkingDefaults::LEVELS,
             search: SearchDialect::None,
-            responses: None,
+            others: Vec::new(),
         }
     }
 
     /// Returns the defaults of a mapping that is asked over this wire.
-    pub fn over(self, wire: Option<MappingWire>) -> Self {
-        match (wire, self.responses) {
-            (Some(MappingWire::Responses), Some(responses)) => *responses,
-            (_, responses) => Self { responses, ..self },
+    pub fn over(mut self, wire: Option<MappingWire>) -> Self {
+        let mut others = self.others.iter();
+        match others.position(|(other, _)| Some(*other) == wire) {
+            Some(at) => self.others.swap_remove(at).1,
+            None => self,
         }
     }
 }

@@ -264,15 +264,7 @@ fn list_candidates(
         return Err(unserved_model(&model.id));
     }
     if !model.operations.contains(&operation) {
-        return Err(Fault::invalid(
-            "model",
-            format!(
-                "`{}` is a model for {}, not for {}",
-                model.id,
-                model.model_type,
-                operation.as_str()
-            ),
-        ));
+        return Err(other_operation(model, operation));
     }
     let active = wanted().filter(|mapping| !mapping.is_retired(now_s));
     let candidates: Vec<Arc<Candidate>> = active
@@ -282,6 +274,26 @@ fn list_candidates(
         return Err(retired(model));
     }
     Ok(candidates)
+}
+
+/// Returns the error of a model that serves other operations, which names their endpoints.
+fn other_operation(model: &Model, operation: Operation) -> Fault {
+    let mut message = format!(
+        "`{}` is a model for {}, not for {}",
+        model.id,
+        model.model_type,
+        operation.as_str()
+    );
+    for (at, served) in model.operations.iter().enumerate() {
+        message.push_str(if at == 0 {
+            ": use `POST "
+        } else {
+            " or `POST "
+        });
+        message.push_str(served.path());
+        message.push('`');
+    }
+    Fault::invalid("model", message)
 }
 
 fn retired(model: &Model) -> Fault {

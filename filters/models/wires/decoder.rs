@@ -5,8 +5,10 @@ use bytes::Bytes;
 use super::failure::{Failure, FailureKind};
 use super::wire::{Target, Wire};
 use crate::fault::{Fault, FaultKind};
+use crate::models::chat::delta::{Delta, Finish};
 use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
+use crate::models::usage::Usage;
 use crate::sse::{EventReader, SseEvent, TooLong};
 
 /// How many bytes one whole reply may have.
@@ -70,20 +72,61 @@ pub fn decode_reply(
     target: &Target<'_>,
     head: &ReplyHead,
 ) -> Box<dyn Decoder> {
-    if head.status != 200 {
-        return Box::new(Refusal {
+    let decoder: Box<dyn Decoder> = match (head.status, request.is_stream) {
+        (200, true) => wire.decoder(request, target, head),
+        (200, false) => {
+            let decoder = wire.decoder(request, target, head);
+            Box::new(Folded {
+                free_bytes: decoder.max_bytes(),
+                decoder,
+            })
+        }
+        (status, _) => Box::new(Refusal {
             wire,
-            status: head.status,
+            status,
             body: Vec::new(),
-        });
-    }
-    let decoder = wire.decoder(request, target, head);
-    match request.is_stream {
-        true => decoder,
-        false => Box::new(Folded {
-            free_bytes: decoder.max_bytes(),
-            decoder,
         }),
+    };
+    match request.payload.images() {
+        Some(_) => Box::new(FilteredImages(decoder)),
+        None => decoder,
+    }
+}
+
+/// A reply to a request for images: where a filter has refused it, it is an answer without images, and nothing is billed
+/// that is not reported. Source: docs/facts/model-gateway.md 1.7, 8.2.
+struct FilteredImages(Box<dyn Decoder>);
+
+fn without_images(
+    read: Result<Progress, Failure>,
+    sink: &mut dyn Sink,
+) -> Result<Progress, Failure> {
+    read.or_else(|failure| {
+        if !failure.is_by_filter() {
+            return Err(failure);
+        }
+        sink.usage(Usage::default());
+        sink.delta(&Delta {
+            finish: Some(Finish::ContentFilter),
+            ..Delta::default()
+        });
+        Ok(Progress::Complete)
+    })
+}
+
+impl Decoder for FilteredImages {
+    fn feed(&mut self, bytes: &Bytes, sink: &mut dyn Sink) -> Result<Progress, Failure> {
+        let read = self.0.feed(bytes, sink);
+        without_images(read, sink)
+    }
+
+    fn end(&mut self, sink: &mut dyn Sink) -> Result<Progress, Failure> {
+        let read = self.0.end(sink);
+        without_images(read, sink)
+    }
+
+    fn expect(&mut self, bytes: usize) {
+        self.0.expect(bytes);
     }
 }
 
@@ -359,7 +402,6 @@ pub(super) fn truncated() -> Failure {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
-    use crate::models::usage::Usage;
 
     struct Nobody;
 

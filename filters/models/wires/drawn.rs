@@ -1,6 +1,20 @@
-//! Images that a model drew, as items of `images`. Source: docs/model-gateway.md 2.5.
+//! Images that a model drew, as items of `images`, and the sizes in which models of OpenAI draw. Source:
+//! docs/model-gateway.md 2.5.
 
-use crate::json::write_escaped;
+use crate::json::{Str, write_escaped, write_number};
+
+/// The sizes that all of them have, by their ratio of width to height.
+const SIZES: [(&str, &str); 3] = [
+    ("1:1", "1024x1024"),
+    ("3:2", "1536x1024"),
+    ("2:3", "1024x1536"),
+];
+
+/// Returns the size of a ratio; `None`: not all of them have one.
+pub(super) fn size_of_ratio(ratio: &str) -> Option<&'static str> {
+    let known = SIZES.iter().find(|(known, _)| *known == ratio);
+    known.map(|(_, size)| *size)
+}
 
 /// Returns an item: a data URL of this media type and base64.
 pub(super) fn item(media_type: &str, data: &str) -> String {
@@ -12,6 +26,17 @@ pub(super) fn item(media_type: &str, data: &str) -> String {
     write_escaped(data, &mut out);
     out.extend_from_slice(br#""}}"#);
     String::from_utf8(out).unwrap_or_default()
+}
+
+/// Returns an unfinished image in the public shape.
+pub(super) fn partial(data: Str<'_>, number: u64) -> Vec<u8> {
+    let mut out = Vec::with_capacity(data.len() + 64);
+    out.extend_from_slice(b"{\"b64_json\":");
+    data.write(&mut out);
+    out.extend_from_slice(b",\"partial_image_index\":");
+    write_number(number, &mut out);
+    out.push(b'}');
+    out
 }
 
 #[cfg(test)]

@@ -124,6 +124,17 @@ impl Failure {
         }
     }
 
+    /// Returns whether the provider's filter has refused the request or its answer.
+    pub(super) fn is_by_filter(&self) -> bool {
+        const CODES: [&str; 3] = [
+            "moderation_blocked",
+            "content_policy_violation",
+            "content_filter",
+        ];
+        let code = self.words.code.as_deref();
+        code.is_some_and(|code| CODES.contains(&code))
+    }
+
     /// Marks a refusal whose code says that the key is bad or its account empty.
     #[must_use]
     pub(super) fn about_the_key(self) -> Self {

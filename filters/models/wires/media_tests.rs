@@ -56,7 +56,7 @@ fn sent(wire: WireKind, part: &Value, inlined: &InlinedImages) -> Option<Result<
             WireKind::Responses => "/input/0/content/1",
             WireKind::Contents => "/contents/0/parts/1",
             WireKind::Compatible | WireKind::Messages => "/messages/0/content/1",
-            WireKind::Cohere | WireKind::Voyage => unreachable!("serves no chat"),
+            other => unreachable!("{other:?} has no chats"),
         };
         body.pointer(place).unwrap().clone()
     });
@@ -95,7 +95,7 @@ fn formats_of_audio_have_the_names_of_each_wire_or_leave_it_out() {
                 WireKind::Contents => {
                     media_type.map(|kind| json!({"inlineData": {"mimeType": kind, "data": "AAAA"}}))
                 }
-                WireKind::Cohere | WireKind::Voyage => unreachable!("serves no chat"),
+                other => unreachable!("{other:?} has no chats"),
             };
             assert_eq!(plainly(wire, &part), expected, "{format} {wire:?}");
         }
@@ -213,7 +213,7 @@ fn what_was_fetched_stands_in_place_of_its_address_on_every_wire() {
             WireKind::Contents => {
                 json!({"inlineData": {"mimeType": "image/jpeg", "data": "/9j/"}})
             }
-            WireKind::Cohere | WireKind::Voyage => unreachable!("serves no chat"),
+            other => unreachable!("{other:?} has no chats"),
         };
         let part = sent(wire, &part, &inlined).unwrap().unwrap();
         assert_eq!(part, expected, "{wire:?}");

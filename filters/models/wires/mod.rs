@@ -22,6 +22,7 @@ mod error_body;
 pub mod failure;
 pub mod google;
 mod history;
+pub mod images;
 #[cfg(test)]
 #[path = "media_tests.rs"]
 mod media_tests;
@@ -49,6 +50,7 @@ pub mod wire;
 
 pub use decoder::{Decoder, Progress, ReplyHead, decode_reply};
 pub use failure::{Failure, FailureKind};
+use images::ImagesDialect;
 pub use quirks::Quirks;
 pub use wire::{Parts, Target, Wire, WireHead};
 
@@ -67,6 +69,10 @@ pub enum WireKind {
     Cohere,
     /// Voyage's own API.
     Voyage,
+    /// OpenAI's API for images.
+    Images,
+    /// An API for images that draws by ratios.
+    ImagesByRatio,
 }
 
 impl WireKind {
@@ -79,6 +85,12 @@ impl WireKind {
             Self::Contents => &google::Google,
             Self::Cohere => &cohere::Cohere,
             Self::Voyage => &voyage::Voyage,
+            Self::Images => &images::Images {
+                dialect: ImagesDialect::Sizes,
+            },
+            Self::ImagesByRatio => &images::Images {
+                dialect: ImagesDialect::Ratios,
+            },
         }
     }
 }

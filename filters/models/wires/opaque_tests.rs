@@ -66,7 +66,7 @@ fn reply(wire: WireKind) -> Value {
         WireKind::Contents => {
             json!({"candidates": [{"finishReason": "STOP", "content": {"parts": [{"text": "hm", "thought": true}, {"text": "Hi", "thoughtSignature": STATE}]}}]})
         }
-        WireKind::Cohere | WireKind::Voyage => unreachable!("serves no chat"),
+        other => unreachable!("{other:?} has no chats"),
     }
 }
 

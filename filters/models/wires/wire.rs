@@ -14,6 +14,7 @@ use super::rate_limit::LimitHeaders;
 use crate::fault::{Fault, FaultKind};
 use crate::models::chat::inlined::InlinedImages;
 use crate::models::embeddings::batch::BatchLimits;
+use crate::models::images::ImageFacts;
 use crate::models::operation::Operation;
 use crate::models::parameter::Parameter;
 use crate::models::request::ModelRequest;
@@ -68,8 +69,8 @@ pub trait Wire: Send + Sync {
 
     /// Returns how many requests to this provider ask for what a request wants; [`Wire::encode`] and [`Wire::decoder`] have
     /// the part that `target` names. All of them say one request where nothing is divided.
-    fn parts(&self, request: &ModelRequest, _target: &Target<'_>) -> Parts {
-        Parts::one(request)
+    fn parts(&self, request: &ModelRequest, target: &Target<'_>) -> Parts {
+        Parts::of_images(request, target)
     }
 
     /// Returns the maximum tokens of each answer that [`Wire::encode`] allows this provider; `None`: it sets no bound.
@@ -114,6 +115,20 @@ pub struct Parts {
 }
 
 impl Parts {
+    /// Returns how often a provider is asked that draws fewer images at once than a request wants; other requests are not
+    /// divided.
+    pub fn of_images(request: &ModelRequest, target: &Target<'_>) -> Self {
+        let images = request.payload.images();
+        let count = images.map(|images| {
+            let at_once = target.images_at_once(images, request);
+            images.count.div_ceil(at_once)
+        });
+        Self {
+            count: count.unwrap_or(1),
+            ..Self::one(request)
+        }
+    }
+
     /// Returns what is not divided.
     pub fn one(request: &ModelRequest) -> Self {
         Self {
@@ -205,6 +220,24 @@ impl Target<'_> {
                 .ok()
                 .map(Cow::Owned),
             Treatment::Drop => None,
+        }
+    }
+
+    /// Returns how many images the part at hand asks for, at least 1.
+    pub fn images_of_part(&self, images: &ImageFacts, request: &ModelRequest) -> u32 {
+        let at_once = self.images_at_once(images, request);
+        let drawn = self.part.saturating_mul(at_once);
+        images.count.saturating_sub(drawn).clamp(1, at_once)
+    }
+
+    /// Returns how many images the provider draws at once, at least 1.
+    fn images_at_once(&self, images: &ImageFacts, request: &ModelRequest) -> u32 {
+        if !self.parameters.supports(Parameter::ImageCount) {
+            return 1;
+        }
+        match self.treat(Parameter::ImageCount, request) {
+            Treatment::Number(most) => (most as u32).clamp(1, images.count),
+            Treatment::Pass | Treatment::Drop => images.count,
         }
     }
 

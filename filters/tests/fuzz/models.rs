@@ -1,9 +1,10 @@
 //! Requests of models, what the wires make of them, and names of models.
 
 use filters::models::chat::data_url;
-use filters::models::front::Front;
+use filters::models::front::{Front, Received};
 use filters::models::fronts::chat_completions::ChatCompletions;
 use filters::models::fronts::embeddings::Embeddings;
+use filters::models::fronts::images::{ImageEdits, ImageGenerations};
 use filters::models::operation::Operation;
 use filters::models::request::ModelRequest;
 use filters::models::routing::CatalogFile;
@@ -14,6 +15,7 @@ use filters::models::routing::resolve::resolve;
 use filters::models::routing::thinking::Thinking;
 use filters::models::wires::quirks::ReasoningReplay;
 use filters::models::wires::{Failure, Quirks, Target, WireKind};
+use filters::multipart;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
@@ -209,6 +211,70 @@ fn accepted_embeddings_are_json_on_every_wire() {
         let body = damage::bytes(choices, body);
         match Embeddings.parse(body.into()) {
             Ok(request) => encodes(&request, &quirks(choices)),
+            Err(fault) => assert!((400..500).contains(&fault.status()), "{fault:?}"),
+        }
+    });
+}
+
+#[test]
+fn accepted_requests_for_images_are_json_on_every_wire_or_a_form() {
+    let url = json!({"$one": ["https://a.example/x.png", "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAAB", "$text"]});
+    let grammar = json!({
+        "prompt": {"$one": ["A cat", "$text"]}, "model?": {"$one": ["m", "$text", null]}, "n?": {"$one": [1, 10, "$int"]},
+        "images?": {"$one": [[{"image_url": url}], [{"image_url": url}, {"image_url": url}]]},
+        "size?": {"$one": ["1024x1024", "2K", "$text"]}, "aspect_ratio?": {"$one": ["3:2", "$text"]}, "quality?": "high",
+        "background?": "opaque", "output_format?": {"$one": ["jpeg", "png"]}, "output_compression?": {"$one": [50, "$int"]},
+        "moderation?": "low", "service_tier?": "flex", "stream?": {"$one": [true, false]}, "user?": "$text", "unknown?": "$any",
+    });
+    run("models: image requests", |choices| {
+        let body = grammar::compose(choices, &grammar);
+        let body = damage::tree(choices, body);
+        let body = grammar::write(choices, &body);
+        let body = damage::bytes(choices, body);
+        let front: &dyn Front = match choices.once_in(2) {
+            true => &ImageEdits,
+            false => &ImageGenerations,
+        };
+        match front.parse(body.into()) {
+            Ok(request) => {
+                encodes(&request, &quirks(choices));
+                let quirks = Quirks::default();
+                for wire in [WireKind::Images, WireKind::ImagesByRatio] {
+                    let sent = wire.wire().encode(&request, &target(&quirks));
+                    let is_form = wire == WireKind::Images
+                        && request.payload.operation() == Operation::ImageEdits;
+                    match sent {
+                        Ok(pieces) if is_form => assert!(pieces.concat().ends_with(b"--\r\n")),
+                        Ok(pieces) => json(&pieces.concat()),
+                        Err(fault) => assert_eq!(fault.status(), 400, "{fault:?}"),
+                    }
+                }
+            }
+            Err(fault) => assert!((400..500).contains(&fault.status()), "{fault:?}"),
+        }
+    });
+}
+
+#[test]
+fn a_form_is_read_or_refused() {
+    run("models: forms", |choices| {
+        let mut form = Vec::new();
+        for _ in 0..choices.below(5) {
+            let name = *choices.pick(&["prompt", "n", "image[]", "mask", "stream", "x\\\"y"]);
+            let file = *choices.pick(&["", "; filename=\"a;b.png\"", "; filename=c"]);
+            let text = choices.text();
+            let content = *choices.pick(&["A cat", "2", "iVBOR", "\r\n--", &text]);
+            let part = format!(
+                "--b\r\nContent-Disposition: form-data; name=\"{name}\"{file}\r\n\r\n{content}\r\n"
+            );
+            form.extend_from_slice(part.as_bytes());
+        }
+        form.extend_from_slice(b"--b--\r\n");
+        let form = damage::bytes(choices, form);
+        let _ = multipart::parts(&form, "b");
+        match ImageEdits.read_form(&form.into(), "b") {
+            Ok(Received::Complete(request)) => encodes(&request, &Quirks::default()),
+            Ok(Received::Managed(_)) => panic!("no prompts here"),
             Err(fault) => assert!((400..500).contains(&fault.status()), "{fault:?}"),
         }
     });

@@ -5,6 +5,7 @@ use filters::fault::{Fault, FaultKind};
 use filters::models::front::Front;
 use filters::models::fronts::chat_completions::ChatCompletions;
 use filters::models::fronts::embeddings::Embeddings;
+use filters::models::fronts::images::ImageGenerations;
 use filters::models::metadata::{AnswerMembers, Metadata, UsedNames};
 use filters::models::operation::Operation;
 use filters::models::reply::ReplyIdentity;
@@ -138,11 +139,26 @@ fn grammars(wire: WireKind) -> (Value, Value) {
         WireKind::Contents => (google_reply(), google_reply()),
         WireKind::Cohere => (cohere_reply(), cohere_reply()),
         WireKind::Voyage => (embeddings_reply(), embeddings_reply()),
+        WireKind::Images | WireKind::ImagesByRatio => (images_event(), images_reply()),
     }
 }
 
+fn images_event() -> Value {
+    let usage = json!({"input_tokens": "$int", "output_tokens": "$int", "output_tokens_details?": {"image_tokens": "$int"}});
+    json!({"$one": [
+        {"type": "image_generation.partial_image", "b64_json": "aGk=", "partial_image_index": "$int", "size?": "$text"},
+        {"type": "image_generation.completed", "b64_json": {"$one": ["aGk=", "$text"]}, "usage?": usage, "background?": "$any"},
+        {"type": "error", "error": {"message": "$text", "code": {"$one": ["moderation_blocked", "$text"]}}}, {"type": "$text"},
+    ]})
+}
+
+fn images_reply() -> Value {
+    json!({"created": "$int", "data": {"$many": {"$one": [{"b64_json": {"$one": ["aGk=", "$text"]}, "revised_prompt?": "$text"}, {"url": "$text"}, "$any"]}},
+        "output_format?": {"$one": ["png", "$any"]}, "usage?": {"input_tokens": "$int", "output_tokens": "$int", "input_tokens_details?": "$any"}})
+}
+
 /// The requests that a reply may answer.
-struct Requests([ModelRequest; 3]);
+struct Requests([ModelRequest; 5]);
 
 impl Requests {
     fn new() -> Self {
@@ -151,10 +167,16 @@ impl Requests {
             ChatCompletions.parse(body.to_string().into()).unwrap()
         };
         let embeddings = json!({"model": "m", "input": ["a", "b"]}).to_string();
+        let images = |stream: bool| {
+            let body = json!({"model": "m", "stream": stream, "prompt": "A cat"});
+            ImageGenerations.parse(body.to_string().into()).unwrap()
+        };
         Self([
             chat(true),
             chat(false),
             Embeddings.parse(embeddings.into()).unwrap(),
+            images(true),
+            images(false),
         ])
     }
 }
@@ -241,7 +263,9 @@ fn is_well_formed(out: &[u8], request: &ModelRequest, is_complete: bool) {
     };
     reader.feed(out, &mut check).unwrap();
     reader.finish(&mut check).unwrap();
-    assert_eq!(ends == 1, is_complete, "{shown}");
+    // A stream of images has no last mark.
+    let has_mark = !request.payload.operation().draws();
+    assert_eq!(ends == 1, is_complete && has_mark, "{shown}");
 }
 
 /// A stream of events that a provider sends, or nearly so.
@@ -275,6 +299,7 @@ fn stream(choices: &mut Choices<'_>, wire: WireKind, grammar: &Value) -> Vec<u8>
         WireKind::Compatible => b"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
         WireKind::Responses => b"data: {\"type\":\"response.output_text.delta\",\"output_index\":9,\"delta\":\"a\"}\n\nevent: response.completed\ndata: {\"response\":{}}\n\n",
         WireKind::Messages => b"event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":1}}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
+        WireKind::Images | WireKind::ImagesByRatio => b"data: {\"type\":\"image_edit.completed\",\"b64_json\":\"aGk=\"}\n\n",
         WireKind::Contents => b"data: {\"candidates\":[{\"content\":{\"parts\":[]},\"finishReason\":\"STOP\"}]}\n\n",
         WireKind::Cohere | WireKind::Voyage => b"",
     };
@@ -308,7 +333,8 @@ fn events(name: &str, wire: WireKind) {
         } else {
             stream
         };
-        let request = &requests.0[choices.below(2)];
+        let first = if wire == WireKind::Images { 3 } else { 0 };
+        let request = &requests.0[first + choices.below(2)];
         let (out, ended) = answer(wire, request, &quirks, &EVENTS, &[&stream]);
         is_well_formed(&out, request, ended.is_ok());
         let pieces = choices.cut(&stream);
@@ -335,8 +361,8 @@ fn whole(name: &str, wire: WireKind) {
     let others = embeddings_reply();
     let (requests, quirks) = (Requests::new(), Quirks::default());
     run(name, |choices| {
-        let request = &requests.0[choices.below(3)];
-        let is_chat = request.payload.operation() == Operation::Chat;
+        let request = &requests.0[choices.below(5)];
+        let is_chat = request.payload.operation() != Operation::Embeddings;
         let grammar = if is_chat || wire != WireKind::Compatible {
             &grammar
         } else {
@@ -381,6 +407,16 @@ fn events_of_the_anthropic_wire_are_the_same_however_they_are_cut() {
 #[test]
 fn events_of_the_google_wire_are_the_same_however_they_are_cut() {
     events("wires: google, events", WireKind::Contents);
+}
+
+#[test]
+fn events_of_the_wire_of_images_are_the_same_however_they_are_cut() {
+    events("wires: images, events", WireKind::Images);
+}
+
+#[test]
+fn replies_of_the_wire_of_images_are_the_same_however_they_are_cut() {
+    whole("wires: images, whole replies", WireKind::Images);
 }
 
 #[test]

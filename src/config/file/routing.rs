@@ -40,8 +40,8 @@ pub(crate) struct BodyBytes {
     /// Chat completions and the other model endpoints.
     #[schemars(range(min = 1024, max = 1_073_741_824))]
     pub chat: usize,
-    /// Images.
-    #[schemars(range(min = 1024, max = 1_073_741_824), extend("x-not-in-force" = true))]
+    /// Requests for images.
+    #[schemars(range(min = 1024, max = 1_073_741_824))]
     pub images: usize,
     /// Decisions.
     #[schemars(range(min = 1024, max = 1_073_741_824))]
@@ -158,6 +158,9 @@ pub(crate) struct Routing {
     /// The models that `auto` chooses from: the cheapest that can serve the request, the first of equals.
     #[schemars(inner(length(min = 1)), extend("uniqueItems" = true))]
     pub auto: Vec<String>,
+    /// The models that `auto` chooses from where images are asked for, in the same way.
+    #[schemars(inner(length(min = 1)), extend("uniqueItems" = true))]
+    pub auto_images: Vec<String>,
 }
 
 impl Default for Routing {
@@ -176,6 +179,7 @@ impl Default for Routing {
             keepalive_s: 15,
             hedge_after_ms: 0,
             auto: Vec::new(),
+            auto_images: Vec::new(),
         }
     }
 }

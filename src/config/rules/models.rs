@@ -25,14 +25,20 @@ pub(super) fn check(rules: &mut Rules<'_>, file: &File) -> ModelsConfig {
     };
     let catalog = catalog::check(&models.file, &text, &file.providers);
     let names: Vec<&str> = catalog.names.iter().map(String::as_str).collect();
-    for (index, model) in file.routing.auto.iter().enumerate() {
-        if !names.contains(&model.as_str()) {
-            let cure = match suggest::nearest(model, &names) {
-                Some(meant) => format!("did you mean {meant:?}?"),
-                None => "name an id or alias of the catalogue, or take it out".to_owned(),
-            };
-            let message = format!("the catalogue has no model {model:?}");
-            rules.warn(&format!("routing.auto[{index}]"), message, cure);
+    let lists = [
+        ("routing.auto", &file.routing.auto),
+        ("routing.auto_images", &file.routing.auto_images),
+    ];
+    for (key, list) in lists {
+        for (index, model) in list.iter().enumerate() {
+            if !names.contains(&model.as_str()) {
+                let cure = match suggest::nearest(model, &names) {
+                    Some(meant) => format!("did you mean {meant:?}?"),
+                    None => "name an id or alias of the catalogue, or take it out".to_owned(),
+                };
+                let message = format!("the catalogue has no model {model:?}");
+                rules.warn(&format!("{key}[{index}]"), message, cure);
+            }
         }
     }
     rules.catalog_warnings.extend(catalog.warnings);

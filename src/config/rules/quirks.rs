@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use filters::models::parameter::Parameter;
 use filters::models::routing::providers::ProviderDefaults;
-use filters::models::routing::{Outside, WrittenBounds, WrittenParameters};
+use filters::models::routing::{MappingWire, Outside, WrittenBounds, WrittenParameters};
 use filters::models::wires::quirks::{ReasoningReplay, StreamUsage};
 use filters::models::wires::{Quirks, WireKind};
 use http::HeaderName;
@@ -49,9 +49,16 @@ pub(super) fn to_defaults(
     defaults.parameters = defaults.parameters.with(written);
     defaults.search = provider.web_search.unwrap_or(defaults.search);
     if matches!(kind, ProviderKind::OpenAi | ProviderKind::Compatible) {
-        let mut responses = WireKind::Responses.wire().defaults();
-        responses.parameters = responses.parameters.with(written);
-        defaults.responses = Some(Box::new(responses));
+        let others = [
+            (MappingWire::Responses, WireKind::Responses),
+            (MappingWire::Images, WireKind::Images),
+            (MappingWire::ImagesByRatio, WireKind::ImagesByRatio),
+        ];
+        defaults.others.extend(others.map(|(wire, kind)| {
+            let mut other = kind.wire().defaults();
+            other.parameters = other.parameters.with(written);
+            (wire, other)
+        }));
     }
     defaults
 }

@@ -302,13 +302,13 @@ fn a_catalogue_that_was_named_must_exist() {
 
 #[test]
 fn keys_without_effect_yet_are_warned_of_once() {
-    let loaded = good("[limits]\nin_flight = 5\nbody_bytes = { chat = 2048, images = 67108864 }\n");
+    let loaded = good("[server]\nthreads = 5\nupgrade_socket = \"/run/weirgate/upgrade.sock\"\n");
     let keys: Vec<_> = warned(&loaded)
         .into_iter()
         .filter(|(_, message)| *message == "not in force yet")
         .map(|(key, _)| key)
         .collect();
-    assert_eq!(keys, ["limits.body_bytes.images"]);
+    assert_eq!(keys, ["server.upgrade_socket"]);
 }
 
 #[test]
@@ -322,10 +322,6 @@ fn a_value_that_would_have_no_effect_is_refused() {
         (
             "[server]\nupgrade_socket = \"/run/other.sock\"\n",
             "server.upgrade_socket",
-        ),
-        (
-            "[limits.body_bytes]\nimages = 2048\n",
-            "limits.body_bytes.images",
         ),
     ] {
         let problem = only(toml);

@@ -271,6 +271,11 @@ fn the_parameters_of_a_provider_are_those_of_its_kind_and_what_is_written() {
             Parameter::ToolSearch,
             Parameter::AllowedCallers,
             Parameter::VendorSafeguards,
+            Parameter::ImageStyle,
+            Parameter::ImageBackground,
+            Parameter::InputFidelity,
+            Parameter::OutputFormat,
+            Parameter::OutputCompression,
         ]
     );
 }

@@ -168,6 +168,7 @@ fn every_key_stands_in_the_shipped_file_and_no_other() {
 fn a_value_that_is_shipped_for_a_section_of_scalars_is_its_default() {
     let examples = [
         "routing.auto",
+        "routing.auto_images",
         "graph.upstream",
         "decisions.token_keys",
         "server.upgrade_socket",

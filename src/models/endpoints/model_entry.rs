@@ -189,6 +189,9 @@ fn parameters(
             .chain(dimensions)
             .collect();
     }
+    if serves(model, Operation::Images) && !serves(model, Operation::Chat) {
+        return image_parameters(mappings);
+    }
     let acts = |parameter: Parameter| {
         let mut mappings = mappings.iter();
         mappings.any(|mapping| takes(mapping, parameter))
@@ -205,6 +208,31 @@ fn parameters(
         .map(Parameter::as_str)
         .chain(by_capability.map(|(_, name)| name))
         .chain(drawing.into_iter().flatten())
+        .collect()
+}
+
+/// Returns the options of images that act at one of the mappings.
+fn image_parameters(mappings: &[&Mapping]) -> Vec<&'static str> {
+    const OPTIONS: [(&str, Parameter); 9] = [
+        ("size", Parameter::ImageSize),
+        ("aspect_ratio", Parameter::ImageAspectRatio),
+        ("quality", Parameter::ImageQuality),
+        ("moderation", Parameter::ImageModeration),
+        ("style", Parameter::ImageStyle),
+        ("background", Parameter::ImageBackground),
+        ("input_fidelity", Parameter::InputFidelity),
+        ("output_format", Parameter::OutputFormat),
+        ("output_compression", Parameter::OutputCompression),
+    ];
+    let acts = |parameter| {
+        let mut mappings = mappings.iter();
+        mappings.any(|mapping| mapping.parameters.supports(parameter))
+    };
+    let acting = OPTIONS
+        .into_iter()
+        .filter(|(_, parameter)| acts(*parameter));
+    std::iter::once("n")
+        .chain(acting.map(|(name, _)| name))
         .collect()
 }
 

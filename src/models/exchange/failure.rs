@@ -274,6 +274,7 @@ pub(super) fn report(
         Some(fault) => exchange.explain(fault),
         None => with_routing(final_fault(exchange), exchange),
     };
+    let fault = exchange.request.front.explain(fault);
     if exchange.timing.first_content.is_none() && !exchange.log.failures.is_empty() {
         billing::record_failure(exchange, info);
     }

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use filters::fault::Fault;
-use filters::models::chat::inlined::{InlinedImages, RemoteImage, WantedImage};
-use filters::models::request::Payload;
+use filters::models::chat::dimensions::dimensions_of_base64;
+use filters::models::chat::inlined::{InlinedImages, MAX_PIXELS, RemoteImage, WantedImage};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
@@ -34,7 +34,7 @@ impl Images {
 ///
 /// Errors: the fault of an image that cannot be had; `None` if they have to be fetched first.
 pub(super) fn find_fault(exchange: &mut ModelExchange) -> Result<(), Option<Fault>> {
-    let Payload::Chat(chat) = &exchange.request.payload else {
+    let Some(chat) = exchange.request.payload.chat() else {
         return Ok(());
     };
     if chat.remote_images.is_empty() {
@@ -99,10 +99,27 @@ pub(super) fn prepare<'a>(
         .as_deref()
         .map_or("", |caller| &caller.organization_id);
     let media = &exchange.models.media;
+    let is_edited = exchange.request.payload.images().is_some();
     let images = &mut exchange.images;
     let fetch = async move {
         let fetched = images.fetched.get_or_insert_with(|| media.none());
         images.fault = media.fetch(organization, &wanted, fetched).await.err();
+        if is_edited && images.fault.is_none() {
+            images.fault = find_huge(&wanted, &fetched.images);
+        }
     };
     Some(fetch.boxed())
+}
+
+/// Returns the fault of an image that has more pixels than are edited.
+fn find_huge(wanted: &[WantedImage], images: &InlinedImages) -> Option<Fault> {
+    wanted.iter().find_map(|WantedImage { image, .. }| {
+        let (width, height) = dimensions_of_base64(images.find(&image.url)?.data())?;
+        let is_huge = u64::from(width) * u64::from(height) > MAX_PIXELS;
+        let param = &image.param;
+        let message = format!(
+            "`{param}` is an image of {width} x {height} pixels; accepted are at most {MAX_PIXELS} pixels"
+        );
+        is_huge.then(|| Fault::invalid(param.to_string(), message))
+    })
 }

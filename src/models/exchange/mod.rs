@@ -98,11 +98,16 @@ impl PlannedAttempt {
         let target = deployment.target();
         let mapping = &deployment.mapping;
         let searches = target.max_searches(request);
+        let requests = deployment.wire.parts(request, &target).count.into();
+        // Each image is asked for with the whole prompt.
+        let repeats = request.payload.images().map_or(1, |_| requests);
         let inputs = CostInputs {
             searches,
             billed_searches: mapping.search.billed(searches),
             max_tokens: deployment.wire.max_output(request, &target),
-            requests: deployment.wire.parts(request, &target).count.into(),
+            requests,
+            bytes: request.cost_inputs.bytes.saturating_mul(repeats),
+            images: request.cost_inputs.images.saturating_mul(repeats),
             draws: deployment.wire.draws(request, &target),
             ..request.cost_inputs
         };

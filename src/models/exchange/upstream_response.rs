@@ -137,7 +137,17 @@ impl ReplyReader {
         self.writer.as_ref()?.reported().service_tier
     }
 
-    /// Reads a piece of the reply into the response.
+    /// Reads a piece of the reply into the response. Errors: those of the wire, and a reply that has come to its end and is no
+    /// answer.
+    fn read_whole(&mut self, chunk: &Bytes, is_end: bool) -> Result<Progress, Failure> {
+        let progress = self.read(chunk, is_end)?;
+        let writer = self.writer.as_ref();
+        match writer.and_then(|writer| writer.lack()) {
+            Some(lack) if progress == Progress::Complete => Err(Failure::malformed(lack)),
+            _ => Ok(progress),
+        }
+    }
+
     fn read(&mut self, chunk: &Bytes, is_end: bool) -> Result<Progress, Failure> {
         let (Some(writer), Some(decoder)) = (&mut self.writer, &mut self.decoder) else {
             return Err(Failure::malformed("a body came before its head"));
@@ -246,7 +256,7 @@ pub(super) fn translate(
     if exchange.reader.is_complete {
         return Ok(());
     }
-    let progress = match exchange.reader.read(&chunk, is_end) {
+    let progress = match exchange.reader.read_whole(&chunk, is_end) {
         Ok(progress) => progress,
         Err(failure) => return Err(abort_attempt(exchange, failure)),
     };

@@ -202,6 +202,8 @@ impl Provider {
         match mapping.wire {
             None | Some(MappingWire::Chat) => self.wire,
             Some(MappingWire::Responses) => WireKind::Responses.wire(),
+            Some(MappingWire::Images) => WireKind::Images.wire(),
+            Some(MappingWire::ImagesByRatio) => WireKind::ImagesByRatio.wire(),
         }
     }
 

@@ -392,21 +392,8 @@ impl Writer for ChunkWriter {
             usage
         });
         self.out
-            .extend_from_slice(&error_event(fault, usage.as_deref()));
+            .extend_from_slice(&fault.error_event(usage.as_deref()));
     }
-}
-
-/// Returns an error event. Shape: `event: error`, `data: {"error": {message, type, param, code, usage?}, metadata?}`.
-fn error_event(fault: &Fault, usage: Option<&[u8]>) -> Vec<u8> {
-    let mut error = fault.compatible_error();
-    let usage = usage.and_then(|usage| serde_json::from_slice(usage).ok());
-    if let (Some(error), Some(usage)) = (error.as_object_mut(), usage) {
-        error.insert("usage".to_owned(), usage);
-    }
-    let mut event = b"event: error\ndata: ".to_vec();
-    event.extend_from_slice(&fault.body_of(&error));
-    event.extend_from_slice(b"\n\n");
-    event
 }
 
 fn write_piece(number: usize, opening: Option<&Opening>, arguments: &str, out: &mut Vec<u8>) {

@@ -82,7 +82,7 @@ pub(super) fn defaults() -> ProviderDefaults {
             can_switch_off: true,
         },
         search: SearchDialect::None,
-        responses: None,
+        others: Vec::new(),
     }
 }
 

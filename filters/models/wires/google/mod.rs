@@ -8,6 +8,7 @@
 
 mod candidate;
 mod contents;
+mod drawing;
 mod embeddings;
 mod failure;
 mod grounding;
@@ -45,7 +46,7 @@ impl Wire for Google {
     fn limits(&self, operation: Operation) -> Option<WireLimits> {
         match operation {
             // Source: docs/model-gateway.md 2.1.
-            Operation::Chat => Some(WireLimits {
+            Operation::Chat | Operation::Images | Operation::ImageEdits => Some(WireLimits {
                 choices: 8,
                 streams_choices: false,
                 reasoning_context: false,
@@ -81,9 +82,13 @@ impl Wire for Google {
         _: &Quirks,
     ) -> Option<WireHead> {
         let method = match (operation, is_stream) {
-            (Operation::Chat, true) => "streamGenerateContent?alt=sse",
-            (Operation::Chat, false) => "generateContent",
             (Operation::Embeddings, _) => "batchEmbedContents",
+            (Operation::Chat | Operation::Images | Operation::ImageEdits, true) => {
+                "streamGenerateContent?alt=sse"
+            }
+            (Operation::Chat | Operation::Images | Operation::ImageEdits, false) => {
+                "generateContent"
+            }
         };
         Some(WireHead {
             path: format!("/v1beta/models/{}:{method}", request::escaped(model)),
@@ -104,7 +109,9 @@ impl Wire for Google {
 
     fn encode(&self, request: &ModelRequest, target: &Target<'_>) -> Result<Vec<Bytes>, Fault> {
         match &request.payload {
-            Payload::Chat(chat) => request::encode(request, chat, target),
+            Payload::Chat(chat) | Payload::Images(chat, _) => {
+                request::encode(request, chat, target)
+            }
             Payload::Embeddings(facts) => embeddings::encode(request, facts, target),
         }
     }
@@ -112,13 +119,13 @@ impl Wire for Google {
     fn parts(&self, request: &ModelRequest, target: &Target<'_>) -> Parts {
         match &request.payload {
             Payload::Embeddings(facts) => embedding_list::parts(facts, target, embeddings::AT_ONCE),
-            _ => Parts::one(request),
+            _ => Parts::of_images(request, target),
         }
     }
 
     fn max_output(&self, request: &ModelRequest, target: &Target<'_>) -> Option<u64> {
         match &request.payload {
-            Payload::Chat(_) => target.max_tokens(request),
+            Payload::Chat(_) | Payload::Images(..) => target.max_tokens(request),
             // A vector is no text: only the prompt costs.
             Payload::Embeddings(_) => Some(0),
         }
@@ -131,7 +138,7 @@ impl Wire for Google {
         head: &ReplyHead,
     ) -> Box<dyn Decoder> {
         match &request.payload {
-            Payload::Chat(_) => reply::decoder(request, target, head),
+            Payload::Chat(_) | Payload::Images(..) => reply::decoder(request, target, head),
             Payload::Embeddings(facts) => embeddings::decoder(facts, target),
         }
     }

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::contents::{ContentsConversation, GoogleContent};
+use super::drawing;
 use super::schema;
 use crate::fault::Fault;
 use crate::models::chat::facts::ChatFacts;
@@ -74,7 +75,7 @@ pub(super) fn defaults() -> ProviderDefaults {
             can_switch_off: false,
         },
         search: SearchDialect::None,
-        responses: None,
+        others: Vec::new(),
     }
 }
 
@@ -108,7 +109,7 @@ pub(super) fn encode(
         system_instruction: (!system.is_empty()).then(|| GoogleContent::instruction(system)),
         tools: tools(&call, request),
         tool_config: tool_config(&call, request, target),
-        generation_config: generation(request, &call, target),
+        generation_config: generation(request, &call, target)?,
         service_tier: request.needs.service_tier.wire_word(),
         safety_settings: safety(),
     };
@@ -210,7 +211,7 @@ fn generation(
     request: &ModelRequest,
     call: &ChatRequest<'_>,
     target: &Target<'_>,
-) -> Map<String, Value> {
+) -> Result<Map<String, Value>, Fault> {
     let mut config = Map::new();
     let mut put = |key: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -256,63 +257,12 @@ fn generation(
     put("responseSchema", schema);
     put("thinkingConfig", thinking(request, target));
     if target.draws(request) {
-        config.extend(drawing(request, call, target));
+        config.extend(drawing::members(request, call, target)?);
     } else if target.image_output == Some(true) {
         // Left to itself, the model draws.
         config.insert("responseModalities".to_owned(), json!(["TEXT"]));
     }
-    config
-}
-
-/// Returns what makes the model draw, and how. Source: docs/facts/wire-formats.md 4.1.
-fn drawing(
-    request: &ModelRequest,
-    call: &ChatRequest<'_>,
-    target: &Target<'_>,
-) -> Map<String, Value> {
-    let asked = call.modalities.as_deref().unwrap_or_default();
-    let words: Vec<Value> = match asked.iter().any(|word| &**word == "image") {
-        true => asked
-            .iter()
-            .map(|word| word.to_ascii_uppercase().into())
-            .collect(),
-        false => vec!["TEXT".into(), "IMAGE".into()],
-    };
-    let mut out = Map::new();
-    out.insert("responseModalities".to_owned(), words.into());
-    let Some(config) = &call.image_config else {
-        return out;
-    };
-    let passes = |parameter| target.treat(parameter, request) == Treatment::Pass;
-    let mut image = Map::new();
-    let words = [
-        (
-            "aspectRatio",
-            &config.aspect_ratio,
-            Parameter::ImageAspectRatio,
-        ),
-        ("imageSize", &config.image_size, Parameter::ImageSize),
-    ];
-    for (key, word, parameter) in words {
-        let word = word.as_deref().filter(|word| !word.is_empty());
-        if let Some(word) = word.filter(|_| passes(parameter)) {
-            // Half of 1K is a number at this provider.
-            let word = if word.eq_ignore_ascii_case("0.5K") {
-                "512"
-            } else {
-                word
-            };
-            image.insert(key.to_owned(), word.into());
-        }
-    }
-    if !image.is_empty() {
-        out.insert("imageConfig".to_owned(), Value::Object(image));
-    }
-    let seed = config.seed.filter(|_| passes(Parameter::ImageSeed));
-    if let Some(seed) = seed.and_then(|raw| serde_json::from_str(raw.get()).ok()) {
-        out.insert("seed".to_owned(), seed);
-    }
-    out
+    Ok(config)
 }
 
 /// Returns the media type of the answer and its schema.

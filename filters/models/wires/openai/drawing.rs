@@ -27,6 +27,9 @@ pub(super) fn image_config(
     if !target.draws(request) {
         return None;
     }
+    // Of images that are asked for one after the other each request has its own number.
+    let images = request.payload.images();
+    let images = images.map(|images| target.images_of_part(images, request));
     let mut out = b"{".to_vec();
     let mut walk = Walker::over(std::str::from_utf8(value).ok()?);
     let walked = walk.object(|walk, key| {
@@ -35,10 +38,12 @@ pub(super) fn image_config(
         if let Some((name, parameter)) = known
             && target.parameters.supports(*parameter)
         {
+            let of_part = images.filter(|_| *parameter == Parameter::ImageCount);
             let member = match target.treat(*parameter, request) {
+                Treatment::Drop => return Ok(()),
+                _ if of_part.is_some() => Cow::Owned(of_part.unwrap_or(1).to_string()),
                 Treatment::Pass => Cow::Borrowed(member),
                 Treatment::Number(number) => Cow::Owned(number.to_string()),
-                Treatment::Drop => return Ok(()),
             };
             Str::Plain(name).write(&mut out);
             out.push(b':');

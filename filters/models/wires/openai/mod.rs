@@ -46,7 +46,7 @@ pub struct OpenAi;
 impl Wire for OpenAi {
     fn limits(&self, operation: Operation) -> Option<WireLimits> {
         match operation {
-            Operation::Chat => Some(WireLimits {
+            Operation::Chat | Operation::Images | Operation::ImageEdits => Some(WireLimits {
                 reasoning_context: false,
                 reasoning_modes: false,
                 // Only a mapping's dialect has words for it.
@@ -63,7 +63,7 @@ impl Wire for OpenAi {
 
     fn head(&self, operation: Operation, _: bool, _: &str, quirks: &Quirks) -> Option<WireHead> {
         let path = match operation {
-            Operation::Chat => quirks.chat_path.clone(),
+            Operation::Chat | Operation::Images | Operation::ImageEdits => quirks.chat_path.clone(),
             Operation::Embeddings => embeddings::path(&quirks.chat_path),
         };
         Some(WireHead {
@@ -82,7 +82,9 @@ impl Wire for OpenAi {
 
     fn encode(&self, request: &ModelRequest, target: &Target<'_>) -> Result<Vec<Bytes>, Fault> {
         match &request.payload {
-            Payload::Chat(chat) => request::encode(request, chat, target),
+            Payload::Chat(chat) | Payload::Images(chat, _) => {
+                request::encode(request, chat, target)
+            }
             Payload::Embeddings(facts) => embeddings::encode(request, facts, target),
         }
     }
@@ -90,13 +92,13 @@ impl Wire for OpenAi {
     fn parts(&self, request: &ModelRequest, target: &Target<'_>) -> Parts {
         match &request.payload {
             Payload::Embeddings(facts) => embedding_list::parts(facts, target, embeddings::AT_ONCE),
-            _ => Parts::one(request),
+            _ => Parts::of_images(request, target),
         }
     }
 
     fn max_output(&self, request: &ModelRequest, target: &Target<'_>) -> Option<u64> {
         match &request.payload {
-            Payload::Chat(_) => target.max_tokens(request),
+            Payload::Chat(_) | Payload::Images(..) => target.max_tokens(request),
             // A vector is no text: only the prompt costs.
             Payload::Embeddings(_) => Some(0),
         }
@@ -109,7 +111,7 @@ impl Wire for OpenAi {
         head: &ReplyHead,
     ) -> Box<dyn Decoder> {
         match &request.payload {
-            Payload::Chat(_) => reply::decoder(request, target, head),
+            Payload::Chat(_) | Payload::Images(..) => reply::decoder(request, target, head),
             Payload::Embeddings(facts) => embeddings::decoder(facts, target),
         }
     }

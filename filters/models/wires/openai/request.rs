@@ -89,31 +89,33 @@ const KNOWN: [&str; 39] = [
 /// Returns what this wire does with parameters and how it tells a model to reason.
 pub(super) fn defaults() -> ProviderDefaults {
     ProviderDefaults {
-        parameters: Parameters::plain().without(
-            // Few models of these providers know them.
-            &[
-                Parameter::PromptCacheOptions,
-                Parameter::SensitiveWordCheck,
-                Parameter::ImageQuality,
-                Parameter::ImageModeration,
-                Parameter::ImageSeed,
-                Parameter::ToolSearch,
-                Parameter::AllowedCallers,
-            ],
-            // Results of tools are texts in this convention.
-            &[
-                Parameter::ToolResultMedia,
-                Parameter::Effort,
-                Parameter::ImageCount,
-                Parameter::VendorSafeguards,
-            ],
-        ),
+        parameters: Parameters::plain()
+            .without(
+                // Few models of these providers know them.
+                &[
+                    Parameter::PromptCacheOptions,
+                    Parameter::SensitiveWordCheck,
+                    Parameter::ImageQuality,
+                    Parameter::ImageModeration,
+                    Parameter::ImageSeed,
+                    Parameter::ToolSearch,
+                    Parameter::AllowedCallers,
+                ],
+                // Results of tools are texts in this convention.
+                &[
+                    Parameter::ToolResultMedia,
+                    Parameter::Effort,
+                    Parameter::ImageCount,
+                    Parameter::VendorSafeguards,
+                ],
+            )
+            .without_image_options(),
         thinking: ThinkingDefaults {
             budgets: EFFORT_BUDGETS,
             ..ThinkingDefaults::LEVELS
         },
         search: SearchDialect::None,
-        responses: None,
+        others: Vec::new(),
     }
 }
 
@@ -213,9 +215,11 @@ fn change<'a>(
         "image_config" => drawing::image_config(request.source.value(member), request, target)
             .map_or(Change::Drop, |value| Change::Replace("image_config", value)),
         _ if request.source.is_null(member) => Change::Drop,
-        _ => Parameter::find(key).map_or(Change::Keep, |parameter| {
-            treated(parameter, key, request, target)
-        }),
+        _ => Parameter::find(key)
+            .filter(|parameter| !parameter.is_of_images())
+            .map_or(Change::Keep, |parameter| {
+                treated(parameter, key, request, target)
+            }),
     }
 }
 

@@ -4,17 +4,12 @@ use serde_json::{Map, Value};
 
 use crate::fault::Fault;
 use crate::models::chat::tree::{ChatRequest, ImageConfig};
+use crate::models::images::ImageFacts;
 use crate::models::parameter::Parameter;
 use crate::models::request::ModelRequest;
 use crate::models::routing::parameters::Treatment;
+use crate::models::wires::drawn;
 use crate::models::wires::wire::Target;
-
-/// The sizes that all drawing models have, by their ratio of width to height.
-const SIZES: [(&str, &str); 3] = [
-    ("1:1", "1024x1024"),
-    ("3:2", "1536x1024"),
-    ("2:3", "1024x1536"),
-];
 
 /// Returns whether a request gets the tool: only where it asks for images, because they cost more than words.
 pub(super) fn is_wanted(request: &ModelRequest, target: &Target<'_>) -> bool {
@@ -49,7 +44,48 @@ pub(super) fn tool(
             }
         }
     }
+    if let Some(images) = request.payload.images() {
+        add_options(images, request, target, &mut tool);
+    }
     Ok(Some(Value::Object(tool)))
+}
+
+/// Adds the options that a request for images has beyond `image_config`.
+fn add_options(
+    images: &ImageFacts,
+    request: &ModelRequest,
+    target: &Target<'_>,
+    tool: &mut Map<String, Value>,
+) {
+    let options = &images.options;
+    let words = [
+        ("background", options.background, Parameter::ImageBackground),
+        (
+            "input_fidelity",
+            options.input_fidelity,
+            Parameter::InputFidelity,
+        ),
+        (
+            "output_format",
+            options.output_format,
+            Parameter::OutputFormat,
+        ),
+    ];
+    for (key, word, parameter) in words {
+        let passes = target.treat(parameter, request) == Treatment::Pass;
+        if let Some(word) = word.filter(|_| passes) {
+            tool.insert(key.to_owned(), word.into());
+        }
+    }
+    let passes = target.treat(Parameter::OutputCompression, request) == Treatment::Pass;
+    if let Some(compression) = options.output_compression.filter(|_| passes) {
+        tool.insert("output_compression".to_owned(), compression.into());
+    }
+    if let Some(count) = options.partial_images.filter(|_| request.is_stream) {
+        tool.insert("partial_images".to_owned(), count.into());
+    }
+    let action = if images.is_edit { "edit" } else { "generate" };
+    tool.insert("action".to_owned(), action.into());
 }
 
 /// Returns width and height. A ratio takes precedence over a size.
@@ -77,9 +113,8 @@ fn size(
     let Some(ratio) = ratio else {
         return Ok(size.filter(|_| is_pixels).map(str::to_owned));
     };
-    let known = SIZES.iter().find(|(known, _)| *known == ratio);
-    match known {
-        Some((_, size)) => Ok(Some((*size).to_owned())),
+    match drawn::size_of_ratio(ratio) {
+        Some(size) => Ok(Some(size.to_owned())),
         None => Err(unsaid("aspect_ratio", Some(ratio), "`1:1`, `3:2` or `2:3`")),
     }
 }

@@ -42,9 +42,14 @@ use crate::models::wires::wire::{Target, Wire, WireHead, convention_credential};
 #[derive(Debug)]
 pub struct Responses;
 
+/// Returns whether it is a chat, or stands for one.
+fn is_chat(operation: Operation) -> bool {
+    operation == Operation::Chat || operation.draws()
+}
+
 impl Wire for Responses {
     fn limits(&self, operation: Operation) -> Option<WireLimits> {
-        (operation == Operation::Chat).then_some(WireLimits {
+        is_chat(operation).then_some(WireLimits {
             choices: 1,
             streams_choices: false,
             ..WireLimits::WIDEST
@@ -56,7 +61,7 @@ impl Wire for Responses {
     }
 
     fn head(&self, operation: Operation, _: bool, _: &str, _: &Quirks) -> Option<WireHead> {
-        (operation == Operation::Chat).then(|| WireHead {
+        is_chat(operation).then(|| WireHead {
             path: "/responses".to_owned(),
             headers: Vec::new(),
         })
@@ -72,7 +77,9 @@ impl Wire for Responses {
 
     fn encode(&self, request: &ModelRequest, target: &Target<'_>) -> Result<Vec<Bytes>, Fault> {
         match &request.payload {
-            Payload::Chat(chat) => request::encode(request, chat, target),
+            Payload::Chat(chat) | Payload::Images(chat, _) => {
+                request::encode(request, chat, target)
+            }
             Payload::Embeddings(_) => Err(not_offered()),
         }
     }
@@ -92,7 +99,7 @@ impl Wire for Responses {
         head: &ReplyHead,
     ) -> Box<dyn Decoder> {
         match &request.payload {
-            Payload::Chat(_) => reply::decoder(target, head),
+            Payload::Chat(_) | Payload::Images(..) => reply::decoder(target, head),
             Payload::Embeddings(_) => no_decoder(),
         }
     }

@@ -10,6 +10,7 @@ use crate::models::chat::delta::Finish;
 use crate::models::reply::Sink;
 use crate::models::wires::decoder::{Decoder, Progress, ReplyHead};
 use crate::models::wires::decoder::{EventDecoder, EventStream, WholeReply, truncated};
+use crate::models::wires::drawn;
 use crate::models::wires::error_body::classify_error;
 use crate::models::wires::failure::Failure;
 use crate::models::wires::scan::{malformed, text};
@@ -121,6 +122,9 @@ struct Event<'a> {
     part: u64,
     delta: Option<Str<'a>>,
     arguments: Option<Str<'a>>,
+    /// An unfinished image as base64, and its number.
+    image: Option<Str<'a>>,
+    image_number: u64,
     item: Option<&'a str>,
     response: Option<&'a str>,
     error: Option<&'a str>,
@@ -138,6 +142,8 @@ impl<'a> Event<'a> {
                 "content_index" | "summary_index" => read.part = number(walk)?,
                 "delta" => read.delta = text(walk)?,
                 "arguments" => read.arguments = text(walk)?,
+                "partial_image_b64" => read.image = text(walk)?,
+                "partial_image_index" => read.image_number = number(walk)?,
                 "item" => read.item = some(walk)?,
                 "response" => read.response = some(walk)?,
                 "error" => read.error = some(walk)?,
@@ -147,6 +153,12 @@ impl<'a> Event<'a> {
         })?;
         walk.end()?;
         Ok(read)
+    }
+
+    fn show_image(&self, sink: &mut dyn Sink) {
+        if let Some(image) = self.image {
+            sink.partial(&drawn::partial(image, self.image_number));
+        }
     }
 
     fn item(&self) -> Result<Item<'a>, Error> {
@@ -192,6 +204,7 @@ impl EventDecoder for ResponseEvents {
             "response.function_call_arguments.done" => {
                 output.whole_arguments(read.item_number, read.arguments, sink);
             }
+            "response.image_generation_call.partial_image" => read.show_image(sink),
             "response.completed" | "response.incomplete" | "response.failed" => {
                 let response = read.response().map_err(malformed)?;
                 let status = kind.trim_start_matches("response.");

@@ -142,6 +142,7 @@ pub(super) fn defaults() -> ProviderDefaults {
         Parameter::Functions,
         Parameter::FunctionCall,
         Parameter::ImageCount,
+        Parameter::ImageStyle,
     ];
     ProviderDefaults {
         parameters: Parameters::plain().without(&dropped, &refused),

@@ -17,6 +17,8 @@ pub fn check(kind: WireKind, body: &Value) -> Result<(), String> {
         WireKind::Messages => blocks(body),
         WireKind::Contents => parts(body),
         WireKind::Cohere | WireKind::Voyage => Err("serves no chat".to_owned()),
+        // They have no history.
+        WireKind::Images | WireKind::ImagesByRatio => Ok(()),
     }
 }
 

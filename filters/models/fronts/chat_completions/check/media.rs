@@ -3,10 +3,10 @@
 use super::Findings;
 use crate::json::Walker;
 use crate::models::chat::data_url;
-use crate::models::chat::inlined::RemoteImage;
 use crate::models::check::read::{OneOf, array, object, one_of, required, string};
 use crate::models::check::reject::Reject;
 use crate::models::parameter::Parameter;
+use crate::models::request::note_kind;
 
 const AUDIO: [&str; 12] = [
     "wav", "mp3", "aiff", "aac", "ogg", "flac", "m4a", "mpeg", "mpga", "mp4", "pcm", "webm",
@@ -41,23 +41,10 @@ pub(super) fn image(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), R
 
 /// Notes where an image comes from.
 fn note_image(url: &str, found: &mut Findings) {
-    let needs = &mut found.needs.media;
-    if let Some(media_type) = data_url::media_type(url) {
-        return note(&mut needs.images, &media_type);
-    }
-    let is_https = url.starts_with("https://");
-    if !is_https && !url.starts_with("http://") {
-        needs.other_images = true;
-        return;
-    }
-    needs.remote_images |= is_https;
-    needs.http_images |= !is_https;
     let (message, part) = found.place;
-    let param = format!("messages[{message}].content[{part}].image_url.url");
-    found.remote_images.push(RemoteImage {
-        param: param.into(),
-        url: url.into(),
-    });
+    let param = || format!("messages[{message}].content[{part}].image_url.url").into();
+    let remote = found.needs.media.note_image(url, param);
+    found.remote_images.extend(remote);
 }
 
 /// The images that the assistant drew. Providers that draw get them back, others do not; so they need no vision.
@@ -106,7 +93,7 @@ pub(super) fn audio(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), R
     found.holds_media = true;
     found.media.sounds += 1;
     let format = required(format, "format", OneOf(&AUDIO))?;
-    note(&mut found.needs.audio, format);
+    note_kind(&mut found.needs.audio, format);
     Ok(())
 }
 
@@ -130,7 +117,7 @@ pub(super) fn file(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Re
                     ));
                 };
                 is_inside = true;
-                note(&mut found.needs.media.files, &media_type);
+                note_kind(&mut found.needs.media.files, &media_type);
             }
         }
         Ok(())
@@ -142,11 +129,4 @@ pub(super) fn file(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Re
         "file_data",
         "a base64 data URL, or `file_id`",
     )
-}
-
-/// Adds a media type or a format to those that a request holds.
-fn note(kinds: &mut Vec<Box<str>>, kind: &str) {
-    if !kinds.iter().any(|known| **known == *kind) {
-        kinds.push(kind.into());
-    }
 }

@@ -23,11 +23,11 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use crate::fault::{Fault, FaultKind};
+use crate::fault::Fault;
 use crate::json::Walker;
 use crate::models::chat::facts::ChatFacts;
 use crate::models::chat::inlined::RemoteImage;
-use crate::models::chat::tree::ChatRequest;
+use crate::models::chat::tree::read_tree;
 use crate::models::check::reject::Reject;
 use crate::models::front::{Front, Received};
 use crate::models::parameter::{AskedParameters, Parameter, ParameterSet};
@@ -173,7 +173,8 @@ pub(super) fn check_member(key: &str, value: &str) -> Result<bool, Reject> {
     let mut walk = Walker::over(value);
     top::member(&mut walk, key, &mut found).map_err(|reject| reject.within(key))?;
     walk.end()?;
-    Ok(!found.is_unknown || Parameter::find(key).is_some())
+    let parameter = Parameter::find(key).filter(|parameter| !parameter.is_of_images());
+    Ok(!found.is_unknown || parameter.is_some())
 }
 
 /// Checks what holds between the members of a request.
@@ -187,17 +188,6 @@ fn wanted_images(asked: &AskedParameters) -> u64 {
     asked
         .number(Parameter::ImageCount)
         .map_or(0, |count| count as u64)
-}
-
-/// Reads the typed tree, for wires of another convention.
-///
-/// Cost: one parse; text without escapes is borrowed from the body. Errors: an internal fault, because the checks
-/// have passed.
-fn read_tree(body: &[u8]) -> Result<ChatRequest<'_>, Fault> {
-    serde_json::from_slice(body).map_err(|error| {
-        Fault::new(FaultKind::Internal, "the request could not be translated")
-            .with_detail(format!("checked request does not parse: {error}"))
-    })
 }
 
 fn pass(body: &Bytes) -> Result<Findings, Reject> {

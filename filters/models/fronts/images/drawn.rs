@@ -1,0 +1,162 @@
+//! What both forms of a response take of a reply: images, the members beside them, and whether a filter stopped it.
+
+use crate::json::{Error, Str, Type, Walker};
+use crate::models::chat::delta::{Delta, Finish};
+use crate::models::chat::sniff::image_type_of_base64;
+use crate::models::reply::Reported;
+use crate::models::usage::Usage;
+use crate::money::ServiceTier;
+
+/// Members of a reply that a response may have. Source: docs/model-gateway.md 2.7.
+const MEMBERS: [&str; 4] = ["background", "output_format", "quality", "size"];
+
+/// What has come of a reply.
+#[derive(Debug, Default)]
+pub(super) struct Drawn {
+    /// Images, in all parts.
+    pub(super) count: u64,
+    /// Those of the parts that have ended.
+    ended_count: u64,
+    /// Keys and JSON values beside them.
+    members: Vec<(&'static str, Box<str>)>,
+    /// A filter has stopped it.
+    pub(super) is_filtered: bool,
+    /// An image came as an address.
+    has_address: bool,
+    usage: Option<Usage>,
+    service_tier: Option<ServiceTier>,
+    text_bytes: u64,
+}
+
+impl Drawn {
+    /// Takes a piece of the answer of a chat; `image` gets the base64 of each image.
+    pub(super) fn delta(&mut self, delta: &Delta<'_>, mut image: impl FnMut(Str<'_>)) {
+        let texts = [delta.content, delta.reasoning, delta.refusal];
+        let bytes: usize = texts.iter().flatten().map(|text| text.len()).sum();
+        self.text_bytes += bytes as u64;
+        let is_refusal = delta.refusal.is_some_and(|text| !text.is_empty());
+        self.is_filtered |= is_refusal || delta.finish == Some(Finish::ContentFilter);
+        let Some(items) = delta.images.filter(|items| !items.is_empty()) else {
+            return;
+        };
+        let list = ["[", items, "]"].concat();
+        // What cannot be read is no image.
+        _ = Walker::over(&list).array(|walk, _| {
+            if let Some(url) = url_of_item(walk)? {
+                self.url(url, &mut image);
+            }
+            Ok::<(), Error>(())
+        });
+    }
+
+    fn url(&mut self, url: Str<'_>, image: &mut impl FnMut(Str<'_>)) {
+        let url = url.unescaped();
+        match url.split_once(";base64,") {
+            Some((head, data)) if head.starts_with("data:") => {
+                self.count += 1;
+                self.sniff(data);
+                image(Str::Plain(data));
+            }
+            _ => self.has_address = true,
+        }
+    }
+
+    /// Notes the format of an image as its bytes tell it.
+    fn sniff(&mut self, data: &str) {
+        let format = match image_type_of_base64(data) {
+            Some("image/png") => "\"png\"",
+            Some("image/jpeg") => "\"jpeg\"",
+            Some("image/webp") => "\"webp\"",
+            _ => return,
+        };
+        self.member("output_format", format);
+    }
+
+    /// Takes a member of the reply; the last one of a key counts.
+    pub(super) fn member(&mut self, key: &str, value: &str) {
+        let Some(key) = MEMBERS.into_iter().find(|known| *known == key) else {
+            return;
+        };
+        // `auto` is no answer, and anything but a text is none either.
+        if value.starts_with('"') && value != "\"auto\"" {
+            self.members.retain(|(known, _)| *known != key);
+            self.members.push((key, value.into()));
+        }
+    }
+
+    /// Writes the members, each behind a comma.
+    pub(super) fn write_members(&self, out: &mut Vec<u8>) {
+        for (key, value) in &self.members {
+            out.extend_from_slice(b",\"");
+            out.extend_from_slice(key.as_bytes());
+            out.extend_from_slice(b"\":");
+            out.extend_from_slice(value.as_bytes());
+        }
+    }
+
+    pub(super) fn usage(&mut self, usage: Usage) {
+        self.usage = Some(usage);
+    }
+
+    pub(super) fn service_tier(&mut self, tier: ServiceTier) {
+        self.service_tier = Some(tier);
+    }
+
+    /// Ends a part: what is reported from now on is of the next one.
+    pub(super) fn end_part(&mut self) {
+        self.ended_count = self.count;
+        self.begin_part();
+    }
+
+    /// Drops what came since the last part ended.
+    pub(super) fn begin_part(&mut self) {
+        *self = Self {
+            count: self.ended_count,
+            ended_count: self.ended_count,
+            members: std::mem::take(&mut self.members),
+            service_tier: self.service_tier,
+            ..Self::default()
+        };
+    }
+
+    pub(super) fn reported(&self) -> Reported {
+        Reported {
+            usage: self.usage,
+            service_tier: self.service_tier,
+            output_bytes: self.text_bytes,
+            images: self.count - self.ended_count,
+            ..Reported::default()
+        }
+    }
+
+    /// Why a reply that has come to its end is no answer.
+    pub(super) fn lack(&self) -> Option<&'static str> {
+        let count = self.count - self.ended_count;
+        match (count, self.is_filtered, self.has_address) {
+            (0, false, true) => Some("the provider answered with an address in place of an image"),
+            (0, false, false) => Some("the provider drew no image"),
+            _ => None,
+        }
+    }
+}
+
+/// The address or data URL of an item of `images`.
+fn url_of_item<'a>(walk: &mut Walker<'a>) -> Result<Option<Str<'a>>, Error> {
+    let mut url = None;
+    if walk.peek()? != Type::Object {
+        return walk.skip().map(|_| None);
+    }
+    walk.object(|walk, key| {
+        if key != "image_url" || walk.peek()? != Type::Object {
+            return walk.skip().map(|_| ());
+        }
+        walk.object(|walk, key| {
+            if key == "url" && walk.peek()? == Type::String {
+                url = Some(walk.string()?);
+                return Ok(());
+            }
+            walk.skip().map(|_| ())
+        })
+    })?;
+    Ok(url)
+}

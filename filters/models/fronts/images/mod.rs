@@ -1,0 +1,111 @@
+//! Images: the 400 rules of requests for them, the chat that such a request stands for, and the list or the events that
+//! answer it. Source: docs/model-gateway.md 2.7.
+
+use bytes::Bytes;
+
+use self::events::EventWriter;
+use self::list::ListWriter;
+use crate::fault::Fault;
+use crate::models::front::{Front, Received};
+use crate::models::reply::{ReplyIdentity, Writer};
+use crate::models::request::ModelRequest;
+
+mod body;
+mod check;
+mod drawn;
+mod events;
+mod form;
+mod input;
+mod list;
+#[cfg(test)]
+mod tests;
+mod usage;
+
+/// The front of `POST /v1/images/generations`.
+#[derive(Debug)]
+pub struct ImageGenerations;
+
+/// The front of `POST /v1/images/edits`.
+#[derive(Debug)]
+pub struct ImageEdits;
+
+impl Front for ImageGenerations {
+    fn name(&self) -> &'static str {
+        "images"
+    }
+
+    fn read(&self, body: Bytes) -> Result<Received, Fault> {
+        check::check(&body, false, &Self).map(Received::Complete)
+    }
+
+    fn read_form(&self, body: &Bytes, boundary: &str) -> Result<Received, Fault> {
+        self.read(form::to_json(body, boundary)?)
+    }
+
+    fn explain(&self, fault: Fault) -> Fault {
+        explain(fault)
+    }
+
+    fn writer(&self, request: &ModelRequest, identity: ReplyIdentity) -> Box<dyn Writer> {
+        writer(request, &identity, false)
+    }
+}
+
+impl Front for ImageEdits {
+    fn name(&self) -> &'static str {
+        "image_edits"
+    }
+
+    fn read(&self, body: Bytes) -> Result<Received, Fault> {
+        check::check(&body, true, &Self).map(Received::Complete)
+    }
+
+    fn read_form(&self, body: &Bytes, boundary: &str) -> Result<Received, Fault> {
+        self.read(form::to_json(body, boundary)?)
+    }
+
+    fn explain(&self, fault: Fault) -> Fault {
+        explain(fault)
+    }
+
+    fn writer(&self, request: &ModelRequest, identity: ReplyIdentity) -> Box<dyn Writer> {
+        writer(request, &identity, true)
+    }
+}
+
+fn writer(request: &ModelRequest, identity: &ReplyIdentity, is_edit: bool) -> Box<dyn Writer> {
+    if request.is_stream {
+        let count = request.payload.images().map_or(1, |images| images.count);
+        Box::new(EventWriter::new(identity.created, is_edit, count))
+    } else {
+        Box::new(ListWriter::new(identity.created, is_edit))
+    }
+}
+
+/// The fields of the chat that stands for a request, and the fields of the request.
+const FIELDS: [(&str, &str); 8] = [
+    ("image_config.aspect_ratio", "aspect_ratio"),
+    ("image_config.image_size", "size"),
+    ("image_config.image_quality", "quality"),
+    ("image_config.moderation", "moderation"),
+    ("image_config.n", "n"),
+    ("image_config", "prompt"),
+    ("modalities", "prompt"),
+    ("messages", "images"),
+];
+
+/// Names the fields of the request in place of those of its chat.
+fn explain(mut fault: Fault) -> Fault {
+    let Some(param) = fault.param.as_deref() else {
+        return fault;
+    };
+    let mut fields = FIELDS.iter();
+    if let Some((chat, own)) = fields.find(|(chat, _)| *chat == param) {
+        let message = &fault.message;
+        fault.message = message
+            .replace(&format!("`{chat}`"), &format!("`{own}`"))
+            .into();
+        fault.param = Some((*own).to_owned());
+    }
+    fault
+}
