@@ -65,14 +65,16 @@ enum Heard {
 }
 
 impl Hedge {
-    /// Returns the hedge that a call may have: a stream with more than one planned attempt.
+    /// Returns the hedge that a call may have: a stream with more than one planned attempt, but none of images, which are
+    /// drawn in silence and would be paid twice.
     pub(super) fn new(
         models: &Models,
         request: &ModelRequest,
         attempts: &[PlannedAttempt],
     ) -> Option<Box<Self>> {
         let hedging = models.hedging.as_ref()?;
-        let may_be = request.is_stream && attempts.len() > 1;
+        let draws = request.payload.operation().draws();
+        let may_be = request.is_stream && attempts.len() > 1 && !draws;
         may_be.then(|| {
             Box::new(Self {
                 race: Arc::new(Race::new(hedging.after)),
