@@ -124,6 +124,9 @@ impl<T: Copy + Default + Eq> PerUnit<T> {
 }
 
 impl UnitCounts {
+    /// Nothing.
+    pub const ZERO: Self = Self([0; UNITS]);
+
     /// Returns the sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {

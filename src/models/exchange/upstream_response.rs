@@ -5,7 +5,6 @@ use filters::ledger::CallOutcome;
 use filters::models::metadata::{AnswerMembers, Metadata, UsedNames};
 use filters::models::reply::{Sink, StructuredAnswer, Writer};
 use filters::models::reply_cache::recorder::{Recording, ReplyRecorder};
-use filters::models::request::ModelRequest;
 use filters::models::usage::Usage;
 use filters::models::wires::{Decoder, Failure, FailureKind, Progress, ReplyHead, decode_reply};
 use filters::money::{ServiceTier, UnitCounts};

@@ -18,7 +18,7 @@ use crate::models::images::{ImageFacts, ImageOptions, MAX_COUNT};
 use crate::models::parameter::{AskedParameters, Parameter};
 use crate::models::request::{ModelRequest, Needs, Payload};
 use crate::models::routing::resolve::AUTO;
-use crate::money::{CostInputs, ServiceTier};
+use crate::money::{CostInputs, ServiceTier, UnitCounts};
 
 const QUALITIES: [&str; 8] = [
     "standard", "hd", "low", "medium", "high", "xhigh", "max", "auto",
@@ -91,6 +91,7 @@ pub(super) fn check(
             ..CostInputs::default()
         },
         text_bytes,
+        units: UnitCounts::default(),
         asked: asked(&found.options, found.count),
         source,
         managed: None,

@@ -15,6 +15,7 @@ use crate::models::parameter::Parameter;
 use crate::models::reply::{ReplyIdentity, Writer};
 use crate::models::request::ModelRequest;
 use crate::models::usage::{Settlement, Usage};
+use crate::money::UnitCounts;
 
 /// The head of an image of 2 by 3 pixels.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x02\0\0\0\x03\x08\x06\0\0\0";
@@ -303,6 +304,7 @@ const USAGE: Usage = Usage {
     image_completion: 25,
     images: 0,
     web_searches: 0,
+    units: UnitCounts::ZERO,
     estimated: false,
 };
 
