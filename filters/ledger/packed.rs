@@ -340,13 +340,8 @@ fn set_fields(
         web_searches,
         web_search,
         of_total,
-        units,
-        pages,
-        heard,
-        made,
-        characters,
-        searches,
-        documents,
+        unit_cost,
+        counted @ ..,
         _experiment,
         late_outcome,
     ] = *fields;
@@ -360,8 +355,7 @@ fn set_fields(
     usage.reasoning_tokens = count(reasoning_tokens)?;
     usage.cache_write_tokens = count(cache_write_tokens)?;
     usage.web_searches = count(web_searches)?;
-    let counts = [pages, heard, made, characters, searches, documents];
-    for (unit, number) in Unit::ALL.into_iter().zip(counts) {
+    for (unit, number) in Unit::ALL.into_iter().zip(counted) {
         usage.units = usage.units.with(unit, count(number)?);
     }
     let mut cost = CostParts {
@@ -372,7 +366,7 @@ fn set_fields(
         output: unpack_usd(output),
         request: unpack_usd(request),
         web_search: unpack_usd(web_search),
-        units: unpack_usd(units),
+        units: unpack_usd(unit_cost),
     };
     cost.total = sum_of_parts(&cost).plus(unpack_usd(of_total));
     usage.cost = (kinds & IS_PRICED != 0).then_some(cost);

@@ -8,7 +8,8 @@
 //! [`reply_cache`] replies that are replayed. [`prompts`] are templates of chat requests, [`managed`] is a request that
 //! names one.
 //!
-//! Layers: [`operation`] and [`usage`] · [`chat`], [`embeddings`], [`images`] and [`prompts`] · [`request`], [`reply`] and [`front`] ·
+//! Layers: [`operation`] and [`usage`] · [`chat`], [`embeddings`], [`images`], [`rerank`],
+//! [`moderations`] and [`prompts`] · [`request`], [`reply`] and [`front`] ·
 //! [`routing`] · [`fronts`] and [`wires`], which never know each other.
 
 pub mod chat;
@@ -21,12 +22,14 @@ pub mod images;
 mod key_shape;
 pub mod managed;
 pub mod metadata;
+pub mod moderations;
 pub mod operation;
 pub mod parameter;
 pub mod prompts;
 pub mod reply;
 pub mod reply_cache;
 pub mod request;
+pub mod rerank;
 pub mod routing;
 pub mod usage;
 pub mod wires;

@@ -14,6 +14,10 @@ pub enum Operation {
     Images,
     /// Images of other images and a prompt.
     ImageEdits,
+    /// An order of documents by what they have to do with a query.
+    Rerank,
+    /// What of texts and pictures is harmful.
+    Moderations,
 }
 
 impl Operation {
@@ -24,6 +28,8 @@ impl Operation {
             Self::Embeddings => "embeddings",
             Self::Images => "image generation",
             Self::ImageEdits => "image editing",
+            Self::Rerank => "reranking",
+            Self::Moderations => "moderations",
         }
     }
 
@@ -34,6 +40,8 @@ impl Operation {
             Self::Embeddings => "/v1/embeddings",
             Self::Images => "/v1/images/generations",
             Self::ImageEdits => "/v1/images/edits",
+            Self::Rerank => "/v1/rerank",
+            Self::Moderations => "/v1/moderations",
         }
     }
 
@@ -43,6 +51,8 @@ impl Operation {
             Self::Chat => "text",
             Self::Embeddings => "embedding",
             Self::Images | Self::ImageEdits => "image",
+            Self::Rerank => "rerank",
+            Self::Moderations => "moderation",
         }
     }
 
@@ -50,14 +60,24 @@ impl Operation {
     pub fn prompt_member(self) -> &'static str {
         match self {
             Self::Chat => "messages",
-            Self::Embeddings => "input",
+            Self::Embeddings | Self::Moderations => "input",
             Self::Images | Self::ImageEdits => "prompt",
+            Self::Rerank => "documents",
+        }
+    }
+
+    /// Returns its parameters, as `GET /v1/models` lists them; those of chats and images depend on the model.
+    pub fn parameters(self) -> &'static [&'static str] {
+        match self {
+            Self::Chat | Self::Images | Self::ImageEdits | Self::Moderations => &[],
+            Self::Embeddings => &["encoding_format", "dimensions"],
+            Self::Rerank => &["top_n", "return_documents"],
         }
     }
 
     /// Returns whether `auto` may choose the model.
     ///
-    /// Our choice: not for embeddings, because vectors of different models cannot be compared.
+    /// Our choice: for chats alone. Vectors and scores of different models, for example, cannot be compared.
     pub fn takes_auto(self) -> bool {
         self == Self::Chat || self.draws()
     }
@@ -73,6 +93,8 @@ impl Operation {
             "chat" => &[Self::Chat],
             "embedding" => &[Self::Embeddings],
             "image" => &[Self::Images, Self::ImageEdits],
+            "rerank" => &[Self::Rerank],
+            "moderation" => &[Self::Moderations],
             _ => &[],
         }
     }

@@ -16,9 +16,11 @@ use super::chat::tree::ResponseFormat;
 use super::embeddings::EmbeddingFacts;
 use super::front::Front;
 use super::images::ImageFacts;
+use super::moderations::ModerationFacts;
 use super::operation::Operation;
 use super::parameter::AskedParameters;
 use super::prompts::origin::Managed;
+use super::rerank::RerankFacts;
 use crate::ledger::ExperimentNames;
 use crate::money::{CostInputs, PricePoint, ServiceTier, UnitCounts};
 
@@ -65,6 +67,10 @@ pub enum Payload {
     /// See [`Operation::Images`] and [`Operation::ImageEdits`]: the body is the chat that stands for the request, so wires
     /// whose chats draw read it as such.
     Images(ChatFacts, ImageFacts),
+    /// See [`Operation::Rerank`].
+    Rerank(RerankFacts),
+    /// See [`Operation::Moderations`].
+    Moderations(ModerationFacts),
 }
 
 impl ModelRequest {
@@ -97,6 +103,8 @@ impl Payload {
             Self::Embeddings(_) => Operation::Embeddings,
             Self::Images(_, images) if images.is_edit => Operation::ImageEdits,
             Self::Images(..) => Operation::Images,
+            Self::Rerank(_) => Operation::Rerank,
+            Self::Moderations(_) => Operation::Moderations,
         }
     }
 
@@ -104,7 +112,7 @@ impl Payload {
     pub fn chat(&self) -> Option<&ChatFacts> {
         match self {
             Self::Chat(chat) | Self::Images(chat, _) => Some(chat),
-            Self::Embeddings(_) => None,
+            _ => None,
         }
     }
 

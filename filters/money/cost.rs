@@ -174,13 +174,7 @@ pub(super) fn cost(prices: &PriceSet, tokens: &BilledTokens) -> Cost {
         .times(words - thoughts)
         .plus(thought.times(thoughts))
         .plus(spoken.times(audio_out));
-    let drawn = match prices.image {
-        Some(each) => each.times(tokens.images),
-        None => prices
-            .output_image
-            .unwrap_or(prices.output)
-            .times(image_out),
-    };
+    let drawn = drawn_cost(prices, tokens.images, image_out);
     let request = prices.request.times(1);
     let search = prices.web_search.times(tokens.web_searches);
     let (units_in, units_out) = units_cost(prices, &tokens.units);
@@ -206,6 +200,14 @@ pub(super) fn cost(prices: &PriceSet, tokens: &BilledTokens) -> Cost {
         unit_cost: units_in.plus(units_out),
     };
     Cost { total, details }
+}
+
+/// Returns the cost of images out: by the image where that has a price, else by their tokens.
+fn drawn_cost(prices: &PriceSet, images: u64, tokens: u64) -> Usd {
+    match prices.image {
+        Some(each) => each.times(images),
+        None => prices.output_image.unwrap_or(prices.output).times(tokens),
+    }
 }
 
 /// Returns the costs of the units of a request, and of those of its answer.

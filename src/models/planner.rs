@@ -447,6 +447,7 @@ mod tests {
             "FIREWORKS",
         ];
         let more = [
+            "JINA",
             "OPENROUTER",
             "PERPLEXITY",
             "CEREBRAS",

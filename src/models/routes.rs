@@ -9,6 +9,8 @@ use filters::models::fronts::ALTERNATIVE_STYLE;
 use filters::models::fronts::chat_completions::ChatCompletions;
 use filters::models::fronts::embeddings::Embeddings;
 use filters::models::fronts::images::{ImageEdits, ImageGenerations};
+use filters::models::fronts::moderations::Moderations;
+use filters::models::fronts::rerank::Rerank;
 use filters::models::operation::Operation;
 use http::{HeaderMap, Method};
 
@@ -97,6 +99,8 @@ fn calls(models: &Arc<Models>, config: &Config) -> Vec<Route> {
         forward(Operation::Embeddings, QuotaGroup::Embeddings, &Embeddings),
         forward(Operation::Images, QuotaGroup::Images, &ImageGenerations),
         forward(Operation::ImageEdits, QuotaGroup::Images, &ImageEdits),
+        forward(Operation::Rerank, QuotaGroup::Rerank, &Rerank),
+        forward(Operation::Moderations, QuotaGroup::Moderation, &Moderations),
     ]
 }
 

@@ -14,18 +14,22 @@
 //! | `sandbox-cut` | closes the connection half-way through the reply |
 //! | `sandbox-error-event` | 200, then an error object: the first event of a stream, or the body |
 //! | `sandbox-hang` | reads the request and sends nothing until the client disconnects |
+//! | `sandbox-moderation` | flags what holds the word `violence` or `hate` |
+//! | `sandbox-rerank` | ranks documents by the words that they share with the query |
 //!
 //! Any other model is a 404. `response` makes the replies, `request` reads the fields that shape them, and `schema`
 //! makes example values for schemas.
 //!
-//! Deliberately absent: authentication, limits, endpoints other than `POST /v1/chat/completions`, and checks of the
-//! request other than that it is JSON. The gateway is responsible for what it forwards.
+//! Deliberately absent: authentication, limits, and checks of the
+//! request other than that it is JSON and complete. The gateway is responsible for what it forwards.
 
 mod echo;
 mod embeddings;
 mod graph;
 mod listener;
+mod moderations;
 mod request;
+mod rerank;
 mod response;
 mod schema;
 mod server;

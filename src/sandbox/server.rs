@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::embeddings;
 use super::request::SandboxRequest;
 use super::response::SandboxResponse;
+use super::{moderations, rerank};
 
 /// Delay after a failed accept.
 pub(super) const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
@@ -96,13 +97,29 @@ pub(super) async fn read_body(session: &mut ServerSession) -> Result<Option<Vec<
 
 fn make_reply(method: &str, path: &str, body: &[u8]) -> Reply {
     match (method, path) {
-        ("POST", "/v1/chat/completions") => {}
-        ("POST", "/v1/embeddings") => return make_embeddings(body),
-        _ => {
-            let served = "The sandbox serves POST /v1/chat/completions and /v1/embeddings.";
-            return refuse(404, "not_found", served);
-        }
+        ("POST", "/v1/chat/completions") => make_chat_reply(body),
+        ("POST", "/v1/embeddings") => make_embeddings(body),
+        ("POST", "/v1/rerank") => to_reply("sandbox-rerank", body, rerank::rank),
+        ("POST", "/v1/moderations") => to_reply("sandbox-moderation", body, moderations::judge),
+        _ => refuse(404, "not_found", "The sandbox has no such endpoint."),
     }
+}
+
+/// Replies with what `make` makes of a request for this model; `None` from it: the request is not complete.
+fn to_reply(model: &str, body: &[u8], make: fn(&Value) -> Option<Value>) -> Reply {
+    let Ok(request) = serde_json::from_slice::<Value>(body) else {
+        return refuse(400, "invalid_json", "The request body is not JSON.");
+    };
+    if request.get("model").and_then(Value::as_str) != Some(model) {
+        return refuse(404, "model_not_found", "The sandbox has no such model.");
+    }
+    match make(&request) {
+        Some(body) => ReplyBody::Whole(200, body).into(),
+        None => refuse(400, "invalid_request", "The request is not complete."),
+    }
+}
+
+fn make_chat_reply(body: &[u8]) -> Reply {
     let Some(request) = SandboxRequest::parse(body) else {
         return refuse(400, "invalid_json", "The request body is not JSON.");
     };

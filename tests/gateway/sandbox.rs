@@ -154,3 +154,34 @@ fn a_hanging_answer_leaves_the_connection_to_the_caller() {
     // It hangs up as soon as the caller has: nothing was sent before.
     assert_eq!(client.try_head().unwrap_err(), End::Closed);
 }
+
+#[test]
+fn it_ranks_by_shared_words_and_flags_two_of_them() {
+    let sandbox = Running::start();
+    let post = |path: &str, body: serde_json::Value| {
+        ask(sandbox.address, &Ask::post(path, body.to_string()))
+    };
+    let documents = json!(["of dogs", "a cat sleeps", "the cat"]);
+    let body =
+        json!({"model": "sandbox-rerank", "query": "a cat", "documents": documents, "top_n": 2});
+    let ranked = post("/v1/rerank", body).json();
+    let result = |index: usize, score: f64| json!({"index": index, "relevance_score": score});
+    assert_eq!(ranked["results"], json!([result(1, 1.0), result(2, 0.5)]));
+    assert_eq!(ranked["usage"]["total_tokens"], 13);
+    let body = json!({"model": "sandbox-moderation", "input": ["I hate this", "Hi"]});
+    let judged = post("/v1/moderations", body).json();
+    let flagged = |at: usize| judged["results"][at]["flagged"].as_bool().unwrap();
+    assert_eq!([flagged(0), flagged(1)], [true, false]);
+    for (path, body, status) in [
+        ("/v1/rerank", json!({"model": "sandbox-rerank"}), 400),
+        ("/v1/rerank", json!({"model": "sandbox-chat"}), 404),
+        (
+            "/v1/moderations",
+            json!({"model": "sandbox-moderation"}),
+            400,
+        ),
+        ("/v1/nothing", json!({}), 404),
+    ] {
+        assert_eq!(post(path, body).status(), status, "{path}");
+    }
+}

@@ -3,6 +3,12 @@
 pub mod chat_completions;
 pub mod embeddings;
 pub mod images;
+mod item_list;
+pub mod moderations;
+pub mod rerank;
+
+#[cfg(test)]
+mod tests;
 
 use http::HeaderName;
 

@@ -210,6 +210,7 @@ pub fn find_foreign_file(request: &ModelRequest) -> Option<Lack> {
 fn check_capabilities(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
     let needs = &request.needs;
     let has_audio = !needs.audio.is_empty();
+    let place = request.payload.operation().prompt_member();
     let wanted = [
         (
             request.is_stream,
@@ -217,7 +218,7 @@ fn check_capabilities(request: &ModelRequest, mapping: &Mapping) -> Result<(), L
             "stream",
             "streaming",
         ),
-        (needs.vision, Capability::Vision, "messages", "images"),
+        (needs.vision, Capability::Vision, place, "images"),
         (has_audio, Capability::Audio, "messages", "audio"),
         (needs.documents, Capability::Documents, "messages", "files"),
         (needs.tools, Capability::Tools, "tools", "tools"),

@@ -13,7 +13,7 @@ use super::plan::PlanInputs;
 use super::resolve::Candidate;
 use super::score::{Facts, ScoreParts, score_candidates, split_scores, tolerance};
 use crate::models::request::{ModelRequest, Strategy};
-use crate::money::PricePoint;
+use crate::money::{BilledTokens, PricePoint, PriceSet, Rates, UnitCounts};
 
 /// A candidate that costs more than this many times the best one is never explored.
 const MAX_EXPLORED_PRICE: f64 = 3.0;
@@ -178,9 +178,8 @@ fn rank(
     let standings: Vec<Standing> = standings.collect();
     let prompt_tokens = request.text_bytes.div_ceil(4);
     let facts = list_facts(
-        candidates,
-        &standings,
-        (prompt_tokens, point),
+        (candidates, standings.as_slice()),
+        (prompt_tokens, request.units, point),
         inputs,
         priority,
     );
@@ -224,9 +223,8 @@ fn rank(
 
 /// Returns what the scores compare, in the candidates' own order.
 fn list_facts(
-    candidates: &[Arc<Candidate>],
-    standings: &[Standing],
-    (prompt_tokens, point): (u64, PricePoint),
+    (candidates, standings): (&[Arc<Candidate>], &[Standing]),
+    (prompt_tokens, units, point): (u64, UnitCounts, PricePoint),
     inputs: &PlanInputs<'_>,
     priority: &impl Fn(usize) -> f64,
 ) -> Vec<Facts> {
@@ -236,18 +234,32 @@ fn list_facts(
     });
     let facts = candidates.iter().zip(standings);
     let facts = facts.map(|(candidate, standing)| {
-        let prices = candidate.prices.as_ref();
-        let prices = prices.map(|it| it.at(point).for_prompt(prompt_tokens));
+        let rates = candidate.prices.as_ref().map(|it| it.at(point));
+        let prices = rates.map(|it| it.for_prompt(prompt_tokens));
         Facts {
-            price: prices.and_then(|prices| match assumed {
-                Some(assumed) => blend(prices, standing.shares.unwrap_or(assumed)),
-                None => prices.mean(),
-            }),
+            price: match assumed {
+                // Some bill these by the unit, others by the token.
+                _ if !units.is_zero() => rates.map(|it| spread_cost(it, prompt_tokens, units)),
+                Some(assumed) => {
+                    prices.and_then(|prices| blend(prices, standing.shares.unwrap_or(assumed)))
+                }
+                None => prices.and_then(PriceSet::mean),
+            },
             metrics: standing.stats,
             priority: priority(candidate.mapping.provider_number),
         }
     });
     facts.collect()
+}
+
+/// Returns the cost of a request that takes other units than tokens, divided by its tokens: so it compares like a price.
+fn spread_cost(rates: &Rates, prompt: u64, units: UnitCounts) -> f64 {
+    let tokens = BilledTokens {
+        prompt,
+        units,
+        ..BilledTokens::default()
+    };
+    rates.cost(&tokens).total.units() as f64 / prompt.max(1) as f64
 }
 
 /// Lets the candidate that came first last time stay there until another one is better by more than chance, and notes

@@ -24,12 +24,19 @@ pub mod google;
 mod history;
 pub mod images;
 #[cfg(test)]
+mod item_tests;
+#[cfg(test)]
 #[path = "media_tests.rs"]
 mod media_tests;
+#[cfg(test)]
+mod moderation_tests;
 mod near_place;
 pub mod opaque;
 pub mod openai;
 pub mod quirks;
+mod ranking;
+#[cfg(test)]
+mod ranking_tests;
 pub mod rate_limit;
 #[cfg(test)]
 #[path = "replay_tests.rs"]

@@ -27,6 +27,7 @@ mod healing;
 mod histories;
 mod json;
 mod ledger;
+mod lists;
 mod models;
 mod paths;
 mod reply_cache;

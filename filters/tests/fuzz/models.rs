@@ -315,7 +315,12 @@ fn any_name_of_a_model_is_found_or_refused() {
         if choices.once_in(8) {
             name.push_str(&choices.text().repeat(1000));
         }
-        for operation in [Operation::Chat, Operation::Embeddings] {
+        for operation in [
+            Operation::Chat,
+            Operation::Embeddings,
+            Operation::Rerank,
+            Operation::Moderations,
+        ] {
             match resolve(
                 &name,
                 operation,

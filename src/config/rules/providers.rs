@@ -235,11 +235,13 @@ fn check_health(
 }
 
 /// The ends of a URL that are endpoints, which the wire adds itself.
-const ENDPOINTS: [&str; 8] = [
+const ENDPOINTS: [&str; 10] = [
     "/chat/completions",
     "/completions",
     "/embed",
     "/embeddings",
+    "/rerank",
+    "/moderations",
     "/messages",
     "/responses",
     ":generateContent",

@@ -100,7 +100,7 @@ fn the_shipped_file_is_good_without_a_single_key() {
         .map(|on| on.name.as_str())
         .collect();
     assert_eq!(on, ["sandbox"]);
-    assert_eq!(loaded.config.off_providers.len(), 16);
+    assert_eq!(loaded.config.off_providers.len(), 17);
 }
 
 #[test]
@@ -123,6 +123,7 @@ fn the_usual_variables_switch_the_shipped_providers_on() {
         "GROQ_API_KEY",
         "DEEPSEEK_API_KEY",
         "MISTRAL_API_KEY",
+        "JINA_API_KEY",
         "TOGETHER_API_KEY",
         "FIREWORKS_API_KEY",
         "OPENROUTER_API_KEY",
@@ -135,7 +136,7 @@ fn the_usual_variables_switch_the_shipped_providers_on() {
     ];
     let pairs: Vec<_> = names.iter().map(|name| (*name, "k")).collect();
     let loaded = good_with(&without_catalogue(SHIPPED), &pairs);
-    assert_eq!(loaded.config.providers.len(), 17);
+    assert_eq!(loaded.config.providers.len(), 18);
 }
 
 #[test]

@@ -173,24 +173,20 @@ fn add_regions(fields: &mut Map<String, Value>, mapping: &Mapping) {
     }
 }
 
-fn serves(model: &Model, operation: Operation) -> bool {
-    model.operations.contains(&operation)
-}
-
 /// Returns the fields that act at one of the mappings.
 fn parameters(
     model: &Model,
     mappings: &[&Mapping],
     any: &impl Fn(Capability) -> bool,
 ) -> Vec<&'static str> {
-    if serves(model, Operation::Embeddings) && !serves(model, Operation::Chat) {
-        let dimensions = any(Capability::Dimensions).then_some("dimensions");
-        return std::iter::once("encoding_format")
-            .chain(dimensions)
-            .collect();
-    }
-    if serves(model, Operation::Images) && !serves(model, Operation::Chat) {
+    let serves = |operation| model.operations.contains(&operation);
+    if serves(Operation::Images) && !serves(Operation::Chat) {
         return image_parameters(mappings);
+    }
+    if !model.operations.is_empty() && !serves(Operation::Chat) {
+        let named = model.operations.iter().flat_map(|it| it.parameters());
+        let named = named.filter(|name| **name != "dimensions" || any(Capability::Dimensions));
+        return named.copied().collect();
     }
     let acts = |parameter: Parameter| {
         let mut mappings = mappings.iter();

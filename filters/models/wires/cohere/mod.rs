@@ -1,7 +1,8 @@
-//! Cohere's wire, version 2 of its API: embeddings.
+//! Cohere's wire, version 2 of its API: embeddings, rerank.
 
 mod embeddings;
 mod failure;
+mod rerank;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
@@ -16,6 +17,7 @@ use crate::models::wires::decoder::{Decoder, ReplyHead, no_decoder, not_offered}
 use crate::models::wires::embedding_list;
 use crate::models::wires::failure::Failure;
 use crate::models::wires::quirks::Quirks;
+use crate::models::wires::ranking;
 use crate::models::wires::wire::{Parts, Target, Wire, WireHead, convention_credential};
 
 /// The wire. Its providers tell no limits in the heads of their replies.
@@ -26,6 +28,7 @@ impl Wire for Cohere {
     fn limits(&self, operation: Operation) -> Option<WireLimits> {
         match operation {
             Operation::Embeddings => Some(embeddings::LIMITS),
+            Operation::Rerank => Some(WireLimits::WIDEST),
             _ => None,
         }
     }
@@ -40,6 +43,7 @@ impl Wire for Cohere {
     fn head(&self, operation: Operation, _: bool, _: &str, _: &Quirks) -> Option<WireHead> {
         let path = match operation {
             Operation::Embeddings => "/v2/embed",
+            Operation::Rerank => "/v2/rerank",
             _ => return None,
         };
         Some(WireHead {
@@ -66,6 +70,7 @@ impl Wire for Cohere {
     fn encode(&self, request: &ModelRequest, target: &Target<'_>) -> Result<Vec<Bytes>, Fault> {
         match &request.payload {
             Payload::Embeddings(facts) => embeddings::encode(request, facts, target),
+            Payload::Rerank(facts) => rerank::encode(request, facts, target),
             _ => Err(not_offered()),
         }
     }
@@ -90,6 +95,7 @@ impl Wire for Cohere {
     ) -> Box<dyn Decoder> {
         match &request.payload {
             Payload::Embeddings(facts) => embeddings::decoder(facts, target),
+            Payload::Rerank(facts) => ranking::decoder(request, facts),
             _ => no_decoder(),
         }
     }

@@ -29,7 +29,7 @@ use crate::models::operation::Operation;
 use crate::models::request::{ModelRequest, Payload};
 use crate::models::routing::capable::{MediaLimits, WireLimits};
 use crate::models::routing::providers::ProviderDefaults;
-use crate::models::wires::decoder::{Decoder, ReplyHead};
+use crate::models::wires::decoder::{Decoder, ReplyHead, no_decoder, not_offered};
 use crate::models::wires::embedding_list;
 use crate::models::wires::failure::Failure;
 use crate::models::wires::quirks::Quirks;
@@ -67,6 +67,7 @@ impl Wire for Google {
                 token_inputs: false,
                 ..WireLimits::WIDEST
             }),
+            _ => None,
         }
     }
 
@@ -89,6 +90,7 @@ impl Wire for Google {
             (Operation::Chat | Operation::Images | Operation::ImageEdits, false) => {
                 "generateContent"
             }
+            _ => return None,
         };
         Some(WireHead {
             path: format!("/v1beta/models/{}:{method}", request::escaped(model)),
@@ -113,6 +115,7 @@ impl Wire for Google {
                 request::encode(request, chat, target)
             }
             Payload::Embeddings(facts) => embeddings::encode(request, facts, target),
+            _ => Err(not_offered()),
         }
     }
 
@@ -126,8 +129,8 @@ impl Wire for Google {
     fn max_output(&self, request: &ModelRequest, target: &Target<'_>) -> Option<u64> {
         match &request.payload {
             Payload::Chat(_) | Payload::Images(..) => target.max_tokens(request),
-            // A vector is no text: only the prompt costs.
-            Payload::Embeddings(_) => Some(0),
+            // No text is made: only the prompt costs.
+            _ => Some(0),
         }
     }
 
@@ -140,6 +143,7 @@ impl Wire for Google {
         match &request.payload {
             Payload::Chat(_) | Payload::Images(..) => reply::decoder(request, target, head),
             Payload::Embeddings(facts) => embeddings::decoder(facts, target),
+            _ => no_decoder(),
         }
     }
 

@@ -10,9 +10,11 @@ mod drawing;
 mod embeddings;
 mod media;
 mod messages;
+mod moderations;
 mod parts;
 mod reply;
 mod request;
+mod rerank;
 mod search;
 mod stream;
 mod strict;
@@ -36,6 +38,7 @@ use crate::models::wires::embedding_list;
 use crate::models::wires::error_body;
 use crate::models::wires::failure::Failure;
 use crate::models::wires::quirks::Quirks;
+use crate::models::wires::ranking;
 use crate::models::wires::rate_limit::{self, LimitHeaders};
 use crate::models::wires::wire::{Parts, Target, Wire, WireHead, convention_credential};
 
@@ -53,7 +56,7 @@ impl Wire for OpenAi {
                 web_search: false,
                 ..WireLimits::WIDEST
             }),
-            Operation::Embeddings => Some(WireLimits::WIDEST),
+            _ => Some(WireLimits::WIDEST),
         }
     }
 
@@ -64,7 +67,9 @@ impl Wire for OpenAi {
     fn head(&self, operation: Operation, _: bool, _: &str, quirks: &Quirks) -> Option<WireHead> {
         let path = match operation {
             Operation::Chat | Operation::Images | Operation::ImageEdits => quirks.chat_path.clone(),
-            Operation::Embeddings => embeddings::path(&quirks.chat_path),
+            Operation::Embeddings => beside(&quirks.chat_path, "embeddings"),
+            Operation::Rerank => beside(&quirks.chat_path, "rerank"),
+            Operation::Moderations => beside(&quirks.chat_path, "moderations"),
         };
         Some(WireHead {
             path,
@@ -86,6 +91,8 @@ impl Wire for OpenAi {
                 request::encode(request, chat, target)
             }
             Payload::Embeddings(facts) => embeddings::encode(request, facts, target),
+            Payload::Rerank(facts) => rerank::encode(request, facts, target),
+            Payload::Moderations(facts) => moderations::encode(request, *facts, target),
         }
     }
 
@@ -99,8 +106,8 @@ impl Wire for OpenAi {
     fn max_output(&self, request: &ModelRequest, target: &Target<'_>) -> Option<u64> {
         match &request.payload {
             Payload::Chat(_) | Payload::Images(..) => target.max_tokens(request),
-            // A vector is no text: only the prompt costs.
-            Payload::Embeddings(_) => Some(0),
+            // No text is made: only the prompt costs.
+            _ => Some(0),
         }
     }
 
@@ -113,6 +120,8 @@ impl Wire for OpenAi {
         match &request.payload {
             Payload::Chat(_) | Payload::Images(..) => reply::decoder(request, target, head),
             Payload::Embeddings(facts) => embeddings::decoder(facts, target),
+            Payload::Rerank(facts) => ranking::decoder(request, facts),
+            Payload::Moderations(facts) => moderations::decoder(*facts),
         }
     }
 
@@ -122,5 +131,14 @@ impl Wire for OpenAi {
 
     fn classify(&self, status: u16, body: &[u8]) -> Failure {
         error_body::classify(status, body)
+    }
+}
+
+/// Returns the path of another endpoint, which stands beside that of chat.
+fn beside(chat_path: &str, endpoint: &str) -> String {
+    const CHAT: &str = "chat/completions";
+    match chat_path.contains(CHAT) {
+        true => chat_path.replacen(CHAT, endpoint, 1),
+        false => format!("/{endpoint}"),
     }
 }

@@ -80,7 +80,7 @@ impl Wire for Responses {
             Payload::Chat(chat) | Payload::Images(chat, _) => {
                 request::encode(request, chat, target)
             }
-            Payload::Embeddings(_) => Err(not_offered()),
+            _ => Err(not_offered()),
         }
     }
 
@@ -100,7 +100,7 @@ impl Wire for Responses {
     ) -> Box<dyn Decoder> {
         match &request.payload {
             Payload::Chat(_) | Payload::Images(..) => reply::decoder(target, head),
-            Payload::Embeddings(_) => no_decoder(),
+            _ => no_decoder(),
         }
     }
 

@@ -1,6 +1,7 @@
-//! Voyage's wire: embeddings. Its replies have the shapes of OpenAI's convention, its requests have words of their own.
+//! Voyage's wire: embeddings, rerank. Its replies have the shapes of OpenAI's convention, its requests have words of their own.
 
 mod embeddings;
+mod rerank;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
@@ -16,6 +17,7 @@ use crate::models::wires::embedding_list;
 use crate::models::wires::error_body;
 use crate::models::wires::failure::Failure;
 use crate::models::wires::quirks::Quirks;
+use crate::models::wires::ranking;
 use crate::models::wires::wire::{Parts, Target, Wire, WireHead, convention_credential};
 
 /// The wire. Its providers tell no limits in the heads of their replies.
@@ -26,6 +28,7 @@ impl Wire for Voyage {
     fn limits(&self, operation: Operation) -> Option<WireLimits> {
         match operation {
             Operation::Embeddings => Some(embeddings::LIMITS),
+            Operation::Rerank => Some(WireLimits::WIDEST),
             _ => None,
         }
     }
@@ -40,6 +43,7 @@ impl Wire for Voyage {
     fn head(&self, operation: Operation, _: bool, _: &str, _: &Quirks) -> Option<WireHead> {
         let path = match operation {
             Operation::Embeddings => "/embeddings",
+            Operation::Rerank => "/rerank",
             _ => return None,
         };
         Some(WireHead {
@@ -63,6 +67,7 @@ impl Wire for Voyage {
     fn encode(&self, request: &ModelRequest, target: &Target<'_>) -> Result<Vec<Bytes>, Fault> {
         match &request.payload {
             Payload::Embeddings(facts) => embeddings::encode(request, facts, target),
+            Payload::Rerank(facts) => rerank::encode(request, facts, target),
             _ => Err(not_offered()),
         }
     }
@@ -87,6 +92,7 @@ impl Wire for Voyage {
     ) -> Box<dyn Decoder> {
         match &request.payload {
             Payload::Embeddings(facts) => embeddings::decoder(facts, target),
+            Payload::Rerank(facts) => ranking::decoder(request, facts),
             _ => no_decoder(),
         }
     }

@@ -30,10 +30,12 @@ const PRICES: [(&str, &str); 10] = [
 ];
 
 /// The modes that an operation serves, and the type of their models.
-const MODES: [(&str, Option<&str>); 3] = [
+const MODES: [(&str, Option<&str>); 5] = [
     ("chat", None),
     ("responses", None),
     ("embedding", Some("embedding")),
+    ("rerank", Some("rerank")),
+    ("moderation", Some("moderation")),
 ];
 
 /// Its prices of units, ours, and by how many digits the point moves.

@@ -1,0 +1,85 @@
+//! A response that is a list of items with little around it, written item by item.
+
+use crate::fault::Fault;
+use crate::models::metadata::Metadata;
+use crate::models::reply::{ReplyIdentity, Reported, Sink, Writer};
+use crate::models::usage::{Settlement, Usage};
+
+/// Writes the list. Nothing of it goes out before it is whole, so any provider may still fail.
+#[derive(Debug)]
+pub(super) struct ItemWriter {
+    identity: ReplyIdentity,
+    write_end: WriteEnd,
+    out: Vec<u8>,
+    has_items: bool,
+    is_complete: bool,
+    usage: Option<Usage>,
+}
+
+/// Writes what follows the items, from the bracket that closes them.
+pub(super) type WriteEnd = fn(&ListEnd<'_>, &mut Vec<u8>);
+
+/// What is known at the end of a list.
+pub(super) struct ListEnd<'a> {
+    pub(super) identity: &'a ReplyIdentity,
+    pub(super) settlement: &'a Settlement,
+}
+
+impl ItemWriter {
+    /// Begins a list with `begin`, up to the bracket that opens it.
+    pub(super) fn new(identity: ReplyIdentity, begin: Vec<u8>, write_end: WriteEnd) -> Self {
+        Self {
+            identity,
+            write_end,
+            out: begin,
+            has_items: false,
+            is_complete: false,
+            usage: None,
+        }
+    }
+}
+
+impl Sink for ItemWriter {
+    fn item(&mut self, item: &[u8]) {
+        if std::mem::replace(&mut self.has_items, true) {
+            self.out.push(b',');
+        }
+        self.out.extend_from_slice(item);
+    }
+
+    fn usage(&mut self, usage: Usage) {
+        self.usage = Some(usage);
+    }
+}
+
+impl Writer for ItemWriter {
+    fn has_content(&self) -> bool {
+        self.is_complete
+    }
+
+    fn take(&mut self) -> Vec<u8> {
+        if self.is_complete {
+            std::mem::take(&mut self.out)
+        } else {
+            Vec::new()
+        }
+    }
+
+    fn reported(&self) -> Reported {
+        Reported {
+            usage: self.usage,
+            ..Reported::default()
+        }
+    }
+
+    fn complete(&mut self, settlement: &Settlement, _: &Metadata<'_>) {
+        let end = ListEnd {
+            identity: &self.identity,
+            settlement,
+        };
+        (self.write_end)(&end, &mut self.out);
+        self.is_complete = true;
+    }
+
+    fn fail(&mut self, _: &Fault, _: Option<&Settlement>) {}
+}

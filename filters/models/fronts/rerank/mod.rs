@@ -1,0 +1,62 @@
+//! Reranking: the 400 rules of its requests, and the results that answer them. Source: docs/model-gateway.md 2.10.
+
+use bytes::Bytes;
+
+use super::item_list::{ItemWriter, ListEnd};
+use crate::fault::Fault;
+use crate::json::{Object, Str};
+use crate::models::front::{Front, Received};
+use crate::models::reply::{ReplyIdentity, Writer};
+use crate::models::request::ModelRequest;
+use crate::money::Unit;
+
+mod check;
+#[cfg(test)]
+mod tests;
+
+/// The front of `POST /v1/rerank`.
+#[derive(Debug)]
+pub struct Rerank;
+
+impl Front for Rerank {
+    fn name(&self) -> &'static str {
+        "rerank"
+    }
+
+    fn read(&self, body: Bytes) -> Result<Received, Fault> {
+        check::check(body).map(Received::Complete)
+    }
+
+    fn writer(&self, _: &ModelRequest, identity: ReplyIdentity) -> Box<dyn Writer> {
+        let mut begin = b"{\"id\":".to_vec();
+        Str::Plain(&identity.id).write(&mut begin);
+        begin.extend_from_slice(b",\"model\":");
+        Str::Plain(&identity.model).write(&mut begin);
+        begin.extend_from_slice(b",\"results\":[");
+        Box::new(ItemWriter::new(identity, begin, write_end))
+    }
+}
+
+/// Writes `meta`: what the provider bills, in the convention's words.
+fn write_end(end: &ListEnd<'_>, out: &mut Vec<u8>) {
+    let usage = &end.settlement.usage;
+    let searches = usage.units.get(Unit::Search);
+    out.extend_from_slice(b"],\"meta\":");
+    let mut meta = Object::open(out);
+    meta.object("api_version", |version| version.text("version", "1"));
+    meta.object("billed_units", |units| {
+        // A provider bills one of both.
+        if usage.prompt > 0 {
+            units.number("input_tokens", usage.prompt);
+            units.number("total_tokens", usage.total());
+        } else {
+            units.number("search_units", searches);
+        }
+    });
+    if usage.estimated {
+        let warning = ["the billed units are an estimate"];
+        meta.array("warnings", warning, |text, out| Str::Plain(text).write(out));
+    }
+    meta.close();
+    out.push(b'}');
+}

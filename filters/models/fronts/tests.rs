@@ -1,0 +1,30 @@
+//! What the tests of several fronts need.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use serde_json::Value;
+
+use crate::models::metadata::{AnswerMembers, Metadata, UsedNames};
+use crate::models::reply::Writer;
+use crate::models::usage::{Settlement, Usage};
+
+/// Ends a response at an unknown price, and returns it.
+pub(super) fn complete(writer: &mut dyn Writer, usage: Usage) -> Value {
+    let used = UsedNames::new("m", "here", None, "up");
+    let metadata = Metadata {
+        request_id: "1",
+        requested_model: "m",
+        managed: None,
+        requested_provider: None,
+        organization_id: "",
+        project_id: "",
+        log_id: None,
+        route: None,
+        answer: AnswerMembers::Fresh {
+            used: &used,
+            price: Default::default(),
+            routing: &[],
+        },
+    };
+    writer.complete(&Settlement { usage, cost: None }, &metadata);
+    serde_json::from_slice(&writer.take()).unwrap()
+}

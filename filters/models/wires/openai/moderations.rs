@@ -1,0 +1,180 @@
+//! Moderations: input and results pass as they are. Some providers leave it to the client whether a result counts as
+//! flagged: it does where any of its categories does.
+
+use bytes::Bytes;
+
+use super::usage;
+use crate::fault::{Fault, FaultKind};
+use crate::json::{Error, Type, Walker};
+use crate::models::moderations::ModerationFacts;
+use crate::models::reply::Sink;
+use crate::models::request::{ModelRequest, RequestMember};
+use crate::models::usage::Usage;
+use crate::models::wires::decoder::{Decoder, WholeReply};
+use crate::models::wires::error_body::classify_error;
+use crate::models::wires::failure::Failure;
+use crate::models::wires::scan::malformed;
+use crate::models::wires::splice::Splice;
+use crate::models::wires::wire::Target;
+
+/// Members of the convention; a strict provider gets no others.
+const KNOWN: [&str; 2] = ["model", "input"];
+
+pub(super) fn encode(
+    request: &ModelRequest,
+    facts: ModerationFacts,
+    target: &Target<'_>,
+) -> Result<Vec<Bytes>, Fault> {
+    let source = &request.source;
+    let mut splice = Splice::new(&source.body);
+    splice.new_bytes(b"{\"model\":");
+    splice.new_string(target.model);
+    for member in &source.members {
+        match &*member.key {
+            "model" => {}
+            "input" if facts.is_text_parts => {
+                let text = joined(&source.body, member).map_err(internal)?;
+                splice.new_bytes(b",\"input\":\"");
+                splice.new_bytes(&text);
+                splice.new_bytes(b"\"");
+            }
+            key if key == "input" || target.quirks.passes_unknown(key, &KNOWN) => {
+                splice.new_bytes(b",");
+                splice.slice(member.whole.clone());
+            }
+            _ => {}
+        }
+    }
+    splice.new_bytes(b"}");
+    Ok(splice.finish())
+}
+
+/// The inside of the string that the texts of all parts are together, a line for each.
+fn joined(body: &Bytes, member: &RequestMember) -> Result<Vec<u8>, Error> {
+    let mut joined = Vec::with_capacity(member.value.len());
+    let parts = body.get(member.value.clone()).unwrap_or_default();
+    Walker::new(parts)?.array(|walk, index| {
+        if index > 0 {
+            joined.extend_from_slice(b"\\n");
+        }
+        walk.object(|walk, key| {
+            match &*key {
+                "text" => walk.string()?.write_contents(&mut joined),
+                _ => _ = walk.skip()?,
+            }
+            Ok(())
+        })
+    })?;
+    Ok(joined)
+}
+
+fn internal(error: Error) -> Fault {
+    Fault::new(FaultKind::Internal, "the request could not be translated")
+        .with_detail(format!("checked parts do not walk: {error}"))
+}
+
+/// Returns the decoder of a reply.
+pub(super) fn decoder(facts: ModerationFacts) -> Box<dyn Decoder> {
+    Box::new(WholeReply::new(move |body, sink| read(body, facts, sink)))
+}
+
+fn read(body: &[u8], facts: ModerationFacts, sink: &mut dyn Sink) -> Result<(), Failure> {
+    let mut walk = Walker::new(body).map_err(malformed)?;
+    let (mut results, mut reported, mut failure) = (Vec::new(), None, None);
+    let walked = walk.object(|walk, key| {
+        match &*key {
+            "error" if walk.peek()? != Type::Null => failure = Some(classify_error(walk.skip()?)),
+            "results" if walk.peek()? == Type::Array => walk.array(|walk, _| {
+                results.push(result(walk.skip()?)?);
+                Ok::<(), Error>(())
+            })?,
+            "usage" => reported = usage::read(walk, false)?,
+            _ => _ = walk.skip()?,
+        }
+        Ok::<(), Error>(())
+    });
+    walked.and_then(|()| walk.end()).map_err(malformed)?;
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    let results: Option<Vec<ReadResult<'_>>> = results.into_iter().collect();
+    let results = results.filter(|results| results.len() == facts.results);
+    let results = results.ok_or_else(|| {
+        Failure::malformed("the provider's reply does not hold one result for each input")
+    })?;
+    let mut out = Vec::new();
+    for result in results {
+        out.clear();
+        result.write(&mut out);
+        sink.item(&out);
+    }
+    if let Some(usage) = reported.filter(|usage| !usage.is_zero()) {
+        sink.usage(Usage {
+            prompt: usage.prompt,
+            ..Usage::default()
+        });
+    }
+    Ok(())
+}
+
+/// A result as it stands in the reply.
+struct ReadResult<'a> {
+    whole: &'a str,
+    is_marked: bool,
+    is_flagged: bool,
+}
+
+impl ReadResult<'_> {
+    fn write(&self, out: &mut Vec<u8>) {
+        if self.is_marked {
+            out.extend_from_slice(self.whole.as_bytes());
+            return;
+        }
+        let mark: &[u8] = match self.is_flagged {
+            true => b"{\"flagged\":true,",
+            false => b"{\"flagged\":false,",
+        };
+        out.extend_from_slice(mark);
+        let rest = self.whole.strip_prefix('{').unwrap_or_default();
+        out.extend_from_slice(rest.as_bytes());
+    }
+}
+
+/// Reads a result; `None`: it is none.
+fn result(whole: &str) -> Result<Option<ReadResult<'_>>, Error> {
+    let mut walk = Walker::over(whole);
+    if walk.peek()? != Type::Object {
+        return Ok(None);
+    }
+    let (mut is_marked, mut is_flagged, mut is_good) = (false, false, true);
+    let (mut has_categories, mut has_scores) = (false, false);
+    walk.object(|walk, key| {
+        let kind = walk.peek()?;
+        match (&*key, kind) {
+            ("flagged", kind) => {
+                is_marked = true;
+                is_good &= kind == Type::Bool;
+                walk.skip()?;
+            }
+            ("categories", Type::Object) => {
+                has_categories = true;
+                walk.object(|walk, _| {
+                    is_flagged |= walk.skip()? == "true";
+                    Ok::<(), Error>(())
+                })?;
+            }
+            ("category_scores", Type::Object) => {
+                has_scores = true;
+                walk.skip()?;
+            }
+            _ => _ = walk.skip()?,
+        }
+        Ok::<(), Error>(())
+    })?;
+    is_good &= has_categories && has_scores;
+    Ok(is_good.then_some(ReadResult {
+        whole,
+        is_marked,
+        is_flagged,
+    }))
+}

@@ -1,0 +1,143 @@
+//! Operations whose replies are lists: their requests, and replies of every wire that offers them.
+
+use filters::models::front::Front;
+use filters::models::fronts::moderations::Moderations;
+use filters::models::fronts::rerank::Rerank;
+use filters::models::request::ModelRequest;
+use filters::models::wires::{Quirks, ReplyHead, WireKind};
+use serde::de::IgnoredAny;
+use serde_json::{Value, json};
+
+use crate::models::target;
+use crate::run::run;
+use crate::wires::answer;
+use crate::{damage, grammar};
+
+/// An operation: how it is asked for, a request, and what providers answer to it.
+struct Operation {
+    front: &'static dyn Front,
+    requests: Value,
+    request: Value,
+    replies: Value,
+}
+
+const WIRES: [WireKind; 3] = [WireKind::Compatible, WireKind::Cohere, WireKind::Voyage];
+const WHOLE: ReplyHead = ReplyHead {
+    status: 200,
+    is_event_stream: false,
+};
+
+fn rerank() -> Operation {
+    let document = json!({"$one": ["a", "$text", {"text": "$text", "id?": "$any"}, "$any"]});
+    let result = json!({"index": {"$one": [0, 1, 2, "$int"]}, "relevance_score": {"$one": [0.5, 1e-7, "$number"]}, "document?": "$any"});
+    let usage = json!({"total_tokens?": "$int", "prompt_tokens?": "$int"});
+    Operation {
+        front: &Rerank,
+        requests: json!({
+            "model": {"$one": ["m", "$text"]}, "query": {"$one": ["q", "$text"]}, "documents": {"$many": document},
+            "top_n?": {"$one": [1, null, "$int"]}, "return_documents?": {"$one": [true, false, null]},
+            "max_tokens_per_doc?": "$int", "unknown?": "$any",
+        }),
+        request: json!({"model": "m", "query": "q", "documents": ["a", {"text": "b"}, "c"], "top_n": 2, "return_documents": true}),
+        replies: json!({"$one": [
+            {"results": {"$many": result}, "meta?": {"billed_units": {"search_units": {"$one": [1, 1.0, "$int"]}}}, "usage?": usage},
+            {"data": {"$many": result}, "usage?": usage},
+            {"results": [{"index": 1, "score": 0.5}, {"index": 0, "score": 0.25}], "error?": {"$one": [null, "$any"]}},
+        ]}),
+    }
+}
+
+fn moderations() -> Operation {
+    let part = json!({"$one": [{"type": "text", "text": "$text"},
+        {"type": "image_url", "image_url": {"url": {"$one": ["https://a.example/x.png", "data:image/png;base64,aGk=", "$text"]}}}]});
+    let flags = json!({"$one": [{"hate": true}, {"hate": false, "pii": "$any"}, "$any"]});
+    let result = json!({"flagged?": {"$one": [true, false, "$any"]}, "categories": flags, "category_scores": {"hate": "$number"}});
+    Operation {
+        front: &Moderations,
+        requests: json!({
+            "model?": {"$one": ["m", null, "$text"]}, "unknown?": "$any",
+            "input": {"$one": ["a", "$text", {"$many": "$text"}, {"$many": part}, [{"type": "text", "text": "a"}]]},
+        }),
+        request: json!({"model": "m", "input": ["a", "b"]}),
+        replies: json!({"results": {"$one": [{"$many": result}, [result, result]]}, "usage?": {"prompt_tokens": "$int"}, "error?": {"$one": [null, "$any"]}}),
+    }
+}
+
+fn is_json(bytes: &[u8]) -> bool {
+    serde_json::from_slice::<IgnoredAny>(bytes).is_ok() && std::str::from_utf8(bytes).is_ok()
+}
+
+fn requests(name: &str, operation: &Operation) {
+    run(name, |choices| {
+        let body = grammar::compose(choices, &operation.requests);
+        let body = damage::tree(choices, body);
+        let body = grammar::write(choices, &body);
+        let body = damage::bytes(choices, body);
+        let request = match operation.front.parse(body.into()) {
+            Ok(request) => request,
+            Err(fault) => return assert!((400..500).contains(&fault.status()), "{fault:?}"),
+        };
+        let quirks = Quirks {
+            drop_unknown_fields: choices.once_in(2),
+            ..Quirks::default()
+        };
+        for wire in offering(&request) {
+            match wire.wire().encode(&request, &target(&quirks)) {
+                Ok(pieces) => assert!(is_json(&pieces.concat()), "{wire:?}"),
+                Err(fault) => assert_eq!(fault.status(), 400, "{fault:?}"),
+            }
+        }
+    });
+}
+
+/// The wires that offer the operation of a request.
+fn offering(request: &ModelRequest) -> impl Iterator<Item = WireKind> {
+    let operation = request.payload.operation();
+    let wires = WIRES.into_iter();
+    wires.filter(move |wire| wire.wire().limits(operation).is_some())
+}
+
+fn replies(name: &str, operation: &Operation) {
+    let body = operation.request.to_string();
+    let request = operation.front.parse(body.into()).unwrap();
+    let quirks = Quirks::default();
+    run(name, |choices| {
+        let body = grammar::compose(choices, &operation.replies);
+        let body = damage::tree(choices, body);
+        let body = grammar::write(choices, &body);
+        let body = if choices.once_in(2) {
+            damage::bytes(choices, body)
+        } else {
+            body
+        };
+        for wire in offering(&request) {
+            let (out, ended) = answer(wire, &request, &quirks, &WHOLE, &[&body]);
+            assert_eq!(ended.is_ok(), !out.is_empty(), "{wire:?}");
+            assert!(ended.is_err() || is_json(&out), "{wire:?}");
+            let pieces = choices.cut(&body);
+            let again = answer(wire, &request, &quirks, &WHOLE, &pieces);
+            let shown = String::from_utf8_lossy(&body);
+            assert_eq!((out, ended), again, "{wire:?}: {shown}");
+        }
+    });
+}
+
+#[test]
+fn accepted_requests_to_rank_are_json_on_every_wire() {
+    requests("models: rerank requests", &rerank());
+}
+
+#[test]
+fn accepted_requests_for_moderation_are_json_on_every_wire() {
+    requests("models: moderation requests", &moderations());
+}
+
+#[test]
+fn rankings_are_the_same_however_they_are_cut() {
+    replies("wires: rankings", &rerank());
+}
+
+#[test]
+fn moderations_are_the_same_however_they_are_cut() {
+    replies("wires: moderations", &moderations());
+}
