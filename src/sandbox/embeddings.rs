@@ -1,8 +1,4 @@
 //! Makes the embeddings of the sandbox: equal texts get equal vectors, and texts that share words get similar ones.
-#![expect(
-    clippy::indexing_slicing,
-    reason = "a JSON value read by name or number gives null"
-)]
 
 use serde_json::{Value, json};
 

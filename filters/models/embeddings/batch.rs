@@ -103,7 +103,8 @@ mod tests {
         let limits = |inputs, tokens| BatchLimits { inputs, tokens };
         let none: [Range<usize>; 0] = [];
         assert_eq!(batches(&[], BatchLimits::NONE), none);
-        assert_eq!(batches(&[1, 2, 3], BatchLimits::NONE), [0..3]);
+        let whole = batches(&[1, 2, 3], BatchLimits::NONE);
+        assert_eq!((whole.len(), &whole[0]), (1, &(0..3)));
         assert_eq!(batches(&[1; 5], limits(2, 99)), [0..2, 2..4, 4..5]);
         assert_eq!(batches(&[4, 5, 1, 9], limits(99, 9)), [0..2, 2..3, 3..4]);
         // One that is too long alone is judged by the provider.

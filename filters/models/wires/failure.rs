@@ -39,8 +39,8 @@ pub struct Failure {
     pub blames_key: bool,
     /// Whether it says that the state of earlier turns, which went back to it, is not its own.
     pub refuses_state: bool,
-    /// After how many milliseconds it may be asked again, where its body says so.
-    pub retry_after_ms: Option<u64>,
+    /// After how many milliseconds it may be asked again, where its body says so. Of 32 bits, so that results stay small.
+    pub retry_after_ms: Option<u32>,
     /// The cause in our words, or the upstream's message without secrets and cut; empty where there was none.
     pub message: Cow<'static, str>,
     /// The upstream's `code` or error type word, where it gave one that is harmless to pass on.

@@ -36,7 +36,7 @@ pub(super) fn rest_refused(exchange: &ModelExchange, failure: &Failure, now_ms: 
     let FailureKind::Status(status) = failure.kind else {
         return;
     };
-    let told_ms = failure.retry_after_ms;
+    let told_ms = failure.retry_after_ms.map(u64::from);
     let told_ms = told_ms.filter(|_| TOLD_STATUSES.contains(&status));
     let rest_ms = told_ms.or((status == 429).then_some(THROTTLED_MS));
     let Some((deployment, key)) = exchange.deployment().zip(exchange.credential()) else {

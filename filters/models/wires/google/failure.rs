@@ -15,7 +15,9 @@ pub(super) fn classify(status: u16, body: &[u8]) -> Failure {
         |name: &'static str| details(error).filter_map(move |detail| detail.get(name)?.as_str());
     let blames_key = text("reason").any(blame::by_code);
     let failure = Failure {
-        retry_after_ms: text("retryDelay").find_map(told_rest_ms),
+        retry_after_ms: text("retryDelay")
+            .find_map(told_rest_ms)
+            .and_then(|ms| u32::try_from(ms).ok()),
         ..Failure::refused(status, message(error))
     };
     if blames_key {

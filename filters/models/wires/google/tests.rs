@@ -146,7 +146,10 @@ fn a_refusal_says_in_its_body_when_to_try_again() {
         let body = format!(
             r#"{{"error":{{"code":429,"message":"quota","status":"RESOURCE_EXHAUSTED","details":{details}}}}}"#
         );
-        Google.classify(429, body.as_bytes()).retry_after_ms
+        Google
+            .classify(429, body.as_bytes())
+            .retry_after_ms
+            .map(u64::from)
     };
     let info = r#"{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"37.5s"}"#;
     let other = r#"{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[]}"#;
