@@ -18,7 +18,7 @@ use super::{
     CallOutcome, CallOwner, Charge, CostParts, EntryId, ExperimentNames, Funding, LedgerEntry,
     UsageRecord,
 };
-use crate::money::{Unit, Usd};
+use crate::money::{Unit, UnitCounts, Usd};
 
 mod amounts;
 mod bytes;
@@ -355,9 +355,7 @@ fn set_fields(
     usage.reasoning_tokens = count(reasoning_tokens)?;
     usage.cache_write_tokens = count(cache_write_tokens)?;
     usage.web_searches = count(web_searches)?;
-    for (unit, number) in Unit::ALL.into_iter().zip(counted) {
-        usage.units = usage.units.with(unit, count(number)?);
-    }
+    usage.units = unpack_units(counted)?;
     let mut cost = CostParts {
         total: Usd::ZERO,
         input: unpack_usd(input),
@@ -371,12 +369,19 @@ fn set_fields(
     cost.total = sum_of_parts(&cost).plus(unpack_usd(of_total));
     usage.cost = (kinds & IS_PRICED != 0).then_some(cost);
     entry.duration_ms = count(duration_ms)?;
-    let first_event = first_event.checked_sub(1);
-    entry.first_event_ms = first_event.map(count).transpose()?;
+    entry.first_event_ms = first_event.checked_sub(1).map(count).transpose()?;
     entry.reserved = unpack_usd(reserved);
     entry.charged = cost.total.minus(unpack_usd(not_charged));
     entry.shortfall = unpack_usd(shortfall);
     Ok(())
+}
+
+fn unpack_units(counted: [u128; Unit::ALL.len()]) -> Result<UnitCounts, InvalidCalls> {
+    let mut counted = Unit::ALL.into_iter().zip(counted);
+    counted.try_fold(UnitCounts::ZERO, |counts, (unit, number)| {
+        let number = u64::try_from(number).map_err(|_| InvalidCalls)?;
+        Ok(counts.with(unit, number))
+    })
 }
 
 fn sum_of_parts(cost: &CostParts) -> Usd {
