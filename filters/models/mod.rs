@@ -2,12 +2,12 @@
 //!
 //! An [`operation`] names the task, a [`front`] is the API of the client, a wire the API of the provider. [`request`]
 //! holds a checked request, [`reply`] the way from a wire to a front, [`usage`] and [`metadata`] the parts of a
-//! response. [`chat`] holds the typed tree and the deltas of chat, [`embeddings`] the encodings of vectors, [`healing`]
-//! the repair of JSON, [`fronts`] the public shapes, [`wires`] the providers' shapes, [`routing`] the plan,
+//! response. [`chat`] holds the typed tree and the deltas of chat, [`embeddings`] the encodings of vectors, [`speech`] the
+//! formats of audio, [`healing`] the repair of JSON, [`fronts`] the public shapes, [`wires`] the providers' shapes, [`routing`] the plan,
 //! [`reply_cache`] replies that are replayed. [`prompts`] are templates of chat requests, [`managed`] is a request that
 //! names one.
 //!
-//! Layers: [`operation`] and [`usage`] · [`chat`], [`embeddings`] and [`prompts`] · [`request`], [`reply`] and [`front`] ·
+//! Layers: [`operation`] and [`usage`] · [`chat`], [`embeddings`], [`speech`] and [`prompts`] · [`request`], [`reply`] and [`front`] ·
 //! [`routing`] · [`fronts`] and [`wires`], which never know each other.
 
 pub mod chat;
@@ -26,5 +26,6 @@ pub mod reply;
 pub mod reply_cache;
 pub mod request;
 pub mod routing;
+pub mod speech;
 pub mod usage;
 pub mod wires;

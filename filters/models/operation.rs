@@ -10,6 +10,8 @@ pub enum Operation {
     Chat,
     /// Vectors that stand for texts.
     Embeddings,
+    /// Audio of a text that is spoken.
+    Speech,
 }
 
 impl Operation {
@@ -18,6 +20,7 @@ impl Operation {
         match self {
             Self::Chat => "chat completions",
             Self::Embeddings => "embeddings",
+            Self::Speech => "speech",
         }
     }
 
@@ -26,6 +29,7 @@ impl Operation {
         match self {
             Self::Chat => "text",
             Self::Embeddings => "embedding",
+            Self::Speech => "audio",
         }
     }
 
@@ -33,7 +37,7 @@ impl Operation {
     pub fn prompt_member(self) -> &'static str {
         match self {
             Self::Chat => "messages",
-            Self::Embeddings => "input",
+            Self::Embeddings | Self::Speech => "input",
         }
     }
 
@@ -44,11 +48,17 @@ impl Operation {
         self == Self::Chat
     }
 
+    /// Returns whether replies may be cached. Our choice: not those of media, which are large.
+    pub fn is_cacheable(self) -> bool {
+        self != Self::Speech
+    }
+
     /// Returns the operations that a `type` of the catalogue serves, unless the model lists its `operations`.
     pub fn from_model_type(model_type: &str) -> &'static [Self] {
         match model_type {
             "chat" => &[Self::Chat],
             "embedding" => &[Self::Embeddings],
+            "speech" => &[Self::Speech],
             _ => &[],
         }
     }

@@ -16,6 +16,8 @@ use super::front::Front;
 use super::operation::Operation;
 use super::parameter::AskedParameters;
 use super::prompts::origin::Managed;
+use super::speech::SpeechFacts;
+use super::speech::format::AudioFormat;
 use crate::ledger::ExperimentNames;
 use crate::money::{CostInputs, PricePoint, ServiceTier};
 
@@ -57,6 +59,8 @@ pub enum Payload {
     Chat(ChatFacts),
     /// See [`Operation::Embeddings`].
     Embeddings(EmbeddingFacts),
+    /// See [`Operation::Speech`].
+    Speech(SpeechFacts),
 }
 
 impl ModelRequest {
@@ -66,6 +70,11 @@ impl ModelRequest {
             tier: self.needs.service_tier,
             start_s,
         }
+    }
+
+    /// Returns whether the response goes out as it comes, and not when it is whole.
+    pub fn goes_out_at_once(&self) -> bool {
+        self.is_stream || matches!(self.payload, Payload::Speech(_))
     }
 
     /// Returns the model string as the caller sent it, or the one of the prompt if the caller named only that.
@@ -87,6 +96,7 @@ impl Payload {
         match self {
             Self::Chat(_) => Operation::Chat,
             Self::Embeddings(_) => Operation::Embeddings,
+            Self::Speech(_) => Operation::Speech,
         }
     }
 }
@@ -152,6 +162,8 @@ pub struct Needs {
     pub token_inputs: bool,
     /// Whether the output has to be shortened.
     pub dimensions: bool,
+    /// The format of speech, where the request asks for one.
+    pub speech_format: Option<AudioFormat>,
     /// A part is an image.
     pub vision: bool,
     /// Formats of audio parts.

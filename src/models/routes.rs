@@ -8,6 +8,7 @@ use filters::models::front::Front;
 use filters::models::fronts::ALTERNATIVE_STYLE;
 use filters::models::fronts::chat_completions::ChatCompletions;
 use filters::models::fronts::embeddings::Embeddings;
+use filters::models::fronts::speech::Speech;
 use http::{HeaderMap, Method};
 
 use super::Models;
@@ -34,73 +35,44 @@ pub fn routes(models: &Arc<Models>, config: &Config) -> Vec<Route> {
         errors: Arc::new(error_response),
         handler,
     };
-    let forward = |name, path, group, front| Route {
+    let forward = |(path, group, front): (_, _, &'static dyn Front)| Route {
         quota: Some(group),
         body: BodyRule::Json(config.limits.body_bytes.chat),
-        ..row(name, Method::POST, path, handler(models, front))
+        ..row(front.name(), Method::POST, path, handler(models, front))
     };
-    let list = ListModels {
-        models: Arc::clone(models),
-    };
-    let one = GetModel {
-        models: Arc::clone(models),
-    };
-    let key = KeyStatus {
-        models: Arc::clone(models),
-    };
-    let credits = Credits {
-        models: Arc::clone(models),
-    };
+    let models = || Arc::clone(models);
+    let get = |name, path, endpoint| row(name, Method::GET, path, Handler::Endpoint(endpoint));
     let list_access = if config.models.require_key {
         Access::Key
     } else {
         Access::Open
     };
-    vec![
-        Route {
-            access: list_access,
-            ..row(
-                "models",
-                Method::GET,
-                "/v1/models",
-                Handler::Endpoint(Arc::new(list)),
-            )
-        },
-        Route {
-            access: list_access,
-            ..row(
-                "model",
-                Method::GET,
-                "/v1/models/**",
-                Handler::Endpoint(Arc::new(one)),
-            )
-        },
-        row(
-            "key",
-            Method::GET,
-            "/v1/key",
-            Handler::Endpoint(Arc::new(key)),
-        ),
-        row(
-            "credits",
-            Method::GET,
-            "/v1/credits",
-            Handler::Endpoint(Arc::new(credits)),
-        ),
-        forward(
-            "chat_completions",
-            "/v1/chat/completions",
-            QuotaGroup::Chat,
-            &ChatCompletions,
-        ),
-        forward(
-            "embeddings",
-            "/v1/embeddings",
-            QuotaGroup::Embeddings,
-            &Embeddings,
-        ),
+    let listed = |route| Route {
+        access: list_access,
+        ..route
+    };
+    let (list, one) = (
+        ListModels { models: models() },
+        GetModel { models: models() },
+    );
+    let (key, credits) = (KeyStatus { models: models() }, Credits { models: models() });
+    [
+        listed(get("models", "/v1/models", Arc::new(list))),
+        listed(get("model", "/v1/models/**", Arc::new(one))),
+        get("key", "/v1/key", Arc::new(key)),
+        get("credits", "/v1/credits", Arc::new(credits)),
     ]
+    .into_iter()
+    .chain(FRONTS.map(forward))
+    .collect()
 }
+
+/// The requests that go to providers: path, quota and front.
+const FRONTS: [(&str, QuotaGroup, &dyn Front); 3] = [
+    ("/v1/chat/completions", QuotaGroup::Chat, &ChatCompletions),
+    ("/v1/embeddings", QuotaGroup::Embeddings, &Embeddings),
+    ("/v1/audio/speech", QuotaGroup::Audio, &Speech),
+];
 
 /// Returns a fault in the style that the client reads.
 fn error_response(fault: &Fault, headers: &HeaderMap) -> Response {

@@ -28,6 +28,7 @@ mod request;
 mod response;
 mod schema;
 mod server;
+mod speech;
 
 #[cfg(test)]
 mod tests;

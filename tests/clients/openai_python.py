@@ -2,7 +2,7 @@
 
 Environment: BASE_URL (with /v1), API_KEY, MODEL (answers as the model sandbox does), CUT_MODEL (breaks off
 in mid-stream), FLAKY_MODEL (its first call fails with 503, the next succeeds), EMBEDDING_MODEL (answers two
-inputs with (0.5, 0) and (0.5, 1), as numbers whatever is asked for). Arguments: the checks to
+inputs with (0.5, 0) and (0.5, 1), as numbers whatever is asked for), SPEECH_MODEL (speaks). Arguments: the checks to
 run; without any, all. One line per check on stdout; exit 1 when one failed, 2 for an unknown name.
 """
 
@@ -18,6 +18,7 @@ MODEL = os.environ.get("MODEL", "sandbox-chat")
 CUT_MODEL = os.environ.get("CUT_MODEL", "sandbox/sandbox-cut")
 FLAKY_MODEL = os.environ.get("FLAKY_MODEL", "flaky")
 EMBEDDING_MODEL = os.environ.get("EMBEDDING_MODEL", "vectors")
+SPEECH_MODEL = os.environ.get("SPEECH_MODEL", "sandbox-speech")
 
 
 def client(**options):
@@ -235,10 +236,21 @@ def embeddings_in_parts():
     equal((tokens.data[0].embedding, tokens.usage.prompt_tokens), (tokens.data[2].embedding, 5))
 
 
+def speech():
+    options = {"model": SPEECH_MODEL, "voice": "alloy", "input": "one two"}
+    audio = client().audio.speech
+    equal(audio.create(response_format="wav", **options).read()[:4], b"RIFF")
+    with audio.with_streaming_response.create(response_format="pcm", **options) as answer:
+        equal(answer.headers["content-type"], "audio/pcm")
+        assert sum(len(piece) for piece in answer.iter_bytes()) > 4000
+    error = raises(openai.BadRequestError, lambda: audio.create(speed=9, **options))
+    equal(error.param, "speed")
+
+
 CHECKS = [
     plain, choices, length, stream, stream_usage, tools_parallel, tools_forced, tools_answered,
     tools_streamed, json_schema, json_object, request_id, retries, refusals, wrong_key, cut_stream,
-    embeddings, embeddings_in_parts,
+    embeddings, embeddings_in_parts, speech,
 ]
 
 

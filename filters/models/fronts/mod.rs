@@ -2,6 +2,8 @@
 
 pub mod chat_completions;
 pub mod embeddings;
+mod error_event;
+pub mod speech;
 
 use http::HeaderName;
 

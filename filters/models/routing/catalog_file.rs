@@ -48,7 +48,7 @@ pub struct WrittenModel {
     #[serde(default)]
     #[schemars(
         with = "Option<Vec<String>>",
-        extend("items" = {"type": "string", "enum": ["chat", "embeddings"]})
+        extend("items" = {"type": "string", "enum": ["chat", "embeddings", "speech"]})
     )]
     pub operations: Option<Vec<Operation>>,
     /// Other names.

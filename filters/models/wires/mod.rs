@@ -22,6 +22,7 @@ mod error_body;
 pub mod failure;
 pub mod google;
 mod history;
+mod media_reply;
 #[cfg(test)]
 #[path = "media_tests.rs"]
 mod media_tests;
@@ -40,6 +41,8 @@ mod scrub;
 mod search_reply_tests;
 #[cfg(test)]
 mod search_tests;
+#[cfg(test)]
+mod speech_tests;
 mod splice;
 #[cfg(test)]
 mod tier_tests;

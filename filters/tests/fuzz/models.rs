@@ -43,6 +43,7 @@ pub fn target(quirks: &Quirks) -> Target<'_> {
         part: 0,
         refuses_state: false,
         auto_cache: None,
+        streams: false,
         inlined: filters::models::chat::inlined::InlinedImages::NONE,
         quirks,
         key_id: Some("key_1"),
@@ -249,7 +250,7 @@ fn any_name_of_a_model_is_found_or_refused() {
         if choices.once_in(8) {
             name.push_str(&choices.text().repeat(1000));
         }
-        for operation in [Operation::Chat, Operation::Embeddings] {
+        for operation in [Operation::Chat, Operation::Embeddings, Operation::Speech] {
             match resolve(
                 &name,
                 operation,

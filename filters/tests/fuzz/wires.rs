@@ -213,7 +213,7 @@ pub fn answer(
         ),
     }
     (
-        writer.take(),
+        writer.take().into(),
         ended.map_err(|failure| format!("{failure:?}")),
     )
 }
@@ -287,10 +287,12 @@ fn stream(choices: &mut Choices<'_>, wire: WireKind, grammar: &Value) -> Vec<u8>
 pub const EVENTS: ReplyHead = ReplyHead {
     status: 200,
     is_event_stream: true,
+    file: None,
 };
 pub const WHOLE: ReplyHead = ReplyHead {
     status: 200,
     is_event_stream: false,
+    file: None,
 };
 
 fn events(name: &str, wire: WireKind) {

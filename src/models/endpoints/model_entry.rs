@@ -173,21 +173,21 @@ fn add_regions(fields: &mut Map<String, Value>, mapping: &Mapping) {
     }
 }
 
-fn serves(model: &Model, operation: Operation) -> bool {
-    model.operations.contains(&operation)
-}
-
 /// Returns the fields that act at one of the mappings.
 fn parameters(
     model: &Model,
     mappings: &[&Mapping],
     any: &impl Fn(Capability) -> bool,
 ) -> Vec<&'static str> {
-    if serves(model, Operation::Embeddings) && !serves(model, Operation::Chat) {
-        let dimensions = any(Capability::Dimensions).then_some("dimensions");
-        return std::iter::once("encoding_format")
-            .chain(dimensions)
-            .collect();
+    match *model.operations {
+        [Operation::Embeddings] => {
+            let dimensions = any(Capability::Dimensions).then_some("dimensions");
+            return std::iter::once("encoding_format")
+                .chain(dimensions)
+                .collect();
+        }
+        [Operation::Speech] => return SPOKEN.to_vec(),
+        _ => {}
     }
     let acts = |parameter: Parameter| {
         let mut mappings = mappings.iter();
@@ -207,6 +207,15 @@ fn parameters(
         .chain(drawing.into_iter().flatten())
         .collect()
 }
+
+/// The fields of a request for speech.
+const SPOKEN: [&str; 5] = [
+    "voice",
+    "instructions",
+    "response_format",
+    "speed",
+    "stream_format",
+];
 
 /// The parameters that the list names. The others are old forms of these, or no part of the contract.
 const LISTED: [Parameter; 19] = [

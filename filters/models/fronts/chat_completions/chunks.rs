@@ -5,14 +5,17 @@
 //! finish reason per choice and nothing behind it; usage and metadata once, last; `[DONE]` only after a whole answer.
 //! Source: docs/facts/wire-formats.md R1–R4, docs/decisions.md 1–3.
 
+use bytes::Bytes;
+
 use super::head::write_head;
 use super::members::DeltaMembers;
 use super::tools::{Opening, Tools};
 use crate::fault::Fault;
 use crate::json::{Str, write_escaped, write_number};
 use crate::models::chat::delta::{Delta, Finish, ToolDelta};
+use crate::models::fronts::error_event::error_event;
 use crate::models::metadata::{Metadata, USAGE_CAPACITY, write_usage};
-use crate::models::reply::{ReplyIdentity, Reported, Sink, Writer};
+use crate::models::reply::{ReplyIdentity, Reported, ResponseKind, Sink, Writer};
 use crate::models::usage::{Settlement, Usage};
 use crate::money::ServiceTier;
 
@@ -360,9 +363,13 @@ impl Writer for ChunkWriter {
         self.has_content
     }
 
-    fn take(&mut self) -> Vec<u8> {
+    fn kind(&self) -> ResponseKind {
+        ResponseKind::Events
+    }
+
+    fn take(&mut self) -> Bytes {
         self.taken_bytes = self.out.len();
-        std::mem::take(&mut self.out)
+        std::mem::take(&mut self.out).into()
     }
 
     fn reported(&self) -> Reported {
@@ -394,19 +401,6 @@ impl Writer for ChunkWriter {
         self.out
             .extend_from_slice(&error_event(fault, usage.as_deref()));
     }
-}
-
-/// Returns an error event. Shape: `event: error`, `data: {"error": {message, type, param, code, usage?}, metadata?}`.
-fn error_event(fault: &Fault, usage: Option<&[u8]>) -> Vec<u8> {
-    let mut error = fault.compatible_error();
-    let usage = usage.and_then(|usage| serde_json::from_slice(usage).ok());
-    if let (Some(error), Some(usage)) = (error.as_object_mut(), usage) {
-        error.insert("usage".to_owned(), usage);
-    }
-    let mut event = b"event: error\ndata: ".to_vec();
-    event.extend_from_slice(&fault.body_of(&error));
-    event.extend_from_slice(b"\n\n");
-    event
 }
 
 fn write_piece(number: usize, opening: Option<&Opening>, arguments: &str, out: &mut Vec<u8>) {

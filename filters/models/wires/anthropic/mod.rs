@@ -100,7 +100,7 @@ impl Wire for Anthropic {
     fn encode(&self, request: &ModelRequest, target: &Target<'_>) -> Result<Vec<Bytes>, Fault> {
         match &request.payload {
             Payload::Chat(chat) => request::encode(request, chat, target),
-            Payload::Embeddings(_) => Err(not_offered()),
+            Payload::Embeddings(_) | Payload::Speech(_) => Err(not_offered()),
         }
     }
 
@@ -120,7 +120,7 @@ impl Wire for Anthropic {
     ) -> Box<dyn Decoder> {
         match &request.payload {
             Payload::Chat(_) => reply::decoder(target, head),
-            Payload::Embeddings(_) => no_decoder(),
+            Payload::Embeddings(_) | Payload::Speech(_) => no_decoder(),
         }
     }
 

@@ -15,6 +15,7 @@ mod parts;
 mod reply;
 mod request;
 mod schema;
+mod speech;
 mod usage;
 
 #[cfg(test)]
@@ -66,6 +67,10 @@ impl Wire for Google {
                 token_inputs: false,
                 ..WireLimits::WIDEST
             }),
+            Operation::Speech => Some(WireLimits {
+                speech_formats: &speech::FORMATS,
+                ..WireLimits::WIDEST
+            }),
         }
     }
 
@@ -81,7 +86,7 @@ impl Wire for Google {
         _: &Quirks,
     ) -> Option<WireHead> {
         let method = match (operation, is_stream) {
-            (Operation::Chat, true) => "streamGenerateContent?alt=sse",
+            (Operation::Chat, true) | (Operation::Speech, _) => "streamGenerateContent?alt=sse",
             (Operation::Chat, false) => "generateContent",
             (Operation::Embeddings, _) => "batchEmbedContents",
         };
@@ -106,6 +111,7 @@ impl Wire for Google {
         match &request.payload {
             Payload::Chat(chat) => request::encode(request, chat, target),
             Payload::Embeddings(facts) => embeddings::encode(request, facts, target),
+            Payload::Speech(facts) => speech::encode(request, facts, target),
         }
     }
 
@@ -121,6 +127,7 @@ impl Wire for Google {
             Payload::Chat(_) => target.max_tokens(request),
             // A vector is no text: only the prompt costs.
             Payload::Embeddings(_) => Some(0),
+            Payload::Speech(facts) => Some(facts.max_tokens()),
         }
     }
 
@@ -133,6 +140,7 @@ impl Wire for Google {
         match &request.payload {
             Payload::Chat(_) => reply::decoder(request, target, head),
             Payload::Embeddings(facts) => embeddings::decoder(facts, target),
+            Payload::Speech(facts) => speech::decoder(facts, head),
         }
     }
 

@@ -64,15 +64,6 @@ fn user(key_id: &str) -> String {
     digest.iter().take(16).map(|b| format!("{b:02x}")).collect()
 }
 
-/// Returns the path of embeddings, beside the path of chat.
-pub(super) fn path(chat_path: &str) -> String {
-    if chat_path.contains("chat/completions") {
-        chat_path.replacen("chat/completions", "embeddings", 1)
-    } else {
-        "/embeddings".to_owned()
-    }
-}
-
 /// Returns the decoder of a reply.
 pub(super) fn decoder(facts: &EmbeddingFacts, target: &Target<'_>) -> Box<dyn Decoder> {
     let batch = embedding_list::batch(facts, target, AT_ONCE);

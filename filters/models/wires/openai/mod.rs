@@ -14,6 +14,7 @@ mod parts;
 mod reply;
 mod request;
 mod search;
+mod speech;
 mod stream;
 mod strict;
 mod template;
@@ -24,7 +25,7 @@ mod usage;
 mod tests;
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue, header};
 
 use crate::fault::Fault;
 use crate::models::operation::Operation;
@@ -53,7 +54,7 @@ impl Wire for OpenAi {
                 web_search: false,
                 ..WireLimits::WIDEST
             }),
-            Operation::Embeddings => Some(WireLimits::WIDEST),
+            Operation::Embeddings | Operation::Speech => Some(WireLimits::WIDEST),
         }
     }
 
@@ -62,13 +63,15 @@ impl Wire for OpenAi {
     }
 
     fn head(&self, operation: Operation, _: bool, _: &str, quirks: &Quirks) -> Option<WireHead> {
-        let path = match operation {
-            Operation::Chat => quirks.chat_path.clone(),
-            Operation::Embeddings => embeddings::path(&quirks.chat_path),
+        let (path, accept) = match operation {
+            Operation::Chat => (quirks.chat_path.clone(), None),
+            Operation::Embeddings => (beside_chat(quirks, "embeddings"), None),
+            Operation::Speech => (beside_chat(quirks, "audio/speech"), Some("*/*")),
         };
+        let accept = accept.map(|types| (header::ACCEPT, HeaderValue::from_static(types)));
         Some(WireHead {
             path,
-            headers: Vec::new(),
+            headers: accept.into_iter().collect(),
         })
     }
 
@@ -84,6 +87,7 @@ impl Wire for OpenAi {
         match &request.payload {
             Payload::Chat(chat) => request::encode(request, chat, target),
             Payload::Embeddings(facts) => embeddings::encode(request, facts, target),
+            Payload::Speech(_) => Ok(speech::encode(request, target)),
         }
     }
 
@@ -99,6 +103,7 @@ impl Wire for OpenAi {
             Payload::Chat(_) => target.max_tokens(request),
             // A vector is no text: only the prompt costs.
             Payload::Embeddings(_) => Some(0),
+            Payload::Speech(facts) => Some(facts.max_tokens()),
         }
     }
 
@@ -111,6 +116,7 @@ impl Wire for OpenAi {
         match &request.payload {
             Payload::Chat(_) => reply::decoder(request, target, head),
             Payload::Embeddings(facts) => embeddings::decoder(facts, target),
+            Payload::Speech(facts) => speech::decoder(facts.format, head),
         }
     }
 
@@ -120,5 +126,14 @@ impl Wire for OpenAi {
 
     fn classify(&self, status: u16, body: &[u8]) -> Failure {
         error_body::classify(status, body)
+    }
+}
+
+/// Returns the path of another operation, beside the path of chat.
+fn beside_chat(quirks: &Quirks, name: &str) -> String {
+    if quirks.chat_path.contains("chat/completions") {
+        quirks.chat_path.replacen("chat/completions", name, 1)
+    } else {
+        format!("/{name}")
     }
 }

@@ -26,7 +26,7 @@ impl Wire for Voyage {
     fn limits(&self, operation: Operation) -> Option<WireLimits> {
         match operation {
             Operation::Embeddings => Some(embeddings::LIMITS),
-            Operation::Chat => None,
+            Operation::Chat | Operation::Speech => None,
         }
     }
 
@@ -40,7 +40,7 @@ impl Wire for Voyage {
     fn head(&self, operation: Operation, _: bool, _: &str, _: &Quirks) -> Option<WireHead> {
         let path = match operation {
             Operation::Embeddings => "/embeddings",
-            Operation::Chat => return None,
+            Operation::Chat | Operation::Speech => return None,
         };
         Some(WireHead {
             path: path.to_owned(),
@@ -63,7 +63,7 @@ impl Wire for Voyage {
     fn encode(&self, request: &ModelRequest, target: &Target<'_>) -> Result<Vec<Bytes>, Fault> {
         match &request.payload {
             Payload::Embeddings(facts) => embeddings::encode(request, facts, target),
-            Payload::Chat(_) => Err(not_offered()),
+            Payload::Chat(_) | Payload::Speech(_) => Err(not_offered()),
         }
     }
 
@@ -87,7 +87,7 @@ impl Wire for Voyage {
     ) -> Box<dyn Decoder> {
         match &request.payload {
             Payload::Embeddings(facts) => embeddings::decoder(facts, target),
-            Payload::Chat(_) => no_decoder(),
+            Payload::Chat(_) | Payload::Speech(_) => no_decoder(),
         }
     }
 
