@@ -333,6 +333,7 @@ fn target(quirks: &Quirks) -> Target<'_> {
         part: 0,
         refuses_state: false,
         auto_cache: None,
+        streams: false,
         inlined: filters::models::chat::inlined::InlinedImages::NONE,
         quirks,
         key_id: None,

@@ -3,13 +3,12 @@
 //! An [`operation`] names the task, a [`front`] is the API of the client, a wire the API of the provider. [`request`]
 //! holds a checked request, [`reply`] the way from a wire to a front, [`usage`] and [`metadata`] the parts of a
 //! response. [`chat`] holds the typed tree and the deltas of chat, [`embeddings`] the encodings of vectors, [`images`] how
-//! images are drawn, [`healing`]
-//! the repair of JSON, [`fronts`] the public shapes, [`wires`] the providers' shapes, [`routing`] the plan,
+//! images are drawn, [`speech`] the formats of audio, [`healing`] the repair of JSON, [`fronts`] the public shapes, [`wires`] the providers' shapes, [`routing`] the plan,
 //! [`reply_cache`] replies that are replayed. [`prompts`] are templates of chat requests, [`managed`] is a request that
 //! names one.
 //!
 //! Layers: [`operation`] and [`usage`] · [`chat`], [`embeddings`], [`images`], [`rerank`],
-//! [`moderations`] and [`prompts`] · [`request`], [`reply`] and [`front`] ·
+//! [`moderations`], [`speech`] and [`prompts`] · [`request`], [`reply`] and [`front`] ·
 //! [`routing`] · [`fronts`] and [`wires`], which never know each other.
 
 pub mod chat;
@@ -31,5 +30,6 @@ pub mod reply_cache;
 pub mod request;
 pub mod rerank;
 pub mod routing;
+pub mod speech;
 pub mod usage;
 pub mod wires;

@@ -18,6 +18,8 @@ pub enum Operation {
     Rerank,
     /// What of texts and pictures is harmful.
     Moderations,
+    /// Audio of a text that is spoken.
+    Speech,
 }
 
 impl Operation {
@@ -30,6 +32,7 @@ impl Operation {
             Self::ImageEdits => "image editing",
             Self::Rerank => "reranking",
             Self::Moderations => "moderations",
+            Self::Speech => "speech",
         }
     }
 
@@ -42,6 +45,7 @@ impl Operation {
             Self::ImageEdits => "/v1/images/edits",
             Self::Rerank => "/v1/rerank",
             Self::Moderations => "/v1/moderations",
+            Self::Speech => "/v1/audio/speech",
         }
     }
 
@@ -53,6 +57,7 @@ impl Operation {
             Self::Images | Self::ImageEdits => "image",
             Self::Rerank => "rerank",
             Self::Moderations => "moderation",
+            Self::Speech => "audio",
         }
     }
 
@@ -60,7 +65,7 @@ impl Operation {
     pub fn prompt_member(self) -> &'static str {
         match self {
             Self::Chat => "messages",
-            Self::Embeddings | Self::Moderations => "input",
+            Self::Embeddings | Self::Moderations | Self::Speech => "input",
             Self::Images | Self::ImageEdits => "prompt",
             Self::Rerank => "documents",
         }
@@ -72,6 +77,13 @@ impl Operation {
             Self::Chat | Self::Images | Self::ImageEdits | Self::Moderations => &[],
             Self::Embeddings => &["encoding_format", "dimensions"],
             Self::Rerank => &["top_n", "return_documents"],
+            Self::Speech => &[
+                "voice",
+                "instructions",
+                "response_format",
+                "speed",
+                "stream_format",
+            ],
         }
     }
 
@@ -87,6 +99,11 @@ impl Operation {
         matches!(self, Self::Images | Self::ImageEdits)
     }
 
+    /// Returns whether replies may be cached. Our choice: not those of media, which are large.
+    pub fn is_cacheable(self) -> bool {
+        self != Self::Speech
+    }
+
     /// Returns the operations that a `type` of the catalogue serves, unless the model lists its `operations`.
     pub fn from_model_type(model_type: &str) -> &'static [Self] {
         match model_type {
@@ -95,6 +112,7 @@ impl Operation {
             "image" => &[Self::Images, Self::ImageEdits],
             "rerank" => &[Self::Rerank],
             "moderation" => &[Self::Moderations],
+            "speech" => &[Self::Speech],
             _ => &[],
         }
     }

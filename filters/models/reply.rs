@@ -9,6 +9,7 @@ use bytes::Bytes;
 use super::chat::delta::Delta;
 use super::healing::Outcome;
 use super::metadata::Metadata;
+use super::speech::format::AudioFormat;
 use super::usage::{Settlement, Usage};
 use crate::fault::Fault;
 use crate::json::Str;
@@ -52,6 +53,12 @@ pub trait Sink {
 
     /// An item of a list that is not finished yet, as JSON in the public shape.
     fn partial(&mut self, _item: &[u8]) {}
+
+    /// The format of the media that come, where the provider's reply tells it before the first of them.
+    fn media_format(&mut self, _format: AudioFormat) {}
+
+    /// The next bytes of a file.
+    fn media(&mut self, _bytes: &Bytes) {}
 
     /// How many searches the answer has taken so far, also if its end never comes; the last count counts.
     fn searches(&mut self, _count: u64) {}
@@ -129,18 +136,29 @@ pub struct StructuredAnswer<'a> {
     pub outcome: Outcome,
 }
 
+/// The kind of a response.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ResponseKind {
+    /// One JSON text.
+    Json,
+    /// An event stream.
+    Events,
+    /// Bytes of this media type, which go out as they come.
+    Media(&'static str),
+}
+
 /// Makes the client's response of the pieces that a decoder reads.
 pub trait Writer: Sink + Send + Sync {
     /// Returns whether bytes may go to the client; from then on no other provider is tried.
     fn has_content(&self) -> bool;
 
-    /// Returns the bytes written since the last call.
-    fn take(&mut self) -> Vec<u8>;
-
-    /// Returns the same as [`Self::take`], where it can without a copy.
-    fn take_bytes(&mut self) -> Bytes {
-        self.take().into()
+    /// Returns the kind of the response, once the head of the reply has come.
+    fn kind(&self) -> ResponseKind {
+        ResponseKind::Json
     }
+
+    /// Returns the bytes written since the last call.
+    fn take(&mut self) -> Bytes;
 
     /// Returns the provider's reports so far.
     fn reported(&self) -> Reported;
@@ -174,6 +192,7 @@ pub trait Writer: Sink + Send + Sync {
     /// Writes the end of a whole response.
     fn complete(&mut self, settlement: &Settlement, metadata: &Metadata<'_>);
 
-    /// Writes the end of a broken response, where the head has gone out; `settlement` where content has, too.
+    /// Writes the end of a broken response, where the head has gone out; `settlement` where content has, too. A response
+    /// that cannot say that it broke gets no end: its connection is cut off.
     fn fail(&mut self, fault: &Fault, settlement: Option<&Settlement>);
 }

@@ -21,6 +21,8 @@ use super::operation::Operation;
 use super::parameter::AskedParameters;
 use super::prompts::origin::Managed;
 use super::rerank::RerankFacts;
+use super::speech::SpeechFacts;
+use super::speech::format::AudioFormat;
 use crate::ledger::ExperimentNames;
 use crate::money::{CostInputs, PricePoint, ServiceTier, UnitCounts};
 
@@ -71,6 +73,8 @@ pub enum Payload {
     Rerank(RerankFacts),
     /// See [`Operation::Moderations`].
     Moderations(ModerationFacts),
+    /// See [`Operation::Speech`].
+    Speech(SpeechFacts),
 }
 
 impl ModelRequest {
@@ -80,6 +84,11 @@ impl ModelRequest {
             tier: self.needs.service_tier,
             start_s,
         }
+    }
+
+    /// Returns whether the response goes out as it comes, and not when it is whole.
+    pub fn goes_out_at_once(&self) -> bool {
+        self.is_stream || matches!(self.payload, Payload::Speech(_))
     }
 
     /// Returns the model string as the caller sent it, or the one of the prompt if the caller named only that.
@@ -105,6 +114,7 @@ impl Payload {
             Self::Images(..) => Operation::Images,
             Self::Rerank(_) => Operation::Rerank,
             Self::Moderations(_) => Operation::Moderations,
+            Self::Speech(_) => Operation::Speech,
         }
     }
 
@@ -186,6 +196,8 @@ pub struct Needs {
     pub token_inputs: bool,
     /// Whether the output has to be shortened.
     pub dimensions: bool,
+    /// The format of speech, where the request asks for one.
+    pub speech_format: Option<AudioFormat>,
     /// A part is an image.
     pub vision: bool,
     /// Formats of audio parts.

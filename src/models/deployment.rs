@@ -116,6 +116,7 @@ impl Deployment {
             part: 0,
             refuses_state: false,
             auto_cache: self.auto_cache,
+            streams: self.mapping.lists(Capability::Streaming),
             inlined: filters::models::chat::inlined::InlinedImages::NONE,
             key_id: None,
             quirks: &self.provider.quirks,

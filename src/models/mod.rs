@@ -126,12 +126,18 @@ impl Models {
         self
     }
 
-    /// Returns the timeouts of a call.
-    fn timeouts(&self, is_stream: bool) -> Timeouts {
-        if is_stream {
-            self.stream_timeouts
-        } else {
-            self.whole_timeouts
+    /// Returns the timeouts of a call. `streams`: its response goes out as it comes; `takes_comments`: as events, between
+    /// which comments may stand.
+    fn timeouts(&self, streams: bool, takes_comments: bool) -> Timeouts {
+        let stream_timeouts = self.stream_timeouts;
+        match (streams, takes_comments) {
+            (false, _) => self.whole_timeouts,
+            (true, true) => stream_timeouts,
+            // No comment is due before the end of the request.
+            (true, false) => Timeouts {
+                keepalive: stream_timeouts.request,
+                ..stream_timeouts
+            },
         }
     }
 }

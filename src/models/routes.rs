@@ -11,6 +11,7 @@ use filters::models::fronts::embeddings::Embeddings;
 use filters::models::fronts::images::{ImageEdits, ImageGenerations};
 use filters::models::fronts::moderations::Moderations;
 use filters::models::fronts::rerank::Rerank;
+use filters::models::fronts::speech::Speech;
 use filters::models::operation::Operation;
 use http::{HeaderMap, Method};
 
@@ -101,6 +102,7 @@ fn calls(models: &Arc<Models>, config: &Config) -> Vec<Route> {
         forward(Operation::ImageEdits, QuotaGroup::Images, &ImageEdits),
         forward(Operation::Rerank, QuotaGroup::Rerank, &Rerank),
         forward(Operation::Moderations, QuotaGroup::Moderation, &Moderations),
+        forward(Operation::Speech, QuotaGroup::Audio, &Speech),
     ]
 }
 

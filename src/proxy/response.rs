@@ -205,11 +205,13 @@ pub fn stream_headers() -> [(HeaderName, HeaderValue); 3] {
 
 /// Returns the head of a whole response that has no length yet; see [`set_content_length`].
 pub fn whole_head(fields: &HeadFields) -> ResponseHeader {
+    media_head(fields, "application/json")
+}
+
+/// Returns the head of a response of this media type that has no length yet.
+pub fn media_head(fields: &HeadFields, media_type: &'static str) -> ResponseHeader {
     let mut headers = common_headers(fields);
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("application/json"),
-    );
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
     head(200, &fields.request_id, headers)
 }
 

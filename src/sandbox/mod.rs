@@ -33,6 +33,7 @@ mod rerank;
 mod response;
 mod schema;
 mod server;
+mod speech;
 
 #[cfg(test)]
 mod tests;

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::embeddings;
 use super::request::SandboxRequest;
 use super::response::SandboxResponse;
+use super::speech::{Speech, speak};
 use super::{moderations, rerank};
 
 /// Delay after a failed accept.
@@ -41,6 +42,8 @@ enum ReplyBody {
     Whole(u16, Value),
     /// A 200 event stream: the data of each event, and the delay before each.
     Events(Vec<String>, Duration),
+    /// A 200 file of this media type.
+    File(&'static str, Vec<u8>),
     /// Nothing until the client disconnects.
     Nothing,
 }
@@ -101,6 +104,7 @@ fn make_reply(method: &str, path: &str, body: &[u8]) -> Reply {
         ("POST", "/v1/embeddings") => make_embeddings(body),
         ("POST", "/v1/rerank") => to_reply("sandbox-rerank", body, rerank::rank),
         ("POST", "/v1/moderations") => to_reply("sandbox-moderation", body, moderations::judge),
+        ("POST", "/v1/audio/speech") => make_speech_reply(body),
         _ => refuse(404, "not_found", "The sandbox has no such endpoint."),
     }
 }
@@ -116,6 +120,20 @@ fn to_reply(model: &str, body: &[u8], make: fn(&Value) -> Option<Value>) -> Repl
     match make(&request) {
         Some(body) => ReplyBody::Whole(200, body).into(),
         None => refuse(400, "invalid_request", "The request is not complete."),
+    }
+}
+
+fn make_speech_reply(body: &[u8]) -> Reply {
+    let Ok(body) = serde_json::from_slice::<Value>(body) else {
+        return refuse(400, "invalid_json", "The request body is not JSON.");
+    };
+    if body.get("model").and_then(Value::as_str) != Some("sandbox-speech") {
+        return refuse(404, "model_not_found", "The sandbox has no such voice.");
+    }
+    match speak(&body) {
+        Ok(Speech::File(media_type, file)) => ReplyBody::File(media_type, file).into(),
+        Ok(Speech::Events(events)) => ReplyBody::Events(events, Duration::ZERO).into(),
+        Err(message) => refuse(400, "invalid_request", message),
     }
 }
 
@@ -193,7 +211,13 @@ fn error_json(status: u16, code: &str, message: &str) -> Value {
 async fn write_reply(session: &mut ServerSession, reply: Reply) -> Result<bool> {
     wait(session, reply.delay).await?;
     match reply.body {
-        ReplyBody::Whole(status, body) => write_whole(session, status, &body, reply.is_cut).await?,
+        ReplyBody::Whole(status, body) => {
+            let body = ("application/json", body.to_string().into());
+            write_whole(session, status, body, reply.is_cut).await?;
+        }
+        ReplyBody::File(media_type, file) => {
+            write_whole(session, 200, (media_type, file.into()), reply.is_cut).await?;
+        }
         ReplyBody::Events(events, delay) => {
             write_events(session, &events, delay, reply.is_cut).await?
         }
@@ -205,12 +229,11 @@ async fn write_reply(session: &mut ServerSession, reply: Reply) -> Result<bool> 
 async fn write_whole(
     session: &mut ServerSession,
     status: u16,
-    body: &Value,
+    (media_type, mut body): (&str, Bytes),
     is_cut: bool,
 ) -> Result<()> {
-    let mut body = Bytes::from(body.to_string());
     let mut head = ResponseHeader::build(status, Some(4))?;
-    head.insert_header("content-type", "application/json")?;
+    head.insert_header("content-type", media_type)?;
     head.insert_header("content-length", body.len())?;
     if status == 429 {
         head.insert_header("retry-after", "1")?;

@@ -2,8 +2,9 @@
 //
 // Environment: BASE_URL (with /v1), API_KEY, MODEL (answers as the model sandbox does), CUT_MODEL (breaks off
 // in mid-stream), FLAKY_MODEL (its first call fails with 503, the next succeeds), EMBEDDING_MODEL (answers with two
-// vectors), IMAGE_MODEL (draws as the model sandbox does). `sandbox-embedding` takes two inputs at once. Arguments: the
-// checks to run; without any, all. Run it in the folder that holds node_modules. One line per check on stdout; exit 1
+// vectors), IMAGE_MODEL (draws as the model sandbox does), SPEECH_MODEL (speaks). `sandbox-embedding` takes two inputs at
+// once. Arguments: the checks to run; without any, all. Run it in the folder that holds node_modules. One line per check on
+// stdout; exit 1
 // when one failed, 2 for an unknown name.
 
 import assert from "node:assert/strict";
@@ -17,6 +18,7 @@ const IMAGE_MODEL = process.env.IMAGE_MODEL ?? "sandbox-image";
 const FLAKY_MODEL = process.env.FLAKY_MODEL ?? "flaky";
 const EMBEDDING_MODEL = process.env.EMBEDDING_MODEL ?? "vectors";
 const SPLIT_MODEL = "sandbox-embedding";
+const SPEECH_MODEL = process.env.SPEECH_MODEL ?? "sandbox-speech";
 
 function client(options = {}) {
   const apiKey = process.env.API_KEY ?? "none";
@@ -61,6 +63,14 @@ const names = (message) => message.tool_calls.map((call) => call.function.name);
 const members = (call) => Object.keys(JSON.parse(call.function.arguments)).sort();
 
 const checks = {
+  async speech() {
+    const options = { model: SPEECH_MODEL, voice: "alloy", input: "one two", response_format: "wav" };
+    const answer = await client().audio.speech.create(options);
+    assert.equal(answer.headers.get("content-type"), "audio/wav");
+    const bytes = Buffer.from(await answer.arrayBuffer());
+    assert.equal(bytes.subarray(0, 4).toString(), "RIFF");
+  },
+
   async plain() {
     const answer = await create({ messages: user("one two") });
     const [choice] = answer.choices;

@@ -3,7 +3,7 @@
 Environment: BASE_URL (with /v1), API_KEY, MODEL (answers as the model sandbox does), CUT_MODEL (breaks off
 in mid-stream), FLAKY_MODEL (its first call fails with 503, the next succeeds), EMBEDDING_MODEL (answers two
 inputs with (0.5, 0) and (0.5, 1), as numbers whatever is asked for), IMAGE_MODEL (draws as the model
-sandbox does). Arguments: the checks to
+sandbox does), SPEECH_MODEL (speaks). Arguments: the checks to
 run; without any, all. One line per check on stdout; exit 1 when one failed, 2 for an unknown name.
 """
 
@@ -21,6 +21,7 @@ CUT_MODEL = os.environ.get("CUT_MODEL", "sandbox/sandbox-cut")
 FLAKY_MODEL = os.environ.get("FLAKY_MODEL", "flaky")
 IMAGE_MODEL = os.environ.get("IMAGE_MODEL", "sandbox-image")
 EMBEDDING_MODEL = os.environ.get("EMBEDDING_MODEL", "vectors")
+SPEECH_MODEL = os.environ.get("SPEECH_MODEL", "sandbox-speech")
 
 
 def client(**options):
@@ -262,10 +263,21 @@ def images():
         assert is_png(edited.data[0].b64_json) and edited.output_format == "png", edited
 
 
+def speech():
+    options = {"model": SPEECH_MODEL, "voice": "alloy", "input": "one two"}
+    audio = client().audio.speech
+    equal(audio.create(response_format="wav", **options).read()[:4], b"RIFF")
+    with audio.with_streaming_response.create(response_format="pcm", **options) as answer:
+        equal(answer.headers["content-type"], "audio/pcm")
+        assert sum(len(piece) for piece in answer.iter_bytes()) > 4000
+    error = raises(openai.BadRequestError, lambda: audio.create(speed=9, **options))
+    equal(error.param, "speed")
+
+
 CHECKS = [
     plain, choices, length, stream, stream_usage, tools_parallel, tools_forced, tools_answered,
     tools_streamed, json_schema, json_object, request_id, retries, refusals, wrong_key, cut_stream,
-    embeddings, embeddings_in_parts, images,
+    embeddings, embeddings_in_parts, images, speech,
 ]
 
 

@@ -50,6 +50,12 @@ type = "embedding"
 [[models.providers]]
 provider = "vectors"
 name = "vectors"
+[[models]]
+id = "speech"
+type = "speech"
+[[models.providers]]
+provider = "sandbox"
+name = "sandbox-speech"
 "#;
 
 fn accept(script: Script) {
@@ -70,6 +76,7 @@ fn accept(script: Script) {
         cut_model: "sandbox/sandbox-cut",
         flaky_model: "flaky",
         embedding_model: "vectors",
+        speech_model: "speech",
     };
     sdk::run(script, &settings.variables(), &[]);
 }

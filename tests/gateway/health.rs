@@ -59,7 +59,10 @@ fn the_clients_address_is_believed_from_trusted_proxies_alone() {
 fn probes_and_metrics_are_on_the_operators_listener() {
     let first = Upstream::always(reply());
     let gateway = Gateway::between(&first.url(), &first.url());
-    assert_eq!(gateway.chat(PLAIN).status(), 200);
+    let answer = gateway.chat(PLAIN);
+    assert_eq!(answer.status(), 200);
+    // What is counted is counted before the line is written.
+    gateway.log_line(answer.header("x-request-id").unwrap());
     for path in ["/livez", "/readyz"] {
         assert_eq!(
             ask(gateway.running.admin, &Ask::get(path)).status(),

@@ -97,6 +97,7 @@ mod shared_segments;
 mod shared_sessions;
 mod shared_windows;
 mod slow_clients;
+mod speech;
 mod store;
 mod store_outage;
 mod streams;

@@ -29,11 +29,12 @@ pub struct Settings<'a> {
     pub cut_model: &'a str,
     pub flaky_model: &'a str,
     pub embedding_model: &'a str,
+    pub speech_model: &'a str,
 }
 
 impl<'a> Settings<'a> {
     /// The variables of the environment.
-    pub fn variables(self) -> [(&'static str, &'a str); 6] {
+    pub fn variables(self) -> [(&'static str, &'a str); 7] {
         [
             ("BASE_URL", self.base_url),
             ("API_KEY", self.api_key),
@@ -41,6 +42,7 @@ impl<'a> Settings<'a> {
             ("CUT_MODEL", self.cut_model),
             ("FLAKY_MODEL", self.flaky_model),
             ("EMBEDDING_MODEL", self.embedding_model),
+            ("SPEECH_MODEL", self.speech_model),
         ]
     }
 }

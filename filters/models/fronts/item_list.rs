@@ -1,5 +1,7 @@
 //! A response that is a list of items with little around it, written item by item.
 
+use bytes::Bytes;
+
 use crate::fault::Fault;
 use crate::models::metadata::Metadata;
 use crate::models::reply::{ReplyIdentity, Reported, Sink, Writer};
@@ -57,11 +59,11 @@ impl Writer for ItemWriter {
         self.is_complete
     }
 
-    fn take(&mut self) -> Vec<u8> {
+    fn take(&mut self) -> Bytes {
         if self.is_complete {
-            std::mem::take(&mut self.out)
+            std::mem::take(&mut self.out).into()
         } else {
-            Vec::new()
+            Bytes::new()
         }
     }
 

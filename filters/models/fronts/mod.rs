@@ -6,6 +6,7 @@ pub mod images;
 mod item_list;
 pub mod moderations;
 pub mod rerank;
+pub mod speech;
 
 #[cfg(test)]
 mod tests;

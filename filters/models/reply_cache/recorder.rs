@@ -8,6 +8,7 @@ use super::event::{Event, inside, write_delta};
 use crate::json::Str;
 use crate::models::chat::delta::{Delta, Finish};
 use crate::models::reply::Sink;
+use crate::models::speech::format::AudioFormat;
 use crate::models::usage::Usage;
 use crate::money::ServiceTier;
 
@@ -164,6 +165,16 @@ impl Sink for Recording<'_> {
     /// Nothing unfinished is recorded: a replay has what it became.
     fn partial(&mut self, item: &[u8]) {
         self.sink.partial(item);
+    }
+
+    /// Media are not stored.
+    fn media_format(&mut self, format: AudioFormat) {
+        self.sink.media_format(format);
+    }
+
+    fn media(&mut self, bytes: &Bytes) {
+        self.recorder.refuse();
+        self.sink.media(bytes);
     }
 
     // What was reported is stored as the usage that was settled.

@@ -7,7 +7,8 @@ use super::search::SearchDialect;
 use crate::fault::Fault;
 use crate::models::chat::inlined::RemoteImage;
 use crate::models::parameter::Parameter;
-use crate::models::request::{ModelRequest, Needs};
+use crate::models::request::{ModelRequest, Needs, Payload};
+use crate::models::speech::format::AudioFormat;
 
 /// The limits of a wire, whatever the catalogue says.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +37,8 @@ pub struct WireLimits {
     pub image_output: bool,
     /// Whether inputs may be tokens.
     pub token_inputs: bool,
+    /// Formats of speech; empty: any.
+    pub speech_formats: &'static [AudioFormat],
     /// Whether a search of the web can be said, whatever the mapping's dialect.
     pub web_search: bool,
     /// Whether a search can be demanded.
@@ -57,6 +60,7 @@ impl WireLimits {
         blank_stops: true,
         image_output: true,
         token_inputs: true,
+        speech_formats: &[],
         web_search: true,
         demanded_search: true,
     };
@@ -211,13 +215,10 @@ fn check_capabilities(request: &ModelRequest, mapping: &Mapping) -> Result<(), L
     let needs = &request.needs;
     let has_audio = !needs.audio.is_empty();
     let place = request.payload.operation().prompt_member();
+    // Speech goes out as it comes, as events too, whatever the provider does.
+    let streams = request.is_stream && !matches!(request.payload, Payload::Speech(_));
     let wanted = [
-        (
-            request.is_stream,
-            Capability::Streaming,
-            "stream",
-            "streaming",
-        ),
+        (streams, Capability::Streaming, "stream", "streaming"),
         (needs.vision, Capability::Vision, place, "images"),
         (has_audio, Capability::Audio, "messages", "audio"),
         (needs.documents, Capability::Documents, "messages", "files"),
@@ -328,6 +329,14 @@ fn find_media_lack(needs: &Needs, limits: &MediaLimits) -> Option<Cow<'static, s
 fn check_inputs(request: &ModelRequest, wire: &WireLimits) -> Result<(), Lack> {
     if request.needs.token_inputs && !wire.token_inputs {
         return Err(Lack::new("input", "takes texts, not tokens"));
+    }
+    let formats = wire.speech_formats;
+    let asked = request.needs.speech_format;
+    let unknown = asked.filter(|asked| !formats.is_empty() && !formats.contains(asked));
+    if let Some(unknown) = unknown {
+        let words: Vec<&str> = formats.iter().map(|format| format.as_str()).collect();
+        let reason = format!("speaks as {}, not {}", words.join(" or "), unknown.as_str());
+        return Err(Lack::new("response_format", reason));
     }
     Ok(())
 }

@@ -104,6 +104,12 @@ impl Mapping {
             .is_none_or(|known| known.contains(capability))
     }
 
+    /// Returns whether it is listed with a capability.
+    pub fn lists(&self, capability: Capability) -> bool {
+        self.capabilities
+            .is_some_and(|known| known.contains(capability))
+    }
+
     /// Returns whether it is listed as drawing images; `None`: its capabilities are not listed.
     pub fn image_output(&self) -> Option<bool> {
         let known = self.capabilities?;
@@ -112,8 +118,7 @@ impl Mapping {
 
     /// Returns whether it is listed as reasoning.
     pub fn reasons(&self) -> bool {
-        self.capabilities
-            .is_some_and(|known| known.contains(Capability::Reasoning))
+        self.lists(Capability::Reasoning)
     }
 
     /// Returns whether it is listed as searching the web. A search costs, so no mapping does it unlisted.

@@ -8,6 +8,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::models::chat::delta::{Delta, Finish};
 use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
+use crate::models::speech::format::AudioFormat;
 use crate::models::usage::Usage;
 use crate::sse::{EventReader, SseEvent, TooLong};
 
@@ -35,6 +36,11 @@ pub trait Decoder: Send + Sync {
     fn max_bytes(&self) -> usize {
         MAX_REPLY_BYTES
     }
+
+    /// Returns the format of the media that it passes on, where the head of the reply tells it.
+    fn media_format(&self) -> Option<AudioFormat> {
+        None
+    }
 }
 
 /// How far a reply has come.
@@ -53,6 +59,32 @@ pub struct ReplyHead {
     pub status: u16,
     /// Whether the body is an event stream.
     pub is_event_stream: bool,
+    /// Which file the body is, if it is one.
+    pub file: Option<FileKind>,
+}
+
+/// A body that is a file.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum FileKind {
+    /// Audio of a known format.
+    Audio(AudioFormat),
+    /// Bytes of which nothing is told.
+    Other,
+}
+
+impl FileKind {
+    /// Reads the value of `content-type`; `None`: it is a text.
+    fn new(media_type: &[u8]) -> Option<Self> {
+        if let Some(format) = AudioFormat::from_media_type(media_type) {
+            return Some(Self::Audio(format));
+        }
+        let kinds: [&[u8]; 3] = [b"audio/", b"application/octet-stream", b"binary/"];
+        let is_file = kinds.iter().any(|kind| {
+            let start = media_type.get(..kind.len()).unwrap_or_default();
+            start.eq_ignore_ascii_case(kind)
+        });
+        is_file.then_some(Self::Other)
+    }
 }
 
 impl ReplyHead {
@@ -61,6 +93,7 @@ impl ReplyHead {
         Self {
             status,
             is_event_stream: media_type.starts_with(b"text/event-stream"),
+            file: FileKind::new(media_type),
         }
     }
 }
@@ -130,7 +163,8 @@ impl Decoder for FilteredImages {
     }
 }
 
-/// A reply that becomes one JSON text, so all of it is in memory, also if the provider sends a stream.
+/// A reply that is no stream, so it has a bound, also if the provider sends a stream: one JSON text, all of which is in
+/// memory, or a file.
 struct Folded {
     decoder: Box<dyn Decoder>,
     free_bytes: usize,
@@ -149,6 +183,10 @@ impl Decoder for Folded {
 
     fn expect(&mut self, bytes: usize) {
         self.decoder.expect(bytes);
+    }
+
+    fn media_format(&self) -> Option<AudioFormat> {
+        self.decoder.media_format()
     }
 }
 

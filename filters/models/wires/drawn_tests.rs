@@ -23,6 +23,7 @@ fn target<'a>(wire: WireKind, quirks: &'a Quirks, image_output: Option<bool>) ->
         part: 0,
         refuses_state: false,
         auto_cache: None,
+        streams: false,
         inlined: crate::models::chat::inlined::InlinedImages::NONE,
         key_id: None,
         quirks,

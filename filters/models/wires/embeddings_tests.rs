@@ -25,6 +25,7 @@ use crate::models::usage::Settlement;
 pub(super) const HEAD: ReplyHead = ReplyHead {
     status: 200,
     is_event_stream: false,
+    file: None,
 };
 
 pub(super) fn target(quirks: &Quirks) -> Target<'_> {
@@ -42,6 +43,7 @@ pub(super) fn target(quirks: &Quirks) -> Target<'_> {
         part: 0,
         refuses_state: false,
         auto_cache: None,
+        streams: false,
         inlined: crate::models::chat::inlined::InlinedImages::NONE,
         key_id: Some("key_1"),
         quirks,

@@ -27,6 +27,7 @@ pub(super) fn target(quirks: &Quirks) -> Target<'_> {
         part: 0,
         refuses_state: false,
         auto_cache: None,
+        streams: false,
         inlined: crate::models::chat::inlined::InlinedImages::NONE,
         key_id: Some("key_1"),
         quirks,

@@ -46,6 +46,7 @@ fn sent(wire: WireKind, part: &Value, inlined: &InlinedImages) -> Option<Result<
         part: 0,
         refuses_state: false,
         auto_cache: None,
+        streams: false,
         inlined,
         key_id: None,
         quirks: &quirks,

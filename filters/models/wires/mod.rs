@@ -25,6 +25,7 @@ mod history;
 pub mod images;
 #[cfg(test)]
 mod item_tests;
+mod media_reply;
 #[cfg(test)]
 #[path = "media_tests.rs"]
 mod media_tests;
@@ -48,6 +49,8 @@ mod scrub;
 mod search_reply_tests;
 #[cfg(test)]
 mod search_tests;
+#[cfg(test)]
+mod speech_tests;
 mod splice;
 #[cfg(test)]
 mod tier_tests;

@@ -42,6 +42,7 @@ fn target<'a>(origin: &'a str, quirks: &'a Quirks) -> Target<'a> {
         part: 0,
         refuses_state: false,
         auto_cache: None,
+        streams: false,
         inlined: crate::models::chat::inlined::InlinedImages::NONE,
         key_id: None,
         quirks,

@@ -19,11 +19,13 @@ use crate::models::usage::Settlement;
 pub(super) const EVENTS: ReplyHead = ReplyHead {
     status: 200,
     is_event_stream: true,
+    file: None,
 };
 /// The head of a whole reply.
 pub(super) const WHOLE: ReplyHead = ReplyHead {
     status: 200,
     is_event_stream: false,
+    file: None,
 };
 
 /// A plain request.

@@ -39,6 +39,7 @@ pub(super) fn target<'a>(mapping: &'a Mapping, quirks: &'a Quirks) -> Target<'a>
         part: 0,
         refuses_state: false,
         auto_cache: None,
+        streams: false,
         image_output: None,
         inlined: crate::models::chat::inlined::InlinedImages::NONE,
         quirks,

@@ -31,6 +31,7 @@ fn served(wire: &dyn Wire, body: &Value, is_stream: bool) -> Option<ServiceTier>
         part: 0,
         refuses_state: false,
         auto_cache: None,
+        streams: false,
         inlined: crate::models::chat::inlined::InlinedImages::NONE,
         key_id: None,
         quirks: &quirks,

@@ -169,6 +169,8 @@ pub struct Target<'a> {
     pub refuses_state: bool,
     /// The least tokens that the mapping caches, where the gateway marks what to cache; `None`: it does not.
     pub auto_cache: Option<u64>,
+    /// Whether the mapping is listed as streaming.
+    pub streams: bool,
     /// What was fetched of the images that the request names by address.
     pub inlined: &'a InlinedImages,
     /// The id of the caller's API key.

@@ -124,6 +124,7 @@ fn sent(kind: WireKind, passes: Passes, request: &ModelRequest) -> Option<(Strin
         part: 0,
         refuses_state: false,
         auto_cache: None,
+        streams: false,
         inlined: &inlined,
         quirks: &quirks,
         key_id: None,

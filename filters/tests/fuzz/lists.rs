@@ -25,6 +25,7 @@ const WIRES: [WireKind; 3] = [WireKind::Compatible, WireKind::Cohere, WireKind::
 const WHOLE: ReplyHead = ReplyHead {
     status: 200,
     is_event_stream: false,
+    file: None,
 };
 
 fn rerank() -> Operation {

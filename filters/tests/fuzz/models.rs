@@ -45,6 +45,7 @@ pub fn target(quirks: &Quirks) -> Target<'_> {
         part: 0,
         refuses_state: false,
         auto_cache: None,
+        streams: false,
         inlined: filters::models::chat::inlined::InlinedImages::NONE,
         quirks,
         key_id: Some("key_1"),
@@ -320,6 +321,7 @@ fn any_name_of_a_model_is_found_or_refused() {
             Operation::Embeddings,
             Operation::Rerank,
             Operation::Moderations,
+            Operation::Speech,
         ] {
             match resolve(
                 &name,

@@ -235,7 +235,7 @@ pub fn answer(
         ),
     }
     (
-        writer.take(),
+        writer.take().into(),
         ended.map_err(|failure| format!("{failure:?}")),
     )
 }
@@ -312,10 +312,12 @@ fn stream(choices: &mut Choices<'_>, wire: WireKind, grammar: &Value) -> Vec<u8>
 pub const EVENTS: ReplyHead = ReplyHead {
     status: 200,
     is_event_stream: true,
+    file: None,
 };
 pub const WHOLE: ReplyHead = ReplyHead {
     status: 200,
     is_event_stream: false,
+    file: None,
 };
 
 fn events(name: &str, wire: WireKind) {

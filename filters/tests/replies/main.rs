@@ -66,6 +66,7 @@ fn answer<'p>(
         part: 0,
         refuses_state: false,
         auto_cache: None,
+        streams: false,
         inlined: filters::models::chat::inlined::InlinedImages::NONE,
         quirks: &case.quirks,
         key_id: None,
@@ -73,6 +74,7 @@ fn answer<'p>(
     let head = ReplyHead {
         status: 200,
         is_event_stream,
+        file: None,
     };
     let mut writer = request.front.writer(&request, identity());
     let mut recorder = ReplyRecorder::new(usize::MAX);
@@ -102,7 +104,7 @@ fn answer<'p>(
         cost: None,
     };
     complete(&mut *writer, &settlement);
-    let answered = writer.take();
+    let answered: Vec<u8> = writer.take().into();
     replay::check(&case.name, recorder, &settlement, is_stream, &answered);
     Ok(answered)
 }

@@ -30,7 +30,7 @@ pub(crate) fn check(
         writer.identity(Some(&id), Some(created));
         reply.replay(&mut *writer).unwrap();
         complete(&mut *writer, settlement);
-        writer.take()
+        writer.take().to_vec()
     };
     let again = replay(is_stream);
     assert_eq!(again, answered, "{name}");

@@ -54,6 +54,9 @@ pub fn search(
     (ttl, now_ms): (Duration, u64),
 ) -> Option<Search> {
     let (caller, candidates) = (caller?, candidates?);
+    if !request.payload.operation().is_cacheable() {
+        return None;
+    }
     let scope = KeyScope {
         organization_id: &caller.organization_id,
         project_id: &caller.project_id,
@@ -108,7 +111,7 @@ fn write(exchange: &mut ModelExchange, info: &RequestInfo, reply: &CachedReply) 
     upstream_response::with_metadata(exchange, info, members, |metadata: &Metadata<'_>| {
         writer.complete(settlement, metadata);
     });
-    let body = writer.take_bytes();
+    let body = writer.take();
     // The log line tells of its answer what it tells of a fresh one.
     exchange.reader = ReplyReader::new(writer, None);
     Some(body)

@@ -279,8 +279,11 @@ pub(super) fn report(
         billing::record_failure(exchange, info);
     }
     let write = if is_head_sent {
-        let (event, gate) = error_event(exchange, info, &fault);
-        Write::Tail(event, gate)
+        match error_event(exchange, info, &fault) {
+            // The response cannot say that it broke: it must not look complete.
+            (event, _) if event.is_empty() => Write::Nothing,
+            (event, gate) => Write::Tail(event, gate),
+        }
     } else {
         Write::Error
     };
@@ -330,7 +333,7 @@ fn error_event(
         writer.take();
     }
     writer.fail(fault, settlement);
-    (writer.take().into(), gate)
+    (writer.take(), gate)
 }
 
 /// Returns the fault of a call whose attempts have all failed. Source: docs/promises.md; docs/decisions.md 5.

@@ -210,10 +210,11 @@ impl ModelExchange {
         selection: &Selection,
         attempts: Vec<PlannedAttempt>,
     ) -> Self {
-        let timeouts = models.timeouts(request.is_stream);
+        let streams = request.goes_out_at_once();
+        let timeouts = models.timeouts(streams, request.is_stream);
         let hedge = Hedge::new(&models, &request, &attempts);
         let race = hedge.as_ref().map(|hedge| Arc::clone(&hedge.race));
-        let state = AttemptState::new(request.is_stream, timeouts, info.now);
+        let state = AttemptState::new(streams, timeouts, info.now);
         Self {
             state: Arc::new(state.with_race(race)),
             hedge,

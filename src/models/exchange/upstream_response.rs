@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use filters::ledger::CallOutcome;
 use filters::models::metadata::{AnswerMembers, Metadata, UsedNames};
-use filters::models::reply::{Sink, StructuredAnswer, Writer};
+use filters::models::reply::{ResponseKind, Sink, StructuredAnswer, Writer};
 use filters::models::reply_cache::recorder::{Recording, ReplyRecorder};
 use filters::models::usage::Usage;
 use filters::models::wires::{Decoder, Failure, FailureKind, Progress, ReplyHead, decode_reply};
@@ -216,6 +216,9 @@ pub(super) fn open(exchange: &mut ModelExchange, info: &RequestInfo, head: &Resp
     let length = head.headers.get(header::CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
     decoder.expect(length.unwrap_or(0));
+    if let Some((writer, format)) = exchange.reader.writer_mut().zip(decoder.media_format()) {
+        writer.media_format(format);
+    }
     exchange.reader.decoder = Some(decoder);
     if let Some((writer, tier)) = exchange.reader.writer_mut().zip(tier) {
         writer.service_tier(tier);
@@ -232,10 +235,11 @@ pub(super) fn replace_head(
         return;
     }
     let fields = info.head_fields();
-    *head = if exchange.request.is_stream {
-        response::stream_head(&fields)
-    } else {
-        response::whole_head(&fields)
+    let kind = exchange.reader.writer.as_ref().map(|writer| writer.kind());
+    *head = match kind {
+        Some(ResponseKind::Events) => response::stream_head(&fields),
+        Some(ResponseKind::Media(media_type)) => response::media_head(&fields, media_type),
+        Some(ResponseKind::Json) | None => response::whole_head(&fields),
     };
 }
 
@@ -268,23 +272,24 @@ pub(super) fn translate(
         complete(exchange, info);
     }
     let out = match exchange.reader.writer_mut() {
-        Some(writer) if writer.has_content() => writer.take_bytes(),
+        Some(writer) if writer.has_content() => writer.take(),
         _ => Bytes::new(),
     };
-    if !out.is_empty() {
+    let has_content = !out.is_empty();
+    if has_content {
         if exchange.timing.first_content.is_none() {
             hedging::cancel(exchange, info);
             feedback::record_first_content(exchange, info);
         }
         *body = Some(out);
-        if progress == Progress::Complete {
-            exchange.state.set_stage(Stage::Complete);
-        } else {
-            billing::deliver(exchange);
-        }
     } else if exchange.reader.holds_text() {
         hedging::cancel(exchange, info);
         feedback::record_content(exchange, info);
+    }
+    if progress == Progress::Complete && exchange.timing.first_content.is_some() {
+        exchange.state.set_stage(Stage::Complete);
+    } else if has_content {
+        billing::deliver(exchange);
     }
     Ok(())
 }

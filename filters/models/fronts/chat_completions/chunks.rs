@@ -5,6 +5,8 @@
 //! finish reason per choice and nothing behind it; usage and metadata once, last; `[DONE]` only after a whole answer.
 //! Source: docs/facts/wire-formats.md R1–R4, docs/decisions.md 1–3.
 
+use bytes::Bytes;
+
 use super::head::write_head;
 use super::members::DeltaMembers;
 use super::tools::{Opening, Tools};
@@ -12,7 +14,7 @@ use crate::fault::Fault;
 use crate::json::{Str, write_escaped, write_number};
 use crate::models::chat::delta::{Delta, Finish, ToolDelta};
 use crate::models::metadata::{Metadata, USAGE_CAPACITY, write_usage};
-use crate::models::reply::{ReplyIdentity, Reported, Sink, Writer};
+use crate::models::reply::{ReplyIdentity, Reported, ResponseKind, Sink, Writer};
 use crate::models::usage::{Settlement, Usage};
 use crate::money::ServiceTier;
 
@@ -360,9 +362,13 @@ impl Writer for ChunkWriter {
         self.has_content
     }
 
-    fn take(&mut self) -> Vec<u8> {
+    fn kind(&self) -> ResponseKind {
+        ResponseKind::Events
+    }
+
+    fn take(&mut self) -> Bytes {
         self.taken_bytes = self.out.len();
-        std::mem::take(&mut self.out)
+        std::mem::take(&mut self.out).into()
     }
 
     fn reported(&self) -> Reported {

@@ -12,7 +12,7 @@ use crate::json::Str;
 use crate::models::chat::delta::{Delta, Finish};
 use crate::models::healing::{Outcome, heal, is_valid};
 use crate::models::metadata::Metadata;
-use crate::models::reply::{Reported, Sink, StructuredAnswer, Writer};
+use crate::models::reply::{Reported, ResponseKind, Sink, StructuredAnswer, Writer};
 use crate::models::usage::{Settlement, Usage};
 use crate::money::ServiceTier;
 
@@ -160,7 +160,11 @@ impl Writer for HealedWriter {
         self.inner.has_content()
     }
 
-    fn take(&mut self) -> Vec<u8> {
+    fn kind(&self) -> ResponseKind {
+        self.inner.kind()
+    }
+
+    fn take(&mut self) -> Bytes {
         self.inner.take()
     }
 

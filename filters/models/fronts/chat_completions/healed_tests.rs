@@ -39,7 +39,7 @@ fn ended(finish: Finish) -> Delta<'static> {
 }
 
 fn written(writer: &mut dyn Writer) -> String {
-    String::from_utf8(writer.take()).unwrap()
+    String::from_utf8(writer.take().into()).unwrap()
 }
 
 #[test]

@@ -308,8 +308,8 @@ impl Writer for WholeWriter {
         !self.out.is_empty()
     }
 
-    fn take(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.out)
+    fn take(&mut self) -> Bytes {
+        std::mem::take(&mut self.out).into()
     }
 
     fn reported(&self) -> Reported {

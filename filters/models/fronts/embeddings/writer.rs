@@ -121,11 +121,7 @@ impl Writer for ListWriter {
         self.is_complete
     }
 
-    fn take(&mut self) -> Vec<u8> {
-        self.take_bytes().into()
-    }
-
-    fn take_bytes(&mut self) -> Bytes {
+    fn take(&mut self) -> Bytes {
         match self.whole.take() {
             Some(whole) => whole,
             None if self.is_complete => std::mem::take(&mut self.out).into(),

@@ -1,12 +1,14 @@
 //! The events of a streamed response. Source: docs/facts/wire-formats.md 6.4, 7.
 
+use bytes::Bytes;
+
 use super::drawn::Drawn;
 use super::usage::{USAGE_CAPACITY, write_usage};
 use crate::fault::{Fault, FaultKind};
 use crate::json::write_number;
 use crate::models::chat::delta::Delta;
 use crate::models::metadata::Metadata;
-use crate::models::reply::{Reported, Sink, Writer};
+use crate::models::reply::{Reported, ResponseKind, Sink, Writer};
 use crate::models::usage::{Settlement, Usage};
 use crate::money::ServiceTier;
 
@@ -129,12 +131,16 @@ impl Sink for EventWriter {
 }
 
 impl Writer for EventWriter {
+    fn kind(&self) -> ResponseKind {
+        ResponseKind::Events
+    }
+
     fn has_content(&self) -> bool {
         !self.out.is_empty() && (self.is_complete || !self.is_held)
     }
 
-    fn take(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.out)
+    fn take(&mut self) -> Bytes {
+        std::mem::take(&mut self.out).into()
     }
 
     fn reported(&self) -> Reported {

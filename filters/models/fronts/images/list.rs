@@ -1,5 +1,7 @@
 //! The list of images, written image by image.
 
+use bytes::Bytes;
+
 use super::drawn::Drawn;
 use super::usage::{USAGE_CAPACITY, write_usage};
 use crate::fault::Fault;
@@ -91,11 +93,11 @@ impl Writer for ListWriter {
         self.is_complete
     }
 
-    fn take(&mut self) -> Vec<u8> {
+    fn take(&mut self) -> Bytes {
         if self.is_complete {
-            std::mem::take(&mut self.out)
+            std::mem::take(&mut self.out).into()
         } else {
-            Vec::new()
+            Bytes::new()
         }
     }
 

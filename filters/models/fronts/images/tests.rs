@@ -286,7 +286,7 @@ fn complete(writer: &mut dyn Writer) -> String {
         },
     };
     writer.complete(&settlement, &metadata);
-    String::from_utf8(writer.take()).unwrap()
+    String::from_utf8(writer.take().to_vec()).unwrap()
 }
 
 const USAGE: Usage = Usage {

@@ -27,6 +27,7 @@ fn sent(request: &Value, auto_cache: Option<u64>) -> Value {
         part: 0,
         refuses_state: false,
         auto_cache,
+        streams: false,
         inlined: InlinedImages::NONE,
         key_id: None,
         quirks: &quirks,

@@ -16,6 +16,7 @@ mod parts;
 mod reply;
 mod request;
 mod schema;
+mod speech;
 mod usage;
 
 #[cfg(test)]
@@ -67,6 +68,10 @@ impl Wire for Google {
                 token_inputs: false,
                 ..WireLimits::WIDEST
             }),
+            Operation::Speech => Some(WireLimits {
+                speech_formats: &speech::FORMATS,
+                ..WireLimits::WIDEST
+            }),
             _ => None,
         }
     }
@@ -83,6 +88,7 @@ impl Wire for Google {
         _: &Quirks,
     ) -> Option<WireHead> {
         let method = match (operation, is_stream) {
+            (Operation::Speech, _) => "streamGenerateContent?alt=sse",
             (Operation::Embeddings, _) => "batchEmbedContents",
             (Operation::Chat | Operation::Images | Operation::ImageEdits, true) => {
                 "streamGenerateContent?alt=sse"
@@ -115,6 +121,7 @@ impl Wire for Google {
                 request::encode(request, chat, target)
             }
             Payload::Embeddings(facts) => embeddings::encode(request, facts, target),
+            Payload::Speech(facts) => speech::encode(request, facts, target),
             _ => Err(not_offered()),
         }
     }
@@ -129,6 +136,7 @@ impl Wire for Google {
     fn max_output(&self, request: &ModelRequest, target: &Target<'_>) -> Option<u64> {
         match &request.payload {
             Payload::Chat(_) | Payload::Images(..) => target.max_tokens(request),
+            Payload::Speech(facts) => Some(facts.max_tokens()),
             // No text is made: only the prompt costs.
             _ => Some(0),
         }
@@ -143,6 +151,7 @@ impl Wire for Google {
         match &request.payload {
             Payload::Chat(_) | Payload::Images(..) => reply::decoder(request, target, head),
             Payload::Embeddings(facts) => embeddings::decoder(facts, target),
+            Payload::Speech(facts) => speech::decoder(facts, head),
             _ => no_decoder(),
         }
     }

@@ -358,12 +358,12 @@ fn parse_finish(reason: &str) -> Option<Finish> {
     }
 }
 
-fn error_in(data: &[u8]) -> Option<Failure> {
+pub(super) fn error_in(data: &[u8]) -> Option<Failure> {
     let body: Value = serde_json::from_slice(data).ok()?;
     find_error(&body).map(classify_error)
 }
 
 /// Not the shape of a reply: an error in an array, or nothing that can be read.
-fn unreadable(data: &[u8]) -> Failure {
+pub(super) fn unreadable(data: &[u8]) -> Failure {
     error_in(data).unwrap_or_else(|| Failure::malformed("the provider's reply cannot be read"))
 }

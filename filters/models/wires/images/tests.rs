@@ -40,6 +40,7 @@ fn with_target<T>(
         lower_tool_choice: false,
         refuses_state: false,
         auto_cache: None,
+        streams: false,
         batch: crate::models::embeddings::batch::BatchLimits::NONE,
         part: 0,
         inlined,
@@ -265,6 +266,7 @@ fn read(
     let head = ReplyHead {
         status,
         is_event_stream,
+        file: None,
     };
     let mut taken = Taken::default();
     with_target(kind, InlinedImages::NONE, |target| {

@@ -16,6 +16,7 @@ mod reply;
 mod request;
 mod rerank;
 mod search;
+mod speech;
 mod stream;
 mod strict;
 mod template;
@@ -26,7 +27,7 @@ mod usage;
 mod tests;
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue, header};
 
 use crate::fault::Fault;
 use crate::models::operation::Operation;
@@ -65,15 +66,19 @@ impl Wire for OpenAi {
     }
 
     fn head(&self, operation: Operation, _: bool, _: &str, quirks: &Quirks) -> Option<WireHead> {
-        let path = match operation {
-            Operation::Chat | Operation::Images | Operation::ImageEdits => quirks.chat_path.clone(),
-            Operation::Embeddings => beside(&quirks.chat_path, "embeddings"),
-            Operation::Rerank => beside(&quirks.chat_path, "rerank"),
-            Operation::Moderations => beside(&quirks.chat_path, "moderations"),
+        let (path, accept) = match operation {
+            Operation::Chat | Operation::Images | Operation::ImageEdits => {
+                (quirks.chat_path.clone(), None)
+            }
+            Operation::Embeddings => (beside(&quirks.chat_path, "embeddings"), None),
+            Operation::Rerank => (beside(&quirks.chat_path, "rerank"), None),
+            Operation::Moderations => (beside(&quirks.chat_path, "moderations"), None),
+            Operation::Speech => (beside(&quirks.chat_path, "audio/speech"), Some("*/*")),
         };
+        let accept = accept.map(|types| (header::ACCEPT, HeaderValue::from_static(types)));
         Some(WireHead {
             path,
-            headers: Vec::new(),
+            headers: accept.into_iter().collect(),
         })
     }
 
@@ -93,6 +98,7 @@ impl Wire for OpenAi {
             Payload::Embeddings(facts) => embeddings::encode(request, facts, target),
             Payload::Rerank(facts) => rerank::encode(request, facts, target),
             Payload::Moderations(facts) => moderations::encode(request, *facts, target),
+            Payload::Speech(_) => Ok(speech::encode(request, target)),
         }
     }
 
@@ -106,6 +112,7 @@ impl Wire for OpenAi {
     fn max_output(&self, request: &ModelRequest, target: &Target<'_>) -> Option<u64> {
         match &request.payload {
             Payload::Chat(_) | Payload::Images(..) => target.max_tokens(request),
+            Payload::Speech(facts) => Some(facts.max_tokens()),
             // No text is made: only the prompt costs.
             _ => Some(0),
         }
@@ -122,6 +129,7 @@ impl Wire for OpenAi {
             Payload::Embeddings(facts) => embeddings::decoder(facts, target),
             Payload::Rerank(facts) => ranking::decoder(request, facts),
             Payload::Moderations(facts) => moderations::decoder(*facts),
+            Payload::Speech(facts) => speech::decoder(facts.format, head),
         }
     }
 

@@ -148,7 +148,7 @@ mod tests {
             )
             .unwrap();
         }
-        sinks.map(|mut sink| sink.take())
+        sinks.map(|mut sink| sink.take().into())
     }
 
     fn event(member: &str, text: &str, top: &str) -> String {

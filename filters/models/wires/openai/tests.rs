@@ -46,6 +46,7 @@ fn target(quirks: &Quirks) -> Target<'_> {
         part: 0,
         refuses_state: false,
         auto_cache: None,
+        streams: false,
         inlined: crate::models::chat::inlined::InlinedImages::NONE,
         key_id: Some("key_1"),
         quirks,
@@ -70,7 +71,7 @@ fn stream(quirks: &Quirks, chunks: &[&[u8]]) -> Result<String, Failure> {
     replay::feed(&OpenAi, &target(quirks), &replay::EVENTS, chunks, &mut sink)?;
     let usage = sink.reported().usage;
     sink.finish_stream(|out| write_reported(usage, out), no_metadata);
-    Ok(String::from_utf8(sink.take()).unwrap())
+    Ok(String::from_utf8(sink.take().into()).unwrap())
 }
 
 fn whole(quirks: &Quirks, body: &[u8]) -> Result<Value, Failure> {
@@ -500,7 +501,7 @@ fn values_over_several_lines_stay_in_one_event() {
         let mut sink = ChunkWriter::new(envelope(), true);
         let quirks = Quirks::default();
         replay::feed(&OpenAi, &target(&quirks), head, pieces, &mut sink).unwrap();
-        let out = String::from_utf8(sink.take()).unwrap();
+        let out = String::from_utf8(sink.take().into()).unwrap();
         assert!(out.contains("system_fingerprint") && out.contains("annotations"));
         for event in out.split_terminator("\n\n") {
             let data = event.strip_prefix("data: ").unwrap();
