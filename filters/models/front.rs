@@ -14,6 +14,9 @@ pub trait Front: Debug + Send + Sync {
     /// Returns its name, which is that of its row in the route table.
     fn name(&self) -> &'static str;
 
+    /// Returns what callers are told of the API, beside what its row in the route table says: a JSON text.
+    fn description(&self) -> &'static str;
+
     /// Checks a body, which may name a managed prompt or a flag.
     ///
     /// Errors: 400 naming the field, what came and what is accepted.

@@ -194,6 +194,7 @@ fn build(
     let health_sharing = redis.as_ref().map(|it| HealthSharing::new(it, &models));
     let health = health(config, &accounts, &ledger, redis);
     let router = routes::router(config, health, &models, decisions.as_ref(), graph.as_ref());
+    let (router, openapi) = router.map_err(|error| failed("descriptions of routes", error))?;
     let proxy = ProxyState {
         settings: ProxySettings::from_config(config),
         metrics,
@@ -217,6 +218,7 @@ fn build(
             decisions,
             graph,
             ledger,
+            openapi,
         },
         dispatchers,
         heartbeats: heartbeat.into_iter().chain(agent_heartbeat).collect(),

@@ -7,6 +7,7 @@ mod experiments;
 pub mod health;
 mod late_store;
 mod listeners;
+pub mod openapi;
 pub mod routes;
 mod running;
 pub mod serve;

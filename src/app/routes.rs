@@ -2,26 +2,54 @@
 
 use std::sync::Arc;
 
-use http::Method;
+use http::{HeaderName, Method};
 
 use super::health::Health;
+use super::openapi::{self, GraphSection, OpenApi, Section};
 use crate::config::Config;
 use crate::decisions::{self, DecisionService};
 use crate::graph::{self, Graph};
 use crate::models::{self, Models};
 use crate::proxy::handler::Handler;
-use crate::proxy::response::Response;
-use crate::proxy::router::{Access, BodyRule, Route, Router};
+use crate::proxy::router::{Access, BodyRule, ErrorStyle, Route, Router};
 
-/// Returns the router of all rows.
+/// Returns the router of all rows, and the description of those that are served.
+///
+/// Errors: a row has a description that is not what it has to be.
 pub fn router(
     config: &Config,
     health: Health,
     models: &Arc<Models>,
     decisions: Option<&Arc<DecisionService>>,
     graph: Option<&Arc<Graph>>,
-) -> Router {
-    let mut rows = vec![Route {
+) -> Result<(Router, Arc<OpenApi>), String> {
+    let own = [health_route(health), openapi::route()];
+    let of_models = models::routes::routes(models, config);
+    let mut rows = [&own[..], &of_models].concat();
+    let of_decisions = decisions::routes::routes(decisions, config, &rows);
+    let fallback = graph.map(graph::routes::fallback);
+    let of_graph = graph.zip(fallback.as_ref());
+    let of_graph = of_graph.map(|(graph, route)| GraphSection {
+        route,
+        operations: &graph.operations,
+    });
+    let sections = [
+        ("Gateway", &own[..]),
+        ("Models", &of_models),
+        ("Decisions", &of_decisions),
+    ];
+    let sections = sections.map(|(tag, routes)| Section { tag, routes });
+    let sdk_key_header = decisions.and_then(|it| it.credentials.headers.first());
+    let sdk_key_header = sdk_key_header.map(HeaderName::as_str);
+    let document = OpenApi::describe(&sections, of_graph.as_ref(), sdk_key_header)?;
+    let document = Arc::new(document);
+    rows.extend(of_decisions);
+    openapi::serve(&document, &mut rows);
+    Ok((Router::new(rows, fallback), document))
+}
+
+fn health_route(health: Health) -> Route {
+    Route {
         name: "health",
         method: Method::GET,
         path: "/",
@@ -30,11 +58,9 @@ pub fn router(
         deprecation: None,
         takes_permit: false,
         body: BodyRule::None,
-        errors: Arc::new(|fault, _| Response::from(fault)),
+        errors: ErrorStyle::compatible(),
+        description: include_str!("health.json"),
+        is_on: true,
         handler: Handler::Endpoint(Arc::new(health)),
-    }];
-    rows.extend(models::routes::routes(models, config));
-    let decisions = decisions::routes::routes(decisions, config, &rows);
-    rows.extend(decisions);
-    Router::new(rows, graph.map(graph::routes::fallback))
+    }
 }

@@ -10,6 +10,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use crate::app::boot::BootError;
+use crate::app::openapi::curl;
 use crate::app::watchdog;
 use crate::app::{Running, StopMode, boot};
 use crate::config::{Config, GraphUpstream, LoadedConfig, LogFormat};
@@ -171,7 +172,8 @@ fn query_key(config: &Config) -> Option<String> {
     keys.next().cloned()
 }
 
-/// Returns the text that a start prints on stderr: at most 12 lines. It shows a key only if this start created the key.
+/// Returns the text that a start prints on stderr. A start that created a key shows it, and a command line for each endpoint
+/// that it serves.
 fn banner(
     running: &Running,
     scheme: &str,
@@ -200,29 +202,24 @@ fn banner(
     out.push_str(&format!("providers: {providers}{off}\n"));
     if let Some(first) = &running.first_run {
         let key = first.key.reveal();
+        let organization = &first.organization;
         out.push_str(&format!(
-            "organization: {}; its API key, shown this once:\n{key}\nTry it:\n\
-             curl {scheme}://{}/v1/chat/completions -H 'Authorization: Bearer {key}' \
-             -H 'Content-Type: application/json' \
-             -d '{{\"model\":\"sandbox-chat\",\"messages\":[{{\"role\":\"user\",\"content\":\"Hello\"}}]}}'\n",
-            first.organization, running.public,
+            "organization: {organization}; its API key, shown this once:\n{key}\nTry it:\n"
         ));
         let decisions = running.app.decisions.as_ref();
-        if let Some(key) = decisions.and_then(|decisions| decisions.local_datafiles.sandbox_key()) {
-            out.push_str(&format!(
-                "curl '{scheme}://{}/v1/decide?keys=dark_mode' -H 'X-Platform-SDK-Key: {key}' \
-                 -H 'Content-Type: application/json' \
-                 -d '{{\"userId\":\"ada\",\"userAttributes\":{{\"version\":\"2.1\"}}}}'\n",
-                running.public,
-            ));
+        let keys = curl::Keys {
+            api: Some(key),
+            sdk: decisions.and_then(|decisions| decisions.local_datafiles.sandbox_key()),
+            graph: query_key,
+        };
+        let base = format!("{scheme}://{}", running.public);
+        let catalog = running.app.models.planner.catalog();
+        let serves = |model: &str| catalog.find(model).is_some();
+        for line in curl::lines(running.app.openapi.json(), &base, keys, serves) {
+            out.push_str(&line);
+            out.push('\n');
         }
-        if let Some(key) = query_key {
-            out.push_str(&format!(
-                "curl '{scheme}://{}/content/v2?auth={key}' -H 'Content-Type: application/json' \
-                 -d '{{\"query\":\"{{ hello(name: \\\"Ada\\\") }}\"}}'\n",
-                running.public,
-            ));
-        }
+        out.push_str(&format!("All of it: {base}/v1/openapi.json\n"));
     }
     out
 }

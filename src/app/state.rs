@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::openapi::OpenApi;
 use crate::decisions::DecisionService;
 use crate::graph::Graph;
 use crate::ledger::Ledger;
@@ -20,4 +21,6 @@ pub struct AppState {
     pub graph: Option<Arc<Graph>>,
     /// The ledger of what calls cost.
     pub ledger: Arc<Ledger>,
+    /// The description of what the listener serves.
+    pub openapi: Arc<OpenApi>,
 }

@@ -40,92 +40,112 @@ macro_rules! boxed {
     };
 }
 
-/// Name, method, path and target. The endpoints check credentials.
-static ROWS: [(&str, Method, &str, Target); 15] = [
+/// Name, method, path, target and description. The endpoints check credentials.
+static ROWS: [(&str, Method, &str, Target, &str); 15] = [
     (
         "config",
         Method::GET,
         "/v1/config",
         Target::Operation(boxed!(config::handle)),
+        include_str!("endpoints/config.json"),
     ),
     (
         "datafile",
         Method::GET,
         "/v1/datafile",
         Target::Operation(boxed!(datafile::handle)),
+        include_str!("endpoints/datafile.json"),
     ),
     (
         "decide",
         Method::POST,
         "/v1/decide",
         Target::Operation(boxed!(decide::handle)),
+        include_str!("endpoints/decide.json"),
     ),
     (
         "activate",
         Method::POST,
         "/v1/activate",
         Target::Operation(boxed!(activate::handle)),
+        include_str!("endpoints/activate.json"),
     ),
     (
         "track",
         Method::POST,
         "/v1/track",
         Target::Operation(boxed!(track::handle)),
+        include_str!("endpoints/track.json"),
     ),
     (
         "overrides",
         Method::POST,
         "/v1/override",
         Target::Operation(boxed!(overrides::handle)),
+        include_str!("endpoints/overrides.json"),
     ),
     (
         "lookup",
         Method::POST,
         "/v1/lookup",
         Target::Operation(boxed!(lookup::handle)),
+        include_str!("endpoints/lookup.json"),
     ),
     (
         "save",
         Method::POST,
         "/v1/save",
         Target::Operation(boxed!(save::handle)),
+        include_str!("endpoints/save.json"),
     ),
     (
         "send_odp_event",
         Method::POST,
         "/v1/send-odp-event",
         Target::Operation(boxed!(send_odp_event::handle)),
+        include_str!("endpoints/send_odp_event.json"),
     ),
     (
         "event_stream",
         Method::GET,
         "/v1/notifications/event-stream",
         Target::Stream(boxed!(event_stream::handle)),
+        include_str!("endpoints/event_stream.json"),
     ),
-    ("batch", Method::POST, "/v1/batch", Target::Batch),
+    (
+        "batch",
+        Method::POST,
+        "/v1/batch",
+        Target::Batch,
+        include_str!("endpoints/batch.json"),
+    ),
     (
         "token",
         Method::POST,
         "/oauth/token",
         Target::Single(boxed!(token::handle)),
+        include_str!("endpoints/token.json"),
     ),
     (
         "webhook",
         Method::POST,
         "/webhooks/optimizely",
         Target::Single(boxed!(webhook::handle)),
+        include_str!("endpoints/webhook.json"),
     ),
     (
         "ofrep_flags",
         Method::POST,
         "/ofrep/v1/evaluate/flags",
         Target::Evaluation(boxed!(ofrep_flags::handle)),
+        include_str!("endpoints/ofrep_flags.json"),
     ),
     (
         "ofrep_flag",
         Method::POST,
         "/ofrep/v1/evaluate/flags/*",
         Target::Evaluation(boxed!(ofrep_flag::handle)),
+        include_str!("endpoints/ofrep_flag.json"),
     ),
 ];
 
@@ -137,41 +157,63 @@ pub fn routes(
 ) -> Vec<Route> {
     let batch_routes = Arc::new(batch_routes(others));
     let body_bytes = &config.limits.body_bytes;
-    let rows = ROWS.iter().map(|(name, method, path, target)| {
-        let handler: Arc<dyn Endpoint> = match (service.cloned(), *target) {
-            (None, _) => Arc::new(SwitchedOff),
-            (
-                Some(service),
-                Target::Operation(handle)
-                | Target::Evaluation(handle)
-                | Target::Single(handle)
-                | Target::Stream(handle),
-            ) => Arc::new(DecisionEndpoint { service, handle }),
-            (Some(service), Target::Batch) => Arc::new(BatchEndpoint {
-                service,
-                routes: Arc::clone(&batch_routes),
-            }),
-        };
-        Route {
-            name,
-            method: method.clone(),
-            path,
-            access: Access::Open,
-            quota: None,
-            deprecation: None,
-            takes_permit: false,
-            body: match target {
-                Target::Stream(_) => BodyRule::None,
-                Target::Batch => BodyRule::Any(body_bytes.batch),
-                Target::Operation(_) | Target::Evaluation(_) | Target::Single(_) => {
-                    BodyRule::Any(body_bytes.decisions)
-                }
-            },
-            errors: error_style(service, *target),
-            handler: Handler::Endpoint(handler),
-        }
-    });
+    let rows = ROWS
+        .iter()
+        .map(|(name, method, path, target, description)| {
+            let handler: Arc<dyn Endpoint> = match (service.cloned(), *target) {
+                (None, _) => Arc::new(SwitchedOff),
+                (
+                    Some(service),
+                    Target::Operation(handle)
+                    | Target::Evaluation(handle)
+                    | Target::Single(handle)
+                    | Target::Stream(handle),
+                ) => Arc::new(DecisionEndpoint { service, handle }),
+                (Some(service), Target::Batch) => Arc::new(BatchEndpoint {
+                    service,
+                    routes: Arc::clone(&batch_routes),
+                }),
+            };
+            Route {
+                name,
+                method: method.clone(),
+                path,
+                access: match target {
+                    Target::Operation(_)
+                    | Target::Evaluation(_)
+                    | Target::Stream(_)
+                    | Target::Batch => Access::SdkKey,
+                    Target::Single(_) => Access::Open,
+                },
+                quota: None,
+                deprecation: None,
+                takes_permit: false,
+                body: match target {
+                    Target::Stream(_) => BodyRule::None,
+                    Target::Batch => BodyRule::Any(body_bytes.batch),
+                    Target::Operation(_) | Target::Evaluation(_) | Target::Single(_) => {
+                        BodyRule::Any(body_bytes.decisions)
+                    }
+                },
+                errors: error_style(service, *target),
+                description,
+                is_on: service.is_some_and(|service| is_on(service, name)),
+                handler: Handler::Endpoint(handler),
+            }
+        });
     rows.collect()
+}
+
+/// Returns whether an endpoint can do what it is for.
+fn is_on(service: &DecisionService, name: &str) -> bool {
+    match name {
+        "overrides" => service.overrides.is_some(),
+        "lookup" | "save" => service.profiles.is_some(),
+        "event_stream" => service.notifications.is_some(),
+        "token" => !service.clients.is_empty(),
+        "webhook" => !service.webhooks.is_empty(),
+        _ => true,
+    }
 }
 
 fn write_fault(target: Target) -> WriteFault {
@@ -185,25 +227,34 @@ fn error_style(service: Option<&Arc<DecisionService>>, target: Target) -> ErrorS
     match service {
         Some(service) => {
             let (protocol, write) = (service.protocol, write_fault(target));
-            Arc::new(move |fault, _| write(protocol, fault))
+            let schema = match target {
+                Target::Evaluation(_) => "EvaluationError",
+                _ => "DecisionError",
+            };
+            ErrorStyle {
+                schema: protocol.is_described().then_some(schema),
+                write: Arc::new(move |fault, _| write(protocol, fault)),
+            }
         }
-        None => Arc::new(|fault, _| Response::from(fault)),
+        None => ErrorStyle::compatible(),
     }
 }
 
 /// The routes that an operation of a batch may name: the endpoints of decisions, and those of other products, which it cannot
 /// call.
 fn batch_routes(others: &[Route]) -> BatchRoutes {
-    let own = ROWS.iter().map(|(name, method, path, target)| BatchRoute {
-        name,
-        method: method.clone(),
-        path,
-        handle: match target {
-            Target::Operation(handle) | Target::Evaluation(handle) => Some(*handle),
-            Target::Single(_) | Target::Stream(_) | Target::Batch => None,
-        },
-        errors: write_fault(*target),
-    });
+    let own = ROWS
+        .iter()
+        .map(|(name, method, path, target, _)| BatchRoute {
+            name,
+            method: method.clone(),
+            path,
+            handle: match target {
+                Target::Operation(handle) | Target::Evaluation(handle) => Some(*handle),
+                Target::Single(_) | Target::Stream(_) | Target::Batch => None,
+            },
+            errors: write_fault(*target),
+        });
     let others = others.iter().map(|route| BatchRoute {
         name: route.name,
         method: route.method.clone(),

@@ -9,7 +9,7 @@ use super::Graph;
 use super::admission::GraphHandler;
 use crate::proxy::handler::Handler;
 use crate::proxy::response::Response;
-use crate::proxy::router::{Access, BodyRule, Route};
+use crate::proxy::router::{Access, BodyRule, ErrorStyle, Route};
 
 /// Returns the row.
 pub fn fallback(graph: &Arc<Graph>) -> Route {
@@ -23,7 +23,12 @@ pub fn fallback(graph: &Arc<Graph>) -> Route {
         deprecation: None,
         takes_permit: false,
         body: BodyRule::Unread,
-        errors: Arc::new(|fault, _| error_response(fault)),
+        errors: ErrorStyle {
+            schema: Some("GraphError"),
+            write: Arc::new(|fault, _| error_response(fault)),
+        },
+        description: include_str!("description.json"),
+        is_on: true,
         handler: Handler::Forward(Arc::new(GraphHandler { graph })),
     }
 }

@@ -23,7 +23,7 @@ use super::handler::ModelHandler;
 use crate::config::Config;
 use crate::proxy::handler::{Endpoint, Handler};
 use crate::proxy::response::Response;
-use crate::proxy::router::{Access, BodyRule, Route};
+use crate::proxy::router::{Access, BodyRule, ErrorStyle, Route};
 
 /// Returns the rows.
 pub fn routes(models: &Arc<Models>, config: &Config) -> Vec<Route> {
@@ -32,7 +32,12 @@ pub fn routes(models: &Arc<Models>, config: &Config) -> Vec<Route> {
     routes
 }
 
-fn row(name: &'static str, method: Method, path: &'static str, handler: Handler) -> Route {
+fn row(
+    name: &'static str,
+    (method, path): (Method, &'static str),
+    handler: Handler,
+    description: &'static str,
+) -> Route {
     Route {
         name,
         method,
@@ -42,15 +47,21 @@ fn row(name: &'static str, method: Method, path: &'static str, handler: Handler)
         deprecation: None,
         takes_permit: true,
         body: BodyRule::None,
-        errors: Arc::new(error_response),
+        errors: ErrorStyle {
+            schema: Some("Error"),
+            write: Arc::new(error_response),
+        },
+        description,
+        is_on: true,
         handler,
     }
 }
 
 /// Returns the rows that tell what there is.
 fn lists(models: &Arc<Models>, config: &Config) -> Vec<Route> {
-    let get = |name, path, endpoint: Arc<dyn Endpoint>| {
-        row(name, Method::GET, path, Handler::Endpoint(endpoint))
+    let get = |name, path, endpoint: Arc<dyn Endpoint>, description| {
+        let handler = Handler::Endpoint(endpoint);
+        row(name, (Method::GET, path), handler, description)
     };
     let list = ListModels {
         models: Arc::clone(models),
@@ -72,14 +83,34 @@ fn lists(models: &Arc<Models>, config: &Config) -> Vec<Route> {
     vec![
         Route {
             access,
-            ..get("models", "/v1/models", Arc::new(list))
+            ..get(
+                "models",
+                "/v1/models",
+                Arc::new(list),
+                include_str!("endpoints/models.json"),
+            )
         },
         Route {
             access,
-            ..get("model", "/v1/models/**", Arc::new(one))
+            ..get(
+                "model",
+                "/v1/models/**",
+                Arc::new(one),
+                include_str!("endpoints/model.json"),
+            )
         },
-        get("key", "/v1/key", Arc::new(key)),
-        get("credits", "/v1/credits", Arc::new(credits)),
+        get(
+            "key",
+            "/v1/key",
+            Arc::new(key),
+            include_str!("endpoints/key.json"),
+        ),
+        get(
+            "credits",
+            "/v1/credits",
+            Arc::new(credits),
+            include_str!("endpoints/credits.json"),
+        ),
     ]
 }
 
@@ -90,9 +121,9 @@ fn calls(models: &Arc<Models>, config: &Config) -> Vec<Route> {
         body: body_rule(operation, config),
         ..row(
             front.name(),
-            Method::POST,
-            operation.path(),
+            (Method::POST, operation.path()),
             handler(models, front),
+            front.description(),
         )
     };
     vec![

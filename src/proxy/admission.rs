@@ -49,7 +49,7 @@ pub fn authenticate(
     session: &Session,
     info: &RequestInfo,
 ) -> Result<Option<Arc<Caller>>, Fault> {
-    if route.access == Access::Open {
+    if route.access != Access::Key {
         return Ok(None);
     }
     let accounts = state.accounts.current();

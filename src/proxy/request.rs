@@ -160,7 +160,7 @@ pub(super) fn error_response(
     fault: &Fault,
 ) -> Response {
     let mut response = match error_style(state, ctx) {
-        Some(style) => style(fault, &session.req_header().headers),
+        Some(style) => (style.write)(fault, &session.req_header().headers),
         None => Response::from(fault),
     };
     if let Some(exchange) = &ctx.exchange {

@@ -34,18 +34,44 @@ pub struct Route {
     pub body: BodyRule,
     /// The style of error responses.
     pub errors: ErrorStyle,
+    /// What callers are told of the route beyond this row: a JSON text. CONTRIBUTING.md lists its members.
+    pub description: &'static str,
+    /// Whether the configuration has it on. What is off answers with a refusal, and is not described.
+    pub is_on: bool,
     /// The handler of its requests.
     pub handler: Handler,
 }
 
+/// The style of error responses.
+#[derive(Clone)]
+pub struct ErrorStyle {
+    /// The name of the schema of their bodies in `GET /v1/openapi.json`; `None`: no response of the route is described, because
+    /// the route speaks a protocol that is not ours.
+    pub schema: Option<&'static str>,
+    /// Writes a fault as a response to a request with these headers.
+    pub write: WriteErrorResponse,
+}
+
 /// Writes a fault as a response to a request with these headers.
-pub type ErrorStyle = Arc<dyn Fn(&Fault, &HeaderMap) -> Response + Send + Sync>;
+pub type WriteErrorResponse = Arc<dyn Fn(&Fault, &HeaderMap) -> Response + Send + Sync>;
+
+impl ErrorStyle {
+    /// Returns the compatible style.
+    pub fn compatible() -> Self {
+        Self {
+            schema: Some("Error"),
+            write: Arc::new(|fault, _| Response::from(fault)),
+        }
+    }
+}
 
 /// The access rule of a route.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Access {
-    /// Every client may call; the handler may check credentials of its own.
+    /// Every client may call.
     Open,
+    /// The handler checks an SDK key, or a token that stands for one.
+    SdkKey,
     /// A valid API key is required.
     Key,
 }
@@ -180,6 +206,11 @@ impl Router {
         }
     }
 
+    /// Returns the reserved routes.
+    pub fn routes(&self) -> &[Route] {
+        &self.routes
+    }
+
     /// Returns the route of all paths that are not reserved.
     pub fn fallback(&self) -> Option<&Route> {
         self.fallback.as_ref()
@@ -259,7 +290,9 @@ mod tests {
             deprecation: None,
             takes_permit: false,
             body: BodyRule::None,
-            errors: Arc::new(|fault, _| Response::from(fault)),
+            errors: ErrorStyle::compatible(),
+            description: "{}",
+            is_on: true,
             handler: Handler::Endpoint(Arc::new(EmptyEndpoint)),
         }
     }

@@ -63,6 +63,7 @@ mod money;
 mod ofrep_flag;
 mod ofrep_flags;
 mod opaque_state;
+mod openapi;
 mod operations;
 mod overload;
 mod overrides;

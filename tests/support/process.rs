@@ -25,6 +25,9 @@ pub struct Process {
     pub folder: Arc<TempDir>,
 }
 
+/// How the last line of the first start begins.
+const LAST_LINE: &str = "All of it: ";
+
 const MODELS: &str = r#"
 [[models]]
 id = "sandbox-chat"
@@ -55,11 +58,6 @@ pub fn misconfigured_start(folder: &Path) -> String {
 impl Process {
     /// The first of its folder, with more TOML in its configuration.
     pub fn start(more: &str) -> Process {
-        Self::start_until(more, 1)
-    }
-
-    /// The same, which prints this many curl lines.
-    pub fn start_until(more: &str, curls: usize) -> Process {
         let folder = Arc::new(tempfile::tempdir().unwrap());
         std::fs::write(folder.path().join("models.toml"), MODELS).unwrap();
         let listener = format!("{}:0", own_address());
@@ -67,8 +65,7 @@ impl Process {
             "[listen]\naddress = \"{listener}\"\n[admin]\naddress = \"{listener}\"\n[models]\nfile = \"models.toml\"\n[providers.sandbox]\nkind = \"sandbox\"\n{more}\n"
         );
         std::fs::write(folder.path().join("weirgate.toml"), toml).unwrap();
-        let is_curl = |line: &&String| line.starts_with("curl ");
-        let is_all = |said: &[String]| said.iter().filter(is_curl).count() == curls;
+        let is_all = |said: &[String]| said.iter().any(|line| line.starts_with(LAST_LINE));
         Self::spawn(folder, Stdio::piped(), is_all)
     }
 
@@ -108,6 +105,11 @@ impl Process {
             banner,
             folder,
         }
+    }
+
+    /// The command lines that it printed.
+    pub fn curls(&self) -> impl Iterator<Item = &String> {
+        self.banner.iter().filter(|line| line.starts_with("curl "))
     }
 
     /// The key it printed.

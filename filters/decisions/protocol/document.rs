@@ -83,6 +83,10 @@ struct BatchRequest {
 }
 
 impl Protocol for Document {
+    fn is_described(&self) -> bool {
+        true
+    }
+
     fn rules(&self) -> EvaluationRules {
         EVALUATION
     }

@@ -29,6 +29,9 @@ use crate::fault::Fault;
 
 /// A dialect of the decision endpoints.
 pub trait Protocol: Send + Sync {
+    /// Whether `GET /v1/openapi.json` describes its responses.
+    fn is_described(&self) -> bool;
+
     /// How the engine decides.
     fn rules(&self) -> EvaluationRules;
 

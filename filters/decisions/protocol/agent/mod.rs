@@ -81,6 +81,10 @@ static BODY: BodyRules = BodyRules {
 const NEVER: &str = "0001-01-01T00:00:00Z";
 
 impl Protocol for Agent {
+    fn is_described(&self) -> bool {
+        false
+    }
+
     fn rules(&self) -> EvaluationRules {
         EVALUATION
     }

@@ -36,6 +36,10 @@ impl Front for ChatCompletions {
         "chat_completions"
     }
 
+    fn description(&self) -> &'static str {
+        include_str!("description.json")
+    }
+
     fn read(&self, body: Bytes) -> Result<Received, Fault> {
         check::check(body, &ChatCompletions)
     }

@@ -22,6 +22,10 @@ impl Front for Embeddings {
         "embeddings"
     }
 
+    fn description(&self) -> &'static str {
+        include_str!("description.json")
+    }
+
     fn read(&self, body: Bytes) -> Result<Received, Fault> {
         check::check(body).map(Received::Complete)
     }

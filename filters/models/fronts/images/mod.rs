@@ -34,6 +34,10 @@ impl Front for ImageGenerations {
         "images"
     }
 
+    fn description(&self) -> &'static str {
+        include_str!("generations.json")
+    }
+
     fn read(&self, body: Bytes) -> Result<Received, Fault> {
         check::check(&body, false, &Self).map(Received::Complete)
     }
@@ -54,6 +58,10 @@ impl Front for ImageGenerations {
 impl Front for ImageEdits {
     fn name(&self) -> &'static str {
         "image_edits"
+    }
+
+    fn description(&self) -> &'static str {
+        include_str!("edits.json")
     }
 
     fn read(&self, body: Bytes) -> Result<Received, Fault> {

@@ -23,6 +23,10 @@ impl Front for Rerank {
         "rerank"
     }
 
+    fn description(&self) -> &'static str {
+        include_str!("description.json")
+    }
+
     fn read(&self, body: Bytes) -> Result<Received, Fault> {
         check::check(body).map(Received::Complete)
     }

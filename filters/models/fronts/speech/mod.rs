@@ -24,6 +24,10 @@ impl Front for Speech {
         "speech"
     }
 
+    fn description(&self) -> &'static str {
+        include_str!("description.json")
+    }
+
     fn read(&self, body: Bytes) -> Result<Received, Fault> {
         check::check(body).map(Received::Complete)
     }

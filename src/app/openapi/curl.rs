@@ -1,0 +1,134 @@
+//! Command lines that call what a description describes, with its own examples.
+
+use serde_json::Value;
+
+/// What stands in the command lines for credentials; a line that needs one that is not there is left out.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Keys<'k> {
+    /// An API key.
+    pub api: Option<&'k str>,
+    /// An SDK key.
+    pub sdk: Option<&'k str>,
+    /// The parameter of the query that names a tenant of the graph service.
+    pub graph: Option<&'k str>,
+}
+
+/// Returns a line for each operation of a description that has an example, or needs none, on the listener at `base`. Examples
+/// with a model that is not served are left out.
+pub fn lines(
+    document: &[u8],
+    base: &str,
+    keys: Keys<'_>,
+    serves: impl Fn(&str) -> bool,
+) -> Vec<String> {
+    let document: Value = serde_json::from_slice(document).unwrap_or_default();
+    let schemes = document.pointer("/components/securitySchemes");
+    let paths = document.get("paths").and_then(Value::as_object);
+    let operations = paths.into_iter().flatten().flat_map(|(path, methods)| {
+        let methods = methods.as_object().into_iter().flatten();
+        methods.map(move |(method, operation)| (path.as_str(), method.as_str(), operation))
+    });
+    operations
+        .filter_map(|(path, method, operation)| {
+            let key = header(operation, schemes, keys)?;
+            let body = match body(operation) {
+                Some(None) => return None,
+                Some(example) => example,
+                None if method == "post" => return None,
+                None => None,
+            };
+            let model = body.and_then(|body| body.get("model")?.as_str());
+            let target = (base, path);
+            model
+                .is_none_or(&serves)
+                .then(|| line(operation, target, (&key, body), keys))?
+        })
+        .collect()
+}
+
+/// The option with the credential that an operation takes first; empty: it takes none. `None`: there is none to give.
+fn header(operation: &Value, schemes: Option<&Value>, keys: Keys<'_>) -> Option<String> {
+    let first = operation
+        .get("security")
+        .and_then(|all| all.get(0)?.as_object()?.keys().next());
+    let Some(scheme) = first else {
+        return Some(String::new());
+    };
+    match scheme.as_str() {
+        "apiKey" => keys
+            .api
+            .map(|key| format!(" -H 'Authorization: Bearer {key}'")),
+        "sdkKey" => {
+            let name = schemes?.pointer("/sdkKey/name")?.as_str()?;
+            keys.sdk.map(|key| format!(" -H '{name}: {key}'"))
+        }
+        _ => None,
+    }
+}
+
+/// The example of an operation's body; `Some(None)`: there is a body, and no example of it.
+fn body(operation: &Value) -> Option<Option<&Value>> {
+    let content = operation.get("requestBody")?.get("content")?.as_object()?;
+    Some(
+        content
+            .values()
+            .find_map(|media_type| media_type.get("example")),
+    )
+}
+
+/// Returns whether the answer is no text.
+fn is_file(operation: &Value) -> bool {
+    let content = operation.pointer("/responses/200/content");
+    let mut types = content.and_then(Value::as_object).into_iter().flatten();
+    types
+        .any(|(media_type, _)| media_type.starts_with("audio/") || media_type.starts_with("video/"))
+}
+
+fn line(
+    operation: &Value,
+    (base, path): (&str, &str),
+    (key, body): (&str, Option<&Value>),
+    keys: Keys<'_>,
+) -> Option<String> {
+    let body = body.map_or(String::new(), |body| {
+        let text = body.to_string().replace('\'', "'\\''");
+        format!(" -H 'Content-Type: application/json' -d '{text}'")
+    });
+    let is_graph = operation.get("tags")?.get(0)? == "Graph";
+    let tenant = match is_graph {
+        true if body.is_empty() => return None,
+        true => Some(("auth".to_owned(), keys.graph?.to_owned())),
+        false => None,
+    };
+    let parameters = operation.get("parameters").and_then(Value::as_array);
+    let examples = parameters.into_iter().flatten().filter_map(|parameter| {
+        let text = |key: &str| parameter.get(key)?.as_str().map(str::to_owned);
+        Some((text("in")?, text("name")?, text("example")?))
+    });
+    let mut path = path.to_owned();
+    let mut query: Vec<(String, String)> = tenant.into_iter().collect();
+    for (place, name, value) in examples {
+        match place.as_str() {
+            "path" => path = path.replace(&format!("{{{name}}}"), &value),
+            "query" => query.push((name, value)),
+            _ => {}
+        }
+    }
+    if path.contains('{') {
+        return None;
+    }
+    let query: Vec<String> = query
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    let query = match query.is_empty() {
+        true => String::new(),
+        false => format!("?{}", query.join("&")),
+    };
+    let file = if is_file(operation) {
+        format!(" -o {}", operation.get("operationId")?.as_str()?)
+    } else {
+        String::new()
+    };
+    Some(format!("curl '{base}{path}{query}'{key}{body}{file}"))
+}

@@ -1,0 +1,242 @@
+//! One operation of the document: what its row says, and what its description tells.
+
+use filters::fault::quoted;
+use filters::graph::GraphOperation;
+use http::Method;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{Components, responses};
+use crate::proxy::handler::Handler;
+use crate::proxy::router::{Access, BodyRule, Route};
+
+/// A route, or one operation of those that a route stands for.
+pub(super) struct Target<'r> {
+    route: &'r Route,
+    tag: &'static str,
+    pub(super) method: &'r str,
+    /// As in the row, or with `{name}` for segments.
+    pub(super) path: &'r str,
+    /// Whether it takes queries of the graph service, of which the description has an example.
+    takes_queries: bool,
+}
+
+/// The path of the graph service's operations for paths that no row names.
+const UNKNOWN_PATHS: &str = "/*";
+
+/// What a description tells.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OperationDescription {
+    /// What the operation does, in some words.
+    summary: String,
+    /// More of it.
+    description: Option<String>,
+    /// Parameters, as OpenAPI writes them.
+    #[serde(default)]
+    parameters: Vec<Value>,
+    /// The schema of the body, by media type.
+    #[serde(default)]
+    body: Map<String, Value>,
+    /// Whether a request may have no body.
+    #[serde(default)]
+    optional_body: bool,
+    /// A body that the built-in sandbox answers.
+    example: Option<Value>,
+    /// Responses of success, as OpenAPI writes them.
+    responses: Map<String, Value>,
+    /// Statuses of errors beyond those that follow from the row.
+    #[serde(default)]
+    errors: Vec<u16>,
+    /// Schemas that others may refer to.
+    #[serde(default)]
+    schemas: Map<String, Value>,
+}
+
+/// An operation, and the schemas that come with it.
+type Described = (Value, Map<String, Value>);
+
+impl<'r> Target<'r> {
+    pub(super) fn of_route(route: &'r Route, tag: &'static str) -> Self {
+        Self {
+            route,
+            tag,
+            method: route.method.as_str(),
+            path: route.path,
+            takes_queries: true,
+        }
+    }
+
+    /// An operation of the graph service; `None`: it stands for paths that are not listed.
+    pub(super) fn of_graph(route: &'r Route, operation: &'r GraphOperation) -> Option<Self> {
+        let (method, path) = operation.name.split_once(' ')?;
+        if path == UNKNOWN_PATHS {
+            return None;
+        }
+        Some(Self {
+            route,
+            tag: "Graph",
+            method,
+            path,
+            takes_queries: operation.accepts_single_key,
+        })
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.route.name
+    }
+
+    /// Describes the operation. Responses that others have too are added to the components.
+    ///
+    /// Errors: the description is not what it has to be.
+    pub(super) fn describe(&self, components: &mut Components) -> Result<Described, String> {
+        let told = serde_json::from_str(self.route.description);
+        let mut told: OperationDescription =
+            told.map_err(|error| format!("{}: {error}", self.name()))?;
+        self.check_body(&told)?;
+        if self.method == Method::GET.as_str() {
+            told.body.clear();
+        }
+        told.example = told.example.filter(|_| self.takes_queries);
+        let mut operation = Map::new();
+        let mut set = |key: &str, value: Value| operation.insert(key.to_owned(), value);
+        set("operationId", self.id().into());
+        set("tags", json!([self.tag]));
+        set("summary", told.summary.into());
+        if let Some(description) = told.description {
+            set("description", description.into());
+        }
+        set("security", self.security());
+        let parameters = self.parameters(told.parameters);
+        if !parameters.is_empty() {
+            set("parameters", parameters.into());
+        }
+        if !told.body.is_empty() {
+            if let Some(bytes) = self.body_bytes() {
+                set("x-body-bytes", bytes.into());
+            }
+            let content = content(told.body, told.example);
+            set(
+                "requestBody",
+                json!({"required": !told.optional_body, "content": content}),
+            );
+        }
+        let responses = responses::describe(self.route, told.responses, &told.errors, components);
+        set("responses", responses.into());
+        if let Some(group) = self.route.quota {
+            set("x-quota", group.as_str().into());
+        }
+        if self.route.deprecation.is_some() {
+            set("deprecated", true.into());
+        }
+        Ok((Value::Object(operation), told.schemas))
+    }
+
+    /// Checks that the media types of the body are those that the row reads.
+    fn check_body(&self, told: &OperationDescription) -> Result<(), String> {
+        let types: Vec<&str> = told.body.keys().map(String::as_str).collect();
+        let fits = match self.route.body {
+            BodyRule::None => types.is_empty(),
+            BodyRule::Json(_) => types == ["application/json"],
+            BodyRule::JsonOrForm(_) => types == ["application/json", "multipart/form-data"],
+            // The endpoints of GET read none, but check one that comes.
+            BodyRule::Any(_) => types.is_empty() == (self.route.method == Method::GET),
+            BodyRule::Unread => true,
+        };
+        if fits {
+            return Ok(());
+        }
+        let (name, types) = (self.name(), quoted(&types.join(", ")).into_owned());
+        let rule = self.route.body;
+        Err(format!(
+            "{name}: the body has {types:?}, which is not what the row reads: {rule:?}"
+        ))
+    }
+
+    fn body_bytes(&self) -> Option<usize> {
+        match self.route.body {
+            BodyRule::None | BodyRule::Unread => None,
+            BodyRule::Json(bytes) | BodyRule::JsonOrForm(bytes) | BodyRule::Any(bytes) => {
+                Some(bytes)
+            }
+        }
+    }
+
+    /// The name of the route, and for a route that stands for several operations also method and path.
+    fn id(&self) -> String {
+        if self.path == self.route.path {
+            return self.name().to_owned();
+        }
+        let words = self
+            .path
+            .split(|letter: char| !letter.is_ascii_alphanumeric());
+        let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+        let method = self.method.to_ascii_lowercase();
+        format!("{}_{method}_{}", self.name(), words.join("_"))
+    }
+
+    fn security(&self) -> Value {
+        match self.route.access {
+            Access::Open => json!([]),
+            Access::Key => json!([{"apiKey": []}, {"apiKeyHeader": []}]),
+            Access::SdkKey => json!([{"sdkKey": []}, {"token": []}]),
+        }
+    }
+
+    /// The parameters of the description, those of the path that it does not name, and the headers that all calls of models
+    /// read.
+    fn parameters(&self, told: Vec<Value>) -> Vec<Value> {
+        let mut parameters = told;
+        for name in names_in(self.path) {
+            let named = json!({"name": name, "in": "path", "required": true, "schema": {"type": "string", "minLength": 1}});
+            parameters.push(named);
+        }
+        if matches!(self.route.handler, Handler::Forward(_)) && self.route.access == Access::Key {
+            let shared = ["SessionId", "NoCache", "NoFallback"];
+            let shared =
+                shared.map(|name| json!({"$ref": format!("#/components/parameters/{name}")}));
+            parameters.extend(shared);
+        }
+        parameters
+    }
+}
+
+/// The bodies by media type. The example is JSON, and stands beside the schema of JSON, or beside the only one.
+fn content(body: Map<String, Value>, example: Option<Value>) -> Map<String, Value> {
+    let is_only = body.len() == 1;
+    let with_schema = body.into_iter().map(|(media_type, schema)| {
+        let mut content = json!({"schema": schema});
+        let is_shown = is_only || media_type == "application/json";
+        if let (true, Some(example), Some(content)) = (is_shown, &example, content.as_object_mut())
+        {
+            content.insert("example".to_owned(), example.clone());
+        }
+        (media_type, content)
+    });
+    with_schema.collect()
+}
+
+/// The names of a path's segments that stand for any.
+fn names_in(path: &str) -> impl Iterator<Item = &str> {
+    let parts = path.split('{').skip(1);
+    let named = parts
+        .filter_map(|part| part.split_once('}'))
+        .map(|(name, _)| name);
+    named.chain(
+        path.starts_with("/api/")
+            .then_some("rest")
+            .filter(|_| path.ends_with('*')),
+    )
+}
+
+/// The path as OpenAPI writes it: stars get the name of the operation's parameter in the path.
+pub(super) fn path_template(path: &str, operation: &Value) -> String {
+    let Some(prefix) = path.find('*').and_then(|at| path.get(..at)) else {
+        return path.to_owned();
+    };
+    let parameters = operation.get("parameters").and_then(Value::as_array);
+    let mut parameters = parameters.into_iter().flatten();
+    let in_path = parameters.find(|parameter| parameter.get("in") == Some(&"path".into()));
+    let name = in_path.and_then(|parameter| parameter.get("name")?.as_str());
+    format!("{prefix}{{{}}}", name.unwrap_or_default())
+}

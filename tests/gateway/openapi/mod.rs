@@ -1,0 +1,198 @@
+//! `GET /v1/openapi.json`: what it says is what is served.
+
+mod page;
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use boon::{Compiler, Schemas};
+use serde_json::Value;
+use weirgate::app::openapi::curl;
+
+use crate::support::ask::Ask;
+use crate::support::boot::Gateway;
+use crate::support::client::{Answer, ask};
+
+/// Everything on that can be without other servers.
+const EVERYTHING: &str = r#"
+[providers.sandbox]
+kind = "sandbox"
+[decisions]
+notifications = true
+user_profiles = "memory"
+token_keys = [{ env = "TOKEN_KEY" }]
+[[decisions.projects]]
+sdk_key = "sandbox"
+datafile = "sandbox"
+[[decisions.clients]]
+id = "shop"
+secret_hash = "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzb21lc2FsdA$e8CLYbSqGRYfmqNNO9LjaJrjIQkXDfYXm1sMyrZcQbk"
+sdk_keys = ["sandbox"]
+[[decisions.webhooks]]
+project_id = 1
+secret = { env = "WEBHOOK_SECRET" }
+sdk_keys = ["sandbox"]
+[graph]
+upstream = "sandbox"
+[[graph.tenants]]
+id = "sandbox"
+single_keys = ["sandbox"]
+"#;
+
+/// The models of the shipped catalogue that the built-in sandbox serves.
+static MODELS: LazyLock<String> = LazyLock::new(|| {
+    let shipped = include_str!("../../../conf/models.toml");
+    let of_sandbox = |part: &&str| part.contains("\nprovider = \"sandbox\"\n");
+    let parts = shipped.split("[[models]]").skip(1).filter(of_sandbox);
+    parts.map(|part| format!("[[models]]{part}")).collect()
+});
+
+/// A gateway with all parts on.
+pub fn everything() -> Gateway {
+    let key = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
+    let env = [("TOKEN_KEY", key), ("WEBHOOK_SECRET", "hook-secret")];
+    Gateway::start_with_env(EVERYTHING, &MODELS, &env)
+}
+
+fn fetch(gateway: &Gateway) -> Answer {
+    ask(gateway.address(), &Ask::get("/v1/openapi.json"))
+}
+
+/// The operations of a document: method, path and operation.
+pub fn operations(document: &Value) -> impl Iterator<Item = (String, &str, &Value)> {
+    let paths = document["paths"].as_object().unwrap();
+    paths.iter().flat_map(|(path, methods)| {
+        let methods = methods.as_object().unwrap().iter();
+        methods.map(move |(method, operation)| (method.to_uppercase(), path.as_str(), operation))
+    })
+}
+
+#[test]
+fn every_row_of_the_router_is_described_by_its_name() {
+    let gateway = everything();
+    let document = fetch(&gateway).json();
+    let described = operations(&document).map(|(method, path, operation)| {
+        let path = path.split('{').next().unwrap().to_owned();
+        (
+            operation["operationId"].as_str().unwrap().to_owned(),
+            method,
+            path,
+        )
+    });
+    let described: BTreeSet<_> = described
+        .filter(|(id, ..)| !id.starts_with("graph_"))
+        .collect();
+    let routes = gateway.running.app.proxy.router.routes().iter();
+    let served: BTreeSet<_> = routes
+        .map(|route| {
+            let path = route.path.trim_end_matches('*').to_owned();
+            (route.name.to_owned(), route.method.to_string(), path)
+        })
+        .collect();
+    assert_eq!(described, served);
+}
+
+#[test]
+fn the_page_for_people_is_made_of_the_document() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/api.md");
+    let made = page::page(&fetch(&everything()).json());
+    if std::env::var_os("WRITE_GOLDEN").is_some() {
+        std::fs::write(&path, &made).unwrap();
+    }
+    let shown = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        made == shown,
+        "docs/api.md is not what the listener serves; after a wanted change: \
+         WRITE_GOLDEN=1 cargo test --test gateway openapi::the_page"
+    );
+}
+
+#[test]
+fn every_reference_leads_to_a_schema_that_is_one() {
+    let document = fetch(&everything()).json();
+    let mut references = BTreeSet::new();
+    collect_references(&document, &mut references);
+    for reference in &references {
+        let pointer = reference.strip_prefix('#').unwrap();
+        assert!(document.pointer(pointer).is_some(), "{reference}");
+    }
+    let mut compiler = Compiler::new();
+    compiler.add_resource("api.json", document.clone()).unwrap();
+    let mut schemas = Schemas::new();
+    for name in document["components"]["schemas"]
+        .as_object()
+        .unwrap()
+        .keys()
+    {
+        let place = format!("api.json#/components/schemas/{name}");
+        let compiled = compiler.compile(&place, &mut schemas);
+        assert!(compiled.is_ok(), "{name}: {:?}", compiled.err());
+    }
+}
+
+fn collect_references(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(members) => {
+            found.extend(
+                members
+                    .get("$ref")
+                    .and_then(Value::as_str)
+                    .map(str::to_owned),
+            );
+            members
+                .values()
+                .for_each(|value| collect_references(value, found));
+        }
+        Value::Array(items) => items
+            .iter()
+            .for_each(|item| collect_references(item, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn the_document_is_for_everyone_and_is_sent_once() {
+    let gateway = everything();
+    let answer = fetch(&gateway);
+    assert_eq!(answer.status(), 200);
+    assert!(
+        answer.json()["openapi"]
+            .as_str()
+            .unwrap()
+            .starts_with("3.1.")
+    );
+    let etag = answer.header("etag").unwrap();
+    let again = Ask::get("/v1/openapi.json").header("If-None-Match", etag);
+    let again = ask(gateway.address(), &again);
+    assert_eq!((again.status(), again.text()), (304, ""));
+    let other = Ask::get("/v1/openapi.json").header("If-None-Match", "\"other\"");
+    assert_eq!(ask(gateway.address(), &other).status(), 200);
+}
+
+#[test]
+fn what_is_off_is_not_described() {
+    let gateway = Gateway::start("[providers.sandbox]\nkind = \"sandbox\"\n", &MODELS);
+    let document = fetch(&gateway).json();
+    let tags = operations(&document).map(|(.., operation)| operation["tags"][0].clone());
+    let tags: BTreeSet<String> = tags.map(|tag| tag.as_str().unwrap().to_owned()).collect();
+    assert_eq!(tags.into_iter().collect::<Vec<_>>(), ["Gateway", "Models"]);
+    assert!(document["components"]["securitySchemes"]["sdkKey"].is_null());
+}
+
+#[test]
+fn every_operation_of_models_has_an_example_that_is_printed_as_a_command() {
+    let gateway = everything();
+    let document = fetch(&gateway);
+    let keys = curl::Keys {
+        api: Some("K"),
+        sdk: Some("S"),
+        graph: Some("G"),
+    };
+    let lines = curl::lines(&document.body, "http://a", keys, |_| true);
+    for (method, path, operation) in operations(&document.json()) {
+        let is_shown = matches!(operation["tags"][0].as_str(), Some("Gateway" | "Models"));
+        let start = format!("curl 'http://a{}", path.split('{').next().unwrap());
+        let is_printed = lines.iter().any(|line| line.starts_with(&start));
+        assert!(is_printed || !is_shown, "{method} {path}: {lines:#?}");
+    }
+}
