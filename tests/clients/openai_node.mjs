@@ -241,6 +241,22 @@ const checks = {
     assert.equal(data[0].embedding.length, 16);
   },
 
+  async moderations() {
+    const input = ["a kind word", "they talked of violence"];
+    const { results } = await client().moderations.create({ model: "sandbox-moderation", input });
+    assert.deepEqual(results.map((result) => result.flagged), [false, true]);
+    const empty = client().moderations.create({ model: "sandbox-moderation", input: [] });
+    await assert.rejects(empty, OpenAI.BadRequestError);
+  },
+
+  async models() {
+    const listed = [];
+    for await (const model of client().models.list()) listed.push(model.id);
+    assert.ok(listed.includes(MODEL));
+    assert.equal((await client().models.retrieve(MODEL)).id, MODEL);
+    await assert.rejects(client().models.retrieve("nowhere/nothing"), OpenAI.NotFoundError);
+  },
+
   async cut_stream() {
     const stream = await create({ model: CUT_MODEL, messages: user("one two"), stream: true });
     await assert.rejects(all(stream), OpenAI.APIError);

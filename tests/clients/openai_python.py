@@ -274,10 +274,35 @@ def speech():
     equal(error.param, "speed")
 
 
+def moderations():
+    answer = client().moderations.create(
+        model="sandbox-moderation", input=["a kind word", "they talked of violence"]
+    )
+    equal([result.flagged for result in answer.results], [False, True])
+    assert answer.results[1].categories.violence and not answer.results[1].categories.hate, answer
+    parts = [
+        {"type": "text", "text": "a kind word"},
+        {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
+    ]
+    equal(len(client().moderations.create(model="sandbox-moderation", input=parts).results), 1)
+    error = raises(
+        openai.BadRequestError, lambda: client().moderations.create(model="sandbox-moderation", input=[])
+    )
+    equal(error.param, "input")
+
+
+def models():
+    listed = [model.id for model in client().models.list()]
+    assert MODEL in listed and len(listed) == len(set(listed)), listed
+    one = client().models.retrieve(MODEL)
+    equal((one.id, one.object), (MODEL, "model"))
+    raises(openai.NotFoundError, lambda: client().models.retrieve("nowhere/nothing"))
+
+
 CHECKS = [
     plain, choices, length, stream, stream_usage, tools_parallel, tools_forced, tools_answered,
     tools_streamed, json_schema, json_object, request_id, retries, refusals, wrong_key, cut_stream,
-    embeddings, embeddings_in_parts, images, speech,
+    embeddings, embeddings_in_parts, images, speech, moderations, models,
 ]
 
 

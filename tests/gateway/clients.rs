@@ -39,6 +39,12 @@ provider = "sandbox"
 name = "sandbox-embedding"
 max_inputs = 2
 [[models]]
+id = "sandbox-moderation"
+type = "moderation"
+[[models.providers]]
+provider = "sandbox"
+name = "sandbox-moderation"
+[[models]]
 id = "flaky"
 family = "test"
 [[models.providers]]

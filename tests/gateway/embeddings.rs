@@ -3,12 +3,12 @@
 
 mod parts;
 
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
 use weirgate::store::ledger::By;
 
 use super::chat_completions::PLAIN;
+use super::ledger::used;
+use super::operations::Operation;
 use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
 use crate::support::client::{Answer, ask};
@@ -51,6 +51,26 @@ provider = "first"
 name = "chat-at-first"
 "#;
 
+/// Vectors at two providers, cheaper at the first.
+const PAIR_MODELS: &str = r#"
+[[models]]
+id = "vectors"
+type = "embedding"
+[[models.providers]]
+provider = "first"
+name = "vectors-at-first"
+input_price = "2"
+[[models.providers]]
+provider = "second"
+name = "vectors-at-second"
+input_price = "4"
+[[models]]
+id = "chat"
+[[models.providers]]
+provider = "first"
+name = "chat-at-first"
+"#;
+
 const PAIR: &str = r#"{"model":"vectors","input":["one","two"],"user":"ann@example.com"}"#;
 
 pub fn vectors() -> Reply {
@@ -61,6 +81,12 @@ pub fn vectors() -> Reply {
                "usage": {"prompt_tokens": 6, "total_tokens": 6}})
         .to_string(),
     )
+}
+
+fn cohere_vectors() -> Reply {
+    let body = json!({"id": "up", "embeddings": {"float": [[0.5, 0], [0.5, 1]]}, "texts": ["one", "two"],
+        "meta": {"billed_units": {"input_tokens": 6}}});
+    Reply::json(200, body.to_string())
 }
 
 fn gemini_vectors() -> Reply {
@@ -91,19 +117,6 @@ impl Gateway {
 
     fn embed_ask(&self, body: impl AsRef<[u8]>) -> Ask {
         Ask::post("/v1/embeddings", body).key(&self.key)
-    }
-}
-
-/// Waits until so much credit is used.
-fn wait_used(gateway: &Gateway, amount: &str) {
-    let until = Instant::now() + Duration::from_secs(3);
-    loop {
-        let credit = gateway.beside(async |store| store.credit("acme").await.unwrap());
-        if credit.used.to_string() == amount {
-            return;
-        }
-        assert!(Instant::now() < until, "{amount} is not used: {credit:?}");
-        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
@@ -330,7 +343,7 @@ fn only_the_prompt_costs_and_the_ledger_has_the_call() {
     let first = Upstream::always(vectors());
     let gateway = gateway(&first, &first);
     assert_eq!(gateway.embed(PAIR).status(), 200);
-    wait_used(&gateway, "0.000012");
+    used(&gateway, "0.000012");
     let by = Some(By::Model);
     let usage = gateway.beside(async |store| store.usage("acme", 0, by).await.unwrap());
     assert_eq!((usage.len(), &*usage[0].name), (1, "vectors"));
@@ -354,14 +367,30 @@ fn only_the_prompt_costs_and_the_ledger_has_the_call() {
     );
 }
 
+/// What holds for every operation, with vectors that cost by the token.
+const EMBEDDINGS: Operation = Operation {
+    path: "/v1/embeddings",
+    kinds: ["openai-compatible", "cohere"],
+    models: PAIR_MODELS,
+    body: PAIR,
+    replies: [vectors, cohere_vectors],
+    costs: ["0.000012", "0.000024"],
+    left: "0.000004",
+};
+
 #[test]
-fn without_credit_no_provider_is_asked() {
-    let first = Upstream::always(vectors());
-    let gateway = gateway_with(&first, &first, "", "0");
-    let answer = gateway.embed(PAIR);
-    assert_eq!(answer.status(), 402);
-    assert_eq!(answer.json()["error"]["code"], "insufficient_credits");
-    assert!(first.requests().is_empty());
+fn without_credit_or_over_the_limit_of_its_key_a_call_reaches_nobody() {
+    EMBEDDINGS.is_paid_for();
+}
+
+#[test]
+fn a_client_that_leaves_pays_the_prompt_and_a_failed_call_nothing() {
+    EMBEDDINGS.is_left();
+}
+
+#[test]
+fn a_provider_that_fails_in_any_way_is_followed_by_the_next_which_alone_is_paid() {
+    EMBEDDINGS.falls_back();
 }
 
 #[test]

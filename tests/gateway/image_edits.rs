@@ -6,6 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::images::{PNG, drawn, gateway, gateway_with};
+use super::ledger::used;
 use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
 use crate::support::client::{Answer, ask};
@@ -174,7 +175,7 @@ fn hostile_images_are_named_reach_no_provider_and_cost_nothing() {
         (400, &json!("mask"))
     );
     assert!(first.requests().is_empty());
-    gateway.wait_used("0");
+    used(&gateway, "0");
 }
 
 /// A form: its fields, and its files by the name of their field.
@@ -274,7 +275,7 @@ fn a_form_that_is_none_or_lacks_a_part_is_refused_by_name() {
         );
     }
     assert!(first.requests().is_empty());
-    gateway.wait_used("0");
+    used(&gateway, "0");
 }
 
 #[test]
@@ -300,5 +301,5 @@ fn a_failed_provider_is_followed_by_the_next() {
     let answer = gateway.edit("pair", &[&png()], json!({}));
     assert_eq!(answer.status(), 200, "{}", answer.text());
     assert_eq!(parts(&second.request(0)).len(), 3);
-    gateway.wait_used("0.01206");
+    used(&gateway, "0.01206");
 }

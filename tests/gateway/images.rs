@@ -1,11 +1,10 @@
 //! `POST /v1/images/generations`: what goes up on each wire, what comes down, who is tried, what it costs. Source:
 //! docs/model-gateway.md 2.7.
 
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
 
 use super::chat_completions::PLAIN;
+use super::ledger::used;
 use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
 use crate::support::client::{Answer, Client, ask};
@@ -146,19 +145,6 @@ impl Gateway {
     fn draw_ask(&self, body: impl AsRef<[u8]>) -> Ask {
         Ask::post("/v1/images/generations", body).key(&self.key)
     }
-
-    /// Waits until so much credit is used, and nothing is reserved.
-    pub fn wait_used(&self, amount: &str) {
-        let until = Instant::now() + Duration::from_secs(3);
-        loop {
-            let credit = self.beside(async |store| store.credit("acme").await.unwrap());
-            if credit.used.to_string() == amount {
-                return;
-            }
-            assert!(Instant::now() < until, "{amount} is not used: {credit:?}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
 }
 
 fn plain(model: &str) -> String {
@@ -194,7 +180,7 @@ fn a_list_has_the_contracts_members_and_no_others() {
     assert_eq!(sent.header("content-type"), Some("application/json"));
     let expected = json!({"model": "image-at-first", "prompt": "A cat", "n": 2, "size": "1024x1024", "quality": "high"});
     assert_eq!(sent.json(), expected);
-    gateway.wait_used("0.00905");
+    used(&gateway, "0.00905");
     let line = gateway.log_line(answer.header("x-request-id").unwrap());
     assert_eq!(
         (&line["route"], &line["provider"]),
@@ -278,7 +264,7 @@ fn who_draws_one_at_a_time_is_asked_for_each() {
     // Thrice an image, and 10 tokens at 1 USD per million.
     assert_eq!(list["usage"]["cost"].to_string(), "0.12003");
     assert_eq!(first.requests().len(), 3);
-    gateway.wait_used("0.12003");
+    used(&gateway, "0.12003");
     let stream = json!({"model": "first/twice", "prompt": "A cat", "n": 2, "stream": true});
     let events = gateway.draw(stream.to_string()).events().json();
     let types: Vec<&str> = events
@@ -300,7 +286,7 @@ fn images_of_two_providers_do_not_mix_and_what_was_billed_is_paid() {
     assert_eq!(answer.json()["data"].as_array().unwrap().len(), 2);
     assert_eq!((first.requests().len(), second.requests().len()), (2, 2));
     // One image of the first at 0.04001, two of the second at 0.05002.
-    gateway.wait_used("0.14005");
+    used(&gateway, "0.14005");
 }
 
 #[test]
@@ -340,14 +326,14 @@ fn a_failed_provider_is_followed_by_the_next_until_there_is_an_image() {
         assert_eq!(answer.status(), 200, "{}", answer.text());
         assert_eq!((first.requests().len(), second.requests().len()), (1, 1));
         // 10 at 6 and 300 at 40 USD per million: the failed attempt costs nothing.
-        gateway.wait_used("0.01206");
+        used(&gateway, "0.01206");
     }
     let first = Upstream::always(Reply::json(500, "{}"));
     let gateway = gateway(&first, &first);
     let answer = gateway.draw(plain("pair"));
     assert_eq!(answer.status(), 502);
     assert_eq!(answer.json()["error"]["code"], "all_providers_failed");
-    gateway.wait_used("0");
+    used(&gateway, "0");
 }
 
 #[test]
@@ -358,7 +344,7 @@ fn a_provider_that_hangs_is_left_and_one_without_another_is_a_504() {
     assert_eq!(gateway.draw(plain("pair")).status(), 200);
     let alone = gateway.draw(plain("first/pair"));
     assert_eq!(alone.status(), 504, "{}", alone.text());
-    gateway.wait_used("0.01206");
+    used(&gateway, "0.01206");
 }
 
 #[test]
@@ -373,7 +359,7 @@ fn a_filter_hit_is_an_empty_list_and_costs_nothing() {
     let stream = json!({"model": "first/pair", "prompt": "A cat", "stream": true});
     let events = gateway.draw(stream.to_string()).events().json();
     assert_eq!(events[0]["error"]["code"], "content_policy_violation");
-    gateway.wait_used("0");
+    used(&gateway, "0");
 }
 
 #[test]
@@ -405,7 +391,7 @@ fn a_stream_shows_unfinished_images() {
         (&sent["stream"], &sent["partial_images"]),
         (&json!(true), &json!(1))
     );
-    gateway.wait_used("0.00905");
+    used(&gateway, "0.00905");
 }
 
 #[test]
@@ -438,7 +424,7 @@ fn a_client_that_leaves_ends_the_call() {
     client.reset();
     first.wait_closed(0);
     // The prompt is charged as estimated: two tokens at 0.3 USD per million.
-    gateway.wait_used("0.0000006");
+    used(&gateway, "0.0000006");
 }
 
 #[test]

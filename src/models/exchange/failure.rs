@@ -158,7 +158,7 @@ pub(super) fn next(exchange: &mut ModelExchange, info: &RequestInfo, failure: Fa
     let goes_on = !is_over
         && (failure.is_retryable && hedging::go_on(exchange)
             || repeat_without_state(exchange, &failure)
-            || moves_endpoint && repeat_elsewhere(exchange)
+            || repeat_elsewhere(exchange, moves_endpoint)
             || failure.is_retryable && advance(exchange, &failure));
     exchange.log.failures.push(failure);
     goes_on
@@ -190,8 +190,12 @@ fn repeat_without_state(exchange: &mut ModelExchange, failure: &Failure) -> bool
     true
 }
 
-/// Repeats the attempt, with the same key, at another endpoint of its provider.
-fn repeat_elsewhere(exchange: &mut ModelExchange) -> bool {
+/// Repeats the attempt, with the same key, at another endpoint of its provider, if there is one to move to; returns whether it
+/// does.
+fn repeat_elsewhere(exchange: &mut ModelExchange, moves_endpoint: bool) -> bool {
+    if !moves_endpoint {
+        return false;
+    }
     let cursor = &mut exchange.cursor;
     cursor.endpoint_retries += 1;
     cursor.keeps_key = true;

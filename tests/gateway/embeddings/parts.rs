@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::wait_used;
+use super::super::ledger::used;
 use crate::support::boot::Gateway;
 use crate::support::client::{Answer, Client};
 use crate::support::script::Reply;
@@ -92,7 +92,7 @@ fn a_batch_is_split_and_the_answer_is_one_list_at_the_price_of_all_parts() {
     );
     let parts = json!([["0", "1"], ["2", "3"], ["4"]]);
     assert_eq!(Value::from(asked(&first)), parts);
-    wait_used(&gateway, "0.00002");
+    used(&gateway, "0.00002");
     let line = log_line(&gateway, &answer);
     assert_eq!(
         (&line["parts"], &line["prompt_tokens"]),
@@ -100,6 +100,20 @@ fn a_batch_is_split_and_the_answer_is_one_list_at_the_price_of_all_parts() {
         "{line}"
     );
     assert_eq!(line["attempts"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_split_batch_is_cached_as_one_answer_that_costs_nothing_again() {
+    let first = Upstream::answering(embed);
+    let gateway = gateway(&first, &first, "keys = []");
+    gateway.cache_for(3600);
+    let (fresh, replay) = (gateway.embed(body(5)), gateway.embed(body(5)));
+    assert_eq!(fresh.header("x-weirgate-cache"), None);
+    assert_eq!(replay.header("x-weirgate-cache"), Some("HIT"));
+    assert_eq!(replay.json(), fresh.json());
+    assert_eq!(asked(&first).len(), 3);
+    log_line(&gateway, &replay);
+    used(&gateway, "0.00002");
 }
 
 #[test]
@@ -135,7 +149,7 @@ fn a_failed_part_fails_the_attempt_and_the_next_provider_begins_again() {
     assert_eq!(Value::from(asked(&first)), json!([["0", "1"], ["2", "3"]]));
     assert_eq!(Value::from(asked(&second)), json!([inputs(5)]));
     // Four tokens at the first provider, which has billed them, and ten at the second.
-    wait_used(&gateway, "0.000048");
+    used(&gateway, "0.000048");
     let line = log_line(&gateway, &answer);
     assert_eq!(line["abandoned_cost"], "0.000008", "{line}");
     assert_eq!(line["attempts"].as_array().unwrap().len(), 2);
@@ -158,7 +172,7 @@ fn parts_of_a_call_that_nobody_answers_cost_nothing() {
         assert!(answer.status() >= 400, "{}", answer.text());
         assert_eq!(gateway.embed(body(1)).status(), 200);
         // The one that is answered comes alone.
-        wait_used(&gateway, "0.000004");
+        used(&gateway, "0.000004");
     }
 }
 
@@ -186,7 +200,7 @@ fn a_part_is_repeated_with_another_key_and_the_parts_before_it_stay() {
     let again = parts.iter().filter(|part| **part == json!(["2", "3"]));
     assert_eq!((parts.len(), again.count()), (7, 3), "{parts:?}");
     assert!(second.requests().is_empty());
-    wait_used(&gateway, "0.00004");
+    used(&gateway, "0.00004");
 }
 
 #[test]
@@ -201,7 +215,7 @@ fn a_client_that_leaves_pays_the_parts_that_have_ended_and_the_prompt_of_the_one
     first.request(1);
     drop(client);
     // Four tokens are reported, and two bytes are estimated as one token.
-    wait_used(&gateway, "0.00001");
+    used(&gateway, "0.00001");
     std::thread::sleep(Duration::from_millis(200));
     assert_eq!(first.requests().len(), 2);
 }
@@ -220,7 +234,7 @@ fn a_provider_that_hangs_in_a_part_is_left_for_the_next() {
         (answer.status(), answer.json()),
         (200, list(5, "second/vectors"))
     );
-    wait_used(&gateway, "0.000048");
+    used(&gateway, "0.000048");
 }
 
 #[test]
@@ -230,5 +244,5 @@ fn two_thousand_inputs_are_joined_in_their_order() {
     let answer = gateway.embed(body(2048));
     assert_eq!(answer.json(), list(2048, "first/vectors"));
     assert_eq!(first.requests().len(), 1024);
-    wait_used(&gateway, "0.008192");
+    used(&gateway, "0.008192");
 }

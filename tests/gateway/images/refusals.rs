@@ -46,7 +46,7 @@ fn a_bad_request_is_named_reaches_no_provider_and_costs_nothing() {
     assert_eq!(ask(gateway.address(), &keyless).status(), 401);
     assert_eq!(gateway.draw(plain("nope")).status(), 404);
     assert!(first.requests().is_empty());
-    gateway.wait_used("0");
+    used(&gateway, "0");
 }
 
 #[test]
