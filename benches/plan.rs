@@ -29,12 +29,10 @@ use filters::models::reply::ReplyIdentity;
 use filters::models::request::ModelRequest;
 use filters::models::routing::catalog::{Catalog, Mapping};
 use filters::models::routing::health::Health;
-use filters::models::routing::parameters::Parameters;
 use filters::models::routing::plan::{PlanInputs, plan};
 use filters::models::routing::providers::{ProviderNames, ProviderSet};
 use filters::models::routing::resolve::resolve;
 use filters::models::routing::score::Weights;
-use filters::models::routing::thinking::Thinking;
 use filters::models::usage::Settlement;
 use filters::models::wires::openai::OpenAi;
 use filters::models::wires::{Quirks, ReplyHead, Target, Wire, WireKind, decode_reply};
@@ -319,25 +317,7 @@ fn answer_on(
 }
 
 fn target(quirks: &Quirks) -> Target<'_> {
-    Target {
-        provider: "provider",
-        model: "up",
-        image_output: None,
-        region: None,
-        max_output: None,
-        parameters: Parameters::PLAIN,
-        thinking: Thinking::UNKNOWN,
-        search: filters::models::routing::search::WebSearch::default(),
-        lower_tool_choice: false,
-        batch: filters::models::embeddings::batch::BatchLimits::NONE,
-        part: 0,
-        refuses_state: false,
-        auto_cache: None,
-        streams: false,
-        inlined: filters::models::chat::inlined::InlinedImages::NONE,
-        quirks,
-        key_id: None,
-    }
+    Target::plain("provider", "up", quirks)
 }
 
 fn request_body(bytes: usize, more: &str) -> Bytes {

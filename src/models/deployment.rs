@@ -103,23 +103,20 @@ impl Deployment {
     /// Returns the target of any call, as its wire needs to know it.
     pub fn target(&self) -> Target<'_> {
         Target {
-            provider: &self.provider.name,
-            model: &self.mapping.name,
             image_output: self.mapping.image_output(),
             region: self.region.as_deref().filter(|_| !self.site.is_regional),
             max_output: self.mapping.max_output,
             parameters: &self.mapping.parameters,
             thinking: &self.mapping.thinking,
             search: self.mapping.search,
-            lower_tool_choice: false,
             batch: self.mapping.batch,
-            part: 0,
-            refuses_state: false,
             auto_cache: self.auto_cache,
             streams: self.mapping.lists(Capability::Streaming),
-            inlined: filters::models::chat::inlined::InlinedImages::NONE,
-            key_id: None,
-            quirks: &self.provider.quirks,
+            ..Target::plain(
+                &self.provider.name,
+                &self.mapping.name,
+                &self.provider.quirks,
+            )
         }
     }
 }

@@ -10,23 +10,10 @@ use crate::models::wires::{Quirks, Target, WireKind, replay};
 fn target<'a>(wire: WireKind, quirks: &'a Quirks, image_output: Option<bool>) -> Target<'a> {
     let told = replay::told(wire.wire(), None, &[]);
     Target {
-        provider: "p",
-        model: "up",
         image_output,
-        region: None,
-        max_output: None,
         parameters: &told.parameters,
         thinking: &told.thinking,
-        search: crate::models::routing::search::WebSearch::default(),
-        lower_tool_choice: false,
-        batch: crate::models::embeddings::batch::BatchLimits::NONE,
-        part: 0,
-        refuses_state: false,
-        auto_cache: None,
-        streams: false,
-        inlined: crate::models::chat::inlined::InlinedImages::NONE,
-        key_id: None,
-        quirks,
+        ..Target::plain("p", "up", quirks)
     }
 }
 

@@ -8,29 +8,12 @@ use super::{Failure, Quirks, ReplyHead, Target, Wire, decode_reply};
 use crate::fault::Fault;
 use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
-use crate::models::routing::parameters::Parameters;
-use crate::models::routing::thinking::Thinking;
 use crate::models::usage::Usage;
 
 pub(super) fn target(quirks: &Quirks) -> Target<'_> {
     Target {
-        provider: "here",
-        model: "up x",
-        image_output: None,
-        region: None,
-        max_output: None,
-        parameters: Parameters::PLAIN,
-        thinking: Thinking::UNKNOWN,
-        search: crate::models::routing::search::WebSearch::default(),
-        lower_tool_choice: false,
-        batch: crate::models::embeddings::batch::BatchLimits::NONE,
-        part: 0,
-        refuses_state: false,
-        auto_cache: None,
-        streams: false,
-        inlined: crate::models::chat::inlined::InlinedImages::NONE,
         key_id: Some("key_1"),
-        quirks,
+        ..Target::plain("here", "up x", quirks)
     }
 }
 

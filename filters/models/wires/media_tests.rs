@@ -33,23 +33,10 @@ fn sent(wire: WireKind, part: &Value, inlined: &InlinedImages) -> Option<Result<
     capable::check(&request, &Mapping::default(), limits.as_ref()).ok()?;
     let (told, quirks) = (replay::told(wire.wire(), None, &[]), Quirks::default());
     let target = Target {
-        provider: "p",
-        model: "up",
-        image_output: None,
-        region: None,
-        max_output: None,
         parameters: &told.parameters,
         thinking: &told.thinking,
-        search: crate::models::routing::search::WebSearch::default(),
-        lower_tool_choice: false,
-        batch: crate::models::embeddings::batch::BatchLimits::NONE,
-        part: 0,
-        refuses_state: false,
-        auto_cache: None,
-        streams: false,
         inlined,
-        key_id: None,
-        quirks: &quirks,
+        ..Target::plain("p", "up", &quirks)
     };
     let body = wire.wire().encode(&request, &target).map(|body| {
         let body: Value = serde_json::from_slice(&body.concat()).unwrap();

@@ -4,8 +4,6 @@ use serde_json::{Value, json};
 
 use crate::models::front::Front;
 use crate::models::fronts::chat_completions::ChatCompletions;
-use crate::models::routing::parameters::Parameters;
-use crate::models::routing::thinking::Thinking;
 use crate::models::wires::quirks::ReasoningReplay;
 use crate::models::wires::{Quirks, Target, WireKind, replay};
 
@@ -28,25 +26,7 @@ fn quirks() -> Quirks {
 
 fn target<'a>(origin: &'a str, quirks: &'a Quirks) -> Target<'a> {
     let (provider, model) = origin.split_once('/').unwrap();
-    Target {
-        provider,
-        model,
-        image_output: None,
-        region: None,
-        max_output: None,
-        parameters: Parameters::PLAIN,
-        thinking: Thinking::UNKNOWN,
-        search: crate::models::routing::search::WebSearch::default(),
-        lower_tool_choice: false,
-        batch: crate::models::embeddings::batch::BatchLimits::NONE,
-        part: 0,
-        refuses_state: false,
-        auto_cache: None,
-        streams: false,
-        inlined: crate::models::chat::inlined::InlinedImages::NONE,
-        key_id: None,
-        quirks,
-    }
+    Target::plain(provider, model, quirks)
 }
 
 /// What a provider of this wire says in a reply: its state, and the text "Hi".

@@ -27,23 +27,11 @@ pub(super) fn mapping(kind: WireKind, members: &Value) -> Mapping {
 
 pub(super) fn target<'a>(mapping: &'a Mapping, quirks: &'a Quirks) -> Target<'a> {
     Target {
-        provider: "p",
-        model: "up",
-        region: None,
         max_output: Some(4096),
         parameters: &mapping.parameters,
         thinking: &mapping.thinking,
         search: mapping.search,
-        lower_tool_choice: false,
-        batch: crate::models::embeddings::batch::BatchLimits::NONE,
-        part: 0,
-        refuses_state: false,
-        auto_cache: None,
-        streams: false,
-        image_output: None,
-        inlined: crate::models::chat::inlined::InlinedImages::NONE,
-        quirks,
-        key_id: None,
+        ..Target::plain("p", "up", quirks)
     }
 }
 

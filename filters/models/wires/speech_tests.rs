@@ -16,29 +16,13 @@ use crate::models::fronts::speech::Speech;
 use crate::models::operation::Operation;
 use crate::models::reply::{ReplyIdentity, ResponseKind};
 use crate::models::request::ModelRequest;
-use crate::models::routing::parameters::Parameters;
-use crate::models::routing::thinking::Thinking;
 use crate::models::usage::Usage;
 
 fn target(quirks: &Quirks, streams: bool) -> Target<'_> {
     Target {
-        provider: "here",
-        model: "up x",
-        image_output: None,
-        region: None,
-        max_output: None,
-        parameters: Parameters::PLAIN,
-        thinking: Thinking::UNKNOWN,
-        search: crate::models::routing::search::WebSearch::default(),
-        lower_tool_choice: false,
-        refuses_state: false,
-        auto_cache: None,
         streams,
-        batch: crate::models::embeddings::batch::BatchLimits::NONE,
-        part: 0,
-        inlined: crate::models::chat::inlined::InlinedImages::NONE,
         key_id: Some("key_1"),
-        quirks,
+        ..Target::plain("here", "up x", quirks)
     }
 }
 

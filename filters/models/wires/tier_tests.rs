@@ -6,8 +6,6 @@ use serde_json::{Value, json};
 use super::{Quirks, Target, Wire, WireKind, replay};
 use crate::models::fronts::chat_completions::whole::WholeWriter;
 use crate::models::reply::{ReplyIdentity, Writer};
-use crate::models::routing::parameters::Parameters;
-use crate::models::routing::thinking::Thinking;
 use crate::money::ServiceTier;
 
 const FLEX: Option<ServiceTier> = Some(ServiceTier::Flex);
@@ -17,25 +15,7 @@ const STANDARD: Option<ServiceTier> = Some(ServiceTier::Standard);
 /// The tier that a whole reply or the events of a stream report.
 fn served(wire: &dyn Wire, body: &Value, is_stream: bool) -> Option<ServiceTier> {
     let quirks = Quirks::default();
-    let target = Target {
-        provider: "p",
-        model: "m",
-        image_output: None,
-        region: None,
-        max_output: None,
-        parameters: Parameters::PLAIN,
-        thinking: Thinking::UNKNOWN,
-        search: crate::models::routing::search::WebSearch::default(),
-        lower_tool_choice: false,
-        batch: crate::models::embeddings::batch::BatchLimits::NONE,
-        part: 0,
-        refuses_state: false,
-        auto_cache: None,
-        streams: false,
-        inlined: crate::models::chat::inlined::InlinedImages::NONE,
-        key_id: None,
-        quirks: &quirks,
-    };
+    let target = Target::plain("p", "m", &quirks);
     let mut answer = WholeWriter::new(ReplyIdentity {
         id: "i".into(),
         created: 1,

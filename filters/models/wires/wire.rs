@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::decoder::{Decoder, ReplyHead};
+use super::embedding_list;
 use super::failure::Failure;
 use super::quirks::Quirks;
 use super::rate_limit::LimitHeaders;
@@ -17,7 +18,7 @@ use crate::models::embeddings::batch::BatchLimits;
 use crate::models::images::ImageFacts;
 use crate::models::operation::Operation;
 use crate::models::parameter::Parameter;
-use crate::models::request::ModelRequest;
+use crate::models::request::{ModelRequest, Payload};
 use crate::models::routing::capable::WireLimits;
 use crate::models::routing::parameters::{Parameters, Treatment};
 use crate::models::routing::providers::ProviderDefaults;
@@ -45,10 +46,7 @@ pub trait Wire: Send + Sync {
 
     /// Returns the head of a request for the provider's list of models; `None`: its API has none.
     fn list_head(&self) -> Option<WireHead> {
-        Some(WireHead {
-            path: "/models".to_owned(),
-            headers: Vec::new(),
-        })
+        Some(WireHead::at("/models"))
     }
 
     /// Returns the headers that one request has beside those of [`Self::head`].
@@ -59,8 +57,13 @@ pub trait Wire: Send + Sync {
     /// Returns the header of a credential, marked sensitive.
     ///
     /// Errors: an internal fault where the credential cannot stand in a header.
-    fn credential(&self, secret: &str, quirks: &Quirks)
-    -> Result<(HeaderName, HeaderValue), Fault>;
+    fn credential(
+        &self,
+        secret: &str,
+        quirks: &Quirks,
+    ) -> Result<(HeaderName, HeaderValue), Fault> {
+        convention_credential(secret, quirks)
+    }
 
     /// Encodes the body of a request for an upstream, as slices of the client's body where nothing changed.
     ///
@@ -70,11 +73,28 @@ pub trait Wire: Send + Sync {
     /// Returns how many requests to this provider ask for what a request wants; [`Wire::encode`] and [`Wire::decoder`] have
     /// the part that `target` names. All of them say one request where nothing is divided.
     fn parts(&self, request: &ModelRequest, target: &Target<'_>) -> Parts {
-        Parts::of_images(request, target)
+        match &request.payload {
+            Payload::Embeddings(facts) => {
+                embedding_list::parts(facts, target, self.embeddings_at_once())
+            }
+            _ => Parts::of_images(request, target),
+        }
+    }
+
+    /// Returns what its providers take of embeddings at once.
+    fn embeddings_at_once(&self) -> BatchLimits {
+        BatchLimits::NONE
     }
 
     /// Returns the maximum tokens of each answer that [`Wire::encode`] allows this provider; `None`: it sets no bound.
-    fn max_output(&self, request: &ModelRequest, target: &Target<'_>) -> Option<u64>;
+    fn max_output(&self, request: &ModelRequest, target: &Target<'_>) -> Option<u64> {
+        match &request.payload {
+            Payload::Chat(_) | Payload::Images(..) => target.max_tokens(request),
+            Payload::Speech(facts) => Some(facts.max_tokens()),
+            // No text is made: only the prompt costs.
+            _ => Some(0),
+        }
+    }
 
     /// Returns whether the answer that [`Wire::encode`] asks for may hold images; `None`: nothing tells.
     fn draws(&self, request: &ModelRequest, target: &Target<'_>) -> Option<bool> {
@@ -125,14 +145,6 @@ impl Parts {
         });
         Self {
             count: count.unwrap_or(1),
-            ..Self::one(request)
-        }
-    }
-
-    /// Returns what is not divided.
-    pub fn one(request: &ModelRequest) -> Self {
-        Self {
-            count: 1,
             text_bytes: request.text_bytes,
         }
     }
@@ -175,6 +187,31 @@ pub struct Target<'a> {
     pub inlined: &'a InlinedImages,
     /// The id of the caller's API key.
     pub key_id: Option<&'a str>,
+}
+
+impl<'a> Target<'a> {
+    /// Returns the target of a mapping of which nothing is known but the names of its provider and its model.
+    pub fn plain(provider: &'a str, model: &'a str, quirks: &'a Quirks) -> Self {
+        Self {
+            provider,
+            model,
+            image_output: None,
+            region: None,
+            max_output: None,
+            parameters: Parameters::PLAIN,
+            thinking: Thinking::UNKNOWN,
+            search: WebSearch::default(),
+            lower_tool_choice: false,
+            quirks,
+            batch: BatchLimits::NONE,
+            part: 0,
+            refuses_state: false,
+            auto_cache: None,
+            streams: false,
+            inlined: InlinedImages::NONE,
+            key_id: None,
+        }
+    }
 }
 
 impl Target<'_> {
@@ -272,6 +309,16 @@ pub struct WireHead {
     pub headers: Vec<(HeaderName, HeaderValue)>,
 }
 
+impl WireHead {
+    /// Returns a head that is a path alone.
+    pub fn at(path: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            headers: Vec::new(),
+        }
+    }
+}
+
 /// Returns a header for a credential, marked sensitive, so that no log prints it.
 ///
 /// Errors: an internal fault where the credential cannot stand in a header.
@@ -288,7 +335,7 @@ pub fn credential(name: HeaderName, value: &str) -> Result<(HeaderName, HeaderVa
 }
 
 /// Returns the header of a credential as providers of OpenAI's conventions want it. Errors: as [`credential`].
-pub(super) fn convention_credential(
+fn convention_credential(
     secret: &str,
     quirks: &Quirks,
 ) -> Result<(HeaderName, HeaderValue), Fault> {

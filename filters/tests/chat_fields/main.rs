@@ -111,23 +111,12 @@ fn sent(kind: WireKind, passes: Passes, request: &ModelRequest) -> Option<(Strin
         }
     }
     let target = Target {
-        provider: "p",
-        model: "up",
         image_output: mapping.image_output(),
-        region: None,
-        max_output: None,
         parameters: &mapping.parameters,
         thinking: &mapping.thinking,
         search: mapping.search,
-        lower_tool_choice: false,
-        batch: filters::models::embeddings::batch::BatchLimits::NONE,
-        part: 0,
-        refuses_state: false,
-        auto_cache: None,
-        streams: false,
         inlined: &inlined,
-        quirks: &quirks,
-        key_id: None,
+        ..Target::plain("p", "up", &quirks)
     };
     let body = wire.encode(request, &target).ok()?.concat();
     let head = wire

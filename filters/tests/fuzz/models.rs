@@ -9,10 +9,8 @@ use filters::models::operation::Operation;
 use filters::models::request::ModelRequest;
 use filters::models::routing::CatalogFile;
 use filters::models::routing::catalog::Catalog;
-use filters::models::routing::parameters::Parameters;
 use filters::models::routing::providers::ProviderNames;
 use filters::models::routing::resolve::resolve;
-use filters::models::routing::thinking::Thinking;
 use filters::models::wires::quirks::ReasoningReplay;
 use filters::models::wires::{Failure, Quirks, Target, WireKind};
 use filters::multipart;
@@ -32,23 +30,9 @@ pub const WIRES: [WireKind; 4] = [
 
 pub fn target(quirks: &Quirks) -> Target<'_> {
     Target {
-        provider: "here",
-        model: "upstream-model",
-        image_output: None,
-        region: None,
         max_output: Some(4096),
-        parameters: Parameters::PLAIN,
-        thinking: Thinking::UNKNOWN,
-        search: filters::models::routing::search::WebSearch::default(),
-        lower_tool_choice: false,
-        batch: filters::models::embeddings::batch::BatchLimits::NONE,
-        part: 0,
-        refuses_state: false,
-        auto_cache: None,
-        streams: false,
-        inlined: filters::models::chat::inlined::InlinedImages::NONE,
-        quirks,
         key_id: Some("key_1"),
+        ..Target::plain("here", "upstream-model", quirks)
     }
 }
 

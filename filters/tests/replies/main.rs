@@ -21,8 +21,6 @@ use filters::models::metadata::{AnswerMembers, Metadata, UsedNames};
 use filters::models::reply::{ReplyIdentity, Writer};
 use filters::models::reply_cache::recorder::{Recording, ReplyRecorder};
 use filters::models::request::ModelRequest;
-use filters::models::routing::parameters::Parameters;
-use filters::models::routing::thinking::Thinking;
 use filters::models::usage::Settlement;
 use filters::models::wires::{Progress, ReplyHead, Target, WireKind, decode_reply};
 use serde_json::{Value, json};
@@ -52,25 +50,7 @@ fn answer<'p>(
     pieces: impl IntoIterator<Item = &'p [u8]>,
 ) -> Result<Vec<u8>, String> {
     let request = request(is_stream);
-    let target = Target {
-        provider: "here",
-        model: "upstream-model",
-        image_output: None,
-        region: None,
-        max_output: None,
-        parameters: Parameters::PLAIN,
-        thinking: Thinking::UNKNOWN,
-        search: filters::models::routing::search::WebSearch::default(),
-        lower_tool_choice: false,
-        batch: filters::models::embeddings::batch::BatchLimits::NONE,
-        part: 0,
-        refuses_state: false,
-        auto_cache: None,
-        streams: false,
-        inlined: filters::models::chat::inlined::InlinedImages::NONE,
-        quirks: &case.quirks,
-        key_id: None,
-    };
+    let target = Target::plain("here", "upstream-model", &case.quirks);
     let head = ReplyHead {
         status: 200,
         is_event_stream,

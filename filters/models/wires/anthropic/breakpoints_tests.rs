@@ -3,34 +3,17 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::models::chat::inlined::InlinedImages;
 use crate::models::front::Front;
 use crate::models::fronts::chat_completions::ChatCompletions;
-use crate::models::routing::search::WebSearch;
-use crate::models::routing::thinking::Thinking;
 
 /// The body of a request, where what has 10 tokens is cached; `None`: the gateway marks nothing.
 fn sent(request: &Value, auto_cache: Option<u64>) -> Value {
     let parameters = Anthropic.defaults().parameters;
     let quirks = Quirks::default();
     let target = Target {
-        provider: "anthropic",
-        model: "claude-x",
-        image_output: None,
-        region: None,
-        max_output: None,
         parameters: &parameters,
-        thinking: Thinking::UNKNOWN,
-        search: WebSearch::default(),
-        lower_tool_choice: false,
-        batch: crate::models::embeddings::batch::BatchLimits::NONE,
-        part: 0,
-        refuses_state: false,
         auto_cache,
-        streams: false,
-        inlined: InlinedImages::NONE,
-        key_id: None,
-        quirks: &quirks,
+        ..Target::plain("anthropic", "claude-x", &quirks)
     };
     let request = ChatCompletions.parse(request.to_string().into()).unwrap();
     let body = Anthropic.encode(&request, &target).unwrap().concat();

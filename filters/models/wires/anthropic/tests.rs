@@ -15,23 +15,10 @@ fn target<'a>(quirks: &'a Quirks, efforts: &[&str]) -> Target<'a> {
     let control = (!efforts.is_empty()).then_some(ThinkingControl::Adaptive);
     let told = replay::told(&Anthropic, control, efforts);
     Target {
-        provider: "anthropic",
-        model: "claude-x",
-        image_output: None,
-        region: None,
-        max_output: None,
         parameters: &told.parameters,
         thinking: &told.thinking,
-        search: crate::models::routing::search::WebSearch::default(),
-        lower_tool_choice: false,
-        batch: crate::models::embeddings::batch::BatchLimits::NONE,
-        part: 0,
-        refuses_state: false,
-        auto_cache: None,
-        streams: false,
-        inlined: crate::models::chat::inlined::InlinedImages::NONE,
         key_id: Some("key_1"),
-        quirks,
+        ..Target::plain("anthropic", "claude-x", quirks)
     }
 }
 

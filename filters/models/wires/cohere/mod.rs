@@ -5,20 +5,19 @@ mod failure;
 mod rerank;
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue};
 
 use crate::fault::Fault;
+use crate::models::embeddings::batch::BatchLimits;
 use crate::models::operation::Operation;
 use crate::models::request::{ModelRequest, Payload};
 use crate::models::routing::capable::WireLimits;
 use crate::models::routing::parameters::Parameters;
 use crate::models::routing::providers::ProviderDefaults;
 use crate::models::wires::decoder::{Decoder, ReplyHead, no_decoder, not_offered};
-use crate::models::wires::embedding_list;
 use crate::models::wires::failure::Failure;
 use crate::models::wires::quirks::Quirks;
 use crate::models::wires::ranking;
-use crate::models::wires::wire::{Parts, Target, Wire, WireHead, convention_credential};
+use crate::models::wires::wire::{Target, Wire, WireHead};
 
 /// The wire. Its providers tell no limits in the heads of their replies.
 #[derive(Debug)]
@@ -46,25 +45,11 @@ impl Wire for Cohere {
             Operation::Rerank => "/v2/rerank",
             _ => return None,
         };
-        Some(WireHead {
-            path: path.to_owned(),
-            headers: Vec::new(),
-        })
+        Some(WireHead::at(path))
     }
 
     fn list_head(&self) -> Option<WireHead> {
-        Some(WireHead {
-            path: "/v1/models?page_size=1000".to_owned(),
-            headers: Vec::new(),
-        })
-    }
-
-    fn credential(
-        &self,
-        secret: &str,
-        quirks: &Quirks,
-    ) -> Result<(HeaderName, HeaderValue), Fault> {
-        convention_credential(secret, quirks)
+        Some(WireHead::at("/v1/models?page_size=1000"))
     }
 
     fn encode(&self, request: &ModelRequest, target: &Target<'_>) -> Result<Vec<Bytes>, Fault> {
@@ -75,16 +60,8 @@ impl Wire for Cohere {
         }
     }
 
-    fn parts(&self, request: &ModelRequest, target: &Target<'_>) -> Parts {
-        match &request.payload {
-            Payload::Embeddings(facts) => embedding_list::parts(facts, target, embeddings::AT_ONCE),
-            _ => Parts::one(request),
-        }
-    }
-
-    fn max_output(&self, _: &ModelRequest, _: &Target<'_>) -> Option<u64> {
-        // What it answers is no text: only the prompt costs.
-        Some(0)
+    fn embeddings_at_once(&self) -> BatchLimits {
+        embeddings::AT_ONCE
     }
 
     fn decoder(

@@ -26,15 +26,15 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 
 use crate::fault::Fault;
+use crate::models::embeddings::batch::BatchLimits;
 use crate::models::operation::Operation;
 use crate::models::request::{ModelRequest, Payload};
 use crate::models::routing::capable::{MediaLimits, WireLimits};
 use crate::models::routing::providers::ProviderDefaults;
 use crate::models::wires::decoder::{Decoder, ReplyHead, no_decoder, not_offered};
-use crate::models::wires::embedding_list;
 use crate::models::wires::failure::Failure;
 use crate::models::wires::quirks::Quirks;
-use crate::models::wires::wire::{Parts, Target, Wire, WireHead, credential};
+use crate::models::wires::wire::{Target, Wire, WireHead, credential};
 
 /// What marks our carriers of thinking state. Source: docs/facts/model-gateway.md 10.6.
 const FORMAT: &str = "google-gemini-v1";
@@ -98,17 +98,12 @@ impl Wire for Google {
             }
             _ => return None,
         };
-        Some(WireHead {
-            path: format!("/v1beta/models/{}:{method}", request::escaped(model)),
-            headers: Vec::new(),
-        })
+        let model = request::escaped(model);
+        Some(WireHead::at(format!("/v1beta/models/{model}:{method}")))
     }
 
     fn list_head(&self) -> Option<WireHead> {
-        Some(WireHead {
-            path: "/v1beta/models?pageSize=1000".to_owned(),
-            headers: Vec::new(),
-        })
+        Some(WireHead::at("/v1beta/models?pageSize=1000"))
     }
 
     fn credential(&self, secret: &str, _: &Quirks) -> Result<(HeaderName, HeaderValue), Fault> {
@@ -126,20 +121,8 @@ impl Wire for Google {
         }
     }
 
-    fn parts(&self, request: &ModelRequest, target: &Target<'_>) -> Parts {
-        match &request.payload {
-            Payload::Embeddings(facts) => embedding_list::parts(facts, target, embeddings::AT_ONCE),
-            _ => Parts::of_images(request, target),
-        }
-    }
-
-    fn max_output(&self, request: &ModelRequest, target: &Target<'_>) -> Option<u64> {
-        match &request.payload {
-            Payload::Chat(_) | Payload::Images(..) => target.max_tokens(request),
-            Payload::Speech(facts) => Some(facts.max_tokens()),
-            // No text is made: only the prompt costs.
-            _ => Some(0),
-        }
+    fn embeddings_at_once(&self) -> BatchLimits {
+        embeddings::AT_ONCE
     }
 
     fn decoder(

@@ -11,7 +11,7 @@ mod request;
 mod tests;
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, header};
+use http::{HeaderValue, header};
 
 use crate::fault::Fault;
 use crate::models::operation::Operation;
@@ -25,7 +25,7 @@ use crate::models::wires::error_body;
 use crate::models::wires::failure::Failure;
 use crate::models::wires::quirks::Quirks;
 use crate::models::wires::rate_limit::{self, LimitHeaders};
-use crate::models::wires::wire::{Target, Wire, WireHead, convention_credential};
+use crate::models::wires::wire::{Target, Wire, WireHead};
 
 /// How an API for images says what is drawn.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -85,10 +85,7 @@ impl Wire for Images {
     fn head(&self, operation: Operation, _: bool, _: &str, _: &Quirks) -> Option<WireHead> {
         let form = HeaderValue::from_static(form::MEDIA_TYPE);
         match (operation, self.dialect) {
-            (Operation::Images, _) => Some(WireHead {
-                path: "/images/generations".to_owned(),
-                headers: Vec::new(),
-            }),
+            (Operation::Images, _) => Some(WireHead::at("/images/generations")),
             (Operation::ImageEdits, dialect) => Some(WireHead {
                 path: "/images/edits".to_owned(),
                 headers: match dialect {
@@ -98,14 +95,6 @@ impl Wire for Images {
             }),
             _ => None,
         }
-    }
-
-    fn credential(
-        &self,
-        secret: &str,
-        quirks: &Quirks,
-    ) -> Result<(HeaderName, HeaderValue), Fault> {
-        convention_credential(secret, quirks)
     }
 
     fn encode(&self, request: &ModelRequest, target: &Target<'_>) -> Result<Vec<Bytes>, Fault> {

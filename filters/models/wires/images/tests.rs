@@ -29,23 +29,11 @@ fn with_target<T>(
     let told = replay::told(kind.wire(), None, &[]);
     let quirks = Quirks::default();
     run(&Target {
-        provider: "p",
-        model: "up",
         image_output: Some(true),
-        region: None,
-        max_output: None,
         parameters: &told.parameters,
         thinking: &told.thinking,
-        search: crate::models::routing::search::WebSearch::default(),
-        lower_tool_choice: false,
-        refuses_state: false,
-        auto_cache: None,
-        streams: false,
-        batch: crate::models::embeddings::batch::BatchLimits::NONE,
-        part: 0,
         inlined,
-        key_id: None,
-        quirks: &quirks,
+        ..Target::plain("p", "up", &quirks)
     })
 }
 

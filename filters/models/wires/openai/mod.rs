@@ -27,21 +27,21 @@ mod usage;
 mod tests;
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, header};
+use http::{HeaderValue, header};
 
 use crate::fault::Fault;
+use crate::models::embeddings::batch::BatchLimits;
 use crate::models::operation::Operation;
 use crate::models::request::{ModelRequest, Payload};
 use crate::models::routing::capable::WireLimits;
 use crate::models::routing::providers::ProviderDefaults;
 use crate::models::wires::decoder::{Decoder, ReplyHead};
-use crate::models::wires::embedding_list;
 use crate::models::wires::error_body;
 use crate::models::wires::failure::Failure;
 use crate::models::wires::quirks::Quirks;
 use crate::models::wires::ranking;
 use crate::models::wires::rate_limit::{self, LimitHeaders};
-use crate::models::wires::wire::{Parts, Target, Wire, WireHead, convention_credential};
+use crate::models::wires::wire::{Target, Wire, WireHead};
 
 /// The wire.
 #[derive(Debug)]
@@ -66,28 +66,19 @@ impl Wire for OpenAi {
     }
 
     fn head(&self, operation: Operation, _: bool, _: &str, quirks: &Quirks) -> Option<WireHead> {
-        let (path, accept) = match operation {
-            Operation::Chat | Operation::Images | Operation::ImageEdits => {
-                (quirks.chat_path.clone(), None)
-            }
-            Operation::Embeddings => (beside(&quirks.chat_path, "embeddings"), None),
-            Operation::Rerank => (beside(&quirks.chat_path, "rerank"), None),
-            Operation::Moderations => (beside(&quirks.chat_path, "moderations"), None),
-            Operation::Speech => (beside(&quirks.chat_path, "audio/speech"), Some("*/*")),
+        let path = match operation {
+            Operation::Chat | Operation::Images | Operation::ImageEdits => quirks.chat_path.clone(),
+            Operation::Embeddings => beside(&quirks.chat_path, "embeddings"),
+            Operation::Rerank => beside(&quirks.chat_path, "rerank"),
+            Operation::Moderations => beside(&quirks.chat_path, "moderations"),
+            Operation::Speech => beside(&quirks.chat_path, "audio/speech"),
         };
-        let accept = accept.map(|types| (header::ACCEPT, HeaderValue::from_static(types)));
-        Some(WireHead {
-            path,
-            headers: accept.into_iter().collect(),
-        })
-    }
-
-    fn credential(
-        &self,
-        secret: &str,
-        quirks: &Quirks,
-    ) -> Result<(HeaderName, HeaderValue), Fault> {
-        convention_credential(secret, quirks)
+        let mut head = WireHead::at(path);
+        if operation == Operation::Speech {
+            let any = HeaderValue::from_static("*/*");
+            head.headers.push((header::ACCEPT, any));
+        }
+        Some(head)
     }
 
     fn encode(&self, request: &ModelRequest, target: &Target<'_>) -> Result<Vec<Bytes>, Fault> {
@@ -102,20 +93,8 @@ impl Wire for OpenAi {
         }
     }
 
-    fn parts(&self, request: &ModelRequest, target: &Target<'_>) -> Parts {
-        match &request.payload {
-            Payload::Embeddings(facts) => embedding_list::parts(facts, target, embeddings::AT_ONCE),
-            _ => Parts::of_images(request, target),
-        }
-    }
-
-    fn max_output(&self, request: &ModelRequest, target: &Target<'_>) -> Option<u64> {
-        match &request.payload {
-            Payload::Chat(_) | Payload::Images(..) => target.max_tokens(request),
-            Payload::Speech(facts) => Some(facts.max_tokens()),
-            // No text is made: only the prompt costs.
-            _ => Some(0),
-        }
+    fn embeddings_at_once(&self) -> BatchLimits {
+        embeddings::AT_ONCE
     }
 
     fn decoder(

@@ -17,7 +17,6 @@ use crate::models::metadata::write_usage;
 use crate::models::reply::ReplyIdentity;
 use crate::models::reply::Writer;
 use crate::models::routing::parameters::Parameters;
-use crate::models::routing::thinking::Thinking;
 use crate::models::usage::{Settlement, Usage};
 use crate::models::wires::failure::FailureKind;
 use crate::models::wires::quirks::Quirks;
@@ -33,23 +32,8 @@ fn envelope() -> ReplyIdentity {
 
 fn target(quirks: &Quirks) -> Target<'_> {
     Target {
-        provider: "here",
-        model: "upstream-model",
-        image_output: None,
-        region: None,
-        max_output: None,
-        parameters: Parameters::PLAIN,
-        thinking: Thinking::UNKNOWN,
-        search: crate::models::routing::search::WebSearch::default(),
-        lower_tool_choice: false,
-        batch: crate::models::embeddings::batch::BatchLimits::NONE,
-        part: 0,
-        refuses_state: false,
-        auto_cache: None,
-        streams: false,
-        inlined: crate::models::chat::inlined::InlinedImages::NONE,
         key_id: Some("key_1"),
-        quirks,
+        ..Target::plain("here", "upstream-model", quirks)
     }
 }
 

@@ -23,7 +23,6 @@ mod usage;
 mod tests;
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue};
 
 use crate::fault::Fault;
 use crate::models::operation::Operation;
@@ -36,7 +35,7 @@ use crate::models::wires::error_body;
 use crate::models::wires::failure::Failure;
 use crate::models::wires::quirks::Quirks;
 use crate::models::wires::rate_limit::{self, LimitHeaders};
-use crate::models::wires::wire::{Target, Wire, WireHead, convention_credential};
+use crate::models::wires::wire::{Target, Wire, WireHead};
 
 /// The wire.
 #[derive(Debug)]
@@ -61,18 +60,7 @@ impl Wire for Responses {
     }
 
     fn head(&self, operation: Operation, _: bool, _: &str, _: &Quirks) -> Option<WireHead> {
-        is_chat(operation).then(|| WireHead {
-            path: "/responses".to_owned(),
-            headers: Vec::new(),
-        })
-    }
-
-    fn credential(
-        &self,
-        secret: &str,
-        quirks: &Quirks,
-    ) -> Result<(HeaderName, HeaderValue), Fault> {
-        convention_credential(secret, quirks)
+        is_chat(operation).then(|| WireHead::at("/responses"))
     }
 
     fn encode(&self, request: &ModelRequest, target: &Target<'_>) -> Result<Vec<Bytes>, Fault> {

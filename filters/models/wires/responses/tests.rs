@@ -10,28 +10,11 @@ use serde_json::{Value, json};
 use super::*;
 use crate::models::front::Front;
 use crate::models::fronts::chat_completions::ChatCompletions;
-use crate::models::routing::parameters::Parameters;
-use crate::models::routing::thinking::Thinking;
 
 fn target(quirks: &Quirks) -> Target<'_> {
     Target {
-        provider: "here",
-        model: "gpt-x",
-        image_output: None,
-        region: None,
-        max_output: None,
-        parameters: Parameters::PLAIN,
-        thinking: Thinking::UNKNOWN,
-        search: crate::models::routing::search::WebSearch::default(),
-        lower_tool_choice: false,
-        batch: crate::models::embeddings::batch::BatchLimits::NONE,
-        part: 0,
-        refuses_state: false,
-        auto_cache: None,
-        streams: false,
-        inlined: crate::models::chat::inlined::InlinedImages::NONE,
         key_id: Some("key_1"),
-        quirks,
+        ..Target::plain("here", "gpt-x", quirks)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::models::parameter::Parameter;
-use crate::models::routing::thinking::{ThinkingDefaults, WrittenThinking};
+use crate::models::routing::parameters::Parameters;
+use crate::models::routing::thinking::{Thinking, ThinkingDefaults, WrittenThinking};
 
 #[test]
 fn a_plain_request_is_stateless_and_asks_for_its_reasoning() {
