@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`fault`] | the status, code and message of an error |
 //! | [`cidr`] | whether a block contains an address |
+//! | [`public_address`] | whether an address is of the public Internet |
 //! | [`form`] | the pairs of a query, decoded |
 //! | [`multipart`] | the parts of a form with files |
 //! | [`json`] | whether a JSON text is valid and within limits, and where its members are |
@@ -35,4 +36,5 @@ pub mod models;
 pub mod money;
 pub mod multipart;
 pub mod proxy;
+pub mod public_address;
 pub mod sse;

@@ -6,8 +6,6 @@
 //! addresses: they are checked when the name is resolved, and the connection goes to the checked ones. No redirect is
 //! followed, and no reply is read beyond its bound. Source: docs/security.md 40.
 
-mod public;
-
 use std::collections::HashSet;
 use std::error::Error;
 use std::net::IpAddr;
@@ -19,7 +17,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, RequestBuilder, Response, Url};
 
-pub use self::public::is_public;
+pub use filters::public_address::is_public;
 
 /// See the module.
 #[derive(Clone)]

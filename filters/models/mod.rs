@@ -8,7 +8,7 @@
 //! names one.
 //!
 //! Layers: [`operation`] and [`usage`] · [`chat`], [`embeddings`], [`images`], [`rerank`],
-//! [`moderations`], [`speech`] and [`prompts`] · [`request`], [`reply`] and [`front`] ·
+//! [`moderations`], [`speech`], [`ocr`] and [`prompts`] · [`request`], [`reply`] and [`front`] ·
 //! [`routing`] · [`fronts`] and [`wires`], which never know each other.
 
 pub mod chat;
@@ -22,6 +22,7 @@ mod key_shape;
 pub mod managed;
 pub mod metadata;
 pub mod moderations;
+pub mod ocr;
 pub mod operation;
 pub mod parameter;
 pub mod prompts;

@@ -20,6 +20,8 @@ pub enum Operation {
     Moderations,
     /// Audio of a text that is spoken.
     Speech,
+    /// The texts of the pages of a document.
+    Ocr,
 }
 
 impl Operation {
@@ -33,6 +35,7 @@ impl Operation {
             Self::Rerank => "reranking",
             Self::Moderations => "moderations",
             Self::Speech => "speech",
+            Self::Ocr => "OCR",
         }
     }
 
@@ -46,6 +49,7 @@ impl Operation {
             Self::Rerank => "/v1/rerank",
             Self::Moderations => "/v1/moderations",
             Self::Speech => "/v1/audio/speech",
+            Self::Ocr => "/v1/ocr",
         }
     }
 
@@ -58,6 +62,7 @@ impl Operation {
             Self::Rerank => "rerank",
             Self::Moderations => "moderation",
             Self::Speech => "audio",
+            Self::Ocr => "ocr",
         }
     }
 
@@ -68,6 +73,7 @@ impl Operation {
             Self::Embeddings | Self::Moderations | Self::Speech => "input",
             Self::Images | Self::ImageEdits => "prompt",
             Self::Rerank => "documents",
+            Self::Ocr => "document",
         }
     }
 
@@ -83,6 +89,12 @@ impl Operation {
                 "response_format",
                 "speed",
                 "stream_format",
+            ],
+            Self::Ocr => &[
+                "pages",
+                "include_image_base64",
+                "image_limit",
+                "document_annotation_format",
             ],
         }
     }
@@ -113,6 +125,7 @@ impl Operation {
             "rerank" => &[Self::Rerank],
             "moderation" => &[Self::Moderations],
             "speech" => &[Self::Speech],
+            "ocr" => &[Self::Ocr],
             _ => &[],
         }
     }

@@ -17,6 +17,7 @@ use super::embeddings::EmbeddingFacts;
 use super::front::Front;
 use super::images::ImageFacts;
 use super::moderations::ModerationFacts;
+use super::ocr::OcrFacts;
 use super::operation::Operation;
 use super::parameter::AskedParameters;
 use super::prompts::origin::Managed;
@@ -75,6 +76,8 @@ pub enum Payload {
     Moderations(ModerationFacts),
     /// See [`Operation::Speech`].
     Speech(SpeechFacts),
+    /// See [`Operation::Ocr`].
+    Ocr(OcrFacts),
 }
 
 impl ModelRequest {
@@ -115,6 +118,7 @@ impl Payload {
             Self::Rerank(_) => Operation::Rerank,
             Self::Moderations(_) => Operation::Moderations,
             Self::Speech(_) => Operation::Speech,
+            Self::Ocr(_) => Operation::Ocr,
         }
     }
 

@@ -182,6 +182,7 @@ impl Usage {
             images: self.images,
             web_searches: self.web_searches,
             units: self.units,
+            annotates: false,
         }
     }
 

@@ -34,6 +34,8 @@ pub struct BilledTokens {
     pub web_searches: u64,
     /// Units.
     pub units: UnitCounts,
+    /// Whether the pages among them are annotated.
+    pub annotates: bool,
 }
 
 /// A cost and its parts.
@@ -177,7 +179,7 @@ pub(super) fn cost(prices: &PriceSet, tokens: &BilledTokens) -> Cost {
     let drawn = drawn_cost(prices, tokens.images, image_out);
     let request = prices.request.times(1);
     let search = prices.web_search.times(tokens.web_searches);
-    let (units_in, units_out) = units_cost(prices, &tokens.units);
+    let (units_in, units_out) = units_cost(prices, &tokens.units, tokens.annotates);
     let prompt = input.plus(images).plus(audio).plus(cached).plus(written);
     let prompt = prompt.plus(units_in);
     let completion = output.plus(drawn).plus(units_out);
@@ -210,9 +212,12 @@ fn drawn_cost(prices: &PriceSet, images: u64, tokens: u64) -> Usd {
     }
 }
 
-/// Returns the costs of the units of a request, and of those of its answer.
-pub(super) fn units_cost(prices: &PriceSet, counts: &UnitCounts) -> (Usd, Usd) {
-    let priced = prices.units.set();
+/// Returns the costs of the units of a request, and of those of its answer. `annotates`: its pages are annotated.
+pub(super) fn units_cost(prices: &PriceSet, counts: &UnitCounts, annotates: bool) -> (Usd, Usd) {
+    let page = prices.annotated_page.filter(|_| annotates);
+    let page = page.unwrap_or_else(|| prices.units.get(Unit::Page));
+    let priced = prices.units.with(Unit::Page, page);
+    let priced = priced.set();
     let costs = priced.map(|(unit, price)| (unit, price.times(counts.get(unit))));
     costs.fold(
         (Usd::ZERO, Usd::ZERO),

@@ -52,6 +52,8 @@ pub struct CostInputs {
     pub billed_searches: u64,
     /// The most of each unit.
     pub units: UnitCounts,
+    /// Whether the pages among them shall be annotated.
+    pub annotates: bool,
 }
 
 /// The token limits of a mapping.
@@ -87,7 +89,7 @@ pub(super) fn max_cost(rates: &Rates, bounds: &TokenBounds, inputs: &CostInputs)
     let at = |prices: &PriceSet| {
         let plain = max_prompt_price(prices);
         let output_tokens = output_tokens.max(drawn_tokens(prices, bounds, inputs));
-        let (read, made) = units_cost(prices, &inputs.units);
+        let (read, made) = units_cost(prices, &inputs.units, inputs.annotates);
         plain
             .times(text)
             .plus(highest(plain, [prices.input_image]).times(images))

@@ -50,6 +50,8 @@ pub struct PriceSet {
     pub web_search: Price,
     /// Per unit.
     pub units: UnitPrices,
+    /// Per page that is read and annotated, in place of the price of a page.
+    pub annotated_page: Option<Price>,
 }
 
 /// Prices of tokens that replace those of a [`PriceSet`], where they are given.
@@ -171,6 +173,7 @@ impl PriceSet {
             tokens.output_image,
             tokens.output_reasoning,
             self.image,
+            self.annotated_page,
         ];
         let others = own.into_iter().flatten();
         let mut all = others.chain([self.input, self.output, self.request]);
@@ -216,6 +219,7 @@ impl PriceSet {
         }
         let all = Self {
             image: scale("image_price", self.image, factor)?,
+            annotated_page: scale("annotated_page_price", self.annotated_page, factor)?,
             units,
             ..*self
         };

@@ -64,3 +64,40 @@ fn prices_of_units_are_scaled_like_those_of_tokens() {
     let refused = odd.scaled(Factor::parse("0.5").unwrap()).unwrap_err();
     assert_eq!(refused.key, "page_price");
 }
+
+#[test]
+fn annotated_pages_have_a_price_of_their_own_where_it_is_given() {
+    let prices = |annotated: Option<&str>| PriceSet {
+        units: UnitPrices::default().with(Unit::Page, Price::per_call("0.004").unwrap()),
+        annotated_page: annotated.map(|text| Price::per_call(text).unwrap()),
+        ..PriceSet::default()
+    };
+    let costs = |prices: PriceSet, annotates: bool| {
+        let units = UnitCounts::ZERO.with(Unit::Page, 10);
+        let tokens = BilledTokens {
+            units,
+            annotates,
+            ..BilledTokens::default()
+        };
+        let inputs = CostInputs {
+            units,
+            annotates,
+            ..CostInputs::default()
+        };
+        let most = max_cost(&Rates::new(prices, &[]), &TokenBounds::default(), &inputs);
+        let billed = cost(&prices, &tokens).total;
+        assert_eq!(billed, most);
+        billed.to_string()
+    };
+    assert_eq!(costs(prices(Some("0.005")), false), "0.04");
+    assert_eq!(costs(prices(Some("0.005")), true), "0.05");
+    assert_eq!(costs(prices(None), true), "0.04");
+    let half = prices(Some("0.005")).scaled(Factor::parse("0.5").unwrap());
+    assert_eq!(costs(half.unwrap(), true), "0.025");
+    let alone = PriceSet {
+        units: UnitPrices::default(),
+        ..prices(Some("0.005"))
+    };
+    assert_eq!(costs(alone, true), "0.05");
+    assert!(!alone.is_free());
+}

@@ -350,6 +350,8 @@ pub struct BodyBytes {
     pub chat: usize,
     /// Images.
     pub images: usize,
+    /// OCR.
+    pub ocr: usize,
     /// Decisions.
     pub decisions: usize,
     /// Batches of decisions.

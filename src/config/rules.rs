@@ -328,6 +328,7 @@ fn to_limits(limits: &file::Limits) -> Limits {
         body_bytes: BodyBytes {
             chat: bytes.chat,
             images: bytes.images,
+            ocr: bytes.ocr,
             decisions: bytes.decisions,
             batch: bytes.batch,
             graph: bytes.graph,

@@ -10,6 +10,7 @@ use filters::models::fronts::chat_completions::ChatCompletions;
 use filters::models::fronts::embeddings::Embeddings;
 use filters::models::fronts::images::{ImageEdits, ImageGenerations};
 use filters::models::fronts::moderations::Moderations;
+use filters::models::fronts::ocr::Ocr;
 use filters::models::fronts::rerank::Rerank;
 use filters::models::fronts::speech::Speech;
 use filters::models::operation::Operation;
@@ -134,15 +135,17 @@ fn calls(models: &Arc<Models>, config: &Config) -> Vec<Route> {
         forward(Operation::Rerank, QuotaGroup::Rerank, &Rerank),
         forward(Operation::Moderations, QuotaGroup::Moderation, &Moderations),
         forward(Operation::Speech, QuotaGroup::Audio, &Speech),
+        forward(Operation::Ocr, QuotaGroup::Ocr, &Ocr),
     ]
 }
 
 /// Returns how the body of a request is read.
 fn body_rule(operation: Operation, config: &Config) -> BodyRule {
     let limits = &config.limits.body_bytes;
-    match operation.draws() {
-        true => BodyRule::JsonOrForm(limits.images),
-        false => BodyRule::Json(limits.chat),
+    match operation {
+        Operation::Images | Operation::ImageEdits => BodyRule::JsonOrForm(limits.images),
+        Operation::Ocr => BodyRule::Json(limits.ocr),
+        _ => BodyRule::Json(limits.chat),
     }
 }
 

@@ -15,6 +15,7 @@
 //! | `sandbox-error-event` | 200, then an error object: the first event of a stream, or the body |
 //! | `sandbox-hang` | reads the request and sends nothing until the client disconnects |
 //! | `sandbox-moderation` | flags what holds the word `violence` or `hate` |
+//! | `sandbox-ocr` | reads a page that says what document it is of |
 //! | `sandbox-rerank` | ranks documents by the words that they share with the query |
 //!
 //! Any other model is a 404. `response` makes the replies, `request` reads the fields that shape them, and `schema`
@@ -28,6 +29,7 @@ mod embeddings;
 mod graph;
 mod listener;
 mod moderations;
+mod ocr;
 mod request;
 mod rerank;
 mod response;

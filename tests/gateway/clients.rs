@@ -97,6 +97,29 @@ fn the_openai_node_client_sees_no_difference() {
     accept(Script::OpenaiNode);
 }
 
+const ITEMS: &str = r#"
+[[models]]
+id = "sandbox-rerank"
+type = "rerank"
+[[models.providers]]
+provider = "sandbox"
+name = "sandbox-rerank"
+[[models]]
+id = "sandbox-ocr"
+type = "ocr"
+[[models.providers]]
+provider = "sandbox"
+name = "sandbox-ocr"
+"#;
+
+#[test]
+fn the_clients_of_other_apis_see_no_difference() {
+    let gateway = Gateway::start("[providers.sandbox]\nkind = \"sandbox\"\n", ITEMS);
+    let url = format!("http://{}", gateway.address());
+    let variables = [("SERVER_URL", &*url), ("API_KEY", &gateway.key)];
+    sdk::run(Script::ItemsPython, &variables, &[]);
+}
+
 #[test]
 fn the_urql_client_sees_no_difference() {
     let toml = "[graph]\nupstream = \"sandbox\"\nwindow_s = 2\n\

@@ -60,6 +60,7 @@ mod model;
 mod models;
 mod moderations;
 mod money;
+mod ocr;
 mod ofrep_flag;
 mod ofrep_flags;
 mod opaque_state;

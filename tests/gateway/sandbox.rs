@@ -185,3 +185,21 @@ fn it_ranks_by_shared_words_and_flags_two_of_them() {
         assert_eq!(post(path, body).status(), status, "{path}");
     }
 }
+
+#[test]
+fn it_reads_the_pages_that_are_named() {
+    let sandbox = Running::start();
+    let post =
+        |body: serde_json::Value| ask(sandbox.address, &Ask::post("/v1/ocr", body.to_string()));
+    let document = json!({"document_url": "https://a.test/b"});
+    let body = json!({"model": "sandbox-ocr", "document": document, "pages": [4], "document_annotation_format": {}});
+    let read = post(body).json();
+    let pages = read["pages"].as_array().unwrap();
+    assert_eq!((pages.len(), &pages[0]["index"]), (1, &json!(4)));
+    assert_eq!(pages[0]["markdown"], "# Page 4\n\nof https://a.test/b");
+    assert_eq!(read["document_annotation"], "{}");
+    assert_eq!(read["usage_info"]["pages_processed"], 1);
+    let all = post(json!({"model": "sandbox-ocr", "document": document})).json();
+    assert_eq!(all["usage_info"]["pages_processed"], 2);
+    assert_eq!(post(json!({"model": "sandbox-ocr"})).status(), 400);
+}

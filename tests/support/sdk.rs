@@ -12,6 +12,8 @@ pub enum Script {
     OpenaiPython,
     /// `openai_node.mjs` beside node_modules.
     OpenaiNode,
+    /// `items_python.py` in the virtual environment.
+    ItemsPython,
     /// `urql_node.mjs` beside node_modules.
     UrqlNode,
     /// `wires_python.py` in the virtual environment.
@@ -52,6 +54,7 @@ pub fn run(script: Script, variables: &[(&str, &str)], checks: &[&str]) {
     let (program, name) = match script {
         Script::OpenaiPython => (installed("venv/bin/python"), "openai_python.py"),
         Script::OpenaiNode => (PathBuf::from("node"), "openai_node.mjs"),
+        Script::ItemsPython => (installed("venv/bin/python"), "items_python.py"),
         Script::UrqlNode => (PathBuf::from("node"), "urql_node.mjs"),
         Script::WiresPython => (installed("venv/bin/python"), "wires_python.py"),
         Script::WiresNode => (PathBuf::from("node"), "wires_node.mjs"),

@@ -47,7 +47,7 @@ const SRC: &[Level] = &[
 /// `filters`, from low to high.
 const FILTERS: &[Level] = &[
     level(&["fault"]),
-    level(&["json", "form", "multipart", "sse", "cidr"]),
+    level(&["json", "form", "multipart", "sse", "cidr", "public_address"]),
     level(&["money"]),
     level(&["auth", "limits", "proxy"]),
     level(&["accounts", "ledger"]),

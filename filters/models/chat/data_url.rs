@@ -28,8 +28,8 @@ pub fn media_type(url: &str) -> Option<Cow<'_, str>> {
     Some(told.map_or(named, Cow::Borrowed))
 }
 
-/// The media type that a data URL names, and its data.
-fn named_type(url: &str) -> Option<(Cow<'_, str>, &str)> {
+/// Returns the media type that a base64 data URL names, and its data; `None`: the text is no such URL.
+pub fn named_type(url: &str) -> Option<(Cow<'_, str>, &str)> {
     let scheme = url.get(..5)?;
     let (head, data) = url.get(5..)?.split_once(',')?;
     let mut parts = head.split(';');

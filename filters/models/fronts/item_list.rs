@@ -16,6 +16,7 @@ pub(super) struct ItemWriter {
     has_items: bool,
     is_complete: bool,
     usage: Option<Usage>,
+    members: Vec<(Box<str>, Box<str>)>,
 }
 
 /// Writes what follows the items, from the bracket that closes them.
@@ -25,6 +26,16 @@ pub(super) type WriteEnd = fn(&ListEnd<'_>, &mut Vec<u8>);
 pub(super) struct ListEnd<'a> {
     pub(super) identity: &'a ReplyIdentity,
     pub(super) settlement: &'a Settlement,
+    members: &'a [(Box<str>, Box<str>)],
+}
+
+impl ListEnd<'_> {
+    /// Returns a member that the reply has beside its items, as JSON.
+    pub(super) fn member(&self, key: &str) -> Option<&str> {
+        let mut members = self.members.iter().rev();
+        let found = members.find(|(known, _)| **known == *key);
+        found.map(|(_, value)| &**value)
+    }
 }
 
 impl ItemWriter {
@@ -37,6 +48,7 @@ impl ItemWriter {
             has_items: false,
             is_complete: false,
             usage: None,
+            members: Vec::new(),
         }
     }
 }
@@ -47,6 +59,10 @@ impl Sink for ItemWriter {
             self.out.push(b',');
         }
         self.out.extend_from_slice(item);
+    }
+
+    fn member(&mut self, key: &str, value: &str) {
+        self.members.push((key.into(), value.into()));
     }
 
     fn usage(&mut self, usage: Usage) {
@@ -78,6 +94,7 @@ impl Writer for ItemWriter {
         let end = ListEnd {
             identity: &self.identity,
             settlement,
+            members: &self.members,
         };
         (self.write_end)(&end, &mut self.out);
         self.is_complete = true;

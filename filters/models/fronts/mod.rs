@@ -5,6 +5,7 @@ pub mod embeddings;
 pub mod images;
 mod item_list;
 pub mod moderations;
+pub mod ocr;
 pub mod rerank;
 pub mod speech;
 

@@ -207,7 +207,8 @@ pub fn honours_forced_tools(mapping: &Mapping, wire: &WireLimits) -> bool {
 pub fn find_foreign_file(request: &ModelRequest) -> Option<Lack> {
     let reason = "gets a `file_id` only if `model` names the provider, as in `provider/model`";
     let has_ids = request.needs.media.file_ids;
-    has_ids.then(|| Lack::new("messages", reason))
+    let param = request.payload.operation().prompt_member();
+    has_ids.then(|| Lack::new(param, reason))
 }
 
 /// Checks the capabilities that the catalogue lists.

@@ -50,6 +50,7 @@ struct WrittenList<'a> {
     tokens: TokenTexts<'a>,
     request: Option<&'a str>,
     image: Option<&'a str>,
+    annotated_page: Option<&'a str>,
     web_search: Option<&'a str>,
     units: PerUnit<Option<&'a str>>,
     long: &'a [WrittenLongContext],
@@ -69,6 +70,7 @@ pub(super) fn read_prices(written: &WrittenMapping) -> Result<MappingPrices, Bad
         tokens: written.token_texts(),
         request: written.request_price.as_deref(),
         image: written.image_price.as_deref(),
+        annotated_page: written.annotated_page_price.as_deref(),
         web_search: written.web_search_price.as_deref(),
         units: written.unit_texts(),
         long: &written.long_context,
@@ -104,6 +106,7 @@ fn region_list(
         tokens: own.token_texts(),
         request: own.request_price.as_deref(),
         image: own.image_price.as_deref(),
+        annotated_page: own.annotated_page_price.as_deref(),
         web_search: own.web_search_price.as_deref(),
         units: own.unit_texts(),
         long: &own.long_context,
@@ -124,7 +127,12 @@ fn region_list(
 impl WrittenList<'_> {
     /// Returns whether a price or a fee is given, which other calls have in common.
     fn has_prices(&self) -> bool {
-        let fees = [self.request, self.web_search, self.image];
+        let fees = [
+            self.request,
+            self.web_search,
+            self.image,
+            self.annotated_page,
+        ];
         let has_units = !self.units.is_zero();
         self.tokens.iter().chain(&fees).any(Option::is_some) || has_units || !self.long.is_empty()
     }
@@ -151,6 +159,7 @@ fn read_list(
         request: fee("request_price", written.request)?.unwrap_or_default(),
         web_search: fee("web_search_price", written.web_search)?.unwrap_or_default(),
         image: fee("image_price", written.image)?,
+        annotated_page: fee("annotated_page_price", written.annotated_page)?,
         units: read_units(key, &written.units)?,
         ..PriceSet::default()
     };

@@ -91,6 +91,9 @@ macro_rules! with_all_prices {
                 /// USD per page that is read.
                 #[schemars(extend("format" = "price-per-call"))]
                 pub page_price: Option<String>,
+                /// USD per page that is read and annotated, in place of `page_price`.
+                #[schemars(extend("format" = "price-per-call"))]
+                pub annotated_page_price: Option<String>,
                 /// USD per second of audio or video that is heard or seen.
                 #[schemars(extend("format" = "price-per-thousand"))]
                 pub input_second_price: Option<String>,

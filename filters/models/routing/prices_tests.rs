@@ -172,6 +172,7 @@ fn a_list_is_known_if_any_price_or_fee_is_given() {
         (json!({"request_price": "0.01"}), true),
         (json!({"web_search_price": "0.01"}), true),
         (json!({"page_price": "0.004"}), true),
+        (json!({"annotated_page_price": "0.005"}), true),
         (json!({"document_price": "0.05"}), true),
         (
             json!({"long_context": [{"above_tokens": 1, "input_price": "1"}]}),

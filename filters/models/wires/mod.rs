@@ -32,6 +32,8 @@ mod media_tests;
 #[cfg(test)]
 mod moderation_tests;
 mod near_place;
+#[cfg(test)]
+mod ocr_tests;
 pub mod opaque;
 pub mod openai;
 pub mod quirks;

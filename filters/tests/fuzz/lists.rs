@@ -2,6 +2,7 @@
 
 use filters::models::front::Front;
 use filters::models::fronts::moderations::Moderations;
+use filters::models::fronts::ocr::Ocr;
 use filters::models::fronts::rerank::Rerank;
 use filters::models::request::ModelRequest;
 use filters::models::wires::{Quirks, ReplyHead, WireKind};
@@ -61,6 +62,27 @@ fn moderations() -> Operation {
         }),
         request: json!({"model": "m", "input": ["a", "b"]}),
         replies: json!({"results": {"$one": [{"$many": result}, [result, result]]}, "usage?": {"prompt_tokens": "$int"}, "error?": {"$one": [null, "$any"]}}),
+    }
+}
+
+fn ocr() -> Operation {
+    let url = json!({"$one": ["https://a.example/x.pdf", "https://127.1/", "data:application/pdf;base64,JVBERi0xLjc=", "$text"]});
+    let document = json!({"$one": [
+        {"type?": {"$one": ["document_url", "$text"]}, "document_url": url},
+        {"type": "image_url", "image_url": {"$one": ["data:image/png;base64,iVBORw0KGgoAAAANSUhEUg==", {"url": url}]}},
+        {"type": "file", "file_id": "$text"}, "$any"]});
+    let page = json!({"index": {"$one": [0, "$any"]}, "markdown": "$text", "images?": "$any"});
+    Operation {
+        front: &Ocr,
+        requests: json!({
+            "model": {"$one": ["m", "$text"]}, "document": document, "unknown?": "$any",
+            "pages?": {"$one": ["0-4", "1,3", [0, 1], null, "$text", {"$many": "$int"}]},
+            "image_limit?": {"$one": [1, null, "$int"]}, "include_blocks?": {"$one": [true, null, "$any"]},
+            "bbox_annotation_format?": {"$one": [{"type": "json_schema", "json_schema": {"schema": {}}}, "$any"]},
+        }),
+        request: json!({"model": "m", "document": {"document_url": "https://a.example/x.pdf"}}),
+        replies: json!({"pages": {"$one": [{"$many": page}, "$any"]}, "document_annotation?": {"$one": ["{}", "$any"]},
+            "usage_info?": {"pages_processed?": {"$one": [1, "$any"]}, "doc_size_bytes?": "$any"}, "error?": {"$one": [null, "$any"]}}),
     }
 }
 
@@ -131,6 +153,16 @@ fn accepted_requests_to_rank_are_json_on_every_wire() {
 #[test]
 fn accepted_requests_for_moderation_are_json_on_every_wire() {
     requests("models: moderation requests", &moderations());
+}
+
+#[test]
+fn accepted_requests_for_ocr_are_json_on_every_wire() {
+    requests("models: ocr requests", &ocr());
+}
+
+#[test]
+fn pages_are_the_same_however_they_are_cut() {
+    replies("wires: pages", &ocr());
 }
 
 #[test]

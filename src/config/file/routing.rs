@@ -43,6 +43,9 @@ pub(crate) struct BodyBytes {
     /// Requests for images.
     #[schemars(range(min = 1024, max = 1_073_741_824))]
     pub images: usize,
+    /// Documents that are read.
+    #[schemars(range(min = 1024, max = 1_073_741_824))]
+    pub ocr: usize,
     /// Decisions.
     #[schemars(range(min = 1024, max = 1_073_741_824))]
     pub decisions: usize,
@@ -62,6 +65,7 @@ impl Default for BodyBytes {
         Self {
             chat: 20_971_520,
             images: 67_108_864,
+            ocr: 67_108_864,
             decisions: 262_144,
             batch: 1_048_576,
             graph: 4_194_304,

@@ -235,13 +235,14 @@ fn check_health(
 }
 
 /// The ends of a URL that are endpoints, which the wire adds itself.
-const ENDPOINTS: [&str; 10] = [
+const ENDPOINTS: [&str; 11] = [
     "/chat/completions",
     "/completions",
     "/embed",
     "/embeddings",
     "/rerank",
     "/moderations",
+    "/ocr",
     "/messages",
     "/responses",
     ":generateContent",

@@ -29,7 +29,7 @@ on_outage = "local"
 [limits]
 in_flight = 1000
 buffered_bytes = 1073741824
-body_bytes = { chat = 20971520, images = 67108864, decisions = 262144, batch = 1048576, graph = 4194304, graph_data = 67108864 }
+body_bytes = { chat = 20971520, images = 67108864, ocr = 67108864, decisions = 262144, batch = 1048576, graph = 4194304, graph_data = 67108864 }
 requests_per_minute = { chat = 600, embeddings = 1200, images = 300 }
 [routing]
 weights = { price = 0.6, uptime = 0.5, throughput = 0.05, latency = 0.025 }

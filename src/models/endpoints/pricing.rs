@@ -45,6 +45,9 @@ pub(super) fn pricing(list: &PriceList) -> Value {
         let per_image = json!({ "default": image.to_decimal() });
         members.insert("per_image".to_owned(), per_image);
     }
+    if let Some(page) = prices.annotated_page {
+        members.insert("ocr_annotated_page".to_owned(), json!(page.to_decimal()));
+    }
     add_units(members, prices);
     add_steps(members, usual);
     let tiers: Map<String, Value> = list

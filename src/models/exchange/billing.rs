@@ -307,6 +307,7 @@ pub(super) fn measure_reply(exchange: &ModelExchange, is_whole: bool) -> (Settle
     let search = deployment.map(|deployment| deployment.mapping.search);
     let tokens = BilledTokens {
         web_searches: search.unwrap_or_default().billed(usage.web_searches),
+        annotates: exchange.request.cost_inputs.annotates,
         ..usage.billed()
     };
     let cost = prices.map(|prices| prices.at(billed).cost(&tokens));

@@ -4,9 +4,8 @@ use std::ops::Range;
 
 use crate::json::Walker;
 use crate::models::chat::data_url;
-use crate::models::chat::dimensions::dimensions_of_base64;
-use crate::models::chat::inlined::{MAX_PIXELS, RemoteImage};
-use crate::models::chat::sniff::image_type_of_base64;
+use crate::models::chat::inlined::RemoteImage;
+use crate::models::check::media;
 use crate::models::check::read::{array, object, required, string};
 use crate::models::check::reject::Reject;
 use crate::models::images::MAX_INPUTS;
@@ -79,19 +78,5 @@ fn data(url: &str) -> Result<(), Reject> {
             "is neither of both; accepted is {URL}"
         )));
     };
-    let is_named = url.media_type.starts_with("image/");
-    if image_type_of_base64(&url.data).is_none() || !is_named {
-        return Err(Reject::rule(
-            "holds no image of a known type; accepted is PNG, JPEG, WebP, GIF, HEIC, HEIF or AVIF with its own media type",
-        ));
-    }
-    match dimensions_of_base64(&url.data) {
-        Some((width, height)) if u64::from(width) * u64::from(height) > MAX_PIXELS => {
-            let said = format!("is an image of {width} x {height} pixels");
-            Err(Reject::rule(format!(
-                "{said}; accepted are at most {MAX_PIXELS} pixels"
-            )))
-        }
-        _ => Ok(()),
-    }
+    media::image(&url)
 }

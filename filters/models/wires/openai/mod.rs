@@ -11,6 +11,7 @@ mod embeddings;
 mod media;
 mod messages;
 mod moderations;
+mod ocr;
 mod parts;
 mod reply;
 mod request;
@@ -72,6 +73,7 @@ impl Wire for OpenAi {
             Operation::Rerank => beside(&quirks.chat_path, "rerank"),
             Operation::Moderations => beside(&quirks.chat_path, "moderations"),
             Operation::Speech => beside(&quirks.chat_path, "audio/speech"),
+            Operation::Ocr => beside(&quirks.chat_path, "ocr"),
         };
         let mut head = WireHead::at(path);
         if operation == Operation::Speech {
@@ -90,6 +92,7 @@ impl Wire for OpenAi {
             Payload::Rerank(facts) => rerank::encode(request, facts, target),
             Payload::Moderations(facts) => moderations::encode(request, *facts, target),
             Payload::Speech(_) => Ok(speech::encode(request, target)),
+            Payload::Ocr(_) => Ok(ocr::encode(request, target)),
         }
     }
 
@@ -109,6 +112,7 @@ impl Wire for OpenAi {
             Payload::Rerank(facts) => ranking::decoder(request, facts),
             Payload::Moderations(facts) => moderations::decoder(*facts),
             Payload::Speech(facts) => speech::decoder(facts.format, head),
+            Payload::Ocr(_) => ocr::decoder(),
         }
     }
 

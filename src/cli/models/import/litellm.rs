@@ -30,12 +30,13 @@ const PRICES: [(&str, &str); 10] = [
 ];
 
 /// The modes that an operation serves, and the type of their models.
-const MODES: [(&str, Option<&str>); 5] = [
+const MODES: [(&str, Option<&str>); 6] = [
     ("chat", None),
     ("responses", None),
     ("embedding", Some("embedding")),
     ("rerank", Some("rerank")),
     ("moderation", Some("moderation")),
+    ("ocr", Some("ocr")),
 ];
 
 /// Its prices of units, ours, and by how many digits the point moves.
@@ -183,6 +184,8 @@ impl<'a> EntryReader<'a, '_> {
             for (theirs, unit, places) in UNIT_PRICES {
                 self.fee(row, (theirs, unit.price_key(), places));
             }
+            let annotated = ("annotation_cost_per_page", "annotated_page_price", 0);
+            self.fee(row, annotated);
         }
         if let Some(price) = self.search_price() {
             row.add("web_search_price", &format!("\"{price}\""));

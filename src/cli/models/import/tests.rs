@@ -281,7 +281,7 @@ fn what_models_dev_says_of_reasoning_and_modalities_is_imported() {
 
 #[test]
 fn prices_of_units_are_imported_for_models_that_are_not_for_chat() {
-    let units = r#""ocr_cost_per_page": 0.004, "input_cost_per_second": 0.0001, "output_cost_per_second": 0.1,
+    let units = r#""ocr_cost_per_page": 0.004, "annotation_cost_per_page": 0.005, "input_cost_per_second": 0.0001, "output_cost_per_second": 0.1,
         "input_cost_per_character": 1.5e-05, "input_cost_per_query": 0.002"#;
     let table =
         |mode| format!(r#"{{"m": {{"litellm_provider": "p", "mode": "{mode}", {units}}}}}"#);
@@ -292,12 +292,13 @@ fn prices_of_units_are_imported_for_models_that_are_not_for_chat() {
             mapping.output_second_price.clone(),
             mapping.character_price.clone(),
             mapping.search_price.clone(),
+            mapping.annotated_page_price.clone(),
         ]
     };
     let imported = from_litellm(&table("embedding")).unwrap();
-    let expected = ["0.004", "0.0001", "0.1", "15", "0.002"];
+    let expected = ["0.004", "0.0001", "0.1", "15", "0.002", "0.005"];
     let expected = expected.map(|price| Some(price.to_owned()));
     assert_eq!(prices(&only(&imported)), expected);
     let chat = from_litellm(&table("chat")).unwrap();
-    assert_eq!(prices(&only(&chat)), [const { None }; 5]);
+    assert_eq!(prices(&only(&chat)), [const { None }; 6]);
 }
