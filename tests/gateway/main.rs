@@ -56,6 +56,7 @@ mod ledger;
 mod limits;
 mod lookup;
 mod media;
+mod memory;
 mod model;
 mod models;
 mod moderations;

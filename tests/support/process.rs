@@ -58,8 +58,13 @@ pub fn misconfigured_start(folder: &Path) -> String {
 impl Process {
     /// The first of its folder, with more TOML in its configuration.
     pub fn start(more: &str) -> Process {
+        Self::start_with(more, MODELS)
+    }
+
+    /// The same, with a catalogue of its own.
+    pub fn start_with(more: &str, models: &str) -> Process {
         let folder = Arc::new(tempfile::tempdir().unwrap());
-        std::fs::write(folder.path().join("models.toml"), MODELS).unwrap();
+        std::fs::write(folder.path().join("models.toml"), models).unwrap();
         let listener = format!("{}:0", own_address());
         let toml = format!(
             "[listen]\naddress = \"{listener}\"\n[admin]\naddress = \"{listener}\"\n[models]\nfile = \"models.toml\"\n[providers.sandbox]\nkind = \"sandbox\"\n{more}\n"
@@ -116,6 +121,29 @@ impl Process {
     pub fn key(&self) -> &str {
         let key = self.banner.iter().find(|line| line.starts_with("wg_"));
         key.expect("a key")
+    }
+
+    /// Returns how much memory it holds, in bytes.
+    pub fn memory(&self) -> u64 {
+        self.status("VmRSS:")
+    }
+
+    /// Returns the most memory that it has held since [`Self::forget_most_memory`], in bytes.
+    pub fn most_memory(&self) -> u64 {
+        self.status("VmHWM:")
+    }
+
+    /// Lets [`Self::most_memory`] begin anew.
+    pub fn forget_most_memory(&self) {
+        std::fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5").unwrap();
+    }
+
+    /// Returns a line of its status, which the kernel gives in KiB.
+    fn status(&self, name: &str) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+        let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+        kib << 10
     }
 
     /// Sends it SIGTERM.
