@@ -289,7 +289,7 @@ fn answer_on(
     for piece in pieces {
         decoder.feed(piece, writer.as_mut()).unwrap();
         if writer.has_content() {
-            bytes += Bytes::from(writer.take()).len();
+            bytes += writer.take().len();
         }
     }
     decoder.end(writer.as_mut()).unwrap();
@@ -313,7 +313,7 @@ fn answer_on(
         },
     };
     writer.complete(&settlement, &metadata);
-    bytes + Bytes::from(writer.take()).len()
+    bytes + writer.take().len()
 }
 
 fn target(quirks: &Quirks) -> Target<'_> {

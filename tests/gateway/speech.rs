@@ -59,7 +59,7 @@ name = "chat-at-first"
 /// Two tokens of prompt.
 const HELLO: &str = r#"{"model":"voice","input":"hello you","response_format":"pcm"}"#;
 /// A second of samples, which is 25 tokens.
-const SECOND: [u8; 48_000] = [7; 48_000];
+static SECOND: [u8; 48_000] = [7; 48_000];
 
 fn file(bytes: &[u8]) -> Reply {
     Reply::whole(200, &[("content-type", "audio/pcm")], bytes)

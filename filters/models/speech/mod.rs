@@ -1,4 +1,4 @@
-//! Speech: what wires need to know of a request, the formats of audio ([`format`]), and the head of a WAV file ([`wav`]).
+//! Speech: what wires need to know of a request, the formats of audio ([`mod@format`]), and the head of a WAV file ([`wav`]).
 
 pub mod format;
 pub mod wav;
