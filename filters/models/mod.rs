@@ -8,7 +8,7 @@
 //! names one.
 //!
 //! Layers: [`operation`] and [`usage`] · [`chat`], [`embeddings`], [`images`], [`rerank`],
-//! [`moderations`], [`speech`], [`ocr`] and [`prompts`] · [`request`], [`reply`] and [`front`] ·
+//! [`moderations`], [`speech`], [`ocr`], [`search`] and [`prompts`] · [`request`], [`reply`] and [`front`] ·
 //! [`routing`] · [`fronts`] and [`wires`], which never know each other.
 
 pub mod chat;
@@ -31,6 +31,7 @@ pub mod reply_cache;
 pub mod request;
 pub mod rerank;
 pub mod routing;
+pub mod search;
 pub mod speech;
 pub mod usage;
 pub mod wires;

@@ -22,6 +22,8 @@ pub enum Operation {
     Speech,
     /// The texts of the pages of a document.
     Ocr,
+    /// Pages of the web for a query.
+    Search,
 }
 
 impl Operation {
@@ -36,6 +38,7 @@ impl Operation {
             Self::Moderations => "moderations",
             Self::Speech => "speech",
             Self::Ocr => "OCR",
+            Self::Search => "web search",
         }
     }
 
@@ -50,6 +53,7 @@ impl Operation {
             Self::Moderations => "/v1/moderations",
             Self::Speech => "/v1/audio/speech",
             Self::Ocr => "/v1/ocr",
+            Self::Search => "/v1/search",
         }
     }
 
@@ -63,6 +67,7 @@ impl Operation {
             Self::Moderations => "moderation",
             Self::Speech => "audio",
             Self::Ocr => "ocr",
+            Self::Search => "search",
         }
     }
 
@@ -74,6 +79,7 @@ impl Operation {
             Self::Images | Self::ImageEdits => "prompt",
             Self::Rerank => "documents",
             Self::Ocr => "document",
+            Self::Search => "query",
         }
     }
 
@@ -89,6 +95,12 @@ impl Operation {
                 "response_format",
                 "speed",
                 "stream_format",
+            ],
+            Self::Search => &[
+                "max_results",
+                "search_domain_filter",
+                "search_after_date_filter",
+                "search_before_date_filter",
             ],
             Self::Ocr => &[
                 "pages",
@@ -126,6 +138,7 @@ impl Operation {
             "moderation" => &[Self::Moderations],
             "speech" => &[Self::Speech],
             "ocr" => &[Self::Ocr],
+            "search" => &[Self::Search],
             _ => &[],
         }
     }

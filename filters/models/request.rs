@@ -22,6 +22,7 @@ use super::operation::Operation;
 use super::parameter::AskedParameters;
 use super::prompts::origin::Managed;
 use super::rerank::RerankFacts;
+use super::search::SearchFacts;
 use super::speech::SpeechFacts;
 use super::speech::format::AudioFormat;
 use crate::ledger::ExperimentNames;
@@ -78,6 +79,8 @@ pub enum Payload {
     Speech(SpeechFacts),
     /// See [`Operation::Ocr`].
     Ocr(OcrFacts),
+    /// See [`Operation::Search`].
+    Search(SearchFacts),
 }
 
 impl ModelRequest {
@@ -119,6 +122,7 @@ impl Payload {
             Self::Moderations(_) => Operation::Moderations,
             Self::Speech(_) => Operation::Speech,
             Self::Ocr(_) => Operation::Ocr,
+            Self::Search(_) => Operation::Search,
         }
     }
 

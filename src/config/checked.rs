@@ -484,6 +484,10 @@ pub enum ProviderKind {
     Cohere,
     /// Voyage AI.
     Voyage,
+    /// Tavily.
+    Tavily,
+    /// Exa.
+    Exa,
     /// The built-in sandbox.
     Sandbox,
 }
@@ -497,6 +501,8 @@ impl ProviderKind {
             Self::Google => WireKind::Contents,
             Self::Cohere => WireKind::Cohere,
             Self::Voyage => WireKind::Voyage,
+            Self::Tavily => WireKind::Tavily,
+            Self::Exa => WireKind::Exa,
         }
     }
 

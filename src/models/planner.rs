@@ -448,6 +448,8 @@ mod tests {
         ];
         let more = [
             "JINA",
+            "TAVILY",
+            "EXA",
             "OPENROUTER",
             "PERPLEXITY",
             "CEREBRAS",

@@ -12,6 +12,7 @@ use filters::models::fronts::images::{ImageEdits, ImageGenerations};
 use filters::models::fronts::moderations::Moderations;
 use filters::models::fronts::ocr::Ocr;
 use filters::models::fronts::rerank::Rerank;
+use filters::models::fronts::search::Search;
 use filters::models::fronts::speech::Speech;
 use filters::models::operation::Operation;
 use http::{HeaderMap, Method};
@@ -136,6 +137,7 @@ fn calls(models: &Arc<Models>, config: &Config) -> Vec<Route> {
         forward(Operation::Moderations, QuotaGroup::Moderation, &Moderations),
         forward(Operation::Speech, QuotaGroup::Audio, &Speech),
         forward(Operation::Ocr, QuotaGroup::Ocr, &Ocr),
+        forward(Operation::Search, QuotaGroup::Search, &Search),
     ]
 }
 

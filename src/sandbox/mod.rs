@@ -17,6 +17,7 @@
 //! | `sandbox-moderation` | flags what holds the word `violence` or `hate` |
 //! | `sandbox-ocr` | reads a page that says what document it is of |
 //! | `sandbox-rerank` | ranks documents by the words that they share with the query |
+//! | `sandbox-search` | finds pages that repeat the query |
 //!
 //! Any other model is a 404. `response` makes the replies, `request` reads the fields that shape them, and `schema`
 //! makes example values for schemas.
@@ -34,6 +35,7 @@ mod request;
 mod rerank;
 mod response;
 mod schema;
+mod search;
 mod server;
 mod speech;
 

@@ -1,5 +1,5 @@
-"""Acceptance of the gateway by the clients of the APIs whose shapes it has taken over: `cohere` (reranking) and
-`mistralai` (OCR), with nothing changed but the address.
+"""Acceptance of the gateway by the clients of the APIs whose shapes it has taken over: `cohere` (reranking), `mistralai`
+(OCR) and `perplexity` (web search), with nothing changed but the address.
 
 Environment: SERVER_URL (without /v1), API_KEY; the models are those of the model sandbox. Arguments: the checks to run;
 without any, all. One line per check on stdout; exit 1 when one failed, 2 for an unknown name.
@@ -10,11 +10,13 @@ import sys
 import traceback
 
 import cohere
+import perplexity
 from mistralai.client import Mistral
 from mistralai.client.errors import SDKError
 
 SERVER_URL = os.environ["SERVER_URL"]
 API_KEY = os.environ.get("API_KEY", "none")
+SEARCH_MODEL = {"model": "sandbox-search"}
 PIXEL = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAAB"
 
 
@@ -81,7 +83,28 @@ def ocr_refused():
     assert "document.document_url" in error.body, error.body
 
 
-CHECKS = [rerank, rerank_refused, ocr, ocr_annotated, ocr_refused]
+def searching():
+    return perplexity.Perplexity(api_key=API_KEY, base_url=f"{SERVER_URL}/v1")
+
+
+def search():
+    query = ["cats", "dogs"]
+    answer = searching().search.create(
+        query=query, max_results=2, country="US", search_domain_filter=["example.com"], extra_body=SEARCH_MODEL
+    )
+    titles = [result.title for result in answer.results]
+    equal(titles, ["Page 1 about cats", "Page 2 about cats", "Page 1 about dogs", "Page 2 about dogs"])
+    equal((answer.results[0].date, answer.server_time), ("2026-01-31", "2026-02-28T00:00:00Z"))
+    assert answer.id, answer
+
+
+def search_refused():
+    call = lambda: searching().search.create(query="cats", search_type="people", extra_body=SEARCH_MODEL)
+    error = raises(perplexity.BadRequestError, call)
+    equal(error.body["error"]["param"], "search_type")
+
+
+CHECKS = [rerank, rerank_refused, ocr, ocr_annotated, ocr_refused, search, search_refused]
 
 
 def main(names):

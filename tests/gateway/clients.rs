@@ -110,6 +110,12 @@ type = "ocr"
 [[models.providers]]
 provider = "sandbox"
 name = "sandbox-ocr"
+[[models]]
+id = "sandbox-search"
+type = "search"
+[[models.providers]]
+provider = "sandbox"
+name = "sandbox-search"
 "#;
 
 #[test]

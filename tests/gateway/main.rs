@@ -82,6 +82,7 @@ mod routing;
 mod rules;
 mod sandbox;
 mod save;
+mod search;
 mod secrets;
 mod send_odp_event;
 mod sessions;

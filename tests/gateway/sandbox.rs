@@ -203,3 +203,28 @@ fn it_reads_the_pages_that_are_named() {
     assert_eq!(all["usage_info"]["pages_processed"], 2);
     assert_eq!(post(json!({"model": "sandbox-ocr"})).status(), 400);
 }
+
+#[test]
+fn it_finds_as_many_pages_as_are_asked_for() {
+    let sandbox = Running::start();
+    let post =
+        |body: serde_json::Value| ask(sandbox.address, &Ask::post("/v1/search", body.to_string()));
+    let body = json!({"model": "sandbox-search", "query": ["a", "b"], "max_results": 2});
+    let found = post(body).json();
+    let titles: Vec<&str> = found["results"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|page| page["title"].as_str().unwrap())
+        .collect();
+    let about = [
+        "Page 1 about a",
+        "Page 2 about a",
+        "Page 1 about b",
+        "Page 2 about b",
+    ];
+    assert_eq!(titles, about);
+    let all = post(json!({"model": "sandbox-search", "query": "a"})).json();
+    assert_eq!(all["results"].as_array().unwrap().len(), 10);
+    assert_eq!(post(json!({"model": "sandbox-search"})).status(), 400);
+}

@@ -7,6 +7,7 @@ mod item_list;
 pub mod moderations;
 pub mod ocr;
 pub mod rerank;
+pub mod search;
 pub mod speech;
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::models::wires::blame;
 use crate::models::wires::failure::{Failure, ProviderWords};
 
 /// The shapes seen: `{error: {message, type, param, code}}`, `{error: "…"}`, `{object: "error", message, code}`,
-/// `{message}`, `{detail: …}`. Source: docs/facts/wire-formats.md 1.4, 5.3, 5.4.
+/// `{message}`, `{detail: …}`, `{detail: {error: "…"}}`. Source: docs/facts/wire-formats.md 1.4, 5.3, 5.4.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Body {
@@ -55,6 +55,9 @@ fn named(status: u16, body: &Body) -> Failure {
     let message = match (&body.error, &body.detail) {
         (Value::String(text), _) => Some(text.as_str().into()),
         (Value::Null, Value::String(text)) => Some(text.as_str().into()),
+        (Value::Null, Value::Object(detail)) => {
+            detail.get("error").and_then(Value::as_str).map(Into::into)
+        }
         _ => member("message", &body.message),
     };
     // The account's state stands in the code of some providers, in the type of others, and in the message of others.

@@ -19,7 +19,11 @@ mod embedding_parts_tests;
 #[cfg(test)]
 mod embeddings_tests;
 mod error_body;
+pub mod exa;
 pub mod failure;
+mod found_pages;
+#[cfg(test)]
+mod found_pages_tests;
 pub mod google;
 mod history;
 pub mod images;
@@ -54,6 +58,7 @@ mod search_tests;
 #[cfg(test)]
 mod speech_tests;
 mod splice;
+pub mod tavily;
 #[cfg(test)]
 mod tier_tests;
 mod tier_word;
@@ -81,6 +86,10 @@ pub enum WireKind {
     Cohere,
     /// Voyage's own API.
     Voyage,
+    /// Tavily's own API.
+    Tavily,
+    /// Exa's own API.
+    Exa,
     /// OpenAI's API for images.
     Images,
     /// An API for images that draws by ratios.
@@ -97,6 +106,8 @@ impl WireKind {
             Self::Contents => &google::Google,
             Self::Cohere => &cohere::Cohere,
             Self::Voyage => &voyage::Voyage,
+            Self::Tavily => &tavily::Tavily,
+            Self::Exa => &exa::Exa,
             Self::Images => &images::Images {
                 dialect: ImagesDialect::Sizes,
             },

@@ -4,6 +4,7 @@ use filters::models::front::Front;
 use filters::models::fronts::moderations::Moderations;
 use filters::models::fronts::ocr::Ocr;
 use filters::models::fronts::rerank::Rerank;
+use filters::models::fronts::search::Search;
 use filters::models::request::ModelRequest;
 use filters::models::wires::{Quirks, ReplyHead, WireKind};
 use serde::de::IgnoredAny;
@@ -22,7 +23,13 @@ struct Operation {
     replies: Value,
 }
 
-const WIRES: [WireKind; 3] = [WireKind::Compatible, WireKind::Cohere, WireKind::Voyage];
+const WIRES: [WireKind; 5] = [
+    WireKind::Compatible,
+    WireKind::Cohere,
+    WireKind::Voyage,
+    WireKind::Tavily,
+    WireKind::Exa,
+];
 const WHOLE: ReplyHead = ReplyHead {
     status: 200,
     is_event_stream: false,
@@ -83,6 +90,24 @@ fn ocr() -> Operation {
         request: json!({"model": "m", "document": {"document_url": "https://a.example/x.pdf"}}),
         replies: json!({"pages": {"$one": [{"$many": page}, "$any"]}, "document_annotation?": {"$one": ["{}", "$any"]},
             "usage_info?": {"pages_processed?": {"$one": [1, "$any"]}, "doc_size_bytes?": "$any"}, "error?": {"$one": [null, "$any"]}}),
+    }
+}
+
+fn search() -> Operation {
+    let day = json!({"$one": ["1/2/2026", "02/30/2026", "$text"]});
+    let page = json!({"title?": {"$one": ["a", "$any"]}, "url": {"$one": ["https://a.example", "$any"]}, "content?": "$text",
+        "highlights?": {"$one": [{"$many": "$text"}, "$any"]}, "publishedDate?": "$any", "snippet?": "$text"});
+    Operation {
+        front: &Search,
+        requests: json!({
+            "model?": {"$one": ["m", null, "$text"]}, "query": {"$one": ["a", "$text", ["a"], {"$many": "$text"}]},
+            "max_results?": {"$one": [1, null, "$int"]}, "search_type?": {"$one": ["web", "fast", "$text"]},
+            "country?": {"$one": ["us", "$text"]}, "search_domain_filter?": {"$many": {"$one": ["a.example", "-b.example", "$text"]}},
+            "search_recency_filter?": {"$one": ["day", "$text"]}, "search_after_date_filter?": day, "unknown?": "$any",
+        }),
+        request: json!({"model": "m", "query": "a", "max_results": 2}),
+        replies: json!({"results": {"$one": [{"$many": page}, [{"$many": page}], "$any"]}, "server_time?": "$any",
+            "error?": {"$one": [null, "$any"]}}),
     }
 }
 
@@ -163,6 +188,16 @@ fn accepted_requests_for_ocr_are_json_on_every_wire() {
 #[test]
 fn pages_are_the_same_however_they_are_cut() {
     replies("wires: pages", &ocr());
+}
+
+#[test]
+fn accepted_requests_to_search_are_json_on_every_wire() {
+    requests("models: search requests", &search());
+}
+
+#[test]
+fn found_pages_are_the_same_however_they_are_cut() {
+    replies("wires: found pages", &search());
 }
 
 #[test]

@@ -131,6 +131,10 @@ fn cohere_reply() -> Value {
         "meta?": {"billed_units": {"input_tokens": "$int"}}})
 }
 
+fn found_reply() -> Value {
+    json!({"results": {"$many": {"title?": "$text", "url": "$text", "content?": "$text", "highlights?": {"$many": "$text"}}}})
+}
+
 fn grammars(wire: WireKind) -> (Value, Value) {
     match wire {
         WireKind::Compatible => (openai_event(), openai_reply()),
@@ -139,6 +143,7 @@ fn grammars(wire: WireKind) -> (Value, Value) {
         WireKind::Contents => (google_reply(), google_reply()),
         WireKind::Cohere => (cohere_reply(), cohere_reply()),
         WireKind::Voyage => (embeddings_reply(), embeddings_reply()),
+        WireKind::Tavily | WireKind::Exa => (found_reply(), found_reply()),
         WireKind::Images | WireKind::ImagesByRatio => (images_event(), images_reply()),
     }
 }
@@ -301,7 +306,7 @@ fn stream(choices: &mut Choices<'_>, wire: WireKind, grammar: &Value) -> Vec<u8>
         WireKind::Messages => b"event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":1}}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
         WireKind::Images | WireKind::ImagesByRatio => b"data: {\"type\":\"image_edit.completed\",\"b64_json\":\"aGk=\"}\n\n",
         WireKind::Contents => b"data: {\"candidates\":[{\"content\":{\"parts\":[]},\"finishReason\":\"STOP\"}]}\n\n",
-        WireKind::Cohere | WireKind::Voyage => b"",
+        WireKind::Cohere | WireKind::Voyage | WireKind::Tavily | WireKind::Exa => b"",
     };
     if !choices.once_in(4) {
         stream.extend_from_slice(last);

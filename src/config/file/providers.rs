@@ -156,6 +156,8 @@ pub(crate) enum ProviderKind {
     Compatible,
     Cohere,
     Voyage,
+    Tavily,
+    Exa,
     Sandbox,
 }
 

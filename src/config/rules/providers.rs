@@ -123,6 +123,8 @@ fn to_kind(kind: raw::ProviderKind) -> Option<ProviderKind> {
         raw::ProviderKind::Compatible => Some(ProviderKind::Compatible),
         raw::ProviderKind::Cohere => Some(ProviderKind::Cohere),
         raw::ProviderKind::Voyage => Some(ProviderKind::Voyage),
+        raw::ProviderKind::Tavily => Some(ProviderKind::Tavily),
+        raw::ProviderKind::Exa => Some(ProviderKind::Exa),
         raw::ProviderKind::Sandbox => Some(ProviderKind::Sandbox),
         raw::ProviderKind::Vertex | raw::ProviderKind::Bedrock | raw::ProviderKind::Azure => None,
     }
@@ -154,6 +156,8 @@ fn check_base_urls(
         raw::ProviderKind::Google => "https://generativelanguage.googleapis.com",
         raw::ProviderKind::Cohere => "https://api.cohere.com",
         raw::ProviderKind::Voyage => "https://api.voyageai.com/v1",
+        raw::ProviderKind::Tavily => "https://api.tavily.com",
+        raw::ProviderKind::Exa => "https://api.exa.ai",
         _ => "",
     };
     let is_needed = matches!(
@@ -235,7 +239,7 @@ fn check_health(
 }
 
 /// The ends of a URL that are endpoints, which the wire adds itself.
-const ENDPOINTS: [&str; 11] = [
+const ENDPOINTS: [&str; 12] = [
     "/chat/completions",
     "/completions",
     "/embed",
@@ -243,6 +247,7 @@ const ENDPOINTS: [&str; 11] = [
     "/rerank",
     "/moderations",
     "/ocr",
+    "/search",
     "/messages",
     "/responses",
     ":generateContent",

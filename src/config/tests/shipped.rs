@@ -100,7 +100,7 @@ fn the_shipped_file_is_good_without_a_single_key() {
         .map(|on| on.name.as_str())
         .collect();
     assert_eq!(on, ["sandbox"]);
-    assert_eq!(loaded.config.off_providers.len(), 17);
+    assert_eq!(loaded.config.off_providers.len(), 19);
 }
 
 #[test]
@@ -133,10 +133,12 @@ fn the_usual_variables_switch_the_shipped_providers_on() {
         "DASHSCOPE_API_KEY",
         "COHERE_API_KEY",
         "VOYAGE_API_KEY",
+        "TAVILY_API_KEY",
+        "EXA_API_KEY",
     ];
     let pairs: Vec<_> = names.iter().map(|name| (*name, "k")).collect();
     let loaded = good_with(&without_catalogue(SHIPPED), &pairs);
-    assert_eq!(loaded.config.providers.len(), 18);
+    assert_eq!(loaded.config.providers.len(), 20);
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod calls;
 mod delta;
 mod drawing;
 mod embeddings;
+mod found;
 mod media;
 mod messages;
 mod moderations;
@@ -39,6 +40,7 @@ use crate::models::routing::providers::ProviderDefaults;
 use crate::models::wires::decoder::{Decoder, ReplyHead};
 use crate::models::wires::error_body;
 use crate::models::wires::failure::Failure;
+use crate::models::wires::found_pages;
 use crate::models::wires::quirks::Quirks;
 use crate::models::wires::ranking;
 use crate::models::wires::rate_limit::{self, LimitHeaders};
@@ -74,6 +76,7 @@ impl Wire for OpenAi {
             Operation::Moderations => beside(&quirks.chat_path, "moderations"),
             Operation::Speech => beside(&quirks.chat_path, "audio/speech"),
             Operation::Ocr => beside(&quirks.chat_path, "ocr"),
+            Operation::Search => beside(&quirks.chat_path, "search"),
         };
         let mut head = WireHead::at(path);
         if operation == Operation::Speech {
@@ -93,6 +96,7 @@ impl Wire for OpenAi {
             Payload::Moderations(facts) => moderations::encode(request, *facts, target),
             Payload::Speech(_) => Ok(speech::encode(request, target)),
             Payload::Ocr(_) => Ok(ocr::encode(request, target)),
+            Payload::Search(facts) => found::encode(request, facts, target),
         }
     }
 
@@ -113,6 +117,7 @@ impl Wire for OpenAi {
             Payload::Moderations(facts) => moderations::decoder(*facts),
             Payload::Speech(facts) => speech::decoder(facts.format, head),
             Payload::Ocr(_) => ocr::decoder(),
+            Payload::Search(facts) => found_pages::decoder(facts, found_pages::read_own),
         }
     }
 

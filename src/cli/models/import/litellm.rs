@@ -30,13 +30,14 @@ const PRICES: [(&str, &str); 10] = [
 ];
 
 /// The modes that an operation serves, and the type of their models.
-const MODES: [(&str, Option<&str>); 6] = [
+const MODES: [(&str, Option<&str>); 7] = [
     ("chat", None),
     ("responses", None),
     ("embedding", Some("embedding")),
     ("rerank", Some("rerank")),
     ("moderation", Some("moderation")),
     ("ocr", Some("ocr")),
+    ("search", Some("search")),
 ];
 
 /// Its prices of units, ours, and by how many digits the point moves.
