@@ -1,18 +1,18 @@
 //! What is known of one candidate: its measurements, and whether it may be tried.
 //!
-//! Readers load atomics alone, because every plan reads every candidate. Who records an outcome takes a lock, and
-//! publishes what changed.
+//! Readers load atomics alone ([`standing`]), because every plan reads every candidate. Who records an outcome takes a lock,
+//! and publishes what changed ([`publishing`]). [`sharing`] is between processes.
 
+mod publishing;
 mod sharing;
+mod standing;
 
-use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::histogram::Histogram;
 use super::others::Others;
 use super::token_use::TokenUse;
-use super::{HealthStats, Readiness, Standing, TokenShares};
 
 /// Failures in a row after which a candidate cools down.
 const MAX_FAILURES: u32 = 3;
@@ -22,17 +22,11 @@ const MIN_COOL_DOWN_MS: u64 = 5_000;
 const MAX_COOL_DOWN_MS: u64 = 50_000;
 /// How many attempts the uptime remembers.
 pub(super) const REMEMBERED_ATTEMPTS: f32 = 30.0;
-/// Successes that are assumed of any provider, so that one early failure says little.
-const ASSUMED_SUCCESSES: f32 = 3.0;
 /// A candidate that was not asked for this long is forgiven: its failures halve in each further period of this length,
 /// for good if the next attempt succeeds.
 const FORGIVING_MS: u64 = 20_000;
 /// How long measurements count at all.
 pub(super) const REMEMBERED_MS: u64 = 3_600_000;
-/// So many attempts that wait at once, while nothing comes, are no accident.
-const MIN_WAITING: u32 = 3;
-/// The shortest and the longest patience with silence: three times what 19 of 20 replies took.
-const PATIENCE_MS: [u64; 2] = [5_000, 120_000];
 /// The patience with streams, and with whole replies, before any has come.
 const UNKNOWN_PATIENCE_MS: [u64; 2] = [30_000, 300_000];
 /// A time that never comes, or that never was.
@@ -152,105 +146,12 @@ impl Default for Window {
 }
 
 impl Window {
-    /// Returns the standing now. Cost: no lock, unless the candidate has just been found silent.
-    pub(super) fn standing(&self, now_ms: u64) -> Standing {
-        let mut due_ms = self.due_ms.load(Relaxed);
-        if due_ms == 0 && self.lanes.iter().any(|lane| self.is_silent(lane, now_ms)) {
-            let mut learned = self.learn();
-            learned.is_silent = true;
-            self.open(&mut learned, now_ms);
-            due_ms = self.due_ms.load(Relaxed);
-        }
-        let rests_until_ms = self.rests_until_ms.load(Relaxed);
-        let readiness = match due_ms {
-            _ if rests_until_ms > now_ms => Readiness::Later,
-            0 => Readiness::Ready,
-            due_ms if due_ms <= now_ms => Readiness::TrialDue,
-            _ => Readiness::Later,
-        };
-        Standing {
-            stats: self.stats(readiness, now_ms),
-            shares: self.shares(),
-            readiness,
-            due_ms: due_ms.max(rests_until_ms),
-            leads: self.leads.load(Relaxed),
-        }
-    }
-
-    fn stats(&self, readiness: Readiness, now_ms: u64) -> Option<HealthStats> {
-        let counted_ms = self.counted_ms.load(Relaxed);
-        let idle_ms = now_ms.saturating_sub(counted_ms);
-        if counted_ms == NEVER || idle_ms > REMEMBERED_MS {
-            return None;
-        }
-        let assumed = HealthStats::default();
-        let known = |number: &Number, until_ms: &AtomicU64| {
-            let is_known = until_ms.load(Relaxed) > now_ms;
-            is_known.then(|| f64::from(number.load()))
-        };
-        let uptime = match self.failed.load() {
-            // A trial shows what the failures before it are still worth.
-            _ if readiness == Readiness::TrialDue => 100.0,
-            0.0 => 100.0,
-            failed => {
-                let failed = forget(failed * forgiven(idle_ms));
-                let good = self.answered.load() + ASSUMED_SUCCESSES;
-                100.0 * f64::from(good / (good + failed))
-            }
-        };
-        Some(HealthStats {
-            uptime,
-            latency_ms: known(&self.latency_ms, &self.latency_until_ms)
-                .unwrap_or(assumed.latency_ms),
-            throughput: known(&self.throughput, &self.throughput_until_ms)
-                .unwrap_or(assumed.throughput),
-        })
-    }
-
-    fn shares(&self) -> Option<TokenShares> {
-        let [cached, written, output_ratio] = &self.shares;
-        let cached = cached.load();
-        (!cached.is_nan()).then(|| TokenShares {
-            cached,
-            written: written.load(),
-            output_ratio: output_ratio.load(),
-        })
-    }
-
     /// Records the tokens of a call whose prompt may be cached.
     pub(super) fn record_tokens(&self, tokens: [u64; 4], now_ms: u64) {
         let mut learned = self.learn();
         learned.tokens.add(tokens, now_ms);
         self.publish_shares(&learned, now_ms);
         self.mark_changed();
-    }
-
-    fn publish_shares(&self, learned: &Learned, now_ms: u64) {
-        let [cached, written, output_ratio] = &self.shares;
-        let shares = match &learned.others {
-            Some(others) => others.all_tokens(&learned.tokens, now_ms).shares(),
-            None => learned.tokens.shares(),
-        };
-        match shares {
-            Some(shares) => {
-                written.store(shares.written);
-                output_ratio.store(shares.output_ratio);
-                cached.store(shares.cached);
-            }
-            // What others have told counts no longer than they say so.
-            None if learned.others.is_some() => cached.store(f32::NAN),
-            None => {}
-        }
-    }
-
-    /// Returns whether attempts wait for longer than replies usually take, and nothing comes.
-    fn is_silent(&self, lane: &Lane, now_ms: u64) -> bool {
-        if lane.waiting.load(Relaxed) + lane.unheard.load(Relaxed) < MIN_WAITING {
-            return false;
-        }
-        let since_ms = lane.since_ms.load(Relaxed);
-        let heard_ms = since_ms.max(self.heard_ms.load(Relaxed));
-        now_ms > heard_ms.saturating_add(lane.patience_ms.load(Relaxed))
     }
 
     /// Puts the candidate last until this time.
@@ -350,44 +251,6 @@ impl Window {
         self.due_ms.store(0, Relaxed);
     }
 
-    /// Publishes the patience with a kind of replies, and of streams the latency.
-    fn publish_times(&self, learned: &Learned, is_stream: bool) {
-        let others = learned.others.as_deref();
-        let [whole, stream] = &self.lanes;
-        let (own, others, lane) = match is_stream {
-            true => (&learned.latency_ms, others.map(|it| &it.latency_ms), stream),
-            false => (
-                &learned.duration_ms,
-                others.map(|it| &it.duration_ms),
-                whole,
-            ),
-        };
-        let all = joined(own, others);
-        let (Some(median), Some(slow_ms)) = (all.quantile(0.5), all.quantile(0.95)) else {
-            if is_stream {
-                self.latency_until_ms.store(0, Relaxed);
-            }
-            return;
-        };
-        let [least, most] = PATIENCE_MS;
-        let patience_ms = (3.0 * slow_ms) as u64;
-        lane.patience_ms
-            .store(patience_ms.clamp(least, most), Relaxed);
-        if is_stream {
-            self.latency_ms.store(median);
-            self.latency_until_ms.store(all.known_until_ms(), Relaxed);
-        }
-    }
-
-    fn publish_throughput(&self, learned: &Learned) {
-        let others = learned.others.as_deref();
-        let all = joined(&learned.throughput, others.map(|it| &it.throughput));
-        let median = all.quantile(0.5);
-        self.throughput.store(median.unwrap_or_default());
-        let until_ms = median.map_or(0, |_| all.known_until_ms());
-        self.throughput_until_ms.store(until_ms, Relaxed);
-    }
-
     /// Records the end of a good reply.
     pub(super) fn record_answer(&self, throughput: Option<f64>, now_ms: u64) {
         let mut learned = self.learn();
@@ -433,29 +296,6 @@ impl Window {
         }
     }
 
-    /// Publishes the attempts: those of this process, and those that others have told, as far as they still count when
-    /// the last of all was made.
-    fn publish_counts(&self, learned: &Learned) {
-        let own_ms = learned.own_counted_ms();
-        let own = (learned.answered, learned.failed);
-        let others = learned.others.as_deref();
-        let counted = |(answered, failed): (f32, f32), at_ms: Option<u64>, last_ms: u64| {
-            let kept = at_ms.map_or(0.0, |at_ms| forgiven(last_ms.saturating_sub(at_ms)));
-            (answered * kept, failed * kept)
-        };
-        let others_ms = others.and_then(|it| it.counted_ms);
-        let Some(last_ms) = own_ms.max(others_ms) else {
-            self.counted_ms.store(NEVER, Relaxed);
-            return;
-        };
-        let own = counted(own, own_ms, last_ms);
-        let others = others.map_or((0.0, 0.0), |it| (it.answered, it.failed));
-        let others = counted(others, others_ms, last_ms);
-        self.answered.store(own.0 + others.0);
-        self.failed.store(own.1 + others.1);
-        self.counted_ms.store(last_ms, Relaxed);
-    }
-
     fn learn(&self) -> MutexGuard<'_, Learned> {
         self.learned.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -474,14 +314,6 @@ impl Learned {
         self.answered *= kept;
         self.failed *= kept;
         self.counted_ms = now_ms;
-    }
-}
-
-/// Returns the values of this process and of others.
-fn joined<'h>(own: &'h Histogram, others: Option<&Histogram>) -> Cow<'h, Histogram> {
-    match others {
-        Some(others) => Cow::Owned(own.joined(others)),
-        None => Cow::Borrowed(own),
     }
 }
 
