@@ -8,7 +8,7 @@
 //! names one.
 //!
 //! Layers: [`operation`] and [`usage`] · [`chat`], [`embeddings`], [`images`], [`rerank`],
-//! [`moderations`], [`speech`], [`ocr`], [`search`] and [`prompts`] · [`request`], [`reply`] and [`front`] ·
+//! [`moderations`], [`speech`], [`ocr`], [`search`], [`typed_decisions`] and [`prompts`] · [`request`], [`reply`] and [`front`] ·
 //! [`routing`] · [`fronts`] and [`wires`], which never know each other.
 
 pub mod chat;
@@ -33,5 +33,6 @@ pub mod rerank;
 pub mod routing;
 pub mod search;
 pub mod speech;
+pub mod typed_decisions;
 pub mod usage;
 pub mod wires;

@@ -24,6 +24,8 @@ pub enum Operation {
     Ocr,
     /// Pages of the web for a query.
     Search,
+    /// Answers to questions about a state, of a type that each question names.
+    TypedDecisions,
 }
 
 impl Operation {
@@ -39,6 +41,7 @@ impl Operation {
             Self::Speech => "speech",
             Self::Ocr => "OCR",
             Self::Search => "web search",
+            Self::TypedDecisions => "typed decisions",
         }
     }
 
@@ -54,6 +57,7 @@ impl Operation {
             Self::Speech => "/v1/audio/speech",
             Self::Ocr => "/v1/ocr",
             Self::Search => "/v1/search",
+            Self::TypedDecisions => "/v1/systemone",
         }
     }
 
@@ -68,6 +72,7 @@ impl Operation {
             Self::Speech => "audio",
             Self::Ocr => "ocr",
             Self::Search => "search",
+            Self::TypedDecisions => "decision",
         }
     }
 
@@ -80,13 +85,18 @@ impl Operation {
             Self::Rerank => "documents",
             Self::Ocr => "document",
             Self::Search => "query",
+            Self::TypedDecisions => "state",
         }
     }
 
     /// Returns its parameters, as `GET /v1/models` lists them; those of chats and images depend on the model.
     pub fn parameters(self) -> &'static [&'static str] {
         match self {
-            Self::Chat | Self::Images | Self::ImageEdits | Self::Moderations => &[],
+            Self::Chat
+            | Self::Images
+            | Self::ImageEdits
+            | Self::Moderations
+            | Self::TypedDecisions => &[],
             Self::Embeddings => &["encoding_format", "dimensions"],
             Self::Rerank => &["top_n", "return_documents"],
             Self::Speech => &[
@@ -139,6 +149,7 @@ impl Operation {
             "speech" => &[Self::Speech],
             "ocr" => &[Self::Ocr],
             "search" => &[Self::Search],
+            "decision" => &[Self::TypedDecisions],
             _ => &[],
         }
     }

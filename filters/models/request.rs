@@ -25,6 +25,7 @@ use super::rerank::RerankFacts;
 use super::search::SearchFacts;
 use super::speech::SpeechFacts;
 use super::speech::format::AudioFormat;
+use super::typed_decisions::DecisionFacts;
 use crate::ledger::ExperimentNames;
 use crate::money::{CostInputs, PricePoint, ServiceTier, UnitCounts};
 
@@ -81,6 +82,8 @@ pub enum Payload {
     Ocr(OcrFacts),
     /// See [`Operation::Search`].
     Search(SearchFacts),
+    /// See [`Operation::TypedDecisions`].
+    TypedDecisions(DecisionFacts),
 }
 
 impl ModelRequest {
@@ -123,6 +126,7 @@ impl Payload {
             Self::Speech(_) => Operation::Speech,
             Self::Ocr(_) => Operation::Ocr,
             Self::Search(_) => Operation::Search,
+            Self::TypedDecisions(_) => Operation::TypedDecisions,
         }
     }
 

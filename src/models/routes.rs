@@ -14,6 +14,7 @@ use filters::models::fronts::ocr::Ocr;
 use filters::models::fronts::rerank::Rerank;
 use filters::models::fronts::search::Search;
 use filters::models::fronts::speech::Speech;
+use filters::models::fronts::systemone::SystemOne;
 use filters::models::operation::Operation;
 use http::{HeaderMap, Method};
 
@@ -138,6 +139,7 @@ fn calls(models: &Arc<Models>, config: &Config) -> Vec<Route> {
         forward(Operation::Speech, QuotaGroup::Audio, &Speech),
         forward(Operation::Ocr, QuotaGroup::Ocr, &Ocr),
         forward(Operation::Search, QuotaGroup::Search, &Search),
+        forward(Operation::TypedDecisions, QuotaGroup::Chat, &SystemOne),
     ]
 }
 

@@ -14,6 +14,7 @@
 //! | `sandbox-cut` | closes the connection half-way through the reply |
 //! | `sandbox-error-event` | 200, then an error object: the first event of a stream, or the body |
 //! | `sandbox-hang` | reads the request and sends nothing until the client disconnects |
+//! | `sandbox-decision` | decides by the words that state and questions share |
 //! | `sandbox-moderation` | flags what holds the word `violence` or `hate` |
 //! | `sandbox-ocr` | reads a page that says what document it is of |
 //! | `sandbox-rerank` | ranks documents by the words that they share with the query |
@@ -25,6 +26,7 @@
 //! Deliberately absent: authentication, limits, and checks of the
 //! request other than that it is JSON and complete. The gateway is responsible for what it forwards.
 
+mod decisions;
 mod echo;
 mod embeddings;
 mod graph;

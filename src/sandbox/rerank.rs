@@ -30,7 +30,7 @@ pub(super) fn rank(request: &Value) -> Option<Value> {
 }
 
 /// Returns the share of the words of a query that a text holds, in any case.
-fn shared_words(query: &str, text: &str) -> f64 {
+pub(super) fn shared_words(query: &str, text: &str) -> f64 {
     let (query, text) = (query.to_lowercase(), text.to_lowercase());
     let held: Vec<&str> = words(&text).collect();
     let shared = words(&query).filter(|word| held.contains(word)).count();

@@ -16,7 +16,7 @@ use super::embeddings;
 use super::request::SandboxRequest;
 use super::response::SandboxResponse;
 use super::speech::{Speech, speak};
-use super::{moderations, ocr, rerank, search};
+use super::{decisions, moderations, ocr, rerank, search};
 
 /// Delay after a failed accept.
 pub(super) const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
@@ -106,6 +106,7 @@ fn make_reply(method: &str, path: &str, body: &[u8]) -> Reply {
         ("POST", "/v1/moderations") => to_reply("sandbox-moderation", body, moderations::judge),
         ("POST", "/v1/audio/speech") => make_speech_reply(body),
         ("POST", "/v1/search") => to_reply("sandbox-search", body, search::search),
+        ("POST", "/v1/decisions") => to_reply("sandbox-decision", body, decisions::decide),
         ("POST", "/v1/ocr") => to_reply("sandbox-ocr", body, ocr::read),
         _ => refuse(404, "not_found", "The sandbox has no such endpoint."),
     }

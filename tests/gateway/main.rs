@@ -106,6 +106,7 @@ mod store;
 mod store_outage;
 mod streams;
 mod support_selftest;
+mod systemone;
 mod tiers;
 mod tls;
 mod token;

@@ -31,7 +31,10 @@ impl Operation {
     /// A gateway in front of the providers, with more configuration and this credit.
     pub fn gateway(&self, providers: [&Upstream; 2], more: &str, credit: &str) -> Gateway {
         let provider = |name: &str, kind: &str, upstream: &Upstream| {
-            let version = if kind == "cohere" { "" } else { "/v1" };
+            let version = match kind {
+                "cohere" | "google" => "",
+                _ => "/v1",
+            };
             let url = upstream.url();
             format!(
                 "[providers.{name}]\nkind = \"{kind}\"\nbase_url = \"{url}{version}\"\nkeys = [{{ env = \"SECRET\" }}]\n"

@@ -9,6 +9,7 @@ pub mod ocr;
 pub mod rerank;
 pub mod search;
 pub mod speech;
+pub mod systemone;
 
 #[cfg(test)]
 mod tests;

@@ -35,7 +35,7 @@ pub(super) struct SearchWords {
     pub(super) recencies: &'static [&'static str],
 }
 
-/// Begins the body of a request to a provider with words of its own: its query, and what `write` adds.
+/// Encodes a request to a provider with words of its own: the query, and what `write` adds.
 ///
 /// Errors: a 400 that names the option that the provider has no word for.
 pub(super) fn encode(

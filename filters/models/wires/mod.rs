@@ -11,6 +11,9 @@ mod choices_tests;
 mod citation;
 mod closed_schema;
 pub mod cohere;
+mod decided;
+#[cfg(test)]
+mod decided_tests;
 pub mod decoder;
 mod drawn;
 mod embedding_list;

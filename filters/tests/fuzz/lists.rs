@@ -5,6 +5,7 @@ use filters::models::fronts::moderations::Moderations;
 use filters::models::fronts::ocr::Ocr;
 use filters::models::fronts::rerank::Rerank;
 use filters::models::fronts::search::Search;
+use filters::models::fronts::systemone::SystemOne;
 use filters::models::request::ModelRequest;
 use filters::models::wires::{Quirks, ReplyHead, WireKind};
 use serde::de::IgnoredAny;
@@ -23,7 +24,8 @@ struct Operation {
     replies: Value,
 }
 
-const WIRES: [WireKind; 5] = [
+const WIRES: [WireKind; 6] = [
+    WireKind::Contents,
     WireKind::Compatible,
     WireKind::Cohere,
     WireKind::Voyage,
@@ -108,6 +110,33 @@ fn search() -> Operation {
         request: json!({"model": "m", "query": "a", "max_results": 2}),
         replies: json!({"results": {"$one": [{"$many": page}, [{"$many": page}], "$any"]}, "server_time?": "$any",
             "error?": {"$one": [null, "$any"]}}),
+    }
+}
+
+fn decisions() -> Operation {
+    let criteria =
+        json!({"$one": [["low", "high"], {"a": "b", "c": null}, {"$many": "$text"}, "$any"]});
+    let question = json!({"type": {"$one": ["noul", "choice", "score", "$text"]}, "instructions": {"$one": ["a", "$text"]}, "criteria?": criteria});
+    let number = json!({"$one": [0.5, 1e-7, "$number", "$any"]});
+    let chance = json!({"value": {"$one": [1, "a", "$any"]}, "label?": {"$one": ["low", "$text"]}, "probability": number});
+    let listed = json!({"type": {"$one": ["score", "choice", "predicate", "refusal"]}, "probability?": number, "choice?": {"$one": ["a", "$any"]},
+        "score?": number, "confidence?": number, "probabilities?": {"$many": chance}});
+    let named = json!({"noul?": number, "choice?": {"$one": ["a", "$any"]}, "score?": number, "confidence?": number,
+        "probabilities?": {"a": number, "c?": number}, "legend?": {"$one": [{"0": "low"}, ["low"], "$any"]}});
+    Operation {
+        front: &SystemOne,
+        requests: json!({
+            "model": {"$one": ["m", "$text"]}, "state": {"$one": ["a", "$text", {"a": "$any"}, ["$any"]]},
+            "questions": {"q": question, "r?": question}, "prompt_cache_key?": "$any", "unknown?": "$any",
+        }),
+        request: json!({"model": "m", "state": "a", "questions": {
+            "c": {"type": "choice", "instructions": "a", "criteria": {"a": null, "c": null}},
+            "s": {"type": "score", "instructions": "a", "criteria": ["low", "high"]}}}),
+        replies: json!({"$one": [
+            {"answers": [listed, listed], "usage?": {"input_tokens?": "$int", "output_tokens?": "$int"}},
+            {"answers": {"c": named, "s": named}, "usage?": {"total_input_tokens?": "$int", "total_output_tokens?": "$int"}},
+            {"error?": {"$one": [null, "$any"]}, "answers": "$any", "prompt_feedback?": {"block_reason": "$text"}},
+        ]}),
     }
 }
 
@@ -198,6 +227,16 @@ fn accepted_requests_to_search_are_json_on_every_wire() {
 #[test]
 fn found_pages_are_the_same_however_they_are_cut() {
     replies("wires: found pages", &search());
+}
+
+#[test]
+fn accepted_requests_for_decisions_are_json_on_every_wire() {
+    requests("models: decision requests", &decisions());
+}
+
+#[test]
+fn decisions_are_the_same_however_they_are_cut() {
+    replies("wires: decisions", &decisions());
 }
 
 #[test]

@@ -239,7 +239,7 @@ fn check_health(
 }
 
 /// The ends of a URL that are endpoints, which the wire adds itself.
-const ENDPOINTS: [&str; 12] = [
+const ENDPOINTS: [&str; 13] = [
     "/chat/completions",
     "/completions",
     "/embed",
@@ -248,6 +248,7 @@ const ENDPOINTS: [&str; 12] = [
     "/moderations",
     "/ocr",
     "/search",
+    "/decisions",
     "/messages",
     "/responses",
     ":generateContent",

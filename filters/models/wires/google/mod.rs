@@ -8,6 +8,7 @@
 
 mod candidate;
 mod contents;
+mod decisions;
 mod drawing;
 mod embeddings;
 mod failure;
@@ -72,6 +73,7 @@ impl Wire for Google {
                 speech_formats: &speech::FORMATS,
                 ..WireLimits::WIDEST
             }),
+            Operation::TypedDecisions => Some(WireLimits::WIDEST),
             _ => None,
         }
     }
@@ -96,6 +98,7 @@ impl Wire for Google {
             (Operation::Chat | Operation::Images | Operation::ImageEdits, false) => {
                 "generateContent"
             }
+            (Operation::TypedDecisions, _) => return Some(WireHead::at("/v1beta/decisions")),
             _ => return None,
         };
         let model = request::escaped(model);
@@ -116,6 +119,7 @@ impl Wire for Google {
                 request::encode(request, chat, target)
             }
             Payload::Embeddings(facts) => embeddings::encode(request, facts, target),
+            Payload::TypedDecisions(facts) => Ok(decisions::encode(request, facts, target)),
             Payload::Speech(facts) => speech::encode(request, facts, target),
             _ => Err(not_offered()),
         }
@@ -134,6 +138,7 @@ impl Wire for Google {
         match &request.payload {
             Payload::Chat(_) | Payload::Images(..) => reply::decoder(request, target, head),
             Payload::Embeddings(facts) => embeddings::decoder(facts, target),
+            Payload::TypedDecisions(facts) => decisions::decoder(facts),
             Payload::Speech(facts) => speech::decoder(facts, head),
             _ => no_decoder(),
         }

@@ -5,6 +5,7 @@
 //! escaped ([`stream`]). The peculiarities of a provider are data ([`Quirks`]).
 
 mod calls;
+mod decisions;
 mod delta;
 mod drawing;
 mod embeddings;
@@ -77,6 +78,7 @@ impl Wire for OpenAi {
             Operation::Speech => beside(&quirks.chat_path, "audio/speech"),
             Operation::Ocr => beside(&quirks.chat_path, "ocr"),
             Operation::Search => beside(&quirks.chat_path, "search"),
+            Operation::TypedDecisions => beside(&quirks.chat_path, "decisions"),
         };
         let mut head = WireHead::at(path);
         if operation == Operation::Speech {
@@ -97,6 +99,7 @@ impl Wire for OpenAi {
             Payload::Speech(_) => Ok(speech::encode(request, target)),
             Payload::Ocr(_) => Ok(ocr::encode(request, target)),
             Payload::Search(facts) => found::encode(request, facts, target),
+            Payload::TypedDecisions(facts) => Ok(decisions::encode(request, facts, target)),
         }
     }
 
@@ -118,6 +121,7 @@ impl Wire for OpenAi {
             Payload::Speech(facts) => speech::decoder(facts.format, head),
             Payload::Ocr(_) => ocr::decoder(),
             Payload::Search(facts) => found_pages::decoder(facts, found_pages::read_own),
+            Payload::TypedDecisions(facts) => decisions::decoder(facts),
         }
     }
 

@@ -1,0 +1,54 @@
+//! Typed decisions: the 400 rules of their requests, and the answers. Source: docs/model-gateway.md 2.15.
+
+use bytes::Bytes;
+
+use super::item_list::{ItemWriter, ListEnd};
+use crate::fault::Fault;
+use crate::json::{Object, Str};
+use crate::models::front::{Front, Received};
+use crate::models::reply::{ReplyIdentity, Writer};
+use crate::models::request::ModelRequest;
+
+mod check;
+mod questions;
+#[cfg(test)]
+mod tests;
+
+/// The front of `POST /v1/systemone`.
+#[derive(Debug)]
+pub struct SystemOne;
+
+impl Front for SystemOne {
+    fn name(&self) -> &'static str {
+        "systemone"
+    }
+
+    fn description(&self) -> &'static str {
+        include_str!("description.json")
+    }
+
+    fn read(&self, body: Bytes) -> Result<Received, Fault> {
+        check::check(body).map(Received::Complete)
+    }
+
+    fn writer(&self, _: &ModelRequest, identity: ReplyIdentity) -> Box<dyn Writer> {
+        let mut begin = b"{\"model\":".to_vec();
+        Str::Plain(&identity.model).write(&mut begin);
+        begin.extend_from_slice(b",\"answers\":{");
+        Box::new(ItemWriter::new(identity, begin, write_end))
+    }
+}
+
+/// Writes `usage`. Tokens of answers are told, and not billed.
+fn write_end(end: &ListEnd<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"},\"usage\":");
+    let told = &end.settlement.usage;
+    let mut usage = Object::open(out);
+    usage.number("input_tokens", told.prompt);
+    usage.raw("output_tokens", end.member("output_tokens").unwrap_or("0"));
+    if told.estimated {
+        usage.text("info", "estimated");
+    }
+    usage.close();
+    out.push(b'}');
+}
