@@ -1,9 +1,16 @@
-//! Forms with files (`multipart/form-data`), taken apart where they lie. Source: RFC 7578, RFC 2046 5.1.
+//! Forms with files (`multipart/form-data`): [`parts`] takes one apart where it lies, a [`FormReader`] while it arrives.
+//! Source: RFC 7578, RFC 2046 5.1.
+
+mod reader;
 
 use std::borrow::Cow;
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue};
+
+use crate::fault::{Fault, FaultKind};
+
+pub use reader::{Form, FormField, FormFile, FormReader};
 
 /// The most parts of a form: more than any client sends.
 const MAX_PARTS: usize = 128;
@@ -32,6 +39,8 @@ pub enum FormError {
     Head,
     /// It has more parts than a form may have.
     TooMany,
+    /// Its texts are longer than those of a form may be.
+    TooLong,
 }
 
 impl FormError {
@@ -41,6 +50,17 @@ impl FormError {
             Self::NoBoundary => "does not begin and end with the boundary of `Content-Type`",
             Self::Head => "has a part without a head that names it",
             Self::TooMany => "has more than 128 parts",
+            Self::TooLong => "has texts of more than 8388608 bytes",
+        }
+    }
+}
+
+impl From<FormError> for Fault {
+    fn from(error: FormError) -> Self {
+        let message = format!("the form {}", error.as_str());
+        match error {
+            FormError::TooLong => Self::new(FaultKind::TooLarge, message),
+            _ => Self::new(FaultKind::Invalid, message).with_code("invalid_parameters"),
         }
     }
 }
@@ -116,19 +136,38 @@ fn read_part(part: &[u8]) -> Result<Part<'_>, FormError> {
     let searched = part.get(..MAX_HEAD_BYTES).unwrap_or(part);
     let end = memchr::memmem::find(searched, b"\r\n\r\n").ok_or(FormError::Head)?;
     let (head, content) = part.split_at(end);
-    let head = std::str::from_utf8(head).map_err(|_| FormError::Head)?;
-    let disposition = head.split("\r\n").find_map(|line| {
-        let (name, value) = line.split_once(':')?;
-        let is_wanted = name.trim().eq_ignore_ascii_case("content-disposition");
-        is_wanted.then_some(value)
-    });
-    let disposition = disposition.ok_or(FormError::Head)?;
-    let name = quoted(disposition, "name").ok_or(FormError::Head)?;
+    let head = PartHead::read(head)?;
     Ok(Part {
-        name,
-        is_file: quoted(disposition, "filename").is_some(),
+        name: head.name,
+        is_file: head.file_name.is_some(),
         content: content.get(4..).unwrap_or_default(),
     })
+}
+
+/// The head of a part.
+struct PartHead<'h> {
+    name: Cow<'h, str>,
+    file_name: Option<Cow<'h, str>>,
+    media_type: Option<&'h str>,
+}
+
+impl<'h> PartHead<'h> {
+    fn read(head: &'h [u8]) -> Result<Self, FormError> {
+        let head = std::str::from_utf8(head).map_err(|_| FormError::Head)?;
+        let field = |wanted: &str| {
+            head.split("\r\n").find_map(|line| {
+                let (name, value) = line.split_once(':')?;
+                let is_wanted = name.trim().eq_ignore_ascii_case(wanted);
+                is_wanted.then_some(value)
+            })
+        };
+        let disposition = field("content-disposition").ok_or(FormError::Head)?;
+        Ok(Self {
+            name: quoted(disposition, "name").ok_or(FormError::Head)?,
+            file_name: quoted(disposition, "filename"),
+            media_type: field("content-type").map(str::trim),
+        })
+    }
 }
 
 /// Returns the text of a parameter of `Content-Disposition`. Browsers write quotes and line ends inside as `%22`, `%0D` and

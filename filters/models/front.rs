@@ -8,6 +8,7 @@ use super::managed::ManagedRequest;
 use super::reply::{ReplyIdentity, Writer};
 use super::request::ModelRequest;
 use crate::fault::{Fault, FaultKind};
+use crate::multipart::Form;
 
 /// One public API. A front knows no wire.
 pub trait Front: Debug + Send + Sync {
@@ -27,6 +28,14 @@ pub trait Front: Debug + Send + Sync {
     /// Errors: those of [`Self::read`], and 415 if the API takes JSON alone.
     fn read_form(&self, _body: &Bytes, _boundary: &str) -> Result<Received, Fault> {
         let message = "`Content-Type` is a form; `application/json` is accepted";
+        Err(Fault::new(FaultKind::MediaType, message))
+    }
+
+    /// Checks a form whose files are not in memory.
+    ///
+    /// Errors: those of [`Self::read`], and 415 if the API takes no such forms.
+    fn read_upload(&self, _form: Form) -> Result<ModelRequest, Fault> {
+        let message = "`Content-Type` is a form with files; `application/json` is accepted";
         Err(Fault::new(FaultKind::MediaType, message))
     }
 

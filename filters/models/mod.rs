@@ -8,7 +8,8 @@
 //! names one.
 //!
 //! Layers: [`operation`] and [`usage`] · [`chat`], [`embeddings`], [`images`], [`rerank`],
-//! [`moderations`], [`speech`], [`ocr`], [`search`], [`typed_decisions`] and [`prompts`] · [`request`], [`reply`] and [`front`] ·
+//! [`moderations`], [`speech`], [`transcriptions`], [`ocr`], [`search`], [`typed_decisions`] and [`prompts`] ·
+//! [`request`], [`reply`] and [`front`] ·
 //! [`routing`] · [`fronts`] and [`wires`], which never know each other.
 
 pub mod chat;
@@ -33,6 +34,7 @@ pub mod rerank;
 pub mod routing;
 pub mod search;
 pub mod speech;
+pub mod transcriptions;
 pub mod typed_decisions;
 pub mod usage;
 pub mod wires;

@@ -26,6 +26,10 @@ pub enum Operation {
     Search,
     /// Answers to questions about a state, of a type that each question names.
     TypedDecisions,
+    /// The text of speech.
+    Transcriptions,
+    /// The text of speech in English.
+    Translations,
 }
 
 impl Operation {
@@ -42,6 +46,8 @@ impl Operation {
             Self::Ocr => "OCR",
             Self::Search => "web search",
             Self::TypedDecisions => "typed decisions",
+            Self::Transcriptions => "transcriptions",
+            Self::Translations => "translations",
         }
     }
 
@@ -58,6 +64,8 @@ impl Operation {
             Self::Ocr => "/v1/ocr",
             Self::Search => "/v1/search",
             Self::TypedDecisions => "/v1/systemone",
+            Self::Transcriptions => "/v1/audio/transcriptions",
+            Self::Translations => "/v1/audio/translations",
         }
     }
 
@@ -73,6 +81,7 @@ impl Operation {
             Self::Ocr => "ocr",
             Self::Search => "search",
             Self::TypedDecisions => "decision",
+            Self::Transcriptions | Self::Translations => "transcription",
         }
     }
 
@@ -86,6 +95,7 @@ impl Operation {
             Self::Ocr => "document",
             Self::Search => "query",
             Self::TypedDecisions => "state",
+            Self::Transcriptions | Self::Translations => "file",
         }
     }
 
@@ -118,6 +128,8 @@ impl Operation {
                 "image_limit",
                 "document_annotation_format",
             ],
+            Self::Transcriptions => &["language", "prompt", "response_format", "temperature"],
+            Self::Translations => &["prompt", "response_format", "temperature"],
         }
     }
 
@@ -128,6 +140,11 @@ impl Operation {
         self == Self::Chat || self.draws()
     }
 
+    /// Returns whether its requests are forms with a file that is not in memory.
+    pub fn is_upload(self) -> bool {
+        matches!(self, Self::Transcriptions | Self::Translations)
+    }
+
     /// Returns whether its answers are images.
     pub fn draws(self) -> bool {
         matches!(self, Self::Images | Self::ImageEdits)
@@ -135,7 +152,7 @@ impl Operation {
 
     /// Returns whether replies may be cached. Our choice: not those of media, which are large.
     pub fn is_cacheable(self) -> bool {
-        self != Self::Speech
+        self != Self::Speech && !self.is_upload()
     }
 
     /// Returns the operations that a `type` of the catalogue serves, unless the model lists its `operations`.
@@ -150,6 +167,7 @@ impl Operation {
             "ocr" => &[Self::Ocr],
             "search" => &[Self::Search],
             "decision" => &[Self::TypedDecisions],
+            "transcription" => &[Self::Transcriptions],
             _ => &[],
         }
     }

@@ -25,6 +25,7 @@ use super::rerank::RerankFacts;
 use super::search::SearchFacts;
 use super::speech::SpeechFacts;
 use super::speech::format::AudioFormat;
+use super::transcriptions::TranscriptionFacts;
 use super::typed_decisions::DecisionFacts;
 use crate::ledger::ExperimentNames;
 use crate::money::{CostInputs, PricePoint, ServiceTier, UnitCounts};
@@ -84,6 +85,9 @@ pub enum Payload {
     Search(SearchFacts),
     /// See [`Operation::TypedDecisions`].
     TypedDecisions(DecisionFacts),
+    /// See [`Operation::Transcriptions`] and [`Operation::Translations`]. The body is a form whose file is not in memory, so
+    /// the source is empty.
+    Transcription(TranscriptionFacts),
 }
 
 impl ModelRequest {
@@ -127,6 +131,8 @@ impl Payload {
             Self::Ocr(_) => Operation::Ocr,
             Self::Search(_) => Operation::Search,
             Self::TypedDecisions(_) => Operation::TypedDecisions,
+            Self::Transcription(facts) if facts.is_translation => Operation::Translations,
+            Self::Transcription(_) => Operation::Transcriptions,
         }
     }
 
@@ -204,6 +210,10 @@ pub struct Needs {
     pub no_reasoning: bool,
     /// Tokens that the context of the model has to hold, at the least.
     pub context_tokens: u64,
+    /// The times of segments or words have to come with the text.
+    pub timestamps: bool,
+    /// Speakers have to be told apart.
+    pub diarization: bool,
     /// Whether the inputs are tokens.
     pub token_inputs: bool,
     /// Whether the output has to be shortened.

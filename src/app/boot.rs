@@ -40,6 +40,7 @@ use crate::proxy::clock::Clock;
 use crate::proxy::permits::Permits;
 use crate::proxy::state::{ProxySettings, ProxyState};
 use crate::proxy::tls::{CertificateRefresh, Tls};
+use crate::proxy::upload::Spool;
 use crate::redis::{Heartbeat, Purpose, Redis};
 use crate::sandbox;
 use crate::store::{self, FirstRun, Store, StoreLock, StoreSettings, StoreUrl};
@@ -205,6 +206,7 @@ fn build(
         permits: Arc::new(Permits::new(config.limits.in_flight)),
         stream_resets: Arc::default(),
         body_budget,
+        spool: spool(config)?,
         address_limits: Arc::new(AddressLimits::new(config.listen.max_connections_per_ip)),
         router,
         clock,
@@ -338,6 +340,12 @@ async fn prepare(
         snapshots,
         is_ready,
     })
+}
+
+/// Returns where uploads go.
+fn spool(config: &Config) -> Result<Spool, BootError> {
+    let spool = Spool::new(&config.store.state_dir, config.limits.spooled_bytes);
+    spool.map_err(|error| failed("the folder of uploads in store.state_dir", error))
 }
 
 /// Returns what fetches images for providers, and the budget of bodies, in which they count.

@@ -335,6 +335,8 @@ pub struct Limits {
     pub in_flight: usize,
     /// Maximum number of bytes of all request bodies in memory.
     pub buffered_bytes: usize,
+    /// Maximum number of bytes of all uploads on the disk.
+    pub spooled_bytes: usize,
     /// Maximum size of a body.
     pub body_bytes: BodyBytes,
     /// Requests per minute and organization, by endpoint group; an absent group is unlimited.
@@ -352,6 +354,8 @@ pub struct BodyBytes {
     pub images: usize,
     /// OCR.
     pub ocr: usize,
+    /// Forms with audio.
+    pub audio: usize,
     /// Decisions.
     pub decisions: usize,
     /// Batches of decisions.

@@ -325,10 +325,12 @@ fn to_limits(limits: &file::Limits) -> Limits {
     Limits {
         in_flight: limits.in_flight,
         buffered_bytes: limits.buffered_bytes,
+        spooled_bytes: limits.spooled_bytes,
         body_bytes: BodyBytes {
             chat: bytes.chat,
             images: bytes.images,
             ocr: bytes.ocr,
+            audio: bytes.audio,
             decisions: bytes.decisions,
             batch: bytes.batch,
             graph: bytes.graph,

@@ -24,6 +24,7 @@ use super::sessions::{Session, session_id, session_of_head};
 use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::Exchange;
 use crate::proxy::handler::{Buffering, Forward, Incoming, Opened};
+use crate::proxy::upload::UploadedForm;
 
 const NO_FALLBACK: HeaderName = HeaderName::from_static("x-no-fallback");
 const DEBUG: HeaderName = HeaderName::from_static("x-weirgate-debug");
@@ -46,7 +47,15 @@ impl Forward for ModelHandler {
     ) -> BoxFuture<'a, Result<Opened, Fault>> {
         Box::pin(async move {
             let explains = asks_for_route(incoming)?;
-            let (request, impression) = self.receive(incoming).await?;
+            let (request, impression, upload) = match incoming.take_form() {
+                Some(UploadedForm { form, upload }) => {
+                    (self.front.read_upload(form)?, None, Some(upload))
+                }
+                None => {
+                    let (request, impression) = self.receive(incoming).await?;
+                    (request, impression, None)
+                }
+            };
             let managed = request.managed.clone();
             let planned = self.plan(incoming, request, explains).await;
             let planned = planned.map_err(|fault| match &managed {
@@ -56,6 +65,7 @@ impl Forward for ModelHandler {
             let (call, found) = planned?;
             let mut call = Box::new(call);
             call.expect_impression(impression);
+            call.set_upload(upload);
             if let Some(found) = found
                 && let Some(replayed) = caching::replay(&mut call, incoming.info(), found)
             {

@@ -15,6 +15,7 @@ use filters::models::fronts::rerank::Rerank;
 use filters::models::fronts::search::Search;
 use filters::models::fronts::speech::Speech;
 use filters::models::fronts::systemone::SystemOne;
+use filters::models::fronts::transcriptions::{Transcriptions, Translations};
 use filters::models::operation::Operation;
 use http::{HeaderMap, Method};
 
@@ -140,6 +141,12 @@ fn calls(models: &Arc<Models>, config: &Config) -> Vec<Route> {
         forward(Operation::Ocr, QuotaGroup::Ocr, &Ocr),
         forward(Operation::Search, QuotaGroup::Search, &Search),
         forward(Operation::TypedDecisions, QuotaGroup::Chat, &SystemOne),
+        forward(
+            Operation::Transcriptions,
+            QuotaGroup::Audio,
+            &Transcriptions,
+        ),
+        forward(Operation::Translations, QuotaGroup::Audio, &Translations),
     ]
 }
 
@@ -149,6 +156,7 @@ fn body_rule(operation: Operation, config: &Config) -> BodyRule {
     match operation {
         Operation::Images | Operation::ImageEdits => BodyRule::JsonOrForm(limits.images),
         Operation::Ocr => BodyRule::Json(limits.ocr),
+        Operation::Transcriptions | Operation::Translations => BodyRule::Form(limits.audio),
         _ => BodyRule::Json(limits.chat),
     }
 }

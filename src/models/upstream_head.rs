@@ -96,7 +96,11 @@ impl UpstreamHead {
             headers.insert(name, value.clone());
         }
         for (name, value) in own.of_wire {
-            add_listed(&mut headers, name, value);
+            if *name == header::CONTENT_TYPE {
+                headers.insert(name, value.clone());
+            } else {
+                add_listed(&mut headers, name, value);
+            }
         }
         if let Some(parent) = client.headers.get(TRACEPARENT)
             && !headers.contains_key(TRACEPARENT)

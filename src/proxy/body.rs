@@ -1,11 +1,13 @@
-//! Reads a request body as a whole, up to its maximum size and in time.
+//! Reads a request body, up to its maximum size and in time: into memory, or a form with its files onto the disk.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use filters::fault::{Fault, FaultKind};
+use filters::multipart::FormReader;
 use filters::{form, multipart};
 use http::header;
 use pingora::ErrorType;
@@ -14,6 +16,7 @@ use tokio::time::Instant;
 
 use super::body_budget::BodyReservation;
 use super::context::RequestInfo;
+use super::upload::{Spool, UploadWriter, UploadedForm};
 
 /// The maximum pause between two pieces of a body.
 pub const BODY_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -52,6 +55,62 @@ pub async fn read_json_or_form(
     read_body(session, max_bytes, info).await
 }
 
+/// Reads a form whose files go to `spool`. It sets the time.
+///
+/// Errors: 415 for another media type or an encoding, 400 for what is no form, 529 without place for its files, and those of
+/// [`read_body`].
+pub async fn read_form(
+    session: &mut Session,
+    max_bytes: usize,
+    info: &mut RequestInfo,
+    spool: &Spool,
+) -> Result<UploadedForm, Fault> {
+    let headers = &session.req_header().headers;
+    let boundary = multipart::boundary(headers).ok_or_else(no_form)?;
+    check_encoding(headers)?;
+    let mut reader = FormReader::new(boundary)?;
+    let length = begin_body(session, max_bytes).await?;
+    let mut writer = spool.begin()?;
+    writer.reserve(length.unwrap_or_default())?;
+    let collecting = collect_form(session, max_bytes, info, (&mut reader, &mut writer));
+    let collected = tokio::time::timeout(timeout(max_bytes), collecting).await;
+    info.now = Instant::now();
+    info.body_bytes = collected.unwrap_or_else(|_| Err(too_slow()))?;
+    let mut form = reader.finish()?;
+    form.boundary = new_boundary()?;
+    let upload = Arc::new(writer.finish());
+    Ok(UploadedForm { form, upload })
+}
+
+/// Reads the pieces of a form; returns how many bytes they have.
+async fn collect_form(
+    session: &mut Session,
+    max_bytes: usize,
+    info: &mut RequestInfo,
+    (reader, writer): (&mut FormReader, &mut UploadWriter),
+) -> Result<usize, Fault> {
+    let mut bytes = 0;
+    while let Some(piece) = read_piece(session).await? {
+        bytes += piece.len();
+        if bytes > max_bytes {
+            return Err(too_large(max_bytes));
+        }
+        writer.reserve(bytes)?;
+        reader.feed(&piece, writer.pending())?;
+        writer.write()?;
+        info.body_reservation.grow_to(reader.text_bytes())?;
+    }
+    Ok(bytes)
+}
+
+/// Returns what divides the parts of a form that goes out. It is random, so that no client can put a part into a part.
+fn new_boundary() -> Result<Box<str>, Fault> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random)
+        .map_err(|_| Fault::new(FaultKind::Internal, "the system has no random numbers"))?;
+    Ok(format!("weirgate-{:032x}", u128::from_be_bytes(random)).into())
+}
+
 /// Reads a body of any media type. Without a body it returns no bytes. It sets the time if the body did not arrive with its
 /// head.
 ///
@@ -61,6 +120,25 @@ pub async fn read_body(
     max_bytes: usize,
     info: &mut RequestInfo,
 ) -> Result<Bytes, Fault> {
+    let length = begin_body(session, max_bytes).await?;
+    let reservation = &mut info.body_reservation;
+    let mut body = pin!(collect_body(session, length, max_bytes, reservation));
+    // A small body arrives with its head and needs no timer.
+    if let Poll::Ready(body) = futures::poll!(body.as_mut()) {
+        return body;
+    }
+    let body = tokio::time::timeout(timeout(max_bytes), body).await;
+    info.now = Instant::now();
+    body.unwrap_or_else(|_| Err(too_slow()))
+}
+
+/// Returns how long a body may take.
+fn timeout(max_bytes: usize) -> Duration {
+    MIN_BODY_TIMEOUT + Duration::from_secs((max_bytes / MIN_BYTES_PER_S) as u64)
+}
+
+/// Checks the length of a body, and asks for it if the client waits for that. Returns its length, if it is told.
+async fn begin_body(session: &mut Session, max_bytes: usize) -> Result<Option<usize>, Fault> {
     let head = session.req_header();
     let length = check_length(&head.headers, max_bytes)?;
     let expects = head
@@ -75,16 +153,7 @@ pub async fn read_body(
         let sent = Box::pin(session.downstream_session.write_continue_response()).await;
         sent.map_err(|_| broken())?;
     }
-    let reservation = &mut info.body_reservation;
-    let mut body = pin!(collect_body(session, length, max_bytes, reservation));
-    // A small body arrives with its head and needs no timer.
-    if let Poll::Ready(body) = futures::poll!(body.as_mut()) {
-        return body;
-    }
-    let timeout = MIN_BODY_TIMEOUT + Duration::from_secs((max_bytes / MIN_BYTES_PER_S) as u64);
-    let body = tokio::time::timeout(timeout, body).await;
-    info.now = Instant::now();
-    body.unwrap_or_else(|_| Err(too_slow()))
+    Ok(length)
 }
 
 /// Returns `Content-Length`, which is at most `max_bytes`.
@@ -137,6 +206,11 @@ async fn read_piece(session: &mut Session) -> Result<Option<Bytes>, Fault> {
         ErrorType::ReadTimedout => too_slow(),
         _ => broken(),
     })
+}
+
+fn no_form() -> Fault {
+    let message = "`Content-Type` is missing or no form; `multipart/form-data` is accepted";
+    Fault::new(FaultKind::MediaType, message)
 }
 
 fn check_json_type(headers: &http::HeaderMap) -> Result<(), Fault> {

@@ -23,6 +23,7 @@ use super::context::RequestInfo;
 use super::exchange::Exchange;
 use super::response::Response;
 use super::state::ClientIp;
+use super::upload::UploadedForm;
 
 /// A body up to this size is drained after a refusal, so that the connection can be reused.
 const MAX_DRAIN_BYTES: usize = 64 << 10;
@@ -129,6 +130,7 @@ pub struct Incoming<'s> {
     info: &'s mut RequestInfo,
     client_ip: &'s ClientIp,
     body: Option<Bytes>,
+    form: Option<UploadedForm>,
 }
 
 impl<'s> Incoming<'s> {
@@ -136,13 +138,14 @@ impl<'s> Incoming<'s> {
         session: &'s mut Session,
         info: &'s mut RequestInfo,
         client_ip: &'s ClientIp,
-        body: Option<Bytes>,
+        (body, form): (Option<Bytes>, Option<UploadedForm>),
     ) -> Self {
         Self {
             session,
             info,
             client_ip,
             body,
+            form,
         }
     }
 
@@ -171,6 +174,11 @@ impl<'s> Incoming<'s> {
     /// Takes the body that was read by the route's [`BodyRule`](super::router::BodyRule).
     pub fn take_body(&mut self) -> Bytes {
         self.body.take().unwrap_or_default()
+    }
+
+    /// Takes the form that was read in its place.
+    pub fn take_form(&mut self) -> Option<UploadedForm> {
+        self.form.take()
     }
 
     /// Counts a body that was made of the one that was read, as that one was counted.

@@ -1,7 +1,7 @@
 //! The core: the path that every request takes, whichever product handles it.
 //!
 //! [`connections`] limits client connections, [`hooks`] implements Pingora's callbacks. [`request`] takes a request through
-//! [`router`], [`admission`] and [`body`] to its [`handler`]. An [`exchange`] with an upstream runs behind [`buffered`]
+//! [`router`], [`admission`] and [`body`] to its [`handler`]; an [`upload`] is on disk while it runs. An [`exchange`] with an upstream runs behind [`buffered`]
 //! sessions, where a [`hedge`] may run beside it; [`failure`] and [`finish`] end it. Only [`response`] writes responses of our own. The core names no product.
 
 mod access_log;
@@ -29,3 +29,4 @@ pub mod router;
 pub mod state;
 pub mod stream_resets;
 pub mod tls;
+pub mod upload;

@@ -1,6 +1,5 @@
 //! The path of a request from its head to its handler.
 
-use bytes::Bytes;
 use filters::fault::Fault;
 use pingora::Result;
 use pingora_proxy::Session;
@@ -71,16 +70,25 @@ async fn open(
     if let Some(quota) = info.quota.filter(|quota| !quota.verdict.is_allowed) {
         return Err(Fault::from(&quota));
     }
+    let mut form = None;
     let body = match route.body {
         BodyRule::None | BodyRule::Unread => None,
         BodyRule::Json(max_bytes) => Some(body::read_json(session, max_bytes, info).await?),
         BodyRule::JsonOrForm(max_bytes) => {
             Some(body::read_json_or_form(session, max_bytes, info).await?)
         }
+        BodyRule::Form(max_bytes) => {
+            // Boxed, because few requests are uploads, and this future is large.
+            let reading = body::read_form(session, max_bytes, info, &state.spool);
+            form = Some(Box::pin(reading).await?);
+            None
+        }
         BodyRule::Any(max_bytes) => Some(body::read_body(session, max_bytes, info).await?),
     };
     info.permit = admission::acquire_permit(state, route, info.caller.as_deref(), info.now)?;
-    info.body_bytes = body.as_ref().map_or(0, Bytes::len);
+    if let Some(body) = &body {
+        info.body_bytes = body.len();
+    }
     match &route.handler {
         Handler::Endpoint(endpoint) => {
             let request = endpoint_request(state, session, info, body.as_deref());
@@ -89,7 +97,7 @@ async fn open(
         }
         Handler::Forward(forward) => {
             let client_ip = &state.settings.client_ip;
-            let mut incoming = Incoming::new(session, info, client_ip, body);
+            let mut incoming = Incoming::new(session, info, client_ip, (body, form));
             forward.open(&mut incoming, &mut ctx.exchange).await
         }
     }

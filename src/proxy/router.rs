@@ -85,6 +85,8 @@ pub enum BodyRule {
     Json(usize),
     /// A JSON body or a form with files, of at most this many bytes.
     JsonOrForm(usize),
+    /// A form of at most this many bytes, whose files go onto the disk.
+    Form(usize),
     /// A body of any media type, of at most this many bytes.
     Any(usize),
     /// The handler reads the body or forwards it.

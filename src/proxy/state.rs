@@ -9,6 +9,7 @@ use super::clock::Clock;
 use super::permits::Permits;
 use super::router::Router;
 use super::stream_resets::StreamResets;
+use super::upload::Spool;
 use crate::accounts::AccountsHandle;
 use crate::config::{Cidr, Config};
 use crate::limits::Quotas;
@@ -36,6 +37,8 @@ pub struct ProxyState {
     pub permits: Arc<Permits>,
     /// The memory of request bodies.
     pub body_budget: Arc<BodyBudget>,
+    /// Where the files of forms go.
+    pub spool: Spool,
     /// The abandoned streams of HTTP/2 connections.
     pub stream_resets: Arc<StreamResets>,
     /// The limits of each client address.

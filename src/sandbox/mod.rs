@@ -40,6 +40,7 @@ mod schema;
 mod search;
 mod server;
 mod speech;
+mod transcriptions;
 
 #[cfg(test)]
 mod tests;

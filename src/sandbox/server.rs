@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use filters::multipart;
 use pingora::Result;
 use pingora::apps::{HttpPersistentSettings, HttpServerApp, ReusedHttpStream};
-use pingora::http::ResponseHeader;
+use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::protocols::http::ServerSession;
 use pingora::server::ShutdownWatch;
 use serde_json::{Value, json};
@@ -16,6 +17,7 @@ use super::embeddings;
 use super::request::SandboxRequest;
 use super::response::SandboxResponse;
 use super::speech::{Speech, speak};
+use super::transcriptions::{Transcript, transcribe};
 use super::{decisions, moderations, ocr, rerank, search};
 
 /// Delay after a failed accept.
@@ -72,7 +74,7 @@ impl HttpServerApp for ChatServer {
         session.set_keepalive(if *shutdown.borrow() { None } else { Some(60) });
         let body = read_body(&mut session).await.ok()?;
         let reply = match body {
-            Some(body) => make_reply(session.req_header().method.as_str(), path(&session), &body),
+            Some(body) => make_reply(session.req_header(), &body),
             None => refuse(413, "request_too_large", "The request body is too large."),
         };
         write_reply(&mut session, reply).await.ok()?.then_some(())?;
@@ -80,10 +82,6 @@ impl HttpServerApp for ChatServer {
         let stream = session.finish().await.ok()??;
         Some(ReusedHttpStream::from_reusable_stream(stream, settings))
     }
-}
-
-fn path(session: &ServerSession) -> &str {
-    session.req_header().uri.path()
 }
 
 /// Reads the whole body. Returns `None` if it is larger than [`MAX_BODY_BYTES`].
@@ -98,8 +96,8 @@ pub(super) async fn read_body(session: &mut ServerSession) -> Result<Option<Vec<
     Ok(Some(body))
 }
 
-fn make_reply(method: &str, path: &str, body: &[u8]) -> Reply {
-    match (method, path) {
+fn make_reply(head: &RequestHeader, body: &[u8]) -> Reply {
+    match (head.method.as_str(), head.uri.path()) {
         ("POST", "/v1/chat/completions") => make_chat_reply(body),
         ("POST", "/v1/embeddings") => make_embeddings(body),
         ("POST", "/v1/rerank") => to_reply("sandbox-rerank", body, rerank::rank),
@@ -108,6 +106,14 @@ fn make_reply(method: &str, path: &str, body: &[u8]) -> Reply {
         ("POST", "/v1/search") => to_reply("sandbox-search", body, search::search),
         ("POST", "/v1/decisions") => to_reply("sandbox-decision", body, decisions::decide),
         ("POST", "/v1/ocr") => to_reply("sandbox-ocr", body, ocr::read),
+        ("POST", "/v1/audio/transcriptions" | "/v1/audio/translations") => {
+            let boundary = multipart::boundary(&head.headers).unwrap_or_default();
+            match transcribe(body, boundary) {
+                Ok(Transcript::Whole(body)) => ReplyBody::Whole(200, body).into(),
+                Ok(Transcript::Events(events)) => ReplyBody::Events(events, Duration::ZERO).into(),
+                Err(message) => refuse(400, "invalid_request", message),
+            }
+        }
         _ => refuse(404, "not_found", "The sandbox has no such endpoint."),
     }
 }

@@ -19,6 +19,7 @@ const FLAKY_MODEL = process.env.FLAKY_MODEL ?? "flaky";
 const EMBEDDING_MODEL = process.env.EMBEDDING_MODEL ?? "vectors";
 const SPLIT_MODEL = "sandbox-embedding";
 const SPEECH_MODEL = process.env.SPEECH_MODEL ?? "sandbox-speech";
+const TRANSCRIPTION_MODEL = process.env.TRANSCRIPTION_MODEL ?? "sandbox-transcription";
 
 function client(options = {}) {
   const apiKey = process.env.API_KEY ?? "none";
@@ -62,7 +63,51 @@ async function all(stream) {
 const names = (message) => message.tool_calls.map((call) => call.function.name);
 const members = (call) => Object.keys(JSON.parse(call.function.arguments)).sort();
 
+/** A second of silence. */
+function wav() {
+  const head = Buffer.alloc(44);
+  head.write("RIFF");
+  head.writeUInt32LE(16036, 4);
+  head.write("WAVEfmt ", 8);
+  [16, 0x10001, 8000, 16000, 0x100002].forEach((value, at) => head.writeUInt32LE(value, 16 + 4 * at));
+  head.write("data", 36);
+  head.writeUInt32LE(16000, 40);
+  return new File([head, Buffer.alloc(16000)], "a.wav", { type: "audio/wav" });
+}
+
 const checks = {
+  async transcriptions() {
+    const { transcriptions } = client().audio;
+    const text = "The recording has 16044 bytes.";
+    const options = { model: TRANSCRIPTION_MODEL, file: wav() };
+    const answer = await transcriptions.create({ ...options, language: "en" });
+    assert.equal(answer.text, text);
+    assert.deepEqual(answer.usage, { type: "duration", seconds: 2 });
+    const timed = { response_format: "verbose_json", timestamp_granularities: ["segment"] };
+    const verbose = await transcriptions.create({ ...options, ...timed });
+    assert.equal(verbose.segments[0].text, text);
+    assert.equal(await transcriptions.create({ ...options, response_format: "text" }), `${text}\n`);
+    const vtt = await transcriptions.create({ ...options, response_format: "vtt" });
+    assert.ok(vtt.startsWith("WEBVTT\n\n00:00:00.000 --> "), vtt);
+    let streamed = "";
+    let last;
+    for await (const event of await transcriptions.create({ ...options, stream: true })) {
+      if (event.type === "transcript.text.delta") streamed += event.delta;
+      last = event;
+    }
+    assert.equal(streamed, text);
+    assert.equal(last.type, "transcript.text.done");
+  },
+
+  async translations() {
+    const options = { model: TRANSCRIPTION_MODEL, file: wav() };
+    const answer = await client().audio.translations.create(options);
+    assert.equal(answer.text, "The recording has 16044 bytes.");
+    const unknown = { ...options, response_format: "diarized_json" };
+    const refused = client().audio.translations.create(unknown);
+    await assert.rejects(refused, (error) => error.status === 400 && error.param === "response_format");
+  },
+
   async speech() {
     const options = { model: SPEECH_MODEL, voice: "alloy", input: "one two", response_format: "wav" };
     const answer = await client().audio.speech.create(options);

@@ -22,6 +22,7 @@ FLAKY_MODEL = os.environ.get("FLAKY_MODEL", "flaky")
 IMAGE_MODEL = os.environ.get("IMAGE_MODEL", "sandbox-image")
 EMBEDDING_MODEL = os.environ.get("EMBEDDING_MODEL", "vectors")
 SPEECH_MODEL = os.environ.get("SPEECH_MODEL", "sandbox-speech")
+TRANSCRIPTION_MODEL = os.environ.get("TRANSCRIPTION_MODEL", "sandbox-transcription")
 
 
 def client(**options):
@@ -299,10 +300,55 @@ def models():
     raises(openai.NotFoundError, lambda: client().models.retrieve("nowhere/nothing"))
 
 
+def wav():
+    """A second of silence."""
+    head = b"RIFF" + (16036).to_bytes(4, "little") + b"WAVEfmt " + (16).to_bytes(4, "little")
+    head += bytes([1, 0, 1, 0]) + (8000).to_bytes(4, "little") + (16000).to_bytes(4, "little")
+    return head + bytes([2, 0, 16, 0]) + b"data" + (16000).to_bytes(4, "little") + bytes(16000)
+
+
+def transcriptions():
+    audio = client().audio
+    text = "The recording has 16044 bytes."
+    options = {"model": TRANSCRIPTION_MODEL, "file": ("a.wav", wav(), "audio/wav")}
+    answer = audio.transcriptions.create(language="en", prompt="names", temperature=0, **options)
+    equal((answer.text, answer.usage.type, answer.usage.seconds), (text, "duration", 2))
+    verbose = audio.transcriptions.create(
+        response_format="verbose_json", timestamp_granularities=["segment"], **options
+    )
+    equal((verbose.text, verbose.segments[0].text, verbose.duration), (text, text, 2))
+    speakers = audio.transcriptions.create(
+        response_format="diarized_json", chunking_strategy="auto", **options
+    )
+    equal((speakers.segments[0].speaker, speakers.text), ("A", text))
+    equal(audio.transcriptions.create(response_format="text", **options).strip(), text)
+    srt = audio.transcriptions.create(response_format="srt", **options)
+    equal(srt, f"1\n00:00:00,000 --> 00:00:02,000\n{text}\n\n")
+    vtt = audio.transcriptions.create(response_format="vtt", **options)
+    assert vtt.startswith("WEBVTT\n\n00:00:00.000 --> "), vtt
+    events = list(audio.transcriptions.create(stream=True, **options))
+    deltas = [event.delta for event in events if event.type == "transcript.text.delta"]
+    equal(("".join(deltas), events[-1].type, events[-1].text), (text, "transcript.text.done", text))
+    assert len(deltas) > 2, events
+
+
+def translations():
+    audio = client().audio
+    options = {"model": TRANSCRIPTION_MODEL, "file": ("a.wav", wav(), "audio/wav")}
+    text = "The recording has 16044 bytes."
+    equal(audio.translations.create(**options).text, text)
+    verbose = audio.translations.create(response_format="verbose_json", **options)
+    equal(verbose.segments[0].text, text)
+    empty = {**options, "file": ("a.wav", b"", "audio/wav")}
+    error = raises(openai.BadRequestError, lambda: audio.translations.create(**empty))
+    equal(error.param, "file")
+
+
 CHECKS = [
     plain, choices, length, stream, stream_usage, tools_parallel, tools_forced, tools_answered,
     tools_streamed, json_schema, json_object, request_id, retries, refusals, wrong_key, cut_stream,
-    embeddings, embeddings_in_parts, images, speech, moderations, models,
+    embeddings, embeddings_in_parts, images, speech, moderations, models, transcriptions,
+    translations,
 ]
 
 

@@ -62,6 +62,13 @@ type = "speech"
 [[models.providers]]
 provider = "sandbox"
 name = "sandbox-speech"
+[[models]]
+id = "transcription"
+type = "transcription"
+operations = ["transcriptions", "translations"]
+[[models.providers]]
+provider = "sandbox"
+name = "sandbox-transcription"
 "#;
 
 fn accept(script: Script) {
@@ -83,6 +90,7 @@ fn accept(script: Script) {
         flaky_model: "flaky",
         embedding_model: "vectors",
         speech_model: "speech",
+        transcription_model: "transcription",
     };
     sdk::run(script, &settings.variables(), &[]);
 }

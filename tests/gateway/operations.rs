@@ -1,4 +1,4 @@
-//! What holds for every operation of JSON in and JSON out, checked for each in its own file: fallback between two
+//! What holds for every operation of JSON or a form in and JSON out, checked for each in its own file: fallback between two
 //! providers, limits, and money. Source: docs/promises.md.
 
 use filters::accounts::TermsFile;
@@ -48,7 +48,17 @@ impl Operation {
     }
 
     pub fn request(&self, gateway: &Gateway) -> Ask {
-        Ask::post(self.path, self.body).key(&gateway.key)
+        let ask = Ask::post(self.path, self.body).key(&gateway.key);
+        // A form begins with its boundary.
+        match self.body.strip_prefix("--") {
+            None => ask,
+            Some(form) => {
+                let boundary = form.lines().next().unwrap();
+                let media_type = format!("multipart/form-data; boundary={boundary}");
+                ask.without("content-type")
+                    .header("content-type", &media_type)
+            }
+        }
     }
 
     pub fn ask(&self, gateway: &Gateway) -> Answer {

@@ -32,11 +32,12 @@ pub struct Settings<'a> {
     pub flaky_model: &'a str,
     pub embedding_model: &'a str,
     pub speech_model: &'a str,
+    pub transcription_model: &'a str,
 }
 
 impl<'a> Settings<'a> {
     /// The variables of the environment.
-    pub fn variables(self) -> [(&'static str, &'a str); 7] {
+    pub fn variables(self) -> [(&'static str, &'a str); 8] {
         [
             ("BASE_URL", self.base_url),
             ("API_KEY", self.api_key),
@@ -45,6 +46,7 @@ impl<'a> Settings<'a> {
             ("FLAKY_MODEL", self.flaky_model),
             ("EMBEDDING_MODEL", self.embedding_model),
             ("SPEECH_MODEL", self.speech_model),
+            ("TRANSCRIPTION_MODEL", self.transcription_model),
         ]
     }
 }

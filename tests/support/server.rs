@@ -30,6 +30,20 @@ impl Server {
         Self::run(folder, &[])
     }
 
+    /// Forgets the most memory that it ever had.
+    pub fn reset_peak_memory(&self) {
+        let path = format!("/proc/{}/clear_refs", self.child.id());
+        std::fs::write(path, "5").unwrap();
+    }
+
+    /// A line of its status in KiB, such as `VmRSS` (its memory) or `VmHWM` (the most that it had).
+    pub fn memory_kib(&self, line: &str) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let value = status.lines().find_map(|it| it.strip_prefix(line)).unwrap();
+        let value = value.trim_start_matches(':').trim();
+        value.trim_end_matches(" kB").parse().unwrap()
+    }
+
     /// Limits the size of all files to this many bytes from now on, as a full disk would.
     pub fn limit_files(&self, bytes: u32) {
         let id = self.child.id().to_string();

@@ -49,7 +49,11 @@ pub(crate) fn members<'a>(
 
 /// `model` of an operation that has no prompts.
 pub(crate) fn model(walk: &mut Walker<'_>) -> Result<Box<str>, Reject> {
-    let model = string(walk)?.unescaped();
+    plain_model(&string(walk)?.unescaped())
+}
+
+/// Checks a model string of an operation that has no prompts.
+pub(crate) fn plain_model(model: &str) -> Result<Box<str>, Reject> {
     if model.starts_with(PREFIX) {
         let said = "names a prompt, which only chat completions take; accepted is a model id";
         return Err(Reject::rule(said));
@@ -58,7 +62,7 @@ pub(crate) fn model(walk: &mut Walker<'_>) -> Result<Box<str>, Reject> {
         let said = "names a flag, which only chat completions take; accepted is a model id";
         return Err(Reject::rule(said));
     }
-    check_model(&model)
+    check_model(model)
 }
 
 /// Checks a model string that names no prompt.

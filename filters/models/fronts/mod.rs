@@ -10,6 +10,7 @@ pub mod rerank;
 pub mod search;
 pub mod speech;
 pub mod systemone;
+pub mod transcriptions;
 
 #[cfg(test)]
 mod tests;

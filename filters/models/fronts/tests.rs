@@ -7,8 +7,14 @@ use crate::models::metadata::{AnswerMembers, Metadata, UsedNames};
 use crate::models::reply::Writer;
 use crate::models::usage::{Settlement, Usage};
 
-/// Ends a response at an unknown price, and returns it.
+/// Ends a response of JSON at an unknown price, and returns it.
 pub(super) fn complete(writer: &mut dyn Writer, usage: Usage) -> Value {
+    end(writer, usage);
+    serde_json::from_slice(&writer.take()).unwrap()
+}
+
+/// Ends a response at an unknown price.
+pub(super) fn end(writer: &mut dyn Writer, usage: Usage) {
     let used = UsedNames::new("m", "here", None, "up");
     let metadata = Metadata {
         request_id: "1",
@@ -26,5 +32,4 @@ pub(super) fn complete(writer: &mut dyn Writer, usage: Usage) -> Value {
         },
     };
     writer.complete(&Settlement { usage, cost: None }, &metadata);
-    serde_json::from_slice(&writer.take()).unwrap()
 }

@@ -25,6 +25,8 @@ pub enum Capability {
     Cancellation,
     Dimensions,
     ImageOutput,
+    Timestamps,
+    Diarization,
 }
 
 /// A set of capabilities, a bit for each.

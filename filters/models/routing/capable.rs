@@ -248,6 +248,18 @@ fn check_capabilities(request: &ModelRequest, mapping: &Mapping) -> Result<(), L
             "dimensions",
             "`dimensions`",
         ),
+        (
+            needs.timestamps,
+            Capability::Timestamps,
+            "response_format",
+            "format with the times of segments",
+        ),
+        (
+            needs.diarization,
+            Capability::Diarization,
+            "response_format",
+            "`diarized_json`",
+        ),
     ];
     for (is_needed, capability, param, what) in wanted {
         if is_needed && !mapping.can(capability) {

@@ -48,7 +48,7 @@ pub struct WrittenModel {
     #[serde(default)]
     #[schemars(
         with = "Option<Vec<String>>",
-        extend("items" = {"type": "string", "enum": ["chat", "embeddings", "images", "image_edits", "rerank", "moderations", "speech"]})
+        extend("items" = {"type": "string", "enum": ["chat", "embeddings", "images", "image_edits", "rerank", "moderations", "speech", "transcriptions", "translations"]})
     )]
     pub operations: Option<Vec<Operation>>,
     /// Other names.

@@ -24,6 +24,7 @@ mod embeddings_tests;
 mod error_body;
 pub mod exa;
 pub mod failure;
+mod form;
 mod found_pages;
 #[cfg(test)]
 mod found_pages_tests;
@@ -65,6 +66,8 @@ pub mod tavily;
 #[cfg(test)]
 mod tier_tests;
 mod tier_word;
+#[cfg(test)]
+mod transcription_tests;
 pub mod voyage;
 pub mod wire;
 
@@ -72,7 +75,7 @@ pub use decoder::{Decoder, Progress, ReplyHead, decode_reply};
 pub use failure::{Failure, FailureKind};
 use images::ImagesDialect;
 pub use quirks::Quirks;
-pub use wire::{Parts, Target, Wire, WireHead};
+pub use wire::{Parts, Piece, Target, Wire, WireHead};
 
 /// All wires.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

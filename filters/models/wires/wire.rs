@@ -1,6 +1,7 @@
 //! The seam between a provider's API and the operations.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
@@ -49,7 +50,8 @@ pub trait Wire: Send + Sync {
         Some(WireHead::at("/models"))
     }
 
-    /// Returns the headers that one request has beside those of [`Self::head`].
+    /// Returns the headers that one request has beside those of [`Self::head`]: `content-type` in place of the usual one, others
+    /// behind what is there.
     fn request_headers(&self, _: &ModelRequest) -> Vec<(HeaderName, HeaderValue)> {
         Vec::new()
     }
@@ -69,6 +71,19 @@ pub trait Wire: Send + Sync {
     ///
     /// Errors: a 400 that names the field that this wire cannot express.
     fn encode(&self, request: &ModelRequest, target: &Target<'_>) -> Result<Vec<Bytes>, Fault>;
+
+    /// Encodes the same as [`Wire::encode`] in pieces, some of which may be ranges of what the client has uploaded. The first
+    /// is in memory.
+    ///
+    /// Errors: as [`Wire::encode`].
+    fn encode_pieces(
+        &self,
+        request: &ModelRequest,
+        target: &Target<'_>,
+    ) -> Result<Vec<Piece>, Fault> {
+        let body = self.encode(request, target)?;
+        Ok(body.into_iter().map(Piece::Bytes).collect())
+    }
 
     /// Returns how many requests to this provider ask for what a request wants; [`Wire::encode`] and [`Wire::decoder`] have
     /// the part that `target` names. All of them say one request where nothing is divided.
@@ -91,6 +106,7 @@ pub trait Wire: Send + Sync {
         match &request.payload {
             Payload::Chat(_) | Payload::Images(..) => target.max_tokens(request),
             Payload::Speech(facts) => Some(facts.max_tokens()),
+            Payload::Transcription(_) => None,
             // No text is made: only the prompt costs.
             _ => Some(0),
         }
@@ -123,6 +139,15 @@ pub trait Wire: Send + Sync {
     ///
     /// `body` may be cut short or empty.
     fn classify(&self, status: u16, body: &[u8]) -> Failure;
+}
+
+/// A piece of the body of an upstream request.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Piece {
+    /// These bytes.
+    Bytes(Bytes),
+    /// A range of what the client has uploaded.
+    Upload(Range<u64>),
 }
 
 /// How a request is divided among requests to one provider, which are made one after the other.

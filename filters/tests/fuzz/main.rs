@@ -34,4 +34,5 @@ mod reply_cache;
 mod run;
 mod sse;
 mod tokens;
+mod uploads;
 mod wires;

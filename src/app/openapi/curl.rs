@@ -37,7 +37,7 @@ pub fn lines(
                 None if method == "post" => return None,
                 None => None,
             };
-            let model = body.and_then(|body| body.get("model")?.as_str());
+            let model = body.and_then(|(_, body)| body.get("model")?.as_str());
             let target = (base, path);
             model
                 .is_none_or(&serves)
@@ -66,14 +66,29 @@ fn header(operation: &Value, schemes: Option<&Value>, keys: Keys<'_>) -> Option<
     }
 }
 
-/// The example of an operation's body; `Some(None)`: there is a body, and no example of it.
-fn body(operation: &Value) -> Option<Option<&Value>> {
+/// The example of an operation's body, behind its media type; `Some(None)`: there is a body, and no example of it.
+fn body(operation: &Value) -> Option<Option<(&str, &Value)>> {
     let content = operation.get("requestBody")?.get("content")?.as_object()?;
-    Some(
-        content
-            .values()
-            .find_map(|media_type| media_type.get("example")),
-    )
+    let mut examples = content
+        .iter()
+        .filter_map(|(media_type, content)| Some((media_type.as_str(), content.get("example")?)));
+    Some(examples.next())
+}
+
+/// The options with an example of a body: one for JSON, one for each field of a form.
+fn data((media_type, example): (&str, &Value)) -> String {
+    let quoted = |text: &str| text.replace('\'', "'\\''");
+    match example.as_object() {
+        Some(fields) if media_type == "multipart/form-data" => fields
+            .iter()
+            .filter_map(|(name, value)| Some((name, value.as_str()?)))
+            .map(|(name, value)| format!(" -F '{name}={}'", quoted(value)))
+            .collect(),
+        _ => {
+            let text = quoted(&example.to_string());
+            format!(" -H 'Content-Type: application/json' -d '{text}'")
+        }
+    }
 }
 
 /// Returns whether the answer is no text.
@@ -87,13 +102,10 @@ fn is_file(operation: &Value) -> bool {
 fn line(
     operation: &Value,
     (base, path): (&str, &str),
-    (key, body): (&str, Option<&Value>),
+    (key, body): (&str, Option<(&str, &Value)>),
     keys: Keys<'_>,
 ) -> Option<String> {
-    let body = body.map_or(String::new(), |body| {
-        let text = body.to_string().replace('\'', "'\\''");
-        format!(" -H 'Content-Type: application/json' -d '{text}'")
-    });
+    let body = body.map_or(String::new(), data);
     let is_graph = operation.get("tags")?.get(0)? == "Graph";
     let tenant = match is_graph {
         true if body.is_empty() => return None,

@@ -41,7 +41,7 @@ struct OperationDescription {
     /// Whether a request may have no body.
     #[serde(default)]
     optional_body: bool,
-    /// A body that the built-in sandbox answers.
+    /// A body that the built-in sandbox answers. In a form `@NAME` stands for the file of that name.
     example: Option<Value>,
     /// Responses of success, as OpenAPI writes them.
     responses: Map<String, Value>,
@@ -139,6 +139,7 @@ impl<'r> Target<'r> {
             BodyRule::None => types.is_empty(),
             BodyRule::Json(_) => types == ["application/json"],
             BodyRule::JsonOrForm(_) => types == ["application/json", "multipart/form-data"],
+            BodyRule::Form(_) => types == ["multipart/form-data"],
             // The endpoints of GET read none, but check one that comes.
             BodyRule::Any(_) => types.is_empty() == (self.route.method == Method::GET),
             BodyRule::Unread => true,
@@ -156,9 +157,10 @@ impl<'r> Target<'r> {
     fn body_bytes(&self) -> Option<usize> {
         match self.route.body {
             BodyRule::None | BodyRule::Unread => None,
-            BodyRule::Json(bytes) | BodyRule::JsonOrForm(bytes) | BodyRule::Any(bytes) => {
-                Some(bytes)
-            }
+            BodyRule::Json(bytes)
+            | BodyRule::JsonOrForm(bytes)
+            | BodyRule::Form(bytes)
+            | BodyRule::Any(bytes) => Some(bytes),
         }
     }
 
@@ -201,7 +203,7 @@ impl<'r> Target<'r> {
     }
 }
 
-/// The bodies by media type. The example is JSON, and stands beside the schema of JSON, or beside the only one.
+/// The bodies by media type. The example stands beside the schema of JSON, or beside the only one.
 fn content(body: Map<String, Value>, example: Option<Value>) -> Map<String, Value> {
     let is_only = body.len() == 1;
     let with_schema = body.into_iter().map(|(media_type, schema)| {

@@ -76,7 +76,9 @@ fn statuses(route: &Route) -> BTreeSet<u16> {
     }
     match route.body {
         BodyRule::None => {}
-        BodyRule::Json(_) | BodyRule::JsonOrForm(_) => all.extend([408, 413, 415, 529]),
+        BodyRule::Json(_) | BodyRule::JsonOrForm(_) | BodyRule::Form(_) => {
+            all.extend([408, 413, 415, 529])
+        }
         BodyRule::Any(_) => all.extend([408, 413, 529]),
         BodyRule::Unread => all.extend([404, 413, 429, 502, 503, 504]),
     }

@@ -14,6 +14,9 @@ pub(crate) struct Limits {
     /// The most bytes of all request bodies in memory at once; more are refused with 529.
     #[schemars(range(min = 1_048_576))]
     pub buffered_bytes: usize,
+    /// The most bytes of files in forms that are on the disk at once.
+    #[schemars(range(min = 1_048_576))]
+    pub spooled_bytes: usize,
     /// The most bytes of a request body, by endpoint.
     pub body_bytes: BodyBytes,
     /// Requests per minute and organization, by endpoint group; absent or 0: unlimited.
@@ -27,6 +30,7 @@ impl Default for Limits {
         Self {
             in_flight: 1000,
             buffered_bytes: 1_073_741_824,
+            spooled_bytes: 4_294_967_296,
             body_bytes: BodyBytes::default(),
             requests_per_minute: RequestsPerMinute::default(),
             shared_exact: true,
@@ -46,6 +50,9 @@ pub(crate) struct BodyBytes {
     /// Documents that are read.
     #[schemars(range(min = 1024, max = 1_073_741_824))]
     pub ocr: usize,
+    /// Forms with audio.
+    #[schemars(range(min = 1024, max = 1_073_741_824))]
+    pub audio: usize,
     /// Decisions.
     #[schemars(range(min = 1024, max = 1_073_741_824))]
     pub decisions: usize,
@@ -66,6 +73,7 @@ impl Default for BodyBytes {
             chat: 20_971_520,
             images: 67_108_864,
             ocr: 67_108_864,
+            audio: 26_214_400,
             decisions: 262_144,
             batch: 1_048_576,
             graph: 4_194_304,

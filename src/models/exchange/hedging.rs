@@ -66,15 +66,16 @@ enum Heard {
 
 impl Hedge {
     /// Returns the hedge that a call may have: a stream with more than one planned attempt, but none of images, which are
-    /// drawn in silence and would be paid twice.
+    /// drawn in silence and would be paid twice, and none of an upload, which would be sent twice.
     pub(super) fn new(
         models: &Models,
         request: &ModelRequest,
         attempts: &[PlannedAttempt],
     ) -> Option<Box<Self>> {
         let hedging = models.hedging.as_ref()?;
-        let draws = request.payload.operation().draws();
-        let may_be = request.is_stream && attempts.len() > 1 && !draws;
+        let operation = request.payload.operation();
+        let is_fit = !operation.draws() && !operation.is_upload();
+        let may_be = request.is_stream && attempts.len() > 1 && is_fit;
         may_be.then(|| {
             Box::new(Self {
                 race: Arc::new(Race::new(hedging.after)),
@@ -232,6 +233,8 @@ fn prepare(
     }
     let now_ms = exchange.models.clock.ms_at(info.now);
     let body = upstream_request::encode(exchange, now_ms).ok()?;
+    let body = body.iter().map(|piece| piece.in_memory().cloned());
+    let body = body.collect::<Option<Vec<Bytes>>>()?;
     let origin = upstream_request::endpoint(exchange, info)?;
     let body_bytes = body.iter().map(Bytes::len).sum();
     let head = upstream_request::head(exchange, info, client, body_bytes)?;

@@ -56,6 +56,7 @@ use crate::proxy::buffered::state::AttemptState;
 use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::{Broken, End, Exchange, LogPart, Report, Upstream};
 use crate::proxy::hedge::Adopted;
+use crate::proxy::upload::Upload;
 
 /// How many other keys of one provider are tried inside an attempt. Source: docs/decisions.md 13.
 const MAX_KEY_RETRIES: u8 = 2;
@@ -164,6 +165,8 @@ struct Timing {
 pub struct ModelExchange {
     models: Arc<Models>,
     request: ModelRequest,
+    /// The file of its form, if it is one.
+    upload: Option<Arc<Upload>>,
     /// What decides its prices: the tier it asks for, and when it started.
     price_point: PricePoint,
     /// The provider that the model string named.
@@ -223,6 +226,7 @@ impl ModelExchange {
             models,
             price_point: request.price_point(info.unix_s()),
             request,
+            upload: None,
             requested_provider: selection.provider.clone(),
             attempts,
             lower_tool_choice: selection.plan.lower_tool_choice,
@@ -248,6 +252,11 @@ impl ModelExchange {
     /// Binds this session to the provider that answers.
     pub fn bind_session(&mut self, session: SessionKey) {
         self.affinity_key = Some(session);
+    }
+
+    /// Sets the file that the client has uploaded.
+    pub fn set_upload(&mut self, upload: Option<Arc<Upload>>) {
+        self.upload = upload;
     }
 
     /// Lets the answer say why the plan is what it is.

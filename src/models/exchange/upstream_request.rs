@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use filters::fault::{Fault, FaultKind};
 use filters::models::reply::ReplyIdentity;
 use filters::models::reply_cache::recorder::ReplyRecorder;
 use filters::models::routing::affinity::SessionKey;
 use filters::models::routing::capable::Lack;
 use filters::models::routing::plan::LeftOut;
+use filters::models::wires::Piece;
 use pingora::http::RequestHeader;
 use pingora::{Error, ErrorType, Result};
 
@@ -19,6 +19,7 @@ use crate::models::upstream_head::OwnHeaders;
 use crate::proxy::buffered::session::ATTEMPT_ABORTED;
 use crate::proxy::context::RequestInfo;
 use crate::proxy::origin::Origin;
+use crate::proxy::upload::BodyPiece;
 
 /// Encodes the request for the next attempt whose wire can express it, and returns where it goes.
 ///
@@ -87,6 +88,10 @@ fn pass_over(exchange: &mut ModelExchange, fault: &Fault) -> bool {
     true
 }
 
+fn no_upload() -> Fault {
+    Fault::new(FaultKind::Internal, "nothing was uploaded")
+}
+
 fn no_attempt() -> Fault {
     Fault::new(FaultKind::Internal, "no attempt is planned")
 }
@@ -134,7 +139,7 @@ pub(super) fn reader(
 /// Picks the key of the attempt at hand, and returns the body of its request.
 ///
 /// Errors: the wire cannot express the request, or the key cannot stand in a header.
-pub(super) fn encode(exchange: &mut ModelExchange, now_ms: u64) -> Result<Vec<Bytes>, Fault> {
+pub(super) fn encode(exchange: &mut ModelExchange, now_ms: u64) -> Result<Vec<BodyPiece>, Fault> {
     let none = no_attempt;
     let attempt = exchange.attempt().ok_or_else(none)?;
     let key = match exchange.cursor.keeps_key {
@@ -155,7 +160,15 @@ pub(super) fn encode(exchange: &mut ModelExchange, now_ms: u64) -> Result<Vec<By
         .deployment()
         .zip(exchange.target())
         .ok_or_else(none)?;
-    let body = deployment.wire.encode(&exchange.request, &target)?;
+    let pieces = deployment.wire.encode_pieces(&exchange.request, &target)?;
+    let pieces = pieces.into_iter().map(|piece| match piece {
+        Piece::Bytes(bytes) => Ok(BodyPiece::Bytes(bytes)),
+        Piece::Upload(range) => {
+            let upload = exchange.upload.as_ref().ok_or_else(no_upload)?;
+            Ok(BodyPiece::Upload(Arc::clone(upload), range))
+        }
+    });
+    let body = pieces.collect::<Result<_, Fault>>()?;
     let parts = deployment.wire.parts(&exchange.request, &target);
     exchange.cursor.parts.count = parts.count;
     exchange.cursor.parts.text_bytes = parts.text_bytes;

@@ -296,8 +296,17 @@ impl CustomSession for BufferedSession {
     }
 
     async fn read_body_or_idle(&mut self, no_body_expected: bool) -> Result<Option<Bytes>> {
-        if !no_body_expected && let Some(piece) = self.state.next_piece() {
-            return Ok(Some(piece));
+        if !no_body_expected {
+            let next = self.state.next_bytes();
+            let next = next.map_err(|error| {
+                Error::explain(
+                    ATTEMPT_ABORTED,
+                    format!("the upload cannot be read: {error}"),
+                )
+            })?;
+            if next.is_some() {
+                return Ok(next);
+            }
         }
         if self.state.is_replay() {
             return self.inner_mut().read_body_or_idle(true).await;

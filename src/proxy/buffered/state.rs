@@ -3,6 +3,7 @@
 //!
 //! Its lock is never held across an await. Callers pass the time in as [`Instant`]s.
 
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use futures::future::BoxFuture;
 use tokio::time::Instant;
 
 use crate::proxy::hedge::Race;
+use crate::proxy::upload::BodyPiece;
 
 /// How long each stage of a response may take. Source: docs/promises.md, docs/decisions.md 12.
 #[derive(Clone, Copy, Debug)]
@@ -92,8 +94,10 @@ struct State {
     patience: Option<Duration>,
     last_event: Option<Instant>,
     last_write: Instant,
-    pieces: Vec<Bytes>,
+    pieces: Vec<BodyPiece>,
     next_piece: usize,
+    /// How many bytes of that piece were read.
+    read_bytes: u64,
     /// The whole request of the running attempt was sent, and the attempt has not failed.
     is_sent: bool,
     /// The session calls the exchange with an empty piece of the body.
@@ -121,6 +125,7 @@ impl AttemptState {
             last_write: now,
             pieces: Vec::new(),
             next_piece: 0,
+            read_bytes: 0,
             is_sent: false,
             is_calling: false,
             has_reply: false,
@@ -165,7 +170,7 @@ impl AttemptState {
         let now = Instant::now();
         let state = Self::new(false, timeouts, now);
         let pieces = [body].into_iter().filter(|body| !body.is_empty());
-        state.begin_attempt(pieces.collect(), now);
+        state.begin_attempt(pieces.map(BodyPiece::Bytes).collect(), now);
         state.mark_head_sent();
         Self {
             is_replay: true,
@@ -178,14 +183,15 @@ impl AttemptState {
         self.is_replay
     }
 
-    /// Starts an attempt with this body.
-    pub fn begin_attempt(&self, pieces: Vec<Bytes>, now: Instant) {
+    /// Starts an attempt with this body, whose first piece is in memory.
+    pub fn begin_attempt(&self, pieces: Vec<BodyPiece>, now: Instant) {
         let mut state = self.lock();
         state.attempt_started = now;
         state.patience = None;
         state.last_event = None;
         state.pieces = pieces;
         state.next_piece = 0;
+        state.read_bytes = 0;
         state.is_sent = false;
         state.is_calling = false;
         state.has_reply = false;
@@ -243,7 +249,7 @@ impl AttemptState {
 
     /// Returns the first piece of the body.
     pub fn first_piece(&self) -> Option<Bytes> {
-        self.lock().pieces.first().cloned()
+        self.lock().pieces.first()?.in_memory().cloned()
     }
 
     /// Returns whether all pieces after the first were read.
@@ -254,15 +260,24 @@ impl AttemptState {
 
     /// Returns the length of the whole body.
     pub fn body_bytes(&self) -> usize {
-        self.lock().pieces.iter().map(Bytes::len).sum()
+        self.lock().pieces.iter().map(BodyPiece::len).sum()
     }
 
-    /// Returns the next piece after the first.
-    pub fn next_piece(&self) -> Option<Bytes> {
+    /// Returns the next bytes after the first piece; `None`: there are none.
+    ///
+    /// Errors: an upload cannot be read.
+    pub fn next_bytes(&self) -> io::Result<Option<Bytes>> {
         let mut state = self.lock();
-        let piece = state.pieces.get(state.next_piece + 1).cloned();
-        state.next_piece += usize::from(piece.is_some());
-        piece
+        let Some(piece) = state.pieces.get(state.next_piece + 1).cloned() else {
+            return Ok(None);
+        };
+        let bytes = piece.read(state.read_bytes)?;
+        state.read_bytes += bytes.len() as u64;
+        if state.read_bytes >= piece.len() as u64 {
+            state.next_piece += 1;
+            state.read_bytes = 0;
+        }
+        Ok(Some(bytes))
     }
 
     /// Sets whether the provider of this attempt bills the whole reply even if the client disconnects.
@@ -447,8 +462,8 @@ mod tests {
             keepalive: HOUR,
         };
         let state = AttemptState::new(true, timeouts, now);
-        let pieces = vec![Bytes::from_static(b"a"), Bytes::from_static(b"b")];
-        state.begin_attempt(pieces, now);
+        let pieces = [Bytes::from_static(b"a"), Bytes::from_static(b"b")];
+        state.begin_attempt(pieces.map(BodyPiece::Bytes).into(), now);
         state.set_bills_after_disconnect(true);
         state
     }
@@ -457,7 +472,7 @@ mod tests {
     fn a_reply_is_drained_for_thirty_seconds_at_most() {
         let now = Instant::now();
         let state = sent(now);
-        state.next_piece();
+        state.next_bytes().unwrap();
         state.record_sent();
         assert!(state.disconnect(now + Duration::from_secs(7)));
         // An event does not postpone the end.
@@ -487,7 +502,7 @@ mod tests {
         let state = sent(now).with_race(Some(Arc::clone(&race)));
         let late = (now + HOUR, Wake::Abort);
         assert_eq!(state.next_wake(), late);
-        state.next_piece();
+        state.next_bytes().unwrap();
         state.record_sent();
         let due = (now + Duration::from_secs(2), Wake::Hedge);
         assert_eq!(state.next_wake(), due);
@@ -508,7 +523,7 @@ mod tests {
         ] {
             let race = Arc::new(Race::new(Duration::ZERO));
             let state = sent(now).with_race(Some(race));
-            state.next_piece();
+            state.next_bytes().unwrap();
             state.record_sent();
             assert_eq!(state.next_wake().1, Wake::Hedge);
             end(&state, now);
@@ -519,7 +534,7 @@ mod tests {
     #[test]
     fn a_call_of_the_session_is_no_piece_of_the_body() {
         let state = sent(Instant::now());
-        state.next_piece();
+        state.next_bytes().unwrap();
         assert!(state.is_body_done());
         state.call_exchange();
         assert!(!state.is_body_done());
@@ -533,7 +548,7 @@ mod tests {
         let state = sent(now);
         state.record_sent();
         assert!(!state.is_sent() && !state.disconnect(now));
-        state.next_piece();
+        state.next_bytes().unwrap();
         state.record_sent();
         assert!(state.is_sent());
         state.begin_attempt(Vec::new(), now);

@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 
-use crate::fault::{Fault, FaultKind, quoted};
+use crate::fault::{Fault, quoted};
 use crate::json::{Str, write_escaped};
 use crate::models::chat::sniff::image_type;
 use crate::multipart::{self, Part};
@@ -18,10 +18,7 @@ const FILES: [&str; 4] = ["image", "image[]", "images", "images[]"];
 ///
 /// Cost: one copy, in which images are a third longer. Errors: 400 for what is no form, and for a field that is no text.
 pub(super) fn to_json(body: &[u8], boundary: &str) -> Result<Bytes, Fault> {
-    let parts = multipart::parts(body, boundary).map_err(|error| {
-        Fault::new(FaultKind::Invalid, format!("the form {}", error.as_str()))
-            .with_code("invalid_parameters")
-    })?;
+    let parts = multipart::parts(body, boundary)?;
     let (images, fields): (Vec<_>, Vec<_>) = parts
         .into_iter()
         .partition(|part| FILES.contains(&&*part.name));

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use crate::fault::Fault;
 use crate::models::chat::data_url::{self, decode_base64};
 use crate::models::chat::inlined::InlinedImages;
+use crate::models::wires::form::escaped;
 
 /// What no part may hold. It is the same for all requests, because the head of a request is older than its body: a part
 /// that holds it all the same is refused, so nobody can add parts to a form.
@@ -64,13 +65,6 @@ pub(super) fn write(
 fn part(out: &mut Vec<u8>, disposition: &str) {
     let head = format!("--{BOUNDARY}\r\ncontent-disposition: form-data; {disposition}");
     out.extend_from_slice(head.as_bytes());
-}
-
-/// The name of a part, as browsers write it.
-fn escaped(name: &str) -> String {
-    name.replace('"', "%22")
-        .replace('\r', "%0D")
-        .replace('\n', "%0A")
 }
 
 /// The media type and the bytes of an image.

@@ -24,13 +24,15 @@ mod stream;
 mod strict;
 mod template;
 mod tools;
+mod transcription_events;
+mod transcriptions;
 mod usage;
 
 #[cfg(test)]
 mod tests;
 
 use bytes::Bytes;
-use http::{HeaderValue, header};
+use http::{HeaderName, HeaderValue, header};
 
 use crate::fault::Fault;
 use crate::models::embeddings::batch::BatchLimits;
@@ -38,14 +40,15 @@ use crate::models::operation::Operation;
 use crate::models::request::{ModelRequest, Payload};
 use crate::models::routing::capable::WireLimits;
 use crate::models::routing::providers::ProviderDefaults;
-use crate::models::wires::decoder::{Decoder, ReplyHead};
+use crate::models::wires::decoder::{Decoder, ReplyHead, not_offered};
 use crate::models::wires::error_body;
 use crate::models::wires::failure::Failure;
+use crate::models::wires::form;
 use crate::models::wires::found_pages;
 use crate::models::wires::quirks::Quirks;
 use crate::models::wires::ranking;
 use crate::models::wires::rate_limit::{self, LimitHeaders};
-use crate::models::wires::wire::{Target, Wire, WireHead};
+use crate::models::wires::wire::{Piece, Target, Wire, WireHead};
 
 /// The wire.
 #[derive(Debug)]
@@ -79,6 +82,8 @@ impl Wire for OpenAi {
             Operation::Ocr => beside(&quirks.chat_path, "ocr"),
             Operation::Search => beside(&quirks.chat_path, "search"),
             Operation::TypedDecisions => beside(&quirks.chat_path, "decisions"),
+            Operation::Transcriptions => beside(&quirks.chat_path, "audio/transcriptions"),
+            Operation::Translations => beside(&quirks.chat_path, "audio/translations"),
         };
         let mut head = WireHead::at(path);
         if operation == Operation::Speech {
@@ -86,6 +91,15 @@ impl Wire for OpenAi {
             head.headers.push((header::ACCEPT, any));
         }
         Some(head)
+    }
+
+    fn request_headers(&self, request: &ModelRequest) -> Vec<(HeaderName, HeaderValue)> {
+        match &request.payload {
+            Payload::Transcription(facts) => {
+                form::content_type(&facts.boundary).into_iter().collect()
+            }
+            _ => Vec::new(),
+        }
     }
 
     fn encode(&self, request: &ModelRequest, target: &Target<'_>) -> Result<Vec<Bytes>, Fault> {
@@ -100,7 +114,21 @@ impl Wire for OpenAi {
             Payload::Ocr(_) => Ok(ocr::encode(request, target)),
             Payload::Search(facts) => found::encode(request, facts, target),
             Payload::TypedDecisions(facts) => Ok(decisions::encode(request, facts, target)),
+            // A form with a file, which is not in memory.
+            Payload::Transcription(_) => Err(not_offered()),
         }
+    }
+
+    fn encode_pieces(
+        &self,
+        request: &ModelRequest,
+        target: &Target<'_>,
+    ) -> Result<Vec<Piece>, Fault> {
+        if let Payload::Transcription(facts) = &request.payload {
+            return Ok(transcriptions::encode(request, facts, target));
+        }
+        let body = self.encode(request, target)?;
+        Ok(body.into_iter().map(Piece::Bytes).collect())
     }
 
     fn embeddings_at_once(&self) -> BatchLimits {
@@ -122,6 +150,7 @@ impl Wire for OpenAi {
             Payload::Ocr(_) => ocr::decoder(),
             Payload::Search(facts) => found_pages::decoder(facts, found_pages::read_own),
             Payload::TypedDecisions(facts) => decisions::decoder(facts),
+            Payload::Transcription(_) => transcriptions::decoder(request, head),
         }
     }
 

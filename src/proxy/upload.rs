@@ -1,0 +1,261 @@
+//! Files that clients upload: on disk while their requests run, never whole in memory.
+//!
+//! A file has no name: it is gone as soon as its request ends, also if the process is killed. Workers read and write it as they
+//! do the journal: it lives for seconds, so it seldom gets further than the page cache. A thread beside them would cost the
+//! memory that this saves.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::ops::Range;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use filters::fault::{Fault, FaultKind};
+use filters::multipart::Form;
+use uuid::Uuid;
+
+use super::body_budget::{BodyBudget, BodyReservation};
+
+/// The folder under `store.state_dir`.
+const FOLDER: &str = "uploads";
+/// How many bytes are read at once.
+const READ_BYTES: u64 = 64 << 10;
+
+/// Where uploads go.
+pub struct Spool {
+    folder: PathBuf,
+    budget: Arc<BodyBudget>,
+}
+
+/// A form that has arrived, and the bytes of its files.
+pub struct UploadedForm {
+    /// The form.
+    pub form: Form,
+    /// The files, one behind the other.
+    pub upload: Arc<Upload>,
+}
+
+/// Bytes that a client has uploaded.
+pub struct Upload {
+    file: File,
+    /// Its place on the disk, until it is dropped.
+    _reservation: BodyReservation,
+}
+
+/// An upload that arrives.
+pub struct UploadWriter {
+    file: File,
+    reservation: BodyReservation,
+    /// Bytes that are not written yet.
+    pending: Vec<u8>,
+}
+
+impl Spool {
+    /// Creates the folder. All uploads together may take this many bytes.
+    ///
+    /// Errors: the file system failed.
+    pub fn new(state_dir: &Path, max_bytes: usize) -> io::Result<Self> {
+        let folder = state_dir.join(FOLDER);
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&folder)?;
+        // A process that was killed may have left the name of an empty file.
+        for left in fs::read_dir(&folder)? {
+            remove(&left?.path())?;
+        }
+        Ok(Self {
+            folder,
+            budget: Arc::new(BodyBudget::new(max_bytes)),
+        })
+    }
+
+    /// Returns how many bytes the uploads of running requests may take.
+    pub fn reserved_bytes(&self) -> usize {
+        self.budget.reserved_bytes()
+    }
+
+    /// Begins an upload.
+    ///
+    /// Errors: 529 if no file can be made.
+    pub fn begin(&self) -> Result<UploadWriter, Fault> {
+        let path = self.folder.join(Uuid::now_v7().simple().to_string());
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)
+            .and_then(|file| remove(&path).map(|()| file))
+            .map_err(|error| no_place(&error))?;
+        Ok(UploadWriter {
+            file,
+            reservation: self.budget.reservation(),
+            pending: Vec::new(),
+        })
+    }
+}
+
+impl UploadWriter {
+    /// Reserves the place of this many bytes in all.
+    ///
+    /// Errors: 529 if other uploads take it.
+    pub fn reserve(&mut self, bytes: usize) -> Result<(), Fault> {
+        self.reservation.grow_to(bytes).map_err(|_| {
+            let message = "other uploads take all place for them: try again in a second";
+            Fault::new(FaultKind::Overloaded, message).with_retry_after_s(1)
+        })
+    }
+
+    /// The bytes that the next [`Self::write`] writes.
+    pub fn pending(&mut self) -> &mut Vec<u8> {
+        &mut self.pending
+    }
+
+    /// Writes what is pending.
+    ///
+    /// Errors: 529 if the disk takes no more.
+    pub fn write(&mut self) -> Result<(), Fault> {
+        let written = self.file.write_all(&self.pending);
+        self.pending.clear();
+        written.map_err(|error| no_place(&error))
+    }
+
+    /// Ends the upload, of which everything was written.
+    pub fn finish(self) -> Upload {
+        Upload {
+            file: self.file,
+            _reservation: self.reservation,
+        }
+    }
+}
+
+/// Removes a name. Another process that starts may have removed it.
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn no_place(error: &io::Error) -> Fault {
+    let message = "uploads cannot be taken at the moment: try again in a second";
+    let fault = Fault::new(FaultKind::Overloaded, message).with_retry_after_s(1);
+    fault.with_detail(format!("the file of an upload: {error}"))
+}
+
+/// A piece of the body of an upstream request.
+#[derive(Clone)]
+pub enum BodyPiece {
+    /// These bytes.
+    Bytes(Bytes),
+    /// A range of an upload.
+    Upload(Arc<Upload>, Range<u64>),
+}
+
+impl From<Bytes> for BodyPiece {
+    fn from(bytes: Bytes) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+impl BodyPiece {
+    /// Returns how many bytes it has.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Upload(_, range) => {
+                usize::try_from(range.end - range.start).unwrap_or(usize::MAX)
+            }
+        }
+    }
+
+    /// Returns whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns it if it is in memory.
+    pub fn in_memory(&self) -> Option<&Bytes> {
+        match self {
+            Self::Bytes(bytes) => Some(bytes),
+            Self::Upload(..) => None,
+        }
+    }
+
+    /// Returns its bytes from `at` on, but no more than go out at once.
+    ///
+    /// Errors: an upload cannot be read.
+    pub fn read(&self, at: u64) -> io::Result<Bytes> {
+        let (upload, range) = match self {
+            Self::Bytes(bytes) => return Ok(bytes.slice((at as usize).min(bytes.len())..)),
+            Self::Upload(upload, range) => (upload, range),
+        };
+        let start = range.start.saturating_add(at);
+        let length = range.end.saturating_sub(start).min(READ_BYTES);
+        let mut bytes = vec![0; length as usize];
+        upload.file.read_exact_at(&mut bytes, start)?;
+        Ok(bytes.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    fn spool(max_bytes: usize) -> (tempfile::TempDir, Spool) {
+        let folder = tempfile::tempdir().unwrap();
+        let spool = Spool::new(folder.path(), max_bytes).unwrap();
+        (folder, spool)
+    }
+
+    #[test]
+    fn an_upload_is_read_back_in_pieces_and_leaves_nothing() {
+        let (folder, spool) = spool(1 << 20);
+        let mut writer = spool.begin().unwrap();
+        let sent: Vec<u8> = (0..300_000_u32).map(|at| at as u8).collect();
+        for piece in sent.chunks(70_000) {
+            writer.reserve(300_000).unwrap();
+            writer.pending().extend_from_slice(piece);
+            writer.write().unwrap();
+            assert!(writer.pending().is_empty());
+        }
+        let upload = Arc::new(writer.finish());
+        assert_eq!(spool.reserved_bytes(), 300_000);
+        let uploads = folder.path().join(FOLDER);
+        assert_eq!(fs::read_dir(&uploads).unwrap().count(), 0);
+        let piece = BodyPiece::Upload(upload, 5..299_990);
+        let mut read = Vec::new();
+        while read.len() < piece.len() {
+            let next = piece.read(read.len() as u64).unwrap();
+            assert!(!next.is_empty() && next.len() as u64 <= READ_BYTES);
+            read.extend_from_slice(&next);
+        }
+        assert_eq!(read, sent[5..299_990]);
+        drop(piece);
+        assert_eq!(spool.reserved_bytes(), 0);
+    }
+
+    #[test]
+    fn uploads_share_their_place() {
+        let (_folder, spool) = spool(100);
+        let (mut first, mut second) = (spool.begin().unwrap(), spool.begin().unwrap());
+        first.reserve(60).unwrap();
+        let refused = second.reserve(60).unwrap_err();
+        assert_eq!((refused.status(), refused.retry_after_s), (529, Some(1)));
+        drop(first);
+        second.reserve(60).unwrap();
+    }
+
+    #[test]
+    fn what_a_killed_process_has_left_is_removed() {
+        let (folder, spool) = spool(1);
+        fs::write(spool.folder.join("left"), "").unwrap();
+        drop(spool);
+        Spool::new(folder.path(), 1).unwrap();
+        assert_eq!(fs::read_dir(folder.path().join(FOLDER)).unwrap().count(), 0);
+    }
+}
