@@ -119,7 +119,9 @@ impl Answer<'_> {
             } => {
                 answer.text("type", "score");
                 answer.raw("score", score);
-                answer.value("legend", |out| write_map(legend, write_name, out));
+                answer.value("legend", |out| {
+                    write_map(legend, |name, out| Str::Plain(name).write(out), out)
+                });
                 answer.value("probabilities", |out| {
                     write_map(probabilities, write_raw, out)
                 });
@@ -133,10 +135,6 @@ impl Answer<'_> {
 
 fn write_confidence(answer: &mut Object<'_>, confidence: Option<&str>) {
     answer.raw("confidence", confidence.unwrap_or("null"));
-}
-
-fn write_name(name: &Cow<'_, str>, out: &mut Vec<u8>) {
-    Str::Plain(name).write(out);
 }
 
 fn write_raw(number: &&str, out: &mut Vec<u8>) {
