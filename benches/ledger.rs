@@ -33,7 +33,7 @@ const MAX_JOURNAL_DURATION: Duration = Duration::from_micros(6);
 fn main() {
     let account = OrganizationAccount::new("org_0190c3a2-0000-7000-8000-000000000000");
     account.add_lease(Usd::parse("1000000").unwrap());
-    account.load(&[], i64::MAX, |_| {});
+    account.load((&[], 0), i64::MAX, |_| {});
     let key: Arc<str> = "key_0190c3a2-0000-7000-8000-000000000000".into();
     let hold = Hold {
         key_id: &key,

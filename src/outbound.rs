@@ -123,10 +123,60 @@ impl Outbound {
         Ok(self.client.post(self.checked(url)?))
     }
 
+    /// A DELETE request. Errors: the URL must not be asked.
+    pub fn delete(&self, url: &str) -> Result<RequestBuilder, String> {
+        Ok(self.client.delete(self.checked(url)?))
+    }
+
     fn checked(&self, url: &str) -> Result<Url, String> {
         let url = Url::parse(url).map_err(|error| error.to_string())?;
         self.trusted.check(&url)?;
         Ok(url)
+    }
+}
+
+/// The operator's own origins, among addresses that callers choose: such a host is asked at the origins that he wrote alone.
+#[derive(Debug, Default)]
+pub struct OwnOrigins {
+    origins: HashSet<String>,
+    hosts: HashSet<String>,
+}
+
+/// Why an address that a caller chose must not be asked.
+#[derive(Debug, Eq, PartialEq)]
+pub enum OriginError {
+    /// Its form, in words.
+    Refused(&'static str),
+    /// Its host is the operator's own, and it is none of his origins.
+    Prohibited,
+}
+
+impl OwnOrigins {
+    /// Reads the origins that the operator wrote.
+    pub fn new(written: &[String]) -> Self {
+        let urls = written.iter().filter_map(|url| Url::parse(url).ok());
+        let mut own = Self::default();
+        for url in urls {
+            own.hosts.extend(url.host_str().map(str::to_owned));
+            own.origins.insert(url.origin().ascii_serialization());
+        }
+        own
+    }
+
+    /// Checks what [`Outbound`] does not.
+    pub fn check(&self, url: &Url) -> Result<(), OriginError> {
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(OriginError::Refused("it holds a user name or a password"));
+        }
+        let is_own = self.origins.contains(&url.origin().ascii_serialization());
+        if !is_own && url.scheme() != "https" {
+            return Err(OriginError::Refused("it is no https address"));
+        }
+        let has_own_host = url.host_str().is_some_and(|host| self.hosts.contains(host));
+        match has_own_host && !is_own {
+            true => Err(OriginError::Prohibited),
+            false => Ok(()),
+        }
     }
 }
 

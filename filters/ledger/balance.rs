@@ -87,6 +87,13 @@ impl Balance {
         self.free = self.free.plus(reserved.minus(lost));
     }
 
+    /// Ends a reservation whose amount the store now holds in another place.
+    pub fn hand_over(&mut self, reserved: Usd) {
+        let reserved = reserved.max(Usd::ZERO).min(self.reserved);
+        self.reserved = self.reserved.minus(reserved);
+        self.unbacked = self.unbacked.minus(reserved.min(self.unbacked));
+    }
+
     /// Revokes the lease: the free amount becomes zero and nothing covers the reserved amount any more. Running calls
     /// may end, but their unused amounts do not become free.
     pub fn revoke_lease(&mut self) {

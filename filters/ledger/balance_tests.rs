@@ -65,3 +65,20 @@ fn the_last_unit_can_be_reserved_and_what_is_free_can_be_taken() {
     assert_eq!(balance.free(), Usd::ZERO);
     assert_eq!(balance.reserved(), Usd::from_units(70));
 }
+
+#[test]
+fn what_is_handed_over_is_neither_free_nor_settled() {
+    let mut balance = Balance::default();
+    balance.add(Usd::from_units(100));
+    assert!(balance.reserve(Usd::from_units(60)) && balance.reserve(Usd::from_units(30)));
+    balance.hand_over(Usd::from_units(60));
+    assert_eq!(balance.free(), Usd::from_units(10));
+    assert_eq!(balance.reserved(), Usd::from_units(30));
+    assert_eq!(balance.settled(), Usd::ZERO);
+    balance.revoke_lease();
+    balance.hand_over(Usd::from_units(30));
+    balance.add(Usd::from_units(5));
+    assert!(balance.reserve(Usd::from_units(5)));
+    balance.release(Usd::from_units(5));
+    assert_eq!(balance.free(), Usd::from_units(5));
+}

@@ -30,6 +30,8 @@ pub enum Operation {
     Transcriptions,
     /// The text of speech in English.
     Translations,
+    /// A video of a prompt: a job that goes on after the call.
+    Videos,
 }
 
 impl Operation {
@@ -48,6 +50,7 @@ impl Operation {
             Self::TypedDecisions => "typed decisions",
             Self::Transcriptions => "transcriptions",
             Self::Translations => "translations",
+            Self::Videos => "videos",
         }
     }
 
@@ -66,6 +69,7 @@ impl Operation {
             Self::TypedDecisions => "/v1/systemone",
             Self::Transcriptions => "/v1/audio/transcriptions",
             Self::Translations => "/v1/audio/translations",
+            Self::Videos => "/v1/videos",
         }
     }
 
@@ -82,6 +86,7 @@ impl Operation {
             Self::Search => "search",
             Self::TypedDecisions => "decision",
             Self::Transcriptions | Self::Translations => "transcription",
+            Self::Videos => "video",
         }
     }
 
@@ -90,7 +95,7 @@ impl Operation {
         match self {
             Self::Chat => "messages",
             Self::Embeddings | Self::Moderations | Self::Speech => "input",
-            Self::Images | Self::ImageEdits => "prompt",
+            Self::Images | Self::ImageEdits | Self::Videos => "prompt",
             Self::Rerank => "documents",
             Self::Ocr => "document",
             Self::Search => "query",
@@ -130,6 +135,7 @@ impl Operation {
             ],
             Self::Transcriptions => &["language", "prompt", "response_format", "temperature"],
             Self::Translations => &["prompt", "response_format", "temperature"],
+            Self::Videos => &["seconds", "size", "audio"],
         }
     }
 
@@ -150,9 +156,14 @@ impl Operation {
         matches!(self, Self::Images | Self::ImageEdits)
     }
 
-    /// Returns whether replies may be cached. Our choice: not those of media, which are large.
+    /// Returns whether replies may be cached. Our choice: not those of media, which are large, and no jobs.
     pub fn is_cacheable(self) -> bool {
-        self != Self::Speech && !self.is_upload()
+        !matches!(self, Self::Speech | Self::Videos) && !self.is_upload()
+    }
+
+    /// Returns whether its call begins a job, which ends later and is paid for then.
+    pub fn begins_job(self) -> bool {
+        self == Self::Videos
     }
 
     /// Returns the operations that a `type` of the catalogue serves, unless the model lists its `operations`.
@@ -168,6 +179,7 @@ impl Operation {
             "search" => &[Self::Search],
             "decision" => &[Self::TypedDecisions],
             "transcription" => &[Self::Transcriptions],
+            "video" => &[Self::Videos],
             _ => &[],
         }
     }

@@ -184,6 +184,11 @@ pub trait Writer: Sink + Send + Sync {
     /// Drops what came since the last part ended, because its reply is asked for again.
     fn begin_part(&mut self) {}
 
+    /// Returns the provider's id of the job that the reply says it has begun.
+    fn job(&self) -> Option<&str> {
+        None
+    }
+
     /// Returns why a reply that has come to its end is no answer; `None`: it is one.
     fn lack(&self) -> Option<&'static str> {
         None

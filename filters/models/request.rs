@@ -27,6 +27,7 @@ use super::speech::SpeechFacts;
 use super::speech::format::AudioFormat;
 use super::transcriptions::TranscriptionFacts;
 use super::typed_decisions::DecisionFacts;
+use super::videos::VideoFacts;
 use crate::ledger::ExperimentNames;
 use crate::money::{CostInputs, PricePoint, ServiceTier, UnitCounts};
 
@@ -88,6 +89,8 @@ pub enum Payload {
     /// See [`Operation::Transcriptions`] and [`Operation::Translations`]. The body is a form whose file is not in memory, so
     /// the source is empty.
     Transcription(TranscriptionFacts),
+    /// See [`Operation::Videos`].
+    Videos(VideoFacts),
 }
 
 impl ModelRequest {
@@ -133,6 +136,7 @@ impl Payload {
             Self::TypedDecisions(_) => Operation::TypedDecisions,
             Self::Transcription(facts) if facts.is_translation => Operation::Translations,
             Self::Transcription(_) => Operation::Transcriptions,
+            Self::Videos(_) => Operation::Videos,
         }
     }
 
@@ -140,6 +144,14 @@ impl Payload {
     pub fn chat(&self) -> Option<&ChatFacts> {
         match self {
             Self::Chat(chat) | Self::Images(chat, _) => Some(chat),
+            _ => None,
+        }
+    }
+
+    /// The facts of a request for a video.
+    pub fn video(&self) -> Option<&VideoFacts> {
+        match self {
+            Self::Videos(video) => Some(video),
             _ => None,
         }
     }

@@ -11,6 +11,7 @@ use super::state::AppState;
 use crate::decisions::DecisionService;
 use crate::graph::Graph;
 use crate::models::providers::Provider;
+use crate::models::videos::worker;
 use crate::priority;
 use crate::proxy::origin::{DnsRefresh, HealthChecks};
 
@@ -71,6 +72,13 @@ pub(super) fn refresh(
         let stop = stop.clone();
         runtime.spawn(async move { task.start(stop).await });
     }
+}
+
+/// Starts the work on jobs of videos, until `stop`.
+pub(super) fn work_on_videos(runtime: &Runtime, app: &AppState, stop: &watch::Receiver<bool>) {
+    let working = worker::run(Arc::clone(&app.models), stop.clone());
+    let tasks = &app.proxy.tasks;
+    tasks.watch_task("videos", &runtime.spawn(working));
 }
 
 /// Starts a service, if there is one, until `stop`.

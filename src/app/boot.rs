@@ -112,12 +112,12 @@ pub fn boot(
     let tasks = &built.app.proxy.tasks;
     tasks.watch_task("accounts", &runtime.spawn(late.follow(stopped.clone())));
     background::refresh(&runtime, &providers, &built.app, &stopped);
-    background::spawn(&runtime, sandboxes.model, &stopped);
-    background::spawn(&runtime, sandboxes.graph, &stopped);
+    sandboxes.spawn(&runtime, &stopped);
     background::spawn(&runtime, tls.1, &stopped);
     if let Some(sharing) = built.health_sharing {
         runtime.spawn(sharing.run(stopped.clone()));
     }
+    background::work_on_videos(&runtime, &built.app, &stopped);
     let dispatching = built.dispatchers.map(|it| runtime.spawn(it.run(stopped)));
     let of_events = dispatching.iter();
     of_events.for_each(|task| tasks.watch_task("events", task));
@@ -191,6 +191,7 @@ fn build(
     let ledgers = (Arc::clone(&ledger), snapshots);
     let memories = memories(config, store, media, redis.as_ref(), &metrics);
     let models = Models::new(config, planner, ledgers, memories, (&metrics, clock));
+    let models = models.map_err(|error| failed("videos", error))?;
     let models = Arc::new(models.with_experiments(experiments(decisions.as_ref())));
     let health_sharing = redis.as_ref().map(|it| HealthSharing::new(it, &models));
     let health = health(config, &accounts, &ledger, redis);
@@ -499,6 +500,12 @@ struct Sandboxes {
 }
 
 impl Sandboxes {
+    /// Serves them until `stop`.
+    fn spawn(self, runtime: &Runtime, stop: &watch::Receiver<bool>) {
+        background::spawn(runtime, self.model, stop);
+        background::spawn(runtime, self.graph, stop);
+    }
+
     /// Binds them and sets their addresses in the configuration.
     fn bind(config: &mut Config) -> Result<Self, BootError> {
         Ok(Self {

@@ -41,6 +41,8 @@ pub struct Config {
     pub routing: Routing,
     /// Images that are fetched for providers.
     pub media: MediaConfig,
+    /// Jobs of videos.
+    pub videos: VideosConfig,
     /// How many bytes of replies of models are cached; 0: none.
     pub reply_cache_bytes: u64,
     /// The catalogue of models.
@@ -329,6 +331,15 @@ pub struct MediaConfig {
     pub origins: Vec<String>,
 }
 
+/// Jobs of videos.
+#[derive(Clone, Debug)]
+pub struct VideosConfig {
+    /// After this time a job is given up.
+    pub timeout: Duration,
+    /// The operator's own origins of callbacks.
+    pub callback_origins: Vec<String>,
+}
+
 /// Limits of requests.
 pub struct Limits {
     /// Maximum number of concurrent requests of models.
@@ -356,6 +367,8 @@ pub struct BodyBytes {
     pub ocr: usize,
     /// Forms with audio.
     pub audio: usize,
+    /// Videos that providers send.
+    pub video: usize,
     /// Decisions.
     pub decisions: usize,
     /// Batches of decisions.

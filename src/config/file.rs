@@ -43,6 +43,8 @@ pub(super) struct File {
     pub cache: CacheConfig,
     /// Images that requests name by address, fetched for providers that take none.
     pub media: MediaConfig,
+    /// Jobs of videos.
+    pub videos: VideosConfig,
     /// The catalogue of models.
     pub models: ModelsConfig,
     /// Model providers, by name: the prefix of `provider/model`.
@@ -263,6 +265,27 @@ pub(super) struct MediaConfig {
     /// spoken where it is written so. All others have to be public, and https.
     #[schemars(extend("items" = {"type": "string", "format": "url"}, "uniqueItems" = true))]
     pub origins: Vec<String>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct VideosConfig {
+    /// Seconds after which a job that has not ended is given up; it costs nothing then.
+    #[schemars(range(min = 1, max = 604_800))]
+    pub timeout_s: u64,
+    /// Your own origins of callbacks, such as https://hooks.internal:8443: their addresses may be private, and plain http
+    /// is spoken where it is written so. All others have to be public, and https.
+    #[schemars(extend("items" = {"type": "string", "format": "url"}, "uniqueItems" = true))]
+    pub callback_origins: Vec<String>,
+}
+
+impl Default for VideosConfig {
+    fn default() -> Self {
+        Self {
+            timeout_s: 3600,
+            callback_origins: Vec::new(),
+        }
+    }
 }
 
 impl Default for MediaConfig {

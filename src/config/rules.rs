@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::checked::{
     BodyBytes, Config, Durability, Limits, Log, LogFormat, MediaConfig, Routing, Server,
-    StoreConfig, Weights,
+    StoreConfig, VideosConfig, Weights,
 };
 use super::document::SourceSpan;
 use super::file::{self, File, LogLevel, SecretRef};
@@ -55,6 +55,10 @@ impl Rules<'_> {
             limits: to_limits(&file.limits),
             routing: self.check_routing(&file.routing),
             media: to_media(&file.media),
+            videos: VideosConfig {
+                timeout: seconds(file.videos.timeout_s),
+                callback_origins: file.videos.callback_origins.clone(),
+            },
             reply_cache_bytes: file.cache.max_bytes,
             models: models::check(self, file),
             plans: plans::check(self, file),
@@ -331,6 +335,7 @@ fn to_limits(limits: &file::Limits) -> Limits {
             images: bytes.images,
             ocr: bytes.ocr,
             audio: bytes.audio,
+            video: bytes.video,
             decisions: bytes.decisions,
             batch: bytes.batch,
             graph: bytes.graph,

@@ -45,6 +45,8 @@ pub(super) struct AccountState {
     credit: Option<(Instant, Credit)>,
     /// When the keys' spending was last read.
     loaded_at: Option<Instant>,
+    /// How often jobs have changed it in the store, so that what was read before does not count.
+    job_changes: u64,
     has_bounds: bool,
     /// The number of lease requests so far.
     requests: u64,
@@ -128,6 +130,7 @@ impl OrganizationAccount {
                 plan_since_ms: 0,
                 credit: None,
                 loaded_at: None,
+                job_changes: 0,
                 has_bounds: false,
                 requests: 0,
                 refused: (0, Usd::ZERO),
@@ -188,6 +191,36 @@ impl OrganizationAccount {
         }
     }
 
+    /// Ends a reservation of which the store now holds `amount` for a job, where it counts as spent. The rest is free again;
+    /// `is_byok`: all of its credit is.
+    pub fn hand_over(&self, hold: &Hold<'_>, amount: Usd, is_byok: bool) {
+        let mut state = self.lock();
+        state.add_reserved(hold, Usd::ZERO.minus(hold.amount));
+        match (hold.funding, is_byok) {
+            (Funding::Credit, false) => {
+                state.balance.hand_over(amount);
+                state.balance.release(hold.amount.minus(amount));
+            }
+            (Funding::Credit, true) => state.balance.release(hold.amount),
+            _ => {}
+        }
+        let is_plan = hold.funding == Funding::Plan && !is_byok;
+        let premium = is_plan.then_some(hold.is_premium);
+        let member = hold.member_id.map(|id| &**id);
+        state.each_limit(hold.key_id, member, premium, |lease| lease.charge(amount));
+        state.follow_job();
+    }
+
+    /// Follows the end of a job, which the store has charged: the spending has to be read again.
+    pub fn follow_job(&self) {
+        self.lock().follow_job();
+    }
+
+    /// Returns how often jobs have changed the spending in the store.
+    pub fn job_changes(&self) -> u64 {
+        self.lock().job_changes
+    }
+
     /// Returns what was spent so far, without open reservations; `None` if it has not been loaded.
     pub fn spent(
         &self,
@@ -207,11 +240,12 @@ impl OrganizationAccount {
     /// Loads the spending from the store's rows and from the calls that `pending` shows: those submitted but not
     /// stored. The lock keeps new calls out meanwhile, so that each call counts exactly once.
     ///
-    /// Calls of other organizations are skipped. What is dated after `now_ms`, by a clock that was ahead, counts as
+    /// `job_changes` is what [`Self::job_changes`] was before the rows were read: if a job has changed them since, they are
+    /// read again. Calls of other organizations are skipped. What is dated after `now_ms`, by a clock that was ahead, counts as
     /// spent now.
     pub fn load(
         &self,
-        rows: &[SpentRow],
+        (rows, job_changes): (&[SpentRow], u64),
         now_ms: i64,
         pending: impl FnOnce(&mut dyn FnMut(&LedgerEntry)),
     ) {
@@ -245,7 +279,9 @@ impl OrganizationAccount {
                 lease.add_unstored(cost);
             });
         });
-        state.loaded_at = Some(Instant::now());
+        if state.job_changes == job_changes {
+            state.loaded_at = Some(Instant::now());
+        }
     }
 
     /// Forgets what was loaded, so that it is loaded again before it is used.
@@ -399,6 +435,11 @@ pub(super) const MAX_LACK_ANSWERS: u32 = 2;
 pub const LOOKBACK_MS: i64 = 32 * 24 * 3_600_000;
 
 impl AccountState {
+    fn follow_job(&mut self) {
+        self.job_changes += 1;
+        self.loaded_at = None;
+    }
+
     /// Checks the limits of a call against what is known to be spent, and against their leases.
     fn check_limits(&self, call: &LimitedCall<'_>) -> Result<(), HoldError> {
         let leased = match call.needs_lease {

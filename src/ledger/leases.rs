@@ -193,13 +193,15 @@ impl Ledger {
         let organization = &*account.organization_id;
         let now_ms = self.now_ms();
         let since_ms = now_ms - LOOKBACK_MS;
+        let job_changes = account.job_changes();
         let stored = self.store.spent(&self.owner, organization, since_ms);
         let stored = stored.await?;
         // This decodes the waiting records, so that the account is not locked for that long.
         let mut waiting = self.journal.waiting();
         let is_exact = is_alone || waiting.posts() == Some(stored.posts);
         if is_exact {
-            account.load(&stored.rows, now_ms, |visit| waiting.visit(visit));
+            let rows = (&*stored.rows, job_changes);
+            account.load(rows, now_ms, |visit| waiting.visit(visit));
         }
         Ok(is_exact)
     }

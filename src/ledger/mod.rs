@@ -2,7 +2,7 @@
 //!
 //! A [`reservation`] covers one call. An [`account`] holds what an organization may spend in this process, and `leases`
 //! requests more of its balance from the store. The [`journal`] keeps ended calls on disk until the `flusher` has
-//! stored them, and [`recovery`] finds the journals of dead processes. Rules and arithmetic are in `filters::money` and
+//! stored them, [`jobs`] outlive their calls, and [`recovery`] finds the journals of dead processes. Rules and arithmetic are in `filters::money` and
 //! `filters::ledger`, SQL is in [`crate::store`]. A request that its lease covers touches no SQL, and no file but its
 //! thread's own part of the journal.
 
@@ -14,6 +14,7 @@ mod error;
 mod flusher;
 mod heartbeat;
 mod idle;
+pub mod jobs;
 pub mod journal;
 mod leases;
 mod limit_leases;
@@ -341,7 +342,7 @@ impl Ledger {
     }
 
     /// Returns the current time in unix milliseconds.
-    fn now_ms(&self) -> i64 {
+    pub fn now_ms(&self) -> i64 {
         unix_ms()
     }
 

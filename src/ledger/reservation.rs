@@ -15,6 +15,7 @@ use super::Ledger;
 use super::account;
 use super::account::{Hold, OrganizationAccount};
 use super::receipt::Receipt;
+use crate::store::ledger::VideoJob;
 
 /// How often the delivered part of a response is recorded in the journal.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
@@ -229,6 +230,28 @@ impl Reservation {
         });
         self.ledger.count_charge(&charge);
         end.map_or_else(Receipt::ready, |end| end.write(is_urgent))
+    }
+
+    /// Returns a job that the call has begun, with what the reservation knows of it.
+    pub(super) fn describe(&self, job: VideoJob, is_byok: bool) -> VideoJob {
+        VideoJob {
+            id: self.entry.id,
+            owner: self.entry.owner.clone(),
+            funding: match is_byok {
+                true => Funding::Byok,
+                false => self.entry.funding,
+            },
+            is_premium: self.is_premium,
+            reserved: job.reserved.min(self.entry.reserved),
+            ..job
+        }
+    }
+
+    /// Ends with this amount in the hands of the store, and frees the rest. `is_byok`: a BYOK key serves the call, so all of
+    /// its credit is free again.
+    pub(super) fn hand_over(mut self, amount: Usd, is_byok: bool) {
+        self.has_ended = true;
+        self.account.hand_over(&self.hold(), amount, is_byok);
     }
 
     fn release(&mut self) {

@@ -77,13 +77,13 @@ fn spending_is_exact_while_loads_race_with_ends_of_calls() {
         is_premium: false,
         at_ms: 0,
     };
-    account.load(&[], i64::MAX, |_| {});
+    account.load((&[], 0), i64::MAX, |_| {});
     let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let loader = scope.spawn(|| {
             let mut loads = 0_u32;
             while !is_done.load(Ordering::Relaxed) || loads == 0 {
-                account.load(&[], i64::MAX, |visit| journal.waiting().visit(visit));
+                account.load((&[], 0), i64::MAX, |visit| journal.waiting().visit(visit));
                 loads += 1;
             }
             loads
@@ -117,7 +117,7 @@ fn what_a_clock_that_is_ahead_has_dated_counts_as_spent_now() {
         cost: Usd::from_units(units),
     };
     let rows = [row(10, now_ms), row(1, now_ms + 40 * DAY_MS)];
-    account.load(&rows, now_ms, |_| {});
+    account.load((&rows, 0), now_ms, |_| {});
     let spent = account.spent("key", None, 0, now_ms).unwrap();
     let all = Usd::from_units(11);
     assert_eq!((spent.key.total, spent.key.periods), (all, [all; 4]));
@@ -143,7 +143,7 @@ fn a_clock_that_is_behind_the_plan_hides_nothing_of_what_it_pays() {
         ended_ms: (since_ms, since_ms),
         cost: Usd::from_units(5),
     };
-    account.load(&[row], now_ms, |_| {});
+    account.load((&[row], 0), now_ms, |_| {});
     let spent = account.spent("key", None, since_ms, now_ms).unwrap();
     assert_eq!(spent.plan.cycle, Usd::from_units(5));
 }

@@ -53,6 +53,7 @@ impl Forward for ModelHandler {
                 }
                 None => {
                     let (request, impression) = self.receive(incoming).await?;
+                    self.check_callback(&request)?;
                     (request, impression, None)
                 }
             };
@@ -151,6 +152,15 @@ impl ModelHandler {
         })?;
         incoming.reserve_body(request.source.body.len())?;
         Ok((request, impression))
+    }
+
+    /// Errors: 400 for a callback that must not be called.
+    fn check_callback(&self, request: &ModelRequest) -> Result<(), Fault> {
+        let video = request.payload.video();
+        match video.and_then(|video| video.callback.as_ref()) {
+            Some(callback) => self.models.videos.callbacks.check(&callback.url),
+            None => Ok(()),
+        }
     }
 
     /// Finds the session of a request, if it names one, and at the same time the reply that the cache has. A reply needs no

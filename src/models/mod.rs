@@ -3,7 +3,7 @@
 //! [`handler`] opens a call, [`planner`] plans its attempts among the [`providers`], [`exchange`] runs them, [`reply_cache`]
 //! replays earlier replies, [`sessions`] keep their provider. A [`deployment`] holds what all calls of a model at a provider
 //! have in common. [`shared_health`] tells other processes how providers do. [`store_snapshots`] has what callers have stored: their keys and their [`prompts`]. [`experiments`]
-//! let flags choose models. [`endpoints`] answer requests that need no provider. [`routes`] has the rows of the route
+//! let flags choose models. [`videos`] are jobs after their order. [`endpoints`] answer requests that need no provider. [`routes`] has the rows of the route
 //! table.
 
 pub mod deployment;
@@ -24,6 +24,7 @@ pub mod sessions;
 pub mod shared_health;
 pub mod store_snapshots;
 mod upstream_head;
+pub mod videos;
 
 use std::sync::Arc;
 
@@ -43,6 +44,7 @@ use self::reply_cache::ReplyCache;
 use self::retry_budget::RetryBudget;
 use self::sessions::Sessions;
 use self::store_snapshots::StoreSnapshots;
+use self::videos::Videos;
 
 /// The state that all model calls share.
 pub struct Models {
@@ -62,6 +64,8 @@ pub struct Models {
     pub reply_cache: Option<Arc<ReplyCache>>,
     /// Where sessions were answered last.
     pub sessions: Sessions,
+    /// What jobs of videos need.
+    pub videos: Videos,
     /// The allowances of plans.
     pub plans: Plans,
     /// All metrics.
@@ -80,13 +84,15 @@ pub struct Models {
 
 impl Models {
     /// Creates the state from a configuration.
+    ///
+    /// Errors: no HTTP client can be made.
     pub fn new(
         config: &Config,
         planner: Planner,
         (ledger, snapshots): (Arc<Ledger>, StoreSnapshots),
         (media, reply_cache, sessions): (Media, Option<Arc<ReplyCache>>, Sessions),
         (metrics, clock): (&Arc<Metrics>, Clock),
-    ) -> Self {
+    ) -> reqwest::Result<Self> {
         let routing = &config.routing;
         let stream_timeouts = Timeouts {
             first_event: routing.first_event_timeout,
@@ -95,7 +101,7 @@ impl Models {
             request: routing.deadline,
             keepalive: routing.keepalive,
         };
-        Self {
+        Ok(Self {
             planner,
             ledger,
             byok_keys: snapshots.byok_keys,
@@ -106,6 +112,7 @@ impl Models {
             media,
             reply_cache,
             sessions,
+            videos: Videos::new(config)?,
             plans: config.plans,
             metrics: Arc::clone(metrics),
             clock,
@@ -116,7 +123,7 @@ impl Models {
                 attempt: routing.total_timeout,
                 ..stream_timeouts
             },
-        }
+        })
     }
 
     /// Sets what decides the flags of experiments.

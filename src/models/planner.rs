@@ -17,6 +17,7 @@ use filters::models::routing::plan::{LeftOut, PlanInputs, RoutePlan, plan};
 use filters::models::routing::providers::{ProviderNames, ProviderSet};
 use filters::models::routing::resolve::{AUTO, Candidate, Resolved, resolve};
 use filters::models::routing::score::Weights;
+use filters::models::videos::order::VideoOrder;
 use filters::money::PricePoint;
 
 use crate::config::{Config, ProviderConfig, Routing};
@@ -107,6 +108,19 @@ impl Planner {
             catalog,
             routing: config.routing.clone(),
         }
+    }
+
+    /// Returns the deployment that a video was ordered from; `None`: the catalogue has it no more.
+    pub fn deployment_of(&self, order: &VideoOrder) -> Option<&Arc<Deployment>> {
+        let mut deployments = self.deployments.iter();
+        deployments.find(|it| {
+            let sizes = &it.mapping.video.sizes;
+            *it.model.id == *order.model
+                && *it.provider.name == *order.provider
+                && *it.mapping.name == *order.upstream_model
+                && it.region.as_deref() == order.region.as_deref()
+                && (sizes.is_empty() || sizes.contains(&order.size))
+        })
     }
 
     /// Returns the deployment that a candidate is. Outside the catalogue each call makes its own.

@@ -16,6 +16,7 @@ use filters::models::fronts::search::Search;
 use filters::models::fronts::speech::Speech;
 use filters::models::fronts::systemone::SystemOne;
 use filters::models::fronts::transcriptions::{Transcriptions, Translations};
+use filters::models::fronts::videos::Videos;
 use filters::models::operation::Operation;
 use http::{HeaderMap, Method};
 
@@ -23,6 +24,7 @@ use super::Models;
 use super::endpoints::credits::Credits;
 use super::endpoints::key::KeyStatus;
 use super::endpoints::models::{GetModel, ListModels};
+use super::endpoints::videos::{DeleteVideo, GetVideo, ListVideos, VideoContent};
 use super::handler::ModelHandler;
 use crate::config::Config;
 use crate::proxy::handler::{Endpoint, Handler};
@@ -33,6 +35,7 @@ use crate::proxy::router::{Access, BodyRule, ErrorStyle, Route};
 pub fn routes(models: &Arc<Models>, config: &Config) -> Vec<Route> {
     let mut routes = lists(models, config);
     routes.extend(calls(models, config));
+    routes.extend(videos(models));
     routes
 }
 
@@ -147,6 +150,46 @@ fn calls(models: &Arc<Models>, config: &Config) -> Vec<Route> {
             &Transcriptions,
         ),
         forward(Operation::Translations, QuotaGroup::Audio, &Translations),
+        forward(Operation::Videos, QuotaGroup::Video, &Videos),
+    ]
+}
+
+/// Returns the rows of videos that were ordered.
+fn videos(models: &Arc<Models>) -> Vec<Route> {
+    const JOB: &str = "/v1/videos/*";
+    let endpoint = |name, at, endpoint: Arc<dyn Endpoint>, description| {
+        row(name, at, Handler::Endpoint(endpoint), description)
+    };
+    let models = || Arc::clone(models);
+    let list = ListVideos { models: models() };
+    let get = GetVideo { models: models() };
+    let content = VideoContent { models: models() };
+    let delete = DeleteVideo { models: models() };
+    vec![
+        endpoint(
+            "video_list",
+            (Method::GET, Operation::Videos.path()),
+            Arc::new(list),
+            include_str!("endpoints/video_list.json"),
+        ),
+        endpoint(
+            "video",
+            (Method::GET, JOB),
+            Arc::new(get),
+            include_str!("endpoints/video.json"),
+        ),
+        endpoint(
+            "video_content",
+            (Method::GET, "/v1/videos/*/content"),
+            Arc::new(content),
+            include_str!("endpoints/video_content.json"),
+        ),
+        endpoint(
+            "delete_video",
+            (Method::DELETE, JOB),
+            Arc::new(delete),
+            include_str!("endpoints/delete_video.json"),
+        ),
     ]
 }
 
@@ -157,6 +200,7 @@ fn body_rule(operation: Operation, config: &Config) -> BodyRule {
         Operation::Images | Operation::ImageEdits => BodyRule::JsonOrForm(limits.images),
         Operation::Ocr => BodyRule::Json(limits.ocr),
         Operation::Transcriptions | Operation::Translations => BodyRule::Form(limits.audio),
+        Operation::Videos => BodyRule::JsonOrForm(limits.chat),
         _ => BodyRule::Json(limits.chat),
     }
 }

@@ -150,6 +150,12 @@ impl Origin {
         Ok(Box::new(check))
     }
 
+    /// Returns its URL, without a path.
+    pub fn url(&self) -> String {
+        let scheme = if self.is_tls { "https" } else { "http" };
+        format!("{scheme}://{}", self.authority.to_str().unwrap_or_default())
+    }
+
     /// Returns whether its health is checked.
     pub fn has_health_checks(&self) -> bool {
         self.check_interval.is_some()

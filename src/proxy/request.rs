@@ -215,6 +215,10 @@ async fn send(
             response.headers.extend(fields.headers());
             response::send(session, response, &fields.request_id).await
         }
+        Reply::Pieces(pieces) => {
+            let head = (response.status, response.headers);
+            response::send_pieces(session, &fields, head, pieces).await
+        }
         Reply::Stream(events) => {
             ctx.in_flight.mark_stream();
             response::send_stream(session, &fields, events, || state.accepts_requests()).await

@@ -10,9 +10,9 @@ use filters::fault::Fault;
 use filters::limits::headers::Quota;
 use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use pingora::Result;
 use pingora::http::ResponseHeader;
 use pingora::protocols::http::HttpTask;
+use pingora::{Error, ErrorType, Result};
 use pingora_proxy::Session;
 
 use super::deprecation::Deprecation;
@@ -54,6 +54,8 @@ pub enum Reply {
     Bytes(Bytes),
     /// An event stream. It ends when its source ends or the process stops.
     Stream(Box<dyn EventSource>),
+    /// A file in pieces, with the headers of the response.
+    Pieces(Box<dyn PieceSource>),
 }
 
 /// Makes the events of a stream.
@@ -64,12 +66,20 @@ pub trait EventSource: Send + Sync {
     fn next(&mut self) -> BoxFuture<'_, Option<Bytes>>;
 }
 
+/// Makes the pieces of a file.
+pub trait PieceSource: Send + Sync {
+    /// Returns the next piece, or `None` at its end.
+    ///
+    /// Errors: it broke off, in words for the log. The response does not look complete then.
+    fn next(&mut self) -> BoxFuture<'_, std::result::Result<Option<Bytes>, String>>;
+}
+
 impl Reply {
     /// Returns the whole body; empty for a stream.
     pub fn bytes(&self) -> &[u8] {
         match self {
             Self::Bytes(bytes) => bytes,
-            Self::Stream(_) => &[],
+            Self::Stream(_) | Self::Pieces(_) => &[],
         }
     }
 }
@@ -182,6 +192,41 @@ pub async fn send_stream(
         session.write_response_body(Some(bytes), false).await?;
     }
     session.write_response_body(None, true).await
+}
+
+/// Writes a file in pieces until the client disconnects or the source ends. A piece is taken once the one before it is
+/// written, so a slow client takes no memory.
+///
+/// Errors: the client has disconnected, or the source broke.
+pub async fn send_pieces(
+    session: &mut Session,
+    fields: &HeadFields,
+    (status, told): (u16, Vec<(HeaderName, HeaderValue)>),
+    mut pieces: Box<dyn PieceSource>,
+) -> Result<()> {
+    let mut headers = common_headers(fields);
+    if told.iter().any(|(name, _)| *name == header::CONTENT_LENGTH) {
+        headers.remove(header::TRANSFER_ENCODING);
+    }
+    headers.extend(told);
+    let head = head(status, &fields.request_id, headers);
+    let is_head = session.req_header().method == http::Method::HEAD;
+    session
+        .write_response_header(Box::new(head), is_head)
+        .await?;
+    while !is_head {
+        let piece = tokio::select! {
+            piece = pieces.next() => piece,
+            // The client sends nothing more, so this returns only when the client disconnects.
+            closed = session.downstream_session.read_body_or_idle(true) => return closed.map(|_| ()),
+        };
+        match piece {
+            Ok(Some(piece)) => session.write_response_body(Some(piece), false).await?,
+            Ok(None) => return session.write_response_body(None, true).await,
+            Err(why) => return Error::e_explain(ErrorType::ReadError, why),
+        }
+    }
+    Ok(())
 }
 
 /// Returns the head of an event stream.

@@ -20,7 +20,7 @@ pub struct Route {
     pub name: &'static str,
     /// The method; a `GET` route also serves `HEAD`.
     pub method: Method,
-    /// The normalised path; `*` stands for one last segment, `**` for the rest of the path as received.
+    /// The normalised path; `*` stands for one segment, `**` for the rest of the path as received.
     pub path: &'static str,
     /// The access rule.
     pub access: Access,
@@ -117,7 +117,7 @@ pub fn is_reserved(path: &str) -> bool {
 pub struct PathTable(Vec<(Method, &'static str)>);
 
 impl PathTable {
-    /// Creates a table of these rows. A `*` at the end of a path stands for one segment, `**` for all that follows, which its
+    /// Creates a table of these rows. A `*` stands for one segment, `**` at the end for all that follows, which its
     /// handler reads as received: it may have escapes that no other path may have.
     pub fn new(rows: Vec<(Method, &'static str)>) -> Self {
         Self(rows)
@@ -179,11 +179,17 @@ fn matches_pattern(pattern: &str, path: &str) -> bool {
     if pattern.ends_with("**") {
         return has_rest(pattern, path);
     }
-    match pattern.strip_suffix('*') {
-        None => pattern == path,
-        Some(prefix) => path
-            .strip_prefix(prefix)
-            .is_some_and(|segment| !segment.is_empty() && !segment.contains('/')),
+    if !pattern.contains('*') {
+        return pattern == path;
+    }
+    let (mut wanted, mut found) = (pattern.split('/'), path.split('/'));
+    loop {
+        match (wanted.next(), found.next()) {
+            (None, None) => return true,
+            (Some("*"), Some(segment)) if !segment.is_empty() => {}
+            (Some(wanted), Some(found)) if wanted == found => {}
+            _ => return false,
+        }
     }
 }
 
@@ -307,6 +313,8 @@ mod tests {
             route("model", Method::GET, "/v1/models/**"),
             route("ofrep_flags", Method::POST, "/ofrep/v1/evaluate/flags"),
             route("ofrep_flag", Method::POST, "/ofrep/v1/evaluate/flags/*"),
+            route("video", Method::GET, "/v1/videos/*"),
+            route("video_content", Method::GET, "/v1/videos/*/content"),
         ];
         let graph = has_graph.then(|| route("graph", Method::GET, ""));
         let router = Router::new(routes, graph);
@@ -343,6 +351,17 @@ mod tests {
             name("/ofrep/v1/evaluate/flags/a/b").unwrap_err().status(),
             404
         );
+        let name = |path| find(&Method::GET, path, false);
+        assert_eq!(name("/v1/videos/a").unwrap(), "video");
+        assert_eq!(name("/v1/videos/a/content").unwrap(), "video_content");
+        assert_eq!(name("/v1/videos/a/Content/").unwrap(), "video_content");
+        for other in [
+            "/v1/videos//content/x",
+            "/v1/videos/a/b/content",
+            "/v1/videos/a/b",
+        ] {
+            assert_eq!(name(other).unwrap_err().status(), 404, "{other}");
+        }
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! The model sandbox is a model provider that replies, streams and fails on demand. It speaks the OpenAI
 //! chat-completions convention, so the gateway reaches it like any provider. It requires no key. The same request
-//! always gets the same reply, byte for byte: it uses no clock and no randomness. [`GraphSandbox`] is the sandbox for
+//! always gets the same reply, byte for byte: it uses no clock and no randomness,
+//! but for videos, whose ids say when they were ordered. [`GraphSandbox`] is the sandbox for
 //! queries.
 //!
 //! | model | behaviour |
@@ -19,6 +20,7 @@
 //! | `sandbox-ocr` | reads a page that says what document it is of |
 //! | `sandbox-rerank` | ranks documents by the words that they share with the query |
 //! | `sandbox-search` | finds pages that repeat the query |
+//! | `sandbox-video` | makes a video within a second; of a prompt with the word `fail` or `filter` it fails, of one with `slow` it takes a minute |
 //!
 //! Any other model is a 404. `response` makes the replies, `request` reads the fields that shape them, and `schema`
 //! makes example values for schemas.
@@ -41,6 +43,7 @@ mod search;
 mod server;
 mod speech;
 mod transcriptions;
+mod videos;
 
 #[cfg(test)]
 mod tests;

@@ -18,7 +18,7 @@ use super::request::SandboxRequest;
 use super::response::SandboxResponse;
 use super::speech::{Speech, speak};
 use super::transcriptions::{Transcript, transcribe};
-use super::{decisions, moderations, ocr, rerank, search};
+use super::{decisions, moderations, ocr, rerank, search, videos};
 
 /// Delay after a failed accept.
 pub(super) const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
@@ -26,6 +26,9 @@ const SLOW_START_DELAY: Duration = Duration::from_secs(2);
 const SLOW_EVENT_DELAY: Duration = Duration::from_millis(50);
 /// Larger requests are refused. The gateway's own limits are lower.
 const MAX_BODY_BYTES: usize = 128 << 20;
+
+/// The paths of jobs begin so.
+const VIDEOS: &str = "/v1/videos/";
 
 /// The application that Pingora runs on each connection.
 pub(super) struct ChatServer;
@@ -114,6 +117,8 @@ fn make_reply(head: &RequestHeader, body: &[u8]) -> Reply {
                 Err(message) => refuse(400, "invalid_request", message),
             }
         }
+        ("POST", "/v1/videos") => to_reply("sandbox-video", body, videos::order),
+        (method, path) if path.starts_with(VIDEOS) => make_video_reply(method, path),
         _ => refuse(404, "not_found", "The sandbox has no such endpoint."),
     }
 }
@@ -143,6 +148,26 @@ fn make_speech_reply(body: &[u8]) -> Reply {
         Ok(Speech::File(media_type, file)) => ReplyBody::File(media_type, file).into(),
         Ok(Speech::Events(events)) => ReplyBody::Events(events, Duration::ZERO).into(),
         Err(message) => refuse(400, "invalid_request", message),
+    }
+}
+
+/// Replies of a job, of its content, and to its end.
+fn make_video_reply(method: &str, path: &str) -> Reply {
+    let rest = path.strip_prefix(VIDEOS).unwrap_or_default();
+    let reply = match (method, rest.split_once('/')) {
+        ("GET", None) => videos::status(rest).map(|job| ReplyBody::Whole(200, job)),
+        ("GET", Some((id, "content"))) => {
+            videos::content(id).map(|file| ReplyBody::File("video/mp4", file))
+        }
+        ("DELETE", None) => videos::status(rest).map(|_| {
+            let deleted = json!({"id": rest, "object": "video.deleted", "deleted": true});
+            ReplyBody::Whole(200, deleted)
+        }),
+        _ => None,
+    };
+    match reply {
+        Some(reply) => reply.into(),
+        None => refuse(404, "not_found", "The sandbox has no such video."),
     }
 }
 

@@ -99,6 +99,7 @@ mod prompts;
 mod snapshots;
 mod spent;
 mod variations;
+mod video_jobs;
 
 impl Fixture {
     async fn organization(&self, name: &str) {

@@ -55,6 +55,10 @@ pub struct Metrics {
     pub datafiles: IntCounterVec,
     /// Events of decisions, by outcome.
     pub events: IntCounterVec,
+    /// Jobs of videos that have ended, by status.
+    pub videos: IntCounterVec,
+    /// Webhooks of videos, by outcome.
+    pub video_callbacks: IntCounterVec,
     /// Images fetched for providers, by outcome.
     pub media_fetches: IntCounterVec,
     /// Decisions of limits, by operation (or group of model endpoints) and decision.
@@ -131,6 +135,8 @@ impl Metrics {
             datafiles: counters(&r, "weirgate_datafiles_total", "Datafiles: loaded, refused (not usable), from_disk (the source does not answer), dropped (too many were fetched).", &["outcome"])?,
             events: counters(&r, "weirgate_decision_events_total", "Events of decisions: queued, full, off (dropped), sent, refused (by the backend: dropped), repeated (tries that failed), spooled (batches).", &["outcome"])?,
             shared_measurements: counters(&r, "weirgate_shared_measurements_total", "States of candidates that processes tell each other over shared.redis: published, taken_in, unusable (none that a process of this version can have written); failed exchanges.", &["outcome"])?,
+            videos: counters(&r, "weirgate_videos_total", "Jobs of videos that have ended: completed, failed (the provider, or its filter), expired (videos.timeout_s).", &["status"])?,
+            video_callbacks: counters(&r, "weirgate_video_callbacks_total", "Webhooks that told the end of a job: taken, gone (the receiver wants no more: 410), refused (another status, a redirect too), failed (no answer), prohibited (no public address, no https).", &["outcome"])?,
             media_fetches: counters(&r, "weirgate_media_fetches_total", "Images named by address that were fetched for a provider: fetched, cached, prohibited (no public address, no https), too_large, too_slow, no_image, failed, busy (media.max_fetches).", &["outcome"])?,
             limiter_decisions: counters(&r, "weirgate_limiter_decisions_total", "Requests that met a limit, by operation or group of model endpoints: admitted, refused, unavailable (nobody could say); of the graph service also hit (answered from the cache, not counted), refunded (a hit in its own cache), uncounted.", &["operation", "decision"])?,
             limiter_degraded: register(&r, IntGauge::new("weirgate_limiter_degraded", "1 while shared.redis is set and does not answer, so that limits follow shared.on_outage.")?)?,
@@ -180,6 +186,16 @@ impl Metrics {
     /// Counts a datafile.
     pub fn count_datafile(&self, outcome: &str) {
         self.datafiles.with_label_values(&[outcome]).inc();
+    }
+
+    /// Counts a job of a video that has ended.
+    pub fn count_video(&self, status: &str) {
+        self.videos.with_label_values(&[status]).inc();
+    }
+
+    /// Counts a webhook of a video.
+    pub fn count_video_callback(&self, outcome: &str) {
+        self.video_callbacks.with_label_values(&[outcome]).inc();
     }
 
     /// Counts an image that was to be fetched.

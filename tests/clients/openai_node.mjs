@@ -116,6 +116,23 @@ const checks = {
     assert.equal(bytes.subarray(0, 4).toString(), "RIFF");
   },
 
+  async videos() {
+    const { videos } = client();
+    const ordered = await videos.create({ model: "sandbox-video", prompt: "a weir", seconds: "4" });
+    assert.deepEqual([ordered.object, ordered.status, ordered.size], ["video", "queued", "1280x720"]);
+    let job = ordered;
+    for (let looks = 0; looks < 100 && job.status !== "completed"; looks += 1) {
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      job = await videos.retrieve(ordered.id);
+    }
+    assert.equal(job.status, "completed");
+    const content = Buffer.from(await (await videos.downloadContent(ordered.id)).arrayBuffer());
+    assert.deepEqual([content.length, content.subarray(4, 8).toString()], [4 * 32768, "ftyp"]);
+    assert.equal((await videos.list()).data[0].id, ordered.id);
+    assert.equal((await videos.delete(ordered.id)).deleted, true);
+    await assert.rejects(videos.retrieve(ordered.id), (error) => error.status === 404);
+  },
+
   async plain() {
     const answer = await create({ messages: user("one two") });
     const [choice] = answer.choices;

@@ -292,6 +292,28 @@ def moderations():
     equal(error.param, "input")
 
 
+def videos():
+    options = {"model": "sandbox-video", "prompt": "a weir", "size": "1280x720"}
+    ordered = client().videos.create(seconds="4", **options)
+    equal((ordered.object, ordered.status, ordered.seconds), ("video", "queued", "4"))
+    done = client().videos.poll(ordered.id, poll_interval_ms=100)
+    equal((done.id, done.status, done.progress, done.error), (ordered.id, "completed", 100, None))
+    assert done.completed_at >= done.created_at, done
+    content = client().videos.download_content(ordered.id).read()
+    equal((len(content), content[4:8]), (4 * 32768, b"ftyp"))
+    picture = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==")
+    refused = client().videos.create_and_poll(
+        seconds="4", input_reference=("a.png", picture), **{**options, "prompt": "filter"}
+    )
+    equal((refused.status, refused.error.code), ("failed", "moderation_blocked"))
+    listed = [video.id for video in client().videos.list(limit=1)]
+    equal(listed, [refused.id, ordered.id])
+    equal(client().videos.delete(ordered.id).deleted, True)
+    raises(openai.NotFoundError, lambda: client().videos.retrieve(ordered.id))
+    error = raises(openai.BadRequestError, lambda: client().videos.create(seconds="9s", **options))
+    equal(error.param, "seconds")
+
+
 def models():
     listed = [model.id for model in client().models.list()]
     assert MODEL in listed and len(listed) == len(set(listed)), listed
@@ -348,7 +370,7 @@ CHECKS = [
     plain, choices, length, stream, stream_usage, tools_parallel, tools_forced, tools_answered,
     tools_streamed, json_schema, json_object, request_id, retries, refusals, wrong_key, cut_stream,
     embeddings, embeddings_in_parts, images, speech, moderations, models, transcriptions,
-    translations,
+    translations, videos,
 ]
 
 

@@ -69,6 +69,13 @@ operations = ["transcriptions", "translations"]
 [[models.providers]]
 provider = "sandbox"
 name = "sandbox-transcription"
+[[models]]
+id = "sandbox-video"
+type = "video"
+[[models.providers]]
+provider = "sandbox"
+name = "sandbox-video"
+output_second_price = "0.1"
 "#;
 
 fn accept(script: Script) {

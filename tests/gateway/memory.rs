@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use super::videos::{studio, there};
 use crate::support::ask::Ask;
 use crate::support::client::{Client, ask};
 use crate::support::process::Process;
 use crate::support::script::Reply;
-use crate::support::upstream::Upstream;
+use crate::support::until;
+use crate::support::upstream::{Received, Upstream};
 
 const MODELS: &str = r#"
 [[models]]
@@ -26,6 +28,12 @@ type = "speech"
 [[models.providers]]
 provider = "small"
 name = "small"
+[[models]]
+id = "film"
+type = "video"
+[[models.providers]]
+provider = "first"
+name = "film"
 "#;
 
 const FILE_BYTES: usize = 25 << 20;
@@ -66,6 +74,48 @@ fn a_large_file_comes_down_in_little_memory_and_waits_for_a_slow_reader() {
 
     let mut slow = Client::connect(process.address);
     slow.send(&speak("voice"));
+    assert_eq!(slow.head().status, 200);
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(taken() < SPARE_BYTES, "{} bytes", taken());
+    let chunks = std::iter::from_fn(|| slow.chunk());
+    let bytes: usize = chunks.map(|chunk| chunk.bytes.len()).sum();
+    assert_eq!(bytes, FILE_BYTES);
+}
+
+#[test]
+fn a_large_video_comes_down_in_little_memory_and_waits_for_a_slow_reader() {
+    let file =
+        |_: &Received| Reply::whole(200, &[("content-type", "video/mp4")], vec![7; FILE_BYTES]);
+    let large = studio(|_| there(), file);
+    let url = large.url();
+    let toml = format!(
+        "[providers.first]\nkind = \"openai-compatible\"\nbase_url = \"{url}/v1\"\nkeys = []\n\
+         [providers.small]\nkind = \"openai-compatible\"\nbase_url = \"{url}/v1\"\nkeys = []\n"
+    );
+    let process = Process::start_with(&toml, MODELS);
+    let body = r#"{"model":"film","prompt":"a cat","seconds":4}"#;
+    let order = Ask::post("/v1/videos", body).key(process.key());
+    let job = ask(process.address, &order).json();
+    let path = format!("/v1/videos/{}", job["id"].as_str().unwrap());
+    let look = Ask::get(&path).key(process.key());
+    until("the video is there", || {
+        ask(process.address, &look).json()["status"] == "completed"
+    });
+    let content = Ask::get(&format!("{path}/content")).key(process.key());
+    // Every worker has its buffers once it has served a part.
+    for _ in 0..16 {
+        let part = content.clone().header("range", "bytes=0-1048575");
+        assert_eq!(ask(process.address, &part).status(), 206);
+    }
+
+    let at_rest = process.memory();
+    process.forget_most_memory();
+    let taken = || process.most_memory().saturating_sub(at_rest);
+    assert_eq!(ask(process.address, &content).body.len(), FILE_BYTES);
+    assert!(taken() < SPARE_BYTES, "{} bytes", taken());
+
+    let mut slow = Client::connect(process.address);
+    slow.send(&content);
     assert_eq!(slow.head().status, 200);
     std::thread::sleep(Duration::from_millis(300));
     assert!(taken() < SPARE_BYTES, "{} bytes", taken());

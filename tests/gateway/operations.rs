@@ -185,8 +185,8 @@ impl Operation {
         let text = self.request(&gateway).without("content-type");
         let text = text.header("content-type", "text/plain");
         assert_eq!(ask(gateway.address(), &text).status(), 415);
-        let get = Ask::get(self.path).key(&gateway.key);
-        assert_eq!(ask(gateway.address(), &get).status(), 405);
+        let put = Ask::new("PUT", self.path).key(&gateway.key);
+        assert_eq!(ask(gateway.address(), &put).status(), 405);
         let keyless = Ask::post(self.path, self.body);
         assert_eq!(ask(gateway.address(), &keyless).status(), 401);
         let elsewhere = gateway.chat(self.body);

@@ -11,6 +11,7 @@ pub mod search;
 pub mod speech;
 pub mod systemone;
 pub mod transcriptions;
+pub mod videos;
 
 #[cfg(test)]
 mod tests;

@@ -194,6 +194,7 @@ pub fn check(
     check_web_search(request, mapping, wire)?;
     check_service_tier(request, mapping, wire)?;
     check_parameters(request, mapping)?;
+    check_video(request, mapping)?;
     check_sizes(request, mapping)
 }
 
@@ -463,6 +464,15 @@ fn check_service_tier(
     let mut lack = Lack::new("service_tier", format!("has no tier `{word}`"));
     lack.code = Some("unsupported_service_tier");
     Err(lack)
+}
+
+/// Checks whether the mapping makes such a video.
+fn check_video(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
+    let Some(asked) = request.payload.video() else {
+        return Ok(());
+    };
+    let checked = mapping.video.check(asked);
+    checked.map_err(|(field, reason)| Lack::new(field, reason))
 }
 
 fn check_sizes(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {

@@ -13,6 +13,7 @@ use super::search::WebSearch;
 use super::thinking::{Thinking, WrittenThinking};
 use crate::models::embeddings::batch::BatchLimits;
 use crate::models::operation::Operation;
+use crate::models::videos::VideoLimits;
 use crate::money::{PriceList, TokenBounds};
 
 /// The least prompt tokens that a provider caches, if the catalogue does not say. Source: docs/facts/model-gateway.md 7.3.
@@ -66,6 +67,8 @@ pub struct Mapping {
     pub max_output: Option<u64>,
     /// What it takes of embeddings at once.
     pub batch: BatchLimits,
+    /// The videos that it makes.
+    pub video: VideoLimits,
     /// The least prompt tokens that its provider caches.
     pub min_cached_tokens: u64,
     /// Bounds of the cost of a call.
@@ -361,7 +364,7 @@ fn mapping(
 ) -> Result<Mapping, String> {
     check_names(&written)?;
     let prices = mapping_prices(&written)?;
-    let batch = written.batch_limits();
+    let (batch, video) = (written.batch_limits(), written.video_limits()?);
     let search = written.web_search.unwrap_or(defaults.search);
     let boxed = |texts: Vec<String>| texts.into_iter().map(Into::into).collect();
     let capabilities: Option<Capabilities> =
@@ -390,6 +393,7 @@ fn mapping(
         context_size: written.context_size,
         max_output: written.max_output,
         batch,
+        video,
         min_cached_tokens: written.min_cached_tokens.unwrap_or(MIN_CACHED_TOKENS),
         bounds: TokenBounds {
             max_output: written.max_output,

@@ -18,6 +18,7 @@ use super::thinking::ThinkingControl;
 use crate::models::embeddings::batch::BatchLimits;
 use crate::models::operation::Operation;
 use crate::models::request::Effort;
+use crate::models::videos::{VideoLimits, VideoSize};
 
 /// The catalogue file.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -118,6 +119,11 @@ with_all_prices! {
         /// The most tokens of all inputs of one request for embeddings, likewise.
         #[schemars(range(min = 1))]
         pub max_batch_tokens: Option<u64>,
+        /// The sizes of its videos in pixels, as `1280x720`; absent: its provider judges. A provider that has other prices
+        /// for other sizes is listed once for each.
+        pub video_sizes: Vec<String>,
+        /// The lengths of its videos in seconds; absent: its provider judges.
+        pub video_seconds: Vec<u32>,
         /// The least prompt tokens that its provider caches; absent: 1024.
         #[schemars(range(min = 1))]
         pub min_cached_tokens: Option<u64>,
@@ -174,6 +180,20 @@ impl WrittenMapping {
             inputs: self.max_inputs.unwrap_or(u64::MAX),
             tokens: self.max_batch_tokens.unwrap_or(u64::MAX),
         }
+    }
+
+    /// Returns the videos that it makes. Errors: what is no size.
+    pub(super) fn video_limits(&self) -> Result<VideoLimits, String> {
+        let sizes = self.video_sizes.iter().map(|text| {
+            let provider = &self.provider;
+            VideoSize::parse(text).ok_or_else(|| {
+                format!("{provider}: `video_sizes`: {text:?} is no size such as 1280x720")
+            })
+        });
+        Ok(VideoLimits {
+            sizes: sizes.collect::<Result<_, _>>()?,
+            seconds: self.video_seconds.clone(),
+        })
     }
 }
 

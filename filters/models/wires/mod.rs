@@ -68,6 +68,8 @@ mod tier_tests;
 mod tier_word;
 #[cfg(test)]
 mod transcription_tests;
+#[cfg(test)]
+mod video_tests;
 pub mod voyage;
 pub mod wire;
 
@@ -75,7 +77,7 @@ pub use decoder::{Decoder, Progress, ReplyHead, decode_reply};
 pub use failure::{Failure, FailureKind};
 use images::ImagesDialect;
 pub use quirks::Quirks;
-pub use wire::{Parts, Piece, Target, Wire, WireHead};
+pub use wire::{Parts, Piece, Target, VideoWire, Wire, WireHead};
 
 /// All wires.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -25,6 +25,7 @@ use crate::models::routing::parameters::{Parameters, Treatment};
 use crate::models::routing::providers::ProviderDefaults;
 use crate::models::routing::search::WebSearch;
 use crate::models::routing::thinking::Thinking;
+use crate::models::videos::progress::VideoReport;
 
 /// The API of one kind of provider.
 pub trait Wire: Send + Sync {
@@ -135,6 +136,11 @@ pub trait Wire: Send + Sync {
         &[]
     }
 
+    /// Returns how its providers say what becomes of a video; `None`: it makes none.
+    fn videos(&self) -> Option<&'static dyn VideoWire> {
+        None
+    }
+
     /// Returns the meaning of a reply of another status.
     ///
     /// `body` may be cut short or empty.
@@ -148,6 +154,23 @@ pub enum Piece {
     Bytes(Bytes),
     /// A range of what the client has uploaded.
     Upload(Range<u64>),
+}
+
+/// How a provider says what becomes of a video that it has begun to make. Paths are appended to that of its base URL.
+pub trait VideoWire: Send + Sync {
+    /// Returns the path that tells how a job does; `None`: the provider's id of it cannot stand in a path.
+    fn status_path(&self, job: &str, quirks: &Quirks) -> Option<String>;
+
+    /// Reads what the provider says of a job, in a reply of status 200.
+    ///
+    /// Errors: the reply says nothing of a job.
+    fn read_status(&self, body: &[u8]) -> Result<VideoReport, Failure>;
+
+    /// Returns the path of the bytes, where no link was told.
+    fn content_path(&self, job: &str, quirks: &Quirks) -> Option<String>;
+
+    /// Returns the path by which the provider forgets a job; `None`: it has none.
+    fn delete_path(&self, job: &str, quirks: &Quirks) -> Option<String>;
 }
 
 /// How a request is divided among requests to one provider, which are made one after the other.

@@ -6,6 +6,7 @@ use filters::models::fronts::ocr::Ocr;
 use filters::models::fronts::rerank::Rerank;
 use filters::models::fronts::search::Search;
 use filters::models::fronts::systemone::SystemOne;
+use filters::models::fronts::videos::Videos;
 use filters::models::request::ModelRequest;
 use filters::models::wires::{Quirks, ReplyHead, WireKind};
 use serde::de::IgnoredAny;
@@ -140,6 +141,23 @@ fn decisions() -> Operation {
     }
 }
 
+fn videos() -> Operation {
+    let image = json!({"$one": ["https://a.example/x.png", {"image_url": "data:image/png;base64,iVBORw0KGgo="}, "$any"]});
+    let media = json!({"$many": {"$one": ["https://a.example/x", {"video_url": "https://a.example/x"}, "$any"]}});
+    Operation {
+        front: &Videos,
+        requests: json!({
+            "model": {"$one": ["m", "$text"]}, "prompt": {"$one": ["a", "$text"]}, "unknown?": "$any",
+            "seconds": {"$one": [4, "8", "$int", "$text"]}, "size?": {"$one": ["1280x720", "1080x1920", null, "$text"]},
+            "audio?": {"$one": [true, false, null]}, "image?": image, "reference_images?": {"$many": image},
+            "reference_videos?": media, "callback_url?": {"$one": ["https://a.example/x", "$text"]}, "callback_secret?": "$text",
+        }),
+        request: json!({"model": "m", "prompt": "a", "seconds": 4}),
+        replies: json!({"id?": {"$one": ["video_1", "$any"]}, "status?": {"$one": ["queued", "$any"]},
+            "name?": {"$one": ["models/m/operations/o", "$any"]}, "error?": {"$one": [null, "$any"]}}),
+    }
+}
+
 fn is_json(bytes: &[u8]) -> bool {
     serde_json::from_slice::<IgnoredAny>(bytes).is_ok() && std::str::from_utf8(bytes).is_ok()
 }
@@ -207,6 +225,16 @@ fn accepted_requests_to_rank_are_json_on_every_wire() {
 #[test]
 fn accepted_requests_for_moderation_are_json_on_every_wire() {
     requests("models: moderation requests", &moderations());
+}
+
+#[test]
+fn accepted_orders_of_videos_are_json_on_every_wire() {
+    requests("models: orders of videos", &videos());
+}
+
+#[test]
+fn jobs_of_videos_are_the_same_however_they_are_cut() {
+    replies("wires: jobs of videos", &videos());
 }
 
 #[test]

@@ -233,12 +233,13 @@ fn names_in(path: &str) -> impl Iterator<Item = &str> {
 
 /// The path as OpenAPI writes it: stars get the name of the operation's parameter in the path.
 pub(super) fn path_template(path: &str, operation: &Value) -> String {
-    let Some(prefix) = path.find('*').and_then(|at| path.get(..at)) else {
+    let Some((prefix, rest)) = path.split_once('*') else {
         return path.to_owned();
     };
+    let rest = rest.trim_start_matches('*');
     let parameters = operation.get("parameters").and_then(Value::as_array);
     let mut parameters = parameters.into_iter().flatten();
     let in_path = parameters.find(|parameter| parameter.get("in") == Some(&"path".into()));
     let name = in_path.and_then(|parameter| parameter.get("name")?.as_str());
-    format!("{prefix}{{{}}}", name.unwrap_or_default())
+    format!("{prefix}{{{}}}{rest}", name.unwrap_or_default())
 }

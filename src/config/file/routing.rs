@@ -53,6 +53,9 @@ pub(crate) struct BodyBytes {
     /// Forms with audio.
     #[schemars(range(min = 1024, max = 1_073_741_824))]
     pub audio: usize,
+    /// Videos that providers send.
+    #[schemars(range(min = 1024, max = 1_073_741_824))]
+    pub video: usize,
     /// Decisions.
     #[schemars(range(min = 1024, max = 1_073_741_824))]
     pub decisions: usize,
@@ -74,6 +77,7 @@ impl Default for BodyBytes {
             images: 67_108_864,
             ocr: 67_108_864,
             audio: 26_214_400,
+            video: 268_435_456,
             decisions: 262_144,
             batch: 1_048_576,
             graph: 4_194_304,

@@ -77,6 +77,6 @@ pub fn framed(protocol: &dyn Protocol, response: Response) -> Response {
             body: protocol.write(json).into(),
             ..response
         },
-        Reply::Stream(_) => response,
+        Reply::Stream(_) | Reply::Pieces(_) => response,
     }
 }

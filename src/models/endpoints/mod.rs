@@ -5,3 +5,4 @@ pub mod key;
 mod model_entry;
 pub mod models;
 mod pricing;
+pub mod videos;

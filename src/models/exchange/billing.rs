@@ -55,6 +55,15 @@ impl Billing {
         self.log_id = Some(id);
     }
 
+    /// Takes the reservation of a call that has begun a job, which takes nothing before its end.
+    pub(super) fn take_reservation(&mut self) -> Option<Reservation> {
+        self.settlement = Some(Settlement {
+            usage: Usage::default(),
+            cost: None,
+        });
+        self.reservation.take()
+    }
+
     /// Returns whether parts of a request have ended, which providers have billed.
     pub(super) fn has_parts(&self) -> bool {
         self.parts.is_some() || self.abandoned.is_some()

@@ -145,7 +145,9 @@ fn settle(exchange: &mut ModelExchange, info: &RequestInfo, is_gone: bool) -> &'
     let has_content = exchange.timing.first_content.is_some();
     // The provider works for a client that has left, too, and bills its prompt at least.
     let is_billed = exchange.state.is_sent() || exchange.billing.has_parts();
-    let is_owed = has_content || (is_gone && is_billed);
+    // A job whose begin nobody has seen is nobody's.
+    let begins_job = exchange.request.payload.operation().begins_job();
+    let is_owed = has_content || (is_gone && is_billed && !begins_job);
     if is_owed && exchange.billing.settlement().is_none() {
         if exchange.state.is_disconnected() {
             // It was read on to learn what came.

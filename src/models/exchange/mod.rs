@@ -14,6 +14,7 @@ mod failure;
 mod feedback;
 mod hedging;
 mod images;
+mod jobs;
 mod log;
 mod parts;
 mod rate_limits;

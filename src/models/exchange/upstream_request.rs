@@ -107,9 +107,11 @@ fn start(exchange: &mut ModelExchange, info: &RequestInfo) -> Result<(), Fault> 
     } else {
         exchange.reader.begin_part();
     }
-    let bills_after_disconnect = exchange
-        .attempt()
-        .is_some_and(PlannedAttempt::bills_after_disconnect);
+    // A job that has begun is there, whether or not its client still is.
+    let bills_after_disconnect = exchange.request.payload.operation().begins_job()
+        || exchange
+            .attempt()
+            .is_some_and(PlannedAttempt::bills_after_disconnect);
     let state = &exchange.state;
     state.begin_attempt(body, info.now);
     state.set_bills_after_disconnect(bills_after_disconnect);

@@ -12,7 +12,9 @@ use http::{StatusCode, header};
 use pingora::http::ResponseHeader;
 use pingora::{Error, Result};
 
-use super::{ModelExchange, billing, caching, cancelled, feedback, hedging, parts, rate_limits};
+use super::{
+    ModelExchange, billing, caching, cancelled, feedback, hedging, jobs, parts, rate_limits,
+};
 use crate::proxy::buffered::session::ATTEMPT_ABORTED;
 use crate::proxy::buffered::state::Stage;
 use crate::proxy::context::RequestInfo;
@@ -306,7 +308,10 @@ fn complete(exchange: &mut ModelExchange, info: &RequestInfo) {
     } else {
         CallOutcome::Completed
     };
-    let receipt = billing::settle(exchange, info, outcome);
+    let receipt = match jobs::begin(exchange, info) {
+        Some(receipt) => receipt,
+        None => billing::settle(exchange, info, outcome),
+    };
     if let Some(gate) = cancelled::gate(exchange, receipt) {
         exchange.state.set_gate(gate);
     }

@@ -1,13 +1,11 @@
 //! One image from its address.
 
-use std::collections::HashSet;
-
 use filters::models::chat::inlined::InlinedImage;
 use reqwest::header::{ACCEPT, LOCATION, USER_AGENT};
 use reqwest::{Response, Url};
 
 use crate::config::MediaConfig;
-use crate::outbound::{self, Outbound};
+use crate::outbound::{self, OriginError, Outbound, OwnOrigins};
 use crate::proxy::body_budget::BodyReservation;
 
 /// How many redirects are followed, each checked like the first address.
@@ -80,20 +78,16 @@ impl std::fmt::Display for FetchError {
 pub(super) struct Fetcher {
     client: Outbound,
     /// The operator's own origins.
-    origins: HashSet<String>,
-    own_hosts: HashSet<String>,
+    own: OwnOrigins,
     max_bytes: usize,
 }
 
 impl Fetcher {
     pub(super) fn new(config: &MediaConfig) -> reqwest::Result<Self> {
-        let own = config.origins.iter();
-        let urls: Vec<Url> = own.filter_map(|url| Url::parse(url).ok()).collect();
         let written = config.origins.iter().map(String::as_str);
         Ok(Self {
             client: Outbound::direct(config.timeout, written)?,
-            origins: urls.iter().map(origin).collect(),
-            own_hosts: urls.iter().filter_map(host).collect(),
+            own: OwnOrigins::new(&config.origins),
             max_bytes: config.max_bytes,
         })
     }
@@ -132,21 +126,11 @@ impl Fetcher {
         request.send().await.map_err(|error| from_error(&error))
     }
 
-    /// Checks what the client does not: a host that is the operator's own may be asked at the origins that he wrote alone.
     fn check(&self, url: &Url) -> Result<(), FetchError> {
-        let refuse = |why: &str| Err(FetchError::Refused(why.to_owned()));
-        if !url.username().is_empty() || url.password().is_some() {
-            return refuse("it holds a user name or a password");
-        }
-        let is_own = self.origins.contains(&origin(url));
-        if !is_own && url.scheme() != "https" {
-            return refuse("it is no https address");
-        }
-        let has_own_host = host(url).is_some_and(|host| self.own_hosts.contains(&host));
-        match has_own_host && !is_own {
-            true => Err(FetchError::Prohibited),
-            false => Ok(()),
-        }
+        self.own.check(url).map_err(|error| match error {
+            OriginError::Refused(why) => FetchError::Refused(why.to_owned()),
+            OriginError::Prohibited => FetchError::Prohibited,
+        })
     }
 
     async fn read(
@@ -173,14 +157,6 @@ impl Fetcher {
         }
         InlinedImage::read(&body).ok_or(FetchError::NoImage)
     }
-}
-
-fn origin(url: &Url) -> String {
-    url.origin().ascii_serialization()
-}
-
-fn host(url: &Url) -> Option<String> {
-    url.host_str().map(str::to_owned)
 }
 
 fn redirected(url: &Url, reply: &Response) -> Option<Url> {

@@ -82,6 +82,12 @@ impl KeyPool {
         first.is_some_and(|key| key.byok.is_some())
     }
 
+    /// Returns the platform key with this fingerprint; `None` is that of a provider that needs no key.
+    pub fn find(&self, fingerprint: Option<&str>) -> Option<&Arc<Credential>> {
+        let mut keys = self.credentials.iter();
+        keys.find(|key| key.byok.is_none() && key.fingerprint.as_deref() == fingerprint)
+    }
+
     /// Returns the BYOK key of this id.
     pub fn find_byok(&self, id: &str) -> Option<&Arc<Credential>> {
         let has_id = |key: &&Arc<Credential>| key.byok.as_ref().is_some_and(|byok| *byok.id == *id);

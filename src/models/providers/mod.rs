@@ -149,6 +149,12 @@ impl Site {
     pub fn upstream_path(&self, wire_path: &str) -> String {
         format!("{}{wire_path}", self.base_path)
     }
+
+    /// Returns the URL of a path of its wire at one of its endpoints.
+    pub fn url(&self, endpoint: usize, wire_path: &str) -> Option<String> {
+        let origin = self.endpoints.origin(endpoint)?.url();
+        Some(format!("{origin}{}", self.upstream_path(wire_path)))
+    }
 }
 
 impl Provider {

@@ -13,6 +13,7 @@ mod spent;
 mod spent_past;
 mod usage;
 mod variations;
+mod video_jobs;
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -30,6 +31,7 @@ pub use post::MAX_ORGANIZATIONS;
 pub use spent::{Spending, SpentRow};
 pub use usage::{By, Usage};
 pub use variations::VariationUsage;
+pub use video_jobs::{VideoJob, VideoJobPage};
 
 use super::rows::{self, Rows};
 use super::{Store, StoreError};

@@ -102,7 +102,7 @@ struct Charges<'a> {
 }
 
 /// Charges calls to balances and to the process's leases. Returns the charge of each.
-async fn charge(
+pub(super) async fn charge(
     change: &mut AnyConnection,
     owner: &str,
     entries: &[&LedgerEntry],

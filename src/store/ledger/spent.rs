@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::super::{Store, StoreError};
 use super::rows::Rows;
-use super::{HOUR_MS, QUERY_TIMEOUT, finish, join_cost, split_cost};
+use super::{HOUR_MS, QUERY_TIMEOUT, finish, join_cost, split_cost, video_jobs};
 
 pub(super) const ADD: &str = "\
 INSERT INTO spent (organization_id, key_id, hour, funding, is_premium, member_id, \
@@ -44,7 +44,7 @@ pub struct SpentRow {
 /// What an organization has spent, as of one moment.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Spending {
-    /// The spending of its keys, oldest first.
+    /// The spending of its keys, oldest first, and behind it what its open jobs may cost.
     pub rows: Vec<SpentRow>,
     /// How many times the process had stored calls, all of which are included.
     pub posts: i64,
@@ -64,7 +64,7 @@ impl Store {
         Ok(posts.unwrap_or_default())
     }
 
-    /// Returns the spending of an organization's keys. Hours before `since_ms` are one row per key.
+    /// Returns the spending of an organization's keys, and what open jobs may cost. Hours before `since_ms` are one row per key.
     pub async fn spent(
         &self,
         owner: &str,
@@ -90,8 +90,13 @@ impl Store {
             .bind(organization_id)
             .bind(since_ms.div_euclid(HOUR_MS))
             .bind(owner);
-        let read = timeout(QUERY_TIMEOUT, query.fetch_all(&mut *connection)).await;
-        let rows = finish(connection, read.map(|read| Ok(read?)))?;
+        let read = async {
+            // Jobs first: one that ends between the two counts twice, and never not at all.
+            let open = video_jobs::open_spending(&mut connection, organization_id).await?;
+            Ok((open, query.fetch_all(&mut *connection).await?))
+        };
+        let read = timeout(QUERY_TIMEOUT, read).await;
+        let (open, rows) = finish(connection, read)?;
         let read = |row: &sqlx::any::AnyRow| -> Result<SpentRow, StoreError> {
             Ok(SpentRow {
                 key_id: row.try_get("key_id")?,
@@ -110,6 +115,7 @@ impl Store {
                 spending.rows.push(read(row)?);
             }
         }
+        spending.rows.extend(open);
         Ok(spending)
     }
 }

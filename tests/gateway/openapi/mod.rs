@@ -85,7 +85,7 @@ fn every_row_of_the_router_is_described_by_its_name() {
     let routes = gateway.running.app.proxy.router.routes().iter();
     let served: BTreeSet<_> = routes
         .map(|route| {
-            let path = route.path.trim_end_matches('*').to_owned();
+            let path = route.path.split('*').next().unwrap().to_owned();
             (route.name.to_owned(), route.method.to_string(), path)
         })
         .collect();
@@ -190,7 +190,14 @@ fn every_operation_of_models_has_an_example_that_is_printed_as_a_command() {
     };
     let lines = curl::lines(&document.body, "http://a", keys, |_| true);
     for (method, path, operation) in operations(&document.json()) {
+        let parameters = operation["parameters"].as_array();
+        // What only another command makes has no example: the id of a video.
+        let is_made = parameters
+            .into_iter()
+            .flatten()
+            .any(|parameter| parameter["in"] == "path" && parameter["example"].is_null());
         let is_shown = matches!(operation["tags"][0].as_str(), Some("Gateway" | "Models"));
+        let is_shown = is_shown && !is_made;
         let start = format!("curl 'http://a{}", path.split('{').next().unwrap());
         let is_printed = lines.iter().any(|line| line.starts_with(&start));
         assert!(is_printed || !is_shown, "{method} {path}: {lines:#?}");

@@ -19,6 +19,7 @@ mod request;
 mod schema;
 mod speech;
 mod usage;
+mod videos;
 
 #[cfg(test)]
 mod tests;
@@ -35,7 +36,7 @@ use crate::models::routing::providers::ProviderDefaults;
 use crate::models::wires::decoder::{Decoder, ReplyHead, no_decoder, not_offered};
 use crate::models::wires::failure::Failure;
 use crate::models::wires::quirks::Quirks;
-use crate::models::wires::wire::{Target, Wire, WireHead, credential};
+use crate::models::wires::wire::{Target, VideoWire, Wire, WireHead, credential};
 
 /// What marks our carriers of thinking state. Source: docs/facts/model-gateway.md 10.6.
 const FORMAT: &str = "google-gemini-v1";
@@ -74,6 +75,7 @@ impl Wire for Google {
                 ..WireLimits::WIDEST
             }),
             Operation::TypedDecisions => Some(WireLimits::WIDEST),
+            Operation::Videos => Some(WireLimits::WIDEST),
             _ => None,
         }
     }
@@ -92,6 +94,7 @@ impl Wire for Google {
         let method = match (operation, is_stream) {
             (Operation::Speech, _) => "streamGenerateContent?alt=sse",
             (Operation::Embeddings, _) => "batchEmbedContents",
+            (Operation::Videos, _) => "predictLongRunning",
             (Operation::Chat | Operation::Images | Operation::ImageEdits, true) => {
                 "streamGenerateContent?alt=sse"
             }
@@ -121,6 +124,7 @@ impl Wire for Google {
             Payload::Embeddings(facts) => embeddings::encode(request, facts, target),
             Payload::TypedDecisions(facts) => Ok(decisions::encode(request, facts, target)),
             Payload::Speech(facts) => speech::encode(request, facts, target),
+            Payload::Videos(facts) => videos::encode(request, facts, target),
             _ => Err(not_offered()),
         }
     }
@@ -140,8 +144,13 @@ impl Wire for Google {
             Payload::Embeddings(facts) => embeddings::decoder(facts, target),
             Payload::TypedDecisions(facts) => decisions::decoder(facts),
             Payload::Speech(facts) => speech::decoder(facts, head),
+            Payload::Videos(_) => videos::decoder(),
             _ => no_decoder(),
         }
+    }
+
+    fn videos(&self) -> Option<&'static dyn VideoWire> {
+        Some(&videos::Operations)
     }
 
     fn tier_header(&self) -> Option<HeaderName> {

@@ -27,6 +27,7 @@ mod tools;
 mod transcription_events;
 mod transcriptions;
 mod usage;
+mod videos;
 
 #[cfg(test)]
 mod tests;
@@ -48,7 +49,7 @@ use crate::models::wires::found_pages;
 use crate::models::wires::quirks::Quirks;
 use crate::models::wires::ranking;
 use crate::models::wires::rate_limit::{self, LimitHeaders};
-use crate::models::wires::wire::{Piece, Target, Wire, WireHead};
+use crate::models::wires::wire::{Piece, Target, VideoWire, Wire, WireHead};
 
 /// The wire.
 #[derive(Debug)]
@@ -84,6 +85,7 @@ impl Wire for OpenAi {
             Operation::TypedDecisions => beside(&quirks.chat_path, "decisions"),
             Operation::Transcriptions => beside(&quirks.chat_path, "audio/transcriptions"),
             Operation::Translations => beside(&quirks.chat_path, "audio/translations"),
+            Operation::Videos => beside(&quirks.chat_path, "videos"),
         };
         let mut head = WireHead::at(path);
         if operation == Operation::Speech {
@@ -116,6 +118,7 @@ impl Wire for OpenAi {
             Payload::TypedDecisions(facts) => Ok(decisions::encode(request, facts, target)),
             // A form with a file, which is not in memory.
             Payload::Transcription(_) => Err(not_offered()),
+            Payload::Videos(facts) => Ok(videos::encode(request, facts, target)),
         }
     }
 
@@ -151,7 +154,12 @@ impl Wire for OpenAi {
             Payload::Search(facts) => found_pages::decoder(facts, found_pages::read_own),
             Payload::TypedDecisions(facts) => decisions::decoder(facts),
             Payload::Transcription(_) => transcriptions::decoder(request, head),
+            Payload::Videos(_) => videos::decoder(),
         }
+    }
+
+    fn videos(&self) -> Option<&'static dyn VideoWire> {
+        Some(&videos::ConventionVideos)
     }
 
     fn rate_limits(&self) -> &'static [LimitHeaders] {

@@ -1,0 +1,319 @@
+//! The 400 rules of an order of a video, in one pass over its bytes. Source: docs/model-gateway.md 2.17.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use super::Videos;
+use crate::fault::Fault;
+use crate::json::{Type, Walker};
+use crate::models::chat::data_url;
+use crate::models::check::read::{array, boolean, integer, object, required, string};
+use crate::models::check::reject::{Reject, other};
+use crate::models::check::top::{MODEL, members, model};
+use crate::models::parameter::AskedParameters;
+use crate::models::request::{ModelRequest, Needs, Payload, RequestMember, Source};
+use crate::models::videos::{Callback, VideoFacts, VideoSize};
+use crate::money::{CostInputs, Unit, UnitCounts};
+
+/// The longest video. Our choice: what is reserved has a bound.
+const MAX_SECONDS: u64 = 600;
+/// The longest prompt, in bytes.
+const MAX_PROMPT_BYTES: usize = 32 << 10;
+/// How many pictures, videos and sounds may be followed, of each. Source: docs/facts/model-gateway.md 1.10.
+const MAX_REFERENCES: usize = 3;
+/// The longest address and the longest secret of a callback.
+const MAX_URL_BYTES: usize = 2048;
+const MAX_SECRET_BYTES: usize = 512;
+
+const SECONDS: &str = "an integer from 1 to 600";
+const IMAGE: &str = "an https address, or a base64 data URL of an image";
+const REMOTE: &str = "an https address";
+const CALLBACK: &str = "an https address of at most 2,048 bytes, without user name and password";
+
+/// The findings of the pass.
+#[derive(Debug, Default)]
+struct Findings {
+    model: Option<Box<str>>,
+    seconds: Option<u32>,
+    has_prompt: bool,
+    prompt_bytes: u64,
+    facts: VideoFacts,
+    images: u64,
+    callback_url: Option<Box<str>>,
+    callback_secret: Option<Box<str>>,
+}
+
+/// Checks a body.
+///
+/// Cost: one pass; allocates for keys and addresses. Errors: 400 naming the field, what came and what is accepted.
+pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
+    let mut found = Findings::default();
+    let (model, members) = pass(&body, &mut found).map_err(Reject::into_fault)?;
+    let output_ms = u64::from(found.facts.seconds) * 1000;
+    let units = UnitCounts::default().with(Unit::OutputTime, output_ms);
+    Ok(ModelRequest {
+        front: &Videos,
+        model,
+        is_stream: false,
+        strategy: None,
+        session: None,
+        needs: Needs {
+            choices: 1,
+            vision: found.images > 0,
+            ..Needs::default()
+        },
+        cost_inputs: CostInputs {
+            bytes: found.prompt_bytes,
+            choices: 1,
+            draws: Some(false),
+            units,
+            ..CostInputs::default()
+        },
+        text_bytes: found.prompt_bytes,
+        units,
+        asked: AskedParameters::default(),
+        source: Source { body, members },
+        managed: None,
+        payload: Payload::Videos(found.facts),
+    })
+}
+
+fn pass(body: &Bytes, found: &mut Findings) -> Result<(Box<str>, Vec<RequestMember>), Reject> {
+    let mut walk = Walker::new(body)?;
+    let members = members(&mut walk, |walk, key| {
+        if walk.peek()? == Type::Null && !matches!(key, "model" | "prompt" | "seconds") {
+            // The convention takes null for "unset".
+            return walk.null().map(|_| ()).map_err(Reject::from);
+        }
+        member(walk, key, found)
+    })?;
+    walk.end()?;
+    let model = required(found.model.take(), "model", MODEL)?;
+    required(found.has_prompt.then_some(()), "prompt", "a text")?;
+    found.facts.seconds = required(found.seconds, "seconds", SECONDS)?;
+    check_together(found)?;
+    Ok((model, members))
+}
+
+/// Checks what members mean beside each other.
+fn check_together(found: &mut Findings) -> Result<(), Reject> {
+    let facts = &mut found.facts;
+    if facts.last_frame.is_some() && facts.image.is_none() {
+        let said = "came without `image`; accepted is a last frame beside a first one";
+        return Err(Reject::rule(said).within("last_frame"));
+    }
+    let has_references = !facts.reference_images.is_empty() || facts.reference_media.is_some();
+    if facts.image.is_some() && has_references {
+        let said = "came beside references; accepted are frames or references";
+        return Err(Reject::rule(said).within("image"));
+    }
+    let (url, secret) = (found.callback_url.take(), found.callback_secret.take());
+    facts.callback = match (url, secret) {
+        (Some(url), Some(secret)) => Some(Callback { url, secret }),
+        (Some(_), None) => {
+            let said =
+                "is missing; accepted beside `callback_url` is a text that signs the webhook";
+            return Err(Reject::rule(said).within("callback_secret"));
+        }
+        (None, Some(_)) => {
+            let said = format!("is missing beside `callback_secret`; accepted is {CALLBACK}");
+            return Err(Reject::rule(said).within("callback_url"));
+        }
+        (None, None) => None,
+    };
+    Ok(())
+}
+
+fn member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<(), Reject> {
+    match key {
+        "model" => found.model = Some(model(walk)?),
+        "prompt" => prompt(walk, found)?,
+        "seconds" => found.seconds = Some(seconds(walk)?),
+        "size" => found.facts.size = size(walk)?,
+        "audio" => found.facts.audio = Some(boolean(walk)?),
+        "n" => _ = integer(walk, 1, 1)?,
+        "image" => found.facts.image = Some(image(walk, found)?),
+        "last_frame" => found.facts.last_frame = Some(image(walk, found)?),
+        "reference_images" => references(walk, found)?,
+        "input_reference" => {
+            let place = image(walk, found)?;
+            add_reference(found, place)?;
+        }
+        "reference_videos" => media(walk, "video_url", found, "reference_videos")?,
+        "reference_audios" => media(walk, "audio_url", found, "reference_audios")?,
+        "callback_url" => found.callback_url = Some(callback_url(walk)?),
+        "callback_secret" => found.callback_secret = Some(secret(walk)?),
+        _ => _ = walk.skip()?,
+    }
+    Ok(())
+}
+
+fn prompt(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    walk.peek()?;
+    let start = walk.at();
+    let text = string(walk)?;
+    let bytes = text.len();
+    if text.unescaped().trim().is_empty() {
+        return Err(Reject::rule("is empty; accepted is a text"));
+    }
+    if bytes > MAX_PROMPT_BYTES {
+        let said = format!("has {bytes} bytes; accepted are at most {MAX_PROMPT_BYTES}");
+        return Err(Reject::rule(said));
+    }
+    found.has_prompt = true;
+    found.prompt_bytes = bytes as u64;
+    found.facts.prompt = start..walk.at();
+    Ok(())
+}
+
+/// A number, or its digits as a text, as the convention has it.
+fn seconds(walk: &mut Walker<'_>) -> Result<u32, Reject> {
+    if walk.peek()? != Type::String {
+        return Ok(integer(walk, 1, MAX_SECONDS)? as u32);
+    }
+    let text = walk.string()?.unescaped();
+    let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let value = text.parse().ok().filter(|_| is_plain);
+    let value = value.filter(|value| (1..=MAX_SECONDS).contains(value));
+    match value {
+        Some(value) => Ok(value as u32),
+        None => {
+            let shown: String = text.chars().take(40).collect();
+            let said = format!("is {shown:?}; accepted is {SECONDS}");
+            Err(Reject::rule(said))
+        }
+    }
+}
+
+fn size(walk: &mut Walker<'_>) -> Result<VideoSize, Reject> {
+    let text = string(walk)?.unescaped();
+    VideoSize::parse(&text).ok_or_else(|| {
+        let shown: String = text.chars().take(40).collect();
+        let said =
+            format!("is {shown:?}; accepted is a width and a height in pixels as in `1280x720`");
+        Reject::rule(said)
+    })
+}
+
+/// An image: an address, or an object that holds it. Returns where the address stands.
+fn image(walk: &mut Walker<'_>, found: &mut Findings) -> Result<Range<usize>, Reject> {
+    let mut place = None;
+    match walk.peek()? {
+        Type::String => place = Some(image_url(walk)?),
+        Type::Object => object(walk, &["image_url", "url"], |walk, _| {
+            place = Some(match walk.peek()? {
+                Type::Object => nested_url(walk)?,
+                _ => image_url(walk)?,
+            });
+            Ok(())
+        })?,
+        _ => return Err(other(walk, IMAGE)),
+    }
+    found.images += 1;
+    required(place, "image_url", IMAGE)
+}
+
+/// `{url}`, as chats have it.
+fn nested_url(walk: &mut Walker<'_>) -> Result<Range<usize>, Reject> {
+    let mut place = None;
+    object(walk, &["url"], |walk, _| {
+        place = Some(image_url(walk)?);
+        Ok(())
+    })?;
+    required(place, "url", IMAGE)
+}
+
+fn image_url(walk: &mut Walker<'_>) -> Result<Range<usize>, Reject> {
+    walk.peek()?;
+    let start = walk.at();
+    let url = string(walk)?.unescaped();
+    let is_image = || {
+        let media_type = data_url::media_type(&url);
+        media_type.is_some_and(|kind| kind.starts_with("image/"))
+    };
+    if url.starts_with("https://") || is_image() {
+        return Ok(start..walk.at());
+    }
+    Err(Reject::rule(format!("is none; accepted is {IMAGE}")))
+}
+
+fn references(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    let count = array(walk, |walk, _| {
+        let place = image(walk, found)?;
+        add_reference(found, place)
+    })?;
+    not_empty(count)
+}
+
+fn add_reference(found: &mut Findings, place: Range<usize>) -> Result<(), Reject> {
+    if found.facts.reference_images.len() >= MAX_REFERENCES {
+        return Err(too_many());
+    }
+    found.facts.reference_images.push(place);
+    Ok(())
+}
+
+fn too_many() -> Reject {
+    Reject::rule(format!("is one of more than {MAX_REFERENCES} references"))
+}
+
+fn not_empty(count: usize) -> Result<(), Reject> {
+    match count {
+        0 => Err(Reject::rule("is empty; accepted are 1 to 3 references")),
+        _ => Ok(()),
+    }
+}
+
+/// Videos or sounds to follow, which only their providers fetch.
+fn media(
+    walk: &mut Walker<'_>,
+    key: &'static str,
+    found: &mut Findings,
+    name: &'static str,
+) -> Result<(), Reject> {
+    let count = array(walk, |walk, index| {
+        if index >= MAX_REFERENCES {
+            return Err(too_many());
+        }
+        let mut has_url = false;
+        let mut url = |walk: &mut Walker<'_>| {
+            has_url = true;
+            match string(walk)?.unescaped().starts_with("https://") {
+                true => Ok(()),
+                false => Err(Reject::rule(format!("is none; accepted is {REMOTE}"))),
+            }
+        };
+        match walk.peek()? {
+            Type::Object => object(walk, &[key, "url"], |walk, _| url(walk))?,
+            _ => url(walk)?,
+        }
+        required(has_url.then_some(()), key, REMOTE)
+    })?;
+    found.facts.reference_media = Some(name);
+    not_empty(count)
+}
+
+/// Whether its host may be asked is checked where the names of hosts are known.
+fn callback_url(walk: &mut Walker<'_>) -> Result<Box<str>, Reject> {
+    let url = string(walk)?.unescaped();
+    let rest = url.strip_prefix("https://").or(url.strip_prefix("http://"));
+    let authority = rest.map(|rest| rest.split(['/', '?', '#']).next().unwrap_or_default());
+    let is_address = authority.is_some_and(|it| !it.is_empty() && !it.contains(['@', '\\']));
+    let is_clean = url.bytes().all(|byte| byte.is_ascii_graphic());
+    match is_address && is_clean && url.len() <= MAX_URL_BYTES {
+        true => Ok(url.into()),
+        false => Err(Reject::rule(format!("is none; accepted is {CALLBACK}"))),
+    }
+}
+
+fn secret(walk: &mut Walker<'_>) -> Result<Box<str>, Reject> {
+    let secret = string(walk)?.unescaped();
+    match (1..=MAX_SECRET_BYTES).contains(&secret.len()) {
+        true => Ok(secret.into()),
+        false => {
+            let said = format!("is empty or too long; accepted are 1 to {MAX_SECRET_BYTES} bytes");
+            Err(Reject::rule(said))
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Videos as servers of the convention offer them beside their chat: an order, a job to ask for, and its bytes. Source:
+//! docs/facts/wire-formats.md 1.9.
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::beside;
+use crate::models::reply::Sink;
+use crate::models::request::ModelRequest;
+use crate::models::videos::VideoFacts;
+use crate::models::videos::order::JobError;
+use crate::models::videos::progress::{Expiry, VideoReport};
+use crate::models::wires::decoder::{Decoder, WholeReply};
+use crate::models::wires::error_body::classify_error;
+use crate::models::wires::failure::Failure;
+use crate::models::wires::quirks::Quirks;
+use crate::models::wires::splice::Splice;
+use crate::models::wires::wire::{Target, VideoWire};
+
+/// Members of the convention, beside those that are written anew.
+const KNOWN: [&str; 9] = [
+    "prompt",
+    "audio",
+    "n",
+    "image",
+    "last_frame",
+    "reference_images",
+    "input_reference",
+    "reference_videos",
+    "reference_audios",
+];
+/// Members that are written anew, and those that are for the gateway alone.
+const OWN: [&str; 5] = [
+    "model",
+    "seconds",
+    "size",
+    "callback_url",
+    "callback_secret",
+];
+
+pub(super) fn encode(
+    request: &ModelRequest,
+    facts: &VideoFacts,
+    target: &Target<'_>,
+) -> Vec<Bytes> {
+    let source = &request.source;
+    let mut splice = Splice::new(&source.body);
+    splice.new_bytes(b"{\"model\":");
+    splice.new_string(target.model);
+    let fixed = format!(
+        ",\"seconds\":\"{}\",\"size\":\"{}\"",
+        facts.seconds, facts.size
+    );
+    splice.new_bytes(fixed.as_bytes());
+    for member in &source.members {
+        let key = &*member.key;
+        let passes = KNOWN.contains(&key) || target.quirks.passes_unknown(key, &KNOWN);
+        if passes && !OWN.contains(&key) {
+            splice.new_bytes(b",");
+            splice.slice(member.whole.clone());
+        }
+    }
+    splice.new_bytes(b"}");
+    splice.finish()
+}
+
+/// Returns the decoder of the reply to an order.
+pub(super) fn decoder() -> Box<dyn Decoder> {
+    Box::new(WholeReply::new(read))
+}
+
+fn read(body: &Bytes, sink: &mut dyn Sink) -> Result<(), Failure> {
+    let job = read_job(body)?;
+    let id = job.get("id").and_then(Value::as_str);
+    let id = id.filter(|id| segment(id).is_some());
+    let Some(id) = id else {
+        // What is no job is the provider's failure, so the next one may try.
+        return Err(match job.get("error").filter(|error| !error.is_null()) {
+            Some(error) => classify_error(&error.to_string()),
+            None => Failure::malformed("the provider's reply names no job"),
+        });
+    };
+    sink.identity(Some(id), None);
+    Ok(())
+}
+
+fn read_job(body: &[u8]) -> Result<Value, Failure> {
+    let job: Value = serde_json::from_slice(body)
+        .map_err(|_| Failure::malformed("the provider's reply is not JSON"))?;
+    match job.is_object() {
+        true => Ok(job),
+        false => Err(Failure::malformed("the provider's reply is no object")),
+    }
+}
+
+/// Returns an id as a segment of a path; `None`: it is none.
+fn segment(id: &str) -> Option<&str> {
+    let is_plain =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':');
+    let is_id = (1..=512).contains(&id.len()) && id.bytes().all(is_plain);
+    // Dots alone would be another path.
+    (is_id && id.bytes().any(|byte| byte != b'.')).then_some(id)
+}
+
+/// How the convention tells of a job.
+#[derive(Debug)]
+pub(super) struct ConventionVideos;
+
+impl VideoWire for ConventionVideos {
+    fn status_path(&self, job: &str, quirks: &Quirks) -> Option<String> {
+        let videos = beside(&quirks.chat_path, "videos");
+        Some(format!("{videos}/{}", segment(job)?))
+    }
+
+    fn read_status(&self, body: &[u8]) -> Result<VideoReport, Failure> {
+        let job = read_job(body)?;
+        let text =
+            |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(Box::<str>::from);
+        let progress = job.get("progress").and_then(Value::as_f64);
+        let progress = progress.map(|progress| progress.clamp(0.0, 100.0) as u8);
+        let running = |has_begun| VideoReport::Running {
+            has_begun,
+            progress,
+        };
+        match job
+            .get("status")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+        {
+            "queued" => Ok(running(false)),
+            "in_progress" | "processing" => Ok(running(true)),
+            "completed" => Ok(VideoReport::Completed {
+                output_ms: job.get("seconds").and_then(to_ms),
+                link: None,
+                expires: match job.get("expires_at").and_then(Value::as_u64) {
+                    Some(seconds) => Expiry::At(seconds.saturating_mul(1000)),
+                    None => Expiry::Unknown,
+                },
+            }),
+            status @ ("failed" | "cancelled" | "canceled" | "expired") => {
+                let error = job.get("error").unwrap_or(&Value::Null);
+                Ok(VideoReport::Failed(JobError {
+                    code: text(error, "code").unwrap_or_else(|| format!("video_{status}").into()),
+                    message: text(error, "message").unwrap_or_else(|| "the provider failed".into()),
+                }))
+            }
+            _ => Err(Failure::malformed(
+                "the provider's reply has no status of a job",
+            )),
+        }
+    }
+
+    fn content_path(&self, job: &str, quirks: &Quirks) -> Option<String> {
+        Some(format!("{}/content", self.status_path(job, quirks)?))
+    }
+
+    fn delete_path(&self, job: &str, quirks: &Quirks) -> Option<String> {
+        self.status_path(job, quirks)
+    }
+}
+
+/// Returns the milliseconds of a number of seconds, which may be a text.
+fn to_ms(seconds: &Value) -> Option<u64> {
+    let seconds = match seconds {
+        Value::String(text) => text.parse().ok()?,
+        other => other.as_f64()?,
+    };
+    (seconds > 0.0 && seconds < 86_400.0).then_some((seconds * 1000.0).round() as u64)
+}

@@ -1,0 +1,117 @@
+//! Jobs, which go on after their call: what they may cost waits in the store, and is charged there when they end.
+//!
+//! The store has the job, its amount and its charge in one place, so neither a restart nor another process that ends it
+//! counts anything twice. Source: docs/decisions.md 56.
+
+use std::sync::Arc;
+
+use filters::fault::{Fault, FaultKind};
+use filters::ledger::{CallOutcome, Charge, Funding, LedgerEntry, UsageRecord};
+use tokio::time::timeout;
+
+use super::leases::STORE_TIMEOUT;
+use super::reservation::Reservation;
+use super::{Ledger, Receipt};
+use crate::store::ledger::VideoJob;
+use crate::store::{Store, StoreError};
+
+/// How a job ended, for the ledger.
+pub struct JobEnd<'a> {
+    /// Its state, as JSON.
+    pub state: &'a str,
+    /// When something has to be done next, in unix milliseconds; 0: nothing.
+    pub due_ms: i64,
+    /// What it took; `None`: it costs nothing.
+    pub usage: Option<UsageRecord>,
+}
+
+impl Ledger {
+    /// Stores a job that the call of a reservation has begun, with what is reserved for it; `job` says how much of
+    /// that it may cost, and lacks what else the reservation knows. `is_byok`: a BYOK key serves the call. The receipt resolves once the store has it, whether or not anybody waits.
+    pub fn begin_job(
+        self: &Arc<Self>,
+        reservation: Reservation,
+        (job, is_byok): (VideoJob, bool),
+        due_ms: i64,
+    ) -> Receipt {
+        let (done, receipt) = Receipt::channel();
+        let ledger = Arc::clone(self);
+        self.runtime.spawn(async move {
+            let job = reservation.describe(job, is_byok);
+            let begun = ledger.store.begin_video_job(&ledger.owner, &job, due_ms);
+            match begun.await {
+                Ok(()) => {
+                    reservation.hand_over(job.reserved, is_byok);
+                    _ = done.send(());
+                }
+                // Dropped, the reservation frees its amount. The client gets no job.
+                Err(error) => log::warn!("a job could not be stored: {error}"),
+            }
+        });
+        receipt
+    }
+
+    /// Ends a job, and charges what it took. Runs on the store's runtime. Returns the charge; `None`: it had ended already.
+    ///
+    /// Errors: the store. Then it may be repeated.
+    pub async fn end_job(
+        self: &Arc<Self>,
+        job: &VideoJob,
+        end: JobEnd<'_>,
+    ) -> Result<Option<Charge>, StoreError> {
+        let at_ms = self.now_ms();
+        let entry = end.usage.map(|usage| LedgerEntry {
+            id: job.id,
+            at_ms,
+            owner: job.owner.clone(),
+            funding: job.funding,
+            charged: match job.funding {
+                Funding::Credit => usage.total().min(job.reserved),
+                _ => Default::default(),
+            },
+            shortfall: match job.funding {
+                Funding::Credit => usage.total().minus(usage.total().min(job.reserved)),
+                _ => Default::default(),
+            },
+            usage,
+            outcome: CallOutcome::Completed,
+            reserved: job.reserved,
+            duration_ms: u64::try_from(at_ms - job.created_ms).unwrap_or_default(),
+            ..LedgerEntry::default()
+        });
+        let ended = self
+            .store
+            .end_video_job(&job.id, (end.state, end.due_ms), entry.as_ref());
+        let ended = ended.await?;
+        if let Some(account) = self.find_account(&job.owner.organization_id) {
+            account.follow_job();
+        }
+        if let Some(charge) = &ended {
+            self.count_charge(charge);
+        }
+        Ok(ended)
+    }
+
+    /// Works with the store, on its runtime.
+    ///
+    /// Errors: 503 while the store does not answer.
+    pub async fn with_store<T, F>(&self, work: impl FnOnce(Store, String) -> F) -> Result<T, Fault>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, StoreError>> + Send + 'static,
+    {
+        let unavailable = || {
+            Fault::new(FaultKind::Unavailable, "the store does not answer").with_retry_after_s(2)
+        };
+        if !self.is_attached() {
+            return Err(unavailable());
+        }
+        let work = work(self.store.clone(), self.owner.clone());
+        let done = self.runtime.spawn(timeout(STORE_TIMEOUT, work)).await;
+        match done {
+            Ok(Ok(Ok(value))) => Ok(value),
+            Ok(Ok(Err(error))) => Err(unavailable().with_detail(error.to_string())),
+            _ => Err(unavailable()),
+        }
+    }
+}

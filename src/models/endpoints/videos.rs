@@ -1,0 +1,227 @@
+//! `GET /v1/videos`, `GET` and `DELETE /v1/videos/{id}`, and `GET /v1/videos/{id}/content`: the jobs that a key has
+//! ordered. Those of other keys are unknown to it. Source: docs/model-gateway.md 2.17.
+
+use std::sync::Arc;
+
+use filters::accounts::Caller;
+use filters::fault::{Fault, FaultKind, quoted};
+use filters::json::Object;
+use filters::models::videos::job::{public_id, stored_id, write_job};
+use filters::proxy::normalise;
+use futures::future::BoxFuture;
+
+use crate::models::Models;
+use crate::models::videos::{ReadJob, content, worker};
+use crate::proxy::handler::{Endpoint, Request};
+use crate::proxy::response::Response;
+use crate::store::ledger::{VideoJob, VideoJobPage};
+
+/// How many jobs a list has, if the query does not say, and at most.
+const PAGE: [i64; 2] = [20, 100];
+
+/// `GET /v1/videos`.
+pub struct ListVideos {
+    /// The model gateway.
+    pub models: Arc<Models>,
+}
+
+/// `GET /v1/videos/{id}`.
+pub struct GetVideo {
+    /// The model gateway.
+    pub models: Arc<Models>,
+}
+
+/// `GET /v1/videos/{id}/content`.
+pub struct VideoContent {
+    /// The model gateway.
+    pub models: Arc<Models>,
+}
+
+/// `DELETE /v1/videos/{id}`.
+pub struct DeleteVideo {
+    /// The model gateway.
+    pub models: Arc<Models>,
+}
+
+impl Endpoint for ListVideos {
+    fn call<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>> {
+        Box::pin(async move {
+            let query = Query::parse(&request)?;
+            let key_id = Arc::clone(&caller(&request)?.key_id);
+            let (after, most, is_ascending) = (query.after, query.most, query.is_ascending);
+            let listed = self.models.ledger.with_store(|store, _| async move {
+                let page = VideoJobPage {
+                    key_id: &key_id,
+                    after: &after,
+                    most: most + 1,
+                    is_ascending,
+                };
+                store.video_jobs(&page).await
+            });
+            let mut jobs = listed.await?;
+            let most = usize::try_from(most).unwrap_or(usize::MAX);
+            let has_more = jobs.len() > most;
+            jobs.truncate(most);
+            write_list(&jobs, has_more).map(Response::json)
+        })
+    }
+}
+
+impl Endpoint for GetVideo {
+    fn call<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>> {
+        Box::pin(async move {
+            let job = find(&self.models, &request).await?;
+            let mut out = Vec::with_capacity(512);
+            write(&job, &mut out)?;
+            Ok(Response::json(out))
+        })
+    }
+}
+
+impl Endpoint for VideoContent {
+    fn call<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>> {
+        Box::pin(async move {
+            if let Some(variant) = request.values("variant").last()
+                && variant != "video"
+            {
+                let shown = quoted(&variant);
+                let message = format!("`variant` is {shown:?}; accepted is `video`");
+                return Err(Fault::invalid("variant", message));
+            }
+            let job = find(&self.models, &request).await?;
+            let organization = &*job.owner.organization_id;
+            let read = ReadJob::new(&job)?;
+            content::open(&self.models, organization, &read, request.headers).await
+        })
+    }
+}
+
+impl Endpoint for DeleteVideo {
+    fn call<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>> {
+        Box::pin(async move {
+            let job = find(&self.models, &request).await?;
+            let unfinished = || {
+                let message = "the video is being made; accepted is one that has ended";
+                Fault::new(FaultKind::Invalid, message).with_code("video_not_finished")
+            };
+            if job.is_open {
+                return Err(unfinished());
+            }
+            let (id, key_id) = (job.id.to_string(), Arc::clone(&job.owner.key_id));
+            let deleted = self.models.ledger.with_store(|store, _| async move {
+                let deleted = store.delete_video_job(&id, &key_id);
+                deleted.await
+            });
+            if !deleted.await? {
+                return Err(unknown());
+            }
+            worker::forget(&self.models, &job);
+            let mut out = Vec::with_capacity(96);
+            let mut body = Object::open(&mut out);
+            body.text("id", &public_id(&job.id.to_string()));
+            body.text("object", "video.deleted");
+            body.bool("deleted", true);
+            body.close();
+            Ok(Response::json(out))
+        })
+    }
+}
+
+fn caller<'a>(request: &Request<'a>) -> Result<&'a Arc<Caller>, Fault> {
+    let nobody = || Fault::new(FaultKind::Internal, "nobody calls");
+    request.caller.ok_or_else(nobody)
+}
+
+fn unknown() -> Fault {
+    let message = "there is no such video, or another key has ordered it";
+    Fault::new(FaultKind::NotFound, message).with_code("video_not_found")
+}
+
+/// Finds the job that the path names, among those of the calling key.
+async fn find(models: &Models, request: &Request<'_>) -> Result<VideoJob, Fault> {
+    let path = normalise(request.path)?;
+    let mut segments = path.trim_start_matches('/').split('/').skip(2);
+    let id = segments
+        .next()
+        .and_then(stored_id)
+        .ok_or_else(unknown)?
+        .to_owned();
+    let key_id = Arc::clone(&caller(request)?.key_id);
+    let found = models.ledger.with_store(|store, _| async move {
+        let found = store.video_job(&id, &key_id);
+        found.await
+    });
+    found.await?.ok_or_else(unknown)
+}
+
+fn write(job: &VideoJob, out: &mut Vec<u8>) -> Result<(), Fault> {
+    let read = ReadJob::new(job)?;
+    write_job(&job.id.to_string(), &read.order, &read.state, out);
+    Ok(())
+}
+
+fn write_list(jobs: &[VideoJob], has_more: bool) -> Result<Vec<u8>, Fault> {
+    let mut data = Vec::new();
+    for job in jobs {
+        data.push(if data.is_empty() { b'[' } else { b',' });
+        write(job, &mut data)?;
+    }
+    if data.is_empty() {
+        data.push(b'[');
+    }
+    data.push(b']');
+    let mut out = Vec::with_capacity(data.len() + 128);
+    let mut body = Object::open(&mut out);
+    body.text("object", "list");
+    body.value("data", |out| out.extend_from_slice(&data));
+    let id = |job: Option<&VideoJob>| job.map(|job| public_id(&job.id.to_string()));
+    body.text_or_null("first_id", id(jobs.first()).as_deref());
+    body.text_or_null("last_id", id(jobs.last()).as_deref());
+    body.bool("has_more", has_more);
+    body.close();
+    Ok(out)
+}
+
+/// The options of a list.
+#[derive(Debug, Eq, PartialEq)]
+struct Query {
+    after: String,
+    most: i64,
+    is_ascending: bool,
+}
+
+impl Query {
+    /// Errors: 400 that names the parameter.
+    fn parse(request: &Request<'_>) -> Result<Self, Fault> {
+        let last = |name: &str| request.values(name).last();
+        let refuse = |name: &str, value: &str, accepted: &str| {
+            let message = format!("`{name}` is {:?}; accepted is {accepted}", quoted(value));
+            Err(Fault::invalid(name.to_owned(), message).with_code("invalid_parameters"))
+        };
+        let [usual, most] = PAGE;
+        let limit = match last("limit") {
+            None => usual,
+            Some(text) => match text.parse() {
+                Ok(limit) if (1..=most).contains(&limit) => limit,
+                _ => return refuse("limit", &text, "an integer from 1 to 100"),
+            },
+        };
+        let after = match last("after") {
+            None => String::new(),
+            Some(text) => match stored_id(&text) {
+                Some(id) => id.to_owned(),
+                None => return refuse("after", &text, "the id of a video"),
+            },
+        };
+        let is_ascending = match last("order").as_deref() {
+            None | Some("desc") => false,
+            Some("asc") => true,
+            Some(other) => return refuse("order", other, "`asc` or `desc`"),
+        };
+        Ok(Self {
+            after,
+            most: limit,
+            is_ascending,
+        })
+    }
+}

@@ -1,0 +1,160 @@
+//! Callbacks that callers choose: https and public addresses alone, checked when the name is resolved; no redirect is
+//! followed. The operator's own origins (`videos.callback_origins`) are the exception. Source: docs/security.md 40.
+
+use std::time::Duration;
+
+use filters::fault::Fault;
+use filters::models::videos::webhook::Webhook;
+use reqwest::Url;
+use reqwest::header::{CONTENT_TYPE, USER_AGENT};
+
+use crate::outbound::{self, OriginError, Outbound, OwnOrigins};
+
+/// How long a callback may take.
+const TIMEOUT: Duration = Duration::from_secs(10);
+const PRODUCT: &str = concat!("weirgate/", env!("CARGO_PKG_VERSION"));
+
+/// See the module.
+pub struct Callbacks {
+    client: Outbound,
+    own: OwnOrigins,
+}
+
+/// What came of a webhook.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Delivery {
+    /// It was taken.
+    Taken,
+    /// It was not, and may be later.
+    Refused,
+    /// There was no answer.
+    Failed,
+    /// Its address must not be asked.
+    Prohibited,
+    /// Its receiver wants no more.
+    Gone,
+}
+
+impl Delivery {
+    /// Returns the label of the metric.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Taken => "taken",
+            Self::Refused => "refused",
+            Self::Failed => "failed",
+            Self::Prohibited => "prohibited",
+            Self::Gone => "gone",
+        }
+    }
+}
+
+impl Callbacks {
+    /// Creates it for the operator's own origins.
+    ///
+    /// Errors: no HTTP client can be made.
+    pub(super) fn new(own: &[String]) -> reqwest::Result<Self> {
+        Ok(Self {
+            client: Outbound::direct(TIMEOUT, own.iter().map(String::as_str))?,
+            own: OwnOrigins::new(own),
+        })
+    }
+
+    /// Checks the address of a callback, as far as no name has to be resolved.
+    ///
+    /// Errors: 400 that names `callback_url`.
+    pub fn check(&self, url: &str) -> Result<(), Fault> {
+        let refuse = |why: &str| {
+            let message =
+                format!("`callback_url` {why}; accepted is an https address that is public");
+            Err(Fault::invalid("callback_url", message).with_code("destination_ip_prohibited"))
+        };
+        let Ok(parsed) = Url::parse(url) else {
+            return refuse("is no valid address");
+        };
+        match self.own.check(&parsed) {
+            Ok(()) => {}
+            Err(OriginError::Refused(why)) => return refuse(&format!("is not called: {why}")),
+            Err(OriginError::Prohibited) => return refuse("is not called"),
+        }
+        match self.client.post(url) {
+            Ok(_) => Ok(()),
+            Err(_) => refuse("is not called: it is not public"),
+        }
+    }
+
+    /// Sends a webhook.
+    pub(super) async fn tell(&self, url: &str, webhook: Webhook) -> Delivery {
+        if self.check(url).is_err() {
+            return Delivery::Prohibited;
+        }
+        let Ok(request) = self.client.post(url) else {
+            return Delivery::Prohibited;
+        };
+        let request = request
+            .header(CONTENT_TYPE, "application/json")
+            .header(USER_AGENT, PRODUCT)
+            .header("webhook-id", webhook.id)
+            .header("webhook-timestamp", webhook.timestamp)
+            .header("webhook-signature", webhook.signature)
+            .body(webhook.body);
+        match request.send().await {
+            Ok(reply) if reply.status().is_success() => Delivery::Taken,
+            Ok(reply) if reply.status() == http::StatusCode::GONE => Delivery::Gone,
+            Ok(_) => Delivery::Refused,
+            Err(error) if outbound::is_prohibited(&error) => Delivery::Prohibited,
+            Err(_) => Delivery::Failed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn callers_choose_public_https_addresses_alone() {
+        _ = rustls::crypto::ring::default_provider().install_default();
+        let own = ["http://127.0.0.1:8443".to_owned()];
+        let callbacks = Callbacks::new(&own).unwrap();
+        for (url, is_taken) in [
+            ("https://example.com/hook", true),
+            ("http://127.0.0.1:8443/hook", true),
+            ("http://example.com/hook", false),
+            ("https://127.0.0.1/hook", false),
+            ("http://127.0.0.1:9/hook", false),
+            ("https://127.0.0.1:8443/hook", false),
+            ("https://[::1]/hook", false),
+            ("https://2130706433/hook", false),
+            ("https://0x7f.1/hook", false),
+            ("https://169.254.169.254/latest", false),
+            ("https://10.0.0.1/", false),
+            ("https://u:p@example.com/", false),
+            ("https://", false),
+            ("file:///etc/passwd", false),
+        ] {
+            let checked = callbacks.check(url);
+            assert_eq!(checked.is_ok(), is_taken, "{url}");
+            if let Err(fault) = checked {
+                assert_eq!(
+                    (fault.status(), fault.param.as_deref()),
+                    (400, Some("callback_url"))
+                );
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_name_of_a_private_address_is_not_called() {
+        _ = rustls::crypto::ring::default_provider().install_default();
+        let callbacks = Callbacks::new(&[]).unwrap();
+        let webhook = Webhook {
+            id: "msg_1".to_owned(),
+            timestamp: "1".to_owned(),
+            signature: "v1,".to_owned(),
+            body: Vec::new(),
+        };
+        let told = callbacks.tell("https://localhost/hook", webhook).await;
+        assert_eq!(told, Delivery::Prohibited);
+    }
+}

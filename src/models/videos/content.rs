@@ -1,0 +1,278 @@
+//! The bytes of a video, from its provider to the client, piece by piece: none of it is kept.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use filters::fault::{Fault, FaultKind};
+use filters::models::videos::order::{JobStatus, VideoOrder};
+use filters::models::videos::range::{AskedRange, part};
+use futures::future::BoxFuture;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use reqwest::Url;
+use tokio::time::timeout;
+
+use super::{ReadJob, Videos, provider::JobProvider};
+use crate::models::Models;
+use crate::outbound::{self, describe};
+use crate::proxy::response::{PieceSource, Reply, Response};
+
+/// How many redirects are followed, each checked like the first address.
+const MAX_REDIRECTS: usize = 3;
+/// How long a provider may be silent.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Headers of the request that pass.
+const ASKED: [HeaderName; 2] = [header::RANGE, header::IF_RANGE];
+/// Headers of the reply that pass.
+const TOLD: [HeaderName; 5] = [
+    header::CONTENT_LENGTH,
+    header::CONTENT_RANGE,
+    header::ACCEPT_RANGES,
+    header::ETAG,
+    header::LAST_MODIFIED,
+];
+
+/// Opens the bytes of a job for a request with these headers.
+///
+/// Errors: 400 if it has none, 404 if its provider has them no more, 502, 503, 504.
+pub async fn open(
+    models: &Models,
+    organization: &str,
+    job: &ReadJob,
+    headers: &HeaderMap,
+) -> Result<Response, Fault> {
+    let order = &job.order;
+    if job.state.status != JobStatus::Completed {
+        let status = job.state.status.as_str();
+        let message =
+            format!("the video is `{status}`; its content is there once it is `completed`");
+        return Err(Fault::new(FaultKind::Invalid, message).with_code("video_not_completed"));
+    }
+    let unavailable = || {
+        let message = "the provider of the video is not configured any more";
+        Fault::new(FaultKind::UpstreamUnavailable, message)
+    };
+    let provider = JobProvider::find(models, organization, order).ok_or_else(unavailable)?;
+    let url = provider.content_url(job.state.link.as_deref());
+    let url = url.ok_or_else(unavailable)?;
+    let reply = ask(&models.videos, &provider, url, headers).await?;
+    check(&models.videos, order, &reply)?;
+    Ok(answer(&models.videos, reply, headers))
+}
+
+/// Asks for the bytes, and follows redirects. A credential goes to the provider's own origin alone.
+async fn ask(
+    videos: &Videos,
+    provider: &JobProvider,
+    mut url: Url,
+    headers: &HeaderMap,
+) -> Result<reqwest::Response, Fault> {
+    for _ in 0..=MAX_REDIRECTS {
+        let request = videos.contents.get(url.as_str());
+        let request = request.map_err(|_| failed("it is at an address that must not be asked"))?;
+        let mut request = provider
+            .sign(request, &url)
+            .header(header::ACCEPT_ENCODING, "identity");
+        for name in &ASKED {
+            if let Some(value) = headers.get(name) {
+                request = request.header(name, value);
+            }
+        }
+        let reply = timeout(IDLE_TIMEOUT, request.send()).await;
+        let reply = match reply {
+            Ok(Ok(reply)) => reply,
+            Ok(Err(error)) if outbound::is_prohibited(&error) => {
+                return Err(failed("it is at an address that must not be asked"));
+            }
+            Ok(Err(error)) => {
+                let message = "the provider of the video could not be reached";
+                let fault = Fault::new(FaultKind::ConnectFailed, message);
+                return Err(fault.with_detail(describe(error)));
+            }
+            Err(_) => {
+                let message = "the provider of the video did not answer in time";
+                return Err(Fault::new(FaultKind::UpstreamTimeout, message));
+            }
+        };
+        if !reply.status().is_redirection() || reply.status() == StatusCode::NOT_MODIFIED {
+            return Ok(reply);
+        }
+        let location = reply.headers().get(header::LOCATION);
+        let next = location.and_then(|location| url.join(location.to_str().ok()?).ok());
+        url = next.ok_or_else(|| failed("its provider redirects to no address"))?;
+    }
+    Err(failed("its provider redirects too often"))
+}
+
+fn failed(why: &str) -> Fault {
+    Fault::new(
+        FaultKind::UpstreamFailed,
+        format!("the content of the video cannot be had: {why}"),
+    )
+    .with_code("video_content_failed")
+}
+
+/// Checks the status and the length of what the provider has answered.
+///
+/// Errors: 404, 502, 503.
+fn check(videos: &Videos, order: &VideoOrder, reply: &reqwest::Response) -> Result<(), Fault> {
+    let status = reply.status().as_u16();
+    let fault = match status {
+        200 | 206
+            if reply
+                .content_length()
+                .is_some_and(|it| it > videos.max_bytes) =>
+        {
+            let most = videos.max_bytes;
+            let message =
+                format!("the video has more than {most} bytes, which limits.body_bytes.video is");
+            Fault::new(FaultKind::UpstreamFailed, message).with_code("video_too_large")
+        }
+        200 | 206 | 416 => return Ok(()),
+        404 | 410 => {
+            let message = "the provider has the content of the video no more";
+            Fault::new(FaultKind::NotFound, message).with_code("video_content_expired")
+        }
+        429 | 503 => {
+            let message = "the provider of the video is overloaded or unavailable";
+            Fault::new(FaultKind::UpstreamUnavailable, message)
+        }
+        _ => {
+            let detail = format!("status {status} of {}", order.provider);
+            failed("its provider answers with an error").with_detail(detail)
+        }
+    };
+    Err(fault)
+}
+
+/// Answers with what the provider has answered.
+fn answer(videos: &Videos, reply: reqwest::Response, headers: &HeaderMap) -> Response {
+    let length = reply.content_length();
+    let mut status = reply.status().as_u16();
+    if status == 416 {
+        return unsatisfiable(reply.headers().get(header::CONTENT_RANGE).cloned());
+    }
+    let mut told = told(reply.headers());
+    let mut pieces = Pieces {
+        reply,
+        skip: 0,
+        left: videos.max_bytes,
+        is_part: false,
+    };
+    // A provider that knows no ranges sends all of it.
+    if let (200, Some(length)) = (status, length) {
+        match asked_part(headers, length) {
+            AskedRange::Whole => {}
+            AskedRange::Some(range) => {
+                (pieces.skip, pieces.left) = (range.start, range.end - range.start);
+                pieces.is_part = true;
+                status = 206;
+                let last = range.end - 1;
+                set(&mut told, header::CONTENT_LENGTH, &pieces.left.to_string());
+                let place = format!("bytes {}-{last}/{length}", range.start);
+                set(&mut told, header::CONTENT_RANGE, &place);
+            }
+            AskedRange::Unsatisfiable => {
+                let place = HeaderValue::from_str(&format!("bytes */{length}"));
+                return unsatisfiable(place.ok());
+            }
+        }
+        set(&mut told, header::ACCEPT_RANGES, "bytes");
+    }
+    Response {
+        status,
+        headers: told,
+        body: Reply::Pieces(Box::new(pieces)),
+    }
+}
+
+/// Returns what a request asks for of so many bytes. Whether a condition holds only the provider knows, and it has sent all.
+fn asked_part(headers: &HeaderMap, length: u64) -> AskedRange {
+    let range = headers.get(header::RANGE).and_then(|it| it.to_str().ok());
+    match range {
+        Some(range) if !headers.contains_key(header::IF_RANGE) => part(range, length),
+        _ => AskedRange::Whole,
+    }
+}
+
+fn set(told: &mut Vec<(HeaderName, HeaderValue)>, name: HeaderName, value: &str) {
+    told.retain(|(known, _)| *known != name);
+    if let Ok(value) = HeaderValue::from_str(value) {
+        told.push((name, value));
+    }
+}
+
+/// Returns the headers of a reply that pass. What is no media type of a video is called one.
+fn told(headers: &HeaderMap) -> Vec<(HeaderName, HeaderValue)> {
+    let media_type = headers.get(header::CONTENT_TYPE);
+    let is_video = |value: &&HeaderValue| value.as_bytes().starts_with(b"video/");
+    let media_type = media_type.filter(is_video).cloned();
+    let media_type = media_type.unwrap_or(HeaderValue::from_static("video/mp4"));
+    let passed = TOLD.into_iter().filter_map(|name| {
+        let value = headers.get(&name)?.clone();
+        Some((name, value))
+    });
+    passed.chain([(header::CONTENT_TYPE, media_type)]).collect()
+}
+
+/// Returns the answer to a range behind the end.
+fn unsatisfiable(place: Option<HeaderValue>) -> Response {
+    let message = "`Range` begins behind the end of the video";
+    let fault = Fault::new(FaultKind::Invalid, message)
+        .with_status(416)
+        .with_code("range_not_satisfiable");
+    let mut response = Response::from(&fault);
+    let place = place.map(|place| (header::CONTENT_RANGE, place));
+    response.headers.extend(place);
+    response
+}
+
+/// Pieces of a reply.
+struct Pieces {
+    reply: reqwest::Response,
+    /// Bytes that are not sent.
+    skip: u64,
+    /// Bytes that may still be sent.
+    left: u64,
+    /// Whether what follows is left out, and is no excess.
+    is_part: bool,
+}
+
+impl Pieces {
+    /// Returns the next piece to send of what has come; empty: none of it is sent.
+    fn cut(&mut self, mut piece: Bytes) -> Result<Bytes, String> {
+        let skipped = usize::try_from(self.skip)
+            .unwrap_or(usize::MAX)
+            .min(piece.len());
+        drop(piece.split_to(skipped));
+        self.skip -= skipped as u64;
+        if piece.len() as u64 > self.left {
+            if !self.is_part {
+                return Err("it has more bytes than limits.body_bytes.video".to_owned());
+            }
+            piece.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
+        }
+        self.left -= piece.len() as u64;
+        Ok(piece)
+    }
+}
+
+impl PieceSource for Pieces {
+    fn next(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, String>> {
+        Box::pin(async {
+            loop {
+                if self.is_part && self.left == 0 {
+                    return Ok(None);
+                }
+                let piece = timeout(IDLE_TIMEOUT, self.reply.chunk()).await;
+                let piece = piece.map_err(|_| "the provider is silent".to_owned())?;
+                let Some(piece) = piece.map_err(describe)? else {
+                    return Ok(None);
+                };
+                let piece = self.cut(piece)?;
+                if !piece.is_empty() {
+                    return Ok(Some(piece));
+                }
+            }
+        })
+    }
+}

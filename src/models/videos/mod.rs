@@ -1,0 +1,85 @@
+//! Videos after their order: jobs in the store, asked for until they end, paid for once, told to their callbacks.
+//!
+//! [`worker`] does what is due for the jobs of the store, [`provider`] asks the provider of a job, [`content`] passes its
+//! bytes, [`callback`] tells its end. What follows from an answer is decided in `filters::models::videos`, and what is
+//! charged, once, in [`crate::store`]. Source: docs/decisions.md 56, 57.
+
+pub mod callback;
+pub mod content;
+mod provider;
+pub mod worker;
+
+use std::time::Duration;
+
+use filters::fault::{Fault, FaultKind};
+use filters::models::videos::order::{JobState, VideoOrder};
+
+use self::callback::Callbacks;
+use crate::config::Config;
+use crate::outbound::Outbound;
+use crate::store::ledger::VideoJob;
+
+/// How long a provider may take to say how a job does.
+const POLL_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the bytes of a video may take.
+const CONTENT_TIMEOUT: Duration = Duration::from_secs(3600);
+
+/// What jobs of videos need beside the store.
+pub struct Videos {
+    /// Asks providers how jobs do.
+    polls: Outbound,
+    /// Asks providers for bytes. Its connections belong to the runtime of each request, so none is kept.
+    contents: Outbound,
+    /// Tells the end of jobs.
+    pub callbacks: Callbacks,
+    /// The most bytes of a video.
+    max_bytes: u64,
+    /// After this time a job is given up.
+    job_timeout: Duration,
+}
+
+impl Videos {
+    /// Creates it from a configuration.
+    ///
+    /// Errors: no HTTP client can be made.
+    pub fn new(config: &Config) -> reqwest::Result<Self> {
+        let providers = config.providers.iter();
+        let written = providers.filter(|provider| !provider.is_base_url_built_in);
+        let urls = written.flat_map(|provider| {
+            let regions = provider.regions.iter();
+            let regional = regions.filter_map(|region| region.base_url.as_ref());
+            provider.base_urls.iter().chain(regional)
+        });
+        let urls: Vec<&str> = urls.map(String::as_str).collect();
+        Ok(Self {
+            polls: Outbound::new(POLL_TIMEOUT, urls.iter().copied())?,
+            contents: Outbound::direct(CONTENT_TIMEOUT, urls)?,
+            callbacks: Callbacks::new(&config.videos.callback_origins)?,
+            max_bytes: config.limits.body_bytes.video as u64,
+            job_timeout: config.videos.timeout,
+        })
+    }
+}
+
+/// A job of the store, read.
+pub struct ReadJob {
+    /// What was ordered.
+    pub order: VideoOrder,
+    /// How far it has come.
+    pub state: JobState,
+}
+
+impl ReadJob {
+    /// Reads a job.
+    ///
+    /// Errors: a later version has written it.
+    pub fn new(job: &VideoJob) -> Result<Self, Fault> {
+        let unreadable = |error: serde_json::Error| {
+            Fault::new(FaultKind::Internal, "the job cannot be read").with_detail(error.to_string())
+        };
+        Ok(Self {
+            order: serde_json::from_str(&job.ordered).map_err(unreadable)?,
+            state: serde_json::from_str(&job.state).map_err(unreadable)?,
+        })
+    }
+}

@@ -1,0 +1,142 @@
+//! The provider of a job: where it is asked, with which key, and what it says.
+
+use std::sync::Arc;
+
+use filters::models::videos::order::{JobError, VideoOrder};
+use filters::models::videos::progress::{PollFailure, VideoReport};
+use filters::models::wires::{Failure, VideoWire};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use reqwest::{RequestBuilder, Url};
+
+use super::Videos;
+use crate::models::Models;
+use crate::models::deployment::Deployment;
+use crate::outbound::read_body;
+
+/// The most bytes of what a provider says of a job.
+const MAX_STATUS_BYTES: usize = 4 << 20;
+/// The longest code of an error that is passed on.
+const MAX_CODE_BYTES: usize = 64;
+const USER_AGENT: &str = concat!("weirgate/", env!("CARGO_PKG_VERSION"));
+
+/// The provider of a job.
+pub(super) struct JobProvider {
+    /// The model there, with its prices.
+    pub(super) deployment: Arc<Deployment>,
+    wire: &'static dyn VideoWire,
+    job: Box<str>,
+    endpoint: usize,
+    credential: Option<(HeaderName, HeaderValue)>,
+    /// What its words must not reveal.
+    revealing: Vec<String>,
+}
+
+impl JobProvider {
+    /// Finds the provider of a job; `None`: the configuration has it no more, or not its key.
+    pub(super) fn find(models: &Models, organization: &str, order: &VideoOrder) -> Option<Self> {
+        let deployment = Arc::clone(models.planner.deployment_of(order)?);
+        let wire = deployment.wire.videos()?;
+        let byok_keys = models.byok_keys.current();
+        let key = match &order.byok_id {
+            Some(id) => byok_keys
+                .find(organization, &order.provider)?
+                .find_byok(id)?,
+            None => deployment.site.keys.find(order.key_hash.as_deref())?,
+        };
+        let mut revealing = deployment.provider.revealing();
+        revealing.extend(key.secret.as_ref().map(|secret| secret.expose().to_owned()));
+        let credential = deployment.provider.credential(key).ok()?.cloned();
+        Some(Self {
+            wire,
+            job: order.job.clone(),
+            endpoint: order.endpoint,
+            credential,
+            revealing,
+            deployment,
+        })
+    }
+
+    /// Returns the address of a path.
+    fn url(&self, path: &str) -> Option<String> {
+        self.deployment.site.url(self.endpoint, path)
+    }
+
+    /// Returns the address of the bytes; `link`: as the provider has told it.
+    pub(super) fn content_url(&self, link: Option<&str>) -> Option<Url> {
+        let quirks = &self.deployment.provider.quirks;
+        let url = match link {
+            Some(link) => link.to_owned(),
+            None => self.url(&self.wire.content_path(&self.job, quirks)?)?,
+        };
+        Url::parse(&url).ok()
+    }
+
+    /// Adds the provider's headers to a request. Its credential goes to its own origin alone.
+    pub(super) fn sign(&self, request: RequestBuilder, url: &Url) -> RequestBuilder {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::USER_AGENT, HeaderValue::from_static(USER_AGENT));
+        let own = self.url("/").and_then(|own| Url::parse(&own).ok());
+        if own.is_some_and(|own| own.origin() == url.origin()) {
+            let configured = self.deployment.provider.headers.iter();
+            for (name, value) in configured.chain(&self.credential) {
+                headers.insert(name, value.clone());
+            }
+        }
+        request.headers(headers)
+    }
+
+    /// Asks how the job does.
+    pub(super) async fn poll(&self, videos: &Videos) -> Result<VideoReport, PollFailure> {
+        let quirks = &self.deployment.provider.quirks;
+        let path = self.wire.status_path(&self.job, quirks);
+        let url = path.and_then(|path| Url::parse(&self.url(&path)?).ok());
+        let url = url.ok_or(PollFailure::Failed)?;
+        let request = videos.polls.get(url.as_str());
+        let request = request.map_err(|_| PollFailure::Failed)?;
+        let reply = self.sign(request, &url).send().await;
+        let reply = reply.map_err(|_| PollFailure::Failed)?;
+        match reply.status().as_u16() {
+            200 => {}
+            404 | 410 => return Err(PollFailure::Unknown),
+            _ => return Err(PollFailure::Failed),
+        }
+        let body = read_body(reply, MAX_STATUS_BYTES).await;
+        let body = body.map_err(|_| PollFailure::Failed)?;
+        let report = self.wire.read_status(&body);
+        match report.map_err(|_| PollFailure::Failed)? {
+            VideoReport::Failed(error) => Ok(VideoReport::Failed(self.scrub(&error))),
+            report => Ok(report),
+        }
+    }
+
+    /// Returns an error without what its provider must not reveal.
+    fn scrub(&self, error: &JobError) -> JobError {
+        let failure = Failure::refused(400, &error.message).scrubbed(&self.revealing);
+        let is_word = error.code.len() <= MAX_CODE_BYTES
+            && error
+                .code
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        JobError {
+            code: match is_word {
+                true => error.code.clone(),
+                false => "video_failed".into(),
+            },
+            message: failure.message.into(),
+        }
+    }
+
+    /// Tells the provider to forget the job. It is not asked twice: it forgets by itself.
+    pub(super) async fn forget(&self, videos: &Videos) {
+        let quirks = &self.deployment.provider.quirks;
+        let path = self.wire.delete_path(&self.job, quirks);
+        let url = path.and_then(|path| Url::parse(&self.url(&path)?).ok());
+        let request = url.and_then(|url| {
+            let request = videos.polls.delete(url.as_str()).ok()?;
+            Some(self.sign(request, &url))
+        });
+        if let Some(request) = request {
+            _ = request.send().await;
+        }
+    }
+}
