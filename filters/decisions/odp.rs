@@ -52,7 +52,7 @@ pub struct OdpEvent {
 impl OdpEvent {
     /// Checks the members of an event.
     ///
-    /// Errors: 400 for no action or no identifiers, 500 for data that cannot be sent.
+    /// Errors: 400 for no action or no identifiers.
     pub(super) fn new(
         kind: String,
         action: String,
@@ -73,12 +73,6 @@ impl OdpEvent {
             let message = "error parsing request body: `identifiers` are texts";
             return missing(message, "identifiers");
         }
-        if data
-            .values()
-            .any(|value| value.is_array() || value.is_object())
-        {
-            return Err(Fault::new(FaultKind::Internal, "ODP data is not valid").with_param("data"));
-        }
         let kind = if kind.is_empty() {
             "fullstack".to_owned()
         } else {
@@ -91,6 +85,12 @@ impl OdpEvent {
             identifiers: identifiers.map(|(key, id)| (user_key(key), id)).collect(),
             data,
         })
+    }
+
+    /// Whether the platform takes its data: no value is a list or an object.
+    pub fn is_sendable(&self) -> bool {
+        let mut values = self.data.values();
+        !values.any(|value| value.is_array() || value.is_object())
     }
 
     /// The event as the platform expects it. `uuid` names it, so that it counts once however often it is sent; `source` is
@@ -176,11 +176,9 @@ mod tests {
             empty.message,
             "missing or empty \"identifiers\" in request payload"
         );
-        let data = event("a", ids(), json!({"x": []}));
-        assert_eq!(
-            (data.status(), &*data.message),
-            (500, "ODP data is not valid")
-        );
+        let data = object(json!({"x": []}));
+        let event_with_list = OdpEvent::new(String::new(), "a".to_owned(), ids(), data);
+        assert!(!event_with_list.unwrap().is_sendable());
         let odd = event("a", object(json!({"vuid": 1})), json!({}));
         assert_eq!(odd.status(), 400);
     }

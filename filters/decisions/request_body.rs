@@ -28,6 +28,8 @@ pub struct BodyRules {
     pub reads_identifiers_as_texts: bool,
     /// A conversion need not name its user.
     pub tracks_anonymous_users: bool,
+    /// The kind of the fault of an event whose data the customer-data platform does not take.
+    pub unsendable: FaultKind,
     /// Returns the fault of a body that cannot be read for this reason.
     pub unreadable: fn(&str) -> Fault,
 }
@@ -184,7 +186,7 @@ impl<'b> DecisionBody<'b> {
         Ok(asked)
     }
 
-    /// Reads an event for the customer-data platform. Errors: 400 and 500 as [`OdpEvent`] says.
+    /// Reads an event for the customer-data platform. Errors: 400, and the protocol's for data that cannot be sent.
     pub fn into_odp_event(mut self) -> Result<OdpEvent, Fault> {
         let (kind, action) = (self.text("type")?, self.text("action")?);
         let mut identifiers = self.object("identifiers")?.into_map();
@@ -196,7 +198,14 @@ impl<'b> DecisionBody<'b> {
             }
         }
         let data = self.object("data")?.into_map();
-        OdpEvent::new(kind.into_owned(), action.into_owned(), identifiers, data)
+        let event = OdpEvent::new(kind.into_owned(), action.into_owned(), identifiers, data)?;
+        match event.is_sendable() {
+            true => Ok(event),
+            false => {
+                let fault = Fault::new(self.rules.unsendable, "ODP data is not valid");
+                Err(fault.with_param("data"))
+            }
+        }
     }
 
     /// The tags of an event. Errors: 400 for another type.

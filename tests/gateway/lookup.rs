@@ -26,6 +26,6 @@ fn without_profiles_there_is_nothing_to_look_up() {
     let answer = post(&gateway(""), "/v1/lookup", &json!({"userId": "ada"}));
     assert_eq!(
         refused(&answer),
-        (500, "no user profile service found".to_owned())
+        (403, "no user profile service found".to_owned())
     );
 }

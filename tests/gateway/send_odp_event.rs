@@ -95,14 +95,14 @@ fn a_decision_whose_segments_cannot_be_learned_is_refused() {
     let platform = Upstream::always(Reply::json(200, r#"{"errors":[{"message":"no"}]}"#));
     let (gateway, _file) = with_platform(&listed(&platform), &platform.url());
     let body = json!({"userId": "ada", "fetchSegments": true});
-    let failed = (500, "failed to fetch qualified segments".to_owned());
+    let failed = |status| (status, "failed to fetch qualified segments".to_owned());
     assert_eq!(
         refused(&post(&gateway, "/v1/decide?keys=lounge", &body)),
-        failed
+        failed(502)
     );
     // A project without a platform has no segments to fetch.
     let body = Ask::post("/v1/decide", body.to_string()).header("X-Platform-SDK-Key", "sandbox");
-    assert_eq!(refused(&ask(gateway.address(), &body)), failed);
+    assert_eq!(refused(&ask(gateway.address(), &body)), failed(403));
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn what_is_no_event_is_refused() {
         ),
         (
             json!({"action": "a", "identifiers": {"vuid": "x"}, "data": {"x": []}}),
-            500,
+            400,
             "ODP data is not valid",
         ),
     ] {
@@ -155,7 +155,7 @@ fn what_is_no_event_is_refused() {
     let event = json!({"action": "a", "identifiers": {"vuid": "x"}}).to_string();
     let elsewhere = Ask::post("/v1/send-odp-event", event).header("X-Platform-SDK-Key", "sandbox");
     let refusal = refused(&ask(gateway.address(), &elsewhere));
-    assert_eq!(refusal, (500, "ODP is not integrated".to_owned()));
+    assert_eq!(refusal, (403, "ODP is not integrated".to_owned()));
 }
 
 /// Whoever writes a datafile does not choose where this process connects to.
@@ -167,11 +167,11 @@ fn a_host_that_only_the_datafile_names_is_not_asked() {
         let decide = json!({"userId": "ada", "fetchSegments": true});
         assert_eq!(
             post(&gateway, "/v1/decide?keys=lounge", &decide).status(),
-            500
+            403
         );
         let event = json!({"action": "seen", "identifiers": {"email": "a@b"}, "type": "shop"});
         let answer = post(&gateway, "/v1/send-odp-event", &event);
-        assert_eq!(answer.status(), 500, "{}", answer.text());
+        assert_eq!(answer.status(), 403, "{}", answer.text());
     }
     assert_eq!(platform.connections(), 0);
 }

@@ -4,7 +4,9 @@ use bytes::Bytes;
 use http::header::HeaderName;
 use http::{HeaderMap, Method, StatusCode};
 use serde::Deserialize;
+use serde::de::Error;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
 use super::{EndpointRules, Protocol};
@@ -68,6 +70,7 @@ static BODY: BodyRules = BodyRules {
     keeps_equal_names: false,
     reads_identifiers_as_texts: false,
     tracks_anonymous_users: false,
+    unsendable: FaultKind::Invalid,
     unreadable: |why| {
         Fault::new(
             FaultKind::Invalid,
@@ -76,10 +79,25 @@ static BODY: BodyRules = BodyRules {
     },
 };
 
-#[derive(Default, Deserialize)]
-struct BatchRequest {
-    #[serde(default)]
-    operations: Option<Vec<BatchOperation>>,
+#[derive(Deserialize)]
+struct BatchRequest<'b> {
+    #[serde(borrow, default)]
+    operations: Option<Vec<&'b RawValue>>,
+}
+
+/// Reads the operations of a batch. Derived types would take lists for objects.
+fn read_operations(body: &[u8]) -> serde_json::Result<Vec<BatchOperation>> {
+    let batch: &RawValue = serde_json::from_slice(body)?;
+    let batch: BatchRequest<'_> = read_object(batch)?;
+    let operations = batch.operations.unwrap_or_default();
+    operations.into_iter().map(read_object).collect()
+}
+
+fn read_object<'b, T: Deserialize<'b>>(json: &'b RawValue) -> serde_json::Result<T> {
+    match json.get().starts_with('{') {
+        true => serde_json::from_str(json.get()),
+        false => Err(serde_json::Error::custom("an object is expected")),
+    }
 }
 
 impl Protocol for Document {
@@ -154,15 +172,13 @@ impl Protocol for Document {
     }
 
     fn read_batch(&self, body: &[u8]) -> Result<Vec<BatchOperation>, Fault> {
-        serde_json::from_slice(body)
-            .map(|batch: BatchRequest| batch.operations.unwrap_or_default())
-            .map_err(|error| {
-                let message = format!(
-                    "cannot decode the operation body: {}",
-                    quoted(&error.to_string())
-                );
-                Fault::new(FaultKind::Invalid, message)
-            })
+        read_operations(body).map_err(|error| {
+            let message = format!(
+                "cannot decode the operation body: {}",
+                quoted(&error.to_string())
+            );
+            Fault::new(FaultKind::Invalid, message)
+        })
     }
 
     fn read_webhook(&self, body: &[u8]) -> Result<String, Fault> {
@@ -287,6 +303,10 @@ impl Protocol for Document {
 
     fn switched_off(&self, message: &'static str) -> Fault {
         Fault::new(FaultKind::Forbidden, message)
+    }
+
+    fn lacking(&self, kind: FaultKind, message: &'static str) -> Fault {
+        Fault::new(kind, message)
     }
 
     fn refused_by_source(&self, _: StatusCode) -> Fault {

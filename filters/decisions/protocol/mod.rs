@@ -25,7 +25,7 @@ use super::response_body::ResultShape;
 use super::selection::SelectionRules;
 use super::token::TokenRefusal;
 use crate::auth::jwks::KeySet;
-use crate::fault::Fault;
+use crate::fault::{Fault, FaultKind};
 
 /// A dialect of the decision endpoints.
 pub trait Protocol: Send + Sync {
@@ -122,6 +122,10 @@ pub trait Protocol: Send + Sync {
 
     /// The fault of an endpoint that is switched off.
     fn switched_off(&self, message: &'static str) -> Fault;
+
+    /// A fault of this kind, which the agent answers as 500: the process or the project lacks what the endpoint needs, or the
+    /// customer-data platform does not answer.
+    fn lacking(&self, kind: FaultKind, message: &'static str) -> Fault;
 
     /// The fault of an SDK key that the source of datafiles refuses with this status.
     fn refused_by_source(&self, status: StatusCode) -> Fault;

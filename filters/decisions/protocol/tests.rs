@@ -4,9 +4,11 @@ use super::*;
 fn what_is_no_batch_is_refused() {
     for body in [
         "",
+        "[]",
         "[1]",
         "{\"operations\":1}",
         "{\"operations\":[1]}",
+        "{\"operations\":[[]]}",
         "{\"operations\":[{\"method\":1}]}",
     ] {
         for protocol in [&Agent as &dyn Protocol, &Document] {
@@ -14,7 +16,6 @@ fn what_is_no_batch_is_refused() {
         }
     }
     for body in [
-        "[]",
         "{\"operations\":[{\"body\":[]}]}",
         "{\"operations\":[{\"params\":{\"a\":1}}]}",
         "{\"operations\":[{\"headers\":{\"a\":true}}]}",

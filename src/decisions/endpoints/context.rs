@@ -74,10 +74,11 @@ impl<'a> DecisionContext<'a> {
         self.protocol().read(self.request.body)
     }
 
-    /// The user profiles. Errors: 500 where none are stored.
+    /// The user profiles. Errors: 403 where none are stored.
     pub(super) fn profiles(&self) -> Result<&'a Profiles, Fault> {
         let profiles = self.service.profiles.as_ref();
-        profiles.ok_or_else(|| Fault::new(FaultKind::Internal, "no user profile service found"))
+        let message = "no user profile service found";
+        profiles.ok_or_else(|| self.protocol().lacking(FaultKind::Forbidden, message))
     }
 
     /// Publishes a notice to the subscribers.

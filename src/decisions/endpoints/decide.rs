@@ -47,7 +47,7 @@ pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<
 
 /// Decides keys for one user, queues impressions and publishes notices. The profile is read once and written once.
 ///
-/// Errors: 500 where segments are wanted and cannot be fetched, 413 for reasons that would fit no response.
+/// Errors: 403 and 502 where segments are wanted and cannot be fetched, 413 for reasons that would fit no response.
 pub(super) async fn decide_keys<'a>(
     context: &'a DecisionContext<'a>,
     body: &request_body::Decide<'_>,

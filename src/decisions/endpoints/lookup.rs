@@ -11,7 +11,7 @@ use crate::redis::Unavailable;
 
 /// Returns the profile.
 ///
-/// Errors: 500 where none are stored; 503 where Redis does not answer, unless the protocol ignores that.
+/// Errors: 403 where none are stored; 503 where Redis does not answer, unless the protocol ignores that.
 pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<Response, Fault> {
     let context = DecisionContext::open(service, request).await?;
     check_profiles(&context)?;
@@ -23,7 +23,7 @@ pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<
     )))
 }
 
-/// Checks that profiles are stored, where the protocol does so before it reads the body. Errors: 500.
+/// Checks that profiles are stored, where the protocol does so before it reads the body. Errors: 403.
 pub(super) fn check_profiles(context: &DecisionContext<'_>) -> Result<(), Fault> {
     if context.protocol().endpoint_rules().checks_profiles_first {
         context.profiles()?;

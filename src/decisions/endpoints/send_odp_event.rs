@@ -1,5 +1,6 @@
 //! `POST /v1/send-odp-event`: what a user did, for the segments of the customer-data platform.
 
+use filters::decisions::protocol::Protocol;
 use filters::fault::{Fault, FaultKind};
 use filters::json::Object;
 
@@ -11,7 +12,7 @@ use crate::proxy::response::Response;
 
 /// Queues the event: `{"success":true}`.
 ///
-/// Errors: 400 for a member that is missing, 500 for data that cannot be sent and for a project without a platform.
+/// Errors: 400 for a member that is missing and for data that cannot be sent, 403 for a project without a platform.
 pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<Response, Fault> {
     let context = DecisionContext::open(service, request).await?;
     let protocol = context.protocol();
@@ -21,11 +22,11 @@ pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<
         Err(fault)
             if fault.kind == FaultKind::Internal && target.is_none() && checks_target_first =>
         {
-            return Err(not_integrated());
+            return Err(not_integrated(protocol));
         }
         event => event?,
     };
-    let (host, key) = target.ok_or_else(not_integrated)?;
+    let (host, key) = target.ok_or_else(|| not_integrated(protocol))?;
     let event = event.to_json(&new_uuid(), protocol.event_client().name);
     service.odp_events.send((host.into(), key.into()), &event);
     let mut out = Vec::new();
@@ -35,6 +36,6 @@ pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<
     Ok(Response::json(out))
 }
 
-fn not_integrated() -> Fault {
-    Fault::new(FaultKind::Internal, "ODP is not integrated")
+fn not_integrated(protocol: &dyn Protocol) -> Fault {
+    protocol.lacking(FaultKind::Forbidden, "ODP is not integrated")
 }

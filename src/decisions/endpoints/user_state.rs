@@ -85,14 +85,18 @@ impl<'a> UserState<'a> {
 
     /// Fetches the user's segments.
     ///
-    /// Errors: 500 where they cannot be fetched.
+    /// Errors: 403 for a project without a platform, 502 where it does not answer.
     pub(super) async fn fetch_segments(&mut self, options: SegmentOptions) -> Result<(), Fault> {
         let project = &self.context.loaded.project;
         let segments = &self.context.service.segments;
         let (odp, wanted) = (project.odp.as_ref(), project.segments());
+        let protocol = self.context.protocol();
+        let failed = |kind| protocol.lacking(kind, "failed to fetch qualified segments");
+        if segments.target(odp).is_none() {
+            return Err(failed(FaultKind::Forbidden));
+        }
         let found = segments.find(self.user_key(), odp, wanted, options).await;
-        self.segments = found
-            .map_err(|_| Fault::new(FaultKind::Internal, "failed to fetch qualified segments"))?;
+        self.segments = found.map_err(|_| failed(FaultKind::UpstreamFailed))?;
         Ok(())
     }
 

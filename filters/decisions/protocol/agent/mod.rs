@@ -72,6 +72,7 @@ static BODY: BodyRules = BodyRules {
     keeps_equal_names: true,
     reads_identifiers_as_texts: true,
     tracks_anonymous_users: true,
+    unsendable: FaultKind::Internal,
     unreadable: |why| {
         Fault::new(FaultKind::Invalid, "error parsing request body").with_detail(why.to_owned())
     },
@@ -264,6 +265,10 @@ impl Protocol for Agent {
 
     fn switched_off(&self, message: &'static str) -> Fault {
         Form::Text.mark(Fault::new(FaultKind::Forbidden, message))
+    }
+
+    fn lacking(&self, _: FaultKind, message: &'static str) -> Fault {
+        Fault::new(FaultKind::Internal, message)
     }
 
     fn refused_by_source(&self, status: StatusCode) -> Fault {
