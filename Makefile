@@ -8,7 +8,7 @@ UNITDIR ?= $(if $(filter /usr,$(PREFIX)),/usr/lib/systemd/system,$(PREFIX)/lib/s
 APT = $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check deny fuzz bench soak fleet oracle install install-conf cmake test-tools bench-tools clients
+.PHONY: help run build test check deny fuzz schemathesis bench soak fleet oracle install install-conf cmake test-tools bench-tools clients
 
 help: ## Show what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,11 @@ deny:
 FUZZ_INPUTS ?= 1000000
 fuzz: ## Read a million hostile inputs with every parser
 	WEIRGATE_FUZZ=$(FUZZ_INPUTS) $(CARGO) test --workspace --locked --profile fuzz --test fuzz
+
+# The suite makes some hundred calls.
+API_CALLS ?= 20000
+schemathesis: test-tools clients ## Make 20,000 random calls of all that the API description names
+	WEIRGATE_API_CALLS=$(API_CALLS) $(CARGO) test --locked --test gateway openapi::random
 
 ORACLE = target/oracle
 bench: cmake test-tools bench-tools $(ORACLE)/.done ## Measure beside bare Pingora

@@ -9,6 +9,7 @@ use crate::support::WAIT_TIMEOUT;
 use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
 use crate::support::client::{Answer, ask};
+use crate::support::described;
 use crate::support::flags::{agent, call, gateway, gateway_with_env, post, refused};
 use crate::support::script::Reply;
 use crate::support::until;
@@ -235,6 +236,7 @@ fn credentials_and_media_types_are_checked() {
 #[test]
 fn without_the_section_there_is_nothing() {
     let gateway = Gateway::start("", "");
+    described::leave_out(gateway.address());
     assert_eq!(post(&gateway, "/v1/decide", &ada()).status(), 404);
 }
 

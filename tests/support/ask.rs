@@ -66,6 +66,11 @@ impl Ask {
         self
     }
 
+    /// Returns method and target.
+    pub fn target(&self) -> (&str, &str) {
+        (&self.method, &self.path)
+    }
+
     /// Returns whether its reply never has a body.
     pub fn is_head(&self) -> bool {
         self.method == "HEAD"

@@ -15,6 +15,7 @@ use weirgate::telemetry::logging::AccessLog;
 
 use super::ask::Ask;
 use super::client::{self, Answer};
+use super::described;
 use super::loopback::own_address;
 
 /// A gateway with one organization and one key.
@@ -274,7 +275,13 @@ fn start(loaded: config::LoadedConfig, log: &Lines) -> Running {
     let lines = |metrics: &weirgate::telemetry::metrics::Metrics| {
         AccessLog::start(log.clone(), metrics.log_dropped.clone())
     };
-    boot(loaded.config, lines).unwrap()
+    let decisions = loaded.config.decisions.as_ref();
+    let is_agent = decisions.is_some_and(|decisions| !decisions.protocol.is_described());
+    let running = boot(loaded.config, lines).unwrap();
+    if is_agent {
+        described::leave_out(running.public);
+    }
+    running
 }
 
 /// The log, kept in memory.

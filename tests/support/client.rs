@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::WAIT_TIMEOUT;
 pub use super::ask::Ask;
-use super::sse;
+use super::{described, sse};
 
 /// A status line and headers.
 #[derive(Clone, Debug)]
@@ -164,7 +164,11 @@ impl Client {
     /// Sends a request and reads the whole reply.
     pub fn ask(&mut self, ask: &Ask) -> Answer {
         self.send(ask);
-        self.answer()
+        let answer = self.answer();
+        if let Ok(server) = self.stream.peer_addr() {
+            described::check(server, ask, &answer);
+        }
+        answer
     }
 
     /// Sends a request. A peer that replies early and closes does not fail the test here.

@@ -7,6 +7,7 @@
 //! | [`boot`] | the gateway, in this process, with a store and a key |
 //! | [`ask`] | a request, exactly as it is sent |
 //! | [`client`] | a client that sends exact bytes and records exact bytes, with times |
+//! | [`described`] | the description of the API, which every reply has to fit |
 //! | [`process`] | the program itself, one or several on one store |
 //! | [`loopback`] | addresses that no other test uses |
 //! | [`redis`] | a Redis server that can be killed |
@@ -26,6 +27,7 @@
 pub mod ask;
 pub mod boot;
 pub mod client;
+pub mod described;
 pub mod flags;
 pub mod issuer;
 pub mod loopback;

@@ -20,6 +20,8 @@ pub enum Script {
     WiresPython,
     /// `wires_node.mjs` beside node_modules.
     WiresNode,
+    /// `schemathesis_api.py` in the virtual environment.
+    SchemathesisApi,
 }
 
 /// The environment of a script; the scripts describe what each model must do.
@@ -60,6 +62,7 @@ pub fn run(script: Script, variables: &[(&str, &str)], checks: &[&str]) {
         Script::UrqlNode => (PathBuf::from("node"), "urql_node.mjs"),
         Script::WiresPython => (installed("venv/bin/python"), "wires_python.py"),
         Script::WiresNode => (PathBuf::from("node"), "wires_node.mjs"),
+        Script::SchemathesisApi => (installed("venv/bin/python"), "schemathesis_api.py"),
     };
     let output = Command::new(program)
         .current_dir(installed("node_modules").parent().unwrap())

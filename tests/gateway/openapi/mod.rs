@@ -1,9 +1,9 @@
 //! `GET /v1/openapi.json`: what it says is what is served.
 
+mod fields;
 mod page;
 
 use std::collections::BTreeSet;
-use std::sync::LazyLock;
 
 use boon::{Compiler, Schemas};
 use serde_json::Value;
@@ -12,59 +12,11 @@ use weirgate::app::openapi::curl;
 use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
 use crate::support::client::{Answer, ask};
-
-/// Everything on that can be without other servers.
-const EVERYTHING: &str = r#"
-[providers.sandbox]
-kind = "sandbox"
-[decisions]
-notifications = true
-user_profiles = "memory"
-token_keys = [{ env = "TOKEN_KEY" }]
-[[decisions.projects]]
-sdk_key = "sandbox"
-datafile = "sandbox"
-[[decisions.clients]]
-id = "shop"
-secret_hash = "$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzb21lc2FsdA$e8CLYbSqGRYfmqNNO9LjaJrjIQkXDfYXm1sMyrZcQbk"
-sdk_keys = ["sandbox"]
-[[decisions.webhooks]]
-project_id = 1
-secret = { env = "WEBHOOK_SECRET" }
-sdk_keys = ["sandbox"]
-[graph]
-upstream = "sandbox"
-[[graph.tenants]]
-id = "sandbox"
-single_keys = ["sandbox"]
-"#;
-
-/// The models of the shipped catalogue that the built-in sandbox serves.
-static MODELS: LazyLock<String> = LazyLock::new(|| {
-    let shipped = include_str!("../../../conf/models.toml");
-    let of_sandbox = |part: &&str| part.contains("\nprovider = \"sandbox\"\n");
-    let parts = shipped.split("[[models]]").skip(1).filter(of_sandbox);
-    parts.map(|part| format!("[[models]]{part}")).collect()
-});
-
-/// A gateway with all parts on.
-pub fn everything() -> Gateway {
-    let key = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
-    let env = [("TOKEN_KEY", key), ("WEBHOOK_SECRET", "hook-secret")];
-    Gateway::start_with_env(EVERYTHING, &MODELS, &env)
-}
+use crate::support::described::{MODELS, everything, operations};
+use crate::support::sdk::{self, Script};
 
 fn fetch(gateway: &Gateway) -> Answer {
     ask(gateway.address(), &Ask::get("/v1/openapi.json"))
-}
-
-/// The operations of a document: method, path and operation.
-pub fn operations(document: &Value) -> impl Iterator<Item = (String, &str, &Value)> {
-    let paths = document["paths"].as_object().unwrap();
-    paths.iter().flat_map(|(path, methods)| {
-        let methods = methods.as_object().unwrap().iter();
-        methods.map(move |(method, operation)| (method.to_uppercase(), path.as_str(), operation))
-    })
 }
 
 #[test]
@@ -202,4 +154,26 @@ fn every_operation_of_models_has_an_example_that_is_printed_as_a_command() {
         let is_printed = lines.iter().any(|line| line.starts_with(&start));
         assert!(is_printed || !is_shown, "{method} {path}: {lines:#?}");
     }
+}
+
+/// `WEIRGATE_API_CALLS` are the calls, over all operations; `WEIRGATE_API_SEED` makes others of them, and `WEIRGATE_API_ONLY`
+/// keeps those of operations whose ids begin so.
+#[test]
+fn random_requests_are_answered_as_described() {
+    let gateway = everything();
+    let variable =
+        |name: &str, usual: &str| std::env::var(name).unwrap_or_else(|_| usual.to_owned());
+    let variables = [
+        ("BASE_URL", format!("http://{}", gateway.address())),
+        ("API_KEY", gateway.key.clone()),
+        ("SDK_KEY", "sandbox".to_owned()),
+        ("CALLS", variable("WEIRGATE_API_CALLS", "600")),
+        ("SEED", variable("WEIRGATE_API_SEED", "1")),
+        ("ONLY", variable("WEIRGATE_API_ONLY", "")),
+    ];
+    let variables: Vec<(&str, &str)> = variables
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
+    sdk::run(Script::SchemathesisApi, &variables, &[]);
 }

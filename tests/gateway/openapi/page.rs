@@ -266,6 +266,9 @@ fn type_of(schema: &Value) -> String {
         let name = reference.rsplit('/').next().unwrap();
         return format!("[{name}](#{})", name.to_lowercase());
     }
+    if schema["not"].is_object() {
+        return "not accepted".to_owned();
+    }
     if let Some(constant) = schema.get("const") {
         return format!("`{}`", word(constant));
     }
