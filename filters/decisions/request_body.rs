@@ -26,6 +26,8 @@ pub struct BodyRules {
     pub keeps_equal_names: bool,
     /// Identifiers are read as texts: null is an empty one, and another type makes the body unreadable.
     pub reads_identifiers_as_texts: bool,
+    /// A forced decision has to name its flag and its variation; otherwise an absent name is an empty one.
+    pub requires_forced_keys: bool,
     /// A conversion need not name its user.
     pub tracks_anonymous_users: bool,
     /// The kind of the fault of an event whose data the customer-data platform does not take.
@@ -242,12 +244,23 @@ impl<'b> DecisionBody<'b> {
                 };
                 let rule = item.text("ruleKey")?;
                 Ok(Forced {
-                    flag_key: item.text("flagKey")?.into(),
+                    flag_key: item.forced_key("flagKey")?.into(),
                     rule_key: Some(rule).filter(|rule| !rule.is_empty()).map(Into::into),
-                    variation_key: item.text("variationKey")?.into(),
+                    variation_key: item.forced_key("variationKey")?.into(),
                 })
             })
             .collect()
+    }
+
+    /// A name of a forced decision.
+    fn forced_key(&mut self, name: &str) -> Result<Cow<'b, str>, Fault> {
+        let is_there = self.members.all(name).next().is_some();
+        let key = self.text(name)?;
+        if is_there || !self.rules.requires_forced_keys {
+            return Ok(key);
+        }
+        let message = format!("missing \"{name}\" of a forced decision in request payload");
+        Err(Fault::new(FaultKind::Invalid, message).with_param("forcedDecisions"))
     }
 
     /// Takes the last member of this name that is not null, once.

@@ -42,3 +42,19 @@ fn an_identifier_that_is_null_is_an_empty_text_to_the_original_agent_alone() {
     assert_eq!(json["identifiers"], serde_json::json!({"vuid": ""}));
     assert_eq!(event(&Document).unwrap_err().status(), 400);
 }
+
+#[test]
+fn a_forced_decision_names_flag_and_variation_but_to_the_original_agent() {
+    for forced in [
+        r#"{"variationKey":"v"}"#,
+        r#"{"flagKey":"f"}"#,
+        r#"{"flagKey":null,"variationKey":"v"}"#,
+    ] {
+        let body = format!(r#"{{"userId":"u","forcedDecisions":[{forced}]}}"#);
+        let decide =
+            |protocol: &dyn Protocol| protocol.read(body.as_bytes()).unwrap().into_decide();
+        assert!(decide(&Agent).is_ok(), "{body}");
+        let fault = decide(&Document).unwrap_err();
+        assert_eq!(fault.param.as_deref(), Some("forcedDecisions"), "{body}");
+    }
+}

@@ -69,6 +69,7 @@ const ENDPOINTS: EndpointRules = EndpointRules {
 static BODY: BodyRules = BodyRules {
     keeps_equal_names: false,
     reads_identifiers_as_texts: false,
+    requires_forced_keys: true,
     tracks_anonymous_users: false,
     unsendable: FaultKind::Invalid,
     unreadable: |why| {

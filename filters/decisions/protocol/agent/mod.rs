@@ -71,6 +71,7 @@ const ENDPOINTS: EndpointRules = EndpointRules {
 static BODY: BodyRules = BodyRules {
     keeps_equal_names: true,
     reads_identifiers_as_texts: true,
+    requires_forced_keys: false,
     tracks_anonymous_users: true,
     unsendable: FaultKind::Internal,
     unreadable: |why| {
