@@ -172,16 +172,15 @@ fn build(
     runtime: &Runtime,
     store: &Store,
     planner: Planner,
-    shared: Shared,
-) -> Result<Built, BootError> {
-    let Shared {
+    Shared {
         accounts,
         snapshots,
         ledger,
         metrics,
         access_log,
         clock,
-    } = shared;
+    }: Shared,
+) -> Result<Built, BootError> {
     let (redis, heartbeat) = redis(config, &metrics)?.unzip();
     let (agent_redis, agent_heartbeat) = agent_redis(config)?.unzip();
     let decisions_redis = agent_redis.as_ref().or(redis.as_ref());
