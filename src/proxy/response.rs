@@ -214,7 +214,10 @@ pub async fn send_pieces(
     session
         .write_response_header(Box::new(head), is_head)
         .await?;
-    while !is_head {
+    if is_head {
+        return Ok(());
+    }
+    loop {
         let piece = tokio::select! {
             piece = pieces.next() => piece,
             // The client sends nothing more, so this returns only when the client disconnects.
@@ -226,7 +229,6 @@ pub async fn send_pieces(
             Err(why) => return Error::e_explain(ErrorType::ReadError, why),
         }
     }
-    Ok(())
 }
 
 /// Returns the head of an event stream.

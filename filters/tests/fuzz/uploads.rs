@@ -46,7 +46,7 @@ fn compose(choices: &mut Choices<'_>) -> Vec<u8> {
             "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{file_name}\"\r\n\r\n"
         );
         form.extend_from_slice(head.as_bytes());
-        let audio: &[u8] = *choices.pick(&AUDIO);
+        let audio = *choices.pick(&AUDIO);
         form.extend_from_slice(audio);
         form.extend_from_slice(&choices.bytes(40));
         form.extend_from_slice(b"\r\n");

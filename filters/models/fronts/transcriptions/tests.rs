@@ -329,13 +329,13 @@ fn a_reply_without_what_the_format_needs_is_no_answer() {
     for (format, members) in [
         ("json", &[("duration", json!(1))][..]),
         ("json", &[("text", json!(7))]),
-        ("srt", &[text.clone()]),
+        ("srt", std::slice::from_ref(&text)),
         ("vtt", &[text.clone(), ("segments", json!([]))]),
         (
             "srt",
             &[text.clone(), ("segments", json!([{"start": "0"}]))],
         ),
-        ("verbose_json", &[text.clone()]),
+        ("verbose_json", std::slice::from_ref(&text)),
         ("diarized_json", &[text.clone(), ("words", json!([]))]),
     ] {
         assert!(
