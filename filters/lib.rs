@@ -21,6 +21,7 @@
 //! | [`models`] | requests of models, the wires of providers, and the order of attempts |
 //! | [`decisions`] | the variation of a flag that a user gets |
 //! | [`graph`] | operations, tenants and cacheability of the graph service |
+//! | [`mcp`] | messages and tools of the Model Context Protocol |
 
 pub mod accounts;
 pub mod auth;
@@ -32,6 +33,7 @@ pub mod graph;
 pub mod json;
 pub mod ledger;
 pub mod limits;
+pub mod mcp;
 pub mod models;
 pub mod money;
 pub mod multipart;

@@ -11,6 +11,7 @@
 //! | [`models`] | the model gateway |
 //! | [`decisions`] | the flag decisions |
 //! | [`graph`] | the graph limits |
+//! | [`mcp`] | the MCP server, whose tools call routes of the three |
 //! | [`app`], [`admin`], [`cli`] | wiring, operators' endpoints, commands |
 //! | [`sandbox`] | built-in upstreams for a first run and for tests |
 
@@ -24,6 +25,7 @@ pub mod graph;
 pub mod jwks;
 pub mod ledger;
 pub mod limits;
+pub mod mcp;
 pub mod models;
 pub mod outbound;
 pub mod periodic;

@@ -9,6 +9,7 @@ use super::openapi::{self, GraphSection, OpenApi, Section};
 use crate::config::Config;
 use crate::decisions::{self, DecisionService};
 use crate::graph::{self, Graph};
+use crate::mcp;
 use crate::models::{self, Models};
 use crate::proxy::handler::Handler;
 use crate::proxy::router::{Access, BodyRule, ErrorStyle, Route, Router};
@@ -33,10 +34,13 @@ pub fn router(
         route,
         operations: &graph.operations,
     });
+    let others = [&rows[..], &of_decisions].concat();
+    let of_mcp = mcp::routes::routes(config, &others)?;
     let sections = [
         ("Gateway", &own[..]),
         ("Models", &of_models),
         ("Decisions", &of_decisions),
+        ("MCP", &of_mcp),
     ];
     let sections = sections.map(|(tag, routes)| Section { tag, routes });
     let sdk_key_header = decisions.and_then(|it| it.credentials.headers.first());
@@ -44,6 +48,7 @@ pub fn router(
     let document = OpenApi::describe(&sections, of_graph.as_ref(), sdk_key_header)?;
     let document = Arc::new(document);
     rows.extend(of_decisions);
+    rows.extend(of_mcp);
     openapi::serve(&document, &mut rows);
     Ok((Router::new(rows, fallback), document))
 }

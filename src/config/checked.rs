@@ -12,6 +12,7 @@ use filters::auth::claims::ClaimRules;
 use filters::decisions::protocol::Protocol;
 use filters::graph::Operations;
 use filters::limits::Algorithm;
+use filters::mcp::origin::Origins;
 use filters::models::routing::CatalogFile;
 use filters::models::routing::providers::ProviderDefaults;
 use filters::models::wires::{Quirks, WireKind};
@@ -51,6 +52,8 @@ pub struct Config {
     pub plans: Plans,
     /// Whether requests may name managed prompts.
     pub prompts_enabled: bool,
+    /// The MCP server; `None`: it is off.
+    pub mcp: Option<McpConfig>,
     /// Providers that are on, sorted by name.
     pub providers: Vec<ProviderConfig>,
     /// Providers that are off, by name, with the reason.
@@ -377,6 +380,13 @@ pub struct BodyBytes {
     pub graph: usize,
     /// Graph data.
     pub graph_data: usize,
+}
+
+/// The MCP server.
+#[derive(Clone, Debug)]
+pub struct McpConfig {
+    /// Which web pages may call.
+    pub origins: Origins,
 }
 
 /// The selection of attempts, and timeouts.

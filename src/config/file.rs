@@ -60,7 +60,6 @@ pub(super) struct File {
     /// Managed prompts.
     pub prompts: Prompts,
     /// The MCP server.
-    #[schemars(extend("x-not-in-force" = true))]
     pub mcp: Mcp,
     /// What is logged.
     pub log: Log,
@@ -327,11 +326,25 @@ impl Default for Prompts {
     }
 }
 
-#[derive(Debug, Default, Deserialize, JsonSchema, Serialize)]
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Mcp {
     /// Whether /mcp is served.
     pub enabled: bool,
+    /// The URL of the listener from outside, such as `https://gateway.example.com`; then `Host` has to name it. Empty: any.
+    pub public_url: String,
+    /// Origins of web pages that may call, such as `https://app.example.com`, beside that of `public_url`.
+    pub allowed_origins: Vec<String>,
+}
+
+impl Default for Mcp {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            public_url: String::new(),
+            allowed_origins: Vec::new(),
+        }
+    }
 }
 
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]

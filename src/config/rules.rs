@@ -20,6 +20,7 @@ use super::walk::{Finding, Walk};
 mod decisions;
 mod graph;
 mod listen;
+mod mcp;
 mod models;
 mod plans;
 mod providers;
@@ -63,6 +64,7 @@ impl Rules<'_> {
             models: models::check(self, file),
             plans: plans::check(self, file),
             prompts_enabled: file.prompts.enabled,
+            mcp: mcp::check(self, &file.mcp),
             providers: found.on,
             off_providers: found.off,
             byok_only_providers: found.byok_only,

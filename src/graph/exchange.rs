@@ -273,7 +273,7 @@ impl Exchange for GraphExchange {
         Report { fault, write }
     }
 
-    fn stamp(&self, response: &mut Response) {
+    fn stamp(&mut self, response: &mut Response) {
         response.headers.extend(self.limit_headers());
     }
 

@@ -161,10 +161,18 @@ async fn begin_body(session: &mut Session, max_bytes: usize) -> Result<Option<us
 /// Errors: 413 over `max_bytes`, 400 if it is not a number.
 pub fn check_length(headers: &http::HeaderMap, max_bytes: usize) -> Result<Option<usize>, Fault> {
     let length = content_length(headers)?;
-    if length.is_some_and(|length| length > max_bytes) {
+    check_size(length.unwrap_or_default(), max_bytes)?;
+    Ok(length)
+}
+
+/// Checks the size of a body.
+///
+/// Errors: 413 over `max_bytes`.
+pub fn check_size(bytes: usize, max_bytes: usize) -> Result<(), Fault> {
+    if bytes > max_bytes {
         return Err(too_large(max_bytes));
     }
-    Ok(length)
+    Ok(())
 }
 
 async fn collect_body(

@@ -79,8 +79,9 @@ pub trait Exchange: Send + Sync {
     /// Returns the report to the client when no attempt is left.
     fn report(&mut self, info: &RequestInfo, error: &Error, is_head_sent: bool) -> Report;
 
-    /// Adds the headers that all responses of this exchange have.
-    fn stamp(&self, _response: &mut Response) {}
+    /// Completes an error response: adds the headers that all responses of this exchange have, or what its protocol puts
+    /// around an error.
+    fn stamp(&mut self, _response: &mut Response) {}
 
     /// Ends the exchange and returns its outcome for the log line.
     fn finish(&mut self, info: &RequestInfo, end: &End<'_>) -> &'static str;

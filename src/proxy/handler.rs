@@ -22,7 +22,8 @@ use super::buffered::state::AttemptState;
 use super::context::RequestInfo;
 use super::exchange::Exchange;
 use super::response::Response;
-use super::state::ClientIp;
+use super::router::Route;
+use super::state::ProxyState;
 use super::upload::UploadedForm;
 
 /// A body up to this size is drained after a refusal, so that the connection can be reused.
@@ -128,7 +129,7 @@ impl<'a> Request<'a> {
 pub struct Incoming<'s> {
     session: &'s mut Session,
     info: &'s mut RequestInfo,
-    client_ip: &'s ClientIp,
+    state: &'s ProxyState,
     body: Option<Bytes>,
     form: Option<UploadedForm>,
 }
@@ -137,13 +138,13 @@ impl<'s> Incoming<'s> {
     pub(super) fn new(
         session: &'s mut Session,
         info: &'s mut RequestInfo,
-        client_ip: &'s ClientIp,
+        state: &'s ProxyState,
         (body, form): (Option<Bytes>, Option<UploadedForm>),
     ) -> Self {
         Self {
             session,
             info,
-            client_ip,
+            state,
             body,
             form,
         }
@@ -161,7 +162,7 @@ impl<'s> Incoming<'s> {
 
     /// Returns the client's address, if it is known.
     pub fn client_ip(&self) -> Option<IpAddr> {
-        admission::client_ip(self.client_ip, self.session)
+        admission::client_ip(&self.state.settings.client_ip, self.session)
     }
 
     /// Returns whether the head announces a body.
@@ -179,6 +180,28 @@ impl<'s> Incoming<'s> {
     /// Takes the form that was read in its place.
     pub fn take_form(&mut self) -> Option<UploadedForm> {
         self.form.take()
+    }
+
+    /// Puts a body in the place of the one that was read.
+    pub fn set_body(&mut self, body: Bytes) {
+        self.body = Some(body);
+    }
+
+    /// Admits the request to a route in whose name it goes on: its quota, its permit and the size of this body.
+    ///
+    /// Errors: 413, 429, 503 and 529, as a request to that route.
+    pub async fn admit(&mut self, route: &Route, body: &[u8]) -> Result<(), Fault> {
+        if let Some(max_bytes) = route.body.max_bytes() {
+            body::check_size(body.len(), max_bytes)?;
+        }
+        let (state, info) = (self.state, &mut *self.info);
+        admission::check_permit(state, route, info.caller.as_deref(), info.now)?;
+        info.quota = admission::check_quota(state, route, info.caller.as_deref()).await?;
+        if let Some(quota) = info.quota.filter(|quota| !quota.verdict.is_allowed) {
+            return Err(Fault::from(&quota));
+        }
+        info.permit = admission::acquire_permit(state, route, info.caller.as_deref(), info.now)?;
+        Ok(())
     }
 
     /// Counts a body that was made of the one that was read, as that one was counted.

@@ -96,8 +96,7 @@ async fn open(
             Ok(Opened::Response(endpoint.frame(response)))
         }
         Handler::Forward(forward) => {
-            let client_ip = &state.settings.client_ip;
-            let mut incoming = Incoming::new(session, info, client_ip, (body, form));
+            let mut incoming = Incoming::new(session, info, state, (body, form));
             forward.open(&mut incoming, &mut ctx.exchange).await
         }
     }
@@ -164,14 +163,14 @@ fn endpoint_request<'a>(
 pub(super) fn error_response(
     state: &ProxyState,
     session: &Session,
-    ctx: &Context,
+    ctx: &mut Context,
     fault: &Fault,
 ) -> Response {
     let mut response = match error_style(state, ctx) {
         Some(style) => (style.write)(fault, &session.req_header().headers),
         None => Response::from(fault),
     };
-    if let Some(exchange) = &ctx.exchange {
+    if let Some(exchange) = &mut ctx.exchange {
         exchange.stamp(&mut response);
     }
     response

@@ -93,6 +93,18 @@ pub enum BodyRule {
     Unread,
 }
 
+impl BodyRule {
+    /// Returns the most bytes that a body may have; `None`: none is read.
+    pub fn max_bytes(self) -> Option<usize> {
+        match self {
+            Self::None | Self::Unread => None,
+            Self::Json(bytes) | Self::JsonOrForm(bytes) | Self::Form(bytes) | Self::Any(bytes) => {
+                Some(bytes)
+            }
+        }
+    }
+}
+
 /// First path segments that are reserved for our own routes. Source: docs/decisions.md 18.
 const RESERVED_PREFIXES: [&str; 5] = ["v1", "oauth", "ofrep", ".well-known", "webhooks"];
 /// Reserves every first segment that starts with it.

@@ -32,7 +32,7 @@ CALLS = int(os.environ.get("CALLS", "400"))
 SEED = int(os.environ.get("SEED", "1"))
 ONLY = os.environ.get("ONLY", "")
 # The operations of the graph service have one description, and their answers are the service's.
-WEIGHTS = {"Gateway": 1.0, "Models": 4.0, "Decisions": 2.0, "Graph": 0.1}
+WEIGHTS = {"Gateway": 1.0, "Models": 4.0, "Decisions": 2.0, "MCP": 0.5, "Graph": 0.1}
 # Longer than the slowest call of a loaded machine; the sandbox answers at once.
 TIMEOUT_S = 60
 

@@ -193,3 +193,24 @@ fn openai_and_langchain_in_python_see_no_difference_between_wires() {
 fn openai_and_the_ai_sdk_in_node_see_no_difference_between_wires() {
     accept_on_every_wire(Script::WiresNode);
 }
+
+/// Runs a client of the Model Context Protocol.
+fn accept_mcp(script: Script) {
+    let models = MODELS.split("[[models]]").nth(1).unwrap();
+    let toml = "[providers.sandbox]\nkind = \"sandbox\"\n\
+                [[decisions.projects]]\nsdk_key = \"sandbox\"\ndatafile = \"sandbox\"\n";
+    let gateway = Gateway::start(toml, &format!("[[models]]{models}"));
+    let url = format!("http://{}/mcp", gateway.address());
+    let variables = [("MCP_URL", &*url), ("API_KEY", &gateway.key)];
+    sdk::run(script, &variables, &[]);
+}
+
+#[test]
+fn the_python_client_of_the_model_context_protocol_is_at_home() {
+    accept_mcp(Script::McpPython);
+}
+
+#[test]
+fn the_typescript_client_of_the_model_context_protocol_is_at_home() {
+    accept_mcp(Script::McpNode);
+}

@@ -238,7 +238,7 @@ fn while_the_last_request_ends_the_operators_listener_answers_and_a_second_signa
 fn a_start_prints_the_warnings_that_check_prints() {
     let folder = tempfile::tempdir().unwrap();
     let toml = "[listen]\naddress = \"127.0.0.1:0\"\nclient_ip_header = \"x-real-ip\"\n\
-                [admin]\naddress = \"127.0.0.1:0\"\n[mcp]\nenabled = false\n";
+                [admin]\naddress = \"127.0.0.1:0\"\n[telemetry]\notlp_endpoint = \"\"\n";
     std::fs::write(folder.path().join("weirgate.toml"), toml).unwrap();
     let mut child = serve_in(folder.path())
         .stdout(Stdio::null())
@@ -270,15 +270,11 @@ fn a_start_prints_the_warnings_that_check_prints() {
 
 #[test]
 fn a_section_that_is_not_built_stops_the_start() {
-    for more in [
-        "[mcp]\nenabled = true\n",
-        "[telemetry]\notlp_endpoint = \"https://otlp.example.com\"\n",
-    ] {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("weirgate.toml"), more).unwrap();
-        let said = misconfigured_start(folder.path());
-        assert!(said.contains("is not built yet"), "{more}: {said}");
-    }
+    let more = "[telemetry]\notlp_endpoint = \"https://otlp.example.com\"\n";
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("weirgate.toml"), more).unwrap();
+    let said = misconfigured_start(folder.path());
+    assert!(said.contains("is not built yet"), "{said}");
 }
 
 #[test]

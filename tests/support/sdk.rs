@@ -14,6 +14,10 @@ pub enum Script {
     OpenaiNode,
     /// `items_python.py` in the virtual environment.
     ItemsPython,
+    /// `mcp_python.py` in the virtual environment.
+    McpPython,
+    /// `mcp_node.mjs` beside node_modules.
+    McpNode,
     /// `urql_node.mjs` beside node_modules.
     UrqlNode,
     /// `wires_python.py` in the virtual environment.
@@ -59,6 +63,8 @@ pub fn run(script: Script, variables: &[(&str, &str)], checks: &[&str]) {
         Script::OpenaiPython => (installed("venv/bin/python"), "openai_python.py"),
         Script::OpenaiNode => (PathBuf::from("node"), "openai_node.mjs"),
         Script::ItemsPython => (installed("venv/bin/python"), "items_python.py"),
+        Script::McpPython => (installed("venv/bin/python"), "mcp_python.py"),
+        Script::McpNode => (PathBuf::from("node"), "mcp_node.mjs"),
         Script::UrqlNode => (PathBuf::from("node"), "urql_node.mjs"),
         Script::WiresPython => (installed("venv/bin/python"), "wires_python.py"),
         Script::WiresNode => (PathBuf::from("node"), "wires_node.mjs"),

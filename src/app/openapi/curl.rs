@@ -30,6 +30,9 @@ pub fn lines(
     });
     operations
         .filter_map(|(path, method, operation)| {
+            if !matches!(method, "get" | "post") {
+                return None;
+            }
             let key = header(operation, schemes, keys)?;
             let body = match body(operation) {
                 Some(None) => return None,

@@ -112,7 +112,7 @@ impl<'r> Target<'r> {
             set("parameters", parameters.into());
         }
         if !told.body.is_empty() {
-            if let Some(bytes) = self.body_bytes() {
+            if let Some(bytes) = self.route.body.max_bytes() {
                 set("x-body-bytes", bytes.into());
             }
             let content = content(told.body, told.example);
@@ -152,16 +152,6 @@ impl<'r> Target<'r> {
         Err(format!(
             "{name}: the body has {types:?}, which is not what the row reads: {rule:?}"
         ))
-    }
-
-    fn body_bytes(&self) -> Option<usize> {
-        match self.route.body {
-            BodyRule::None | BodyRule::Unread => None,
-            BodyRule::Json(bytes)
-            | BodyRule::JsonOrForm(bytes)
-            | BodyRule::Form(bytes)
-            | BodyRule::Any(bytes) => Some(bytes),
-        }
     }
 
     /// The name of the route, and for a route that stands for several operations also method and path.

@@ -96,7 +96,7 @@ fn statuses(route: &Route) -> BTreeSet<u16> {
 
 /// Returns whether the statuses of a provider's refusals are passed on. Source: docs/decisions.md 5.
 fn passes_on_refusals(route: &Route) -> bool {
-    matches!(route.handler, Handler::Forward(_)) && route.access == Access::Key
+    matches!(route.handler, Handler::Forward(_)) && route.quota.is_some()
 }
 
 /// Returns a reference to the response of an error; `None`: of a refusal by a provider.
@@ -135,6 +135,7 @@ fn meaning(status: Option<u16>) -> &'static str {
         Some(402) => "Credit, an allowance or a limit of the key is used up.",
         Some(403) => "A rule of the gateway, or the provider, forbids it.",
         Some(404) => "There is no such thing, or the provider did not find it.",
+        Some(406) => "`Accept` leaves out the type of the answer.",
         Some(408) => "The request took too long to arrive.",
         Some(410) => "The project is archived, the organization disabled, or the model retired.",
         Some(413) => "The request, or what would answer it, is too large.",

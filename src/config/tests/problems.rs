@@ -314,7 +314,6 @@ fn keys_without_effect_yet_are_warned_of_once() {
 #[test]
 fn a_value_that_would_have_no_effect_is_refused() {
     for (toml, key) in [
-        ("[mcp]\nenabled = true\n", "mcp.enabled"),
         (
             "[telemetry]\notlp_endpoint = \"https://otlp.test\"\n",
             "telemetry.otlp_endpoint",

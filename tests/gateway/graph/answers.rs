@@ -176,7 +176,7 @@ fn what_is_ours_is_never_sent_on() {
     for path in [
         "/v1/nothing",
         "/oauth/x",
-        "/mcp",
+        "/mcp/x",
         "/.well-known/x",
         "/webhooks/x",
         "/OFREP/x",

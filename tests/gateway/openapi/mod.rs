@@ -127,7 +127,10 @@ fn what_is_off_is_not_described() {
     let document = fetch(&gateway).json();
     let tags = operations(&document).map(|(.., operation)| operation["tags"][0].clone());
     let tags: BTreeSet<String> = tags.map(|tag| tag.as_str().unwrap().to_owned()).collect();
-    assert_eq!(tags.into_iter().collect::<Vec<_>>(), ["Gateway", "Models"]);
+    assert_eq!(
+        tags.into_iter().collect::<Vec<_>>(),
+        ["Gateway", "MCP", "Models"]
+    );
     assert!(document["components"]["securitySchemes"]["sdkKey"].is_null());
 }
 

@@ -1,0 +1,193 @@
+//! The revisions of the protocol, and what a head has to say of its body in each of them.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::HeaderMap;
+use serde_json::{Value, json};
+
+use super::message::{
+    Call, HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, Message, RpcError, UNSUPPORTED_VERSION,
+};
+use crate::fault::quoted;
+
+/// The header of the revision.
+pub const VERSION_HEADER: &str = "mcp-protocol-version";
+/// The header that repeats the method, since 2026-07-28.
+pub const METHOD_HEADER: &str = "mcp-method";
+/// The header that repeats what the method is about, since 2026-07-28.
+pub const NAME_HEADER: &str = "mcp-name";
+/// The member of `_meta` that names the revision, since 2026-07-28.
+const VERSION_MEMBER: &str = "io.modelcontextprotocol/protocolVersion";
+/// The member of `_meta` that tells what the client can do, since 2026-07-28.
+const CAPABILITIES_MEMBER: &str = "io.modelcontextprotocol/clientCapabilities";
+
+/// A revision of the protocol.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Revision {
+    /// 2025-06-18.
+    June2025,
+    /// 2025-11-25: the newest that begins with `initialize`.
+    November2025,
+    /// 2026-07-28: each request stands for itself.
+    July2026,
+}
+
+impl Revision {
+    /// All revisions, the newest first.
+    pub const ALL: [Self; 3] = [Self::July2026, Self::November2025, Self::June2025];
+
+    /// Returns the name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::June2025 => "2025-06-18",
+            Self::November2025 => "2025-11-25",
+            Self::July2026 => "2026-07-28",
+        }
+    }
+
+    /// Returns the revision of this name.
+    pub fn find(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.as_str() == name)
+    }
+
+    /// Returns whether each request stands for itself.
+    pub fn is_stateless(self) -> bool {
+        self == Self::July2026
+    }
+
+    /// Returns the revision that an `initialize` agrees on: the one that the client names, else the newest.
+    pub fn agree(asked: &str) -> Self {
+        let known = Self::find(asked).filter(|it| !it.is_stateless());
+        known.unwrap_or(Self::November2025)
+    }
+
+    /// Returns the names of all revisions.
+    pub fn names() -> [&'static str; 3] {
+        Self::ALL.map(Self::as_str)
+    }
+}
+
+/// Returns the revision that a request speaks. Without the header that is the newest one with an `initialize`.
+///
+/// Errors: 400 for a revision that is not served, and for headers that are missing or differ from the body.
+pub fn check_head(headers: &HeaderMap, message: &Message) -> Result<Revision, RpcError> {
+    let call = match message {
+        Message::Call(call) => Some(call),
+        Message::Notification(_) | Message::Response => None,
+    };
+    let checked = find_revision(headers, call).and_then(|revision| {
+        if let (true, Some(call)) = (revision.is_stateless(), call) {
+            check_repeated(headers, call)?;
+        }
+        Ok(revision)
+    });
+    checked.map_err(|error| match call {
+        Some(call) => error.with_id(&call.id),
+        None => error,
+    })
+}
+
+fn find_revision(headers: &HeaderMap, call: Option<&Call>) -> Result<Revision, RpcError> {
+    let named = call.and_then(|call| call.meta()?.get(VERSION_MEMBER));
+    let header = one_value(headers, VERSION_HEADER)?;
+    let Some(header) = header else {
+        return match named {
+            Some(_) => Err(mismatch("`MCP-Protocol-Version` is missing".to_owned())),
+            None => Ok(Revision::November2025),
+        };
+    };
+    if let Some(named) = named
+        && named.as_str() != Some(&header)
+    {
+        let message = format!(
+            "`MCP-Protocol-Version` is `{}`, and `_meta` names another revision",
+            quoted(&header)
+        );
+        return Err(mismatch(message));
+    }
+    let revision = Revision::find(&header).ok_or_else(|| unsupported(&header, named.is_some()))?;
+    match call {
+        Some(call) if revision.is_stateless() => check_meta(call, named)?,
+        _ => {}
+    }
+    Ok(revision)
+}
+
+fn check_meta(call: &Call, named: Option<&Value>) -> Result<(), RpcError> {
+    if named.is_none() {
+        return Err(mismatch(format!("`_meta` lacks `{VERSION_MEMBER}`")));
+    }
+    let capabilities = call.meta().and_then(|meta| meta.get(CAPABILITIES_MEMBER));
+    if capabilities.is_some_and(Value::is_object) {
+        return Ok(());
+    }
+    let message = format!("`_meta` lacks `{CAPABILITIES_MEMBER}`, an object");
+    Err(RpcError::new(INVALID_PARAMS, 400, message))
+}
+
+fn unsupported(asked: &str, is_stateless: bool) -> RpcError {
+    let code = if is_stateless {
+        UNSUPPORTED_VERSION
+    } else {
+        INVALID_REQUEST
+    };
+    let message = format!(
+        "the revision is `{}`; accepted: {}",
+        quoted(asked),
+        Revision::names().join(", ")
+    );
+    let data = json!({"supported": Revision::names(), "requested": quoted(asked)});
+    RpcError::new(code, 400, message).with_data(data)
+}
+
+fn mismatch(message: String) -> RpcError {
+    RpcError::new(HEADER_MISMATCH, 400, message)
+}
+
+/// Checks that the headers repeat the body.
+fn check_repeated(headers: &HeaderMap, call: &Call) -> Result<(), RpcError> {
+    check_equal(headers, METHOD_HEADER, &call.method)?;
+    let name = match call.method.as_str() {
+        "tools/call" | "prompts/get" => call.text("name"),
+        "resources/read" => call.text("uri"),
+        _ => return Ok(()),
+    };
+    check_equal(headers, NAME_HEADER, name.unwrap_or_default())
+}
+
+fn check_equal(headers: &HeaderMap, name: &'static str, expected: &str) -> Result<(), RpcError> {
+    match one_value(headers, name)? {
+        None => Err(mismatch(format!("`{name}` is missing"))),
+        Some(value) if decode(&value).as_deref() == Some(expected) => Ok(()),
+        Some(value) => Err(mismatch(format!(
+            "`{name}` is `{}`, and the body says otherwise",
+            quoted(&value)
+        ))),
+    }
+}
+
+/// Returns the only value of a header.
+fn one_value(headers: &HeaderMap, name: &'static str) -> Result<Option<String>, RpcError> {
+    let mut values = headers.get_all(name).iter();
+    let Some(value) = values.next() else {
+        return Ok(None);
+    };
+    let text = value.to_str().ok().filter(|_| values.next().is_none());
+    match text {
+        Some(text) => Ok(Some(text.to_owned())),
+        None => Err(mismatch(format!(
+            "`{name}` came more than once, or is no text"
+        ))),
+    }
+}
+
+/// Returns the text that a value of a header stands for: itself, or what `=?base64?…?=` encodes.
+fn decode(value: &str) -> Option<String> {
+    let encoded = value
+        .strip_prefix("=?base64?")
+        .and_then(|rest| rest.strip_suffix("?="));
+    match encoded {
+        None => Some(value.to_owned()),
+        Some(encoded) => String::from_utf8(STANDARD.decode(encoded).ok()?).ok(),
+    }
+}

@@ -1,0 +1,329 @@
+//! Messages, revisions, origins and the texts of tools.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::{Value, json};
+
+use super::message::{self, Message};
+use super::origin::Origins;
+use super::revision::{Revision, check_head};
+use super::tools::{McpTool, RouteRequest, RouteResponse, TOOLS};
+
+fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+    let pairs = pairs.iter().map(|(name, value)| {
+        let name = HeaderName::from_static(name);
+        (name, HeaderValue::from_str(value).unwrap())
+    });
+    pairs.collect()
+}
+
+#[test]
+fn a_body_is_one_message() {
+    for (body, code) in [
+        ("", -32700),
+        ("{", -32700),
+        ("[]", -32600),
+        (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, -32600),
+        ("1", -32600),
+        (r#"{"id":1,"method":"ping"}"#, -32600),
+        (r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, -32600),
+        (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, -32600),
+        (r#"{"jsonrpc":"2.0","id":[1],"method":"ping"}"#, -32600),
+        (r#"{"jsonrpc":"2.0","id":1}"#, -32600),
+        (r#"{"jsonrpc":"2.0","id":1,"method":1}"#, -32600),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[1]}"#,
+            -32600,
+        ),
+    ] {
+        let error = message::read(body.as_bytes()).unwrap_err();
+        assert_eq!((error.code, error.status), (code, 400), "{body}");
+    }
+    let deep = "[".repeat(100_000);
+    assert_eq!(message::read(deep.as_bytes()).unwrap_err().code, -32700);
+    let notification = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    let notification = message::read(notification).unwrap();
+    let expected = Message::Notification("notifications/initialized".to_owned());
+    assert_eq!(notification, expected);
+    let response = br#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
+    assert_eq!(message::read(response).unwrap(), Message::Response);
+}
+
+#[test]
+fn an_error_repeats_the_id_where_it_is_known() {
+    let error = message::read(br#"{"jsonrpc":"2.0","id":"a","method":1}"#).unwrap_err();
+    let body: Value = serde_json::from_slice(&error.body()).unwrap();
+    let expected = json!({"jsonrpc": "2.0", "id": "a", "error": {"code": -32600, "message": "`method` is not a text"}});
+    assert_eq!(body, expected);
+    let error = message::read(b"{").unwrap_err();
+    let body: Value = serde_json::from_slice(&error.body()).unwrap();
+    assert_eq!(body["id"], Value::Null);
+}
+
+/// A call of 2026-07-28 with this method and these parameters.
+fn stateless(method: &str, params: Value) -> Message {
+    let mut params = params;
+    params["_meta"] = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {}});
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+    message::read(body.to_string().as_bytes()).unwrap()
+}
+
+#[test]
+fn a_head_repeats_its_body_in_the_stateless_revision() {
+    let call = stateless("tools/call", json!({"name": "chat", "arguments": {}}));
+    let version = ("mcp-protocol-version", "2026-07-28");
+    let method = ("mcp-method", "tools/call");
+    for name in ["chat", "=?base64?Y2hhdA==?="] {
+        let good = headers(&[version, method, ("mcp-name", name)]);
+        assert_eq!(check_head(&good, &call), Ok(Revision::July2026), "{name}");
+    }
+    for bad in [
+        vec![],
+        vec![version],
+        vec![version, method],
+        vec![version, ("mcp-name", "chat")],
+        vec![version, method, ("mcp-name", "speech")],
+        vec![version, method, ("mcp-name", "=?base64?c3BlZWNo?=")],
+        vec![version, ("mcp-method", "tools/list"), ("mcp-name", "chat")],
+        vec![
+            ("mcp-protocol-version", "2025-11-25"),
+            method,
+            ("mcp-name", "chat"),
+        ],
+    ] {
+        let error = check_head(&headers(&bad), &call).unwrap_err();
+        assert_eq!((error.code, error.status), (-32020, 400), "{bad:?}");
+        assert_eq!(error.id, Some(json!(1)));
+    }
+    let list = stateless("tools/list", json!({}));
+    let good = headers(&[version, ("mcp-method", "tools/list")]);
+    assert_eq!(check_head(&good, &list), Ok(Revision::July2026));
+}
+
+#[test]
+fn a_revision_that_is_not_served_names_those_that_are() {
+    let plain = message::read(br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#).unwrap();
+    let unknown = headers(&[("mcp-protocol-version", "2024-11-05")]);
+    let error = check_head(&unknown, &plain).unwrap_err();
+    assert_eq!((error.code, error.status), (-32600, 400));
+    let known = json!(["2026-07-28", "2025-11-25", "2025-06-18"]);
+    assert_eq!(error.data.unwrap()["supported"], known);
+    let mut doubled = headers(&[("mcp-protocol-version", "2025-11-25")]);
+    doubled.append(
+        "mcp-protocol-version",
+        HeaderValue::from_static("2025-06-18"),
+    );
+    assert_eq!(check_head(&doubled, &plain).unwrap_err().status, 400);
+    assert_eq!(
+        check_head(&HeaderMap::new(), &plain),
+        Ok(Revision::November2025)
+    );
+    // It says in its header only that it is of 2026-07-28.
+    let bare = headers(&[
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "ping"),
+    ]);
+    assert_eq!(check_head(&bare, &plain).unwrap_err().code, -32020);
+    assert_eq!(Revision::agree("2025-06-18"), Revision::June2025);
+    for asked in ["2024-11-05", "2026-07-28", "2099-01-01"] {
+        assert_eq!(Revision::agree(asked), Revision::November2025, "{asked}");
+    }
+}
+
+#[test]
+fn pages_of_other_origins_are_refused() {
+    let origins = Origins {
+        allowed: vec!["https://app.example.com".to_owned()],
+        public: None,
+    };
+    let check = |host: &str, origin: &str| {
+        let headers = headers(&[("origin", origin)]);
+        let is_named = !origins.headers(Some(host), &headers).is_empty();
+        assert!(is_named, "{origin}: the response varies");
+        origins.check(Some(host), &headers).is_ok()
+    };
+    assert!(check("gateway.example.com", "https://app.example.com"));
+    assert!(check("gateway.example.com", "https://APP.example.com"));
+    for page in [
+        "http://localhost:6274",
+        "http://127.0.0.1",
+        "http://[::1]:80",
+    ] {
+        assert!(check("localhost:8080", page), "{page}");
+        assert!(!check("gateway.example.com", page), "{page}");
+    }
+    for page in [
+        "null",
+        "https://evil.example.com",
+        "http://app.example.com",
+        "https://app.example.com.evil.com",
+        "http://localhost.evil.com",
+    ] {
+        assert!(!check("localhost:8080", page), "{page}");
+    }
+    assert!(origins.check(Some("anything"), &HeaderMap::new()).is_ok());
+    let mut doubled = headers(&[("origin", "https://app.example.com")]);
+    doubled.append(
+        "origin",
+        HeaderValue::from_static("https://app.example.com"),
+    );
+    assert!(origins.check(Some("localhost"), &doubled).is_err());
+}
+
+#[test]
+fn a_host_is_the_public_one_or_this_machine() {
+    let origins = Origins {
+        allowed: Vec::new(),
+        public: Some("https://gateway.example.com".to_owned()),
+    };
+    let check = |host: &str| origins.check(Some(host), &HeaderMap::new()).is_ok();
+    for host in [
+        "gateway.example.com",
+        "GATEWAY.example.com:443",
+        "localhost:8080",
+        "127.0.0.1",
+        "[::1]:8080",
+    ] {
+        assert!(check(host), "{host}");
+    }
+    for host in [
+        "evil.example.com",
+        "gateway.example.com:80",
+        "gateway.example.com.evil.com",
+        "127.0.0.1.evil.com",
+    ] {
+        assert!(!check(host), "{host}");
+    }
+    let own = headers(&[("origin", "https://gateway.example.com")]);
+    assert!(origins.check(Some("gateway.example.com"), &own).is_ok());
+}
+
+fn tool(name: &str) -> (&'static McpTool, Value) {
+    let described = TOOLS.iter().map(|tool| {
+        let description: Value = serde_json::from_str(tool.description).unwrap();
+        (tool, description)
+    });
+    let mut named = described.filter(|(_, description)| description["name"] == name);
+    named.next().unwrap()
+}
+
+fn request(name: &str, arguments: Value) -> RouteRequest {
+    (tool(name).0.request)(arguments.as_object().unwrap())
+}
+
+#[test]
+fn every_tool_says_what_it_takes_and_gives() {
+    for tool in &TOOLS {
+        let description: Value = serde_json::from_str(tool.description).unwrap();
+        let name = description["name"].as_str().unwrap();
+        for member in ["title", "description"] {
+            assert!(!description[member].as_str().unwrap().is_empty(), "{name}");
+        }
+        assert_eq!(
+            description["inputSchema"]["additionalProperties"], false,
+            "{name}"
+        );
+        assert_eq!(description["outputSchema"]["type"], "object", "{name}");
+        let hints = [
+            "readOnlyHint",
+            "destructiveHint",
+            "idempotentHint",
+            "openWorldHint",
+        ];
+        for hint in hints {
+            assert!(
+                description["annotations"][hint].is_boolean(),
+                "{name}: {hint}"
+            );
+        }
+    }
+}
+
+#[test]
+fn arguments_become_requests_of_the_routes() {
+    let query = |name, arguments| request(name, arguments).query;
+    let all =
+        json!({"include_deactivated": true, "exclude_deprecated": true, "limit": 3, "family": "f"});
+    assert_eq!(
+        query("list-models", all),
+        "include_deactivated=true&exclude_deprecated=true"
+    );
+    assert_eq!(
+        query("list-models", json!({"include_deactivated": false})),
+        ""
+    );
+    let keys = json!({"user_id": "ada", "flag_keys": ["a b", "c&d"], "sdk_key": "k"});
+    let decide = request("decide", keys);
+    assert_eq!(
+        (&*decide.query, decide.sdk_key.as_deref()),
+        ("keys=a+b&keys=c%26d", Some("k"))
+    );
+    assert_eq!(
+        decide.body,
+        Some(json!({"userId": "ada", "decideOptions": []}))
+    );
+    let image = request("generate-image", json!({"prompt": "p", "n": 2}));
+    assert_eq!(
+        image.body,
+        Some(json!({"prompt": "p", "n": 2, "size": "1024x1024"}))
+    );
+    let banana = request(
+        "generate-nano-banana",
+        json!({"prompt": "p", "filename": "f", "aspect_ratio": "5:4"}),
+    );
+    let expected = json!({"prompt": "p", "aspect_ratio": "5:4", "model": "gemini-2.5-flash-image"});
+    assert_eq!(banana.body, Some(expected));
+}
+
+fn result(name: &str, arguments: Value, media_type: &str, body: &[u8]) -> Value {
+    let response = RouteResponse { media_type, body };
+    let result = (tool(name).0.result)(arguments.as_object().unwrap(), &response).unwrap();
+    Value::Object(result.into_members())
+}
+
+#[test]
+fn images_and_audio_are_content() {
+    let body = json!({"created": 5, "data": [{"b64_json": "iVBORw0K"}, {"b64_json": "/9j/4AAQ"}]})
+        .to_string();
+    let drawn = result(
+        "generate-nano-banana",
+        json!({"filename": "f"}),
+        "application/json",
+        body.as_bytes(),
+    );
+    let expected = json!({
+        "content": [{"type": "image", "data": "iVBORw0K", "mimeType": "image/png"},
+                    {"type": "image", "data": "/9j/4AAQ", "mimeType": "image/jpeg"}],
+        "isError": false,
+        "structuredContent": {"images": [{"mime_type": "image/png"}, {"mime_type": "image/jpeg"}], "created": 5, "filename": "f"},
+    });
+    assert_eq!(drawn, expected);
+    let spoken = result("speech", json!({}), "audio/mpeg", &[0xff, 0xfb]);
+    let expected = json!({
+        "content": [{"type": "audio", "data": "//s=", "mimeType": "audio/mpeg"}],
+        "isError": false,
+        "structuredContent": {"mime_type": "audio/mpeg", "bytes": 2},
+    });
+    assert_eq!(spoken, expected);
+}
+
+#[test]
+fn a_response_of_another_shape_is_no_result() {
+    for (name, body) in [
+        ("chat", "{}"),
+        ("chat", "x"),
+        ("generate-image", "{}"),
+        ("embeddings", "[]"),
+        ("list-models", "{}"),
+    ] {
+        let response = RouteResponse {
+            media_type: "application/json",
+            body: body.as_bytes(),
+        };
+        assert!(
+            (tool(name).0.result)(&message::Members::new(), &response).is_none(),
+            "{name}: {body}"
+        );
+    }
+}

@@ -1,0 +1,60 @@
+//! Tools that read texts: chats and vectors.
+
+use serde_json::{Value, json};
+
+use super::{McpTool, RouteRequest, RouteResponse, ToolResult, body_of, text};
+use crate::mcp::message::Members;
+
+/// A chat.
+pub(super) const CHAT: McpTool = McpTool {
+    route: "chat_completions",
+    description: include_str!("chat.json"),
+    request: |arguments| RouteRequest {
+        body: Some(
+            body_of(
+                arguments,
+                &["model", "messages", "temperature", "max_tokens"],
+            )
+            .into(),
+        ),
+        ..RouteRequest::default()
+    },
+    result: |_, response| chat(response),
+};
+
+fn chat(response: &RouteResponse<'_>) -> Option<ToolResult> {
+    let answer = response.json()?;
+    let choice = answer.pointer("/choices/0")?;
+    let said = choice.pointer("/message/content").and_then(Value::as_str);
+    let said = said.or_else(|| choice.pointer("/message/refusal")?.as_str());
+    let said = said.unwrap_or_default();
+    Some(ToolResult {
+        content: vec![text(said)],
+        structured: Some(json!({
+            "model": answer.get("model"),
+            "content": said,
+            "finish_reason": choice.get("finish_reason"),
+            "usage": answer.get("usage"),
+        })),
+    })
+}
+
+/// Vectors of texts.
+pub(super) const EMBEDDINGS: McpTool = McpTool {
+    route: "embeddings",
+    description: include_str!("embeddings.json"),
+    request: |arguments: &Members| RouteRequest {
+        body: Some(body_of(arguments, &["model", "input", "dimensions"]).into()),
+        ..RouteRequest::default()
+    },
+    result: |_, response| {
+        let answer = response.json()?;
+        let items = answer.get("data")?.as_array()?.iter();
+        let vectors: Option<Vec<&Value>> = items.map(|item| item.get("embedding")).collect();
+        Some(ToolResult::both(json!({
+            "model": answer.get("model"),
+            "embeddings": vectors?,
+            "usage": answer.get("usage"),
+        })))
+    },
+};

@@ -1,0 +1,37 @@
+//! Checks the keys of `[mcp]`.
+
+use filters::mcp::origin::Origins;
+use http::Uri;
+
+use super::Rules;
+use crate::config::checked::McpConfig;
+use crate::config::file;
+
+/// Converts the section; `None`: the server is off.
+pub(super) fn check(rules: &mut Rules<'_>, mcp: &file::Mcp) -> Option<McpConfig> {
+    let public = Some(&mcp.public_url).filter(|url| !url.is_empty());
+    let public = public.and_then(|url| check_origin(rules, "mcp.public_url", url));
+    let allowed = mcp.allowed_origins.iter().enumerate();
+    let allowed = allowed.filter_map(|(number, origin)| {
+        let key = format!("mcp.allowed_origins[{number}]");
+        check_origin(rules, &key, origin)
+    });
+    let allowed = allowed.collect();
+    mcp.enabled.then_some(McpConfig {
+        origins: Origins { allowed, public },
+    })
+}
+
+/// Returns an origin in lower case.
+fn check_origin(rules: &mut Rules<'_>, key: &str, url: &str) -> Option<String> {
+    let parsed = url.parse::<Uri>().ok().filter(|uri| {
+        let is_web = matches!(uri.scheme_str(), Some("http" | "https"));
+        let authority = uri.authority().map_or("", http::uri::Authority::as_str);
+        is_web && !authority.contains('@') && uri.path() == "/" && uri.query().is_none()
+    });
+    if parsed.is_none() {
+        let cure = "write scheme and host, such as https://gateway.example.com";
+        rules.refuse(key, "is not an origin of the web", cure);
+    }
+    parsed.map(|_| url.trim_end_matches('/').to_ascii_lowercase())
+}

@@ -1,0 +1,72 @@
+//! Whether the arguments of a tool are what its schema says.
+
+use boon::{Compiler, SchemaIndex, Schemas, UrlLoader, ValidationError};
+use filters::fault::{Fault, quoted};
+use serde_json::Value;
+
+/// Where the schema of a tool stands for itself.
+const URL: &str = "urn:weirgate:arguments";
+
+/// The schema of a tool's arguments.
+pub(super) struct ArgumentSchema {
+    schemas: Schemas,
+    index: SchemaIndex,
+}
+
+impl ArgumentSchema {
+    /// Compiles a schema.
+    ///
+    /// Errors: it is none.
+    pub(super) fn new(schema: Value) -> Result<Self, String> {
+        let (mut schemas, mut compiler) = (Schemas::new(), Compiler::new());
+        compiler.use_loader(Box::new(Nowhere));
+        let added = compiler.add_resource(URL, schema);
+        added.map_err(|error| error.to_string())?;
+        let index = compiler.compile(URL, &mut schemas);
+        let index = index.map_err(|error| error.to_string())?;
+        Ok(Self { schemas, index })
+    }
+
+    /// Checks arguments.
+    ///
+    /// Errors: 400 naming the argument, what came and what is accepted.
+    pub(super) fn check(&self, arguments: &Value) -> Result<(), Fault> {
+        self.schemas
+            .validate(arguments, self.index)
+            .map_err(|error| fault(innermost(&error)))
+    }
+}
+
+fn innermost<'e, 's, 'v>(error: &'e ValidationError<'s, 'v>) -> &'e ValidationError<'s, 'v> {
+    error.causes.first().map_or(error, innermost)
+}
+
+fn fault(error: &ValidationError<'_, '_>) -> Fault {
+    let place = error.instance_location.to_string();
+    let mut param = String::new();
+    for part in place.split('/').skip(1) {
+        match part.parse::<usize>() {
+            Ok(number) => param.push_str(&format!("[{number}]")),
+            Err(_) if param.is_empty() => param.push_str(part),
+            Err(_) => param.push_str(&format!(".{part}")),
+        }
+    }
+    let kind = error.kind.to_string();
+    let kind = quoted(&kind);
+    if param.is_empty() {
+        return Fault::new(
+            filters::fault::FaultKind::Invalid,
+            format!("arguments: {kind}"),
+        );
+    }
+    Fault::invalid(param.clone(), format!("`{}`: {kind}", quoted(&param)))
+}
+
+/// Loads nothing.
+struct Nowhere;
+
+impl UrlLoader for Nowhere {
+    fn load(&self, _: &str) -> Result<Value, Box<dyn std::error::Error>> {
+        Err("schemas name no other documents".into())
+    }
+}

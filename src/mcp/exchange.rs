@@ -1,0 +1,263 @@
+//! The call of a tool: an exchange around the one of the tool's route, which puts the protocol around the response.
+//!
+//! The inner exchange does everything else: attempts, money, the log line. What it writes is kept until it is whole, and goes
+//! out as one result. A refusal or a failure is a result, too, which says what went wrong.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use filters::json::Object;
+use filters::mcp::answer;
+use filters::mcp::message::Members;
+use filters::mcp::revision::Revision;
+use filters::mcp::tools::{McpTool, RouteResponse, ToolResult};
+use futures::future::BoxFuture;
+use http::{HeaderName, HeaderValue, header};
+use pingora::http::{RequestHeader, ResponseHeader};
+use pingora::{Error, ErrorType, Result};
+use serde_json::Value;
+
+use crate::proxy::buffered::state::{AttemptState, Stage};
+use crate::proxy::context::RequestInfo;
+use crate::proxy::exchange::{Broken, End, Exchange, LogPart, Report, Upstream};
+use crate::proxy::handler::Buffering;
+use crate::proxy::response::Response;
+
+const JSON: &str = "application/json";
+
+/// What a result needs of the call.
+pub(super) struct ToolCall {
+    pub(super) tool: &'static McpTool,
+    pub(super) name: String,
+    pub(super) arguments: Members,
+    pub(super) revision: Revision,
+    pub(super) id: Value,
+    /// The headers of the response.
+    pub(super) headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// See the module.
+pub(super) struct ToolExchange {
+    call: ToolCall,
+    /// The exchange of the route; `None`: the route answers in-process.
+    inner: Option<Box<dyn Exchange>>,
+    /// What the inner exchange shares with the buffered session.
+    state: Option<Arc<AttemptState>>,
+    media_type: String,
+    /// What has come of the response.
+    received: Vec<u8>,
+    is_written: bool,
+    /// The status of the fault that the tool failed with.
+    failed: Option<u16>,
+}
+
+impl ToolExchange {
+    /// Returns the exchange of a call whose route is not called yet.
+    pub(super) fn new(call: ToolCall) -> Self {
+        Self {
+            call,
+            inner: None,
+            state: None,
+            media_type: JSON.to_owned(),
+            received: Vec::new(),
+            is_written: false,
+            failed: None,
+        }
+    }
+
+    /// Sets the exchange of the route.
+    pub(super) fn set_inner(&mut self, inner: Option<Box<dyn Exchange>>) {
+        self.inner = inner;
+    }
+
+    /// Follows the stages of the response of an upstream.
+    pub(super) fn follow(&mut self, buffering: &Buffering) {
+        if let Buffering::UntilContent(state) = buffering {
+            self.state = Some(Arc::clone(state));
+        }
+    }
+
+    /// Returns the response to the call of a route that gave this response itself.
+    pub(super) fn answer(&mut self, response: &Response) -> Response {
+        let headers = &mut response.headers.iter();
+        let media_type = headers.find(|(name, _)| *name == header::CONTENT_TYPE);
+        let media_type = media_type.and_then(|(_, value)| value.to_str().ok());
+        let media_type = media_type.unwrap_or(JSON);
+        let body = response.body.bytes();
+        let body = if response.status == 200 {
+            self.result(media_type, body)
+        } else {
+            self.failed = Some(response.status);
+            self.failure(body)
+        };
+        self.response(body)
+    }
+
+    fn response(&self, body: Vec<u8>) -> Response {
+        super::response(200, self.call.headers.clone(), body)
+    }
+
+    /// Returns the body of the result that a response stands for.
+    fn result(&self, media_type: &str, body: &[u8]) -> Vec<u8> {
+        let response = RouteResponse { media_type, body };
+        let call = &self.call;
+        let result = (call.tool.result)(&call.arguments, &response);
+        let result = result.unwrap_or_else(|| {
+            ToolResult::failure("the answer is not one that this tool can show", None)
+        });
+        self.body(result)
+    }
+
+    /// Returns the body of the result of a tool that failed with this error.
+    fn failure(&self, body: &[u8]) -> Vec<u8> {
+        let body = serde_json::from_slice(body).unwrap_or(Value::Null);
+        let error = body.get("error");
+        let message = error.and_then(|error| error.get("message").unwrap_or(error).as_str());
+        let message = message.unwrap_or("the tool failed");
+        let data = error.and_then(|error| error.get("data"));
+        self.body(ToolResult::failure(message, data))
+    }
+
+    fn body(&self, result: ToolResult) -> Vec<u8> {
+        let call = &self.call;
+        answer::result(call.revision, &call.id, result.into_members())
+    }
+
+    fn inner(&mut self) -> Result<&mut dyn Exchange> {
+        match self.inner.as_deref_mut() {
+            Some(inner) => Ok(inner),
+            None => Error::e_explain(ErrorType::InternalError, "the tool has no upstream"),
+        }
+    }
+
+    /// Keeps what the inner exchange wrote, and returns the result once that is whole.
+    fn collect(&mut self, written: Option<Bytes>) -> Option<Bytes> {
+        let state = self.state.clone()?;
+        self.received
+            .extend_from_slice(&written.unwrap_or_default());
+        match state.stage() {
+            Stage::Complete if !self.is_written && !self.received.is_empty() => {
+                self.is_written = true;
+                let received = std::mem::take(&mut self.received);
+                Some(self.result(&self.media_type, &received).into())
+            }
+            // What was written counts as delivered: no other provider may begin it anew.
+            Stage::Pending if !self.received.is_empty() => {
+                state.set_stage(Stage::Committed);
+                None
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Exchange for ToolExchange {
+    fn is_billed(&self) -> bool {
+        self.inner.as_ref().is_some_and(|inner| inner.is_billed())
+    }
+
+    fn begin_attempt(&mut self, info: &RequestInfo) -> Result<Upstream> {
+        self.inner()?.begin_attempt(info)
+    }
+
+    fn prepare_attempt<'a>(&'a mut self, info: &'a RequestInfo) -> Option<BoxFuture<'a, ()>> {
+        self.inner.as_mut()?.prepare_attempt(info)
+    }
+
+    fn upstream_head(&mut self, info: &RequestInfo, head: &mut RequestHeader) -> Result<()> {
+        self.inner()?.upstream_head(info, head)
+    }
+
+    fn upstream_body(
+        &mut self,
+        info: &RequestInfo,
+        head: &RequestHeader,
+        piece: Option<&Bytes>,
+    ) -> Result<()> {
+        self.inner()?.upstream_body(info, head, piece)
+    }
+
+    fn response_status<'a>(
+        &'a mut self,
+        info: &'a RequestInfo,
+        head: &'a ResponseHeader,
+    ) -> Result<Option<BoxFuture<'a, ()>>> {
+        self.inner()?.response_status(info, head)
+    }
+
+    fn response_head(&mut self, info: &RequestInfo, head: &mut ResponseHeader) -> Result<()> {
+        self.inner()?.response_head(info, head)?;
+        if head.status.is_informational() {
+            return Ok(());
+        }
+        let media_type = head.headers.get(header::CONTENT_TYPE);
+        if let Some(media_type) = media_type.and_then(|value| value.to_str().ok()) {
+            media_type.clone_into(&mut self.media_type);
+        }
+        head.insert_header(header::CONTENT_TYPE, JSON)?;
+        for (name, value) in &self.call.headers {
+            head.append_header(name, value)?;
+        }
+        Ok(())
+    }
+
+    fn response_body(
+        &mut self,
+        info: &RequestInfo,
+        body: &mut Option<Bytes>,
+        is_end: bool,
+    ) -> Result<()> {
+        self.inner()?.response_body(info, body, is_end)?;
+        *body = self.collect(body.take());
+        Ok(())
+    }
+
+    fn connect_failed(&mut self, info: &RequestInfo, error: Box<Error>) -> Box<Error> {
+        match &mut self.inner {
+            Some(inner) => inner.connect_failed(info, error),
+            None => error,
+        }
+    }
+
+    fn broke(&mut self, info: &RequestInfo, error: Box<Error>, broken: Broken) -> Box<Error> {
+        match &mut self.inner {
+            Some(inner) => inner.broke(info, error, broken),
+            None => error,
+        }
+    }
+
+    fn report(&mut self, info: &RequestInfo, error: &Error, is_head_sent: bool) -> Report {
+        match &mut self.inner {
+            Some(inner) => inner.report(info, error, is_head_sent),
+            None => Report {
+                fault: None,
+                write: crate::proxy::exchange::Write::Nothing,
+            },
+        }
+    }
+
+    fn stamp(&mut self, response: &mut Response) {
+        self.failed = Some(response.status);
+        let body = self.failure(response.body.bytes());
+        *response = self.response(body);
+    }
+
+    fn finish(&mut self, info: &RequestInfo, end: &End<'_>) -> &'static str {
+        let inner = self.inner.as_mut();
+        let outcome = inner.map_or("ok", |inner| inner.finish(info, end));
+        match (outcome, self.failed) {
+            ("ok" | "failed", Some(400..=498)) => "refused",
+            ("ok", Some(_)) => "failed",
+            _ => outcome,
+        }
+    }
+
+    fn log(&self, info: &RequestInfo, part: LogPart, line: &mut Object<'_>) {
+        if part == LogPart::BeforeStatus {
+            line.text("tool", &self.call.name);
+        }
+        if let Some(inner) = &self.inner {
+            inner.log(info, part, line);
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! `POST /mcp`: a message is read, and a call of a tool goes on in the name of the tool's route.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use filters::fault::{Fault, FaultKind, quoted};
+use filters::mcp::answer;
+use filters::mcp::message::{
+    self, Call, INVALID_PARAMS, METHOD_NOT_FOUND, Members, Message, REFUSED, RpcError,
+};
+use filters::mcp::revision::{Revision, check_head};
+use futures::future::BoxFuture;
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use serde_json::{Value, json};
+
+use super::exchange::{ToolCall, ToolExchange};
+use super::tools::{ServedTool, ToolRequest};
+use super::{Mcp, host, response};
+use crate::proxy::exchange::Exchange;
+use crate::proxy::handler::{Forward, Handler, Incoming, Opened, Request};
+
+/// Larger bodies are parsed in a blocking section, so that the worker's other requests go on.
+const LARGE_BYTES: usize = 1 << 20;
+
+/// Answers messages.
+pub(super) struct McpHandler(pub(super) Arc<Mcp>);
+
+/// A request that was read.
+struct McpCall {
+    call: Call,
+    revision: Revision,
+    /// The headers of the response.
+    headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl McpCall {
+    fn answer(self, result: Members) -> Opened {
+        let body = answer::result(self.revision, &self.call.id, result);
+        Opened::Response(response(200, self.headers, body))
+    }
+
+    fn refuse(self, code: i32, message: String) -> Opened {
+        // A revision without sessions tells unknown methods from unknown resources by the status.
+        let is_missing = code == METHOD_NOT_FOUND && self.revision.is_stateless();
+        let status = if is_missing { 404 } else { 200 };
+        let error = RpcError::new(code, status, message).with_id(&self.call.id);
+        refuse(self.headers, &error)
+    }
+}
+
+fn refuse(headers: Vec<(HeaderName, HeaderValue)>, error: &RpcError) -> Opened {
+    Opened::Response(response(error.status, headers, error.body()))
+}
+
+impl Forward for McpHandler {
+    fn open<'a>(
+        &'a self,
+        incoming: &'a mut Incoming<'_>,
+        exchange: &'a mut Option<Box<dyn Exchange>>,
+    ) -> BoxFuture<'a, Result<Opened, Fault>> {
+        Box::pin(async move {
+            let (mcp, head) = (&self.0, incoming.head());
+            let checked = mcp.origins.check(host(head), &head.headers);
+            checked.map_err(|message| Fault::new(FaultKind::Forbidden, message))?;
+            let headers = mcp.headers(host(head), &head.headers);
+            let body = incoming.take_body();
+            let (message, revision) = match read(&body, &incoming.head().headers) {
+                Ok(read) => read,
+                Err(error) => return Ok(refuse(headers, &error)),
+            };
+            let Message::Call(call) = message else {
+                return Ok(Opened::Response(response(202, headers, Vec::new())));
+            };
+            let asked = McpCall {
+                call,
+                revision,
+                headers,
+            };
+            match asked.call.method.as_str() {
+                "tools/call" => self.call_tool(incoming, exchange, asked).await,
+                _ => Ok(self.answer(asked)),
+            }
+        })
+    }
+}
+
+impl McpHandler {
+    /// Answers what needs no route.
+    fn answer(&self, asked: McpCall) -> Opened {
+        let (call, revision) = (&asked.call, asked.revision);
+        let result = match (call.method.as_str(), revision.is_stateless()) {
+            ("initialize", false) => answer::initialize(call),
+            ("ping", false) => Ok(Members::new()),
+            ("server/discover", true) => Ok(answer::discover(revision)),
+            ("tools/list", _) => answer::list(revision, call, "tools", self.0.tools.list()),
+            (method, _) => {
+                let message = format!("there is no method `{}`", quoted(method));
+                return asked.refuse(METHOD_NOT_FOUND, message);
+            }
+        };
+        match result {
+            Ok(result) => asked.answer(result),
+            Err(error) => refuse(asked.headers, &error),
+        }
+    }
+
+    /// Calls a tool. From here on every failure is a result that says so.
+    async fn call_tool(
+        &self,
+        incoming: &mut Incoming<'_>,
+        exchange: &mut Option<Box<dyn Exchange>>,
+        mut asked: McpCall,
+    ) -> Result<Opened, Fault> {
+        let tools = &self.0.tools;
+        let Some(tool) = asked.call.text("name").and_then(|name| tools.find(name)) else {
+            let name = asked.call.text("name").unwrap_or_default();
+            let message = format!("there is no tool `{}`", quoted(name));
+            return Ok(asked.refuse(INVALID_PARAMS, message));
+        };
+        let arguments = asked.call.params.remove("arguments");
+        let arguments = arguments.unwrap_or_else(|| json!({}));
+        let request = tools.request(tool, &arguments, &incoming.head().headers);
+        let arguments = match arguments {
+            Value::Object(arguments) => arguments,
+            _ => Members::new(),
+        };
+        let call = ToolCall {
+            tool: tool.tool,
+            name: tool.name.clone(),
+            arguments,
+            revision: asked.revision,
+            id: asked.call.id,
+            headers: asked.headers,
+        };
+        let mut own = ToolExchange::new(call);
+        let opened = call_route(incoming, tool, request, &mut own).await;
+        *exchange = Some(Box::new(own));
+        opened
+    }
+}
+
+/// Calls the route of a tool, as a request to it is called.
+///
+/// Errors: those of the route, and of the request.
+async fn call_route(
+    incoming: &mut Incoming<'_>,
+    tool: &ServedTool,
+    request: Result<ToolRequest, Fault>,
+    own: &mut ToolExchange,
+) -> Result<Opened, Fault> {
+    let request = request?;
+    incoming.admit(&tool.route, &request.body).await?;
+    match &tool.route.handler {
+        Handler::Endpoint(endpoint) => {
+            let info = incoming.info();
+            let called = endpoint.call(Request {
+                headers: &request.headers,
+                path: tool.route.path,
+                query: &request.query,
+                body: &request.body,
+                caller: info.caller.as_ref(),
+                client_ip: incoming.client_ip(),
+                now_ms: info.unix_ms(),
+            });
+            Ok(Opened::Response(own.answer(&called.await?)))
+        }
+        Handler::Forward(forward) => {
+            incoming.reserve_body(request.body.len())?;
+            incoming.set_body(Bytes::from(request.body));
+            let mut inner = None;
+            let opened = forward.open(incoming, &mut inner).await;
+            own.set_inner(inner);
+            match opened? {
+                Opened::Response(response) => Ok(Opened::Response(own.answer(&response))),
+                Opened::Upstream(buffering) => {
+                    own.follow(&buffering);
+                    Ok(Opened::Upstream(buffering))
+                }
+            }
+        }
+    }
+}
+
+/// Reads a message, and the revision that it is of.
+///
+/// Errors: 400, and 406 for a client that takes no JSON.
+fn read(body: &[u8], headers: &HeaderMap) -> Result<(Message, Revision), RpcError> {
+    if !accepts_json(headers) {
+        let message = "`Accept` leaves out `application/json`; the answer is of that type";
+        return Err(RpcError::new(REFUSED, 406, message));
+    }
+    let message = if body.len() > LARGE_BYTES {
+        tokio::task::block_in_place(|| message::read(body))
+    } else {
+        message::read(body)
+    }?;
+    let revision = check_head(headers, &message)?;
+    Ok((message, revision))
+}
+
+fn accepts_json(headers: &HeaderMap) -> bool {
+    let mut values = headers.get_all(header::ACCEPT).iter().peekable();
+    if values.peek().is_none() {
+        return true;
+    }
+    let mut values = values.filter_map(|value| value.to_str().ok());
+    let accepted = ["application/json", "application/*", "*/*"];
+    values.any(|value| accepted.iter().any(|it| value.contains(it)))
+}

@@ -1,0 +1,124 @@
+//! The tools whose routes are served.
+
+use filters::fault::Fault;
+use filters::mcp::message::Members;
+use filters::mcp::tools::{McpTool, RouteRequest, TOOLS};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use serde_json::Value;
+
+use super::arguments::ArgumentSchema;
+use crate::proxy::router::{Access, Route};
+
+/// All of them.
+pub(super) struct Tools {
+    served: Vec<ServedTool>,
+    /// As `tools/list` shows them.
+    list: Value,
+    sdk_key_headers: Vec<HeaderName>,
+}
+
+/// A tool with its route.
+pub(super) struct ServedTool {
+    pub(super) name: String,
+    pub(super) tool: &'static McpTool,
+    pub(super) route: Route,
+    schema: ArgumentSchema,
+}
+
+/// A request to the route of a tool.
+pub(super) struct ToolRequest {
+    pub(super) headers: HeaderMap,
+    pub(super) query: String,
+    pub(super) body: Vec<u8>,
+}
+
+impl Tools {
+    /// Returns the tools of these routes. The keys of projects with flags stand in `sdk_key_headers`.
+    ///
+    /// Errors: a description that is not what it has to be.
+    pub(super) fn new(routes: &[Route], sdk_key_headers: &[HeaderName]) -> Result<Self, String> {
+        let (mut served, mut list) = (Vec::new(), Vec::new());
+        for tool in &TOOLS {
+            let mut routes = routes.iter();
+            let Some(route) = routes.find(|it| it.name == tool.route && it.is_on) else {
+                continue;
+            };
+            let entry = serde_json::from_str::<Value>(tool.description);
+            let entry = entry.map_err(|error| format!("a tool of {}: {error}", tool.route))?;
+            let name = entry.get("name").and_then(Value::as_str);
+            let name = name.ok_or_else(|| format!("a tool of {} has no name", tool.route))?;
+            let schema = entry.get("inputSchema").cloned().unwrap_or_default();
+            served.push(ServedTool {
+                name: name.to_owned(),
+                tool,
+                route: route.clone(),
+                schema: ArgumentSchema::new(schema).map_err(|error| format!("{name}: {error}"))?,
+            });
+            list.push(entry);
+        }
+        Ok(Self {
+            served,
+            list: list.into(),
+            sdk_key_headers: sdk_key_headers.to_vec(),
+        })
+    }
+
+    /// Returns the entries of `tools/list`.
+    pub(super) fn list(&self) -> Value {
+        self.list.clone()
+    }
+
+    /// Returns the tool of this name.
+    pub(super) fn find(&self, name: &str) -> Option<&ServedTool> {
+        self.served.iter().find(|tool| tool.name == name)
+    }
+
+    /// Returns the request to a tool's route that these arguments stand for, from a client that sent these headers.
+    ///
+    /// Errors: 400 for arguments that the tool's schema does not accept.
+    pub(super) fn request(
+        &self,
+        tool: &ServedTool,
+        arguments: &Value,
+        headers: &HeaderMap,
+    ) -> Result<ToolRequest, Fault> {
+        tool.schema.check(arguments)?;
+        let none = Members::new();
+        let request = (tool.tool.request)(arguments.as_object().unwrap_or(&none));
+        let headers = match tool.route.access {
+            Access::SdkKey => self.flag_headers(&request, headers)?,
+            Access::Key | Access::Open => headers.clone(),
+        };
+        let body = request.body.map(|body| body.to_string().into_bytes());
+        Ok(ToolRequest {
+            headers,
+            query: request.query,
+            body: body.unwrap_or_default(),
+        })
+    }
+
+    /// Returns the headers of a request to flag decisions: the SDK key alone, because the client's credentials are its API key.
+    fn flag_headers(&self, request: &RouteRequest, sent: &HeaderMap) -> Result<HeaderMap, Fault> {
+        let mut headers = HeaderMap::new();
+        let json = HeaderValue::from_static("application/json");
+        headers.insert(header::CONTENT_TYPE, json);
+        match (&request.sdk_key, self.sdk_key_headers.first()) {
+            (Some(key), Some(name)) => {
+                let key = HeaderValue::try_from(key.as_str());
+                let key = key.map_err(|_| {
+                    let message = "`sdk_key` has characters that no SDK key has";
+                    Fault::invalid("sdk_key", message)
+                })?;
+                headers.insert(name.clone(), key);
+            }
+            _ => {
+                for name in &self.sdk_key_headers {
+                    for value in sent.get_all(name) {
+                        headers.append(name.clone(), value.clone());
+                    }
+                }
+            }
+        }
+        Ok(headers)
+    }
+}

@@ -1,0 +1,78 @@
+// Acceptance of the gateway by the official SDK for TypeScript of the Model Context Protocol.
+//
+// Environment: MCP_URL, API_KEY; the model sandbox serves `sandbox-chat`, and `sandbox` is an SDK key. Arguments: the checks to
+// run; without any, all. Run it in the folder that holds node_modules. One line per check on stdout; exit 1 when one failed, 2
+// for an unknown name.
+
+import assert from "node:assert/strict";
+import { createRequire } from "node:module";
+
+const require = createRequire(process.cwd() + "/");
+const { Client } = require("@modelcontextprotocol/sdk/client/index.js");
+const { StreamableHTTPClientTransport } = require("@modelcontextprotocol/sdk/client/streamableHttp.js");
+
+const hello = { model: "sandbox-chat", messages: [{ role: "user", content: "Hello" }] };
+
+async function connected(key = process.env.API_KEY) {
+  const requestInit = { headers: { Authorization: `Bearer ${key}` } };
+  const client = new Client({ name: "acceptance", version: "1" });
+  await client.connect(new StreamableHTTPClientTransport(new URL(process.env.MCP_URL), { requestInit }));
+  return client;
+}
+
+const checks = {
+  async begins() {
+    const client = await connected();
+    assert.equal(client.getServerVersion().name, "weirgate");
+    assert.ok(client.getServerCapabilities().tools);
+    await client.ping();
+    const names = (await client.listTools()).tools.map((tool) => tool.name);
+    for (const name of ["chat", "list-models", "key-status", "decide"]) assert.ok(names.includes(name), name);
+    await client.close();
+  },
+
+  async tools() {
+    const client = await connected();
+    // The SDK checks results against the schemas of the tools that it has listed.
+    await client.listTools();
+    const said = await client.callTool({ name: "chat", arguments: hello });
+    assert.equal(said.content[0].text, "You said: Hello");
+    assert.equal(said.structuredContent.model, "sandbox/sandbox-chat");
+    const models = await client.callTool({ name: "list-models", arguments: { limit: 5 } });
+    assert.equal(models.structuredContent.models[0].id, "sandbox-chat");
+    const decided = await client.callTool({ name: "decide", arguments: { user_id: "ada", sdk_key: "sandbox" } });
+    assert.equal(decided.structuredContent.decisions.length, 2);
+    await client.close();
+  },
+
+  async failures() {
+    const client = await connected();
+    await client.listTools();
+    const wrong = await client.callTool({ name: "chat", arguments: { ...hello, model: "nobody" } });
+    assert.equal(wrong.isError, true);
+    assert.match(wrong.content[0].text, /nobody/);
+    await assert.rejects(client.callTool({ name: "no-such-tool", arguments: {} }), { code: -32602 });
+    await client.close();
+  },
+
+  async refused() {
+    await assert.rejects(connected("wg_none"), { code: 401 });
+  },
+};
+
+const asked = process.argv.slice(2);
+const unknown = asked.filter((name) => !(name in checks));
+if (unknown.length > 0) {
+  console.error(`no such check: ${unknown.join(", ")}`);
+  process.exit(2);
+}
+for (const name of asked.length > 0 ? asked : Object.keys(checks)) {
+  try {
+    await checks[name]();
+    console.log(`ok ${name}`);
+  } catch (error) {
+    console.log(`FAILED ${name}: ${error.message.split("\n")[0]}`);
+    console.error(error);
+    process.exitCode = 1;
+  }
+}

@@ -1,0 +1,116 @@
+"""Acceptance of the gateway by the official SDK for Python of the Model Context Protocol, in the revision that begins with
+`initialize` and in the stateless one.
+
+Environment: MCP_URL, API_KEY; the model sandbox serves `sandbox-chat`, and `sandbox` is an SDK key. Arguments: the checks to
+run; without any, all. One line per check on stdout; exit 1 when one failed, 2 for an unknown name.
+"""
+
+import asyncio
+import os
+import sys
+import traceback
+from contextlib import asynccontextmanager
+
+import httpx2
+from mcp.client.client import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+
+URL = os.environ["MCP_URL"]
+KEY = os.environ.get("API_KEY", "none")
+HI = {"model": "sandbox-chat", "messages": [{"role": "user", "content": "Hello"}]}
+
+
+def equal(actual, expected):
+    assert actual == expected, f"{actual!r} is not {expected!r}"
+
+
+@asynccontextmanager
+async def connected(mode, key=KEY):
+    headers = {"Authorization": f"Bearer {key}"}
+    async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
+        async with Client(streamable_http_client(URL, http_client=http), mode=mode) as client:
+            yield client
+
+
+async def begins(mode, version):
+    async with connected(mode) as client:
+        equal(client.protocol_version, version)
+        equal(client.server_info.name, "weirgate")
+        listed = await client.list_tools()
+        assert {"chat", "list-models", "key-status", "decide"} <= {tool.name for tool in listed.tools}
+
+
+async def legacy():
+    await begins("legacy", "2025-11-25")
+
+
+async def stateless():
+    await begins("auto", "2026-07-28")
+
+
+async def tools():
+    for mode in ["legacy", "auto"]:
+        async with connected(mode) as client:
+            # The SDK checks results against the schemas of the tools.
+            await client.list_tools()
+            said = await client.call_tool("chat", HI)
+            equal((said.is_error, said.content[0].text), (False, "You said: Hello"))
+            equal(said.structured_content["model"], "sandbox/sandbox-chat")
+            models = await client.call_tool("list-models", {"limit": 5})
+            equal(models.structured_content["models"][0]["id"], "sandbox-chat")
+            decided = await client.call_tool("decide", {"user_id": "ada", "sdk_key": "sandbox"})
+            equal(len(decided.structured_content["decisions"]), 2)
+
+
+async def failures():
+    for mode in ["legacy", "auto"]:
+        async with connected(mode) as client:
+            wrong = await client.call_tool("chat", {**HI, "model": "nobody"})
+            equal(wrong.is_error, True)
+            assert "nobody" in wrong.content[0].text, wrong
+            try:
+                await client.call_tool("no-such-tool", {})
+            except MCPError as error:
+                equal(error.code, -32602)
+            else:
+                raise AssertionError("an unknown tool was called")
+
+
+def innermost(error):
+    return innermost(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
+
+
+async def refused():
+    try:
+        async with connected("legacy", "wg_none"):
+            pass
+    except BaseException as error:
+        assert isinstance(innermost(error), MCPError), repr(error)
+    else:
+        raise AssertionError("a wrong key was taken")
+
+
+CHECKS = [legacy, stateless, tools, failures, refused]
+
+
+def main(names):
+    checks = {check.__name__: check for check in CHECKS}
+    unknown = [name for name in names if name not in checks]
+    if unknown:
+        print(f"no such check: {', '.join(unknown)}", file=sys.stderr)
+        return 2
+    failed = False
+    for name in names or checks:
+        try:
+            asyncio.run(checks[name]())
+            print(f"ok {name}", flush=True)
+        except Exception as error:
+            failed = True
+            print(f"FAILED {name}: {type(error).__name__}: {error}", flush=True)
+            traceback.print_exc()
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
