@@ -70,9 +70,9 @@ pub struct RpcError {
     /// The status of the response.
     pub status: u16,
     /// The id of the request, where it is known.
-    pub id: Option<Value>,
+    pub id: Option<Box<Value>>,
     /// More of it, for programs.
-    pub data: Option<Value>,
+    pub data: Option<Box<Value>>,
 }
 
 impl RpcError {
@@ -90,14 +90,14 @@ impl RpcError {
     /// Sets the id of the request.
     #[must_use]
     pub fn with_id(mut self, id: &Value) -> Self {
-        self.id = Some(id.clone());
+        self.id = Some(Box::new(id.clone()));
         self
     }
 
     /// Sets what programs may read.
     #[must_use]
     pub fn with_data(mut self, data: Value) -> Self {
-        self.data = Some(data);
+        self.data = Some(Box::new(data));
         self
     }
 
@@ -105,11 +105,11 @@ impl RpcError {
     pub fn body(&self) -> Vec<u8> {
         let mut error = json!({"code": self.code, "message": self.message});
         if let (Some(members), Some(data)) = (error.as_object_mut(), &self.data) {
-            members.insert("data".to_owned(), data.clone());
+            members.insert("data".to_owned(), Value::clone(data));
         }
         let mut body = json!({"jsonrpc": "2.0"});
         if let Some(members) = body.as_object_mut() {
-            members.extend(self.id.clone().map(|id| ("id".to_owned(), id)));
+            members.extend(self.id.as_deref().map(|id| ("id".to_owned(), id.clone())));
             members.insert("error".to_owned(), error);
         }
         body.to_string().into_bytes()

@@ -94,7 +94,7 @@ fn a_head_repeats_its_body_in_the_stateless_revision() {
     ] {
         let error = check_head(&headers(&bad), &call).unwrap_err();
         assert_eq!((error.code, error.status), (-32020, 400), "{bad:?}");
-        assert_eq!(error.id, Some(json!(1)));
+        assert_eq!(error.id.as_deref(), Some(&json!(1)));
     }
     let list = stateless("tools/list", json!({}));
     let good = headers(&[version, ("mcp-method", "tools/list")]);

@@ -14,7 +14,7 @@ use crate::support::client::ask;
 use crate::support::described::{everything, operations};
 
 /// Members that need others beside them, or that not every model has: an allowed value may be refused.
-const BY_MEANING: [(&str, &str); 20] = [
+const BY_MEANING: [(&str, &str); 22] = [
     ("/v1/chat/completions", "effort"),
     ("/v1/chat/completions", "model"),
     ("/v1/chat/completions", "service_tier"),
@@ -35,6 +35,8 @@ const BY_MEANING: [(&str, &str); 20] = [
     ("/v1/images/generations", "style"),
     ("/v1/audio/speech", "response_format"),
     ("/v1/ocr", "pages"),
+    ("/v1/videos", "callback_secret"),
+    ("/v1/videos", "seconds"),
 ];
 
 /// Values of all kinds.
