@@ -177,10 +177,18 @@ impl Described {
         let paths = self.document["paths"].as_object().unwrap().iter();
         let fits = |template: &str| match template.split_once('{') {
             None => template == path,
-            Some((prefix, _)) => path.len() > prefix.len() && path.starts_with(prefix),
+            Some((prefix, rest)) => {
+                let (_, suffix) = rest.split_once('}').unwrap_or_default();
+                let inner = path
+                    .strip_prefix(prefix)
+                    .and_then(|it| it.strip_suffix(suffix));
+                inner.is_some_and(|it| !it.is_empty())
+            }
         };
-        let mut found = paths.filter(|(template, _)| fits(template));
-        let (template, methods) = found.next()?;
+        // `/v1/videos/{id}` fits the path of a content, too.
+        let found = paths.filter(|(template, _)| fits(template));
+        let (template, methods) =
+            found.max_by_key(|(template, _)| (!template.contains('{'), template.len()))?;
         let method = method.to_ascii_lowercase();
         let operation = methods.get(&method).filter(|it| it["tags"][0] != "Graph")?;
         Some((format!("/paths/{}/{method}", escape(template)), operation))
