@@ -74,6 +74,8 @@ fn a_whole_answer_says_why_its_provider_was_chosen_if_a_debug_key_asks() {
     let key = gateway.debug_key("{}");
     let without = ask(gateway.address(), &plain(&key, PLAIN));
     assert!(without.json()["metadata"].get("route").is_none());
+    // What is learned of a call is learned before its line is written.
+    gateway.log_line(without.header("x-request-id").unwrap());
     let answer = gateway.why(&key, PLAIN);
     assert_eq!(answer.status(), 200, "{}", answer.text());
     let route = answer.json()["metadata"]["route"].clone();
