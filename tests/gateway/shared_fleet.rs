@@ -39,7 +39,7 @@ output_price = "2"
 /// How much longer a request may take because of Redis.
 const MOST: Duration = Duration::from_millis(50);
 /// What a wait of 50 ms may take more, because a timer is a millisecond late and then has to be noticed.
-const LATE_MS: f64 = 30.0;
+const LATE: Duration = Duration::from_millis(30);
 /// How often a scenario is repeated that the machine, busy with other things, has disturbed.
 const ROUNDS: usize = 6;
 
@@ -279,7 +279,8 @@ impl Race<'_> {
             let waits = self.fleet.waits_ms(0, before + count).split_off(before);
             let longest_ms = waits.into_iter().fold(0.0, f64::max);
             let [with, without] = self.times.each_ref().map(|it| *it.iter().max().unwrap());
-            if with <= without + MOST && longest_ms <= 50.0 + LATE_MS {
+            let most = MOST + LATE;
+            if with <= without + most && longest_ms <= 1000.0 * most.as_secs_f64() {
                 return longest_ms;
             }
             said.push((with, without, longest_ms));
