@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use crate::fault::Fault;
+use crate::json::Str;
 use crate::models::metadata::Metadata;
 use crate::models::reply::{ReplyIdentity, Reported, Sink, Writer};
 use crate::models::usage::{Settlement, Usage};
@@ -50,6 +51,16 @@ impl ItemWriter {
             usage: None,
             members: Vec::new(),
         }
+    }
+
+    /// Begins the list `results` behind the id and the model.
+    pub(super) fn of_results(identity: ReplyIdentity, write_end: WriteEnd) -> Self {
+        let mut begin = b"{\"id\":".to_vec();
+        Str::Plain(&identity.id).write(&mut begin);
+        begin.extend_from_slice(b",\"model\":");
+        Str::Plain(&identity.model).write(&mut begin);
+        begin.extend_from_slice(b",\"results\":[");
+        Self::new(identity, begin, write_end)
     }
 }
 

@@ -32,12 +32,7 @@ impl Front for Rerank {
     }
 
     fn writer(&self, _: &ModelRequest, identity: ReplyIdentity) -> Box<dyn Writer> {
-        let mut begin = b"{\"id\":".to_vec();
-        Str::Plain(&identity.id).write(&mut begin);
-        begin.extend_from_slice(b",\"model\":");
-        Str::Plain(&identity.model).write(&mut begin);
-        begin.extend_from_slice(b",\"results\":[");
-        Box::new(ItemWriter::new(identity, begin, write_end))
+        Box::new(ItemWriter::of_results(identity, write_end))
     }
 }
 

@@ -5,7 +5,6 @@ use bytes::Bytes;
 
 use super::item_list::{ItemWriter, ListEnd};
 use crate::fault::Fault;
-use crate::json::Str;
 use crate::models::front::{Front, Received};
 use crate::models::reply::{ReplyIdentity, Writer};
 use crate::models::request::ModelRequest;
@@ -32,12 +31,7 @@ impl Front for Search {
     }
 
     fn writer(&self, _: &ModelRequest, identity: ReplyIdentity) -> Box<dyn Writer> {
-        let mut begin = b"{\"id\":".to_vec();
-        Str::Plain(&identity.id).write(&mut begin);
-        begin.extend_from_slice(b",\"model\":");
-        Str::Plain(&identity.model).write(&mut begin);
-        begin.extend_from_slice(b",\"results\":[");
-        Box::new(ItemWriter::new(identity, begin, write_end))
+        Box::new(ItemWriter::of_results(identity, write_end))
     }
 }
 
