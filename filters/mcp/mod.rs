@@ -6,6 +6,7 @@
 
 pub mod answer;
 pub mod message;
+pub mod oauth;
 pub mod origin;
 pub mod revision;
 pub mod tools;

@@ -92,7 +92,7 @@ pub fn preflight_headers() -> [(HeaderName, HeaderValue); 3] {
 }
 
 /// Returns whether an authority, with or without a port, is this machine.
-fn is_loopback(authority: &str) -> bool {
+pub(super) fn is_loopback(authority: &str) -> bool {
     let host = match authority.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
         None => authority.split(':').next().unwrap_or_default(),
