@@ -87,10 +87,18 @@ pub fn write_fault(fault: &Fault) -> Vec<u8> {
     out
 }
 
-/// The key of the flag that a path names. A `+` in a path is itself.
+/// Where the flags are: the key of one follows.
+const FLAGS: &str = "/evaluate/flags/";
+
+/// Returns the key of the flag that a path names: the rest of the path as received, decoded once, so that a key may hold any
+/// character. A `+` in a path is itself.
 pub fn flag_key(path: &str) -> String {
-    let last = path.rsplit('/').next().unwrap_or_default();
-    form::decode(&last.replace('+', "%2B")).into_owned()
+    let key = match path.split_once(FLAGS) {
+        Some((_, key)) => key,
+        // The path is spelled in another way than the table's, which its last segment survives.
+        None => path.rsplit('/').next().unwrap_or_default(),
+    };
+    form::decode(&key.replace('+', "%2B")).into_owned()
 }
 
 /// Reads `{"context": {"targetingKey": …, …}}`. Errors: [`OfrepError`].

@@ -143,7 +143,7 @@ static ROWS: [(&str, Method, &str, Target, &str); 15] = [
     (
         "ofrep_flag",
         Method::POST,
-        "/ofrep/v1/evaluate/flags/*",
+        "/ofrep/v1/evaluate/flags/**",
         Target::Evaluation(boxed!(ofrep_flag::handle)),
         include_str!("endpoints/ofrep_flag.json"),
     ),

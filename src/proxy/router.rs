@@ -324,7 +324,7 @@ mod tests {
             route("chat_completions", Method::POST, "/v1/chat/completions"),
             route("model", Method::GET, "/v1/models/**"),
             route("ofrep_flags", Method::POST, "/ofrep/v1/evaluate/flags"),
-            route("ofrep_flag", Method::POST, "/ofrep/v1/evaluate/flags/*"),
+            route("ofrep_flag", Method::POST, "/ofrep/v1/evaluate/flags/**"),
             route("video", Method::GET, "/v1/videos/*"),
             route("video_content", Method::GET, "/v1/videos/*/content"),
         ];
@@ -359,10 +359,12 @@ mod tests {
         let name = |path| find(&Method::POST, path, false);
         assert_eq!(name("/ofrep/v1/evaluate/flags/a").unwrap(), "ofrep_flag");
         assert_eq!(name("/ofrep/v1/evaluate/flags/").unwrap(), "ofrep_flags");
-        assert_eq!(
-            name("/ofrep/v1/evaluate/flags/a/b").unwrap_err().status(),
-            404
-        );
+        // A key is the rest of the path as received, whatever is in it.
+        for path in ["a/b", "%3B", "a%2Fb", "%C3%A9"] {
+            let path = format!("/ofrep/v1/evaluate/flags/{path}");
+            let found = find(&Method::POST, &path, true);
+            assert_eq!(found.unwrap(), "ofrep_flag", "{path}");
+        }
         let name = |path| find(&Method::GET, path, false);
         assert_eq!(name("/v1/videos/a").unwrap(), "video");
         assert_eq!(name("/v1/videos/a/content").unwrap(), "video_content");

@@ -2,8 +2,11 @@
 
 use serde_json::{Value, json};
 
+use tempfile::NamedTempFile;
+
 use crate::support::ask::Ask;
-use crate::support::client::ask;
+use crate::support::boot::Gateway;
+use crate::support::client::{Answer, ask};
 use crate::support::flags::{agent, call, gateway, post};
 
 #[test]
@@ -70,6 +73,54 @@ fn a_flag_is_evaluated_as_the_protocol_says() {
     }
 }
 
+/// A gateway whose project `typed` has these flags, and its datafile.
+fn serving(flags: &[Value]) -> (Gateway, NamedTempFile) {
+    let datafile = json!({"version": "4", "revision": "1", "featureFlags": flags});
+    let file = NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), datafile.to_string()).unwrap();
+    let project = format!(
+        "[[decisions.projects]]\nsdk_key = \"typed\"\ndatafile = {:?}",
+        file.path()
+    );
+    (gateway(&project), file)
+}
+
+fn evaluate(gateway: &Gateway, key: &str, context: &Value) -> Answer {
+    let body = json!({"context": context}).to_string();
+    let call = Ask::post(&format!("/ofrep/v1/evaluate/flags/{key}"), body);
+    ask(
+        gateway.address(),
+        &call.header("X-Platform-SDK-Key", "typed"),
+    )
+}
+
+#[test]
+fn a_key_may_hold_any_character() {
+    let keys = [
+        ("a/b", "a%2Fb"),
+        (";", "%3B"),
+        ("c;d", "c;d"),
+        ("é", "%C3%A9"),
+        ("e+f", "e+f"),
+        ("..", "%2E%2E"),
+        ("100%", "100%25"),
+    ];
+    let flags: Vec<Value> = keys
+        .iter()
+        .enumerate()
+        .map(|(id, (key, _))| json!({"id": id.to_string(), "key": key, "experimentIds": [], "rolloutId": "", "variables": []}))
+        .collect();
+    let (gateway, _file) = serving(&flags);
+    for (key, path) in keys {
+        let answer = evaluate(&gateway, path, &json!({"targetingKey": "ada"}));
+        assert_eq!(
+            (answer.status(), &answer.json()["key"]),
+            (200, &json!(key)),
+            "{path}"
+        );
+    }
+}
+
 /// OpenFeature asks for a boolean, a string, a number or an object without saying which: the context names the variable.
 #[test]
 fn a_variable_answers_a_string_a_number_or_an_object() {
@@ -84,22 +135,11 @@ fn a_variable_answers_a_string_a_number_or_an_object() {
         .iter()
         .map(|(key, kind, default, _)| json!({"id": key, "key": key, "type": kind, "defaultValue": default}))
         .collect();
-    let flag = json!({"id": "1", "key": "typed", "experimentIds": [], "rolloutId": "", "variables": variables});
-    let datafile = json!({"version": "4", "revision": "1", "featureFlags": [flag]});
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), datafile.to_string()).unwrap();
-    let project = format!(
-        "[[decisions.projects]]\nsdk_key = \"typed\"\ndatafile = {:?}",
-        file.path()
-    );
-    let gateway = gateway(&project);
+    let (gateway, _file) = serving(&[
+        json!({"id": "1", "key": "typed", "experimentIds": [], "rolloutId": "", "variables": variables}),
+    ]);
     let value = |context: Value| {
-        let body = json!({"context": context}).to_string();
-        let call = Ask::post("/ofrep/v1/evaluate/flags/typed", body);
-        let answer = ask(
-            gateway.address(),
-            &call.header("X-Platform-SDK-Key", "typed"),
-        );
+        let answer = evaluate(&gateway, "typed", &context);
         assert_eq!(answer.status(), 200, "{}", answer.text());
         answer.json()["value"].clone()
     };
