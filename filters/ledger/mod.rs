@@ -10,6 +10,7 @@ pub mod journal;
 mod limit_grant;
 mod limit_lease;
 pub mod packed;
+pub mod usage_query;
 
 #[cfg(test)]
 mod balance_tests;

@@ -253,6 +253,16 @@ fn arguments_become_requests_of_the_routes() {
         query("list-models", json!({"include_deactivated": false})),
         ""
     );
+    let times = json!({"from": "2026-11-01T00:00:00+01:00", "granularity": "hour"});
+    assert_eq!(
+        query("get-usage", times),
+        "from=2026-11-01T00%3A00%3A00%2B01%3A00&granularity=hour"
+    );
+    let page = json!({"offset": 20, "limit": 5, "sort_by": "tokens", "group_by": "api_key"});
+    assert_eq!(
+        query("get-usage-breakdown", page),
+        "group_by=api_key&sort_by=tokens&limit=5&offset=20"
+    );
     let keys = json!({"user_id": "ada", "flag_keys": ["a b", "c&d"], "sdk_key": "k"});
     let decide = request("decide", keys);
     assert_eq!(
@@ -315,6 +325,8 @@ fn a_response_of_another_shape_is_no_result() {
         ("chat", "x"),
         ("generate-image", "{}"),
         ("embeddings", "[]"),
+        ("search", "{}"),
+        ("get-usage", "x"),
         ("list-models", "{}"),
     ] {
         let response = RouteResponse {

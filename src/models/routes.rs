@@ -24,6 +24,7 @@ use super::Models;
 use super::endpoints::credits::Credits;
 use super::endpoints::key::KeyStatus;
 use super::endpoints::models::{GetModel, ListModels};
+use super::endpoints::usage::{GetUsage, GetUsageBreakdown, UsageReads};
 use super::endpoints::videos::{DeleteVideo, GetVideo, ListVideos, VideoContent};
 use super::handler::ModelHandler;
 use crate::config::Config;
@@ -34,6 +35,7 @@ use crate::proxy::router::{Access, BodyRule, ErrorStyle, Route};
 /// Returns the rows.
 pub fn routes(models: &Arc<Models>, config: &Config) -> Vec<Route> {
     let mut routes = lists(models, config);
+    routes.extend(usage(models));
     routes.extend(calls(models, config));
     routes.extend(videos(models));
     routes
@@ -117,6 +119,28 @@ fn lists(models: &Arc<Models>, config: &Config) -> Vec<Route> {
             "/v1/credits",
             Arc::new(credits),
             include_str!("endpoints/credits.json"),
+        ),
+    ]
+}
+
+/// Returns the rows that tell what calls took.
+fn usage(models: &Arc<Models>) -> Vec<Route> {
+    let reads = Arc::new(UsageReads::new(Arc::clone(models)));
+    let by_time = GetUsage {
+        reads: Arc::clone(&reads),
+    };
+    vec![
+        row(
+            "usage",
+            (Method::GET, "/v1/usage"),
+            Handler::Endpoint(Arc::new(by_time)),
+            include_str!("endpoints/usage.json"),
+        ),
+        row(
+            "usage_breakdown",
+            (Method::GET, "/v1/usage/breakdown"),
+            Handler::Endpoint(Arc::new(GetUsageBreakdown { reads })),
+            include_str!("endpoints/usage_breakdown.json"),
         ),
     ]
 }

@@ -98,6 +98,7 @@ mod money;
 mod prompts;
 mod snapshots;
 mod spent;
+mod usage_hours;
 mod variations;
 mod video_jobs;
 

@@ -118,6 +118,8 @@ mod track;
 mod transcriptions;
 mod translations;
 mod uploads;
+mod usage;
+mod usage_breakdown;
 mod variations;
 mod video;
 mod video_content;

@@ -1,6 +1,6 @@
 //! Tools about money.
 
-use super::{McpTool, RouteRequest, ToolResult};
+use super::{McpTool, RouteRequest, ToolResult, query_of};
 
 /// What the organization has left.
 pub(super) const GET_ACCOUNT: McpTool = McpTool {
@@ -16,4 +16,29 @@ pub(super) const KEY_STATUS: McpTool = McpTool {
     description: include_str!("key-status.json"),
     request: |_| RouteRequest::default(),
     result: |_, response| Some(ToolResult::both(response.json()?.get("data")?.clone())),
+};
+
+/// What calls took and cost, by time.
+pub(super) const GET_USAGE: McpTool = McpTool {
+    route: "usage",
+    description: include_str!("get-usage.json"),
+    request: |arguments| RouteRequest {
+        query: query_of(arguments, &["from", "to", "granularity"]),
+        ..RouteRequest::default()
+    },
+    result: |_, response| Some(ToolResult::both(response.json()?)),
+};
+
+/// The same by model, provider or key.
+pub(super) const GET_USAGE_BREAKDOWN: McpTool = McpTool {
+    route: "usage_breakdown",
+    description: include_str!("get-usage-breakdown.json"),
+    request: |arguments| {
+        let names = ["group_by", "sort_by", "from", "to", "limit", "offset"];
+        RouteRequest {
+            query: query_of(arguments, &names),
+            ..RouteRequest::default()
+        }
+    },
+    result: |_, response| Some(ToolResult::both(response.json()?)),
 };

@@ -7,6 +7,7 @@ mod models;
 mod speech;
 mod text;
 
+use form_urlencoded::byte_serialize;
 use serde_json::{Value, json};
 
 use super::message::Members;
@@ -104,8 +105,22 @@ fn body_of(arguments: &Members, names: &[&str]) -> Members {
     named.collect()
 }
 
+/// Returns a query of these of the arguments, under their own names.
+fn query_of(arguments: &Members, names: &[&str]) -> String {
+    let pairs = names.iter().filter_map(|name| {
+        let value = match arguments.get(*name)? {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let value: String = byte_serialize(value.as_bytes()).collect();
+        Some(format!("{name}={value}"))
+    });
+    let pairs: Vec<String> = pairs.collect();
+    pairs.join("&")
+}
+
 /// All tools, in the order in which they are listed.
-pub static TOOLS: [McpTool; 13] = [
+pub static TOOLS: [McpTool; 16] = [
     text::CHAT,
     models::LIST_MODELS,
     images::GENERATE_IMAGE,
@@ -113,7 +128,10 @@ pub static TOOLS: [McpTool; 13] = [
     images::GENERATE_NANO_BANANA,
     account::GET_ACCOUNT,
     account::KEY_STATUS,
+    account::GET_USAGE,
+    account::GET_USAGE_BREAKDOWN,
     text::EMBEDDINGS,
+    text::SEARCH,
     speech::SPEECH,
     flags::LIST_FLAGS,
     flags::DECIDE,

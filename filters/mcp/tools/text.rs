@@ -1,4 +1,4 @@
-//! Tools that read texts: chats and vectors.
+//! Tools that read texts: chats, vectors and searches.
 
 use serde_json::{Value, json};
 
@@ -55,6 +55,33 @@ pub(super) const EMBEDDINGS: McpTool = McpTool {
             "model": answer.get("model"),
             "embeddings": vectors?,
             "usage": answer.get("usage"),
+        })))
+    },
+};
+
+/// Pages of the web.
+pub(super) const SEARCH: McpTool = McpTool {
+    route: "search",
+    description: include_str!("search.json"),
+    request: |arguments: &Members| {
+        let names = [
+            "query",
+            "model",
+            "max_results",
+            "country",
+            "search_domain_filter",
+            "search_recency_filter",
+        ];
+        RouteRequest {
+            body: Some(body_of(arguments, &names).into()),
+            ..RouteRequest::default()
+        }
+    },
+    result: |_, response| {
+        let answer = response.json()?;
+        Some(ToolResult::both(json!({
+            "model": answer.get("model")?,
+            "results": answer.get("results")?,
         })))
     },
 };

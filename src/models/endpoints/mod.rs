@@ -5,4 +5,5 @@ pub mod key;
 mod model_entry;
 pub mod models;
 mod pricing;
+pub mod usage;
 pub mod videos;

@@ -12,6 +12,7 @@ mod post;
 mod spent;
 mod spent_past;
 mod usage;
+mod usage_hours;
 mod variations;
 mod video_jobs;
 
@@ -30,6 +31,7 @@ pub use limits::LimitRequest;
 pub use post::MAX_ORGANIZATIONS;
 pub use spent::{Spending, SpentRow};
 pub use usage::{By, Usage};
+pub use usage_hours::{PeriodUsage, UsagePart, UsageScope};
 pub use variations::VariationUsage;
 pub use video_jobs::{VideoJob, VideoJobPage};
 

@@ -31,7 +31,7 @@ impl By {
         }
     }
 
-    fn column(self) -> &'static str {
+    pub(super) fn column(self) -> &'static str {
         match self {
             Self::Key => "key_id",
             Self::Model => "model",
@@ -63,6 +63,25 @@ pub struct Usage {
     pub completion_tokens: i64,
     /// The cost, including calls that BYOK keys paid.
     pub cost: Usd,
+}
+
+impl Usage {
+    /// Returns the sum of sums.
+    pub fn sum<'a>(parts: impl Iterator<Item = &'a Self>) -> Self {
+        let mut sum = Self::default();
+        parts.for_each(|part| sum.add(part));
+        sum
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.prompt_tokens = self.prompt_tokens.saturating_add(other.prompt_tokens);
+        self.cached_tokens = self.cached_tokens.saturating_add(other.cached_tokens);
+        self.completion_tokens = self
+            .completion_tokens
+            .saturating_add(other.completion_tokens);
+        self.cost = self.cost.plus(other.cost);
+    }
 }
 
 /// The hours since a time.
@@ -201,14 +220,7 @@ impl Sums {
     fn read(rows: &[AnyRow]) -> Result<Self, StoreError> {
         let mut sums = Self::default();
         for row in rows {
-            let usage = Usage {
-                name: row.try_get("name")?,
-                requests: row.try_get("requests")?,
-                prompt_tokens: row.try_get("prompt_tokens")?,
-                cached_tokens: row.try_get("cached_tokens")?,
-                completion_tokens: row.try_get("completion_tokens")?,
-                cost: join_cost(row.try_get("cost_nano")?, row.try_get("cost_rest")?),
-            };
+            let usage = read_usage(row)?;
             sums.add(&usage.name, &usage);
         }
         Ok(sums)
@@ -226,13 +238,7 @@ impl Sums {
             );
         }
         if let Some(sum) = self.0.get_mut(name) {
-            sum.requests += usage.requests;
-            sum.prompt_tokens = sum.prompt_tokens.saturating_add(usage.prompt_tokens);
-            sum.cached_tokens = sum.cached_tokens.saturating_add(usage.cached_tokens);
-            sum.completion_tokens = sum
-                .completion_tokens
-                .saturating_add(usage.completion_tokens);
-            sum.cost = sum.cost.plus(usage.cost);
+            sum.add(usage);
         }
     }
 
@@ -255,8 +261,20 @@ impl Sums {
     }
 }
 
+/// Reads a row of [`columns`].
+pub(super) fn read_usage(row: &AnyRow) -> Result<Usage, StoreError> {
+    Ok(Usage {
+        name: row.try_get("name")?,
+        requests: row.try_get("requests")?,
+        prompt_tokens: row.try_get("prompt_tokens")?,
+        cached_tokens: row.try_get("cached_tokens")?,
+        completion_tokens: row.try_get("completion_tokens")?,
+        cost: join_cost(row.try_get("cost_nano")?, row.try_get("cost_rest")?),
+    })
+}
+
 /// Returns the columns of a sum. `requests` counts the calls.
-fn columns(group: Option<By>, requests: &str) -> String {
+pub(super) fn columns(group: Option<By>, requests: &str) -> String {
     let name = group.map_or("''", By::column);
     let sums = [
         "prompt_tokens",

@@ -163,6 +163,12 @@ type = "speech"
 [[models.providers]]
 provider = "sandbox"
 name = "sandbox-speech"
+[[models]]
+id = "web-search"
+type = "search"
+[[models.providers]]
+provider = "sandbox"
+name = "sandbox-search"
 "#;
 
 #[test]
@@ -203,4 +209,35 @@ fn images_vectors_and_speech_are_results() {
     let http = Ask::post("/v1/audio/speech", speaking.to_string()).key(&gateway.key);
     let file = ask(gateway.address(), &http);
     assert_eq!(told["bytes"], file.body.len());
+}
+
+#[test]
+fn pages_of_the_web_are_found() {
+    let gateway = Gateway::start("[providers.sandbox]\nkind = \"sandbox\"\n", SANDBOX);
+    let found = given(
+        &gateway,
+        "search",
+        json!({"query": "weirs of the Thames", "max_results": 2}),
+    );
+    assert_eq!(found["results"].as_array().unwrap().len(), 2, "{found}");
+    for (arguments, param) in [
+        (json!({}), None),
+        (json!({"query": " "}), Some("query")),
+        (
+            json!({"query": "a", "max_results": 51}),
+            Some("max_results"),
+        ),
+        (json!({"query": "a", "country": "France"}), Some("country")),
+        (
+            json!({"query": "a", "search_domain_filter": []}),
+            Some("search_domain_filter"),
+        ),
+    ] {
+        let (message, error) = failure(&gateway, &tool(&gateway, "search", arguments));
+        assert_eq!(
+            (&error["status"], error["param"].as_str()),
+            (&json!(400), param),
+            "{message}"
+        );
+    }
 }

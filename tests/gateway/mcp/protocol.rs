@@ -214,17 +214,20 @@ fn the_tools_are_those_whose_routes_are_on() {
         "generate-nano-banana",
         "get-account",
         "key-status",
+        "get-usage",
+        "get-usage-breakdown",
         "embeddings",
+        "search",
         "speech",
     ];
     assert_eq!(plain, of_models);
     let with_flags = names(&flags::gateway("overrides = false"));
     assert_eq!(
-        with_flags[9..],
+        with_flags[of_models.len()..],
         ["list-flags", "decide", "explain-decision"]
     );
     let with_overrides = names(&flags::gateway(""));
-    assert_eq!(with_overrides[12..], ["set-override"]);
+    assert_eq!(with_overrides.last().unwrap(), "set-override");
     let off = Gateway::start("[mcp]\nenabled = false\n", MODELS);
     let mut routes = off.running.app.proxy.router.routes().iter();
     assert!(!routes.any(|route| route.path == "/mcp"));

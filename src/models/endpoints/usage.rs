@@ -1,0 +1,173 @@
+//! `GET /v1/usage` and `GET /v1/usage/breakdown`: what calls took and cost, by time, or by model, provider or key.
+//! Source: docs/model-gateway.md 2.18.
+//!
+//! A key of a member sees its own calls, every other key those of its organization. Limits are not enforced here, so that a
+//! caller over a limit can see why.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use filters::accounts::Caller;
+use filters::fault::{Fault, FaultKind};
+use filters::ledger::usage_query::{BreakdownQuery, UsageQuery, hour_text};
+use futures::future::BoxFuture;
+use serde_json::{Map, Value, json};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+use crate::models::Models;
+use crate::proxy::handler::{Endpoint, Request};
+use crate::proxy::response::Response;
+use crate::store::ledger::{Usage, UsagePart, UsageScope};
+use crate::store::{Store, StoreError};
+
+/// How many questions the store works on at once. A sum of a year may take it long, and calls need it, too.
+const MAX_READS: usize = 2;
+/// How long a question waits for its turn.
+const TURN_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// What both endpoints share.
+pub struct UsageReads {
+    models: Arc<Models>,
+    turns: Arc<Semaphore>,
+}
+
+/// `GET /v1/usage`.
+pub struct GetUsage {
+    /// What it shares.
+    pub reads: Arc<UsageReads>,
+}
+
+/// `GET /v1/usage/breakdown`.
+pub struct GetUsageBreakdown {
+    /// What it shares.
+    pub reads: Arc<UsageReads>,
+}
+
+impl UsageReads {
+    /// Reads usage of this gateway's store.
+    pub fn new(models: Arc<Models>) -> Self {
+        Self {
+            models,
+            turns: Arc::new(Semaphore::new(MAX_READS)),
+        }
+    }
+
+    /// Asks the store.
+    ///
+    /// Errors: 503 if the store does not answer, or has too much to do.
+    async fn read<T, F>(&self, work: impl FnOnce(Store) -> F) -> Result<T, Fault>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, StoreError>> + Send + 'static,
+    {
+        let turn = self.turn().await?;
+        let read = self.models.ledger.with_store(|store, _| {
+            let work = work(store);
+            async move {
+                // Who waits may give up before the database does. Its turn ends with its work.
+                let working = tokio::spawn(async move {
+                    let _turn = turn;
+                    work.await
+                });
+                working.await.unwrap_or(Err(StoreError::TimedOut))
+            }
+        });
+        read.await
+    }
+
+    async fn turn(&self) -> Result<OwnedSemaphorePermit, Fault> {
+        let turn = timeout(TURN_TIMEOUT, Arc::clone(&self.turns).acquire_owned()).await;
+        turn.ok().and_then(Result::ok).ok_or_else(|| {
+            let message = "too many others ask about usage now";
+            Fault::new(FaultKind::Unavailable, message).with_retry_after_s(2)
+        })
+    }
+}
+
+impl Endpoint for GetUsage {
+    fn call<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>> {
+        Box::pin(async move {
+            let scope = scope(request.caller)?;
+            let value = |name: &str| request.values(name).last();
+            let asked = UsageQuery::parse(value, unix_ms(&request))?;
+            let read = |store: Store| async move { store.usage_periods(&scope, asked).await };
+            let periods = self.reads.read(read).await?;
+            let data = periods.iter().map(|period| {
+                let mut members = Map::new();
+                members.insert("start".to_owned(), hour_text(period.first_hour).into());
+                members.extend(members_of(&period.usage));
+                Value::Object(members)
+            });
+            let [from, to] = asked.hours.bounds();
+            let body = json!({
+                "from": from,
+                "to": to,
+                "granularity": asked.granularity.as_str(),
+                "data": data.collect::<Vec<Value>>(),
+                "total": members_of(&Usage::sum(periods.iter().map(|period| &period.usage))),
+            });
+            Ok(Response::json(body.to_string().into_bytes()))
+        })
+    }
+}
+
+impl Endpoint for GetUsageBreakdown {
+    fn call<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>> {
+        Box::pin(async move {
+            let scope = scope(request.caller)?;
+            let value = |name: &str| request.values(name).last();
+            let asked = BreakdownQuery::parse(value, unix_ms(&request))?;
+            let read = |store: Store| async move { store.usage_parts(&scope, asked).await };
+            let mut parts = self.reads.read(read).await?;
+            let limit = usize::try_from(asked.limit).unwrap_or(usize::MAX);
+            let has_more = parts.len() > limit;
+            parts.truncate(limit);
+            let [from, to] = asked.hours.bounds();
+            let body = json!({
+                "from": from,
+                "to": to,
+                "group_by": asked.group.as_str(),
+                "sort_by": asked.order.as_str(),
+                "data": parts.into_iter().map(part).collect::<Vec<Value>>(),
+                "has_more": has_more,
+            });
+            Ok(Response::json(body.to_string().into_bytes()))
+        })
+    }
+}
+
+/// Returns whose calls a caller may see.
+fn scope(caller: Option<&Arc<Caller>>) -> Result<UsageScope, Fault> {
+    let nobody = || Fault::new(FaultKind::Internal, "nobody calls");
+    let caller = caller.ok_or_else(nobody)?;
+    let is_own = caller.member.is_some();
+    Ok(UsageScope {
+        organization_id: Arc::clone(&caller.organization_id),
+        key_id: is_own.then(|| Arc::clone(&caller.key_id)),
+    })
+}
+
+fn unix_ms(request: &Request<'_>) -> i64 {
+    i64::try_from(request.now_ms).unwrap_or(i64::MAX)
+}
+
+fn part(part: UsagePart) -> Value {
+    let mut members = Map::new();
+    members.insert("id".to_owned(), part.usage.name.as_str().into());
+    members.extend(part.label.map(|label| ("label".to_owned(), label.into())));
+    members.extend(members_of(&part.usage));
+    Value::Object(members)
+}
+
+fn members_of(usage: &Usage) -> Map<String, Value> {
+    let members = [
+        ("requests", usage.requests.into()),
+        ("prompt_tokens", usage.prompt_tokens.into()),
+        ("cached_tokens", usage.cached_tokens.into()),
+        ("completion_tokens", usage.completion_tokens.into()),
+        ("cost", usage.cost.to_string().into()),
+    ];
+    let members = members.map(|(name, value)| (name.to_owned(), value));
+    members.into_iter().collect()
+}
