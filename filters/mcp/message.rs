@@ -54,6 +54,11 @@ impl Call {
         self.params.get("_meta")?.as_object()
     }
 
+    /// Returns whether it begins a session, in the revisions that have some.
+    pub fn begins_session(&self) -> bool {
+        self.method == "initialize"
+    }
+
     /// Returns a parameter that is a text.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.params.get(name)?.as_str()

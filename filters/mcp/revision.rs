@@ -21,8 +21,8 @@ const VERSION_MEMBER: &str = "io.modelcontextprotocol/protocolVersion";
 /// The member of `_meta` that tells what the client can do, since 2026-07-28.
 const CAPABILITIES_MEMBER: &str = "io.modelcontextprotocol/clientCapabilities";
 
-/// A revision of the protocol.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+/// A revision of the protocol; an older one is less.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Revision {
     /// 2025-06-18.
     June2025,
@@ -85,6 +85,17 @@ pub fn check_head(headers: &HeaderMap, message: &Message) -> Result<Revision, Rp
         Some(call) => error.with_id(&call.id),
         None => error,
     })
+}
+
+/// Returns the revision that the headers name, if they do.
+///
+/// Errors: 400 for one that is not served, and for more than one.
+pub fn named_revision(headers: &HeaderMap) -> Result<Option<Revision>, RpcError> {
+    let Some(name) = one_value(headers, VERSION_HEADER)? else {
+        return Ok(None);
+    };
+    let revision = Revision::find(&name);
+    revision.map(Some).ok_or_else(|| unsupported(&name, false))
 }
 
 fn find_revision(headers: &HeaderMap, call: Option<&Call>) -> Result<Revision, RpcError> {

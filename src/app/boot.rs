@@ -25,6 +25,7 @@ use crate::graph::Graph;
 use crate::ledger::recovery::recover_journals;
 use crate::ledger::{self, Ledger};
 use crate::limits::{Quotas, Sharing};
+use crate::mcp::routes::McpParts;
 use crate::models::Models;
 use crate::models::experiments::Experiments;
 use crate::models::media::Media;
@@ -172,35 +173,30 @@ fn build(
     runtime: &Runtime,
     store: &Store,
     planner: Planner,
-    Shared {
-        accounts,
-        snapshots,
-        ledger,
-        metrics,
-        access_log,
-        clock,
-    }: Shared,
+    shared: Shared,
 ) -> Result<Built, BootError> {
+    let (metrics, ledger) = (shared.metrics, shared.ledger);
     let (redis, heartbeat) = redis(config, &metrics)?.unzip();
     let (agent_redis, agent_heartbeat) = agent_redis(config)?.unzip();
     let decisions_redis = agent_redis.as_ref().or(redis.as_ref());
     let (decisions, dispatchers) = decisions(config, runtime, &metrics, decisions_redis)?.unzip();
     let (graph, quotas) = limited(config, runtime, redis.as_ref(), &metrics)?;
     let (media, body_budget) = media(config, runtime, &metrics)?;
-    let ledgers = (Arc::clone(&ledger), snapshots);
+    let ledgers = (Arc::clone(&ledger), shared.snapshots);
     let memories = memories(config, store, media, redis.as_ref(), &metrics);
-    let models = Models::new(config, planner, ledgers, memories, (&metrics, clock));
+    let models = Models::new(config, planner, ledgers, memories, (&metrics, shared.clock));
     let models = models.map_err(|error| failed("videos", error))?;
     let models = Arc::new(models.with_experiments(experiments(decisions.as_ref())));
-    let health_sharing = redis.as_ref().map(|it| HealthSharing::new(it, &models));
-    let health = health(config, &accounts, &ledger, redis);
-    let router = routes::router(config, health, &models, decisions.as_ref(), graph.as_ref());
+    let health = health(config, &shared.accounts, &ledger, redis.clone());
+    let mcp = McpParts::new(store.pepper(), redis.as_ref());
+    let products = (decisions.as_ref(), graph.as_ref());
+    let router = routes::router(config, health, &models, products, &mcp);
     let (router, openapi) = router.map_err(|error| failed("descriptions of routes", error))?;
     let proxy = ProxyState {
         settings: ProxySettings::from_config(config),
         metrics,
-        access_log,
-        accounts,
+        access_log: shared.access_log,
+        accounts: shared.accounts,
         pepper: store.pepper().clone(),
         quotas,
         permits: Arc::new(Permits::new(config.limits.in_flight)),
@@ -209,11 +205,12 @@ fn build(
         spool: spool(config)?,
         address_limits: Arc::new(AddressLimits::new(config.listen.max_connections_per_ip)),
         router,
-        clock,
+        clock: shared.clock,
         tasks: ledger.tasks.clone(),
         is_serving: AtomicBool::new(false),
     };
     Ok(Built {
+        health_sharing: redis.map(|it| HealthSharing::new(&it, &models)),
         app: AppState {
             proxy: Arc::new(proxy),
             models,
@@ -224,7 +221,6 @@ fn build(
         },
         dispatchers,
         heartbeats: heartbeat.into_iter().chain(agent_heartbeat).collect(),
-        health_sharing,
     })
 }
 

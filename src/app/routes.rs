@@ -9,7 +9,7 @@ use super::openapi::{self, GraphSection, OpenApi, Section};
 use crate::config::Config;
 use crate::decisions::{self, DecisionService};
 use crate::graph::{self, Graph};
-use crate::mcp;
+use crate::mcp::routes::{McpParts, routes as mcp_routes};
 use crate::models::{self, Models};
 use crate::proxy::handler::Handler;
 use crate::proxy::router::{Access, BodyRule, ErrorStyle, Route, Router};
@@ -21,8 +21,8 @@ pub fn router(
     config: &Config,
     health: Health,
     models: &Arc<Models>,
-    decisions: Option<&Arc<DecisionService>>,
-    graph: Option<&Arc<Graph>>,
+    (decisions, graph): (Option<&Arc<DecisionService>>, Option<&Arc<Graph>>),
+    mcp: &McpParts<'_>,
 ) -> Result<(Router, Arc<OpenApi>), String> {
     let own = [health_route(health), openapi::route()];
     let of_models = models::routes::routes(models, config);
@@ -35,7 +35,7 @@ pub fn router(
         operations: &graph.operations,
     });
     let others = [&rows[..], &of_decisions].concat();
-    let of_mcp = mcp::routes::routes(config, &others)?;
+    let of_mcp = mcp_routes(config, &others, mcp)?;
     let sections = [
         ("Gateway", &own[..]),
         ("Models", &of_models),

@@ -387,6 +387,8 @@ pub struct BodyBytes {
 pub struct McpConfig {
     /// Which web pages may call.
     pub origins: Origins,
+    /// How long a session lasts.
+    pub session_lifetime: Duration,
 }
 
 /// The selection of attempts, and timeouts.

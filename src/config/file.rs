@@ -335,6 +335,9 @@ pub(super) struct Mcp {
     pub public_url: String,
     /// Origins of web pages that may call, such as `https://app.example.com`, beside that of `public_url`.
     pub allowed_origins: Vec<String>,
+    /// How many hours a session lasts after its `initialize`.
+    #[schemars(range(min = 1, max = 8760))]
+    pub session_hours: u64,
 }
 
 impl Default for Mcp {
@@ -343,6 +346,7 @@ impl Default for Mcp {
             enabled: true,
             public_url: String::new(),
             allowed_origins: Vec::new(),
+            session_hours: 24,
         }
     }
 }

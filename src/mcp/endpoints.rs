@@ -1,14 +1,18 @@
-//! What the server answers without a key: who it is, and what pages may send.
+//! What the server answers without a message: who it is, what pages may send, and the end of a session.
 
 use std::sync::Arc;
 
-use filters::fault::{Fault, FaultKind};
+use filters::fault::Fault;
 use filters::mcp::answer;
+use filters::mcp::message::{INVALID_REQUEST, RpcError};
 use filters::mcp::origin::preflight_headers;
+use filters::mcp::revision::{Revision, named_revision};
+use filters::mcp::session::{no_session, session_id};
 use futures::future::BoxFuture;
+use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
-use super::{Mcp, PATH, response};
+use super::{Mcp, PATH, error_response, response};
 use crate::proxy::handler::{Endpoint, Request};
 use crate::proxy::response::Response;
 
@@ -18,39 +22,80 @@ pub(super) struct Info(pub(super) Arc<Mcp>);
 /// `OPTIONS /mcp`: a page asks before its request.
 pub(super) struct Preflight(pub(super) Arc<Mcp>);
 
+/// `DELETE /mcp`: ends a session.
+pub(super) struct EndSession(pub(super) Arc<Mcp>);
+
 impl Endpoint for Info {
+    fn check_head(&self, head: &Parts) -> Result<(), Fault> {
+        self.0.check_origin(head)
+    }
+
     fn call<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>> {
-        let answered = headers(&self.0, &request).map(|mut headers| {
-            if !wants_events(request.headers) {
-                return response(200, headers, answer::info(PATH));
-            }
-            let methods = HeaderValue::from_static("POST");
-            headers.push((header::ALLOW, methods));
-            response(405, headers, Vec::new())
-        });
-        Box::pin(async { answered })
+        let headers = self.0.headers(request.headers);
+        let answered = if wants_events(request.headers) {
+            method_not_allowed(headers)
+        } else {
+            response(200, headers, answer::info(PATH))
+        };
+        Box::pin(async { Ok(answered) })
     }
 }
 
 impl Endpoint for Preflight {
+    fn check_head(&self, head: &Parts) -> Result<(), Fault> {
+        self.0.check_origin(head)
+    }
+
     fn call<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>> {
-        let answered = headers(&self.0, &request).map(|mut headers| {
-            headers.extend(preflight_headers());
-            response(204, headers, Vec::new())
-        });
-        Box::pin(async { answered })
+        let mut headers = self.0.headers(request.headers);
+        headers.extend(preflight_headers());
+        Box::pin(async { Ok(response(204, headers, Vec::new())) })
     }
 }
 
-/// Checks where a request comes from, and returns the headers of its response.
+impl Endpoint for EndSession {
+    fn check_head(&self, head: &Parts) -> Result<(), Fault> {
+        self.0.check_origin(head)
+    }
+
+    fn call<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>> {
+        Box::pin(async move {
+            let headers = self.0.headers(request.headers);
+            Ok(match end_session(&self.0, &request).await {
+                Ok(true) => response(204, headers, Vec::new()),
+                Ok(false) => method_not_allowed(headers),
+                Err(error) => error_response(headers, &error),
+            })
+        })
+    }
+}
+
+/// Ends the session that a request names; false: its revision has none.
 ///
-/// Errors: 403.
-fn headers(mcp: &Mcp, request: &Request<'_>) -> Result<Vec<(HeaderName, HeaderValue)>, Fault> {
-    let host = request.headers.get(header::HOST);
-    let host = host.and_then(|host| host.to_str().ok());
-    let checked = mcp.origins.check(host, request.headers);
-    checked.map_err(|message| Fault::new(FaultKind::Forbidden, message))?;
-    Ok(mcp.headers(host, request.headers))
+/// Errors: 400 without one session, 404 for one that is none of the caller.
+async fn end_session(mcp: &Mcp, request: &Request<'_>) -> Result<bool, RpcError> {
+    if named_revision(request.headers)?.is_some_and(Revision::is_stateless) {
+        return Ok(false);
+    }
+    let Some(id) = session_id(request.headers)? else {
+        let message = "`Mcp-Session-Id` is missing: it names the session to end";
+        return Err(RpcError::new(INVALID_REQUEST, 400, message));
+    };
+    let caller = request.caller.map(|caller| &*caller.key_id);
+    let now_s = request.now_ms / 1000;
+    let found = mcp
+        .sessions
+        .find(id, caller.unwrap_or_default(), now_s)
+        .await;
+    let session = found.ok_or_else(|| no_session(None))?;
+    mcp.sessions.end(session, now_s).await;
+    Ok(true)
+}
+
+/// Returns the response to a method that the request's revision does not have.
+fn method_not_allowed(mut headers: Vec<(HeaderName, HeaderValue)>) -> Response {
+    headers.push((header::ALLOW, HeaderValue::from_static("POST")));
+    response(405, headers, Vec::new())
 }
 
 fn wants_events(headers: &HeaderMap) -> bool {

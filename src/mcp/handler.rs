@@ -3,19 +3,22 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use filters::fault::{Fault, FaultKind, quoted};
+use filters::fault::{Fault, quoted};
 use filters::mcp::answer;
 use filters::mcp::message::{
     self, Call, INVALID_PARAMS, METHOD_NOT_FOUND, Members, Message, REFUSED, RpcError,
 };
-use filters::mcp::revision::{Revision, check_head};
+use filters::mcp::revision::{Revision, VERSION_HEADER, check_head};
+use filters::mcp::session::{no_session, session_id};
 use futures::future::BoxFuture;
+use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use serde_json::{Value, json};
 
 use super::exchange::{ToolCall, ToolExchange};
 use super::tools::{ServedTool, ToolRequest};
-use super::{Mcp, host, response};
+use super::{Mcp, error_response, response};
+use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::Exchange;
 use crate::proxy::handler::{Forward, Handler, Incoming, Opened, Request};
 
@@ -49,22 +52,23 @@ impl McpCall {
 }
 
 fn refuse(headers: Vec<(HeaderName, HeaderValue)>, error: &RpcError) -> Opened {
-    Opened::Response(response(error.status, headers, error.body()))
+    Opened::Response(error_response(headers, error))
 }
 
 impl Forward for McpHandler {
+    fn check_head(&self, head: &Parts) -> Result<(), Fault> {
+        self.0.check_origin(head)
+    }
+
     fn open<'a>(
         &'a self,
         incoming: &'a mut Incoming<'_>,
         exchange: &'a mut Option<Box<dyn Exchange>>,
     ) -> BoxFuture<'a, Result<Opened, Fault>> {
         Box::pin(async move {
-            let (mcp, head) = (&self.0, incoming.head());
-            let checked = mcp.origins.check(host(head), &head.headers);
-            checked.map_err(|message| Fault::new(FaultKind::Forbidden, message))?;
-            let headers = mcp.headers(host(head), &head.headers);
+            let headers = self.0.headers(&incoming.head().headers);
             let body = incoming.take_body();
-            let (message, revision) = match read(&body, &incoming.head().headers) {
+            let (message, revision) = match self.read(&body, incoming).await {
                 Ok(read) => read,
                 Err(error) => return Ok(refuse(headers, &error)),
             };
@@ -78,15 +82,51 @@ impl Forward for McpHandler {
             };
             match asked.call.method.as_str() {
                 "tools/call" => self.call_tool(incoming, exchange, asked).await,
-                _ => Ok(self.answer(asked)),
+                _ => self.answer(incoming.info(), asked),
             }
         })
     }
 }
 
 impl McpHandler {
+    /// Reads a message, and the revision that it is of. Its session, if it names one, is one of the caller.
+    ///
+    /// Errors: 400, 404 for another session, and 406 for a client that takes no JSON.
+    async fn read(
+        &self,
+        body: &[u8],
+        incoming: &Incoming<'_>,
+    ) -> Result<(Message, Revision), RpcError> {
+        let headers = &incoming.head().headers;
+        let (message, revision) = read(body, headers)?;
+        if revision.is_stateless() {
+            return Ok((message, revision));
+        }
+        let call = match &message {
+            Message::Call(call) => Some(call),
+            Message::Notification(_) | Message::Response => None,
+        };
+        let id = session_id(headers).map_err(|error| match call {
+            Some(call) => error.with_id(&call.id),
+            None => error,
+        })?;
+        // One that begins a session is of no other.
+        let Some(id) = id.filter(|_| !call.is_some_and(Call::begins_session)) else {
+            return Ok((message, revision));
+        };
+        let (info, id) = (incoming.info(), id.to_vec());
+        let (key_id, now_s) = (key_id(info), info.unix_s());
+        let session = self.0.sessions.find(&id, &key_id, now_s).await;
+        let session = session.ok_or_else(|| no_session(call.map(|call| &call.id)))?;
+        let is_named = headers.contains_key(VERSION_HEADER);
+        let revision = if is_named { revision } else { session.revision };
+        Ok((message, revision))
+    }
+
     /// Answers what needs no route.
-    fn answer(&self, asked: McpCall) -> Opened {
+    ///
+    /// Errors: 500 without randomness for a session.
+    fn answer(&self, info: &RequestInfo, mut asked: McpCall) -> Result<Opened, Fault> {
         let (call, revision) = (&asked.call, asked.revision);
         let result = match (call.method.as_str(), revision.is_stateless()) {
             ("initialize", false) => answer::initialize(call),
@@ -95,13 +135,20 @@ impl McpHandler {
             ("tools/list", _) => answer::list(revision, call, "tools", self.0.tools.list()),
             (method, _) => {
                 let message = format!("there is no method `{}`", quoted(method));
-                return asked.refuse(METHOD_NOT_FOUND, message);
+                return Ok(asked.refuse(METHOD_NOT_FOUND, message));
             }
         };
-        match result {
-            Ok(result) => asked.answer(result),
-            Err(error) => refuse(asked.headers, &error),
+        let result = match result {
+            Ok(result) => result,
+            Err(error) => return Ok(refuse(asked.headers, &error)),
+        };
+        if asked.call.begins_session() {
+            let revision = Revision::agree(asked.call.text("protocolVersion").unwrap_or_default());
+            let sessions = &self.0.sessions;
+            let begun = sessions.begin(revision, &key_id(info), info.unix_s())?;
+            asked.headers.push(begun);
         }
+        Ok(asked.answer(result))
     }
 
     /// Calls a tool. From here on every failure is a result that says so.
@@ -137,6 +184,12 @@ impl McpHandler {
         *exchange = Some(Box::new(own));
         opened
     }
+}
+
+/// Returns the id of the caller's API key.
+fn key_id(info: &RequestInfo) -> Arc<str> {
+    let caller = info.caller.as_ref();
+    caller.map_or_else(|| Arc::from(""), |caller| Arc::clone(&caller.key_id))
 }
 
 /// Calls the route of a tool, as a request to it is called.

@@ -1,4 +1,4 @@
-//! The MCP server: `/mcp` over Streamable HTTP. Source: docs/mcp.md, docs/decisions.md 59.
+//! The MCP server: `/mcp` over Streamable HTTP. Source: docs/mcp.md, docs/decisions.md 59, 62.
 //!
 //! A call of a tool becomes a request to one of the gateway's own routes. [`handler`] reads the message and admits it to that
 //! route, [`exchange`] makes the tool's result of the response, also where an upstream gives it, and [`tools`] holds the tools
@@ -9,12 +9,16 @@ mod endpoints;
 mod exchange;
 mod handler;
 pub mod routes;
+mod sessions;
 mod tools;
 
+use filters::fault::{Fault, FaultKind};
+use filters::mcp::message::RpcError;
 use filters::mcp::origin::Origins;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
+use self::sessions::Sessions;
 use self::tools::Tools;
 use crate::proxy::response::Response;
 
@@ -25,12 +29,21 @@ const PATH: &str = "/mcp";
 struct Mcp {
     origins: Origins,
     tools: Tools,
+    sessions: Sessions,
 }
 
 impl Mcp {
+    /// Checks where a request comes from.
+    ///
+    /// Errors: 403.
+    fn check_origin(&self, head: &Parts) -> Result<(), Fault> {
+        let checked = self.origins.check(host(&head.headers), &head.headers);
+        checked.map_err(|message| Fault::new(FaultKind::Forbidden, message))
+    }
+
     /// Returns the headers that every response to a request with these headers has, beside those of all responses.
-    fn headers(&self, host: Option<&str>, headers: &HeaderMap) -> Vec<(HeaderName, HeaderValue)> {
-        let mut own = self.origins.headers(host, headers);
+    fn headers(&self, headers: &HeaderMap) -> Vec<(HeaderName, HeaderValue)> {
+        let mut own = self.origins.headers(host(headers), headers);
         own.push((header::CACHE_CONTROL, HeaderValue::from_static("no-store")));
         own
     }
@@ -45,9 +58,12 @@ fn response(status: u16, headers: Vec<(HeaderName, HeaderValue)>, body: Vec<u8>)
     }
 }
 
+/// Returns the response to a message that is refused.
+fn error_response(headers: Vec<(HeaderName, HeaderValue)>, error: &RpcError) -> Response {
+    response(error.status, headers, error.body())
+}
+
 /// Returns the host that a request names.
-fn host(head: &Parts) -> Option<&str> {
-    let header = head.headers.get(header::HOST);
-    let header = header.and_then(|host| host.to_str().ok());
-    header.or_else(|| head.uri.authority().map(http::uri::Authority::as_str))
+fn host(headers: &HeaderMap) -> Option<&str> {
+    headers.get(header::HOST)?.to_str().ok()
 }

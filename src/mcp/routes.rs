@@ -2,40 +2,60 @@
 
 use std::sync::Arc;
 
+use filters::accounts::Pepper;
 use filters::fault::Fault;
 use filters::mcp::message::{INTERNAL_ERROR, INVALID_REQUEST, REFUSED, RpcError, UNAUTHENTICATED};
-use http::{HeaderMap, Method, header};
+use filters::mcp::session::SECRET_PURPOSE;
+use http::{HeaderMap, Method};
 use serde_json::json;
 
-use super::endpoints::{Info, Preflight};
+use super::endpoints::{EndSession, Info, Preflight};
 use super::handler::McpHandler;
+use super::sessions::Sessions;
 use super::tools::Tools;
 use super::{Mcp, PATH};
 use crate::config::Config;
 use crate::proxy::handler::Handler;
 use crate::proxy::response::Response;
 use crate::proxy::router::{Access, BodyRule, ErrorStyle, Route};
+use crate::redis::Redis;
+
+/// What the server is made of beside its configuration.
+pub struct McpParts<'p> {
+    pepper: &'p Pepper,
+    redis: Option<&'p Redis>,
+}
+
+impl<'p> McpParts<'p> {
+    /// The pepper seals the ids of sessions; over Redis other processes learn which were ended.
+    pub fn new(pepper: &'p Pepper, redis: Option<&'p Redis>) -> Self {
+        Self { pepper, redis }
+    }
+}
 
 /// Returns the rows of the server; none where it is off. `others` are the rows of all products, which its tools call.
 ///
 /// Errors: the description of a tool is not what it has to be.
-pub fn routes(config: &Config, others: &[Route]) -> Result<Vec<Route>, String> {
+pub fn routes(
+    config: &Config,
+    others: &[Route],
+    parts: &McpParts<'_>,
+) -> Result<Vec<Route>, String> {
     let Some(settings) = &config.mcp else {
         return Ok(Vec::new());
     };
     let headers = config.decisions.as_ref();
     let headers = headers.map_or(&[][..], |decisions| &decisions.sdk_key_headers);
+    let secret = parts.pepper.derive(SECRET_PURPOSE);
     let mcp = Arc::new(Mcp {
         origins: settings.origins.clone(),
         tools: Tools::new(others, headers)?,
+        sessions: Sessions::new(&secret, settings.session_lifetime, parts.redis),
     });
-    let errors = {
-        let mcp = Arc::clone(&mcp);
-        ErrorStyle {
-            schema: Some("RpcError"),
-            write: Arc::new(move |fault, headers| error_response(&mcp, fault, headers)),
-        }
-    };
+    Ok(rows(config, &mcp))
+}
+
+fn rows(config: &Config, mcp: &Arc<Mcp>) -> Vec<Route> {
     let open = Route {
         name: "mcp_info",
         method: Method::GET,
@@ -45,16 +65,24 @@ pub fn routes(config: &Config, others: &[Route]) -> Result<Vec<Route>, String> {
         deprecation: None,
         takes_permit: false,
         body: BodyRule::None,
-        errors,
+        errors: error_style(mcp),
         description: include_str!("info.json"),
         is_on: true,
-        handler: Handler::Endpoint(Arc::new(Info(Arc::clone(&mcp)))),
+        handler: Handler::Endpoint(Arc::new(Info(Arc::clone(mcp)))),
     };
     let preflight = Route {
         name: "mcp_preflight",
         method: Method::OPTIONS,
         description: include_str!("preflight.json"),
-        handler: Handler::Endpoint(Arc::new(Preflight(Arc::clone(&mcp)))),
+        handler: Handler::Endpoint(Arc::new(Preflight(Arc::clone(mcp)))),
+        ..open.clone()
+    };
+    let end = Route {
+        name: "mcp_end",
+        method: Method::DELETE,
+        access: Access::Key,
+        description: include_str!("end.json"),
+        handler: Handler::Endpoint(Arc::new(EndSession(Arc::clone(mcp)))),
         ..open.clone()
     };
     let call = Route {
@@ -63,10 +91,18 @@ pub fn routes(config: &Config, others: &[Route]) -> Result<Vec<Route>, String> {
         access: Access::Key,
         body: BodyRule::Json(config.limits.body_bytes.chat),
         description: include_str!("call.json"),
-        handler: Handler::Forward(Arc::new(McpHandler(mcp))),
+        handler: Handler::Forward(Arc::new(McpHandler(Arc::clone(mcp)))),
         ..open.clone()
     };
-    Ok(vec![call, open, preflight])
+    vec![call, open, end, preflight]
+}
+
+fn error_style(mcp: &Arc<Mcp>) -> ErrorStyle {
+    let mcp = Arc::clone(mcp);
+    ErrorStyle {
+        schema: Some("RpcError"),
+        write: Arc::new(move |fault, headers| error_response(&mcp, fault, headers)),
+    }
 }
 
 /// Returns the response to a request that is refused before its message is read, or whose tool fails: an error without an id.
@@ -89,9 +125,6 @@ fn error_response(mcp: &Mcp, fault: &Fault, headers: &HeaderMap) -> Response {
         body: error.body().into(),
         ..Response::from(fault)
     };
-    let host = headers
-        .get(header::HOST)
-        .and_then(|host| host.to_str().ok());
-    response.headers.extend(mcp.headers(host, headers));
+    response.headers.extend(mcp.headers(headers));
     response
 }

@@ -40,8 +40,27 @@ pub enum Handler {
     Forward(Arc<dyn Forward>),
 }
 
+impl Handler {
+    /// Checks what a head says before its caller is looked for.
+    ///
+    /// Errors: the handler's own.
+    pub fn check_head(&self, head: &Parts) -> Result<(), Fault> {
+        match self {
+            Self::Endpoint(endpoint) => endpoint.check_head(head),
+            Self::Forward(forward) => forward.check_head(head),
+        }
+    }
+}
+
 /// Answers requests in-process.
 pub trait Endpoint: Send + Sync {
+    /// Checks what a head says before its caller is looked for: a page of another site learns nothing of its key.
+    ///
+    /// Errors: the endpoint's own.
+    fn check_head(&self, _head: &Parts) -> Result<(), Fault> {
+        Ok(())
+    }
+
     /// Returns the response to `request`.
     ///
     /// Errors: the endpoint's own; the route's style writes them.
@@ -55,6 +74,13 @@ pub trait Endpoint: Send + Sync {
 
 /// Opens exchanges with an upstream.
 pub trait Forward: Send + Sync {
+    /// Checks what a head says before its caller is looked for.
+    ///
+    /// Errors: the handler's own.
+    fn check_head(&self, _head: &Parts) -> Result<(), Fault> {
+        Ok(())
+    }
+
     /// Returns a response of our own, or opens an exchange with the upstream.
     ///
     /// It sets `exchange` on every outcome that the exchange has to log, refusals included.

@@ -1,6 +1,7 @@
 //! The path of a request from its head to its handler.
 
 use filters::fault::Fault;
+use http::header;
 use pingora::Result;
 use pingora_proxy::Session;
 
@@ -63,6 +64,7 @@ async fn open(
 ) -> Result<Opened, Fault> {
     let route = find_route(state, session, ctx)?;
     let info = &mut ctx.info;
+    route.handler.check_head(session.req_header())?;
     info.caller = admission::authenticate(state, route, session, info)?;
     admission::check_address(&state.settings.client_ip, session, info.caller.as_deref())?;
     admission::check_permit(state, route, info.caller.as_deref(), info.now)?;
@@ -114,6 +116,8 @@ fn find_route<'s>(
     if framing.is_err() {
         // What follows an ambiguous head may belong to its body.
         session.set_keepalive(None);
+    } else {
+        name_host(session);
     }
     let head = session.req_header();
     let path = head.uri.path();
@@ -135,6 +139,19 @@ fn find_route<'s>(
     let route = state.router.get(index).ok_or_else(missing_route)?;
     ctx.info.deprecation = route.deprecation;
     Ok(route)
+}
+
+/// Names the host of an HTTP/2 request where handlers look for it: in `Host`, beside `:authority`.
+fn name_host(session: &mut Session) {
+    let head = session.req_header_mut();
+    if head.headers.contains_key(header::HOST) {
+        return;
+    }
+    let authority = head.uri.authority().map(|it| it.as_str().to_owned());
+    if let Some(authority) = authority {
+        // What the framing lets pass is a valid value.
+        _ = head.insert_header(header::HOST, authority);
+    }
 }
 
 fn missing_route() -> Fault {

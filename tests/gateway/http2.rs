@@ -160,6 +160,37 @@ fn a_client_that_abandons_streams_loses_its_connection() {
 }
 
 #[test]
+fn the_authority_is_the_host_that_a_page_is_held_against() {
+    let provider = Upstream::always(reply());
+    let gateway = Gateway::between(&provider.url(), &provider.url());
+    let status = |authority: &str| {
+        let mut block = vec![GET, 0x86, 0x04, 4];
+        block.extend(b"/mcp");
+        // `:authority` by its index, and a field with a name of its own.
+        for (index, text) in [
+            (Some(1), authority),
+            (Some(0), "origin"),
+            (None, "http://localhost:6274"),
+        ] {
+            block.extend(index);
+            block.push(u8::try_from(text.len()).unwrap());
+            block.extend(text.bytes());
+        }
+        let mut connection = Http2::connect(&gateway);
+        let flags = END_HEADERS | END_STREAM;
+        connection
+            .stream
+            .write_all(&frame(HEADERS, flags, 1, &block))
+            .unwrap();
+        let mut frames = std::iter::from_fn(|| connection.next());
+        frames.find(|frame| frame.kind == HEADERS).unwrap().payload[0]
+    };
+    // 200 stands in the static table.
+    assert_eq!(status("localhost"), 0x88);
+    assert_ne!(status("gateway.example.com"), 0x88);
+}
+
+#[test]
 fn a_body_that_does_not_come_ends_its_stream_alone() {
     let service = Upstream::always(Reply::hang());
     let gateway = gateway(&service);

@@ -57,6 +57,7 @@ mod ledger;
 mod limits;
 mod lookup;
 mod mcp;
+mod mcp_end;
 mod mcp_info;
 mod mcp_preflight;
 mod media;

@@ -19,6 +19,7 @@ pub(super) fn check(rules: &mut Rules<'_>, mcp: &file::Mcp) -> Option<McpConfig>
     let allowed = allowed.collect();
     mcp.enabled.then_some(McpConfig {
         origins: Origins { allowed, public },
+        session_lifetime: super::seconds(mcp.session_hours * 3600),
     })
 }
 

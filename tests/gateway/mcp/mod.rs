@@ -2,6 +2,7 @@
 
 mod models;
 mod protocol;
+pub mod sessions;
 mod usage;
 
 use serde_json::{Value, json};
