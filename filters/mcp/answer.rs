@@ -13,6 +13,15 @@ const INSTRUCTIONS: &str = "Calls models of many providers with one key, and tel
 /// How long a client may keep a list, in milliseconds.
 const LIST_TTL_MS: u64 = 60_000;
 
+/// What is served beside tools.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Offered {
+    /// Resources.
+    pub resources: bool,
+    /// Prompts.
+    pub prompts: bool,
+}
+
 /// Returns name and version of the server.
 pub fn server_info() -> Value {
     json!({"name": NAME, "title": "Weirgate", "version": env!("CARGO_PKG_VERSION")})
@@ -51,21 +60,31 @@ pub fn list(
     Ok(result)
 }
 
-fn may_be_kept(revision: Revision, result: &mut Members) {
+/// Lets the client keep a result for a while, where the revision has words for it.
+pub fn may_be_kept(revision: Revision, result: &mut Members) {
     if revision.is_stateless() {
         result.insert("ttlMs".to_owned(), LIST_TTL_MS.into());
         result.insert("cacheScope".to_owned(), "private".into());
     }
 }
 
-fn capabilities() -> Value {
-    json!({"tools": {"listChanged": false}})
+fn capabilities(offered: Offered) -> Value {
+    let mut all = Members::new();
+    all.insert("tools".to_owned(), json!({"listChanged": false}));
+    if offered.resources {
+        let resources = json!({"subscribe": false, "listChanged": false});
+        all.insert("resources".to_owned(), resources);
+    }
+    if offered.prompts {
+        all.insert("prompts".to_owned(), json!({"listChanged": false}));
+    }
+    all.into()
 }
 
 /// Returns the members of the result of `initialize`.
 ///
 /// Errors: no revision is named.
-pub fn initialize(call: &Call) -> Result<Members, RpcError> {
+pub fn initialize(call: &Call, offered: Offered) -> Result<Members, RpcError> {
     let Some(asked) = call.text("protocolVersion") else {
         let message = "`protocolVersion` is missing, or is no text";
         return Err(RpcError::new(INVALID_PARAMS, 200, message).with_id(&call.id));
@@ -73,25 +92,25 @@ pub fn initialize(call: &Call) -> Result<Members, RpcError> {
     let mut result = Members::new();
     let agreed = Revision::agree(asked).as_str();
     result.insert("protocolVersion".to_owned(), agreed.into());
-    result.insert("capabilities".to_owned(), capabilities());
+    result.insert("capabilities".to_owned(), capabilities(offered));
     result.insert("serverInfo".to_owned(), server_info());
     result.insert("instructions".to_owned(), INSTRUCTIONS.into());
     Ok(result)
 }
 
 /// Returns the members of the result of `server/discover`.
-pub fn discover(revision: Revision) -> Members {
+pub fn discover(revision: Revision, offered: Offered) -> Members {
     let mut result = Members::new();
     let names = Revision::names();
     result.insert("supportedVersions".to_owned(), json!(names));
-    result.insert("capabilities".to_owned(), capabilities());
+    result.insert("capabilities".to_owned(), capabilities(offered));
     result.insert("instructions".to_owned(), INSTRUCTIONS.into());
     may_be_kept(revision, &mut result);
     result
 }
 
 /// Returns what anybody may know of the server, as JSON; `endpoint` is its path.
-pub fn info(endpoint: &str) -> Vec<u8> {
+pub fn info(endpoint: &str, offered: Offered) -> Vec<u8> {
     json!({
         "name": NAME,
         "version": env!("CARGO_PKG_VERSION"),
@@ -100,7 +119,7 @@ pub fn info(endpoint: &str) -> Vec<u8> {
         "supportedVersions": Revision::names(),
         "transport": "streamable-http",
         "endpoint": endpoint,
-        "capabilities": capabilities(),
+        "capabilities": capabilities(offered),
     })
     .to_string()
     .into_bytes()

@@ -8,6 +8,7 @@ use super::message::{self, Message};
 use super::origin::Origins;
 use super::revision::{Revision, check_head};
 use super::tools::{McpTool, RouteRequest, RouteResponse, TOOLS};
+use super::{prompts, resources};
 
 fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
     let pairs = pairs.iter().map(|(name, value)| {
@@ -337,5 +338,78 @@ fn a_response_of_another_shape_is_no_result() {
             (tool(name).0.result)(&message::Members::new(), &response).is_none(),
             "{name}: {body}"
         );
+    }
+}
+
+#[test]
+fn a_uri_is_one_resource_or_one_of_a_template() {
+    for (uri, expected) in [
+        ("weirgate://models", Some("/v1/models")),
+        ("weirgate://models/a/b", Some("/v1/models/a/b")),
+        ("weirgate://models/a%2Fb", Some("/v1/models/a%2Fb")),
+        ("weirgate://prompts/hi@2", Some("/v1/prompts/hi@2")),
+        ("weirgate://flags", Some("/v1/config")),
+        ("weirgate://models/", None),
+        ("weirgate://model", None),
+        ("weirgate://flags/sandbox", None),
+        ("weirgate://modelsx", None),
+        ("WEIRGATE://models", None),
+        ("https://models", None),
+        ("", None),
+    ] {
+        let path = resources::find(uri).map(|(_, path)| path);
+        assert_eq!(path.as_deref(), expected, "{uri}");
+    }
+}
+
+#[test]
+fn a_prompt_of_chats_is_one_of_the_protocol() {
+    let messages = json!([
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": [
+            {"type": "text", "text": "What is this?"},
+            {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBO"}},
+            {"type": "image_url", "image_url": {"url": "https://a.test/b.png"}},
+            {"type": "input_audio", "input_audio": {"data": "UklG", "format": "wav"}},
+        ]},
+        {"role": "assistant", "content": null},
+        {"role": "assistant", "content": "A weir."},
+    ]);
+    let body =
+        json!({"name": "hi", "version": 2, "model": null, "parameters": {}, "messages": messages});
+    let members = prompts::rendered(body.to_string().as_bytes()).unwrap();
+    let expected = json!([
+        {"role": "user", "content": {"type": "text", "text": "Be brief."}},
+        {"role": "user", "content": {"type": "text", "text": "What is this?"}},
+        {"role": "user", "content": {"type": "image", "data": "iVBO", "mimeType": "image/png"}},
+        {"role": "user", "content": {"type": "resource_link", "uri": "https://a.test/b.png", "name": "image"}},
+        {"role": "user", "content": {"type": "audio", "data": "UklG", "mimeType": "audio/wav"}},
+        {"role": "assistant", "content": {"type": "text", "text": "A weir."}},
+    ]);
+    assert_eq!(members["messages"], expected);
+    for message in [
+        json!({"role": "tool", "tool_call_id": "1", "content": "x"}),
+        json!({"role": "assistant", "content": null, "tool_calls": [{"id": "1"}]}),
+        json!({"role": "user", "content": [{"type": "file", "file": {}}]}),
+    ] {
+        let body = json!({"messages": [message]}).to_string();
+        let refused = prompts::rendered(body.as_bytes()).unwrap_err();
+        assert!(refused.contains("no form here"), "{refused}");
+    }
+}
+
+#[test]
+fn arguments_of_a_prompt_are_texts() {
+    assert_eq!(prompts::path("a/b c+d"), "/v1/prompts/a%2Fb%20c%2Bd");
+    let body = prompts::body(Some(json!({"a": "1"}))).unwrap();
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(body, json!({"variables": {"a": "1"}}));
+    assert!(prompts::body(None).is_ok());
+    for (arguments, said) in [
+        (json!([]), "`arguments` is no object"),
+        (json!({"a": 1}), "`arguments.a` is no text"),
+    ] {
+        let refused = prompts::body(Some(arguments)).unwrap_err();
+        assert!(refused.starts_with(said), "{refused}");
     }
 }

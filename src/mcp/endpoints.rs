@@ -35,7 +35,7 @@ impl Endpoint for Info {
         let answered = if wants_events(request.headers) {
             method_not_allowed(headers)
         } else {
-            response(200, headers, answer::info(PATH))
+            response(200, headers, answer::info(PATH, self.0.reads.offered()))
         };
         Box::pin(async { Ok(answered) })
     }

@@ -29,9 +29,9 @@ const LARGE_BYTES: usize = 1 << 20;
 pub(super) struct McpHandler(pub(super) Arc<Mcp>);
 
 /// A request that was read.
-struct McpCall {
-    call: Call,
-    revision: Revision,
+pub(super) struct McpCall {
+    pub(super) call: Call,
+    pub(super) revision: Revision,
     /// The headers of the response.
     headers: Vec<(HeaderName, HeaderValue)>,
 }
@@ -40,6 +40,13 @@ impl McpCall {
     fn answer(self, result: Members) -> Opened {
         let body = answer::result(self.revision, &self.call.id, result);
         Opened::Response(response(200, self.headers, body))
+    }
+
+    fn finish(self, answered: Result<Members, RpcError>) -> Opened {
+        match answered {
+            Ok(result) => self.answer(result),
+            Err(error) => refuse(self.headers, &error.with_id(&self.call.id)),
+        }
     }
 
     fn refuse(self, code: i32, message: String) -> Opened {
@@ -75,14 +82,17 @@ impl Forward for McpHandler {
             let Message::Call(call) = message else {
                 return Ok(Opened::Response(response(202, headers, Vec::new())));
             };
-            let asked = McpCall {
+            let mut asked = McpCall {
                 call,
                 revision,
                 headers,
             };
             match asked.call.method.as_str() {
                 "tools/call" => self.call_tool(incoming, exchange, asked).await,
-                _ => self.answer(incoming.info(), asked),
+                _ => match self.0.reads.answer(incoming, &mut asked).await {
+                    Some(answered) => Ok(asked.finish(answered)),
+                    None => self.answer(incoming.info(), asked),
+                },
             }
         })
     }
@@ -128,10 +138,11 @@ impl McpHandler {
     /// Errors: 500 without randomness for a session.
     fn answer(&self, info: &RequestInfo, mut asked: McpCall) -> Result<Opened, Fault> {
         let (call, revision) = (&asked.call, asked.revision);
+        let offered = self.0.reads.offered();
         let result = match (call.method.as_str(), revision.is_stateless()) {
-            ("initialize", false) => answer::initialize(call),
+            ("initialize", false) => answer::initialize(call, offered),
             ("ping", false) => Ok(Members::new()),
-            ("server/discover", true) => Ok(answer::discover(revision)),
+            ("server/discover", true) => Ok(answer::discover(revision, offered)),
             ("tools/list", _) => answer::list(revision, call, "tools", self.0.tools.list()),
             (method, _) => {
                 let message = format!("there is no method `{}`", quoted(method));

@@ -2,12 +2,13 @@
 //!
 //! A call of a tool becomes a request to one of the gateway's own routes. [`handler`] reads the message and admits it to that
 //! route, [`exchange`] makes the tool's result of the response, also where an upstream gives it, and [`tools`] holds the tools
-//! whose routes are served.
+//! whose routes are served. [`reads`] answers for resources and prompts.
 
 mod arguments;
 mod endpoints;
 mod exchange;
 mod handler;
+mod reads;
 pub mod routes;
 mod sessions;
 mod tools;
@@ -18,6 +19,7 @@ use filters::mcp::origin::Origins;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
+use self::reads::Reads;
 use self::sessions::Sessions;
 use self::tools::Tools;
 use crate::proxy::response::Response;
@@ -30,6 +32,7 @@ struct Mcp {
     origins: Origins,
     tools: Tools,
     sessions: Sessions,
+    reads: Reads,
 }
 
 impl Mcp {

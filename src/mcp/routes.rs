@@ -7,10 +7,11 @@ use filters::fault::Fault;
 use filters::mcp::message::{INTERNAL_ERROR, INVALID_REQUEST, REFUSED, RpcError, UNAUTHENTICATED};
 use filters::mcp::session::SECRET_PURPOSE;
 use http::{HeaderMap, Method};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::endpoints::{EndSession, Info, Preflight};
 use super::handler::McpHandler;
+use super::reads::Reads;
 use super::sessions::Sessions;
 use super::tools::Tools;
 use super::{Mcp, PATH};
@@ -51,6 +52,7 @@ pub fn routes(
         origins: settings.origins.clone(),
         tools: Tools::new(others, headers)?,
         sessions: Sessions::new(&secret, settings.session_lifetime, parts.redis),
+        reads: Reads::new(others, headers),
     });
     Ok(rows(config, &mcp))
 }
@@ -114,17 +116,21 @@ fn error_response(mcp: &Mcp, fault: &Fault, headers: &HeaderMap) -> Response {
         500 => INTERNAL_ERROR,
         _ => REFUSED,
     };
-    let data = json!({
-        "status": status,
-        "type": fault.error_type(),
-        "param": fault.param,
-        "code": fault.code(),
-    });
-    let error = RpcError::new(code, status, fault.message.clone()).with_data(data);
+    let error = RpcError::new(code, status, fault.message.clone()).with_data(fault_data(fault));
     let mut response = Response {
         body: error.body().into(),
         ..Response::from(fault)
     };
     response.headers.extend(mcp.headers(headers));
     response
+}
+
+/// Returns what programs are told of a fault.
+pub(super) fn fault_data(fault: &Fault) -> Value {
+    json!({
+        "status": fault.status(),
+        "type": fault.error_type(),
+        "param": fault.param,
+        "code": fault.code(),
+    })
 }

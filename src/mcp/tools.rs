@@ -111,14 +111,19 @@ impl Tools {
                 })?;
                 headers.insert(name.clone(), key);
             }
-            _ => {
-                for name in &self.sdk_key_headers {
-                    for value in sent.get_all(name) {
-                        headers.append(name.clone(), value.clone());
-                    }
-                }
-            }
+            _ => headers.extend(sdk_keys(&self.sdk_key_headers, sent)),
         }
         Ok(headers)
     }
+}
+
+/// Returns the SDK keys that a client has sent in these headers.
+pub(super) fn sdk_keys(names: &[HeaderName], sent: &HeaderMap) -> HeaderMap {
+    let mut keys = HeaderMap::new();
+    for name in names {
+        for value in sent.get_all(name) {
+            keys.append(name.clone(), value.clone());
+        }
+    }
+    keys
 }

@@ -24,6 +24,7 @@ use super::Models;
 use super::endpoints::credits::Credits;
 use super::endpoints::key::KeyStatus;
 use super::endpoints::models::{GetModel, ListModels};
+use super::endpoints::prompts::{GetPrompt, ListPrompts, RenderPrompt};
 use super::endpoints::usage::{GetUsage, GetUsageBreakdown, UsageReads};
 use super::endpoints::videos::{DeleteVideo, GetVideo, ListVideos, VideoContent};
 use super::handler::ModelHandler;
@@ -36,6 +37,7 @@ use crate::proxy::router::{Access, BodyRule, ErrorStyle, Route};
 pub fn routes(models: &Arc<Models>, config: &Config) -> Vec<Route> {
     let mut routes = lists(models, config);
     routes.extend(usage(models));
+    routes.extend(prompts(models, config));
     routes.extend(calls(models, config));
     routes.extend(videos(models));
     routes
@@ -142,6 +144,42 @@ fn usage(models: &Arc<Models>) -> Vec<Route> {
             Handler::Endpoint(Arc::new(GetUsageBreakdown { reads })),
             include_str!("endpoints/usage_breakdown.json"),
         ),
+    ]
+}
+
+/// Returns the rows that tell of managed prompts.
+fn prompts(models: &Arc<Models>, config: &Config) -> Vec<Route> {
+    const PROMPT: &str = "/v1/prompts/**";
+    let endpoint = |name, at, endpoint: Arc<dyn Endpoint>, description| Route {
+        is_on: config.prompts_enabled,
+        ..row(name, at, Handler::Endpoint(endpoint), description)
+    };
+    let models = || Arc::clone(models);
+    let list = ListPrompts { models: models() };
+    let get = GetPrompt { models: models() };
+    let render = RenderPrompt { models: models() };
+    vec![
+        endpoint(
+            "prompts",
+            (Method::GET, "/v1/prompts"),
+            Arc::new(list),
+            include_str!("endpoints/prompts.json"),
+        ),
+        endpoint(
+            "prompt",
+            (Method::GET, PROMPT),
+            Arc::new(get),
+            include_str!("endpoints/prompt.json"),
+        ),
+        Route {
+            body: BodyRule::Json(config.limits.body_bytes.chat),
+            ..endpoint(
+                "render_prompt",
+                (Method::POST, PROMPT),
+                Arc::new(render),
+                include_str!("endpoints/render_prompt.json"),
+            )
+        },
     ]
 }
 

@@ -45,6 +45,39 @@ const checks = {
     await client.close();
   },
 
+  async usage() {
+    const client = await connected();
+    await client.listTools();
+    const told = await client.callTool({ name: "get-usage", arguments: {} });
+    assert.equal(told.structuredContent.granularity, "day");
+    const parts = await client.callTool({ name: "get-usage-breakdown", arguments: { group_by: "provider" } });
+    assert.equal(parts.structuredContent.group_by, "provider");
+    await client.close();
+  },
+
+  async resources() {
+    const client = await connected();
+    const { resources } = await client.listResources();
+    assert.deepEqual(resources.map((one) => one.uri), ["weirgate://models", "weirgate://prompts"]);
+    const { resourceTemplates } = await client.listResourceTemplates();
+    assert.equal(resourceTemplates[0].uriTemplate, "weirgate://models/{id}");
+    const { contents } = await client.readResource({ uri: "weirgate://models/sandbox-chat" });
+    assert.equal(JSON.parse(contents[0].text).id, "sandbox-chat");
+    await assert.rejects(client.readResource({ uri: "weirgate://models/nobody" }), { code: -32002 });
+    await client.close();
+  },
+
+  async prompts() {
+    const client = await connected();
+    const { prompts } = await client.listPrompts();
+    assert.deepEqual(prompts.map((prompt) => prompt.name), ["support/hi"]);
+    const filled = { name: "Ada", free: "Hi", loud: "true" };
+    const { messages } = await client.getPrompt({ name: "support/hi", arguments: filled });
+    assert.equal(messages[0].content.text, 'Greet Ada 2.5 times, "true".');
+    await assert.rejects(client.getPrompt({ name: "support/hi" }), { code: -32602 });
+    await client.close();
+  },
+
   async failures() {
     const client = await connected();
     await client.listTools();

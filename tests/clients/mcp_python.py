@@ -6,6 +6,7 @@ run; without any, all. One line per check on stdout; exit 1 when one failed, 2 f
 """
 
 import asyncio
+import json
 import os
 import sys
 import traceback
@@ -63,6 +64,55 @@ async def tools():
             equal(len(decided.structured_content["decisions"]), 2)
 
 
+async def usage():
+    for mode in ["legacy", "auto"]:
+        async with connected(mode) as client:
+            await client.list_tools()
+            told = await client.call_tool("get-usage", {"granularity": "hour"})
+            equal((told.is_error, told.structured_content["granularity"]), (False, "hour"))
+            told = await client.call_tool("get-usage-breakdown", {"group_by": "api_key", "limit": 1})
+            equal((told.is_error, told.structured_content["group_by"]), (False, "api_key"))
+
+
+async def resources():
+    for mode in ["legacy", "auto"]:
+        async with connected(mode) as client:
+            listed = await client.list_resources()
+            equal([str(one.uri) for one in listed.resources], ["weirgate://models", "weirgate://prompts"])
+            listed = await client.list_resource_templates()
+            equal(
+                [one.uri_template for one in listed.resource_templates],
+                ["weirgate://models/{id}", "weirgate://prompts/{name}"],
+            )
+            read = await client.read_resource("weirgate://models/sandbox-chat")
+            equal(json.loads(read.contents[0].text)["id"], "sandbox-chat")
+            try:
+                await client.read_resource("weirgate://models/nobody")
+            except MCPError as error:
+                equal(error.code, {"legacy": -32002, "auto": -32602}[mode])
+            else:
+                raise AssertionError("an unknown resource was read")
+
+
+async def prompts():
+    for mode in ["legacy", "auto"]:
+        async with connected(mode) as client:
+            listed = (await client.list_prompts()).prompts
+            equal([prompt.name for prompt in listed], ["support/hi"])
+            required = [argument.name for argument in listed[0].arguments if argument.required]
+            equal(required, ["name", "free"])
+            got = await client.get_prompt("support/hi", {"name": "Ada", "free": "Hi", "times": "3"})
+            equal(got.messages[0].content.text, 'Greet Ada 3 times, "false".')
+            equal((got.messages[1].role, got.messages[1].content.text), ("user", "Hi"))
+            try:
+                await client.get_prompt("support/hi", {"name": "Ada"})
+            except MCPError as error:
+                equal(error.code, -32602)
+                assert "arguments.free" in error.message, error
+            else:
+                raise AssertionError("a prompt was rendered without its arguments")
+
+
 async def failures():
     for mode in ["legacy", "auto"]:
         async with connected(mode) as client:
@@ -91,7 +141,7 @@ async def refused():
         raise AssertionError("a wrong key was taken")
 
 
-CHECKS = [legacy, stateless, tools, failures, refused]
+CHECKS = [legacy, stateless, tools, usage, resources, prompts, failures, refused]
 
 
 def main(names):

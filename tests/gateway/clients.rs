@@ -1,5 +1,6 @@
 //! Real client libraries against the gateway; see `tests/clients`.
 
+use crate::prompt::greeting;
 use crate::support::boot::Gateway;
 use crate::support::script::Reply;
 use crate::support::scripted;
@@ -200,6 +201,7 @@ fn accept_mcp(script: Script) {
     let toml = "[providers.sandbox]\nkind = \"sandbox\"\n\
                 [[decisions.projects]]\nsdk_key = \"sandbox\"\ndatafile = \"sandbox\"\n";
     let gateway = Gateway::start(toml, &format!("[[models]]{models}"));
+    gateway.put("support/hi", &[], &greeting());
     let url = format!("http://{}/mcp", gateway.address());
     let variables = [("MCP_URL", &*url), ("API_KEY", &gateway.key)];
     sdk::run(script, &variables, &[]);

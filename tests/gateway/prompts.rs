@@ -459,3 +459,30 @@ fn a_prompt_put_through_one_process_counts_in_another_within_a_second() {
         }
     }
 }
+
+#[test]
+fn a_key_lists_the_prompts_of_its_project_and_its_organization() {
+    let gateway = Gateway::start("", crate::support::boot::MODELS);
+    assert_eq!(gateway.of_prompts("").json()["data"], json!([]));
+    gateway.put("b", &["next"], &hello("{{x}}"));
+    gateway.put("a", &[], &hello("one"));
+    gateway.put("a", &["next"], &hello("two"));
+    let own = PromptOwner {
+        project: Some("default"),
+        ..ACME
+    };
+    gateway.put_in(own, "c", &[], &hello("own"));
+    let listed = gateway.of_prompts("").json();
+    let expected = json!([
+        {"name": "a", "version": 1, "labels": {"next": 2, "production": 1}, "versions": [1, 2], "model": "chat", "variables": []},
+        {"name": "b", "version": null, "labels": {"next": 1}, "versions": [1], "model": null, "variables": []},
+        {"name": "c", "version": 1, "labels": {"production": 1}, "versions": [1], "model": "chat", "variables": []},
+    ]);
+    assert_eq!(listed, json!({"object": "list", "data": expected}));
+    // The project's own counts before the organization's.
+    let mut other = hello("own");
+    other["model"] = json!("other");
+    gateway.put_in(own, "a", &[], &other);
+    let listed = gateway.of_prompts("").json();
+    assert_eq!(listed["data"][0]["model"], "other");
+}

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::variation::{Variation, raw_text};
+use super::variation::Variation;
 use super::{GivenVariable, ManagedRequest};
 use crate::fault::{Fault, FaultKind};
 use crate::json::{Str, Type, Walker};
@@ -83,7 +83,7 @@ impl ManagedRequest {
         let of_variation = filling.variation.into_iter().flat_map(|it| &it.variables);
         for (key, json) in of_variation.filter(|(key, _)| known.iter().any(|it| it.name == *key)) {
             if !values.iter().any(|(given, _)| **given == **key) {
-                values.push((key, value_of(json)));
+                values.push((key, PromptValue::from_json(json)));
             }
         }
         let (names, of_variation) = (filling.variation, values.get(own..).unwrap_or_default());
@@ -133,7 +133,7 @@ impl ManagedRequest {
 
     fn value(&self, given: &GivenVariable) -> PromptValue<'_> {
         let text = self.source.body.get(given.value.clone());
-        value_of(std::str::from_utf8(text.unwrap_or_default()).unwrap_or_default())
+        PromptValue::from_json(std::str::from_utf8(text.unwrap_or_default()).unwrap_or_default())
     }
 
     /// Returns the model that variation or prompt give, or `None` if the caller names one.
@@ -205,16 +205,6 @@ impl ManagedRequest {
                 "reasoning" => !(is_set("reasoning_effort") && has_effort(&parameter.json)),
                 _ => true,
             }
-    }
-}
-
-/// Returns a value of JSON; an object as its text, which is how prompts show one.
-fn value_of(json: &str) -> PromptValue<'_> {
-    match (raw_text(json), json) {
-        (Some(text), _) => PromptValue::Text(text),
-        (None, "true" | "false") => PromptValue::Bool(json == "true"),
-        (None, object) if object.starts_with('{') => PromptValue::Text(Str::Plain(object)),
-        (None, number) => PromptValue::Number(number),
     }
 }
 

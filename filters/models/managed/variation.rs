@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::fault::{Fault, FaultKind, quoted};
-use crate::json::{Str, Type, Walker};
+use crate::json::{Type, Walker};
 use crate::ledger::ExperimentNames;
 use crate::models::prompts::prompt::PromptParameter;
 use crate::models::prompts::reference::PromptReference;
@@ -92,9 +92,4 @@ pub fn no_flag(flag: &str, said: &str) -> Fault {
     Fault::new(FaultKind::NotFound, message)
         .with_code("flag_not_found")
         .with_param("model")
-}
-
-/// Returns a JSON value as the value of a variable.
-pub(super) fn raw_text(json: &str) -> Option<Str<'_>> {
-    Walker::over(json).string().ok()
 }

@@ -84,6 +84,18 @@ impl PromptLibrary {
         self.entries.get(id).map(|entry| &**entry)
     }
 
+    /// Returns the prompts that a caller of this organization and project may use, by name. A prompt of the project counts before
+    /// the organization's of the same name.
+    pub fn usable_by(&self, (organization_id, project_id): (&str, &str)) -> Vec<&PromptEntry> {
+        let of_owners = [organization_id, project_id].into_iter();
+        let entries = of_owners
+            .filter_map(|owner| self.names.get(owner))
+            .flatten();
+        let usable: BTreeMap<&str, &PromptEntry> =
+            entries.map(|(name, entry)| (&**name, &**entry)).collect();
+        usable.into_values().collect()
+    }
+
     /// Returns the version that a caller of this organization and project means. A prompt of the project counts before the
     /// organization's of the same name.
     ///

@@ -2,7 +2,7 @@
 //!
 //! A [`tree`] is a file with the place of each value, [`prompt`] compiles it once, [`template`] renders its messages,
 //! [`mod@reference`] is how a request names a prompt, and [`library`] finds it. [`origin`] remembers what
-//! it has written. What a chat request is made of is not known
+//! it has written, and [`shown`] tells callers. What a chat request is made of is not known
 //! here: [`super::managed`] puts a prompt into one, and the front of chat completions checks a file's messages.
 
 pub mod library;
@@ -10,6 +10,7 @@ pub mod origin;
 pub mod prompt;
 mod read;
 pub mod reference;
+pub mod shown;
 pub mod template;
 pub mod tree;
 

@@ -61,6 +61,8 @@ pub struct PromptVariable {
     pub kind: Option<VariableKind>,
     /// The value where a request gives none.
     pub default: Option<DefaultValue>,
+    /// What it is for, in the words of the file.
+    pub description: Option<Box<str>>,
     /// Whether a message holds it.
     pub is_used: bool,
 }

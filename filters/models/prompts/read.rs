@@ -147,14 +147,14 @@ impl Reader {
 
     /// A table, or the default alone.
     fn variable(&mut self, member: &NodeMember, path: &str) -> PromptVariable {
-        let (mut kind, mut default) = (None, None);
+        let (mut kind, mut default, mut description) = (None, None, None);
         if member.node.members().is_some() {
             for inner in self.members(&member.node, path, &VARIABLE_MEMBERS, "") {
                 let path = join(path, &inner.key);
                 match &*inner.key {
                     "type" => kind = self.kind(&inner.node, &path),
                     "default" => default = self.default(&inner.node, &path).map(|it| (it, inner)),
-                    _ => _ = self.text(&inner.node, &path),
+                    _ => description = self.text(&inner.node, &path),
                 }
             }
         } else {
@@ -172,6 +172,7 @@ impl Reader {
             name: member.key.clone(),
             kind: kind.or(default.as_ref().map(DefaultValue::kind)),
             default,
+            description,
             is_used: false,
         }
     }
@@ -282,6 +283,7 @@ fn number_of(name: &str, variables: &mut Vec<PromptVariable>) -> usize {
             name: name.into(),
             kind: None,
             default: None,
+            description: None,
             is_used: true,
         });
         variables.len() - 1

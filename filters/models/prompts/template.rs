@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use crate::json::{Str, write_escaped};
+use crate::json::{Str, Walker, write_escaped};
 
 use super::tree::Node;
 
@@ -21,6 +21,18 @@ pub enum PromptValue<'a> {
     Number(&'a str),
     /// `true` or `false`.
     Bool(bool),
+}
+
+impl<'a> PromptValue<'a> {
+    /// Returns a value of JSON; an object as its text, which is how prompts show one.
+    pub fn from_json(json: &'a str) -> Self {
+        match (Walker::over(json).string().ok(), json) {
+            (Some(text), _) => Self::Text(text),
+            (None, "true" | "false") => Self::Bool(json == "true"),
+            (None, object) if object.starts_with('{') => Self::Text(Str::Plain(object)),
+            (None, number) => Self::Number(number),
+        }
+    }
 }
 
 impl PromptValue<'_> {

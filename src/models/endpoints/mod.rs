@@ -5,5 +5,6 @@ pub mod key;
 mod model_entry;
 pub mod models;
 mod pricing;
+pub mod prompts;
 pub mod usage;
 pub mod videos;

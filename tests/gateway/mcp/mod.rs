@@ -1,7 +1,9 @@
 //! `POST /mcp`: messages, tools and what they cost. Source: docs/mcp.md.
 
 mod models;
+mod prompts;
 mod protocol;
+mod resources;
 pub mod sessions;
 mod usage;
 

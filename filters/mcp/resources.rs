@@ -1,0 +1,133 @@
+//! Resources: each is a `GET` of one of the gateway's routes, under a URI of our own.
+
+use serde_json::{Value, json};
+
+use super::message::{INVALID_PARAMS, Members};
+use super::revision::Revision;
+
+/// There is no such resource. Revisions with sessions have a code of their own for it.
+const RESOURCE_NOT_FOUND: i32 = -32002;
+/// The media type of all of them.
+const JSON: &str = "application/json";
+
+/// A resource, or all that a template stands for.
+#[derive(Debug)]
+pub struct McpResource {
+    /// The name of the route that answers.
+    pub route: &'static str,
+    /// Its path; of a template the part before its variable.
+    path: &'static str,
+    /// The URI; of a template the part before its variable.
+    uri: &'static str,
+    /// The variable at the end of a template.
+    variable: Option<&'static str>,
+    name: &'static str,
+    title: &'static str,
+    description: &'static str,
+}
+
+/// All of them, in the order in which they are listed.
+pub static RESOURCES: [McpResource; 5] = [
+    McpResource {
+        route: "models",
+        path: "/v1/models",
+        uri: "weirgate://models",
+        variable: None,
+        name: "models",
+        title: "Models",
+        description: "The models that this key may use, with their prices and providers.",
+    },
+    McpResource {
+        route: "model",
+        path: "/v1/models/",
+        uri: "weirgate://models/",
+        variable: Some("id"),
+        name: "model",
+        title: "Model",
+        description: "One model, by its id or an alias, or by either behind `provider/`.",
+    },
+    McpResource {
+        route: "prompts",
+        path: "/v1/prompts",
+        uri: "weirgate://prompts",
+        variable: None,
+        name: "prompts",
+        title: "Managed prompts",
+        description: "The managed prompts that this key may use, with their versions, labels and variables.",
+    },
+    McpResource {
+        route: "prompt",
+        path: "/v1/prompts/",
+        uri: "weirgate://prompts/",
+        variable: Some("name"),
+        name: "prompt",
+        title: "Managed prompt",
+        description: "A managed prompt as it was written, by its name, or by `name@label` or `name@version`.",
+    },
+    McpResource {
+        route: FLAGS,
+        path: "/v1/config",
+        uri: "weirgate://flags",
+        variable: None,
+        name: "flags",
+        title: "Flag configuration",
+        description: "The flags and experiments of the project whose SDK key the client sends in its header.",
+    },
+];
+
+/// The route of the flags of a project, whose SDK key a request has to have.
+pub const FLAGS: &str = "config";
+
+impl McpResource {
+    /// Returns whether it is a template.
+    pub fn is_template(&self) -> bool {
+        self.variable.is_some()
+    }
+
+    /// Returns what clients are told of it.
+    pub fn entry(&self) -> Value {
+        let (key, uri) = match self.variable {
+            None => ("uri", self.uri.to_owned()),
+            Some(variable) => ("uriTemplate", format!("{}{{{variable}}}", self.uri)),
+        };
+        json!({
+            key: uri,
+            "name": self.name,
+            "title": self.title,
+            "description": self.description,
+            "mimeType": JSON,
+        })
+    }
+
+    /// Returns the path of the request that a URI stands for; `None`: it is not one of this resource.
+    fn path(&self, uri: &str) -> Option<String> {
+        let rest = uri.strip_prefix(self.uri)?;
+        let is_one = rest.is_empty() != self.is_template();
+        is_one.then(|| format!("{}{rest}", self.path))
+    }
+}
+
+/// Returns the resource of a URI, and the path of the request that it stands for.
+pub fn find(uri: &str) -> Option<(&'static McpResource, String)> {
+    let mut all = RESOURCES.iter();
+    all.find_map(|resource| Some((resource, resource.path(uri)?)))
+}
+
+/// Returns the members of the result of a `resources/read` whose route has answered with this body.
+pub fn contents(uri: &str, body: &[u8]) -> Members {
+    let text = String::from_utf8_lossy(body);
+    let mut members = Members::new();
+    members.insert(
+        "contents".to_owned(),
+        json!([{"uri": uri, "mimeType": JSON, "text": text}]),
+    );
+    members
+}
+
+/// Returns the code of the error that there is no such resource.
+pub fn not_found_code(revision: Revision) -> i32 {
+    match revision.is_stateless() {
+        true => INVALID_PARAMS,
+        false => RESOURCE_NOT_FOUND,
+    }
+}
