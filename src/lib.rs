@@ -4,7 +4,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`config`], [`thread_number`], [`priority`], [`periodic`], [`shared_wait`], [`single_flight`], [`tasks`], [`outbound`] | the configuration; numbers of threads, their priority, intervals, how long requests wait for Redis, work that is done once for all, tasks that must run; the client of own requests |
+//! | [`config`], [`thread_number`], [`priority`], [`periodic`], [`shared_wait`], [`single_flight`], [`tasks`], [`outbound`], [`seal`] | the configuration; numbers of threads, their priority, intervals, how long requests wait for Redis, work that is done once for all, tasks that must run; the client of own requests; encryption |
 //! | [`telemetry`], [`redis`], [`jwks`], [`store`] | metrics and logs, shared state, foreign keys, SQL |
 //! | [`accounts`], [`limits`], [`ledger`] | callers in memory, windows, money |
 //! | [`proxy`] | the core of every request: Pingora's hooks, connections, responses |
@@ -33,6 +33,7 @@ pub mod priority;
 pub mod proxy;
 pub mod redis;
 pub mod sandbox;
+pub mod seal;
 pub mod shared_wait;
 pub mod single_flight;
 pub mod store;

@@ -8,7 +8,8 @@ use http::header::{AUTHORIZATION, HeaderName};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue};
 
-use super::api_key::{ApiKey, Pepper, holds_api_key};
+use super::access_token::AccessToken;
+use super::api_key::{ApiKey, KeyHash, Pepper, holds_api_key};
 use super::caller::{AccountsSnapshot, Caller, KeyRow, OrganizationStatus};
 use crate::fault::{Fault, FaultKind};
 
@@ -31,6 +32,12 @@ pub enum AuthError {
     Revoked,
     /// Issued, and expired since.
     Expired,
+    /// An access token that is not of this server, or not for what the request names.
+    TokenUnknown,
+    /// An access token whose time is over.
+    TokenExpired,
+    /// An access token whose grant or client was ended.
+    TokenRevoked,
     /// `Authorization` or `x-api-key` came more than once.
     Repeated,
     /// `Authorization` and `x-api-key` name different keys.
@@ -59,6 +66,9 @@ impl AuthError {
             Self::Unknown => "the API key is not known here",
             Self::Revoked => "the API key was revoked",
             Self::Expired => "the API key has expired",
+            Self::TokenUnknown => "the access token is not one of this server for this resource",
+            Self::TokenExpired => "the access token has expired",
+            Self::TokenRevoked => "the access token was revoked",
             Self::Repeated => {
                 "`Authorization` or `x-api-key` came more than once: send one key, once"
             }
@@ -92,6 +102,9 @@ impl From<AuthError> for Fault {
             AuthError::ProjectArchived => {
                 Self::new(FaultKind::Gone, message).with_code("project_archived")
             }
+            AuthError::TokenUnknown | AuthError::TokenExpired | AuthError::TokenRevoked => {
+                Self::new(FaultKind::Unauthenticated, message).with_code("invalid_token")
+            }
             AuthError::Missing
             | AuthError::OtherScheme
             | AuthError::Malformed
@@ -112,10 +125,54 @@ pub fn admit(
     pepper: &Pepper,
     now_ms: i64,
 ) -> Result<Arc<Caller>, AuthError> {
-    let key = ApiKey::parse(find_key(headers)?).map_err(|_| AuthError::Malformed)?;
-    let row = accounts.find(&pepper.hash(key)).ok_or(AuthError::Unknown)?;
+    admit_key(credential(headers)?, accounts, pepper, now_ms)
+}
+
+/// Returns the caller of an API key.
+///
+/// `now_ms` is unix time in milliseconds. Errors: [`AuthError`].
+pub fn admit_key(
+    text: &[u8],
+    accounts: &AccountsSnapshot,
+    pepper: &Pepper,
+    now_ms: i64,
+) -> Result<Arc<Caller>, AuthError> {
+    let key = ApiKey::parse(text).map_err(|_| AuthError::Malformed)?;
+    admit_hash(&pepper.hash(key), accounts, now_ms)
+}
+
+/// Returns the caller of the API key with this hash.
+///
+/// `now_ms` is unix time in milliseconds. Errors: [`AuthError`].
+pub fn admit_hash(
+    hash: &KeyHash,
+    accounts: &AccountsSnapshot,
+    now_ms: i64,
+) -> Result<Arc<Caller>, AuthError> {
+    let row = accounts.find(hash).ok_or(AuthError::Unknown)?;
     check_row(row, now_ms)?;
     Ok(Arc::clone(&row.caller))
+}
+
+/// Returns the caller of the API key that a genuine access token stands for, if the token is for `audience`.
+///
+/// `now_ms` is unix time in milliseconds. Errors: [`AuthError`]; the token's own come before those of its key.
+pub fn admit_token(
+    token: &AccessToken,
+    audience: Option<&str>,
+    accounts: &AccountsSnapshot,
+    now_ms: i64,
+) -> Result<Arc<Caller>, AuthError> {
+    if audience != Some(&*token.audience) {
+        return Err(AuthError::TokenUnknown);
+    }
+    if now_ms >= token.expires_ms {
+        return Err(AuthError::TokenExpired);
+    }
+    if accounts.is_revoked(&token.grant_id) || accounts.is_revoked(&token.client_id) {
+        return Err(AuthError::TokenRevoked);
+    }
+    admit_hash(&token.key, accounts, now_ms)
 }
 
 /// Returns whether a request carries an API key, valid or not: in its target, in a header, or as a part of Basic
@@ -156,8 +213,10 @@ fn check_row(row: &KeyRow, now_ms: i64) -> Result<(), AuthError> {
     }
 }
 
-/// Returns the one key that the headers present.
-fn find_key(headers: &HeaderMap) -> Result<&[u8], AuthError> {
+/// Returns the one API key, or the one token, that the headers present.
+///
+/// Errors: [`AuthError`]: there is none, or more than one.
+pub fn credential(headers: &HeaderMap) -> Result<&[u8], AuthError> {
     let bearer = single_value(headers, &AUTHORIZATION)?.map(parse_bearer);
     let plain = single_value(headers, &X_API_KEY)?.map(|value| value.as_bytes().trim_ascii());
     let key = match (bearer, plain) {

@@ -24,13 +24,30 @@ const MIN_PEPPER_LEN: usize = 32;
 /// The base62 digits in the order of their values.
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// Returns whether `text` holds an API key or most of one. A mistyped key counts too, because most of it is right.
+/// The letters between `wg` and `_` of what OAuth issues: access tokens, codes, refresh tokens and secrets of clients.
+const OAUTH_KINDS: &[u8] = b"acrs";
+
+/// Returns whether `text` holds an API key, a secret of [`OAUTH_KINDS`], or most of one. A mistyped one counts too, because
+/// most of it is right.
 pub fn holds_api_key(text: &[u8]) -> bool {
-    memchr::memmem::find_iter(text, PREFIX).any(|start| {
-        let rest = text.get(start + PREFIX.len()..).unwrap_or_default();
-        let digits = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric());
-        digits.take(RANDOM_LEN).count() == RANDOM_LEN
+    memchr::memmem::find_iter(text, b"wg").any(|start| {
+        let rest = text.get(start + 2..).unwrap_or_default();
+        match rest.split_first() {
+            Some((b'_', rest)) => has_digits(rest, |_| false),
+            Some((kind, rest)) if OAUTH_KINDS.contains(kind) => rest
+                .strip_prefix(b"_")
+                .is_some_and(|rest| has_digits(rest, |byte| matches!(byte, b'-' | b'_'))),
+            _ => false,
+        }
     })
+}
+
+/// Returns whether a text begins with as many digits as a key has. `is_more` tells what counts beside letters and digits.
+fn has_digits(text: &[u8], is_more: impl Fn(u8) -> bool) -> bool {
+    let digits = text
+        .iter()
+        .take_while(|byte| byte.is_ascii_alphanumeric() || is_more(**byte));
+    digits.take(RANDOM_LEN).count() == RANDOM_LEN
 }
 
 /// The text is not an API key: the format is wrong or the checksum does not match.
@@ -128,6 +145,11 @@ impl Pepper {
     /// Cost: two blocks of SHA-256, no allocation.
     pub fn hash(&self, key: ApiKey<'_>) -> KeyHash {
         self.mac(key.0)
+    }
+
+    /// Returns the hash that the store holds for another secret, such as that of an OAuth client.
+    pub fn hash_secret(&self, secret: &[u8]) -> KeyHash {
+        self.mac(&[b"hash of ", secret].concat())
     }
 
     /// Returns a fingerprint of the pepper, by which a store recognises the pepper of its hashes. It reveals nothing

@@ -179,7 +179,10 @@ pub struct KeyRow {
 /// The number of parts of a snapshot. A change copies the parts that it touches: of a million keys a thousand each.
 const SHARDS: usize = 1024;
 
-/// Every key that was ever issued, by its hash, as of one revision of the store.
+/// How long a revocation is kept: longer than an access token is good for.
+pub const REVOCATION_KEPT_MS: i64 = 86_400_000;
+
+/// Every key that was ever issued, by its hash, as of one revision of the store, and what was revoked of late.
 ///
 /// Revoked and expired keys stay in the snapshot, so that their errors differ from those of unknown keys. Cost of a copy:
 /// copies share their parts until one of them changes.
@@ -187,6 +190,7 @@ const SHARDS: usize = 1024;
 pub struct AccountsSnapshot {
     revision: i64,
     shards: Box<[Arc<Shard>]>,
+    revocations: Arc<HashMap<Box<str>, i64>>,
 }
 
 type Shard = HashMap<KeyHash, KeyRow>;
@@ -205,6 +209,7 @@ impl AccountsSnapshot {
         let mut snapshot = Self {
             revision,
             shards: vec![empty; SHARDS].into(),
+            revocations: Arc::default(),
         };
         for (hash, row) in rows {
             snapshot.insert(hash, row);
@@ -227,6 +232,21 @@ impl AccountsSnapshot {
         if let Some(shard) = self.shards.get_mut(shard_of(&hash)) {
             Arc::make_mut(shard).insert(hash, row);
         }
+    }
+
+    /// Revokes a grant or a client of OAuth by its id: its access tokens do not count any more. Revocations that no access
+    /// token outlives are dropped.
+    ///
+    /// `at_ms` is unix time in milliseconds. Cost: copies the revocations, if another snapshot has them too.
+    pub fn revoke(&mut self, id: &str, at_ms: i64) {
+        let revocations = Arc::make_mut(&mut self.revocations);
+        revocations.retain(|_, earlier_ms| at_ms.saturating_sub(*earlier_ms) < REVOCATION_KEPT_MS);
+        revocations.insert(id.into(), at_ms);
+    }
+
+    /// Returns whether a grant or a client of OAuth was revoked. Cost: one map look-up.
+    pub fn is_revoked(&self, id: &str) -> bool {
+        self.revocations.contains_key(id)
     }
 
     /// Returns the number of keys.
@@ -304,6 +324,18 @@ mod tests {
             (Some(false), Some(true))
         );
         assert_eq!((after.len(), after.revision()), (10_000, 2));
+    }
+
+    #[test]
+    fn a_revocation_is_kept_as_long_as_a_token_may_live() {
+        let mut snapshot = AccountsSnapshot::default();
+        snapshot.revoke("one", 1_000);
+        let before = snapshot.clone();
+        snapshot.revoke("two", REVOCATION_KEPT_MS);
+        assert!(snapshot.is_revoked("one") && snapshot.is_revoked("two"));
+        assert!(!before.is_revoked("two"));
+        snapshot.revoke("three", 1_000 + REVOCATION_KEPT_MS);
+        assert!(!snapshot.is_revoked("one") && snapshot.is_revoked("two"));
     }
 
     #[test]

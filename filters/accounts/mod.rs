@@ -5,15 +5,20 @@
 //!
 //! Not here: making keys, storing accounts, refreshing the snapshot.
 
+mod access_token;
 mod admit;
 mod api_key;
 mod caller;
 pub mod rules;
 mod terms;
 
-pub use admit::{AuthError, admit, carries_api_key};
+pub use access_token::AccessToken;
+pub use admit::{
+    AuthError, admit, admit_hash, admit_key, admit_token, carries_api_key, credential,
+};
 pub use api_key::{ApiKey, KeyHash, KeyText, MalformedKey, Pepper, ShortPepper, holds_api_key};
 pub use caller::{
-    AccountsSnapshot, Caller, KeyRow, Member, Mode, OrganizationStatus, Plan, UnknownValue,
+    AccountsSnapshot, Caller, KeyRow, Member, Mode, OrganizationStatus, Plan, REVOCATION_KEPT_MS,
+    UnknownValue,
 };
 pub use terms::{InvalidTerm, KeyTerms, TermsFile};

@@ -4,6 +4,8 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
+use crate::proxy::is_loopback;
+
 /// What may call.
 #[derive(Clone, Debug, Default)]
 pub struct Origins {
@@ -89,19 +91,6 @@ pub fn preflight_headers() -> [(HeaderName, HeaderValue); 3] {
             HeaderValue::from_static("7200"),
         ),
     ]
-}
-
-/// Returns whether an authority, with or without a port, is this machine.
-pub(super) fn is_loopback(authority: &str) -> bool {
-    let host = match authority.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => authority.split(':').next().unwrap_or_default(),
-    };
-    let is_address = |host: &str| {
-        let address = host.parse::<core::net::IpAddr>();
-        address.is_ok_and(|address| address.is_loopback())
-    };
-    host.eq_ignore_ascii_case("localhost") || is_address(host)
 }
 
 fn is_same_authority(origin: &str, host: &str) -> bool {

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::message::{INVALID_PARAMS, Members};
+use super::message::{Call, INVALID_PARAMS, Members};
+use super::oauth::scope::Scope;
 use super::revision::Revision;
 
 /// There is no such resource. Revisions with sessions have a code of their own for it.
@@ -15,6 +16,8 @@ const JSON: &str = "application/json";
 pub struct McpResource {
     /// The name of the route that answers.
     pub route: &'static str,
+    /// What an access token has to permit for it.
+    scope: Scope,
     /// Its path; of a template the part before its variable.
     path: &'static str,
     /// The URI; of a template the part before its variable.
@@ -30,6 +33,7 @@ pub struct McpResource {
 pub static RESOURCES: [McpResource; 5] = [
     McpResource {
         route: "models",
+        scope: Scope::Models,
         path: "/v1/models",
         uri: "weirgate://models",
         variable: None,
@@ -39,6 +43,7 @@ pub static RESOURCES: [McpResource; 5] = [
     },
     McpResource {
         route: "model",
+        scope: Scope::Models,
         path: "/v1/models/",
         uri: "weirgate://models/",
         variable: Some("id"),
@@ -48,6 +53,7 @@ pub static RESOURCES: [McpResource; 5] = [
     },
     McpResource {
         route: "prompts",
+        scope: Scope::Models,
         path: "/v1/prompts",
         uri: "weirgate://prompts",
         variable: None,
@@ -57,6 +63,7 @@ pub static RESOURCES: [McpResource; 5] = [
     },
     McpResource {
         route: "prompt",
+        scope: Scope::Models,
         path: "/v1/prompts/",
         uri: "weirgate://prompts/",
         variable: Some("name"),
@@ -66,6 +73,7 @@ pub static RESOURCES: [McpResource; 5] = [
     },
     McpResource {
         route: FLAGS,
+        scope: Scope::Decisions,
         path: "/v1/config",
         uri: "weirgate://flags",
         variable: None,
@@ -104,6 +112,16 @@ impl McpResource {
         let rest = uri.strip_prefix(self.uri)?;
         let is_one = rest.is_empty() != self.is_template();
         is_one.then(|| format!("{}{rest}", self.path))
+    }
+}
+
+/// Returns what an access token has to permit for a request for resources or prompts; `None`: nothing, because what is there is
+/// no secret, or is not there.
+pub fn needed_scope(call: &Call) -> Option<Scope> {
+    match call.method.as_str() {
+        "resources/read" => Some(find(call.text("uri")?)?.0.scope),
+        "prompts/list" | "prompts/get" => Some(Scope::Models),
+        _ => None,
     }
 }
 

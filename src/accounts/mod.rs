@@ -5,6 +5,7 @@
 //! is read at the start, and again if the feed lacks a revision; meanwhile the snapshot in force follows on. A store on
 //! another machine has a [`copy`] here, from which a process starts while that store does not answer.
 
+pub mod access_tokens;
 pub mod copy;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -10,6 +10,7 @@ use super::boot::{BootError, failed};
 use super::state::AppState;
 use crate::decisions::DecisionService;
 use crate::graph::Graph;
+use crate::mcp::oauth::sweep;
 use crate::models::providers::Provider;
 use crate::models::videos::worker;
 use crate::priority;
@@ -79,6 +80,13 @@ pub(super) fn work_on_videos(runtime: &Runtime, app: &AppState, stop: &watch::Re
     let working = worker::run(Arc::clone(&app.models), stop.clone());
     let tasks = &app.proxy.tasks;
     tasks.watch_task("videos", &runtime.spawn(working));
+}
+
+/// Starts to forget expired grants of OAuth, until `stop`.
+pub(super) fn sweep_oauth(runtime: &Runtime, app: &AppState, stop: &watch::Receiver<bool>) {
+    let sweeping = sweep::run(Arc::clone(&app.ledger), stop.clone());
+    let tasks = &app.proxy.tasks;
+    tasks.watch_task("oauth", &runtime.spawn(sweeping));
 }
 
 /// Starts a service, if there is one, until `stop`.

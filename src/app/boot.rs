@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use filters::proxy::OwnOrigin;
 use prometheus::IntGauge;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
@@ -18,6 +19,7 @@ use super::routes;
 use super::running::{BackgroundRuntime, Running, StopMode};
 use super::state::AppState;
 use crate::accounts::AccountsHandle;
+use crate::accounts::access_tokens::AccessTokens;
 use crate::accounts::copy::AccountsCopy;
 use crate::config::{Config, GraphUpstream, ProviderKind, Secret};
 use crate::decisions::{DecisionService, Dispatchers};
@@ -25,6 +27,7 @@ use crate::graph::Graph;
 use crate::ledger::recovery::recover_journals;
 use crate::ledger::{self, Ledger};
 use crate::limits::{Quotas, Sharing};
+use crate::mcp::oauth::OAuthParts;
 use crate::mcp::routes::McpParts;
 use crate::models::Models;
 use crate::models::experiments::Experiments;
@@ -119,6 +122,7 @@ pub fn boot(
         runtime.spawn(sharing.run(stopped.clone()));
     }
     background::work_on_videos(&runtime, &built.app, &stopped);
+    background::sweep_oauth(&runtime, &built.app, &stopped);
     let dispatching = built.dispatchers.map(|it| runtime.spawn(it.run(stopped)));
     let of_events = dispatching.iter();
     of_events.for_each(|task| tasks.watch_task("events", task));
@@ -188,9 +192,11 @@ fn build(
     let models = models.map_err(|error| failed("videos", error))?;
     let models = Arc::new(models.with_experiments(experiments(decisions.as_ref())));
     let health = health(config, &shared.accounts, &ledger, redis.clone());
-    let mcp = McpParts::new(store.pepper(), redis.as_ref());
+    let oauth = oauth(config, store, (&ledger, &shared.accounts))?;
+    let (tokens, address_limits) = (Arc::clone(&oauth.tokens), Arc::clone(&oauth.address_limits));
+    let mcp = McpParts::new(redis.as_ref(), oauth);
     let products = (decisions.as_ref(), graph.as_ref());
-    let router = routes::router(config, health, &models, products, &mcp);
+    let router = routes::router(config, health, &models, products, mcp);
     let (router, openapi) = router.map_err(|error| failed("descriptions of routes", error))?;
     let proxy = ProxyState {
         settings: ProxySettings::from_config(config),
@@ -198,12 +204,13 @@ fn build(
         access_log: shared.access_log,
         accounts: shared.accounts,
         pepper: store.pepper().clone(),
+        tokens,
         quotas,
         permits: Arc::new(Permits::new(config.limits.in_flight)),
         stream_resets: Arc::default(),
         body_budget,
         spool: spool(config)?,
-        address_limits: Arc::new(AddressLimits::new(config.listen.max_connections_per_ip)),
+        address_limits,
         router,
         clock: shared.clock,
         tasks: ledger.tasks.clone(),
@@ -221,6 +228,33 @@ fn build(
         },
         dispatchers,
         heartbeats: heartbeat.into_iter().chain(agent_heartbeat).collect(),
+    })
+}
+
+/// Returns what the authorization server of `/mcp` shares with the rest.
+fn oauth(
+    config: &Config,
+    store: &Store,
+    (ledger, accounts): (&Arc<Ledger>, &AccountsHandle),
+) -> Result<OAuthParts, BootError> {
+    let public = config
+        .mcp
+        .as_ref()
+        .and_then(|mcp| mcp.origins.public.clone());
+    let own_origin = OwnOrigin {
+        public,
+        is_encrypted: config.listen.tls.is_some(),
+    };
+    let tokens = AccessTokens::new(store.pepper(), own_origin.clone());
+    let tokens = tokens.map_err(|error| failed("access tokens", format!("{error:?}")))?;
+    let max_connections = config.listen.max_connections_per_ip;
+    Ok(OAuthParts {
+        ledger: Arc::clone(ledger),
+        accounts: accounts.clone(),
+        pepper: store.pepper().clone(),
+        tokens: Arc::new(tokens),
+        address_limits: Arc::new(AddressLimits::new(max_connections)),
+        own_origin,
     })
 }
 

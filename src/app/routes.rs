@@ -22,7 +22,7 @@ pub fn router(
     health: Health,
     models: &Arc<Models>,
     (decisions, graph): (Option<&Arc<DecisionService>>, Option<&Arc<Graph>>),
-    mcp: &McpParts<'_>,
+    mcp: McpParts<'_>,
 ) -> Result<(Router, Arc<OpenApi>), String> {
     let own = [health_route(health), openapi::route()];
     let of_models = models::routes::routes(models, config);

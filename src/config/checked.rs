@@ -389,6 +389,10 @@ pub struct McpConfig {
     pub origins: Origins,
     /// How long a session lasts.
     pub session_lifetime: Duration,
+    /// How long an access token of OAuth is good.
+    pub access_token_ttl: Duration,
+    /// How long a refresh token of OAuth is good.
+    pub refresh_token_ttl: Duration,
 }
 
 /// The selection of attempts, and timeouts.

@@ -338,6 +338,12 @@ pub(super) struct Mcp {
     /// How many hours a session lasts after its `initialize`.
     #[schemars(range(min = 1, max = 8760))]
     pub session_hours: u64,
+    /// How long an access token of OAuth is good.
+    #[schemars(range(min = 60, max = 3600))]
+    pub access_token_seconds: u32,
+    /// How long a refresh token of OAuth is good.
+    #[schemars(range(min = 1, max = 365))]
+    pub refresh_token_days: u32,
 }
 
 impl Default for Mcp {
@@ -347,6 +353,8 @@ impl Default for Mcp {
             public_url: String::new(),
             allowed_origins: Vec::new(),
             session_hours: 24,
+            access_token_seconds: 900,
+            refresh_token_days: 30,
         }
     }
 }

@@ -8,6 +8,9 @@ use filters::mcp::answer;
 use filters::mcp::message::{
     self, Call, INVALID_PARAMS, METHOD_NOT_FOUND, Members, Message, REFUSED, RpcError,
 };
+use filters::mcp::oauth::scope::Scope;
+use filters::mcp::oauth::scopes::Scopes;
+use filters::mcp::resources::needed_scope;
 use filters::mcp::revision::{Revision, VERSION_HEADER, check_head};
 use filters::mcp::session::{no_session, session_id};
 use futures::future::BoxFuture;
@@ -87,6 +90,11 @@ impl Forward for McpHandler {
                 revision,
                 headers,
             };
+            if let Some(scope) = needed_scope(&asked.call)
+                && let Some(refused) = self.check_scope(incoming, &mut asked, scope)
+            {
+                return Ok(refused);
+            }
             match asked.call.method.as_str() {
                 "tools/call" => self.call_tool(incoming, exchange, asked).await,
                 _ => match self.0.reads.answer(incoming, &mut asked).await {
@@ -162,6 +170,28 @@ impl McpHandler {
         Ok(asked.answer(result))
     }
 
+    /// Returns the refusal of a caller whose access token does not permit a scope. An API key permits all of them.
+    fn check_scope(
+        &self,
+        incoming: &Incoming<'_>,
+        asked: &mut McpCall,
+        scope: Scope,
+    ) -> Option<Opened> {
+        let token = incoming.info().token.as_ref()?;
+        let mut scopes = Scopes::from_bits(token.scopes);
+        if scopes.contains(scope) {
+            return None;
+        }
+        scopes.insert(scope);
+        let error = Some("insufficient_scope");
+        let challenge = self.0.challenge(&incoming.head().headers, error, scopes);
+        let mut headers = std::mem::take(&mut asked.headers);
+        headers.push(challenge);
+        let message = format!("the access token does not permit `{}`", scope.as_str());
+        let error = RpcError::new(REFUSED, 403, message).with_id(&asked.call.id);
+        Some(refuse(headers, &error))
+    }
+
     /// Calls a tool. From here on every failure is a result that says so.
     async fn call_tool(
         &self,
@@ -175,6 +205,9 @@ impl McpHandler {
             let message = format!("there is no tool `{}`", quoted(name));
             return Ok(asked.refuse(INVALID_PARAMS, message));
         };
+        if let Some(refused) = self.check_scope(incoming, &mut asked, tool.tool.scope) {
+            return Ok(refused);
+        }
         let arguments = asked.call.params.remove("arguments");
         let arguments = arguments.unwrap_or_else(|| json!({}));
         let request = tools.request(tool, &arguments, &incoming.head().headers);

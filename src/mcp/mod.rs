@@ -8,17 +8,23 @@ mod arguments;
 mod endpoints;
 mod exchange;
 mod handler;
+pub mod oauth;
 mod reads;
 pub mod routes;
 mod sessions;
 mod tools;
 
+use std::sync::Arc;
+
 use filters::fault::{Fault, FaultKind};
 use filters::mcp::message::RpcError;
+use filters::mcp::oauth::metadata::RESOURCE_DOCUMENT;
+use filters::mcp::oauth::scopes::Scopes;
 use filters::mcp::origin::Origins;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
+use self::oauth::OAuth;
 use self::reads::Reads;
 use self::sessions::Sessions;
 use self::tools::Tools;
@@ -33,6 +39,7 @@ struct Mcp {
     tools: Tools,
     sessions: Sessions,
     reads: Reads,
+    oauth: Arc<OAuth>,
 }
 
 impl Mcp {
@@ -49,6 +56,26 @@ impl Mcp {
         let mut own = self.origins.headers(host(headers), headers);
         own.push((header::CACHE_CONTROL, HeaderValue::from_static("no-store")));
         own
+    }
+
+    /// Returns `WWW-Authenticate`: where the client gets a token, and what that has to permit. `error` says what is wrong with
+    /// the one that it sent. Source: RFC 6750 3; RFC 9728 5.1.
+    fn challenge(
+        &self,
+        headers: &HeaderMap,
+        error: Option<&str>,
+        scopes: Scopes,
+    ) -> (HeaderName, HeaderValue) {
+        let mut parts = Vec::new();
+        parts.extend(error.map(|error| format!("error=\"{error}\"")));
+        if let Some(issuer) = self.oauth.issuer(headers) {
+            parts.push(format!("scope=\"{scopes}\""));
+            parts.push(format!("resource_metadata=\"{issuer}{RESOURCE_DOCUMENT}\""));
+        }
+        let challenge = format!("Bearer {}", parts.join(", "));
+        let challenge = HeaderValue::try_from(challenge.trim_end());
+        let challenge = challenge.unwrap_or_else(|_| HeaderValue::from_static("Bearer"));
+        (header::WWW_AUTHENTICATE, challenge)
     }
 }
 

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use filters::accounts::Pepper;
 use filters::fault::Fault;
 use filters::mcp::message::{INTERNAL_ERROR, INVALID_REQUEST, REFUSED, RpcError, UNAUTHENTICATED};
+use filters::mcp::oauth::scopes::Scopes;
 use filters::mcp::session::SECRET_PURPOSE;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, Method, header};
 use serde_json::{Value, json};
 
 use super::endpoints::{EndSession, Info, Preflight};
 use super::handler::McpHandler;
+use super::oauth::{self, OAuth, OAuthParts};
 use super::reads::Reads;
 use super::sessions::Sessions;
 use super::tools::Tools;
@@ -23,14 +24,14 @@ use crate::redis::Redis;
 
 /// What the server is made of beside its configuration.
 pub struct McpParts<'p> {
-    pepper: &'p Pepper,
     redis: Option<&'p Redis>,
+    oauth: OAuthParts,
 }
 
 impl<'p> McpParts<'p> {
-    /// The pepper seals the ids of sessions; over Redis other processes learn which were ended.
-    pub fn new(pepper: &'p Pepper, redis: Option<&'p Redis>) -> Self {
-        Self { pepper, redis }
+    /// Over Redis other processes learn which sessions were ended.
+    pub fn new(redis: Option<&'p Redis>, oauth: OAuthParts) -> Self {
+        Self { redis, oauth }
     }
 }
 
@@ -40,21 +41,25 @@ impl<'p> McpParts<'p> {
 pub fn routes(
     config: &Config,
     others: &[Route],
-    parts: &McpParts<'_>,
+    parts: McpParts<'_>,
 ) -> Result<Vec<Route>, String> {
     let Some(settings) = &config.mcp else {
         return Ok(Vec::new());
     };
     let headers = config.decisions.as_ref();
     let headers = headers.map_or(&[][..], |decisions| &decisions.sdk_key_headers);
-    let secret = parts.pepper.derive(SECRET_PURPOSE);
+    let secret = parts.oauth.pepper.derive(SECRET_PURPOSE);
+    let oauth = OAuth::new(parts.oauth, settings).map_err(|error| format!("OAuth: {error:?}"))?;
     let mcp = Arc::new(Mcp {
+        oauth: Arc::new(oauth),
         origins: settings.origins.clone(),
         tools: Tools::new(others, headers)?,
         sessions: Sessions::new(&secret, settings.session_lifetime, parts.redis),
         reads: Reads::new(others, headers),
     });
-    Ok(rows(config, &mcp))
+    let mut rows = rows(config, &mcp);
+    rows.extend(oauth::routes::routes(&mcp.oauth));
+    Ok(rows)
 }
 
 fn rows(config: &Config, mcp: &Arc<Mcp>) -> Vec<Route> {
@@ -82,7 +87,7 @@ fn rows(config: &Config, mcp: &Arc<Mcp>) -> Vec<Route> {
     let end = Route {
         name: "mcp_end",
         method: Method::DELETE,
-        access: Access::Key,
+        access: Access::KeyOrToken,
         description: include_str!("end.json"),
         handler: Handler::Endpoint(Arc::new(EndSession(Arc::clone(mcp)))),
         ..open.clone()
@@ -90,7 +95,7 @@ fn rows(config: &Config, mcp: &Arc<Mcp>) -> Vec<Route> {
     let call = Route {
         name: "mcp",
         method: Method::POST,
-        access: Access::Key,
+        access: Access::KeyOrToken,
         body: BodyRule::Json(config.limits.body_bytes.chat),
         description: include_str!("call.json"),
         handler: Handler::Forward(Arc::new(McpHandler(Arc::clone(mcp)))),
@@ -122,6 +127,18 @@ fn error_response(mcp: &Mcp, fault: &Fault, headers: &HeaderMap) -> Response {
         ..Response::from(fault)
     };
     response.headers.extend(mcp.headers(headers));
+    if status == 401 {
+        let has_credential =
+            headers.contains_key(header::AUTHORIZATION) || headers.contains_key("x-api-key");
+        let error = has_credential.then_some("invalid_token");
+        let challenge = mcp.challenge(headers, error, Scopes::all());
+        let others = response.headers.iter_mut();
+        let mut others = others.filter(|(name, _)| *name == header::WWW_AUTHENTICATE);
+        match others.next() {
+            Some(plain) => *plain = challenge,
+            None => response.headers.push(challenge),
+        }
+    }
     response
 }
 

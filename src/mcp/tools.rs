@@ -87,7 +87,7 @@ impl Tools {
         let request = (tool.tool.request)(arguments.as_object().unwrap_or(&none));
         let headers = match tool.route.access {
             Access::SdkKey => self.flag_headers(&request, headers)?,
-            Access::Key | Access::Open => headers.clone(),
+            Access::Key | Access::KeyOrToken | Access::Open => headers.clone(),
         };
         let body = request.body.map(|body| body.to_string().into_bytes());
         Ok(ToolRequest {

@@ -67,6 +67,11 @@ fn format_line(
         line.text("project", &caller.project);
         line.text("key_id", &caller.key_id);
     }
+    if let Some(token) = &info.token {
+        line.value("client_id", |out| {
+            write_cut(token.client_id.as_bytes(), out)
+        });
+    }
     if let Some(exchange) = &ctx.exchange {
         exchange.log(info, LogPart::BeforeStatus, &mut line);
     }

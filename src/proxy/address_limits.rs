@@ -1,4 +1,4 @@
-//! Limits of one client address: its open connections, and its refused API keys.
+//! Limits of one client address: its open connections, its refused API keys, and the OAuth clients that it registers.
 //!
 //! Sketches count, so that the memory is the same under any number of addresses. A sketch may count an address a little
 //! too high when very many are active, never too low; a wrong refusal of that kind is rare and harmless. An IPv6 address
@@ -18,17 +18,51 @@ const HASHES: usize = 4;
 const SLOTS: usize = 65_536;
 /// The refused API keys that an address may present in a window.
 const MAX_REFUSED_KEYS: isize = 60;
-/// The length of that window in seconds.
+/// The OAuth clients that an address may register in a window.
+const MAX_REGISTRATIONS: isize = 30;
+/// The length of these windows in seconds.
 const WINDOW_S: u64 = 60;
 
 /// The counters of all addresses.
 pub struct AddressLimits {
     /// The open connections; `None`: `listen.max_connections_per_ip` is off.
     connections: Option<Arc<ConnectionSketch>>,
-    refused_keys: Estimator,
-    /// The window that `refused_keys` counts: the number of windows since `started`.
-    window: AtomicU64,
+    refused_keys: WindowSketch,
+    registrations: WindowSketch,
     started: Instant,
+}
+
+/// Counts what addresses do in a window.
+struct WindowSketch {
+    counts: Estimator,
+    /// The window that is counted: the number of windows since the start.
+    window: AtomicU64,
+    max: isize,
+}
+
+impl WindowSketch {
+    fn new(max: isize) -> Self {
+        Self {
+            counts: Estimator::new(HASHES, SLOTS),
+            window: AtomicU64::new(0),
+            max,
+        }
+    }
+
+    /// Counts one more, so long after the start.
+    ///
+    /// Errors: it is one too many, with the seconds until the window ends.
+    fn count(&self, address: IpAddr, elapsed_s: u64) -> Result<(), u32> {
+        let window = elapsed_s / WINDOW_S;
+        let before = self.window.fetch_max(window, Ordering::Relaxed);
+        if before < window {
+            self.counts.reset();
+        }
+        if self.counts.incr(Address::from(address), 1) <= self.max {
+            return Ok(());
+        }
+        Err(u32::try_from(WINDOW_S - elapsed_s % WINDOW_S).unwrap_or(1))
+    }
 }
 
 /// Counts open connections.
@@ -54,8 +88,8 @@ impl AddressLimits {
         });
         Self {
             connections,
-            refused_keys: Estimator::new(HASHES, SLOTS),
-            window: AtomicU64::new(0),
+            refused_keys: WindowSketch::new(MAX_REFUSED_KEYS),
+            registrations: WindowSketch::new(MAX_REGISTRATIONS),
             started: Instant::now(),
         }
     }
@@ -84,20 +118,30 @@ impl AddressLimits {
     ///
     /// Errors: 429 if it has presented too many in this minute.
     pub fn count_refused_key(&self, address: IpAddr, now: Instant) -> Result<(), Fault> {
-        let elapsed_s = now.saturating_duration_since(self.started).as_secs();
-        let window = elapsed_s / WINDOW_S;
-        let before = self.window.fetch_max(window, Ordering::Relaxed);
-        if before < window {
-            self.refused_keys.reset();
-        }
-        if self.refused_keys.incr(Address::from(address), 1) <= MAX_REFUSED_KEYS {
-            return Ok(());
-        }
-        let wait_s = u32::try_from(WINDOW_S - elapsed_s % WINDOW_S).unwrap_or(1);
-        let message = format!(
-            "more than {MAX_REFUSED_KEYS} API keys of your address were refused within a minute: use a valid key, or try again in {wait_s} s"
-        );
-        Err(Fault::new(FaultKind::RateLimited, message).with_retry_after_s(wait_s))
+        let counted = self.refused_keys.count(address, self.elapsed_s(now));
+        counted.map_err(|wait_s| {
+            let message = format!(
+                "more than {MAX_REFUSED_KEYS} API keys of your address were refused within a minute: use a valid key, or try again in {wait_s} s"
+            );
+            Fault::new(FaultKind::RateLimited, message).with_retry_after_s(wait_s)
+        })
+    }
+
+    /// Counts an OAuth client that an address registers.
+    ///
+    /// Errors: 429 if it has registered too many in this minute.
+    pub fn count_registration(&self, address: IpAddr, now: Instant) -> Result<(), Fault> {
+        let counted = self.registrations.count(address, self.elapsed_s(now));
+        counted.map_err(|wait_s| {
+            let message = format!(
+                "your address has registered more than {MAX_REGISTRATIONS} clients within a minute: try again in {wait_s} s"
+            );
+            Fault::new(FaultKind::RateLimited, message).with_retry_after_s(wait_s)
+        })
+    }
+
+    fn elapsed_s(&self, now: Instant) -> u64 {
+        now.saturating_duration_since(self.started).as_secs()
     }
 }
 
@@ -151,5 +195,17 @@ mod tests {
         limits.count_refused_key(other, now).unwrap();
         let next = limits.started + Duration::from_secs(WINDOW_S);
         limits.count_refused_key(one, next).unwrap();
+    }
+
+    #[test]
+    fn registrations_have_a_limit_of_their_own() {
+        let limits = AddressLimits::new(0);
+        let (one, now) = ([192, 0, 2, 1].into(), limits.started);
+        for _ in 0..MAX_REGISTRATIONS {
+            limits.count_registration(one, now).unwrap();
+        }
+        let fault = limits.count_registration(one, now).unwrap_err();
+        assert_eq!((fault.status(), fault.retry_after_s), (429, Some(60)));
+        limits.count_refused_key(one, now).unwrap();
     }
 }

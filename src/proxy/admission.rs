@@ -1,12 +1,12 @@
 //! Admission of a request: its framing, its caller, its address, its permit and its quota.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
-use filters::accounts::{AuthError, Caller, admit, carries_api_key};
+use filters::accounts::{AuthError, Caller, admit_key, carries_api_key, credential};
 use filters::fault::{Fault, FaultKind};
 use filters::limits::headers::Quota;
 use filters::proxy::{check_http1, check_http2, client_address};
+use http::header::HOST;
 use pingora::http::RequestHeader;
 use pingora_proxy::Session;
 use tokio::time::Instant;
@@ -15,6 +15,7 @@ use super::context::RequestInfo;
 use super::permits::Permit;
 use super::router::{Access, Route};
 use super::state::{ClientIp, ProxyState};
+use crate::accounts::access_tokens::AccessTokens;
 
 /// Refuses a head that another parser could frame in another way, or that is too large.
 ///
@@ -40,23 +41,20 @@ pub fn check_no_api_key(head: &RequestHeader) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Returns the caller, if the route requires an API key.
+/// Sets the caller, if the route requires an API key, and the access token in its place.
 ///
 /// Errors: 400, 401, 410 as `filters::accounts` says; 429 instead of 401 for an address that guesses keys.
 pub fn authenticate(
     state: &ProxyState,
     route: &Route,
     session: &Session,
-    info: &RequestInfo,
-) -> Result<Option<Arc<Caller>>, Fault> {
-    if route.access != Access::Key {
-        return Ok(None);
+    info: &mut RequestInfo,
+) -> Result<(), Fault> {
+    if !matches!(route.access, Access::Key | Access::KeyOrToken) {
+        return Ok(());
     }
-    let accounts = state.accounts.current();
-    let now_ms = i64::try_from(info.unix_ms()).unwrap_or(i64::MAX);
-    let headers = &session.req_header().headers;
-    match admit(headers, &accounts, &state.pepper, now_ms) {
-        Ok(caller) => Ok(Some(caller)),
+    match admit(state, route, session.req_header(), info) {
+        Ok(()) => Ok(()),
         Err(AuthError::Unknown) if !state.accounts.is_loaded() => {
             let message = "API keys cannot be checked at the moment";
             let fault = Fault::new(FaultKind::Unavailable, message).with_retry_after_s(2);
@@ -72,6 +70,28 @@ pub fn authenticate(
             Err(fault)
         }
     }
+}
+
+fn admit(
+    state: &ProxyState,
+    route: &Route,
+    head: &RequestHeader,
+    info: &mut RequestInfo,
+) -> Result<(), AuthError> {
+    let accounts = state.accounts.current();
+    let now_ms = i64::try_from(info.unix_ms()).unwrap_or(i64::MAX);
+    let presented = credential(&head.headers)?;
+    if route.access != Access::KeyOrToken || !AccessTokens::is_token(presented) {
+        info.caller = Some(admit_key(presented, &accounts, &state.pepper, now_ms)?);
+        return Ok(());
+    }
+    let host = head.headers.get(HOST).and_then(|host| host.to_str().ok());
+    let resource = (host, route.path);
+    let admitted = state.tokens.admit(presented, resource, &accounts, now_ms);
+    let (token, caller) = admitted?;
+    info.token = Some(Box::new(token));
+    info.caller = Some(caller);
+    Ok(())
 }
 
 /// Checks that the caller's key may be used from the client's address.

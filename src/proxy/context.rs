@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use filters::accounts::Caller;
+use filters::accounts::{AccessToken, Caller};
 use filters::fault::Fault;
 use filters::limits::headers::Quota;
 use tokio::time::Instant;
@@ -35,6 +35,8 @@ pub struct RequestInfo {
     pub route: usize,
     /// The caller, if the route requires an API key.
     pub caller: Option<Arc<Caller>>,
+    /// The access token that the caller presented in the place of an API key.
+    pub token: Option<Box<AccessToken>>,
     /// One of the permits for concurrent model gateway requests, if the route needs one.
     pub permit: Option<Permit>,
     /// The memory that the request's body takes.
@@ -111,6 +113,7 @@ impl Context {
                 is_http1_1: true,
                 route: state.router.no_route(),
                 caller: None,
+                token: None,
                 permit: None,
                 body_reservation: state.body_budget.reservation(),
                 quota: None,

@@ -65,7 +65,7 @@ async fn open(
     let route = find_route(state, session, ctx)?;
     let info = &mut ctx.info;
     route.handler.check_head(session.req_header())?;
-    info.caller = admission::authenticate(state, route, session, info)?;
+    admission::authenticate(state, route, session, info)?;
     admission::check_address(&state.settings.client_ip, session, info.caller.as_deref())?;
     admission::check_permit(state, route, info.caller.as_deref(), info.now)?;
     info.quota = admission::check_quota(state, route, info.caller.as_deref()).await?;

@@ -74,6 +74,8 @@ pub enum Access {
     SdkKey,
     /// A valid API key is required.
     Key,
+    /// A valid API key is required, or an access token that stands for one and is for the path of this row.
+    KeyOrToken,
 }
 
 /// The rule for reading a body before the handler sees the request.
@@ -169,7 +171,11 @@ impl PathTable {
         let rows = self.0.iter();
         let matching = rows.filter(|(_, pattern)| matches_pattern(pattern, path));
         let accepted: Vec<&str> = matching.map(|(method, _)| method.as_str()).collect();
-        if accepted.is_empty() {
+        // What only tells pages which requests they may send, stands for nothing else.
+        if accepted
+            .iter()
+            .all(|method| *method == Method::OPTIONS.as_str())
+        {
             return Fault::new(FaultKind::NotFound, NOT_FOUND_MESSAGE);
         }
         let accepted = accepted.join(", ");
@@ -327,6 +333,7 @@ mod tests {
             route("ofrep_flag", Method::POST, "/ofrep/v1/evaluate/flags/**"),
             route("video", Method::GET, "/v1/videos/*"),
             route("video_content", Method::GET, "/v1/videos/*/content"),
+            route("preflight", Method::OPTIONS, "/.well-known/**"),
         ];
         let graph = has_graph.then(|| route("graph", Method::GET, ""));
         let router = Router::new(routes, graph);
@@ -399,6 +406,13 @@ mod tests {
                 .status(),
             400
         );
+    }
+
+    #[test]
+    fn a_path_that_only_pages_ask_about_is_not_there() {
+        let name = |method| find(&method, "/.well-known/x", false);
+        assert_eq!(name(Method::OPTIONS).unwrap(), "preflight");
+        assert_eq!(name(Method::GET).unwrap_err().status(), 404);
     }
 
     #[test]

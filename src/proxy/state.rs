@@ -11,6 +11,7 @@ use super::router::Router;
 use super::stream_resets::StreamResets;
 use super::upload::Spool;
 use crate::accounts::AccountsHandle;
+use crate::accounts::access_tokens::AccessTokens;
 use crate::config::{Cidr, Config};
 use crate::limits::Quotas;
 use crate::tasks::Tasks;
@@ -31,6 +32,8 @@ pub struct ProxyState {
     pub accounts: AccountsHandle,
     /// Hashes API keys.
     pub pepper: Pepper,
+    /// Reads the access tokens that stand for API keys.
+    pub tokens: Arc<AccessTokens>,
     /// The quotas of organizations, in requests per minute.
     pub quotas: Quotas,
     /// The permits of concurrent model gateway requests.

@@ -31,6 +31,8 @@ pub(super) enum Changed<'a> {
     ProviderKeys(&'a str),
     /// The prompt: its versions or its labels.
     Prompt(&'a str),
+    /// The grant or the client of OAuth, which was revoked.
+    Revoked(&'a str),
     /// The credit of this organization, which is no part of a snapshot.
     Credit(&'a str),
 }
@@ -45,6 +47,7 @@ impl<'a> Changed<'a> {
             Self::Key(id) => ("key", id),
             Self::ProviderKeys(id) => ("provider_keys", id),
             Self::Prompt(id) => ("prompt", id),
+            Self::Revoked(id) => ("revoked", id),
             Self::Credit(id) => ("credit", id),
         }
     }
@@ -109,6 +112,8 @@ pub(super) struct Changes {
     pub byok_organizations: BTreeSet<String>,
     /// Ids of prompts.
     pub prompts: BTreeSet<String>,
+    /// Ids of grants and clients of OAuth that were revoked.
+    pub revoked: BTreeSet<String>,
 }
 
 impl Store {
@@ -169,6 +174,7 @@ impl Changes {
             "key" => self.keys.insert(id),
             "provider_keys" => self.byok_organizations.insert(id),
             "prompt" => self.prompts.insert(id),
+            "revoked" => self.revoked.insert(id),
             _ => false,
         };
     }

@@ -1,5 +1,5 @@
-//! The store of accounts: organizations, their projects and members, API keys, credit, BYOK keys and managed
-//! prompts.
+//! The store of accounts: organizations, their projects and members, API keys, credit, BYOK keys, managed prompts, and the
+//! clients and grants of OAuth.
 //!
 //! It is SQLite by default and PostgreSQL by URL. The statements are the same for both; only the migrations differ.
 //! Each change first raises `revision` in its own transaction and writes to the feed what it has changed. A running server
@@ -17,6 +17,7 @@ mod keys;
 pub mod ledger;
 mod lock;
 mod members;
+mod oauth;
 mod open;
 mod organizations;
 mod projects;
@@ -42,6 +43,7 @@ pub use first_run::{FirstRun, first_run};
 pub use keys::{IssuedKey, KeyChange, NewKey};
 pub use lock::StoreLock;
 pub use members::Member;
+pub use oauth::{NewCode, OAuthClientRow, OAuthGrant, Redeemed, StoredCode};
 pub use open::{OpenedStore, StoreSettings, in_background};
 pub use organizations::Organization;
 pub use projects::{NewProject, Project, ProjectChange};

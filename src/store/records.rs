@@ -28,6 +28,8 @@ pub enum AccountRecord {
     ByokKeys(String, Vec<SealedKey>),
     /// A prompt with all its versions; without any, it is removed.
     Prompt(PromptRecord),
+    /// A grant or a client of OAuth that was revoked, and when, in unix milliseconds.
+    Revoked(String, i64),
     /// The revision that the rows before it make.
     Revision(i64),
 }
@@ -143,6 +145,7 @@ pub struct RecordedAccounts {
     keys: BTreeMap<String, KeyRecord>,
     byok: BTreeMap<String, Vec<SealedKey>>,
     prompts: BTreeMap<String, PromptRecord>,
+    revoked: Vec<(String, i64)>,
 }
 
 impl RecordedAccounts {
@@ -158,6 +161,7 @@ impl RecordedAccounts {
             AccountRecord::Prompt(prompt) => {
                 self.prompts.insert(prompt.id.clone(), prompt);
             }
+            AccountRecord::Revoked(id, at_ms) => self.revoked.push((id, at_ms)),
             AccountRecord::Revision(revision) => self.revision = revision,
             shared => self.shared.push(shared),
         }
@@ -177,6 +181,9 @@ impl RecordedAccounts {
             if let Some((hash, row)) = shared.key_row(key, &mut interned)? {
                 snapshot.insert(hash, row);
             }
+        }
+        for (id, at_ms) in self.revoked {
+            snapshot.revoke(&id, at_ms);
         }
         Ok(LoadedAccounts {
             snapshot,

@@ -91,6 +91,10 @@ impl Store {
         for prompt in &prompts {
             keep(&AccountRecord::Prompt(prompt.clone()));
         }
+        for (id, at_ms) in self.revocations(None).await? {
+            snapshot.revoke(&id, at_ms);
+            keep(&AccountRecord::Revoked(id, at_ms));
+        }
         keep(&AccountRecord::Revision(revision));
         Ok(LoadedAccounts {
             snapshot,
@@ -144,6 +148,10 @@ impl Store {
         records.extend(
             of_byok.map(|(organization, keys)| AccountRecord::ByokKeys(organization, keys)),
         );
+        for (id, at_ms) in self.revocations(Some(&changes.revoked)).await? {
+            snapshot.revoke(&id, at_ms);
+            records.push(AccountRecord::Revoked(id, at_ms));
+        }
         let prompts = self.changed_prompts(&changes).await?;
         records.extend(prompts.iter().cloned().map(AccountRecord::Prompt));
         records.push(AccountRecord::Revision(changes.revision));
@@ -324,6 +332,7 @@ impl SharedRows {
             AccountRecord::Key(_)
             | AccountRecord::ByokKeys(..)
             | AccountRecord::Prompt(_)
+            | AccountRecord::Revoked(..)
             | AccountRecord::Revision(_) => {}
         }
         Ok(())

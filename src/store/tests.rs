@@ -95,6 +95,7 @@ mod files;
 mod ledger;
 mod limits;
 mod money;
+mod oauth;
 mod prompts;
 mod snapshots;
 mod spent;

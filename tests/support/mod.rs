@@ -16,6 +16,7 @@
 //! | [`server`] | the gateway as a process that can be killed |
 //! | [`tls`] | TLS in front of a scripted server, and its certificate authority |
 //! | [`issuer`] | an issuer of tokens |
+//! | [`oauth`] | a client of the MCP server's OAuth, and the person who allows it |
 //! | [`sdk`] | the acceptance scripts of real client libraries |
 //! | [`scripted`] | a provider that speaks every wire, for those scripts |
 //! | [`sse`] | the events of an event-stream text |
@@ -31,6 +32,7 @@ pub mod described;
 pub mod flags;
 pub mod issuer;
 pub mod loopback;
+pub mod oauth;
 pub mod own_postgres;
 pub mod process;
 pub mod redis;

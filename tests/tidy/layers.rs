@@ -32,6 +32,7 @@ const SRC: &[Level] = &[
         "single_flight",
         "tasks",
         "outbound",
+        "seal",
     ]),
     level(&["telemetry", "redis", "jwks", "store"]),
     level(&["accounts", "limits", "ledger"]),

@@ -9,7 +9,7 @@ use http::{HeaderName, HeaderValue, header};
 use sha2::{Digest, Sha256};
 
 use super::scope::Scope;
-use crate::mcp::origin::is_loopback;
+use crate::proxy::is_loopback;
 
 /// What the page tells and asks.
 ///

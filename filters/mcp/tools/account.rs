@@ -1,10 +1,11 @@
 //! Tools about money.
 
-use super::{McpTool, RouteRequest, ToolResult, query_of};
+use super::{McpTool, RouteRequest, Scope, ToolResult, query_of};
 
 /// What the organization has left.
 pub(super) const GET_ACCOUNT: McpTool = McpTool {
     route: "credits",
+    scope: Scope::AccountRead,
     description: include_str!("get-account.json"),
     request: |_| RouteRequest::default(),
     result: |_, response| Some(ToolResult::both(response.json()?)),
@@ -13,6 +14,7 @@ pub(super) const GET_ACCOUNT: McpTool = McpTool {
 /// What the calling key has spent and may spend.
 pub(super) const KEY_STATUS: McpTool = McpTool {
     route: "key",
+    scope: Scope::AccountRead,
     description: include_str!("key-status.json"),
     request: |_| RouteRequest::default(),
     result: |_, response| Some(ToolResult::both(response.json()?.get("data")?.clone())),
@@ -21,6 +23,7 @@ pub(super) const KEY_STATUS: McpTool = McpTool {
 /// What calls took and cost, by time.
 pub(super) const GET_USAGE: McpTool = McpTool {
     route: "usage",
+    scope: Scope::AccountRead,
     description: include_str!("get-usage.json"),
     request: |arguments| RouteRequest {
         query: query_of(arguments, &["from", "to", "granularity"]),
@@ -32,6 +35,7 @@ pub(super) const GET_USAGE: McpTool = McpTool {
 /// The same by model, provider or key.
 pub(super) const GET_USAGE_BREAKDOWN: McpTool = McpTool {
     route: "usage_breakdown",
+    scope: Scope::AccountRead,
     description: include_str!("get-usage-breakdown.json"),
     request: |arguments| {
         let names = ["group_by", "sort_by", "from", "to", "limit", "offset"];

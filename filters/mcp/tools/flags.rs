@@ -3,12 +3,13 @@
 use form_urlencoded::byte_serialize;
 use serde_json::{Value, json};
 
-use super::{McpTool, RouteRequest, ToolResult};
+use super::{McpTool, RouteRequest, Scope, ToolResult};
 use crate::mcp::message::Members;
 
 /// The flags of a project, as its configuration has them.
 pub(super) const LIST_FLAGS: McpTool = McpTool {
     route: "config",
+    scope: Scope::Decisions,
     description: include_str!("list-flags.json"),
     request: |arguments| RouteRequest {
         sdk_key: sdk_key(arguments),
@@ -20,6 +21,7 @@ pub(super) const LIST_FLAGS: McpTool = McpTool {
 /// What a user gets.
 pub(super) const DECIDE: McpTool = McpTool {
     route: "decide",
+    scope: Scope::Decisions,
     description: include_str!("decide.json"),
     request: |arguments| decision(arguments, &[]),
     result: |_, response| Some(decisions(response.json()?)),
@@ -28,6 +30,7 @@ pub(super) const DECIDE: McpTool = McpTool {
 /// The same with the reasons, rule by rule, and without an event.
 pub(super) const EXPLAIN_DECISION: McpTool = McpTool {
     route: "decide",
+    scope: Scope::Decisions,
     description: include_str!("explain-decision.json"),
     request: |arguments| decision(arguments, &["INCLUDE_REASONS", "DISABLE_DECISION_EVENT"]),
     result: |_, response| Some(decisions(response.json()?)),
@@ -36,6 +39,7 @@ pub(super) const EXPLAIN_DECISION: McpTool = McpTool {
 /// What a user gets in an experiment from now on, whatever the configuration says.
 pub(super) const SET_OVERRIDE: McpTool = McpTool {
     route: "overrides",
+    scope: Scope::Decisions,
     description: include_str!("set-override.json"),
     request: |arguments| {
         let text = |name: &str| arguments.get(name).cloned().unwrap_or_else(|| "".into());

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{McpTool, RouteRequest, RouteResponse, ToolResult, body_of};
+use super::{McpTool, RouteRequest, RouteResponse, Scope, ToolResult, body_of};
 use crate::mcp::message::Members;
 
 /// Where the description of a tool for one model names it.
@@ -13,6 +13,7 @@ const DEFAULT_SIZE: &str = "1024x1024";
 /// Images of a prompt.
 pub(super) const GENERATE_IMAGE: McpTool = McpTool {
     route: "images",
+    scope: Scope::Models,
     description: include_str!("generate-image.json"),
     request: |arguments| {
         let mut body = body_of(arguments, &["prompt", "model", "size", "n"]);
@@ -28,6 +29,7 @@ pub(super) const GENERATE_IMAGE: McpTool = McpTool {
 /// One image, by one model.
 pub(super) const GENERATE_NANO_BANANA: McpTool = McpTool {
     route: "images",
+    scope: Scope::Models,
     description: include_str!("generate-nano-banana.json"),
     request: |arguments| {
         let mut body = body_of(arguments, &["prompt", "aspect_ratio"]);

@@ -11,12 +11,15 @@ use form_urlencoded::byte_serialize;
 use serde_json::{Value, json};
 
 use super::message::Members;
+use super::oauth::scope::Scope;
 
 /// A tool.
 #[derive(Debug)]
 pub struct McpTool {
     /// The name of the route that answers.
     pub route: &'static str,
+    /// What an access token has to permit for it.
+    pub scope: Scope,
     /// What clients are told: an entry of `tools/list` as a JSON text.
     pub description: &'static str,
     /// Returns the request to the route that checked arguments stand for.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{McpTool, RouteRequest, RouteResponse, ToolResult};
+use super::{McpTool, RouteRequest, RouteResponse, Scope, ToolResult};
 use crate::mcp::message::Members;
 
 /// How many models are listed unless the arguments say so.
@@ -22,6 +22,7 @@ const MEMBERS: [&str; 7] = [
 /// The models that the caller may use.
 pub(super) const LIST_MODELS: McpTool = McpTool {
     route: "models",
+    scope: Scope::Models,
     description: include_str!("list-models.json"),
     request: |arguments| {
         let names = ["include_deactivated", "exclude_deprecated"];
@@ -39,6 +40,7 @@ pub(super) const LIST_MODELS: McpTool = McpTool {
 /// Those that draw images.
 pub(super) const LIST_IMAGE_MODELS: McpTool = McpTool {
     route: "models",
+    scope: Scope::Models,
     description: include_str!("list-image-models.json"),
     request: |_| RouteRequest::default(),
     result: |_, response| {

@@ -4,11 +4,12 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
-use super::{McpTool, RouteRequest, ToolResult, body_of};
+use super::{McpTool, RouteRequest, Scope, ToolResult, body_of};
 
 /// A text, spoken.
 pub(super) const SPEECH: McpTool = McpTool {
     route: "speech",
+    scope: Scope::Models,
     description: include_str!("speech.json"),
     request: |arguments| {
         let names = [

@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{McpTool, RouteRequest, RouteResponse, ToolResult, body_of, text};
+use super::{McpTool, RouteRequest, RouteResponse, Scope, ToolResult, body_of, text};
 use crate::mcp::message::Members;
 
 /// A chat.
 pub(super) const CHAT: McpTool = McpTool {
     route: "chat_completions",
+    scope: Scope::Models,
     description: include_str!("chat.json"),
     request: |arguments| RouteRequest {
         body: Some(
@@ -42,6 +43,7 @@ fn chat(response: &RouteResponse<'_>) -> Option<ToolResult> {
 /// Vectors of texts.
 pub(super) const EMBEDDINGS: McpTool = McpTool {
     route: "embeddings",
+    scope: Scope::Models,
     description: include_str!("embeddings.json"),
     request: |arguments: &Members| RouteRequest {
         body: Some(body_of(arguments, &["model", "input", "dimensions"]).into()),
@@ -62,6 +64,7 @@ pub(super) const EMBEDDINGS: McpTool = McpTool {
 /// Pages of the web.
 pub(super) const SEARCH: McpTool = McpTool {
     route: "search",
+    scope: Scope::Models,
     description: include_str!("search.json"),
     request: |arguments: &Members| {
         let names = [

@@ -177,6 +177,10 @@ impl Document {
             "apiKeyHeader",
             json!({"type": "apiKey", "in": "header", "name": "x-api-key", "description": "The same key in another header."}),
         );
+        add(
+            "accessToken",
+            json!({"type": "http", "scheme": "bearer", "description": "An access token of OAuth that stands for an API key."}),
+        );
         if let Some(name) = sdk_key_header {
             add(
                 "sdkKey",

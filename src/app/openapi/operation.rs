@@ -171,6 +171,9 @@ impl<'r> Target<'r> {
         match self.route.access {
             Access::Open => json!([]),
             Access::Key => json!([{"apiKey": []}, {"apiKeyHeader": []}]),
+            Access::KeyOrToken => {
+                json!([{"apiKey": []}, {"apiKeyHeader": []}, {"accessToken": []}])
+            }
             Access::SdkKey => json!([{"sdkKey": []}, {"token": []}]),
         }
     }
@@ -183,7 +186,8 @@ impl<'r> Target<'r> {
             let named = json!({"name": name, "in": "path", "required": true, "schema": {"type": "string", "minLength": 1}});
             parameters.push(named);
         }
-        if matches!(self.route.handler, Handler::Forward(_)) && self.route.access == Access::Key {
+        let is_keyed = matches!(self.route.access, Access::Key | Access::KeyOrToken);
+        if matches!(self.route.handler, Handler::Forward(_)) && is_keyed {
             let shared = ["SessionId", "NoCache", "NoFallback"];
             let shared =
                 shared.map(|name| json!({"$ref": format!("#/components/parameters/{name}")}));

@@ -1,11 +1,15 @@
 //! Checks the keys of `[mcp]`.
 
+use std::time::Duration;
+
 use filters::mcp::origin::Origins;
 use http::Uri;
 
 use super::Rules;
 use crate::config::checked::McpConfig;
 use crate::config::file;
+
+const DAY: Duration = Duration::from_secs(86_400);
 
 /// Converts the section; `None`: the server is off.
 pub(super) fn check(rules: &mut Rules<'_>, mcp: &file::Mcp) -> Option<McpConfig> {
@@ -20,6 +24,8 @@ pub(super) fn check(rules: &mut Rules<'_>, mcp: &file::Mcp) -> Option<McpConfig>
     mcp.enabled.then_some(McpConfig {
         origins: Origins { allowed, public },
         session_lifetime: super::seconds(mcp.session_hours * 3600),
+        access_token_ttl: Duration::from_secs(mcp.access_token_seconds.into()),
+        refresh_token_ttl: DAY * mcp.refresh_token_days,
     })
 }
 

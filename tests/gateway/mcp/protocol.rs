@@ -105,15 +105,22 @@ fn nobody_gets_in_without_a_key() {
     let gateway = gateway();
     let unknown = format!("wg_{}", "0".repeat(43));
     let bare = rpc(&gateway, "ping", json!({})).without("Authorization");
-    for request in [
-        bare.clone(),
-        bare.clone().key(&unknown),
-        bare.clone().key("no-key"),
+    let here = "scope=\"models decisions limits:read account:read\", \
+        resource_metadata=\"http://localhost/.well-known/oauth-protected-resource/mcp\"";
+    for (request, error) in [
+        (bare.clone(), ""),
+        (bare.clone().key(&unknown), "error=\"invalid_token\", "),
+        (bare.clone().key("no-key"), "error=\"invalid_token\", "),
     ] {
         let answer = ask(gateway.address(), &request);
         assert_eq!(code(&answer), (401, json!(-32001)));
-        assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
+        let expected = format!("Bearer {error}{here}");
+        assert_eq!(answer.header("www-authenticate"), Some(&*expected));
+        assert_eq!(answer.head.count("www-authenticate"), 1);
     }
+    let elsewhere = bare.clone().without("Host").header("Host", "gw.example");
+    let answer = ask(gateway.address(), &elsewhere);
+    assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
     let other_header = bare.header("x-api-key", &gateway.key);
     assert_eq!(result(&gateway, &other_header), json!({}));
 }

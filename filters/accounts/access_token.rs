@@ -1,0 +1,66 @@
+//! Access tokens of OAuth: what one says. It stands for an API key, for one client, one resource and some minutes.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::api_key::KeyHash;
+
+/// What an access token says. Its text is the encrypted bytes of it, so that its holder reads none of this.
+#[derive(Clone, Deserialize, Eq, PartialEq, Serialize)]
+pub struct AccessToken {
+    /// The hash of the API key that it stands for.
+    #[serde(serialize_with = "write_hash", deserialize_with = "read_hash")]
+    pub key: KeyHash,
+    /// The client that it was issued to.
+    pub client_id: Box<str>,
+    /// The grant that it was issued under.
+    pub grant_id: Box<str>,
+    /// What it permits: a bit for each scope of the resource.
+    pub scopes: u8,
+    /// The resource that it is for: a URL.
+    pub audience: Box<str>,
+    /// When it expires, in unix milliseconds.
+    pub expires_ms: i64,
+}
+
+impl AccessToken {
+    /// Returns its bytes; `None` never happens for texts that fit into memory.
+    pub fn to_bytes(&self) -> Option<Vec<u8>> {
+        postcard::to_stdvec(self).ok()
+    }
+
+    /// Reads the bytes of [`Self::to_bytes`].
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        postcard::from_bytes(bytes).ok()
+    }
+}
+
+fn write_hash<S: Serializer>(hash: &KeyHash, serializer: S) -> Result<S::Ok, S::Error> {
+    hash.as_bytes().serialize(serializer)
+}
+
+fn read_hash<'de, D: Deserializer<'de>>(deserializer: D) -> Result<KeyHash, D::Error> {
+    <[u8; 32]>::deserialize(deserializer).map(KeyHash::from_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn a_token_is_read_as_it_was_written_and_no_part_of_it_is_one() {
+        let token = AccessToken {
+            key: KeyHash::from_bytes([7; 32]),
+            client_id: "client_1".into(),
+            grant_id: "grant_1".into(),
+            scopes: 5,
+            audience: "https://gw.example/mcp".into(),
+            expires_ms: 1_800_000_000_000,
+        };
+        let bytes = token.to_bytes().unwrap();
+        assert!(AccessToken::from_bytes(&bytes) == Some(token));
+        for end in 0..bytes.len() {
+            assert!(AccessToken::from_bytes(&bytes[..end]).is_none());
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Errors in the words of OAuth: RFC 6749 5.2, RFC 7591 3.2.2, RFC 8707 2.
+
+use std::borrow::Cow;
+
+use serde_json::json;
+
+use crate::fault::{Fault, FaultKind};
+
+/// The word of an error.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum OAuthErrorCode {
+    /// A parameter is missing, wrong, or there twice.
+    InvalidRequest,
+    /// The client is unknown, or it did not prove who it is.
+    InvalidClient,
+    /// A code or a refresh token is not good, or not for this client.
+    InvalidGrant,
+    /// The client may not do this.
+    UnauthorizedClient,
+    /// The kind of grant is not one of this server.
+    UnsupportedGrantType,
+    /// The type of response is not one of this server.
+    UnsupportedResponseType,
+    /// A scope is unknown, or more than was allowed.
+    InvalidScope,
+    /// The resource is not one of this server.
+    InvalidTarget,
+    /// The person has said no.
+    AccessDenied,
+    /// A redirect URI is not acceptable.
+    InvalidRedirectUri,
+    /// The metadata of a client is not acceptable.
+    InvalidClientMetadata,
+    /// The server cannot serve the request now.
+    TemporarilyUnavailable,
+    /// The server failed.
+    ServerError,
+}
+
+impl OAuthErrorCode {
+    /// Returns the word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidRequest => "invalid_request",
+            Self::InvalidClient => "invalid_client",
+            Self::InvalidGrant => "invalid_grant",
+            Self::UnauthorizedClient => "unauthorized_client",
+            Self::UnsupportedGrantType => "unsupported_grant_type",
+            Self::UnsupportedResponseType => "unsupported_response_type",
+            Self::InvalidScope => "invalid_scope",
+            Self::InvalidTarget => "invalid_target",
+            Self::AccessDenied => "access_denied",
+            Self::InvalidRedirectUri => "invalid_redirect_uri",
+            Self::InvalidClientMetadata => "invalid_client_metadata",
+            Self::TemporarilyUnavailable => "temporarily_unavailable",
+            Self::ServerError => "server_error",
+        }
+    }
+}
+
+/// An error of OAuth.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct OAuthError {
+    /// The word for programs.
+    pub code: OAuthErrorCode,
+    /// What is wrong, for people.
+    pub description: Cow<'static, str>,
+}
+
+impl OAuthError {
+    /// Makes an error.
+    pub fn new(code: OAuthErrorCode, description: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            code,
+            description: description.into(),
+        }
+    }
+
+    /// Makes the error of a request with a parameter that is missing or wrong.
+    pub fn invalid(description: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(OAuthErrorCode::InvalidRequest, description)
+    }
+
+    /// Returns the status of a response with it.
+    pub fn status(&self) -> u16 {
+        match self.code {
+            OAuthErrorCode::InvalidClient => 401,
+            OAuthErrorCode::TemporarilyUnavailable => 503,
+            OAuthErrorCode::ServerError => 500,
+            _ => 400,
+        }
+    }
+
+    /// Returns the body: `{error, error_description}`.
+    pub fn body(&self) -> Vec<u8> {
+        body(self.code, &self.description)
+    }
+}
+
+fn body(code: OAuthErrorCode, description: &str) -> Vec<u8> {
+    let body = json!({"error": code.as_str(), "error_description": description});
+    body.to_string().into_bytes()
+}
+
+/// Returns the body of a fault of the gateway, in the words of OAuth.
+pub fn fault_body(fault: &Fault) -> Vec<u8> {
+    let code = match fault.kind {
+        FaultKind::Unavailable | FaultKind::RateLimited | FaultKind::Overloaded => {
+            OAuthErrorCode::TemporarilyUnavailable
+        }
+        FaultKind::Internal => OAuthErrorCode::ServerError,
+        _ => OAuthErrorCode::InvalidRequest,
+    };
+    body(code, &fault.message)
+}

@@ -1,0 +1,64 @@
+//! Parameters of a request: each may come once.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use super::error::OAuthError;
+use crate::fault::quoted;
+use crate::form;
+
+/// The parameters of a query or a form. One without a value counts as absent. Source: RFC 6749 3.1, 3.2.
+#[derive(Clone, Debug, Default)]
+pub struct Parameters<'q> {
+    values: BTreeMap<Cow<'q, str>, Cow<'q, str>>,
+    /// The first name that came twice.
+    repeated: Option<Cow<'q, str>>,
+}
+
+impl<'q> Parameters<'q> {
+    /// Reads a query or a form.
+    pub fn read(text: &'q str) -> Self {
+        let mut parameters = Self::default();
+        for pair in form::pairs(text) {
+            let (name, value) = (pair.decoded_name(), pair.decoded_value());
+            if value.is_empty() {
+                continue;
+            }
+            if parameters.values.insert(name.clone(), value).is_some() {
+                parameters.repeated.get_or_insert(name);
+            }
+        }
+        parameters
+    }
+
+    /// Returns a parameter.
+    pub fn find(&self, name: &str) -> Option<&str> {
+        self.values.get(name).map(|value| &**value)
+    }
+
+    /// Returns a parameter that has to be there.
+    ///
+    /// Errors: it is not.
+    pub fn require(&self, name: &str) -> Result<&str, OAuthError> {
+        let missing = || OAuthError::invalid(format!("`{name}` is missing"));
+        self.find(name).ok_or_else(missing)
+    }
+
+    /// Returns whether a parameter came twice.
+    pub fn is_repeated(&self, name: &str) -> bool {
+        self.repeated.as_deref() == Some(name)
+    }
+
+    /// Checks that no parameter came twice.
+    ///
+    /// Errors: one did.
+    pub fn check_single(&self) -> Result<(), OAuthError> {
+        match &self.repeated {
+            None => Ok(()),
+            Some(name) => {
+                let message = format!("`{}` came more than once", quoted(name));
+                Err(OAuthError::invalid(message))
+            }
+        }
+    }
+}

@@ -1,0 +1,409 @@
+//! `GET` and `POST /mcp/oauth/authorize`: a person is asked whether a client may act with an API key, and answers.
+//!
+//! The page carries the request, encrypted, and a cookie binds it to the browser that it was shown to. So nothing is kept until the
+//! person answers, and no other page can answer in the person's name. Every response is for a person.
+
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
+use filters::accounts::{AuthError, Caller, admit_key};
+use filters::fault::{Fault, FaultKind};
+use filters::mcp::oauth::authorization::{self, AuthorizationRefusal, AuthorizationRequest};
+use filters::mcp::oauth::client::{Client, is_document_id};
+use filters::mcp::oauth::consent::{self, Consent};
+use filters::mcp::oauth::error::{OAuthError, OAuthErrorCode};
+use filters::mcp::oauth::form::Parameters;
+use filters::mcp::oauth::metadata;
+use filters::mcp::oauth::redirect::RedirectUri;
+use filters::mcp::oauth::scopes::Scopes;
+use http::{HeaderMap, HeaderValue, header};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use subtle::ConstantTimeEq;
+use tokio::time::Instant;
+
+use super::token::read_form;
+use super::{Here, OAuth, random_secret, unix_ms};
+use crate::proxy::handler::Request;
+use crate::proxy::response::Response;
+use crate::store::NewCode;
+
+/// How long a page may be answered.
+const PAGE_MS: i64 = 600_000;
+/// How long a code is good.
+const CODE_MS: i64 = 60_000;
+/// The context of what is encrypted in a page.
+const CONTEXT: &[u8] = b"page of consent";
+/// The beginning of the names of cookies. Each page has its own, so that two may be open at once.
+const COOKIE: &str = "weirgate_consent_";
+/// The characters of a page's id in the name of its cookie.
+const COOKIE_ID_CHARS: usize = 12;
+
+/// What a page carries.
+#[derive(Deserialize, Serialize)]
+struct ConsentRequest {
+    /// Its id, of random digits.
+    id: String,
+    /// The value of its cookie.
+    cookie: String,
+    /// When it expires, in unix milliseconds.
+    expires_at_ms: i64,
+    /// The issuer that it is of.
+    issuer: String,
+    /// The client's name.
+    client_name: String,
+    /// The host of the client's document, if it has one.
+    document_host: Option<String>,
+    /// The metadata in that document: JSON.
+    document: Option<String>,
+    /// What the client asks for.
+    request: AuthorizationRequest,
+}
+
+/// Why a page is not shown: another page that says so.
+struct Notice {
+    status: u16,
+    title: &'static str,
+    text: String,
+}
+
+impl Notice {
+    fn new(status: u16, title: &'static str, text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self {
+            status,
+            title,
+            text,
+        }
+    }
+
+    fn unusable(text: impl Into<String>) -> Self {
+        Self::new(400, "This link cannot be used", text)
+    }
+
+    fn over() -> Self {
+        Self::new(
+            400,
+            "This page is over",
+            "It can be answered once, within 10 minutes. Go back to the application and begin again.",
+        )
+    }
+
+    fn to_response(&self) -> Response {
+        page(self.status, consent::notice(self.title, &self.text), None)
+    }
+}
+
+impl From<Fault> for Notice {
+    fn from(fault: Fault) -> Self {
+        let title = match fault.kind {
+            FaultKind::NotFound => "There is nothing here",
+            FaultKind::RateLimited => "Too many tries",
+            _ => "This does not work now",
+        };
+        Self::new(fault.status(), title, fault.message)
+    }
+}
+
+/// `GET`: asks.
+///
+/// Errors: none; a person reads what is wrong.
+pub(super) async fn ask(oauth: &OAuth, request: Request<'_>) -> Result<Response, Fault> {
+    let asked = show(oauth, request).await;
+    Ok(asked.unwrap_or_else(|notice| notice.to_response()))
+}
+
+/// `POST`: takes the answer.
+///
+/// Errors: none; a person reads what is wrong.
+pub(super) async fn answer(oauth: &OAuth, request: Request<'_>) -> Result<Response, Fault> {
+    let answered = take_answer(oauth, request).await;
+    Ok(answered.unwrap_or_else(|notice| notice.to_response()))
+}
+
+async fn show(oauth: &OAuth, request: Request<'_>) -> Result<Response, Notice> {
+    let here = oauth.here(request.headers)?;
+    let query = Parameters::read(request.query);
+    let id = authorization::client_id(&query).map_err(Notice::unusable)?;
+    let client = oauth.find_client(id).await?;
+    let client = client.ok_or_else(|| {
+        let text =
+            "The application that led here is not known to this server. It may register again.";
+        Notice::unusable(text)
+    })?;
+    let asked = AuthorizationRequest::read(&query, &client, (&here.issuer, &here.resource));
+    let asked = match asked {
+        Ok(asked) => asked,
+        Err(AuthorizationRefusal::Page(text)) => return Err(Notice::unusable(text)),
+        Err(AuthorizationRefusal::Redirect(url)) => return redirect(302, &url),
+    };
+    let page = ConsentRequest {
+        id: random_secret("")?,
+        cookie: random_secret("")?,
+        expires_at_ms: unix_ms(request.now_ms).saturating_add(PAGE_MS),
+        issuer: here.issuer,
+        client_name: client.name().to_owned(),
+        document_host: client.document_host().map(str::to_owned),
+        document: document(&client),
+        request: asked,
+    };
+    let sealed = oauth.seal(&page)?;
+    let mut response = form(&page, &sealed, 200, None);
+    let cookie = cookie(&page)?;
+    response.headers.push((header::SET_COOKIE, cookie));
+    Ok(response)
+}
+
+/// Returns the metadata of a client that has a document.
+fn document(client: &Client) -> Option<String> {
+    let members = is_document_id(&client.id).then(|| client.metadata.to_members())?;
+    Some(serde_json::Value::Object(members).to_string())
+}
+
+async fn take_answer(oauth: &OAuth, request: Request<'_>) -> Result<Response, Notice> {
+    let here = oauth.here(request.headers)?;
+    check_origin(request.headers, &here)?;
+    let form = read_form(&request);
+    let form = form.map_err(|error| Notice::unusable(error.description))?;
+    let sealed = form.find("request").unwrap_or_default();
+    let page = oauth.open(sealed).ok_or_else(Notice::over)?;
+    let now_ms = unix_ms(request.now_ms);
+    if now_ms >= page.expires_at_ms || page.issuer != here.issuer {
+        return Err(Notice::over());
+    }
+    if !has_cookie(request.headers, &page) {
+        let text = "This page was not shown to this browser, or the browser keeps no cookies.";
+        return Err(Notice::new(403, "This page cannot be answered here", text));
+    }
+    match form.find("decision") {
+        Some("deny") => deny(oauth, &page, now_ms).await,
+        Some("allow") => {
+            let key = form.find("key").unwrap_or_default();
+            match oauth.sign_in(key, &request) {
+                Ok(caller) => allow(oauth, &page, &caller, now_ms).await,
+                Err(SignInRefusal::Problem(problem)) => {
+                    Ok(self::form(&page, sealed, 403, Some(problem)))
+                }
+                Err(SignInRefusal::Fault(fault)) => Err(fault.into()),
+            }
+        }
+        _ => Err(Notice::unusable(
+            "The form has no `decision`, `allow` or `deny`.",
+        )),
+    }
+}
+
+/// Checks that the form was sent by our own page. Programs send no `Origin`.
+fn check_origin(headers: &HeaderMap, here: &Here) -> Result<(), Notice> {
+    let mut origins = headers.get_all(header::ORIGIN).iter();
+    if origins.all(|origin| {
+        origin
+            .as_bytes()
+            .eq_ignore_ascii_case(here.issuer.as_bytes())
+    }) {
+        return Ok(());
+    }
+    let text = "The form was sent by a page of another site. Nothing was allowed.";
+    Err(Notice::new(403, "This page cannot be answered here", text))
+}
+
+/// Why nobody is signed in.
+enum SignInRefusal {
+    /// The person may try again.
+    Problem(&'static str),
+    /// The gateway refuses the try.
+    Fault(Fault),
+}
+
+impl OAuth {
+    fn seal(&self, page: &ConsentRequest) -> Result<String, Fault> {
+        let failed = || Fault::new(FaultKind::Internal, "the page could not be made");
+        let bytes = serde_json::to_vec(page).map_err(|_| failed())?;
+        let sealed = self.pages.encrypt(CONTEXT, &bytes);
+        Ok(BASE64.encode(sealed.map_err(|_| failed())?))
+    }
+
+    fn open(&self, sealed: &str) -> Option<ConsentRequest> {
+        let sealed = BASE64.decode(sealed).ok()?;
+        let bytes = self.pages.decrypt(CONTEXT, &sealed).ok()?;
+        serde_json::from_slice(&bytes).ok()
+    }
+
+    /// Returns the caller of the API key that a person signs in with.
+    fn sign_in(&self, key: &str, request: &Request<'_>) -> Result<Arc<Caller>, SignInRefusal> {
+        let parts = &self.parts;
+        let accounts = parts.accounts.current();
+        let now_ms = unix_ms(request.now_ms);
+        let key = key.trim().as_bytes();
+        let caller = admit_key(key, &accounts, &parts.pepper, now_ms).map_err(|error| {
+            let is_loaded = parts.accounts.is_loaded();
+            if error == AuthError::Unknown && !is_loaded {
+                let message = "API keys cannot be checked at the moment.";
+                return SignInRefusal::Fault(Fault::new(FaultKind::Unavailable, message));
+            }
+            let counted = request.client_ip.map_or(Ok(()), |address| {
+                let limits = &parts.address_limits;
+                limits.count_refused_key(address, Instant::now())
+            });
+            match counted {
+                Ok(()) => SignInRefusal::Problem(problem(error)),
+                Err(fault) => SignInRefusal::Fault(fault),
+            }
+        })?;
+        let terms = caller.terms.as_ref();
+        let checked = terms.map(|terms| terms.rules.check_address(request.client_ip));
+        if checked.is_some_and(|checked| checked.is_err()) {
+            let problem = "This API key may not be used from where you are.";
+            return Err(SignInRefusal::Problem(problem));
+        }
+        Ok(caller)
+    }
+}
+
+/// Returns what a person is told whose key is refused.
+fn problem(error: AuthError) -> &'static str {
+    match error {
+        AuthError::Missing | AuthError::Malformed => {
+            "That is no API key: one is wg_ and 43 letters and digits."
+        }
+        AuthError::Revoked => "This API key was revoked.",
+        AuthError::Expired => "This API key has expired.",
+        AuthError::OrganizationHeld
+        | AuthError::OrganizationDisabled
+        | AuthError::ProjectArchived => {
+            "The organization or the project of this API key is closed."
+        }
+        _ => "This API key is not known here.",
+    }
+}
+
+async fn deny(oauth: &OAuth, page: &ConsentRequest, now_ms: i64) -> Result<Response, Notice> {
+    answer_once(oauth, page, None, now_ms).await?;
+    let error = OAuthError::new(OAuthErrorCode::AccessDenied, "the person has said no");
+    let url = page.request.error_url(&page.issuer, &error);
+    redirect(303, &url.ok_or_else(Notice::over)?)
+}
+
+async fn allow(
+    oauth: &OAuth,
+    page: &ConsentRequest,
+    caller: &Caller,
+    now_ms: i64,
+) -> Result<Response, Notice> {
+    let code = random_secret("wgc_")?;
+    answer_once(oauth, page, Some((&code, caller)), now_ms).await?;
+    let url = page.request.code_url(&page.issuer, &code);
+    redirect(303, &url.ok_or_else(Notice::over)?)
+}
+
+/// Stores the answer of a person, with the code that it gives.
+///
+/// Errors: the page was answered before.
+async fn answer_once(
+    oauth: &OAuth,
+    page: &ConsentRequest,
+    given: Option<(&str, &Caller)>,
+    now_ms: i64,
+) -> Result<(), Notice> {
+    let (id, expires_at_ms) = (page.id.clone(), page.expires_at_ms);
+    let request = serde_json::to_string(&page.request).unwrap_or_default();
+    let (client_id, document) = (page.request.client_id.clone(), page.document.clone());
+    let given = given.map(|(code, caller)| {
+        let hash = oauth.parts.pepper.hash_secret(code.as_bytes());
+        (hash, caller.key_id.to_string())
+    });
+    let answered = oauth.parts.ledger.with_store(|store, _| async move {
+        let code = given.as_ref().map(|(hash, key_id)| NewCode {
+            hash: hash.as_bytes(),
+            client_id: &client_id,
+            document: document.as_deref(),
+            key_id,
+            request: &request,
+            expires_at_ms: now_ms.saturating_add(CODE_MS),
+        });
+        store
+            .answer_consent(&id, expires_at_ms, code.as_ref(), now_ms)
+            .await
+    });
+    match answered.await? {
+        true => Ok(()),
+        false => Err(Notice::over()),
+    }
+}
+
+/// Returns the page with the form.
+fn form(asked: &ConsentRequest, sealed: &str, status: u16, problem: Option<&str>) -> Response {
+    let request = &asked.request;
+    let redirect_uri = RedirectUri::parse(&request.redirect_uri);
+    let scopes = Scopes::from_bits(request.scopes).to_vec();
+    let action = format!("{}/authorize", metadata::PATH);
+    let html = consent::page(&Consent {
+        client_name: &asked.client_name,
+        client_host: asked.document_host.as_deref(),
+        redirect_host: redirect_uri.map_or("", |uri| uri.place()),
+        scopes: &scopes,
+        action: &action,
+        request: sealed,
+        problem,
+    });
+    page(status, html, Some(&request.redirect_uri))
+}
+
+fn page(status: u16, html: String, redirect_uri: Option<&str>) -> Response {
+    Response {
+        status,
+        headers: consent::headers(redirect_uri).into(),
+        body: html.into(),
+    }
+}
+
+/// Sends the browser to the client. Its answer is in the URL, so no other site may learn that.
+fn redirect(status: u16, url: &str) -> Result<Response, Notice> {
+    let location = HeaderValue::try_from(url).map_err(|_| Notice::over())?;
+    let headers = vec![
+        (header::LOCATION, location),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        (
+            header::REFERRER_POLICY,
+            HeaderValue::from_static("no-referrer"),
+        ),
+    ];
+    Ok(Response {
+        status,
+        headers,
+        body: Vec::new().into(),
+    })
+}
+
+/// Returns the name of a page's cookie.
+fn cookie_name(page: &ConsentRequest) -> String {
+    let id = page.id.get(..COOKIE_ID_CHARS).unwrap_or_default();
+    format!("{COOKIE}{id}")
+}
+
+fn cookie(page: &ConsentRequest) -> Result<HeaderValue, Notice> {
+    let (name, value) = (cookie_name(page), &page.cookie);
+    let seconds = PAGE_MS / 1000;
+    let mut cookie = format!(
+        "{name}={value}; Path={}; Max-Age={seconds}; HttpOnly; SameSite=Strict",
+        metadata::PATH
+    );
+    if page.issuer.starts_with("https:") {
+        cookie.push_str("; Secure");
+    }
+    HeaderValue::try_from(cookie).map_err(|_| Notice::over())
+}
+
+/// Returns whether a request has the cookie of a page. It compares in constant time.
+fn has_cookie(headers: &HeaderMap, page: &ConsentRequest) -> bool {
+    let name = cookie_name(page);
+    let lines = headers.get_all(header::COOKIE).iter();
+    let mut cookies = lines
+        .filter_map(|line| line.to_str().ok())
+        .flat_map(|line| line.split(';'));
+    cookies.any(|cookie| {
+        let parts = cookie.trim().split_once('=');
+        parts.is_some_and(|(known, value)| {
+            known == name && bool::from(value.as_bytes().ct_eq(page.cookie.as_bytes()))
+        })
+    })
+}

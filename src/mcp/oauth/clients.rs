@@ -1,0 +1,113 @@
+//! Clients: found by their ids, and known by their secrets.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD as BASE64;
+use filters::accounts::KeyHash;
+use filters::fault::Fault;
+use filters::form;
+use filters::mcp::oauth::client::{Client, ClientMetadata};
+use filters::mcp::oauth::error::{OAuthError, OAuthErrorCode};
+use filters::mcp::oauth::form::Parameters;
+use http::{HeaderMap, header};
+
+use super::OAuth;
+use super::response::OAuthRefusal;
+use crate::store::OAuthClientRow;
+
+/// The id of a client and its secret, as a request presents them.
+struct ClientCredentials {
+    id: String,
+    secret: Option<String>,
+}
+
+impl OAuth {
+    /// Returns the client with this id, if there is one that was not revoked.
+    ///
+    /// Errors: 503 while the store does not answer.
+    pub(super) async fn find_client(&self, id: &str) -> Result<Option<Client>, Fault> {
+        let row = self.client_row(id).await?;
+        Ok(row.filter(is_valid).and_then(|row| to_client(&row)))
+    }
+
+    /// Returns the client that sends a request, which proves who it is if it has a secret.
+    ///
+    /// Errors: `invalid_client`; it is not told what is wrong.
+    pub(super) async fn authenticate_client(
+        &self,
+        headers: &HeaderMap,
+        form: &Parameters<'_>,
+    ) -> Result<Client, OAuthRefusal> {
+        let presented = credentials(headers, form)?;
+        let row = self.client_row(&presented.id).await?;
+        let row = row.filter(is_valid).ok_or_else(unknown_client)?;
+        let is_right = match (&presented.secret, &row.secret_hash) {
+            (None, hash) => hash.is_empty(),
+            (Some(secret), hash) => {
+                let made = self.parts.pepper.hash_secret(secret.as_bytes());
+                let stored = <[u8; 32]>::try_from(hash.as_slice());
+                stored.is_ok_and(|stored| KeyHash::from_bytes(stored) == made)
+            }
+        };
+        let client = to_client(&row).filter(|_| is_right);
+        Ok(client.ok_or_else(unknown_client)?)
+    }
+
+    async fn client_row(&self, id: &str) -> Result<Option<OAuthClientRow>, Fault> {
+        let id = id.to_owned();
+        let ledger = &self.parts.ledger;
+        let found = ledger.with_store(|store, _| async move { store.oauth_client(&id).await });
+        found.await
+    }
+}
+
+fn is_valid(row: &OAuthClientRow) -> bool {
+    row.revoked_at_ms.is_none()
+}
+
+/// Returns the client of a row; `None` if this version would not register it any more.
+fn to_client(row: &OAuthClientRow) -> Option<Client> {
+    let metadata = ClientMetadata::read(row.metadata.as_bytes()).ok()?;
+    let id = row.id.clone();
+    Some(Client { id, metadata })
+}
+
+fn unknown_client() -> OAuthError {
+    let message = "the client is not known here, or its secret is wrong";
+    OAuthError::new(OAuthErrorCode::InvalidClient, message)
+}
+
+/// Returns what a request presents. Source: RFC 6749 2.3.1.
+fn credentials(
+    headers: &HeaderMap,
+    form: &Parameters<'_>,
+) -> Result<ClientCredentials, OAuthError> {
+    let secret = form.find("client_secret").map(str::to_owned);
+    let Some(basic) = headers.get(header::AUTHORIZATION) else {
+        let id = form.require("client_id")?.to_owned();
+        return Ok(ClientCredentials { id, secret });
+    };
+    let (id, basic_secret) = read_basic(basic.as_bytes()).ok_or_else(unknown_client)?;
+    if secret.is_some() {
+        let message = "`Authorization` and `client_secret` both came; send one";
+        return Err(OAuthError::invalid(message));
+    }
+    if form.find("client_id").is_some_and(|named| named != id) {
+        let message = "`client_id` is not the client of `Authorization`";
+        return Err(OAuthError::invalid(message));
+    }
+    let secret = Some(basic_secret).filter(|secret| !secret.is_empty());
+    Ok(ClientCredentials { id, secret })
+}
+
+fn read_basic(value: &[u8]) -> Option<(String, String)> {
+    let (scheme, encoded) = value.split_at_checked("Basic ".len())?;
+    if !scheme.eq_ignore_ascii_case(b"basic ") {
+        return None;
+    }
+    let decoded = String::from_utf8(BASE64.decode(encoded.trim_ascii()).ok()?).ok()?;
+    let (id, secret) = decoded.split_once(':')?;
+    Some((
+        form::decode(id).into_owned(),
+        form::decode(secret).into_owned(),
+    ))
+}

@@ -1,0 +1,129 @@
+//! The authorization server of `/mcp`: OAuth 2.1 for clients that persons let act with their API keys.
+//!
+//! Source: docs/mcp.md, OAuth; docs/decisions.md 60. [`clients`] finds and checks clients, [`authorize`] puts their requests before
+//! persons, [`token`] makes tokens of codes and of tokens. What is kept is in the store, but for access tokens.
+
+mod authorize;
+mod clients;
+mod documents_of_server;
+mod register;
+mod response;
+mod revoke;
+pub mod routes;
+pub mod sweep;
+mod token;
+
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
+use filters::accounts::Pepper;
+use filters::fault::{Fault, FaultKind};
+use filters::mcp::oauth::refresh::RefreshTokens;
+use filters::proxy::OwnOrigin;
+use http::{HeaderMap, header};
+
+use super::PATH;
+use crate::accounts::AccountsHandle;
+use crate::accounts::access_tokens::AccessTokens;
+use crate::config::McpConfig;
+use crate::ledger::Ledger;
+use crate::proxy::address_limits::AddressLimits;
+use crate::seal::{Seal, SealError};
+
+/// The purpose of the key that signs refresh tokens.
+const REFRESH_PURPOSE: &str = "refresh tokens of OAuth, version 1";
+/// The purpose of the key that encrypts what a page carries.
+const PAGES_PURPOSE: &str = "pages of consent of OAuth, version 1";
+/// The bytes of a secret.
+const SECRET_BYTES: usize = 32;
+
+/// What the authorization server shares with the rest of the gateway.
+pub struct OAuthParts {
+    /// Holds the store.
+    pub ledger: Arc<Ledger>,
+    /// The callers.
+    pub accounts: AccountsHandle,
+    /// Hashes secrets.
+    pub pepper: Pepper,
+    /// Makes access tokens.
+    pub tokens: Arc<AccessTokens>,
+    /// Counts what an address may do.
+    pub address_limits: Arc<AddressLimits>,
+    /// Where the gateway is reached.
+    pub own_origin: OwnOrigin,
+}
+
+/// The authorization server.
+pub(super) struct OAuth {
+    parts: OAuthParts,
+    refresh_tokens: RefreshTokens,
+    /// Encrypts what a page carries.
+    pages: Seal,
+    access_token_ms: i64,
+    refresh_token_ms: i64,
+}
+
+/// Where a request has reached the server.
+struct Here {
+    /// The issuer: an origin.
+    issuer: String,
+    /// The resource that tokens are for.
+    resource: String,
+}
+
+impl OAuth {
+    /// Makes the server.
+    ///
+    /// Errors: never, because the derived keys have the lengths of their ciphers.
+    pub(super) fn new(parts: OAuthParts, settings: &McpConfig) -> Result<Self, SealError> {
+        let refresh_tokens = RefreshTokens::new(&parts.pepper.derive(REFRESH_PURPOSE));
+        let pages = Seal::new(&parts.pepper.derive(PAGES_PURPOSE))?;
+        let in_ms = |time: std::time::Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+        Ok(Self {
+            parts,
+            refresh_tokens: refresh_tokens.ok_or(SealError::Damaged)?,
+            pages,
+            access_token_ms: in_ms(settings.access_token_ttl),
+            refresh_token_ms: in_ms(settings.refresh_token_ttl),
+        })
+    }
+
+    /// Returns the issuer for a request with these headers; `None`: OAuth is off there.
+    pub(super) fn issuer(&self, headers: &HeaderMap) -> Option<String> {
+        let host = headers.get(header::HOST);
+        let host = host.and_then(|host| host.to_str().ok());
+        let issuer = self.parts.own_origin.of(host)?;
+        Some(issuer.into_owned())
+    }
+
+    /// Returns where a request has reached the server.
+    ///
+    /// Errors: 404 where OAuth is off.
+    fn here(&self, headers: &HeaderMap) -> Result<Here, Fault> {
+        let issuer = self.issuer(headers).ok_or_else(|| {
+            let message =
+                "OAuth is off here: the operator has to set `mcp.public_url`; API keys work";
+            Fault::new(FaultKind::NotFound, message)
+        })?;
+        let resource = format!("{issuer}{PATH}");
+        Ok(Here { issuer, resource })
+    }
+}
+
+/// Returns a new secret: a prefix and random bytes as text.
+///
+/// Errors: the operating system gave no random bytes.
+fn random_secret(prefix: &str) -> Result<String, Fault> {
+    let mut entropy = [0_u8; SECRET_BYTES];
+    getrandom::fill(&mut entropy).map_err(|_| no_entropy())?;
+    Ok(format!("{prefix}{}", BASE64.encode(entropy)))
+}
+
+fn no_entropy() -> Fault {
+    Fault::new(FaultKind::Internal, "there are no random bytes")
+}
+
+fn unix_ms(now_ms: u64) -> i64 {
+    i64::try_from(now_ms).unwrap_or(i64::MAX)
+}
