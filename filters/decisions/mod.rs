@@ -10,6 +10,7 @@
 //! | [`project`] | the indexed datafile, and why one is invalid |
 //! | [`decide`] | decisions of flags |
 //! | [`activate`] | the older endpoints: experiments and features by key |
+//! | [`mod@explain`] | the rules of a flag as a user meets them |
 //! | [`evaluation_rules`] | the choices of the engine where SDKs differ |
 //! | [`protocol`] | the bytes of requests and responses: the published document's, the original agent's |
 //! | [`request_body`], [`selection`], [`borrowed_object`], [`caseless_object`], [`keys`] | requests |
@@ -36,6 +37,7 @@ pub mod encode;
 pub mod errors;
 pub mod evaluation_rules;
 pub mod event;
+pub mod explain;
 mod holdout;
 mod index;
 pub mod inputs;

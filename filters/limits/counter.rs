@@ -12,6 +12,8 @@ pub(super) trait Counter {
     fn admit(&mut self, limit: u64, now_ms: u64, window_ms: u64) -> Verdict;
     /// Returns one unit if its window has not ended. Returns whether it did.
     fn refund(&mut self, refund_token: RefundToken, now_ms: u64, window_ms: u64) -> bool;
+    /// Returns how many admissions count now, and changes nothing.
+    fn count(&self, now_ms: u64, window_ms: u64) -> u64;
     /// Returns whether nothing in the window counts any more.
     fn has_ended(&self, now_ms: u64, window_ms: u64) -> bool;
 }
@@ -59,6 +61,13 @@ impl Counter for Fixed {
             refund_token.0 == self.start_ms && self.count > 0 && !self.has_ended(now_ms, window_ms);
         self.count -= u64::from(is_due);
         is_due
+    }
+
+    fn count(&self, now_ms: u64, window_ms: u64) -> u64 {
+        match self.has_ended(now_ms, window_ms) {
+            true => 0,
+            false => self.count,
+        }
     }
 
     fn has_ended(&self, now_ms: u64, window_ms: u64) -> bool {
@@ -182,6 +191,13 @@ impl Counter for Sliding {
         run.count -= 1;
         self.count -= 1;
         true
+    }
+
+    fn count(&self, now_ms: u64, window_ms: u64) -> u64 {
+        let newer = self.newer.iter().flat_map(|newer| newer.iter());
+        let runs = std::iter::once(&self.oldest).chain(newer);
+        let counting = runs.filter(|run| now_ms.saturating_sub(run.at_ms) < window_ms);
+        counting.map(|run| run.count).sum()
     }
 
     fn has_ended(&self, now_ms: u64, window_ms: u64) -> bool {

@@ -102,6 +102,17 @@ impl Windows {
         }
     }
 
+    /// Returns how many requests of a key count now. Nothing is counted, and no window begins. Cost: one lock of one shard, and for
+    /// sliding windows a look at each millisecond that had a request.
+    pub fn count(&self, key: &WindowKey, now_ms: u64) -> u64 {
+        let times = (now_ms, self.window_ms);
+        let count = match &self.table {
+            Table::Fixed(shards) => shards.with_existing(key, |it| it.count(times.0, times.1)),
+            Table::Sliding(shards) => shards.with_existing(key, |it| it.count(times.0, times.1)),
+        };
+        count.unwrap_or(0)
+    }
+
     /// Returns the number of shards for [`sweep`](Self::sweep).
     pub fn shard_count(&self) -> usize {
         SHARD_COUNT

@@ -277,3 +277,25 @@ fn a_full_map_drops_ended_windows_before_it_grows() {
     assert_eq!(windows, room - half + 1);
     assert!(capacity >= 2 * room - half, "{capacity}");
 }
+
+#[test]
+fn a_look_counts_nothing_and_begins_no_window() {
+    for windows in [fixed(), sliding()] {
+        assert_eq!(windows.count(&key("t"), 5_000), 0);
+        assert!(windows.is_empty());
+        pass(&windows, 3, 2, 6_000);
+        pass(&windows, 3, 5, 9_000);
+        assert_eq!(windows.count(&key("t"), 9_000), 3);
+        assert_eq!(windows.count(&key("t"), 15_999), 3);
+        assert_eq!(windows.count(&key("other"), 9_000), 0);
+        assert_eq!(pass(&windows, 4, 5, 9_000), 1);
+    }
+    let windows = fixed();
+    pass(&windows, 9, 1, 0);
+    pass(&windows, 9, 2, 9_000);
+    assert_eq!(windows.count(&key("t"), 10_000), 0);
+    let windows = sliding();
+    pass(&windows, 9, 1, 0);
+    pass(&windows, 9, 2, 9_000);
+    assert_eq!(windows.count(&key("t"), 10_000), 2);
+}

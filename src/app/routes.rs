@@ -34,12 +34,14 @@ pub fn router(
         route,
         operations: &graph.operations,
     });
-    let others = [&rows[..], &of_decisions].concat();
+    let limits = graph.map(graph::routes::routes).unwrap_or_default();
+    let others = [&rows[..], &of_decisions, &limits].concat();
     let of_mcp = mcp_routes(config, &others, mcp)?;
     let sections = [
         ("Gateway", &own[..]),
         ("Models", &of_models),
         ("Decisions", &of_decisions),
+        ("Graph", &limits),
         ("MCP", &of_mcp),
     ];
     let sections = sections.map(|(tag, routes)| Section { tag, routes });
@@ -48,6 +50,7 @@ pub fn router(
     let document = OpenApi::describe(&sections, of_graph.as_ref(), sdk_key_header)?;
     let document = Arc::new(document);
     rows.extend(of_decisions);
+    rows.extend(limits);
     rows.extend(of_mcp);
     openapi::serve(&document, &mut rows);
     Ok((Router::new(rows, fallback), document))

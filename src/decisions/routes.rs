@@ -10,8 +10,8 @@ use super::DecisionService;
 use super::endpoints::batch::{self, BatchRoute, BatchRoutes};
 use super::endpoints::{
     Handle, WriteFault, activate, config, datafile, decide, error_response, evaluation_error,
-    event_stream, framed, lookup, ofrep_flag, ofrep_flags, overrides, save, send_odp_event, token,
-    track, webhook,
+    event_stream, explain_decision, framed, lookup, ofrep_flag, ofrep_flags, overrides, save,
+    send_odp_event, token, track, webhook,
 };
 use crate::config::Config;
 use crate::proxy::handler::{Endpoint, Handler, Request};
@@ -41,7 +41,7 @@ macro_rules! boxed {
 }
 
 /// Name, method, path, target and description. The endpoints check credentials.
-static ROWS: [(&str, Method, &str, Target, &str); 15] = [
+static ROWS: [(&str, Method, &str, Target, &str); 16] = [
     (
         "config",
         Method::GET,
@@ -62,6 +62,13 @@ static ROWS: [(&str, Method, &str, Target, &str); 15] = [
         "/v1/decide",
         Target::Operation(boxed!(decide::handle)),
         include_str!("endpoints/decide.json"),
+    ),
+    (
+        "explain_decision",
+        Method::POST,
+        "/v1/decide/explain",
+        Target::Operation(boxed!(explain_decision::handle)),
+        include_str!("endpoints/explain_decision.json"),
     ),
     (
         "activate",

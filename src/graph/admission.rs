@@ -155,7 +155,7 @@ fn read_credential(head: &Parts) -> Result<PresentedCredential<'_>, ConflictingC
 }
 
 /// Returns the claims of a token, verified if its issuer has a key set.
-async fn read_claims(graph: &Graph, token: &str, now_s: u64) -> Option<TenantClaims> {
+pub(super) async fn read_claims(graph: &Graph, token: &str, now_s: u64) -> Option<TenantClaims> {
     let claims = TenantClaims::from_unverified_token(token)?;
     let Some(index) = graph.tenants.required_key_set(&claims) else {
         return Some(claims);

@@ -1,12 +1,13 @@
 //! The graph limits: operations and tenants, their windows, the origin of the service, and the cache of its responses.
 //!
 //! [`Graph`] is built once from the configuration and holds the state that outlives a request. `filters::limits` and
-//! `filters::graph` decide. [`admission`] admits a request, [`exchange`] takes it to the service and back. [`routes`] has
-//! its row of the route table. Counting across processes is not here but in [`crate::limits`].
+//! `filters::graph` decide. [`admission`] admits a request, [`exchange`] takes it to the service and back. [`limits_left`]
+//! tells a tenant what is left. [`routes`] has the rows of the route table. Counting across processes is not here but in [`crate::limits`].
 
 pub mod admission;
 mod cache;
 pub mod exchange;
+mod limits_left;
 mod metrics;
 pub mod routes;
 

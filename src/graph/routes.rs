@@ -1,4 +1,4 @@
-//! The graph service's row of the route table: all paths that are not reserved.
+//! The graph service's rows of the route table: what a tenant has left, and all paths that are not reserved.
 
 use std::sync::Arc;
 
@@ -7,11 +7,28 @@ use http::Method;
 
 use super::Graph;
 use super::admission::GraphHandler;
+use super::limits_left::LimitsLeft;
 use crate::proxy::handler::Handler;
 use crate::proxy::response::Response;
 use crate::proxy::router::{Access, BodyRule, ErrorStyle, Route};
 
-/// Returns the row.
+/// Returns the rows of our own endpoints.
+pub fn routes(graph: &Arc<Graph>) -> Vec<Route> {
+    let limits = LimitsLeft {
+        graph: Arc::clone(graph),
+    };
+    vec![Route {
+        name: "graph_limits",
+        path: "/v1/graph/limits",
+        takes_permit: true,
+        body: BodyRule::None,
+        description: include_str!("limits.json"),
+        handler: Handler::Endpoint(Arc::new(limits)),
+        ..fallback(graph)
+    }]
+}
+
+/// Returns the row of all paths that are not reserved.
 pub fn fallback(graph: &Arc<Graph>) -> Route {
     let graph = Arc::clone(graph);
     Route {

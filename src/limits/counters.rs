@@ -17,6 +17,7 @@ use pingora::services::background::BackgroundService;
 use tokio::time::Instant;
 
 use super::shared_windows::{SharedWindows, Sharing};
+use crate::redis::Unavailable;
 
 /// The interval between two sweeps.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
@@ -64,6 +65,24 @@ impl WindowCounters {
             limit,
             ..self.windows.admit(key, share, self.now_ms())
         })
+    }
+
+    /// Returns how many more requests a limit allows now, and counts none. What other processes hold of a shared window counts as
+    /// used.
+    ///
+    /// Errors: as [`Self::admit`]. Cost: one lock of one shard, or one call to Redis.
+    pub async fn remaining(&self, key: &WindowKey, limit: u64) -> Result<u64, Fault> {
+        let (count, limit) = match &self.shared {
+            None => (self.windows.count(key, self.now_ms()), limit),
+            Some(shared) => match shared.count(key).await {
+                Ok(count) => (count, limit),
+                Err(Unavailable) => {
+                    let share = shared.outage_limit(limit)?;
+                    (self.windows.count(key, self.now_ms()), share)
+                }
+            },
+        };
+        Ok(limit.saturating_sub(count))
     }
 
     /// Returns one unit to its window if that has not ended. Returns whether it did. Use a token at most once.

@@ -85,6 +85,12 @@ impl SharedWindows {
         }
     }
 
+    /// Returns how many units count now, over all processes.
+    pub(super) async fn count(&self, key: &WindowKey) -> Result<u64, Unavailable> {
+        // A limit of 0 admits nothing, and the script tells the count all the same.
+        Ok(self.windows.take(key, 0, 1).await?.count)
+    }
+
     /// Returns a unit that was counted at this time. Returns whether it did, which fails while Redis is unavailable.
     pub(super) async fn refund(&self, key: &WindowKey, at_ms: u64) -> bool {
         let leases = self.leases.as_ref();

@@ -2,12 +2,15 @@
 
 use filters::fault::Fault;
 use filters::mcp::message::Members;
-use filters::mcp::tools::{McpTool, RouteRequest, TOOLS};
+use filters::mcp::tools::{Authorization, McpTool, RouteRequest, TOOLS};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use serde_json::Value;
 
 use super::arguments::ArgumentSchema;
 use crate::proxy::router::{Access, Route};
+
+/// Where clients send the credential of a tenant of the graph service, as `Authorization` has their API key.
+const GRAPH_AUTHORIZATION: &str = "x-graph-authorization";
 
 /// All of them.
 pub(super) struct Tools {
@@ -85,9 +88,10 @@ impl Tools {
         tool.schema.check(arguments)?;
         let none = Members::new();
         let request = (tool.tool.request)(arguments.as_object().unwrap_or(&none));
-        let headers = match tool.route.access {
-            Access::SdkKey => self.flag_headers(&request, headers)?,
-            Access::Key | Access::KeyOrToken | Access::Open => headers.clone(),
+        let headers = match (&request.authorization, tool.route.access) {
+            (Authorization::Graph(given), _) => graph_headers(given.as_deref(), headers)?,
+            (Authorization::Client, Access::SdkKey) => self.flag_headers(&request, headers)?,
+            (Authorization::Client, _) => headers.clone(),
         };
         let body = request.body.map(|body| body.to_string().into_bytes());
         Ok(ToolRequest {
@@ -126,4 +130,24 @@ pub(super) fn sdk_keys(names: &[HeaderName], sent: &HeaderMap) -> HeaderMap {
         }
     }
     keys
+}
+
+/// Returns the headers of a request to the graph's own routes: the credential of the tenant alone.
+fn graph_headers(given: Option<&str>, sent: &HeaderMap) -> Result<HeaderMap, Fault> {
+    let mut headers = HeaderMap::new();
+    match given {
+        Some(given) => {
+            let value = HeaderValue::try_from(given).map_err(|_| {
+                let message = "`authorization` has characters that no header has";
+                Fault::invalid("authorization", message)
+            })?;
+            headers.insert(header::AUTHORIZATION, value);
+        }
+        None => {
+            for value in sent.get_all(GRAPH_AUTHORIZATION) {
+                headers.append(header::AUTHORIZATION, value.clone());
+            }
+        }
+    }
+    Ok(headers)
 }

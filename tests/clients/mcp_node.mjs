@@ -42,6 +42,11 @@ const checks = {
     assert.equal(models.structuredContent.models[0].id, "sandbox-chat");
     const decided = await client.callTool({ name: "decide", arguments: { user_id: "ada", sdk_key: "sandbox" } });
     assert.equal(decided.structuredContent.decisions.length, 2);
+    const asked = { user_id: "ada", flag_keys: ["checkout"], sdk_key: "sandbox" };
+    const explained = await client.callTool({ name: "explain-decision", arguments: asked });
+    assert.equal(explained.structuredContent.decisions[0].rules[0].key, "checkout_test");
+    const left = await client.callTool({ name: "graph-limits", arguments: { authorization: "epi-single k1" } });
+    assert.equal(left.structuredContent.tenant, "t1");
     await client.close();
   },
 

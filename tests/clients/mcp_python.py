@@ -62,6 +62,12 @@ async def tools():
             equal(models.structured_content["models"][0]["id"], "sandbox-chat")
             decided = await client.call_tool("decide", {"user_id": "ada", "sdk_key": "sandbox"})
             equal(len(decided.structured_content["decisions"]), 2)
+            asked = {"user_id": "ada", "flag_keys": ["checkout"], "sdk_key": "sandbox"}
+            explained = await client.call_tool("explain-decision", asked)
+            equal(explained.structured_content["decisions"][0]["rules"][0]["key"], "checkout_test")
+            asked = {"authorization": "epi-single k1", "operation": "POST /content/v2"}
+            left = await client.call_tool("graph-limits", asked)
+            equal(left.structured_content["data"][0]["remaining"], 1500)
 
 
 async def usage():

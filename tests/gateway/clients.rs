@@ -199,7 +199,8 @@ fn openai_and_the_ai_sdk_in_node_see_no_difference_between_wires() {
 fn accept_mcp(script: Script) {
     let models = MODELS.split("[[models]]").nth(1).unwrap();
     let toml = "[providers.sandbox]\nkind = \"sandbox\"\n\
-                [[decisions.projects]]\nsdk_key = \"sandbox\"\ndatafile = \"sandbox\"\n";
+                [[decisions.projects]]\nsdk_key = \"sandbox\"\ndatafile = \"sandbox\"\n\
+                [graph]\nupstream = \"sandbox\"\n[[graph.tenants]]\nid = \"t1\"\nsingle_keys = [\"k1\"]\n";
     let gateway = Gateway::start(toml, &format!("[[models]]{models}"));
     gateway.put("support/hi", &[], &greeting());
     let url = format!("http://{}/mcp", gateway.address());

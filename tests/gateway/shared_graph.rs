@@ -115,3 +115,31 @@ fn a_refusal_tells_the_rest_of_the_window_of_all() {
     let after: u64 = header("retry-after").parse().unwrap();
     assert!((1..=60).contains(&after), "{after}");
 }
+
+/// What a tenant has left, as a process tells; `None`: Redis did not answer.
+fn told(gateway: &Gateway) -> Option<u64> {
+    let request = Ask::get("/v1/graph/limits?auth=k1&operation=POST%20/content/v2");
+    let answer = ask(gateway.address(), &request);
+    answer.json()["data"][0]["remaining"].as_u64()
+}
+
+#[test]
+fn what_is_left_is_told_over_all_processes_and_asking_counts_nowhere() {
+    for algorithm in ["fixed", "sliding"] {
+        let left = undisturbed(|| {
+            let (redis, service) = (Redis::start(), Upstream::always(answer(200, &[])));
+            let gateways = [(); 2].map(|()| gateway(&service, &redis, algorithm, Mode::Exact));
+            let mut left = vec![told(&gateways[0])?];
+            for gateway in gateways.iter().chain([&gateways[0]]) {
+                answered(vec![ask(gateway.address(), &query()).status()])?;
+            }
+            for gateway in gateways.iter().cycle().take(4) {
+                left.push(told(gateway)?);
+            }
+            Some(left)
+        });
+        let limit = LIMIT as u64;
+        let rest = limit - 3;
+        assert_eq!(left, [limit, rest, rest, rest, rest], "{algorithm}");
+    }
+}

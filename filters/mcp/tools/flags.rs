@@ -27,12 +27,12 @@ pub(super) const DECIDE: McpTool = McpTool {
     result: |_, response| Some(decisions(response.json()?)),
 };
 
-/// The same with the reasons, rule by rule, and without an event.
+/// The same with the reasons and with each rule, and without an event.
 pub(super) const EXPLAIN_DECISION: McpTool = McpTool {
-    route: "decide",
+    route: "explain_decision",
     scope: Scope::Decisions,
     description: include_str!("explain-decision.json"),
-    request: |arguments| decision(arguments, &["INCLUDE_REASONS", "DISABLE_DECISION_EVENT"]),
+    request: |arguments| decision(arguments, &[]),
     result: |_, response| Some(decisions(response.json()?)),
 };
 
@@ -83,6 +83,7 @@ fn decision(arguments: &Members, options: &[&str]) -> RouteRequest {
         query: pairs.join("&"),
         body: Some(body.into()),
         sdk_key: sdk_key(arguments),
+        ..RouteRequest::default()
     }
 }
 

@@ -3,6 +3,7 @@
 mod account;
 mod flags;
 mod images;
+mod limits;
 mod models;
 mod speech;
 mod text;
@@ -37,6 +38,19 @@ pub struct RouteRequest {
     pub body: Option<Value>,
     /// The key of the project whose flags are meant, where the arguments name one.
     pub sdk_key: Option<String>,
+    /// Whose credential it has.
+    pub authorization: Authorization,
+}
+
+/// The credential of the request to a route.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Authorization {
+    /// That of the client.
+    #[default]
+    Client,
+    /// One for the graph service: the value of the header, where the arguments have it, else what the client sends in a header of
+    /// its own.
+    Graph(Option<String>),
 }
 
 /// A response of a route, a 200.
@@ -123,7 +137,7 @@ fn query_of(arguments: &Members, names: &[&str]) -> String {
 }
 
 /// All tools, in the order in which they are listed.
-pub static TOOLS: [McpTool; 16] = [
+pub static TOOLS: [McpTool; 17] = [
     text::CHAT,
     models::LIST_MODELS,
     images::GENERATE_IMAGE,
@@ -140,4 +154,5 @@ pub static TOOLS: [McpTool; 16] = [
     flags::DECIDE,
     flags::EXPLAIN_DECISION,
     flags::SET_OVERRIDE,
+    limits::GRAPH_LIMITS,
 ];

@@ -23,17 +23,8 @@ pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<
     let context = DecisionContext::open(service, request).await?;
     let body = context.read_body()?.into_decide()?;
     let (user, shape) = (&body.user, context.protocol().result_shape());
-    let mut named = Keys::default();
-    let mut times = 0;
-    for key in request.values("keys") {
-        times += 1;
-        named.name((), key, "keys")?;
-    }
-    let mut wanted: Vec<Cow<'_, str>> = named.into_vec().into_iter().map(|(_, key)| key).collect();
-    if wanted.is_empty() {
-        let keys = context.loaded.project.flag_keys();
-        wanted.extend(keys.map(Cow::Borrowed));
-    }
+    let wanted = wanted_keys(&context, request)?;
+    let times = request.values("keys").count();
     let all = decide_keys(&context, &body, &wanted).await?;
     if let ([one], 1) = (all.as_slice(), times) {
         let mut out = Vec::with_capacity(1024);
@@ -43,6 +34,25 @@ pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<
     let is_listed = |one: &&Decision<'_>| one.is_enabled || !body.options.enabled_flags_only;
     let listed = all.iter().filter(is_listed);
     response_body::decision_list(listed, user, shape).map(Response::json)
+}
+
+/// Returns the keys of flags that a query names, each once; all flags if it names none.
+///
+/// Errors: 400 for too many.
+pub(super) fn wanted_keys<'k>(
+    context: &'k DecisionContext<'_>,
+    request: &Request<'k>,
+) -> Result<Vec<Cow<'k, str>>, Fault> {
+    let mut named = Keys::default();
+    for key in request.values("keys") {
+        named.name((), key, "keys")?;
+    }
+    let mut wanted: Vec<Cow<'_, str>> = named.into_vec().into_iter().map(|(_, key)| key).collect();
+    if wanted.is_empty() {
+        let keys = context.loaded.project.flag_keys();
+        wanted.extend(keys.map(Cow::Borrowed));
+    }
+    Ok(wanted)
 }
 
 /// Decides keys for one user, queues impressions and publishes notices. The profile is read once and written once.

@@ -10,6 +10,7 @@ mod context;
 pub mod datafile;
 pub mod decide;
 pub mod event_stream;
+pub mod explain_decision;
 pub mod flag;
 pub mod lookup;
 pub mod ofrep_flag;

@@ -1,5 +1,6 @@
 //! `POST /mcp`: messages, tools and what they cost. Source: docs/mcp.md.
 
+mod limits;
 mod models;
 mod prompts;
 mod protocol;

@@ -309,12 +309,14 @@ fn flags_are_decided_by_the_key_of_their_project() {
     assert_eq!(decided["decisions"][0]["variationKey"], "on");
     assert_eq!(decided["decisions"][0]["reasons"], json!([]));
     let explained = given(&gateway, "explain-decision", one);
-    assert!(
-        !explained["decisions"][0]["reasons"]
-            .as_array()
-            .unwrap()
-            .is_empty()
+    let explained = &explained["decisions"][0];
+    assert!(!explained["reasons"].as_array().unwrap().is_empty());
+    let rule = &explained["rules"][0];
+    assert_eq!(
+        (&rule["key"], &rule["has_decided"]),
+        (&json!("new_versions"), &json!(true))
     );
+    assert_eq!(rule["bucket"], filters::decisions::bucket("ada", "921"));
     let set =
         json!({"user_id": "ada", "experiment_key": "checkout_test", "variation_key": "one_page"});
     let set = given(&gateway, "set-override", key(set));

@@ -1,0 +1,120 @@
+//! Each rule of a flag as a user meets it: audience, bucket, and what the bucket gives. In which order rules count, and which of them
+//! is left out for what, is told by the reasons of the decision.
+
+use serde_json::{Map, Value, json};
+
+use super::bucket::{bucket, owner};
+use super::decide::{Decision, DecisionSource};
+use super::inputs::Inputs;
+use super::project::{Project, Rule};
+use super::reason::Reasons;
+use super::rule;
+
+/// Returns the rules of a flag in their order, none for a flag that the project does not have: `{type, key, id, has_decided,
+/// is_running, audience, bucket, group?, ranges or bandit, bucketed, override?, whitelisted?, profile?}` each. `decided` is the
+/// decision for the same inputs. Nothing is noted of it anywhere. Cost: as a decision that no rule ends.
+pub fn explain(
+    project: &Project,
+    key: &str,
+    inputs: &Inputs<'_>,
+    decided: &Decision<'_>,
+) -> Vec<Value> {
+    let Some(flag) = project.flag(key) else {
+        return Vec::new();
+    };
+    let told = |source: DecisionSource, kind: &str, rule: &Rule| {
+        let has_decided = decided.source == source
+            && !decided.variation_key.is_empty()
+            && *decided.experiment_id == *rule.id;
+        explained(project, rule, inputs, (kind, has_decided))
+    };
+    let holdouts = |numbers: &[usize]| {
+        let found = numbers.iter().filter_map(|at| project.holdouts.get(*at));
+        let told = found.map(|holdout| told(DecisionSource::Holdout, "holdout", holdout));
+        told.collect::<Vec<Value>>()
+    };
+    let mut all = holdouts(&flag.holdouts);
+    for rule in project.experiments_of(flag) {
+        all.extend(holdouts(&rule.holdouts));
+        all.push(told(DecisionSource::FeatureTest, "experiment", rule));
+    }
+    for rule in project.rules_of(flag) {
+        all.extend(holdouts(&rule.holdouts));
+        all.push(told(DecisionSource::Rollout, "rollout", rule));
+    }
+    all
+}
+
+fn explained(
+    project: &Project,
+    rule: &Rule,
+    inputs: &Inputs<'_>,
+    (kind, has_decided): (&str, bool),
+) -> Value {
+    let id = rule::bucketing_id(project, inputs, rule, &mut Reasons::default());
+    let number = bucket(id, &rule.id);
+    let mut members = Map::new();
+    let mut add = |name: &str, value: Value| _ = members.insert(name.to_owned(), value);
+    add("type", kind.into());
+    add("key", (&*rule.key).into());
+    add("id", (&*rule.id).into());
+    add("has_decided", has_decided.into());
+    add("is_running", rule.is_running.into());
+    add("audience", audience(project, rule, inputs).into());
+    add("bucket", number.into());
+    let group = rule.group.and_then(|at| project.groups.get(at));
+    if let Some(group) = group.filter(|group| group.is_random) {
+        let number = bucket(id, &group.id);
+        let takes_part = owner(&group.ranges, number).is_some_and(|owner| *owner == rule.id);
+        let group = json!({"id": group.id, "bucket": number, "takes_part": takes_part});
+        add("group", group);
+    }
+    match &rule.cmab {
+        Some(cmab) => add("bandit", json!({"until": cmab.end})),
+        None => add("ranges", ranges(rule)),
+    }
+    let bucketed = rule::bucketed(project, rule, id).filter(|_| rule.cmab.is_none());
+    add("bucketed", bucketed.map(|variation| &*variation.key).into());
+    if kind == "experiment" {
+        chosen(rule, inputs, add);
+    }
+    members.into()
+}
+
+/// Returns whether the user is in the audience; `None`: that cannot be told, which counts as no.
+fn audience(project: &Project, rule: &Rule, inputs: &Inputs<'_>) -> Option<bool> {
+    let Some(condition) = &rule.condition else {
+        return Some(true);
+    };
+    let audiences = &project.audience_conditions;
+    condition.holds(&inputs.user(), audiences, project.rules, &mut |_| ())
+}
+
+/// Returns which buckets have which variation: `{variation, from, until}`, from the first one on and before the last.
+fn ranges(rule: &Rule) -> Value {
+    let mut from = 0;
+    let told = rule.ranges.iter().filter_map(|range| {
+        let variation = range.owner.and_then(|at| rule.variations.get(at));
+        let (first, until) = (from, range.end);
+        from = from.max(until);
+        let variation = variation.map(|variation| &*variation.key);
+        (first < until).then(|| json!({"variation": variation, "from": first, "until": until}))
+    });
+    told.collect()
+}
+
+/// Adds the variations that count before the bucket: of an override, the whitelist and the user's profile.
+fn chosen(rule: &Rule, inputs: &Inputs<'_>, mut add: impl FnMut(&str, Value)) {
+    let mut overrides = inputs.overrides.iter();
+    if let Some((_, key)) = overrides.find(|(experiment, _)| **experiment == *rule.key) {
+        add("override", (&**key).into());
+    }
+    if let Some(key) = rule.whitelist.get(inputs.user_id) {
+        add("whitelisted", (&**key).into());
+    }
+    let profile = inputs.profile.and_then(|profile| profile.get(&rule.id));
+    let profile = profile.and_then(|id| rule.variation_of_id(id));
+    if let Some(variation) = profile {
+        add("profile", (&*variation.key).into());
+    }
+}
