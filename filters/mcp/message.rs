@@ -31,10 +31,27 @@ pub type Members = Map<String, Value>;
 pub enum Message {
     /// A request, which gets a result or an error.
     Call(Call),
-    /// A notification, with its method; it gets no answer.
-    Notification(String),
+    /// A notification, which gets no answer.
+    Notification(Notification),
     /// A response; the server asks nothing, so nobody waits for it.
     Response,
+}
+
+/// A notification.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Notification {
+    /// The name of the method.
+    pub method: String,
+    /// The parameters; empty if there are none.
+    pub params: Members,
+}
+
+impl Notification {
+    /// Returns the id of the request that the client takes back, if it is this that it tells.
+    pub fn cancelled_id(&self) -> Option<&Value> {
+        let is_cancelled = self.method == "notifications/cancelled";
+        self.params.get("requestId").filter(|_| is_cancelled)
+    }
 }
 
 /// A request.
@@ -170,7 +187,7 @@ fn read_members(mut members: Members) -> Result<Message, RpcError> {
         Some(_) => return Err(refuse("`params` is not an object")),
     };
     Ok(match known {
-        None => Message::Notification(method),
+        None => Message::Notification(Notification { method, params }),
         Some(id) => Message::Call(Call { id, method, params }),
     })
 }

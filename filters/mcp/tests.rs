@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::message::{self, Message};
 use super::origin::Origins;
 use super::revision::{Revision, check_head};
+use super::stream::CallProgress;
 use super::tools::{McpTool, RouteRequest, RouteResponse, TOOLS};
 use super::{prompts, resources};
 
@@ -42,12 +43,59 @@ fn a_body_is_one_message() {
     }
     let deep = "[".repeat(100_000);
     assert_eq!(message::read(deep.as_bytes()).unwrap_err().code, -32700);
-    let notification = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-    let notification = message::read(notification).unwrap();
-    let expected = Message::Notification("notifications/initialized".to_owned());
-    assert_eq!(notification, expected);
+    for (body, cancelled) in [
+        (
+            r#"{"jsonrpc":"2.0","method":"notifications/initialized","params":{"requestId":1}}"#,
+            None,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","method":"notifications/cancelled"}"#,
+            None,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}}"#,
+            Some(json!("a")),
+        ),
+    ] {
+        let Ok(Message::Notification(notification)) = message::read(body.as_bytes()) else {
+            panic!("{body} is a notification");
+        };
+        assert_eq!(notification.cancelled_id(), cancelled.as_ref(), "{body}");
+    }
     let response = br#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
     assert_eq!(message::read(response).unwrap(), Message::Response);
+}
+
+#[test]
+fn progress_is_told_to_those_who_ask_and_rises() {
+    let progress = |meta: Value| {
+        let body =
+            json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"_meta": meta}});
+        let Ok(Message::Call(call)) = message::read(body.to_string().as_bytes()) else {
+            panic!("{body} is a call");
+        };
+        CallProgress::read(&call)
+    };
+    assert_eq!(progress(json!({})), Ok(None));
+    for token in [Value::Null, json!([1]), json!(true)] {
+        let error = progress(json!({"progressToken": token})).unwrap_err();
+        assert_eq!((error.code, error.id.as_deref()), (-32602, Some(&json!(1))));
+    }
+    let mut progress = progress(json!({"progressToken": 7})).unwrap().unwrap();
+    assert_eq!(progress.count(0), None);
+    for (bytes, sum) in [(3, 3), (4, 7)] {
+        let event = String::from_utf8(progress.count(bytes).unwrap()).unwrap();
+        let data = event.strip_prefix("event: message\ndata: ").unwrap();
+        let message: Value = serde_json::from_str(data.strip_suffix("\n\n").unwrap()).unwrap();
+        assert_eq!(message["method"], "notifications/progress");
+        assert_eq!(
+            (
+                &message["params"]["progressToken"],
+                &message["params"]["progress"]
+            ),
+            (&json!(7), &json!(sum))
+        );
+    }
 }
 
 #[test]

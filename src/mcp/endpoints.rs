@@ -10,8 +10,9 @@ use filters::mcp::revision::{Revision, named_revision};
 use filters::mcp::session::{no_session, session_id};
 use futures::future::BoxFuture;
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{HeaderName, HeaderValue, header};
 
+use super::handler::accepts_events;
 use super::{Mcp, PATH, error_response, response};
 use crate::proxy::handler::{Endpoint, Request};
 use crate::proxy::response::Response;
@@ -32,7 +33,7 @@ impl Endpoint for Info {
 
     fn call<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>> {
         let headers = self.0.headers(request.headers);
-        let answered = if wants_events(request.headers) {
+        let answered = if accepts_events(request.headers) {
             method_not_allowed(headers)
         } else {
             response(200, headers, answer::info(PATH, self.0.reads.offered()))
@@ -96,10 +97,4 @@ async fn end_session(mcp: &Mcp, request: &Request<'_>) -> Result<bool, RpcError>
 fn method_not_allowed(mut headers: Vec<(HeaderName, HeaderValue)>) -> Response {
     headers.push((header::ALLOW, HeaderValue::from_static("POST")));
     response(405, headers, Vec::new())
-}
-
-fn wants_events(headers: &HeaderMap) -> bool {
-    let accepted = headers.get_all(header::ACCEPT).iter();
-    let mut accepted = accepted.filter_map(|value| value.to_str().ok());
-    accepted.any(|value| value.contains("text/event-stream"))
 }

@@ -1,15 +1,18 @@
 //! The call of a tool: an exchange around the one of the tool's route, which puts the protocol around the response.
 //!
 //! The inner exchange does everything else: attempts, money, the log line. What it writes is kept until it is whole, and goes
-//! out as one result. A refusal or a failure is a result, too, which says what went wrong.
+//! out as one result. A refusal or a failure is a result, too, which says what went wrong. Where the client asks for progress, the
+//! response is an event stream: before the result it tells how much has come.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use filters::json::Object;
 use filters::mcp::answer;
 use filters::mcp::message::Members;
 use filters::mcp::revision::Revision;
+use filters::mcp::stream::{self, CallProgress};
 use filters::mcp::tools::{McpTool, RouteResponse, ToolResult};
 use futures::future::BoxFuture;
 use http::{HeaderName, HeaderValue, header};
@@ -17,11 +20,13 @@ use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::{Error, ErrorType, Result};
 use serde_json::Value;
 
+use super::calls::RunningCall;
+use crate::proxy::buffered::interim::Interim;
 use crate::proxy::buffered::state::{AttemptState, Stage};
 use crate::proxy::context::RequestInfo;
-use crate::proxy::exchange::{Broken, End, Exchange, LogPart, Report, Upstream};
+use crate::proxy::exchange::{Broken, End, Exchange, LogPart, Report, Upstream, Write};
 use crate::proxy::handler::Buffering;
-use crate::proxy::response::Response;
+use crate::proxy::response::{Response, stream_headers};
 
 const JSON: &str = "application/json";
 
@@ -34,6 +39,10 @@ pub(super) struct ToolCall {
     pub(super) id: Value,
     /// The headers of the response.
     pub(super) headers: Vec<(HeaderName, HeaderValue)>,
+    /// By which its client takes it back.
+    pub(super) running: RunningCall,
+    /// What a client is told that asks for progress and takes events, and after how long without a word it gets a comment.
+    pub(super) progress: Option<(CallProgress, Duration)>,
 }
 
 /// See the module.
@@ -73,8 +82,17 @@ impl ToolExchange {
     /// Follows the stages of the response of an upstream.
     pub(super) fn follow(&mut self, buffering: &Buffering) {
         if let Buffering::UntilContent(state) = buffering {
+            let call = &self.call;
+            let keepalive = call.progress.as_ref().map(|(_, keepalive)| *keepalive);
+            let cancellation = Arc::clone(&call.running.cancellation);
+            state.set_interim(Interim::new(cancellation, call.headers.clone(), keepalive));
             self.state = Some(Arc::clone(state));
         }
+    }
+
+    /// Returns whether the response is an event stream: that of an upstream, for a client that asks for progress.
+    fn is_stream(&self) -> bool {
+        self.state.is_some() && self.call.progress.is_some()
     }
 
     /// Returns the response to the call of a route that gave this response itself.
@@ -123,6 +141,24 @@ impl ToolExchange {
         answer::result(call.revision, &call.id, result.into_members())
     }
 
+    /// Returns a body as it goes out from an upstream: as an event, if the response is a stream.
+    fn framed(&self, body: Vec<u8>) -> Vec<u8> {
+        if self.is_stream() {
+            return stream::event(&body);
+        }
+        body
+    }
+
+    /// Tells the client that this much has come from a provider.
+    fn tell_progress(&mut self, bytes: usize) {
+        let interim = self.state.as_deref().and_then(AttemptState::interim);
+        if let (Some(interim), Some((progress, _))) = (interim, &mut self.call.progress)
+            && let Some(event) = progress.count(bytes)
+        {
+            interim.tell(event.into());
+        }
+    }
+
     fn inner(&mut self) -> Result<&mut dyn Exchange> {
         match self.inner.as_deref_mut() {
             Some(inner) => Ok(inner),
@@ -139,7 +175,8 @@ impl ToolExchange {
             Stage::Complete if !self.is_written && !self.received.is_empty() => {
                 self.is_written = true;
                 let received = std::mem::take(&mut self.received);
-                Some(self.result(&self.media_type, &received).into())
+                let result = self.result(&self.media_type, &received);
+                Some(self.framed(result).into())
             }
             // What was written counts as delivered: no other provider may begin it anew.
             Stage::Pending if !self.received.is_empty() => {
@@ -195,8 +232,13 @@ impl Exchange for ToolExchange {
             media_type.clone_into(&mut self.media_type);
         }
         head.insert_header(header::CONTENT_TYPE, JSON)?;
+        if self.is_stream() {
+            for (name, value) in stream_headers() {
+                head.insert_header(name, value)?;
+            }
+        }
         for (name, value) in &self.call.headers {
-            head.append_header(name, value)?;
+            head.insert_header(name, value)?;
         }
         Ok(())
     }
@@ -207,6 +249,7 @@ impl Exchange for ToolExchange {
         body: &mut Option<Bytes>,
         is_end: bool,
     ) -> Result<()> {
+        self.tell_progress(body.as_ref().map_or(0, Bytes::len));
         self.inner()?.response_body(info, body, is_end)?;
         *body = self.collect(body.take());
         Ok(())
@@ -227,12 +270,25 @@ impl Exchange for ToolExchange {
     }
 
     fn report(&mut self, info: &RequestInfo, error: &Error, is_head_sent: bool) -> Report {
-        match &mut self.inner {
-            Some(inner) => inner.report(info, error, is_head_sent),
-            None => Report {
+        let is_stream = self.is_stream();
+        let Some(inner) = &mut self.inner else {
+            return Report {
                 fault: None,
-                write: crate::proxy::exchange::Write::Nothing,
-            },
+                write: Write::Nothing,
+            };
+        };
+        // Of the response that the inner exchange would end, nothing was sent: the stream is of another protocol.
+        let report = inner.report(info, error, is_head_sent && !is_stream);
+        match (report.write, &report.fault) {
+            (Write::Error, Some(fault)) if is_head_sent => {
+                self.failed = Some(fault.status());
+                let failure = self.framed(self.failure(&fault.compatible_body()));
+                Report {
+                    write: Write::Tail(failure.into(), None),
+                    ..report
+                }
+            }
+            (write, _) => Report { write, ..report },
         }
     }
 

@@ -6,18 +6,21 @@ use bytes::Bytes;
 use filters::fault::{Fault, quoted};
 use filters::mcp::answer;
 use filters::mcp::message::{
-    self, Call, INVALID_PARAMS, METHOD_NOT_FOUND, Members, Message, REFUSED, RpcError,
+    self, Call, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Members, Message, REFUSED,
+    RpcError,
 };
 use filters::mcp::oauth::scope::Scope;
 use filters::mcp::oauth::scopes::Scopes;
 use filters::mcp::resources::needed_scope;
 use filters::mcp::revision::{Revision, VERSION_HEADER, check_head};
-use filters::mcp::session::{no_session, session_id};
+use filters::mcp::session::{Session, no_session, session_id};
+use filters::mcp::stream::CallProgress;
 use futures::future::BoxFuture;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use serde_json::{Value, json};
 
+use super::calls::CallOwner;
 use super::exchange::{ToolCall, ToolExchange};
 use super::tools::{ServedTool, ToolRequest};
 use super::{Mcp, error_response, response};
@@ -35,8 +38,17 @@ pub(super) struct McpHandler(pub(super) Arc<Mcp>);
 pub(super) struct McpCall {
     pub(super) call: Call,
     pub(super) revision: Revision,
+    /// Who may take it back.
+    owner: CallOwner,
     /// The headers of the response.
     headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// A message with what its head says of it.
+struct ReadMessage {
+    message: Message,
+    revision: Revision,
+    session: Option<Session>,
 }
 
 impl McpCall {
@@ -78,16 +90,30 @@ impl Forward for McpHandler {
         Box::pin(async move {
             let headers = self.0.headers(&incoming.head().headers);
             let body = incoming.take_body();
-            let (message, revision) = match self.read(&body, incoming).await {
+            let read = match self.read(&body, incoming).await {
                 Ok(read) => read,
                 Err(error) => return Ok(refuse(headers, &error)),
             };
-            let Message::Call(call) = message else {
-                return Ok(Opened::Response(response(202, headers, Vec::new())));
+            let owner = match read.session {
+                Some(session) => CallOwner::Session(session.nonce),
+                None => CallOwner::Key(key_id(incoming.info())),
+            };
+            let call = match read.message {
+                Message::Call(call) => call,
+                Message::Notification(notification) => {
+                    if let Some(id) = notification.cancelled_id() {
+                        self.0.calls.cancel(owner, id);
+                    }
+                    return Ok(Opened::Response(response(202, headers, Vec::new())));
+                }
+                Message::Response => {
+                    return Ok(Opened::Response(response(202, headers, Vec::new())));
+                }
             };
             let mut asked = McpCall {
                 call,
-                revision,
+                revision: read.revision,
+                owner,
                 headers,
             };
             if let Some(scope) = needed_scope(&asked.call)
@@ -110,15 +136,16 @@ impl McpHandler {
     /// Reads a message, and the revision that it is of. Its session, if it names one, is one of the caller.
     ///
     /// Errors: 400, 404 for another session, and 406 for a client that takes no JSON.
-    async fn read(
-        &self,
-        body: &[u8],
-        incoming: &Incoming<'_>,
-    ) -> Result<(Message, Revision), RpcError> {
+    async fn read(&self, body: &[u8], incoming: &Incoming<'_>) -> Result<ReadMessage, RpcError> {
         let headers = &incoming.head().headers;
         let (message, revision) = read(body, headers)?;
+        let of_no_session = |message| ReadMessage {
+            message,
+            revision,
+            session: None,
+        };
         if revision.is_stateless() {
-            return Ok((message, revision));
+            return Ok(of_no_session(message));
         }
         let call = match &message {
             Message::Call(call) => Some(call),
@@ -130,15 +157,18 @@ impl McpHandler {
         })?;
         // One that begins a session is of no other.
         let Some(id) = id.filter(|_| !call.is_some_and(Call::begins_session)) else {
-            return Ok((message, revision));
+            return Ok(of_no_session(message));
         };
         let (info, id) = (incoming.info(), id.to_vec());
         let (key_id, now_s) = (key_id(info), info.unix_s());
         let session = self.0.sessions.find(&id, &key_id, now_s).await;
         let session = session.ok_or_else(|| no_session(call.map(|call| &call.id)))?;
         let is_named = headers.contains_key(VERSION_HEADER);
-        let revision = if is_named { revision } else { session.revision };
-        Ok((message, revision))
+        Ok(ReadMessage {
+            message,
+            revision: if is_named { revision } else { session.revision },
+            session: Some(session),
+        })
     }
 
     /// Answers what needs no route.
@@ -208,6 +238,16 @@ impl McpHandler {
         if let Some(refused) = self.check_scope(incoming, &mut asked, tool.tool.scope) {
             return Ok(refused);
         }
+        let progress = match CallProgress::read(&asked.call) {
+            Ok(progress) => progress.filter(|_| accepts_events(&incoming.head().headers)),
+            Err(error) => return Ok(refuse(asked.headers, &error)),
+        };
+        let Some(running) = self.0.calls.begin(asked.owner.clone(), &asked.call.id) else {
+            let message =
+                "a request with this id runs in the session: its id is taken until it has ended";
+            let error = RpcError::new(INVALID_REQUEST, 400, message).with_id(&asked.call.id);
+            return Ok(refuse(asked.headers, &error));
+        };
         let arguments = asked.call.params.remove("arguments");
         let arguments = arguments.unwrap_or_else(|| json!({}));
         let request = tools.request(tool, &arguments, &incoming.head().headers);
@@ -222,6 +262,8 @@ impl McpHandler {
             revision: asked.revision,
             id: asked.call.id,
             headers: asked.headers,
+            running,
+            progress: progress.map(|progress| (progress, self.0.keepalive)),
         };
         let mut own = ToolExchange::new(call);
         let opened = call_route(incoming, tool, request, &mut own).await;
@@ -293,6 +335,13 @@ fn read(body: &[u8], headers: &HeaderMap) -> Result<(Message, Revision), RpcErro
     }?;
     let revision = check_head(headers, &message)?;
     Ok((message, revision))
+}
+
+/// Returns whether a client takes an event stream.
+pub(super) fn accepts_events(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT).iter();
+    let mut accepted = accepted.filter_map(|value| value.to_str().ok());
+    accepted.any(|value| value.contains("text/event-stream"))
 }
 
 fn accepts_json(headers: &HeaderMap) -> bool {

@@ -5,6 +5,7 @@
 //! whose routes are served. [`reads`] answers for resources and prompts.
 
 mod arguments;
+mod calls;
 mod endpoints;
 mod exchange;
 mod handler;
@@ -15,6 +16,7 @@ mod sessions;
 mod tools;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use filters::fault::{Fault, FaultKind};
 use filters::mcp::message::RpcError;
@@ -24,6 +26,7 @@ use filters::mcp::origin::Origins;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
+use self::calls::RunningCalls;
 use self::oauth::OAuth;
 use self::reads::Reads;
 use self::sessions::Sessions;
@@ -39,6 +42,9 @@ struct Mcp {
     tools: Tools,
     sessions: Sessions,
     reads: Reads,
+    calls: Arc<RunningCalls>,
+    /// After how long without a word the client of a running call gets a comment.
+    keepalive: Duration,
     oauth: Arc<OAuth>,
 }
 

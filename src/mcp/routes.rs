@@ -56,6 +56,8 @@ pub fn routes(
         tools: Tools::new(others, headers)?,
         sessions: Sessions::new(&secret, settings.session_lifetime, parts.redis),
         reads: Reads::new(others, headers),
+        calls: Arc::default(),
+        keepalive: config.routing.keepalive,
     });
     let mut rows = rows(config, &mcp);
     rows.extend(oauth::routes::routes(&mcp.oauth));

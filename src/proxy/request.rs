@@ -237,7 +237,8 @@ async fn send(
         }
         Reply::Stream(events) => {
             ctx.in_flight.mark_stream();
-            response::send_stream(session, &fields, events, || state.accepts_requests()).await
+            let is_open = || state.accepts_requests();
+            response::send_stream(session, &fields, &response.headers, events, is_open).await
         }
     }
 }

@@ -170,10 +170,11 @@ pub async fn send(
 pub async fn send_stream(
     session: &mut Session,
     fields: &HeadFields,
+    own_headers: &[(HeaderName, HeaderValue)],
     mut events: Box<dyn EventSource>,
     is_open: impl Fn() -> bool,
 ) -> Result<()> {
-    let head = stream_head(fields);
+    let head = stream_head(fields, own_headers);
     let is_head = session.req_header().method == http::Method::HEAD;
     session
         .write_response_header(Box::new(head), is_head)
@@ -231,11 +232,25 @@ pub async fn send_pieces(
     }
 }
 
-/// Returns the head of an event stream.
-pub fn stream_head(fields: &HeadFields) -> ResponseHeader {
+/// Returns the head of an event stream; `own` headers stand in the place of those that every stream has.
+pub fn stream_head(fields: &HeadFields, own: &[(HeaderName, HeaderValue)]) -> ResponseHeader {
     let mut headers = common_headers(fields);
-    headers.extend(stream_headers());
+    for (name, value) in stream_headers().iter().chain(own) {
+        headers.insert(name.clone(), value.clone());
+    }
     head(200, &fields.request_id, headers)
+}
+
+/// Returns the head of a response without a body, with these headers beside those of all responses.
+pub fn empty_head(
+    status: u16,
+    fields: &HeadFields,
+    own: &[(HeaderName, HeaderValue)],
+) -> ResponseHeader {
+    let mut headers: HeaderMap = fields.headers().collect();
+    headers.extend(own.iter().cloned());
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
+    head(status, &fields.request_id, headers)
 }
 
 /// Returns the headers that every event stream has.

@@ -239,7 +239,7 @@ pub(super) fn replace_head(
     let fields = info.head_fields();
     let kind = exchange.reader.writer.as_ref().map(|writer| writer.kind());
     *head = match kind {
-        Some(ResponseKind::Events) => response::stream_head(&fields),
+        Some(ResponseKind::Events) => response::stream_head(&fields, &[]),
         Some(ResponseKind::Media(media_type)) => response::media_head(&fields, media_type),
         Some(ResponseKind::Json) | None => response::whole_head(&fields),
     };

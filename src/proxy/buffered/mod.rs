@@ -1,5 +1,6 @@
 //! The client's session while attempts run: it buffers the response until one attempt has content.
 
 mod discard;
+pub mod interim;
 pub mod session;
 pub mod state;

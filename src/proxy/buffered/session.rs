@@ -25,7 +25,8 @@ use pingora::{Error, ErrorType, Result};
 use tokio::time::{Instant, Sleep};
 
 use super::discard::{discard, empty_reply};
-use super::state::{AttemptState, Gate, Progress, Wake};
+use super::interim::Interim;
+use super::state::{AttemptState, Gate, Progress, Stage, Wake};
 use crate::proxy::hedge::Race;
 use crate::proxy::response::{self, HeadFields};
 
@@ -44,6 +45,8 @@ enum Waited {
     Client(Result<Option<Bytes>>),
     /// The timer fired and this is due.
     Due(Wake),
+    /// The client has taken its request back.
+    Cancelled,
     /// There is news of the hedge.
     News,
     /// Nothing is due: events have postponed the deadline, or the rest of the reply is drained for a client that has
@@ -61,6 +64,8 @@ pub struct BufferedSession {
     head_fields: HeadFields,
     /// The timer of [`AttemptState::next_wake`]; it starts when the provider is first silent.
     sleep: Option<Pin<Box<Sleep>>>,
+    /// Whether the client was told that nothing more comes, because it has taken its request back.
+    has_taken_leave: bool,
 }
 
 impl BufferedSession {
@@ -80,6 +85,7 @@ impl BufferedSession {
             head: None,
             head_fields,
             sleep: None,
+            has_taken_leave: false,
         };
         *session.downstream_session = ServerSession::new_custom(Box::new(buffered));
         slot
@@ -142,6 +148,8 @@ impl BufferedSession {
             return Waited::Client(Ok(None));
         };
         let is_disconnected = self.state.is_disconnected();
+        let interim = self.state.interim();
+        let interim = interim.filter(|_| !is_disconnected && self.state.stage() != Stage::Complete);
         // Until its request is sent, Pingora takes what the session returns for a piece of the body.
         let race = self.state.race().filter(|_| self.state.is_sent());
         tokio::select! {
@@ -154,6 +162,7 @@ impl BufferedSession {
                 }
             }
             () = news(race), if race.is_some() => Waited::News,
+            () = cancelled(interim), if interim.is_some() => Waited::Cancelled,
             () = sleep.as_mut() => {
                 if Instant::now() >= at {
                     Waited::Due(wake)
@@ -172,14 +181,19 @@ impl BufferedSession {
         Ok(())
     }
 
-    /// Sends a comment, after a head of our own if none was sent yet.
+    /// Sends a notice or a comment, after a head of our own if none was sent yet.
     ///
     /// On HTTP/1 it queues both and writes as much as the connection takes; the next call continues an interrupted write.
     async fn send_keepalive(&mut self) -> Result<()> {
-        let comment = Bytes::from_static(b": keepalive\n\n");
-        self.state.record_write(Instant::now());
+        let now = Instant::now();
+        let interim = self.state.interim();
+        let comment = interim
+            .and_then(|interim| interim.take_notice(now))
+            .unwrap_or(Bytes::from_static(b": keepalive\n\n"));
+        self.state.record_write(now);
+        let own_headers = interim.map_or(&[][..], |interim| &interim.headers);
         let head = (!self.state.is_head_sent())
-            .then(|| Box::new(response::stream_head(&self.head_fields)));
+            .then(|| Box::new(response::stream_head(&self.head_fields, own_headers)));
         self.state.mark_head_sent();
         if matches!(self.inner(), ServerSession::H1(_)) {
             let inner = self.inner_mut();
@@ -194,6 +208,30 @@ impl BufferedSession {
             self.inner_mut().write_response_header(head).await?;
         }
         self.inner_mut().write_response_body(comment, false).await
+    }
+
+    /// Tells a client that has taken its request back that nothing comes: by the end of its stream, or by an empty 202. What cannot be
+    /// sent is not missed.
+    async fn take_leave(&mut self) {
+        if std::mem::replace(&mut self.has_taken_leave, true) {
+            return;
+        }
+        if !self.state.is_head_sent() {
+            self.state.mark_head_sent();
+            let own_headers = self.state.interim().map_or(&[][..], |it| &it.headers);
+            let head = response::empty_head(202, &self.head_fields, own_headers);
+            if self
+                .inner_mut()
+                .write_response_header(Box::new(head))
+                .await
+                .is_err()
+            {
+                return;
+            }
+        } else if self.flush_keepalive().await.is_err() {
+            return;
+        }
+        _ = self.inner_mut().finish_body().await;
     }
 
     /// Returns the tasks that may be sent now, and the error that ends the attempt, if any. The head is one of them as soon
@@ -221,6 +259,8 @@ impl BufferedSession {
                     out.push(HttpTask::Body(Some(body), is_end));
                 }
                 HttpTask::Failed(error) => return (out, Some(error)),
+                // Also behind a comment, a piece without content commits to nobody.
+                HttpTask::Body(_, false) => {}
                 task if is_head_sent => out.push(task),
                 task if task.is_end() => return (out, Some(empty_reply())),
                 _ => {}
@@ -257,6 +297,14 @@ impl BufferedSession {
 async fn news(race: Option<&Race>) {
     match race {
         Some(race) => poll_fn(|context| race.poll_news(context)).await,
+        None => pending().await,
+    }
+}
+
+/// Waits until the client takes its request back.
+async fn cancelled(interim: Option<&Interim>) {
+    match interim {
+        Some(interim) => interim.cancellation.cancelled().await,
         None => pending().await,
     }
 }
@@ -315,6 +363,14 @@ impl CustomSession for BufferedSession {
             match self.wait_for_client().await {
                 Waited::Client(end) => return end,
                 Waited::Again => {}
+                Waited::Cancelled => {
+                    let is_drained = self.state.disconnect(Instant::now());
+                    Box::pin(self.take_leave()).await;
+                    if !is_drained {
+                        let why = "the client has taken its request back";
+                        return Err(Error::explain(ErrorType::ConnectionClosed, why).into_down());
+                    }
+                }
                 // An empty piece of a body that is not done: Pingora calls the exchange, and sends nothing.
                 Waited::News | Waited::Due(Wake::Hedge) => {
                     self.state.call_exchange();

@@ -4,13 +4,14 @@
 //! Its lock is never held across an await. Callers pass the time in as [`Instant`]s.
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use tokio::time::Instant;
 
+use super::interim::Interim;
 use crate::proxy::hedge::Race;
 use crate::proxy::upload::BodyPiece;
 
@@ -55,7 +56,7 @@ pub type Gate = BoxFuture<'static, bool>;
 /// The next step if no event comes before its time.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Wake {
-    /// Send a comment to the client.
+    /// Send a comment or a notice to the client.
     Keepalive,
     /// Abort the attempt.
     Abort,
@@ -84,6 +85,7 @@ pub struct AttemptState {
     request_deadline: Instant,
     /// The hedge, where there may be one.
     race: Option<Arc<Race>>,
+    interim: OnceLock<Interim>,
 }
 
 struct State {
@@ -143,7 +145,18 @@ impl AttemptState {
             is_replay: false,
             request_deadline,
             race: None,
+            interim: OnceLock::new(),
         }
+    }
+
+    /// Sets what may happen before the response, once.
+    pub fn set_interim(&self, interim: Interim) {
+        _ = self.interim.set(interim);
+    }
+
+    /// Returns what may happen before the response.
+    pub fn interim(&self) -> Option<&Interim> {
+        self.interim.get()
     }
 
     /// Sets the hedge that may run beside an attempt.
@@ -434,12 +447,15 @@ impl AttemptState {
                 None => state.attempt_started + self.timeouts.first_event,
                 Some(at) => at + self.timeouts.idle,
             });
-            let keepalive = state.last_write + self.timeouts.keepalive;
-            if keepalive < deadline {
-                return (keepalive, Wake::Keepalive);
-            }
         }
-        (deadline, Wake::Abort)
+        let comment = self
+            .is_stream
+            .then(|| state.last_write + self.timeouts.keepalive);
+        let notice = self.interim().and_then(|it| it.due(state.last_write));
+        match comment.into_iter().chain(notice).min() {
+            Some(at) if at < deadline => (at, Wake::Keepalive),
+            _ => (deadline, Wake::Abort),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -5,6 +5,7 @@ mod models;
 mod prompts;
 mod protocol;
 mod resources;
+mod running;
 pub mod sessions;
 mod usage;
 
