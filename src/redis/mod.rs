@@ -21,6 +21,7 @@ use redis::aio::MultiplexedConnection;
 use redis::{ErrorKind, FromRedisValue, RedisResult};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use crate::shared_wait;
 
@@ -29,8 +30,10 @@ pub use self::heartbeat::{Heartbeat, Purpose};
 /// How long a command is awaited: what a request may wait in all.
 pub const COMMAND_TIMEOUT: Duration = shared_wait::BUDGET;
 /// The number of parts of a wait. A process that was descheduled finds its timer and the reply both due when it
-/// resumes. It then loses only one part, and the connection's task reads the reply during the others.
+/// resumes. It then loses only one part, and the connection's task reads the reply during the next.
 const WAIT_PARTS: u32 = 4;
+/// The most parts of a wait during which the process is descheduled again and again.
+const MAX_WAIT_PARTS: u32 = 2 * WAIT_PARTS;
 /// The delay of a timer beyond its duration.
 const TIMER_MARGIN: Duration = Duration::from_millis(1);
 /// How long a late reply is awaited to undo its effect.
@@ -289,13 +292,23 @@ async fn await_reply<T>(
     timeout: Duration,
     pending: &mut BoxFuture<'static, RedisResult<T>>,
 ) -> Option<RedisResult<T>> {
-    let part = (timeout / WAIT_PARTS).saturating_sub(TIMER_MARGIN);
-    for _ in 0..WAIT_PARTS {
+    let part = timeout / WAIT_PARTS;
+    let end = Instant::now() + timeout.saturating_sub(TIMER_MARGIN);
+    let mut was_descheduled = false;
+    for _ in 0..MAX_WAIT_PARTS {
+        let started = Instant::now();
+        let left = end.saturating_duration_since(started);
+        let pause = match left.is_zero() {
+            true if was_descheduled => part,
+            true => break,
+            false => part.min(left),
+        };
         tokio::select! {
             biased;
             reply = &mut *pending => return Some(reply),
-            () = tokio::time::sleep(part) => {}
+            () = tokio::time::sleep(pause) => {}
         }
+        was_descheduled = started.elapsed() > 2 * part;
     }
     None
 }

@@ -38,10 +38,8 @@ output_price = "2"
 "#;
 /// How much longer a request may take because of Redis.
 const MOST: Duration = Duration::from_millis(50);
-/// What a wait of 50 ms may take more, because a timer is a millisecond late and then has to be noticed.
-const LATE: Duration = Duration::from_millis(30);
-/// How often a scenario is repeated that the machine, busy with other things, has disturbed.
-const ROUNDS: usize = 6;
+/// For how long a scenario is repeated that the machine, busy with other things, has disturbed.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Processes of one store, whose project caches answers and whose requests per minute are limited. The first provider,
 /// the cheaper one, fails when it is told to.
@@ -271,7 +269,8 @@ impl Race<'_> {
     /// has measured. Returns the longest wait.
     fn hold(&mut self, what: &str, mut scenario: impl FnMut(&mut Self)) -> f64 {
         let mut said = Vec::new();
-        for _ in 0..ROUNDS {
+        let started = Instant::now();
+        while started.elapsed() < PATIENCE {
             let before = self.fleet.waits_ms(0, 0).len();
             self.times = [Vec::new(), Vec::new()];
             scenario(self);
@@ -279,8 +278,7 @@ impl Race<'_> {
             let waits = self.fleet.waits_ms(0, before + count).split_off(before);
             let longest_ms = waits.into_iter().fold(0.0, f64::max);
             let [with, without] = self.times.each_ref().map(|it| *it.iter().max().unwrap());
-            let most = MOST + LATE;
-            if with <= without + most && longest_ms <= 1000.0 * most.as_secs_f64() {
+            if with <= without + MOST && longest_ms <= 1000.0 * MOST.as_secs_f64() {
                 return longest_ms;
             }
             said.push((with, without, longest_ms));
@@ -310,7 +308,7 @@ fn whatever_redis_does_no_call_fails_and_none_is_slower_than_fifty_milliseconds(
         let longest_ms = race.hold("slow", |race| {
             race.is_shared();
             proxy.delay(delay_ms);
-            race.run(30);
+            race.run(10);
             proxy.pass();
         });
         // A quota, and a session beside a reply, were waited for.

@@ -116,8 +116,8 @@ pub fn ask(runtime: &Runtime, processes: &[Process], limit: u64, asked: u64) -> 
     (admitted, unanswered.into_inner())
 }
 
-/// The result of a run in which Redis answered every question in time. On a busy machine it may take longer than its
-/// 50 ms: such runs are repeated for up to two minutes.
+/// The result of a run in which Redis answered every question in time. On a busy machine it may take longer than a
+/// request waits: such runs are repeated for up to two minutes.
 pub fn undisturbed<T>(run: impl FnMut() -> Option<T>) -> T {
     let until = Instant::now() + Duration::from_secs(120);
     let runs = std::iter::repeat_with(run).take_while(|it| it.is_some() || Instant::now() < until);
