@@ -11,6 +11,7 @@
 //! | [`form`] | the pairs of a query, decoded |
 //! | [`multipart`] | the parts of a form with files |
 //! | [`json`] | whether a JSON text is valid and within limits, and where its members are |
+//! | [`spooled_json`] | which data of a JSON body need not be in memory |
 //! | [`sse`] | where the events of an event stream begin and end |
 //! | [`proxy`] | the path and the client's address of a request |
 //! | [`money`] | the exact cost of a call |
@@ -39,4 +40,5 @@ pub mod money;
 pub mod multipart;
 pub mod proxy;
 pub mod public_address;
+pub mod spooled_json;
 pub mod sse;

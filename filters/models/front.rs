@@ -9,6 +9,7 @@ use super::reply::{ReplyIdentity, Writer};
 use super::request::ModelRequest;
 use crate::fault::{Fault, FaultKind};
 use crate::multipart::Form;
+use crate::spooled_json::SpooledJson;
 
 /// One public API. A front knows no wire.
 pub trait Front: Debug + Send + Sync {
@@ -37,6 +38,14 @@ pub trait Front: Debug + Send + Sync {
     fn read_upload(&self, _form: Form) -> Result<ModelRequest, Fault> {
         let message = "`Content-Type` is a form with files; `application/json` is accepted";
         Err(Fault::new(FaultKind::MediaType, message))
+    }
+
+    /// Checks a body of which the long data of data URLs is not in memory.
+    ///
+    /// Errors: those of [`Self::read`], and a fault of ours if the API reads all data.
+    fn read_spooled(&self, _json: SpooledJson) -> Result<ModelRequest, Fault> {
+        let message = "the data of the body is not in memory";
+        Err(Fault::new(FaultKind::Internal, message))
     }
 
     /// Checks a body that is complete by itself.

@@ -30,6 +30,7 @@ use super::typed_decisions::DecisionFacts;
 use super::videos::VideoFacts;
 use crate::ledger::ExperimentNames;
 use crate::money::{CostInputs, PricePoint, ServiceTier, UnitCounts};
+use crate::spooled_json::SpooledData;
 
 /// A request that passed the 400 rules of its front.
 ///
@@ -166,12 +167,14 @@ impl Payload {
 }
 
 /// The body as received, and where its members stand: wires of the same convention cut slices from it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Source {
     /// The body.
     pub body: Bytes,
     /// The members of the top-level object, in order.
     pub members: Vec<RequestMember>,
+    /// What is not in memory of the body.
+    pub spooled: Vec<SpooledData>,
 }
 
 /// One member of the top-level object. Units: byte offsets in the body.
@@ -376,6 +379,15 @@ impl Effort {
 }
 
 impl Source {
+    /// Returns a body that is whole in memory.
+    pub fn new(body: Bytes, members: Vec<RequestMember>) -> Self {
+        Self {
+            body,
+            members,
+            spooled: Vec::new(),
+        }
+    }
+
     /// The member of this key.
     pub fn member(&self, key: &str) -> Option<&RequestMember> {
         self.members.iter().find(|member| &*member.key == key)

@@ -24,7 +24,7 @@ use super::sessions::{Session, session_id, session_of_head};
 use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::Exchange;
 use crate::proxy::handler::{Buffering, Forward, Incoming, Opened};
-use crate::proxy::upload::UploadedForm;
+use crate::proxy::upload::{UploadedBody, UploadedContent};
 
 const NO_FALLBACK: HeaderName = HeaderName::from_static("x-no-fallback");
 const DEBUG: HeaderName = HeaderName::from_static("x-weirgate-debug");
@@ -47,9 +47,15 @@ impl Forward for ModelHandler {
     ) -> BoxFuture<'a, Result<Opened, Fault>> {
         Box::pin(async move {
             let explains = asks_for_route(incoming)?;
-            let (request, impression, upload) = match incoming.take_form() {
-                Some(UploadedForm { form, upload }) => {
-                    (self.front.read_upload(form)?, None, Some(upload))
+            let (request, impression, upload) = match incoming.take_uploaded() {
+                Some(UploadedBody { content, upload }) => {
+                    let request = match content {
+                        UploadedContent::Form(form) => self.front.read_upload(form),
+                        UploadedContent::Json(json) => {
+                            body::parse(json.body.len(), || self.front.read_spooled(json))
+                        }
+                    };
+                    (request?, None, Some(upload))
                 }
                 None => {
                     let (request, impression) = self.receive(incoming).await?;

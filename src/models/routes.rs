@@ -260,7 +260,7 @@ fn body_rule(operation: Operation, config: &Config) -> BodyRule {
     let limits = &config.limits.body_bytes;
     match operation {
         Operation::Images | Operation::ImageEdits => BodyRule::JsonOrForm(limits.images),
-        Operation::Ocr => BodyRule::Json(limits.ocr),
+        Operation::Ocr => BodyRule::SpooledJson(limits.ocr),
         Operation::Transcriptions | Operation::Translations => BodyRule::Form(limits.audio),
         Operation::Videos => BodyRule::JsonOrForm(limits.chat),
         _ => BodyRule::Json(limits.chat),

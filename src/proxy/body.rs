@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use filters::fault::{Fault, FaultKind};
 use filters::multipart::FormReader;
+use filters::spooled_json::{SpooledJson, SpooledJsonReader};
 use filters::{form, multipart};
 use http::header;
 use pingora::ErrorType;
@@ -16,7 +17,7 @@ use tokio::time::Instant;
 
 use super::body_budget::BodyReservation;
 use super::context::RequestInfo;
-use super::upload::{Spool, UploadWriter, UploadedForm};
+use super::upload::{Spool, UploadWriter, UploadedBody, UploadedContent};
 
 /// The maximum pause between two pieces of a body.
 pub const BODY_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -64,7 +65,7 @@ pub async fn read_form(
     max_bytes: usize,
     info: &mut RequestInfo,
     spool: &Spool,
-) -> Result<UploadedForm, Fault> {
+) -> Result<UploadedBody, Fault> {
     let headers = &session.req_header().headers;
     let boundary = multipart::boundary(headers).ok_or_else(no_form)?;
     check_encoding(headers)?;
@@ -78,8 +79,10 @@ pub async fn read_form(
     info.body_bytes = collected.unwrap_or_else(|_| Err(too_slow()))?;
     let mut form = reader.finish()?;
     form.boundary = new_boundary()?;
-    let upload = Arc::new(writer.finish());
-    Ok(UploadedForm { form, upload })
+    Ok(UploadedBody {
+        content: UploadedContent::Form(form),
+        upload: Arc::new(writer.finish()),
+    })
 }
 
 /// Reads the pieces of a form; returns how many bytes they have.
@@ -101,6 +104,67 @@ async fn collect_form(
         info.body_reservation.grow_to(reader.text_bytes())?;
     }
     Ok(bytes)
+}
+
+/// A JSON body that has arrived.
+pub enum JsonBody {
+    /// It is whole in memory.
+    Whole(Bytes),
+    /// The long data of its data URLs is not in memory.
+    Uploaded(UploadedBody),
+}
+
+/// Reads a JSON body; the long data of its data URLs goes to `spool`. It sets the time.
+///
+/// Errors: 415 for another media type or an encoding, 529 without place for the data, and those of [`read_body`].
+pub async fn read_spooled_json(
+    session: &mut Session,
+    max_bytes: usize,
+    info: &mut RequestInfo,
+    spool: &Spool,
+) -> Result<JsonBody, Fault> {
+    check_json_type(&session.req_header().headers)?;
+    let length = begin_body(session, max_bytes).await?;
+    let collecting = collect_spooled_json(session, (length, max_bytes), info, spool);
+    let collected = tokio::time::timeout(timeout(max_bytes), collecting).await;
+    info.now = Instant::now();
+    let (json, writer) = collected.unwrap_or_else(|_| Err(too_slow()))?;
+    Ok(match writer {
+        None => JsonBody::Whole(json.body),
+        Some(writer) => JsonBody::Uploaded(UploadedBody {
+            content: UploadedContent::Json(json),
+            upload: Arc::new(writer.finish()),
+        }),
+    })
+}
+
+/// Reads the pieces of a JSON body. Without long data nothing is written.
+async fn collect_spooled_json(
+    session: &mut Session,
+    (length, max_bytes): (Option<usize>, usize),
+    info: &mut RequestInfo,
+    spool: &Spool,
+) -> Result<(SpooledJson, Option<UploadWriter>), Fault> {
+    let mut reader = SpooledJsonReader::new(length.unwrap_or_default());
+    let mut writer = None;
+    let mut data = Vec::new();
+    while let Some(piece) = read_piece(session).await? {
+        info.body_bytes += piece.len();
+        check_size(info.body_bytes, max_bytes)?;
+        reader.feed(&piece, &mut data);
+        info.body_reservation.grow_to(reader.kept_bytes())?;
+        if data.is_empty() {
+            continue;
+        }
+        let writer = match &mut writer {
+            Some(writer) => writer,
+            none => none.insert(spool.begin()?),
+        };
+        writer.reserve(length.unwrap_or(info.body_bytes))?;
+        writer.pending().append(&mut data);
+        writer.write()?;
+    }
+    Ok((reader.finish(), writer))
 }
 
 /// Returns what divides the parts of a form that goes out. It is random, so that no client can put a part into a part.

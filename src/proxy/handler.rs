@@ -24,7 +24,7 @@ use super::exchange::Exchange;
 use super::response::Response;
 use super::router::Route;
 use super::state::ProxyState;
-use super::upload::UploadedForm;
+use super::upload::UploadedBody;
 
 /// A body up to this size is drained after a refusal, so that the connection can be reused.
 const MAX_DRAIN_BYTES: usize = 64 << 10;
@@ -157,7 +157,7 @@ pub struct Incoming<'s> {
     info: &'s mut RequestInfo,
     state: &'s ProxyState,
     body: Option<Bytes>,
-    form: Option<UploadedForm>,
+    uploaded: Option<UploadedBody>,
 }
 
 impl<'s> Incoming<'s> {
@@ -165,14 +165,14 @@ impl<'s> Incoming<'s> {
         session: &'s mut Session,
         info: &'s mut RequestInfo,
         state: &'s ProxyState,
-        (body, form): (Option<Bytes>, Option<UploadedForm>),
+        (body, uploaded): (Option<Bytes>, Option<UploadedBody>),
     ) -> Self {
         Self {
             session,
             info,
             state,
             body,
-            form,
+            uploaded,
         }
     }
 
@@ -203,9 +203,9 @@ impl<'s> Incoming<'s> {
         self.body.take().unwrap_or_default()
     }
 
-    /// Takes the form that was read in its place.
-    pub fn take_form(&mut self) -> Option<UploadedForm> {
-        self.form.take()
+    /// Takes the body that was read in its place and is not whole in memory.
+    pub fn take_uploaded(&mut self) -> Option<UploadedBody> {
+        self.uploaded.take()
     }
 
     /// Puts a body in the place of the one that was read.

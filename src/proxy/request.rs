@@ -12,6 +12,7 @@ use super::response::{self, Reply, Response};
 use super::router::{BodyRule, ErrorStyle, Route, is_reserved};
 use super::state::ProxyState;
 use super::{admission, body};
+use crate::proxy::body::JsonBody;
 use crate::proxy::buffered::session::BufferedSession;
 use crate::proxy::buffered::state::AttemptState;
 
@@ -72,7 +73,7 @@ async fn open(
     if let Some(quota) = info.quota.filter(|quota| !quota.verdict.is_allowed) {
         return Err(Fault::from(&quota));
     }
-    let mut form = None;
+    let mut uploaded = None;
     let body = match route.body {
         BodyRule::None | BodyRule::Unread => None,
         BodyRule::Json(max_bytes) => Some(body::read_json(session, max_bytes, info).await?),
@@ -82,8 +83,18 @@ async fn open(
         BodyRule::Form(max_bytes) => {
             // Boxed, because few requests are uploads, and this future is large.
             let reading = body::read_form(session, max_bytes, info, &state.spool);
-            form = Some(Box::pin(reading).await?);
+            uploaded = Some(Box::pin(reading).await?);
             None
+        }
+        BodyRule::SpooledJson(max_bytes) => {
+            let reading = body::read_spooled_json(session, max_bytes, info, &state.spool);
+            match Box::pin(reading).await? {
+                JsonBody::Whole(body) => Some(body),
+                JsonBody::Uploaded(body) => {
+                    uploaded = Some(body);
+                    None
+                }
+            }
         }
         BodyRule::Any(max_bytes) => Some(body::read_body(session, max_bytes, info).await?),
     };
@@ -98,7 +109,7 @@ async fn open(
             Ok(Opened::Response(endpoint.frame(response)))
         }
         Handler::Forward(forward) => {
-            let mut incoming = Incoming::new(session, info, state, (body, form));
+            let mut incoming = Incoming::new(session, info, state, (body, uploaded));
             forward.open(&mut incoming, &mut ctx.exchange).await
         }
     }

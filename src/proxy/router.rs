@@ -85,6 +85,8 @@ pub enum BodyRule {
     None,
     /// A JSON body of at most this many bytes.
     Json(usize),
+    /// A JSON body of at most this many bytes; the long data of its data URLs goes onto the disk.
+    SpooledJson(usize),
     /// A JSON body or a form with files, of at most this many bytes.
     JsonOrForm(usize),
     /// A form of at most this many bytes, whose files go onto the disk.
@@ -100,9 +102,11 @@ impl BodyRule {
     pub fn max_bytes(self) -> Option<usize> {
         match self {
             Self::None | Self::Unread => None,
-            Self::Json(bytes) | Self::JsonOrForm(bytes) | Self::Form(bytes) | Self::Any(bytes) => {
-                Some(bytes)
-            }
+            Self::Json(bytes)
+            | Self::SpooledJson(bytes)
+            | Self::JsonOrForm(bytes)
+            | Self::Form(bytes)
+            | Self::Any(bytes) => Some(bytes),
         }
     }
 }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use filters::fault::{Fault, FaultKind};
 use filters::multipart::Form;
+use filters::spooled_json::SpooledJson;
 use uuid::Uuid;
 
 use super::body_budget::{BodyBudget, BodyReservation};
@@ -29,12 +30,20 @@ pub struct Spool {
     budget: Arc<BodyBudget>,
 }
 
-/// A form that has arrived, and the bytes of its files.
-pub struct UploadedForm {
-    /// The form.
-    pub form: Form,
-    /// The files, one behind the other.
+/// A body that has arrived and is not whole in memory.
+pub struct UploadedBody {
+    /// What is in memory of it.
+    pub content: UploadedContent,
+    /// The rest: files or data, one behind the other.
     pub upload: Arc<Upload>,
+}
+
+/// What is in memory of an uploaded body.
+pub enum UploadedContent {
+    /// A form without the bytes of its files.
+    Form(Form),
+    /// JSON without the long data of data URLs.
+    Json(SpooledJson),
 }
 
 /// Bytes that a client has uploaded.

@@ -1,12 +1,16 @@
 //! `POST /v1/ocr`: what goes up, what comes down, who is tried, what it costs. Source: docs/model-gateway.md 2.13.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use super::ledger::used;
 use super::operations::Operation;
+use super::uploads::{assert_flat, spooled};
 use crate::support::ask::Ask;
 use crate::support::client::ask;
 use crate::support::script::Reply;
+use crate::support::until;
 use crate::support::upstream::Upstream;
 
 /// A model at two providers, which cost by the page.
@@ -145,6 +149,123 @@ fn a_body_beyond_its_own_bound_is_413() {
         .status()
     };
     assert_eq!([long(1536), long(2048)], [200, 413]);
+}
+
+/// A document of this length in a data URL, of bytes that differ.
+fn document(media_type: &str, begin: &[u8], bytes: usize) -> String {
+    let rest = (begin.len()..bytes).map(|at| (at % 251) as u8 ^ (at / 65_536) as u8);
+    let document: Vec<u8> = begin.iter().copied().chain(rest).collect();
+    format!("data:{media_type};base64,{}", STANDARD.encode(document))
+}
+
+fn pdf(bytes: usize) -> String {
+    document("application/pdf", b"%PDF-1.7", bytes)
+}
+
+#[test]
+fn a_document_of_25_mb_takes_no_memory() {
+    let first = Upstream::answering(|request| {
+        let document = &request.json()["document"]["document_url"];
+        let markdown = document.as_str().unwrap().len().to_string();
+        Reply::json(
+            200,
+            json!({"pages": [{"index": 0, "markdown": markdown}]}).to_string(),
+        )
+    });
+    for (media_type, begin) in [
+        ("application/pdf", &b"%PDF-1.7"[..]),
+        // All that may stand in front of the size of an image is in memory.
+        ("image/jpeg", b"\xff\xd8\xff\xe0"),
+    ] {
+        assert_flat(&first, MODELS, |address, key, bytes| {
+            let document = document(media_type, begin, bytes * 3 / 4);
+            let length = document.len().to_string();
+            let body = json!({"model": "reader", "document": {"document_url": document}});
+            let answer = ask(address, &Ask::post(OCR.path, body.to_string()).key(key));
+            assert_eq!(answer.json()["pages"][0]["markdown"], length);
+        });
+    }
+}
+
+#[test]
+fn every_provider_that_is_tried_gets_the_whole_document() {
+    let (first, second) = (
+        Upstream::always(Reply::json(500, "{}")),
+        Upstream::always(counted()),
+    );
+    let gateway = OCR.gateway([&first, &second], "", "1");
+    let document = pdf(3 << 20);
+    let body = json!({"pages": "0", "document": {"document_url": document}, "model": "reader", "own": document});
+    for request in [
+        OCR.request(&gateway).body(body.to_string()),
+        OCR.request(&gateway).body(body.to_string()).chunked(10_007),
+    ] {
+        let answer = ask(gateway.address(), &request.header("x-request-id", "o-long"));
+        assert_eq!(answer.status(), 200, "{}", answer.text());
+        let line = gateway.log_line("o-long");
+        assert_eq!(line["request_bytes"], body.to_string().len(), "{line}");
+    }
+    for (provider, name) in [(&first, "first"), (&second, "second")] {
+        for request in provider.requests() {
+            let mut expected = body.clone();
+            expected["model"] = format!("reader-at-{name}").into();
+            assert!(
+                request.json() == expected,
+                "{name}: {} bytes",
+                request.body.len()
+            );
+        }
+    }
+    assert!(!first.requests().is_empty() && second.requests().len() == 2);
+    until("the disk is given back", || spooled(&gateway) == 0);
+}
+
+#[test]
+fn a_long_document_that_is_refused_or_left_leaves_nothing() {
+    let first = Upstream::always(counted());
+    let more = "[limits]\nspooled_bytes = 3000000\nbody_bytes = { ocr = 5000000 }";
+    let gateway = OCR.gateway([&first, &first], more, "1");
+    let send = |document: String| {
+        let body = json!({"model": "reader", "document": {"document_url": document}});
+        ask(
+            gateway.address(),
+            &OCR.request(&gateway).body(body.to_string()),
+        )
+        .status()
+    };
+    let lies = pdf(1_500_000).replace("data:application/pdf", "data:image/png");
+    // Too long, no place for it on the disk, no image, no base64 behind what is in memory, and a good one.
+    let statuses = [
+        pdf(4_000_000),
+        pdf(3_000_000),
+        lies,
+        pdf(1_500_000) + "%",
+        pdf(1_500_000),
+    ]
+    .map(send);
+    assert_eq!(statuses, [413, 529, 400, 400, 200]);
+    until("the disk is given back", || spooled(&gateway) == 0);
+    assert_eq!(first.requests().len(), 1);
+}
+
+#[test]
+fn long_documents_that_differ_at_their_end_are_not_one_in_the_cache() {
+    let first = Upstream::always(counted());
+    let gateway = OCR.gateway([&first, &first], "", "1");
+    gateway.cache_for(60);
+    let send = |document: &str| {
+        let body = json!({"model": "reader", "document": {"document_url": document}});
+        let answer = ask(
+            gateway.address(),
+            &OCR.request(&gateway).body(body.to_string()),
+        );
+        assert_eq!(answer.status(), 200, "{}", answer.text());
+        answer.header("x-weirgate-cache") == Some("HIT")
+    };
+    let one = pdf(1_500_000);
+    let other = format!("{}AAA=", &one[..one.len() - 4]);
+    assert_eq!([send(&one), send(&one), send(&other)], [false, true, false]);
+    assert_eq!(first.requests().len(), 2);
 }
 
 #[test]

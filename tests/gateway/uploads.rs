@@ -1,5 +1,6 @@
 //! Forms with files: never whole in memory, sent again to the next provider, gone with their request.
 
+use std::net::SocketAddr;
 use std::path::Path;
 
 use serde_json::json;
@@ -103,7 +104,7 @@ fn ogg(bytes: usize) -> Vec<u8> {
     ogg
 }
 
-fn spooled(gateway: &Gateway) -> usize {
+pub(super) fn spooled(gateway: &Gateway) -> usize {
     gateway.running.app.proxy.spool.reserved_bytes()
 }
 
@@ -175,7 +176,7 @@ fn uploads_are_bounded_by_their_length_and_by_their_place_on_the_disk() {
 }
 
 /// Sends the head of a form of this length, and a third of the form.
-fn begin(key: &str, address: std::net::SocketAddr, bytes: usize) -> Client {
+fn begin(key: &str, address: SocketAddr, bytes: usize) -> Client {
     let form = Form::of(&[("model", "ear")]).file("a.ogg", &ogg(bytes / 3));
     let mut client = Client::connect(address);
     client.send_bytes(format!(
@@ -243,21 +244,29 @@ fn an_upload_of_25_mb_takes_no_memory() {
             json!({"text": file.len().to_string(), "usage": usage}).to_string(),
         )
     });
-    let place = Place::new("", &first, MODELS);
+    assert_flat(&first, MODELS, |address, key, bytes| {
+        let form = Form::of(&[("model", "ear")]).file("a.ogg", &ogg(bytes));
+        let answer = ask(address, &with_key(key, PATH, &form));
+        assert_eq!(answer.json()["text"], bytes.to_string());
+    });
+}
+
+/// Asserts that a large upload takes no memory. `upload` sends one of so many bytes to this address, with this key.
+pub(super) fn assert_flat(
+    provider: &Upstream,
+    models: &str,
+    upload: impl Fn(SocketAddr, &str, usize),
+) {
+    let place = Place::new("", provider, models);
     let key = place.fund("1000");
     let server = Server::start(place.path());
-    let upload = |bytes: usize| {
-        let form = Form::of(&[("model", "ear")]).file("a.ogg", &ogg(bytes));
-        let answer = ask(server.address, &with_key(&key, PATH, &form));
-        assert_eq!(answer.json()["text"], bytes.to_string());
-    };
     // What a process has made for its first requests stays.
     for _ in 0..8 {
-        upload(100_000);
+        upload(server.address, &key, 100_000);
     }
     let idle = server.memory_kib("VmRSS");
     server.reset_peak_memory();
-    upload(26_000_000);
+    upload(server.address, &key, 26_000_000);
     let peak = server.memory_kib("VmHWM");
     println!("idle {idle} KiB, at most {peak} KiB in an upload of 26,000,000 bytes");
     assert!(peak <= idle + MAX_KIB, "{peak} KiB after {idle} KiB");

@@ -3,7 +3,7 @@
 use super::data_url::decode_base64;
 
 /// Base64 characters that are read: in front of the size may stand a preview and a colour profile.
-const HEAD_CHARS: usize = 1 << 20;
+pub(crate) const HEAD_CHARS: usize = 1 << 20;
 
 /// Returns width and height in pixels; `None`: the image is of another type than PNG, JPEG, GIF and WebP, or its head does
 /// not tell.

@@ -1,14 +1,19 @@
 //! Addresses and data URLs of pictures and documents.
 
 use crate::models::chat::data_url::{self, DataUrl};
-use crate::models::chat::dimensions::dimensions_of_base64;
+use crate::models::chat::dimensions::{self, dimensions_of_base64};
 use crate::models::chat::inlined::MAX_PIXELS;
 use crate::models::chat::sniff::image_type_of_base64;
 use crate::models::check::reject::Reject;
 use crate::public_address::may_be_public;
+use crate::spooled_json::{KEPT_APPLICATION_CHARS, KEPT_CHARS};
 
 /// Base64 characters of a document that are looked at: the mark of a PDF stands in its first kilobyte.
 const HEAD_CHARS: usize = 1400;
+const _: () = assert!(
+    HEAD_CHARS <= KEPT_APPLICATION_CHARS && dimensions::HEAD_CHARS <= KEPT_CHARS,
+    "what is looked at is in memory"
+);
 
 /// Checks an image in the body: its bytes have to be one, whatever its name says.
 pub(crate) fn image(url: &DataUrl<'_>) -> Result<(), Reject> {

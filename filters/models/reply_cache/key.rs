@@ -58,7 +58,7 @@ impl ReplyKeys {
 
     /// Returns the key of a request; `None`: its body is no JSON object, which no checked body is.
     ///
-    /// Cost: one pass over the body, and one hash of it.
+    /// Cost: one pass over the body, and one hash of it. What is not in memory of it was hashed when it came.
     pub fn key(&self, scope: &KeyScope<'_>, request: &ModelRequest) -> Option<ReplyKey> {
         let mut message = Vec::with_capacity(2048);
         let words = [
@@ -80,6 +80,11 @@ impl ReplyKeys {
             write_framed(b'k', member.key.as_bytes(), &mut message);
             let mut walk = Walker::new(source.value(member)).ok()?;
             write_value(&mut walk, &mut message).ok()?;
+        }
+        for data in &source.spooled {
+            let place = (data.at as u64).to_le_bytes();
+            write_framed(b'd', &place, &mut message);
+            write_framed(b'd', &data.digest, &mut message);
         }
         let mut mac = self.0.clone();
         mac.update(&message);

@@ -1,6 +1,6 @@
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 use proptest::prelude::*;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::canonical::write_value;
 use super::key::{KeyScope, ReplyKey, ReplyKeys};
@@ -9,6 +9,8 @@ use crate::json::Walker;
 use crate::models::front::Front;
 use crate::models::fronts::chat_completions::ChatCompletions;
 use crate::models::fronts::embeddings::Embeddings;
+use crate::models::fronts::ocr::Ocr;
+use crate::spooled_json::{KEPT_CHARS, SpooledJsonReader};
 
 const SCOPE: KeyScope<'_> = KeyScope {
     organization_id: "o",
@@ -133,6 +135,37 @@ fn fronts_do_not_share_replies() {
     let body = body.replace("[]", r#"[{"role":"user","content":"a"}]"#);
     let chat = key_of(&ChatCompletions, &SCOPE, &body);
     assert_ne!(chat, key_of(&Embeddings, &SCOPE, &body));
+}
+
+#[test]
+fn data_that_is_not_in_memory_counts() {
+    let url = |data: &str, end: &str| {
+        format!(
+            "data:text/plain;base64,{}{data}{end}",
+            "A".repeat(KEPT_CHARS)
+        )
+    };
+    let key = |url: String| {
+        let body = json!({"model": "m", "document": {"document_url": url}}).to_string();
+        let mut reader = SpooledJsonReader::new(0);
+        reader.feed(body.as_bytes(), &mut Vec::new());
+        let request = Ocr.read_spooled(reader.finish()).unwrap();
+        ReplyKeys::new(&[9; 32])
+            .unwrap()
+            .key(&SCOPE, &request)
+            .unwrap()
+    };
+    assert_eq!(key(url("QUJD", "")), key(url("QUJD", "")));
+    let keys = [
+        key(url("QUJD", "")),
+        key(url("QUJE", "")),
+        key(url("QUJDQUJD", "")),
+        key(url("", "")),
+        key(url("QUJD", "\u{c}")),
+    ];
+    for (at, one) in keys.iter().enumerate() {
+        assert!(!keys[at + 1..].contains(one), "{at}");
+    }
 }
 
 /// A few words, so that equal ones and such that only join alike are frequent.

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::{Failure, Quirks, ReplyHead, Target, Wire, decode_reply};
+use super::{Failure, Piece, Quirks, ReplyHead, Target, Wire, decode_reply};
 use crate::fault::Fault;
 use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
@@ -24,7 +24,13 @@ pub(super) fn encoded(
     quirks: &Quirks,
 ) -> Result<(String, Value), Fault> {
     let target = target(quirks);
-    let body = wire.encode(request, &target)?.concat();
+    let pieces = wire.encode_pieces(request, &target)?.into_iter();
+    let body: Vec<u8> = pieces
+        .flat_map(|piece| match piece {
+            Piece::Bytes(bytes) => bytes,
+            Piece::Upload(range) => panic!("{range:?} is not in memory"),
+        })
+        .collect();
     let operation = request.payload.operation();
     let head = wire.head(operation, false, target.model, quirks).unwrap();
     Ok((head.path, serde_json::from_slice(&body).unwrap()))

@@ -4,13 +4,14 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::item_tests::{Got, encoded, read};
-use super::{FailureKind, Quirks, WireKind};
+use super::item_tests::{Got, encoded, read, target};
+use super::{FailureKind, Piece, Quirks, WireKind};
 use crate::models::front::Front;
 use crate::models::fronts::ocr::Ocr;
 use crate::models::operation::Operation;
 use crate::models::request::ModelRequest;
 use crate::money::Unit;
+use crate::spooled_json::SpooledJsonReader;
 
 fn body() -> Value {
     json!({"model": "m", "document": {"type": "document_url", "document_url": "https://a.test/b", "x": 1},
@@ -46,6 +47,40 @@ fn the_request_goes_out_as_it_came() {
     assert_eq!(sent, expected);
     for other in [WireKind::Messages, WireKind::Contents, WireKind::Cohere] {
         assert!(other.wire().limits(Operation::Ocr).is_none());
+    }
+}
+
+#[test]
+fn data_that_is_not_in_memory_goes_out_in_its_place() {
+    let data = "QUJD".repeat(300_000);
+    let url = format!("data:text/plain;base64,{data}");
+    let body = json!({"model": "m", "other": url, "document": {"document_url": url}, "pages": [0]});
+    let (mut reader, mut spooled) = (SpooledJsonReader::new(0), Vec::new());
+    reader.feed(body.to_string().as_bytes(), &mut spooled);
+    let request = Ocr.read_spooled(reader.finish()).unwrap();
+    let wire = WireKind::Compatible.wire();
+    assert!(wire.encode(&request, &target(&Quirks::default())).is_err());
+    for drop_unknown_fields in [false, true] {
+        let quirks = Quirks {
+            drop_unknown_fields,
+            ..Quirks::default()
+        };
+        let mut sent = Vec::new();
+        for piece in wire.encode_pieces(&request, &target(&quirks)).unwrap() {
+            match piece {
+                Piece::Bytes(bytes) => sent.extend_from_slice(&bytes),
+                Piece::Upload(range) => {
+                    sent.extend_from_slice(&spooled[range.start as usize..range.end as usize]);
+                }
+            }
+        }
+        let mut expected = body.clone();
+        expected["model"] = "up x".into();
+        if drop_unknown_fields {
+            expected.as_object_mut().unwrap().remove("other");
+        }
+        let sent: Value = serde_json::from_slice(&sent).unwrap();
+        assert!(sent == expected, "{drop_unknown_fields}");
     }
 }
 

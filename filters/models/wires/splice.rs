@@ -4,7 +4,9 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
+use super::wire::Piece;
 use crate::json::Str;
+use crate::spooled_json::SpooledData;
 
 /// Below this a body goes out as one piece: one write costs less than the copy.
 const FLAT_BYTES: usize = 64 << 10;
@@ -64,6 +66,32 @@ impl<'a> Splice<'a> {
     /// The text of a range of the source.
     pub(super) fn text(&self, range: Range<usize>) -> &'a str {
         std::str::from_utf8(self.source.get(range).unwrap_or_default()).unwrap_or_default()
+    }
+
+    /// The finished body, with the data that is not in memory in the slices where it belongs.
+    pub(super) fn finish_with(mut self, spooled: &[SpooledData]) -> Vec<Piece> {
+        if spooled.is_empty() {
+            return self.finish().into_iter().map(Piece::Bytes).collect();
+        }
+        let new = Bytes::from(std::mem::take(&mut self.new));
+        let mut out = Vec::with_capacity(self.pieces.len() + 2 * spooled.len());
+        for piece in self.pieces {
+            let range = match piece {
+                SplicePiece::New(range) => {
+                    out.push(Piece::Bytes(new.slice(range)));
+                    continue;
+                }
+                SplicePiece::Slice(range) => range,
+            };
+            let mut from = range.start;
+            for data in spooled.iter().filter(|data| range.contains(&data.at)) {
+                out.push(Piece::Bytes(self.source.slice(from..data.at)));
+                out.push(Piece::Upload(data.range.clone()));
+                from = data.at;
+            }
+            out.push(Piece::Bytes(self.source.slice(from..range.end)));
+        }
+        out
     }
 
     /// The finished body.

@@ -137,7 +137,7 @@ impl<'r> Target<'r> {
         let types: Vec<&str> = told.body.keys().map(String::as_str).collect();
         let fits = match self.route.body {
             BodyRule::None => types.is_empty(),
-            BodyRule::Json(_) => types == ["application/json"],
+            BodyRule::Json(_) | BodyRule::SpooledJson(_) => types == ["application/json"],
             BodyRule::JsonOrForm(_) => types == ["application/json", "multipart/form-data"],
             BodyRule::Form(_) => types == ["multipart/form-data"],
             // The endpoints of GET read none, but check one that comes.

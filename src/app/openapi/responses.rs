@@ -80,9 +80,10 @@ fn statuses(route: &Route) -> BTreeSet<u16> {
     }
     match route.body {
         BodyRule::None | BodyRule::Unread => {}
-        BodyRule::Json(_) | BodyRule::JsonOrForm(_) | BodyRule::Form(_) => {
-            all.extend([408, 413, 415, 529])
-        }
+        BodyRule::Json(_)
+        | BodyRule::SpooledJson(_)
+        | BodyRule::JsonOrForm(_)
+        | BodyRule::Form(_) => all.extend([408, 413, 415, 529]),
         BodyRule::Any(_) => all.extend([408, 413, 529]),
     }
     if route.takes_permit {

@@ -64,7 +64,7 @@ pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
         text_bytes,
         units: UnitCounts::default(),
         asked,
-        source: Source { body, members },
+        source: Source::new(body, members),
         managed: None,
         payload: Payload::Embeddings(EmbeddingFacts {
             inputs: found.inputs,

@@ -36,10 +36,7 @@ pub(super) fn write(body: &Bytes, model: &str, found: &Findings) -> (Source, Pla
         chat.member("stream", |out| out.extend_from_slice(b"true"));
     }
     chat.out.push(b'}');
-    let source = Source {
-        body: chat.out.into(),
-        members: chat.members,
-    };
+    let source = Source::new(chat.out.into(), chat.members);
     (source, places)
 }
 

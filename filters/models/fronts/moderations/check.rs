@@ -65,7 +65,7 @@ pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
         text_bytes: found.text_bytes,
         units: UnitCounts::default(),
         asked: AskedParameters::default(),
-        source: Source { body, members },
+        source: Source::new(body, members),
         managed: None,
         payload: Payload::Moderations(ModerationFacts {
             results: found.results,

@@ -16,6 +16,7 @@ use crate::models::ocr::OcrFacts;
 use crate::models::parameter::AskedParameters;
 use crate::models::request::{MediaNeeds, ModelRequest, Needs, Payload, RequestMember, Source};
 use crate::money::CostInputs;
+use crate::spooled_json::SpooledData;
 
 /// The findings of the pass.
 #[derive(Debug, Default)]
@@ -26,11 +27,11 @@ struct Findings {
     annotates: bool,
 }
 
-/// Checks a body.
+/// Checks a body, of which some data may not be in memory.
 ///
 /// Cost: one pass; allocates for keys, and for a document with escapes. Errors: 400 naming the field, what came and what
 /// is accepted.
-pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
+pub(super) fn check(body: Bytes, spooled: Vec<SpooledData>) -> Result<ModelRequest, Fault> {
     let mut found = Findings::default();
     let members = pass(&body, &mut found).map_err(Reject::into_fault)?;
     let document = found.document.unwrap_or_default();
@@ -66,7 +67,10 @@ pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
         text_bytes: 0,
         units: facts.expected_units(),
         asked: AskedParameters::default(),
-        source: Source { body, members },
+        source: Source {
+            spooled,
+            ..Source::new(body, members)
+        },
         managed: None,
         payload: Payload::Ocr(facts),
     })

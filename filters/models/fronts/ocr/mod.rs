@@ -9,6 +9,7 @@ use crate::models::front::{Front, Received};
 use crate::models::reply::{ReplyIdentity, Writer};
 use crate::models::request::ModelRequest;
 use crate::money::Unit;
+use crate::spooled_json::SpooledJson;
 
 mod check;
 mod document;
@@ -30,7 +31,11 @@ impl Front for Ocr {
     }
 
     fn read(&self, body: Bytes) -> Result<Received, Fault> {
-        check::check(body).map(Received::Complete)
+        check::check(body, Vec::new()).map(Received::Complete)
+    }
+
+    fn read_spooled(&self, json: SpooledJson) -> Result<ModelRequest, Fault> {
+        check::check(json.body, json.data)
     }
 
     fn writer(&self, _: &ModelRequest, identity: ReplyIdentity) -> Box<dyn Writer> {

@@ -14,6 +14,7 @@ use crate::models::reply::ReplyIdentity;
 use crate::models::request::{ModelRequest, Payload};
 use crate::models::usage::Usage;
 use crate::money::Unit;
+use crate::spooled_json::{KEPT_APPLICATION_CHARS, KEPT_CHARS, SpooledJsonReader};
 
 const PIXEL: &str = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAAB";
 
@@ -34,6 +35,52 @@ fn data(media_type: &str, bytes: &[u8]) -> String {
 fn pages(request: &ModelRequest) -> [u64; 2] {
     let most = request.cost_inputs.units.get(Unit::Page);
     [request.units.get(Unit::Page), most]
+}
+
+/// A request of which the data that is not in memory is missing, and the data.
+fn spooled(body: &Value) -> (Result<ModelRequest, Fault>, Vec<u8>) {
+    let (mut reader, mut data) = (SpooledJsonReader::new(0), Vec::new());
+    reader.feed(body.to_string().as_bytes(), &mut data);
+    (Ocr.read_spooled(reader.finish()), data)
+}
+
+#[test]
+fn a_long_document_is_judged_by_what_is_in_memory() {
+    let long = |begin: &[u8]| [begin, &vec![7; 2 << 20]].concat();
+    let png = |side: u32| {
+        let side = side.to_be_bytes();
+        [&b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"[..], &side, &side].concat()
+    };
+    // The size of this one stands behind as many segments as are read.
+    let segment = [&b"\xff\xe1\xff\xff"[..], &vec![7; 65_533]].concat();
+    let frame = b"\xff\xc2\0\x11\x08\xc3\x50\xc3\x50";
+    let jpeg = [&b"\xff\xd8"[..], &segment.repeat(11), frame].concat();
+    for (media_type, bytes, is_taken) in [
+        ("application/pdf", long(b"%PDF-1.7"), true),
+        ("application/pdf", long(b"text"), false),
+        ("image/png", long(&png(80)), true),
+        ("image/jpeg", long(&png(80)), false),
+        ("image/png", long(&png(50_000)), false),
+        ("image/jpeg", long(&jpeg), false),
+    ] {
+        let document = json!({"document_url": data(media_type, &bytes)});
+        let body = json!({"model": "m", "pages": [0], "document": document});
+        let (request, data) = spooled(&body);
+        let whole = checked(&body);
+        assert_eq!(whole.is_ok(), is_taken, "{media_type}");
+        assert_eq!(request.as_ref().err(), whole.as_ref().err());
+        let Ok((request, whole)) = request.and_then(|request| Ok((request, whole?))) else {
+            continue;
+        };
+        assert_eq!(request.cost_inputs, whole.cost_inputs);
+        let place = &request.source.spooled[0];
+        assert_eq!(place.range, 0..data.len() as u64);
+        let kept = match media_type.starts_with("image/") {
+            true => KEPT_CHARS,
+            false => KEPT_APPLICATION_CHARS,
+        };
+        assert_eq!((request.source.body.len() - kept) / 200, 0, "{media_type}");
+    }
 }
 
 #[test]

@@ -87,7 +87,7 @@ pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
         text_bytes,
         units: found.units(found.count()),
         asked: AskedParameters::default(),
-        source: Source { body, members },
+        source: Source::new(body, members),
         managed: None,
         payload: Payload::Rerank(RerankFacts {
             documents: found.documents.into(),

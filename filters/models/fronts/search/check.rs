@@ -65,7 +65,7 @@ pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
         text_bytes: found.query_bytes,
         units,
         asked: AskedParameters::default(),
-        source: Source { body, members },
+        source: Source::new(body, members),
         managed: None,
         payload: Payload::Search(found.facts),
     })

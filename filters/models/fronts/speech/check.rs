@@ -62,7 +62,7 @@ pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
         text_bytes: found.text_bytes,
         units,
         asked: AskedParameters::default(),
-        source: Source { body, members },
+        source: Source::new(body, members),
         managed: None,
         payload: Payload::Speech(SpeechFacts {
             format: found.format,

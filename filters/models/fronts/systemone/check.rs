@@ -52,7 +52,7 @@ pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
         text_bytes: bytes,
         units: UnitCounts::ZERO,
         asked: AskedParameters::default(),
-        source: Source { body, members },
+        source: Source::new(body, members),
         managed: None,
         payload: Payload::TypedDecisions(DecisionFacts {
             state: found.state.unwrap_or_default(),

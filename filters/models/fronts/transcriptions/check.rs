@@ -208,10 +208,7 @@ impl Findings {
                 .saturating_add(self.text_bytes),
             units: units(time.expected_ms),
             asked: AskedParameters::default(),
-            source: Source {
-                body: Bytes::new(),
-                members: Vec::new(),
-            },
+            source: Source::default(),
             managed: None,
             payload: Payload::Transcription(TranscriptionFacts {
                 is_translation,

@@ -73,7 +73,7 @@ pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
         text_bytes: found.prompt_bytes,
         units,
         asked: AskedParameters::default(),
-        source: Source { body, members },
+        source: Source::new(body, members),
         managed: None,
         payload: Payload::Videos(found.facts),
     })

@@ -113,11 +113,10 @@ impl Wire for OpenAi {
             Payload::Rerank(facts) => rerank::encode(request, facts, target),
             Payload::Moderations(facts) => moderations::encode(request, *facts, target),
             Payload::Speech(_) => Ok(speech::encode(request, target)),
-            Payload::Ocr(_) => Ok(ocr::encode(request, target)),
             Payload::Search(facts) => found::encode(request, facts, target),
             Payload::TypedDecisions(facts) => Ok(decisions::encode(request, facts, target)),
-            // A form with a file, which is not in memory.
-            Payload::Transcription(_) => Err(not_offered()),
+            // A form with a file, and a document: they go out in pieces.
+            Payload::Transcription(_) | Payload::Ocr(_) => Err(not_offered()),
             Payload::Videos(facts) => Ok(videos::encode(request, facts, target)),
         }
     }
@@ -127,11 +126,14 @@ impl Wire for OpenAi {
         request: &ModelRequest,
         target: &Target<'_>,
     ) -> Result<Vec<Piece>, Fault> {
-        if let Payload::Transcription(facts) = &request.payload {
-            return Ok(transcriptions::encode(request, facts, target));
+        match &request.payload {
+            Payload::Transcription(facts) => Ok(transcriptions::encode(request, facts, target)),
+            Payload::Ocr(_) => Ok(ocr::encode(request, target)),
+            _ => {
+                let body = self.encode(request, target)?;
+                Ok(body.into_iter().map(Piece::Bytes).collect())
+            }
         }
-        let body = self.encode(request, target)?;
-        Ok(body.into_iter().map(Piece::Bytes).collect())
     }
 
     fn embeddings_at_once(&self) -> BatchLimits {

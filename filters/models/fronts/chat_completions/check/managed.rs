@@ -151,10 +151,7 @@ pub(super) fn request(body: Bytes, found: Findings) -> Result<ManagedRequest, Re
     };
     let filled = |text: Option<Box<str>>| text.filter(|text| !text.is_empty());
     Ok(ManagedRequest {
-        source: Source {
-            body,
-            members: found.members,
-        },
+        source: Source::new(body, found.members),
         model: found.model,
         has_model,
         prompt,

@@ -148,10 +148,7 @@ fn complete(body: Bytes, front: &'static dyn Front, found: Findings) -> ModelReq
         },
         text_bytes: found.text_bytes,
         units: UnitCounts::default(),
-        source: Source {
-            body,
-            members: found.members,
-        },
+        source: Source::new(body, found.members),
         managed: None,
         payload: Payload::Chat(ChatFacts {
             special_messages: found.special_messages,

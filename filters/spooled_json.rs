@@ -1,0 +1,341 @@
+//! A JSON body that is read while it arrives: the long data of data URLs goes on, and only its places stay.
+//!
+//! What stays is a JSON text, too, of which the middle of some strings is missing. It is valid, and means the same, as
+//! long as nobody reads more of a data URL than its first characters: what goes on is nothing but base64, white space and
+//! line ends.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+
+/// The base64 characters of a data URL that stay: all that is read to tell what image it holds.
+pub const KEPT_CHARS: usize = 1 << 20;
+/// The same of a data URL that is no image, because it says `application/…`.
+pub const KEPT_APPLICATION_CHARS: usize = 1 << 16;
+const APPLICATION: &[u8] = b"application";
+const SCHEME: &[u8] = b"data:";
+
+/// A body of which data is missing.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct SpooledJson {
+    /// The body without it.
+    pub body: Bytes,
+    /// What is missing, in order.
+    pub data: Vec<SpooledData>,
+}
+
+/// Data that is missing in a body.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct SpooledData {
+    /// The offset in the body at which it belongs, which is inside a string.
+    pub at: usize,
+    /// Where it stands among the bytes of all data.
+    pub range: Range<u64>,
+    /// The SHA-256 of its bytes.
+    pub digest: [u8; 32],
+}
+
+/// Reads a body, however its bytes are cut.
+#[derive(Debug)]
+pub struct SpooledJsonReader {
+    /// How many characters stay of data that may be an image, and of other data.
+    kept_chars: [usize; 2],
+    body: Vec<u8>,
+    /// The offset in the body at which the string at hand begins.
+    string_at: usize,
+    data: Vec<SpooledData>,
+    /// Of the data at hand.
+    hash: Sha256,
+    state: State,
+    /// A backslash came before.
+    is_escaped: bool,
+}
+
+/// Where the next byte stands.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum State {
+    /// In no string.
+    Outside,
+    /// In a string that begins with so many bytes of [`SCHEME`].
+    Scheme(usize),
+    /// In any other string, or behind what is missing of one.
+    Text,
+    /// In a data URL before its comma.
+    Head,
+    /// In the data, of which so many more characters stay.
+    Kept(usize),
+    /// In data that goes on.
+    Spooled,
+}
+
+impl SpooledJsonReader {
+    /// Begins a body of about so many bytes.
+    pub fn new(length: usize) -> Self {
+        Self {
+            // A vector that grows takes twice the memory.
+            body: Vec::with_capacity(length.min(KEPT_APPLICATION_CHARS + 1024)),
+            ..Self::keeping([KEPT_CHARS, KEPT_APPLICATION_CHARS])
+        }
+    }
+
+    fn keeping(kept_chars: [usize; 2]) -> Self {
+        Self {
+            kept_chars,
+            body: Vec::new(),
+            string_at: 0,
+            data: Vec::new(),
+            hash: Sha256::new(),
+            state: State::Outside,
+            is_escaped: false,
+        }
+    }
+
+    /// Reads a piece, and adds the data in it that goes on to `spooled`.
+    ///
+    /// Cost: one copy of the piece, and a hash of what goes on. What is no JSON stays as it is.
+    pub fn feed(&mut self, mut piece: &[u8], spooled: &mut Vec<u8>) {
+        while let [byte, behind @ ..] = piece {
+            let run = piece.get(..self.run(piece)).unwrap_or_default();
+            if run.is_empty() {
+                self.step(*byte, spooled);
+                piece = behind;
+                continue;
+            }
+            match self.state {
+                State::Spooled => self.spool(run, spooled),
+                _ => self.body.extend_from_slice(run),
+            }
+            piece = piece.get(run.len()..).unwrap_or_default();
+        }
+    }
+
+    /// Returns how many bytes of the body are in memory.
+    pub fn kept_bytes(&self) -> usize {
+        self.body.len()
+    }
+
+    /// Returns the body.
+    pub fn finish(mut self) -> SpooledJson {
+        if self.state == State::Spooled {
+            self.end_data();
+            if self.is_escaped {
+                self.body.push(b'\\');
+            }
+        }
+        SpooledJson {
+            body: self.body.into(),
+            data: self.data,
+        }
+    }
+
+    /// Returns how many of the next bytes leave the state as it is.
+    fn run(&self, piece: &[u8]) -> usize {
+        let end = match self.state {
+            _ if self.is_escaped => Some(0),
+            State::Outside => memchr::memchr(b'"', piece),
+            State::Text => memchr::memchr2(b'"', b'\\', piece),
+            State::Spooled => piece.iter().position(|b| !is_base64(*b) && *b != b' '),
+            State::Scheme(_) | State::Head | State::Kept(_) => Some(0),
+        };
+        end.unwrap_or(piece.len())
+    }
+
+    fn step(&mut self, byte: u8, spooled: &mut Vec<u8>) {
+        let was_escaped = std::mem::take(&mut self.is_escaped);
+        if self.state == State::Spooled {
+            match (was_escaped, byte) {
+                (true, b'/' | b'n' | b'r' | b't') => return self.spool(&[b'\\', byte], spooled),
+                (false, b'\\') => return self.is_escaped = true,
+                _ => {}
+            }
+            self.end_data();
+            if was_escaped {
+                // The backslash of another escape has waited for it.
+                self.body.push(b'\\');
+            }
+        }
+        self.body.push(byte);
+        self.state = match (self.state, byte) {
+            (State::Scheme(_), _) if was_escaped => State::Text,
+            (state, _) if was_escaped => state,
+            (State::Outside, b'"') => {
+                self.string_at = self.body.len();
+                State::Scheme(0)
+            }
+            (State::Outside, _) => State::Outside,
+            (_, b'"') => State::Outside,
+            (state, b'\\') => {
+                self.is_escaped = true;
+                state
+            }
+            (State::Scheme(came), _) => match SCHEME.get(came) {
+                Some(next) if !next.eq_ignore_ascii_case(&byte) => State::Text,
+                _ if came + 1 == SCHEME.len() => State::Head,
+                _ => State::Scheme(came + 1),
+            },
+            (State::Head, b',') => State::Kept(self.stays()),
+            (State::Kept(left), _) if is_base64(byte) => match left {
+                ..=1 => self.begin_data(),
+                _ => State::Kept(left - 1),
+            },
+            (state, _) => state,
+        };
+    }
+
+    /// Returns how many characters stay of the data URL at hand, whose head came.
+    fn stays(&self) -> usize {
+        let start = self.string_at + SCHEME.len();
+        let named = self.body.get(start..start + APPLICATION.len());
+        let is_application = named.is_some_and(|named| named.eq_ignore_ascii_case(APPLICATION));
+        let [image, other] = self.kept_chars;
+        if is_application { other } else { image }
+    }
+
+    fn begin_data(&mut self) -> State {
+        let start = self.data.last().map_or(0, |last| last.range.end);
+        self.data.push(SpooledData {
+            at: self.body.len(),
+            range: start..start,
+            digest: [0; 32],
+        });
+        State::Spooled
+    }
+
+    fn spool(&mut self, bytes: &[u8], spooled: &mut Vec<u8>) {
+        spooled.extend_from_slice(bytes);
+        self.hash.update(bytes);
+        if let Some(data) = self.data.last_mut() {
+            data.range.end += bytes.len() as u64;
+        }
+    }
+
+    fn end_data(&mut self) {
+        let digest = self.hash.finalize_reset().into();
+        if let Some(data) = self.data.last_mut() {
+            data.digest = digest;
+        }
+        self.data.pop_if(|data| data.range.is_empty());
+        self.state = State::Text;
+    }
+}
+
+fn is_base64(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'-' | b'_')
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn read(kept_chars: usize, pieces: &[&[u8]]) -> (SpooledJson, Vec<u8>) {
+        let mut reader = SpooledJsonReader::keeping([kept_chars, 2]);
+        let mut spooled = Vec::new();
+        for piece in pieces {
+            reader.feed(piece, &mut spooled);
+        }
+        (reader.finish(), spooled)
+    }
+
+    /// What stays of a body, with `<data>` in the places of what goes on.
+    fn shown(body: &str) -> String {
+        let (read, spooled) = read(4, &[body.as_bytes()]);
+        let mut shown = String::from_utf8(read.body.to_vec()).unwrap();
+        for data in read.data.iter().rev() {
+            let range = data.range.start as usize..data.range.end as usize;
+            let text = std::str::from_utf8(&spooled[range.clone()]).unwrap();
+            shown.insert_str(data.at, &format!("<{text}>"));
+            assert_eq!(
+                data.digest,
+                <[u8; 32]>::from(Sha256::digest(&spooled[range]))
+            );
+        }
+        shown
+    }
+
+    #[test]
+    fn the_long_data_of_data_urls_goes_on_and_nothing_else() {
+        for (body, expected) in [
+            (
+                r#"{"a":"data:x;base64,QUJDREVG","b":1}"#,
+                r#"{"a":"data:x;base64,QUJD<REVG>","b":1}"#,
+            ),
+            (
+                r#"["DATA:;a=\",\",Q=-_\/\n /+A\u003d=","data:,abcdef","data:,abcd"]"#,
+                r#"["DATA:;a=\",\",Q=-_<\/\n /+A>\u003d=","data:,abcd<ef>","data:,abcd"]"#,
+            ),
+            (
+                r#""data:Application\/pdf,abcdef""#,
+                r#""data:Application\/pdf,ab<cdef>""#,
+            ),
+            (
+                r#""data:applicatio,abcdef""#,
+                r#""data:applicatio,abcd<ef>""#,
+            ),
+            (r#""data:,abcdef%gh""#, r#""data:,abcd<ef>%gh""#),
+            (r#""data:,ab\"cdef""#, r#""data:,ab\"cd<ef>""#),
+            (r#""data:,abcde\"f""#, r#""data:,abcd<e>\"f""#),
+            (r#""data:,abcdef\"#, r#""data:,abcd<ef>\"#),
+            (r#""data:,abcdef"#, r#""data:,abcd<ef>"#),
+            (r#""\u0064ata:,abcdef""#, r#""\u0064ata:,abcdef""#),
+            (r#""data\:,abcdef""#, r#""data\:,abcdef""#),
+            (r#""date:,abcdef""#, r#""date:,abcdef""#),
+            (r#"data:,abcdef"#, r#"data:,abcdef"#),
+            (r#"" data:,abcdef""#, r#"" data:,abcdef""#),
+            (r#""\\","data:,abcdef""#, r#""\\","data:,abcd<ef>""#),
+        ] {
+            assert_eq!(shown(body), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn of_long_data_only_the_beginning_stays() {
+        let mut reader = SpooledJsonReader::new(26 << 20);
+        let mut spooled = Vec::new();
+        reader.feed(br#"{"a":"data:application/pdf;base64,"#, &mut spooled);
+        for _ in 0..400 {
+            reader.feed(&[b'A'; 65_536], &mut spooled);
+            spooled.clear();
+        }
+        reader.feed(b"\"}", &mut spooled);
+        assert!(reader.kept_bytes() < KEPT_APPLICATION_CHARS + 100);
+        let read = reader.finish();
+        assert_eq!(read.data[0].range, 0..399 * 65_536);
+    }
+
+    proptest! {
+        #[test]
+        fn a_body_is_the_same_wherever_it_is_cut(
+            parts in prop::collection::vec(prop::sample::select(vec![
+                "\"", "data:", "DATA:", "application/", ",", "abcdefgh", "=", "\\", "\\/", "\\n", "\\\"", "\\u0041", " ", "{", "}", "é", "%",
+            ]), 0..40),
+            cuts in prop::collection::vec(1..9_usize, 1..40),
+        ) {
+            let body = parts.concat();
+            let whole = read(4, &[body.as_bytes()]);
+            let (mut pieces, mut rest) = (Vec::new(), body.as_bytes());
+            for cut in cuts {
+                let (piece, behind) = rest.split_at(cut.min(rest.len()));
+                pieces.push(piece);
+                rest = behind;
+            }
+            pieces.push(rest);
+            prop_assert_eq!(&read(4, &pieces), &whole);
+            // With what is missing in its places it is the body that came.
+            let (mut joined, mut from) = (Vec::new(), 0);
+            for data in &whole.0.data {
+                joined.extend_from_slice(&whole.0.body[from..data.at]);
+                joined.extend_from_slice(&whole.1[data.range.start as usize..data.range.end as usize]);
+                from = data.at;
+            }
+            joined.extend_from_slice(&whole.0.body[from..]);
+            prop_assert_eq!(joined, body.as_bytes());
+            // What stays is JSON where the body is.
+            let is_json = |text: &[u8]| serde_json::from_slice::<serde_json::Value>(text).is_ok();
+            prop_assert_eq!(is_json(&whole.0.body), is_json(body.as_bytes()));
+        }
+    }
+}
