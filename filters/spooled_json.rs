@@ -73,8 +73,8 @@ impl SpooledJsonReader {
     /// Begins a body of about so many bytes.
     pub fn new(length: usize) -> Self {
         Self {
-            // A vector that grows takes twice the memory.
-            body: Vec::with_capacity(length.min(KEPT_APPLICATION_CHARS + 1024)),
+            // One that grows takes its memory twice; one that is never filled takes none.
+            body: Vec::with_capacity(length.min(KEPT_CHARS + 4096)),
             ..Self::keeping([KEPT_CHARS, KEPT_APPLICATION_CHARS])
         }
     }

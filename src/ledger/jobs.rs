@@ -4,6 +4,7 @@
 //! counts anything twice. Source: docs/decisions.md 56.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use filters::fault::{Fault, FaultKind};
 use filters::ledger::{CallOutcome, Charge, Funding, LedgerEntry, UsageRecord};
@@ -15,6 +16,9 @@ use super::{Ledger, Receipt};
 use crate::store::ledger::VideoJob;
 use crate::store::{Store, StoreError};
 
+/// The pause after which a store that did not answer is asked again to end a job.
+const GIVE_UP_PAUSE: Duration = Duration::from_secs(1);
+
 /// How a job ended, for the ledger.
 pub struct JobEnd<'a> {
     /// Its state, as JSON.
@@ -25,16 +29,28 @@ pub struct JobEnd<'a> {
     pub usage: Option<UsageRecord>,
 }
 
+/// What becomes of a job whose order is refused, because the store has not confirmed it.
+pub struct RefusedJob {
+    /// Its last state, as JSON, where the store has the job nevertheless.
+    pub state: String,
+    /// Tells its provider to forget it.
+    pub forget: Box<dyn FnOnce(&VideoJob) + Send>,
+}
+
 impl Ledger {
     /// Stores a job that the call of a reservation has begun, with what is reserved for it; `job` says how much of
-    /// that it may cost, and lacks what else the reservation knows. `is_byok`: a BYOK key serves the call. The receipt resolves once the store has it, whether or not anybody waits.
+    /// that it may cost, and lacks what else the reservation knows. `is_byok`: a BYOK key serves the call.
+    ///
+    /// The receipt resolves once it is decided whether there is a job, whether or not anybody waits: a client that is told
+    /// that there is none may order again, and is not to pay for two.
     pub fn begin_job(
         self: &Arc<Self>,
         reservation: Reservation,
         (job, is_byok): (VideoJob, bool),
         due_ms: i64,
+        refused: RefusedJob,
     ) -> Receipt {
-        let (done, receipt) = Receipt::channel();
+        let (done, receipt) = Receipt::decided_channel();
         let ledger = Arc::clone(self);
         self.runtime.spawn(async move {
             let job = reservation.describe(job, is_byok);
@@ -44,11 +60,41 @@ impl Ledger {
                     reservation.hand_over(job.reserved, is_byok);
                     _ = done.send(());
                 }
-                // Dropped, the reservation frees its amount. The client gets no job.
-                Err(error) => log::warn!("a job could not be stored: {error}"),
+                Err(error) => {
+                    log::warn!("a job could not be stored: {error}");
+                    // The client gets no job.
+                    drop(done);
+                    (refused.forget)(&job);
+                    ledger
+                        .give_up_job(reservation, (&job, is_byok), &refused.state)
+                        .await;
+                }
             }
         });
         receipt
+    }
+
+    /// Ends a job that nobody was told of: the store may have it, although it did not say so in time. Until the store answers,
+    /// what the job may cost stays reserved.
+    async fn give_up_job(
+        self: &Arc<Self>,
+        reservation: Reservation,
+        (job, is_byok): (&VideoJob, bool),
+        state: &str,
+    ) {
+        loop {
+            let end = JobEnd {
+                state,
+                due_ms: 0,
+                usage: None,
+            };
+            match self.end_job(job, end).await {
+                Ok(Some(_)) => return reservation.hand_over(job.reserved, is_byok),
+                // The store does not have it. Dropped, the reservation frees its amount.
+                Ok(None) => return,
+                Err(_) => tokio::time::sleep(GIVE_UP_PAUSE).await,
+            }
+        }
     }
 
     /// Ends a job, and charges what it took. Runs on the store's runtime. Returns the charge; `None`: it had ended already.

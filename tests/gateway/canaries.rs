@@ -17,6 +17,7 @@ use crate::support::client::{Client, ask};
 use crate::support::loopback::own_address;
 use crate::support::script::Reply;
 use crate::support::server::Server;
+use crate::support::until;
 use crate::support::upstream::{ClosedPort, Upstream};
 
 /// A canary: what it stands for, and its text.
@@ -100,12 +101,19 @@ const CLIENT_SECRET: &str = "client-secret-canary";
 const HOOK_SECRET: &str = "hook-secret-canary";
 const REDIS_PASSWORD: &str = "redis-password-canary";
 const POSTGRES_PASSWORD: &str = "postgres-password-canary";
+const CALLBACK_SECRET: &str = "callback-secret-canary";
 const PROMPT: &str = "prompt-canary-of-a-user";
 const PUBLIC_KEY: &str = "query-key-canary";
 
 /// A provider that quotes the key and the address of the request, in a way that the prompt chooses.
 fn parrot() -> Upstream {
     Upstream::answering(|request| {
+        if request.path.starts_with("/v1/videos") {
+            return Reply::json(
+                200,
+                json!({"id": "up_1", "status": "completed"}).to_string(),
+            );
+        }
         let (key, host) = quoted(request);
         let how = request.json()["seed"].as_u64().unwrap_or_default();
         let said = format!("bad key {key} for {host}: \"{key}\", ({key})");
@@ -153,8 +161,9 @@ fn cage(parrot: &Upstream, service: &Upstream, redis: &str) -> Cage {
          [[decisions.projects]]\nsdk_key = \"sandbox\"\ndatafile = \"flags.json\"\n\
          [[decisions.clients]]\nid = \"shop\"\nsecret_hash = \"{hash}\"\nsdk_keys = [\"sandbox\"]\n\
          [[decisions.webhooks]]\nproject_id = 77\nsecret = {{ env = \"HOOK\" }}\nsdk_keys = [\"sandbox\"]\n\
-         [graph]\nupstream = \"{}\"\n[[graph.tenants]]\nid = \"t1\"\nsingle_keys = [\"{PUBLIC_KEY}\"]\n\
+         [videos]\ncallback_origins = [\"{}\"]\n[graph]\nupstream = \"{}\"\n[[graph.tenants]]\nid = \"t1\"\nsingle_keys = [\"{PUBLIC_KEY}\"]\n\
          app_keys = [{{ key = \"app\", secret = {{ env = \"APP_SECRET\" }} }}]\n",
+        service.url(),
         service.url()
     );
     let models: String = (0..PROVIDER_KEYS.len())
@@ -164,6 +173,9 @@ fn cage(parrot: &Upstream, service: &Upstream, redis: &str) -> Cage {
             )
         })
         .collect();
+    let film = "[[models]]\nid = \"film\"\ntype = \"video\"\n[[models.providers]]\nprovider = \"p2\"\n\
+                name = \"film\"\noutput_second_price = \"0.1\"\n";
+    let models = models + film;
     let path = |name: &str| folder.path().join(name);
     std::fs::write(path("weirgate.toml"), toml).unwrap();
     std::fs::write(path("models.toml"), models).unwrap();
@@ -192,7 +204,7 @@ fn raw(address: SocketAddr, bytes: &str) -> String {
 }
 
 /// Requests with secrets in every place that may hold one; returns all that comes back.
-fn provoke(server: &Server, key: &str) -> String {
+fn provoke(server: &Server, key: &str, hook: &str) -> String {
     let mut back = String::new();
     let mut send = |address: SocketAddr, request: &Ask| {
         let answer = ask(address, request);
@@ -209,6 +221,14 @@ fn provoke(server: &Server, key: &str) -> String {
             );
         }
     }
+    for secret in [json!(CALLBACK_SECRET), json!([CALLBACK_SECRET])] {
+        for seconds in [json!(4), json!(CALLBACK_SECRET)] {
+            let body = json!({"model": "film", "prompt": PROMPT, "seconds": seconds,
+                              "callback_url": hook, "callback_secret": secret});
+            send(public, &Ask::post("/v1/videos", body.to_string()).key(key));
+        }
+    }
+    send(public, &Ask::get("/v1/videos").key(key));
     let chat = || {
         Ask::post(
             "/v1/chat/completions",
@@ -299,6 +319,14 @@ fn provoke(server: &Server, key: &str) -> String {
     back
 }
 
+fn wait_for_callback(service: &Upstream) {
+    until("the callback is told", || {
+        let told = service.requests();
+        told.iter()
+            .any(|it| it.path == "/hook" && it.header("webhook-signature").is_some())
+    });
+}
+
 #[test]
 fn no_secret_that_is_held_leaves_by_an_answer_a_log_a_metric_or_a_file() {
     let parrot = parrot();
@@ -342,7 +370,9 @@ fn no_secret_that_is_held_leaves_by_an_answer_a_log_a_metric_or_a_file() {
     let logs = tempfile::tempdir().unwrap();
     let log = logs.path().join("log");
     let server = Server::start_logging(cage.folder.path(), &cage.env(), &log);
-    let back = provoke(&server, &key);
+    let hook = format!("{}/hook", service.url());
+    let back = provoke(&server, &key, &hook);
+    wait_for_callback(&service);
     assert!(
         back.contains("[removed]"),
         "the provider quotes its key: {back}"
@@ -376,6 +406,7 @@ fn no_secret_that_is_held_leaves_by_an_answer_a_log_a_metric_or_a_file() {
         Canary("application's secret", APP_SECRET.to_owned()),
         Canary("client's secret", CLIENT_SECRET.to_owned()),
         Canary("secret of the webhook", HOOK_SECRET.to_owned()),
+        Canary("secret of a callback", CALLBACK_SECRET.to_owned()),
         Canary("password of Redis", REDIS_PASSWORD.to_owned()),
         Canary("password of PostgreSQL", POSTGRES_PASSWORD.to_owned()),
         Canary("prompt", PROMPT.to_owned()),

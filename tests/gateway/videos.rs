@@ -24,6 +24,7 @@ use crate::support::upstream::{Received, Upstream};
 
 mod crashes;
 mod operations;
+mod refused;
 
 /// A model at two providers, 0.1 and 0.2 USD a second, and a chat.
 pub(super) const MODELS: &str = r#"

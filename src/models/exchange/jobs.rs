@@ -1,9 +1,13 @@
 //! The job that a call has begun: into the store, before the client hears of it.
 
-use filters::models::videos::order::{JobState, VideoOrder};
+use std::sync::Arc;
+
+use filters::models::videos::order::{JobError, JobState, JobStatus, VideoOrder};
 
 use super::ModelExchange;
 use crate::ledger::Receipt;
+use crate::ledger::jobs::RefusedJob;
+use crate::models::videos::worker;
 use crate::proxy::context::RequestInfo;
 use crate::store::ledger::VideoJob;
 
@@ -49,8 +53,25 @@ pub(super) fn begin(exchange: &mut ModelExchange, info: &RequestInfo) -> Option<
         created_ms,
         ..VideoJob::default()
     };
+    let refused = refused(exchange, info)?;
     let reservation = exchange.billing.take_reservation()?;
     let ledger = &exchange.models.ledger;
     let due_ms = ledger.now_ms().saturating_add(FIRST_POLL_MS);
-    Some(ledger.begin_job(reservation, (job, is_byok), due_ms))
+    Some(ledger.begin_job(reservation, (job, is_byok), due_ms, refused))
+}
+
+/// Returns what becomes of a job that the client is not told of: its provider may forget it.
+fn refused(exchange: &ModelExchange, info: &RequestInfo) -> Option<RefusedJob> {
+    let message = "the order was refused, because the store did not take it";
+    let state = JobState {
+        status: JobStatus::Failed,
+        ended_ms: Some(info.unix_ms()),
+        error: Some(JobError::new("order_refused", message)),
+        ..JobState::default()
+    };
+    let models = Arc::clone(&exchange.models);
+    Some(RefusedJob {
+        state: serde_json::to_string(&state).ok()?,
+        forget: Box::new(move |job| worker::forget(&models, job)),
+    })
 }
