@@ -8,7 +8,7 @@ use super::SystemOne;
 use super::questions::{QUESTIONS, questions};
 use crate::fault::Fault;
 use crate::json::{Type, Walker};
-use crate::models::check::read::required;
+use crate::models::check::read::{required, string};
 use crate::models::check::reject::{Reject, other};
 use crate::models::check::top::{MODEL, members, model};
 use crate::models::parameter::AskedParameters;
@@ -88,12 +88,16 @@ fn state(walk: &mut Walker<'_>) -> Result<Range<usize>, Reject> {
         return Err(other(walk, STATE));
     }
     let start = walk.at();
-    let text = walk.skip()?;
-    // Without what stands around it: quotes or brackets.
-    let inside = text
-        .get(1..text.len().saturating_sub(1))
-        .unwrap_or_default();
-    match inside.trim().is_empty() {
+    let is_empty = match kind {
+        // Blanks are blanks, escaped or not.
+        Type::String => string(walk)?.unescaped().trim().is_empty(),
+        _ => {
+            let text = walk.skip()?;
+            let inside = text.get(1..text.len().saturating_sub(1));
+            inside.unwrap_or_default().trim().is_empty()
+        }
+    };
+    match is_empty {
         true => Err(Reject::rule(format!("is empty; accepted is {STATE}"))),
         false => Ok(start..walk.at()),
     }

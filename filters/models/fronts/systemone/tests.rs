@@ -85,6 +85,7 @@ fn a_refusal_names_the_field_what_came_and_what_is_accepted() {
         ("state", json!(7), "state", "7", "a string, an object"),
         ("state", json!(""), "state", "empty", "an array"),
         ("state", json!(" "), "state", "empty", "an array"),
+        ("state", json!("\n\t \u{a0}"), "state", "empty", "an array"),
         ("state", json!({}), "state", "empty", "an array"),
         ("state", json!([]), "state", "empty", "an array"),
         (
