@@ -33,6 +33,7 @@ const SRC: &[Level] = &[
         "tasks",
         "outbound",
         "seal",
+        "json_schema",
     ]),
     level(&["telemetry", "redis", "jwks", "store"]),
     level(&["accounts", "limits", "ledger"]),
@@ -48,7 +49,15 @@ const SRC: &[Level] = &[
 /// `filters`, from low to high.
 const FILTERS: &[Level] = &[
     level(&["fault"]),
-    level(&["json", "form", "multipart", "sse", "cidr", "public_address"]),
+    level(&[
+        "json",
+        "form",
+        "multipart",
+        "spooled_json",
+        "sse",
+        "cidr",
+        "public_address",
+    ]),
     level(&["money"]),
     level(&["auth", "limits", "proxy"]),
     level(&["accounts", "ledger"]),

@@ -22,7 +22,7 @@ mod embedding_parts_tests;
 #[cfg(test)]
 mod embeddings_tests;
 mod error_body;
-pub mod exa;
+mod exa;
 pub mod failure;
 mod form;
 mod found_pages;
@@ -55,6 +55,7 @@ mod replay;
 pub mod responses;
 mod scan;
 mod scrub;
+mod search_api;
 #[cfg(test)]
 mod search_reply_tests;
 #[cfg(test)]
@@ -62,7 +63,7 @@ mod search_tests;
 #[cfg(test)]
 mod speech_tests;
 mod splice;
-pub mod tavily;
+mod tavily;
 #[cfg(test)]
 mod tier_tests;
 mod tier_word;
@@ -114,8 +115,8 @@ impl WireKind {
             Self::Contents => &google::Google,
             Self::Cohere => &cohere::Cohere,
             Self::Voyage => &voyage::Voyage,
-            Self::Tavily => &tavily::Tavily,
-            Self::Exa => &exa::Exa,
+            Self::Tavily => &tavily::TAVILY,
+            Self::Exa => &exa::EXA,
             Self::Images => &images::Images {
                 dialect: ImagesDialect::Sizes,
             },

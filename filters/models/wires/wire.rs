@@ -383,7 +383,7 @@ pub fn credential(name: HeaderName, value: &str) -> Result<(HeaderName, HeaderVa
 }
 
 /// Returns the header of a credential as providers of OpenAI's conventions want it. Errors: as [`credential`].
-fn convention_credential(
+pub(super) fn convention_credential(
     secret: &str,
     quirks: &Quirks,
 ) -> Result<(HeaderName, HeaderValue), Fault> {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use filters::models::operation::Operation;
+
 use super::*;
 
 /// Compiled in, so that the test does not depend on the working directory.
@@ -246,4 +248,37 @@ fn the_shipped_catalogue_is_good_for_a_provider_without_regions() {
     let expected =
         "provider \"openai\" has no address for its regions, so they are not offered: eu, us (";
     assert!(message.starts_with(expected), "{message}");
+}
+
+#[test]
+fn every_operation_is_named_where_operations_are_explained() {
+    let error = serde_json::from_str::<Operation>("\"none\"").unwrap_err();
+    let error = error.to_string();
+    let (_, expected) = error.split_once("expected one of ").unwrap();
+    // The words between backticks.
+    let words = |text: &str| -> BTreeSet<String> {
+        text.split('`')
+            .skip(1)
+            .step_by(2)
+            .map(str::to_owned)
+            .collect()
+    };
+    let expected = words(expected);
+    assert!(
+        expected.len() > 12 && expected.contains("ocr"),
+        "{expected:?}"
+    );
+    for (page, before) in [
+        (
+            "conf/models.toml",
+            "`operations` says it outright, as a list of ",
+        ),
+        ("docs/interface.md", "\n`operations` is a list of "),
+    ] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(page);
+        let text = std::fs::read_to_string(path).unwrap();
+        let (_, list) = text.split_once(before).unwrap_or_else(|| panic!("{page}"));
+        let (list, _) = list.split_once('.').unwrap();
+        assert_eq!(words(list), expected, "{page}");
+    }
 }
