@@ -4,7 +4,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`config`], [`thread_number`], [`priority`], [`periodic`], [`shared_wait`], [`single_flight`], [`tasks`], [`outbound`], [`seal`] | the configuration; numbers of threads, their priority, intervals, how long requests wait for Redis, work that is done once for all, tasks that must run; the client of own requests; encryption |
+//! | [`config`], [`thread_number`], [`priority`], [`periodic`], [`shared_wait`], [`single_flight`], [`tasks`], [`outbound`], [`seal`], [`json_schema`] | the configuration; numbers of threads, their priority, intervals, how long requests wait for Redis, work that is done once for all, tasks that must run; the client of own requests; encryption; schemas of JSON |
 //! | [`telemetry`], [`redis`], [`jwks`], [`store`] | metrics and logs, shared state, foreign keys, SQL |
 //! | [`accounts`], [`limits`], [`ledger`] | callers in memory, windows, money |
 //! | [`proxy`] | the core of every request: Pingora's hooks, connections, responses |
@@ -22,6 +22,7 @@ pub mod cli;
 pub mod config;
 pub mod decisions;
 pub mod graph;
+pub mod json_schema;
 pub mod jwks;
 pub mod ledger;
 pub mod limits;

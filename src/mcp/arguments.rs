@@ -1,38 +1,28 @@
 //! Whether the arguments of a tool are what its schema says.
 
-use boon::{Compiler, SchemaIndex, Schemas, UrlLoader, ValidationError};
+use boon::ValidationError;
 use filters::fault::{Fault, quoted};
 use serde_json::Value;
 
-/// Where the schema of a tool stands for itself.
-const URL: &str = "urn:weirgate:arguments";
+use crate::json_schema::JsonSchema;
 
 /// The schema of a tool's arguments.
-pub(super) struct ArgumentSchema {
-    schemas: Schemas,
-    index: SchemaIndex,
-}
+pub(super) struct ArgumentSchema(JsonSchema);
 
 impl ArgumentSchema {
     /// Compiles a schema.
     ///
     /// Errors: it is none.
     pub(super) fn new(schema: Value) -> Result<Self, String> {
-        let (mut schemas, mut compiler) = (Schemas::new(), Compiler::new());
-        compiler.use_loader(Box::new(Nowhere));
-        let added = compiler.add_resource(URL, schema);
-        added.map_err(|error| error.to_string())?;
-        let index = compiler.compile(URL, &mut schemas);
-        let index = index.map_err(|error| error.to_string())?;
-        Ok(Self { schemas, index })
+        JsonSchema::compile(schema).map(Self)
     }
 
     /// Checks arguments.
     ///
     /// Errors: 400 naming the argument, what came and what is accepted.
     pub(super) fn check(&self, arguments: &Value) -> Result<(), Fault> {
-        self.schemas
-            .validate(arguments, self.index)
+        self.0
+            .validate(arguments)
             .map_err(|error| fault(innermost(&error)))
     }
 }
@@ -60,13 +50,4 @@ fn fault(error: &ValidationError<'_, '_>) -> Fault {
         );
     }
     Fault::invalid(param.clone(), format!("`{}`: {kind}", quoted(&param)))
-}
-
-/// Loads nothing.
-struct Nowhere;
-
-impl UrlLoader for Nowhere {
-    fn load(&self, _: &str) -> Result<Value, Box<dyn std::error::Error>> {
-        Err("schemas name no other documents".into())
-    }
 }

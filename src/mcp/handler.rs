@@ -24,12 +24,10 @@ use super::calls::CallOwner;
 use super::exchange::{ToolCall, ToolExchange};
 use super::tools::{ServedTool, ToolRequest};
 use super::{Mcp, error_response, response};
+use crate::proxy::body;
 use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::Exchange;
 use crate::proxy::handler::{Forward, Handler, Incoming, Opened, Request};
-
-/// Larger bodies are parsed in a blocking section, so that the worker's other requests go on.
-const LARGE_BYTES: usize = 1 << 20;
 
 /// Answers messages.
 pub(super) struct McpHandler(pub(super) Arc<Mcp>);
@@ -328,11 +326,7 @@ fn read(body: &[u8], headers: &HeaderMap) -> Result<(Message, Revision), RpcErro
         let message = "`Accept` leaves out `application/json`; the answer is of that type";
         return Err(RpcError::new(REFUSED, 406, message));
     }
-    let message = if body.len() > LARGE_BYTES {
-        tokio::task::block_in_place(|| message::read(body))
-    } else {
-        message::read(body)
-    }?;
+    let message = body::parse(body.len(), || message::read(body))?;
     let revision = check_head(headers, &message)?;
     Ok((message, revision))
 }

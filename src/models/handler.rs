@@ -21,6 +21,7 @@ use super::planner::{PlanContext, Resolution, Selection};
 use super::providers::{ByokKeys, KeyPool};
 use super::reply_cache::{ReplyLookup, Search};
 use super::sessions::{Session, session_id, session_of_head};
+use crate::proxy::body;
 use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::Exchange;
 use crate::proxy::handler::{Buffering, Forward, Incoming, Opened};
@@ -28,8 +29,6 @@ use crate::proxy::upload::{UploadedBody, UploadedContent};
 
 const NO_FALLBACK: HeaderName = HeaderName::from_static("x-no-fallback");
 const DEBUG: HeaderName = HeaderName::from_static("x-weirgate-debug");
-/// Larger bodies are parsed in a blocking section, so that the worker's other requests go on.
-const LARGE_BYTES: usize = 1 << 20;
 
 /// Opens calls of models.
 pub struct ModelHandler {
@@ -109,15 +108,6 @@ fn asks_for_route(incoming: &Incoming<'_>) -> Result<bool, Fault> {
     Ok(asks)
 }
 
-/// Calls what reads a body of this length.
-fn read<T>(body_bytes: usize, read: impl FnOnce() -> T) -> T {
-    if body_bytes > LARGE_BYTES {
-        tokio::task::block_in_place(read)
-    } else {
-        read()
-    }
-}
-
 impl ModelHandler {
     /// Checks the body, and completes it if it names a managed prompt or a flag.
     async fn receive(
@@ -127,7 +117,7 @@ impl ModelHandler {
         let body = incoming.take_body();
         let body_bytes = body.len();
         let boundary = multipart::boundary(&incoming.head().headers);
-        let received = read(body_bytes, || match boundary {
+        let received = body::parse(body_bytes, || match boundary {
             None => self.front.read(body),
             Some(boundary) => self.front.read_form(&body, boundary),
         });
@@ -153,7 +143,7 @@ impl ModelHandler {
         let now_ms = info.unix_ms();
         let decided = models.decide(managed, session, caller, now_ms).await?;
         let (variation, impression) = decided.unzip();
-        let request = read(body_bytes, || {
+        let request = body::parse(body_bytes, || {
             models.complete(self.front, managed, variation.as_ref(), caller)
         })?;
         incoming.reserve_body(request.source.body.len())?;
@@ -301,7 +291,7 @@ impl ModelHandler {
         let cache = self.models.reply_cache.as_ref()?;
         let caller = info.caller.as_deref();
         let at = (ttl, info.unix_ms());
-        read(request.source.body.len(), || {
+        body::parse(request.source.body.len(), || {
             caching::search(cache, caller, request, resolution.digest, at)
         })
     }

@@ -23,6 +23,8 @@ use super::upload::{Spool, UploadWriter, UploadedBody, UploadedContent};
 pub const BODY_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a client may leave sent bytes unread.
 pub const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Larger bodies are parsed in a blocking section, so that the worker's other requests go on.
+const LARGE_BYTES: usize = 1 << 20;
 /// The time that every body has, whatever its maximum size.
 const MIN_BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// A body has one more second for each of these many bytes of its maximum size.
@@ -194,6 +196,15 @@ pub async fn read_body(
     let body = tokio::time::timeout(timeout(max_bytes), body).await;
     info.now = Instant::now();
     body.unwrap_or_else(|_| Err(too_slow()))
+}
+
+/// Calls what parses a body of this length.
+pub fn parse<T>(body_bytes: usize, parse: impl FnOnce() -> T) -> T {
+    if body_bytes > LARGE_BYTES {
+        tokio::task::block_in_place(parse)
+    } else {
+        parse()
+    }
 }
 
 /// Returns how long a body may take.

@@ -3,9 +3,10 @@
 //! The schema is the caller's, and a schema can take any time to check: references that double at each step, expressions.
 //! So it is first counted what a check would visit, and no more than [`MAX_VISITS`] are made.
 
-use boon::{Compiler, SchemaIndex, Schemas, UrlLoader};
 use filters::models::healing::is_valid;
 use serde_json::Value;
+
+use crate::json_schema::JsonSchema;
 
 /// Longer schemas and answers are not checked. Units: bytes.
 const MAX_SCHEMA_BYTES: usize = 64 << 10;
@@ -14,8 +15,6 @@ const MAX_TEXT_BYTES: usize = 1 << 20;
 const MAX_VISITS: usize = 1 << 20;
 /// How deep the parts of a schema may stand within each other, references followed: each takes a piece of the stack.
 const MAX_LEVELS: usize = 256;
-/// Where the schema stands for itself. Nothing is ever loaded from anywhere.
-const SCHEMA_URL: &str = "urn:weirgate:response-format";
 
 /// Returns whether a text is JSON that fits a schema. `None`: that was not checked, because the schema is none, names other
 /// documents, has expressions, or would take too long.
@@ -39,25 +38,8 @@ pub(super) fn fits(schema: &str, text: &str) -> Option<bool> {
         followed: Vec::new(),
     };
     visits.spend(&schema)?;
-    let (schemas, index) = compile(schema)?;
-    Some(schemas.validate(&value, index).is_ok())
-}
-
-fn compile(schema: Value) -> Option<(Schemas, SchemaIndex)> {
-    let (mut schemas, mut compiler) = (Schemas::new(), Compiler::new());
-    compiler.use_loader(Box::new(Nowhere));
-    compiler.add_resource(SCHEMA_URL, schema).ok()?;
-    let index = compiler.compile(SCHEMA_URL, &mut schemas).ok()?;
-    Some((schemas, index))
-}
-
-/// Loads nothing.
-struct Nowhere;
-
-impl UrlLoader for Nowhere {
-    fn load(&self, _: &str) -> Result<Value, Box<dyn std::error::Error>> {
-        Err("schemas name no other documents".into())
-    }
+    let schema = JsonSchema::compile(schema).ok()?;
+    Some(schema.validate(&value).is_ok())
 }
 
 /// How large a value is.
