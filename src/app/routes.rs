@@ -24,10 +24,12 @@ pub fn router(
     (decisions, graph): (Option<&Arc<DecisionService>>, Option<&Arc<Graph>>),
     mcp: McpParts<'_>,
 ) -> Result<(Router, Arc<OpenApi>), String> {
-    let own = [health_route(health), openapi::route()];
+    let health = health_route(health);
+    let unwritten = openapi::route(Arc::new(OpenApi::unwritten()));
+    let own = [health.clone(), unwritten];
     let of_models = models::routes::routes(models, config);
-    let mut rows = [&own[..], &of_models].concat();
-    let of_decisions = decisions::routes::routes(decisions, config, &rows);
+    let others = [&own[..], &of_models].concat();
+    let of_decisions = decisions::routes::routes(decisions, config, &others);
     let fallback = graph.map(graph::routes::fallback);
     let of_graph = graph.zip(fallback.as_ref());
     let of_graph = of_graph.map(|(graph, route)| GraphSection {
@@ -35,7 +37,7 @@ pub fn router(
         operations: &graph.operations,
     });
     let limits = graph.map(graph::routes::routes).unwrap_or_default();
-    let others = [&rows[..], &of_decisions, &limits].concat();
+    let others = [&others[..], &of_decisions, &limits].concat();
     let of_mcp = mcp_routes(config, &others, mcp)?;
     let sections = [
         ("Gateway", &own[..]),
@@ -49,10 +51,8 @@ pub fn router(
     let sdk_key_header = sdk_key_header.map(HeaderName::as_str);
     let document = OpenApi::describe(&sections, of_graph.as_ref(), sdk_key_header)?;
     let document = Arc::new(document);
-    rows.extend(of_decisions);
-    rows.extend(limits);
-    rows.extend(of_mcp);
-    openapi::serve(&document, &mut rows);
+    let own = [health, openapi::route(Arc::clone(&document))];
+    let rows = [&own[..], &of_models, &of_decisions, &limits, &of_mcp].concat();
     Ok((Router::new(rows, fallback), document))
 }
 

@@ -75,6 +75,11 @@ impl OpenApi {
         Ok(Self::from_text(document.into_text()))
     }
 
+    /// Returns a document that describes nothing: its own row is described before it is written.
+    pub fn unwritten() -> Self {
+        Self::from_text("{}".to_owned())
+    }
+
     fn from_text(json: String) -> Self {
         let hash = Sha256::digest(json.as_bytes());
         let hash: String = hash
@@ -116,8 +121,8 @@ impl Endpoint for OpenApi {
     }
 }
 
-/// Returns the row of the document itself; it answers once [`serve`] has set its handler.
-pub fn route() -> Route {
+/// Returns the row of the document itself.
+pub fn route(document: Arc<OpenApi>) -> Route {
     Route {
         name: "openapi",
         method: Method::GET,
@@ -130,17 +135,8 @@ pub fn route() -> Route {
         errors: ErrorStyle::compatible(),
         description: include_str!("openapi.json"),
         is_on: true,
-        handler: Handler::Endpoint(Arc::new(OpenApi::from_text("{}".to_owned()))),
+        handler: Handler::Endpoint(document),
     }
-}
-
-/// Puts the document behind its row.
-pub fn serve(document: &Arc<OpenApi>, routes: &mut [Route]) {
-    let own = routes.iter_mut().filter(|route| route.name == "openapi");
-    own.for_each(|route| {
-        let document: Arc<OpenApi> = Arc::clone(document);
-        route.handler = Handler::Endpoint(document);
-    });
 }
 
 /// The document while it is made.
