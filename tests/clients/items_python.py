@@ -6,13 +6,13 @@ without any, all. One line per check on stdout; exit 1 when one failed, 2 for an
 """
 
 import os
-import sys
-import traceback
 
 import cohere
 import perplexity
 from mistralai.client import Mistral
 from mistralai.client.errors import SDKError
+
+import checks
 
 SERVER_URL = os.environ["SERVER_URL"]
 API_KEY = os.environ.get("API_KEY", "none")
@@ -106,24 +106,5 @@ def search_refused():
 
 CHECKS = [rerank, rerank_refused, ocr, ocr_annotated, ocr_refused, search, search_refused]
 
-
-def main(names):
-    checks = {check.__name__: check for check in CHECKS}
-    unknown = [name for name in names if name not in checks]
-    if unknown:
-        print(f"no such check: {', '.join(unknown)}", file=sys.stderr)
-        return 2
-    failed = False
-    for name in names or checks:
-        try:
-            checks[name]()
-            print(f"ok {name}", flush=True)
-        except Exception as error:
-            failed = True
-            print(f"FAILED {name}: {type(error).__name__}: {error}", flush=True)
-            traceback.print_exc()
-    return int(failed)
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    checks.main(CHECKS)

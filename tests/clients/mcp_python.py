@@ -5,17 +5,16 @@ Environment: MCP_URL, API_KEY; the model sandbox serves `sandbox-chat`, and `san
 run; without any, all. One line per check on stdout; exit 1 when one failed, 2 for an unknown name.
 """
 
-import asyncio
 import json
 import os
-import sys
-import traceback
 from contextlib import asynccontextmanager
 
 import httpx2
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
+
+import checks
 
 URL = os.environ["MCP_URL"]
 KEY = os.environ.get("API_KEY", "none")
@@ -149,24 +148,5 @@ async def refused():
 
 CHECKS = [legacy, stateless, tools, usage, resources, prompts, failures, refused]
 
-
-def main(names):
-    checks = {check.__name__: check for check in CHECKS}
-    unknown = [name for name in names if name not in checks]
-    if unknown:
-        print(f"no such check: {', '.join(unknown)}", file=sys.stderr)
-        return 2
-    failed = False
-    for name in names or checks:
-        try:
-            asyncio.run(checks[name]())
-            print(f"ok {name}", flush=True)
-        except Exception as error:
-            failed = True
-            print(f"FAILED {name}: {type(error).__name__}: {error}", flush=True)
-            traceback.print_exc()
-    return int(failed)
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    checks.main(CHECKS)

@@ -10,11 +10,11 @@ run; without any, all. One line per check on stdout; exit 1 when one failed, 2 f
 import base64
 import json
 import os
-import sys
-import traceback
 
 import openai
 from pydantic import BaseModel
+
+import checks
 
 MODEL = os.environ.get("MODEL", "sandbox-chat")
 CUT_MODEL = os.environ.get("CUT_MODEL", "sandbox/sandbox-cut")
@@ -373,24 +373,5 @@ CHECKS = [
     translations, videos,
 ]
 
-
-def main(names):
-    checks = {check.__name__: check for check in CHECKS}
-    unknown = [name for name in names if name not in checks]
-    if unknown:
-        print(f"no such check: {', '.join(unknown)}", file=sys.stderr)
-        return 2
-    failed = False
-    for name in names or checks:
-        try:
-            checks[name]()
-            print(f"ok {name}", flush=True)
-        except Exception as error:
-            failed = True
-            print(f"FAILED {name}: {type(error).__name__}: {error}", flush=True)
-            traceback.print_exc()
-    return int(failed)
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    checks.main(CHECKS)

@@ -6,6 +6,8 @@ import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 
+import { main } from './checks.mjs';
+
 // The packages are beside the working directory and not beside this file.
 const here = createRequire(`${process.cwd()}/package.json`);
 const load = async (name) => import(pathToFileURL(here.resolve(name)).href);
@@ -83,16 +85,4 @@ const checks = {
   },
 };
 
-let failed = false;
-for (const [name, check] of Object.entries(checks)) {
-  for (const model of MODELS.split(',')) {
-    try {
-      await check(model);
-      console.log(`ok ${name} ${model}`);
-    } catch (error) {
-      failed = true;
-      console.log(`FAILED ${name} ${model}: ${error.stack}`);
-    }
-  }
-}
-process.exit(failed ? 1 : 0);
+await main(checks, MODELS.split(',').map((model) => [model]));

@@ -6,14 +6,14 @@ provider that answers as tests/support/scripted.rs says). One line per check and
 
 import json
 import os
-import sys
-import traceback
 
 import openai
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 from pydantic import BaseModel
+
+import checks
 
 BASE_URL = os.environ["BASE_URL"]
 API_KEY = os.environ["API_KEY"]
@@ -155,20 +155,5 @@ CHECKS = [
     langchain_text, langchain_tools, langchain_image, langchain_schema, langchain_reasoning,
 ]
 
-
-def main():
-    failed = False
-    for check in CHECKS:
-        for model in MODELS:
-            try:
-                check(model)
-                print(f"ok {check.__name__} {model}", flush=True)
-            except Exception as error:
-                failed = True
-                print(f"FAILED {check.__name__} {model}: {type(error).__name__}: {error}", flush=True)
-                traceback.print_exc()
-    return int(failed)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    checks.main(CHECKS, [(model,) for model in MODELS])

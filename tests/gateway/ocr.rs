@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use super::ledger::used;
-use super::operations::Operation;
+use super::operations::{Operation, two_providers};
 use super::uploads::{assert_flat, spooled};
 use crate::support::ask::Ask;
 use crate::support::client::ask;
@@ -14,25 +14,12 @@ use crate::support::until;
 use crate::support::upstream::Upstream;
 
 /// A model at two providers, which cost by the page.
-const MODELS: &str = r#"
-[[models]]
-id = "reader"
-type = "ocr"
-[[models.providers]]
-provider = "first"
-name = "reader-at-first"
-page_price = "0.0001"
-annotated_page_price = "0.00015"
-[[models.providers]]
-provider = "second"
-name = "reader-at-second"
-page_price = "0.0002"
-[[models]]
-id = "chat"
-[[models.providers]]
-provider = "second"
-name = "chat"
-"#;
+const MODELS: &str = two_providers!(
+    "reader",
+    "ocr",
+    "name = \"reader-at-first\"\npage_price = \"0.0001\"\nannotated_page_price = \"0.00015\"",
+    "name = \"reader-at-second\"\npage_price = \"0.0002\""
+);
 
 const OCR: Operation = Operation {
     path: "/v1/ocr",
@@ -177,7 +164,8 @@ fn a_document_of_25_mb_takes_no_memory() {
         // All that may stand in front of the size of an image is in memory.
         ("image/jpeg", b"\xff\xd8\xff\xe0"),
     ] {
-        assert_flat(&first, MODELS, |address, key, bytes| {
+        // The smallest of which something is not in memory.
+        assert_flat(&first, MODELS, 1_500_000, |address, key, bytes| {
             let document = document(media_type, begin, bytes * 3 / 4);
             let length = document.len().to_string();
             let body = json!({"model": "reader", "document": {"document_url": document}});

@@ -11,6 +11,19 @@ use crate::support::client::{Answer, Client, ask};
 use crate::support::script::{Cut, Reply};
 use crate::support::upstream::Upstream;
 
+/// The catalogue of a model of a type at two providers, whose mappings have these lines, and of a chat at the second.
+macro_rules! two_providers {
+    ($id:literal, $type:literal, $first:literal, $second:literal) => {
+        concat!(
+            "[[models]]\nid = \"", $id, "\"\ntype = \"", $type, "\"\n",
+            "[[models.providers]]\nprovider = \"first\"\n", $first, "\n",
+            "[[models.providers]]\nprovider = \"second\"\n", $second, "\n",
+            "[[models]]\nid = \"chat\"\n[[models.providers]]\nprovider = \"second\"\nname = \"chat\"\n",
+        )
+    };
+}
+pub(super) use two_providers;
+
 /// An operation at two providers, `first` and `second`.
 pub struct Operation {
     pub path: &'static str,

@@ -2,31 +2,19 @@
 
 use serde_json::json;
 
-use super::operations::Operation;
+use super::operations::{Operation, two_providers};
 use crate::support::ask::Ask;
 use crate::support::client::ask;
 use crate::support::script::Reply;
 use crate::support::upstream::Upstream;
 
 /// A model that costs by search at the first provider, and by token at the second.
-const MODELS: &str = r#"
-[[models]]
-id = "ranks"
-type = "rerank"
-[[models.providers]]
-provider = "first"
-name = "ranks-at-first"
-search_price = "0.0001"
-[[models.providers]]
-provider = "second"
-name = "ranks-at-second"
-input_price = "50"
-[[models]]
-id = "chat"
-[[models.providers]]
-provider = "second"
-name = "chat"
-"#;
+const MODELS: &str = two_providers!(
+    "ranks",
+    "rerank",
+    "name = \"ranks-at-first\"\nsearch_price = \"0.0001\"",
+    "name = \"ranks-at-second\"\ninput_price = \"50\""
+);
 
 const RERANK: Operation = Operation {
     path: "/v1/rerank",

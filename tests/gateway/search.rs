@@ -3,39 +3,23 @@
 use serde_json::{Value, json};
 
 use super::ledger::used;
-use super::operations::Operation;
+use super::operations::{Operation, two_providers};
 use crate::support::ask::Ask;
 use crate::support::client::ask;
 use crate::support::script::Reply;
 use crate::support::upstream::Upstream;
 
 /// A search at two providers, the second of which bills what it reads of each page, too.
-const MODELS: &str = r#"
-[[models]]
-id = "finder"
-type = "search"
-[[models.providers]]
-provider = "first"
-name = "basic"
-search_price = "0.0001"
-[[models.providers]]
-provider = "second"
-name = "auto"
-search_price = "0.0001"
-document_price = "0.1"
-[[models]]
-id = "web-search"
-type = "search"
-[[models.providers]]
-provider = "second"
-name = "fast"
-search_price = "0"
-[[models]]
-id = "chat"
-[[models.providers]]
-provider = "second"
-name = "chat"
-"#;
+const MODELS: &str = concat!(
+    two_providers!(
+        "finder",
+        "search",
+        "name = \"basic\"\nsearch_price = \"0.0001\"",
+        "name = \"auto\"\nsearch_price = \"0.0001\"\ndocument_price = \"0.1\""
+    ),
+    "[[models]]\nid = \"web-search\"\ntype = \"search\"\n\
+     [[models.providers]]\nprovider = \"second\"\nname = \"fast\"\nsearch_price = \"0\"\n",
+);
 
 const SEARCH: Operation = Operation {
     path: "/v1/search",

@@ -75,6 +75,7 @@ pub fn run(script: Script, variables: &[(&str, &str)], checks: &[&str]) {
         .arg(root().join("tests/clients").join(name))
         .args(checks)
         .envs(variables.iter().copied())
+        .env("PYTHONDONTWRITEBYTECODE", "1")
         .output()
         .unwrap_or_else(|e| panic!("running {name}: {e}"));
     let [out, err] =
