@@ -1,24 +1,23 @@
 //! The checked configuration: every value typed, in range and resolved.
 
+mod decisions;
+mod graph;
 mod plans;
+mod providers;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
-use filters::auth::claims::ClaimRules;
-use filters::decisions::protocol::Protocol;
-use filters::graph::Operations;
-use filters::limits::Algorithm;
 use filters::mcp::origin::Origins;
 use filters::models::routing::CatalogFile;
-use filters::models::routing::providers::ProviderDefaults;
-use filters::models::wires::{Quirks, WireKind};
-use http::{HeaderName, HeaderValue, Uri};
+use http::HeaderName;
 
+pub use self::decisions::{Client, Datafile, DecisionsConfig, ProfileStore, Webhook};
+pub use self::graph::{Bearer, GraphConfig, GraphUpstream, Tenant};
 pub use self::plans::Plans;
+pub use self::providers::{HealthConfig, ProviderConfig, ProviderKind, RegionConfig};
 use super::certificate::CertificateFiles;
 use super::problem::Problem;
 use super::secret::{Secret, SecretBytes};
@@ -66,170 +65,6 @@ pub struct Config {
     pub graph: Option<GraphConfig>,
     /// Log settings.
     pub log: Log,
-}
-
-/// The decision endpoints.
-pub struct DecisionsConfig {
-    /// Headers that carry the SDK key.
-    pub sdk_key_headers: Vec<HeaderName>,
-    /// The protocol of requests and responses.
-    pub protocol: &'static dyn Protocol,
-    /// Projects with local datafiles, by SDK key.
-    pub projects: Vec<(Box<str>, Datafile)>,
-    /// URL of other projects' datafiles, with `%s` for the SDK key.
-    pub datafile_url: Option<String>,
-    /// How long a key that the source refused is remembered.
-    pub unknown_key_ttl: Duration,
-    /// How often datafiles are checked for changes.
-    pub poll_interval: Duration,
-    /// Maximum size of a datafile.
-    pub datafile_max_bytes: u64,
-    /// URL that events are sent to; `None` discards them.
-    pub event_url: Option<String>,
-    /// Maximum number of events of one dispatch.
-    pub event_batch: usize,
-    /// Maximum delay of an event before a smaller batch is sent.
-    pub event_flush: Duration,
-    /// Maximum number of queued events.
-    pub event_queue: usize,
-    /// Maximum number of operations in a batch.
-    pub batch_max_operations: usize,
-    /// Maximum number of concurrent operations of a batch.
-    pub batch_concurrency: usize,
-    /// Whether overrides may be set.
-    pub overrides: bool,
-    /// Store of user profiles, if they are stored.
-    pub profiles: Option<ProfileStore>,
-    /// The Redis of agent mode, whose keys are the agent's; `None` in document mode, which uses the shared one.
-    pub agent_redis: Option<Secret>,
-    /// Whether decisions are published to subscribers.
-    pub notifications: bool,
-    /// URL of the key set that verifies foreign tokens.
-    pub jwks_url: Option<String>,
-    /// Host of segments, if it differs from the datafile's.
-    pub odp_host: Option<String>,
-    /// URLs of the hosts of segments that a datafile may name.
-    pub odp_hosts: Vec<String>,
-    /// Those of them that the operator wrote.
-    pub own_odp_hosts: Vec<String>,
-    /// Whether segments are cached in Redis.
-    pub shares_segments: bool,
-    /// URL of predictions, with `%s` for the experiment's id.
-    pub cmab_endpoint: String,
-    /// Whether the operator wrote it.
-    pub is_cmab_written: bool,
-    /// Lifetime of a token in seconds.
-    pub token_ttl_s: u64,
-    /// The issuer and the audience that tokens have to name.
-    pub claim_rules: ClaimRules,
-    /// Keys of tokens. The first signs, all verify.
-    pub token_keys: Vec<SecretBytes>,
-    /// Clients that may request tokens.
-    pub clients: Vec<Client>,
-    /// Senders that may announce new datafiles.
-    pub webhooks: Vec<Webhook>,
-}
-
-impl DecisionsConfig {
-    /// Returns the hosts of segments that the operator wrote.
-    pub fn written_odp_hosts(&self) -> impl Iterator<Item = &str> {
-        let hosts = self.odp_host.iter().chain(&self.own_odp_hosts);
-        hosts.map(String::as_str)
-    }
-}
-
-/// The store of user profiles.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum ProfileStore {
-    /// In this process, limited to the newest.
-    Memory,
-    /// In Redis: the shared one, or that of agent mode.
-    Redis,
-}
-
-/// A sender that may announce new datafiles.
-#[derive(Clone)]
-pub struct Webhook {
-    /// The project's id.
-    pub project_id: Box<str>,
-    /// The secret that signs announcements; without it they are refused.
-    pub secret: Option<Secret>,
-    /// Prefixes of the keys whose datafiles are then checked.
-    pub sdk_keys: Vec<String>,
-}
-
-/// The location of a project's datafile.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Datafile {
-    /// The built-in datafile.
-    Sandbox,
-    /// A watched file.
-    File(PathBuf),
-}
-
-/// A client that may request tokens.
-#[derive(Clone, Debug)]
-pub struct Client {
-    /// The client's id.
-    pub id: Box<str>,
-    /// The hash of its secret.
-    pub secret_hash: Box<str>,
-    /// The SDK keys that its tokens are valid for.
-    pub sdk_keys: Vec<String>,
-}
-
-/// The graph service and its limits.
-pub struct GraphConfig {
-    /// The service's location.
-    pub upstream: GraphUpstream,
-    /// Whether paths that no operation names are refused.
-    pub rejects_unknown: bool,
-    /// The length of a window in seconds, at least 1.
-    pub window_s: u64,
-    /// Maximum number of concurrent requests.
-    pub in_flight: usize,
-    /// The algorithm of the windows.
-    pub algorithm: Algorithm,
-    /// The table of operations.
-    pub operations: Operations,
-    /// The limits of each tenant.
-    pub limits: filters::graph::TenantLimits,
-    /// The tenants' credentials.
-    pub tenants: Vec<Tenant>,
-    /// How long responses are cached, and the maximum total size; `None` disables the cache.
-    pub cache: Option<(Duration, u64)>,
-}
-
-/// The location of the graph service.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum GraphUpstream {
-    /// The built-in sandbox.
-    Sandbox,
-    /// A URL with scheme, host and port.
-    At(Uri),
-}
-
-/// The credentials of a tenant.
-pub struct Tenant {
-    /// Its id.
-    pub id: Arc<str>,
-    /// Its public keys.
-    pub single_keys: Vec<String>,
-    /// Its applications' keys, each with its secret if signatures are to be verified.
-    pub app_keys: Vec<(String, Option<Secret>)>,
-    /// The issuers of its tokens.
-    pub bearer: Vec<Bearer>,
-}
-
-/// An issuer of tokens of a tenant.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Bearer {
-    /// The issuer.
-    pub issuer: String,
-    /// The required audience; `None` accepts any.
-    pub audience: Option<String>,
-    /// URL of its key set; without it tokens are accepted unverified.
-    pub jwks_url: Option<String>,
 }
 
 /// The public listener.
@@ -450,102 +285,6 @@ pub struct ModelsConfig {
     pub require_key: bool,
     /// The models of the file, or all its problems.
     pub catalog: Result<CatalogFile, Vec<Problem>>,
-}
-
-/// A provider.
-#[derive(Clone)]
-pub struct ProviderConfig {
-    /// Its name: the prefix of `provider/model`.
-    pub name: String,
-    /// Its kind, which determines its wire.
-    pub kind: ProviderKind,
-    /// Those of its endpoints, `http` or `https`, without a slash at the end; all have the same path. Never empty; the
-    /// sandbox gets its own when it is bound.
-    pub base_urls: Vec<String>,
-    /// Whether the base URL is the kind's own, which the operator did not write.
-    pub is_base_url_built_in: bool,
-    /// How the health of its endpoints is checked; `None`: it is not.
-    pub health: Option<HealthConfig>,
-    /// Its keys in the order in which they are tried; empty if it needs none, or only serves BYOK keys.
-    pub keys: Vec<Secret>,
-    /// Its regions.
-    pub regions: Vec<RegionConfig>,
-    /// Whether calls without a region serve only callers with a BYOK key.
-    pub is_byok_only: bool,
-    /// Headers added to each request to it.
-    pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// Its preference among equal providers; 1 is neutral.
-    pub priority: f64,
-    /// Its quirks.
-    pub quirks: Quirks,
-    /// What its mappings have where the catalogue says nothing else.
-    pub defaults: ProviderDefaults,
-}
-
-/// Health checks of endpoints.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct HealthConfig {
-    /// The path that is asked; `None`: a connection is enough.
-    pub path: Option<String>,
-    /// The time between two checks.
-    pub interval: Duration,
-}
-
-/// A region of a provider.
-#[derive(Clone)]
-pub struct RegionConfig {
-    /// Its name.
-    pub name: String,
-    /// Its address, without a slash at the end; `None`: that of the provider.
-    pub base_url: Option<String>,
-    /// Its keys, empty if none is present; `None`: those of the provider.
-    pub keys: Option<Vec<Secret>>,
-}
-
-/// A kind of provider that is supported.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum ProviderKind {
-    /// OpenAI itself.
-    OpenAi,
-    /// Anthropic.
-    Anthropic,
-    /// Google AI Studio.
-    Google,
-    /// Any provider that speaks the OpenAI convention.
-    Compatible,
-    /// Cohere.
-    Cohere,
-    /// Voyage AI.
-    Voyage,
-    /// Tavily.
-    Tavily,
-    /// Exa.
-    Exa,
-    /// The built-in sandbox.
-    Sandbox,
-}
-
-impl ProviderKind {
-    /// Returns the wire that the provider uses.
-    pub fn wire_kind(self) -> WireKind {
-        match self {
-            Self::OpenAi | Self::Compatible | Self::Sandbox => WireKind::Compatible,
-            Self::Anthropic => WireKind::Messages,
-            Self::Google => WireKind::Contents,
-            Self::Cohere => WireKind::Cohere,
-            Self::Voyage => WireKind::Voyage,
-            Self::Tavily => WireKind::Tavily,
-            Self::Exa => WireKind::Exa,
-        }
-    }
-
-    /// Returns the formats of audio that the kind takes, under all their names; empty: those of its wire.
-    pub fn audio_formats(self) -> &'static [&'static str] {
-        match self {
-            Self::OpenAi => &["wav", "mp3", "mpeg", "mpga"],
-            _ => &[],
-        }
-    }
 }
 
 /// Log settings.

@@ -1,0 +1,105 @@
+//! The providers of the checked configuration.
+
+use std::time::Duration;
+
+use filters::models::routing::providers::ProviderDefaults;
+use filters::models::wires::{Quirks, WireKind};
+use http::{HeaderName, HeaderValue};
+
+use crate::config::secret::Secret;
+
+/// A provider.
+#[derive(Clone)]
+pub struct ProviderConfig {
+    /// Its name: the prefix of `provider/model`.
+    pub name: String,
+    /// Its kind, which determines its wire.
+    pub kind: ProviderKind,
+    /// Those of its endpoints, `http` or `https`, without a slash at the end; all have the same path. Never empty; the
+    /// sandbox gets its own when it is bound.
+    pub base_urls: Vec<String>,
+    /// Whether the base URL is the kind's own, which the operator did not write.
+    pub is_base_url_built_in: bool,
+    /// How the health of its endpoints is checked; `None`: it is not.
+    pub health: Option<HealthConfig>,
+    /// Its keys in the order in which they are tried; empty if it needs none, or only serves BYOK keys.
+    pub keys: Vec<Secret>,
+    /// Its regions.
+    pub regions: Vec<RegionConfig>,
+    /// Whether calls without a region serve only callers with a BYOK key.
+    pub is_byok_only: bool,
+    /// Headers added to each request to it.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// Its preference among equal providers; 1 is neutral.
+    pub priority: f64,
+    /// Its quirks.
+    pub quirks: Quirks,
+    /// What its mappings have where the catalogue says nothing else.
+    pub defaults: ProviderDefaults,
+}
+
+/// Health checks of endpoints.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct HealthConfig {
+    /// The path that is asked; `None`: a connection is enough.
+    pub path: Option<String>,
+    /// The time between two checks.
+    pub interval: Duration,
+}
+
+/// A region of a provider.
+#[derive(Clone)]
+pub struct RegionConfig {
+    /// Its name.
+    pub name: String,
+    /// Its address, without a slash at the end; `None`: that of the provider.
+    pub base_url: Option<String>,
+    /// Its keys, empty if none is present; `None`: those of the provider.
+    pub keys: Option<Vec<Secret>>,
+}
+
+/// A kind of provider that is supported.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ProviderKind {
+    /// OpenAI itself.
+    OpenAi,
+    /// Anthropic.
+    Anthropic,
+    /// Google AI Studio.
+    Google,
+    /// Any provider that speaks the OpenAI convention.
+    Compatible,
+    /// Cohere.
+    Cohere,
+    /// Voyage AI.
+    Voyage,
+    /// Tavily.
+    Tavily,
+    /// Exa.
+    Exa,
+    /// The built-in sandbox.
+    Sandbox,
+}
+
+impl ProviderKind {
+    /// Returns the wire that the provider uses.
+    pub fn wire_kind(self) -> WireKind {
+        match self {
+            Self::OpenAi | Self::Compatible | Self::Sandbox => WireKind::Compatible,
+            Self::Anthropic => WireKind::Messages,
+            Self::Google => WireKind::Contents,
+            Self::Cohere => WireKind::Cohere,
+            Self::Voyage => WireKind::Voyage,
+            Self::Tavily => WireKind::Tavily,
+            Self::Exa => WireKind::Exa,
+        }
+    }
+
+    /// Returns the formats of audio that the kind takes, under all their names; empty: those of its wire.
+    pub fn audio_formats(self) -> &'static [&'static str] {
+        match self {
+            Self::OpenAi => &["wav", "mp3", "mpeg", "mpga"],
+            _ => &[],
+        }
+    }
+}
