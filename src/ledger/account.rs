@@ -2,19 +2,17 @@
 //!
 //! One short lock per organization, never held across an await.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use filters::ledger::{Balance, Charge, Funding, LedgerEntry};
 use filters::money::Usd;
-use filters::money::allowance;
 use filters::money::allowance::{LimitReached, SpendingBounds, SpentSoFar};
 use filters::money::tally::{PlanTally, Tally};
-use foldhash::fast::FixedState;
 
 pub use super::account_limits::LimitedCall;
-use super::account_limits::{Leased, LeasedLimit, PlanLimits};
+use super::account_limits::PlanLimits;
+use super::account_state::{AccountState, LACK_TTL, Lack, MAX_LACK_ANSWERS, Spender, Spenders};
 use super::leases::LeaseState;
 use crate::store::Credit;
 use crate::store::ledger::SpentRow;
@@ -30,44 +28,6 @@ pub struct OrganizationAccount {
     /// Held while leases of limits change, so that changes happen one after another.
     pub limit_lock: tokio::sync::Mutex<()>,
     state: Mutex<AccountState>,
-}
-
-pub(super) struct AccountState {
-    balance: Balance,
-    pub keys: Spenders,
-    pub members: Spenders,
-    plan: PlanTally,
-    pub plan_reserved: Usd,
-    pub premium_reserved: Usd,
-    pub plan_limits: PlanLimits,
-    plan_since_ms: i64,
-    /// The credit as it was last read, and when.
-    credit: Option<(Instant, Credit)>,
-    /// When the keys' spending was last read.
-    loaded_at: Option<Instant>,
-    /// How often jobs have changed it in the store, so that what was read before does not count.
-    job_changes: u64,
-    has_bounds: bool,
-    /// The number of lease requests so far.
-    requests: u64,
-    /// The number and the amount of the last refused lease request.
-    refused: (u64, Usd),
-    /// What the store lately did not have.
-    lack: Option<Lack>,
-    /// The amount of the last lease; zero if the store had no more.
-    last_lease: Usd,
-    last_used: Instant,
-}
-
-/// Spenders by id. The store makes the ids, so nobody can choose many that share a hash.
-pub(super) type Spenders = HashMap<Arc<str>, Spender, FixedState>;
-
-#[derive(Default)]
-pub(super) struct Spender {
-    tally: Tally,
-    pub reserved: Usd,
-    /// Only where there are limits and other processes.
-    pub limit: Option<Box<LeasedLimit>>,
 }
 
 /// One reservation of an amount.
@@ -413,132 +373,6 @@ impl OrganizationAccount {
     pub(super) fn lock(&self) -> MutexGuard<'_, AccountState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// What the store did not have within [`LACK_TTL`].
-#[derive(Clone, Copy, Debug)]
-struct Lack {
-    /// The least amount.
-    amount: Usd,
-    since: Instant,
-    /// How often the store said so.
-    answers: u32,
-}
-
-/// How long calls are refused from memory after the store did not have their amount.
-pub(super) const LACK_TTL: Duration = Duration::from_millis(500);
-/// The store is asked this often within [`LACK_TTL`]. The second time finds credit that was added after the first refusal,
-/// so new credit counts at once but for callers that keep trying.
-pub(super) const MAX_LACK_ANSWERS: u32 = 2;
-
-/// The longest time that a plan or a calendar month looks back.
-pub const LOOKBACK_MS: i64 = 32 * 24 * 3_600_000;
-
-impl AccountState {
-    fn follow_job(&mut self) {
-        self.job_changes += 1;
-        self.loaded_at = None;
-    }
-
-    /// Checks the limits of a call against what is known to be spent, and against their leases.
-    fn check_limits(&self, call: &LimitedCall<'_>) -> Result<(), HoldError> {
-        let leased = match call.needs_lease {
-            true => self.leased(call),
-            false => Leased::Covered,
-        };
-        if leased == Leased::Unknown {
-            return Err(HoldError::Limit);
-        }
-        if self.loaded_at.is_none() {
-            return Err(HoldError::NotLoaded);
-        }
-        let hold = &call.hold;
-        let member = hold.member_id.map(|member| &**member);
-        let spent = self.spent(hold.key_id, member, call.now_ms);
-        allowance::check(call.bounds, &spent, hold.is_premium).map_err(HoldError::Reached)?;
-        match leased {
-            Leased::Covered => Ok(()),
-            Leased::UsedUp | Leased::Unknown => Err(HoldError::Limit),
-        }
-    }
-
-    /// Returns the spending plus open reservations, which may become spending.
-    pub(super) fn spent(&self, key_id: &str, member_id: Option<&str>, now_ms: i64) -> SpentSoFar {
-        let mut spent = self.settled(key_id, member_id, now_ms);
-        if let Some(key) = self.keys.get(key_id) {
-            spent.key.total = spent.key.total.plus(key.reserved);
-            for period in &mut spent.key.periods {
-                *period = period.plus(key.reserved);
-            }
-        }
-        let member = member_id.and_then(|member| self.members.get(member));
-        let reserved = member.map_or(Usd::ZERO, |member| member.reserved);
-        spent.member = spent.member.plus(reserved);
-        spent.plan.cycle = spent.plan.cycle.plus(self.plan_reserved);
-        spent.plan.daily = spent.plan.daily.plus(self.plan_reserved);
-        spent.plan.premium = spent.plan.premium.plus(self.premium_reserved);
-        spent
-    }
-
-    fn settled(&self, key_id: &str, member_id: Option<&str>, now_ms: i64) -> SpentSoFar {
-        let key = self.keys.get(key_id);
-        let member = member_id.and_then(|member| self.members.get(member));
-        SpentSoFar {
-            key: key.map_or_else(Default::default, |key| key.tally.spent(now_ms)),
-            member: member.map_or(Usd::ZERO, |member| member.tally.spent(now_ms).total),
-            plan: self.plan.spent(now_ms, self.plan_since_ms),
-        }
-    }
-
-    /// Adds to the reserved amounts of key, member and plan; a negative amount subtracts.
-    fn add_reserved(&mut self, hold: &Hold<'_>, amount: Usd) {
-        if amount == Usd::ZERO {
-            return;
-        }
-        self.reserve_limits(hold, amount);
-        let key = spender_entry(&mut self.keys, hold.key_id);
-        key.reserved = key.reserved.plus(amount);
-        if let Some(member) = hold.member_id {
-            let member = spender_entry(&mut self.members, member);
-            member.reserved = member.reserved.plus(amount);
-        }
-        if hold.funding == Funding::Plan {
-            self.plan_reserved = self.plan_reserved.plus(amount);
-            if hold.is_premium {
-                self.premium_reserved = self.premium_reserved.plus(amount);
-            }
-        }
-    }
-
-    fn charge(
-        &mut self,
-        key: &Arc<str>,
-        member: Option<&Arc<str>>,
-        is_plan: bool,
-        is_premium: bool,
-        cost: Usd,
-        ended: (i64, i64),
-    ) {
-        if cost == Usd::ZERO {
-            return;
-        }
-        // Both times are in one hour. So they are in the same periods, or long past.
-        let at_ms = ended.1;
-        spender_entry(&mut self.keys, key).tally.charge(cost, at_ms);
-        if let Some(member) = member {
-            spender_entry(&mut self.members, member)
-                .tally
-                .charge(cost, at_ms);
-        }
-        if is_plan {
-            let since_ms = self.plan_since_ms;
-            self.plan.charge(cost, is_premium, ended, since_ms);
-        }
-    }
-}
-
-pub(super) fn spender_entry<'a>(spenders: &'a mut Spenders, id: &Arc<str>) -> &'a mut Spender {
-    spenders.entry(Arc::clone(id)).or_default()
 }
 
 fn to_arc(text: Option<&str>) -> Option<Arc<str>> {

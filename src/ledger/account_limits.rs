@@ -10,9 +10,8 @@ use filters::ledger::{
 use filters::money::Usd;
 use filters::money::allowance::{LimitReached, SpendingBounds, SpentSoFar};
 
-use super::account::{
-    AccountState, Hold, LACK_TTL, MAX_LACK_ANSWERS, OrganizationAccount, Spender, spender_entry,
-};
+use super::account::{Hold, OrganizationAccount};
+use super::account_state::{AccountState, LACK_TTL, MAX_LACK_ANSWERS, Spender, spender_entry};
 use crate::store::ledger::LimitRequest;
 
 /// The lease of the limits of one scope, and what the store lately did not have for it.

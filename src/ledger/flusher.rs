@@ -9,7 +9,7 @@ use filters::money::Usd;
 use tokio::sync::watch;
 
 use super::Ledger;
-use super::account::LOOKBACK_MS;
+use super::account_state::LOOKBACK_MS;
 use super::clock::{Difference, MAX_DRIFT_MS, follow_system};
 use super::heartbeat::StoreWork;
 use super::journal::JournalBatch;

@@ -12,7 +12,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use super::Ledger;
-use super::account::{LOOKBACK_MS, OrganizationAccount};
+use super::account::OrganizationAccount;
+use super::account_state::LOOKBACK_MS;
 use crate::store;
 use crate::store::StoreError;
 use crate::store::ledger::{LeaseChange, LeaseGrant, LeaseRequest, LimitRequest};

@@ -8,6 +8,7 @@
 
 pub mod account;
 mod account_limits;
+mod account_state;
 mod clock;
 mod credit;
 mod error;
