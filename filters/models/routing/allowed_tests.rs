@@ -3,13 +3,13 @@ use serde_json::{Value, json};
 
 use super::CatalogFile;
 use super::allowed::{by_own_keys, by_plan, by_rules};
-use super::capable::WireLimits;
 use super::catalog::Catalog;
 use super::health::Health;
 use super::plan::{PlanInputs, plan};
 use super::providers::ProviderNames;
 use super::resolve::{Resolved, resolve};
 use super::score::Weights;
+use super::wire_limits::WireLimits;
 use crate::models::front::Front;
 use crate::models::fronts::chat_completions::ChatCompletions;
 use crate::models::operation::Operation;

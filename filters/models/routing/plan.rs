@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::capable::{self, Lack, WireLimits};
+use super::capable::{self, Lack};
 use super::catalog::Mapping;
 use super::explanation::{Explanation, explain_unplanned};
 use super::health::Health;
@@ -10,6 +10,7 @@ use super::order::order_candidates;
 use super::providers::ProviderSet;
 use super::resolve::{Candidate, Resolved};
 use super::score::Weights;
+use super::wire_limits::WireLimits;
 use crate::fault::Fault;
 use crate::json::Object;
 use crate::models::request::ModelRequest;

@@ -3,13 +3,13 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::capable::{MediaLimits, NO_AUDIO, WireLimits};
 use super::catalog::{Catalog, Mapping};
 use super::health::{Health, HealthStats};
 use super::plan::{PlanInputs, plan};
 use super::providers::{ProviderNames, ProviderSet};
 use super::resolve::{Resolved, resolve};
 use super::score::{Facts, Weights, score_candidates};
+use super::wire_limits::{MediaLimits, NO_AUDIO, WireLimits};
 use super::{CatalogFile, Date};
 use crate::fault::Fault;
 use crate::models::front::Front;

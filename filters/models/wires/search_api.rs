@@ -13,9 +13,9 @@ use crate::fault::Fault;
 use crate::json::Object;
 use crate::models::operation::Operation;
 use crate::models::request::{ModelRequest, Payload};
-use crate::models::routing::capable::WireLimits;
 use crate::models::routing::parameters::Parameters;
 use crate::models::routing::providers::ProviderDefaults;
+use crate::models::routing::wire_limits::WireLimits;
 use crate::models::search::SearchFacts;
 
 /// The API of such providers. They tell no limits in the heads of their replies.

@@ -20,11 +20,11 @@ use crate::models::images::ImageFacts;
 use crate::models::operation::Operation;
 use crate::models::parameter::Parameter;
 use crate::models::request::{ModelRequest, Payload};
-use crate::models::routing::capable::WireLimits;
 use crate::models::routing::parameters::{Parameters, Treatment};
 use crate::models::routing::providers::ProviderDefaults;
 use crate::models::routing::search::WebSearch;
 use crate::models::routing::thinking::Thinking;
+use crate::models::routing::wire_limits::WireLimits;
 use crate::models::videos::progress::VideoReport;
 
 /// The API of one kind of provider.

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use filters::fault::Fault;
 use filters::models::operation::Operation;
 use filters::models::routing::MappingWire;
-use filters::models::routing::capable::WireLimits;
 use filters::models::routing::catalog::Mapping;
+use filters::models::routing::wire_limits::WireLimits;
 use filters::models::wires::{Quirks, Wire, WireKind};
 use http::{HeaderName, HeaderValue};
 

@@ -9,7 +9,7 @@ use crate::models::embeddings::batch::BatchLimits;
 use crate::models::embeddings::input_type::InputType;
 use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
-use crate::models::routing::capable::WireLimits;
+use crate::models::routing::wire_limits::WireLimits;
 use crate::models::usage::Usage;
 use crate::models::wires::decoder::{Decoder, WholeReply};
 use crate::models::wires::embedding_list::{self, ExpectedVectors, count};

@@ -7,7 +7,7 @@ use crate::models::embeddings::batch::BatchLimits;
 use crate::models::embeddings::input_type::{self, InputType};
 use crate::models::embeddings::{EmbeddingFacts, Encoding};
 use crate::models::request::ModelRequest;
-use crate::models::routing::capable::WireLimits;
+use crate::models::routing::wire_limits::WireLimits;
 use crate::models::wires::decoder::Decoder;
 use crate::models::wires::embedding_list::{self, ExpectedVectors};
 use crate::models::wires::splice::Splice;
