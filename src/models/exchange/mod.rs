@@ -17,6 +17,7 @@ mod images;
 mod jobs;
 mod log;
 mod parts;
+mod planned_attempt;
 mod rate_limits;
 mod schema;
 mod upstream_request;
@@ -30,12 +31,11 @@ use filters::json::Object;
 use filters::models::metadata::AttemptRecord;
 use filters::models::request::ModelRequest;
 use filters::models::routing::affinity::SessionKey;
-use filters::models::routing::catalog::Capability;
 use filters::models::routing::explanation::Explanation;
 use filters::models::routing::health::RunningAttempt;
 use filters::models::routing::plan::LeftOut;
 use filters::models::wires::{Failure, Target};
-use filters::money::{CostInputs, PricePoint, Usd};
+use filters::money::PricePoint;
 use futures::future::BoxFuture;
 use http::{HeaderName, HeaderValue};
 use pingora::http::{RequestHeader, ResponseHeader};
@@ -45,13 +45,14 @@ use tokio::time::Instant;
 use self::billing::Billing;
 use self::caching::Caching;
 use self::hedging::Hedge;
+pub use self::planned_attempt::PlannedAttempt;
 use self::upstream_response::ReplyReader;
 use super::Models;
 use super::deployment::Deployment;
 use super::experiments::SendImpression;
 use super::planner::Selection;
+use super::providers::Credential;
 use super::providers::endpoints::TriedEndpoints;
-use super::providers::{Credential, KeyPool};
 use super::retry_budget::RunningCall;
 use crate::proxy::buffered::state::AttemptState;
 use crate::proxy::context::RequestInfo;
@@ -65,57 +66,6 @@ const MAX_KEY_RETRIES: u8 = 2;
 const MAX_ENDPOINT_RETRIES: u8 = 2;
 /// Keys of one provider that a call can tell apart.
 const MAX_KEYS: usize = 64;
-
-/// One planned attempt.
-pub struct PlannedAttempt {
-    /// The model at a provider.
-    pub deployment: Arc<Deployment>,
-    /// The keys: the platform's, or the caller's own.
-    pub keys: Arc<KeyPool>,
-}
-
-impl PlannedAttempt {
-    /// Returns whether the provider bills the caller itself.
-    pub fn is_byok(&self) -> bool {
-        self.keys.is_byok()
-    }
-
-    /// Returns whether the provider takes a request in several parts.
-    fn is_split(&self, request: &ModelRequest) -> bool {
-        let deployment = &self.deployment;
-        let parts = deployment.wire.parts(request, &deployment.target());
-        parts.count > 1
-    }
-
-    /// Returns whether the provider bills a request although nobody reads the reply.
-    fn bills_after_disconnect(&self) -> bool {
-        let deployment = &self.deployment;
-        deployment.provider.quirks.bills_after_disconnect
-            || !deployment.mapping.can(Capability::Cancellation)
-    }
-
-    /// Returns the maximum that a request may cost here, where the price is known.
-    pub fn max_cost(&self, request: &ModelRequest, point: PricePoint) -> Option<Usd> {
-        let deployment = &self.deployment;
-        let target = deployment.target();
-        let mapping = &deployment.mapping;
-        let searches = target.max_searches(request);
-        let requests = deployment.wire.parts(request, &target).count.into();
-        // Each image is asked for with the whole prompt.
-        let repeats = request.payload.images().map_or(1, |_| requests);
-        let inputs = CostInputs {
-            searches,
-            billed_searches: mapping.search.billed(searches),
-            max_tokens: deployment.wire.max_output(request, &target),
-            requests,
-            bytes: request.cost_inputs.bytes.saturating_mul(repeats),
-            images: request.cost_inputs.images.saturating_mul(repeats),
-            draws: deployment.wire.draws(request, &target),
-            ..request.cost_inputs
-        };
-        deployment.max_cost(point, &inputs)
-    }
-}
 
 /// Which attempt runs, and which keys it has used.
 #[derive(Default)]
