@@ -23,6 +23,7 @@ mod listen;
 mod mcp;
 mod models;
 mod plans;
+mod provider_urls;
 mod providers;
 mod quirks;
 mod shared;

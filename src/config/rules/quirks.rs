@@ -10,7 +10,7 @@ use filters::models::wires::{Quirks, WireKind};
 use http::HeaderName;
 
 use super::Rules;
-use super::providers::is_known_server;
+use super::provider_urls::is_known_server;
 use crate::config::checked::ProviderKind;
 use crate::config::file::{self, providers as raw};
 
