@@ -60,8 +60,10 @@ fn a_repaired_text_is_valid_and_a_valid_one_is_left_alone() {
         done.set((all + 1, repaired + u32::from(healed.is_some())));
         let Some(healed) = healed else { return };
         assert!(!is_valid(&text), "{text:?}");
-        let value: Value = serde_json::from_str(&healed.json).unwrap();
-        assert!(value.is_object() || value.is_array(), "{text:?}");
+        // A number may be larger than a `Value` holds.
+        assert!(is_valid(&healed.json), "{text:?}");
+        let first = healed.json.trim_start().chars().next();
+        assert!(matches!(first, Some('{' | '[')), "{text:?}");
         assert_eq!(heal(&healed.json, wants_object), None, "{text:?}");
     });
     let (all, repaired) = done.get();
