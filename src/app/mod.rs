@@ -3,13 +3,16 @@
 mod background;
 pub mod boot;
 pub mod bound;
+mod build;
 mod experiments;
 pub mod health;
 mod late_store;
 mod listeners;
+mod open_store;
 pub mod openapi;
 pub mod routes;
 mod running;
+mod sandboxes;
 pub mod serve;
 pub mod state;
 mod watchdog;

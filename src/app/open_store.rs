@@ -1,0 +1,125 @@
+//! Opens the store of a gateway, or starts without it where that is allowed.
+
+use std::sync::Arc;
+
+use super::boot::{BootError, failed};
+use super::late_store::LateStore;
+use crate::accounts::AccountsHandle;
+use crate::accounts::copy::AccountsCopy;
+use crate::config::Config;
+use crate::ledger::recovery::recover_journals;
+use crate::ledger::{self, Ledger};
+use crate::models::store_snapshots::StoreSnapshots;
+use crate::store::{self, FirstRun, Store, StoreLock, StoreSettings, StoreUrl};
+use crate::telemetry::metrics::Metrics;
+
+/// The store, what its first start created, the snapshot of its accounts, and their money.
+pub(super) struct Opened {
+    pub(super) lock: Option<StoreLock>,
+    pub(super) store: Store,
+    pub(super) first_run: Option<FirstRun>,
+    pub(super) snapshots: StoreSnapshots,
+    pub(super) late: LateStore,
+}
+
+/// Opens the store, brings what journals hold to it, and reads its accounts.
+pub(super) async fn open(
+    config: &Config,
+    has_sandbox: bool,
+    metrics: &Arc<Metrics>,
+) -> Result<Opened, ledger::LedgerError> {
+    let settings = StoreSettings::from_config(&config.store)?;
+    let lock = StoreLock::acquire(&settings.url)?;
+    // A journal that cannot be read stops the start before the store is migrated. So the version that wrote it can still
+    // start, and bring its calls to the store.
+    let recovered = recover_journals(&config.store.state_dir)?;
+    // SQLite is a file, whose copy would be no safer than the file.
+    let copy = match &settings.url {
+        StoreUrl::Sqlite(_) => None,
+        url => Some(AccountsCopy::new(&config.store.state_dir, &url.redacted())),
+    };
+    let preparing = prepare(settings.clone(), copy, has_sandbox);
+    let Prepared {
+        store,
+        first_run,
+        accounts,
+        snapshots,
+        is_ready,
+    } = store::in_background(preparing).await?;
+    let ledger = Ledger::detached(&config.store, store.clone(), Arc::clone(metrics))?;
+    if is_ready {
+        ledger.attach(&config.store, recovered).await?;
+    }
+    let late = LateStore {
+        settings,
+        config: config.store.clone(),
+        store: store.clone(),
+        accounts,
+        ledger,
+        is_ready,
+    };
+    Ok(Opened {
+        lock,
+        store,
+        first_run,
+        snapshots,
+        late,
+    })
+}
+
+/// A store, and its accounts.
+struct Prepared {
+    store: Store,
+    first_run: Option<FirstRun>,
+    accounts: AccountsHandle,
+    snapshots: StoreSnapshots,
+    /// Whether the store has answered.
+    is_ready: bool,
+}
+
+/// Opens the store and reads its accounts, or those of the copy if the store does not answer and there may be a copy.
+async fn prepare(
+    settings: StoreSettings,
+    copy: Option<AccountsCopy>,
+    has_sandbox: bool,
+) -> Result<Prepared, store::StoreError> {
+    let may_be_away = copy.is_some();
+    let opened = Store::prepare(&settings).await?;
+    let is_ready = match opened.store.make_ready(&settings).await {
+        Ok(()) => true,
+        Err(error) if may_be_away && error.is_unavailable() => {
+            log::warn!("{error}: credit cannot be spent until the store answers");
+            false
+        }
+        Err(error) => return Err(error),
+    };
+    let snapshots = StoreSnapshots::new(opened.store.pepper().fingerprint());
+    let subscriber = snapshots.clone();
+    let accounts = AccountsHandle::empty(copy, move |rows| subscriber.update(rows));
+    let mut first_run = None;
+    if is_ready {
+        let now_ms = jiff::Timestamp::now().as_millisecond();
+        first_run = store::first_run(&opened, has_sandbox, now_ms).await?;
+        accounts.read_again(&opened.store).await?;
+    } else {
+        accounts.read_copy(&opened.store);
+    }
+    Ok(Prepared {
+        store: opened.store,
+        first_run,
+        accounts,
+        snapshots,
+        is_ready,
+    })
+}
+
+/// Returns why a store stops the start.
+pub(super) fn store_failed(error: &ledger::LedgerError) -> BootError {
+    match error {
+        ledger::LedgerError::Store(error) => BootError {
+            message: format!("store: {error}"),
+            is_configuration: error.is_configuration(),
+        },
+        other => failed("the journal of calls", other),
+    }
+}
