@@ -74,6 +74,7 @@ fn capabilities(offered: Offered) -> Value {
     if offered.resources {
         let resources = json!({"subscribe": false, "listChanged": false});
         all.insert("resources".to_owned(), resources);
+        all.insert("completions".to_owned(), json!({}));
     }
     if offered.prompts {
         all.insert("prompts".to_owned(), json!({"listChanged": false}));

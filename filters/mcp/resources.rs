@@ -8,6 +8,8 @@ use super::revision::Revision;
 
 /// There is no such resource. Revisions with sessions have a code of their own for it.
 const RESOURCE_NOT_FOUND: i32 = -32002;
+/// The most values of a completion.
+const MAX_COMPLETIONS: usize = 100;
 /// The media type of all of them.
 const JSON: &str = "application/json";
 
@@ -23,10 +25,18 @@ pub struct McpResource {
     /// The URI; of a template the part before its variable.
     uri: &'static str,
     /// The variable at the end of a template.
-    variable: Option<&'static str>,
+    variable: Option<Variable>,
     name: &'static str,
     title: &'static str,
     description: &'static str,
+}
+
+/// The variable of a template.
+#[derive(Debug)]
+struct Variable {
+    name: &'static str,
+    /// The route that lists its values, and the member of an entry that has one.
+    listed: (&'static str, &'static str),
 }
 
 /// All of them, in the order in which they are listed.
@@ -46,7 +56,10 @@ pub static RESOURCES: [McpResource; 5] = [
         scope: Scope::Models,
         path: "/v1/models/",
         uri: "weirgate://models/",
-        variable: Some("id"),
+        variable: Some(Variable {
+            name: "id",
+            listed: ("models", "id"),
+        }),
         name: "model",
         title: "Model",
         description: "One model, by its id or an alias, or by either behind `provider/`.",
@@ -66,7 +79,10 @@ pub static RESOURCES: [McpResource; 5] = [
         scope: Scope::Models,
         path: "/v1/prompts/",
         uri: "weirgate://prompts/",
-        variable: Some("name"),
+        variable: Some(Variable {
+            name: "name",
+            listed: ("prompts", "name"),
+        }),
         name: "prompt",
         title: "Managed prompt",
         description: "A managed prompt as it was written, by its name, or by `name@label` or `name@version`.",
@@ -94,17 +110,24 @@ impl McpResource {
 
     /// Returns what clients are told of it.
     pub fn entry(&self) -> Value {
-        let (key, uri) = match self.variable {
-            None => ("uri", self.uri.to_owned()),
-            Some(variable) => ("uriTemplate", format!("{}{{{variable}}}", self.uri)),
+        let key = if self.is_template() {
+            "uriTemplate"
+        } else {
+            "uri"
         };
         json!({
-            key: uri,
+            key: self.whole_uri(),
             "name": self.name,
             "title": self.title,
             "description": self.description,
             "mimeType": JSON,
         })
+    }
+
+    fn whole_uri(&self) -> String {
+        let name = self.variable.as_ref().map(|variable| variable.name);
+        let variable = name.map(|name| format!("{{{name}}}"));
+        format!("{}{}", self.uri, variable.unwrap_or_default())
     }
 
     /// Returns the path of the request that a URI stands for; `None`: it is not one of this resource.
@@ -120,7 +143,7 @@ impl McpResource {
 pub fn needed_scope(call: &Call) -> Option<Scope> {
     match call.method.as_str() {
         "resources/read" => Some(find(call.text("uri")?)?.0.scope),
-        "prompts/list" | "prompts/get" => Some(Scope::Models),
+        "prompts/list" | "prompts/get" | "completion/complete" => Some(Scope::Models),
         _ => None,
     }
 }
@@ -129,6 +152,32 @@ pub fn needed_scope(call: &Call) -> Option<Scope> {
 pub fn find(uri: &str) -> Option<(&'static McpResource, String)> {
     let mut all = RESOURCES.iter();
     all.find_map(|resource| Some((resource, resource.path(uri)?)))
+}
+
+/// Returns the route that lists the values of the variable of a template, and the member of an entry that has one; `None`: there is
+/// no such template, or it has another variable.
+pub fn find_values(template: &str, variable: &str) -> Option<(&'static str, &'static str)> {
+    let mut all = RESOURCES.iter();
+    let found = all.find(|resource| resource.whole_uri() == template)?;
+    let known = found.variable.as_ref();
+    known.filter(|it| it.name == variable).map(|it| it.listed)
+}
+
+/// Returns the members of the result of a `completion/complete`: those of a list's values that begin so. `None`: the body has no list.
+pub fn completion(body: &[u8], member: &str, begun: &str) -> Option<Members> {
+    let answer: Value = serde_json::from_slice(body).ok()?;
+    let entries = answer.get("data")?.as_array()?.iter();
+    let values = entries.filter_map(|entry| entry.get(member)?.as_str());
+    let fitting: Vec<&str> = values.filter(|value| value.starts_with(begun)).collect();
+    let shown = fitting.get(..MAX_COMPLETIONS).unwrap_or(&fitting);
+    let mut members = Members::new();
+    let completion = json!({
+        "values": shown,
+        "total": fitting.len(),
+        "hasMore": fitting.len() > shown.len(),
+    });
+    members.insert("completion".to_owned(), completion);
+    Some(members)
 }
 
 /// Returns the members of the result of a `resources/read` whose route has answered with this body.

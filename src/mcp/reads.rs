@@ -75,6 +75,7 @@ impl Reads {
                 answer::list(revision, call, "resourceTemplates", items)
             }
             "resources/read" if offered.resources => self.read(incoming, asked).await,
+            "completion/complete" if offered.resources => self.complete(incoming, asked).await,
             "prompts/list" if offered.prompts => self.list_prompts(incoming, asked).await,
             "prompts/get" if offered.prompts => self.get_prompt(incoming, asked).await,
             _ => return None,
@@ -108,6 +109,52 @@ impl Reads {
         let mut members = resources::contents(uri, &body);
         answer::may_be_kept(asked.revision, &mut members);
         Ok(members)
+    }
+
+    /// Completes the variable of a template. The arguments of prompts may be any text, so there are no values to propose.
+    async fn complete(
+        &self,
+        incoming: &mut Incoming<'_>,
+        asked: &McpCall,
+    ) -> Result<Members, RpcError> {
+        let text = |parameter: &str, name: &str| {
+            let value = asked.call.params.get(parameter)?.get(name)?.as_str();
+            value.map(str::to_owned)
+        };
+        let invalid = |message: &'static str| RpcError::new(INVALID_PARAMS, 200, message);
+        let (Some(kind), Some(name), Some(begun)) = (
+            text("ref", "type"),
+            text("argument", "name"),
+            text("argument", "value"),
+        ) else {
+            let message = "`ref.type`, `argument.name` and `argument.value` have to be texts";
+            return Err(invalid(message));
+        };
+        let nothing = br#"{"data":[]}"#;
+        let found = match &*kind {
+            "ref/prompt" => None,
+            "ref/resource" => {
+                let template = text("ref", "uri").unwrap_or_default();
+                let found = resources::find_values(&template, &name);
+                let message = "`ref.uri` is no template with the variable of `argument.name`";
+                Some(found.ok_or_else(|| invalid(message))?)
+            }
+            _ => {
+                return Err(invalid(
+                    "`ref.type` is neither `ref/prompt` nor `ref/resource`",
+                ));
+            }
+        };
+        let (body, member) =
+            match found.and_then(|(name, member)| Some((self.route(name)?, member))) {
+                None => (nothing.to_vec(), ""),
+                Some((route, member)) => {
+                    let read = self.call(incoming, route, (route.path, &[])).await;
+                    (read.map_err(|fault| refusal(&fault))?, member)
+                }
+            };
+        let completed = resources::completion(&body, member, &begun);
+        completed.ok_or_else(|| refusal(&unreadable()))
     }
 
     async fn list_prompts(

@@ -70,6 +70,9 @@ const checks = {
     assert.equal(resourceTemplates[0].uriTemplate, "weirgate://models/{id}");
     const { contents } = await client.readResource({ uri: "weirgate://models/sandbox-chat" });
     assert.equal(JSON.parse(contents[0].text).id, "sandbox-chat");
+    const ref = { type: "ref/resource", uri: "weirgate://models/{id}" };
+    const { completion } = await client.complete({ ref, argument: { name: "id", value: "sandbox-" } });
+    assert.ok(completion.values.includes("sandbox-chat"));
     await assert.rejects(client.readResource({ uri: "weirgate://models/nobody" }), { code: -32002 });
     await client.close();
   },

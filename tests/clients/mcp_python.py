@@ -13,6 +13,7 @@ import httpx2
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
+from mcp_types import ResourceTemplateReference
 
 import checks
 
@@ -91,6 +92,9 @@ async def resources():
             )
             read = await client.read_resource("weirgate://models/sandbox-chat")
             equal(json.loads(read.contents[0].text)["id"], "sandbox-chat")
+            template = ResourceTemplateReference(type="ref/resource", uri="weirgate://models/{id}")
+            completed = await client.complete(template, {"name": "id", "value": "sandbox-"})
+            assert "sandbox-chat" in completed.completion.values, completed
             try:
                 await client.read_resource("weirgate://models/nobody")
             except MCPError as error:

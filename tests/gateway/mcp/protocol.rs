@@ -31,6 +31,7 @@ fn a_client_begins_with_a_revision_that_both_speak() {
         let capabilities = json!({
             "tools": {"listChanged": false},
             "resources": {"subscribe": false, "listChanged": false},
+            "completions": {},
             "prompts": {"listChanged": false},
         });
         assert_eq!(result["capabilities"], capabilities);

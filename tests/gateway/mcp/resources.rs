@@ -167,3 +167,65 @@ fn what_is_not_there_is_not_found_in_the_words_of_the_revision() {
         (200, json!(-32601))
     );
 }
+
+#[test]
+fn the_variable_of_a_template_is_completed() {
+    let first = Upstream::always(reply());
+    let gateway = Gateway::between(&first.url(), &first.url());
+    gateway.put("support/hi", &[], &greeting());
+    let complete = |reference: Value, name: &str, value: Value| {
+        let argument = json!({"name": name, "value": value});
+        rpc(
+            &gateway,
+            "completion/complete",
+            json!({"ref": reference, "argument": argument}),
+        )
+    };
+    let of = |uri: &str| json!({"type": "ref/resource", "uri": uri});
+    for (reference, name, begun, values) in [
+        (
+            of("weirgate://models/{id}"),
+            "id",
+            "",
+            json!(["chat", "only-first"]),
+        ),
+        (
+            of("weirgate://models/{id}"),
+            "id",
+            "on",
+            json!(["only-first"]),
+        ),
+        (
+            of("weirgate://prompts/{name}"),
+            "name",
+            "s",
+            json!(["support/hi"]),
+        ),
+        (of("weirgate://prompts/{name}"), "name", "x", json!([])),
+        (
+            json!({"type": "ref/prompt", "name": "support/hi"}),
+            "name",
+            "A",
+            json!([]),
+        ),
+    ] {
+        let completed = result(&gateway, &complete(reference, name, json!(begun)));
+        let total = values.as_array().unwrap().len();
+        let expected = json!({"values": values, "total": total, "hasMore": false});
+        assert_eq!(completed["completion"], expected, "{begun}");
+    }
+    for (reference, name, value) in [
+        (of("weirgate://models"), "id", json!("")),
+        (of("weirgate://models/{id}"), "name", json!("")),
+        (of("weirgate://models/{id}"), "id", json!(1)),
+        (
+            json!({"type": "ref/tool", "name": "chat"}),
+            "model",
+            json!(""),
+        ),
+        (json!({}), "id", json!("")),
+    ] {
+        let refused = ask(gateway.address(), &complete(reference, name, value));
+        assert_eq!(code(&refused), (200, json!(-32602)));
+    }
+}
