@@ -17,7 +17,7 @@ impl OwnOrigin {
     /// named, and without one that of this machine.
     ///
     /// `None`: the operator has named none and the host is not this machine, or what he has named is not encrypted.
-    pub fn of(&self, host: Option<&str>) -> Option<Cow<'_, str>> {
+    pub fn for_host(&self, host: Option<&str>) -> Option<Cow<'_, str>> {
         if let Some(public) = &self.public {
             return is_confidential(public).then_some(Cow::Borrowed(public));
         }
@@ -54,7 +54,7 @@ mod tests {
             public: public.map(str::to_owned),
             is_encrypted: false,
         };
-        own.of(host).map(Cow::into_owned)
+        own.for_host(host).map(Cow::into_owned)
     }
 
     #[test]
@@ -93,7 +93,7 @@ mod tests {
             is_encrypted: true,
         };
         assert_eq!(
-            encrypted.of(Some("localhost")).as_deref(),
+            encrypted.for_host(Some("localhost")).as_deref(),
             Some("https://localhost")
         );
     }

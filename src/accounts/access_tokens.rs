@@ -10,7 +10,7 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
 use filters::accounts::{AccessToken, AccountsSnapshot, AuthError, Caller, Pepper, admit_token};
 use filters::proxy::OwnOrigin;
 
-use crate::seal::{Seal, SealError};
+use crate::encryption::{Seal, SealError};
 
 /// The beginning of each text.
 const PREFIX: &str = "wga_";
@@ -64,7 +64,7 @@ impl AccessTokens {
         now_ms: i64,
     ) -> Result<(AccessToken, Arc<Caller>), AuthError> {
         let token = self.read(text).ok_or(AuthError::TokenUnknown)?;
-        let origin = self.own_origin.of(host);
+        let origin = self.own_origin.for_host(host);
         let audience = origin.map(|origin| format!("{origin}{path}"));
         let caller = admit_token(&token, audience.as_deref(), accounts, now_ms)?;
         Ok((token, caller))

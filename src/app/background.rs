@@ -75,17 +75,12 @@ pub(super) fn refresh(
     }
 }
 
-/// Starts the work on jobs of videos, until `stop`.
-pub(super) fn work_on_videos(runtime: &Runtime, app: &AppState, stop: &watch::Receiver<bool>) {
+/// Starts what works on rows of the store, until `stop`: jobs of videos, and expired grants of OAuth.
+pub(super) fn work(runtime: &Runtime, app: &AppState, stop: &watch::Receiver<bool>) {
+    let tasks = &app.proxy.tasks;
     let working = worker::run(Arc::clone(&app.models), stop.clone());
-    let tasks = &app.proxy.tasks;
     tasks.watch_task("videos", &runtime.spawn(working));
-}
-
-/// Starts to forget expired grants of OAuth, until `stop`.
-pub(super) fn sweep_oauth(runtime: &Runtime, app: &AppState, stop: &watch::Receiver<bool>) {
     let sweeping = sweep::run(Arc::clone(&app.ledger), stop.clone());
-    let tasks = &app.proxy.tasks;
     tasks.watch_task("oauth", &runtime.spawn(sweeping));
 }
 

@@ -94,8 +94,7 @@ pub fn boot(
     if let Some(sharing) = built.health_sharing {
         runtime.spawn(sharing.run(stopped.clone()));
     }
-    background::work_on_videos(&runtime, &built.app, &stopped);
-    background::sweep_oauth(&runtime, &built.app, &stopped);
+    background::work(&runtime, &built.app, &stopped);
     let dispatching = built.dispatchers.map(|it| runtime.spawn(it.run(stopped)));
     let of_events = dispatching.iter();
     of_events.for_each(|task| tasks.watch_task("events", task));

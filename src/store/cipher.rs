@@ -5,7 +5,7 @@
 use filters::accounts::Pepper;
 
 use super::StoreError;
-use crate::seal::{Seal, SealError};
+use crate::encryption::{Seal, SealError};
 
 /// The purpose of the derived key. With another purpose, stored secrets could not be decrypted.
 const PURPOSE: &str = "sealing provider keys, version 1";

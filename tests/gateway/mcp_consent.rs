@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
 use serde_json::Value;
-use weirgate::seal::Seal;
+use weirgate::encryption::Seal;
 
 use crate::support::ask::Ask;
 use crate::support::boot::{Gateway, MODELS, create_key};

@@ -32,7 +32,7 @@ const SRC: &[Level] = &[
         "single_flight",
         "tasks",
         "outbound",
-        "seal",
+        "encryption",
         "json_schema",
     ]),
     level(&["telemetry", "redis", "jwks", "store"]),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::client::Client;
 use super::error::{OAuthError, OAuthErrorCode};
-use super::form::Parameters;
+use super::form::OAuthParameters;
 use super::pkce;
 use super::redirect::{self, RedirectUri};
 use super::scopes::Scopes;
@@ -44,7 +44,7 @@ pub enum AuthorizationRefusal {
 /// Returns the client that a request names.
 ///
 /// Errors: what the person is told.
-pub fn client_id<'q>(query: &'q Parameters<'_>) -> Result<&'q str, String> {
+pub fn client_id<'q>(query: &'q OAuthParameters<'_>) -> Result<&'q str, String> {
     for name in ["client_id", "redirect_uri"] {
         if query.is_repeated(name) {
             return Err(format!("The link that led here has `{name}` twice."));
@@ -60,7 +60,7 @@ pub fn client_id<'q>(query: &'q Parameters<'_>) -> Result<&'q str, String> {
 impl AuthorizationRequest {
     /// Reads the request of a client for `resource`. `issuer` is named in what the client is told.
     pub fn read(
-        query: &Parameters<'_>,
+        query: &OAuthParameters<'_>,
         client: &Client,
         (issuer, resource): (&str, &str),
     ) -> Result<Self, AuthorizationRefusal> {
@@ -103,7 +103,7 @@ impl AuthorizationRequest {
 }
 
 /// Reads the challenge and the scopes.
-fn read_rest(query: &Parameters<'_>, resource: &str) -> Result<(String, Scopes), OAuthError> {
+fn read_rest(query: &OAuthParameters<'_>, resource: &str) -> Result<(String, Scopes), OAuthError> {
     query.check_single()?;
     let response_type = query.require("response_type")?;
     if response_type != "code" {
@@ -145,7 +145,7 @@ fn read_rest(query: &Parameters<'_>, resource: &str) -> Result<(String, Scopes),
 /// Checks that a request names the resource, or none. Source: RFC 8707 2.
 ///
 /// Errors: it names another one.
-pub fn check_resource(parameters: &Parameters<'_>, resource: &str) -> Result<(), OAuthError> {
+pub fn check_resource(parameters: &OAuthParameters<'_>, resource: &str) -> Result<(), OAuthError> {
     let named = parameters.find("resource");
     let named = named.map(|named| named.strip_suffix('/').unwrap_or(named));
     match named {

@@ -1,4 +1,4 @@
-//! Parameters of a request: each may come once.
+//! OAuthParameters of a request: each may come once.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,13 +9,13 @@ use crate::form;
 
 /// The parameters of a query or a form. One without a value counts as absent. Source: RFC 6749 3.1, 3.2.
 #[derive(Clone, Debug, Default)]
-pub struct Parameters<'q> {
+pub struct OAuthParameters<'q> {
     values: BTreeMap<Cow<'q, str>, Cow<'q, str>>,
     /// The first name that came twice.
     repeated: Option<Cow<'q, str>>,
 }
 
-impl<'q> Parameters<'q> {
+impl<'q> OAuthParameters<'q> {
     /// Reads a query or a form.
     pub fn read(text: &'q str) -> Self {
         let mut parameters = Self::default();

@@ -6,6 +6,8 @@ use super::client::ClientAuth;
 use super::pkce;
 use super::scope::Scope;
 
+/// The path of the resource, below its issuer.
+pub const RESOURCE_PATH: &str = "/mcp";
 /// Where the authorization server is, below its issuer.
 pub const PATH: &str = "/mcp/oauth";
 /// The path of the document of the resource, below its issuer.

@@ -9,8 +9,7 @@ use crate::proxy::is_loopback;
 /// The most bytes of a redirect URI.
 const MAX_BYTES: usize = 2_048;
 /// Schemes of applications without a dot in their name, which each of them has registered for itself.
-const NATIVE_SCHEMES: [&str; 14] = [
-    "claude",
+const NATIVE_SCHEMES: [&str; 13] = [
     "cursor",
     "goose",
     "jetbrains",

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::authorization::{self, AuthorizationRefusal, AuthorizationRequest, check_resource};
 use super::client::{Client, ClientAuth, ClientMetadata, is_document_id};
 use super::error::OAuthErrorCode;
-use super::form::Parameters;
+use super::form::OAuthParameters;
 use super::redirect::{self, RedirectUri};
 use super::refresh::{REPEAT_MS, RefreshTokens, RefreshVerdict, judge};
 use super::scope::Scope;
@@ -299,7 +299,7 @@ const QUERY: &str = "client_id=client_1&redirect_uri=https://app.example/cb&resp
     &code_challenge=E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM&code_challenge_method=S256";
 
 fn authorize(query: &str) -> Result<AuthorizationRequest, AuthorizationRefusal> {
-    let query = Parameters::read(query);
+    let query = OAuthParameters::read(query);
     AuthorizationRequest::read(&query, &client(), (ISSUER, RESOURCE))
 }
 
@@ -340,7 +340,7 @@ fn nobody_is_redirected_to_what_is_not_the_clients() {
         ("client_id=a&client_id=a&redirect_uri=b", false),
         ("client_id=a&redirect_uri=b&redirect_uri=b", false),
     ] {
-        let query_read = Parameters::read(query);
+        let query_read = OAuthParameters::read(query);
         assert_eq!(
             authorization::client_id(&query_read).is_ok(),
             is_named,
@@ -405,7 +405,7 @@ fn a_resource_is_ours_or_left_out() {
         ("resource=https://gw.example/mcp/x", false),
         ("resource=http://gw.example/mcp", false),
     ] {
-        let checked = check_resource(&Parameters::read(query), RESOURCE);
+        let checked = check_resource(&OAuthParameters::read(query), RESOURCE);
         assert_eq!(checked.is_ok(), is_ours, "{query}");
     }
 }

@@ -11,7 +11,7 @@ use filters::mcp::oauth::authorization::{self, AuthorizationRefusal, Authorizati
 use filters::mcp::oauth::client::{Client, is_document_id};
 use filters::mcp::oauth::consent::{self, Consent};
 use filters::mcp::oauth::error::{OAuthError, OAuthErrorCode};
-use filters::mcp::oauth::form::Parameters;
+use filters::mcp::oauth::form::OAuthParameters;
 use filters::mcp::oauth::metadata;
 use filters::mcp::oauth::redirect::RedirectUri;
 use filters::mcp::oauth::scopes::Scopes;
@@ -122,7 +122,7 @@ pub(super) async fn answer(oauth: &OAuth, request: Request<'_>) -> Result<Respon
 
 async fn show(oauth: &OAuth, request: Request<'_>) -> Result<Response, Notice> {
     let here = oauth.here(request.headers)?;
-    let query = Parameters::read(request.query);
+    let query = OAuthParameters::read(request.query);
     let id = authorization::client_id(&query).map_err(Notice::unusable)?;
     let client = oauth.find_client(id).await?;
     let client = client.ok_or_else(|| {

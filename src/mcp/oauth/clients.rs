@@ -7,7 +7,7 @@ use filters::fault::Fault;
 use filters::form;
 use filters::mcp::oauth::client::{Client, ClientMetadata};
 use filters::mcp::oauth::error::{OAuthError, OAuthErrorCode};
-use filters::mcp::oauth::form::Parameters;
+use filters::mcp::oauth::form::OAuthParameters;
 use http::{HeaderMap, header};
 
 use super::OAuth;
@@ -35,7 +35,7 @@ impl OAuth {
     pub(super) async fn authenticate_client(
         &self,
         headers: &HeaderMap,
-        form: &Parameters<'_>,
+        form: &OAuthParameters<'_>,
     ) -> Result<Client, OAuthRefusal> {
         let presented = credentials(headers, form)?;
         let row = self.client_row(&presented.id).await?;
@@ -79,7 +79,7 @@ fn unknown_client() -> OAuthError {
 /// Returns what a request presents. Source: RFC 6749 2.3.1.
 fn credentials(
     headers: &HeaderMap,
-    form: &Parameters<'_>,
+    form: &OAuthParameters<'_>,
 ) -> Result<ClientCredentials, OAuthError> {
     let secret = form.find("client_secret").map(str::to_owned);
     let Some(basic) = headers.get(header::AUTHORIZATION) else {

@@ -19,17 +19,17 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
 use filters::accounts::Pepper;
 use filters::fault::{Fault, FaultKind};
+use filters::mcp::oauth::metadata::RESOURCE_PATH;
 use filters::mcp::oauth::refresh::RefreshTokens;
 use filters::proxy::OwnOrigin;
 use http::{HeaderMap, header};
 
-use super::PATH;
 use crate::accounts::AccountsHandle;
 use crate::accounts::access_tokens::AccessTokens;
 use crate::config::McpConfig;
+use crate::encryption::{Seal, SealError};
 use crate::ledger::Ledger;
 use crate::proxy::address_limits::AddressLimits;
-use crate::seal::{Seal, SealError};
 
 /// The purpose of the key that signs refresh tokens.
 const REFRESH_PURPOSE: &str = "refresh tokens of OAuth, version 1";
@@ -93,7 +93,7 @@ impl OAuth {
     pub(super) fn issuer(&self, headers: &HeaderMap) -> Option<String> {
         let host = headers.get(header::HOST);
         let host = host.and_then(|host| host.to_str().ok());
-        let issuer = self.parts.own_origin.of(host)?;
+        let issuer = self.parts.own_origin.for_host(host)?;
         Some(issuer.into_owned())
     }
 
@@ -106,7 +106,7 @@ impl OAuth {
                 "OAuth is off here: the operator has to set `mcp.public_url`; API keys work";
             Fault::new(FaultKind::NotFound, message)
         })?;
-        let resource = format!("{issuer}{PATH}");
+        let resource = format!("{issuer}{RESOURCE_PATH}");
         Ok(Here { issuer, resource })
     }
 }

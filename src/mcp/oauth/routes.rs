@@ -17,12 +17,12 @@ const MAX_REGISTRATION_BYTES: usize = 32 << 10;
 const MAX_FORM_BYTES: usize = 64 << 10;
 
 /// Answers a request.
-type Answer = for<'a> fn(&'a OAuth, Request<'a>) -> BoxFuture<'a, Result<Response, Fault>>;
+type AnswerRequest = for<'a> fn(&'a OAuth, Request<'a>) -> BoxFuture<'a, Result<Response, Fault>>;
 
 /// An endpoint of the authorization server.
 struct OAuthEndpoint {
     oauth: Arc<OAuth>,
-    answer: Answer,
+    answer: AnswerRequest,
 }
 
 impl Endpoint for OAuthEndpoint {
@@ -146,7 +146,7 @@ fn endpoints(oauth: &Arc<OAuth>) -> [Route; 6] {
     [register, token, revoke, consent, authorize, preflight]
 }
 
-fn handler(oauth: &Arc<OAuth>, answer: Answer) -> Handler {
+fn handler(oauth: &Arc<OAuth>, answer: AnswerRequest) -> Handler {
     let oauth = Arc::clone(oauth);
     Handler::Endpoint(Arc::new(OAuthEndpoint { oauth, answer }))
 }

@@ -6,7 +6,7 @@ use filters::form;
 use filters::mcp::oauth::authorization::{AuthorizationRequest, check_resource};
 use filters::mcp::oauth::client::Client;
 use filters::mcp::oauth::error::{OAuthError, OAuthErrorCode};
-use filters::mcp::oauth::form::Parameters;
+use filters::mcp::oauth::form::OAuthParameters;
 use filters::mcp::oauth::pkce;
 use filters::mcp::oauth::refresh::{RefreshVerdict, judge};
 use filters::mcp::oauth::scopes::Scopes;
@@ -34,7 +34,7 @@ pub(super) async fn answer(oauth: &OAuth, request: Request<'_>) -> Result<Respon
 /// Reads the form of a request.
 ///
 /// Errors: it is none, or a parameter came twice.
-pub(super) fn read_form<'r>(request: &Request<'r>) -> Result<Parameters<'r>, OAuthError> {
+pub(super) fn read_form<'r>(request: &Request<'r>) -> Result<OAuthParameters<'r>, OAuthError> {
     let media_type = form::media_type(request.headers);
     if !media_type.eq_ignore_ascii_case(b"application/x-www-form-urlencoded") {
         let message = "`Content-Type` is not `application/x-www-form-urlencoded`";
@@ -42,7 +42,7 @@ pub(super) fn read_form<'r>(request: &Request<'r>) -> Result<Parameters<'r>, OAu
     }
     let text = std::str::from_utf8(request.body);
     let text = text.map_err(|_| OAuthError::invalid("the body is not UTF-8"))?;
-    let form = Parameters::read(text);
+    let form = OAuthParameters::read(text);
     form.check_single()?;
     Ok(form)
 }
@@ -129,7 +129,7 @@ fn is_key_valid(accounts: &AccountsHandle, hash: &[u8], now_ms: i64) -> bool {
 async fn redeem(
     oauth: &OAuth,
     client: Client,
-    (form, here): (&Parameters<'_>, &Here),
+    (form, here): (&OAuthParameters<'_>, &Here),
     now_ms: i64,
 ) -> Result<Value, OAuthRefusal> {
     let code = form.require("code")?;
@@ -175,7 +175,7 @@ async fn redeem(
 async fn refresh(
     oauth: &OAuth,
     client: &Client,
-    form: &Parameters<'_>,
+    form: &OAuthParameters<'_>,
     now_ms: i64,
 ) -> Result<Value, OAuthRefusal> {
     let text = form.require("refresh_token")?;
@@ -211,7 +211,7 @@ async fn refresh(
 }
 
 /// Returns the scopes that a request names, or all of the grant.
-fn narrowed(form: &Parameters<'_>, granted: Scopes) -> Result<Scopes, OAuthError> {
+fn narrowed(form: &OAuthParameters<'_>, granted: Scopes) -> Result<Scopes, OAuthError> {
     let Some(names) = form.find("scope") else {
         return Ok(granted);
     };

@@ -48,6 +48,27 @@ fn a_tool_beyond_the_scopes_is_refused_with_what_it_needs() {
         ask(gateway.address(), &call(&tokens.access, "list-models")).status(),
         200
     );
+    let account = allowed(gateway.address(), &gateway.key, "account:read");
+    let models = json!({"uri": "weirgate://models"});
+    for (method, params) in [
+        ("resources/read", models),
+        ("resources/read", json!({"uri": "weirgate://flags"})),
+        ("prompts/get", json!({"name": "hi"})),
+        ("prompts/list", json!({})),
+    ] {
+        let request = |token: &str| {
+            let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
+            ask(
+                gateway.address(),
+                &Ask::post("/mcp", body.to_string()).key(token),
+            )
+            .status()
+        };
+        let is_flags = params["uri"] == "weirgate://flags";
+        assert_eq!(request(&account.access), 403, "{method} {params}");
+        assert_eq!(request(&tokens.access), if is_flags { 403 } else { 200 });
+        assert_eq!(request(&gateway.key), 200);
+    }
 }
 
 #[test]
