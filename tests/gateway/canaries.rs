@@ -15,6 +15,7 @@ use super::secrets::quoted;
 use crate::support::ask::Ask;
 use crate::support::client::{Client, ask};
 use crate::support::loopback::own_address;
+use crate::support::oauth;
 use crate::support::script::Reply;
 use crate::support::server::Server;
 use crate::support::until;
@@ -327,6 +328,68 @@ fn wait_for_callback(service: &Upstream) {
     });
 }
 
+/// What OAuth issues to a client and to the browser of a person who signs in with a key, a wrong one first.
+fn issue(server: &Server, key: &str) -> Vec<Canary> {
+    let public = server.address;
+    let with_secret = json!({"redirect_uris": [oauth::REDIRECT_URI]});
+    let registered = ask(public, &oauth::registration(&with_secret)).json();
+    let secret = registered["client_secret"].as_str().unwrap().to_owned();
+    let client = oauth::client(public);
+    let page = oauth::page(public, &oauth::authorization(&client, "account:read", &[]));
+    ask(public, &oauth::form(&page, &format!("{key}x"), "allow"));
+    let answer = ask(public, &oauth::form(&page, key, "allow"));
+    let code = oauth::brought(&answer).remove(0).1;
+    let request = oauth::exchange(&client, &code, &[]);
+    let tokens = oauth::tokens(&client, &ask(public, &request));
+    let next = ask(public, &oauth::refresh(&client, &tokens.refresh));
+    let next = oauth::tokens(&client, &next);
+    let (_, cookie) = page.cookie.split_once('=').unwrap();
+    vec![
+        Canary("secret of a client of OAuth", secret),
+        Canary("code", code),
+        Canary("cookie of a page", cookie.to_owned()),
+        Canary("access token", tokens.access),
+        Canary("refresh token", tokens.refresh),
+        Canary("next access token", next.access),
+        Canary("next refresh token", next.refresh),
+    ]
+}
+
+/// Requests with each of these secrets in places that are not theirs; returns all that comes back.
+fn misuse(server: &Server, issued: &[Canary]) -> String {
+    let mut back = String::new();
+    for Canary(_, secret) in issued {
+        let mut requests = vec![
+            oauth::call(secret, "get-account"),
+            Ask::get("/v1/models").key(secret),
+            oauth::exchange("client_0", secret, &[("client_secret", secret)]),
+            oauth::refresh("client_0", secret),
+            oauth::post(
+                "/mcp/oauth/revoke",
+                &[("client_id", "client_0"), ("token", secret)],
+            ),
+            oauth::post(
+                "/mcp/oauth/authorize",
+                &[("request", secret), ("key", secret)],
+            ),
+            Ask::get(&format!(
+                "/mcp/oauth/authorize?client_id={secret}&redirect_uri=a"
+            )),
+        ];
+        // A cookie has no form of its own by which it could be known in a path.
+        if secret.starts_with("wg") {
+            let named = Ask::get(&format!("/v1/{secret}")).header("user-agent", secret);
+            requests.push(named.header("x-request-id", secret));
+            requests.push(Ask::get(&format!("/content/{secret}")));
+        }
+        for request in requests {
+            let answer = ask(server.address, &request);
+            back += &format!("{} {:?} {}\n", answer.status(), answer.head, answer.text());
+        }
+    }
+    back
+}
+
 #[test]
 fn no_secret_that_is_held_leaves_by_an_answer_a_log_a_metric_or_a_file() {
     let parrot = parrot();
@@ -371,7 +434,9 @@ fn no_secret_that_is_held_leaves_by_an_answer_a_log_a_metric_or_a_file() {
     let log = logs.path().join("log");
     let server = Server::start_logging(cage.folder.path(), &cage.env(), &log);
     let hook = format!("{}/hook", service.url());
-    let back = provoke(&server, &key, &hook);
+    let mut back = provoke(&server, &key, &hook);
+    let issued = issue(&server, &key);
+    back += &misuse(&server, &issued);
     wait_for_callback(&service);
     assert!(
         back.contains("[removed]"),
@@ -414,6 +479,7 @@ fn no_secret_that_is_held_leaves_by_an_answer_a_log_a_metric_or_a_file() {
         Canary("address of the provider", parrot.address().to_string()),
     ];
     canaries.extend(PROVIDER_KEYS.map(|(name, key)| Canary(name, key.to_owned())));
+    canaries.extend(issued);
     for Canary(name, secret) in &canaries {
         // The operator's own view names the servers that he configured and the public keys of tenants.
         let is_configured = matches!(*name, "address of the provider" | "key in a query");

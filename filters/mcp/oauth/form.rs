@@ -1,7 +1,7 @@
 //! OAuthParameters of a request: each may come once.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::OAuthError;
 use crate::fault::quoted;
@@ -11,8 +11,8 @@ use crate::form;
 #[derive(Clone, Debug, Default)]
 pub struct OAuthParameters<'q> {
     values: BTreeMap<Cow<'q, str>, Cow<'q, str>>,
-    /// The first name that came twice.
-    repeated: Option<Cow<'q, str>>,
+    /// The names that came twice.
+    repeated: BTreeSet<Cow<'q, str>>,
 }
 
 impl<'q> OAuthParameters<'q> {
@@ -25,7 +25,7 @@ impl<'q> OAuthParameters<'q> {
                 continue;
             }
             if parameters.values.insert(name.clone(), value).is_some() {
-                parameters.repeated.get_or_insert(name);
+                parameters.repeated.insert(name);
             }
         }
         parameters
@@ -46,14 +46,14 @@ impl<'q> OAuthParameters<'q> {
 
     /// Returns whether a parameter came twice.
     pub fn is_repeated(&self, name: &str) -> bool {
-        self.repeated.as_deref() == Some(name)
+        self.repeated.contains(name)
     }
 
     /// Checks that no parameter came twice.
     ///
     /// Errors: one did.
     pub fn check_single(&self) -> Result<(), OAuthError> {
-        match &self.repeated {
+        match self.repeated.first() {
             None => Ok(()),
             Some(name) => {
                 let message = format!("`{}` came more than once", quoted(name));

@@ -339,6 +339,7 @@ fn nobody_is_redirected_to_what_is_not_the_clients() {
         ("client_id=&redirect_uri=b", false),
         ("client_id=a&client_id=a&redirect_uri=b", false),
         ("client_id=a&redirect_uri=b&redirect_uri=b", false),
+        ("client_id=a&a=b&a=b&redirect_uri=b&redirect_uri=b", false),
     ] {
         let query_read = OAuthParameters::read(query);
         assert_eq!(

@@ -29,6 +29,7 @@ mod json;
 mod ledger;
 mod lists;
 mod models;
+mod oauth;
 mod paths;
 mod reply_cache;
 mod run;
