@@ -68,7 +68,8 @@ pub fn may_be_kept(revision: Revision, result: &mut Members) {
     }
 }
 
-fn capabilities(offered: Offered) -> Value {
+/// Returns what the server can do; `tells`: it tells of changes, on the stream of a session.
+fn capabilities(offered: Offered, tells: bool) -> Value {
     let mut all = Members::new();
     all.insert("tools".to_owned(), json!({"listChanged": false}));
     if offered.resources {
@@ -77,7 +78,7 @@ fn capabilities(offered: Offered) -> Value {
         all.insert("completions".to_owned(), json!({}));
     }
     if offered.prompts {
-        all.insert("prompts".to_owned(), json!({"listChanged": false}));
+        all.insert("prompts".to_owned(), json!({"listChanged": tells}));
     }
     all.into()
 }
@@ -93,7 +94,7 @@ pub fn initialize(call: &Call, offered: Offered) -> Result<Members, RpcError> {
     let mut result = Members::new();
     let agreed = Revision::agree(asked).as_str();
     result.insert("protocolVersion".to_owned(), agreed.into());
-    result.insert("capabilities".to_owned(), capabilities(offered));
+    result.insert("capabilities".to_owned(), capabilities(offered, true));
     result.insert("serverInfo".to_owned(), server_info());
     result.insert("instructions".to_owned(), INSTRUCTIONS.into());
     Ok(result)
@@ -104,7 +105,7 @@ pub fn discover(revision: Revision, offered: Offered) -> Members {
     let mut result = Members::new();
     let names = Revision::names();
     result.insert("supportedVersions".to_owned(), json!(names));
-    result.insert("capabilities".to_owned(), capabilities(offered));
+    result.insert("capabilities".to_owned(), capabilities(offered, false));
     result.insert("instructions".to_owned(), INSTRUCTIONS.into());
     may_be_kept(revision, &mut result);
     result
@@ -120,7 +121,7 @@ pub fn info(endpoint: &str, offered: Offered) -> Vec<u8> {
         "supportedVersions": Revision::names(),
         "transport": "streamable-http",
         "endpoint": endpoint,
-        "capabilities": capabilities(offered),
+        "capabilities": capabilities(offered, true),
     })
     .to_string()
     .into_bytes()

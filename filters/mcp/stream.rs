@@ -1,12 +1,36 @@
 //! Event streams of messages, and what is told in them before a result.
 
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use super::message::{Call, INVALID_PARAMS, RpcError};
 
 /// Returns the event of a message, which is one line of JSON.
 pub fn event(message: &[u8]) -> Vec<u8> {
     [b"event: message\ndata: ", message, b"\n\n"].concat()
+}
+
+/// How long a client waits before it opens a stream that ended again, in milliseconds.
+const RETRY_MS: u32 = 3000;
+
+/// Returns the version of a list: it differs if the list does, and is the same in each process.
+pub fn version(list: &[u8]) -> String {
+    let digest = Sha256::digest(list);
+    let hex = digest.iter().take(8).map(|byte| format!("{byte:02x}"));
+    hex.collect()
+}
+
+/// Returns what a stream begins with: how long to wait before it is opened again, and an event without a message, whose id says from
+/// where it goes on.
+pub fn first_event(version: &str) -> Vec<u8> {
+    format!("retry: {RETRY_MS}\nid: {version}\ndata:\n\n").into_bytes()
+}
+
+/// Returns the event that tells that the list of prompts has changed, and is now of this version.
+pub fn prompts_changed(version: &str) -> Vec<u8> {
+    let message = json!({"jsonrpc": "2.0", "method": "notifications/prompts/list_changed"});
+    let event = event(message.to_string().as_bytes());
+    [format!("id: {version}\n").as_bytes(), &event].concat()
 }
 
 /// How much of an answer has come, for a client that wants to know.

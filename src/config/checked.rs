@@ -224,6 +224,8 @@ pub struct McpConfig {
     pub origins: Origins,
     /// How long a session lasts.
     pub session_lifetime: Duration,
+    /// How many streams an API key may have open.
+    pub streams_per_key: usize,
     /// How long an access token of OAuth is good.
     pub access_token_ttl: Duration,
     /// How long a refresh token of OAuth is good.

@@ -338,6 +338,9 @@ pub(super) struct Mcp {
     /// How many hours a session lasts after its `initialize`.
     #[schemars(range(min = 1, max = 8760))]
     pub session_hours: u64,
+    /// How many streams of `GET /mcp` an API key may have open in one process.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub streams_per_key: usize,
     /// How long an access token of OAuth is good.
     #[schemars(range(min = 60, max = 3600))]
     pub access_token_seconds: u32,
@@ -353,6 +356,7 @@ impl Default for Mcp {
             public_url: String::new(),
             allowed_origins: Vec::new(),
             session_hours: 24,
+            streams_per_key: 100,
             access_token_seconds: 900,
             refresh_token_days: 30,
         }

@@ -7,17 +7,18 @@ use filters::mcp::answer;
 use filters::mcp::message::{INVALID_REQUEST, RpcError};
 use filters::mcp::origin::preflight_headers;
 use filters::mcp::revision::{Revision, named_revision};
-use filters::mcp::session::{no_session, session_id};
+use filters::mcp::session::{Session, no_session, session_id};
 use futures::future::BoxFuture;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, header};
 
 use super::handler::accepts_events;
+use super::listen::{Changes, StreamPlace};
 use super::{Mcp, PATH, error_response, response};
 use crate::proxy::handler::{Endpoint, Request};
-use crate::proxy::response::Response;
+use crate::proxy::response::{Reply, Response};
 
-/// `GET /mcp`: tells who the server is. It sends no messages of its own, so there is no stream of them.
+/// `GET /mcp`: tells who the server is; as a stream of events it tells a session what changes.
 pub(super) struct Info(pub(super) Arc<Mcp>);
 
 /// `OPTIONS /mcp`: a page asks before its request.
@@ -32,13 +33,31 @@ impl Endpoint for Info {
     }
 
     fn call<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>> {
-        let headers = self.0.headers(request.headers);
-        let answered = if accepts_events(request.headers) {
-            method_not_allowed(headers)
-        } else {
-            response(200, headers, answer::info(PATH, self.0.reads.offered()))
-        };
-        Box::pin(async { Ok(answered) })
+        Box::pin(async move {
+            let headers = self.0.headers(request.headers);
+            let offered = self.0.reads.offered();
+            if !accepts_events(request.headers) {
+                return Ok(response(200, headers, answer::info(PATH, offered)));
+            }
+            // Nothing but prompts changes.
+            let (true, Some(caller)) = (offered.prompts, request.caller) else {
+                return Ok(method_not_allowed(headers));
+            };
+            let session = match find_session(&self.0, &request).await {
+                Ok(Some(session)) => session,
+                Ok(None) => return Ok(method_not_allowed(headers)),
+                Err(error) => return Ok(error_response(headers, &error)),
+            };
+            let place = StreamPlace::take(&self.0, &caller.key_id)?;
+            let last_id = request.headers.get("last-event-id");
+            let last_id = last_id.map(HeaderValue::as_bytes);
+            let changes = Changes::begin(place, caller, session, last_id, request.now_ms).await;
+            Ok(Response {
+                status: 200,
+                headers,
+                body: Reply::Stream(Box::new(changes)),
+            })
+        })
     }
 }
 
@@ -73,13 +92,24 @@ impl Endpoint for EndSession {
 
 /// Ends the session that a request names; false: its revision has none.
 ///
-/// Errors: 400 without one session, 404 for one that is none of the caller.
+/// Errors: those of [`find_session`].
 async fn end_session(mcp: &Mcp, request: &Request<'_>) -> Result<bool, RpcError> {
-    if named_revision(request.headers)?.is_some_and(Revision::is_stateless) {
+    let Some(session) = find_session(mcp, request).await? else {
         return Ok(false);
+    };
+    mcp.sessions.end(session, request.now_ms / 1000).await;
+    Ok(true)
+}
+
+/// Returns the session that a request names; `None`: its revision has none.
+///
+/// Errors: 400 without one session, 404 for one that is none of the caller.
+async fn find_session(mcp: &Mcp, request: &Request<'_>) -> Result<Option<Session>, RpcError> {
+    if named_revision(request.headers)?.is_some_and(Revision::is_stateless) {
+        return Ok(None);
     }
     let Some(id) = session_id(request.headers)? else {
-        let message = "`Mcp-Session-Id` is missing: it names the session to end";
+        let message = "`Mcp-Session-Id` is missing: it names a session that `initialize` began";
         return Err(RpcError::new(INVALID_REQUEST, 400, message));
     };
     let caller = request.caller.map(|caller| &*caller.key_id);
@@ -88,9 +118,7 @@ async fn end_session(mcp: &Mcp, request: &Request<'_>) -> Result<bool, RpcError>
         .sessions
         .find(id, caller.unwrap_or_default(), now_s)
         .await;
-    let session = found.ok_or_else(|| no_session(None))?;
-    mcp.sessions.end(session, now_s).await;
-    Ok(true)
+    found.map(Some).ok_or_else(|| no_session(None))
 }
 
 /// Returns the response to a method that the request's revision does not have.

@@ -9,6 +9,7 @@ mod calls;
 mod endpoints;
 mod exchange;
 mod handler;
+mod listen;
 pub mod oauth;
 mod reads;
 pub mod routes;
@@ -27,10 +28,12 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use self::calls::RunningCalls;
+use self::listen::StreamCounts;
 use self::oauth::OAuth;
 use self::reads::Reads;
 use self::sessions::Sessions;
 use self::tools::Tools;
+use crate::accounts::AccountsHandle;
 use crate::proxy::response::Response;
 
 /// The path of the server.
@@ -43,7 +46,11 @@ struct Mcp {
     sessions: Sessions,
     reads: Reads,
     calls: Arc<RunningCalls>,
-    /// After how long without a word the client of a running call gets a comment.
+    accounts: AccountsHandle,
+    streams: StreamCounts,
+    /// How many streams a key may have open.
+    max_streams: usize,
+    /// After how long without a word a client gets a comment.
     keepalive: Duration,
     oauth: Arc<OAuth>,
 }

@@ -1,10 +1,13 @@
 //! Resources and prompts: a request for one becomes a request to one of the gateway's routes, which answers in-process.
 
+use std::sync::Arc;
+
+use filters::accounts::Caller;
 use filters::fault::{Fault, FaultKind, quoted};
 use filters::mcp::answer::{self, Offered};
 use filters::mcp::message::{INTERNAL_ERROR, INVALID_PARAMS, Members, REFUSED, RpcError};
 use filters::mcp::resources::{self, FLAGS, RESOURCES};
-use filters::mcp::{prompts, resources::McpResource};
+use filters::mcp::{prompts, resources::McpResource, stream};
 use http::{HeaderMap, HeaderName};
 use serde_json::{Value, json};
 
@@ -55,6 +58,31 @@ impl Reads {
         };
         let listed = RESOURCES.iter().filter(is_listed);
         listed.map(McpResource::entry).collect()
+    }
+
+    /// Returns the version of the list of prompts as a caller sees it; `None`: it cannot be read.
+    pub(super) async fn prompts_version(
+        &self,
+        caller: &Arc<Caller>,
+        now_ms: u64,
+    ) -> Option<String> {
+        let route = self.route(prompts::LIST_ROUTE)?;
+        let Handler::Endpoint(endpoint) = &route.handler else {
+            return None;
+        };
+        let headers = HeaderMap::new();
+        let called = endpoint.call(Request {
+            headers: &headers,
+            path: route.path,
+            query: "",
+            body: &[],
+            caller: Some(caller),
+            client_ip: None,
+            now_ms,
+        });
+        let response = called.await.ok()?;
+        let entries = prompts::entries(response.body.bytes())?;
+        Some(stream::version(entries.to_string().as_bytes()))
     }
 
     /// Answers a method of resources or prompts; `None`: it is none that is served.

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::endpoints::{EndSession, Info, Preflight};
 use super::handler::McpHandler;
+use super::listen::StreamCounts;
 use super::oauth::{self, OAuth, OAuthParts};
 use super::reads::Reads;
 use super::sessions::Sessions;
@@ -49,6 +50,7 @@ pub fn routes(
     let headers = config.decisions.as_ref();
     let headers = headers.map_or(&[][..], |decisions| &decisions.sdk_key_headers);
     let secret = parts.oauth.pepper.derive(SECRET_PURPOSE);
+    let accounts = parts.oauth.accounts.clone();
     let oauth = OAuth::new(parts.oauth, settings).map_err(|error| format!("OAuth: {error:?}"))?;
     let mcp = Arc::new(Mcp {
         oauth: Arc::new(oauth),
@@ -57,6 +59,9 @@ pub fn routes(
         sessions: Sessions::new(&secret, settings.session_lifetime, parts.redis),
         reads: Reads::new(others, headers),
         calls: Arc::default(),
+        accounts,
+        streams: StreamCounts::default(),
+        max_streams: settings.streams_per_key,
         keepalive: config.routing.keepalive,
     });
     let mut rows = rows(config, &mcp);
@@ -69,7 +74,7 @@ fn rows(config: &Config, mcp: &Arc<Mcp>) -> Vec<Route> {
         name: "mcp_info",
         method: Method::GET,
         path: PATH,
-        access: Access::Open,
+        access: Access::KeyOrTokenForEvents,
         quota: None,
         deprecation: None,
         takes_permit: false,
@@ -82,6 +87,7 @@ fn rows(config: &Config, mcp: &Arc<Mcp>) -> Vec<Route> {
     let preflight = Route {
         name: "mcp_preflight",
         method: Method::OPTIONS,
+        access: Access::Open,
         description: include_str!("preflight.json"),
         handler: Handler::Endpoint(Arc::new(Preflight(Arc::clone(mcp)))),
         ..open.clone()

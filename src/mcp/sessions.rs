@@ -63,9 +63,14 @@ impl Sessions {
         (!self.has_ended(&session, now_s).await).then_some(session)
     }
 
+    /// Returns whether a session was ended in this process, or is known to have been in another.
+    pub(super) fn has_ended_here(&self, session: &Session) -> bool {
+        self.ended().contains(session)
+    }
+
     /// Returns whether a session was ended, here or, as far as Redis answers, in another process.
-    async fn has_ended(&self, session: &Session, now_s: u64) -> bool {
-        if self.ended().contains(session) {
+    pub(super) async fn has_ended(&self, session: &Session, now_s: u64) -> bool {
+        if self.has_ended_here(session) {
             return true;
         }
         let Some(redis) = &self.redis else {

@@ -1,12 +1,14 @@
 //! Admission of a request: its framing, its caller, its address, its permit and its quota.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
-use filters::accounts::{AuthError, Caller, admit_key, carries_api_key, credential};
+use filters::accounts::{AccessToken, AuthError, Caller, admit_key, carries_api_key, credential};
 use filters::fault::{Fault, FaultKind};
 use filters::limits::headers::Quota;
 use filters::proxy::{check_http1, check_http2, client_address};
-use http::header::HOST;
+use http::HeaderMap;
+use http::header::{ACCEPT, HOST};
 use pingora::http::RequestHeader;
 use pingora_proxy::Session;
 use tokio::time::Instant;
@@ -50,11 +52,15 @@ pub fn authenticate(
     session: &Session,
     info: &mut RequestInfo,
 ) -> Result<(), Fault> {
-    if !matches!(route.access, Access::Key | Access::KeyOrToken) {
+    if !needs_key(route, &session.req_header().headers) {
         return Ok(());
     }
-    match admit(state, route, session.req_header(), info) {
-        Ok(()) => Ok(()),
+    match admit(state, route, session.req_header(), info.unix_ms()) {
+        Ok((token, caller)) => {
+            info.token = token.map(Box::new);
+            info.caller = Some(caller);
+            Ok(())
+        }
         Err(AuthError::Unknown) if !state.accounts.is_loaded() => {
             let message = "API keys cannot be checked at the moment";
             let fault = Fault::new(FaultKind::Unavailable, message).with_retry_after_s(2);
@@ -72,26 +78,44 @@ pub fn authenticate(
     }
 }
 
+/// Returns whether a caller that was admitted would be admitted now: a stream ends with its key.
+pub fn is_still_admitted(state: &ProxyState, route: &Route, session: &Session) -> bool {
+    let now_ms = state.clock.unix_us() / 1000;
+    let head = session.req_header();
+    !needs_key(route, &head.headers) || admit(state, route, head, now_ms).is_ok()
+}
+
+fn needs_key(route: &Route, headers: &HeaderMap) -> bool {
+    match route.access {
+        Access::Key | Access::KeyOrToken => true,
+        Access::KeyOrTokenForEvents => {
+            let accepted = headers.get_all(ACCEPT).iter();
+            let mut accepted = accepted.filter_map(|value| value.to_str().ok());
+            accepted.any(|value| value.contains("text/event-stream"))
+        }
+        Access::Open | Access::SdkKey => false,
+    }
+}
+
+/// Returns the caller that a head names, and the access token in the place of its key.
 fn admit(
     state: &ProxyState,
     route: &Route,
     head: &RequestHeader,
-    info: &mut RequestInfo,
-) -> Result<(), AuthError> {
+    now_ms: u64,
+) -> Result<(Option<AccessToken>, Arc<Caller>), AuthError> {
     let accounts = state.accounts.current();
-    let now_ms = i64::try_from(info.unix_ms()).unwrap_or(i64::MAX);
+    let now_ms = i64::try_from(now_ms).unwrap_or(i64::MAX);
     let presented = credential(&head.headers)?;
-    if route.access != Access::KeyOrToken || !AccessTokens::is_token(presented) {
-        info.caller = Some(admit_key(presented, &accounts, &state.pepper, now_ms)?);
-        return Ok(());
+    if route.access == Access::Key || !AccessTokens::is_token(presented) {
+        let caller = admit_key(presented, &accounts, &state.pepper, now_ms)?;
+        return Ok((None, caller));
     }
     let host = head.headers.get(HOST).and_then(|host| host.to_str().ok());
     let resource = (host, route.path);
     let admitted = state.tokens.admit(presented, resource, &accounts, now_ms);
     let (token, caller) = admitted?;
-    info.token = Some(Box::new(token));
-    info.caller = Some(caller);
-    Ok(())
+    Ok((Some(token), caller))
 }
 
 /// Checks that the caller's key may be used from the client's address.

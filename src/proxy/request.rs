@@ -248,7 +248,11 @@ async fn send(
         }
         Reply::Stream(events) => {
             ctx.in_flight.mark_stream();
-            let is_open = || state.accepts_requests();
+            let route = state.router.get(ctx.info.route);
+            let is_open = |session: &Session| {
+                let may_listen = |route| admission::is_still_admitted(state, route, session);
+                state.accepts_requests() && route.is_none_or(may_listen)
+            };
             response::send_stream(session, &fields, &response.headers, events, is_open).await
         }
     }

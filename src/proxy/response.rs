@@ -172,7 +172,7 @@ pub async fn send_stream(
     fields: &HeadFields,
     own_headers: &[(HeaderName, HeaderValue)],
     mut events: Box<dyn EventSource>,
-    is_open: impl Fn() -> bool,
+    is_open: impl Fn(&Session) -> bool,
 ) -> Result<()> {
     let head = stream_head(fields, own_headers);
     let is_head = session.req_header().method == http::Method::HEAD;
@@ -182,7 +182,7 @@ pub async fn send_stream(
     if is_head {
         return Ok(());
     }
-    while is_open() {
+    while is_open(session) {
         let bytes = tokio::select! {
             bytes = events.next() => bytes,
             // The client sends nothing more, so this returns only when the client disconnects.

@@ -76,6 +76,8 @@ pub enum Access {
     Key,
     /// A valid API key is required, or an access token that stands for one and is for the path of this row.
     KeyOrToken,
+    /// The same for a request that takes an event stream; every client may make any other.
+    KeyOrTokenForEvents,
 }
 
 /// The rule for reading a body before the handler sees the request.

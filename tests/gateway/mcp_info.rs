@@ -1,4 +1,4 @@
-//! `GET /mcp`: who the server is, and no stream of messages.
+//! `GET /mcp`: who the server is. Its stream of events is tested in `mcp::listening`.
 
 use crate::support::ask::Ask;
 use crate::support::boot::{Gateway, MODELS};
@@ -25,19 +25,6 @@ fn anybody_may_know_what_is_there() {
             "{spelling}"
         );
     }
-}
-
-#[test]
-fn there_is_no_stream_to_wait_at() {
-    let gateway = Gateway::start("", MODELS);
-    let stream = Ask::get("/mcp")
-        .header("Accept", "text/event-stream")
-        .key(&gateway.key);
-    let answer = ask(gateway.address(), &stream.header("Last-Event-ID", "1"));
-    assert_eq!(
-        (answer.status(), answer.header("allow")),
-        (405, Some("POST"))
-    );
 }
 
 #[test]

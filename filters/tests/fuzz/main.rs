@@ -28,6 +28,7 @@ mod histories;
 mod json;
 mod ledger;
 mod lists;
+mod mcp;
 mod models;
 mod oauth;
 mod paths;

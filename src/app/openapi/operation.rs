@@ -174,6 +174,9 @@ impl<'r> Target<'r> {
             Access::KeyOrToken => {
                 json!([{"apiKey": []}, {"apiKeyHeader": []}, {"accessToken": []}])
             }
+            Access::KeyOrTokenForEvents => {
+                json!([{}, {"apiKey": []}, {"apiKeyHeader": []}, {"accessToken": []}])
+            }
             Access::SdkKey => json!([{"sdkKey": []}, {"token": []}]),
         }
     }

@@ -75,7 +75,9 @@ fn statuses(route: &Route) -> BTreeSet<u16> {
     match route.access {
         Access::Open => {}
         // Too many wrong keys from one address are a 429.
-        Access::Key | Access::KeyOrToken => all.extend([401, 403, 410, 429, 503]),
+        Access::Key | Access::KeyOrToken | Access::KeyOrTokenForEvents => {
+            all.extend([401, 403, 410, 429, 503])
+        }
         Access::SdkKey => all.extend([401, 403, 503]),
     }
     match route.body {

@@ -1,6 +1,7 @@
 //! `POST /mcp`: messages, tools and what they cost. Source: docs/mcp.md.
 
 mod limits;
+mod listening;
 mod models;
 mod prompts;
 mod protocol;

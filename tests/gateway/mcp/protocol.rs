@@ -32,7 +32,7 @@ fn a_client_begins_with_a_revision_that_both_speak() {
             "tools": {"listChanged": false},
             "resources": {"subscribe": false, "listChanged": false},
             "completions": {},
-            "prompts": {"listChanged": false},
+            "prompts": {"listChanged": true},
         });
         assert_eq!(result["capabilities"], capabilities);
     }
@@ -184,6 +184,11 @@ fn a_stateless_request_stands_for_itself() {
     let found = result(&gateway, &stateless(&gateway, "server/discover", json!({})));
     assert_eq!(found["supportedVersions"][0], "2026-07-28");
     assert_eq!(found["resultType"], "complete");
+    // A revision without sessions has no stream to tell of changes.
+    assert_eq!(
+        found["capabilities"]["prompts"],
+        json!({"listChanged": false})
+    );
     let server = &found["_meta"]["io.modelcontextprotocol/serverInfo"];
     assert_eq!(server["name"], "weirgate");
     let list = result(&gateway, &stateless(&gateway, "tools/list", json!({})));
