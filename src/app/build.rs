@@ -19,7 +19,7 @@ use crate::decisions::{DecisionService, Dispatchers};
 use crate::graph::Graph;
 use crate::ledger::Ledger;
 use crate::limits::{Quotas, Sharing};
-use crate::mcp::oauth::OAuthParts;
+use crate::mcp::oauth::{OAuthParts, StoreTurns};
 use crate::mcp::routes::McpParts;
 use crate::models::Models;
 use crate::models::experiments::Experiments;
@@ -157,7 +157,7 @@ fn oauth(
     let tokens = tokens.map_err(|error| failed("access tokens", format!("{error:?}")))?;
     let max_connections = config.listen.max_connections_per_ip;
     Ok(OAuthParts {
-        ledger: Arc::clone(ledger),
+        store: StoreTurns::new(Arc::clone(ledger)),
         accounts: accounts.clone(),
         pepper: store.pepper().clone(),
         tokens: Arc::new(tokens),

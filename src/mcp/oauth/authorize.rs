@@ -311,7 +311,7 @@ async fn answer_once(
         let hash = oauth.parts.pepper.hash_secret(code.as_bytes());
         (hash, caller.key_id.to_string())
     });
-    let answered = oauth.parts.ledger.with_store(|store, _| async move {
+    let answered = oauth.parts.store.with_store(|store, _| async move {
         let code = given.as_ref().map(|(hash, key_id)| NewCode {
             hash: hash.as_bytes(),
             client_id: &client_id,

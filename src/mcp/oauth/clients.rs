@@ -54,8 +54,8 @@ impl OAuth {
 
     async fn client_row(&self, id: &str) -> Result<Option<OAuthClientRow>, Fault> {
         let id = id.to_owned();
-        let ledger = &self.parts.ledger;
-        let found = ledger.with_store(|store, _| async move { store.oauth_client(&id).await });
+        let turns = &self.parts.store;
+        let found = turns.with_store(|store, _| async move { store.oauth_client(&id).await });
         found.await
     }
 }

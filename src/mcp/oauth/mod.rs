@@ -10,6 +10,7 @@ mod register;
 mod response;
 mod revoke;
 pub mod routes;
+mod store_turns;
 pub mod sweep;
 mod token;
 
@@ -24,11 +25,11 @@ use filters::mcp::oauth::refresh::RefreshTokens;
 use filters::proxy::OwnOrigin;
 use http::{HeaderMap, header};
 
+pub use self::store_turns::StoreTurns;
 use crate::accounts::AccountsHandle;
 use crate::accounts::access_tokens::AccessTokens;
 use crate::config::McpConfig;
 use crate::encryption::{Seal, SealError};
-use crate::ledger::Ledger;
 use crate::proxy::address_limits::AddressLimits;
 
 /// The purpose of the key that signs refresh tokens.
@@ -40,8 +41,8 @@ const SECRET_BYTES: usize = 32;
 
 /// What the authorization server shares with the rest of the gateway.
 pub struct OAuthParts {
-    /// Holds the store.
-    pub ledger: Arc<Ledger>,
+    /// The store.
+    pub store: StoreTurns,
     /// The callers.
     pub accounts: AccountsHandle,
     /// Hashes secrets.

@@ -155,8 +155,8 @@ async fn redeem(
         now_ms,
     };
     let hash = oauth.parts.pepper.hash_secret(code.as_bytes());
-    let ledger = &oauth.parts.ledger;
-    let redeemed = ledger.with_store(|store, _| async move {
+    let turns = &oauth.parts.store;
+    let redeemed = turns.with_store(|store, _| async move {
         let judge = |code: &StoredCode| claim.judge(code);
         store.redeem_code(hash.as_bytes(), now_ms, judge).await
     });
@@ -228,16 +228,16 @@ impl OAuth {
     ///
     /// Errors: 503 while the store does not answer.
     pub(super) async fn grant(&self, id: &str, now_ms: i64) -> Result<Option<OAuthGrant>, Fault> {
-        let (ledger, id) = (&self.parts.ledger, id.to_owned());
+        let (turns, id) = (&self.parts.store, id.to_owned());
         let found =
-            ledger.with_store(|store, _| async move { store.oauth_grant(&id, now_ms).await });
+            turns.with_store(|store, _| async move { store.oauth_grant(&id, now_ms).await });
         found.await
     }
 
     async fn rotate(&self, grant: &OAuthGrant, now_ms: i64) -> Result<bool, Fault> {
-        let (ledger, id, number) = (&self.parts.ledger, grant.id.clone(), grant.generation);
+        let (turns, id, number) = (&self.parts.store, grant.id.clone(), grant.generation);
         let expires_at_ms = now_ms.saturating_add(self.refresh_token_ms);
-        let rotated = ledger.with_store(|store, _| async move {
+        let rotated = turns.with_store(|store, _| async move {
             store
                 .rotate_oauth_grant(&id, number, expires_at_ms, now_ms)
                 .await
@@ -249,9 +249,9 @@ impl OAuth {
     ///
     /// Errors: 503 while the store does not answer.
     pub(super) async fn end_grant(&self, id: &str, now_ms: i64) -> Result<(), Fault> {
-        let (ledger, id) = (&self.parts.ledger, id.to_owned());
+        let (turns, id) = (&self.parts.store, id.to_owned());
         let ended =
-            ledger.with_store(|store, _| async move { store.end_oauth_grant(&id, now_ms).await });
+            turns.with_store(|store, _| async move { store.end_oauth_grant(&id, now_ms).await });
         ended.await
     }
 
