@@ -328,6 +328,16 @@ fn wait_for_callback(service: &Upstream) {
     });
 }
 
+/// Makes an organization with credit, and a key of it.
+fn make_key(cage: &Cage) -> String {
+    cage.run(&["org", "create", "acme"], "");
+    cage.run(&["credit", "add", "--org", "acme", "10"], "");
+    let made = cage.run(&["key", "create", "--org", "acme"], "");
+    let mut lines = made.lines();
+    let key = lines.find(|line| line.starts_with("wg_"));
+    key.expect("a key").to_owned()
+}
+
 /// What OAuth issues to a client and to the browser of a person who signs in with a key, a wrong one first.
 fn issue(server: &Server, key: &str) -> Vec<Canary> {
     let public = server.address;
@@ -397,14 +407,7 @@ fn no_secret_that_is_held_leaves_by_an_answer_a_log_a_metric_or_a_file() {
     let closed = ClosedPort::take();
     let redis = closed.url().trim_start_matches("http://").to_owned();
     let cage = cage(&parrot, &service, &redis);
-    cage.run(&["org", "create", "acme"], "");
-    cage.run(&["credit", "add", "--org", "acme", "10"], "");
-    let made = cage.run(&["key", "create", "--org", "acme"], "");
-    let key = made
-        .lines()
-        .find(|line| line.starts_with("wg_"))
-        .expect("a key")
-        .to_owned();
+    let key = make_key(&cage);
     let mut said = cage.run(
         &["provider-key", "add", "--org", "acme", "--provider", "p0"],
         BYOK_KEY,
