@@ -29,8 +29,12 @@ impl JsonSchema {
     /// Holds a value against it.
     ///
     /// Errors: what does not fit.
-    pub fn validate<'s, 'v>(&'s self, value: &'v Value) -> Result<(), ValidationError<'s, 'v>> {
-        self.schemas.validate(value, self.index)
+    pub fn validate<'s, 'v>(
+        &'s self,
+        value: &'v Value,
+    ) -> Result<(), Box<ValidationError<'s, 'v>>> {
+        let held = self.schemas.validate(value, self.index);
+        held.map_err(Box::new)
     }
 }
 

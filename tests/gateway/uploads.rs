@@ -270,6 +270,5 @@ pub(super) fn assert_flat(
     server.reset_peak_memory();
     upload(server.address, &key, 26_000_000);
     let peak = server.memory_kib("VmHWM");
-    println!("idle {idle} KiB, at most {peak} KiB in an upload of 26,000,000 bytes");
     assert!(peak <= idle + MAX_KIB, "{peak} KiB after {idle} KiB");
 }

@@ -41,8 +41,10 @@ fn open(gateway: &Gateway, request: &Ask) -> (Client, String) {
 
 /// The id of the last event of a text.
 fn last_id(text: &str) -> &str {
-    let ids = text.lines().filter_map(|line| line.strip_prefix("id: "));
-    ids.last().expect("an id")
+    let mut lines = text.lines().rev();
+    lines
+        .find_map(|line| line.strip_prefix("id: "))
+        .expect("an id")
 }
 
 const CHANGED: &str = r#"{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}"#;
