@@ -21,6 +21,7 @@ mod credit;
 mod decisions;
 mod explain;
 mod key;
+mod mcp;
 mod member;
 pub mod models;
 mod org;
@@ -110,6 +111,9 @@ enum Command {
     /// The catalogue of models
     #[command(subcommand)]
     Models(ModelsCommand),
+    /// What to paste into MCP clients so that they know this server
+    #[command(after_help = mcp::EXAMPLES)]
+    Mcp(mcp::McpArgs),
     /// The decision endpoints
     #[command(subcommand, after_help = decisions::EXAMPLES)]
     Decisions(decisions::DecisionsCommand),
@@ -227,6 +231,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, out: &mut Output) -> ExitCo
             Ok(loaded) => models::run(command, &loaded.config, out),
             Err(exit) => exit,
         },
+        Some(Command::Mcp(args)) => mcp::run(&args, &source, out),
         Some(Command::Decisions(command)) => decisions::run(&command, out),
         Some(Command::Man { folder }) => pages::man(Cli::command(), folder.as_deref(), out),
         Some(Command::Completions { shell }) => pages::completions(Cli::command(), shell, out),

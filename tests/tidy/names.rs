@@ -78,11 +78,13 @@ const FAMILIES: &[(&str, &[&str])] = &[
     ("vertex", &["vertex"]),
     ("voyage", &["voyage"]),
 ];
-/// Files that may name every family: the lists of fronts and wires, the settings, and the help text with an example.
+/// Files that may name every family: the lists of fronts and wires, the settings, the help text with an example, and the
+/// clients that are told how to call.
 const LISTS: &[&str] = &[
     "filters/models/fronts/mod.rs",
     "filters/models/wires/mod.rs",
     "src/config/",
+    "src/cli/mcp.rs",
     "src/cli/provider_key.rs",
 ];
 

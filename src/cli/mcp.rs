@@ -1,0 +1,285 @@
+//! `weirgate mcp`: what to paste into MCP clients so that they know this server, and in [`clients`] those that signed in.
+
+mod clients;
+
+use std::net::SocketAddr;
+
+use clap::{Args, Subcommand};
+use filters::proxy::OwnOrigin;
+use serde_json::{Value, json};
+
+use super::{CheckFormat, Exit, Output, Source, load};
+use crate::config::Config;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  weirgate mcp                    what to paste into Claude Code, Codex, Cursor and VS Code
+  weirgate mcp --format json
+  weirgate mcp clients list       who has signed in, or may
+  weirgate mcp clients revoke client_0190c3a2-…";
+
+/// The arguments of `mcp`.
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(super) struct McpArgs {
+    /// For people or for programs
+    #[arg(long, value_enum, default_value_t)]
+    format: CheckFormat,
+    #[command(subcommand)]
+    command: Option<McpCommand>,
+}
+
+/// The commands of `mcp`.
+#[derive(Subcommand)]
+enum McpCommand {
+    /// Clients of OAuth: applications that persons let act with their API keys
+    #[command(subcommand)]
+    Clients(clients::ClientsCommand),
+}
+
+/// The name of the server in clients.
+const NAME: &str = "weirgate";
+/// The environment variable with the API key.
+const KEY_VARIABLE: &str = "WEIRGATE_API_KEY";
+
+/// How a client proves who it works for.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Credentials {
+    /// A person signs in, on the consent page.
+    OAuth,
+    /// An API key.
+    Key,
+}
+
+/// What one client is told.
+struct Paste {
+    client: &'static str,
+    credentials: Credentials,
+    /// Where the text belongs: a shell, or a file.
+    place: &'static str,
+    text: String,
+    /// What is done afterwards.
+    then: Option<&'static str>,
+}
+
+pub(super) fn run(args: &McpArgs, source: &Source, out: &mut Output) -> Exit {
+    let done = match &args.command {
+        Some(McpCommand::Clients(command)) => clients::run(command, source, out),
+        None => print(args.format, source, out),
+    };
+    done.map_or_else(|exit| exit, |()| Exit::Done)
+}
+
+fn print(format: CheckFormat, source: &Source, out: &mut Output) -> Result<(), Exit> {
+    let loaded = load(source, out)?;
+    let server = find_server(&loaded.config).map_err(|problem| out.fail(problem))?;
+    let pastes = pastes(&server);
+    match format {
+        CheckFormat::Json => {
+            let pastes: Vec<Value> = pastes.iter().map(to_json).collect();
+            out.json(&json!({"url": server.url, "clients": pastes}));
+        }
+        CheckFormat::Human => out.text(&format_pastes(&server, &pastes)),
+    }
+    if let Some(note) = server.note {
+        out.note(note);
+    }
+    Ok(())
+}
+
+/// The MCP server as clients see it.
+struct Server {
+    url: String,
+    has_oauth: bool,
+    /// What people should know of this address.
+    note: Option<&'static str>,
+}
+
+/// Errors: there is no server, or it has no address that is known before it runs.
+fn find_server(config: &Config) -> Result<Server, &'static str> {
+    let Some(mcp) = &config.mcp else {
+        return Err("the MCP server is off: set `enabled = true` in [mcp]");
+    };
+    let is_encrypted = config.listen.tls.is_some();
+    if let Some(public) = &mcp.origins.public {
+        let own = OwnOrigin {
+            public: Some(public.clone()),
+            is_encrypted,
+        };
+        let has_oauth = own.for_host(None).is_some();
+        return Ok(Server {
+            url: format!("{public}/mcp"),
+            has_oauth,
+            note: (!has_oauth)
+                .then_some("Signing in (OAuth) needs an https address in mcp.public_url."),
+        });
+    }
+    let address = config.listen.address;
+    if address.port() == 0 {
+        return Err(
+            "listen.address has port 0, so each start has another port: set mcp.public_url",
+        );
+    }
+    let scheme = match is_encrypted {
+        true => "https",
+        false => "http",
+    };
+    let is_everywhere = address.ip().is_unspecified();
+    let host = match is_everywhere {
+        true => SocketAddr::from(([127, 0, 0, 1], address.port())),
+        false => address,
+    };
+    let has_oauth = host.ip().is_loopback();
+    let note = match (is_everywhere, has_oauth) {
+        (true, _) => {
+            Some("This address is for clients on this machine: for others, set mcp.public_url.")
+        }
+        (false, false) => Some("Signing in (OAuth) needs mcp.public_url, which is not set."),
+        (false, true) => None,
+    };
+    Ok(Server {
+        url: format!("{scheme}://{host}/mcp"),
+        has_oauth,
+        note,
+    })
+}
+
+/// A client, the place of its text, the text, and what is done afterwards.
+type Row = (&'static str, &'static str, String, Option<&'static str>);
+
+fn pastes(server: &Server) -> Vec<Paste> {
+    let oauth = server.has_oauth.then(|| oauth_rows(&server.url));
+    let oauth = oauth.into_iter().flatten();
+    let keys = key_rows(&server.url).into_iter();
+    oauth
+        .map(|row| (Credentials::OAuth, row))
+        .chain(keys.map(|row| (Credentials::Key, row)))
+        .map(|(credentials, (client, place, text, then))| Paste {
+            client,
+            credentials,
+            place,
+            text,
+            then,
+        })
+        .collect()
+}
+
+fn oauth_rows(url: &str) -> [Row; 4] {
+    [
+        (
+            "Claude Code",
+            "a shell",
+            format!("claude mcp add --transport http {NAME} {url}"),
+            Some("/mcp in Claude Code signs in"),
+        ),
+        (
+            "Codex",
+            "~/.codex/config.toml",
+            format!("[mcp_servers.{NAME}]\nurl = \"{url}\""),
+            Some("`codex mcp login weirgate` signs in"),
+        ),
+        (
+            "Cursor",
+            "~/.cursor/mcp.json",
+            servers("mcpServers", json!({"url": url})),
+            None,
+        ),
+        (
+            "VS Code",
+            ".vscode/mcp.json",
+            servers("servers", json!({"type": "http", "url": url})),
+            None,
+        ),
+    ]
+}
+
+fn key_rows(url: &str) -> [Row; 4] {
+    let bearer = |variable: &str| json!({"Authorization": format!("Bearer {variable}")});
+    let claude_code = bearer(&format!("${{{KEY_VARIABLE}}}"));
+    let cursor = bearer(&format!("${{env:{KEY_VARIABLE}}}"));
+    let vs_code = bearer("${input:weirgate-key}");
+    let vs_code = json!({"type": "http", "url": url, "headers": vs_code});
+    let input = json!({
+        "type": "promptString", "id": "weirgate-key", "description": "API key of Weirgate", "password": true,
+    });
+    [
+        (
+            "Claude Code",
+            ".mcp.json",
+            servers(
+                "mcpServers",
+                json!({"type": "http", "url": url, "headers": claude_code}),
+            ),
+            None,
+        ),
+        (
+            "Codex",
+            "~/.codex/config.toml",
+            format!(
+                "[mcp_servers.{NAME}]\nurl = \"{url}\"\nbearer_token_env_var = \"{KEY_VARIABLE}\""
+            ),
+            None,
+        ),
+        (
+            "Cursor",
+            "~/.cursor/mcp.json",
+            servers("mcpServers", json!({"url": url, "headers": cursor})),
+            None,
+        ),
+        (
+            "VS Code",
+            ".vscode/mcp.json",
+            format!(
+                "{:#}",
+                json!({"inputs": [input], "servers": {NAME: vs_code}})
+            ),
+            Some("VS Code asks for the key"),
+        ),
+    ]
+}
+
+/// Returns the JSON of a client's file with this server alone.
+fn servers(member: &str, server: Value) -> String {
+    format!("{:#}", json!({member: {NAME: server}}))
+}
+
+fn to_json(paste: &Paste) -> Value {
+    json!({
+        "client": paste.client,
+        "credentials": match paste.credentials {
+            Credentials::OAuth => "oauth",
+            Credentials::Key => "key",
+        },
+        "place": paste.place,
+        "text": paste.text,
+        "then": paste.then,
+    })
+}
+
+fn format_pastes(server: &Server, pastes: &[Paste]) -> String {
+    let mut out = format!("MCP server: {}\n", server.url);
+    let mut last = None;
+    for paste in pastes {
+        if last.replace(paste.credentials) != Some(paste.credentials) {
+            out.push_str(match paste.credentials {
+                Credentials::OAuth => {
+                    "\nWithout a key: the client opens a page where you sign in with an API key, and gets a token of its own.\n"
+                }
+                Credentials::Key => {
+                    "\nWith an API key, which the client takes from the environment: export WEIRGATE_API_KEY=wg_…\n"
+                }
+            });
+        }
+        let then = paste
+            .then
+            .map_or_else(String::new, |then| format!("; {then}"));
+        out.push_str(&format!("\n{} ({}{then}):\n", paste.client, paste.place));
+        for line in paste.text.lines() {
+            out.push_str(&format!("  {line}\n"));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;
