@@ -19,6 +19,7 @@ use crate::decisions::{DecisionService, Dispatchers};
 use crate::graph::Graph;
 use crate::ledger::Ledger;
 use crate::limits::{Quotas, Sharing};
+use crate::mcp::oauth::documents::ClientDocuments;
 use crate::mcp::oauth::{OAuthParts, StoreTurns};
 use crate::mcp::routes::McpParts;
 use crate::models::Models;
@@ -85,7 +86,7 @@ pub(super) fn build(
     let models = models.map_err(|error| failed("videos", error))?;
     let models = Arc::new(models.with_experiments(experiments(decisions.as_ref())));
     let health = health(config, &shared.accounts, &ledger, redis.clone());
-    let oauth = oauth(config, store, (&ledger, &shared.accounts))?;
+    let oauth = oauth(config, (runtime, store), (&ledger, &shared.accounts))?;
     let (tokens, address_limits) = (Arc::clone(&oauth.tokens), Arc::clone(&oauth.address_limits));
     let mcp = McpParts::new(redis.as_ref(), oauth);
     let products = (decisions.as_ref(), graph.as_ref());
@@ -142,7 +143,7 @@ fn health(
 /// Returns what the authorization server of `/mcp` shares with the rest.
 fn oauth(
     config: &Config,
-    store: &Store,
+    (runtime, store): (&Runtime, &Store),
     (ledger, accounts): (&Arc<Ledger>, &AccountsHandle),
 ) -> Result<OAuthParts, BootError> {
     let public = config
@@ -155,6 +156,7 @@ fn oauth(
     };
     let tokens = AccessTokens::new(store.pepper(), own_origin.clone());
     let tokens = tokens.map_err(|error| failed("access tokens", format!("{error:?}")))?;
+    let documents = ClientDocuments::new(runtime.handle().clone(), []);
     let max_connections = config.listen.max_connections_per_ip;
     Ok(OAuthParts {
         store: StoreTurns::new(Arc::clone(ledger)),
@@ -162,6 +164,7 @@ fn oauth(
         pepper: store.pepper().clone(),
         tokens: Arc::new(tokens),
         address_limits: Arc::new(AddressLimits::new(max_connections)),
+        documents: documents.map_err(|error| failed("documents of clients", error))?,
         own_origin,
     })
 }

@@ -134,3 +134,39 @@ fn elsewhere_a_person_is_told_that_it_is_off() {
         answer.text()
     );
 }
+
+#[test]
+fn a_client_id_at_a_private_address_is_not_asked() {
+    let gateway = Gateway::start("", MODELS);
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let show = |id: &str| {
+        let answer = ask(gateway.address(), &authorization(id, "models", &[]));
+        assert_eq!(answer.header("location"), None);
+        answer
+    };
+    for host in ["127.0.0.1", "localhost", "[::1]", "2130706433"] {
+        let answer = show(&format!("https://{host}:{port}/client.json"));
+        assert_eq!(answer.status(), 400, "{}", answer.text());
+        assert!(answer.text().contains("This link cannot be used"));
+        assert!(answer.text().contains("from a public address"));
+        assert!(!answer.text().contains(host), "{host}");
+    }
+    // Neither is what is no such URL.
+    for id in [
+        format!("http://127.0.0.1:{port}/client.json"),
+        format!("https://127.0.0.1:{port}"),
+        format!("https://127.0.0.1:{port}/a/../client.json"),
+        format!("https://user@127.0.0.1:{port}/client.json"),
+        format!("https://127.0.0.1:{port}/client.json#a"),
+    ] {
+        let answer = show(&id);
+        assert_eq!(answer.status(), 400, "{id}");
+        assert!(answer.text().contains("is not known"), "{}", answer.text());
+    }
+    assert!(listener.accept().is_err(), "somebody was asked");
+    let many = (0..30).map(|number| format!("https://127.0.0.1:{port}/{number}"));
+    let statuses: Vec<u16> = many.map(|id| show(&id).status()).collect();
+    assert_eq!((statuses[0], statuses[29]), (400, 429));
+}

@@ -1,14 +1,11 @@
 //! `POST /mcp/oauth/authorize`: a person answers.
 
-use base64::Engine;
-use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
-use serde_json::Value;
-use weirgate::encryption::Seal;
-
 use crate::support::ask::Ask;
 use crate::support::boot::{Gateway, MODELS, create_key};
 use crate::support::client::{Answer, ask};
-use crate::support::oauth::{ISSUER, Page, authorization, brought, client, encoded, form, page};
+use crate::support::oauth::{
+    ISSUER, Page, authorization, brought, client, encoded, exchange, form, page, resealed,
+};
 
 /// A gateway, and a page that it has shown.
 fn shown() -> (Gateway, Page) {
@@ -52,14 +49,34 @@ fn denying_needs_no_key_and_brings_no_code() {
 
 #[test]
 fn a_form_that_is_sent_twice_gives_one_code() {
-    let (gateway, page) = shown();
+    let gateway = Gateway::start("", MODELS);
+    let client = client(gateway.address());
+    let page = page(gateway.address(), &authorization(&client, "models", &[]));
     let request = form(&page, &gateway.key, "allow");
-    assert_eq!(ask(gateway.address(), &request).status(), 303);
-    for _ in 0..2 {
-        let again = ask(gateway.address(), &request);
+    let first = ask(gateway.address(), &request);
+    assert_eq!(names(&first)[0], "code");
+    // A double click: the browser leaves the first response alone.
+    let second = ask(gateway.address(), &request);
+    assert_eq!(brought(&second), brought(&first));
+    let code = &brought(&first)[0].1;
+    let exchanged = ask(gateway.address(), &exchange(&client, code, &[]));
+    assert_eq!(exchanged.status(), 200, "{}", exchanged.text());
+    for decision in ["allow", "deny"] {
+        let again = ask(gateway.address(), &form(&page, &gateway.key, decision));
         assert_eq!((again.status(), again.header("location")), (400, None));
-        assert!(again.text().contains("This page is over"));
+        assert!(again.text().contains("This page has ended"));
     }
+}
+
+#[test]
+fn a_denial_that_is_sent_twice_is_one() {
+    let (gateway, page) = shown();
+    for _ in 0..2 {
+        let answer = ask(gateway.address(), &form(&page, "", "deny"));
+        assert_eq!(names(&answer)[0], "error");
+    }
+    let late = ask(gateway.address(), &form(&page, &gateway.key, "allow"));
+    assert_eq!((late.status(), late.header("location")), (400, None));
 }
 
 #[test]
@@ -155,24 +172,17 @@ fn a_form_that_is_not_the_pages_is_refused() {
 
 #[test]
 fn a_page_that_is_ten_minutes_old_is_over() {
-    let (gateway, mut page) = shown();
-    let pepper = &gateway.running.app.proxy.pepper;
-    let seal = Seal::new(&pepper.derive("pages of consent of OAuth, version 1")).unwrap();
-    let sealed = BASE64.decode(&page.request).unwrap();
-    let opened = seal.decrypt(b"page of consent", &sealed).unwrap();
-    let mut opened: Value = serde_json::from_slice(&opened).unwrap();
-    let expires_ms = opened["expires_at_ms"].as_i64().unwrap();
-    let now_ms = jiff::Timestamp::now().as_millisecond();
-    assert!(
-        (1..=600_000).contains(&(expires_ms - now_ms)),
-        "{expires_ms}"
-    );
-    opened["expires_at_ms"] = now_ms.into();
-    let sealed = seal.encrypt(b"page of consent", opened.to_string().as_bytes());
-    page.request = BASE64.encode(sealed.unwrap());
-    let answer = ask(gateway.address(), &form(&page, &gateway.key, "allow"));
+    let (gateway, page) = shown();
+    let old = resealed(&gateway, &page, |opened| {
+        let expires_ms = opened["expires_at_ms"].as_i64().unwrap();
+        let now_ms = jiff::Timestamp::now().as_millisecond();
+        let left_ms = expires_ms - now_ms;
+        assert!((1..=600_000).contains(&left_ms), "{left_ms}");
+        opened["expires_at_ms"] = now_ms.into();
+    });
+    let answer = ask(gateway.address(), &form(&old, &gateway.key, "allow"));
     assert_eq!((answer.status(), answer.header("location")), (400, None));
-    assert!(answer.text().contains("This page is over"));
+    assert!(answer.text().contains("This page has ended"));
 }
 
 #[test]

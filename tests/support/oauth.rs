@@ -2,9 +2,13 @@
 
 use std::net::SocketAddr;
 
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
 use serde_json::{Value, json};
+use weirgate::encryption::Seal;
 
 use super::ask::Ask;
+use super::boot::Gateway;
 use super::client::{Answer, ask};
 
 /// Where the client waits for its answer.
@@ -86,6 +90,21 @@ pub fn page(server: SocketAddr, request: &Ask) -> Page {
     Page {
         request: hidden(answer.text()),
         cookie: cookie.unwrap().to_owned(),
+    }
+}
+
+/// The page with another content, sealed by the gateway's own key.
+pub fn resealed(gateway: &Gateway, page: &Page, change: impl FnOnce(&mut Value)) -> Page {
+    let pepper = &gateway.running.app.proxy.pepper;
+    let seal = Seal::new(&pepper.derive("pages of consent of OAuth, version 1")).unwrap();
+    let sealed = BASE64.decode(&page.request).unwrap();
+    let opened = seal.decrypt(b"page of consent", &sealed).unwrap();
+    let mut opened: Value = serde_json::from_slice(&opened).unwrap();
+    change(&mut opened);
+    let sealed = seal.encrypt(b"page of consent", opened.to_string().as_bytes());
+    Page {
+        request: BASE64.encode(sealed.unwrap()),
+        ..page.clone()
     }
 }
 

@@ -17,8 +17,8 @@ fn scopes() -> Vec<&'static str> {
     Scope::ALL.into_iter().map(Scope::as_str).collect()
 }
 
-/// Returns the document of the authorization server. `has_documents`: clients may describe themselves in documents.
-pub fn server(issuer: &str, has_documents: bool) -> Value {
+/// Returns the document of the authorization server.
+pub fn server(issuer: &str) -> Value {
     let methods = ClientAuth::ALL.map(ClientAuth::as_str);
     let at = |name: &str| format!("{issuer}{PATH}/{name}");
     json!({
@@ -35,7 +35,7 @@ pub fn server(issuer: &str, has_documents: bool) -> Value {
         "revocation_endpoint_auth_methods_supported": methods,
         "code_challenge_methods_supported": [pkce::METHOD],
         "authorization_response_iss_parameter_supported": true,
-        "client_id_metadata_document_supported": has_documents,
+        "client_id_metadata_document_supported": true,
     })
 }
 

@@ -445,10 +445,11 @@ fn only_the_last_refresh_token_is_good_and_the_one_before_it_for_a_moment() {
 
 #[test]
 fn the_documents_name_each_other() {
-    let server = metadata::server(ISSUER, false);
+    let server = metadata::server(ISSUER);
     let resource = metadata::resource(ISSUER, RESOURCE);
     assert_eq!(resource["authorization_servers"], json!([server["issuer"]]));
     assert_eq!(server["code_challenge_methods_supported"], json!(["S256"]));
+    assert_eq!(server["client_id_metadata_document_supported"], true);
     assert_eq!(
         server["token_endpoint"],
         "https://gw.example/mcp/oauth/token"

@@ -45,6 +45,9 @@ struct ConsentRequest {
     id: String,
     /// The value of its cookie.
     cookie: String,
+    /// The code that it gives if the person allows. It is always the same one, because a browser that sends the form twice shows
+    /// the second response alone.
+    code: String,
     /// When it expires, in unix milliseconds.
     expires_at_ms: i64,
     /// The issuer that it is of.
@@ -83,7 +86,7 @@ impl Notice {
     fn over() -> Self {
         Self::new(
             400,
-            "This page is over",
+            "This page has ended",
             "It can be answered once, within 10 minutes. Go back to the application and begin again.",
         )
     }
@@ -97,6 +100,7 @@ impl From<Fault> for Notice {
     fn from(fault: Fault) -> Self {
         let title = match fault.kind {
             FaultKind::NotFound => "There is nothing here",
+            FaultKind::Invalid => "This link cannot be used",
             FaultKind::RateLimited => "Too many tries",
             _ => "This does not work now",
         };
@@ -124,7 +128,7 @@ async fn show(oauth: &OAuth, request: Request<'_>) -> Result<Response, Notice> {
     let here = oauth.here(request.headers)?;
     let query = OAuthParameters::read(request.query);
     let id = authorization::client_id(&query).map_err(Notice::unusable)?;
-    let client = oauth.find_client(id).await?;
+    let client = oauth.find_client(id, request.client_ip).await?;
     let client = client.ok_or_else(|| {
         let text =
             "The application that led here is not known to this server. It may register again.";
@@ -139,6 +143,7 @@ async fn show(oauth: &OAuth, request: Request<'_>) -> Result<Response, Notice> {
     let page = ConsentRequest {
         id: random_secret("")?,
         cookie: random_secret("")?,
+        code: random_secret("wgc_")?,
         expires_at_ms: unix_ms(request.now_ms).saturating_add(PAGE_MS),
         issuer: here.issuer,
         client_name: client.name().to_owned(),
@@ -289,30 +294,27 @@ async fn allow(
     caller: &Caller,
     now_ms: i64,
 ) -> Result<Response, Notice> {
-    let code = random_secret("wgc_")?;
-    answer_once(oauth, page, Some((&code, caller)), now_ms).await?;
-    let url = page.request.code_url(&page.issuer, &code);
+    answer_once(oauth, page, Some(caller), now_ms).await?;
+    let url = page.request.code_url(&page.issuer, &page.code);
     redirect(303, &url.ok_or_else(Notice::over)?)
 }
 
-/// Stores the answer of a person, with the code that it gives.
+/// Stores the answer of a person: with the caller who allows it, the code.
 ///
-/// Errors: the page was answered before.
+/// Errors: the page was answered before, in another way, or its code was used.
 async fn answer_once(
     oauth: &OAuth,
     page: &ConsentRequest,
-    given: Option<(&str, &Caller)>,
+    allowed_by: Option<&Caller>,
     now_ms: i64,
 ) -> Result<(), Notice> {
     let (id, expires_at_ms) = (page.id.clone(), page.expires_at_ms);
     let request = serde_json::to_string(&page.request).unwrap_or_default();
     let (client_id, document) = (page.request.client_id.clone(), page.document.clone());
-    let given = given.map(|(code, caller)| {
-        let hash = oauth.parts.pepper.hash_secret(code.as_bytes());
-        (hash, caller.key_id.to_string())
-    });
+    let hash = oauth.parts.pepper.hash_secret(page.code.as_bytes());
+    let key_id = allowed_by.map(|caller| caller.key_id.to_string());
     let answered = oauth.parts.store.with_store(|store, _| async move {
-        let code = given.as_ref().map(|(hash, key_id)| NewCode {
+        let code = key_id.as_ref().map(|key_id| NewCode {
             hash: hash.as_bytes(),
             client_id: &client_id,
             document: document.as_deref(),
@@ -321,7 +323,7 @@ async fn answer_once(
             expires_at_ms: now_ms.saturating_add(CODE_MS),
         });
         store
-            .answer_consent(&id, expires_at_ms, code.as_ref(), now_ms)
+            .answer_consent((&id, hash.as_bytes()), expires_at_ms, code.as_ref(), now_ms)
             .await
     });
     match answered.await? {

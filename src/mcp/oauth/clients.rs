@@ -1,16 +1,20 @@
-//! Clients: found by their ids, and known by their secrets.
+//! Clients: found by their ids, registered or in their documents, and known by their secrets.
+
+use std::net::IpAddr;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as BASE64;
 use filters::accounts::KeyHash;
-use filters::fault::Fault;
+use filters::fault::{Fault, FaultKind};
 use filters::form;
-use filters::mcp::oauth::client::{Client, ClientMetadata};
+use filters::mcp::oauth::client::{Client, ClientMetadata, is_document_id};
 use filters::mcp::oauth::error::{OAuthError, OAuthErrorCode};
 use filters::mcp::oauth::form::OAuthParameters;
 use http::{HeaderMap, header};
+use tokio::time::Instant;
 
 use super::OAuth;
+use super::documents::DocumentError;
 use super::response::OAuthRefusal;
 use crate::store::OAuthClientRow;
 
@@ -21,12 +25,45 @@ struct ClientCredentials {
 }
 
 impl OAuth {
-    /// Returns the client with this id, if there is one that was not revoked.
+    /// Returns the client with this id, if there is one that was not revoked. `client_ip`: the address that asks.
     ///
-    /// Errors: 503 while the store does not answer.
-    pub(super) async fn find_client(&self, id: &str) -> Result<Option<Client>, Fault> {
+    /// Errors: 503 while the store does not answer; as [`Self::find_document`].
+    pub(super) async fn find_client(
+        &self,
+        id: &str,
+        client_ip: Option<IpAddr>,
+    ) -> Result<Option<Client>, Fault> {
         let row = self.client_row(id).await?;
+        let is_revoked = row.as_ref().is_some_and(|row| !is_valid(row));
+        if is_document_id(id) && !is_revoked {
+            return self.find_document(id, client_ip).await.map(Some);
+        }
         Ok(row.filter(is_valid).and_then(|row| to_client(&row)))
+    }
+
+    /// Returns the client that describes itself at a URL.
+    ///
+    /// Errors: 400 for a document that is of no use, 429 for an address that has very many fetched, 503 while very many are being
+    /// fetched.
+    async fn find_document(&self, id: &str, client_ip: Option<IpAddr>) -> Result<Client, Fault> {
+        let documents = &self.parts.documents;
+        let metadata = match documents.known(id).await {
+            Some(metadata) => metadata,
+            None => {
+                if let Some(address) = client_ip {
+                    let limits = &self.parts.address_limits;
+                    limits.count_registration(address, Instant::now())?;
+                }
+                documents
+                    .find(id)
+                    .await
+                    .map_err(|error| to_fault(id, error))?
+            }
+        };
+        Ok(Client {
+            id: id.to_owned(),
+            metadata: ClientMetadata::clone(&metadata),
+        })
     }
 
     /// Returns the client that sends a request, which proves who it is if it has a secret.
@@ -57,6 +94,22 @@ impl OAuth {
         let turns = &self.parts.store;
         let found = turns.with_store(|store, _| async move { store.oauth_client(&id).await });
         found.await
+    }
+}
+
+fn to_fault(id: &str, error: DocumentError) -> Fault {
+    match error {
+        DocumentError::Busy => {
+            let message =
+                "Very many applications are being asked who they are. Try again in a moment.";
+            Fault::new(FaultKind::Unavailable, message)
+        }
+        DocumentError::Unusable { reason, detail } => {
+            log::info!("the metadata document of a client, {id}: {detail}");
+            let message =
+                format!("The application’s description of itself cannot be used: {reason}.");
+            Fault::new(FaultKind::Invalid, message)
+        }
     }
 }
 

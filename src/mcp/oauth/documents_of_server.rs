@@ -15,7 +15,7 @@ pub(super) fn server<'a>(
     request: Request<'a>,
 ) -> BoxFuture<'a, Result<Response, Fault>> {
     let here = oauth.here(request.headers);
-    let body = here.map(|here| metadata::server(&here.issuer, false));
+    let body = here.map(|here| metadata::server(&here.issuer));
     Box::pin(async { Ok(response::json(200, body?.to_string())) })
 }
 

@@ -5,6 +5,7 @@
 
 mod authorize;
 mod clients;
+pub mod documents;
 mod documents_of_server;
 mod register;
 mod response;
@@ -25,6 +26,7 @@ use filters::mcp::oauth::refresh::RefreshTokens;
 use filters::proxy::OwnOrigin;
 use http::{HeaderMap, header};
 
+use self::documents::ClientDocuments;
 pub use self::store_turns::StoreTurns;
 use crate::accounts::AccountsHandle;
 use crate::accounts::access_tokens::AccessTokens;
@@ -51,6 +53,8 @@ pub struct OAuthParts {
     pub tokens: Arc<AccessTokens>,
     /// Counts what an address may do.
     pub address_limits: Arc<AddressLimits>,
+    /// What clients say about themselves.
+    pub documents: ClientDocuments,
     /// Where the gateway is reached.
     pub own_origin: OwnOrigin,
 }

@@ -77,11 +77,11 @@ pub enum Redeemed<R> {
 }
 
 impl Store {
-    /// Notes that a page was answered, with the code that the person gives. Returns whether it was the first answer; another
-    /// one changes nothing.
+    /// Notes that a page was answered, with the code that the person gives; `code_hash` is that of the only code that the page
+    /// may give. Returns whether the answer counts: it is the first, or it is the same again, and its code was not used yet.
     pub async fn answer_consent(
         &self,
-        id: &str,
+        (id, code_hash): (&str, &[u8]),
         expires_at_ms: i64,
         code: Option<&NewCode<'_>>,
         now_ms: i64,
@@ -91,11 +91,14 @@ impl Store {
         let sql = "INSERT INTO oauth_answers (id, expires_at) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING";
         let query = sqlx::query(sql).bind(id).bind(expires_at_ms);
         let is_first = query.execute(&mut *change).await?.rows_affected() == 1;
-        if is_first && let Some(code) = code {
+        if !is_first {
+            return is_same_answer(&mut change, code_hash, code, now_ms).await;
+        }
+        if let Some(code) = code {
             insert_code(&mut change, code, now_ms).await?;
         }
         change.commit().await?;
-        Ok(is_first)
+        Ok(true)
     }
 
     /// Uses a code once, whoever else tries at the same time. `judge` returns the grant that it becomes, or why it becomes
@@ -232,6 +235,25 @@ async fn insert_code(
         .execute(connection)
         .await?;
     Ok(())
+}
+
+/// Returns whether an answer is the one that a page was given before, which can be given once more.
+async fn is_same_answer(
+    connection: &mut AnyConnection,
+    code_hash: &[u8],
+    code: Option<&NewCode<'_>>,
+    now_ms: i64,
+) -> Result<bool, StoreError> {
+    let sql = "SELECT key_id, expires_at, grant_id FROM oauth_codes WHERE hash = $1";
+    let query = sqlx::query(sql).bind(code_hash.to_vec());
+    let row = query.fetch_optional(connection).await?;
+    let (Some(row), Some(code)) = (&row, code) else {
+        return Ok(row.is_none() && code.is_none());
+    };
+    let (key_id, expires_at_ms): (String, i64) =
+        (row.try_get("key_id")?, row.try_get("expires_at")?);
+    let grant_id: String = row.try_get("grant_id")?;
+    Ok(key_id == code.key_id && now_ms < expires_at_ms && grant_id.is_empty())
 }
 
 async fn insert_grant(

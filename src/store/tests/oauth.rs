@@ -38,7 +38,7 @@ fn code<'a>(hash: &'a [u8], client_id: &'a str, key: &'a IssuedKey) -> NewCode<'
 }
 
 async fn allow(store: &Store, page: &str, code: &NewCode<'_>) {
-    let answered = store.answer_consent(page, NOW_MS + 1, Some(code), NOW_MS);
+    let answered = store.answer_consent((page, code.hash), NOW_MS + 1, Some(code), NOW_MS);
     assert!(answered.await.unwrap());
 }
 
@@ -78,12 +78,27 @@ async fn a_client_is_what_was_registered(fixture: Fixture) {
 
 async fn a_page_is_answered_once(fixture: Fixture) {
     let (client, key) = client_and_key(&fixture).await;
-    let (store, code) = (&fixture.store, code(&[1; 32], &client, &key));
-    let deny = store.answer_consent("page", NOW_MS + 1, None, NOW_MS);
-    assert!(deny.await.unwrap());
-    let again = store.answer_consent("page", NOW_MS + 1, Some(&code), NOW_MS);
-    assert!(!again.await.unwrap());
+    let (_, other) = fixture.key("acme").await;
+    let store = &fixture.store;
+    let answer = async |page, code: &NewCode<'_>, is_allowed: bool, now_ms| {
+        let given = is_allowed.then_some(code);
+        let answered = store.answer_consent((page, code.hash), NOW_MS + 1, given, now_ms);
+        answered.await.unwrap()
+    };
+    let denied = code(&[1; 32], &client, &key);
+    assert!(answer("denied", &denied, false, NOW_MS).await);
+    assert!(answer("denied", &denied, false, NOW_MS).await);
+    assert!(!answer("denied", &denied, true, NOW_MS).await);
     assert_eq!(redeem(store, &[1; 32], "g").await, Redeemed::Unknown);
+    let allowed = code(&[2; 32], &client, &key);
+    assert!(answer("allowed", &allowed, true, NOW_MS).await);
+    assert!(answer("allowed", &allowed, true, NOW_MS).await);
+    assert!(!answer("allowed", &allowed, false, NOW_MS).await);
+    assert!(!answer("allowed", &code(&[2; 32], &client, &other), true, NOW_MS).await);
+    assert!(!answer("allowed", &allowed, true, allowed.expires_at_ms).await);
+    let granted = redeem(store, &[2; 32], "g").await;
+    assert!(matches!(granted, Redeemed::Granted(_)), "{granted:?}");
+    assert!(!answer("allowed", &allowed, true, NOW_MS).await);
 }
 
 async fn a_code_becomes_one_grant_whoever_uses_it_at_once(fixture: Fixture) {
@@ -215,8 +230,7 @@ async fn what_has_expired_is_forgotten(fixture: Fixture) {
     assert!(store.oauth_client(&client).await.unwrap().is_some());
     assert_eq!(store.oauth_grant("g", NOW_MS).await.unwrap(), None);
     assert_eq!(redeem(store, &[1; 32], "h").await, Redeemed::Unknown);
-    let again = store.answer_consent("page", NOW_MS, None, NOW_MS).await;
-    assert!(again.unwrap(), "the answer is forgotten");
+    allow(store, "page", &code(&[2; 32], &client, &key)).await;
     store.delete_old_oauth(NOW_MS + 181 * DAY_MS).await.unwrap();
     assert_eq!(store.oauth_client(&client).await.unwrap(), None);
 }

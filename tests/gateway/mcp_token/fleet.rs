@@ -8,7 +8,8 @@ use crate::support::ask::Ask;
 use crate::support::client::ask;
 use crate::support::loopback::own_address;
 use crate::support::oauth::{
-    allowed, authorization, call, client, code, error, exchange, form, page, refresh, tokens,
+    allowed, authorization, brought, call, client, code, error, exchange, form, page, refresh,
+    tokens,
 };
 use crate::support::own_postgres::Postgres;
 use crate::support::process::weirgate;
@@ -65,7 +66,9 @@ fn processes_of_one_store_are_one_server() {
     let answer = ask(other.address, &form(&shown, &fleet.key, "allow"));
     assert_eq!(answer.status(), 303, "{}", answer.text());
     let again = ask(one.address, &form(&shown, &fleet.key, "allow"));
-    assert_eq!(again.status(), 400, "{}", again.text());
+    assert_eq!(brought(&again), brought(&answer));
+    let denied = ask(one.address, &form(&shown, "", "deny"));
+    assert_eq!(denied.status(), 400, "{}", denied.text());
     let given = allowed(one.address, &fleet.key, "account:read");
     let status =
         |server: &Server, token: &str| ask(server.address, &call(token, "get-account")).status();

@@ -120,7 +120,7 @@ fn a_code_is_good_for_a_minute() {
             expires_at_ms: now_ms,
         };
         store
-            .answer_consent("page", now_ms, Some(&code), now_ms)
+            .answer_consent(("page", code.hash), now_ms, Some(&code), now_ms)
             .await
             .unwrap()
     });
