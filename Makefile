@@ -8,7 +8,7 @@ UNITDIR ?= $(if $(filter /usr,$(PREFIX)),/usr/lib/systemd/system,$(PREFIX)/lib/s
 APT = $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test check deny fuzz schemathesis bench soak fleet oracle install install-conf cmake test-tools bench-tools clients
+.PHONY: help run build test test-browser check deny fuzz schemathesis bench soak fleet oracle install install-conf cmake test-tools browser-tools bench-tools clients
 
 help: ## Show what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,19 @@ test-tools: cmake
 
 test: test-tools clients ## Run the whole suite
 	$(CARGO) test --workspace --locked
+
+# Screenshots are left in target/browser.
+test-browser: test-tools browser-tools target/browser/.done ## Walk through the consent page in Chromium
+	$(CARGO) test --locked --test gateway browser:: -- --ignored
+
+browser-tools:
+	@command -v chromium >/dev/null || { $(APT) update -qq && $(APT) install -y -qq chromium fonts-dejavu-core; }
+
+target/browser/.done: tests/browser/package.json tests/browser/package-lock.json
+	@mkdir -p target/browser
+	cp tests/browser/package.json tests/browser/package-lock.json target/browser/
+	cd target/browser && npm ci --silent --no-audit --no-fund
+	@touch $@
 
 check: cmake ## Format, lint, tidy, documentation, licences
 	./.ci/docs

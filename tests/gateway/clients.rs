@@ -217,3 +217,13 @@ fn the_python_client_of_the_model_context_protocol_is_at_home() {
 fn the_typescript_client_of_the_model_context_protocol_is_at_home() {
     accept_mcp(Script::McpNode);
 }
+
+#[test]
+fn the_python_client_of_the_model_context_protocol_signs_in() {
+    accept_mcp(Script::McpOauthPython);
+}
+
+#[test]
+fn the_typescript_client_of_the_model_context_protocol_signs_in() {
+    accept_mcp(Script::McpOauthNode);
+}

@@ -21,6 +21,7 @@ mod bad_chat;
 mod bad_input;
 mod bandits;
 mod batch;
+mod browser;
 mod byok;
 mod cache_breakpoints;
 mod canaries;

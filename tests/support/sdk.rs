@@ -18,6 +18,10 @@ pub enum Script {
     McpPython,
     /// `mcp_node.mjs` beside node_modules.
     McpNode,
+    /// `mcp_oauth_python.py` in the virtual environment.
+    McpOauthPython,
+    /// `mcp_oauth_node.mjs` beside node_modules.
+    McpOauthNode,
     /// `urql_node.mjs` beside node_modules.
     UrqlNode,
     /// `wires_python.py` in the virtual environment.
@@ -65,6 +69,8 @@ pub fn run(script: Script, variables: &[(&str, &str)], checks: &[&str]) {
         Script::ItemsPython => (installed("venv/bin/python"), "items_python.py"),
         Script::McpPython => (installed("venv/bin/python"), "mcp_python.py"),
         Script::McpNode => (PathBuf::from("node"), "mcp_node.mjs"),
+        Script::McpOauthPython => (installed("venv/bin/python"), "mcp_oauth_python.py"),
+        Script::McpOauthNode => (PathBuf::from("node"), "mcp_oauth_node.mjs"),
         Script::UrqlNode => (PathBuf::from("node"), "urql_node.mjs"),
         Script::WiresPython => (installed("venv/bin/python"), "wires_python.py"),
         Script::WiresNode => (PathBuf::from("node"), "wires_node.mjs"),
