@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::support::boot::Gateway;
 use crate::support::oauth::{authorization, client, page, resealed};
 
-const CHECKS: usize = 11;
+const CHECKS: usize = 10;
 
 #[test]
 #[ignore = "needs Chromium: make test-browser"]
