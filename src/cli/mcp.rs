@@ -1,6 +1,4 @@
-//! `weirgate mcp`: what to paste into MCP clients so that they know this server, and in [`clients`] those that signed in.
-
-mod clients;
+//! `weirgate mcp`: what to paste into MCP clients so that they know this server, and the commands of those that signed in.
 
 use std::net::SocketAddr;
 
@@ -8,7 +6,7 @@ use clap::{Args, Subcommand};
 use filters::proxy::OwnOrigin;
 use serde_json::{Value, json};
 
-use super::{CheckFormat, Exit, Output, Source, load};
+use super::{CheckFormat, Exit, Output, Source, load, mcp_clients};
 use crate::config::Config;
 
 pub(super) const EXAMPLES: &str = "\
@@ -34,7 +32,7 @@ pub(super) struct McpArgs {
 enum McpCommand {
     /// Clients of OAuth: applications that persons let act with their API keys
     #[command(subcommand)]
-    Clients(clients::ClientsCommand),
+    Clients(mcp_clients::ClientsCommand),
 }
 
 /// The name of the server in clients.
@@ -64,7 +62,7 @@ struct Paste {
 
 pub(super) fn run(args: &McpArgs, source: &Source, out: &mut Output) -> Exit {
     let done = match &args.command {
-        Some(McpCommand::Clients(command)) => clients::run(command, source, out),
+        Some(McpCommand::Clients(command)) => mcp_clients::run(command, source, out),
         None => print(args.format, source, out),
     };
     done.map_or_else(|exit| exit, |()| Exit::Done)

@@ -22,6 +22,7 @@ mod decisions;
 mod explain;
 mod key;
 mod mcp;
+mod mcp_clients;
 mod member;
 pub mod models;
 mod org;

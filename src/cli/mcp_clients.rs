@@ -4,8 +4,8 @@ use clap::Subcommand;
 use filters::mcp::oauth::client::{ClientMetadata, is_document_id};
 use serde_json::json;
 
-use crate::cli::accounts::{format_time, now_ms, on_store};
-use crate::cli::{Exit, Output, OutputFormat, Record, Source};
+use super::accounts::{format_time, now_ms, on_store};
+use super::{Exit, Output, OutputFormat, Record, Source};
 use crate::store::OAuthClientRow;
 
 /// The columns of `mcp clients list`, which are also the fields of its JSON.
