@@ -219,6 +219,11 @@ fn the_typescript_client_of_the_model_context_protocol_is_at_home() {
 }
 
 #[test]
+fn the_conformance_suite_of_the_model_context_protocol_finds_nothing() {
+    accept_mcp(Script::McpConformance);
+}
+
+#[test]
 fn the_python_client_of_the_model_context_protocol_signs_in() {
     accept_mcp(Script::McpOauthPython);
 }

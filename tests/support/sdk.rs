@@ -22,6 +22,8 @@ pub enum Script {
     McpOauthPython,
     /// `mcp_oauth_node.mjs` beside node_modules.
     McpOauthNode,
+    /// `mcp_conformance.mjs` beside node_modules.
+    McpConformance,
     /// `urql_node.mjs` beside node_modules.
     UrqlNode,
     /// `wires_python.py` in the virtual environment.
@@ -71,6 +73,7 @@ pub fn run(script: Script, variables: &[(&str, &str)], checks: &[&str]) {
         Script::McpNode => (PathBuf::from("node"), "mcp_node.mjs"),
         Script::McpOauthPython => (installed("venv/bin/python"), "mcp_oauth_python.py"),
         Script::McpOauthNode => (PathBuf::from("node"), "mcp_oauth_node.mjs"),
+        Script::McpConformance => (PathBuf::from("node"), "mcp_conformance.mjs"),
         Script::UrqlNode => (PathBuf::from("node"), "urql_node.mjs"),
         Script::WiresPython => (installed("venv/bin/python"), "wires_python.py"),
         Script::WiresNode => (PathBuf::from("node"), "wires_node.mjs"),
