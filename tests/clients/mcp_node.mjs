@@ -98,6 +98,34 @@ const checks = {
     await client.close();
   },
 
+  async stops() {
+    const client = await connected();
+    await client.listTools();
+    const begun = Date.now();
+    const slow = client.callTool({ name: "chat", arguments: { ...hello, model: "sandbox-slow" } }, undefined, {
+      signal: AbortSignal.timeout(200),
+    });
+    await assert.rejects(slow);
+    assert.ok(Date.now() - begun < 1500, "the client waited for the answer");
+    // The session goes on, and its next call is answered.
+    assert.equal((await client.callTool({ name: "chat", arguments: hello })).content[0].text, "You said: Hello");
+    await client.close();
+  },
+
+  async ends() {
+    const client = await connected();
+    const { transport } = client;
+    const session = transport.sessionId;
+    await transport.terminateSession();
+    const headers = { Authorization: `Bearer ${process.env.API_KEY}`, "Mcp-Session-Id": session };
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" });
+    const json = { "Content-Type": "application/json" };
+    const late = await fetch(process.env.MCP_URL, { method: "POST", headers: { ...headers, ...json }, body });
+    assert.equal(late.status, 404);
+    await client.close();
+    await (await connected()).close();
+  },
+
   async refused() {
     await assert.rejects(connected("wg_none"), { code: 401 });
   },

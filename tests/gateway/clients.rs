@@ -201,7 +201,8 @@ fn accept_mcp(script: Script) {
     let toml = "[providers.sandbox]\nkind = \"sandbox\"\n\
                 [[decisions.projects]]\nsdk_key = \"sandbox\"\ndatafile = \"sandbox\"\n\
                 [graph]\nupstream = \"sandbox\"\n[[graph.tenants]]\nid = \"t1\"\nsingle_keys = [\"k1\"]\n";
-    let gateway = Gateway::start(toml, &format!("[[models]]{models}"));
+    let slow = models.replace("\"sandbox-chat\"", "\"sandbox-slow\"");
+    let gateway = Gateway::start(toml, &format!("[[models]]{models}[[models]]{slow}"));
     gateway.put("support/hi", &[], &greeting());
     let url = format!("http://{}/mcp", gateway.address());
     let variables = [("MCP_URL", &*url), ("API_KEY", &gateway.key)];
