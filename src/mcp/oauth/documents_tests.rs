@@ -224,7 +224,7 @@ async fn documents_in_memory_are_bounded() {
     };
     for number in 0..2 * MAX_DOCUMENTS {
         let url = format!("https://a.example.com/{number}");
-        documents.known.insert(url.into(), known.clone()).await;
+        documents.known.insert(url, known.clone()).await;
     }
     documents.known.run_pending_tasks().await;
     assert!(documents.known.entry_count() <= MAX_DOCUMENTS);
