@@ -27,7 +27,12 @@ pub fn entries(body: &[u8]) -> Option<Value> {
 fn entry(prompt: &Value) -> Option<Value> {
     let variables = prompt.get("variables")?.as_array()?.iter();
     let arguments: Option<Vec<Value>> = variables.map(argument).collect();
-    Some(json!({"name": prompt.get("name")?, "arguments": arguments?}))
+    let version = prompt.get("version")?;
+    Some(json!({
+        "name": prompt.get("name")?,
+        "description": format!("Version {version} of a managed prompt, which the label `production` names."),
+        "arguments": arguments?,
+    }))
 }
 
 fn argument(variable: &Value) -> Option<Value> {

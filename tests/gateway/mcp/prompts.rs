@@ -27,7 +27,8 @@ fn gateway() -> Gateway {
 fn prompts_are_listed_with_their_variables_as_arguments() {
     let gateway = gateway();
     let listed = result(&gateway, &rpc(&gateway, "prompts/list", json!({})));
-    let expected = json!([{"name": "support/hi", "arguments": [
+    let description = "Version 1 of a managed prompt, which the label `production` names.";
+    let expected = json!([{"name": "support/hi", "description": description, "arguments": [
         {"name": "name", "description": "whom to greet A string.", "required": true},
         {"name": "times", "description": "A number. Default: 2.5.", "required": false},
         {"name": "loud", "description": "A boolean. Default: false.", "required": false},
