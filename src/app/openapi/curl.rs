@@ -13,7 +13,7 @@ pub struct Keys<'k> {
     pub graph: Option<&'k str>,
 }
 
-/// Returns a line for each operation of a description that has an example, or needs none, on the listener at `base`. Examples
+/// Returns a line for each operation of a description that has examples of all it requires, on the listener at `base`. Examples
 /// with a model that is not served are left out.
 pub fn lines(
     document: &[u8],
@@ -102,6 +102,11 @@ fn is_file(operation: &Value) -> bool {
         .any(|(media_type, _)| media_type.starts_with("audio/") || media_type.starts_with("video/"))
 }
 
+/// Returns whether a parameter is required, and there is no example of it.
+fn is_left_open(parameter: &Value) -> bool {
+    parameter.get("required") == Some(&Value::Bool(true)) && parameter.get("example").is_none()
+}
+
 fn line(
     operation: &Value,
     (base, path): (&str, &str),
@@ -116,7 +121,11 @@ fn line(
         false => None,
     };
     let parameters = operation.get("parameters").and_then(Value::as_array);
-    let examples = parameters.into_iter().flatten().filter_map(|parameter| {
+    let parameters = parameters.into_iter().flatten();
+    if parameters.clone().any(is_left_open) {
+        return None;
+    }
+    let examples = parameters.filter_map(|parameter| {
         let text = |key: &str| parameter.get(key)?.as_str().map(str::to_owned);
         Some((text("in")?, text("name")?, text("example")?))
     });
@@ -128,9 +137,6 @@ fn line(
             "query" => query.push((name, value)),
             _ => {}
         }
-    }
-    if path.contains('{') {
-        return None;
     }
     let query: Vec<String> = query
         .iter()
