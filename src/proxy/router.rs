@@ -163,9 +163,13 @@ impl PathTable {
         if let Some(index) = rows.iter().position(is_rest) {
             return Ok(index);
         }
-        let path = normalise(path)?;
+        let received = path;
+        let path = normalise(received)?;
         if has_fallback && !is_reserved(&path) {
             return Ok(rows.len());
+        }
+        if has_nameless_segment(received) {
+            return Err(Fault::new(FaultKind::NotFound, NOT_FOUND_MESSAGE));
         }
         let index = rows
             .iter()
@@ -190,6 +194,16 @@ impl PathTable {
             format!("this path does not take this method; accepted: {accepted}"),
         )
     }
+}
+
+/// Returns whether a segment of a path, as received, begins with `;`. Its normalised copy has no such segment, so `/v1/videos/%3B`
+/// would be all videos.
+fn has_nameless_segment(path: &str) -> bool {
+    let mut segments = path.split(['/', '\\']);
+    segments.any(|segment| {
+        let escaped = segment.get(..3);
+        segment.starts_with(';') || escaped.is_some_and(|it| it.eq_ignore_ascii_case("%3b"))
+    })
 }
 
 /// Returns whether a path is one of those that a pattern with `**` stands for.
@@ -379,6 +393,15 @@ mod tests {
             assert_eq!(found.unwrap(), "ofrep_flag", "{path}");
         }
         let name = |path| find(&Method::GET, path, false);
+        for path in [
+            "/v1/videos/%3B",
+            "/v1/videos/;",
+            "/v1/videos/%3b%29",
+            "/v1/;a/models",
+        ] {
+            assert_eq!(name(path).unwrap_err().status(), 404, "{path}");
+        }
+        assert_eq!(name("/v1/models;a=b").unwrap(), "models");
         assert_eq!(name("/v1/videos/a").unwrap(), "video");
         assert_eq!(name("/v1/videos/a/content").unwrap(), "video_content");
         assert_eq!(name("/v1/videos/a/Content/").unwrap(), "video_content");
