@@ -20,7 +20,7 @@ use pingora::{Error, ErrorSource, ErrorType, Result};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{CacheWriter, Graph, origin_form};
-use crate::proxy::buffered::session::ATTEMPT_ABORTED;
+use crate::proxy::buffered::error_types::ATTEMPT_ABORTED;
 use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::{Broken, End, Exchange, LogPart, Report, Upstream, Write};
 use crate::proxy::response::Response;

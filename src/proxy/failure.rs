@@ -4,7 +4,8 @@ use filters::fault::{Fault, FaultKind};
 use pingora::{Error, ErrorSource, Result};
 use pingora_proxy::{FailToProxy, Session};
 
-use super::buffered::session::{ATTEMPT_ABORTED, BufferedSession};
+use super::buffered::error_types::ATTEMPT_ABORTED;
+use super::buffered::session::BufferedSession;
 use super::context::Context;
 use super::exchange::{Report, Write};
 use super::request::error_response;

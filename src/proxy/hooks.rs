@@ -14,7 +14,8 @@ use pingora::{Error, Result};
 use pingora_proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session};
 use tokio::time::Instant;
 
-use super::buffered::session::{ATTEMPT_ABORTED, BufferedSession};
+use super::buffered::error_types::ATTEMPT_ABORTED;
+use super::buffered::session::BufferedSession;
 use super::context::Context;
 use super::exchange::{Broken, Upstream};
 use super::state::ProxyState;

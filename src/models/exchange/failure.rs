@@ -14,7 +14,7 @@ use super::{
     MAX_KEY_RETRIES, MAX_KEYS, ModelExchange, PlannedAttempt, billing, cancelled, feedback,
     hedging, parts,
 };
-use crate::proxy::buffered::session::{ATTEMPT_ABORTED, COST_NOT_RECORDED};
+use crate::proxy::buffered::error_types::{ATTEMPT_ABORTED, COST_NOT_RECORDED};
 use crate::proxy::buffered::state::{Gate, Stage};
 use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::{Broken, Report, Write};

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::ledger::{Receipt, Reservation};
 use crate::models::Models;
-use crate::proxy::buffered::session::ATTEMPT_ABORTED;
+use crate::proxy::buffered::error_types::ATTEMPT_ABORTED;
 use crate::proxy::context::RequestInfo;
 use crate::proxy::hedge::{Adopted, HedgeCall, News, Piece, Race};
 

@@ -9,7 +9,7 @@ use pingora::{Error, Result};
 
 use super::{ModelExchange, billing, failure};
 use crate::models::providers::endpoints::TriedEndpoints;
-use crate::proxy::buffered::session::ATTEMPT_ABORTED;
+use crate::proxy::buffered::error_types::ATTEMPT_ABORTED;
 use crate::proxy::context::RequestInfo;
 
 /// How far the running attempt has come.

@@ -16,7 +16,7 @@ use pingora::{Error, ErrorType, Result};
 use super::upstream_response::ReplyReader;
 use super::{Cursor, ModelExchange, PlannedAttempt, caching, images};
 use crate::models::upstream_head::OwnHeaders;
-use crate::proxy::buffered::session::ATTEMPT_ABORTED;
+use crate::proxy::buffered::error_types::ATTEMPT_ABORTED;
 use crate::proxy::context::RequestInfo;
 use crate::proxy::origin::Origin;
 use crate::proxy::upload::BodyPiece;

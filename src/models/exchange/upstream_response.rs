@@ -15,7 +15,7 @@ use pingora::{Error, Result};
 use super::{
     ModelExchange, billing, caching, cancelled, feedback, hedging, jobs, parts, rate_limits,
 };
-use crate::proxy::buffered::session::ATTEMPT_ABORTED;
+use crate::proxy::buffered::error_types::ATTEMPT_ABORTED;
 use crate::proxy::buffered::state::Stage;
 use crate::proxy::context::RequestInfo;
 use crate::proxy::response;

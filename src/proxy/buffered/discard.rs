@@ -3,7 +3,7 @@
 use pingora::protocols::http::HttpTask;
 use pingora::{Error, Result};
 
-use super::session::ATTEMPT_ABORTED;
+use super::error_types::ATTEMPT_ABORTED;
 
 /// Discards pieces for a disconnected client; returns whether the reply has ended.
 pub(super) fn discard(tasks: Vec<HttpTask>) -> Result<bool> {

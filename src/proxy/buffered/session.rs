@@ -5,8 +5,12 @@
 //! is silent. [`BufferedSession`] decorates the real session at exactly these points: it replays the body of the current
 //! attempt from slices, buffers the head until there is content, and runs the timers and the hedge. Everything else it
 //! passes on. When it is dropped, it returns the real session to the [`SessionSlot`], so that connections are reused.
+//!
+//! [`wait`] waits for the client, and [`own_writes`] sends what no provider wrote.
 
-use std::future::{pending, poll_fn};
+mod own_writes;
+mod wait;
+
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -24,35 +28,14 @@ use pingora::protocols::l4::socket::SocketAddr;
 use pingora::{Error, ErrorType, Result};
 use tokio::time::{Instant, Sleep};
 
+use self::wait::Waited;
 use super::discard::{discard, empty_reply};
-use super::interim::Interim;
-use super::state::{AttemptState, Gate, Progress, Stage, Wake};
-use crate::proxy::hedge::Race;
+use super::error_types::{ATTEMPT_ABORTED, COST_NOT_RECORDED};
+use super::state::{AttemptState, Gate, Progress, Wake};
 use crate::proxy::response::{self, HeadFields};
-
-/// The type of our own errors inside the session; the [`AttemptState`] has the reason.
-pub const ATTEMPT_ABORTED: ErrorType = ErrorType::Custom("attempt aborted");
-
-/// The error of a response that is complete but has no durable record of its cost.
-pub const COST_NOT_RECORDED: ErrorType = ErrorType::Custom("cost not recorded");
 
 /// Gets the real session back when the buffered one is dropped.
 pub type SessionSlot = Arc<Mutex<Option<Box<ServerSession>>>>;
-
-/// Why a wait for the client ended.
-enum Waited {
-    /// The client disconnected, or its session ended.
-    Client(Result<Option<Bytes>>),
-    /// The timer fired and this is due.
-    Due(Wake),
-    /// The client has taken its request back.
-    Cancelled,
-    /// There is news of the hedge.
-    News,
-    /// Nothing is due: events have postponed the deadline, or the rest of the reply is drained for a client that has
-    /// disconnected.
-    Again,
-}
 
 /// Decorates the real session.
 pub struct BufferedSession {
@@ -133,107 +116,6 @@ impl BufferedSession {
             .expect("the real session is there until the buffered one is dropped")
     }
 
-    /// Waits until the client disconnects or the timer fires.
-    async fn wait_for_client(&mut self) -> Waited {
-        let (at, wake) = self.state.next_wake();
-        let sleep = self
-            .sleep
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
-        // The timer is reset only if it has fired or must fire earlier. Every event postpones the deadline, and a reset
-        // for each costs more than one needless wake-up.
-        if at < sleep.deadline() || sleep.is_elapsed() {
-            sleep.as_mut().reset(at);
-        }
-        let Some(inner) = &mut self.inner else {
-            return Waited::Client(Ok(None));
-        };
-        let is_disconnected = self.state.is_disconnected();
-        let interim = self.state.interim();
-        let interim = interim.filter(|_| !is_disconnected && self.state.stage() != Stage::Complete);
-        // Until its request is sent, Pingora takes what the session returns for a piece of the body.
-        let race = self.state.race().filter(|_| self.state.is_sent());
-        tokio::select! {
-            biased;
-            end = inner.read_body_or_idle(true), if !is_disconnected => {
-                if self.state.disconnect(Instant::now()) {
-                    Waited::Again
-                } else {
-                    Waited::Client(end)
-                }
-            }
-            () = news(race), if race.is_some() => Waited::News,
-            () = cancelled(interim), if interim.is_some() => Waited::Cancelled,
-            () = sleep.as_mut() => {
-                if Instant::now() >= at {
-                    Waited::Due(wake)
-                } else {
-                    Waited::Again
-                }
-            }
-        }
-    }
-
-    /// Finishes writing a keepalive comment that an event of the provider interrupted.
-    async fn flush_keepalive(&mut self) -> Result<()> {
-        while self.inner().has_pending_downstream_proxy_tasks() {
-            self.inner_mut().write_downstream_proxy_tasks().await?;
-        }
-        Ok(())
-    }
-
-    /// Sends a notice or a comment, after a head of our own if none was sent yet.
-    ///
-    /// On HTTP/1 it queues both and writes as much as the connection takes; the next call continues an interrupted write.
-    async fn send_keepalive(&mut self) -> Result<()> {
-        let now = Instant::now();
-        let interim = self.state.interim();
-        let comment = interim
-            .and_then(|interim| interim.take_notice(now))
-            .unwrap_or(Bytes::from_static(b": keepalive\n\n"));
-        self.state.record_write(now);
-        let own_headers = interim.map_or(&[][..], |interim| &interim.headers);
-        let head = (!self.state.is_head_sent())
-            .then(|| Box::new(response::stream_head(&self.head_fields, own_headers)));
-        self.state.mark_head_sent();
-        if matches!(self.inner(), ServerSession::H1(_)) {
-            let inner = self.inner_mut();
-            inner.set_proxy_tasks_enabled(true);
-            if let Some(head) = head {
-                inner.send_downstream_proxy_task(HttpTask::Header(head, false));
-            }
-            inner.send_downstream_proxy_task(HttpTask::Body(Some(comment), false));
-            return self.flush_keepalive().await;
-        }
-        if let Some(head) = head {
-            self.inner_mut().write_response_header(head).await?;
-        }
-        self.inner_mut().write_response_body(comment, false).await
-    }
-
-    /// Tells a client that has taken its request back that nothing comes: by the end of its stream, or by an empty 202. What cannot be
-    /// sent is not missed.
-    async fn take_leave(&mut self) {
-        if std::mem::replace(&mut self.has_taken_leave, true) {
-            return;
-        }
-        if !self.state.is_head_sent() {
-            self.state.mark_head_sent();
-            let own_headers = self.state.interim().map_or(&[][..], |it| &it.headers);
-            let head = response::empty_head(202, &self.head_fields, own_headers);
-            if self
-                .inner_mut()
-                .write_response_header(Box::new(head))
-                .await
-                .is_err()
-            {
-                return;
-            }
-        } else if self.flush_keepalive().await.is_err() {
-            return;
-        }
-        _ = self.inner_mut().finish_body().await;
-    }
-
     /// Returns the tasks that may be sent now, and the error that ends the attempt, if any. The head is one of them as soon
     /// as there is content.
     fn release_tasks(
@@ -290,22 +172,6 @@ impl BufferedSession {
         }
         self.state.record_write(Instant::now());
         Ok(())
-    }
-}
-
-/// Waits for news of a hedge that runs.
-async fn news(race: Option<&Race>) {
-    match race {
-        Some(race) => poll_fn(|context| race.poll_news(context)).await,
-        None => pending().await,
-    }
-}
-
-/// Waits until the client takes its request back.
-async fn cancelled(interim: Option<&Interim>) {
-    match interim {
-        Some(interim) => interim.cancellation.cancelled().await,
-        None => pending().await,
     }
 }
 

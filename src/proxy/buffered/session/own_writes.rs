@@ -1,0 +1,72 @@
+//! What the session writes itself: comments, notices, and the end of a request that was taken back.
+
+use bytes::Bytes;
+use pingora::Result;
+use pingora::protocols::http::{HttpTask, ServerSession};
+use tokio::time::Instant;
+
+use super::BufferedSession;
+use crate::proxy::response;
+
+impl BufferedSession {
+    /// Finishes writing a keepalive comment that an event of the provider interrupted.
+    pub(super) async fn flush_keepalive(&mut self) -> Result<()> {
+        while self.inner().has_pending_downstream_proxy_tasks() {
+            self.inner_mut().write_downstream_proxy_tasks().await?;
+        }
+        Ok(())
+    }
+
+    /// Sends a notice or a comment, after a head of our own if none was sent yet.
+    ///
+    /// On HTTP/1 it queues both and writes as much as the connection takes; the next call continues an interrupted write.
+    pub(super) async fn send_keepalive(&mut self) -> Result<()> {
+        let now = Instant::now();
+        let interim = self.state.interim();
+        let comment = interim
+            .and_then(|interim| interim.take_notice(now))
+            .unwrap_or(Bytes::from_static(b": keepalive\n\n"));
+        self.state.record_write(now);
+        let own_headers = interim.map_or(&[][..], |interim| &interim.headers);
+        let head = (!self.state.is_head_sent())
+            .then(|| Box::new(response::stream_head(&self.head_fields, own_headers)));
+        self.state.mark_head_sent();
+        if matches!(self.inner(), ServerSession::H1(_)) {
+            let inner = self.inner_mut();
+            inner.set_proxy_tasks_enabled(true);
+            if let Some(head) = head {
+                inner.send_downstream_proxy_task(HttpTask::Header(head, false));
+            }
+            inner.send_downstream_proxy_task(HttpTask::Body(Some(comment), false));
+            return self.flush_keepalive().await;
+        }
+        if let Some(head) = head {
+            self.inner_mut().write_response_header(head).await?;
+        }
+        self.inner_mut().write_response_body(comment, false).await
+    }
+
+    /// Tells a client that has taken its request back that nothing comes: by the end of its stream, or by an empty 202. What cannot be
+    /// sent is not missed.
+    pub(super) async fn take_leave(&mut self) {
+        if std::mem::replace(&mut self.has_taken_leave, true) {
+            return;
+        }
+        if !self.state.is_head_sent() {
+            self.state.mark_head_sent();
+            let own_headers = self.state.interim().map_or(&[][..], |it| &it.headers);
+            let head = response::empty_head(202, &self.head_fields, own_headers);
+            if self
+                .inner_mut()
+                .write_response_header(Box::new(head))
+                .await
+                .is_err()
+            {
+                return;
+            }
+        } else if self.flush_keepalive().await.is_err() {
+            return;
+        }
+        _ = self.inner_mut().finish_body().await;
+    }
+}

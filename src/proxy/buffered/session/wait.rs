@@ -1,0 +1,85 @@
+//! The waits while the provider is silent: for the client, for the timers, for a hedge, and for a request to be taken back.
+
+use std::future::{pending, poll_fn};
+
+use bytes::Bytes;
+use pingora::Result;
+use tokio::time::Instant;
+
+use super::BufferedSession;
+use crate::proxy::buffered::interim::Interim;
+use crate::proxy::buffered::state::{Stage, Wake};
+use crate::proxy::hedge::Race;
+
+/// Why a wait for the client ended.
+pub(super) enum Waited {
+    /// The client disconnected, or its session ended.
+    Client(Result<Option<Bytes>>),
+    /// The timer fired and this is due.
+    Due(Wake),
+    /// The client has taken its request back.
+    Cancelled,
+    /// There is news of the hedge.
+    News,
+    /// Nothing is due: events have postponed the deadline, or the rest of the reply is drained for a client that has
+    /// disconnected.
+    Again,
+}
+
+impl BufferedSession {
+    /// Waits until the client disconnects or the timer fires.
+    pub(super) async fn wait_for_client(&mut self) -> Waited {
+        let (at, wake) = self.state.next_wake();
+        let sleep = self
+            .sleep
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
+        // The timer is reset only if it has fired or must fire earlier. Every event postpones the deadline, and a reset
+        // for each costs more than one needless wake-up.
+        if at < sleep.deadline() || sleep.is_elapsed() {
+            sleep.as_mut().reset(at);
+        }
+        let Some(inner) = &mut self.inner else {
+            return Waited::Client(Ok(None));
+        };
+        let is_disconnected = self.state.is_disconnected();
+        let interim = self.state.interim();
+        let interim = interim.filter(|_| !is_disconnected && self.state.stage() != Stage::Complete);
+        // Until its request is sent, Pingora takes what the session returns for a piece of the body.
+        let race = self.state.race().filter(|_| self.state.is_sent());
+        tokio::select! {
+            biased;
+            end = inner.read_body_or_idle(true), if !is_disconnected => {
+                if self.state.disconnect(Instant::now()) {
+                    Waited::Again
+                } else {
+                    Waited::Client(end)
+                }
+            }
+            () = news(race), if race.is_some() => Waited::News,
+            () = cancelled(interim), if interim.is_some() => Waited::Cancelled,
+            () = sleep.as_mut() => {
+                if Instant::now() >= at {
+                    Waited::Due(wake)
+                } else {
+                    Waited::Again
+                }
+            }
+        }
+    }
+}
+
+/// Waits for news of a hedge that runs.
+async fn news(race: Option<&Race>) {
+    match race {
+        Some(race) => poll_fn(|context| race.poll_news(context)).await,
+        None => pending().await,
+    }
+}
+
+/// Waits until the client takes its request back.
+async fn cancelled(interim: Option<&Interim>) {
+    match interim {
+        Some(interim) => interim.cancellation.cancelled().await,
+        None => pending().await,
+    }
+}
