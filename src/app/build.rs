@@ -20,7 +20,7 @@ use crate::graph::Graph;
 use crate::ledger::Ledger;
 use crate::limits::{Quotas, Sharing};
 use crate::mcp::oauth::documents::ClientDocuments;
-use crate::mcp::oauth::{OAuthParts, StoreTurns};
+use crate::mcp::oauth::{OAuthParts, store_turns};
 use crate::mcp::routes::McpParts;
 use crate::models::Models;
 use crate::models::experiments::Experiments;
@@ -159,7 +159,7 @@ fn oauth(
     let documents = ClientDocuments::new(runtime.handle().clone(), []);
     let max_connections = config.listen.max_connections_per_ip;
     Ok(OAuthParts {
-        store: StoreTurns::new(Arc::clone(ledger)),
+        store: store_turns(Arc::clone(ledger)),
         accounts: accounts.clone(),
         pepper: store.pepper().clone(),
         tokens: Arc::new(tokens),

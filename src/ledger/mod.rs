@@ -24,6 +24,7 @@ pub mod recovery;
 mod refused_calls;
 pub mod reservation;
 mod start;
+mod store_turns;
 
 #[cfg(test)]
 mod tests;
@@ -43,6 +44,7 @@ use tokio::sync::watch;
 pub use error::LedgerError;
 pub use receipt::Receipt;
 pub use reservation::{CallEnd, NewReservation, Reservation, ReservationError};
+pub use store_turns::StoreTurns;
 
 use self::account::{Hold, HoldError, LimitedCall, OrganizationAccount};
 use self::clock::unix_ms;

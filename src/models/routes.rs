@@ -25,7 +25,7 @@ use super::endpoints::credits::Credits;
 use super::endpoints::key::KeyStatus;
 use super::endpoints::models::{GetModel, ListModels};
 use super::endpoints::prompts::{GetPrompt, ListPrompts, RenderPrompt};
-use super::endpoints::usage::{GetUsage, GetUsageBreakdown, UsageReads};
+use super::endpoints::usage::{GetUsage, GetUsageBreakdown, turns};
 use super::endpoints::videos::{DeleteVideo, GetVideo, ListVideos, VideoContent};
 use super::handler::ModelHandler;
 use crate::config::Config;
@@ -127,9 +127,9 @@ fn lists(models: &Arc<Models>, config: &Config) -> Vec<Route> {
 
 /// Returns the rows that tell what calls took.
 fn usage(models: &Arc<Models>) -> Vec<Route> {
-    let reads = Arc::new(UsageReads::new(Arc::clone(models)));
+    let turns = turns(models);
     let by_time = GetUsage {
-        reads: Arc::clone(&reads),
+        turns: Arc::clone(&turns),
     };
     vec![
         row(
@@ -141,7 +141,7 @@ fn usage(models: &Arc<Models>) -> Vec<Route> {
         row(
             "usage_breakdown",
             (Method::GET, "/v1/usage/breakdown"),
-            Handler::Endpoint(Arc::new(GetUsageBreakdown { reads })),
+            Handler::Endpoint(Arc::new(GetUsageBreakdown { turns })),
             include_str!("endpoints/usage_breakdown.json"),
         ),
     ]

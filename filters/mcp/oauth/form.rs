@@ -1,4 +1,4 @@
-//! OAuthParameters of a request: each may come once.
+//! The parameters of an OAuth request: each may come once.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

@@ -3,6 +3,8 @@
 //! The page carries the request, encrypted, and a cookie binds it to the browser that it was shown to. So nothing is kept until the
 //! person answers, and no other page can answer in the person's name. Every response is for a person.
 
+use std::sync::Arc;
+
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
 use filters::accounts::{AuthError, Caller, admit_key};
@@ -17,7 +19,6 @@ use filters::mcp::oauth::redirect::RedirectUri;
 use filters::mcp::oauth::scopes::Scopes;
 use http::{HeaderMap, HeaderValue, header};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use subtle::ConstantTimeEq;
 use tokio::time::Instant;
 
@@ -313,7 +314,7 @@ async fn answer_once(
     let (client_id, document) = (page.request.client_id.clone(), page.document.clone());
     let hash = oauth.parts.pepper.hash_secret(page.code.as_bytes());
     let key_id = allowed_by.map(|caller| caller.key_id.to_string());
-    let answered = oauth.parts.store.with_store(|store, _| async move {
+    let answered = oauth.parts.store.with_store(|store| async move {
         let code = key_id.as_ref().map(|key_id| NewCode {
             hash: hash.as_bytes(),
             client_id: &client_id,

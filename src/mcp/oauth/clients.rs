@@ -92,7 +92,7 @@ impl OAuth {
     async fn client_row(&self, id: &str) -> Result<Option<OAuthClientRow>, Fault> {
         let id = id.to_owned();
         let turns = &self.parts.store;
-        let found = turns.with_store(|store, _| async move { store.oauth_client(&id).await });
+        let found = turns.with_store(|store| async move { store.oauth_client(&id).await });
         found.await
     }
 }

@@ -11,11 +11,11 @@ mod register;
 mod response;
 mod revoke;
 pub mod routes;
-mod store_turns;
 pub mod sweep;
 mod token;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
@@ -27,11 +27,11 @@ use filters::proxy::OwnOrigin;
 use http::{HeaderMap, header};
 
 use self::documents::ClientDocuments;
-pub use self::store_turns::StoreTurns;
 use crate::accounts::AccountsHandle;
 use crate::accounts::access_tokens::AccessTokens;
 use crate::config::McpConfig;
 use crate::encryption::{Seal, SealError};
+use crate::ledger::{Ledger, StoreTurns};
 use crate::proxy::address_limits::AddressLimits;
 
 /// The purpose of the key that signs refresh tokens.
@@ -40,10 +40,12 @@ const REFRESH_PURPOSE: &str = "refresh tokens of OAuth, version 1";
 const PAGES_PURPOSE: &str = "pages of consent of OAuth, version 1";
 /// The bytes of a secret.
 const SECRET_BYTES: usize = 32;
+/// How long a request waits for its turn at the store.
+const TURN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What the authorization server shares with the rest of the gateway.
 pub struct OAuthParts {
-    /// The store.
+    /// The store, in turns.
     pub store: StoreTurns,
     /// The callers.
     pub accounts: AccountsHandle,
@@ -57,6 +59,12 @@ pub struct OAuthParts {
     pub documents: ClientDocuments,
     /// Where the gateway is reached.
     pub own_origin: OwnOrigin,
+}
+
+/// Returns the turns that requests take at the ledger's store.
+pub fn store_turns(ledger: Arc<Ledger>) -> StoreTurns {
+    let busy = "more ask for tokens at once than the gateway serves: try again";
+    StoreTurns::new(ledger, TURN_TIMEOUT, busy)
 }
 
 /// The authorization server.
@@ -84,7 +92,7 @@ impl OAuth {
     pub(super) fn new(parts: OAuthParts, settings: &McpConfig) -> Result<Self, SealError> {
         let refresh_tokens = RefreshTokens::new(&parts.pepper.derive(REFRESH_PURPOSE));
         let pages = Seal::new(&parts.pepper.derive(PAGES_PURPOSE))?;
-        let in_ms = |time: std::time::Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+        let in_ms = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
         Ok(Self {
             parts,
             refresh_tokens: refresh_tokens.ok_or(SealError::Damaged)?,

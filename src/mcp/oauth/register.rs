@@ -40,7 +40,7 @@ async fn register(oauth: &OAuth, request: Request<'_>) -> Result<Value, OAuthRef
     let now_ms = unix_ms(request.now_ms);
     let mut members = metadata.to_members();
     let stored = Value::Object(members.clone()).to_string();
-    let registered = parts.store.with_store(|store, _| async move {
+    let registered = parts.store.with_store(|store| async move {
         store.register_oauth_client(&stored, &hash, now_ms).await
     });
     members.insert("client_id".to_owned(), registered.await?.into());

@@ -156,7 +156,7 @@ async fn redeem(
     };
     let hash = oauth.parts.pepper.hash_secret(code.as_bytes());
     let turns = &oauth.parts.store;
-    let redeemed = turns.with_store(|store, _| async move {
+    let redeemed = turns.with_store(|store| async move {
         let judge = |code: &StoredCode| claim.judge(code);
         store.redeem_code(hash.as_bytes(), now_ms, judge).await
     });
@@ -229,15 +229,14 @@ impl OAuth {
     /// Errors: 503 while the store does not answer.
     pub(super) async fn grant(&self, id: &str, now_ms: i64) -> Result<Option<OAuthGrant>, Fault> {
         let (turns, id) = (&self.parts.store, id.to_owned());
-        let found =
-            turns.with_store(|store, _| async move { store.oauth_grant(&id, now_ms).await });
+        let found = turns.with_store(|store| async move { store.oauth_grant(&id, now_ms).await });
         found.await
     }
 
     async fn rotate(&self, grant: &OAuthGrant, now_ms: i64) -> Result<bool, Fault> {
         let (turns, id, number) = (&self.parts.store, grant.id.clone(), grant.generation);
         let expires_at_ms = now_ms.saturating_add(self.refresh_token_ms);
-        let rotated = turns.with_store(|store, _| async move {
+        let rotated = turns.with_store(|store| async move {
             store
                 .rotate_oauth_grant(&id, number, expires_at_ms, now_ms)
                 .await
@@ -251,7 +250,7 @@ impl OAuth {
     pub(super) async fn end_grant(&self, id: &str, now_ms: i64) -> Result<(), Fault> {
         let (turns, id) = (&self.parts.store, id.to_owned());
         let ended =
-            turns.with_store(|store, _| async move { store.end_oauth_grant(&id, now_ms).await });
+            turns.with_store(|store| async move { store.end_oauth_grant(&id, now_ms).await });
         ended.await
     }
 

@@ -12,77 +12,34 @@ use filters::fault::{Fault, FaultKind};
 use filters::ledger::usage_query::{BreakdownQuery, UsageQuery, hour_text};
 use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
 
+use crate::ledger::StoreTurns;
 use crate::models::Models;
 use crate::proxy::handler::{Endpoint, Request};
 use crate::proxy::response::Response;
+use crate::store::Store;
 use crate::store::ledger::{Usage, UsagePart, UsageScope};
-use crate::store::{Store, StoreError};
 
-/// How many questions the store works on at once. A sum of a year may take it long, and calls need it, too.
-const MAX_READS: usize = 2;
-/// How long a question waits for its turn.
+/// How long a question waits for its turn at the store. A sum of a year may take that long, and calls need it, too.
 const TURN_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// What both endpoints share.
-pub struct UsageReads {
-    models: Arc<Models>,
-    turns: Arc<Semaphore>,
-}
 
 /// `GET /v1/usage`.
 pub struct GetUsage {
-    /// What it shares.
-    pub reads: Arc<UsageReads>,
+    /// The store, in turns.
+    pub turns: Arc<StoreTurns>,
 }
 
 /// `GET /v1/usage/breakdown`.
 pub struct GetUsageBreakdown {
-    /// What it shares.
-    pub reads: Arc<UsageReads>,
+    /// The store, in turns.
+    pub turns: Arc<StoreTurns>,
 }
 
-impl UsageReads {
-    /// Reads usage of this gateway's store.
-    pub fn new(models: Arc<Models>) -> Self {
-        Self {
-            models,
-            turns: Arc::new(Semaphore::new(MAX_READS)),
-        }
-    }
-
-    /// Asks the store.
-    ///
-    /// Errors: 503 if the store does not answer, or has too much to do.
-    async fn read<T, F>(&self, work: impl FnOnce(Store) -> F) -> Result<T, Fault>
-    where
-        T: Send + 'static,
-        F: Future<Output = Result<T, StoreError>> + Send + 'static,
-    {
-        let turn = self.turn().await?;
-        let read = self.models.ledger.with_store(|store, _| {
-            let work = work(store);
-            async move {
-                // Who waits may give up before the database does. Its turn ends with its work.
-                let working = tokio::spawn(async move {
-                    let _turn = turn;
-                    work.await
-                });
-                working.await.unwrap_or(Err(StoreError::TimedOut))
-            }
-        });
-        read.await
-    }
-
-    async fn turn(&self) -> Result<OwnedSemaphorePermit, Fault> {
-        let turn = timeout(TURN_TIMEOUT, Arc::clone(&self.turns).acquire_owned()).await;
-        turn.ok().and_then(Result::ok).ok_or_else(|| {
-            let message = "too many others ask about usage now";
-            Fault::new(FaultKind::Unavailable, message).with_retry_after_s(2)
-        })
-    }
+/// Returns the turns that both endpoints take.
+pub fn turns(models: &Models) -> Arc<StoreTurns> {
+    let ledger = Arc::clone(&models.ledger);
+    let busy = "too many others ask about usage now";
+    Arc::new(StoreTurns::new(ledger, TURN_TIMEOUT, busy))
 }
 
 impl Endpoint for GetUsage {
@@ -92,7 +49,7 @@ impl Endpoint for GetUsage {
             let value = |name: &str| request.values(name).last();
             let asked = UsageQuery::parse(value, unix_ms(&request))?;
             let read = |store: Store| async move { store.usage_periods(&scope, asked).await };
-            let periods = self.reads.read(read).await?;
+            let periods = self.turns.with_store(read).await?;
             let data = periods.iter().map(|period| {
                 let mut members = Map::new();
                 members.insert("start".to_owned(), hour_text(period.first_hour).into());
@@ -119,7 +76,7 @@ impl Endpoint for GetUsageBreakdown {
             let value = |name: &str| request.values(name).last();
             let asked = BreakdownQuery::parse(value, unix_ms(&request))?;
             let read = |store: Store| async move { store.usage_parts(&scope, asked).await };
-            let mut parts = self.reads.read(read).await?;
+            let mut parts = self.turns.with_store(read).await?;
             let limit = usize::try_from(asked.limit).unwrap_or(usize::MAX);
             let has_more = parts.len() > limit;
             parts.truncate(limit);

@@ -1,0 +1,61 @@
+//! The store, as far as requests may take it that anybody can send, or that take it long: money must not wait for them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use filters::fault::{Fault, FaultKind};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use super::Ledger;
+use crate::store::{Store, StoreError};
+
+/// How many requests of one kind work with the store at once: half of its connections.
+const TURNS: usize = 2;
+
+/// Gives requests of one kind their turns at the store.
+pub struct StoreTurns {
+    ledger: Arc<Ledger>,
+    turns: Arc<Semaphore>,
+    wait: Duration,
+    busy: &'static str,
+}
+
+impl StoreTurns {
+    /// Makes the turns at the ledger's store. A request waits so long for its turn; then it is told that too many others
+    /// have come, in the words of `busy`.
+    pub fn new(ledger: Arc<Ledger>, wait: Duration, busy: &'static str) -> Self {
+        Self {
+            ledger,
+            turns: Arc::new(Semaphore::new(TURNS)),
+            wait,
+            busy,
+        }
+    }
+
+    /// Works with the store, on its runtime, as soon as it is this request's turn.
+    ///
+    /// Errors: 503 while the store does not answer, or if too many wait.
+    pub async fn with_store<T, F>(&self, work: impl FnOnce(Store) -> F) -> Result<T, Fault>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, StoreError>> + Send + 'static,
+    {
+        let turn = timeout(self.wait, Arc::clone(&self.turns).acquire_owned()).await;
+        let Ok(Ok(turn)) = turn else {
+            return Err(Fault::new(FaultKind::Unavailable, self.busy).with_retry_after_s(2));
+        };
+        let worked = self.ledger.with_store(|store, _| {
+            let work = work(store);
+            async move {
+                // Who waits may give up before the database does. Its turn ends with its work.
+                let working = tokio::spawn(async move {
+                    let _turn = turn;
+                    work.await
+                });
+                working.await.unwrap_or(Err(StoreError::TimedOut))
+            }
+        });
+        worked.await
+    }
+}
