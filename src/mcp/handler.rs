@@ -27,7 +27,7 @@ use super::{Mcp, error_response, response};
 use crate::proxy::body;
 use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::Exchange;
-use crate::proxy::handler::{Forward, Handler, Incoming, Opened, Request};
+use crate::proxy::handler::{Forward, Handler, Incoming, Opened};
 
 /// Answers messages.
 pub(super) struct McpHandler(pub(super) Arc<Mcp>);
@@ -289,16 +289,9 @@ async fn call_route(
     incoming.admit(&tool.route, &request.body).await?;
     match &tool.route.handler {
         Handler::Endpoint(endpoint) => {
-            let info = incoming.info();
-            let called = endpoint.call(Request {
-                headers: &request.headers,
-                path: tool.route.path,
-                query: &request.query,
-                body: &request.body,
-                caller: info.caller.as_ref(),
-                client_ip: incoming.client_ip(),
-                now_ms: info.unix_ms(),
-            });
+            let target = (tool.route.path, &*request.query);
+            let asked = incoming.request(&request.headers, target, &request.body);
+            let called = endpoint.call(asked);
             Ok(Opened::Response(own.answer(&called.await?)))
         }
         Handler::Forward(forward) => {

@@ -238,16 +238,7 @@ impl Reads {
             }
             _ => HeaderMap::new(),
         };
-        let info = incoming.info();
-        let called = endpoint.call(Request {
-            headers: &headers,
-            path,
-            query: "",
-            body,
-            caller: info.caller.as_ref(),
-            client_ip: incoming.client_ip(),
-            now_ms: info.unix_ms(),
-        });
+        let called = endpoint.call(incoming.request(&headers, (path, ""), body));
         let response = called.await?;
         match response.status {
             200 => Ok(response.body.bytes().to_vec()),

@@ -191,6 +191,24 @@ impl<'s> Incoming<'s> {
         admission::client_ip(&self.state.settings.client_ip, self.session)
     }
 
+    /// Returns a request to an endpoint in the name of the caller, who may have sent another one.
+    pub fn request<'a>(
+        &'a self,
+        headers: &'a HeaderMap,
+        (path, query): (&'a str, &'a str),
+        body: &'a [u8],
+    ) -> Request<'a> {
+        Request {
+            headers,
+            path,
+            query,
+            body,
+            caller: self.info.caller.as_ref(),
+            client_ip: self.client_ip(),
+            now_ms: self.info.unix_ms(),
+        }
+    }
+
     /// Returns whether the head announces a body.
     pub fn has_framed_body(&self) -> bool {
         let headers = &self.head().headers;
