@@ -9,4 +9,4 @@ mod path;
 pub use client_ip::client_address;
 pub use framing::{HeadError, MAX_FIELDS, MAX_TARGET_BYTES, check_http1, check_http2};
 pub use own_origin::{OwnOrigin, is_loopback};
-pub use path::{InvalidPath, normalise};
+pub use path::{InvalidPath, has_nameless_segment, normalise};

@@ -74,6 +74,16 @@ pub fn normalise(path: &str) -> Result<Cow<'_, str>, InvalidPath> {
     Ok(Cow::Owned(format!("/{}", segments.join("/"))))
 }
 
+/// Returns whether a segment of a path, as received, begins with `;`, plain or encoded. Its normalised copy has no such segment:
+/// where a path names things of our own, `/v1/videos/%3B` would be all videos.
+pub fn has_nameless_segment(path: &str) -> bool {
+    let mut segments = path.split(['/', '\\']);
+    segments.any(|segment| {
+        let escape = segment.get(..3);
+        segment.starts_with(';') || escape.is_some_and(|it| it.eq_ignore_ascii_case("%3b"))
+    })
+}
+
 /// Returns true only for normal paths. It is a quick check that misses some of them.
 fn is_normal(path: &str) -> bool {
     let mut before = None;
@@ -183,6 +193,16 @@ mod tests {
             ("/content/v2/x/%2e.%3bb", InvalidPath::AmbiguousParent),
         ] {
             assert_eq!(normalise(path), Err(error), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_segment_of_parameters_alone_has_no_name() {
+        for path in ["/v1/videos/;", "/v1/%3B%29/x", "/v1\\%3ba", "/;a=b/v1"] {
+            assert!(has_nameless_segment(path), "{path}");
+        }
+        for path in ["/v1/videos/a;b", "/v1/%3C", "/v1//x", "/v1/%3", "/v1/é;"] {
+            assert!(!has_nameless_segment(path), "{path}");
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use filters::fault::{Fault, FaultKind};
 use filters::limits::QuotaGroup;
-use filters::proxy::normalise;
+use filters::proxy::{has_nameless_segment, normalise};
 use http::{HeaderMap, Method};
 
 use super::deprecation::Deprecation;
@@ -194,16 +194,6 @@ impl PathTable {
             format!("this path does not take this method; accepted: {accepted}"),
         )
     }
-}
-
-/// Returns whether a segment of a path, as received, begins with `;`. Its normalised copy has no such segment, so `/v1/videos/%3B`
-/// would be all videos.
-fn has_nameless_segment(path: &str) -> bool {
-    let mut segments = path.split(['/', '\\']);
-    segments.any(|segment| {
-        let escaped = segment.get(..3);
-        segment.starts_with(';') || escaped.is_some_and(|it| it.eq_ignore_ascii_case("%3b"))
-    })
 }
 
 /// Returns whether a path is one of those that a pattern with `**` stands for.
