@@ -11,6 +11,8 @@ import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
+import { main } from "../clients/checks.mjs";
+
 const require = createRequire(process.cwd() + "/");
 const { chromium } = require("playwright-core");
 
@@ -329,22 +331,8 @@ const checks = {
   },
 };
 
-const asking = process.argv.slice(2);
-const unknown = asking.filter((name) => !(name in checks));
-if (unknown.length > 0) {
-  console.error(`no such check: ${unknown.join(", ")}`);
-  process.exit(2);
-}
-for (const name of asking.length > 0 ? asking : Object.keys(checks)) {
-  answers.length = 0;
-  try {
-    await checks[name]();
-    console.log(`ok ${name}`);
-  } catch (error) {
-    console.log(`FAILED ${name}: ${error.message.split("\n")[0]}`);
-    console.error(error);
-    process.exitCode = 1;
-  }
-}
+// Each check begins without answers.
+const fresh = ([name, check]) => [name, () => ((answers.length = 0), check())];
+await main(Object.fromEntries(Object.entries(checks).map(fresh)));
 await browser.close();
 application.close();

@@ -8,6 +8,8 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { createRequire } from "node:module";
 
+import { main } from "./checks.mjs";
+
 const require = createRequire(process.cwd() + "/");
 const { Client } = require("@modelcontextprotocol/sdk/client/index.js");
 const { StreamableHTTPClientTransport } = require("@modelcontextprotocol/sdk/client/streamableHttp.js");
@@ -139,19 +141,4 @@ const checks = {
   },
 };
 
-const asked = process.argv.slice(2);
-const unknown = asked.filter((name) => !(name in checks));
-if (unknown.length > 0) {
-  console.error(`no such check: ${unknown.join(", ")}`);
-  process.exit(2);
-}
-for (const name of asked.length > 0 ? asked : Object.keys(checks)) {
-  try {
-    await checks[name]();
-    console.log(`ok ${name}`);
-  } catch (error) {
-    console.log(`FAILED ${name}: ${error.message.split("\n")[0]}`);
-    console.error(error);
-    process.exitCode = 1;
-  }
-}
+await main(checks);

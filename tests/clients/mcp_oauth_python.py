@@ -5,14 +5,12 @@ Environment: MCP_URL, API_KEY; the model sandbox serves `sandbox-chat`. Argument
 per check on stdout; exit 1 when one failed, 2 for an unknown name.
 """
 
-import asyncio
 import os
 import re
-import sys
-import traceback
 from contextlib import asynccontextmanager
 from urllib.parse import parse_qs, urljoin, urlsplit
 
+import checks
 import httpx2
 from mcp.client.auth import OAuthClientProvider
 from mcp.client.client import Client
@@ -156,23 +154,5 @@ async def denied():
 CHECKS = [signs_in, renews, denied]
 
 
-def main(names):
-    checks = {check.__name__: check for check in CHECKS}
-    unknown = [name for name in names if name not in checks]
-    if unknown:
-        print(f"no such check: {', '.join(unknown)}", file=sys.stderr)
-        return 2
-    failed = False
-    for name in names or checks:
-        try:
-            asyncio.run(checks[name]())
-            print(f"ok {name}", flush=True)
-        except Exception as error:
-            failed = True
-            print(f"FAILED {name}: {type(error).__name__}: {error}", flush=True)
-            traceback.print_exc()
-    return int(failed)
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    checks.main(CHECKS)

@@ -96,15 +96,19 @@ async fn periods_are_summed_and_empty_ones_left_out(fixture: Fixture) {
     assert_eq!(read(asked(2, 25, Granularity::Hour)).await, []);
 }
 
-async fn parts_are_sorted_and_paged(fixture: Fixture) {
-    fixture.with_calls().await;
-    let asked = BreakdownQuery {
+fn models_by_cost() -> BreakdownQuery {
+    BreakdownQuery {
         hours: hours(0, 26),
         group: UsageGroup::Model,
         order: UsageOrder::Cost,
         limit: 10,
         offset: 0,
-    };
+    }
+}
+
+async fn parts_are_sorted_and_paged(fixture: Fixture) {
+    fixture.with_calls().await;
+    let asked = models_by_cost();
     let named = |names: &[(&str, i64)]| {
         let names = names.iter();
         names
@@ -144,13 +148,7 @@ async fn parts_are_sorted_and_paged(fixture: Fixture) {
 
 async fn a_key_sees_its_own_calls_alone_and_organizations_are_apart(fixture: Fixture) {
     fixture.with_calls().await;
-    let asked = BreakdownQuery {
-        hours: hours(0, 26),
-        group: UsageGroup::Model,
-        order: UsageOrder::Cost,
-        limit: 10,
-        offset: 0,
-    };
+    let asked = models_by_cost();
     let own = fixture.parts(&scope(Some("key_2")), asked).await;
     assert_eq!(own, [("other".to_owned(), 1), ("large".to_owned(), 1)]);
     let by_hour = UsageQuery {
