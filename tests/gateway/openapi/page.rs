@@ -88,6 +88,9 @@ fn credentials(document: &Value, operation: &Value) -> String {
             let scheme = &document["components"]["securitySchemes"][name];
             match scheme["type"].as_str().unwrap() {
                 "http" if name == "token" => "`Authorization: Bearer <token>`".to_owned(),
+                "http" if name == "accessToken" => {
+                    "`Authorization: Bearer <access token>`".to_owned()
+                }
                 "http" => "`Authorization: Bearer <API key>`".to_owned(),
                 _ => format!("`{}`", scheme["name"].as_str().unwrap()),
             }
