@@ -1,5 +1,6 @@
-//! Three processes on one PostgreSQL and one Redis, with many organizations and keys and a skewed load; a process is killed
-//! three times meanwhile.
+//! Three processes on one PostgreSQL and one Redis, with many organizations and keys and a skewed load. Each key has limits,
+//! a member with a budget, and 32 days of spending behind it. One process is frozen for a while; then a process is killed
+//! three times.
 //!
 //! `make fleet` runs it with 10,000 organizations and 100,000 keys. The environment sets `WEIRGATE_FLEET_ORGANIZATIONS`,
 //! `WEIRGATE_FLEET_RATE` (calls a second of all processes) and `WEIRGATE_FLEET_SECONDS`. Without the first the numbers are
@@ -49,6 +50,7 @@ use accounts::Accounts;
 use callers::{Load, Seen};
 use options::{number, variable};
 use process::Part;
+use rustix::process::Signal;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
 use tokio::runtime::Runtime;
 use weirgate::config;
@@ -60,6 +62,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const PROCESSES: usize = 3;
 const KEYS_PER_ORGANIZATION: usize = 10;
 const KILLS: usize = 3;
+/// The longest pause of the fleet's other processes while one of them is frozen. Source: docs/promises.md.
+const FROZEN_PAUSE: Duration = Duration::from_secs(15);
 
 const MODELS: &str = "[[models]]\nid = \"own\"\n[[models.providers]]\nprovider = \"own\"\nname = \"own-up\"\n\
     input_price = \"1\"\noutput_price = \"2\"\n";
@@ -186,6 +190,16 @@ fn drive() {
     let after = runtime.block_on(Work::read(&fleet.store_url));
     report(&bare, &calm, resident, &before, &after, time);
 
+    let frozen = freeze_meanwhile(&runtime, &load, &addresses, &parts[0], (rate, time));
+    print_line(&format!(
+        "1 process frozen: {} answered, {} cut off; slowest {:.0} ms, p99 {:.2} ms",
+        frozen.answered,
+        frozen.cut,
+        frozen.percentile_ms(100),
+        frozen.percentile_ms(99),
+    ));
+    assert!(frozen.percentile_ms(100) < FROZEN_PAUSE.as_secs_f64() * 1e3);
+
     let killed = kill_meanwhile(
         &runtime,
         &fleet,
@@ -239,6 +253,28 @@ fn report(
         per_second(|it| it.transactions),
         per_second(|it| it.rows),
     ));
+}
+
+/// Freezes a process in the middle of the load for a third of its time. Its new calls go to another one.
+fn freeze_meanwhile(
+    runtime: &Runtime,
+    load: &Load,
+    addresses: &Mutex<Vec<String>>,
+    part: &Part,
+    (rate, time): (f64, Duration),
+) -> Seen {
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            std::thread::sleep(time / 3);
+            let other = addresses.lock().unwrap()[1].clone();
+            let own = std::mem::replace(&mut addresses.lock().unwrap()[0], other);
+            part.signal(Signal::STOP);
+            std::thread::sleep(time / 3);
+            part.signal(Signal::CONT);
+            addresses.lock().unwrap()[0] = own;
+        });
+        runtime.block_on(load.run(rate, time))
+    })
 }
 
 /// Kills a process at intervals and starts another on its state, while the load goes on.

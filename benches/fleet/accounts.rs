@@ -1,6 +1,7 @@
 //! The organizations and keys of the fleet: made at once by SQL, because the store makes them one by one.
 
 use std::fmt::Write as _;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use filters::accounts::{KeyText, Pepper};
 use filters::money::Usd;
@@ -14,6 +15,13 @@ pub const SECRET: [u8; 32] = [7; 32];
 const GRANT: &str = "1000";
 /// Rows of one statement.
 const ROWS: usize = 1000;
+/// What each key may spend. No call of the bench reaches it, so every refusal is a failure.
+const TERMS: &str = r#"{"limit_per":{"day":"500","month":"5000"}}"#;
+/// The budget of the member who holds all keys of an organization.
+const BUDGET: &str = "900";
+/// The days on which each key has spent before the bench begins.
+const PAST_DAYS: usize = 32;
+const HOUR_MS: i64 = 3_600_000;
 
 pub struct Accounts {
     organizations: usize,
@@ -53,6 +61,10 @@ impl Accounts {
                 "INSERT INTO credit_grants (id, organization_id, amount, created_at) \
                  SELECT 'grant_' || substr(id, 5), id, '{GRANT}', 0 FROM organizations"
             ),
+            format!(
+                "INSERT INTO members (id, organization_id, name, budget, created_at) \
+                 SELECT 'member_' || substr(id, 5), id, 'all', '{BUDGET}', 0 FROM organizations"
+            ),
         ];
         for sql in fixed {
             execute(&mut connection, sql).await;
@@ -61,7 +73,7 @@ impl Accounts {
         let numbers: Vec<usize> = (0..self.keys()).collect();
         for numbers in numbers.chunks(ROWS) {
             let mut sql = String::from(
-                "INSERT INTO api_keys (id, project_id, label, hash, last_four, created_at) VALUES ",
+                "INSERT INTO api_keys (id, project_id, label, hash, last_four, created_at, terms, member_id) VALUES ",
             );
             for number in numbers {
                 let hash = pepper.hash(text(*number).to_api_key());
@@ -72,12 +84,33 @@ impl Accounts {
                 let organization = number / self.keys_per_organization;
                 write!(
                     sql,
-                    "('key_{number}','proj_{organization}','k{number}','\\x{hash}','abcd',0),"
+                    "('key_{number}','proj_{organization}','k{number}','\\x{hash}','abcd',0,'{TERMS}','member_{organization}'),"
                 )
                 .unwrap();
             }
             sql.pop();
             execute(&mut connection, sql).await;
+        }
+        self.fill_past(&mut connection).await;
+    }
+
+    /// Adds what each key has spent on its own credit in an hour of each of the last days. It is in no balance, and counts
+    /// for the limits of the key and of its member.
+    async fn fill_past(&self, connection: &mut PgConnection) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let this_hour = now.as_millis() as i64 / HOUR_MS;
+        for day in 1..=PAST_DAYS {
+            let first = this_hour - 24 * day as i64;
+            let keys = self.keys();
+            let per_organization = self.keys_per_organization;
+            let sql = format!(
+                "INSERT INTO spent (organization_id, key_id, hour, funding, is_premium, member_id, first_at, last_at, \
+                 cost_nano, cost_rest) SELECT 'org_' || n / {per_organization}, 'key_' || n, {first} + n % 24, 'byok', 0, \
+                 'member_' || n / {per_organization}, ({first} + n % 24) * {HOUR_MS}, ({first} + n % 24) * {HOUR_MS} + 1, \
+                 1000000, 0 FROM generate_series(0, {}) n",
+                keys - 1
+            );
+            execute(connection, sql).await;
         }
     }
 }

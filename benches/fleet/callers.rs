@@ -13,19 +13,22 @@ use crate::message::Response;
 
 /// The connections of the load, to all processes in turn.
 const CONNECTIONS: usize = 48;
+/// A call that takes longer is given up: its process may be frozen.
+const CALL_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What callers have seen.
 #[derive(Default)]
 pub struct Seen {
     pub answered: u64,
-    /// Calls whose connection broke after they were sent.
+    /// Calls whose connection broke after they were sent, or that were given up.
     pub cut: u64,
     took: Vec<Duration>,
 }
 
 impl Seen {
     pub fn percentile_ms(&self, percent: usize) -> f64 {
-        self.took[self.took.len() * percent / 100].as_secs_f64() * 1e3
+        let place = (self.took.len() * percent / 100).min(self.took.len() - 1);
+        self.took[place].as_secs_f64() * 1e3
     }
 }
 
@@ -103,13 +106,13 @@ impl Load {
             Some(stream) => stream,
             None => self.connect(number).await,
         };
-        match exchange(&mut stream, &request).await {
-            Some(()) => {
+        match tokio::time::timeout(CALL_TIMEOUT, exchange(&mut stream, &request)).await {
+            Ok(Some(())) => {
                 seen.answered += 1;
                 seen.took.push(due.elapsed());
                 *connection = Some(stream);
             }
-            None => seen.cut += 1,
+            _ => seen.cut += 1,
         }
     }
 
