@@ -50,7 +50,7 @@ use accounts::Accounts;
 use callers::{Load, Seen};
 use options::{number, variable};
 use process::Part;
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
 use tokio::runtime::Runtime;
 use weirgate::config;
@@ -268,13 +268,18 @@ fn freeze_meanwhile(
             std::thread::sleep(time / 3);
             let other = addresses.lock().unwrap()[1].clone();
             let own = std::mem::replace(&mut addresses.lock().unwrap()[0], other);
-            part.signal(Signal::STOP);
+            signal(part, Signal::STOP);
             std::thread::sleep(time / 3);
-            part.signal(Signal::CONT);
+            signal(part, Signal::CONT);
             addresses.lock().unwrap()[0] = own;
         });
         runtime.block_on(load.run(rate, time))
     })
+}
+
+fn signal(part: &Part, signal: Signal) {
+    let pid = i32::try_from(part.id()).ok().and_then(Pid::from_raw);
+    rustix::process::kill_process(pid.unwrap(), signal).unwrap();
 }
 
 /// Kills a process at intervals and starts another on its state, while the load goes on.

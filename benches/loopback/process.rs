@@ -6,7 +6,6 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
-use rustix::process::{Pid, Signal};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::kind::Kind;
@@ -124,12 +123,6 @@ impl Part {
     pub fn kill(&mut self) {
         _ = self.child.kill();
         _ = self.child.wait();
-    }
-
-    /// Sends it a signal.
-    pub fn signal(&self, signal: Signal) {
-        let pid = i32::try_from(self.id()).ok().and_then(Pid::from_raw);
-        rustix::process::kill_process(pid.unwrap(), signal).unwrap();
     }
 
     /// Returns the CPU time used so far. The scheduler counts it in nanoseconds.

@@ -10,10 +10,10 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use crate::app::boot::BootError;
-use crate::app::openapi::curl;
+use crate::app::openapi::curl::{self, ApiKey, Keys};
 use crate::app::watchdog;
 use crate::app::{Running, StopMode, boot};
-use crate::config::{Config, GraphUpstream, LoadedConfig, LogFormat};
+use crate::config::{LoadedConfig, LogFormat};
 use crate::telemetry::logging;
 use crate::telemetry::logging::AccessLog;
 use crate::telemetry::metrics::Metrics;
@@ -21,6 +21,8 @@ use crate::telemetry::text_lines::TextLines;
 
 /// The time between two checks of a stopping process whether the last request has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// The operations whose command lines the first start prints: one of each product.
+const SHOWN_OPERATIONS: [&str; 3] = ["chat_completions", "decide", "graph_post_content_v2"];
 
 /// Runs the gateway until a signal stops it.
 ///
@@ -35,7 +37,7 @@ pub fn serve(loaded: LoadedConfig) -> ExitCode {
         .iter()
         .map(|provider| provider.name.clone())
         .collect();
-    let query_key = query_key(&loaded.config);
+    let keys = Keys::of_sandboxes(&loaded.config);
     let scheme = match loaded.config.listen.tls {
         Some(_) => "https",
         None => "http",
@@ -69,14 +71,7 @@ pub fn serve(loaded: LoadedConfig) -> ExitCode {
         }
     };
     // The gateway serves even if stderr is closed.
-    let banner = banner(
-        &running,
-        scheme,
-        &store,
-        &providers,
-        off,
-        query_key.as_deref(),
-    );
+    let banner = banner(&running, scheme, &store, (&providers, off), keys);
     _ = err.write_all(banner.as_bytes());
     notify_service_manager(&[sd_notify::NotifyState::Ready]);
     watchdog::start(running.app.proxy.clone());
@@ -164,28 +159,21 @@ fn shown_store(url: &str) -> String {
     crate::store::StoreUrl::parse(url).map_or_else(|_| "?".to_owned(), |url| url.redacted())
 }
 
-/// Returns a public key for queries to the graph sandbox, if that is in use.
-fn query_key(config: &Config) -> Option<String> {
-    let graph = config.graph.as_ref();
-    let graph = graph.filter(|graph| graph.upstream == GraphUpstream::Sandbox)?;
-    let mut keys = graph.tenants.iter().flat_map(|tenant| &tenant.single_keys);
-    keys.next().cloned()
-}
-
-/// Returns the text that a start prints on stderr. A start that created a key shows it, and a command line for each endpoint
-/// that it serves.
+/// Returns the text that a start prints on stderr: at most 12 lines. A start that created a key shows it, and a command
+/// line for each of [`SHOWN_OPERATIONS`].
+///
+/// Source: interface "First run".
 fn banner(
     running: &Running,
     scheme: &str,
     store: &str,
-    providers: &[String],
-    off: usize,
-    query_key: Option<&str>,
+    (providers, off): (&[String], usize),
+    keys: Keys,
 ) -> String {
+    let base = format!("{scheme}://{}", running.public);
     let mut out = format!(
-        "weirgate {} listens on {scheme}://{} (admin http://{})\n",
+        "weirgate {} listens on {base} (admin http://{})\n",
         env!("CARGO_PKG_VERSION"),
-        running.public,
         running.admin,
     );
     out.push_str(&format!("store: {store}\n"));
@@ -206,20 +194,24 @@ fn banner(
         out.push_str(&format!(
             "organization: {organization}; its API key, shown this once:\n{key}\nTry it:\n"
         ));
-        let decisions = running.app.decisions.as_ref();
-        let keys = curl::Keys {
-            api: Some(key),
-            sdk: decisions.and_then(|decisions| decisions.local_datafiles.sandbox_key()),
-            graph: query_key,
+        let keys = Keys {
+            api: Some(ApiKey::Text(key.to_owned())),
+            ..keys
         };
-        let base = format!("{scheme}://{}", running.public);
-        let catalog = running.app.models.planner.catalog();
-        let serves = |model: &str| catalog.find(model).is_some();
-        for line in curl::lines(running.app.openapi.json(), &base, keys, serves) {
+        for line in shown_lines(running, &base, &keys) {
             out.push_str(&line);
             out.push('\n');
         }
-        out.push_str(&format!("All of it: {base}/v1/openapi.json\n"));
+        out.push_str("All of it: `weirgate examples`\n");
     }
     out
+}
+
+/// Returns a command line for each of [`SHOWN_OPERATIONS`] that the process serves.
+fn shown_lines(running: &Running, base: &str, keys: &Keys) -> Vec<String> {
+    let catalog = running.app.models.planner.catalog();
+    let serves = |model: &str| catalog.find(model).is_some();
+    let mut commands = curl::commands(running.app.openapi.json(), base, keys, serves);
+    commands.retain(|command| SHOWN_OPERATIONS.contains(&command.operation.as_str()));
+    commands.into_iter().map(|command| command.line).collect()
 }

@@ -1,11 +1,10 @@
 //! `weirgate mcp`: what to paste into MCP clients so that they know this server, and the commands of those that signed in.
 
-use std::net::SocketAddr;
-
 use clap::{Args, Subcommand};
 use filters::proxy::OwnOrigin;
 use serde_json::{Value, json};
 
+use super::listener::Listener;
 use super::{CheckFormat, Exit, Output, Source, load, mcp_clients};
 use crate::config::Config;
 
@@ -98,11 +97,10 @@ fn find_server(config: &Config) -> Result<Server, &'static str> {
     let Some(mcp) = &config.mcp else {
         return Err("the MCP server is off: set `enabled = true` in [mcp]");
     };
-    let is_encrypted = config.listen.tls.is_some();
     if let Some(public) = &mcp.origins.public {
         let own = OwnOrigin {
             public: Some(public.clone()),
-            is_encrypted,
+            is_encrypted: config.listen.tls.is_some(),
         };
         let has_oauth = own.for_host(None).is_some();
         return Ok(Server {
@@ -112,23 +110,10 @@ fn find_server(config: &Config) -> Result<Server, &'static str> {
                 .then_some("Signing in (OAuth) needs an https address in mcp.public_url."),
         });
     }
-    let address = config.listen.address;
-    if address.port() == 0 {
-        return Err(
-            "listen.address has port 0, so each start has another port: set mcp.public_url",
-        );
-    }
-    let scheme = match is_encrypted {
-        true => "https",
-        false => "http",
-    };
-    let is_everywhere = address.ip().is_unspecified();
-    let host = match is_everywhere {
-        true => SocketAddr::from(([127, 0, 0, 1], address.port())),
-        false => address,
-    };
-    let has_oauth = host.ip().is_loopback();
-    let note = match (is_everywhere, has_oauth) {
+    let listener = Listener::of_config(config).map_err(
+        |_| "listen.address has port 0, so each start has another port: set mcp.public_url",
+    )?;
+    let note = match (listener.is_everywhere, listener.is_loopback) {
         (true, _) => {
             Some("This address is for clients on this machine: for others, set mcp.public_url.")
         }
@@ -136,8 +121,8 @@ fn find_server(config: &Config) -> Result<Server, &'static str> {
         (false, true) => None,
     };
     Ok(Server {
-        url: format!("{scheme}://{host}/mcp"),
-        has_oauth,
+        url: format!("{}/mcp", listener.url),
+        has_oauth: listener.is_loopback,
         note,
     })
 }

@@ -19,8 +19,10 @@ pub mod check;
 pub mod configuration;
 mod credit;
 mod decisions;
+mod examples;
 mod explain;
 mod key;
+mod listener;
 mod mcp;
 mod mcp_clients;
 mod member;
@@ -112,6 +114,9 @@ enum Command {
     /// The catalogue of models
     #[command(subcommand)]
     Models(ModelsCommand),
+    /// A command line for each endpoint of the running server
+    #[command(after_help = examples::EXAMPLES)]
+    Examples(examples::ExamplesArgs),
     /// What to paste into MCP clients so that they know this server
     #[command(after_help = mcp::EXAMPLES)]
     Mcp(mcp::McpArgs),
@@ -232,6 +237,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, out: &mut Output) -> ExitCo
             Ok(loaded) => models::run(command, &loaded.config, out),
             Err(exit) => exit,
         },
+        Some(Command::Examples(args)) => examples::run(&args, &source, out),
         Some(Command::Mcp(args)) => mcp::run(&args, &source, out),
         Some(Command::Decisions(command)) => decisions::run(&command, out),
         Some(Command::Man { folder }) => pages::man(Cli::command(), folder.as_deref(), out),

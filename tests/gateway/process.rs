@@ -14,39 +14,96 @@ use crate::support::ask::Ask;
 use crate::support::client::{Client, ask};
 use crate::support::flags::call;
 use crate::support::loopback::own_address;
-use crate::support::process::{Process, misconfigured_start, serve_in};
+use crate::support::process::{Process, misconfigured_start, serve_in, weirgate};
 use crate::support::script::{Gate, Reply};
 use crate::support::upstream::Upstream;
 
-#[test]
-fn every_printed_curl_line_answers() {
-    let others = "[decisions]\n[[decisions.projects]]\nsdk_key = \"s\"\ndatafile = \"sandbox\"\n\
-                  [graph]\nupstream = \"sandbox\"\n[[graph.tenants]]\nid = \"a\"\nsingle_keys = [\"k\"]\n";
-    let process = Process::start(others);
-    let answers: Vec<(&String, String)> = process
-        .curls()
-        .map(|curl| {
-            let command = format!("{curl} -s -w '\\n%{{http_code}}'");
-            let mut shell = Command::new("sh");
-            let shell = shell.current_dir(process.folder.path());
-            let output = shell.args(["-c", &command]).output().unwrap();
-            (curl, String::from_utf8(output.stdout).unwrap())
-        })
-        .collect();
-    for (curl, answer) in &answers {
+/// Runs command lines in the folder of a process; returns each with what it printed, the status on the last line.
+fn run_all<'l>(process: &Process, lines: &[&'l str], key: &str) -> Vec<(&'l str, String)> {
+    let run = |line: &&'l str| {
+        let command = format!("{line} -s -w '\\n%{{http_code}}'");
+        let mut shell = Command::new("sh");
+        let shell = shell.current_dir(process.folder.path());
+        let shell = shell.env("WEIRGATE_API_KEY", key);
+        let output = shell.args(["-c", &command]).output().unwrap();
+        (*line, String::from_utf8(output.stdout).unwrap())
+    };
+    lines.iter().map(run).collect()
+}
+
+fn assert_answered(answers: &[(&str, String)], expected: &[(&str, &str)]) {
+    for (curl, answer) in answers {
         let (_, status) = answer.rsplit_once('\n').unwrap();
         assert!(["200", "201", "204"].contains(&status), "{curl}: {answer}");
     }
-    for (path, part) in [
-        ("/v1/chat/completions", "sandbox-chat"),
-        ("/v1/models/sandbox-chat", "sandbox-chat"),
-        ("/v1/decide?keys=dark_mode", "dark_mode"),
-        ("/content/v2?auth=k", r#"{"hello":"Ada"}"#),
-    ] {
-        let has_path = |(curl, _): &&(&String, String)| curl.contains(&format!("{path}'"));
+    for (path, part) in expected {
+        let has_path = |(curl, _): &&(&str, String)| curl.contains(&format!("{path}'"));
         let (curl, answer) = answers.iter().find(has_path).expect(path);
         assert!(answer.contains(part), "{curl}: {answer}");
     }
+}
+
+/// All three products, on sandboxes.
+const PRODUCTS: &str = "[decisions]\n[[decisions.projects]]\nsdk_key = \"s\"\ndatafile = \"sandbox\"\n\
+                        [graph]\nupstream = \"sandbox\"\n[[graph.tenants]]\nid = \"a\"\nsingle_keys = [\"k\"]\n";
+
+/// Source: interface "First run".
+#[test]
+fn the_first_start_prints_at_most_twelve_lines_and_each_of_its_commands_answers() {
+    let process = Process::start(PRODUCTS);
+    assert!(process.banner.len() <= 12, "{:#?}", process.banner);
+    let lines: Vec<&str> = process.curls().map(String::as_str).collect();
+    assert_eq!(lines.len(), 3, "{lines:#?}");
+    let expected = [
+        ("/v1/chat/completions", "sandbox-chat"),
+        ("/v1/decide?keys=dark_mode", "dark_mode"),
+        ("/content/v2?auth=k", r#"{"hello":"Ada"}"#),
+    ];
+    assert_answered(&run_all(&process, &lines, ""), &expected);
+}
+
+#[test]
+fn each_line_of_examples_answers() {
+    let process = Process::start(PRODUCTS);
+    let url = format!("http://{}", process.address);
+    let output = weirgate(process.folder.path(), &["examples", "--url", &url]);
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = printed.lines().collect();
+    assert!(lines.len() > 20, "{printed}");
+    assert!(
+        lines.iter().all(|line| line.starts_with("curl ")),
+        "{printed}"
+    );
+    let expected = [
+        ("/v1/models/sandbox-chat", "sandbox-chat"),
+        ("/v1/chat/completions", "sandbox-chat"),
+        ("/v1/decide?keys=dark_mode", "dark_mode"),
+        ("/content/v2?auth=k", r#"{"hello":"Ada"}"#),
+    ];
+    assert_answered(&run_all(&process, &lines, process.key()), &expected);
+    let output = weirgate(
+        process.folder.path(),
+        &["examples", "--url", &url, "--key", process.key()],
+    );
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(printed.lines().count(), lines.len());
+    assert!(printed.contains(process.key()) && !printed.contains("$WEIRGATE"));
+}
+
+#[test]
+fn examples_without_a_server_say_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("weirgate.toml"), "").unwrap();
+    let free = TcpListener::bind((own_address(), 0)).unwrap();
+    let url = format!("http://{}", free.local_addr().unwrap());
+    drop(free);
+    let output = weirgate(folder.path(), &["examples", "--url", &url]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.contains(&url) && said.contains("weirgate serve"),
+        "{said}"
+    );
 }
 
 /// Returns the niceness of the threads whose names begin so. A name is cut after 15 bytes.

@@ -112,7 +112,7 @@ impl Process {
         }
     }
 
-    /// The command lines that it printed.
+    /// The command lines that its first start printed.
     pub fn curls(&self) -> impl Iterator<Item = &String> {
         self.banner.iter().filter(|line| line.starts_with("curl "))
     }

@@ -2,25 +2,65 @@
 
 use serde_json::Value;
 
-/// What stands in the command lines for credentials; a line that needs one that is not there is left out.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Keys<'k> {
-    /// An API key.
-    pub api: Option<&'k str>,
-    /// An SDK key.
-    pub sdk: Option<&'k str>,
-    /// The parameter of the query that names a tenant of the graph service.
-    pub graph: Option<&'k str>,
+use crate::config::{Config, Datafile, GraphUpstream};
+
+/// The API key in command lines.
+#[derive(Clone, Debug)]
+pub enum ApiKey {
+    /// The key itself.
+    Text(String),
+    /// The variable of the shell that holds the key.
+    Variable(&'static str),
 }
 
-/// Returns a line for each operation of a description that has examples of all it requires, on the listener at `base`. Examples
-/// with a model that is not served are left out.
-pub fn lines(
+/// The credentials in command lines. A command that needs one that is missing is left out.
+#[derive(Clone, Debug, Default)]
+pub struct Keys {
+    /// An API key.
+    pub api: Option<ApiKey>,
+    /// An SDK key.
+    pub sdk: Option<String>,
+    /// The parameter of the query that names a tenant of the graph service.
+    pub graph: Option<String>,
+}
+
+impl Keys {
+    /// Returns the keys of the sandboxes that a configuration has. They are public.
+    pub fn of_sandboxes(config: &Config) -> Self {
+        let decisions = config.decisions.iter();
+        let mut projects = decisions.flat_map(|decisions| &decisions.projects);
+        let sdk = projects.find(|(_, datafile)| *datafile == Datafile::Sandbox);
+        let graph = config.graph.iter();
+        let graph = graph.filter(|graph| graph.upstream == GraphUpstream::Sandbox);
+        let tenants = graph.flat_map(|graph| &graph.tenants);
+        Self {
+            api: None,
+            sdk: sdk.map(|(key, _)| key.to_string()),
+            graph: tenants
+                .flat_map(|tenant| &tenant.single_keys)
+                .next()
+                .cloned(),
+        }
+    }
+}
+
+/// A command line that calls an operation.
+#[derive(Debug)]
+pub struct Command {
+    /// The operation's id in the description.
+    pub operation: String,
+    /// The line, which begins with `curl `.
+    pub line: String,
+}
+
+/// Returns a command for each operation of a description that has examples of all it requires, on the listener at `base`.
+/// Examples with a model that is not served are left out.
+pub fn commands(
     document: &[u8],
     base: &str,
-    keys: Keys<'_>,
+    keys: &Keys,
     serves: impl Fn(&str) -> bool,
-) -> Vec<String> {
+) -> Vec<Command> {
     let document: Value = serde_json::from_slice(document).unwrap_or_default();
     let schemes = document.pointer("/components/securitySchemes");
     let paths = document.get("paths").and_then(Value::as_object);
@@ -41,16 +81,19 @@ pub fn lines(
                 None => None,
             };
             let model = body.and_then(|(_, body)| body.get("model")?.as_str());
-            let target = (base, path);
-            model
-                .is_none_or(&serves)
-                .then(|| line(operation, target, (&key, body), keys))?
+            if !model.is_none_or(&serves) {
+                return None;
+            }
+            Some(Command {
+                operation: operation.get("operationId")?.as_str()?.to_owned(),
+                line: line(operation, (base, path), (&key, body), keys)?,
+            })
         })
         .collect()
 }
 
 /// The option with the credential that an operation takes first; empty: it takes none. `None`: there is none to give.
-fn header(operation: &Value, schemes: Option<&Value>, keys: Keys<'_>) -> Option<String> {
+fn header(operation: &Value, schemes: Option<&Value>, keys: &Keys) -> Option<String> {
     let first = operation
         .get("security")
         .and_then(|all| all.get(0)?.as_object()?.keys().next());
@@ -58,12 +101,14 @@ fn header(operation: &Value, schemes: Option<&Value>, keys: Keys<'_>) -> Option<
         return Some(String::new());
     };
     match scheme.as_str() {
-        "apiKey" => keys
-            .api
-            .map(|key| format!(" -H 'Authorization: Bearer {key}'")),
+        "apiKey" => keys.api.as_ref().map(|key| match key {
+            ApiKey::Text(key) => format!(" -H 'Authorization: Bearer {key}'"),
+            ApiKey::Variable(name) => format!(" -H \"Authorization: Bearer ${name}\""),
+        }),
         "sdkKey" => {
             let name = schemes?.pointer("/sdkKey/name")?.as_str()?;
-            keys.sdk.map(|key| format!(" -H '{name}: {key}'"))
+            let key = keys.sdk.as_ref();
+            key.map(|key| format!(" -H '{name}: {key}'"))
         }
         _ => None,
     }
@@ -111,13 +156,13 @@ fn line(
     operation: &Value,
     (base, path): (&str, &str),
     (key, body): (&str, Option<(&str, &Value)>),
-    keys: Keys<'_>,
+    keys: &Keys,
 ) -> Option<String> {
     let body = body.map_or(String::new(), data);
     let is_graph = operation.get("tags")?.get(0)? == "Graph";
     let tenant = match is_graph {
         true if body.is_empty() => return None,
-        true => Some(("auth".to_owned(), keys.graph?.to_owned())),
+        true => Some(("auth".to_owned(), keys.graph.clone()?)),
         false => None,
     };
     let parameters = operation.get("parameters").and_then(Value::as_array);

@@ -118,14 +118,6 @@ impl LocalDatafiles {
             .map_or(ProjectLookup::Unusable, ProjectLookup::Project)
     }
 
-    /// The SDK key of the built-in datafile, if a project uses it.
-    pub fn sandbox_key(&self) -> Option<&str> {
-        let mut slots = self.slots.iter();
-        slots
-            .find(|(_, slot)| slot.datafile == Datafile::Sandbox)
-            .map(|(key, _)| &**key)
-    }
-
     /// Loads the files that have changed. Returns the datafiles that they replace, because freeing them takes time.
     fn refresh_changed(&self) -> Vec<Arc<LoadedDatafile>> {
         let changed = self.slots.iter().filter(|(_, slot)| {

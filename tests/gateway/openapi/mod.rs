@@ -139,11 +139,11 @@ fn every_operation_of_models_has_an_example_that_is_printed_as_a_command() {
     let gateway = everything();
     let document = fetch(&gateway);
     let keys = curl::Keys {
-        api: Some("K"),
-        sdk: Some("S"),
-        graph: Some("G"),
+        api: Some(curl::ApiKey::Text("K".to_owned())),
+        sdk: Some("S".to_owned()),
+        graph: Some("G".to_owned()),
     };
-    let lines = curl::lines(&document.body, "http://a", keys, |_| true);
+    let commands = curl::commands(&document.body, "http://a", &keys, |_| true);
     for (method, path, operation) in operations(&document.json()) {
         let parameters = operation["parameters"].as_array();
         // What only another command makes has no example: the id of a video.
@@ -154,8 +154,8 @@ fn every_operation_of_models_has_an_example_that_is_printed_as_a_command() {
         let is_shown = matches!(operation["tags"][0].as_str(), Some("Gateway" | "Models"));
         let is_shown = is_shown && !is_made;
         let start = format!("curl 'http://a{}", path.split('{').next().unwrap());
-        let is_printed = lines.iter().any(|line| line.starts_with(&start));
-        assert!(is_printed || !is_shown, "{method} {path}: {lines:#?}");
+        let is_printed = commands.iter().any(|it| it.line.starts_with(&start));
+        assert!(is_printed || !is_shown, "{method} {path}: {commands:#?}");
     }
 }
 
