@@ -102,9 +102,12 @@ impl ProxyHttp for Proxy {
         &self,
         session: &mut Session,
         body: &mut Option<Bytes>,
-        _is_end: bool,
+        is_end: bool,
         ctx: &mut Context,
     ) -> Result<()> {
+        // Of an empty last piece Pingora makes the chunk that ends the body, and behind it a second one: the connection's next
+        // request would get the answer to it.
+        body.take_if(|piece| is_end && piece.is_empty());
         let Some(exchange) = ctx.exchange.as_deref_mut() else {
             return Ok(());
         };

@@ -28,16 +28,17 @@ const GET: u8 = 0x82;
 pub(super) const POST: u8 = 0x83;
 
 /// A connection by frames.
-struct Http2 {
-    stream: TcpStream,
+pub(super) struct Http2 {
+    pub(super) stream: TcpStream,
     buffer: Vec<u8>,
 }
 
 /// A frame as received.
-struct Frame {
-    kind: u8,
-    stream: u32,
-    payload: Vec<u8>,
+pub(super) struct Frame {
+    pub(super) kind: u8,
+    pub(super) flags: u8,
+    pub(super) stream: u32,
+    pub(super) payload: Vec<u8>,
 }
 
 pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
@@ -65,7 +66,7 @@ pub(super) fn head(method: u8, path: &str, fields: &[(&str, &str)]) -> Vec<u8> {
 }
 
 impl Http2 {
-    fn connect(gateway: &Gateway) -> Http2 {
+    pub(super) fn connect(gateway: &Gateway) -> Http2 {
         let mut stream = TcpStream::connect(gateway.address()).unwrap();
         stream.set_read_timeout(Some(WAIT_TIMEOUT)).unwrap();
         stream
@@ -97,7 +98,7 @@ impl Http2 {
     }
 
     /// Returns the next frame; nothing once the connection has ended.
-    fn next(&mut self) -> Option<Frame> {
+    pub(super) fn next(&mut self) -> Option<Frame> {
         loop {
             if let Some(head) = self.buffer.first_chunk::<9>().copied() {
                 let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
@@ -106,6 +107,7 @@ impl Http2 {
                     self.buffer.drain(..9 + length);
                     return Some(Frame {
                         kind: head[3],
+                        flags: head[4],
                         stream: u32::from_be_bytes([head[5], head[6], head[7], head[8]]),
                         payload,
                     });

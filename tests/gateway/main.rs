@@ -43,6 +43,7 @@ mod event_stream;
 mod experiments;
 mod explain_decision;
 mod fallback;
+mod framed_bodies;
 mod front;
 mod graph;
 mod graph_limits;

@@ -1,0 +1,116 @@
+//! Where a request's body ends, and what follows it on its connection: each request has its own bytes and its own answer.
+
+use std::io::Write;
+
+use super::chat_completions::reply_body;
+use super::http2::{DATA, END_HEADERS, END_STREAM, HEADERS, Http2, POST, frame, head};
+use crate::support::boot::Gateway;
+use crate::support::script::Reply;
+use crate::support::upstream::{Received, Upstream};
+
+/// A gateway in front of a provider and of a graph service, which both put the body that they got into their reply.
+struct Framed {
+    provider: Upstream,
+    service: Upstream,
+    gateway: Gateway,
+}
+
+impl Framed {
+    /// `graph`: more keys of `[graph]`.
+    fn new(graph: &str) -> Framed {
+        let provider = Upstream::answering(|received| {
+            let said = received.json()["messages"][0]["content"].to_string();
+            Reply::json(200, reply_body().replace("\"hello\"", &said))
+        });
+        let service = Upstream::answering(|received: &Received| {
+            let (method, body) = (&received.method, String::from_utf8_lossy(&received.body));
+            let echo = serde_json::json!({"data": {"method": method, "body": body}});
+            Reply::json(200, echo.to_string())
+        });
+        let more = format!(
+            "[graph]\nupstream = \"{}\"\n{graph}\n\
+             [[graph.tenants]]\nid = \"t1\"\nsingle_keys = [\"k1\"]\n",
+            service.url()
+        );
+        let gateway = Gateway::with(&provider.url(), &provider.url(), &more);
+        Framed {
+            provider,
+            service,
+            gateway,
+        }
+    }
+}
+
+/// Sends a body in pieces, each a frame of its own, and returns the answer's body.
+fn post(http2: &mut Http2, id: u32, block: &[u8], pieces: &[&str]) -> String {
+    let mut frames = frame(HEADERS, END_HEADERS, id, block);
+    let last = pieces.len() - 1;
+    for (at, piece) in pieces.iter().enumerate() {
+        let flags = if at == last { END_STREAM } else { 0 };
+        frames.extend(frame(DATA, flags, id, piece.as_bytes()));
+    }
+    http2.stream.write_all(&frames).unwrap();
+    let mut answer = Vec::new();
+    loop {
+        let next = http2.next().expect("an answer");
+        if next.stream != id || !matches!(next.kind, HEADERS | DATA) {
+            continue;
+        }
+        if next.kind == DATA {
+            answer.extend(&next.payload);
+        }
+        if next.flags & END_STREAM != 0 {
+            return String::from_utf8_lossy(&answer).into_owned();
+        }
+    }
+}
+
+/// The service's connection would have the answer to a request that nobody sent.
+#[test]
+fn an_empty_last_piece_ends_a_body_once() {
+    let unbuffered = ("", "/content/v2?auth=k1");
+    let replayed = ("cache = { ttl_s = 3600 }", "/content/v2?auth=k1");
+    let uncounted = ("", "/other");
+    for (graph, path) in [unbuffered, replayed, uncounted] {
+        let framed = Framed::new(graph);
+        let mut http2 = Http2::connect(&framed.gateway);
+        let block = head(POST, path, &[("content-type", "application/json")]);
+        let bodies: [&[&str]; 5] = [
+            &["{\"query\":\"{ a }\"}", ""],
+            &[""],
+            &["{\"query\":", "", "\"{ b }\"}", "", ""],
+            &["", "{\"query\":\"{ c }\"}"],
+            &["{\"query\":\"{ d }\"}"],
+        ];
+        for (at, pieces) in bodies.iter().enumerate() {
+            let id = 2 * u32::try_from(at).unwrap() + 1;
+            let answer = post(&mut http2, id, &block, pieces);
+            let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+            let expected = serde_json::json!({"method": "POST", "body": pieces.concat()});
+            assert_eq!(answer["data"], expected, "{path} {graph} {pieces:?}");
+        }
+        let received = framed.service.requests();
+        assert_eq!(received.len(), bodies.len(), "{path} {graph}");
+        assert!(received.iter().all(|it| it.connection == 0));
+    }
+}
+
+#[test]
+fn an_empty_last_piece_ends_a_call_of_a_model_once() {
+    let framed = Framed::new("");
+    let mut http2 = Http2::connect(&framed.gateway);
+    let key = format!("Bearer {}", framed.gateway.key);
+    let fields = [
+        ("authorization", key.as_str()),
+        ("content-type", "application/json"),
+    ];
+    let block = head(POST, "/v1/chat/completions", &fields);
+    for (id, said) in [(1, "one"), (3, "two"), (5, "three")] {
+        let body =
+            format!(r#"{{"model":"chat","messages":[{{"role":"user","content":"{said}"}}]}}"#);
+        let answer = post(&mut http2, id, &block, &["", &body, "", ""]);
+        let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+        assert_eq!(answer["choices"][0]["message"]["content"], said);
+    }
+    assert_eq!(framed.provider.requests().len(), 3);
+}
