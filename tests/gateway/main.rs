@@ -135,6 +135,7 @@ mod token;
 mod track;
 mod transcriptions;
 mod translations;
+mod upgrade;
 mod uploads;
 mod usage;
 mod usage_breakdown;
