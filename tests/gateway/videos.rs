@@ -23,6 +23,7 @@ use crate::support::until;
 use crate::support::upstream::{Received, Upstream};
 
 mod crashes;
+mod lanes;
 mod operations;
 mod refused;
 
@@ -364,8 +365,8 @@ fn geminis_operations_are_asked_for_with_the_key_and_their_bytes_without_it_else
     });
     *link.lock().unwrap() = format!("{}/v1beta/files/f1:download?alt=media", google.url());
     let toml = format!(
-        "[providers.google]\nkind = \"google\"\nbase_url = \"{}\"\nkeys = [{{ env = \"SECRET\" }}]\n\
-         [providers.storage]\nkind = \"openai-compatible\"\nbase_url = \"{}\"\nkeys = []\n",
+        "[providers.google]\nkind = \"google\"\nbase_url = \"{}\"\nreplicas = [\"{}\"]\n\
+         keys = [{{ env = \"SECRET\" }}]\n",
         google.url(),
         storage.url()
     );

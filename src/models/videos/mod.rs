@@ -1,11 +1,12 @@
 //! Videos after their order: jobs in the store, asked for until they end, paid for once, told to their callbacks.
 //!
-//! [`worker`] does what is due for the jobs of the store, [`provider`] asks the provider of a job, [`content`] passes its
+//! [`worker`] does what is due for the jobs of the store, in [`lane`]s with room for each organization, [`provider`] asks the provider of a job, [`content`] passes its
 //! bytes, [`callback`] tells its end. What follows from an answer is decided in `filters::models::videos`, and what is
 //! charged, once, in [`crate::store`]. Source: docs/decisions.md 56, 57.
 
 pub mod callback;
 pub mod content;
+mod lane;
 mod provider;
 pub mod worker;
 

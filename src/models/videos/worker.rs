@@ -13,21 +13,19 @@ use filters::models::videos::progress::{JobStep, PollFailure, step};
 use filters::models::videos::webhook::{Webhook, pause_ms};
 use filters::money::{PricePoint, ServiceTier, Unit, UnitCounts};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 
 use super::ReadJob;
 use super::callback::Delivery;
+use super::lane::Lane;
 use super::provider::JobProvider;
 use crate::ledger::jobs::JobEnd;
 use crate::models::Models;
 use crate::models::deployment::Deployment;
 use crate::periodic::Ticks;
-use crate::store::ledger::VideoJob;
+use crate::store::ledger::{DueJobs, VideoJob};
 
 /// How often the store is asked what is due.
 const INTERVAL: Duration = Duration::from_millis(500);
-/// How many jobs are worked on at once.
-const MAX_AT_ONCE: usize = 16;
 /// How long a claim holds: longer than a poll or a webhook may take.
 const CLAIM_MS: i64 = 30_000;
 /// How long a job that has ended is kept.
@@ -35,17 +33,18 @@ const KEPT_MS: i64 = 30 * 24 * 3_600_000;
 /// How often older ones are forgotten, in ticks.
 const CLEAN_TICKS: u64 = 7_200;
 
-/// Works until `stop`. Runs on the store's runtime.
+/// Works until `stop`. Runs on the store's runtime. Callbacks, which callers choose, have a lane of their own: one that is
+/// slow delays no poll.
 pub async fn run(models: Arc<Models>, stop: watch::Receiver<bool>) {
-    let mut running = JoinSet::new();
+    let mut lanes = [Lane::new(true), Lane::new(false)];
     let mut ticks = Ticks::new(INTERVAL, stop);
     let mut count: u64 = 0;
     while ticks.next().await {
-        while running.try_join_next().is_some() {}
-        let free = MAX_AT_ONCE - running.len();
-        if free > 0 {
-            for job in claim(&models, free).await {
-                running.spawn(work(Arc::clone(&models), job));
+        for lane in &mut lanes {
+            let Some(room) = lane.room() else { continue };
+            for job in claim(&models, room).await {
+                let organization = Arc::clone(&job.owner.organization_id);
+                lane.begin(&organization, work(Arc::clone(&models), job));
             }
         }
         if count.is_multiple_of(CLEAN_TICKS) {
@@ -56,16 +55,15 @@ pub async fn run(models: Arc<Models>, stop: watch::Receiver<bool>) {
 }
 
 /// Claims jobs for which something has to be done. While the store does not answer, there are none.
-async fn claim(models: &Models, most: usize) -> Vec<VideoJob> {
+async fn claim(models: &Models, room: DueJobs) -> Vec<VideoJob> {
     let ledger = &models.ledger;
     let now_ms = ledger.now_ms();
-    let most = i64::try_from(most).unwrap_or(i64::MAX);
     let claimed = ledger.with_store(|store, process| async move {
         // Nearly always nothing is due, and a look writes nothing.
-        match store.has_due_video_job(now_ms).await? {
+        match store.has_due_video_job(now_ms, room.is_open).await? {
             true => {
                 let times = (now_ms, now_ms + CLAIM_MS);
-                store.claim_video_jobs(&process, times, most).await
+                store.claim_video_jobs(&process, times, &room).await
             }
             false => Ok(Vec::new()),
         }

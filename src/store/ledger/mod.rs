@@ -33,7 +33,7 @@ pub use spent::{Spending, SpentRow};
 pub use usage::{By, Usage};
 pub use usage_hours::{PeriodUsage, UsagePart, UsageScope};
 pub use variations::VariationUsage;
-pub use video_jobs::{VideoJob, VideoJobPage};
+pub use video_jobs::{DueJobs, VideoJob, VideoJobPage};
 
 use super::rows::{self, Rows};
 use super::{Store, StoreError};

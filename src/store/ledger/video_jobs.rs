@@ -5,6 +5,8 @@
 //! [`Store::end_video_job`] charges the cost to it and frees the rest. Each is one transaction. The end closes the row first, so
 //! of two that end the same job one does nothing.
 
+use std::sync::Arc;
+
 use filters::ledger::{CallOwner, Charge, EntryId, Funding, LedgerEntry};
 use filters::money::Usd;
 use sqlx::any::AnyRow;
@@ -50,6 +52,35 @@ pub struct VideoJob {
     pub created_ms: i64,
     /// Whether it goes on.
     pub is_open: bool,
+}
+
+/// Which of the jobs that are due are claimed: the first of each organization before the second of any.
+#[derive(Clone, Debug)]
+pub struct DueJobs {
+    /// Those that go on; else those whose end is told.
+    pub is_open: bool,
+    /// The most of all.
+    pub most: usize,
+    /// The most of one organization.
+    pub of_organization: usize,
+    /// The most of some organizations, where that is another number.
+    pub of_others: Vec<(Arc<str>, usize)>,
+}
+
+impl DueJobs {
+    /// Returns the SQL of the most of a row's organization; their names are bound from `first` on.
+    fn most_sql(&self, first: usize) -> String {
+        let others = self.of_others.iter().enumerate();
+        let others = others.map(|(at, (_, most))| format!("WHEN ${} THEN {most} ", first + at));
+        let others: String = others.collect();
+        match others.is_empty() {
+            true => self.of_organization.to_string(),
+            false => format!(
+                "CASE organization_id {others}ELSE {} END",
+                self.of_organization
+            ),
+        }
+    }
 }
 
 /// Which jobs of a key are listed.
@@ -105,12 +136,13 @@ impl Store {
         finish(connection, done)
     }
 
-    /// Returns whether something has to be done for a job.
-    pub async fn has_due_video_job(&self, now_ms: i64) -> Result<bool, StoreError> {
+    /// Returns whether something has to be done for a job that goes on, or for one whose end is told.
+    pub async fn has_due_video_job(&self, now_ms: i64, is_open: bool) -> Result<bool, StoreError> {
         let sql = DUE.replace("{now}", "$1");
-        let sql = format!("SELECT COUNT(*) FROM video_jobs WHERE {sql}");
+        let sql = format!("SELECT COUNT(*) FROM video_jobs WHERE {sql} AND is_open = $2");
         let count: i64 = sqlx::query_scalar(AssertSqlSafe(sql))
             .bind(now_ms)
+            .bind(i64::from(is_open))
             .fetch_one(&self.pool)
             .await?;
         Ok(count > 0)
@@ -121,17 +153,26 @@ impl Store {
         &self,
         process: &str,
         (now_ms, until_ms): (i64, i64),
-        most: i64,
+        wanted: &DueJobs,
     ) -> Result<Vec<VideoJob>, StoreError> {
         let due = DUE.replace("{now}", "$3");
+        let most = wanted.most_sql(6);
         // Whoever has waited for the row of another one checks it again.
         let sql = format!(
             "UPDATE video_jobs SET claimed_by = $1, claimed_until = $2 WHERE {due} AND id IN \
-             (SELECT id FROM video_jobs WHERE {due} ORDER BY due_at LIMIT $4) RETURNING {COLUMNS}"
+             (SELECT id FROM (SELECT id, due_at, organization_id, ROW_NUMBER() OVER \
+              (PARTITION BY organization_id ORDER BY due_at) AS place \
+              FROM video_jobs WHERE {due} AND is_open = $5) AS ranked \
+              WHERE place <= {most} ORDER BY place, due_at LIMIT $4) RETURNING {COLUMNS}"
         );
         let _turn = self.write_turn().await;
         let query = sqlx::query(AssertSqlSafe(sql)).bind(process).bind(until_ms);
-        let query = query.bind(now_ms).bind(most);
+        let query = query.bind(now_ms);
+        let query = query.bind(i64::try_from(wanted.most).unwrap_or(i64::MAX));
+        let mut query = query.bind(i64::from(wanted.is_open));
+        for (organization, _) in &wanted.of_others {
+            query = query.bind(&**organization);
+        }
         let rows = query.fetch_all(&self.pool).await?;
         rows.iter().map(|row| self.read_job(row)).collect()
     }

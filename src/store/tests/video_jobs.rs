@@ -2,7 +2,7 @@
 
 use filters::ledger::{CallOwner, EntryId, Funding};
 
-use super::super::ledger::{LeaseChange, VideoJob, VideoJobPage};
+use super::super::ledger::{DueJobs, LeaseChange, VideoJob, VideoJobPage};
 use super::ledger::{ORG, entry, usd};
 use super::*;
 
@@ -11,6 +11,7 @@ on_both![
     a_job_ends_once_and_is_paid_once,
     what_open_jobs_may_cost_counts_as_spent,
     a_job_is_claimed_by_one_until_the_claim_ends,
+    each_organization_gets_its_turn_and_no_more_than_its_room,
     jobs_are_found_by_their_key_alone,
     a_secret_is_in_no_column,
 ];
@@ -31,6 +32,15 @@ fn job(n: u8) -> VideoJob {
         created_ms: NOW_MS,
         is_open: true,
         ..VideoJob::default()
+    }
+}
+
+fn due(is_open: bool, most: usize) -> DueJobs {
+    DueJobs {
+        is_open,
+        most,
+        of_organization: 2,
+        of_others: Vec::new(),
     }
 }
 
@@ -112,13 +122,14 @@ async fn a_job_is_claimed_by_one_until_the_claim_ends(fixture: Fixture) {
     store.register_process("p2").await.unwrap();
     let claim = async |process: &str, now_ms: i64| {
         let claimed = store
-            .claim_video_jobs(process, (now_ms, now_ms + 100), 5)
+            .claim_video_jobs(process, (now_ms, now_ms + 100), &due(true, 5))
             .await;
         claimed.unwrap().len()
     };
-    assert!(!store.has_due_video_job(NOW_MS - 1).await.unwrap());
+    assert!(!store.has_due_video_job(NOW_MS - 1, true).await.unwrap());
+    assert!(!store.has_due_video_job(NOW_MS, false).await.unwrap());
     assert_eq!(claim("p1", NOW_MS - 1).await, 0);
-    assert!(store.has_due_video_job(NOW_MS).await.unwrap());
+    assert!(store.has_due_video_job(NOW_MS, true).await.unwrap());
     assert_eq!(claim("p1", NOW_MS).await, 1);
     assert_eq!(claim("p2", NOW_MS + 99).await, 0);
     assert_eq!(claim("p2", NOW_MS + 100).await, 1);
@@ -143,6 +154,57 @@ async fn a_job_is_claimed_by_one_until_the_claim_ends(fixture: Fixture) {
     assert_eq!(claim("p1", NOW_MS + 501).await, 0);
     store.unregister_process("p2").await.unwrap();
     assert_eq!(claim("p1", NOW_MS + 501).await, 1, "its process is gone");
+}
+
+async fn each_organization_gets_its_turn_and_no_more_than_its_room(fixture: Fixture) {
+    fixture.funded().await;
+    let store = &fixture.store;
+    let create = async |name: &str| {
+        let plan = Plan::None;
+        store.create_organization(name, plan, NOW_MS).await.unwrap();
+        store.register_process(name).await.unwrap();
+    };
+    create("other").await;
+    let of = |n: u8, organization: &str| VideoJob {
+        reserved: usd("0"),
+        owner: CallOwner {
+            organization_id: organization.into(),
+            ..job(n).owner
+        },
+        ..job(n)
+    };
+    for n in 1..=5 {
+        fixture.begin_job(&of(n, ORG)).await;
+    }
+    let last = of(6, "other");
+    let begun = store.begin_video_job("p1", &last, NOW_MS + 1);
+    begun.await.unwrap();
+    let claim = async |now_ms: i64, wanted: DueJobs| {
+        let times = (now_ms, now_ms + 100);
+        let claimed = store.claim_video_jobs("p1", times, &wanted).await.unwrap();
+        let mut organizations: Vec<String> = claimed
+            .iter()
+            .map(|job| job.owner.organization_id.to_string())
+            .collect();
+        organizations.sort();
+        organizations
+    };
+    let now_ms = NOW_MS + 1;
+    assert!(claim(now_ms, due(false, 64)).await.is_empty());
+    assert_eq!(claim(now_ms, due(true, 64)).await, [ORG, ORG, "other"]);
+    let now_ms = now_ms + 100;
+    assert_eq!(claim(now_ms, due(true, 2)).await, [ORG, "other"]);
+    let now_ms = now_ms + 100;
+    let full = DueJobs {
+        of_others: vec![(ORG.into(), 0), ("third".into(), 1)],
+        ..due(true, 64)
+    };
+    assert_eq!(claim(now_ms, full).await, ["other"]);
+    let one = DueJobs {
+        of_others: vec![(ORG.into(), 1)],
+        ..due(true, 64)
+    };
+    assert_eq!(claim(now_ms, one).await, [ORG]);
 }
 
 async fn jobs_are_found_by_their_key_alone(fixture: Fixture) {

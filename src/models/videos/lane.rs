@@ -1,0 +1,92 @@
+//! Jobs that are worked on at once: few in all, and fewer of one organization, so that no provider and no callback of one
+//! holds up what others wait for.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tokio::task::{Id, JoinSet};
+
+use crate::store::ledger::DueJobs;
+
+/// How many jobs of a lane are worked on at once, and how many of one organization. Our choice: each takes 10 s at most.
+const MAX_AT_ONCE: usize = 64;
+const MAX_OF_ORGANIZATION: usize = 8;
+
+/// Work of one kind: asking providers, or telling callbacks.
+pub(super) struct Lane {
+    is_open: bool,
+    tasks: JoinSet<()>,
+    /// The organizations of the tasks.
+    organizations: HashMap<Id, Arc<str>>,
+}
+
+impl Lane {
+    /// Creates an empty one: for jobs that go on, or for those whose end is told.
+    pub(super) fn new(is_open: bool) -> Self {
+        Self {
+            is_open,
+            tasks: JoinSet::new(),
+            organizations: HashMap::new(),
+        }
+    }
+
+    /// Returns the jobs for which there is room; `None`: there is none.
+    pub(super) fn room(&mut self) -> Option<DueJobs> {
+        while let Some(ended) = self.tasks.try_join_next_with_id() {
+            let id = ended.map_or_else(|error| error.id(), |(id, ())| id);
+            self.organizations.remove(&id);
+        }
+        let mut running: HashMap<&Arc<str>, usize> = HashMap::new();
+        for organization in self.organizations.values() {
+            *running.entry(organization).or_default() += 1;
+        }
+        let room = |(organization, count): (&Arc<str>, usize)| {
+            let left = MAX_OF_ORGANIZATION.saturating_sub(count);
+            (Arc::clone(organization), left)
+        };
+        let most = MAX_AT_ONCE - self.tasks.len();
+        (most > 0).then(|| DueJobs {
+            is_open: self.is_open,
+            most,
+            of_organization: MAX_OF_ORGANIZATION,
+            of_others: running.into_iter().map(room).collect(),
+        })
+    }
+
+    /// Begins to work on a job of an organization.
+    pub(super) fn begin(
+        &mut self,
+        organization: &Arc<str>,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let task = self.tasks.spawn(work);
+        self.organizations
+            .insert(task.id(), Arc::clone(organization));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[tokio::test]
+    async fn an_organization_gets_its_room_back_however_its_work_ends() {
+        let mut lane = Lane::new(true);
+        let (one, two): (Arc<str>, Arc<str>) = ("one".into(), "two".into());
+        assert!(lane.room().unwrap().of_others.is_empty());
+        lane.begin(&one, std::future::pending());
+        lane.begin(&one, async {});
+        lane.begin(&two, async { panic!("a task that fails") });
+        let mut room = lane.room().unwrap();
+        while room.of_others.len() > 1 || room.most < MAX_AT_ONCE - 1 {
+            tokio::task::yield_now().await;
+            room = lane.room().unwrap();
+        }
+        assert_eq!(room.of_others, [(one, MAX_OF_ORGANIZATION - 1)]);
+        for _ in 1..MAX_AT_ONCE {
+            lane.begin(&two, std::future::pending());
+        }
+        assert!(lane.room().is_none());
+    }
+}
