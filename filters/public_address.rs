@@ -1,6 +1,9 @@
-//! Which addresses are of the public Internet.
+//! Which addresses are of the public Internet. Every URL that a caller, a provider or a datafile names is judged here, and as
+//! the HTTP client reads it.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use url::{Host, Position, Url};
 
 /// Returns whether an address is one of the public Internet. Source: the registries of special-purpose addresses, RFC 6890.
 pub fn is_public(address: IpAddr) -> bool {
@@ -53,30 +56,90 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     }
 }
 
-/// Returns whether an http or https address may be one of the public Internet, as far as its text tells: no name is
-/// resolved. Numbers count as the addresses that resolvers take them for, however they are spelled. An address with a user
-/// name is none.
-pub fn may_be_public(url: &str) -> bool {
-    let Some((_, rest)) = url.split_once("://") else {
-        return false;
-    };
-    let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
-    let authority = rest.get(..end).unwrap_or_default();
-    if let Some(rest) = authority.strip_prefix('[') {
-        let literal = rest.split(']').next().unwrap_or_default();
-        return literal.parse().is_ok_and(is_public_v6);
+/// Why a URL that a stranger chose must not be asked.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum AddressError {
+    /// It cannot be read.
+    Unreadable,
+    /// It holds a user name or a password.
+    User,
+    /// It is neither `https` nor what else is accepted.
+    Scheme,
+    /// Its host is not of the public Internet.
+    NotPublic,
+}
+
+impl AddressError {
+    /// Returns the reason in words that follow the name of a field.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Unreadable => "it is no valid address",
+            Self::User => "it holds a user name or a password",
+            Self::Scheme => "it is no https address",
+            Self::NotPublic => "its host is not public",
+        }
     }
-    let host = authority.split(':').next().unwrap_or_default();
-    let host = host.strip_suffix('.').unwrap_or(host);
-    let is_name = |byte: u8| {
-        byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.') || !byte.is_ascii()
-    };
-    if host.is_empty() || authority.contains('@') || !host.bytes().all(is_name) {
-        return false;
+}
+
+impl core::fmt::Display for AddressError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.as_str())
     }
-    match spelled_v4(host) {
-        Some(address) => is_public_v4(address),
-        None => is_public_name(host),
+}
+
+impl From<AddressError> for String {
+    fn from(error: AddressError) -> Self {
+        error.as_str().to_owned()
+    }
+}
+
+/// Returns scheme, host and port of a URL, with the user name if it has one: what of it decides who is asked, and as whom.
+pub fn origin_of(url: &Url) -> &str {
+    &url[..Position::BeforePath]
+}
+
+/// Checks a URL that a stranger chose, as the HTTP client reads it: whatever its text looks like, this is the host that
+/// would be asked. A name passes, because only its addresses tell.
+///
+/// Errors: it holds a user name, or its host is an address that is not public.
+pub fn check(url: &Url) -> Result<(), AddressError> {
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(AddressError::User);
+    }
+    let is_public = match url.host() {
+        Some(Host::Ipv4(address)) => is_public_v4(address),
+        Some(Host::Ipv6(address)) => is_public_v6(address),
+        Some(Host::Domain(_)) => true,
+        None => false,
+    };
+    match is_public {
+        true => Ok(()),
+        false => Err(AddressError::NotPublic),
+    }
+}
+
+/// Checks the text of an http or https address that a provider is to fetch, as far as it tells: no name is resolved, but
+/// names for networks of one's own are refused. What readers of URLs do not read alike is refused, because the provider's
+/// may be another one.
+///
+/// Errors: it is not one of the public Internet without a user name.
+pub fn check_text(text: &str) -> Result<(), AddressError> {
+    let url = Url::parse(text).map_err(|_| AddressError::Unreadable)?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(AddressError::Scheme);
+    }
+    check(&url)?;
+    let (_, rest) = text.split_once("://").ok_or(AddressError::Unreadable)?;
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let is_ambiguous = authority.is_empty()
+        || authority.contains(['@', '\\', '%'])
+        || text.chars().any(|char| char.is_ascii_control());
+    if is_ambiguous {
+        return Err(AddressError::Unreadable);
+    }
+    match url.host() {
+        Some(Host::Domain(name)) if !is_public_name(name) => Err(AddressError::NotPublic),
+        _ => Ok(()),
     }
 }
 
@@ -84,48 +147,9 @@ pub fn may_be_public(url: &str) -> bool {
 /// Source: RFC 6761, RFC 6762, RFC 8375.
 fn is_public_name(host: &str) -> bool {
     const OWN: [&str; 6] = ["localhost", "local", "internal", "lan", "intranet", "arpa"];
+    let host = host.strip_suffix('.').unwrap_or(host);
     let last = host.rsplit_once('.').map(|(_, last)| last);
     last.is_some_and(|last| !OWN.iter().any(|own| last.eq_ignore_ascii_case(own)))
-}
-
-/// Returns the address that one to four numbers spell, each decimal, octal or hexadecimal; the last one fills what is left.
-fn spelled_v4(host: &str) -> Option<Ipv4Addr> {
-    let numbers: Option<Vec<u32>> = host.split('.').map(spelled_number).collect();
-    let numbers = numbers.filter(|numbers| numbers.len() <= 4)?;
-    let (last, bytes) = numbers.split_last()?;
-    let mut address = u64::from(*last);
-    for (place, byte) in bytes.iter().enumerate() {
-        address |= u64::from(*byte) << (24 - 8 * place);
-    }
-    let is_short =
-        bytes.iter().all(|byte| *byte < 256) && u64::from(*last) < 1 << (32 - 8 * bytes.len());
-    // What is no address may still be taken for one.
-    let address = if is_short {
-        u32::try_from(address).ok()?
-    } else {
-        0
-    };
-    Some(Ipv4Addr::from(address))
-}
-
-fn spelled_number(text: &str) -> Option<u32> {
-    let lower = text.to_ascii_lowercase();
-    let (digits, radix) = match lower.strip_prefix("0x") {
-        Some(digits) => (digits, 16),
-        None if lower.len() > 1 && lower.starts_with('0') => (&*lower, 8),
-        None => (&*lower, 10),
-    };
-    let is_number = digits.chars().all(|digit| digit.is_digit(radix));
-    match u32::from_str_radix(digits, radix) {
-        Ok(number) => Some(number),
-        // `0x` alone is zero to some.
-        Err(_) if is_number => Some(if digits.is_empty() && radix == 16 {
-            0
-        } else {
-            u32::MAX
-        }),
-        Err(_) => None,
-    }
 }
 
 #[cfg(test)]
@@ -187,33 +211,59 @@ mod tests {
         }
     }
 
+    /// Spellings of hosts that are not public, and of none.
+    const PRIVATE: [&str; 31] = [
+        "127.0.0.1",
+        "2130706433",
+        "0x7f.1",
+        "0177.0.0.1",
+        "127.1",
+        "0x7f000001",
+        "169.254.169.254",
+        "10.0.0.8:8080",
+        "256.1.1.1",
+        "99999999999",
+        "[::1]",
+        "[::ffff:10.0.0.1]:443",
+        "[fe80::1%25eth0]",
+        "ann@example.com",
+        "ann:b@1.1.1.1",
+        "exa mple.com",
+        "",
+        // The brackets are a user name, and the address behind them is asked.
+        "[2606:4700::1111]@169.254.169.254",
+        "[2606:4700::1111]:80@10.0.0.1:8080",
+        "1.1.1.1@10.0.0.1",
+        "1.1.1.1:80@10.0.0.1",
+        // Digits and full stops of other scripts.
+        "\u{ff11}\u{ff16}\u{ff19}.254.169.254",
+        "169\u{3002}254\u{3002}169\u{3002}254",
+        "\u{ff11}\u{ff12}\u{ff17}.1",
+        "\u{2460}\u{2468}\u{2461}.168.0.1",
+        // Characters behind percent signs.
+        "%31%30.0.0.1",
+        "127%2e0%2e0%2e1",
+        "127.0.0.1.",
+        "2852039166",
+        "0xa9fea9fe",
+        "[::a9fe:a9fe]",
+    ];
+
     #[test]
     fn the_text_of_an_address_tells_private_hosts_in_any_spelling() {
-        for host in [
-            "127.0.0.1",
-            "2130706433",
-            "0x7f.1",
-            "0177.0.0.1",
-            "127.1",
-            "0x7f000001",
-            "169.254.169.254",
-            "10.0.0.8:8080",
-            "256.1.1.1",
-            "99999999999",
-            "[::1]",
-            "[::ffff:10.0.0.1]:443",
-            "[fe80::1%25eth0]",
+        let names = [
             "localhost",
             "a.localhost.",
             "printer.LOCAL",
             "metadata.google.internal",
             "intranet",
-            "ann@example.com",
-            "ann:b@1.1.1.1",
-            "exa mple.com",
-            "",
-        ] {
-            assert!(!may_be_public(&format!("https://{host}/x")), "{host}");
+            "\u{ff4c}ocalhost",
+        ];
+        for host in PRIVATE.iter().chain(&names) {
+            for scheme in ["https", "http", "HTTPS"] {
+                let url = format!("{scheme}://{host}/x");
+                assert!(check_text(&url).is_err(), "{url}");
+            }
         }
         for host in [
             "example.com",
@@ -223,15 +273,36 @@ mod tests {
             "a.b.c:80",
             "\u{e9}.fr",
         ] {
-            for rest in ["", "/a@b", "?x=http://10.0.0.1", "#c"] {
-                assert!(
-                    may_be_public(&format!("https://{host}{rest}")),
-                    "{host}{rest}"
-                );
+            for rest in ["", "/a@b", "?x=http://10.0.0.1", "#c", "/%31\\%20"] {
+                let url = format!("https://{host}{rest}");
+                assert_eq!(check_text(&url), Ok(()), "{url}");
             }
         }
-        assert!(
-            !may_be_public("https:example.com") && !may_be_public("https://10.0.0.1\\@example.com")
-        );
+        for (url, expected) in [
+            ("https:example.com", AddressError::Unreadable),
+            ("https:///example.com", AddressError::Unreadable),
+            ("https://10.0.0.1\\@example.com", AddressError::NotPublic),
+            ("https://1.1.1.1\\@10.0.0.1/", AddressError::Unreadable),
+            ("https://1.1.1.1\t/", AddressError::Unreadable),
+            ("https://exam\nple.com/", AddressError::Unreadable),
+            ("https://ann@example.com/", AddressError::User),
+            ("ftp://example.com/", AddressError::Scheme),
+            ("file:///etc/passwd", AddressError::Scheme),
+            ("", AddressError::Unreadable),
+        ] {
+            assert_eq!(check_text(url), Err(expected), "{url}");
+        }
+    }
+
+    #[test]
+    fn the_host_that_the_client_would_ask_is_judged_and_no_user_is_taken() {
+        for host in PRIVATE.into_iter().filter(|host| !host.is_empty()) {
+            let read = Url::parse(&format!("https://{host}/x"));
+            assert!(read.is_err() || check(&read.unwrap()).is_err(), "{host}");
+        }
+        let url = Url::parse("https://localhost/").unwrap();
+        assert_eq!(check(&url), Ok(()), "its addresses tell");
+        let url = Url::parse("https://a:b@Example.com:443/c").unwrap();
+        assert_eq!(origin_of(&url), "https://a:b@example.com");
     }
 }

@@ -1,10 +1,11 @@
 //! The client of everything that this process asks for by itself, but for model calls and graph requests, which Pingora sends: datafiles, events, segments, predictions, published
 //! keys.
 //!
-//! A host that the operator wrote in the configuration is trusted: it may have a private address, and plain http where
-//! it was written so. Any other host, such as one that a datafile names, is asked over https alone, and only at public
-//! addresses: they are checked when the name is resolved, and the connection goes to the checked ones. No redirect is
-//! followed, and no reply is read beyond its bound. Source: docs/security.md 40.
+//! An origin (scheme, host and port) that the operator wrote in the configuration is trusted: it may have a private address,
+//! and plain http. Any other one, such as one that a datafile names, is asked over https alone, without a user name, and
+//! only at public addresses, also on a host of which the operator wrote another port: they are checked when the name is
+//! resolved, and the connection goes to the checked ones. No redirect is followed, and no reply is read beyond its bound.
+//! Source: docs/security.md 40.
 
 use std::collections::HashSet;
 use std::error::Error;
@@ -13,66 +14,54 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use filters::public_address::{self, AddressError};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
-use reqwest::{Client, ClientBuilder, RequestBuilder, Response, Url};
+use reqwest::{Client, ClientBuilder, Method, RequestBuilder, Response, Url};
 
 pub use filters::public_address::is_public;
 
 /// See the module.
 #[derive(Clone)]
 pub struct Outbound {
-    client: Client,
-    trusted: Arc<TrustedHosts>,
+    /// Asks the origins that the operator wrote.
+    trusting: Client,
+    /// Asks all others.
+    checking: Client,
+    written: Arc<WrittenOrigins>,
 }
 
-/// The hosts that the operator wrote.
+/// The origins that the operator wrote, each with its user name if he wrote one.
 #[derive(Debug, Default)]
-struct TrustedHosts {
-    /// All of them.
-    any: HashSet<String>,
-    /// Those that he wrote with plain http.
-    http: HashSet<String>,
-}
+struct WrittenOrigins(HashSet<Box<str>>);
 
-impl TrustedHosts {
-    /// Reads the hosts of URLs. One that depends on a request, such as `https://%s.example.com`, was not written.
+impl WrittenOrigins {
+    /// Reads the origins of URLs. One that depends on a request, such as `https://%s.example.com`, was not written.
     fn from_urls<'u>(urls: impl IntoIterator<Item = &'u str>) -> Self {
-        let mut hosts = Self::default();
-        for url in urls {
+        let origin = |url: &str| {
             let authority = url.split_once("://").map_or("", |(_, rest)| rest);
             let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
             let url = Url::parse(&url.replace("%s", "x")).ok();
-            let Some(url) = url.filter(|_| !authority.contains('%')) else {
-                continue;
-            };
-            let Some(host) = url.host_str() else { continue };
-            hosts.any.insert(host.to_owned());
-            if url.scheme() == "http" {
-                hosts.http.insert(host.to_owned());
-            }
-        }
-        hosts
+            let url = url.filter(|_| !authority.contains('%'))?;
+            Some(public_address::origin_of(&url).into())
+        };
+        Self(urls.into_iter().filter_map(origin).collect())
     }
 
-    /// Errors: why the URL must not be asked, in words without its path.
-    fn check(&self, url: &Url) -> Result<(), String> {
-        let host = url.host_str().unwrap_or_default();
-        let is_allowed = match url.scheme() {
-            "https" => true,
-            "http" => self.http.contains(host),
-            _ => false,
-        };
-        if !is_allowed {
-            return Err(format!("{host} is asked over https alone"));
-        }
-        let bare = host.trim_start_matches('[').trim_end_matches(']');
-        match bare.parse() {
-            Ok(address) if !self.any.contains(host) => {
-                check_address(host, address).map_err(|error| error.to_string())
-            }
-            _ => Ok(()),
-        }
+    fn contains(&self, url: &Url) -> bool {
+        self.0.contains(public_address::origin_of(url))
+    }
+}
+
+/// Checks a URL at an origin that the operator did not write.
+///
+/// Errors: why it must not be asked.
+fn check_foreign(url: &Url) -> Result<(), AddressError> {
+    let checked = public_address::check(url);
+    match (checked, url.scheme()) {
+        (Err(AddressError::User), _) => Err(AddressError::User),
+        (_, "https") => checked,
+        _ => Err(AddressError::Scheme),
     }
 }
 
@@ -84,7 +73,7 @@ impl Outbound {
         timeout: Duration,
         written: impl IntoIterator<Item = &'u str>,
     ) -> reqwest::Result<Self> {
-        Self::build(Client::builder(), timeout, written)
+        Self::build(Client::builder, timeout, written)
     }
 
     /// The same for URLs that callers choose: no proxy of the environment stands between, which would resolve their names
@@ -95,88 +84,53 @@ impl Outbound {
         timeout: Duration,
         written: impl IntoIterator<Item = &'u str>,
     ) -> reqwest::Result<Self> {
-        let client = Client::builder().no_proxy().pool_max_idle_per_host(0);
+        let client = || Client::builder().no_proxy().pool_max_idle_per_host(0);
         Self::build(client, timeout, written)
     }
 
     fn build<'u>(
-        client: ClientBuilder,
+        client: impl Fn() -> ClientBuilder,
         timeout: Duration,
         written: impl IntoIterator<Item = &'u str>,
     ) -> reqwest::Result<Self> {
-        let trusted = Arc::new(TrustedHosts::from_urls(written));
-        let client = client
-            .timeout(timeout)
-            .redirect(Policy::none())
-            .dns_resolver(Arc::new(CheckedNames(Arc::clone(&trusted))))
-            .build()?;
-        Ok(Self { client, trusted })
+        let client = || client().timeout(timeout).redirect(Policy::none());
+        Ok(Self {
+            trusting: client().build()?,
+            checking: client().dns_resolver(Arc::new(CheckedNames)).build()?,
+            written: Arc::new(WrittenOrigins::from_urls(written)),
+        })
     }
 
     /// A GET request. Errors: the URL must not be asked.
-    pub fn get(&self, url: &str) -> Result<RequestBuilder, String> {
-        Ok(self.client.get(self.checked(url)?))
+    pub fn get(&self, url: &str) -> Result<RequestBuilder, AddressError> {
+        self.request(Method::GET, url)
+    }
+
+    /// A GET request of a URL that counts as one that the operator did not write, whatever he wrote.
+    ///
+    /// Errors: the URL must not be asked.
+    pub fn get_foreign(&self, url: &Url) -> Result<RequestBuilder, AddressError> {
+        check_foreign(url)?;
+        Ok(self.checking.get(url.clone()))
     }
 
     /// A POST request. Errors: the URL must not be asked.
-    pub fn post(&self, url: &str) -> Result<RequestBuilder, String> {
-        Ok(self.client.post(self.checked(url)?))
+    pub fn post(&self, url: &str) -> Result<RequestBuilder, AddressError> {
+        self.request(Method::POST, url)
     }
 
     /// A DELETE request. Errors: the URL must not be asked.
-    pub fn delete(&self, url: &str) -> Result<RequestBuilder, String> {
-        Ok(self.client.delete(self.checked(url)?))
+    pub fn delete(&self, url: &str) -> Result<RequestBuilder, AddressError> {
+        self.request(Method::DELETE, url)
     }
 
-    fn checked(&self, url: &str) -> Result<Url, String> {
-        let url = Url::parse(url).map_err(|error| error.to_string())?;
-        self.trusted.check(&url)?;
-        Ok(url)
-    }
-}
-
-/// The operator's own origins, among addresses that callers choose: such a host is asked at the origins that he wrote alone.
-#[derive(Debug, Default)]
-pub struct OwnOrigins {
-    origins: HashSet<String>,
-    hosts: HashSet<String>,
-}
-
-/// Why an address that a caller chose must not be asked.
-#[derive(Debug, Eq, PartialEq)]
-pub enum OriginError {
-    /// Its form, in words.
-    Refused(&'static str),
-    /// Its host is the operator's own, and it is none of his origins.
-    Prohibited,
-}
-
-impl OwnOrigins {
-    /// Reads the origins that the operator wrote.
-    pub fn new(written: &[String]) -> Self {
-        let urls = written.iter().filter_map(|url| Url::parse(url).ok());
-        let mut own = Self::default();
-        for url in urls {
-            own.hosts.extend(url.host_str().map(str::to_owned));
-            own.origins.insert(url.origin().ascii_serialization());
+    fn request(&self, method: Method, url: &str) -> Result<RequestBuilder, AddressError> {
+        let url = Url::parse(url).map_err(|_| AddressError::Unreadable)?;
+        if self.written.contains(&url) {
+            return Ok(self.trusting.request(method, url));
         }
-        own
-    }
-
-    /// Checks what [`Outbound`] does not.
-    pub fn check(&self, url: &Url) -> Result<(), OriginError> {
-        if !url.username().is_empty() || url.password().is_some() {
-            return Err(OriginError::Refused("it holds a user name or a password"));
-        }
-        let is_own = self.origins.contains(&url.origin().ascii_serialization());
-        if !is_own && url.scheme() != "https" {
-            return Err(OriginError::Refused("it is no https address"));
-        }
-        let has_own_host = url.host_str().is_some_and(|host| self.hosts.contains(host));
-        match has_own_host && !is_own {
-            true => Err(OriginError::Prohibited),
-            false => Ok(()),
-        }
+        check_foreign(&url)?;
+        Ok(self.checking.request(method, url))
     }
 }
 
@@ -219,20 +173,16 @@ pub fn describe(error: reqwest::Error) -> String {
     }
 }
 
-/// Resolves names by the system, and refuses private addresses of hosts that nobody trusts.
-struct CheckedNames(Arc<TrustedHosts>);
+/// Resolves names by the system, and refuses those with private addresses.
+struct CheckedNames;
 
 impl Resolve for CheckedNames {
     fn resolve(&self, name: Name) -> Resolving {
         let host = name.as_str().to_owned();
-        let is_trusted = self.0.any.contains(&host);
         Box::pin(async move {
             let found = tokio::net::lookup_host((host.as_str(), 0)).await;
-            let found = found.map(Vec::from_iter);
-            if is_trusted {
-                return Ok(Box::new(found?.into_iter()) as Addrs);
-            }
             let found = found.map_err(|_| NotPublic(host.clone()))?;
+            let found = Vec::from_iter(found);
             check_addresses(&host, found.iter().map(|address| address.ip()))?;
             Ok(Box::new(found.into_iter()) as Addrs)
         })
@@ -248,7 +198,7 @@ impl std::fmt::Display for NotPublic {
         let host = &self.0;
         write!(
             f,
-            "{host} has no address, or one that is not public, and it is not in the configuration"
+            "{host} has no address, or one that is not public, and its origin is not in the configuration"
         )
     }
 }
@@ -272,11 +222,7 @@ fn check_addresses(
     host: &str,
     mut addresses: impl Iterator<Item = IpAddr>,
 ) -> Result<(), NotPublic> {
-    addresses.try_for_each(|address| check_address(host, address))
-}
-
-fn check_address(host: &str, address: IpAddr) -> Result<(), NotPublic> {
-    match is_public(address) {
+    match addresses.all(is_public) {
         true => Ok(()),
         false => Err(NotPublic(host.to_owned())),
     }
@@ -365,32 +311,55 @@ mod tests {
 
     #[test]
     fn a_host_that_nobody_wrote_is_asked_over_https_and_at_public_addresses() {
-        let hosts = [
+        _ = rustls::crypto::ring::default_provider().install_default();
+        let urls = [
             "http://127.0.0.2/x",
             "https://10.0.0.1:8443",
+            "https://ann:b@10.0.0.3/%s.json",
             "https://%s.example.com/d",
         ];
-        let trusted = TrustedHosts::from_urls(hosts);
-        for (url, is_allowed) in [
-            ("http://127.0.0.2/y", true),
-            ("https://10.0.0.1/", true),
-            ("http://10.0.0.1/", false),
-            ("http://a.example.com/", false),
-            ("https://a.example.com/", true),
-            ("https://127.0.0.1/", false),
-            ("https://2130706433/", false),
-            ("https://0x7f.1/", false),
-            ("https://[::1]/", false),
-            ("https://[::ffff:169.254.169.254]/", false),
-            ("https://a@10.0.0.2/", false),
-            ("ftp://example.com/", false),
-            ("file:///etc/passwd", false),
+        let outbound = Outbound::new(TIMEOUT, urls).unwrap();
+        use AddressError::{NotPublic, Scheme, Unreadable, User};
+        for (url, expected) in [
+            ("http://127.0.0.2/y", None),
+            ("http://127.0.0.2:80/y", None),
+            ("https://10.0.0.1:8443/y", None),
+            ("https://ann:b@10.0.0.3/y.json", None),
+            ("https://10.0.0.1/", Some(NotPublic)),
+            ("https://127.0.0.2/", Some(NotPublic)),
+            ("http://127.0.0.2:9901/metrics", Some(Scheme)),
+            ("http://127.0.0.1:8443/", Some(Scheme)),
+            ("http://10.0.0.1:8443/", Some(Scheme)),
+            ("https://ann@10.0.0.1:8443/", Some(User)),
+            ("https://10.0.0.3/y.json", Some(NotPublic)),
+            ("http://a.example.com/", Some(Scheme)),
+            ("https://a.example.com/", None),
+            ("https://127.0.0.1/", Some(NotPublic)),
+            ("https://2130706433/", Some(NotPublic)),
+            ("https://0x7f.1/", Some(NotPublic)),
+            ("https://[::1]/", Some(NotPublic)),
+            ("https://[::ffff:169.254.169.254]/", Some(NotPublic)),
+            ("https://\u{ff11}\u{ff10}.0.0.9/", Some(NotPublic)),
+            ("https://[2606:4700::1111]@169.254.169.254/", Some(User)),
+            ("https://", Some(Unreadable)),
+            ("https://a@example.com/", Some(User)),
+            ("https://127.0.0.1.example.com/", None),
+            ("ftp://example.com/", Some(Scheme)),
+            ("file:///etc/passwd", Some(Scheme)),
         ] {
-            let url = Url::parse(url).unwrap();
-            assert_eq!(trusted.check(&url).is_ok(), is_allowed, "{url}");
+            assert_eq!(outbound.get(url).err(), expected, "{url}");
         }
-        let template = Url::parse("https://127.0.0.1.example.com/").unwrap();
-        assert!(trusted.check(&template).is_ok());
+        let own = Url::parse("https://10.0.0.1:8443/y").unwrap();
+        assert_eq!(outbound.get_foreign(&own).err(), Some(NotPublic));
+    }
+
+    #[tokio::test]
+    async fn another_port_of_a_host_that_the_operator_wrote_is_a_strangers() {
+        let (port, seen) = serving("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}".to_owned());
+        let outbound = client("https://localhost:1/");
+        let request = outbound.get(&format!("https://localhost:{port}/")).unwrap();
+        assert!(is_prohibited(&request.send().await.unwrap_err()));
+        assert_eq!(count(&seen), 0);
     }
 
     #[test]

@@ -150,7 +150,8 @@ impl Segments {
         wanted: &[Box<str>],
     ) -> Result<Arc<[String]>, SegmentsUnavailable> {
         let url = format!("{}/v3/graphql", host.trim_end_matches('/'));
-        let request = self.client.post(&url).map_err(log_failure)?;
+        let request = self.client.post(&url);
+        let request = request.map_err(|why| log_failure(why.to_string()))?;
         let request = request
             .header("content-type", "application/json")
             .header("x-api-key", key)

@@ -90,7 +90,7 @@ fn results_pass_and_the_client_gets_the_conventions_members() {
 fn a_picture_goes_to_who_sees_it() {
     let (first, second) = (Upstream::always(bare()), Upstream::always(marked()));
     let gateway = MODERATIONS.gateway([&first, &second], "", "1");
-    let body = r#"{"model":"guard","input":[{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}}]}"#;
+    let body = r#"{"model":"guard","input":[{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ"}}]}"#;
     let answer = ask(gateway.address(), &MODERATIONS.request(&gateway).body(body));
     assert_eq!(answer.json()["model"], "second/guard", "{}", answer.text());
     let pinned = body.replace("\"guard\"", "\"first/guard\"");
@@ -153,6 +153,10 @@ fn a_bad_request_is_named_and_reaches_no_provider() {
         (r#"{"model":"guard","input":["a",7]}"#, Some("input[1]")),
         (
             r#"{"model":"guard","input":[{"type":"image_url","image_url":{"url":"file:///etc/passwd"}}]}"#,
+            Some("input[0].image_url.url"),
+        ),
+        (
+            r#"{"model":"guard","input":[{"type":"image_url","image_url":{"url":"https://[2606:4700::1111]@169.254.169.254/"}}]}"#,
             Some("input[0].image_url.url"),
         ),
         (r#"{"model":"auto","input":"a"}"#, Some("model")),

@@ -180,3 +180,45 @@ fn a_video_that_is_not_there_yet_has_no_content() {
         (400, &"video_not_completed".into())
     );
 }
+
+/// A provider may stand in the operator's network, and link to what else stands there.
+#[test]
+fn no_link_leads_to_another_port_of_a_trusted_host_or_to_another_provider() {
+    let target = std::sync::Arc::new(std::sync::Mutex::new(String::new()));
+    let told = std::sync::Arc::clone(&target);
+    let redirect = move |_: &Received| {
+        let location = told.lock().unwrap().clone();
+        Reply::whole(302, &[("location", &location)], "")
+    };
+    let studio = studio(|_| there(), redirect);
+    let other = Upstream::always(Reply::whole(200, &[], "a secret"));
+    let gateway = VIDEOS.gateway([&studio, &other], "", "1");
+    let job = wait_for(&gateway, &order(&gateway), "completed");
+    let path = format!("/v1/videos/{}/content", job["id"].as_str().unwrap());
+    let own = studio.url();
+    let seen = studio.requests().len();
+    for url in [
+        format!("{}/a", other.url()),
+        format!("{}/a", other.url().replacen("http:", "https:", 1)),
+        format!("http://{}/metrics", gateway.admin()),
+        own.replacen("http://", "http://a:b@", 1),
+        own.replacen("http:", "https:", 1),
+        "https://[2606:4700::1111]@169.254.169.254/".to_owned(),
+        "https://10.0.0.1/".to_owned(),
+    ] {
+        *target.lock().unwrap() = url.clone();
+        let answer = get(&gateway, &path);
+        let code = &answer.json()["error"]["code"];
+        assert_eq!(
+            (answer.status(), code),
+            (502, &"video_content_failed".into()),
+            "{url}"
+        );
+    }
+    assert!(other.requests().is_empty());
+    assert_eq!(studio.requests().len(), seen + 7);
+    // Its own origin is asked again, and up to three times.
+    *target.lock().unwrap() = format!("{own}/v1/videos/up_1/content");
+    assert_eq!(get(&gateway, &path).status(), 502);
+    assert_eq!(studio.requests().len(), seen + 7 + 4);
+}

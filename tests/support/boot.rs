@@ -207,9 +207,14 @@ impl Gateway {
         }
     }
 
+    /// The address of the operator's listener.
+    pub fn admin(&self) -> SocketAddr {
+        self.running.admin
+    }
+
     /// The text of `/metrics`.
     pub fn metrics(&self) -> String {
-        client::ask(self.running.admin, &Ask::get("/metrics"))
+        client::ask(self.admin(), &Ask::get("/metrics"))
             .text()
             .to_owned()
     }

@@ -5,7 +5,7 @@ use crate::models::chat::dimensions::{self, dimensions_of_base64};
 use crate::models::chat::inlined::MAX_PIXELS;
 use crate::models::chat::sniff::image_type_of_base64;
 use crate::models::check::reject::Reject;
-use crate::public_address::may_be_public;
+use crate::public_address::check_text;
 use crate::spooled_json::{KEPT_APPLICATION_CHARS, KEPT_CHARS};
 
 /// Base64 characters of a document that are looked at: the mark of a PDF stands in its first kilobyte.
@@ -15,8 +15,113 @@ const _: () = assert!(
     "what is looked at is in memory"
 );
 
+/// The addresses that an operation takes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Addresses {
+    /// `https://…` alone.
+    Https,
+    /// `http://…` too.
+    Http,
+}
+
+impl Addresses {
+    /// In words.
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Https => HTTPS,
+            Self::Http => "an http or https address",
+        }
+    }
+}
+
+pub(crate) const HTTPS: &str = "an https address";
+
+/// Checks a picture: an address, or a data URL whose bytes are an image, whatever it says. Returns the bytes of the data.
+///
+/// All operations ask here but chats, whose providers take more kinds of pictures than are known, and edits of images, which
+/// are fetched.
+pub(crate) fn picture(url: &str, addresses: Addresses) -> Result<u64, Reject> {
+    if is_address(url) {
+        return match addresses == Addresses::Https && url.starts_with("http://") {
+            true => Err(Reject::rule(format!(
+                "is an address of plain http; accepted is {}",
+                one_of(addresses, "an image")
+            ))),
+            false => address(url).map(|()| 0),
+        };
+    }
+    let data = data_url::parse(url).ok_or_else(|| neither(addresses, "an image"))?;
+    image(&data)?;
+    Ok(data.data.len() as u64)
+}
+
+fn is_address(url: &str) -> bool {
+    url.starts_with("https://") || url.starts_with("http://")
+}
+
+fn one_of(addresses: Addresses, what: &str) -> String {
+    format!("{}, or a base64 data URL of {what}", addresses.as_str())
+}
+
+fn neither(addresses: Addresses, what: &str) -> Reject {
+    Reject::rule(format!("is none; accepted is {}", one_of(addresses, what)))
+}
+
+/// Checks an https address of what a provider is to fetch.
+pub(crate) fn https_address(url: &str) -> Result<(), Reject> {
+    match url.starts_with("https://") {
+        true => address(url),
+        false => Err(Reject::rule(format!("is none; accepted is {HTTPS}"))),
+    }
+}
+
+/// Checks a text that names a document or an image by address, or holds it as a data URL that says what its bytes are.
+/// Returns the bytes of the data.
+///
+/// `is_image`: nothing but an image is accepted.
+pub(crate) fn document(url: &str, is_image: bool) -> Result<u64, Reject> {
+    let named = data_url::named_type(url).map(|(named, _)| named);
+    let is_picture = is_image || named.as_ref().is_some_and(|it| it.starts_with("image/"));
+    if is_picture || is_address(url) {
+        picture(url, Addresses::Http)?;
+    }
+    if is_address(url) {
+        return Ok(0);
+    }
+    let Some((named, url)) = named.zip(data_url::parse(url)) else {
+        return Err(neither(Addresses::Http, "a document"));
+    };
+    let is_named_well = match image_type_of_base64(&url.data) {
+        Some(told) => is_same_image(told, &named),
+        None => holds(&named, &url.data),
+    };
+    if !is_named_well {
+        let shown: String = named.chars().take(80).collect();
+        return Err(Reject::rule(format!(
+            "says {shown} and holds something else; accepted is the media type of its bytes"
+        )));
+    }
+    Ok(url.data.len() as u64)
+}
+
+/// Checks an address. Whoever fetches it is a provider, which may stand in the operator's own network: so what its text
+/// shows to be private is refused.
+fn address(url: &str) -> Result<(), Reject> {
+    check_text(url).map_err(|why| {
+        Reject::rule(format!(
+            "is not fetched: {why}; accepted is an address of the public Internet without a user name"
+        ))
+        .with_code("destination_ip_prohibited")
+    })
+}
+
 /// Checks an image in the body: its bytes have to be one, whatever its name says.
 pub(crate) fn image(url: &DataUrl<'_>) -> Result<(), Reject> {
+    if !is_base64(&url.data) {
+        return Err(Reject::rule(
+            "is broken base64; accepted is that of an image",
+        ));
+    }
     let is_named = url.media_type.starts_with("image/");
     if image_type_of_base64(&url.data).is_none() || !is_named {
         return Err(Reject::rule(
@@ -34,42 +139,14 @@ pub(crate) fn image(url: &DataUrl<'_>) -> Result<(), Reject> {
     }
 }
 
-/// Checks a text that names a document or an image by address, or holds it as a data URL. Returns the bytes of the data.
+/// Returns whether text of the characters of base64 is some: of one alphabet, with padding at its end alone, and of a
+/// length that bytes have.
 ///
-/// Whoever fetches an address is a provider, which may stand in the operator's own network: so what its text shows to be
-/// private is refused. `is_image`: nothing but an image is accepted.
-pub(crate) fn document(url: &str, is_image: bool) -> Result<u64, Reject> {
-    if url.starts_with("https://") || url.starts_with("http://") {
-        return match may_be_public(url) {
-            true => Ok(0),
-            false => Err(Reject::rule(
-                "is an address that is not public; accepted is one of the public Internet without a user name",
-            )
-            .with_code("destination_ip_prohibited")),
-        };
-    }
-    let named = data_url::named_type(url).map(|(named, _)| named);
-    let Some((named, url)) = named.zip(data_url::parse(url)) else {
-        let what = if is_image { "an image" } else { "a document" };
-        return Err(Reject::rule(format!(
-            "is none; accepted is an http or https address, or a base64 data URL of {what}"
-        )));
-    };
-    let told = image_type_of_base64(&url.data);
-    if is_image || named.starts_with("image/") {
-        image(&url)?;
-    }
-    let is_named_well = match told {
-        Some(told) => is_same_image(told, &named),
-        None => holds(&named, &url.data),
-    };
-    if !is_named_well {
-        let shown: String = named.chars().take(80).collect();
-        return Err(Reject::rule(format!(
-            "says {shown} and holds something else; accepted is the media type of its bytes"
-        )));
-    }
-    Ok(url.data.len() as u64)
+/// Cost: looks at each character; decodes none.
+fn is_base64(data: &str) -> bool {
+    let chars = data.trim_end_matches('=');
+    let is_mixed = chars.contains(['+', '/']) && chars.contains(['-', '_']);
+    data.len() - chars.len() <= 2 && chars.len() % 4 != 1 && !chars.contains('=') && !is_mixed
 }
 
 /// Returns whether a name is that of the image that bytes tell. Those of one family share their first bytes.
@@ -94,5 +171,20 @@ fn holds(media_type: &str, data: &str) -> bool {
         "application/pdf" => head.windows(5).any(|bytes| bytes == b"%PDF-"),
         _ if is_zip => head.starts_with(b"PK\x03\x04"),
         _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_has_one_alphabet_a_length_and_its_padding_at_the_end() {
+        for text in ["", "QUI=", "QUI", "QUJD", "+/8=", "-_8"] {
+            assert!(is_base64(text), "{text}");
+        }
+        for text in ["Q", "QUJDQ", "QU=D", "QQ===", "=QUJ", "+_8="] {
+            assert!(!is_base64(text), "{text}");
+        }
     }
 }

@@ -61,7 +61,7 @@ fn rerank() -> Operation {
 
 fn moderations() -> Operation {
     let part = json!({"$one": [{"type": "text", "text": "$text"},
-        {"type": "image_url", "image_url": {"url": {"$one": ["https://a.example/x.png", "data:image/png;base64,aGk=", "$text"]}}}]});
+        {"type": "image_url", "image_url": {"url": {"$one": ["https://a.example/x.png", "data:image/png;base64,iVBORw0KGgoAAAANSUhEUg==", "$text"]}}}]});
     let flags = json!({"$one": [{"hate": true}, {"hate": false, "pii": "$any"}, "$any"]});
     let result = json!({"flagged?": {"$one": [true, false, "$any"]}, "categories": flags, "category_scores": {"hate": "$number"}});
     Operation {
@@ -142,7 +142,7 @@ fn decisions() -> Operation {
 }
 
 fn videos() -> Operation {
-    let image = json!({"$one": ["https://a.example/x.png", {"image_url": "data:image/png;base64,iVBORw0KGgo="}, "$any"]});
+    let image = json!({"$one": ["https://a.example/x.png", {"image_url": "data:image/png;base64,iVBORw0KGgoAAAANSUhEUg=="}, "$any"]});
     let media = json!({"$many": {"$one": ["https://a.example/x", {"video_url": "https://a.example/x"}, "$any"]}});
     Operation {
         front: &Videos,

@@ -228,7 +228,7 @@ impl RemoteDatafiles {
         let (_, token) = split_key(key);
         let mut request = match self.client.get(&datafile_url(&self.template, key)) {
             Ok(request) => request,
-            Err(error) => return SourceReply::Failed(error),
+            Err(error) => return SourceReply::Failed(error.to_string()),
         };
         if let Some(modified) = modified {
             request = request.header(IF_MODIFIED_SINCE, modified);

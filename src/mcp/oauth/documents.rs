@@ -83,7 +83,7 @@ impl Expiry<String, KnownDocument> for KeptFor {
 }
 
 impl ClientDocuments {
-    /// Makes the documents. Fetches run on `handle`. `written` are URLs whose hosts are trusted: none, but in tests.
+    /// Makes the documents. Fetches run on `handle`. `written` are URLs whose origins are trusted: none, but in tests.
     ///
     /// Errors: no HTTP client can be made.
     pub fn new<'u>(
@@ -134,7 +134,9 @@ impl ClientDocuments {
 
 async fn fetch(client: &Outbound, url: &str) -> Result<KnownDocument, DocumentError> {
     let not_fetched = |detail| DocumentError::unusable(NOT_FETCHED, detail);
-    let request = client.get(url).map_err(not_fetched)?;
+    let request = client
+        .get(url)
+        .map_err(|error| not_fetched(error.to_string()))?;
     let request = request.header(header::ACCEPT, "application/json");
     let reply = request.send().await;
     let reply = reply.map_err(|error| not_fetched(outbound::describe(error)))?;

@@ -187,7 +187,7 @@ async fn a_private_address_is_not_asked() {
         assert!(said.contains("not public"), "{host}: {said}");
     }
     let said = refusal(&documents, &format!("http://127.0.0.1:{port}/client.json")).await;
-    assert!(said.contains("over https alone"), "{said}");
+    assert!(said.contains("no https address"), "{said}");
     assert_eq!(site.count(), 0);
 }
 

@@ -1,11 +1,12 @@
 //! One image from its address.
 
 use filters::models::chat::inlined::InlinedImage;
+use filters::public_address::AddressError;
 use reqwest::header::{ACCEPT, LOCATION, USER_AGENT};
 use reqwest::{Response, Url};
 
 use crate::config::MediaConfig;
-use crate::outbound::{self, OriginError, Outbound, OwnOrigins};
+use crate::outbound::{self, Outbound};
 use crate::proxy::body_budget::BodyReservation;
 
 /// How many redirects are followed, each checked like the first address.
@@ -18,7 +19,7 @@ pub(super) enum FetchError {
     /// No permit came in time, or there is no memory for it.
     Busy,
     /// The address must not be asked, in words.
-    Refused(String),
+    Refused(&'static str),
     /// Its host has no public address, or also one that is not. Which it is stays untold: callers must not learn the names
     /// of the network around the gateway.
     Prohibited,
@@ -77,8 +78,6 @@ impl std::fmt::Display for FetchError {
 /// Fetches images.
 pub(super) struct Fetcher {
     client: Outbound,
-    /// The operator's own origins.
-    own: OwnOrigins,
     max_bytes: usize,
 }
 
@@ -87,7 +86,6 @@ impl Fetcher {
         let written = config.origins.iter().map(String::as_str);
         Ok(Self {
             client: Outbound::direct(config.timeout, written)?,
-            own: OwnOrigins::new(&config.origins),
             max_bytes: config.max_bytes,
         })
     }
@@ -98,8 +96,8 @@ impl Fetcher {
         url: &str,
         memory: &mut BodyReservation,
     ) -> Result<InlinedImage, FetchError> {
-        let mut url = Url::parse(url)
-            .map_err(|_| FetchError::Refused("it is no valid address".to_owned()))?;
+        let mut url =
+            Url::parse(url).map_err(|_| FetchError::Refused(AddressError::Unreadable.as_str()))?;
         for _ in 0..=MAX_REDIRECTS {
             let reply = self.ask(&url).await?;
             let status = reply.status();
@@ -115,22 +113,15 @@ impl Fetcher {
     }
 
     async fn ask(&self, url: &Url) -> Result<Response, FetchError> {
-        self.check(url)?;
-        let request = self
-            .client
-            .get(url.as_str())
-            .map_err(|_| FetchError::Prohibited)?;
+        let request = self.client.get(url.as_str());
+        let request = request.map_err(|error| match error {
+            AddressError::NotPublic => FetchError::Prohibited,
+            _ => FetchError::Refused(error.as_str()),
+        })?;
         let request = request
             .header(ACCEPT, "image/*")
             .header(USER_AGENT, PRODUCT);
         request.send().await.map_err(|error| from_error(&error))
-    }
-
-    fn check(&self, url: &Url) -> Result<(), FetchError> {
-        self.own.check(url).map_err(|error| match error {
-            OriginError::Refused(why) => FetchError::Refused(why.to_owned()),
-            OriginError::Prohibited => FetchError::Prohibited,
-        })
     }
 
     async fn read(

@@ -59,7 +59,8 @@ pub async fn open(
     Ok(answer(&models.videos, reply, headers))
 }
 
-/// Asks for the bytes, and follows redirects. A credential goes to the provider's own origin alone.
+/// Asks for the bytes, and follows redirects. A credential goes to the provider's own origin alone, and another provider's
+/// origin is a stranger's.
 async fn ask(
     videos: &Videos,
     provider: &JobProvider,
@@ -67,7 +68,10 @@ async fn ask(
     headers: &HeaderMap,
 ) -> Result<reqwest::Response, Fault> {
     for _ in 0..=MAX_REDIRECTS {
-        let request = videos.contents.get(url.as_str());
+        let request = match provider.has_origin_of(&url) {
+            true => videos.contents.get(url.as_str()),
+            false => videos.contents.get_foreign(&url),
+        };
         let request = request.map_err(|_| failed("it is at an address that must not be asked"))?;
         let mut request = provider
             .sign(request, &url)

@@ -71,6 +71,13 @@ impl JobProvider {
         Url::parse(&url).ok()
     }
 
+    /// Returns whether a URL is at one of the origins of this provider where the job may be.
+    pub(super) fn has_origin_of(&self, url: &Url) -> bool {
+        let origins = self.deployment.site.endpoints.origins();
+        let mut own = origins.filter_map(|origin| Url::parse(&origin.url()).ok());
+        own.any(|own| own.origin() == url.origin())
+    }
+
     /// Adds the provider's headers to a request. Its credential goes to its own origin alone.
     pub(super) fn sign(&self, request: RequestBuilder, url: &Url) -> RequestBuilder {
         let mut headers = HeaderMap::new();

@@ -71,6 +71,10 @@ fn a_bad_request_is_named_and_reaches_no_provider() {
             Some("image"),
         ),
         (
+            r#"{"model":"film","prompt":"a","seconds":4,"image":"https://10.0.0.1/a.png"}"#,
+            Some("image"),
+        ),
+        (
             r#"{"model":"auto","prompt":"a","seconds":4}"#,
             Some("model"),
         ),

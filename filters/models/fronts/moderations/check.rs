@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::Moderations;
 use crate::fault::Fault;
 use crate::json::{Type, Walker};
-use crate::models::chat::data_url;
+use crate::models::check::media::{self, Addresses};
 use crate::models::check::read::{array, object, one_of, required, string};
 use crate::models::check::reject::{Reject, other};
 use crate::models::check::top::{members, model};
@@ -167,16 +167,7 @@ fn image(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
         let url = string(walk)?;
         found.image_bytes = found.image_bytes.saturating_add(url.len() as u64);
         has_url = true;
-        let url = url.unescaped();
-        let is_address = url.starts_with("https://") || url.starts_with("http://");
-        let is_image = || {
-            let media_type = data_url::media_type(&url);
-            media_type.is_some_and(|kind| kind.starts_with("image/"))
-        };
-        if is_address || is_image() {
-            return Ok(());
-        }
-        Err(Reject::rule(format!("is none; accepted is {IMAGE}")))
+        media::picture(&url.unescaped(), Addresses::Http).map(|_| ())
     })?;
     found.images += 1;
     required(has_url.then_some(()), "url", IMAGE)

@@ -11,7 +11,31 @@ use crate::models::reply::ReplyIdentity;
 use crate::models::request::{ModelRequest, Payload};
 use crate::models::usage::Usage;
 
-const PIXEL: &str = "data:image/png;base64,iVBORw0KGgo=";
+const PIXEL: &str = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ";
+
+/// Pictures that no operation takes, with a word of why.
+const NO_PICTURES: [(&str, &str); 8] = [
+    (
+        "data:image/png;base64,PGh0bWw+aGVsbG88L2h0bWw+",
+        "holds no image",
+    ),
+    ("data:image/png;base64,iVBORw0KGgoAAAANS=hEUgAA", "base64"),
+    ("data:image/png;base64,iVBORw0KGgoAAAANSUhEU", "base64"),
+    ("data:image/png;base64,%%%%", "is none"),
+    (
+        "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAw1AAAMNQCAYAAAA=",
+        "50000 x 50000",
+    ),
+    ("https://10.0.0.1/a.png", "not public"),
+    (
+        "https://[2606:4700::1111]@169.254.169.254/a.png",
+        "user name",
+    ),
+    (
+        "https://\u{ff11}\u{ff16}\u{ff19}.254.169.254/a.png",
+        "not public",
+    ),
+];
 
 fn checked(body: &Value) -> Result<ModelRequest, Fault> {
     Moderations.parse(body.to_string().into())
@@ -112,8 +136,8 @@ fn a_refusal_names_the_field_what_came_and_what_is_accepted() {
         (
             json!([image("data:text/html;base64,aGk=")]),
             url,
-            "is none",
-            "of an image",
+            "no image",
+            "PNG",
         ),
         (
             json!([image("data:image/png,aGk=")]),
@@ -136,6 +160,22 @@ fn a_refusal_names_the_field_what_came_and_what_is_accepted() {
     assert!(with_input(&json!(vec!["a"; 1024])).is_ok());
     let fault = with_input(&json!(vec!["a"; 1025])).unwrap_err();
     assert_eq!(fault.param.as_deref(), Some("input[1024]"));
+}
+
+#[test]
+fn a_picture_is_judged_as_by_other_operations() {
+    for (url, why) in NO_PICTURES {
+        let fault = with_input(&json!([image(url)])).unwrap_err();
+        let named = (fault.status(), fault.param.as_deref());
+        assert_eq!(named, (400, Some("input[0].image_url.url")), "{url}");
+        assert!(fault.message.contains(why), "{url}: {fault}");
+        let is_address = url.starts_with("https");
+        let is_prohibited = fault.code() == Some("destination_ip_prohibited");
+        assert_eq!(is_prohibited, is_address, "{url}");
+    }
+    // Its bytes are an image, whatever it says.
+    let named_otherwise = PIXEL.replace("image/png", "image/jpeg");
+    assert!(with_input(&json!([image(&named_otherwise)])).is_ok());
 }
 
 proptest! {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::Videos;
 use crate::fault::Fault;
 use crate::json::{Type, Walker};
-use crate::models::chat::data_url;
+use crate::models::check::media::{self as pictures, Addresses};
 use crate::models::check::read::{array, boolean, integer, object, required, string};
 use crate::models::check::reject::{Reject, other};
 use crate::models::check::top::{MODEL, members, model};
@@ -28,7 +28,6 @@ const MAX_SECRET_BYTES: usize = 512;
 
 const SECONDS: &str = "an integer from 1 to 600";
 const IMAGE: &str = "an https address, or a base64 data URL of an image";
-const REMOTE: &str = "an https address";
 const CALLBACK: &str = "an https address of at most 2,048 bytes, without user name and password";
 
 /// The findings of the pass.
@@ -228,14 +227,8 @@ fn image_url(walk: &mut Walker<'_>) -> Result<Range<usize>, Reject> {
     walk.peek()?;
     let start = walk.at();
     let url = string(walk)?.unescaped();
-    let is_image = || {
-        let media_type = data_url::media_type(&url);
-        media_type.is_some_and(|kind| kind.starts_with("image/"))
-    };
-    if url.starts_with("https://") || is_image() {
-        return Ok(start..walk.at());
-    }
-    Err(Reject::rule(format!("is none; accepted is {IMAGE}")))
+    pictures::picture(&url, Addresses::Https)?;
+    Ok(start..walk.at())
 }
 
 fn references(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
@@ -279,16 +272,13 @@ fn media(
         let mut has_url = false;
         let mut url = |walk: &mut Walker<'_>| {
             has_url = true;
-            match string(walk)?.unescaped().starts_with("https://") {
-                true => Ok(()),
-                false => Err(Reject::rule(format!("is none; accepted is {REMOTE}"))),
-            }
+            pictures::https_address(&string(walk)?.unescaped())
         };
         match walk.peek()? {
             Type::Object => object(walk, &[key, "url"], |walk, _| url(walk))?,
             _ => url(walk)?,
         }
-        required(has_url.then_some(()), key, REMOTE)
+        required(has_url.then_some(()), key, pictures::HTTPS)
     })?;
     found.facts.reference_media = Some(name);
     not_empty(count)

@@ -12,7 +12,31 @@ use crate::models::request::ModelRequest;
 use crate::models::usage::Usage;
 use crate::money::Unit;
 
-const PIXEL: &str = "data:image/png;base64,iVBORw0KGgo=";
+const PIXEL: &str = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ";
+
+/// Pictures that no operation takes, with a word of why.
+const NO_PICTURES: [(&str, &str); 8] = [
+    (
+        "data:image/png;base64,PGh0bWw+aGVsbG88L2h0bWw+",
+        "holds no image",
+    ),
+    ("data:image/png;base64,iVBORw0KGgoAAAANS=hEUgAA", "base64"),
+    ("data:image/png;base64,iVBORw0KGgoAAAANSUhEU", "base64"),
+    ("data:image/png;base64,%%%%", "is none"),
+    (
+        "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAw1AAAMNQCAYAAAA=",
+        "50000 x 50000",
+    ),
+    ("https://10.0.0.1/a.png", "not public"),
+    (
+        "https://[2606:4700::1111]@169.254.169.254/a.png",
+        "user name",
+    ),
+    (
+        "https://\u{ff11}\u{ff16}\u{ff19}.254.169.254/a.png",
+        "not public",
+    ),
+];
 
 fn checked(more: &Value) -> Result<ModelRequest, Fault> {
     let mut body = json!({"model": "m", "prompt": "a cat", "seconds": 8});
@@ -136,6 +160,48 @@ fn each_bad_field_is_named() {
             (fault.status(), fault.param.as_deref()),
             (400, Some(param)),
             "{more}: {fault:?}"
+        );
+    }
+}
+
+#[test]
+fn a_picture_is_judged_as_by_other_operations() {
+    for (url, why) in NO_PICTURES {
+        let nested = json!({"image_url": {"url": url}});
+        for (more, param) in [
+            (json!({"image": url}), "image"),
+            (
+                json!({"image": PIXEL, "last_frame": nested}),
+                "last_frame.image_url.url",
+            ),
+            (
+                json!({"reference_images": [PIXEL, url]}),
+                "reference_images[1]",
+            ),
+            (json!({"input_reference": url}), "input_reference"),
+        ] {
+            let fault = checked(&more).unwrap_err();
+            let named = (fault.status(), fault.param.as_deref());
+            assert_eq!(named, (400, Some(param)), "{more}: {fault}");
+            assert!(fault.message.contains(why), "{url}: {fault}");
+        }
+    }
+    for (more, param) in [
+        (
+            json!({"reference_videos": ["https://10.0.0.1/a.mp4"]}),
+            "reference_videos[0]",
+        ),
+        (
+            json!({"reference_audios": [{"audio_url": "https://a@b.test/a.mp3"}]}),
+            "reference_audios[0].audio_url",
+        ),
+    ] {
+        let fault = checked(&more).unwrap_err();
+        let named = (fault.param.as_deref(), fault.code());
+        assert_eq!(
+            named,
+            (Some(param), Some("destination_ip_prohibited")),
+            "{more}: {fault}"
         );
     }
 }
