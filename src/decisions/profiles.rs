@@ -1,7 +1,8 @@
 //! User profiles: the variations that users got before, in this process or in shared Redis.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Mutex;
+use std::sync::{Mutex, Once};
+use std::time::Duration;
 
 use filters::decisions::protocol::Protocol;
 use filters::decisions::{Profile, profile_json};
@@ -17,8 +18,15 @@ const MAX_BYTES: usize = 64 << 20;
 const PROFILE_BYTES: usize = 256;
 const DECISION_BYTES: usize = 64;
 
+/// The most bytes of a profile in Redis to which decisions are added. Our choice: those of some thousand experiments.
+const MAX_PROFILE_BYTES: usize = 256 << 10;
+
 /// Adds to a profile atomically, so that two processes do not overwrite each other.
 const MERGE: &str = include_str!("remember.lua");
+/// Reads a profile, and keeps it for longer.
+const RECALL: &str = include_str!("recall.lua");
+/// Counts users.
+const HAS_ROOM: &str = include_str!("has_room.lua");
 
 /// Profiles by SDK key and user.
 pub enum Profiles {
@@ -35,7 +43,12 @@ impl Profiles {
             (ProfileStore::Redis, Some(redis)) => Self::Redis(RedisProfiles {
                 redis: redis.clone(),
                 protocol: decisions.protocol,
+                ttl: decisions.profile_ttl,
+                max_users: decisions.max_profiles,
                 merge: Script::new(MERGE),
+                recall: Script::new(RECALL),
+                has_room: Script::new(HAS_ROOM),
+                was_told: Once::new(),
             }),
             _ => Self::Memory(Memory::default()),
         })
@@ -156,15 +169,30 @@ fn profile_bytes((sdk_key, user): &UserKey, profile: &Profile) -> usize {
 pub struct RedisProfiles {
     redis: Redis,
     protocol: &'static dyn Protocol,
+    /// How long a profile is kept after its last use; `None`: for ever.
+    ttl: Option<Duration>,
+    /// About the most users of an SDK key whose profiles are written in that time.
+    max_users: u64,
     merge: Script,
+    recall: Script,
+    has_room: Script,
+    was_told: Once,
 }
 
 impl RedisProfiles {
     async fn find(&self, sdk_key: &str, user: &str) -> Result<Profile, Unavailable> {
-        let text = self
-            .redis
-            .get(&self.protocol.profile_key(sdk_key, user))
-            .await?;
+        let name = self.protocol.profile_key(sdk_key, user);
+        let text: Option<Vec<u8>> = match self.ttl {
+            None => self.redis.get(&name).await?,
+            Some(_) => {
+                let recall = ScriptCall {
+                    script: self.recall.clone(),
+                    keys: vec![name],
+                    args: vec![self.ttl_ms()],
+                };
+                self.redis.eval(recall).await?
+            }
+        };
         Ok(text.as_deref().map(profile_json::read).unwrap_or_default())
     }
 
@@ -174,19 +202,61 @@ impl RedisProfiles {
         user: &str,
         profile: &Profile,
     ) -> Result<(), Unavailable> {
+        if !self.has_room(sdk_key, user).await? {
+            return Err(Unavailable);
+        }
         let (name, mut text) = (self.protocol.profile_key(sdk_key, user), Vec::new());
         profile_json::write(profile, &mut text);
-        self.redis.set(&name, &text, None).await
+        self.redis.set(&name, &text, self.ttl).await
+    }
+
+    /// Counts a user, and returns whether its profile may be written. Plain user ids, as agent mode has them, leave no name
+    /// for a count beside them.
+    async fn has_room(&self, sdk_key: &str, user: &str) -> Result<bool, Unavailable> {
+        let Some(name) = self.protocol.profile_count_key(sdk_key) else {
+            return Ok(true);
+        };
+        let call = ScriptCall {
+            script: self.has_room.clone(),
+            keys: vec![name],
+            args: vec![
+                user.as_bytes().to_vec(),
+                self.max_users.to_string().into_bytes(),
+                self.ttl_ms(),
+            ],
+        };
+        let has_room: i64 = self.redis.eval(call).await?;
+        if has_room == 0 {
+            self.was_told.call_once(|| {
+                log::warn!(
+                    "decisions.user_profiles_max: no more profiles are written for an SDK key"
+                );
+            });
+        }
+        Ok(has_room != 0)
+    }
+
+    /// How long a profile is kept, in milliseconds; 0: for ever.
+    fn ttl_ms(&self) -> Vec<u8> {
+        let ttl = self.ttl.unwrap_or_default().as_millis();
+        ttl.to_string().into_bytes()
     }
 
     async fn remember(&self, sdk_key: &str, user: &str, found: &[(&str, &str)]) {
+        if !self.has_room(sdk_key, user).await.unwrap_or(false) {
+            return;
+        }
+        let bounds = [self.ttl_ms(), MAX_PROFILE_BYTES.to_string().into_bytes()];
         let pairs = found
             .iter()
             .flat_map(|(experiment, variation)| [*experiment, *variation]);
         let call = ScriptCall {
             script: self.merge.clone(),
             keys: vec![self.protocol.profile_key(sdk_key, user)],
-            args: pairs.map(|text| text.as_bytes().to_vec()).collect(),
+            args: bounds
+                .into_iter()
+                .chain(pairs.map(|text| text.as_bytes().to_vec()))
+                .collect(),
         };
         _ = self.redis.eval::<()>(call).await;
     }

@@ -97,7 +97,9 @@ async fn end_session(mcp: &Mcp, request: &Request<'_>) -> Result<bool, RpcError>
     let Some(session) = find_session(mcp, request).await? else {
         return Ok(false);
     };
-    mcp.sessions.end(session, request.now_ms / 1000).await;
+    let caller = request.caller.map(|caller| &*caller.key_id);
+    let (key_id, now_s) = (caller.unwrap_or_default(), request.now_ms / 1000);
+    mcp.sessions.end(session, key_id, now_s).await;
     Ok(true)
 }
 

@@ -135,7 +135,10 @@ impl Changes {
             // Other processes are asked as often as a comment is due.
             let has_ended = now_s >= self.session.ends_s
                 || sessions.has_ended_here(&self.session)
-                || is_due && sessions.has_ended(&self.session, now_s).await;
+                || is_due
+                    && sessions
+                        .has_ended(&self.session, &self.caller.key_id, now_s)
+                        .await;
             if has_ended {
                 return None;
             }

@@ -1,6 +1,7 @@
 //! Sessions: begun with `initialize`, known by their id alone, ended by `DELETE` or by time.
 //!
-//! Redis key: `weirgate:mcp:ended:` and the session's random bytes in hex, until the session would have ended by itself.
+//! Redis key: `weirgate:mcp:ended:` and the id of the API key: its ended sessions, by when they would have ended by themselves. It
+//! lives until the last of them would have.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,11 +11,16 @@ use filters::mcp::revision::Revision;
 use filters::mcp::session::{EndedSessions, SESSION_HEADER, Session, SessionIds};
 use http::{HeaderName, HeaderValue};
 
-use crate::redis::Redis;
+use crate::redis::{Redis, Script, ScriptCall};
 
 /// How long a message waits for Redis at the most to learn whether its session was ended by another process: not as long as it may,
 /// because most were not.
 const FIND_TIMEOUT: Duration = Duration::from_millis(20);
+
+/// How many ended sessions of an API key are remembered at the most; beyond it those that end first are sessions again, of that
+/// key alone. Our choice: some 100 KB.
+const MAX_ENDED_OF_KEY: usize = 1024;
+const END: &str = include_str!("end_session.lua");
 
 /// Begins, finds and ends sessions.
 pub(super) struct Sessions {
@@ -22,6 +28,7 @@ pub(super) struct Sessions {
     lifetime: Duration,
     ended: Mutex<EndedSessions>,
     redis: Option<Redis>,
+    end: Script,
 }
 
 impl Sessions {
@@ -32,6 +39,7 @@ impl Sessions {
             lifetime,
             ended: Mutex::default(),
             redis: redis.cloned(),
+            end: Script::new(END),
         }
     }
 
@@ -60,7 +68,7 @@ impl Sessions {
     /// Returns the session of an id; `None`: it is none of this API key, or it has ended.
     pub(super) async fn find(&self, id: &[u8], key_id: &str, now_s: u64) -> Option<Session> {
         let session = self.ids.as_ref()?.read(id, key_id, now_s)?;
-        (!self.has_ended(&session, now_s).await).then_some(session)
+        (!self.has_ended(&session, key_id, now_s).await).then_some(session)
     }
 
     /// Returns whether a session was ended in this process, or is known to have been in another.
@@ -69,27 +77,35 @@ impl Sessions {
     }
 
     /// Returns whether a session was ended, here or, as far as Redis answers, in another process.
-    pub(super) async fn has_ended(&self, session: &Session, now_s: u64) -> bool {
+    pub(super) async fn has_ended(&self, session: &Session, key_id: &str, now_s: u64) -> bool {
         if self.has_ended_here(session) {
             return true;
         }
         let Some(redis) = &self.redis else {
             return false;
         };
-        let told = redis.get_start(&name(session), 1, FIND_TIMEOUT).await;
-        let has_ended = told.is_ok_and(|told| !told.is_empty());
+        let name = name(key_id);
+        let told = redis.score(&name, &session.nonce, FIND_TIMEOUT);
+        let has_ended = told.await.is_ok_and(|told| told.is_some());
         if has_ended {
             self.ended().insert(*session, now_s);
         }
         has_ended
     }
 
-    /// Ends a session: here, and, as far as Redis answers, in all processes.
-    pub(super) async fn end(&self, session: Session, now_s: u64) {
+    /// Ends a session of an API key: here, and, as far as Redis answers, in all processes.
+    pub(super) async fn end(&self, session: Session, key_id: &str, now_s: u64) {
         self.ended().insert(session, now_s);
         let Some(redis) = &self.redis else { return };
-        let left = Duration::from_secs(session.ends_s.saturating_sub(now_s));
-        if redis.set(&name(&session), b"1", Some(left)).await.is_err() {
+        let numbers = [now_s, session.ends_s].map(|number| number.to_string().into_bytes());
+        let [now, ends] = numbers;
+        let most = MAX_ENDED_OF_KEY.to_string().into_bytes();
+        let call = ScriptCall {
+            script: self.end.clone(),
+            keys: vec![name(key_id)],
+            args: vec![now, ends, session.nonce.to_vec(), most],
+        };
+        if redis.eval::<()>(call).await.is_err() {
             log::warn!("shared.redis: the end of an MCP session was told to no other process");
         }
     }
@@ -99,10 +115,6 @@ impl Sessions {
     }
 }
 
-fn name(session: &Session) -> Vec<u8> {
-    let mut name = b"weirgate:mcp:ended:".to_vec();
-    for byte in session.nonce {
-        name.extend(format!("{byte:02x}").bytes());
-    }
-    name
+fn name(key_id: &str) -> Vec<u8> {
+    format!("weirgate:mcp:ended:{key_id}").into_bytes()
 }

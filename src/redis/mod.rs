@@ -120,11 +120,33 @@ impl Redis {
         max_bytes: usize,
         timeout: Duration,
     ) -> Result<Vec<u8>, Unavailable> {
-        let link = self.0.link.load_full().ok_or(Unavailable)?;
-        let mut connection = link.0.clone();
         let mut command = redis::cmd("GETRANGE");
         command.arg(key).arg(0).arg(max_bytes.saturating_sub(1));
-        let mut pending: BoxFuture<'static, RedisResult<Vec<u8>>> =
+        self.command_within(command, timeout).await
+    }
+
+    /// Returns the score of a member of a sorted set; `None`: it is none. It waits as [`Self::get_start`] does.
+    ///
+    /// Errors: [`Unavailable`].
+    pub async fn score(
+        &self,
+        key: &[u8],
+        member: &[u8],
+        timeout: Duration,
+    ) -> Result<Option<f64>, Unavailable> {
+        let mut command = redis::cmd("ZSCORE");
+        command.arg(key).arg(member);
+        self.command_within(command, timeout).await
+    }
+
+    async fn command_within<T: FromRedisValue + Send + 'static>(
+        &self,
+        command: redis::Cmd,
+        timeout: Duration,
+    ) -> Result<T, Unavailable> {
+        let link = self.0.link.load_full().ok_or(Unavailable)?;
+        let mut connection = link.0.clone();
+        let mut pending: BoxFuture<'static, RedisResult<T>> =
             Box::pin(async move { command.query_async(&mut connection).await });
         let reply = await_in_budget(timeout, &mut pending).await;
         self.check_reply(&link, reply.map_err(|_| Unavailable)?)

@@ -9,7 +9,11 @@ use crate::support::redis::Redis;
 use crate::support::until;
 
 fn gateway(redis: &Redis, compat: &str) -> Gateway {
-    let more = format!("user_profiles = \"redis\"\ncompat = \"{compat}\"");
+    bounded(redis, compat, "")
+}
+
+fn bounded(redis: &Redis, compat: &str, more: &str) -> Gateway {
+    let more = format!("user_profiles = \"redis\"\ncompat = \"{compat}\"\n{more}");
     let (shared, agent) = (redis.url(), agent_url(redis));
     let mut env = vec![("WEIRGATE_SHARED__REDIS", &*shared)];
     if compat == "agent" {
@@ -112,6 +116,78 @@ fn no_user_can_name_a_key_of_ours() {
         };
         assert_eq!(agent, expected, "{compat}");
     }
+}
+
+/// The milliseconds for which a key is kept; -1: for ever.
+fn kept_ms(connection: &mut redis::Connection, key: &str) -> i64 {
+    redis::cmd("PTTL").arg(key).query(connection).unwrap()
+}
+
+#[test]
+fn a_profile_is_kept_for_a_time_after_its_last_use() {
+    let redis = Redis::start();
+    let gateway = bounded(&redis, "document", "user_profile_ttl_s = 1000");
+    let mut connection = redis.connect();
+    decide(&gateway, "ada", "DE");
+    assert!((1..=1_000_000).contains(&kept_ms(&mut connection, KEY)));
+    let mut expire = redis::cmd("EXPIRE");
+    expire.arg(KEY).arg(400).exec(&mut connection).unwrap();
+    // It gets the variation that it has, and nothing is written.
+    decide(&gateway, "ada", "FR");
+    assert!((400_001..=1_000_000).contains(&kept_ms(&mut connection, KEY)));
+    let save = json!({"userId": "ada", "experimentBucketMap": {}});
+    expire.exec(&mut connection).unwrap();
+    assert_eq!(post(&gateway, "/v1/save", &save).status(), 200);
+    assert!((400_001..=1_000_000).contains(&kept_ms(&mut connection, KEY)));
+    let forever = bounded(&redis, "document", "user_profile_ttl_s = 0");
+    assert_eq!(post(&forever, "/v1/save", &save).status(), 200);
+    assert_eq!(kept_ms(&mut connection, KEY), -1);
+}
+
+#[test]
+fn in_agent_mode_what_the_agent_wrote_stays_and_what_is_written_here_ends() {
+    let redis = Redis::start();
+    let mut connection = agent_connection(&redis);
+    let mut set = redis::cmd("SET");
+    set.arg("ada").arg(r#"{"401":{"variation_id":"602"}}"#);
+    set.exec(&mut connection).unwrap();
+    let gateway = gateway(&redis, "agent");
+    assert_eq!(decide(&gateway, "ada", "FR"), "checkout_test");
+    assert_eq!(kept_ms(&mut connection, "ada"), -1);
+    decide(&gateway, "bob", "DE");
+    assert!(kept_ms(&mut connection, "bob") > 0);
+}
+
+#[test]
+fn no_more_profiles_of_an_sdk_key_are_written_than_may_be() {
+    let redis = Redis::start();
+    let gateway = bounded(&redis, "document", "user_profiles_max = 3");
+    for user in ["a", "b", "c", "d", "e"] {
+        assert_eq!(decide(&gateway, user, "DE"), "checkout_test");
+    }
+    let mut keys = redis::cmd("KEYS");
+    let keys: Vec<String> = keys
+        .arg("weirgate:ups:*")
+        .query(&mut redis.connect())
+        .unwrap();
+    assert_eq!(keys.len(), 3, "{keys:?}");
+    let save = json!({"userId": "f", "experimentBucketMap": {}});
+    assert_eq!(refused(&post(&gateway, "/v1/save", &save)).0, 503);
+}
+
+#[test]
+fn a_profile_does_not_grow_without_bound() {
+    let redis = Redis::start();
+    let gateway = gateway(&redis, "document");
+    let large = json!({"1": {"variation_id": "v".repeat(256 << 10)}}).to_string();
+    let mut connection = redis.connect();
+    redis::cmd("SET")
+        .arg(KEY)
+        .arg(&large)
+        .exec(&mut connection)
+        .unwrap();
+    assert_eq!(decide(&gateway, "ada", "DE"), "checkout_test");
+    assert_eq!(kept(&mut connection, KEY).to_string(), large);
 }
 
 #[test]

@@ -126,6 +126,11 @@ impl Protocol for Document {
         format!("weirgate:ups:{project}:{user}").into_bytes()
     }
 
+    fn profile_count_key(&self, sdk_key: &str) -> Option<Vec<u8>> {
+        let project = hash_hex(sdk_key);
+        Some(format!("weirgate:ups-count:{project}").into_bytes())
+    }
+
     fn segments_key(&self, sdk_key: &str, user: &str) -> Vec<u8> {
         let hash = hash_hex(&format!("{sdk_key}\0{user}"));
         format!("weirgate:segments:{hash}").into_bytes()

@@ -45,6 +45,9 @@ pub trait Protocol: Send + Sync {
     /// Source: docs/interface.md, `decisions.user_profiles`; docs/security.md 62a.
     fn profile_key(&self, sdk_key: &str, user: &str) -> Vec<u8>;
 
+    /// The Redis key that counts the users of an SDK key whose profiles are stored; `None`: there is no name that no user has.
+    fn profile_count_key(&self, sdk_key: &str) -> Option<Vec<u8>>;
+
     /// The Redis key of a user's segments, as [`Self::profile_key`].
     fn segments_key(&self, sdk_key: &str, user: &str) -> Vec<u8>;
 

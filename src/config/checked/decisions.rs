@@ -41,6 +41,10 @@ pub struct DecisionsConfig {
     pub overrides: bool,
     /// Store of user profiles, if they are stored.
     pub profiles: Option<ProfileStore>,
+    /// How long a profile in Redis is kept after its last use; `None`: for ever.
+    pub profile_ttl: Option<Duration>,
+    /// About the most users of an SDK key whose profiles are written in that time.
+    pub max_profiles: u64,
     /// The Redis of agent mode, whose keys are the agent's; `None` in document mode, which uses the shared one.
     pub agent_redis: Option<Secret>,
     /// Whether decisions are published to subscribers.

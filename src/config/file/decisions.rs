@@ -41,6 +41,12 @@ pub(crate) struct DecisionsConfig {
     pub overrides: bool,
     /// Where user profiles are kept.
     pub user_profiles: UserProfiles,
+    /// Seconds for which a profile in Redis is kept after its last use; 0: for ever.
+    #[schemars(range(max = 315_360_000))]
+    pub user_profile_ttl_s: u64,
+    /// About the most users of an SDK key whose profiles are written to shared.redis within that time.
+    #[schemars(range(min = 1, max = 1_000_000_000_000_u64))]
+    pub user_profiles_max: u64,
     /// redis://… for the plain keys of agent mode; a database that nothing else of this server uses.
     #[schemars(extend("format" = "redis-url-or-empty"))]
     pub agent_redis: String,
@@ -94,6 +100,8 @@ impl Default for DecisionsConfig {
             batch_concurrency: 10,
             overrides: true,
             user_profiles: UserProfiles::default(),
+            user_profile_ttl_s: 7_776_000,
+            user_profiles_max: 10_000_000,
             agent_redis: String::new(),
             notifications: false,
             unknown_key_ttl_s: 30,

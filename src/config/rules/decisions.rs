@@ -95,6 +95,10 @@ fn to_checked(
             UserProfiles::Memory => Some(ProfileStore::Memory),
             UserProfiles::Redis => Some(ProfileStore::Redis),
         },
+        profile_ttl: Some(decisions.user_profile_ttl_s)
+            .filter(|seconds| *seconds > 0)
+            .map(Duration::from_secs),
+        max_profiles: decisions.user_profiles_max,
         agent_redis: Some(decisions.agent_redis.as_str())
             .filter(|url| !url.is_empty() && decisions.compat == Compat::Agent)
             .map(Secret::new),

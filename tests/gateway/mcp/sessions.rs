@@ -126,3 +126,37 @@ fn a_session_outlives_its_process_and_ends_in_all() {
     assert_eq!(ask(second.address, &ping_of(&begun[1], &key)).status(), 200);
     assert_eq!(ask(second.address, &ping_of(&begun[0], &key)).status(), 404);
 }
+
+#[test]
+fn the_ended_sessions_of_a_key_have_a_bound_and_an_end() {
+    let redis = Redis::start();
+    let gateway = Process::start(&format!("[shared]\nredis = \"{}\"", redis.url()));
+    let key = gateway.key().to_owned();
+    let end = || {
+        let begun = ask(gateway.address, &initialize("2025-11-25").key(&key));
+        let session = begun.header(SESSION).unwrap().to_owned();
+        let end = Ask::new("DELETE", "/mcp").key(&key);
+        let ended = ask(gateway.address, &end.header(SESSION, &session));
+        assert_eq!(ended.status(), 204, "{}", ended.text());
+    };
+    end();
+    let mut connection = redis.connect();
+    let names = redis::cmd("KEYS").arg("weirgate:mcp:ended:*").to_owned();
+    let names: Vec<String> = names.query(&mut connection).unwrap();
+    let [name] = &*names else {
+        panic!("one for the key: {names:?}")
+    };
+    let mut add = redis::cmd("ZADD");
+    add.arg(name);
+    for number in 0..2_000 {
+        add.arg(4_000_000_000_u64).arg(format!("session {number}"));
+    }
+    add.exec(&mut connection).unwrap();
+    end();
+    let mut ask = |command: &str| -> i64 {
+        let mut asked = redis::cmd(command);
+        asked.arg(name).query(&mut connection).unwrap()
+    };
+    assert_eq!(ask("ZCARD"), 1024);
+    assert!(ask("TTL") > 0);
+}

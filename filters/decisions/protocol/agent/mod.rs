@@ -106,6 +106,10 @@ impl Protocol for Agent {
         user.as_bytes().to_vec()
     }
 
+    fn profile_count_key(&self, _: &str) -> Option<Vec<u8>> {
+        None
+    }
+
     fn segments_key(&self, _: &str, user: &str) -> Vec<u8> {
         format!("fs_user_id-$-{user}").into_bytes()
     }
