@@ -106,6 +106,8 @@ pub struct Reported {
     pub images: u64,
     /// Searches that were seen, for answers whose report does not count them or never comes.
     pub searches: u64,
+    /// Whether text of the reasoning has come, so that it is no secret of the provider.
+    pub tells_reasoning: bool,
     /// Whether the provider has ended its answer, so that the report is final.
     pub has_finished: bool,
 }
@@ -115,7 +117,9 @@ impl Reported {
     /// Source: docs/decisions.md 14.
     pub fn to_usage(self, prompt_bytes: u64, is_complete: bool) -> Usage {
         let usage = match self.usage {
-            Some(usage) if self.has_finished || is_complete => usage,
+            Some(usage) if self.has_finished || is_complete => {
+                usage.read(prompt_bytes, self.output_bytes, self.images)
+            }
             Some(usage) => usage.unfinished(prompt_bytes, self.output_bytes, self.images),
             None => Usage::estimate(prompt_bytes, self.output_bytes, self.images),
         };

@@ -69,6 +69,34 @@ pub struct Usage {
     pub units: UnitCounts,
     /// Whether the gateway estimated, because the provider did not report.
     pub estimated: bool,
+    /// What the report says in no number, until it is estimated.
+    #[serde(skip)]
+    pub unread: Unread,
+    /// Reported tokens, searches and units that cannot be true, and are not billed.
+    #[serde(skip)]
+    pub set_aside: u64,
+}
+
+/// Counts that a report has not, or not as a number.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Unread {
+    /// That of the prompt.
+    pub prompt: bool,
+    /// That of the completion.
+    pub completion: bool,
+}
+
+/// The most that a reply can take.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct UsageLimits {
+    /// Prompt tokens.
+    pub prompt: u64,
+    /// Completion tokens.
+    pub completion: u64,
+    /// Searches.
+    pub searches: u64,
+    /// Units, where any are asked for.
+    pub units: UnitCounts,
 }
 
 impl Usage {
@@ -87,6 +115,79 @@ impl Usage {
         }
     }
 
+    /// Returns this report with estimates in place of what it says in no number.
+    pub fn read(self, prompt_bytes: u64, completion_bytes: u64, images: u64) -> Self {
+        let Unread { prompt, completion } = self.unread;
+        if !prompt && !completion {
+            return self;
+        }
+        let estimate = Self::estimate(prompt_bytes, completion_bytes, images);
+        let either = |is_unread, estimate: u64, reported: u64| match is_unread {
+            true => estimate.max(reported),
+            false => reported,
+        };
+        Self {
+            prompt: either(prompt, estimate.prompt, self.prompt),
+            completion: either(completion, estimate.completion, self.completion),
+            image_completion: either(completion, estimate.image_completion, self.image_completion),
+            estimated: true,
+            unread: Unread::default(),
+            ..self
+        }
+    }
+
+    /// Returns this report without what cannot be true, which is set aside. Source: docs/promises.md.
+    #[must_use]
+    pub fn within(self, most: &UsageLimits) -> Self {
+        let (prompt, completion) = (
+            self.prompt.min(most.prompt),
+            self.completion.min(most.completion),
+        );
+        let web_searches = self.web_searches.min(most.searches);
+        let units = self.units.at_most(most.units);
+        let excess = [
+            self.prompt - prompt,
+            self.completion - completion,
+            self.web_searches - web_searches,
+            self.units.beyond(units),
+        ];
+        let set_aside = excess.into_iter().fold(0, u64::saturating_add);
+        let cached = self.cached.min(prompt);
+        Self {
+            prompt,
+            completion,
+            web_searches,
+            units,
+            cached,
+            cache_write: self.cache_write.min(prompt - cached),
+            reasoning: self.reasoning.map(|reasoning| reasoning.min(completion)),
+            audio_prompt: self.audio_prompt.min(prompt),
+            image_prompt: self.image_prompt.min(prompt),
+            video_prompt: self.video_prompt.min(prompt),
+            audio_completion: self.audio_completion.min(completion),
+            image_completion: self.image_completion.min(completion),
+            estimated: self.estimated || set_aside > 0,
+            set_aside: self.set_aside.saturating_add(set_aside),
+            ..self
+        }
+    }
+
+    /// Returns this usage with tokens of reasoning that nobody has seen, up to the most tokens of an answer.
+    #[must_use]
+    pub fn with_hidden(self, tokens: u64, most: u64) -> Self {
+        let room = most.saturating_sub(self.completion);
+        let tokens = tokens.min(room);
+        if tokens == 0 {
+            return self;
+        }
+        Self {
+            completion: self.completion.saturating_add(tokens),
+            reasoning: Some(self.reasoning.unwrap_or(0).saturating_add(tokens)),
+            estimated: true,
+            ..self
+        }
+    }
+
     /// Returns this report as a lower bound, for an answer that was cut off after it: the completion is at least an
     /// estimate of the bytes that came, and a missing prompt is estimated.
     pub fn unfinished(self, prompt_bytes: u64, completion_bytes: u64, images: u64) -> Self {
@@ -101,6 +202,7 @@ impl Usage {
             completion,
             image_completion: self.image_completion.max(estimate.image_completion),
             estimated: (prompt, completion) != (self.prompt, self.completion),
+            unread: Unread::default(),
             ..self
         }
     }
@@ -162,6 +264,8 @@ impl Usage {
             web_searches: sum(self.web_searches, other.web_searches),
             units: self.units.plus(other.units),
             estimated: self.estimated || other.estimated,
+            unread: Unread::default(),
+            set_aside: sum(self.set_aside, other.set_aside),
         }
     }
 
@@ -215,6 +319,87 @@ mod tests {
         assert_eq!(begun.unfinished(8, 4, 0), begun);
         let promptless = Usage { prompt: 0, ..begun };
         assert_eq!(promptless.unfinished(8, 4, 0).prompt, 2);
+    }
+
+    #[test]
+    fn what_a_report_says_in_no_number_is_estimated() {
+        let reported = Usage {
+            completion: 3,
+            unread: Unread {
+                prompt: true,
+                completion: false,
+            },
+            ..Usage::default()
+        };
+        let read = reported.read(40, 400, 0);
+        assert_eq!((read.prompt, read.completion), (10, 3));
+        assert!(read.estimated && read.unread == Unread::default());
+        let unread = Unread {
+            prompt: false,
+            completion: true,
+        };
+        let read = Usage { unread, ..reported }.read(40, 400, 0);
+        assert_eq!((read.prompt, read.completion), (0, 100));
+        let known = Usage {
+            unread: Unread::default(),
+            ..reported
+        };
+        assert_eq!(known.read(40, 400, 0), known);
+    }
+
+    #[test]
+    fn what_cannot_be_true_is_set_aside() {
+        use crate::money::Unit;
+        let most = UsageLimits {
+            prompt: 100,
+            completion: 50,
+            searches: 2,
+            units: UnitCounts::ZERO.with(Unit::Page, 4),
+        };
+        let reported = Usage {
+            prompt: 100,
+            cached: 90,
+            completion: 50,
+            web_searches: 2,
+            units: UnitCounts::ZERO.with(Unit::Page, 4).with(Unit::Search, 9),
+            ..Usage::default()
+        };
+        assert_eq!(reported.within(&most), reported);
+        let nonsense = Usage {
+            prompt: 101,
+            cached: u64::MAX,
+            cache_write: u64::MAX,
+            completion: 4_294_967_295,
+            reasoning: Some(u64::MAX),
+            image_completion: u64::MAX,
+            audio_prompt: u64::MAX,
+            web_searches: 5,
+            units: UnitCounts::ZERO.with(Unit::Page, 6),
+            ..Usage::default()
+        };
+        let within = nonsense.within(&most);
+        assert_eq!((within.prompt, within.completion), (100, 50));
+        assert_eq!((within.cached, within.cache_write), (100, 0));
+        assert_eq!((within.reasoning, within.image_completion), (Some(50), 50));
+        assert_eq!((within.audio_prompt, within.web_searches), (100, 2));
+        assert_eq!(within.units.get(Unit::Page), 4);
+        assert_eq!(within.set_aside, 1 + 4_294_967_245 + 3 + 2);
+        assert!(within.estimated);
+    }
+
+    #[test]
+    fn reasoning_that_nobody_has_seen_has_the_room_of_the_answer() {
+        let seen = Usage {
+            completion: 10,
+            ..Usage::default()
+        };
+        let with = seen.with_hidden(30, 100);
+        assert_eq!((with.completion, with.reasoning), (40, Some(30)));
+        let full = seen.with_hidden(1_000, 100);
+        assert_eq!((full.completion, full.reasoning), (100, Some(90)));
+        assert!(full.estimated);
+        assert_eq!(seen.with_hidden(30, 10), seen);
+        assert_eq!(seen.with_hidden(30, 5), seen);
     }
 
     #[test]

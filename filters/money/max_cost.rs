@@ -17,8 +17,9 @@ const MAX_AUDIO_TOKENS: u64 = 16_384;
 const MAX_FILE_TOKENS: u64 = 65_536;
 /// Maximum prompt tokens of the results of a search, if the catalogue does not say.
 const MAX_SEARCH_TOKENS: u64 = 16_384;
-/// Maximum tokens of a choice, if neither the request nor the catalogue limits them.
-const MAX_OUTPUT_TOKENS: u64 = 16_384;
+/// Maximum tokens of a choice, if neither the request nor the catalogue limits them. Providers that are paid by the token
+/// are told it. Source: docs/decisions.md 14.
+pub const UNKNOWN_OUTPUT_TOKENS: u64 = 16_384;
 
 /// Maximum images of a choice, if the catalogue does not say. Source: docs/model-gateway.md 2.7, the bound of `n`.
 const MAX_DRAWN_IMAGES: u64 = 10;
@@ -59,7 +60,7 @@ pub struct CostInputs {
 /// The token limits of a mapping.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct TokenBounds {
-    /// Maximum tokens of one choice.
+    /// Maximum tokens of one choice: of the answer, or of prompt and answer together.
     pub max_output: Option<u64>,
     /// Maximum prompt tokens of an image.
     pub image_tokens: Option<u64>,
@@ -73,6 +74,17 @@ pub struct TokenBounds {
     pub search_tokens: Option<u64>,
 }
 
+impl TokenBounds {
+    /// Returns the maximum tokens of a choice. `told` is the limit that the provider gets.
+    pub fn output(&self, told: Option<u64>) -> u64 {
+        match (told, self.max_output) {
+            (Some(told), Some(maximum)) => told.min(maximum),
+            (Some(bound), None) | (None, Some(bound)) => bound,
+            (None, None) => UNKNOWN_OUTPUT_TOKENS,
+        }
+    }
+}
+
 /// Returns the maximum cost of a call at these prices.
 pub(super) fn max_cost(rates: &Rates, bounds: &TokenBounds, inputs: &CostInputs) -> Usd {
     let images = media_tokens(inputs.images, bounds.image_tokens, MAX_IMAGE_TOKENS);
@@ -80,11 +92,7 @@ pub(super) fn max_cost(rates: &Rates, bounds: &TokenBounds, inputs: &CostInputs)
     let files = media_tokens(inputs.files, bounds.file_tokens, MAX_FILE_TOKENS);
     let found = media_tokens(inputs.searches, bounds.search_tokens, MAX_SEARCH_TOKENS);
     let text = inputs.bytes.saturating_add(files).saturating_add(found);
-    let output_tokens = match (inputs.max_tokens, bounds.max_output) {
-        (Some(requested), Some(maximum)) => requested.min(maximum),
-        (Some(bound), None) | (None, Some(bound)) => bound,
-        (None, None) => MAX_OUTPUT_TOKENS,
-    };
+    let output_tokens = bounds.output(inputs.max_tokens);
     let output_tokens = output_tokens.saturating_mul(inputs.choices.max(1));
     let at = |prices: &PriceSet| {
         let plain = max_prompt_price(prices);

@@ -134,6 +134,19 @@ impl UnitCounts {
             |counts: Self, (unit, more)| counts.with(unit, counts.get(unit).saturating_add(more));
         other.set().fold(self, add)
     }
+
+    /// Returns the counts, each up to that of `most` where it has one.
+    #[must_use]
+    pub fn at_most(self, most: Self) -> Self {
+        let cap = |counts: Self, (unit, most)| counts.with(unit, counts.get(unit).min(most));
+        most.set().fold(self, cap)
+    }
+
+    /// Returns how much of the counts is beyond those of `within`.
+    pub fn beyond(self, within: Self) -> u64 {
+        let beyond = |(unit, count): (Unit, u64)| count.saturating_sub(within.get(unit));
+        self.set().map(beyond).fold(0, u64::saturating_add)
+    }
 }
 
 #[cfg(test)]

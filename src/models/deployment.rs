@@ -7,7 +7,9 @@ use filters::models::operation::Operation;
 use filters::models::routing::catalog::{Capability, Mapping, Model};
 use filters::models::routing::resolve::Candidate;
 use filters::models::wires::{Target, Wire};
-use filters::money::{CostInputs, PriceList, PricePoint, ServiceTier, Usd};
+use filters::money::{
+    CostInputs, Price, PriceList, PricePoint, ServiceTier, UNKNOWN_OUTPUT_TOKENS, Usd,
+};
 
 use super::metrics::DeploymentMetrics;
 use super::providers::{Provider, Site};
@@ -38,6 +40,8 @@ pub struct Deployment {
     pub metrics: DeploymentMetrics,
     /// The least tokens that are marked for its cache; `None`: nothing is marked.
     auto_cache: Option<u64>,
+    /// The limit of a chat that has none, where nothing bounds an answer that costs.
+    unasked_output: Option<u64>,
     heads: Vec<(Operation, [UpstreamHead; 2])>,
 }
 
@@ -65,9 +69,12 @@ impl Deployment {
         });
         let marks = provider.quirks.cache_breakpoints && mapping.can(Capability::CacheControl);
         let marks = marks && prices.as_deref().is_none_or(caches);
+        let is_unbounded =
+            mapping.bounds.max_output.is_none() && prices.as_deref().is_some_and(has_output_price);
         Self {
             index: *index,
             auto_cache: marks.then_some(mapping.min_cached_tokens),
+            unasked_output: is_unbounded.then_some(UNKNOWN_OUTPUT_TOKENS),
             used: Arc::new(used),
             metrics: DeploymentMetrics::new(metrics, provider, model, mapping),
             heads: heads.collect(),
@@ -106,6 +113,7 @@ impl Deployment {
             image_output: self.mapping.image_output(),
             region: self.region.as_deref().filter(|_| !self.site.is_regional),
             max_output: self.mapping.max_output,
+            unasked_output: self.unasked_output,
             parameters: &self.mapping.parameters,
             thinking: &self.mapping.thinking,
             search: self.mapping.search,
@@ -119,6 +127,11 @@ impl Deployment {
             )
         }
     }
+}
+
+/// Returns whether the tokens of an answer cost.
+fn has_output_price(prices: &PriceList) -> bool {
+    prices.peak(ServiceTier::Standard).short().output != Price::default()
 }
 
 /// Returns whether a list has the prices of what is cached: without them a write would be charged too little.

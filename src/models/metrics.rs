@@ -84,6 +84,10 @@ impl DeploymentMetrics {
                 cached.get_or_init(counter).inc_by(tokens);
             }
         }
+        if settlement.usage.set_aside > 0 {
+            let counter = self.all.usage_set_aside.with_label_values(&self.labels);
+            counter.inc_by(settlement.usage.set_aside);
+        }
         if let Some(cost) = &settlement.cost {
             let counter = || self.all.cost.with_label_values(&self.labels);
             let usd = cost.total.to_f64_for_metrics();

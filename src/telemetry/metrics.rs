@@ -55,6 +55,8 @@ pub struct Metrics {
     pub datafiles: IntCounterVec,
     /// Events of decisions, by outcome.
     pub events: IntCounterVec,
+    /// Reported usage that cannot be true.
+    pub usage_set_aside: IntCounterVec,
     /// Jobs of videos that have ended, by status.
     pub videos: IntCounterVec,
     /// Webhooks of videos, by outcome.
@@ -120,6 +122,7 @@ impl Metrics {
             request_seconds: histogram(&r, "weirgate_request_duration_seconds", "Time from the request's head to the answer's end.", &["route"])?,
             attempts: counters(&r, "weirgate_upstream_attempts_total", "Attempts at providers, by outcome.", &["provider", "model", "outcome"])?,
             first_event_seconds: histogram(&r, "weirgate_first_event_seconds", "Time from the request's head to the first content of the answer.", &["provider", "model"])?,
+            usage_set_aside: counters(&r, "weirgate_usage_set_aside_total", "Tokens, searches and units that providers reported beyond what the model can take, and that were not charged.", &["provider", "model"])?,
             tokens: counters(&r, "weirgate_tokens_total", "Tokens of answers, by kind.", &["provider", "model", "kind"])?,
             cost: register(&r, CounterVec::new(Opts::new("weirgate_cost_usd_total", "Cost of answers in US dollars."), &["provider", "model"])?)?,
             in_flight: register(&r, IntGauge::new("weirgate_requests_in_flight", "Requests being served.")?)?,

@@ -139,6 +139,7 @@ mod upgrade;
 mod uploads;
 mod usage;
 mod usage_breakdown;
+mod usage_reports;
 mod variations;
 mod video;
 mod video_content;

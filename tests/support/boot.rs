@@ -65,6 +65,7 @@ provider = "second"
 name = "chat-at-second"
 input_price = "5"
 output_price = "20"
+max_output = 16384
 [[models]]
 id = "only-first"
 family = "test"
@@ -73,6 +74,7 @@ provider = "first"
 name = "only"
 input_price = "1"
 output_price = "1"
+max_output = 16384
 capabilities = ["streaming", "cancellation"]
 "#;
 

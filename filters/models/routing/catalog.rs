@@ -396,7 +396,7 @@ fn mapping(
         video,
         min_cached_tokens: written.min_cached_tokens.unwrap_or(MIN_CACHED_TOKENS),
         bounds: TokenBounds {
-            max_output: written.max_output,
+            max_output: written.max_output.or(written.context_size),
             image_tokens: written.image_tokens,
             audio_tokens: written.audio_tokens,
             file_tokens: written.file_tokens,

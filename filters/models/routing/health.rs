@@ -96,7 +96,8 @@ pub struct RunningAttempt {
     started_ms: u64,
     is_stream: bool,
     is_waiting: bool,
-    has_content: bool,
+    /// When the first content came.
+    content_ms: Option<u64>,
     trial_patience_ms: Option<u64>,
 }
 
@@ -131,7 +132,7 @@ impl Health {
             window,
             started_ms: now_ms,
             is_stream,
-            has_content: false,
+            content_ms: None,
         }
     }
 
@@ -205,14 +206,24 @@ impl RunningAttempt {
 
     /// Records the first content that the client gets, once.
     pub fn record_content(&mut self, now_ms: u64) {
-        if self.has_content {
+        if self.content_ms.is_some() {
             return;
         }
-        self.has_content = true;
+        self.content_ms = Some(now_ms);
         self.record_reply(now_ms);
         if let Some(window) = &self.window {
             window.record_content(self.is_stream, self.started_ms, now_ms);
         }
+    }
+
+    /// Returns how many tokens the provider has made until its first content, or until now, at the throughput that was
+    /// measured, else at the one that is assumed.
+    pub fn silent_tokens(&self, now_ms: u64) -> u64 {
+        let window = self.window.as_ref();
+        let stats = window.and_then(|window| window.stats(Readiness::Ready, now_ms));
+        let until_ms = self.content_ms.unwrap_or(now_ms);
+        let seconds = until_ms.saturating_sub(self.started_ms) as f64 / 1000.0;
+        (stats.unwrap_or_default().throughput * seconds) as u64
     }
 
     /// Records the tokens of a call whose prompt may be cached: of the prompt, those read from and written to a cache among
@@ -235,7 +246,7 @@ impl RunningAttempt {
     /// first content would have come later than now. An attempt without a reply counts as one that waits until the
     /// provider is heard again, so that a provider which says nothing is found silent although no attempt waits for long.
     pub fn record_cancelled(self, now_ms: u64) {
-        let Some(window) = self.window.as_ref().filter(|_| !self.has_content) else {
+        let Some(window) = self.window.as_ref().filter(|_| self.content_ms.is_none()) else {
             return;
         };
         if self.is_waiting {

@@ -26,6 +26,7 @@ pub mod resolve;
 pub mod score;
 pub mod search;
 pub mod thinking;
+pub mod usage_limits;
 pub mod wire_limits;
 
 #[cfg(test)]

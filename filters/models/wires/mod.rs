@@ -11,6 +11,7 @@ mod choices_tests;
 mod citation;
 mod closed_schema;
 pub mod cohere;
+mod count;
 mod decided;
 #[cfg(test)]
 mod decided_tests;

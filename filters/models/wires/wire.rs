@@ -211,6 +211,9 @@ pub struct Target<'a> {
     pub region: Option<&'a str>,
     /// The maximum tokens of an answer, where the catalogue knows it.
     pub max_output: Option<u64>,
+    /// The limit that the provider is told of a chat that has none, so that an answer costs no more than is reserved; `None`:
+    /// it is told none.
+    pub unasked_output: Option<u64>,
     /// What the mapping does with parameters.
     pub parameters: &'a Parameters,
     /// How the mapping is told to reason.
@@ -246,6 +249,7 @@ impl<'a> Target<'a> {
             image_output: None,
             region: None,
             max_output: None,
+            unasked_output: None,
             parameters: Parameters::PLAIN,
             thinking: Thinking::UNKNOWN,
             search: WebSearch::default(),
@@ -338,9 +342,14 @@ impl Target<'_> {
         self.treat(option, request) != Treatment::Drop
     }
 
-    /// Returns the most tokens of an answer that the request allows, within the mapping's bounds.
+    /// Returns the most tokens of an answer that the request allows, within the mapping's bounds; where it says nothing, the
+    /// limit that the provider is told all the same.
     pub fn max_tokens(&self, request: &ModelRequest) -> Option<u64> {
-        let asked = request.needs.max_tokens?;
+        let Some(asked) = request.needs.max_tokens else {
+            let is_chat = matches!(request.payload, Payload::Chat(_));
+            let is_told = is_chat && self.parameters.supports(Parameter::MaxTokens);
+            return self.unasked_output.filter(|_| is_told);
+        };
         match self.treat(Parameter::MaxTokens, request) {
             Treatment::Number(bound) => Some(bound as u64),
             Treatment::Pass | Treatment::Drop => Some(asked),

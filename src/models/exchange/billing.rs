@@ -13,7 +13,7 @@ use filters::money::{BilledTokens, Cost};
 use filters::money::{PricePoint, ServiceTier, Usd};
 use uuid::Uuid;
 
-use super::{ModelExchange, PlannedAttempt};
+use super::{ModelExchange, PlannedAttempt, usage};
 use crate::ledger::{CallEnd, NewReservation, Receipt, Reservation, ReservationError};
 use crate::models::Models;
 use crate::models::deployment::Deployment;
@@ -199,7 +199,7 @@ pub(super) fn deliver(exchange: &mut ModelExchange) {
         return;
     };
     let is_byok = exchange.attempt().is_some_and(PlannedAttempt::is_byok);
-    reservation.record_delivered(is_byok, || usage_record(exchange, &measure(exchange).0));
+    reservation.record_delivered(is_byok, || usage_record(exchange, &measure(exchange, 0).0));
     exchange.billing.reservation = Some(reservation);
 }
 
@@ -210,7 +210,12 @@ pub(super) fn settle(
     info: &RequestInfo,
     outcome: CallOutcome,
 ) -> Receipt {
-    let (settlement, price_notes) = measure(exchange);
+    let hidden = match outcome {
+        CallOutcome::ClientDisconnected => usage::hidden_reasoning(exchange, info),
+        _ => 0,
+    };
+    let (settlement, price_notes) = measure(exchange, hidden);
+    usage::tell_excess(exchange, info, &settlement.usage);
     let first_content = exchange.timing.first_content;
     let ended = CallEnd {
         usage: usage_record(exchange, &settlement),
@@ -229,7 +234,7 @@ pub(super) fn settle(
 
 /// Adds what the part at hand took to what those before it took.
 pub(super) fn end_part(exchange: &mut ModelExchange) {
-    let (part, _) = measure_reply(exchange, true);
+    let (part, _) = measure_reply(exchange, true, 0);
     let parts = exchange.billing.parts.take();
     exchange.billing.parts = Some(parts.map_or_else(|| part.clone(), |parts| parts.plus(&part)));
 }
@@ -268,10 +273,11 @@ pub(super) fn record_failure(exchange: &mut ModelExchange, info: &RequestInfo) {
     }
 }
 
-/// Returns what the call took so far, in all its parts, and what its prices depend on.
-fn measure(exchange: &ModelExchange) -> (Settlement, PriceNotes) {
+/// Returns what the call took so far, in all its parts, and what its prices depend on. `hidden`: tokens of reasoning that
+/// nobody has seen.
+fn measure(exchange: &ModelExchange, hidden: u64) -> (Settlement, PriceNotes) {
     let is_complete = exchange.reader.is_complete();
-    let (reply, notes) = measure_reply(exchange, is_complete);
+    let (reply, notes) = measure_reply(exchange, is_complete, hidden);
     let billing = &exchange.billing;
     if !billing.has_parts() {
         return (reply, notes);
@@ -294,11 +300,12 @@ fn measure(exchange: &ModelExchange) -> (Settlement, PriceNotes) {
 
 /// Returns what the reply at hand took so far, and what its prices depend on: on the tier that was asked for, or on the usual one
 /// where the provider says that it used that. Another one was not reserved for. `is_whole`: it has come to its end.
-pub(super) fn measure_reply(exchange: &ModelExchange, is_whole: bool) -> (Settlement, PriceNotes) {
-    let prompt_bytes = exchange.cursor.parts.text_bytes;
-    let usage = exchange
-        .reader
-        .usage(prompt_bytes, exchange.request.units, is_whole);
+pub(super) fn measure_reply(
+    exchange: &ModelExchange,
+    is_whole: bool,
+    hidden: u64,
+) -> (Settlement, PriceNotes) {
+    let usage = usage::possible(exchange, is_whole, hidden);
     let asked = exchange.price_point;
     let used_tier = exchange.reader.service_tier().unwrap_or(asked.tier);
     let billed = match used_tier {

@@ -71,7 +71,7 @@ pub(super) fn reserve(
 /// To its provider we are a client that has left, and so it is called in the ledger.
 fn settle(exchange: &mut ModelExchange, info: &RequestInfo) -> Option<Owed> {
     let mut reservation = exchange.hedge.as_ref()?.take_reservation()?;
-    let (settlement, _) = billing::measure_reply(exchange, false);
+    let (settlement, _) = billing::measure_reply(exchange, false, 0);
     let log_id = Uuid::from_bytes(reservation.id().0);
     let receipt = reservation.settle(CallEnd {
         usage: UsageRecord {

@@ -3,7 +3,7 @@
 //! [`upstream_request`] starts an attempt and writes its request, [`upstream_response`] reads the reply into the client's
 //! response, [`parts`] goes on to the next part of a request that a provider takes in several, [`failure`] decides whether
 //! the next attempt starts and what the client gets if none does, [`billing`] and
-//! [`feedback`] tell ledger and planner how it went, [`rate_limits`] lets keys rest, [`log`] writes its part of the log
+//! [`feedback`] tell ledger and planner how it went, [`usage`] what of a report can be true, [`rate_limits`] lets keys rest, [`log`] writes its part of the log
 //! line. [`hedging`] runs a second attempt beside a silent one, [`cancelled`] settles the one of both that loses.
 //! [`caching`] replays a stored reply in place of all that.
 
@@ -22,6 +22,7 @@ mod rate_limits;
 mod schema;
 mod upstream_request;
 mod upstream_response;
+mod usage;
 
 use std::sync::Arc;
 
@@ -296,14 +297,17 @@ impl ModelExchange {
 
     /// The target of the running attempt, as its wire needs to know it.
     fn target(&self) -> Option<Target<'_>> {
-        let deployment = self.deployment()?;
+        let target = self.deployment()?.target();
+        let is_byok = self.attempt().is_some_and(PlannedAttempt::is_byok);
         Some(Target {
             lower_tool_choice: self.lower_tool_choice,
             refuses_state: self.cursor.without_state,
             inlined: self.images.inlined(),
             key_id: self.key_id.as_deref(),
             part: self.cursor.parts.part,
-            ..deployment.target()
+            // Nothing is reserved for a caller's own key.
+            unasked_output: target.unasked_output.filter(|_| !is_byok),
+            ..target
         })
     }
 

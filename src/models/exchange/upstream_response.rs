@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use filters::ledger::CallOutcome;
 use filters::models::metadata::{AnswerMembers, Metadata, UsedNames};
-use filters::models::reply::{ResponseKind, Sink, StructuredAnswer, Writer};
+use filters::models::reply::{Reported, ResponseKind, Sink, StructuredAnswer, Writer};
 use filters::models::reply_cache::recorder::{Recording, ReplyRecorder};
 use filters::models::usage::Usage;
 use filters::models::wires::{Decoder, Failure, FailureKind, Progress, ReplyHead, decode_reply};
@@ -121,8 +121,7 @@ impl ReplyReader {
     /// Returns the usage of the reply at hand as reported, else estimated from what the request tells; `is_whole`: it has
     /// come to its end. `asked` are the units that the request asks for.
     pub(super) fn usage(&self, prompt_bytes: u64, asked: UnitCounts, is_whole: bool) -> Usage {
-        let reported = self.writer.as_ref().map(|writer| writer.reported());
-        let reported = reported.unwrap_or_default();
+        let reported = self.reported();
         let usage = reported.to_usage(prompt_bytes, is_whole);
         match reported.usage {
             Some(_) => usage,
@@ -131,6 +130,12 @@ impl ReplyReader {
                 ..usage
             },
         }
+    }
+
+    /// Returns what the provider has reported so far.
+    pub(super) fn reported(&self) -> Reported {
+        let writer = self.writer.as_ref();
+        writer.map(|writer| writer.reported()).unwrap_or_default()
     }
 
     /// Returns the tier that the provider says it used.

@@ -39,6 +39,7 @@ pub struct ChunkWriter {
     service_tier: Option<ServiceTier>,
     has_content: bool,
     output_bytes: u64,
+    tells_reasoning: bool,
     images: u64,
     searches: u64,
 }
@@ -69,6 +70,7 @@ impl ChunkWriter {
             service_tier: None,
             has_content: false,
             output_bytes: 0,
+            tells_reasoning: false,
             images: 0,
             searches: 0,
         }
@@ -295,6 +297,7 @@ impl Sink for ChunkWriter {
             self.has_content |= text.is_content;
             self.images += delta.image_count;
             self.output_bytes += text.bytes;
+            self.tells_reasoning |= delta.reasoning.is_some_and(|text| !text.is_empty());
             self.chunk(index, None, delta.logprobs, |out| {
                 text.write(delta, out);
                 if !has_role && !text.any {
@@ -378,6 +381,7 @@ impl Writer for ChunkWriter {
             output_bytes: self.output_bytes,
             images: self.images,
             searches: self.searches,
+            tells_reasoning: self.tells_reasoning,
             has_finished: self.has_finished(),
         }
     }

@@ -319,6 +319,7 @@ impl Writer for WholeWriter {
             output_bytes: self.output_bytes,
             images: self.images,
             searches: self.searches,
+            tells_reasoning: false,
             has_finished: false,
         }
     }

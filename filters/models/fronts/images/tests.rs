@@ -14,7 +14,7 @@ use crate::models::operation::Operation;
 use crate::models::parameter::Parameter;
 use crate::models::reply::{ReplyIdentity, Writer};
 use crate::models::request::ModelRequest;
-use crate::models::usage::{Settlement, Usage};
+use crate::models::usage::{Settlement, Unread, Usage};
 use crate::money::UnitCounts;
 
 /// The head of an image of 2 by 3 pixels.
@@ -306,6 +306,11 @@ const USAGE: Usage = Usage {
     web_searches: 0,
     units: UnitCounts::ZERO,
     estimated: false,
+    unread: Unread {
+        prompt: false,
+        completion: false,
+    },
+    set_aside: 0,
 };
 
 fn images(items: &str) -> Delta<'_> {

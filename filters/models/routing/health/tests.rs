@@ -227,3 +227,19 @@ fn a_provider_whose_silent_attempts_are_cancelled_is_found_silent() {
     trial.record_content(11_100);
     assert_eq!(readiness(&health, 20_000), Readiness::Ready);
 }
+
+#[test]
+fn what_was_made_in_silence_is_the_throughput_times_the_time_before_content() {
+    let health = Health::new(1);
+    let mut attempt = health.begin(0, true, 1_000);
+    // Nothing was measured yet.
+    assert_eq!(attempt.silent_tokens(11_000), 500);
+    attempt.record_content(3_000);
+    assert_eq!(attempt.silent_tokens(11_000), 100);
+    attempt.record_answer(Some(100.0), 11_000);
+    let next = health.begin(0, true, 20_000);
+    let made = next.silent_tokens(30_000);
+    assert!((900..1_100).contains(&made), "{made}");
+    let unknown = health.begin(7, true, 0);
+    assert_eq!(unknown.silent_tokens(1_000), 50);
+}

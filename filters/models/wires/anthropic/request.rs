@@ -259,8 +259,9 @@ fn effort<'a>(
 pub(super) fn max_tokens(request: &ModelRequest, target: &Target<'_>) -> u64 {
     let budget = target.thinking.asked_budget(&request.needs);
     let budget = budget.unwrap_or_default();
-    let asked = target
-        .max_tokens(request)
+    let asked = request.needs.max_tokens;
+    let asked = asked
+        .and_then(|_| target.max_tokens(request))
         .or(target.max_output)
         .unwrap_or_else(|| 4096.max(budget + 1000));
     if asked <= budget {

@@ -4,16 +4,21 @@
 use serde::Deserialize;
 
 use crate::models::reply::Sink;
-use crate::models::usage::Usage;
+use crate::models::usage::{Unread, Usage};
+use crate::models::wires::count::lenient;
 use crate::models::wires::tier_word::TierWord;
 
 /// A report. Absent and null members leave what was known.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Report {
+    #[serde(deserialize_with = "lenient")]
     input_tokens: Option<u64>,
+    #[serde(deserialize_with = "lenient")]
     output_tokens: Option<u64>,
+    #[serde(deserialize_with = "lenient")]
     cache_creation_input_tokens: Option<u64>,
+    #[serde(deserialize_with = "lenient")]
     cache_read_input_tokens: Option<u64>,
     cache_creation: Option<Creation>,
     output_tokens_details: Option<OutputDetails>,
@@ -24,19 +29,23 @@ pub(super) struct Report {
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 struct Creation {
+    #[serde(deserialize_with = "lenient")]
     ephemeral_5m_input_tokens: Option<u64>,
+    #[serde(deserialize_with = "lenient")]
     ephemeral_1h_input_tokens: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 struct OutputDetails {
+    #[serde(deserialize_with = "lenient")]
     thinking_tokens: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 struct ServerTools {
+    #[serde(deserialize_with = "lenient")]
     web_search_requests: Option<u64>,
 }
 
@@ -107,6 +116,10 @@ impl Report {
                 .server_tool_use
                 .and_then(|tools| tools.web_search_requests)
                 .unwrap_or(0),
+            unread: Unread {
+                prompt: self.input_tokens.is_none(),
+                completion: self.output_tokens.is_none(),
+            },
             ..Usage::default()
         }
     }

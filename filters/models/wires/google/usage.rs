@@ -4,18 +4,25 @@ use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 
 use crate::models::reply::Sink;
-use crate::models::usage::Usage;
+use crate::models::usage::{Unread, Usage};
+use crate::models::wires::count::lenient;
 use crate::models::wires::tier_word::TierWord;
 
 /// Absent counts leave what was known: some chunks carry nothing but a traffic type.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct UsageReport {
+    #[serde(deserialize_with = "lenient")]
     prompt_token_count: Option<u64>,
+    #[serde(deserialize_with = "lenient")]
     candidates_token_count: Option<u64>,
+    #[serde(deserialize_with = "lenient")]
     thoughts_token_count: Option<u64>,
+    #[serde(deserialize_with = "lenient")]
     cached_content_token_count: Option<u64>,
+    #[serde(deserialize_with = "lenient")]
     tool_use_prompt_token_count: Option<u64>,
+    #[serde(deserialize_with = "lenient")]
     total_token_count: Option<u64>,
     prompt_tokens_details: Option<Modalities>,
     candidates_tokens_details: Option<Modalities>,
@@ -83,6 +90,12 @@ impl UsageReport {
             video_prompt: asked.video,
             image_completion: made.image,
             audio_completion: made.audio,
+            // A count that is absent may be zero.
+            unread: Unread {
+                prompt: false,
+                completion: self.candidates_token_count.is_none()
+                    && self.thoughts_token_count.is_none(),
+            },
             ..Usage::default()
         })
     }

@@ -252,7 +252,10 @@ fn treated<'a>(
             .member("max_completion_tokens")
             .is_some_and(|other| !request.source.is_null(other));
     let name = target.parameters.name(parameter);
+    // A null beside the limit that is added says nothing.
+    let is_unasked = parameter == Parameter::MaxTokens && request.needs.max_tokens.is_none();
     match target.treat(parameter, request) {
+        _ if is_unasked && target.max_tokens(request).is_some() => Change::Drop,
         // Where the client sent both limits, the newer one counts.
         _ if is_overruled => Change::Drop,
         Treatment::Drop => Change::Drop,
@@ -299,6 +302,11 @@ fn additions<'t>(request: &ModelRequest, target: &Target<'t>) -> Vec<(&'t str, V
     let mut additions = Vec::new();
     if request.is_stream && target.quirks.stream_usage == StreamUsage::Ask {
         additions.push(("stream_options", br#"{"include_usage":true}"#.to_vec()));
+    }
+    let unasked = target.max_tokens(request);
+    if let Some(limit) = unasked.filter(|_| request.needs.max_tokens.is_none()) {
+        let name = target.parameters.name(Parameter::MaxTokens);
+        additions.push((name, limit.to_string().into()));
     }
     if drawing::must_say_modalities(request, target) {
         let name = target.parameters.name(Parameter::Modalities);

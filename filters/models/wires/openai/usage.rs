@@ -1,7 +1,7 @@
 //! Usage as providers of this convention report it.
 
 use crate::json::{Error, Type, Walker};
-use crate::models::usage::Usage;
+use crate::models::usage::{Unread, Usage};
 
 /// Reads a `usage` object.
 ///
@@ -15,11 +15,25 @@ pub(super) fn read(
         walk.skip()?;
         return Ok(None);
     }
-    let mut usage = Usage::default();
+    let mut usage = Usage {
+        unread: Unread {
+            prompt: true,
+            completion: true,
+        },
+        ..Usage::default()
+    };
     walk.object(|walk, key| {
         match &*key {
-            "prompt_tokens" => usage.prompt = count(walk)?.unwrap_or(0),
-            "completion_tokens" => usage.completion = count(walk)?.unwrap_or(0),
+            "prompt_tokens" => {
+                let reported = count(walk)?;
+                usage.unread.prompt = reported.is_none();
+                usage.prompt = reported.unwrap_or(0);
+            }
+            "completion_tokens" => {
+                let reported = count(walk)?;
+                usage.unread.completion = reported.is_none();
+                usage.completion = reported.unwrap_or(0);
+            }
             "reasoning_tokens" => usage.reasoning = count(walk)?.or(usage.reasoning),
             "cached_tokens" | "prompt_cache_hit_tokens" => {
                 usage.cached = count(walk)?.unwrap_or(usage.cached).max(usage.cached);

@@ -3,13 +3,16 @@
 
 use serde::Deserialize;
 
-use crate::models::usage::Usage;
+use crate::models::usage::{Unread, Usage};
+use crate::models::wires::count::lenient;
 
 /// A report. Null members count as absent.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Report {
+    #[serde(deserialize_with = "lenient")]
     input_tokens: Option<u64>,
+    #[serde(deserialize_with = "lenient")]
     output_tokens: Option<u64>,
     input_tokens_details: Option<InputDetails>,
     output_tokens_details: Option<OutputDetails>,
@@ -18,13 +21,16 @@ pub(super) struct Report {
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 struct InputDetails {
+    #[serde(deserialize_with = "lenient")]
     cached_tokens: Option<u64>,
+    #[serde(deserialize_with = "lenient")]
     cache_write_tokens: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 struct OutputDetails {
+    #[serde(deserialize_with = "lenient")]
     reasoning_tokens: Option<u64>,
 }
 
@@ -57,6 +63,10 @@ impl Report {
             reasoning: output.reasoning_tokens.map(|count| count.min(completion)),
             cached,
             cache_write: input.cache_write_tokens.unwrap_or(0).min(prompt - cached),
+            unread: Unread {
+                prompt: self.input_tokens.is_none(),
+                completion: self.output_tokens.is_none(),
+            },
             ..Usage::default()
         }
     }

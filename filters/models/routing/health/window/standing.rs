@@ -36,7 +36,12 @@ impl Window {
         }
     }
 
-    fn stats(&self, readiness: Readiness, now_ms: u64) -> Option<HealthStats> {
+    /// Returns the measurements; `None`: none in the last hour.
+    pub(in crate::models::routing::health) fn stats(
+        &self,
+        readiness: Readiness,
+        now_ms: u64,
+    ) -> Option<HealthStats> {
         let counted_ms = self.counted_ms.load(Relaxed);
         let idle_ms = now_ms.saturating_sub(counted_ms);
         if counted_ms == NEVER || idle_ms > REMEMBERED_MS {
