@@ -14,7 +14,7 @@ use crate::models::request::ModelRequest;
 use crate::models::usage::Usage;
 use crate::models::videos::progress::{Expiry, VideoReport};
 
-const PIXEL: &str = "data:image/png;base64,iVBORw0KGgo=";
+const PIXEL: &str = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUg==";
 
 fn request(more: &Value) -> ModelRequest {
     let mut body = json!({"model": "m", "prompt": "a \"cat\"", "seconds": 8});
@@ -83,7 +83,7 @@ fn an_order_becomes_an_operation() {
     let more = json!({"size": "1080x1920", "audio": false, "image": PIXEL, "last_frame": {"image_url": PIXEL}});
     let (path, body) = sent(WireKind::Contents, &more, &Quirks::default()).unwrap();
     assert_eq!(path, "/v1beta/models/up%20x:predictLongRunning");
-    let image = json!({"bytesBase64Encoded": "iVBORw0KGgo=", "mimeType": "image/png"});
+    let image = json!({"bytesBase64Encoded": "iVBORw0KGgoAAAANSUhEUg==", "mimeType": "image/png"});
     let instance = json!({"prompt": "a \"cat\"", "image": image, "lastFrame": image});
     let parameters = json!({"sampleCount": 1, "durationSeconds": 8, "aspectRatio": "9:16",
                             "resolution": "1080p", "generateAudio": false});
