@@ -4,9 +4,10 @@
 //! a provider that `--online` cannot reach makes it 1. What the providers themselves list is compared in [`online`].
 
 mod online;
+mod retirement;
 
 use std::net::{TcpStream, ToSocketAddrs};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
@@ -71,6 +72,9 @@ fn collect_findings(args: &CheckArgs, loaded: &LoadedConfig) -> (Vec<CheckFindin
         findings.extend(with_severity("error", problems.iter().cloned()));
         return (findings, Exit::Configuration);
     }
+    let now_s = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now_s = now_s.map_or(0, |since| since.as_secs());
+    findings.extend(with_severity("warning", retirement::find(config, now_s)));
     let unreachable = if args.online {
         let remote = config.providers.iter();
         let (reached, unreachable) = reach(remote.filter(|it| it.kind != ProviderKind::Sandbox));

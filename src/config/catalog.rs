@@ -5,10 +5,12 @@ mod regions;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use filters::models::routing::catalog::{Catalog, CatalogProblem};
+use filters::models::routing::providers::ProviderNames;
 use filters::models::routing::{CatalogFile, WrittenMapping, WrittenParameters};
 use serde_json::Value as Json;
 
-use self::prices::{find_bad_prices, find_idle_prices, find_implausible_prices};
+use self::prices::{find_idle_prices, find_implausible_prices};
 
 use super::document::{self, Node, SourceSpan, Value};
 use super::file::ProviderConfig;
@@ -31,11 +33,13 @@ pub(super) struct CheckedCatalog {
     pub names: BTreeSet<String>,
 }
 
-/// Checks the catalogue `text` of the file `name`; `providers` are all that the configuration has.
+/// Checks the catalogue `text` of the file `name`; `providers` are all that the configuration has, `enabled` those that
+/// serve. What is good here starts: a start judges by [`Catalog::check`], too, with the same providers.
 pub(super) fn check(
     name: &str,
     text: &str,
     providers: &BTreeMap<String, ProviderConfig>,
+    enabled: ProviderNames,
 ) -> CheckedCatalog {
     let (root, syntax) = document::parse(text);
     let mut walk = Walk::default();
@@ -57,9 +61,9 @@ pub(super) fn check(
     let places = std::mem::take(&mut walk.places);
     let file = if findings.is_empty() {
         let file = to_file(name, valid);
-        file.and_then(|file| match find_bad_prices(&file, &places) {
-            problems if problems.is_empty() => Ok(file),
-            problems => Err(reporter.to_problems(problems)),
+        file.and_then(|file| match Catalog::check(file.clone(), enabled) {
+            Ok(_) => Ok(file),
+            Err(problems) => Err(reporter.to_problems(find_places(&problems, &places))),
         })
     } else {
         Err(reporter.to_problems(findings))
@@ -79,6 +83,21 @@ pub(super) fn check(
         warnings: reporter.to_problems(warnings),
         names,
     }
+}
+
+/// Returns findings at the places of these problems.
+fn find_places(problems: &[CatalogProblem], places: &Places) -> Vec<Finding> {
+    let cure = "give what the documentation of this key accepts: prices and factors with fewer digits, efforts and budgets \
+                inside the bounds";
+    let problems = problems.iter();
+    let findings = problems.map(
+        |CatalogProblem {
+             entry,
+             member,
+             message,
+         }| { finding(places, entry, member, message.clone(), cure) },
+    );
+    findings.flatten().collect()
 }
 
 /// Converts the checked document to its typed form.

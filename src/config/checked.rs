@@ -17,7 +17,9 @@ use http::HeaderName;
 pub use self::decisions::{Client, Datafile, DecisionsConfig, ProfileStore, Webhook};
 pub use self::graph::{Bearer, GraphConfig, GraphUpstream, Tenant};
 pub use self::plans::Plans;
-pub use self::providers::{HealthConfig, ProviderConfig, ProviderKind, RegionConfig};
+pub use self::providers::{
+    HealthConfig, ProviderConfig, ProviderKind, RegionConfig, provider_names,
+};
 use super::certificate::CertificateFiles;
 use super::problem::Problem;
 use super::secret::{Secret, SecretBytes};

@@ -62,7 +62,7 @@ impl Rules<'_> {
                 callback_origins: file.videos.callback_origins.clone(),
             },
             reply_cache_bytes: file.cache.max_bytes,
-            models: models::check(self, file),
+            models: models::check(self, file, found.names()),
             plans: plans::check(self, file),
             prompts_enabled: file.prompts.enabled,
             mcp: mcp::check(self, &file.mcp),

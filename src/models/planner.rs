@@ -14,13 +14,13 @@ use filters::models::routing::catalog::{Catalog, Mapping};
 use filters::models::routing::explanation::{SessionNote, explain_unplanned};
 use filters::models::routing::health::{Health, Readiness, RunningAttempt};
 use filters::models::routing::plan::{LeftOut, PlanInputs, RoutePlan, plan};
-use filters::models::routing::providers::{ProviderNames, ProviderSet};
+use filters::models::routing::providers::ProviderSet;
 use filters::models::routing::resolve::{AUTO, Candidate, Resolved, resolve};
 use filters::models::routing::score::Weights;
 use filters::models::videos::order::VideoOrder;
 use filters::money::PricePoint;
 
-use crate::config::{Config, ProviderConfig, Routing};
+use crate::config::{Config, ProviderConfig, Routing, provider_names};
 use crate::models::deployment::Deployment;
 use crate::models::providers::Provider;
 use crate::models::sessions::Session;
@@ -80,7 +80,7 @@ pub struct Resolution {
 }
 
 impl Planner {
-    /// Creates the planner of a configuration and its catalogue. The providers come in the order of [`provider_names`].
+    /// Creates the planner of a configuration and its catalogue. The providers come in the order of [`enabled_providers`].
     pub fn new(
         config: &Config,
         providers: &[Arc<Provider>],
@@ -425,15 +425,11 @@ pub fn load_catalog(config: &Config) -> Result<Catalog, String> {
         let texts = problems.iter().map(ToString::to_string);
         texts.collect::<Vec<_>>().join("\n")
     })?;
-    Catalog::check(file, provider_names(config)).map_err(|problems| problems.join("\n"))
-}
-
-/// Returns the names of the enabled providers, whose order gives them their numbers.
-fn provider_names(config: &Config) -> ProviderNames {
-    let providers = enabled_providers(config);
-    ProviderNames::new(
-        providers.map(|provider| (provider.name.as_str(), provider.defaults.clone())),
-    )
+    let names = provider_names(enabled_providers(config));
+    Catalog::check(file, names).map_err(|problems| {
+        let texts = problems.iter().map(ToString::to_string);
+        texts.collect::<Vec<_>>().join("\n")
+    })
 }
 
 /// Returns the enabled providers, those of BYOK keys alone last.

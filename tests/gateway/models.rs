@@ -145,6 +145,49 @@ fn a_model_that_ends_is_told_and_then_refused_with_the_one_to_use() {
     );
 }
 
+/// A model of two providers, of which one ends.
+const HALF_ENDING: &str = r#"
+[[models]]
+id = "half"
+[[models.providers]]
+provider = "first"
+name = "half-1"
+reasoning_efforts = ["low", "high"]
+capabilities = ["streaming"]
+deactivated_at = 2999-01-02
+[[models.providers]]
+provider = "second"
+name = "half-2"
+"#;
+
+/// Source: model-gateway 9.4; 2.1, rules for `reasoning_effort` 4.
+#[test]
+fn a_date_of_one_provider_stands_at_that_provider_and_efforts_whatever_its_capabilities() {
+    let provider = |name: &str| {
+        format!(
+            "[providers.{name}]\nkind = \"openai-compatible\"\nbase_url = \"http://127.0.0.1:9/v1\"\nkeys = []\n"
+        )
+    };
+    let gateway = Gateway::start(&(provider("first") + &provider("second")), HALF_ENDING);
+    let model = gateway.list(&gateway.key, "/half").json();
+    let dates: Vec<_> = model["providers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["deactivated_at"].clone())
+        .collect();
+    assert_eq!(dates, [json!("2999-01-02T00:00:00Z"), json!(null)]);
+    assert!(
+        model["deactivated_at"].is_null(),
+        "the other provider goes on"
+    );
+    assert_eq!(model["reasoning_efforts"], json!(["low", "high"]));
+    assert_eq!(
+        model["providers"][0]["reasoning_efforts"],
+        json!(["low", "high"])
+    );
+}
+
 impl Gateway {
     /// The answer of `GET /v1/models` with more of the path or a query.
     pub fn list(&self, key: &str, query: &str) -> Answer {

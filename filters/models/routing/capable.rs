@@ -254,10 +254,7 @@ fn check_choices(request: &ModelRequest, mapping: &Mapping, wire: &WireLimits) -
     if request.needs.choices <= 1 {
         return Ok(());
     }
-    let is_listed = mapping
-        .capabilities
-        .is_some_and(|known| known.contains(Capability::N));
-    if !is_listed || wire.choices <= 1 {
+    if !mapping.can(Capability::N) || wire.choices <= 1 {
         return Err(Lack::new("n", "answers one choice only"));
     }
     if request.needs.choices > wire.choices {

@@ -1,12 +1,13 @@
 //! The catalogue as used: models, their providers and prices.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::sync::Arc;
 
 pub use super::capability::{Capabilities, Capability};
 use super::catalog_file::{CatalogFile, Date, MappingWire, WrittenMapping, WrittenModel};
 use super::parameters::Parameters;
-use super::prices::{MappingPrices, read_prices};
+use super::prices::{BadMember, read_prices};
 use super::providers::{ProviderDefaults, ProviderNames};
 use super::resolve::Candidate;
 use super::search::WebSearch;
@@ -162,18 +163,38 @@ pub struct Catalog {
     unserved: HashSet<Box<str>>,
 }
 
+/// What is wrong with an entry of the catalogue.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct CatalogProblem {
+    /// The entry, as `models[0].providers[1]`.
+    pub entry: String,
+    /// The member of the entry that has to change.
+    pub member: String,
+    /// What is wrong, with the names of model and provider.
+    pub message: String,
+}
+
+impl fmt::Display for CatalogProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}: {}", self.entry, self.member, self.message)
+    }
+}
+
 impl Catalog {
     /// Checks a catalogue. Mappings of providers other than these are left out.
     ///
-    /// Errors: every problem at once, each naming its model and key.
-    pub fn check(written: CatalogFile, providers: ProviderNames) -> Result<Self, Vec<String>> {
+    /// Errors: every problem at once.
+    pub fn check(
+        written: CatalogFile,
+        providers: ProviderNames,
+    ) -> Result<Self, Vec<CatalogProblem>> {
         let mut catalog = Self {
             providers,
             ..Self::default()
         };
         let mut problems = Vec::new();
-        for model in written.models {
-            catalog.add(model, &mut problems);
+        for (index, model) in written.models.into_iter().enumerate() {
+            catalog.add(index, model, &mut problems);
         }
         if problems.is_empty() {
             Ok(catalog)
@@ -262,23 +283,22 @@ impl Catalog {
         self.mappings
     }
 
-    fn add(&mut self, model: WrittenModel, problems: &mut Vec<String>) {
+    fn add(&mut self, index: usize, model: WrittenModel, problems: &mut Vec<CatalogProblem>) {
         let id = model.id.clone();
         let mut mappings = Vec::new();
-        for written in model.providers {
-            let Some(number) = self.providers.number(&written.provider) else {
-                // What only its kind of provider says is not known, so that is not checked.
-                let checked = check_names(&written).and_then(|()| mapping_prices(&written));
-                problems.extend(checked.err().map(|why| format!("model {id}: {why}")));
-                continue;
-            };
-            let defaults = self.providers.defaults(number).over(written.wire);
-            match mapping(written, (self.mappings, number), &defaults) {
-                Ok(mapping) => {
+        for (at, written) in model.providers.into_iter().enumerate() {
+            let provider = written.provider.clone();
+            match self.mapping(written) {
+                Ok(None) => {}
+                Ok(Some(mapping)) => {
                     self.mappings += 1;
                     mappings.push(Arc::new(mapping));
                 }
-                Err(problem) => problems.push(format!("model {id}: {problem}")),
+                Err((member, why)) => problems.push(CatalogProblem {
+                    entry: format!("models[{index}].providers[{at}]"),
+                    member,
+                    message: format!("model {id}, provider {provider}: {why}"),
+                }),
             }
         }
         for name in std::iter::once(&id).chain(&model.aliases) {
@@ -286,9 +306,11 @@ impl Catalog {
                 || self.by_name.contains_key(name.as_str())
                 || self.unserved.contains(name.as_str())
             {
-                problems.push(format!(
-                    "model {id}: the id or alias {name:?} is empty or taken"
-                ));
+                problems.push(CatalogProblem {
+                    entry: format!("models[{index}]"),
+                    member: "id".to_owned(),
+                    message: format!("model {id}: the id or alias {name:?} is empty or taken"),
+                });
             }
         }
         let names = std::iter::once(id.as_str()).chain(model.aliases.iter().map(String::as_str));
@@ -319,6 +341,16 @@ impl Catalog {
         self.models.push(model);
     }
 
+    /// Returns a mapping; `None`: its provider is not known, so what only that kind of provider says is not checked.
+    fn mapping(&self, written: WrittenMapping) -> Result<Option<Mapping>, BadMember> {
+        let Some(number) = self.providers.number(&written.provider) else {
+            check_names(&written)?;
+            return read_prices(&written).map(|_| None);
+        };
+        let defaults = self.providers.defaults(number).over(written.wire);
+        mapping(written, (self.mappings, number), &defaults).map(Some)
+    }
+
     fn add_candidates(&mut self, model: &Arc<Model>, mapping: &Arc<Mapping>) {
         self.first_candidates.push(self.candidates.len());
         let regions = mapping.regions.iter();
@@ -346,39 +378,29 @@ fn operations(model_type: &str, mappings: &[Arc<Mapping>]) -> Vec<Operation> {
     operations
 }
 
-fn check_names(written: &WrittenMapping) -> Result<(), String> {
-    match written.provider.is_empty() || written.name.is_empty() {
-        true => Err("a provider needs `provider` and `name`".to_owned()),
-        false => Ok(()),
+fn check_names(written: &WrittenMapping) -> Result<(), BadMember> {
+    let names = [("provider", &written.provider), ("name", &written.name)];
+    match names.into_iter().find(|(_, value)| value.is_empty()) {
+        Some((member, _)) => Err((member.to_owned(), format!("`{member}` is empty"))),
+        None => Ok(()),
     }
-}
-
-fn mapping_prices(written: &WrittenMapping) -> Result<MappingPrices, String> {
-    read_prices(written).map_err(|(key, bad)| format!("{}: `{key}`: {bad}", written.provider))
 }
 
 fn mapping(
     written: WrittenMapping,
     (index, provider_number): (usize, usize),
     defaults: &ProviderDefaults,
-) -> Result<Mapping, String> {
+) -> Result<Mapping, BadMember> {
     check_names(&written)?;
-    let prices = mapping_prices(&written)?;
-    let (batch, video) = (written.batch_limits(), written.video_limits()?);
+    let prices = read_prices(&written)?;
+    let batch = written.batch_limits();
+    let video = written.video_limits();
+    let video = video.map_err(|why| ("video_sizes".to_owned(), why))?;
     let search = written.web_search.unwrap_or(defaults.search);
     let boxed = |texts: Vec<String>| texts.into_iter().map(Into::into).collect();
-    let capabilities: Option<Capabilities> =
-        written.capabilities.map(|list| list.into_iter().collect());
-    let thinking = WrittenThinking {
-        control: written.thinking,
-        budget_min: written.budget_min,
-        budget_max: written.budget_max,
-        efforts: &written.reasoning_efforts,
-        by_default: written.reasons_by_default,
-        reasons: capabilities.map(|known| known.contains(Capability::Reasoning)),
-    };
-    let thinking = Thinking::new(&thinking, &defaults.thinking)
-        .map_err(|problem| format!("{}: {problem}", written.provider))?;
+    let capabilities = written.capabilities.as_ref();
+    let capabilities = capabilities.map(|list| list.iter().copied().collect());
+    let thinking = thinking(&written, capabilities, defaults)?;
     let names = written.regions.into_iter().map(Arc::from);
     let regions = names.zip(prices.regions);
     let regions = regions.map(|(name, prices)| Region { name, prices });
@@ -416,4 +438,20 @@ fn mapping(
         deprecated_at: written.deprecated_at,
         deactivated_at: written.deactivated_at,
     })
+}
+
+fn thinking(
+    written: &WrittenMapping,
+    capabilities: Option<Capabilities>,
+    defaults: &ProviderDefaults,
+) -> Result<Thinking, BadMember> {
+    let thinking = WrittenThinking {
+        control: written.thinking,
+        budget_min: written.budget_min,
+        budget_max: written.budget_max,
+        efforts: &written.reasoning_efforts,
+        by_default: written.reasons_by_default,
+        reasons: capabilities.map(|known| known.contains(Capability::Reasoning)),
+    };
+    Thinking::new(&thinking, &defaults.thinking)
 }

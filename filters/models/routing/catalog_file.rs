@@ -185,10 +185,8 @@ impl WrittenMapping {
     /// Returns the videos that it makes. Errors: what is no size.
     pub(super) fn video_limits(&self) -> Result<VideoLimits, String> {
         let sizes = self.video_sizes.iter().map(|text| {
-            let provider = &self.provider;
-            VideoSize::parse(text).ok_or_else(|| {
-                format!("{provider}: `video_sizes`: {text:?} is no size such as 1280x720")
-            })
+            VideoSize::parse(text)
+                .ok_or_else(|| format!("`video_sizes`: {text:?} is no size such as 1280x720"))
         });
         Ok(VideoLimits {
             sizes: sizes.collect::<Result<_, _>>()?,

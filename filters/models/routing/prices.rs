@@ -21,8 +21,8 @@ pub(super) struct MappingPrices {
     pub regions: Vec<Option<Arc<PriceList>>>,
 }
 
-/// The key of a value that is no price, and why.
-pub(super) type BadPrice = (String, String);
+/// The member of a mapping that has to change, and why.
+pub(super) type BadMember = (String, String);
 
 impl WrittenMapping {
     /// Returns the key of a price that cannot be billed, and why.
@@ -61,7 +61,7 @@ struct WrittenList<'a> {
 /// Returns the price lists of a mapping.
 ///
 /// Errors: the key and why it is no price.
-pub(super) fn read_prices(written: &WrittenMapping) -> Result<MappingPrices, BadPrice> {
+pub(super) fn read_prices(written: &WrittenMapping) -> Result<MappingPrices, BadMember> {
     let discount = factor("discount", written.discount.as_deref())?;
     if let Some(Err(bad)) = discount.map(Factor::complement) {
         return Err(("discount".to_owned(), bad.to_string()));
@@ -101,7 +101,7 @@ fn region_list(
     usual: Option<&PriceList>,
     discount: Option<Factor>,
     key: &str,
-) -> Result<Option<PriceList>, BadPrice> {
+) -> Result<Option<PriceList>, BadMember> {
     let list = WrittenList {
         tokens: own.token_texts(),
         request: own.request_price.as_deref(),
@@ -148,12 +148,12 @@ fn read_list(
     written: &WrittenList<'_>,
     discount: Option<Factor>,
     key: &str,
-) -> Result<Option<PriceList>, BadPrice> {
+) -> Result<Option<PriceList>, BadMember> {
     let tokens = read_tokens(key, &written.tokens)?;
     let fee = |name: &str, text: Option<&str>| {
         let price = text.map(Price::per_call).transpose();
         let price = price.map_err(|bad| (format!("{key}{name}"), bad.to_string()))?;
-        Ok::<_, BadPrice>(price)
+        Ok::<_, BadMember>(price)
     };
     let fees = PriceSet {
         request: fee("request_price", written.request)?.unwrap_or_default(),
@@ -202,7 +202,7 @@ fn read_change(
     multiplier: Option<&str>,
     tokens: &TokenTexts<'_>,
     long: Option<&[WrittenLongContext]>,
-) -> Result<PriceChange, BadPrice> {
+) -> Result<PriceChange, BadMember> {
     let multiplier = factor(&format!("{key}multiplier"), multiplier)?;
     Ok(PriceChange {
         factor: multiplier.unwrap_or(Factor::ONE),
@@ -214,7 +214,7 @@ fn read_change(
 fn read_steps(
     key: &str,
     written: &[WrittenLongContext],
-) -> Result<Vec<(u64, TokenPrices)>, BadPrice> {
+) -> Result<Vec<(u64, TokenPrices)>, BadMember> {
     let mut steps: Vec<(u64, TokenPrices)> = Vec::with_capacity(written.len());
     for (at, step) in written.iter().enumerate() {
         let key = format!("{key}long_context[{at}].");
@@ -229,7 +229,7 @@ fn read_steps(
     Ok(steps)
 }
 
-fn read_windows(key: &str, written: &WrittenOffPeak) -> Result<Schedule, BadPrice> {
+fn read_windows(key: &str, written: &WrittenOffPeak) -> Result<Schedule, BadMember> {
     let mut windows = Vec::new();
     for (at, window) in written.windows.iter().enumerate() {
         for hours in &window.hours_utc {
@@ -240,7 +240,7 @@ fn read_windows(key: &str, written: &WrittenOffPeak) -> Result<Schedule, BadPric
     Ok(Schedule::new(windows))
 }
 
-fn read_tokens(key: &str, texts: &TokenTexts<'_>) -> Result<TokenPrices, BadPrice> {
+fn read_tokens(key: &str, texts: &TokenTexts<'_>) -> Result<TokenPrices, BadMember> {
     let mut read = [None; TOKEN_PRICE_KEYS.len()];
     for ((price, text), name) in read.iter_mut().zip(texts).zip(TOKEN_PRICE_KEYS) {
         let parsed = text.map(Price::per_million).transpose();
@@ -249,7 +249,7 @@ fn read_tokens(key: &str, texts: &TokenTexts<'_>) -> Result<TokenPrices, BadPric
     Ok(TokenPrices::from_array(read))
 }
 
-fn read_units(key: &str, texts: &PerUnit<Option<&str>>) -> Result<UnitPrices, BadPrice> {
+fn read_units(key: &str, texts: &PerUnit<Option<&str>>) -> Result<UnitPrices, BadMember> {
     let mut prices = UnitPrices::default();
     for (unit, text) in texts.set() {
         let price = unit.parse_price(text.unwrap_or_default());
@@ -259,7 +259,7 @@ fn read_units(key: &str, texts: &PerUnit<Option<&str>>) -> Result<UnitPrices, Ba
     Ok(prices)
 }
 
-fn factor(key: &str, text: Option<&str>) -> Result<Option<Factor>, BadPrice> {
+fn factor(key: &str, text: Option<&str>) -> Result<Option<Factor>, BadMember> {
     let factor = text.map(Factor::parse).transpose();
     factor.map_err(|bad| (key.to_owned(), bad.to_string()))
 }

@@ -99,17 +99,21 @@ impl Thinking {
 
     /// Reads what a mapping writes, on top of what the kind of its provider says.
     ///
-    /// Errors: a listed effort without a budget inside the bounds, or bounds that do not bound.
-    pub fn new(written: &WrittenThinking<'_>, defaults: &ThinkingDefaults) -> Result<Self, String> {
+    /// Errors: the key, and why: a listed effort without a budget inside the bounds, or bounds that do not bound.
+    pub fn new(
+        written: &WrittenThinking<'_>,
+        defaults: &ThinkingDefaults,
+    ) -> Result<Self, (String, String)> {
         let control = written.control.unwrap_or(defaults.control);
         let has_bounds = written.budget_min.is_some() || written.budget_max.is_some();
         let (least, most) = defaults.bounds;
         let min = written.budget_min.or(least).unwrap_or(1);
         let max = written.budget_max.or(most).unwrap_or(u64::from(u32::MAX));
         if min > max {
-            return Err(format!(
+            let why = format!(
                 "`budget_min` is {min}, above `budget_max`, which is {max}; accepted is a min that is not above the max"
-            ));
+            );
+            return Err(("budget_min".to_owned(), why));
         }
         let takes_budgets = control == ThinkingControl::Budget || has_bounds;
         let mut thinking = Self {
@@ -133,7 +137,7 @@ impl Thinking {
         &mut self,
         written: &WrittenThinking<'_>,
         defaults: &ThinkingDefaults,
-    ) -> Result<(), String> {
+    ) -> Result<(), (String, String)> {
         let (min, max) = self.bounds.unwrap_or((1, u64::MAX));
         for budget in &mut self.budgets {
             *budget = budget.filter(|tokens| (min..=max).contains(tokens));
@@ -163,10 +167,13 @@ impl Thinking {
             .iter()
             .find(|effort| **effort != Effort::None && self.budget(**effort).is_none());
         match lost {
-            Some(effort) => Err(format!(
-                "`reasoning_efforts` lists `{}`, which has no budget from {min} to {max}; accepted are efforts with one",
-                effort.as_str()
-            )),
+            Some(effort) => {
+                let why = format!(
+                    "`reasoning_efforts` lists `{}`, which has no budget from {min} to {max}; accepted are efforts with one",
+                    effort.as_str()
+                );
+                Err(("reasoning_efforts".to_owned(), why))
+            }
             None => Ok(()),
         }
     }

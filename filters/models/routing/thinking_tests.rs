@@ -71,12 +71,14 @@ fn an_effort_without_a_budget_inside_the_bounds_is_a_configuration_error() {
         efforts: &efforts,
         ..within(0, 24_576)
     };
-    let problem = Thinking::new(&written, &KIND).unwrap_err();
+    let (key, problem) = Thinking::new(&written, &KIND).unwrap_err();
+    assert_eq!(key, "reasoning_efforts");
     assert!(
         problem.contains("`xhigh`") && problem.contains("from 0 to 24576"),
         "{problem}"
     );
-    let problem = Thinking::new(&within(9, 8), &KIND).unwrap_err();
+    let (key, problem) = Thinking::new(&within(9, 8), &KIND).unwrap_err();
+    assert_eq!(key, "budget_min");
     assert!(problem.contains("`budget_min` is 9"), "{problem}");
 }
 

@@ -103,3 +103,19 @@ fn several_choices_are_served_or_refused_by_the_rules() {
         assert_eq!(fault.code() == combination, is_combination, "{more}");
     }
 }
+
+/// Source: interface, `conf/models.toml`: absent capabilities are all that the kind can do.
+#[test]
+fn a_mapping_without_capabilities_answers_as_many_choices_as_its_wire() {
+    let body = json!({"model": "m", "n": 2, "messages": [{"role": "user", "content": "Hi"}]});
+    let request = ChatCompletions.parse(body.to_string().into()).unwrap();
+    let check = |wire: WireKind| {
+        let limits = wire.wire().limits(Operation::Chat).unwrap();
+        capable::check(&request, &Mapping::default(), Some(&limits)).is_ok()
+    };
+    assert!(check(WireKind::Compatible));
+    assert!(
+        !check(WireKind::Messages),
+        "its wire answers one choice only"
+    );
+}

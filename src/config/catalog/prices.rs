@@ -30,16 +30,6 @@ pub(super) fn find_implausible_prices(models: &[Node]) -> Vec<Finding> {
         .collect()
 }
 
-/// Finds prices that cannot be billed together: a multiplier that makes a price with too many digits, for example.
-pub(super) fn find_bad_prices(file: &CatalogFile, places: &Places) -> Vec<Finding> {
-    let problem = |(key, mapping): (String, &WrittenMapping)| {
-        let (member, message) = mapping.price_problem()?;
-        let cure = "give prices and factors with fewer digits, or prices in place of the factor";
-        finding(places, &key, &member, message, cure)
-    };
-    mappings(file).filter_map(problem).collect()
-}
-
 /// Warns of regions and tiers that have no price.
 pub(super) fn find_idle_prices(
     file: &CatalogFile,

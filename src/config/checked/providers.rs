@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use filters::models::routing::providers::ProviderDefaults;
+use filters::models::routing::providers::{ProviderDefaults, ProviderNames};
 use filters::models::wires::{Quirks, WireKind};
 use http::{HeaderName, HeaderValue};
 
@@ -102,4 +102,11 @@ impl ProviderKind {
             _ => &[],
         }
     }
+}
+
+/// Returns the names of providers, whose order gives them their numbers, with what their mappings have where the catalogue
+/// says nothing else.
+pub fn provider_names<'p>(providers: impl Iterator<Item = &'p ProviderConfig>) -> ProviderNames {
+    let named = |provider: &'p ProviderConfig| (provider.name.as_str(), provider.defaults.clone());
+    ProviderNames::new(providers.map(named))
 }

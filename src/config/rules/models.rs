@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use filters::models::routing::CatalogFile;
+use filters::models::routing::providers::ProviderNames;
 
 use super::Rules;
 use crate::config::catalog;
@@ -12,7 +13,7 @@ use crate::config::file::File;
 use crate::config::suggest;
 
 /// Checks the section, reads the catalogue, and checks what refers to it.
-pub(super) fn check(rules: &mut Rules<'_>, file: &File) -> ModelsConfig {
+pub(super) fn check(rules: &mut Rules<'_>, file: &File, enabled: ProviderNames) -> ModelsConfig {
     let models = &file.models;
     let text = read(rules, &models.file);
     let mut checked = ModelsConfig {
@@ -23,7 +24,7 @@ pub(super) fn check(rules: &mut Rules<'_>, file: &File) -> ModelsConfig {
     let Some(text) = text else {
         return checked;
     };
-    let catalog = catalog::check(&models.file, &text, &file.providers);
+    let catalog = catalog::check(&models.file, &text, &file.providers, enabled);
     let names: Vec<&str> = catalog.names.iter().map(String::as_str).collect();
     let lists = [
         ("routing.auto", &file.routing.auto),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use filters::models::routing::providers::ProviderNames;
 use http::{HeaderName, HeaderValue};
 
 use super::Rules;
@@ -9,7 +10,9 @@ use super::provider_urls::{
     check_base_urls, check_url_end, is_loopback, is_unencrypted_and_remote, listed_urls, url_place,
 };
 use super::quirks::{to_defaults, to_quirks};
-use crate::config::checked::{HealthConfig, ProviderConfig, ProviderKind, RegionConfig};
+use crate::config::checked::{
+    HealthConfig, ProviderConfig, ProviderKind, RegionConfig, provider_names,
+};
 use crate::config::file::{self, File, providers as raw};
 use crate::config::secret::{self, Absent, Secret};
 use crate::config::walk::join_key;
@@ -41,6 +44,13 @@ pub(super) struct FoundProviders {
     pub off: Vec<(String, String)>,
     /// Those of the others that only lack a platform key. They serve callers with BYOK keys.
     pub byok_only: Vec<ProviderConfig>,
+}
+
+impl FoundProviders {
+    /// Returns the names of those that serve.
+    pub(super) fn names(&self) -> ProviderNames {
+        provider_names(self.on.iter().chain(&self.byok_only))
+    }
 }
 
 /// Checks all providers.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use filters::models::operation::Operation;
+use filters::models::routing::CatalogFile;
 
 use super::*;
 
@@ -281,4 +282,23 @@ fn every_operation_is_named_where_operations_are_explained() {
         let (list, _) = list.split_once('.').unwrap();
         assert_eq!(words(list), expected, "{page}");
     }
+}
+
+/// Source: model-gateway 9.4: deprecations are announced in a changelog.
+#[test]
+fn the_changelog_announces_each_deactivation_of_the_shipped_catalogue() {
+    let catalogue: CatalogFile = toml::from_str(include_str!("../../../conf/models.toml")).unwrap();
+    let changelog = include_str!("../../../CHANGELOG.md");
+    let mut announced = 0;
+    for model in &catalogue.models {
+        for mapping in &model.providers {
+            let Some(date) = &mapping.deactivated_at else {
+                continue;
+            };
+            let line = format!("| {} | `{}` | {} |", date.0, model.id, mapping.provider);
+            assert!(changelog.contains(&line), "missing in CHANGELOG.md: {line}");
+            announced += 1;
+        }
+    }
+    assert!(announced > 20, "{announced}");
 }

@@ -98,15 +98,18 @@ fn draws(mappings: &[&Mapping]) -> bool {
     mappings.any(|mapping| mapping.image_output() == Some(true))
 }
 
+type ReadDate = fn(&Mapping) -> Option<&filters::models::routing::Date>;
+
+/// The dates of a mapping's end, by their keys.
+const DATES: [(&str, ReadDate); 2] = [
+    ("deprecated_at", |mapping| mapping.deprecated_at.as_ref()),
+    ("deactivated_at", |mapping| mapping.deactivated_at.as_ref()),
+];
+
 /// Adds the dates of deprecation and deactivation. The model has a date only if every provider has one; then it has the
-/// latest.
+/// latest. Source: model-gateway 9.4.
 fn add_dates(entry: &mut Map<String, Value>, mappings: &[&Mapping]) {
-    type ReadDate = fn(&Mapping) -> Option<&filters::models::routing::Date>;
-    let keys: [(&str, ReadDate); 2] = [
-        ("deprecated_at", |mapping| mapping.deprecated_at.as_ref()),
-        ("deactivated_at", |mapping| mapping.deactivated_at.as_ref()),
-    ];
-    for (key, read_date) in keys {
+    for (key, read_date) in DATES {
         let all: Option<Vec<&str>> = mappings
             .iter()
             .map(|mapping| read_date(mapping).map(|date| date.0.as_str()))
@@ -151,6 +154,8 @@ fn provider(mapping: &Mapping) -> Value {
             fields.insert(key.into(), json!(list));
         }
     }
+    // A date of one provider alone stands here only.
+    add_dates(fields, &[mapping]);
     add_regions(fields, mapping);
     entry
 }
@@ -268,13 +273,11 @@ fn takes(mapping: &Mapping, parameter: Parameter) -> bool {
     mapping.parameters.supports(parameter) && needed.is_none_or(|needed| mapping.can(needed))
 }
 
-/// Returns the efforts that a mapping takes.
+/// Returns the efforts that a mapping takes, whatever its capabilities. Source: model-gateway 2.1, rules for
+/// `reasoning_effort` 4.
 fn efforts(mapping: &Mapping) -> Vec<&str> {
     let efforts = mapping.thinking.efforts.iter();
-    efforts
-        .filter(|_| mapping.reasons())
-        .map(|effort| effort.as_str())
-        .collect()
+    efforts.map(|effort| effort.as_str()).collect()
 }
 
 fn union<'a>(
