@@ -1,7 +1,5 @@
 //! The pages that are read: numbers from 0 in an array, or numbers and ranges in a string, such as `0,2-4`.
 
-use std::collections::BTreeSet;
-
 use crate::json::{Type, Walker};
 use crate::models::check::read::{array, integer, string};
 use crate::models::check::reject::{Reject, other};
@@ -13,7 +11,7 @@ const LAST: u64 = 99_999;
 
 /// Reads them; returns how many they are, each once.
 pub(super) fn pages(walk: &mut Walker<'_>) -> Result<u64, Reject> {
-    let numbers = match walk.peek()? {
+    let ranges = match walk.peek()? {
         Type::Array => listed(walk)?,
         Type::String => {
             let text = string(walk)?.unescaped();
@@ -25,7 +23,7 @@ pub(super) fn pages(walk: &mut Walker<'_>) -> Result<u64, Reject> {
         _ => return Err(other(walk, PAGES)),
     };
     let max = OcrFacts::MAX_PAGES;
-    match numbers.len() as u64 {
+    match count(ranges) {
         0 => Err(Reject::rule(format!("is empty; accepted is {PAGES}"))),
         count if count > max => {
             let said = format!("names {count} pages; accepted are at most {max}");
@@ -35,35 +33,41 @@ pub(super) fn pages(walk: &mut Walker<'_>) -> Result<u64, Reject> {
     }
 }
 
-fn listed(walk: &mut Walker<'_>) -> Result<BTreeSet<u64>, Reject> {
-    let mut numbers = BTreeSet::new();
+/// The first and the last page of a range. Ranges are not spelt out, because six bytes may name a thousand pages.
+type Range = (u32, u32);
+
+fn listed(walk: &mut Walker<'_>) -> Result<Vec<Range>, Reject> {
+    let mut ranges = Vec::new();
     array(walk, |walk, _| {
-        numbers.insert(integer(walk, 0, LAST)?);
+        let page = integer(walk, 0, LAST)? as u32;
+        ranges.push((page, page));
         Ok(())
     })?;
-    Ok(numbers)
+    Ok(ranges)
 }
 
-/// Returns the numbers of a string; `None`: it names none, or in another way.
-fn ranges(text: &str) -> Option<BTreeSet<u64>> {
+/// Returns the ranges of a string; `None`: it names none, or in another way.
+fn ranges(text: &str) -> Option<Vec<Range>> {
     let number = |text: &str| {
         let is_digits = text.bytes().all(|byte| byte.is_ascii_digit());
-        let number: Option<u64> = text.parse().ok();
-        number.filter(|number| is_digits && *number <= LAST)
+        let number: Option<u32> = text.parse().ok();
+        number.filter(|number| is_digits && u64::from(*number) <= LAST)
     };
-    let mut numbers = BTreeSet::new();
-    for range in text.split(',') {
-        let (first, last) = range
-            .trim()
-            .split_once('-')
-            .unwrap_or((range.trim(), range.trim()));
+    let range = |text: &str| {
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
         let (first, last) = (number(first)?, number(last)?);
-        if first > last {
-            return None;
-        }
-        // More than enough to be refused.
-        let most = first.saturating_add(OcrFacts::MAX_PAGES);
-        numbers.extend(first..=last.min(most));
+        (first <= last).then_some((first, last))
+    };
+    text.split(',').map(|text| range(text.trim())).collect()
+}
+
+/// Returns how many pages the ranges name, each once.
+fn count(mut ranges: Vec<Range>) -> u64 {
+    ranges.sort_unstable();
+    let (mut pages, mut next) = (0, 0);
+    for (first, last) in ranges {
+        pages += u64::from((last + 1).saturating_sub(first.max(next)));
+        next = next.max(last + 1);
     }
-    Some(numbers)
+    pages
 }

@@ -121,6 +121,8 @@ fn pages_are_counted_however_they_are_named() {
         (json!("7"), 1),
         (json!("0-4"), 5),
         (json!("0, 2-4,3"), 4),
+        (json!("2-4,0-9,9-10,3,4-5"), 11),
+        (json!("0-999,".repeat(100) + "0-999"), 1000),
     ] {
         let request = with("pages", named.clone()).unwrap();
         assert_eq!(pages(&request), [count, count], "{named}");
@@ -333,6 +335,7 @@ fn pages_that_are_none_are_named() {
         (json!(3), "3"),
         (json!([-1]), "-1"),
         (json!("0-1000"), "1001 pages"),
+        (json!("0-99999"), "100000 pages"),
         (json!("0-99999999999"), "accepted"),
         (json!((0..1001).collect::<Vec<_>>()), "1001 pages"),
     ] {
