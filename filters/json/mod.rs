@@ -8,6 +8,7 @@
 mod error;
 mod scan;
 mod text;
+mod values;
 mod walk;
 mod write;
 
@@ -16,6 +17,7 @@ mod tests;
 
 pub use error::{Error, ErrorKind, Type};
 pub use text::{Str, split_plain_string, write_escaped};
+pub use values::count_values;
 pub use walk::Walker;
 pub use write::{Object, write_number};
 

@@ -104,6 +104,7 @@ mod routing;
 mod rules;
 mod sandbox;
 mod save;
+mod schemas;
 mod search;
 mod secrets;
 mod send_odp_event;

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::contents::{ContentsConversation, GoogleContent};
 use super::drawing;
-use super::schema;
+use super::schema::SchemaBudget;
 use crate::fault::Fault;
 use crate::models::chat::facts::ChatFacts;
 use crate::models::chat::tree::{ChatRequest, FormatType, ToolChoice};
@@ -104,12 +104,13 @@ pub(super) fn encode(
     let origin = target.replayed_origin();
     let conversation = ContentsConversation::read(&call.messages, target, origin.as_deref())?;
     let system = conversation.system;
+    let mut schemas = SchemaBudget::new();
     let body = Body {
         contents: conversation.contents,
         system_instruction: (!system.is_empty()).then(|| GoogleContent::instruction(system)),
-        tools: tools(&call, request),
+        tools: tools(&call, request, &mut schemas)?,
         tool_config: tool_config(&call, request, target),
-        generation_config: generation(request, &call, target)?,
+        generation_config: generation(request, &call, target, &mut schemas)?,
         service_tier: request.needs.service_tier.wire_word(),
         safety_settings: safety(),
     };
@@ -136,30 +137,30 @@ pub(super) fn has_levels(target: &Target<'_>) -> bool {
     target.thinking.control == ThinkingControl::Levels
 }
 
-fn tools(call: &ChatRequest<'_>, request: &ModelRequest) -> Option<Value> {
-    let declarations: Vec<Value> = call
-        .tools
-        .functions
-        .iter()
-        .map(|tool| {
-            let function = &tool.function;
-            let mut declaration = json!({ "name": &*function.name });
-            if let Some(fields) = declaration.as_object_mut() {
-                if let Some(description) = function.description.as_deref() {
-                    fields.insert("description".into(), description.into());
-                }
-                let parameters = function
-                    .parameters
-                    .and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
-                let has_some =
-                    |schema: &Value| schema.as_object().is_some_and(|schema| !schema.is_empty());
-                if let Some(parameters) = parameters.filter(has_some) {
-                    fields.insert("parameters".into(), schema::clean(&parameters));
-                }
+fn tools(
+    call: &ChatRequest<'_>,
+    request: &ModelRequest,
+    schemas: &mut SchemaBudget,
+) -> Result<Option<Value>, Fault> {
+    let functions = call.tools.functions.iter().enumerate();
+    let declarations = functions.map(|(index, tool)| {
+        let function = &tool.function;
+        let mut declaration = Map::new();
+        declaration.insert("name".into(), (&*function.name).into());
+        if let Some(description) = function.description.as_deref() {
+            declaration.insert("description".into(), description.into());
+        }
+        if let Some(raw) = function.parameters {
+            let param = format!("tools[{index}].function.parameters");
+            let cleaned = schemas.clean(raw.get(), &param)?;
+            let has_some = |cleaned: &Value| cleaned.as_object().is_some_and(|it| !it.is_empty());
+            if let Some(cleaned) = cleaned.filter(has_some) {
+                declaration.insert("parameters".into(), cleaned);
             }
-            declaration
-        })
-        .collect();
+        }
+        Ok(Value::Object(declaration))
+    });
+    let declarations = declarations.collect::<Result<Vec<Value>, Fault>>()?;
     let mut tools = Vec::new();
     if !declarations.is_empty() {
         tools.push(json!({ "functionDeclarations": declarations }));
@@ -167,7 +168,7 @@ fn tools(call: &ChatRequest<'_>, request: &ModelRequest) -> Option<Value> {
     if request.needs.web_search.is_some() {
         tools.push(json!({ "googleSearch": {} }));
     }
-    (!tools.is_empty()).then(|| tools.into())
+    Ok((!tools.is_empty()).then(|| tools.into()))
 }
 
 fn tool_config(
@@ -211,6 +212,7 @@ fn generation(
     request: &ModelRequest,
     call: &ChatRequest<'_>,
     target: &Target<'_>,
+    schemas: &mut SchemaBudget,
 ) -> Result<Map<String, Value>, Fault> {
     let mut config = Map::new();
     let mut put = |key: &str, value: Option<Value>| {
@@ -252,7 +254,7 @@ fn generation(
         let stop = stop.0.iter().map(|text| &**text);
         put("stopSequences", Some(stop.collect::<Vec<_>>().into()));
     }
-    let (media_type, schema) = answer_form(call);
+    let (media_type, schema) = answer_form(call, schemas)?;
     put("responseMimeType", media_type);
     put("responseSchema", schema);
     put("thinkingConfig", thinking(request, target));
@@ -266,15 +268,19 @@ fn generation(
 }
 
 /// Returns the media type of the answer and its schema.
-fn answer_form(call: &ChatRequest<'_>) -> (Option<Value>, Option<Value>) {
+fn answer_form(
+    call: &ChatRequest<'_>,
+    schemas: &mut SchemaBudget,
+) -> Result<(Option<Value>, Option<Value>), Fault> {
+    const PARAM: &str = "response_format.json_schema.schema";
     let format = call.response_format.as_ref();
     let Some(format) = format.filter(|format| format.format_type != FormatType::Text) else {
-        return (None, None);
+        return Ok((None, None));
     };
-    let schema = format.json_schema.as_ref();
-    let schema = schema.and_then(|form| serde_json::from_str(form.schema.get()).ok());
-    let schema = schema.map(|schema: Value| schema::clean(&schema));
-    (Some("application/json".into()), schema)
+    let form = format.json_schema.as_ref();
+    let schema = form.map(|form| schemas.clean(form.schema.get(), PARAM));
+    let schema = schema.transpose()?.flatten();
+    Ok((Some("application/json".into()), schema))
 }
 
 /// Source: docs/facts/model-gateway.md 10.4, docs/facts/wire-formats.md 4.1. Levels and budgets exclude each other.

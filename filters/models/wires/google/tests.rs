@@ -321,12 +321,52 @@ fn effort_becomes_a_budget_or_a_level_and_lost_signatures_are_excused() {
     );
 }
 
+fn cleaned(schema: &Value) -> Result<Value, Fault> {
+    let cleaned = schema::SchemaBudget::new().clean(&schema.to_string(), "tools[0]");
+    cleaned.map(Option::unwrap)
+}
+
+#[test]
+fn schemas_whose_references_name_too_many_values_are_refused() {
+    let node = json!({"$ref": "#/$defs/n"});
+    let tree = |inner: Value| json!({"$ref": "#/$defs/n", "$defs": {"n": inner}});
+    let long = "x".repeat(200_000);
+    let hostile = [
+        tree(json!({"anyOf": [node, node, node]})),
+        tree(json!({"allOf": [node, node]})),
+        tree(json!({"type": "object", "properties": {"left": node, "right": node}})),
+        tree(json!({"type": "object", "description": long, "properties": {"next": node}})),
+        tree(json!({"enum": [long], "properties": {"next": node}})),
+        json!({"enum": vec![0; 40_000]}),
+        json!({"description": "x".repeat(2_000_000)}),
+    ];
+    for schema in hostile {
+        let fault = cleaned(&schema).unwrap_err();
+        assert_eq!(
+            (fault.status(), fault.param.as_deref()),
+            (400, Some("tools[0]"))
+        );
+        assert!(fault.message.contains("32768 values"), "{fault}");
+    }
+    let list = tree(json!({"type": "object", "properties": {"next": node}}));
+    assert!(cleaned(&list).is_ok(), "a list refers to itself once");
+}
+
+#[test]
+fn a_reference_keeps_its_own_members_beside_those_of_its_target() {
+    let schema = json!({"$ref": "#/$defs/a", "title": "own", "$defs": {
+        "a": {"$ref": "#/$defs/b", "description": "of a"},
+        "b": {"type": "string", "title": "of b", "maxLength": 9}}});
+    let expected = json!({"type": "string", "title": "own", "maxLength": 9, "description": "of a"});
+    assert_eq!(cleaned(&schema).unwrap(), expected);
+}
+
 #[test]
 fn schemas_lose_what_the_wire_does_not_know_and_keep_their_properties() {
     let schema = json!({"$defs": {"Node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}, "const": {"const": 5}}}},
         "type": "object", "properties": {"additionalProperties": {"$ref": "#/$defs/Node"}, "n": {"anyOf": [{"type": "integer", "format": "uint8"}, {"type": "null"}]}, "e": {"enum": [1, 2]}, "t": {"type": "array"}},
         "required": ["n", "gone"], "patternProperties": {}, "if": {}});
-    let clean = schema::clean(&schema);
+    let clean = cleaned(&schema).unwrap();
     assert_eq!(
         clean["properties"]["n"],
         json!({"type": "integer", "nullable": true})
@@ -348,7 +388,7 @@ fn schemas_lose_what_the_wire_does_not_know_and_keep_their_properties() {
 
 proptest! {
     #[test]
-    fn only_known_words_come_out_of_a_schema(words in proptest::collection::vec("(\\$ref|not|if|type|format|properties|items|anyOf|x-y|pattern|const)", 1..6), depth in 0..140_usize) {
+    fn only_known_words_come_out_of_a_schema(words in proptest::collection::vec("(\\$ref|not|if|type|format|properties|items|anyOf|x-y|pattern|const)", 1..6), depth in 0..120_usize) {
         fn words_of(schema: &Value, known: &mut Vec<String>) {
             let Value::Object(object) = schema else { return };
             for (key, value) in object {
@@ -365,7 +405,7 @@ proptest! {
         for _ in 0..depth { schema = json!({"type": "object", "properties": {"p": schema}}); }
         for word in &words { schema[word.as_str()] = json!("#"); }
         let mut found = Vec::new();
-        words_of(&schema::clean(&schema), &mut found);
+        words_of(&cleaned(&schema).unwrap(), &mut found);
         for word in found {
             prop_assert!(!["$ref", "not", "if", "x-y", "const", "$defs"].contains(&word.as_str()), "{}", word);
         }
