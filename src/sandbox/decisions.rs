@@ -1,15 +1,19 @@
 //! Decides by the words that the input shares with questions, options and levels.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
-use super::rerank::shared_words;
+use super::rerank::words;
 use super::response::count_tokens;
 
 /// Returns the reply in the convention's shape; `None`: input or questions are missing.
 pub(super) fn decide(request: &Value) -> Option<Value> {
     let input = request.get("input")?.as_str()?;
     let questions = request.get("questions")?.as_array()?;
-    let answers: Option<Vec<Value>> = questions.iter().map(|it| answer(it, input)).collect();
+    let lower = input.to_lowercase();
+    let held: HashSet<&str> = words(&lower).collect();
+    let answers: Option<Vec<Value>> = questions.iter().map(|it| answer(it, &held)).collect();
     let instructions = questions.iter().filter_map(|it| text(it, "instructions"));
     let asked: usize = instructions.map(count_tokens).sum();
     let tokens = count_tokens(input) + asked;
@@ -25,17 +29,17 @@ fn text<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
     value.get(key)?.as_str()
 }
 
-fn answer(question: &Value, input: &str) -> Option<Value> {
+fn answer(question: &Value, held: &HashSet<&str>) -> Option<Value> {
     let name = question.get("name");
     match text(question, "type")? {
         "predicate" => {
-            let probability = shared_words(text(question, "instructions")?, input);
+            let probability = held_share(text(question, "instructions")?, held);
             Some(json!({"type": "predicate", "name": name, "probability": probability}))
         }
         "choice" => {
             let options = question.get("choices")?.as_array()?;
             let values: Vec<&str> = options.iter().filter_map(|it| text(it, "value")).collect();
-            let chances = chances(&values, input);
+            let chances = chances(&values, held);
             let pairs = values.iter().zip(&chances);
             let (choice, confidence) =
                 pairs.clone().reduce(|best, next| match next.1 > best.1 {
@@ -51,7 +55,7 @@ fn answer(question: &Value, input: &str) -> Option<Value> {
         "score" => {
             let levels = question.get("levels")?.as_array()?;
             let labels: Vec<&str> = levels.iter().filter_map(|it| text(it, "label")).collect();
-            let chances = chances(&labels, input);
+            let chances = chances(&labels, held);
             let score: f64 = (0_u32..)
                 .zip(&chances)
                 .map(|(at, chance)| f64::from(at) * chance)
@@ -70,11 +74,18 @@ fn answer(question: &Value, input: &str) -> Option<Value> {
     }
 }
 
+/// Returns the share of the words of a text, in any case, that the input holds.
+fn held_share(text: &str, held: &HashSet<&str>) -> f64 {
+    let text = text.to_lowercase();
+    let shared = words(&text).filter(|word| held.contains(word)).count();
+    shared as f64 / words(&text).count().max(1) as f64
+}
+
 /// Returns the probabilities of names: twice as much for one whose words all stand in the input.
-fn chances(names: &[&str], input: &str) -> Vec<f64> {
+fn chances(names: &[&str], held: &HashSet<&str>) -> Vec<f64> {
     let weights: Vec<f64> = names
         .iter()
-        .map(|name| 1.0 + shared_words(name, input))
+        .map(|name| 1.0 + held_share(name, held))
         .collect();
     let sum: f64 = weights.iter().sum();
     weights.iter().map(|weight| weight / sum).collect()

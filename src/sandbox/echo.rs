@@ -11,10 +11,12 @@ use graphql_parser::query::{
 };
 use serde_json::{Map, Value};
 
+use super::budget::Budget;
+
 /// Maximum nesting of brackets. The parser recurses for each.
 const MAX_DEPTH: usize = 64;
-/// Maximum number of fields in a reply. Fragments inside fragments double it with each level.
-const MAX_FIELDS: usize = 10_000;
+/// What a reply may take. Fragments inside fragments double it with each level.
+const MAX_BYTES: usize = 2 << 20;
 
 /// Returns the `data` of the reply. Errors: a message about the query.
 pub(super) fn echo_query(
@@ -37,7 +39,7 @@ pub(super) fn echo_query(
     let mut echo = Echo {
         fragments: fragments.collect(),
         variables,
-        fields_left: MAX_FIELDS,
+        budget: Budget::new(MAX_BYTES),
     };
     let mut data = Map::new();
     echo.add_fields(chosen, root, MAX_DEPTH, &mut data)?;
@@ -101,8 +103,8 @@ fn name_and_root<'d, 'q>(
 struct Echo<'d, 'q> {
     fragments: HashMap<&'q str, &'d SelectionSet<'q, &'q str>>,
     variables: &'d Map<String, Value>,
-    /// How many more fields the reply may have.
-    fields_left: usize,
+    /// What the reply may still take: fragments and variables repeat names and values.
+    budget: Budget,
 }
 
 impl<'d, 'q> Echo<'d, 'q> {
@@ -144,10 +146,9 @@ impl<'d, 'q> Echo<'d, 'q> {
         type_name: &str,
         depth: usize,
     ) -> Result<Value, String> {
-        self.fields_left = self
-            .fields_left
-            .checked_sub(1)
-            .ok_or("The answer is too large.")?;
+        let name = field.alias.unwrap_or(field.name);
+        self.budget.spend_values(1)?;
+        self.budget.spend_text(name.len() + field.name.len())?;
         if field.name == "__typename" {
             return Ok(type_name.into());
         }
@@ -157,28 +158,43 @@ impl<'d, 'q> Echo<'d, 'q> {
             return Ok(Value::Object(inner));
         }
         match field.arguments.as_slice() {
-            [(_, value)] => Ok(self.to_json(value)),
+            [(_, value)] => self.to_json(value),
             _ => Ok(field.name.into()),
         }
     }
 
-    fn to_json(&self, value: &QueryValue<'q, &'q str>) -> Value {
-        match value {
-            QueryValue::Variable(name) => self.variables.get(*name).cloned().unwrap_or(Value::Null),
+    fn to_json(&mut self, value: &QueryValue<'q, &'q str>) -> Result<Value, String> {
+        self.budget.spend_values(1)?;
+        Ok(match value {
+            QueryValue::Variable(name) => {
+                let value = self.variables.get(*name).unwrap_or(&Value::Null);
+                self.budget.copy(value)?
+            }
             QueryValue::Int(number) => number.as_i64().into(),
             QueryValue::Float(number) => (*number).into(),
-            QueryValue::String(text) => text.as_str().into(),
+            QueryValue::String(text) => {
+                self.budget.spend_text(text.len())?;
+                text.as_str().into()
+            }
             QueryValue::Boolean(flag) => (*flag).into(),
             QueryValue::Null => Value::Null,
-            QueryValue::Enum(name) => (*name).into(),
-            QueryValue::List(items) => items.iter().map(|item| self.to_json(item)).collect(),
-            QueryValue::Object(members) => {
-                let members = members.iter();
-                let members =
-                    members.map(|(name, value)| ((*name).to_owned(), self.to_json(value)));
-                Value::Object(members.collect())
+            QueryValue::Enum(name) => {
+                self.budget.spend_text(name.len())?;
+                (*name).into()
             }
-        }
+            QueryValue::List(items) => {
+                let items = items.iter().map(|item| self.to_json(item));
+                Value::Array(items.collect::<Result<_, _>>()?)
+            }
+            QueryValue::Object(members) => {
+                let mut object = Map::new();
+                for (name, value) in members {
+                    self.budget.spend_text(name.len())?;
+                    object.insert((*name).to_owned(), self.to_json(value)?);
+                }
+                Value::Object(object)
+            }
+        })
     }
 }
 
@@ -219,6 +235,19 @@ mod tests {
             echoed("query { ...F ... on X { b } } fragment F on Query { a }"),
             json!({"a": "a", "b": "b"})
         );
+    }
+
+    #[test]
+    fn a_value_that_is_repeated_counts_each_time() {
+        let variables = json!({"v": "x".repeat(100_000)});
+        let variables = variables.as_object().unwrap();
+        let query = |count: usize| {
+            let fields: String = (0..count).map(|at| format!("f{at}: a(v: $v) ")).collect();
+            format!("query Q($v: String) {{ {fields} }}")
+        };
+        assert!(echo_query(&query(9), None, variables).is_ok());
+        let refused = echo_query(&query(30), None, variables).unwrap_err();
+        assert!(refused.contains("too large"), "{refused}");
     }
 
     #[test]

@@ -9,7 +9,10 @@ const DIMENSIONS: u64 = 64;
 /// The longest vectors.
 const MAX_DIMENSIONS: u64 = 4096;
 
-/// Returns the list of vectors for a request, or `None` if it has no inputs.
+/// The most numbers of a reply, of all vectors together.
+const MAX_NUMBERS: u64 = 256 << 10;
+
+/// Returns the list of vectors for a request, or `None` if it has no inputs, or too many for their dimensions.
 pub(super) fn embed(body: &Value) -> Option<Value> {
     let inputs = match &body["input"] {
         Value::Array(items) if items.first().is_some_and(Value::is_number) => {
@@ -21,6 +24,9 @@ pub(super) fn embed(body: &Value) -> Option<Value> {
     };
     let asked = body["dimensions"].as_u64().unwrap_or(DIMENSIONS);
     let dimensions = asked.clamp(1, MAX_DIMENSIONS);
+    if dimensions.saturating_mul(inputs.len() as u64) > MAX_NUMBERS {
+        return None;
+    }
     let item = |(index, input): (usize, &Value)| {
         let vector = vector(&words(input), dimensions);
         json!({"object": "embedding", "index": index, "embedding": vector})

@@ -19,6 +19,7 @@ use pingora::services::background::BackgroundService;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::budget;
 use super::echo::echo_query;
 use super::listener::LoopbackListener;
 use super::server::read_body;
@@ -90,7 +91,9 @@ struct GraphqlRequest {
 
 fn make_reply(method: &str, path: &str, query: &str, body: &[u8]) -> (u16, Value) {
     let request = match (method, path) {
-        ("POST", "/content/v2") => serde_json::from_slice(body).ok(),
+        ("POST", "/content/v2") => {
+            budget::parse(body).and_then(|body| serde_json::from_value(body).ok())
+        }
         ("GET", "/content/v2") => parse_query(query),
         _ => return (404, error_json("The sandbox serves /content/v2 alone.")),
     };

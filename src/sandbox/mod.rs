@@ -28,6 +28,7 @@
 //! Deliberately absent: authentication, limits, and checks of the
 //! request other than that it is JSON and complete. The gateway is responsible for what it forwards.
 
+mod budget;
 mod decisions;
 mod echo;
 mod embeddings;

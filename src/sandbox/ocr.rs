@@ -5,14 +5,18 @@ use serde_json::{Value, json};
 /// The pages of a document of which none are named.
 const ALL_PAGES: [u64; 2] = [0, 1];
 
+/// How much of a document's address its pages repeat.
+const MAX_NAME_CHARS: usize = 400;
+
 /// Returns the reply in the convention's shape; `None`: the document is missing.
 pub(super) fn read(request: &Value) -> Option<Value> {
     let document = request.get("document")?;
     let image = document.get("image_url");
     let image = image.map(|image| image.get("url").unwrap_or(image));
     let address = image.or_else(|| document.get("document_url"))?.as_str()?;
-    // Data would be repeated on each page.
+    // Each page repeats it, so neither data nor a long address does.
     let name = address.split(',').next().unwrap_or_default();
+    let name: String = name.chars().take(MAX_NAME_CHARS).collect();
     let pages: Vec<u64> = match request.get("pages").and_then(Value::as_array) {
         Some(named) => named.iter().filter_map(Value::as_u64).collect(),
         None if image.is_some() => vec![0],

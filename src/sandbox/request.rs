@@ -7,6 +7,13 @@
 
 use serde_json::Value;
 
+use super::budget;
+
+/// How much of the user's text is searched for the names of tools, each of which is looked for.
+const MAX_SEARCHED_BYTES: usize = 16 << 10;
+/// Calls of a reply.
+const MAX_CALLS: usize = 128;
+
 /// The fields of a chat request that shape the reply.
 #[derive(Debug)]
 pub(super) struct SandboxRequest {
@@ -52,7 +59,7 @@ pub(super) enum ResponseFormat {
 impl SandboxRequest {
     /// Parses a request body. Returns `None` if it is not JSON.
     pub(super) fn parse(body: &[u8]) -> Option<SandboxRequest> {
-        let body: Value = serde_json::from_slice(body).ok()?;
+        let body = budget::parse(body)?;
         let no_messages = Vec::new();
         let messages = body["messages"].as_array().unwrap_or(&no_messages);
         let role = |message: &&Value, role: &str| message["role"] == role;
@@ -122,14 +129,14 @@ fn choose_calls(body: &Value, user_text: &str) -> Vec<Tool> {
     }
     let declared = declared_tools(body);
     if let Some(forced) = choice["function"]["name"].as_str() {
-        return declared
-            .into_iter()
-            .filter(|tool| tool.name == forced)
-            .collect();
+        let forced = declared.into_iter().filter(|tool| tool.name == forced);
+        return forced.take(1).collect();
     }
-    let user_text = user_text.to_lowercase();
+    let searched = user_text.floor_char_boundary(MAX_SEARCHED_BYTES);
+    let user_text = user_text.get(..searched).unwrap_or_default().to_lowercase();
     let is_named = |tool: &&Tool| user_text.contains(&tool.name.to_lowercase());
-    let mut calls: Vec<Tool> = declared.iter().filter(is_named).cloned().collect();
+    let named = declared.iter().filter(is_named);
+    let mut calls: Vec<Tool> = named.take(MAX_CALLS).cloned().collect();
     if calls.is_empty() && (choice == "required" || user_text.contains("tool")) {
         calls = declared.into_iter().take(1).collect();
     }

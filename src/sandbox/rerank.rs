@@ -1,5 +1,7 @@
 //! Ranks documents by the share of the query's words that they hold.
 
+use std::collections::HashMap;
+
 use serde_json::{Value, json};
 
 use super::response::count_tokens;
@@ -9,11 +11,10 @@ pub(super) fn rank(request: &Value) -> Option<Value> {
     let query = request.get("query")?.as_str()?;
     let documents = request.get("documents")?.as_array()?;
     let texts: Vec<&str> = documents.iter().filter_map(Value::as_str).collect();
-    let mut results: Vec<(usize, f64)> = texts
-        .iter()
-        .map(|text| shared_words(query, text))
-        .enumerate()
-        .collect();
+    let lower = query.to_lowercase();
+    let mut asked = AskedWords::new(&lower);
+    let scores = texts.iter().map(|text| asked.share_in(text));
+    let mut results: Vec<(usize, f64)> = scores.enumerate().collect();
     results.sort_by(|(_, one), (_, other)| other.total_cmp(one));
     let top_n = request.get("top_n").and_then(Value::as_u64);
     results.truncate(top_n.map_or(usize::MAX, |most| most as usize));
@@ -29,15 +30,56 @@ pub(super) fn rank(request: &Value) -> Option<Value> {
     }))
 }
 
-/// Returns the share of the words of a query that a text holds, in any case.
-pub(super) fn shared_words(query: &str, text: &str) -> f64 {
-    let (query, text) = (query.to_lowercase(), text.to_lowercase());
-    let held: Vec<&str> = words(&text).collect();
-    let shared = words(&query).filter(|word| held.contains(word)).count();
-    shared as f64 / words(&query).count().max(1) as f64
+/// The words of a query, each of which is found at once: a text takes the time of its own words.
+struct AskedWords<'q> {
+    words: HashMap<&'q str, AskedWord>,
+    count: usize,
+    texts: usize,
 }
 
-fn words(text: &str) -> impl Iterator<Item = &str> {
+struct AskedWord {
+    /// How often the query has it.
+    count: usize,
+    /// The number of the last text that held it.
+    last_text: usize,
+}
+
+impl<'q> AskedWords<'q> {
+    /// Returns the words of a query in small letters.
+    fn new(query: &'q str) -> Self {
+        let mut asked = HashMap::new();
+        for word in words(query) {
+            let none = AskedWord {
+                count: 0,
+                last_text: 0,
+            };
+            asked.entry(word).or_insert(none).count += 1;
+        }
+        Self {
+            count: words(query).count(),
+            words: asked,
+            texts: 0,
+        }
+    }
+
+    /// Returns the share of the words that a text holds, in any case.
+    fn share_in(&mut self, text: &str) -> f64 {
+        self.texts += 1;
+        let mut shared = 0;
+        for word in words(&text.to_lowercase()) {
+            if let Some(asked) = self.words.get_mut(word)
+                && asked.last_text != self.texts
+            {
+                asked.last_text = self.texts;
+                shared += asked.count;
+            }
+        }
+        shared as f64 / self.count.max(1) as f64
+    }
+}
+
+/// Returns the words of a text.
+pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split(|c: char| !c.is_alphanumeric());
     words.filter(|word| !word.is_empty())
 }

@@ -11,11 +11,16 @@
 
 use serde_json::{Value, json};
 
+use super::budget::{Budget, TooLarge};
 use super::request::{ResponseFormat, SandboxRequest, Tool};
 use super::schema;
 
 /// Maximum number of characters repeated from the client's text.
 const MAX_ECHO_CHARS: usize = 400;
+/// What the values of a reply may take: those of its text, or of all its calls.
+const MAX_BYTES: usize = 256 << 10;
+/// Pieces of a streamed text, about.
+const MAX_PIECES: usize = 512;
 /// A sun in the sky: 16 by 16 pixels.
 const PNG: &str = concat!(
     "iVBORw0KGgoAAAANSUhEUgAAABAAAAAQCAIAAACQkWg2AAAALUlEQVR42mOQs6kgCTHQXcP/LQxoCJ8GTNWYehgIqk",
@@ -44,36 +49,35 @@ pub(super) struct SandboxResponse<'a> {
 }
 
 impl<'a> SandboxResponse<'a> {
-    /// Makes the reply.
-    pub(super) fn new(request: &'a SandboxRequest) -> SandboxResponse<'a> {
-        let call = |tool: &'a Tool| {
-            let parameters = if tool.parameters.is_null() {
-                &json!({"type": "object"})
-            } else {
-                &tool.parameters
+    /// Makes the reply. Errors: it would be too large.
+    pub(super) fn new(request: &'a SandboxRequest) -> Result<SandboxResponse<'a>, TooLarge> {
+        let mut budget = Budget::new(MAX_BYTES);
+        let calls = request.calls.iter().map(|tool: &'a Tool| {
+            let parameters = match tool.parameters.is_null() {
+                true => &json!({"type": "object"}),
+                false => &tool.parameters,
             };
-            (
-                tool.name.as_str(),
-                schema::make_example(parameters).to_string(),
-            )
-        };
-        let calls: Vec<_> = request.calls.iter().map(call).collect();
+            let arguments = schema::make_example(parameters, &mut budget)?;
+            Ok((tool.name.as_str(), arguments.to_string()))
+        });
+        let calls: Vec<_> = calls.collect::<Result<_, _>>()?;
         if !calls.is_empty() {
-            return SandboxResponse {
+            return Ok(SandboxResponse {
                 request,
                 content: String::new(),
                 finish_reason: "tool_calls",
                 calls,
-            };
+            });
         }
-        let (content, is_cut) = truncate(choose_content(request), request.max_tokens);
+        let content = choose_content(request, &mut budget)?;
+        let (content, is_cut) = truncate(content, request.max_tokens);
         let finish_reason = if is_cut { "length" } else { "stop" };
-        SandboxResponse {
+        Ok(SandboxResponse {
             request,
             content,
             finish_reason,
             calls,
-        }
+        })
     }
 
     /// Returns the body of the whole reply.
@@ -205,14 +209,14 @@ fn image() -> Value {
     json!([{"type": "image_url", "image_url": {"url": url}}])
 }
 
-fn choose_content(request: &SandboxRequest) -> String {
+fn choose_content(request: &SandboxRequest, budget: &mut Budget) -> Result<String, TooLarge> {
     let echo = |text: &str| text.chars().take(MAX_ECHO_CHARS).collect::<String>();
-    match (&request.format, &request.tool_result) {
+    Ok(match (&request.format, &request.tool_result) {
         (ResponseFormat::Object, _) => json!({"you_said": echo(&request.user_text)}).to_string(),
-        (ResponseFormat::Schema(schema), _) => schema::make_example(schema).to_string(),
+        (ResponseFormat::Schema(schema), _) => schema::make_example(schema, budget)?.to_string(),
         (ResponseFormat::Text, Some(result)) => format!("The tool said: {}", echo(result)),
         (ResponseFormat::Text, None) => format!("You said: {}", echo(&request.user_text)),
-    }
+    })
 }
 
 /// Truncates the text to a number of tokens, and returns whether anything was cut.
@@ -225,9 +229,20 @@ fn truncate(mut text: String, max_tokens: Option<usize>) -> (String, bool) {
     (text, is_cut)
 }
 
-/// Splits the text into words, each with the space after it.
+/// Splits the text into words, each with the space after it. Of a long text several words are one piece, because each
+/// becomes an event.
 fn split_words(text: &str) -> impl Iterator<Item = &str> {
-    text.split_inclusive(' ')
+    let least = text.len() / MAX_PIECES;
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let (skipped, behind) = rest.split_at_checked(rest.ceil_char_boundary(least))?;
+        let end = behind
+            .find(' ')
+            .map_or(rest.len(), |at| skipped.len() + at + 1);
+        let (piece, behind) = rest.split_at_checked(end)?;
+        rest = behind;
+        (!piece.is_empty()).then_some(piece)
+    })
 }
 
 /// Returns a call as three deltas: its name, then its arguments in two pieces.

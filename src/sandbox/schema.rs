@@ -10,55 +10,83 @@
 
 use serde_json::{Map, Value, json};
 
+use super::budget::{Budget, TooLarge};
+
 /// Maximum depth; deeper values are null, because schemas may refer to themselves.
 const MAX_DEPTH: usize = 16;
 /// Maximum of `minItems` and `minLength` that is obeyed.
 const MAX_LENGTH: u64 = 64;
 
 /// Makes a value for the schema: required properties only, the smallest numbers, fixed strings.
-pub(super) fn make_example(schema: &Value) -> Value {
-    make_value(schema, schema, MAX_DEPTH)
+///
+/// Errors: it takes more than the budget, as schemas do whose references name the same again and again.
+pub(super) fn make_example(schema: &Value, budget: &mut Budget) -> Result<Value, TooLarge> {
+    let mut example = Example {
+        root: schema,
+        budget,
+    };
+    example.make(schema, MAX_DEPTH)
 }
 
-fn make_value(schema: &Value, root: &Value, depth: usize) -> Value {
-    let Some(depth) = depth.checked_sub(1) else {
-        return Value::Null;
-    };
-    let make = |schema: &Value| make_value(schema, root, depth);
-    if let Some(constant) = schema.get("const").or_else(|| schema["enum"].get(0)) {
-        return constant.clone();
-    }
-    if let Some(pointer) = schema["$ref"]
-        .as_str()
-        .and_then(|target| target.strip_prefix('#'))
-    {
-        return root.pointer(pointer).map_or(Value::Null, make);
-    }
-    if let Some(option) = schema["anyOf"].get(0).or_else(|| schema["oneOf"].get(0)) {
-        return make(option);
-    }
-    if let Some(parts) = schema["allOf"].as_array() {
-        return parts.iter().map(make).fold(json!({}), merge);
-    }
-    match type_of(schema) {
-        "array" => {
-            let items = schema["minItems"].as_u64().unwrap_or(1).min(MAX_LENGTH);
-            (0..items).map(|_| make(&schema["items"])).collect()
+struct Example<'a> {
+    root: &'a Value,
+    budget: &'a mut Budget,
+}
+
+impl<'a> Example<'a> {
+    fn make(&mut self, schema: &'a Value, depth: usize) -> Result<Value, TooLarge> {
+        let Some(depth) = depth.checked_sub(1) else {
+            return Ok(Value::Null);
+        };
+        self.budget.spend_values(1)?;
+        if let Some(constant) = schema.get("const").or_else(|| schema["enum"].get(0)) {
+            return self.budget.copy(constant);
         }
-        "string" => Value::String(make_string(schema)),
-        "integer" | "number" => make_number(schema),
-        "boolean" => Value::Bool(true),
-        "null" => Value::Null,
-        _ => {
-            let required = schema["required"].as_array().into_iter().flatten();
-            let member = |name: &str| (name.to_owned(), make(&schema["properties"][name]));
-            Value::Object(
-                required
-                    .filter_map(Value::as_str)
-                    .map(member)
-                    .collect::<Map<_, _>>(),
-            )
+        if let Some(pointer) = schema["$ref"].as_str().and_then(|it| it.strip_prefix('#')) {
+            self.budget.spend_text(pointer.len())?;
+            let found = self.root.pointer(pointer);
+            return found.map_or(Ok(Value::Null), |found| self.make(found, depth));
         }
+        if let Some(option) = schema["anyOf"].get(0).or_else(|| schema["oneOf"].get(0)) {
+            return self.make(option, depth);
+        }
+        if let Some(parts) = schema["allOf"].as_array() {
+            return parts.iter().try_fold(json!({}), |whole, part| {
+                Ok(merge(whole, self.make(part, depth)?))
+            });
+        }
+        let kinds = schema["type"].as_array().map_or(0, Vec::len);
+        self.budget.spend_values(kinds)?;
+        self.make_of_type(schema, depth)
+    }
+
+    fn make_of_type(&mut self, schema: &'a Value, depth: usize) -> Result<Value, TooLarge> {
+        Ok(match type_of(schema) {
+            "array" => {
+                let items = schema["minItems"].as_u64().unwrap_or(1).min(MAX_LENGTH);
+                let items = (0..items).map(|_| self.make(&schema["items"], depth));
+                Value::Array(items.collect::<Result<_, _>>()?)
+            }
+            "string" => {
+                let text = make_string(schema);
+                self.budget.spend_text(text.len())?;
+                Value::String(text)
+            }
+            "integer" | "number" => make_number(schema),
+            "boolean" => Value::Bool(true),
+            "null" => Value::Null,
+            _ => {
+                let mut members = Map::new();
+                for name in schema["required"].as_array().into_iter().flatten() {
+                    self.budget.spend_values(1)?;
+                    let Some(name) = name.as_str() else { continue };
+                    self.budget.spend_text(name.len())?;
+                    let member = self.make(&schema["properties"][name], depth)?;
+                    members.insert(name.to_owned(), member);
+                }
+                Value::Object(members)
+            }
+        })
     }
 }
 

@@ -13,6 +13,7 @@ use pingora::protocols::http::ServerSession;
 use pingora::server::ShutdownWatch;
 use serde_json::{Value, json};
 
+use super::budget::{self, TooLarge};
 use super::embeddings;
 use super::request::SandboxRequest;
 use super::response::SandboxResponse;
@@ -26,6 +27,8 @@ const SLOW_START_DELAY: Duration = Duration::from_secs(2);
 const SLOW_EVENT_DELAY: Duration = Duration::from_millis(50);
 /// Larger requests are refused. The gateway's own limits are lower.
 const MAX_BODY_BYTES: usize = 128 << 20;
+
+const NO_JSON: &str = "The request body is not JSON, or has too many values.";
 
 /// The paths of jobs begin so.
 const VIDEOS: &str = "/v1/videos/";
@@ -125,8 +128,8 @@ fn make_reply(head: &RequestHeader, body: &[u8]) -> Reply {
 
 /// Replies with what `make` makes of a request for this model; `None` from it: the request is not complete.
 fn to_reply(model: &str, body: &[u8], make: fn(&Value) -> Option<Value>) -> Reply {
-    let Ok(request) = serde_json::from_slice::<Value>(body) else {
-        return refuse(400, "invalid_json", "The request body is not JSON.");
+    let Some(request) = budget::parse(body) else {
+        return refuse(400, "invalid_json", NO_JSON);
     };
     if request.get("model").and_then(Value::as_str) != Some(model) {
         return refuse(404, "model_not_found", "The sandbox has no such model.");
@@ -138,8 +141,8 @@ fn to_reply(model: &str, body: &[u8], make: fn(&Value) -> Option<Value>) -> Repl
 }
 
 fn make_speech_reply(body: &[u8]) -> Reply {
-    let Ok(body) = serde_json::from_slice::<Value>(body) else {
-        return refuse(400, "invalid_json", "The request body is not JSON.");
+    let Some(body) = budget::parse(body) else {
+        return refuse(400, "invalid_json", NO_JSON);
     };
     if body.get("model").and_then(Value::as_str) != Some("sandbox-speech") {
         return refuse(404, "model_not_found", "The sandbox has no such voice.");
@@ -173,7 +176,7 @@ fn make_video_reply(method: &str, path: &str) -> Reply {
 
 fn make_chat_reply(body: &[u8]) -> Reply {
     let Some(request) = SandboxRequest::parse(body) else {
-        return refuse(400, "invalid_json", "The request body is not JSON.");
+        return refuse(400, "invalid_json", NO_JSON);
     };
     match request.model.as_str() {
         "sandbox-chat" | "sandbox-image" => make_body(&request, Duration::ZERO).into(),
@@ -199,18 +202,25 @@ fn make_chat_reply(body: &[u8]) -> Reply {
 }
 
 fn make_embeddings(body: &[u8]) -> Reply {
-    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    let body = budget::parse(body).unwrap_or_default();
     if body.get("model").and_then(Value::as_str) != Some("sandbox-embedding") {
         return refuse(404, "model_not_found", "The sandbox has no such model.");
     }
     match embeddings::embed(&body) {
         Some(list) => ReplyBody::Whole(200, list).into(),
-        None => refuse(400, "invalid_request", "`input` holds nothing to embed."),
+        None => refuse(
+            400,
+            "invalid_request",
+            "`input` holds nothing to embed, or too much.",
+        ),
     }
 }
 
 fn make_body(request: &SandboxRequest, delay: Duration) -> ReplyBody {
-    let response = SandboxResponse::new(request);
+    let Ok(response) = SandboxResponse::new(request) else {
+        let error = error_json(400, "invalid_request", TooLarge::MESSAGE);
+        return ReplyBody::Whole(400, error);
+    };
     if !request.is_stream {
         return ReplyBody::Whole(200, response.to_whole());
     }

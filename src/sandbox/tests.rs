@@ -7,11 +7,15 @@
 )]
 //! Unit tests of the replies; `tests/gateway/sandbox.rs` tests the sandbox over sockets.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
+use super::budget::{Budget, TooLarge};
 use super::request::SandboxRequest;
 use super::response::SandboxResponse;
 use super::schema::make_example;
+use super::{decisions, embeddings, rerank};
 
 fn request(extra: Value) -> SandboxRequest {
     let mut body = json!({
@@ -25,7 +29,7 @@ fn request(extra: Value) -> SandboxRequest {
 }
 
 fn whole(extra: Value) -> Value {
-    SandboxResponse::new(&request(extra)).to_whole()
+    SandboxResponse::new(&request(extra)).unwrap().to_whole()
 }
 
 fn tool(name: &str) -> Value {
@@ -191,7 +195,7 @@ fn the_folded_stream_is_the_whole_answer() {
     for mut case in cases {
         case["stream_options"] = json!({"include_usage": true});
         let request = request(case);
-        let answer = SandboxResponse::new(&request);
+        let answer = SandboxResponse::new(&request).unwrap();
         let (whole, chunks) = (answer.to_whole(), answer.to_chunks());
         for choice in whole["choices"].as_array().unwrap() {
             let mut folded = fold(&chunks, &choice["index"]);
@@ -252,6 +256,7 @@ fn usage_is_streamed_only_when_asked_for() {
     let request = request(json!({}));
     assert!(
         SandboxResponse::new(&request)
+            .unwrap()
             .to_chunks()
             .iter()
             .all(|chunk| chunk.get("usage").is_none())
@@ -272,6 +277,101 @@ fn wrong_types_count_as_absent() {
         (1, "", false)
     );
     assert!(SandboxRequest::parse(b"{").is_none());
+}
+
+fn example(schema: &Value) -> Result<Value, TooLarge> {
+    make_example(schema, &mut Budget::new(64 << 10))
+}
+
+#[test]
+fn a_schema_that_names_itself_many_times_is_too_large() {
+    let long = "x".repeat(2000);
+    let twice =
+        |inner: Value| json!({"required": ["a", "b"], "properties": {"a": inner, "b": inner}});
+    let itself = json!({"$ref": "#"});
+    for schema in [
+        json!({"type": "array", "minItems": 64, "items": itself}),
+        twice(itself.clone()),
+        json!({"allOf": [itself, itself, itself]}),
+        json!({"type": "array", "minItems": 64, "items": {"const": long}}),
+        json!({"type": "array", "minItems": 64, "items": {"$ref": format!("#/{long}")}}),
+        json!({"type": "array", "minItems": 64, "items": {"type": vec!["x"; 2000]}}),
+        json!({"type": "array", "minItems": 64, "items": {"required": vec![0; 2000], "type": "object"}}),
+    ] {
+        assert_eq!(example(&schema), Err(TooLarge), "{schema}");
+    }
+}
+
+#[test]
+fn calls_of_one_reply_share_a_budget() {
+    let list = json!({"type": "array", "minItems": 64, "items": {"type": "array", "minItems": 16}});
+    let tool = |at: usize| json!({"type": "function", "function": {"name": format!("t{at}"), "parameters": list}});
+    let request = |count: usize| {
+        let named: String = (0..count).map(|at| format!("t{at} ")).collect();
+        request(
+            json!({"tools": (0..count).map(tool).collect::<Vec<_>>(), "messages": [{"role": "user", "content": named}]}),
+        )
+    };
+    assert!(SandboxResponse::new(&request(2)).is_ok());
+    assert!(SandboxResponse::new(&request(9)).is_err());
+}
+
+#[test]
+fn a_long_text_is_streamed_in_few_pieces() {
+    let words = "a ".repeat(60_000);
+    let schema = json!({"const": words});
+    let request = request(
+        json!({"stream": true, "response_format": {"type": "json_schema", "json_schema": {"schema": schema}}}),
+    );
+    let chunks = SandboxResponse::new(&request).unwrap().to_chunks();
+    assert!(chunks.len() < 1000, "{}", chunks.len());
+    let content = fold(&chunks, &json!(0))["message"]["content"].clone();
+    assert_eq!(content, format!("{:?}", words));
+}
+
+#[test]
+fn vectors_of_one_reply_have_a_bound_together() {
+    let body = |count: usize| json!({"input": vec!["a"; count], "dimensions": 4096});
+    assert!(embeddings::embed(&body(64)).is_some());
+    assert!(embeddings::embed(&body(65)).is_none());
+}
+
+#[test]
+fn words_are_shared_in_any_case_and_counted_as_the_query_repeats_them() {
+    let request = json!({"query": "Red red house", "documents": ["a RED dog", "the house", "red, red house!", ""]});
+    let ranked = rerank::rank(&request).unwrap();
+    let score = |at: usize| &ranked["results"][at]["relevance_score"];
+    assert_eq!(
+        [score(0), score(1), score(2), score(3)],
+        [
+            &json!(1.0),
+            &json!(2.0 / 3.0),
+            &json!(1.0 / 3.0),
+            &json!(0.0)
+        ]
+    );
+    let request = json!({"input": "Is it RED?", "questions": [
+        {"type": "predicate", "name": "q", "instructions": "red car"}]});
+    let decided = decisions::decide(&request).unwrap();
+    assert_eq!(decided["answers"][0]["probability"], 0.5);
+}
+
+/// Every document had each word of the query looked up in a list of its own words.
+#[test]
+fn ranking_looks_at_each_word_once() {
+    let words = |from: usize| {
+        (from..from + 40_000)
+            .map(|at| format!("w{at} "))
+            .collect::<String>()
+    };
+    let documents: Vec<String> = std::iter::once(words(40_000))
+        .chain((0..5000).map(|at| format!("w{at}")))
+        .collect();
+    let request = json!({"query": words(0), "documents": documents});
+    let started = Instant::now();
+    let ranked = rerank::rank(&request).unwrap();
+    assert_eq!(ranked["results"].as_array().unwrap().len(), 5001);
+    assert!(started.elapsed() < Duration::from_secs(5));
 }
 
 #[test]
@@ -316,12 +416,12 @@ fn examples_fit_their_schemas() {
         ),
     ];
     for (schema, expected) in cases {
-        assert_eq!(make_example(&schema), expected, "{schema}");
+        assert_eq!(example(&schema), Ok(expected), "{schema}");
     }
 }
 
 #[test]
 fn a_schema_that_contains_itself_comes_to_an_end() {
     let schema = json!({"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]});
-    assert!(make_example(&schema).is_object());
+    assert!(example(&schema).unwrap().is_object());
 }

@@ -156,6 +156,21 @@ fn a_hanging_answer_leaves_the_connection_to_the_caller() {
 }
 
 #[test]
+fn an_answer_without_bound_is_refused() {
+    let schema = json!({"type": "array", "minItems": 64, "items": {"$ref": "#"}});
+    let body = json!({"model": "sandbox-chat", "messages": [{"role": "user", "content": "Hi"}],
+        "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}});
+    let sandbox = Running::start();
+    let request = Ask::post("/v1/chat/completions", body.to_string());
+    let answer = ask(sandbox.address, &request);
+    assert_eq!(answer.status(), 400);
+    assert_eq!(
+        answer.json()["error"]["message"],
+        "The answer is too large."
+    );
+}
+
+#[test]
 fn it_ranks_by_shared_words_and_flags_two_of_them() {
     let sandbox = Running::start();
     let post = |path: &str, body: serde_json::Value| {
