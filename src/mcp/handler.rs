@@ -319,7 +319,7 @@ fn read(body: &[u8], headers: &HeaderMap) -> Result<(Message, Revision), RpcErro
         let message = "`Accept` leaves out `application/json`; the answer is of that type";
         return Err(RpcError::new(REFUSED, 406, message));
     }
-    let message = body::parse(body.len(), || message::read(body))?;
+    let message = body::off_worker(body.len(), || message::read(body))?;
     let revision = check_head(headers, &message)?;
     Ok((message, revision))
 }

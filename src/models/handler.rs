@@ -51,7 +51,7 @@ impl Forward for ModelHandler {
                     let request = match content {
                         UploadedContent::Form(form) => self.front.read_upload(form),
                         UploadedContent::Json(json) => {
-                            body::parse(json.body.len(), || self.front.read_spooled(json))
+                            body::off_worker(json.body.len(), || self.front.read_spooled(json))
                         }
                     };
                     (request?, None, Some(upload))
@@ -117,7 +117,7 @@ impl ModelHandler {
         let body = incoming.take_body();
         let body_bytes = body.len();
         let boundary = multipart::boundary(&incoming.head().headers);
-        let received = body::parse(body_bytes, || match boundary {
+        let received = body::off_worker(body_bytes, || match boundary {
             None => self.front.read(body),
             Some(boundary) => self.front.read_form(&body, boundary),
         });
@@ -143,7 +143,7 @@ impl ModelHandler {
         let now_ms = info.unix_ms();
         let decided = models.decide(managed, session, caller, now_ms).await?;
         let (variation, impression) = decided.unzip();
-        let request = body::parse(body_bytes, || {
+        let request = body::off_worker(body_bytes, || {
             models.complete(self.front, managed, variation.as_ref(), caller)
         })?;
         incoming.reserve_body(request.source.body.len())?;
@@ -291,7 +291,7 @@ impl ModelHandler {
         let cache = self.models.reply_cache.as_ref()?;
         let caller = info.caller.as_deref();
         let at = (ttl, info.unix_ms());
-        body::parse(request.source.body.len(), || {
+        body::off_worker(request.source.body.len(), || {
             caching::search(cache, caller, request, resolution.digest, at)
         })
     }

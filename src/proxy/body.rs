@@ -23,7 +23,7 @@ use super::upload::{Spool, UploadWriter, UploadedBody, UploadedContent};
 pub const BODY_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a client may leave sent bytes unread.
 pub const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Larger bodies are parsed in a blocking section, so that the worker's other requests go on.
+/// Larger bodies are parsed and encoded in a blocking section, so that the worker's other requests go on.
 const LARGE_BYTES: usize = 1 << 20;
 /// The time that every body has, whatever its maximum size.
 const MIN_BODY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -198,12 +198,12 @@ pub async fn read_body(
     body.unwrap_or_else(|_| Err(too_slow()))
 }
 
-/// Calls what parses a body of this length.
-pub fn parse<T>(body_bytes: usize, parse: impl FnOnce() -> T) -> T {
+/// Calls what parses or encodes a body of this length.
+pub fn off_worker<T>(body_bytes: usize, work: impl FnOnce() -> T) -> T {
     if body_bytes > LARGE_BYTES {
-        tokio::task::block_in_place(parse)
+        tokio::task::block_in_place(work)
     } else {
-        parse()
+        work()
     }
 }
 

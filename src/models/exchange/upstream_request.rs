@@ -16,6 +16,7 @@ use pingora::{Error, ErrorType, Result};
 use super::upstream_response::ReplyReader;
 use super::{Cursor, ModelExchange, PlannedAttempt, caching, images};
 use crate::models::upstream_head::OwnHeaders;
+use crate::proxy::body;
 use crate::proxy::buffered::error_types::ATTEMPT_ABORTED;
 use crate::proxy::context::RequestInfo;
 use crate::proxy::origin::Origin;
@@ -162,7 +163,10 @@ pub(super) fn encode(exchange: &mut ModelExchange, now_ms: u64) -> Result<Vec<Bo
         .deployment()
         .zip(exchange.target())
         .ok_or_else(none)?;
-    let pieces = deployment.wire.encode_pieces(&exchange.request, &target)?;
+    let body_bytes = exchange.request.source.body.len();
+    let pieces = body::off_worker(body_bytes, || {
+        deployment.wire.encode_pieces(&exchange.request, &target)
+    })?;
     let pieces = pieces.into_iter().map(|piece| match piece {
         Piece::Bytes(bytes) => Ok(BodyPiece::Bytes(bytes)),
         Piece::Upload(range) => {
