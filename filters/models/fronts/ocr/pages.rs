@@ -8,6 +8,8 @@ use crate::models::ocr::OcrFacts;
 const PAGES: &str = "an array of page numbers from 0, or a string such as \"0,2-4\"";
 /// The highest number of a page. Our choice: no document has as many.
 const LAST: u64 = 99_999;
+/// The most numbers and ranges, which may name pages again.
+const MAX_RANGES: usize = 4096;
 
 /// Reads them; returns how many they are, each once.
 pub(super) fn pages(walk: &mut Walker<'_>) -> Result<u64, Reject> {
@@ -22,6 +24,9 @@ pub(super) fn pages(walk: &mut Walker<'_>) -> Result<u64, Reject> {
         }
         _ => return Err(other(walk, PAGES)),
     };
+    if ranges.len() > MAX_RANGES {
+        return Err(too_many());
+    }
     let max = OcrFacts::MAX_PAGES;
     match count(ranges) {
         0 => Err(Reject::rule(format!("is empty; accepted is {PAGES}"))),
@@ -33,6 +38,13 @@ pub(super) fn pages(walk: &mut Walker<'_>) -> Result<u64, Reject> {
     }
 }
 
+fn too_many() -> Reject {
+    let max = OcrFacts::MAX_PAGES;
+    Reject::rule(format!(
+        "has more than {MAX_RANGES} numbers and ranges; accepted are at most {max} pages"
+    ))
+}
+
 /// The first and the last page of a range. Ranges are not spelt out, because six bytes may name a thousand pages.
 type Range = (u32, u32);
 
@@ -40,6 +52,9 @@ fn listed(walk: &mut Walker<'_>) -> Result<Vec<Range>, Reject> {
     let mut ranges = Vec::new();
     array(walk, |walk, _| {
         let page = integer(walk, 0, LAST)? as u32;
+        if ranges.len() == MAX_RANGES {
+            return Err(too_many());
+        }
         ranges.push((page, page));
         Ok(())
     })?;
@@ -58,7 +73,8 @@ fn ranges(text: &str) -> Option<Vec<Range>> {
         let (first, last) = (number(first)?, number(last)?);
         (first <= last).then_some((first, last))
     };
-    text.split(',').map(|text| range(text.trim())).collect()
+    let parts = text.split(',').take(MAX_RANGES + 1);
+    parts.map(|text| range(text.trim())).collect()
 }
 
 /// Returns how many pages the ranges name, each once.

@@ -336,6 +336,8 @@ fn pages_that_are_none_are_named() {
         (json!([-1]), "-1"),
         (json!("0-1000"), "1001 pages"),
         (json!("0-99999"), "100000 pages"),
+        (json!("7,".repeat(4096) + "7"), "more than 4096"),
+        (json!(vec![7; 4097]), "more than 4096"),
         (json!("0-99999999999"), "accepted"),
         (json!((0..1001).collect::<Vec<_>>()), "1001 pages"),
     ] {
