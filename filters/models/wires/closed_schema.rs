@@ -2,6 +2,11 @@
 
 use serde_json::Value;
 
+use crate::json::count_values;
+
+/// The most values of a text that becomes a tree, which takes up to fifty times its bytes.
+const MAX_VALUES: usize = 32_768;
+
 /// Words of a schema that decoders of closed schemas refuse. Source: docs/facts/wire-formats.md 3.1, 5.4.
 const REFUSED: [&str; 15] = [
     "minimum",
@@ -20,6 +25,12 @@ const REFUSED: [&str; 15] = [
     "not",
     "$schema",
 ];
+
+/// Reads what holds schemas; `None`: it is no JSON, or has more than 32,768 values.
+pub(super) fn read(json: &[u8]) -> Option<Value> {
+    let has_few = count_values(json) <= MAX_VALUES;
+    has_few.then(|| serde_json::from_slice(json).ok())?
+}
 
 /// Closes every object, and takes out what decoders refuse, `also` included. Names of properties are no words of a schema.
 pub(super) fn close(schema: &mut Value, also: &[&str]) {

@@ -311,12 +311,12 @@ fn output_config(call: &ChatRequest<'_>, effort: Option<&str>) -> Result<Option<
         .as_ref()
         .and_then(|format| format.json_schema.as_ref());
     if let Some(format) = format {
-        let mut schema: Value = serde_json::from_str(format.schema.get()).map_err(|error| {
+        let schema = closed_schema::read(format.schema.get().as_bytes());
+        let mut schema = schema.ok_or_else(|| {
             Fault::invalid(
                 "response_format.json_schema.schema",
-                "`response_format.json_schema.schema` cannot be read",
+                "`response_format.json_schema.schema` cannot be read, or has more than 32768 values",
             )
-            .with_detail(error.to_string())
         })?;
         closed_schema::close(&mut schema, &[]);
         config.insert(

@@ -1,7 +1,6 @@
 //! Tools in the words of this wire. Source: docs/facts/wire-formats.md 3.1, 3.8.
 
 use serde::Serialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::fault::Fault;
@@ -123,7 +122,7 @@ fn function<'a>(tool: &'a Tool<'a>, target: &Target<'_>) -> WireTool<'a> {
     let strict = tool.function.strict;
     let strict = strict.filter(|strict| *strict && supports(Parameter::StrictTools));
     if strict.is_some()
-        && let Ok(mut closed) = serde_json::from_str::<Value>(&schema)
+        && let Some(mut closed) = closed_schema::read(schema.as_bytes())
     {
         closed_schema::close(&mut closed, &[]);
         schema = closed.to_string();

@@ -3,23 +3,25 @@
 
 use serde_json::Value;
 
-use crate::models::wires::closed_schema::close;
+use crate::models::wires::closed_schema::{close, read};
 
 /// A word that such decoders refuse beside the others.
 const FORMAT: [&str; 1] = ["format"];
 
-/// Returns a `response_format` whose schema is strict and closed; `None`: it has no schema.
+/// Returns a `response_format` whose schema is strict and closed; `None`: it has no schema, or one of
+/// too many values.
 pub(super) fn response_format(value: &[u8]) -> Option<Vec<u8>> {
-    let mut format: Value = serde_json::from_slice(value).ok()?;
+    let mut format: Value = read(value)?;
     let form = format.get_mut("json_schema")?.as_object_mut()?;
     close(form.get_mut("schema")?, &FORMAT);
     form.insert("strict".to_owned(), true.into());
     serde_json::to_vec(&format).ok()
 }
 
-/// Returns `tools` with the schemas of strict functions closed; `None`: no function is strict.
+/// Returns `tools` with the schemas of strict functions closed; `None`: no function is strict, or they have too
+/// many values.
 pub(super) fn tools(value: &[u8]) -> Option<Vec<u8>> {
-    let mut tools: Value = serde_json::from_slice(value).ok()?;
+    let mut tools: Value = read(value)?;
     let mut has_changed = false;
     let list = tools.as_array_mut()?;
     list.retain(|tool| tool.get("type").is_some_and(|kind| kind == "function"));

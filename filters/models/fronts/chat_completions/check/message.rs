@@ -42,6 +42,10 @@ const MAX_MESSAGES: usize = 10_000;
 /// The maximum number of tool calls of one message. Source: docs/security.md 28.
 const MAX_TOOL_CALLS: usize = 1024;
 
+/// The maximum number of parts, calls and items of reasoning in all messages together. Each becomes a structure that is much
+/// larger than its shortest text. Source: docs/security.md 28.
+const MAX_ITEMS: usize = 20_000;
+
 /// `messages`.
 pub(super) fn messages(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     let count = array(walk, |walk, at| {
@@ -146,7 +150,19 @@ const PART: [&str; 9] = [
 ];
 const PART_TYPES: [&str; 5] = ["text", "image_url", "input_audio", "file", "refusal"];
 
+/// Counts a part, call or item of a message.
+fn count_item(found: &mut Findings) -> Result<(), Reject> {
+    found.items += 1;
+    if found.items > MAX_ITEMS {
+        return Err(Reject::rule(format!(
+            "is one of more than {MAX_ITEMS} parts, calls and items of all messages"
+        )));
+    }
+    Ok(())
+}
+
 fn part(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    count_item(found)?;
     let mut part_type = None;
     let mut present: Vec<&'static str> = Vec::with_capacity(2);
     object(walk, &PART, |walk, key| {
@@ -218,6 +234,7 @@ fn tool_calls(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject>
         return Ok(());
     }
     let count = array(walk, |walk, _| {
+        count_item(found)?;
         let (mut id, mut kind, mut function) = (None, None, None);
         object(
             walk,
@@ -274,6 +291,7 @@ fn typed_items(
         return Ok(());
     }
     array(walk, |walk, _| {
+        count_item(found)?;
         found.is_special = true;
         let mut has_type = false;
         object(walk, strings, |walk, key| {
@@ -292,6 +310,7 @@ fn typed_items(
 fn message_items(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     found.is_special = true;
     array(walk, |walk, _| {
+        count_item(found)?;
         let (mut has_text, mut phase, mut calls) = (false, None, None);
         object(
             walk,

@@ -53,6 +53,8 @@ struct Findings {
     /// The member at hand is none that the gateway knows.
     is_unknown: bool,
     special_messages: Vec<Range<usize>>,
+    /// Parts, calls and items of all messages.
+    items: usize,
     special_tools: bool,
     /// The message or tools at hand hold members beyond the plain convention.
     is_special: bool,

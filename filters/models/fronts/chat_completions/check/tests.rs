@@ -284,6 +284,14 @@ fn the_numbers_of_messages_tools_and_calls_are_bounded() {
     };
     assert!(calls(1024).is_ok());
     refused(calls(1025), "messages[1].tool_calls");
+    let part = json!({"type": "text", "text": "a"});
+    let parts = |count: usize| {
+        let message = json!({"role": "user", "content": vec![part.clone(); count / 2]});
+        let last = json!({"role": "user", "content": vec![part.clone(); count - count / 2]});
+        with("messages", json!([message, last]))
+    };
+    assert!(parts(20_000).is_ok());
+    refused(parts(20_001), "messages[1].content[10000]");
 }
 
 #[test]
