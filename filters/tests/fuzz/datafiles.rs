@@ -63,7 +63,7 @@ fn rule(choices: &mut Choices<'_>, id: &str) -> Value {
     grammar::compose(choices, &grammar)
 }
 
-fn datafile(choices: &mut Choices<'_>) -> Value {
+pub fn datafile(choices: &mut Choices<'_>) -> Value {
     let mut whole = json!({
         "version": "4", "accountId": "a", "projectId": "p", "revision": "7", "sdkKey": "k", "environmentKey": "e", "attributes": [{"id": "11", "key": "country"}],
         "events": [{"id": "21", "key": "bought", "experimentIds": ["e1"]}],

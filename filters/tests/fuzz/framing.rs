@@ -48,7 +48,7 @@ const CODINGS: [&str; 3] = [
 ];
 
 /// A head that is valid, and whether it is HTTP/1.1.
-fn head(choices: &mut Choices<'_>) -> String {
+pub fn head(choices: &mut Choices<'_>) -> String {
     let is_http1_1 = !choices.once_in(8);
     let host = *choices.pick(&HOSTS);
     let (method, target) = (*choices.pick(&METHODS), *choices.pick(&TARGETS));

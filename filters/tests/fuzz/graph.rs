@@ -57,7 +57,7 @@ fn any_path_is_an_operation() {
 }
 
 /// A document, and whether it only reads. Texts and comments hold what would be an operation elsewhere.
-fn document(choices: &mut Choices<'_>) -> (String, bool) {
+pub fn document(choices: &mut Choices<'_>) -> (String, bool) {
     const READS: [&str; 9] = [
         "{ a }",
         "query { a }",

@@ -29,7 +29,7 @@ const SWAPS: [(&str, &str); 12] = [
     (":", " = "),
 ];
 
-fn nearly_json(choices: &mut Choices<'_>) -> String {
+pub fn nearly_json(choices: &mut Choices<'_>) -> String {
     let value = grammar::any(choices, 5);
     let written = grammar::write(choices, &value);
     let mut text = String::from_utf8_lossy(&written).into_owned();

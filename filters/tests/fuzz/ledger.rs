@@ -15,7 +15,7 @@ use crate::choices::Choices;
 use crate::damage;
 use crate::run::run;
 
-fn entry(choices: &mut Choices<'_>) -> LedgerEntry {
+pub fn entry(choices: &mut Choices<'_>) -> LedgerEntry {
     let usd = |choices: &mut Choices<'_>| Usd::from_units(i128::from(choices.number()));
     let text = |choices: &mut Choices<'_>| -> std::sync::Arc<str> { choices.text().into() };
     LedgerEntry {
@@ -62,7 +62,7 @@ fn entry(choices: &mut Choices<'_>) -> LedgerEntry {
 }
 
 /// A segment with its records.
-fn segment(choices: &mut Choices<'_>, id: &SegmentId) -> (Vec<u8>, Vec<Record>) {
+pub fn segment(choices: &mut Choices<'_>, id: &SegmentId) -> (Vec<u8>, Vec<Record>) {
     let mut bytes = header(id, Watermark::default()).to_vec();
     let mut records = Vec::new();
     for _ in 0..choices.below(6) {
@@ -93,7 +93,7 @@ fn segment(choices: &mut Choices<'_>, id: &SegmentId) -> (Vec<u8>, Vec<Record>) 
     (bytes, records)
 }
 
-const ID: SegmentId = SegmentId {
+pub const ID: SegmentId = SegmentId {
     owner: [9; 16],
     lane: 3,
     number: 1,

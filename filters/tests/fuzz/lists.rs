@@ -18,11 +18,11 @@ use crate::wires::answer;
 use crate::{damage, grammar};
 
 /// An operation: how it is asked for, a request, and what providers answer to it.
-struct Operation {
-    front: &'static dyn Front,
-    requests: Value,
-    request: Value,
-    replies: Value,
+pub struct Operation {
+    pub front: &'static dyn Front,
+    pub requests: Value,
+    pub request: Value,
+    pub replies: Value,
 }
 
 const WIRES: [WireKind; 6] = [
@@ -39,7 +39,7 @@ const WHOLE: ReplyHead = ReplyHead {
     file: None,
 };
 
-fn rerank() -> Operation {
+pub fn rerank() -> Operation {
     let document = json!({"$one": ["a", "$text", {"text": "$text", "id?": "$any"}, "$any"]});
     let result = json!({"index": {"$one": [0, 1, 2, "$int"]}, "relevance_score": {"$one": [0.5, 1e-7, "$number"]}, "document?": "$any"});
     let usage = json!({"total_tokens?": "$int", "prompt_tokens?": "$int"});
@@ -59,7 +59,7 @@ fn rerank() -> Operation {
     }
 }
 
-fn moderations() -> Operation {
+pub fn moderations() -> Operation {
     let part = json!({"$one": [{"type": "text", "text": "$text"},
         {"type": "image_url", "image_url": {"url": {"$one": ["https://a.example/x.png", "data:image/png;base64,iVBORw0KGgoAAAANSUhEUg==", "$text"]}}}]});
     let flags = json!({"$one": [{"hate": true}, {"hate": false, "pii": "$any"}, "$any"]});
@@ -75,7 +75,7 @@ fn moderations() -> Operation {
     }
 }
 
-fn ocr() -> Operation {
+pub fn ocr() -> Operation {
     let url = json!({"$one": ["https://a.example/x.pdf", "https://127.1/", "data:application/pdf;base64,JVBERi0xLjc=", "$text"]});
     let document = json!({"$one": [
         {"type?": {"$one": ["document_url", "$text"]}, "document_url": url},
@@ -96,7 +96,7 @@ fn ocr() -> Operation {
     }
 }
 
-fn search() -> Operation {
+pub fn search() -> Operation {
     let day = json!({"$one": ["1/2/2026", "02/30/2026", "$text"]});
     let page = json!({"title?": {"$one": ["a", "$any"]}, "url": {"$one": ["https://a.example", "$any"]}, "content?": "$text",
         "highlights?": {"$one": [{"$many": "$text"}, "$any"]}, "publishedDate?": "$any", "snippet?": "$text"});
@@ -114,7 +114,7 @@ fn search() -> Operation {
     }
 }
 
-fn decisions() -> Operation {
+pub fn decisions() -> Operation {
     let criteria =
         json!({"$one": [["low", "high"], {"a": "b", "c": null}, {"$many": "$text"}, "$any"]});
     let question = json!({"type": {"$one": ["noul", "choice", "score", "$text"]}, "instructions": {"$one": ["a", "$text"]}, "criteria?": criteria});
@@ -141,7 +141,7 @@ fn decisions() -> Operation {
     }
 }
 
-fn videos() -> Operation {
+pub fn videos() -> Operation {
     let image = json!({"$one": ["https://a.example/x.png", {"image_url": "data:image/png;base64,iVBORw0KGgoAAAANSUhEUg=="}, "$any"]});
     let media = json!({"$many": {"$one": ["https://a.example/x", {"video_url": "https://a.example/x"}, "$any"]}});
     Operation {
@@ -195,7 +195,7 @@ fn in_memory(pieces: Vec<Piece>) -> Vec<u8> {
 }
 
 /// The wires that offer the operation of a request.
-fn offering(request: &ModelRequest) -> impl Iterator<Item = WireKind> {
+pub fn offering(request: &ModelRequest) -> impl Iterator<Item = WireKind> {
     let operation = request.payload.operation();
     let wires = WIRES.into_iter();
     wires.filter(move |wire| wire.wire().limits(operation).is_some())

@@ -17,6 +17,7 @@
 
 mod accounts;
 mod choices;
+mod cost;
 mod damage;
 mod datafiles;
 mod decisions;

@@ -62,7 +62,7 @@ fn quirks(choices: &mut Choices<'_>) -> Quirks {
     }
 }
 
-fn chat_grammar() -> Value {
+pub fn chat_grammar() -> Value {
     let part = json!({"$one": [
         {"type": "text", "text": {"$one": ["a", "$text"]}, "cache_control?": {"type": "ephemeral", "ttl?": "1h"}},
         {"type": "image_url", "image_url": {"url": {"$one": ["https://a.example/x.png", "data:image/png;base64,aGk=", "$text"]}, "detail?": "low"}},

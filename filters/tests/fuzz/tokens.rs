@@ -19,17 +19,17 @@ use crate::choices::Choices;
 use crate::run::run;
 use crate::{damage, grammar};
 
-const NOW_S: u64 = 1_800_000_000;
+pub const NOW_S: u64 = 1_800_000_000;
 const KEY: &[u8] = b"0123456789abcdef0123456789abcdef";
 
-static OURS: LazyLock<JwtTokens> = LazyLock::new(|| tokens(KEY));
+pub static OURS: LazyLock<JwtTokens> = LazyLock::new(|| tokens(KEY));
 
 fn tokens(key: &[u8]) -> JwtTokens {
     JwtTokens::new(&[key.to_vec()], 60, ClaimRules::default()).unwrap()
 }
 
 /// A token with any header and any claims, signed by one of two keys.
-fn token(choices: &mut Choices<'_>) -> String {
+pub fn token(choices: &mut Choices<'_>) -> String {
     let claims = json!({"exp?": {"$one": [NOW_S + 60, NOW_S - 60, "$number", "$any"]}, "nbf?": {"$one": [0, "$number"]}, "iss?": "$text",
         "aud?": {"$one": ["$text", ["a"]]}, "sdk_keys?": {"$one": [["k1"], {"$many": "$text"}, "$any"]}});
     let claims = grammar::compose(choices, &claims);

@@ -30,7 +30,7 @@ const AUDIO: [&[u8]; 5] = [
     b"",
 ];
 
-fn compose(choices: &mut Choices<'_>) -> Vec<u8> {
+pub fn compose(choices: &mut Choices<'_>) -> Vec<u8> {
     let mut form = Vec::new();
     for _ in 0..choices.below(5) {
         let name = *choices.pick(&NAMES);

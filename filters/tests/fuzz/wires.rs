@@ -8,7 +8,7 @@ use filters::models::fronts::embeddings::Embeddings;
 use filters::models::fronts::images::ImageGenerations;
 use filters::models::metadata::{AnswerMembers, Metadata, UsedNames};
 use filters::models::operation::Operation;
-use filters::models::reply::ReplyIdentity;
+use filters::models::reply::{ReplyIdentity, Writer};
 use filters::models::request::ModelRequest;
 use filters::models::usage::Settlement;
 use filters::models::wires::quirks::ReasoningReplay;
@@ -135,7 +135,7 @@ fn found_reply() -> Value {
     json!({"results": {"$many": {"title?": "$text", "url": "$text", "content?": "$text", "highlights?": {"$many": "$text"}}}})
 }
 
-fn grammars(wire: WireKind) -> (Value, Value) {
+pub fn grammars(wire: WireKind) -> (Value, Value) {
     match wire {
         WireKind::Compatible => (openai_event(), openai_reply()),
         WireKind::Responses => (responses_event(), responses_reply()),
@@ -194,18 +194,31 @@ pub fn answer(
     head: &ReplyHead,
     pieces: &[&[u8]],
 ) -> (Vec<u8>, Result<(), String>) {
+    let pieces = pieces.iter().map(|piece| Bytes::copy_from_slice(piece));
+    answer_pieces(wire, request, (quirks, head), pieces, |_| {})
+}
+
+/// Answers the same, and lets `sent` take what can be sent after each piece.
+pub fn answer_pieces(
+    wire: WireKind,
+    request: &ModelRequest,
+    (quirks, head): (&Quirks, &ReplyHead),
+    pieces: impl Iterator<Item = Bytes>,
+    sent: impl Fn(&mut dyn Writer),
+) -> (Vec<u8>, Result<(), String>) {
     let identity = ReplyIdentity {
         id: "made".into(),
         created: 7,
         model: "here/m".into(),
     };
     let mut writer = request.front.writer(request, identity);
-    let mut read = || -> Result<(), Failure> {
+    let read = || -> Result<(), Failure> {
         let mut decoder = decode_reply(wire.wire(), request, &target(quirks), head);
         for piece in pieces {
-            if decoder.feed(&Bytes::copy_from_slice(piece), &mut *writer)? == Progress::Complete {
+            if decoder.feed(&piece, &mut *writer)? == Progress::Complete {
                 return Ok(());
             }
+            sent(&mut *writer);
         }
         match decoder.end(&mut *writer)? {
             Progress::Complete => Ok(()),
@@ -274,7 +287,7 @@ fn is_well_formed(out: &[u8], request: &ModelRequest, is_complete: bool) {
 }
 
 /// A stream of events that a provider sends, or nearly so.
-fn stream(choices: &mut Choices<'_>, wire: WireKind, grammar: &Value) -> Vec<u8> {
+pub fn stream(choices: &mut Choices<'_>, wire: WireKind, grammar: &Value) -> Vec<u8> {
     let end = *choices.pick(&["\n", "\n", "\r\n", "\r"]);
     let mut stream = Vec::new();
     for _ in 0..choices.below(10) {

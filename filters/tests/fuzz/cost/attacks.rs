@@ -1,0 +1,314 @@
+//! Inputs that once cost too much, and their like.
+
+use serde_json::{Value, json};
+
+use super::Attack;
+
+/// Repeats items of a list, each made of its number, until they have so many bytes.
+fn items(bytes: usize, item: impl Fn(usize) -> String) -> String {
+    let mut list = String::new();
+    for number in 0.. {
+        if number > 0 {
+            list.push(',');
+        }
+        list.push_str(&item(number));
+        if list.len() >= bytes {
+            break;
+        }
+    }
+    list
+}
+
+fn chat(members: &str) -> Vec<u8> {
+    let hi = r#"{"role":"user","content":"Hi"}"#;
+    format!(r#"{{"model":"m","messages":[{hi}],{members}}}"#).into_bytes()
+}
+
+fn with_schema(schema: &Value) -> Vec<u8> {
+    let tool = json!({"type": "function", "function": {"name": "f", "parameters": schema, "strict": true}});
+    let form = json!({"type": "json_schema", "json_schema": {"name": "n", "schema": schema, "strict": true}});
+    chat(&format!(r#""tools":[{tool}],"response_format":{form}"#))
+}
+
+fn recursive(node: Value) -> Vec<u8> {
+    with_schema(&json!({"$ref": "#/$defs/n", "$defs": {"n": node}}))
+}
+
+fn node() -> Value {
+    json!({"$ref": "#/$defs/n"})
+}
+
+fn messages(list: &str) -> Vec<u8> {
+    let hi = r#"{"role":"user","content":"Hi"}"#;
+    format!(r#"{{"model":"m","messages":[{hi},{list},{hi}]}}"#).into_bytes()
+}
+
+fn call(number: usize) -> String {
+    format!(
+        r#"{{"id":"c{number}","type":"function","function":{{"name":"f","arguments":"{{}}"}}}}"#
+    )
+}
+
+pub const CHATS: [Attack; 15] = [
+    ("anyOf of three references to itself", |_| {
+        recursive(json!({"anyOf": [node(), node(), node()]}))
+    }),
+    ("a tree of references", |_| {
+        recursive(json!({"type": "object", "properties": {"left": node(), "right": node()}}))
+    }),
+    ("an array of 64 of itself", |_| {
+        with_schema(&json!({"type": "array", "minItems": 64, "items": {"$ref": "#"}}))
+    }),
+    ("many required names of many properties", |bytes| {
+        let properties = items(bytes / 4, |number| format!(r#""p{number}":{{}}"#));
+        let required = items(bytes / 8, |number| format!(r#""p{number}""#));
+        let schema =
+            format!(r#"{{"type":"object","properties":{{{properties}}},"required":[{required}]}}"#);
+        with_schema(&serde_json::from_str(&schema).unwrap())
+    }),
+    ("many references to one long definition", |bytes| {
+        let long = items(bytes / 2, |number| format!(r#""p{number}":1"#));
+        let uses = items(bytes / 2, |_| r##"{"$ref":"#/$defs/n"}"##.to_owned());
+        let schema = format!(r#"{{"anyOf":[{uses}],"$defs":{{"n":{{{long}}}}}}}"#);
+        chat(&format!(
+            r#""tools":[{{"type":"function","function":{{"name":"f","parameters":{schema}}}}}]"#
+        ))
+    }),
+    ("many calls and their results", |bytes| {
+        let calls = items(bytes / 2, call);
+        let results = items(bytes / 2, |number| {
+            format!(r#"{{"role":"tool","tool_call_id":"c{number}","content":"x"}}"#)
+        });
+        messages(&format!(
+            r#"{{"role":"assistant","content":null,"tool_calls":[{calls}]}},{results}"#
+        ))
+    }),
+    ("many turns of a call and its result", |bytes| {
+        messages(&items(bytes, |number| {
+            let call = call(number);
+            format!(
+                r#"{{"role":"assistant","content":null,"tool_calls":[{call}]}},{{"role":"tool","tool_call_id":"c{number}","content":"x"}}"#
+            )
+        }))
+    }),
+    ("many short messages", |bytes| {
+        messages(&items(bytes, |_| {
+            r#"{"role":"user","content":"a"}"#.to_owned()
+        }))
+    }),
+    ("many system messages between others", |bytes| {
+        messages(&items(bytes, |_| {
+            r#"{"role":"system","content":"a"},{"role":"user","content":"a"}"#.to_owned()
+        }))
+    }),
+    ("many parts", |bytes| {
+        let parts = items(bytes, |_| r#"{"type":"text","text":"a"}"#.to_owned());
+        messages(&format!(r#"{{"role":"user","content":[{parts}]}}"#))
+    }),
+    ("many parts to cache", |bytes| {
+        let parts = items(bytes, |_| {
+            r#"{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}"#.to_owned()
+        });
+        messages(&format!(r#"{{"role":"user","content":[{parts}]}}"#))
+    }),
+    ("many details of reasoning", |bytes| {
+        let details = items(bytes, |number| {
+            format!(
+                r#"{{"type":"reasoning.encrypted","format":"openai-responses-v1","model":"here/upstream-model","index":{number},"id":"r{number}","data":"g"}}"#
+            )
+        });
+        messages(&format!(
+            r#"{{"role":"assistant","content":"a","reasoning_details":[{details}]}}"#
+        ))
+    }),
+    ("many items of messages", |bytes| {
+        let told = items(bytes, |_| {
+            r#"{"text":"a","phase":"final_answer","preceding_tool_calls":0}"#.to_owned()
+        });
+        messages(&format!(
+            r#"{{"role":"assistant","content":"a","message_items":[{told}]}}"#
+        ))
+    }),
+    ("many tools", |bytes| {
+        let tools = items(bytes, |number| {
+            format!(
+                r#"{{"type":"function","function":{{"name":"f{number}","parameters":{{"type":"object"}}}}}}"#
+            )
+        });
+        chat(&format!(
+            r#""tools":[{tools}],"tool_choice":{{"type":"function","function":{{"name":"f0"}}}}"#
+        ))
+    }),
+    ("many unknown members", |bytes| {
+        chat(&items(bytes, |number| format!(r#""x{number}":[[],[]]"#)))
+    }),
+];
+
+pub const OCR: [Attack; 2] = [
+    ("ranges of a thousand pages", |bytes| {
+        let ranges = "0-999,".repeat(bytes / 6);
+        format!(r#"{{"model":"m","document":{{"file_id":"f"}},"pages":"{ranges}0"}}"#).into_bytes()
+    }),
+    ("the same page again and again", |bytes| {
+        let pages = items(bytes, |_| "7".to_owned());
+        format!(r#"{{"model":"m","document":{{"file_id":"f"}},"pages":[{pages}]}}"#).into_bytes()
+    }),
+];
+
+fn part(number: usize) -> String {
+    format!("--b\r\nContent-Disposition: form-data; name=\"x{number}\"\r\n\r\n1\r\n")
+}
+
+fn form(parts: &str) -> Vec<u8> {
+    let model = "--b\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nm\r\n";
+    format!("{model}{parts}--b--\r\n").into_bytes()
+}
+
+pub const FORMS: [Attack; 5] = [
+    ("many fields", |bytes| {
+        let parts: String = (0..bytes / 60).map(part).collect();
+        form(&parts)
+    }),
+    ("one field again and again", |bytes| {
+        form(&part(0).repeat(bytes / 60))
+    }),
+    ("nearly a boundary", |bytes| {
+        let content = "\r\n--\r\n-".repeat(bytes / 7);
+        form(&format!(
+            "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n{content}\r\n"
+        ))
+    }),
+    ("a long head of a part", |bytes| {
+        let name = "a;".repeat(bytes / 2);
+        form(&format!(
+            "--b\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n1\r\n"
+        ))
+    }),
+    ("many lines in a head", |bytes| {
+        let lines = "a: b\r\n".repeat(bytes / 6);
+        form(&format!(
+            "--b\r\n{lines}Content-Disposition: form-data; name=\"x\"\r\n\r\n1\r\n"
+        ))
+    }),
+];
+
+pub const MESSAGES: [Attack; 2] = [
+    ("a batch of empty lists", |bytes| {
+        format!("[{}]", items(bytes, |_| "[]".to_owned())).into_bytes()
+    }),
+    ("arguments of empty lists", |bytes| {
+        let lists = items(bytes, |_| "[]".to_owned());
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"a","arguments":{{"x":[{lists}]}}}}}}"#).into_bytes()
+    }),
+];
+
+pub const DATAFILES: [Attack; 3] = [
+    ("audiences that each name the one before twice", |bytes| {
+        let audiences = items(bytes, |number| {
+            let before = number.saturating_sub(1);
+            format!(
+                r#"{{"id":"{number}","name":"a{number}","conditions":["and","{before}","{before}"]}}"#
+            )
+        });
+        format!(r#"{{"version":"4","typedAudiences":[{audiences}],"featureFlags":[{{"id":"f","key":"f","rolloutId":"r","experimentIds":[],"variables":[]}}],
+            "rollouts":[{{"id":"r","experiments":[{{"id":"e","key":"e","layerId":"l","status":"Running","audienceIds":["40","30"],"trafficAllocation":[],"variations":[]}}]}}]}}"#)
+            .into_bytes()
+    }),
+    ("many flags with the same rules", |bytes| {
+        let ids = items(bytes / 4, |number| format!(r#""e{number}""#));
+        let flags = items(bytes / 4, |number| {
+            format!(
+                r#"{{"id":"f{number}","key":"f{number}","rolloutId":"","experimentIds":["e{number}"],"variables":[]}}"#
+            )
+        });
+        let rules = items(bytes / 2, |number| {
+            format!(
+                r#"{{"id":"e{number}","key":"e{number}","layerId":"l","status":"Running","audienceIds":[],"trafficAllocation":[{{"entityId":"v","endOfRange":10000}}],"variations":[{{"id":"v","key":"on"}}]}}"#
+            )
+        });
+        format!(r#"{{"version":"4","events":[{{"id":"1","key":"b","experimentIds":[{ids}]}}],"featureFlags":[{flags}],"experiments":[{rules}]}}"#).into_bytes()
+    }),
+    ("a rule of many variations and ranges", |bytes| {
+        let variations = items(bytes / 2, |number| {
+            format!(r#"{{"id":"v{number}","key":"k{number}","variables":[]}}"#)
+        });
+        let ranges = items(bytes / 2, |number| {
+            format!(r#"{{"entityId":"v{number}","endOfRange":{number}}}"#)
+        });
+        format!(r#"{{"version":"4","featureFlags":[{{"id":"f","key":"f","rolloutId":"","experimentIds":["e"],"variables":[]}}],"experiments":[
+            {{"id":"e","key":"e","layerId":"l","status":"Running","audienceIds":[],"trafficAllocation":[{ranges}],"variations":[{variations}]}}]}}"#).into_bytes()
+    }),
+];
+
+/// Returns a stream of events made of their numbers, and its end.
+fn events(bytes: usize, event: impl Fn(usize) -> String) -> Vec<u8> {
+    let mut stream = String::new();
+    for number in 0.. {
+        stream.push_str(&format!("data: {}\n\n", event(number)));
+        if stream.len() >= bytes {
+            break;
+        }
+    }
+    stream.into_bytes()
+}
+
+fn delta(delta: &str) -> String {
+    format!(r#"{{"id":"c","choices":[{{"index":0,"delta":{delta},"finish_reason":null}}]}}"#)
+}
+
+pub const COMPATIBLE_EVENTS: [Attack; 4] = [
+    ("many calls", |bytes| {
+        events(bytes, |number| {
+            delta(&format!(
+                r#"{{"tool_calls":[{{"index":{number},"id":"c{number}","type":"function","function":{{"name":"f","arguments":"{{}}"}}}}]}}"#
+            ))
+        })
+    }),
+    ("pieces of one call", |bytes| {
+        events(bytes, |_| {
+            delta(r#"{"tool_calls":[{"index":0,"function":{"arguments":"["}}]}"#)
+        })
+    }),
+    ("short texts", |bytes| {
+        events(bytes, |_| delta(r#"{"content":"{\""}"#))
+    }),
+    ("thinking and its details", |bytes| {
+        events(bytes, |number| {
+            delta(&format!(
+                r#"{{"reasoning":"a","reasoning_details":[{{"type":"reasoning.text","index":{number},"text":"a"}}]}}"#
+            ))
+        })
+    }),
+];
+
+pub const MESSAGES_EVENTS: [Attack; 2] = [
+    ("many open blocks", |bytes| {
+        events(bytes, |number| {
+            format!(
+                r#"{{"type":"content_block_start","index":{number},"content_block":{{"type":"tool_use","id":"t{number}","name":"f","input":{{}}}}}}"#
+            )
+        })
+    }),
+    ("many citations", |bytes| {
+        events(bytes, |_| {
+            r#"{"type":"content_block_delta","index":0,"delta":{"type":"citations_delta","citation":{"type":"web_search_result_location","url":"https://a.example","title":"t","cited_text":"c"}}}"#.to_owned()
+        })
+    }),
+];
+
+pub const LINES: [Attack; 3] = [
+    ("lines of data", |bytes| b"data\n".repeat(bytes / 5)),
+    ("comments", |bytes| b":\n".repeat(bytes / 2)),
+    ("carriage returns", |bytes| b"\r".repeat(bytes)),
+];
+
+pub const TEXTS: [Attack; 6] = [
+    ("open lists", |bytes| b"[".repeat(bytes)),
+    ("open objects", |bytes| b"{\"a\":".repeat(bytes / 5)),
+    ("quotes", |bytes| b"\"".repeat(bytes)),
+    ("single quotes", |bytes| {
+        [&b"{"[..], &b"'a' ".repeat(bytes / 4)].concat()
+    }),
+    ("fences", |bytes| b"```json\n{".repeat(bytes / 9)),
+    ("commas", |bytes| [&b"["[..], &b",".repeat(bytes)].concat()),
+];

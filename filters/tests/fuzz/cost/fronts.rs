@@ -1,0 +1,165 @@
+//! Requests: every front alone, and what the wires make of what it accepts.
+
+use bytes::Bytes;
+use filters::accounts::Mode;
+use filters::models::front::Front;
+use filters::models::fronts::chat_completions::ChatCompletions;
+use filters::models::fronts::embeddings::Embeddings;
+use filters::models::fronts::images::{ImageEdits, ImageGenerations};
+use filters::models::fronts::speech::Speech;
+use filters::models::fronts::transcriptions::Transcriptions;
+use filters::models::reply_cache::key::{KeyScope, ReplyKeys};
+use filters::models::wires::{Quirks, WireKind};
+use filters::multipart::{self, FormReader};
+use filters::spooled_json::SpooledJsonReader;
+use serde_json::{Value, json};
+
+use super::{Reader, attacks};
+use crate::choices::Choices;
+use crate::lists::{self, Operation};
+use crate::models::{WIRES, chat_grammar, target};
+use crate::{grammar, uploads};
+
+/// Pieces in which bodies arrive.
+const PIECE_BYTES: usize = 16 << 10;
+
+pub fn of_grammar(grammar: Value) -> impl Fn(&mut Choices<'_>) -> Vec<u8> {
+    move |choices| grammar::compose(choices, &grammar).to_string().into_bytes()
+}
+
+/// What changes a chat most.
+fn strict() -> Quirks {
+    Quirks {
+        strict_messages: true,
+        drop_unknown_fields: true,
+        tool_call_ids_of_nine: true,
+        null_content_is_empty: true,
+        strict_schema: true,
+        developer_is_system: true,
+        ..Quirks::default()
+    }
+}
+
+fn encode(front: &dyn Front, wires: &[WireKind], quirks: &Quirks, body: &Bytes) {
+    let Ok(request) = front.parse(body.clone()) else {
+        return;
+    };
+    for wire in wires {
+        let wire = wire.wire();
+        if wire.limits(request.payload.operation()).is_some() {
+            let _ = wire.encode_pieces(&request, &target(quirks));
+        }
+    }
+}
+
+/// Returns the readers of chats.
+pub fn chats() -> Vec<Reader> {
+    let chat = || of_grammar(chat_grammar());
+    let mut readers = vec![
+        Reader::new("chats", chat(), |body| {
+            let _ = ChatCompletions.parse(body.clone());
+        }),
+        Reader::new("chats: key of the response cache", chat(), |body| {
+            let scope = KeyScope {
+                organization_id: "o",
+                project_id: "p",
+                mode: Mode::Platform,
+                candidates: [1; 32],
+            };
+            if let Ok(request) = ChatCompletions.parse(body.clone()) {
+                let _ = ReplyKeys::new(&[9; 32]).unwrap().key(&scope, &request);
+            }
+        }),
+    ];
+    for wire in WIRES {
+        for (quirks, what) in [(Quirks::default(), ""), (strict(), ", strict")] {
+            let name = format!("chats: {wire:?}{what}");
+            readers.push(Reader::new(name, chat(), move |body| {
+                encode(&ChatCompletions, &[wire], &quirks, body);
+            }));
+        }
+    }
+    let attacked = readers.into_iter();
+    attacked.map(|it| it.with(&attacks::CHATS)).collect()
+}
+
+fn simple(name: &str, front: &'static dyn Front, grammar: Value) -> Reader {
+    const ALL: [WireKind; 10] = [
+        WireKind::Compatible,
+        WireKind::Responses,
+        WireKind::Messages,
+        WireKind::Contents,
+        WireKind::Cohere,
+        WireKind::Voyage,
+        WireKind::Tavily,
+        WireKind::Exa,
+        WireKind::Images,
+        WireKind::ImagesByRatio,
+    ];
+    let quirks = strict();
+    Reader::new(name, of_grammar(grammar), move |body| {
+        encode(front, &ALL, &quirks, body);
+    })
+}
+
+/// Returns the readers of other requests.
+pub fn others() -> Vec<Reader> {
+    let image = json!({"image_url": "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAAB"});
+    let drawn =
+        json!({"model": "m", "prompt": "A cat", "n": 2, "size?": "1024x1024", "unknown?": "$any"});
+    let edited = json!({"model": "m", "prompt": "A cat", "images": [image, image]});
+    let texts = json!({"model": "m", "input": {"$one": ["Hi", ["a", "b"], [1, 2], [[1], [2, 3]]]}, "dimensions?": 8, "unknown?": "$any"});
+    let spoken = json!({"model": "m", "input": {"$one": ["Hi", "$text"]}, "voice": "alloy", "speed?": 1.5, "response_format?": "wav"});
+    let of = |name: &str, operation: Operation| simple(name, operation.front, operation.requests);
+    vec![
+        simple("images", &ImageGenerations, drawn),
+        simple("edits of images", &ImageEdits, edited),
+        simple("embeddings", &Embeddings, texts),
+        simple("speech", &Speech, spoken),
+        of("rerank", lists::rerank()),
+        of("moderations", lists::moderations()),
+        of("ocr", lists::ocr()).with(&attacks::OCR),
+        of("search", lists::search()),
+        of("decisions of models", lists::decisions()),
+        of("videos", lists::videos()),
+        Reader::new("spooled JSON", of_grammar(chat_grammar()), |body| {
+            let (mut reader, mut data) = (SpooledJsonReader::new(body.len()), Vec::new());
+            for piece in body.chunks(PIECE_BYTES) {
+                reader.feed(piece, &mut data);
+                data.clear();
+            }
+            let json = reader.finish();
+            let _ = ChatCompletions.read_spooled(json);
+        }),
+    ]
+}
+
+/// Returns the readers of forms.
+pub fn forms() -> Vec<Reader> {
+    let upload = |body: &Bytes| {
+        let mut reader = FormReader::new("b").unwrap();
+        let mut file = Vec::new();
+        for piece in body.chunks(PIECE_BYTES) {
+            if reader.feed(piece, &mut file).is_err() {
+                return;
+            }
+            file.clear();
+        }
+        let Ok(form) = reader.finish() else { return };
+        if let Ok(request) = Transcriptions.read_upload(form) {
+            let _ = WireKind::Compatible
+                .wire()
+                .encode_pieces(&request, &target(&Quirks::default()));
+        }
+    };
+    let form = |body: &Bytes| {
+        let _ = multipart::parts(body, "b");
+        if let Ok(received) = ImageEdits.read_form(body, "b") {
+            drop(received);
+        }
+    };
+    vec![
+        Reader::new("uploads", uploads::compose, upload).with(&attacks::FORMS),
+        Reader::new("forms", uploads::compose, form).with(&attacks::FORMS),
+    ]
+}
