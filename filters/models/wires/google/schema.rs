@@ -188,11 +188,8 @@ impl<'a> Cleaner<'a, '_> {
             }
             ("enum", Value::Array(values)) => {
                 self.budget.spend_copy(value)?;
-                let texts: Vec<Value> = values
-                    .iter()
-                    .filter(|v| !v.is_null())
-                    .map(|v| text_of(v).into())
-                    .collect();
+                let texts = values.iter().filter(|value| !value.is_null());
+                let texts: Vec<Value> = texts.map(|value| text_of(value).into()).collect();
                 out.insert("enum".into(), texts.into());
                 out.insert("type".into(), "string".into());
             }
