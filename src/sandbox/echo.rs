@@ -158,12 +158,12 @@ impl<'d, 'q> Echo<'d, 'q> {
             return Ok(Value::Object(inner));
         }
         match field.arguments.as_slice() {
-            [(_, value)] => self.to_json(value),
+            [(_, value)] => self.echo_value(value),
             _ => Ok(field.name.into()),
         }
     }
 
-    fn to_json(&mut self, value: &QueryValue<'q, &'q str>) -> Result<Value, String> {
+    fn echo_value(&mut self, value: &QueryValue<'q, &'q str>) -> Result<Value, String> {
         self.budget.spend_values(1)?;
         Ok(match value {
             QueryValue::Variable(name) => {
@@ -183,14 +183,14 @@ impl<'d, 'q> Echo<'d, 'q> {
                 (*name).into()
             }
             QueryValue::List(items) => {
-                let items = items.iter().map(|item| self.to_json(item));
+                let items = items.iter().map(|item| self.echo_value(item));
                 Value::Array(items.collect::<Result<_, _>>()?)
             }
             QueryValue::Object(members) => {
                 let mut object = Map::new();
                 for (name, value) in members {
                     self.budget.spend_text(name.len())?;
-                    object.insert((*name).to_owned(), self.to_json(value)?);
+                    object.insert((*name).to_owned(), self.echo_value(value)?);
                 }
                 Value::Object(object)
             }
