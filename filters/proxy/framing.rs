@@ -9,8 +9,8 @@
 use http::request::Parts;
 use http::uri::Authority;
 
-use super::byte_class::{ADDRESS, GRAPHIC, HOST, METHOD, TOKEN, are_of, count_of};
-use crate::fault::{Fault, FaultKind};
+use super::byte_class::{ADDRESS, GRAPHIC, HOST, METHOD, PATH, QUERY, TOKEN, are_of, count_of};
+use super::head_error::HeadError;
 
 /// The maximum length of a request target, in bytes.
 pub const MAX_TARGET_BYTES: usize = 8 << 10;
@@ -18,107 +18,31 @@ pub const MAX_TARGET_BYTES: usize = 8 << 10;
 pub const MAX_FIELDS: usize = 100;
 /// The maximum digits of a length; any such number fits into 64 bits.
 const MAX_LENGTH_DIGITS: usize = 19;
+/// The maximum number of names in `Connection`: Pingora refuses more without an answer.
+const MAX_OPTIONS: usize = 9;
+/// The headers that `Connection` must not name: what they say holds beyond this connection.
+const KEPT: [&[u8]; 4] = [
+    b"host",
+    b"x-forwarded-for",
+    b"x-forwarded-host",
+    b"x-forwarded-proto",
+];
 /// The bytes of a header line beside name and value: `: ` and the line end.
 const LINE_BYTES: usize = 4;
 
-/// Why a head is refused.
+/// How the body of a request is framed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum HeadError {
-    /// It is larger than `listen.header_bytes`, which is this many bytes.
-    TooLarge(usize),
-    /// It has more than [`MAX_FIELDS`] header fields.
-    TooManyFields,
-    /// Its target is longer than [`MAX_TARGET_BYTES`].
-    TargetTooLong,
-    /// A line ends without CR LF, or has a CR inside.
-    LineEnd,
-    /// Its first line is not method, target and version.
-    RequestLine,
-    /// Its method is not upper-case letters, or is one that asks for a tunnel or for the head that arrived.
-    Method,
-    /// Its target has a byte that must be encoded.
-    TargetBytes,
-    /// Its target neither starts with `/` nor with the address of this server.
-    TargetForm,
-    /// Its target names another host than `Host`.
-    OtherHost,
-    /// A header line starts with a space.
-    FoldedLine,
-    /// The name of a header is not a token.
-    FieldName,
-    /// `Host` is missing from HTTP/1.1.
-    HostMissing,
-    /// `Host` occurs twice.
-    HostTwice,
-    /// `Host` is not a host with an optional port.
-    Host,
-    /// `Content-Length` occurs twice, with two values.
-    LengthTwice,
-    /// `Content-Length` is not a number.
-    Length,
-    /// `Transfer-Encoding` occurs twice.
-    CodingTwice,
-    /// `Transfer-Encoding` is not `chunked`.
-    Coding,
-    /// `Content-Length` and `Transfer-Encoding` occur together.
-    TwoLengths,
-    /// `Transfer-Encoding` occurs in a version without it.
-    CodingVersion,
-}
-
-impl HeadError {
-    fn message(self) -> &'static str {
-        match self {
-            Self::TooLarge(_) => "the request's head is too large",
-            Self::TooManyFields => "the request has more than 100 header fields",
-            Self::TargetTooLong => "the request's target is longer than 8192 bytes",
-            Self::LineEnd => "a line of the request's head does not end with CR LF",
-            Self::RequestLine => {
-                "the first line is not method, target and version with one space between them"
-            }
-            Self::Method => {
-                "the method is not accepted: send upper-case letters, such as `POST`, but not `CONNECT` or `TRACE`"
-            }
-            Self::TargetBytes => {
-                "the target has a space, a control byte or a byte beyond ASCII: percent-encode it"
-            }
-            Self::TargetForm => "the target does not start with `/`",
-            Self::OtherHost => "the target names another host than `Host`",
-            Self::FoldedLine => "a header line starts with a space: send each header on one line",
-            Self::FieldName => "the name of a header has a character that names cannot have",
-            Self::HostMissing => "`Host` is missing",
-            Self::HostTwice => "`Host` occurs twice: send it once",
-            Self::Host => "`Host` is not a host with an optional port",
-            Self::LengthTwice => "`Content-Length` occurs with two values: send one",
-            Self::Length => "`Content-Length` is not a number of bytes",
-            Self::CodingTwice => "`Transfer-Encoding` occurs twice: send it once",
-            Self::Coding => "`Transfer-Encoding` may only be `chunked`",
-            Self::TwoLengths => {
-                "`Content-Length` and `Transfer-Encoding` occur together: send one of them"
-            }
-            Self::CodingVersion => "`Transfer-Encoding` exists only in HTTP/1.1",
-        }
-    }
-}
-
-impl From<HeadError> for Fault {
-    fn from(error: HeadError) -> Self {
-        match error {
-            HeadError::TooLarge(max_bytes) => Self::new(
-                FaultKind::HeadTooLarge,
-                format!("the request's head is larger than {max_bytes} bytes"),
-            ),
-            HeadError::TooManyFields => Self::new(FaultKind::HeadTooLarge, error.message()),
-            HeadError::TargetTooLong => Self::new(FaultKind::TargetTooLong, error.message()),
-            _ => Self::new(FaultKind::Invalid, error.message()),
-        }
-    }
+pub enum BodyFraming {
+    /// By its length in bytes; without a length it has none.
+    Length(u64),
+    /// By chunks.
+    Chunks,
 }
 
 /// Judges the raw bytes of an HTTP/1 head, up to and with its empty line. One empty line in front of it is allowed.
 ///
-/// Errors: [`HeadError`]. Cost: one pass, no allocation.
-pub fn check_http1(head: &[u8], max_bytes: usize) -> Result<(), HeadError> {
+/// Returns how its body is framed. Errors: [`HeadError`]. Cost: two passes, no allocation.
+pub fn check_http1(head: &[u8], max_bytes: usize) -> Result<BodyFraming, HeadError> {
     if head.len() > max_bytes {
         // A long target has a status of its own, whatever surrounds it.
         check_target_length(head.split(|byte| *byte == b'\n').next().unwrap_or_default())?;
@@ -136,12 +60,23 @@ pub fn check_http1(head: &[u8], max_bytes: usize) -> Result<(), HeadError> {
     }
     match (framing.host, line.authority) {
         (None, _) if !line.is_http1_0 => return Err(HeadError::HostMissing),
-        (Some(host), Some(authority)) if !host.eq_ignore_ascii_case(authority) => {
-            return Err(HeadError::OtherHost);
-        }
+        // Pingora compares them byte by byte.
+        (Some(host), Some(authority)) if host != authority => return Err(HeadError::OtherHost),
         _ => {}
     }
+    if has_control_byte(head) {
+        return Err(HeadError::FieldValue);
+    }
     framing.check()
+}
+
+/// Returns whether a head with lines that end as they should has another control byte.
+fn has_control_byte(head: &[u8]) -> bool {
+    // Without a branch for each byte the compiler compares many at once.
+    let is_control =
+        |byte: u8| (byte < b' ') & !matches!(byte, b'\t' | b'\r' | b'\n') | (byte == 0x7f);
+    head.iter()
+        .fold(false, |found, byte| found | is_control(*byte))
 }
 
 /// Judges the head of an HTTP/2 request, whose parser has already refused what HTTP/2 forbids.
@@ -181,7 +116,7 @@ pub fn check_http2(head: &Parts, max_bytes: usize) -> Result<(), HeadError> {
         None if framing.host.is_none() => return Err(HeadError::HostMissing),
         _ => {}
     }
-    framing.check()
+    framing.check().map(|_| ())
 }
 
 fn authority_is(authority: &Authority, host: &[u8]) -> bool {
@@ -289,7 +224,10 @@ fn authority(target: &[u8]) -> Option<&[u8]> {
     }
     let rest = rest.strip_prefix(b"://")?;
     let ends = |byte: &u8| matches!(byte, b'/' | b'?' | b'#');
-    rest.split(ends).next().filter(|host| !host.is_empty())
+    // Pingora parses the host of an absolute target, unlike that of `Host`.
+    rest.split(ends)
+        .next()
+        .filter(|host| is_host(host) && Authority::try_from(*host).is_ok())
 }
 
 fn check_target_length(line: &[u8]) -> Result<(), HeadError> {
@@ -309,10 +247,20 @@ fn check_method(method: &[u8]) -> Result<(), HeadError> {
 }
 
 fn check_target_bytes(target: &[u8]) -> Result<(), HeadError> {
-    match are_of(target, GRAPHIC) {
+    let mut rest = skip(target, PATH);
+    if let [b'?', query @ ..] = rest {
+        rest = skip(query, QUERY);
+    }
+    let is_fragment = rest.first() == Some(&b'#') && are_of(rest, GRAPHIC);
+    match rest.is_empty() || is_fragment {
         true => Ok(()),
         false => Err(HeadError::TargetBytes),
     }
+}
+
+/// Returns what follows the bytes of a class.
+fn skip(bytes: &[u8], class: u8) -> &[u8] {
+    bytes.get(count_of(bytes, class)..).unwrap_or_default()
 }
 
 /// The fields by which a head is framed.
@@ -322,6 +270,8 @@ struct Framing<'h> {
     host: Option<&'h [u8]>,
     length: Option<&'h [u8]>,
     coding_count: usize,
+    /// The names that `Connection` lists.
+    option_count: usize,
 }
 
 impl<'h> Framing<'h> {
@@ -333,6 +283,7 @@ impl<'h> Framing<'h> {
         // The lengths tell these names from nearly all others.
         match name.len() {
             4 if name.eq_ignore_ascii_case(b"host") => self.add_host(value),
+            10 if name.eq_ignore_ascii_case(b"connection") => self.add_options(value),
             14 if name.eq_ignore_ascii_case(b"content-length") => self.add_length(value),
             17 if name.eq_ignore_ascii_case(b"transfer-encoding") => self.add_coding(value),
             _ => Ok(()),
@@ -374,12 +325,31 @@ impl<'h> Framing<'h> {
         }
     }
 
-    /// Checks the fields together.
-    fn check(&self) -> Result<(), HeadError> {
-        if self.length.is_some() && self.coding_count > 0 {
-            return Err(HeadError::TwoLengths);
+    /// Takes the names of headers that end here. Pingora refuses these without an answer.
+    fn add_options(&mut self, value: &[u8]) -> Result<(), HeadError> {
+        let names = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+        for name in names.filter(|name| !name.is_empty()) {
+            self.option_count += 1;
+            let is_kept = KEPT.iter().any(|kept| name.eq_ignore_ascii_case(kept));
+            if is_kept || self.option_count > MAX_OPTIONS || !are_of(name, TOKEN) {
+                return Err(HeadError::ConnectionOption);
+            }
         }
         Ok(())
+    }
+
+    /// Checks the fields together. Returns how they frame the body.
+    fn check(&self) -> Result<BodyFraming, HeadError> {
+        match (self.length, self.coding_count) {
+            (Some(_), 1..) => Err(HeadError::TwoLengths),
+            (None, 1..) => Ok(BodyFraming::Chunks),
+            (length, 0) => {
+                let digits = length.unwrap_or(b"0");
+                let digits = str::from_utf8(digits).ok();
+                let number = digits.and_then(|digits| digits.parse().ok());
+                number.map(BodyFraming::Length).ok_or(HeadError::Length)
+            }
+        }
     }
 }
 

@@ -2,11 +2,12 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::fault::Fault;
 
 const MAX: usize = 32 << 10;
 
 fn judge(head: &str) -> Result<(), HeadError> {
-    check_http1(head.as_bytes(), MAX)
+    check_http1(head.as_bytes(), MAX).map(|_| ())
 }
 
 /// Judges a head with these lines after a usual first line.
@@ -28,7 +29,7 @@ fn a_usual_head_is_accepted() {
         "POST /x?q=%0a HTTP/1.1\r\nHost: [::1]:8080\r\nContent-Length: 5\r\n\r\n",
         "POST /x HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 5\r\ncontent-length:5\r\n\r\n",
         "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\n",
-        "POST http://a:1/x HTTP/1.1\r\nHost: A:1\r\n\r\n",
+        "POST http://a:1/x HTTP/1.1\r\nHost: a:1\r\n\r\n",
         "VERSION-CONTROL /x HTTP/1.1\r\nHost: a\r\nX-Text: \u{e9}\tb\r\n\r\n",
     ] {
         assert_eq!(judge(head), Ok(()), "{head:?}");
@@ -137,6 +138,17 @@ fn a_target_is_a_path_of_this_host() {
         ("http:///x", HeadError::TargetForm),
         ("http://b/x", HeadError::OtherHost),
         ("http://a:81/x", HeadError::OtherHost),
+        ("http://A/x", HeadError::OtherHost),
+        ("http://u@a/x", HeadError::TargetForm),
+        ("http://a\\b/x", HeadError::TargetForm),
+        ("http://a%20/x", HeadError::TargetForm),
+        ("/a<b", HeadError::TargetBytes),
+        ("/a`b", HeadError::TargetBytes),
+        ("/?a=\"b\"", HeadError::TargetBytes),
+        ("/?a>b", HeadError::TargetBytes),
+        ("/?a\u{1}", HeadError::TargetBytes),
+        ("/?a\u{7f}", HeadError::TargetBytes),
+        ("/?a#b\u{7f}", HeadError::TargetBytes),
         ("/\u{e9}", HeadError::TargetBytes),
         ("/\u{7f}", HeadError::TargetBytes),
         ("/\u{1}", HeadError::TargetBytes),
@@ -158,6 +170,95 @@ fn a_target_is_a_path_of_this_host() {
         let head = format!("{head}Host: a\r\n\r\n");
         assert_eq!(judge(&head), Err(HeadError::RequestLine), "{head:?}");
     }
+}
+
+#[test]
+fn a_target_has_what_the_parser_behind_takes() {
+    for byte in 0x21..0x7f_u8 {
+        for text in [
+            format!("/{}", char::from(byte)),
+            format!("/?{}", char::from(byte)),
+        ] {
+            let is_taken = text.parse::<http::uri::PathAndQuery>().is_ok();
+            assert_eq!(target(&text).is_ok(), is_taken, "{text:?}");
+        }
+    }
+    assert_eq!(target("/a?b?c#d\"<>"), Ok(()));
+}
+
+#[test]
+fn a_value_has_no_control_byte() {
+    for byte in 0_u8..=0xff {
+        let head = [
+            b"GET / HTTP/1.1\r\nHost: a\r\nX: a",
+            &[byte][..],
+            b"b\r\n\r\n",
+        ]
+        .concat();
+        let judged = check_http1(&head, MAX);
+        let expected = match byte {
+            b'\r' | b'\n' => Err(HeadError::LineEnd),
+            b'\t' | b' '..=b'~' | 0x80.. => Ok(BodyFraming::Length(0)),
+            _ => Err(HeadError::FieldValue),
+        };
+        assert_eq!(judged, expected, "{byte:#x}");
+    }
+}
+
+#[test]
+fn a_connection_takes_no_header_away_that_has_to_be_sent_on() {
+    let judge = |options: &str| fields(&format!("Host: a\r\n{options}"));
+    let refused = Err(HeadError::ConnectionOption);
+    for names in [
+        "keep-alive",
+        "close, upgrade",
+        "Authorization,, x-a ",
+        "",
+        "hosts",
+    ] {
+        assert_eq!(
+            judge(&format!("Connection: {names}\r\n")),
+            Ok(()),
+            "{names:?}"
+        );
+    }
+    for names in [
+        "host",
+        "close, HOST",
+        "X-Forwarded-For",
+        ":path",
+        "\"a\"",
+        "a b",
+        "a;b",
+    ] {
+        assert_eq!(
+            judge(&format!("connection: {names}\r\n")),
+            refused,
+            "{names:?}"
+        );
+    }
+    assert_eq!(judge(&"Connection: a\r\n".repeat(MAX_OPTIONS)), Ok(()));
+    assert_eq!(
+        judge(&format!("Connection: {}\r\n", "a,".repeat(MAX_OPTIONS + 1))),
+        refused
+    );
+}
+
+#[test]
+fn a_body_is_framed_by_its_length_or_by_chunks() {
+    let framing = |lines: &str| {
+        let head = format!("POST / HTTP/1.1\r\nHost: a\r\n{lines}\r\n");
+        check_http1(head.as_bytes(), MAX).unwrap()
+    };
+    assert_eq!(framing(""), BodyFraming::Length(0));
+    assert_eq!(framing("Content-Length: 007\r\n"), BodyFraming::Length(7));
+    let most = "9".repeat(MAX_LENGTH_DIGITS);
+    let length = BodyFraming::Length(most.parse().unwrap());
+    assert_eq!(framing(&format!("Content-Length: {most}\r\n")), length);
+    assert_eq!(
+        framing("Transfer-Encoding: chunked\r\n"),
+        BodyFraming::Chunks
+    );
 }
 
 #[test]

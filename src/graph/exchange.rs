@@ -263,7 +263,7 @@ impl Exchange for GraphExchange {
 
     fn report(&mut self, _: &RequestInfo, error: &Error, is_head_sent: bool) -> Report {
         let own = self.fault.take();
-        let fault = own.or_else(|| fault(&self.graph, error, is_head_sent));
+        let fault = own.or_else(|| fault(&self.graph, error));
         // A started response stops where it is: it never gets an end that the service did not send.
         let write = if is_head_sent || fault.is_none() {
             Write::Nothing
@@ -304,11 +304,9 @@ fn names(headers: &HeaderMap, is_wanted: impl Fn(&HeaderName) -> bool) -> Vec<He
 }
 
 /// Returns the fault of a request without a response from the service; `None` if the client disconnected.
-fn fault(graph: &Graph, error: &Error, is_head_sent: bool) -> Option<Fault> {
+fn fault(graph: &Graph, error: &Error) -> Option<Fault> {
     if *error.esource() == ErrorSource::Downstream && *error.etype() != ATTEMPT_ABORTED {
-        let is_bad = *error.etype() == ErrorType::InvalidHTTPHeader;
-        let message = "`Connection` names a header that has to be sent on";
-        return (is_bad && !is_head_sent).then(|| Fault::new(FaultKind::Invalid, message));
+        return None;
     }
     let (outcome, fault) = match error.etype() {
         ErrorType::ConnectTimedout

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use filters::accounts::{AccessToken, AuthError, Caller, admit_key, carries_api_key, credential};
 use filters::fault::{Fault, FaultKind};
 use filters::limits::headers::Quota;
-use filters::proxy::{check_http1, check_http2, client_address};
+use filters::proxy::{check_http2, client_address};
 use http::HeaderMap;
 use http::header::{ACCEPT, HOST};
 use pingora::http::RequestHeader;
 use pingora_proxy::Session;
 use tokio::time::Instant;
 
+use super::connection_state;
 use super::context::RequestInfo;
 use super::permits::Permit;
 use super::router::{Access, Route};
@@ -24,12 +25,11 @@ use crate::accounts::access_tokens::AccessTokens;
 /// Source: docs/security.md 1 to 5, 11, 12. Errors: 400, 414, 431.
 pub fn check_framing(session: &Session, max_bytes: usize) -> Result<(), Fault> {
     let head = session.req_header();
-    let checked = if head.version == http::Version::HTTP_2 {
-        check_http2(head, max_bytes)
-    } else {
-        check_http1(&session.downstream_session.to_h1_raw(), max_bytes)
-    };
-    Ok(checked?)
+    if head.version == http::Version::HTTP_2 {
+        return Ok(check_http2(head, max_bytes)?);
+    }
+    // The raw bytes were judged before Pingora's parser saw them.
+    connection_state::take_head_verdict()
 }
 
 /// Refuses a request with an API key on a route that forwards it as it is: the key would leave with it.

@@ -16,6 +16,7 @@ use pingora_proxy::Session;
 use tokio::time::Instant;
 
 use super::body_budget::BodyReservation;
+use super::connection_state;
 use super::context::RequestInfo;
 use super::upload::{Spool, UploadWriter, UploadedBody, UploadedContent};
 
@@ -287,7 +288,7 @@ async fn read_piece(session: &mut Session) -> Result<Option<Bytes>, Fault> {
     };
     piece.map_err(|error| match error.etype() {
         ErrorType::ReadTimedout => too_slow(),
-        _ => broken(),
+        _ => connection_state::body_fault().unwrap_or_else(broken),
     })
 }
 

@@ -3,7 +3,6 @@
 //! It stands between Pingora's listener and its proxy, because neither has these limits. A connection over the limit is
 //! closed at once, without a byte, and so is a connection that does not send a head in time.
 
-use std::cell::Cell;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,9 +17,10 @@ use pingora::protocols::http::v2::server::H2Options;
 use pingora::protocols::{ALPN, Stream};
 use pingora::server::ShutdownWatch;
 use pingora_proxy::{HttpProxy, Session};
-use tokio::time::Instant;
 
 use super::address_limits::{AddressConnection, AddressLimits, TooManyConnections};
+use super::connection_state::{self, CONNECTION, ConnectionState, head_expired};
+use super::framed_stream::FramedStream;
 use super::state::ProxyState;
 use super::stream_resets::StreamResets;
 use crate::config::{Cidr, Listen};
@@ -28,58 +28,12 @@ use crate::proxy::hooks::Proxy;
 use crate::proxy::tls::Tls;
 use crate::telemetry::metrics::Metrics;
 
-/// How long a client connection may idle between requests. After that, an HTTP/1 connection still has the timeout of a
-/// head.
-pub const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(75);
 /// Pingora's value for a connection that stays open without a timer of Pingora's own.
 const UNTIMED_KEEPALIVE: Option<u64> = Some(0);
-/// The start of HTTP/2's connection preface. No HTTP/1 request starts with it.
-const HTTP2_PREFACE: [u8; 3] = *b"PRI";
-
-tokio::task_local! {
-    /// The deadline of the connection that this task serves.
-    static HEAD_DEADLINE: HeadDeadline;
-}
-
-/// The deadline of a connection for its next request head.
-struct HeadDeadline {
-    /// When the next head or the end of the handshake is due; `None` while neither is expected.
-    due: Cell<Option<Instant>>,
-    /// How long a head may take.
-    timeout: Duration,
-    /// Whether the connection started with HTTP/2's preface.
-    is_http2: bool,
-    /// Whether HTTP/2's handshake is running.
-    is_in_handshake: Cell<bool>,
-}
-
-impl HeadDeadline {
-    fn new(is_http2: bool, timeout: Duration) -> Self {
-        Self {
-            due: Cell::new(Some(Instant::now() + timeout)),
-            timeout,
-            is_http2,
-            is_in_handshake: Cell::new(false),
-        }
-    }
-}
-
-/// Clears the deadline of this task's connection, because a head has arrived.
-pub fn clear_head_deadline() {
-    // An HTTP/2 stream starts with its head, on a task of its own that has no deadline.
-    _ = HEAD_DEADLINE.try_with(|deadline| deadline.due.set(None));
-}
-
-/// Sets the deadline of the next head on this task's connection, because a request has ended at `now`.
-pub fn expect_next_head(now: Instant) {
-    // The streams of an HTTP/2 connection have no deadline. The connection may idle before its next request.
-    _ = HEAD_DEADLINE.try_with(|deadline| {
-        if !deadline.is_http2 {
-            let due = now + deadline.timeout + KEEPALIVE_TIMEOUT;
-            deadline.due.set(Some(due));
-        }
-    });
-}
+/// HTTP/2's connection preface.
+const HTTP2_PREFACE: [u8; 24] = *b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// How much of the preface is awaited of every client: some HTTP/1 requests are shorter than the whole.
+const PREFACE_START_BYTES: usize = 3;
 
 /// Keeps the connection of a request open for the next one, unless the client asked to close it or the framing of the
 /// request forces that.
@@ -94,6 +48,9 @@ pub struct ConnectionLimiter {
     /// Encrypts the connections, if they are to be encrypted.
     tls: Option<Tls>,
     proxy: Arc<TimedProxy>,
+    /// Whether clients without TLS may speak HTTP/2.
+    is_http2_on: bool,
+    max_head_bytes: usize,
     max_connections: usize,
     open_connections: AtomicUsize,
     address_limits: Arc<AddressLimits>,
@@ -121,6 +78,8 @@ impl ConnectionLimiter {
         Self {
             tls,
             proxy: Arc::new(proxy),
+            is_http2_on: listen.http2,
+            max_head_bytes: state.settings.header_bytes,
             max_connections: listen.max_connections,
             open_connections: AtomicUsize::new(0),
             address_limits: Arc::clone(&state.address_limits),
@@ -155,9 +114,15 @@ impl ConnectionLimiter {
             return Some((stream, is_http2));
         }
         // Pingora itself would wait without a limit for the whole preface, which is longer than some HTTP/1 requests.
-        let mut start = [0; HTTP2_PREFACE.len()];
+        let mut start = [0; PREFACE_START_BYTES];
         stream.try_peek(&mut start).await.ok()?;
-        Some((stream, start == HTTP2_PREFACE))
+        if !self.is_http2_on || !HTTP2_PREFACE.starts_with(&start) {
+            return Some((stream, false));
+        }
+        // Pingora takes for HTTP/1 what does not have the whole preface, so only that may pass its framing by.
+        let mut preface = [0; HTTP2_PREFACE.len()];
+        stream.try_peek(&mut preface).await.ok()?;
+        Some((stream, preface == HTTP2_PREFACE))
     }
 }
 
@@ -211,8 +176,12 @@ impl ServerApp for ConnectionLimiter {
         let counted = client.filter(|_| is_http2);
         let counted = counted.map(|client| self.stream_resets.open(client));
         let abandoned = OptionFuture::from(counted.as_ref().map(|counted| counted.is_over()));
+        let stream = match is_http2 {
+            true => stream,
+            false => Box::new(FramedStream::new(stream, self.max_head_bytes)),
+        };
         let served = self.proxy.process_new(stream, shutdown);
-        let deadline = HeadDeadline::new(is_http2, timeout);
+        let state = ConnectionState::new(is_http2, timeout);
         let timed = async {
             tokio::select! {
                 biased;
@@ -221,7 +190,7 @@ impl ServerApp for ConnectionLimiter {
                 Some(()) = abandoned => None,
             }
         };
-        HEAD_DEADLINE.scope(deadline, timed).await
+        CONNECTION.scope(state, timed).await
     }
 
     async fn cleanup(&self) {
@@ -255,115 +224,19 @@ impl HttpServerApp for TimedProxy {
     }
 
     fn server_options(&self) -> Option<&HttpServerOptions> {
-        let is_http2 = HEAD_DEADLINE.try_with(|deadline| {
-            // Pingora calls this again after the handshake; the streams that follow have no deadline.
-            if deadline.is_in_handshake.take() {
-                deadline.due.set(None);
-            }
-            deadline.is_http2
-        });
-        match is_http2 {
-            Ok(false) => Some(&self.http1_options),
+        match connection_state::is_http2() {
+            Some(false) => Some(&self.http1_options),
             _ => self.proxy.server_options(),
         }
     }
 
     fn h2_options(&self) -> Option<H2Options> {
         // Pingora calls this right before the handshake.
-        _ = HEAD_DEADLINE.try_with(|deadline| {
-            deadline.is_in_handshake.set(true);
-            let due = Instant::now() + self.head_timeout;
-            deadline.due.set(Some(due));
-        });
+        connection_state::begin_handshake();
         self.proxy.h2_options()
     }
 
     async fn http_cleanup(&self) {
         self.proxy.http_cleanup().await;
-    }
-}
-
-/// Returns once the deadline of this task's connection has passed.
-///
-/// It reads the deadline only when one may be due, so that a request costs no timer: every deadline is at least
-/// `timeout` after the moment at which it was set.
-async fn head_expired(timeout: Duration) {
-    let mut next_check = Instant::now() + timeout;
-    loop {
-        tokio::time::sleep_until(next_check).await;
-        let now = Instant::now();
-        next_check = match HEAD_DEADLINE.with(|deadline| deadline.due.get()) {
-            Some(due) if due <= now => return,
-            Some(due) => due,
-            None => now + timeout,
-        };
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::future::Future;
-
-    use super::*;
-
-    const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-
-    /// Returns the seconds after which a connection that does this has expired.
-    async fn expires_after(connection: impl Future<Output = ()>) -> u64 {
-        let started = Instant::now();
-        let serves = async {
-            connection.await;
-            std::future::pending::<()>().await;
-        };
-        let timed = async {
-            tokio::select! {
-                () = serves => {}
-                () = head_expired(HEAD_TIMEOUT) => {}
-            }
-        };
-        let deadline = HeadDeadline::new(false, HEAD_TIMEOUT);
-        HEAD_DEADLINE.scope(deadline, timed).await;
-        started.elapsed().as_secs()
-    }
-
-    /// Waits, then sets a deadline in this many seconds from then.
-    async fn set_due_after(seconds: u64, due: Option<u64>) {
-        tokio::time::sleep(Duration::from_secs(seconds)).await;
-        let due = due.map(|seconds| Instant::now() + Duration::from_secs(seconds));
-        HEAD_DEADLINE.with(|deadline| deadline.due.set(due));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_silent_connection_expires() {
-        assert_eq!(expires_after(async {}).await, 10);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_second_head_expires_at_its_own_deadline() {
-        let connection = async {
-            set_due_after(3, None).await;
-            set_due_after(2, Some(85)).await;
-        };
-        assert_eq!(expires_after(connection).await, 90);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_deadline_that_moves_between_checks_counts() {
-        let connection = async {
-            set_due_after(9, None).await;
-            set_due_after(0, Some(20)).await;
-            set_due_after(18, None).await;
-            set_due_after(0, Some(12)).await;
-        };
-        assert_eq!(expires_after(connection).await, 39);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_head_after_a_long_response_expires_too() {
-        let connection = async {
-            set_due_after(1, None).await;
-            set_due_after(3600, Some(10)).await;
-        };
-        assert_eq!(expires_after(connection).await, 3611);
     }
 }

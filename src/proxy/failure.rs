@@ -6,6 +6,7 @@ use pingora_proxy::{FailToProxy, Session};
 
 use super::buffered::error_types::ATTEMPT_ABORTED;
 use super::buffered::session::BufferedSession;
+use super::connection_state;
 use super::context::Context;
 use super::exchange::{Report, Write};
 use super::request::error_response;
@@ -32,10 +33,20 @@ pub async fn report(
     }
     let sent_head = session.response_written();
     let is_head_sent = sent_head.is_some_and(|head| !head.status.is_informational());
-    let Report { fault, write } = match &mut ctx.exchange {
+    let mut report = match &mut ctx.exchange {
         Some(exchange) => exchange.report(&ctx.info, error, is_head_sent),
         None => report_without_exchange(error),
     };
+    if let Some(fault) = refused_body(error)
+        && matches!(report.write, Write::Nothing)
+        && !is_head_sent
+    {
+        report = Report {
+            fault: Some(fault),
+            write: Write::Error,
+        };
+    }
+    let Report { fault, write } = report;
     let is_disconnected = fault.is_none() && matches!(write, Write::Nothing);
     if is_disconnected && session.response_written().is_none() {
         ctx.status = CLIENT_CLOSED_REQUEST;
@@ -49,6 +60,11 @@ pub async fn report(
         },
         can_reuse_downstream: false,
     }
+}
+
+/// Returns the fault of a body whose chunks were refused: Pingora takes that for the client's leaving.
+fn refused_body(error: &Error) -> Option<Fault> {
+    connection_state::body_fault().filter(|_| is_client_error(error))
 }
 
 fn report_without_exchange(error: &Error) -> Report {

@@ -19,7 +19,7 @@ use super::buffered::session::BufferedSession;
 use super::context::Context;
 use super::exchange::{Broken, Upstream};
 use super::state::ProxyState;
-use super::{connections, failure, finish, request};
+use super::{connection_state, connections, failure, finish, request};
 
 /// Implements Pingora's hooks.
 pub struct Proxy {
@@ -36,7 +36,7 @@ impl ProxyHttp for Proxy {
     }
 
     async fn early_request_filter(&self, session: &mut Session, ctx: &mut Context) -> Result<()> {
-        connections::clear_head_deadline();
+        connection_state::clear_head_deadline();
         connections::enable_keepalive(session);
         request::prepare(session, ctx)
     }
@@ -198,7 +198,7 @@ impl ProxyHttp for Proxy {
     async fn logging(&self, session: &mut Session, error: Option<&Error>, ctx: &mut Context) {
         ctx.info.now = Instant::now();
         finish::finish(&self.state, session, error, ctx);
-        connections::expect_next_head(ctx.info.now);
+        connection_state::expect_next_head(ctx.info.now);
     }
 
     // The access log reports the request; Pingora's own log lines would repeat it, with addresses.

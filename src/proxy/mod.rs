@@ -1,6 +1,6 @@
 //! The core: the path that every request takes, whichever product handles it.
 //!
-//! [`connections`] limits client connections, [`hooks`] implements Pingora's callbacks. [`request`] takes a request through
+//! [`connections`] limits client connections and puts a `FramedStream` below each of HTTP/1, [`hooks`] implements Pingora's callbacks. [`request`] takes a request through
 //! [`router`], [`admission`] and [`body`] to its [`handler`]; an [`upload`] is on disk while it runs. An [`exchange`] with an upstream runs behind [`buffered`]
 //! sessions, where a [`hedge`] may run beside it; [`failure`] and [`finish`] end it. Only [`response`] writes responses of our own. The core names no product.
 
@@ -11,12 +11,14 @@ pub mod body;
 pub mod body_budget;
 pub mod buffered;
 pub mod clock;
+pub mod connection_state;
 pub mod connections;
 pub mod context;
 pub mod deprecation;
 pub mod exchange;
 pub mod failure;
 pub mod finish;
+mod framed_stream;
 pub mod handler;
 pub mod hedge;
 pub mod hooks;

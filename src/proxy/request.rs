@@ -129,6 +129,7 @@ fn find_route<'s>(
         session.set_keepalive(None);
     } else {
         name_host(session);
+        merge_lengths(session);
     }
     let head = session.req_header();
     let path = head.uri.path();
@@ -162,6 +163,17 @@ fn name_host(session: &mut Session) {
     if let Some(authority) = authority {
         // What the framing lets pass is a valid value.
         _ = head.insert_header(header::HOST, authority);
+    }
+}
+
+/// Leaves one of several equal `Content-Length`s: not everybody behind us takes two for one.
+fn merge_lengths(session: &mut Session) {
+    let head = session.req_header_mut();
+    let mut lengths = head.headers.get_all(header::CONTENT_LENGTH).iter();
+    if let (Some(length), Some(_)) = (lengths.next(), lengths.next()) {
+        let length = length.clone();
+        // A value that came is a valid value.
+        _ = head.insert_header(header::CONTENT_LENGTH, length);
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::io::Write;
 
-use super::chat_completions::reply_body;
+use super::chat_completions::{chunk, reply_body};
 use super::http2::{DATA, END_HEADERS, END_STREAM, HEADERS, Http2, POST, frame, head};
 use crate::support::boot::Gateway;
-use crate::support::script::Reply;
+use crate::support::client::Client;
+use crate::support::script::{Gate, Reply};
 use crate::support::upstream::{Received, Upstream};
 
 /// A gateway in front of a provider and of a graph service, which both put the body that they got into their reply.
@@ -113,4 +114,90 @@ fn an_empty_last_piece_ends_a_call_of_a_model_once() {
         assert_eq!(answer["choices"][0]["message"]["content"], said);
     }
     assert_eq!(framed.provider.requests().len(), 3);
+}
+
+/// Returns a chat call that says these words, as raw bytes.
+fn call(gateway: &Gateway, id: &str, said: &str) -> String {
+    let body = serde_json::json!({
+        "model": "chat", "messages": [{"role": "user", "content": said}],
+    });
+    let body = body.to_string();
+    format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {}\r\n\
+         Content-Type: application/json\r\nX-Request-Id: {id}\r\nContent-Length: {}\r\n\r\n{body}",
+        gateway.key,
+        body.len()
+    )
+}
+
+/// Returns what the model says in the next answer.
+fn said(client: &mut Client) -> String {
+    let answer = client.answer();
+    assert_eq!(answer.status(), 200, "{}", answer.text());
+    let said = answer.json()["choices"][0]["message"]["content"].clone();
+    said.as_str().unwrap().to_owned()
+}
+
+#[test]
+fn calls_that_come_in_one_piece_are_answered_in_order_and_charged_once() {
+    let framed = Framed::new("");
+    let long = "long ".repeat(4_000);
+    let words = ["one", long.as_str(), "three", long.as_str(), "five"];
+    let calls = words.iter().enumerate();
+    let calls: String = calls
+        .map(|(at, said)| call(&framed.gateway, &format!("call-{at}"), said))
+        .collect();
+    let mut client = Client::connect(framed.gateway.address());
+    client.send_bytes(calls);
+    for (at, word) in words.iter().enumerate() {
+        assert_eq!(said(&mut client), *word);
+        let line = framed.gateway.log_line(&format!("call-{at}"));
+        assert_eq!(line["outcome"], "ok", "{line}");
+    }
+    assert_eq!(framed.provider.requests().len(), words.len());
+}
+
+#[test]
+fn a_call_that_comes_while_another_runs_waits_for_its_end() {
+    let gate = Gate::default();
+    let opened = gate.clone();
+    let provider = Upstream::answering(move |received| match received.json()["stream"] == true {
+        true => Reply::stream()
+            .event(&chunk(serde_json::json!({"content": "first"}), None))
+            .wait(&opened)
+            .event(&chunk(
+                serde_json::json!({"content": " and last"}),
+                Some("stop"),
+            ))
+            .event("[DONE]")
+            .end(),
+        false => Reply::json(200, reply_body()),
+    });
+    let gateway = Gateway::between(&provider.url(), &provider.url());
+    let second = call(&gateway, "second", "Hi");
+    let stream = call(&gateway, "first", "Hi").replace("\"model\"", "\"stream\":true,\"model\"");
+    let (head, body) = stream.split_once("\r\n\r\n").unwrap();
+    let (before, _) = head.rsplit_once("Content-Length").unwrap();
+    let mut client = Client::connect(gateway.address());
+    client.send_bytes(format!(
+        "{before}Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    ));
+    let head = client.head();
+    assert_eq!(head.status, 200);
+    let mut text = String::from_utf8(client.chunk().unwrap().bytes).unwrap();
+    // The first has content and is not over: in pieces, so that several reads find something early.
+    for piece in second.as_bytes().chunks(100) {
+        client.send_bytes(piece);
+    }
+    gate.open();
+    while let Some(chunk) = client.chunk() {
+        text.push_str(&String::from_utf8(chunk.bytes).unwrap());
+    }
+    assert!(text.contains("first") && text.contains(" and last") && text.contains("[DONE]"));
+    assert_eq!(said(&mut client), "hello");
+    for id in ["first", "second"] {
+        assert_eq!(gateway.log_line(id)["outcome"], "ok");
+    }
+    assert_eq!(provider.requests().len(), 2);
 }

@@ -163,7 +163,7 @@ fn an_accepted_head_of_http1_has_one_meaning() {
         let damaged = damage::bytes(choices, head.clone());
         let judged = check_http1(&damaged, MAX_BYTES);
         if damaged == head {
-            assert_eq!(judged, Ok(()), "{:?}", String::from_utf8_lossy(&head));
+            assert!(judged.is_ok(), "{:?}", String::from_utf8_lossy(&head));
         }
         if judged.is_ok() {
             has_one_meaning(&damaged);

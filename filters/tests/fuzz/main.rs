@@ -34,6 +34,7 @@ mod models;
 mod oauth;
 mod paths;
 mod reply_cache;
+mod requests;
 mod run;
 mod sse;
 mod tokens;
