@@ -1,6 +1,7 @@
 //! The head that takes the place of a refused one, so that the refusal is answered, counted and logged as any other.
 
 use super::byte_class::{GRAPHIC, METHOD, PATH, are_of, count_of};
+use super::framing::MAX_TARGET_BYTES;
 
 /// How much of a path goes on: enough to tell which product is asked.
 const MAX_PATH_BYTES: usize = 256;
@@ -17,7 +18,14 @@ pub fn stand_in(head: &[u8]) -> Vec<u8> {
     let first = lines.next().unwrap_or_default();
     let mut words = first.split(|byte| *byte == b' ');
     let method = words.next().unwrap_or_default();
-    let path = words.next().map_or(&b""[..], path);
+    let target = words.next().unwrap_or_default();
+    let path = match words.next().map(<[u8]>::trim_ascii_end) {
+        Some(b"HTTP/1.1" | b"HTTP/1.0") => path(target),
+        // It is cut off before its end.
+        None if target.len() > MAX_TARGET_BYTES => path(target),
+        // What the words of another line are is not known, and a path is logged.
+        _ => b"",
+    };
     let mut stand_in = Vec::with_capacity(MAX_PATH_BYTES);
     stand_in.extend_from_slice(if is_good_method(method) {
         method
@@ -86,7 +94,10 @@ mod tests {
                 "GET /b/c HTTP/1.1\r\n",
             ),
             ("CONNECT a:80 HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\r\n"),
-            ("get /a b HTTP/1.1\r\n", "GET /a HTTP/1.1\r\n"),
+            ("get /a HTTP/1.1\r\n", "GET /a HTTP/1.1\r\n"),
+            ("GET /a b HTTP/1.1\r\n", "GET / HTTP/1.1\r\n"),
+            ("GET /a HTTP/9.9\r\n", "GET / HTTP/1.1\r\n"),
+            ("GET /a\r\n", "GET / HTTP/1.1\r\n"),
             ("TRACE /a\u{e9} HTTP/1.1\n", "TRACE /a HTTP/1.1\r\n"),
             ("OPTIONS *", "OPTIONS / HTTP/1.1\r\n"),
             ("", "GET / HTTP/1.1\r\n"),

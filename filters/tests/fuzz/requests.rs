@@ -90,24 +90,31 @@ fn each_request_has_its_own_bytes_however_they_come() {
     });
 }
 
+/// Returns the line at a place, each byte as a character, and where the next one begins.
+fn line_at(body: &[u8], at: usize) -> Option<(String, usize)> {
+    let rest = body.get(at..)?;
+    let end = rest.windows(2).position(|two| two == b"\r\n")?;
+    let line = rest[..end].iter().map(|byte| char::from(*byte)).collect();
+    Some((line, at + end + 2))
+}
+
 /// Reads chunks line by line. Returns the body's length and what it says; `None` if it is not whole or not good.
 fn decode(body: &[u8]) -> Option<(usize, Vec<u8>)> {
-    let text: String = body.iter().map(|byte| char::from(*byte)).collect();
     let is_text = |text: &str| !text.contains(|c: char| c.is_ascii_control() && c != '\t');
     let is_name = |name: &str| http::HeaderName::from_bytes(name.as_bytes()).is_ok();
     let (mut at, mut said) = (0, Vec::new());
     loop {
-        let (line, _) = text[at..].split_once("\r\n")?;
-        at += line.len() + 2;
+        let (line, data) = line_at(body, at)?;
         let (digits, extension) = line
             .split_once(';')
-            .map_or((line, ""), |(digits, extension)| {
+            .map_or((&*line, ""), |(digits, extension)| {
                 (digits.trim_end_matches([' ', '\t']), extension)
             });
         let is_size = (1..=15).contains(&digits.len())
             && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
             && is_text(extension);
         let size = usize::from_str_radix(digits, 16).ok().filter(|_| is_size)?;
+        at = data;
         if size == 0 {
             break;
         }
@@ -117,8 +124,8 @@ fn decode(body: &[u8]) -> Option<(usize, Vec<u8>)> {
         at = end + 2;
     }
     loop {
-        let (line, _) = text[at..].split_once("\r\n")?;
-        at += line.len() + 2;
+        let (line, next) = line_at(body, at)?;
+        at = next;
         if line.is_empty() {
             return Some((at, said));
         }
