@@ -50,7 +50,7 @@ impl From<ChunkError> for Fault {
 
 /// What the next byte belongs to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Place {
+enum ChunkPart {
     /// The size of a chunk, behind so many digits.
     Size(u8),
     /// The blanks between the size and its extension.
@@ -81,7 +81,7 @@ enum Place {
 /// A chunked body, as far as it has come.
 #[derive(Debug)]
 pub struct Chunks {
-    place: Place,
+    place: ChunkPart,
     /// The data that the chunk has left; while its size is read, the size so far.
     left: u64,
     /// The bytes of extensions and trailers so far.
@@ -92,7 +92,7 @@ impl Chunks {
     /// Returns a body of which nothing has come.
     pub fn new() -> Self {
         Self {
-            place: Place::Size(0),
+            place: ChunkPart::Size(0),
             left: 0,
             unread_bytes: 0,
         }
@@ -100,7 +100,7 @@ impl Chunks {
 
     /// Returns whether the body has come to its end.
     pub fn is_whole(&self) -> bool {
-        self.place == Place::Behind
+        self.place == ChunkPart::Behind
     }
 
     /// Follows the body through the next bytes. Returns how many of them belong to it: all, unless it ends before.
@@ -108,8 +108,8 @@ impl Chunks {
     /// Errors: [`ChunkError`]; after one it must not be called again. Cost: data is skipped, not looked at.
     pub fn follow(&mut self, bytes: &[u8]) -> Result<usize, ChunkError> {
         let mut rest = bytes;
-        while self.place != Place::Behind {
-            if self.place == Place::Data {
+        while self.place != ChunkPart::Behind {
+            if self.place == ChunkPart::Data {
                 rest = self.skip_data(rest);
             }
             let Some((byte, behind)) = rest.split_first() else {
@@ -128,47 +128,51 @@ impl Chunks {
             .min(usize::try_from(self.left).unwrap_or(usize::MAX));
         self.left -= count as u64;
         if self.left == 0 {
-            self.place = Place::DataCr;
+            self.place = ChunkPart::DataCr;
         }
         bytes.get(count..).unwrap_or_default()
     }
 
     /// Takes one byte that is no data. Returns what the next one belongs to.
-    fn step(&mut self, byte: u8) -> Result<Place, ChunkError> {
+    fn step(&mut self, byte: u8) -> Result<ChunkPart, ChunkError> {
         Ok(match (self.place, byte) {
-            (Place::Size(digits), _) if byte.is_ascii_hexdigit() => {
+            (ChunkPart::Size(digits), _) if byte.is_ascii_hexdigit() => {
                 return self.digit(digits, byte);
             }
-            (Place::Size(1..) | Place::Extension, b'\r') => Place::SizeEnd,
-            (Place::Size(1..) | Place::Blank, b';') => Place::Extension,
-            (Place::Size(1..) | Place::Blank, b' ' | b'\t') => self.unread(Place::Blank)?,
-            (Place::Extension, _) if is_of(byte, TEXT) => self.unread(Place::Extension)?,
-            (Place::SizeEnd, b'\n') if self.left == 0 => Place::Line,
-            (Place::SizeEnd, b'\n') => Place::Data,
-            (Place::DataCr, b'\r') => Place::DataEnd,
-            (Place::DataEnd, b'\n') => Place::Size(0),
-            (Place::Line, b'\r') => Place::End,
-            (Place::Line | Place::Name, _) if is_of(byte, TOKEN) => self.unread(Place::Name)?,
-            (Place::Name, b':') => Place::Value,
-            (Place::Value, b'\r') => Place::ValueEnd,
-            (Place::Value, _) if is_of(byte, TEXT) => self.unread(Place::Value)?,
-            (Place::ValueEnd, b'\n') => Place::Line,
-            (Place::End, b'\n') => Place::Behind,
+            (ChunkPart::Size(1..) | ChunkPart::Extension, b'\r') => ChunkPart::SizeEnd,
+            (ChunkPart::Size(1..) | ChunkPart::Blank, b';') => ChunkPart::Extension,
+            (ChunkPart::Size(1..) | ChunkPart::Blank, b' ' | b'\t') => {
+                self.unread(ChunkPart::Blank)?
+            }
+            (ChunkPart::Extension, _) if is_of(byte, TEXT) => self.unread(ChunkPart::Extension)?,
+            (ChunkPart::SizeEnd, b'\n') if self.left == 0 => ChunkPart::Line,
+            (ChunkPart::SizeEnd, b'\n') => ChunkPart::Data,
+            (ChunkPart::DataCr, b'\r') => ChunkPart::DataEnd,
+            (ChunkPart::DataEnd, b'\n') => ChunkPart::Size(0),
+            (ChunkPart::Line, b'\r') => ChunkPart::End,
+            (ChunkPart::Line | ChunkPart::Name, _) if is_of(byte, TOKEN) => {
+                self.unread(ChunkPart::Name)?
+            }
+            (ChunkPart::Name, b':') => ChunkPart::Value,
+            (ChunkPart::Value, b'\r') => ChunkPart::ValueEnd,
+            (ChunkPart::Value, _) if is_of(byte, TEXT) => self.unread(ChunkPart::Value)?,
+            (ChunkPart::ValueEnd, b'\n') => ChunkPart::Line,
+            (ChunkPart::End, b'\n') => ChunkPart::Behind,
             (place, _) => return Err(error_at(place)),
         })
     }
 
-    fn digit(&mut self, digits: u8, byte: u8) -> Result<Place, ChunkError> {
+    fn digit(&mut self, digits: u8, byte: u8) -> Result<ChunkPart, ChunkError> {
         let digit = char::from(byte).to_digit(16).ok_or(ChunkError::Size)?;
         if digits == MAX_SIZE_DIGITS {
             return Err(ChunkError::Size);
         }
         self.left = self.left << 4 | u64::from(digit);
-        Ok(Place::Size(digits + 1))
+        Ok(ChunkPart::Size(digits + 1))
     }
 
     /// Counts a byte that nobody reads.
-    fn unread(&mut self, place: Place) -> Result<Place, ChunkError> {
+    fn unread(&mut self, place: ChunkPart) -> Result<ChunkPart, ChunkError> {
         self.unread_bytes += 1;
         match self.unread_bytes <= MAX_UNREAD_BYTES {
             true => Ok(place),
@@ -183,11 +187,11 @@ impl Default for Chunks {
     }
 }
 
-fn error_at(place: Place) -> ChunkError {
+fn error_at(place: ChunkPart) -> ChunkError {
     match place {
-        Place::Size(_) | Place::Blank => ChunkError::Size,
-        Place::Extension => ChunkError::Extension,
-        Place::Line | Place::Name | Place::Value => ChunkError::Trailer,
+        ChunkPart::Size(_) | ChunkPart::Blank => ChunkError::Size,
+        ChunkPart::Extension => ChunkError::Extension,
+        ChunkPart::Line | ChunkPart::Name | ChunkPart::Value => ChunkError::Trailer,
         _ => ChunkError::LineEnd,
     }
 }

@@ -21,7 +21,7 @@ const MAX_LENGTH_DIGITS: usize = 19;
 /// The maximum number of names in `Connection`: Pingora refuses more without an answer.
 const MAX_OPTIONS: usize = 9;
 /// The headers that `Connection` must not name: what they say holds beyond this connection.
-const KEPT: [&[u8]; 4] = [
+const END_TO_END: [&[u8]; 4] = [
     b"host",
     b"x-forwarded-for",
     b"x-forwarded-host",
@@ -330,7 +330,9 @@ impl<'h> Framing<'h> {
         let names = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
         for name in names.filter(|name| !name.is_empty()) {
             self.option_count += 1;
-            let is_kept = KEPT.iter().any(|kept| name.eq_ignore_ascii_case(kept));
+            let is_kept = END_TO_END
+                .iter()
+                .any(|kept| name.eq_ignore_ascii_case(kept));
             if is_kept || self.option_count > MAX_OPTIONS || !are_of(name, TOKEN) {
                 return Err(HeadError::ConnectionOption);
             }

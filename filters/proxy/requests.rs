@@ -24,7 +24,7 @@ pub enum Refusal {
 
 /// Where on the connection the next byte is.
 #[derive(Debug)]
-enum Place {
+enum RequestPart {
     /// In a head, of which so many bytes have no end in them.
     Head(usize),
     /// In a body of which so many bytes are left.
@@ -40,7 +40,7 @@ enum Place {
 /// The requests of a connection, one after the other.
 #[derive(Debug)]
 pub struct RequestFollower {
-    place: Place,
+    place: RequestPart,
     max_head_bytes: usize,
 }
 
@@ -48,25 +48,25 @@ impl RequestFollower {
     /// Returns the follower of a connection on which nothing has come.
     pub fn new(max_head_bytes: usize) -> Self {
         Self {
-            place: Place::Head(0),
+            place: RequestPart::Head(0),
             max_head_bytes,
         }
     }
 
     /// Returns whether the request has come to its end.
     pub fn is_whole(&self) -> bool {
-        matches!(self.place, Place::Behind)
+        matches!(self.place, RequestPart::Behind)
     }
 
     /// Returns whether the head of the request has not come yet.
     pub fn is_in_head(&self) -> bool {
-        matches!(self.place, Place::Head(_))
+        matches!(self.place, RequestPart::Head(_))
     }
 
     /// Returns why the bytes of the connection go no further, if they do not.
     pub fn refusal(&self) -> Option<Refusal> {
         match self.place {
-            Place::Refused(refusal) => Some(refusal),
+            RequestPart::Refused(refusal) => Some(refusal),
             _ => None,
         }
     }
@@ -74,7 +74,7 @@ impl RequestFollower {
     /// Goes on to the next request, once the one before is whole.
     pub fn begin_next(&mut self) {
         if self.is_whole() {
-            self.place = Place::Head(0);
+            self.place = RequestPart::Head(0);
         }
     }
 
@@ -85,7 +85,7 @@ impl RequestFollower {
     /// not looked at.
     pub fn follow(&mut self, bytes: &[u8]) -> Result<usize, Refusal> {
         let head_bytes = match self.place {
-            Place::Head(searched) => match self.follow_head(bytes, searched)? {
+            RequestPart::Head(searched) => match self.follow_head(bytes, searched)? {
                 0 => return Ok(0),
                 count => count,
             },
@@ -95,7 +95,7 @@ impl RequestFollower {
         match self.follow_body(behind) {
             Ok(count) => Ok(head_bytes + count),
             Err(refusal) => {
-                self.place = Place::Refused(refusal);
+                self.place = RequestPart::Refused(refusal);
                 // The head is good, and who reads it can be answered.
                 if head_bytes > 0 {
                     Ok(head_bytes)
@@ -109,41 +109,41 @@ impl RequestFollower {
     /// Returns the length of the head if it is whole, or 0.
     fn follow_head(&mut self, bytes: &[u8], searched: usize) -> Result<usize, Refusal> {
         let Some(length) = head_length(bytes, searched, self.max_head_bytes) else {
-            self.place = Place::Head(bytes.len());
+            self.place = RequestPart::Head(bytes.len());
             return Ok(0);
         };
         let head = bytes.get(..length).unwrap_or(bytes);
         let framing = check_http1(head, self.max_head_bytes).map_err(|error| {
             let refusal = Refusal::Head(error);
-            self.place = Place::Refused(refusal);
+            self.place = RequestPart::Refused(refusal);
             refusal
         })?;
         self.place = match framing {
-            BodyFraming::Length(0) => Place::Behind,
-            BodyFraming::Length(length) => Place::Length(length),
-            BodyFraming::Chunks => Place::Chunks(Chunks::new()),
+            BodyFraming::Length(0) => RequestPart::Behind,
+            BodyFraming::Length(length) => RequestPart::Length(length),
+            BodyFraming::Chunks => RequestPart::Chunks(Chunks::new()),
         };
         Ok(length)
     }
 
     fn follow_body(&mut self, bytes: &[u8]) -> Result<usize, Refusal> {
         let (count, is_whole) = match &mut self.place {
-            Place::Head(_) | Place::Behind => return Ok(0),
-            Place::Refused(refusal) => return Err(*refusal),
-            Place::Length(left) => {
+            RequestPart::Head(_) | RequestPart::Behind => return Ok(0),
+            RequestPart::Refused(refusal) => return Err(*refusal),
+            RequestPart::Length(left) => {
                 let count = bytes
                     .len()
                     .min(usize::try_from(*left).unwrap_or(usize::MAX));
                 *left -= count as u64;
                 (count, *left == 0)
             }
-            Place::Chunks(chunks) => {
+            RequestPart::Chunks(chunks) => {
                 let count = chunks.follow(bytes).map_err(Refusal::Body)?;
                 (count, chunks.is_whole())
             }
         };
         if is_whole {
-            self.place = Place::Behind;
+            self.place = RequestPart::Behind;
         }
         Ok(count)
     }
