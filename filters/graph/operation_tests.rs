@@ -23,7 +23,7 @@ fn unknown(name: &str) -> (String, bool) {
     (name.to_owned(), false)
 }
 
-/// Every operation with its limit. Source: docs/graph-limits.md 8.2; docs/facts/graph-service.md 1.1.
+/// Operations with their limits. Source: docs/graph-limits.md 8.2; docs/facts/graph-service.md 1.1.
 const LIMITS: &[(&str, &str, u64)] = &[
     ("POST", "/content/v2", 1_500),
     ("GET", "/content/v2", 1_500),
@@ -80,6 +80,57 @@ fn every_operation_has_the_limit_of_its_category() {
         assert_eq!(found.operation.category.default, *limit, "{method} {path}");
         let twin = seen.insert(found.operation.id, (method, path));
         assert_eq!(twin, None, "{method} {path} shares a counter");
+    }
+}
+
+/// Source: docs/graph-limits.md 8.2: `Configuration writes (content types, sources, OIDC)` 10; `Content indexing, synonyms
+/// (write), stopwords (write)` 500. Paths below are no second counter.
+#[test]
+fn every_write_below_a_path_of_writes_has_its_category_and_shares_its_counter() {
+    let operations = built_in();
+    for (path, limit) in [
+        ("/api/content/v3/types", 10),
+        ("/api/content/v2/types", 10),
+        ("/api/content/v3/sources", 10),
+        ("/api/config/oidc", 10),
+        ("/api/content/v2/data", 500),
+        ("/resources/synonyms", 500),
+        ("/resources/stopwords", 500),
+    ] {
+        for method in ["POST", "PUT", "PATCH", "DELETE"] {
+            let found = operations.find(method, path);
+            let name = format!("{method} {path}");
+            assert!(found.is_known && *found.operation.name == *name, "{name}");
+            assert_eq!(found.operation.category.default, limit, "{name}");
+            assert_eq!(found.operation.category.maximum, limit, "{name}");
+            for below in ["/id", "/a/b"] {
+                let below = operations.find(method, &format!("{path}{below}"));
+                assert_eq!(below.operation.id, found.operation.id, "{name}");
+            }
+        }
+    }
+}
+
+/// Source: docs/graph-limits.md 8.2: `GraphQL queries, content type reads, source reads, synonym reads` 1500 by default.
+#[test]
+fn reads_below_a_path_of_reads_are_reads() {
+    for path in [
+        "/api/content/v3/types",
+        "/api/content/v2/types",
+        "/api/content/v3/sources",
+        "/resources/synonyms",
+        "/resources/stopwords",
+    ] {
+        let row = known(&format!("GET {path}"));
+        assert_eq!(name("GET", path), row);
+        assert_eq!(name("GET", &format!("{path}/id")), row);
+        let operations = built_in();
+        let category = operations.find("GET", path).operation.category;
+        assert_eq!(
+            (category.default, category.maximum),
+            (1_500, 3_000),
+            "{path}"
+        );
     }
 }
 

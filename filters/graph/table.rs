@@ -82,6 +82,23 @@ const fn row(
     }
 }
 
+/// The same with what stands under the path, which is counted with it.
+const fn tree(
+    methods: &'static [&'static str],
+    path: &'static str,
+    under: &'static [&'static str],
+    category: &'static str,
+) -> BuiltInOperation {
+    BuiltInOperation {
+        aliases: under,
+        ..row(methods, path, category)
+    }
+}
+
+/// The methods that change something. A category of writes has all of them, so that none of them is counted as an unknown
+/// path, which has a higher limit.
+const WRITES: &[&str] = &["POST", "PUT", "PATCH", "DELETE"];
+
 /// The rows in the order in which they are tried; rows of the configuration come first.
 ///
 /// The paths of the cache configuration and of the accounts are not published, so these rows are a guess that the
@@ -96,15 +113,17 @@ pub(super) const ROWS: &[BuiltInOperation] = &[
         category: "query",
         accepts_single_key: true,
     },
-    row(&["GET"], "/api/content/v3/types", "query"),
-    row(&["POST", "PUT"], "/api/content/v3/types", "configuration"),
-    row(&["POST"], "/api/content/v2/types", "configuration"),
-    row(&["GET"], "/api/content/v3/sources", "query"),
-    row(&["POST", "DELETE"], "/api/content/v3/sources", "configuration"),
-    row(&["POST", "DELETE"], "/api/content/v2/data", "indexing"),
-    row(&["GET"], "/resources/synonyms", "query"),
-    row(&["PUT", "DELETE"], "/resources/synonyms", "indexing"),
-    row(&["PUT", "DELETE"], "/resources/stopwords", "indexing"),
+    tree(&["GET"], "/api/content/v3/types", &["/api/content/v3/types/*"], "query"),
+    tree(WRITES, "/api/content/v3/types", &["/api/content/v3/types/*"], "configuration"),
+    tree(&["GET"], "/api/content/v2/types", &["/api/content/v2/types/*"], "query"),
+    tree(WRITES, "/api/content/v2/types", &["/api/content/v2/types/*"], "configuration"),
+    tree(&["GET"], "/api/content/v3/sources", &["/api/content/v3/sources/*"], "query"),
+    tree(WRITES, "/api/content/v3/sources", &["/api/content/v3/sources/*"], "configuration"),
+    tree(WRITES, "/api/content/v2/data", &["/api/content/v2/data/*"], "indexing"),
+    tree(&["GET"], "/resources/synonyms", &["/resources/synonyms/*"], "query"),
+    tree(WRITES, "/resources/synonyms", &["/resources/synonyms/*"], "indexing"),
+    tree(&["GET"], "/resources/stopwords", &["/resources/stopwords/*"], "query"),
+    tree(WRITES, "/resources/stopwords", &["/resources/stopwords/*"], "indexing"),
     row(&["GET", "POST"], "/api/webhooks", "management"),
     row(&["PUT", "DELETE"], "/api/webhooks/{id}", "management"),
     row(&["GET", "POST"], "/api/pinned/collections", "management"),
@@ -115,7 +134,8 @@ pub(super) const ROWS: &[BuiltInOperation] = &[
     row(&["GET", "POST"], "/api/bestbets/collection", "management"),
     row(&["PUT", "DELETE"], "/api/bestbets/collection/{id}", "management"),
     row(&["GET"], "/api/logs/request", "management"),
-    row(&["PUT", "DELETE"], "/api/config/oidc", "configuration"),
+    tree(&["GET"], "/api/config/oidc", &["/api/config/oidc/*"], "management"),
+    tree(WRITES, "/api/config/oidc", &["/api/config/oidc/*"], "configuration"),
     row(&["GET", "PUT", "DELETE"], "/api/config/cache", "management"),
     row(&["GET", "POST", "PUT", "PATCH", "DELETE"], "/api/account/*", "account"),
     row(&["GET", "POST", "PUT", "PATCH", "DELETE"], "/api/accounts/*", "account"),
