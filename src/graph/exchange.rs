@@ -126,7 +126,7 @@ impl GraphExchange {
         let permit = Arc::clone(&self.graph.permits).try_acquire_owned();
         self.permit = Some(permit.map_err(|_| {
             let message = "more requests run at once than are forwarded: try again in a second";
-            Fault::new(FaultKind::Unavailable, message).with_retry_after_s(1)
+            Fault::new(FaultKind::Unavailable, message)
         })?);
         Ok(())
     }

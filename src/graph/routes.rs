@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use filters::fault::Fault;
-use http::Method;
+use filters::fault::{Fault, FaultKind};
+use filters::limits::headers::RETRY_AFTER_MS;
+use http::header::RETRY_AFTER;
+use http::{HeaderName, Method};
 
 use super::Graph;
 use super::admission::GraphHandler;
@@ -50,10 +52,15 @@ pub fn fallback(graph: &Arc<Graph>) -> Route {
     }
 }
 
-/// Returns a fault in the style of the graph service.
+/// Returns a fault in the style of the graph service: only a 429 says how long to wait. Source: docs/graph-limits.md 8.1.4.
 fn error_response(fault: &Fault) -> Response {
-    Response {
+    let mut response = Response {
         body: fault.graph_body().into(),
         ..Response::from(fault)
+    };
+    if fault.kind != FaultKind::RateLimited {
+        let says_wait = |name: &HeaderName| *name == RETRY_AFTER || *name == RETRY_AFTER_MS;
+        response.headers.retain(|(name, _)| !says_wait(name));
     }
+    response
 }
