@@ -117,7 +117,8 @@ async fn open(
 
 /// Checks the framing of a request and finds its route.
 ///
-/// Errors: 400, 404, 405, 414, 431. The exchange of the fallback route stamps and logs its refused requests too.
+/// Errors: 400, 404, 405, 414, 431. The exchange of the fallback route stamps and logs its refused requests too, but not those that
+/// mean a route of ours and lack its `/v1`.
 fn find_route<'s>(
     state: &'s ProxyState,
     session: &mut Session,
@@ -143,7 +144,8 @@ fn find_route<'s>(
         Ok(index)
     });
     let index = index.inspect_err(|_| {
-        let fallback = state.router.fallback().filter(|_| !is_reserved(path));
+        let is_ours = is_reserved(path) || state.router.lacks_prefix(path);
+        let fallback = state.router.fallback().filter(|_| !is_ours);
         if let Some(Handler::Forward(forward)) = fallback.map(|route| &route.handler) {
             ctx.exchange = forward.refused(head);
         }

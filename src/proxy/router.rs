@@ -284,7 +284,8 @@ impl Router {
         index
     }
 
-    fn lacks_prefix(&self, path: &str) -> bool {
+    /// Returns whether a path is that of a route that takes API keys, but for its `/v1`.
+    pub fn lacks_prefix(&self, path: &str) -> bool {
         let Ok(path) = normalise(path) else {
             return false;
         };

@@ -305,6 +305,8 @@ fn a_broken_chunk_ends_the_connection_and_completes_no_request() {
     assert_eq!(completed.count(), 0);
 }
 
+/// Source: docs/model-gateway.md 7: `Compatible style: {error: {message (string), type (string), param (string or null), code
+/// (string or null)}}, all required`, also where a graph service has all other paths.
 #[test]
 fn a_base_url_without_its_version_is_told_and_no_key_leaves() {
     let front = Front::new("");
@@ -314,7 +316,14 @@ fn a_base_url_without_its_version_is_told_and_no_key_leaves() {
         &Ask::post("/chat/completions", PLAIN).key(key),
     );
     assert_eq!(answer.status(), 404);
-    assert!(answer.text().contains("add `/v1`"), "{}", answer.text());
+    let error = &answer.json()["error"];
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("add `/v1`"), "{error}");
+    assert!(error["type"].is_string(), "{error}");
+    for member in ["param", "code"] {
+        assert!(error.get(member).is_some(), "{member}: {error}");
+    }
+    assert_eq!(answer.header("x-ratelimit-window"), None);
     let basic = format!("curl -u: {key}");
     for request in [
         Ask::post("/content/v2", QUERY).key(key),
