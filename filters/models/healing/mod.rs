@@ -29,6 +29,8 @@ pub struct Healed {
     pub json: String,
     /// What was done.
     pub strategy: HealingStrategy,
+    /// Two values stood side by side.
+    lacks_comma: bool,
 }
 
 /// What repaired a text. Source: docs/facts/model-gateway.md 11.1.
@@ -81,8 +83,8 @@ impl Outcome {
     }
 }
 
-/// Repairs a text; `None`: it is valid, or holds nothing to repair. `wants_object`: a list is no answer, unless the text is
-/// nothing else.
+/// Repairs a text; `None`: it is valid, or holds nothing to repair, or lacks a comma, where nobody knows whether two values or one
+/// are meant. `wants_object`: a list is no answer, unless the text is nothing else.
 ///
 /// Cost: one scan of valid JSON, without an allocation. Of other texts a bounded number of scans, and of readings at a
 /// tenth of their speed.
@@ -95,6 +97,7 @@ pub fn heal(text: &str, wants_object: bool) -> Option<Healed> {
     as_answer(text, wants_object)
         .or_else(|| in_blocks(&blocks, wants_object))
         .or_else(|| inside(text, &blocks, wants_object))
+        .filter(|healed| !healed.lacks_comma)
 }
 
 /// Returns whether a text is valid JSON.
@@ -201,7 +204,12 @@ impl Start<'_> {
             .extraction(value.len())
             .unwrap_or(HealingStrategy::SyntaxFix);
         let json = value.to_owned();
-        Some((Healed { json, strategy }, value.len()))
+        let healed = Healed {
+            json,
+            strategy,
+            lacks_comma: false,
+        };
+        Some((healed, value.len()))
     }
 
     /// Returns the repaired value that stands there, if it says anything, and where it ends.
@@ -220,8 +228,12 @@ impl Start<'_> {
             (None, _) => HealingStrategy::SyntaxFix,
             _ => HealingStrategy::CombinedStrategies,
         };
-        let json = repaired.json;
-        Some((Healed { json, strategy }, repaired.end))
+        let healed = Healed {
+            json: repaired.json,
+            strategy,
+            lacks_comma: repaired.lacks_comma,
+        };
+        Some((healed, repaired.end))
     }
 
     /// Returns how a value that ends here was taken out of its text; `None`: it is the text.

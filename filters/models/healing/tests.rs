@@ -75,6 +75,24 @@ fn what_is_valid_or_says_nothing_stays_as_it_is() {
     }
 }
 
+/// Source: docs/model-gateway.md 2.1: a repair adds no comma, and takes no part for the whole.
+#[test]
+fn values_without_a_comma_between_them_stay_as_they_are() {
+    for text in [
+        "[1 2 3]",
+        "[1, 2 3,]",
+        "{\"a\": 1 \"b\": 2}",
+        "{\"a\": \"x\"\n\"b\": \"y\"}",
+        "{\"a\": [\"x\"\n\"y\"]}",
+        "{'a': [{'b': 1} {'b': 2}]}",
+        "```json\n{\"a\": [1 2]}\n```",
+    ] {
+        for wants_object in [true, false] {
+            assert_eq!(heals(text, wants_object), None, "{text:?}");
+        }
+    }
+}
+
 #[test]
 fn what_is_read_again_is_valid() {
     for line in VECTORS.lines() {

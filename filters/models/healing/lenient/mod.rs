@@ -1,6 +1,6 @@
 //! Reads a value that is nearly JSON, and writes it as JSON.
 //!
-//! What models make of JSON: comments, other quotation marks, keys without them, commas too many or too few, words of
+//! What models make of JSON: comments, other quotation marks, keys without them, commas too many, words of
 //! Python and JavaScript, line ends inside of strings, and an end that is missing. [`strings`] reads quoted text, [`words`]
 //! the rest; the structure is read here.
 //!
@@ -21,6 +21,8 @@ pub(super) struct Repaired {
     pub(super) is_fixed: bool,
     /// The text ended before it did.
     pub(super) is_cut: bool,
+    /// Two members stood side by side.
+    pub(super) lacks_comma: bool,
 }
 
 /// Reads the object or list at the beginning of a text; `None`: it cannot be told what it says.
@@ -35,6 +37,7 @@ pub(super) fn repair(text: &str) -> Option<Repaired> {
         depth: 0,
         is_fixed: false,
         is_cut: false,
+        lacks_comma: false,
     };
     reader.value()?;
     Some(Repaired {
@@ -42,6 +45,7 @@ pub(super) fn repair(text: &str) -> Option<Repaired> {
         end: reader.at,
         is_fixed: reader.is_fixed,
         is_cut: reader.is_cut,
+        lacks_comma: reader.lacks_comma,
     })
 }
 
@@ -52,6 +56,7 @@ struct Reader<'t> {
     depth: u32,
     is_fixed: bool,
     is_cut: bool,
+    lacks_comma: bool,
 }
 
 /// What follows a separator, and how many members came before.
@@ -179,7 +184,7 @@ impl<'t> Reader<'t> {
                     members.has_separator = true;
                 }
                 Some(_) => {
-                    self.is_fixed |= members.count > 0 && !members.has_separator;
+                    self.lacks_comma |= members.count > 0 && !members.has_separator;
                     return true;
                 }
             }

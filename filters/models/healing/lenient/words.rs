@@ -47,10 +47,20 @@ impl Reader<'_> {
         self.is_fixed |= value.as_deref() != Some(word) && !is_cut;
         match value {
             Some(value) => self.out.extend_from_slice(value.as_bytes()),
-            None => self.write(word),
+            None => {
+                self.lacks_comma |= is_row(word);
+                self.write(word);
+            }
         }
         Some(())
     }
+}
+
+/// Returns whether a text is several numbers or literals side by side.
+fn is_row(text: &str) -> bool {
+    let mut words = text.split_whitespace();
+    text.contains(char::is_whitespace)
+        && words.all(|word| literal(word).is_some() || number(word).is_some())
 }
 
 /// Returns the JSON of a word of JSON, Python or JavaScript.
