@@ -55,7 +55,10 @@ impl Health {
         let (status, body) = status_and_body(
             client_ip.as_deref(),
             header.map_or("", HeaderName::as_str),
-            part(is_redis_unavailable.then_some("Redis does not answer")),
+            match self.redis {
+                Some(_) => part(is_redis_unavailable.then_some("Redis does not answer")),
+                None => HealthPart::NOT_CONFIGURED,
+            },
             part(match (is_unreachable, is_read_only) {
                 (true, _) => Some("the store does not answer"),
                 (false, true) => Some("the store takes no writes"),
@@ -70,13 +73,25 @@ impl Health {
 }
 
 /// The health of one part.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
 pub struct HealthPart {
-    /// Whether it can be reached; true if it is not configured or its check was skipped.
+    /// Whether it can be reached; true if its check was skipped.
     pub connected: bool,
     /// The reason if not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<&'static str>,
+}
+
+impl HealthPart {
+    /// A part that the configuration does without, which is no fault.
+    const NOT_CONFIGURED: Self = Self {
+        connected: false,
+        error: Some("not configured"),
+    };
+
+    fn is_healthy(&self) -> bool {
+        self.connected || *self == Self::NOT_CONFIGURED
+    }
 }
 
 #[derive(Serialize)]
@@ -132,7 +147,7 @@ fn status_and_body(
     redis: HealthPart,
     database: HealthPart,
 ) -> (u16, Vec<u8>) {
-    let is_healthy = redis.connected && database.connected;
+    let is_healthy = redis.is_healthy() && database.is_healthy();
     let body = Body {
         message: "Weirgate",
         version: env!("CARGO_PKG_VERSION"),

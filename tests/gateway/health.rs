@@ -6,6 +6,8 @@ use crate::support::boot::Gateway;
 use crate::support::client::ask;
 use crate::support::upstream::Upstream;
 
+/// Source: docs/model-gateway.md 2.9: `redis` and `database`, each `{connected (boolean, required), error (string)}`. Without a
+/// Redis none is connected, which is healthy.
 #[test]
 fn health_needs_no_key_and_tells_the_clients_address() {
     let first = Upstream::always(reply());
@@ -26,8 +28,9 @@ fn health_needs_no_key_and_tells_the_clients_address() {
                 &body["health"]["redis"]["connected"],
                 &body["health"]["database"]["connected"]
             ),
-            (&true.into(), &true.into())
+            (&false.into(), &true.into())
         );
+        assert_eq!(body["health"]["redis"]["error"], "not configured");
         assert!(body["message"].is_string() && body["version"].is_string());
     }
 }
