@@ -427,6 +427,23 @@ fn a_client_that_leaves_ends_the_call() {
     used(&gateway, "0.0000006");
 }
 
+/// Source: docs/model-gateway.md 2.7: `style` is `vivid` or `natural`.
+#[test]
+fn a_style_is_dropped_where_it_does_not_act() {
+    let first = Upstream::answering(gemini_reply);
+    let second = Upstream::always(drawn(1));
+    let gateway = gateway(&first, &second);
+    for model in ["gemini", "pair"] {
+        let body = json!({"model": model, "prompt": "A cat", "style": "vivid"});
+        let answer = gateway.draw(body.to_string());
+        assert_eq!(answer.status(), 200, "{model}: {}", answer.text());
+    }
+    for sent in [first.requests(), second.requests()].concat() {
+        let sent = sent.json();
+        assert!(sent.get("style").is_none(), "{sent}");
+    }
+}
+
 #[test]
 fn who_cannot_draw_as_asked_is_left_out() {
     let first = Upstream::always(drawn(1));
@@ -451,11 +468,6 @@ fn who_cannot_draw_as_asked_is_left_out() {
             json!({"model": "gemini", "size": "1000x10"}),
             "size",
             "`size` has a ratio",
-        ),
-        (
-            json!({"model": "pair", "style": "vivid"}),
-            "style",
-            "takes no `style`",
         ),
         (
             json!({"model": "pair", "aspect_ratio": "16:9"}),

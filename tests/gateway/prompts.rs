@@ -243,10 +243,11 @@ fn what_does_not_exist_or_does_not_fit_is_refused_by_name_and_no_provider_hears_
             "has no version 2",
         ),
         (
-            json!({"prompt": {"id": "hi", "version": 1, "label": "production"}}),
-            400,
+            // The version counts, whatever the label. Source: docs/model-gateway.md 2.1.
+            json!({"prompt": {"id": "hi", "version": 2, "label": "production"}}),
+            404,
             "prompt.version",
-            "`prompt.label`",
+            "has no version 2",
         ),
         (
             json!({"model": "@prompt/hi", "prompt": {"id": "bare"}}),

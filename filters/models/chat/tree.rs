@@ -203,9 +203,11 @@ pub struct MessageItem<'a> {
     #[serde(borrow)]
     pub text: Text<'a>,
     /// `commentary` or `final_answer`.
-    #[serde(borrow)]
-    pub phase: Text<'a>,
-    /// The number of calls of the turn before it: a whole number, which some clients write as `1.0`.
+    #[serde(borrow, default)]
+    pub phase: Option<Text<'a>>,
+    /// The number of calls of the turn before it: a whole number, which some clients write as `1.0`. Without one it stands
+    /// right behind the item before it.
+    #[serde(default)]
     pub preceding_tool_calls: f64,
 }
 

@@ -220,11 +220,6 @@ fn a_name_that_is_no_reference_and_two_that_differ_are_refused() {
         (json!({"prompt": {"id": ""}}), "prompt.id", "is empty"),
         (json!({"prompt": {"version": 1}}), "prompt.id", "is missing"),
         (
-            json!({"prompt": {"id": "a", "version": 1, "label": "x"}}),
-            "prompt.version",
-            "came together with `prompt.label`",
-        ),
-        (
             json!({"prompt": {"id": "a", "version": 0}}),
             "prompt.version",
             "accepted is an integer of at least 1",

@@ -329,9 +329,14 @@ fn check_parameters(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lac
     let reasons = mapping.thinking.is_on(&request.needs);
     let checked = mapping.parameters.check(&request.asked, reasons);
     checked.map_err(|(parameter, reason)| Lack::new(parameter.field(), reason))?;
-    // An image drawn otherwise is another image. Only a filter may be as strict as it is. Source: docs/model-gateway.md 2.7.
+    // An image drawn otherwise is another image. Only a filter may be as strict as it is, and a style is of retired models.
+    // Source: docs/model-gateway.md 2.7.
     let is_ignored = |parameter: &Parameter| {
-        *parameter != Parameter::ImageModeration && mapping.parameters.drops(*parameter)
+        let may_be = matches!(
+            parameter,
+            Parameter::ImageModeration | Parameter::ImageStyle
+        );
+        !may_be && mapping.parameters.drops(*parameter)
     };
     let draws = request.payload.operation().draws();
     if let Some(parameter) = request.asked.set.iter().find(is_ignored).filter(|_| draws) {

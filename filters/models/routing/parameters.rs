@@ -109,9 +109,9 @@ impl Parameters {
     pub fn without_image_options(self) -> Self {
         let options = Parameter::ALL.into_iter();
         let options: Vec<Parameter> = options
-            .filter(|parameter| parameter.is_of_images())
+            .filter(|parameter| parameter.is_of_images() && *parameter != Parameter::ImageStyle)
             .collect();
-        self.without(&[], &options)
+        self.without(&[Parameter::ImageStyle], &options)
     }
 
     /// Returns this table with these parameters dropped and those refused.

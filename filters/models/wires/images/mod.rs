@@ -65,10 +65,18 @@ impl Wire for Images {
 
     fn defaults(&self) -> ProviderDefaults {
         // Its models draw in a format of their own choice where nothing is said.
-        let mut refused = vec![Parameter::ImageStyle];
-        let mut dropped = vec![Parameter::ImageSeed, Parameter::ResponseFormat];
+        let mut refused = Vec::new();
+        let mut dropped = vec![
+            Parameter::ImageSeed,
+            Parameter::ImageStyle,
+            Parameter::ResponseFormat,
+        ];
         if self.dialect == ImagesDialect::Ratios {
-            dropped = vec![Parameter::ImageSeed, Parameter::ImageModeration];
+            dropped = vec![
+                Parameter::ImageSeed,
+                Parameter::ImageStyle,
+                Parameter::ImageModeration,
+            ];
             refused.extend([
                 Parameter::ImageBackground,
                 Parameter::InputFidelity,

@@ -207,7 +207,7 @@ fn phased_message<'a>(item: &'a MessageItem<'a>) -> InputItem<'a> {
     InputItem::Message {
         role: "assistant",
         content: vec![InputPart::OutputText { text: &item.text }],
-        phase: Some(&item.phase),
+        phase: item.phase.as_deref(),
     }
 }
 

@@ -122,6 +122,7 @@ pub(super) fn defaults() -> ProviderDefaults {
         Parameter::PromptCacheOptions,
         Parameter::SensitiveWordCheck,
         Parameter::ImageSeed,
+        Parameter::ImageStyle,
         // Its search among functions has other words, and its calls other members.
         Parameter::ToolSearch,
         Parameter::AllowedCallers,
@@ -142,7 +143,6 @@ pub(super) fn defaults() -> ProviderDefaults {
         Parameter::Functions,
         Parameter::FunctionCall,
         Parameter::ImageCount,
-        Parameter::ImageStyle,
     ];
     ProviderDefaults {
         parameters: Parameters::plain().without(&dropped, &refused),

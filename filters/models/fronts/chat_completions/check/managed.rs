@@ -73,11 +73,8 @@ pub(super) fn prompt(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), 
     })?;
     let name = required(id, "id", "the name of a managed prompt")?;
     let version = match (version, label) {
-        (Some(_), Some(_)) => {
-            let said = "came together with `prompt.label`; accepted is one of them";
-            return Err(Reject::rule(said).within("version"));
-        }
-        (Some(number), None) => VersionReference::Number(number),
+        // A version says more than a label, which moves.
+        (Some(number), _) => VersionReference::Number(number),
         (None, Some(label)) => VersionReference::Label(label),
         (None, None) => VersionReference::default(),
     };

@@ -240,17 +240,16 @@ fn the_order_of_a_turn_is_checked_and_marks_its_message() {
         assert_eq!(chat(&request).special_messages.len(), 1, "{member}");
         assert!((chat(&request).read_tree)(&request.source.body).is_ok());
     }
+    // Source: docs/model-gateway.md 2.2: of `message_items` only `text` is required.
+    let bare = turn("message_items", json!([{"text": "a"}])).unwrap();
+    assert!((chat(&bare).read_tree)(&bare.source.body).is_ok());
     refused(turn("phase", json!("middle")), "messages[0].phase");
     for (lacking, item) in [
         (
             "text",
             json!({"phase": "commentary", "preceding_tool_calls": 0}),
         ),
-        ("phase", json!({"text": "a", "preceding_tool_calls": 0})),
-        (
-            "preceding_tool_calls",
-            json!({"text": "a", "phase": "commentary"}),
-        ),
+        ("phase", json!({"text": "a", "phase": "middle"})),
         (
             "preceding_tool_calls",
             json!({"text": "a", "phase": "commentary", "preceding_tool_calls": -1}),
