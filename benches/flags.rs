@@ -112,6 +112,7 @@ fn answered(
     let protocol: &dyn Protocol = black_box(&Document);
     let sdk_key = protocol
         .credentials(&call.headers, &call.rules, None, 0)
+        .and_then(|granted| granted.into_key(&call.rules))
         .unwrap();
     let asked = protocol.read(call.body.as_bytes()).unwrap();
     let asked = asked.into_decide().unwrap();

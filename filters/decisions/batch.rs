@@ -9,13 +9,13 @@ use serde_json::{Map, Value};
 use crate::fault::{Fault, FaultKind, quoted};
 use crate::json::{Object, write_number};
 
-/// One operation; it inherits nothing from the batch.
+/// One operation.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BatchOperation {
     /// The method; empty: GET.
     pub method: String,
-    /// The path and query, or a whole URL where the protocol takes one.
+    /// The path and the query of the call, behind a base or alone.
     pub url: String,
     /// The name of its item.
     #[serde(rename = "operationID")]
@@ -36,6 +36,13 @@ impl BatchOperation {
         let mut headers = self.headers.iter().flatten();
         let found = headers.find(|(key, _)| key.eq_ignore_ascii_case(name));
         found?.1.as_str()
+    }
+
+    /// The path and the query of the URL, without its base and its fragment. Source: docs/decision-agent.md 2.4.
+    pub fn split_url(&self) -> (&str, &str) {
+        let url = self.url.split('#').next().unwrap_or_default();
+        let url = without_base(url);
+        url.split_once('?').unwrap_or((url, ""))
     }
 
     /// The query of the URL, and the parameters behind it.
@@ -69,7 +76,7 @@ impl BatchOperation {
         Ok(query.finish())
     }
 
-    /// The operation's headers and no others: a body without its `Content-Type` is of no media type.
+    /// The operation's headers and no others.
     ///
     /// Errors: 400 for a header that cannot be sent.
     pub fn header_map(&self) -> Result<HeaderMap, Fault> {
@@ -85,6 +92,19 @@ impl BatchOperation {
         }
         Ok(headers)
     }
+}
+
+/// A URL behind its scheme and its host.
+fn without_base(url: &str) -> &str {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return url;
+    };
+    if !scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return url;
+    }
+    rest.find(['/', '?'])
+        .and_then(|at| rest.get(at..))
+        .unwrap_or_default()
 }
 
 /// A route of the gateway, as a batch sees it.
@@ -195,5 +215,31 @@ impl AnsweredBatch {
         });
         body.close();
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Source: docs/decision-agent.md 2.4.
+    #[test]
+    fn the_base_of_a_url_is_stripped() {
+        for (url, expected) in [
+            ("/v1/decide?keys=a", ("/v1/decide", "keys=a")),
+            ("http://host:80/v1/config#top", ("/v1/config", "")),
+            ("https://host?a=b", ("", "a=b")),
+            ("https://host", ("", "")),
+            (
+                "/v1/decide?to=http://host/x",
+                ("/v1/decide", "to=http://host/x"),
+            ),
+        ] {
+            let operation = BatchOperation {
+                url: url.to_owned(),
+                ..BatchOperation::default()
+            };
+            assert_eq!(operation.split_url(), expected);
+        }
     }
 }

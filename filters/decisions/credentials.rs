@@ -27,6 +27,31 @@ pub struct SdkRules {
     pub claim_rules: ClaimRules,
 }
 
+/// What valid credentials grant.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Granted {
+    /// The project of one SDK key, with its access token behind a colon if it came with one.
+    Key(Box<str>),
+    /// Those of the several SDK keys of a token, of which the request names none.
+    Several,
+}
+
+impl Granted {
+    /// The SDK key. Errors: 400 if there are several.
+    pub fn into_key(self, rules: &SdkRules) -> Result<Box<str>, Fault> {
+        match self {
+            Self::Key(key) => Ok(key),
+            Self::Several => {
+                let message = format!(
+                    "the token is good for several SDK keys: name one in the header {}",
+                    rules.header_name()
+                );
+                Err(Fault::new(FaultKind::Invalid, message))
+            }
+        }
+    }
+}
+
 impl SdkRules {
     /// Whether tokens count at all.
     pub(super) fn checks_tokens(&self) -> bool {
@@ -64,15 +89,16 @@ impl SdkRules {
 
     /// The SDK key of a request's headers.
     ///
-    /// Errors: 400 for a malformed key, and for headers that name different ones.
+    /// Errors: of the kind `malformed_as` for a malformed key, and 400 for headers that name different ones.
     pub(super) fn presented_key<'h>(
         &self,
         headers: &'h HeaderMap,
+        malformed_as: FaultKind,
     ) -> Result<Option<&'h str>, Fault> {
         let mut found: Option<&str> = None;
         let all = self.headers.iter().flat_map(|name| headers.get_all(name));
         for value in all {
-            let value = value.to_str().map_err(|_| malformed())?.trim();
+            let value = value.to_str().map_err(|_| malformed(malformed_as))?.trim();
             if found.is_some_and(|other| other != value) {
                 return Err(Fault::new(
                     FaultKind::Invalid,
@@ -86,8 +112,26 @@ impl SdkRules {
         };
         match is_sdk_key(key) {
             true => Ok(Some(key)),
-            false => Err(malformed()),
+            false => Err(malformed(malformed_as)),
         }
+    }
+
+    /// Gives a request without credentials those of another.
+    pub(super) fn lend_credentials(&self, from: &HeaderMap, to: &mut HeaderMap) {
+        let names = || self.headers.iter().chain([&AUTHORIZATION]);
+        if names().any(|name| to.contains_key(name)) {
+            return;
+        }
+        for name in names() {
+            for value in from.get_all(name) {
+                to.append(name.clone(), value.clone());
+            }
+        }
+    }
+
+    /// The header of SDK keys that callers are told of.
+    pub(super) fn header_name(&self) -> &str {
+        self.headers.first().map_or("", HeaderName::as_str)
     }
 }
 
@@ -130,8 +174,8 @@ pub(super) fn bearer_token(headers: &HeaderMap) -> Option<&str> {
         .map(str::trim)
 }
 
-pub(super) fn malformed() -> Fault {
-    Fault::new(FaultKind::Invalid, "sdkKey failed validation")
+pub(super) fn malformed(kind: FaultKind) -> Fault {
+    Fault::new(kind, "sdkKey failed validation")
 }
 
 pub(super) fn unauthenticated(message: impl Into<std::borrow::Cow<'static, str>>) -> Fault {
@@ -167,6 +211,7 @@ mod tests {
         }
         protocol
             .credentials(&headers, rules, None, 0)
+            .and_then(|granted| granted.into_key(rules))
             .map(|key| key.into())
             .map_err(|fault| fault.status())
     }
@@ -182,8 +227,8 @@ mod tests {
         let rules = rules(true);
         for (key, expected) in [
             ("k1:t", Ok("k1:t".to_owned())),
-            ("", Err(400)),
-            ("../x", Err(400)),
+            ("", Err(401)),
+            ("../x", Err(401)),
         ] {
             let token = issued(&rules, &[key]);
             let given = [("authorization", &*token)];
@@ -191,6 +236,7 @@ mod tests {
         }
     }
 
+    /// Source: docs/decision-agent.md 5.1: `Either scheme is accepted for every operation`.
     #[test]
     fn a_key_or_a_token_suffices_in_document_mode() {
         let rules = rules(true);
@@ -210,8 +256,9 @@ mod tests {
             ),
             (
                 vec![("authorization", "Bearer x"), ("x-platform-sdk-key", "b")],
-                Err(401),
+                Ok("b"),
             ),
+            (vec![("authorization", "Bearer x")], Err(401)),
             (vec![], Err(401)),
         ] {
             assert_eq!(
@@ -266,23 +313,22 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_differ_or_are_malformed_are_refused() {
-        let rules = rules(false);
-        for given in [
-            vec![("x-platform-sdk-key", "a"), ("x-optimizely-sdk-key", "b")],
-            vec![("x-platform-sdk-key", "a b")],
-            vec![("x-platform-sdk-key", "a/../b?")],
-            vec![("x-platform-sdk-key", "a:")],
-        ] {
-            assert_eq!(asked(&Document, &rules, &given), Err(400), "{given:?}");
+    fn keys_that_differ_are_refused() {
+        let given = [("x-platform-sdk-key", "a"), ("x-optimizely-sdk-key", "b")];
+        assert_eq!(asked(&Document, &rules(false), &given), Err(400));
+    }
+
+    /// Source: docs/decision-agent.md 5.3: `Invalid credentials yield 401`. The original agent says 400.
+    #[test]
+    fn a_malformed_key_is_an_invalid_credential() {
+        let long = "a".repeat(129);
+        for has_tokens in [false, true] {
+            let rules = rules(has_tokens);
+            for key in ["a b", "a/../b?", "a:", &long] {
+                let given = [("x-platform-sdk-key", key)];
+                assert_eq!(asked(&Document, &rules, &given), Err(401), "{key}");
+                assert_eq!(asked(&Agent, &rules, &given), Err(400), "{key}");
+            }
         }
-        assert_eq!(
-            asked(
-                &Document,
-                &rules,
-                &[("x-platform-sdk-key", &"a".repeat(129))]
-            ),
-            Err(400)
-        );
     }
 }

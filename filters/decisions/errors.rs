@@ -1,6 +1,6 @@
 //! Faults that all protocols share, and the body of a fault.
 
-use crate::fault::{Fault, FaultKind};
+use crate::fault::Fault;
 
 /// Seconds after which a project without a usable datafile may have one.
 pub const DATAFILE_RETRY_AFTER_S: u32 = 5;
@@ -19,9 +19,4 @@ pub(super) fn write_json(fault: &Fault) -> Vec<u8> {
     serde_json::json!({ "error": fault.message })
         .to_string()
         .into_bytes()
-}
-
-/// No project has the SDK key.
-pub fn unknown_key() -> Fault {
-    Fault::new(FaultKind::Forbidden, "the SDK key is not known here")
 }

@@ -28,8 +28,8 @@ pub struct BodyRules {
     pub reads_identifiers_as_texts: bool,
     /// A forced decision has to name its flag and its variation; otherwise an absent name is an empty one.
     pub requires_forced_keys: bool,
-    /// A conversion need not name its user.
-    pub tracks_anonymous_users: bool,
+    /// A call of activate need not name its user.
+    pub activates_anonymous_users: bool,
     /// The kind of the fault of an event whose data the customer-data platform does not take.
     pub unsendable: FaultKind,
     /// Returns the fault of a body that cannot be read for this reason.
@@ -121,17 +121,17 @@ impl<'b> DecisionBody<'b> {
         Ok(user)
     }
 
-    /// The user of a conversion. Errors: as [`Self::user`], unless a conversion need not name one.
-    pub fn tracked_user(&mut self) -> Result<DecisionUser<'b>, Fault> {
-        if self.rules.tracks_anonymous_users {
+    /// The user of a call of activate. Errors: as [`Self::user`], unless the call need not name one.
+    pub fn activated_user(&mut self) -> Result<DecisionUser<'b>, Fault> {
+        if self.rules.activates_anonymous_users {
             self.optional_user()
         } else {
             self.user()
         }
     }
 
-    /// The user, if there is one. Errors: 400 for a wrong type.
-    fn optional_user(&mut self) -> Result<DecisionUser<'b>, Fault> {
+    /// The user, with an empty id if none is named. Errors: 400 for a wrong type.
+    pub fn optional_user(&mut self) -> Result<DecisionUser<'b>, Fault> {
         Ok(DecisionUser {
             id: self.text("userId")?,
             attributes: self.object("userAttributes")?,

@@ -15,6 +15,8 @@ pub struct SelectionRules {
     pub type_adds_items: bool,
     /// `enabled=false` lists only what is off; otherwise it is ignored.
     pub lists_disabled: bool,
+    /// A switch that is neither `true` nor `false` is a fault; otherwise it is ignored.
+    pub refuses_other_words: bool,
 }
 
 /// The kind of an item.
@@ -72,12 +74,32 @@ fn read_kinds(query: &str) -> Result<Vec<ItemKind>, Fault> {
         .collect()
 }
 
-/// Returns a filter for the items that the query wants to see.
-pub fn item_filter(query: &str, rules: SelectionRules) -> impl Fn(&Activation<'_>) -> bool {
-    let wanted = match form::values(query, "enabled").last().as_deref() {
-        Some("true") => Some(true),
-        Some("false") if rules.lists_disabled => Some(false),
-        _ => None,
-    };
-    move |item| wanted.is_none_or(|wanted| item.is_enabled == wanted)
+/// Returns a filter for the items that the query wants to see. Errors: as [`read_switch`].
+pub fn item_filter(
+    query: &str,
+    rules: SelectionRules,
+) -> Result<impl Fn(&Activation<'_>) -> bool + use<>, Fault> {
+    let wanted = read_switch(query, "enabled", rules)?;
+    let wanted = wanted.filter(|is_on| *is_on || rules.lists_disabled);
+    Ok(move |item: &Activation<'_>| wanted.is_none_or(|wanted| item.is_enabled == wanted))
+}
+
+/// A parameter that is `true` or `false`; the last one counts. Errors: 400 for another word.
+pub fn read_switch(query: &str, name: &str, rules: SelectionRules) -> Result<Option<bool>, Fault> {
+    let mut switch = None;
+    for word in form::values(query, name) {
+        switch = match &*word {
+            "true" => Some(true),
+            "false" => Some(false),
+            _ if !rules.refuses_other_words => None,
+            other => {
+                let message = format!(
+                    "`{name}` is {:?}; true and false are accepted",
+                    quoted(other)
+                );
+                return Err(Fault::new(FaultKind::Invalid, message).with_param(name));
+            }
+        };
+    }
+    Ok(switch)
 }

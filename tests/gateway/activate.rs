@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::flags::{gateway, post, refused};
+use crate::support::flags::{agent, gateway, post, refused};
 
 #[test]
 fn items_come_in_the_order_of_the_query() {
@@ -51,4 +51,45 @@ fn types_and_enabled_limit_the_result() {
         refused(&post(&gateway, "/v1/activate?type=x", &body)),
         (400, "type \"x\" not supported".to_owned())
     );
+}
+
+/// Source: docs/decision-agent.md 4: `disableTracking (boolean)`, `enabled (boolean)`; 7: 400 for `invalid parameters`.
+#[test]
+fn a_switch_that_is_neither_on_nor_off_is_refused() {
+    let (document, old) = (gateway(""), agent(""));
+    let body = json!({"userId": "u"});
+    for name in ["disableTracking", "enabled"] {
+        for word in ["maybe", "1", "True", ""] {
+            let path = format!("/v1/activate?type=feature&{name}={word}");
+            let (status, error) = refused(&post(&document, &path, &body));
+            assert_eq!(status, 400, "{path}");
+            let expected = format!("`{name}` is {word:?}; true and false are accepted");
+            assert_eq!(error, expected);
+            // The original agent ignores it.
+            assert_eq!(post(&old, &path, &body).status(), 200, "{path}");
+        }
+        for word in ["true", "false"] {
+            let path = format!("/v1/activate?type=feature&{name}={word}");
+            assert_eq!(post(&document, &path, &body).status(), 200, "{path}");
+        }
+    }
+}
+
+/// Source: docs/decision-agent.md 2.2: the activate context has `userId (string)`, which is not required.
+#[test]
+fn a_call_may_name_no_user_and_has_no_profile_then() {
+    let gateway = gateway("user_profiles = \"memory\"");
+    for body in [json!({}), json!({"userId": ""}), json!({"userId": null})] {
+        let answer = post(&gateway, "/v1/activate?experimentKey=checkout_test", &body);
+        assert_eq!(answer.status(), 200, "{}", answer.text());
+        let item = &answer.json()[0];
+        assert_eq!(
+            (&item["userId"], &item["type"]),
+            (&json!(""), &json!("experiment"))
+        );
+    }
+    let named = refused(&post(&gateway, "/v1/activate", &json!({"userId": 1})));
+    assert!(named.0 == 400 && named.1.contains("userId"), "{named:?}");
+    let (status, _) = refused(&post(&agent(""), "/v1/activate", &json!({})));
+    assert_eq!(status, 400);
 }

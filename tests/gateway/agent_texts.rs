@@ -77,7 +77,7 @@ fn a_key_that_the_source_refuses_is_reported_with_the_status_also_while_that_is_
     for _ in 0..2 {
         assert_eq!(
             said(&config(&document, "nobody")),
-            json_of(403, r#"{"error":"the SDK key is not known here"}"#)
+            json_of(401, r#"{"error":"the SDK key is not known here"}"#)
         );
     }
 }

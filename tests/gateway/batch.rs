@@ -23,7 +23,7 @@ fn operations_are_answered_in_order_each_with_its_own_headers() {
     let gateway = gateway("");
     let operations = json!({"operations": [
         operation("0", "/v1/decide", json!({"parameters": {"keys": "dark_mode"}})),
-        operation("1", "/v1/decide?keys=dark_mode", json!({"headers": {}})),
+        operation("1", "/v1/decide?keys=dark_mode", json!({"headers": {"X-Platform-SDK-Key": "no"}})),
         operation("2", "/v1/activate", json!({"params": {"type": "feature"}})),
         operation("3", "/v1/config", json!({"method": "GET", "body": null})),
         operation("4", "/v1/batch", json!({})),
@@ -75,6 +75,77 @@ fn a_batch_is_bounded_and_needs_credentials_of_its_own() {
     );
     let bare = Ask::post("/v1/batch", "{\"operations\":[]}");
     assert_eq!(ask(gateway.address(), &bare).status(), 401);
+}
+
+/// Source: docs/decision-agent.md 2.4: `operations (array of batch operation, required)`.
+#[test]
+fn a_batch_without_operations_is_refused() {
+    let gateway = gateway("");
+    for body in [
+        json!({}),
+        json!({"operations": null}),
+        json!({"operation": []}),
+    ] {
+        let (status, error) = refused(&post(&gateway, "/v1/batch", &body));
+        assert_eq!(status, 400, "{body}: {error}");
+        assert!(error.contains("cannot decode"), "{error}");
+    }
+    let (_, error) = refused(&post(&gateway, "/v1/batch", &json!({})));
+    assert!(error.contains("missing field `operations`"), "{error}");
+}
+
+/// Source: docs/decision-agent.md 2.4: `url (string; base and endpoint path of the call)`.
+#[test]
+fn the_base_of_the_url_of_an_operation_is_stripped_in_both_modes() {
+    for gateway in [gateway(""), agent("")] {
+        let urls = [
+            "/v1/decide?keys=dark_mode",
+            "http://old.example:8080/v1/decide?keys=dark_mode",
+            "https://old.example/v1/decide?keys=dark_mode#top",
+        ];
+        let operations = urls.map(|url| operation("0", url, json!({})));
+        let answer = post(&gateway, "/v1/batch", &json!({"operations": operations})).json();
+        assert_eq!(answer["errorCount"], 0, "{answer}");
+        for item in answer["response"].as_array().unwrap() {
+            assert_eq!(item["body"]["flagKey"], "dark_mode", "{item}");
+        }
+    }
+}
+
+/// Source: docs/decision-agent.md 2.4: an operation's `body` is the `JSON body of the call`; 5.2: `A batch operation can carry its
+/// own headers object`.
+#[test]
+fn an_operation_without_headers_has_the_credentials_of_its_batch() {
+    let operations = json!({"operations": [
+        {"method": "POST", "url": "/v1/decide?keys=dark_mode", "body": {"userId": "u"}},
+        {"method": "GET", "url": "/v1/config"},
+        {"method": "POST", "url": "/v1/decide", "body": {"userId": "u"}, "headers": {"X-Platform-SDK-Key": "no"}},
+        {"method": "POST", "url": "/v1/decide", "body": {"userId": "u"}, "headers": {"Authorization": "Bearer x"}},
+        {"method": "POST", "url": "/v1/decide", "body": {"userId": "u"}, "headers": {"Content-Type": "text/plain"}},
+        {"method": "POST", "url": "/v1/decide?keys=dark_mode", "body": {"userId": "u"}, "headers": {"X-Other": "1"}},
+    ]});
+    let statuses = |gateway| {
+        let answer = post(&gateway, "/v1/batch", &operations).json();
+        let items = answer["response"].as_array().unwrap();
+        let statuses = items.iter().map(|item| item["status"].as_u64().unwrap());
+        statuses.collect::<Vec<u64>>()
+    };
+    assert_eq!(statuses(gateway("")), [200, 200, 400, 400, 400, 200]);
+    // In the original agent an operation inherits nothing.
+    assert_eq!(statuses(agent("")), [400, 400, 403, 400, 400, 400]);
+}
+
+/// Source: docs/decision-agent.md 5.3: `Invalid credentials yield 401`.
+#[test]
+fn a_batch_with_invalid_credentials_is_refused_as_a_whole() {
+    let gateway = gateway("");
+    let body = json!({"operations": [operation("0", "/v1/decide", json!({}))]}).to_string();
+    for key in ["nobody", "a b"] {
+        let call = Ask::post("/v1/batch", body.clone()).header("X-Platform-SDK-Key", key);
+        let answer = ask(gateway.address(), &call);
+        assert_eq!(answer.status(), 401, "{key}: {}", answer.text());
+        assert!(answer.json()["response"].is_null());
+    }
 }
 
 #[test]
@@ -365,7 +436,7 @@ fn batches_of_invented_keys_fetch_few_at_once_together() {
     });
     source.wait_requests(33);
     gate.open();
-    assert_eq!(alone.join().unwrap(), 403);
+    assert_eq!(alone.join().unwrap(), 401);
     for batch in batches {
         assert_eq!(batch.join().unwrap()["errorCount"], 10);
     }

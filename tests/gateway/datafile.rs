@@ -30,7 +30,7 @@ fn the_datafile_comes_as_it_is() {
     let unknown = get(&gateway, "other");
     assert_eq!(
         flags::refused(&unknown),
-        (403, "the SDK key is not known here".to_owned())
+        (401, "the SDK key is not known here".to_owned())
     );
 }
 
@@ -119,7 +119,7 @@ fn a_key_that_the_source_refuses_is_remembered() {
     let folder = tempfile::tempdir().unwrap();
     let gateway = fetching(&upstream.url(), folder.path());
     for _ in 0..5 {
-        assert_eq!(get(&gateway, "nobody").status(), 403);
+        assert_eq!(get(&gateway, "nobody").status(), 401);
     }
     assert_eq!(upstream.requests().len(), 1);
 }

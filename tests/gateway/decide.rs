@@ -144,8 +144,8 @@ fn options_change_the_result() {
     };
     assert_eq!(with("ENABLED_FLAGS_ONLY", "").as_array().unwrap().len(), 1);
     assert_eq!(
-        with("ENABLED_FLAGS_ONLY", "?keys=checkout")["enabled"],
-        false
+        with("ENABLED_FLAGS_ONLY", "?keys=dark_mode")["enabled"],
+        true
     );
     assert_eq!(
         with("EXCLUDE_VARIABLES", "?keys=checkout")["variables"],
@@ -199,14 +199,43 @@ fn bad_input_is_named_and_answered_with_400() {
     );
 }
 
+/// Source: docs/decision-agent.md 4, rule 1: `ENABLED_FLAGS_ONLY returns only enabled flags`.
+#[test]
+fn of_one_flag_that_is_off_only_the_original_agent_tells_where_enabled_ones_are_wanted() {
+    let mut body = ada();
+    body["decideOptions"] = json!(["ENABLED_FLAGS_ONLY"]);
+    let path = "/v1/decide?keys=checkout";
+    assert_eq!(post(&gateway(""), path, &body).json(), json!([]));
+    let told = post(&agent(""), path, &body).json();
+    assert_eq!(
+        (&told["flagKey"], &told["enabled"]),
+        (&json!("checkout"), &json!(false))
+    );
+}
+
+/// Source: docs/decision-agent.md 5.1: `Either scheme is accepted for every operation`; 5.3: `Invalid credentials yield 401`.
+#[test]
+fn a_valid_key_beside_an_unusable_token_suffices() {
+    let gateway = gateway("");
+    let call = |key: &str, token: &str| {
+        let call = Ask::post("/v1/decide?keys=dark_mode", ada().to_string());
+        let call = call.header("X-Platform-SDK-Key", key);
+        ask(gateway.address(), &call.header("Authorization", token)).status()
+    };
+    for token in ["Bearer x.y.z", "Bearer", "Basic abc"] {
+        assert_eq!(call("sandbox", token), 200, "{token}");
+        assert_eq!(call("nobody", token), 401, "{token}");
+    }
+}
+
 #[test]
 fn credentials_and_media_types_are_checked() {
     let gateway = gateway("");
     let bare = Ask::post("/v1/decide", ada().to_string());
     for (request, status) in [
         (bare.clone(), 401),
-        (bare.clone().header("X-Platform-SDK-Key", "other"), 403),
-        (bare.clone().header("X-Platform-SDK-Key", "a b"), 400),
+        (bare.clone().header("X-Platform-SDK-Key", "other"), 401),
+        (bare.clone().header("X-Platform-SDK-Key", "a b"), 401),
         (
             bare.clone()
                 .header("X-Platform-SDK-Key", "sandbox")

@@ -153,7 +153,7 @@ fn what_decide_refuses_is_refused() {
     let status = ask(gateway.address(), &bare).status();
     assert!(matches!(status, 400 | 401), "{status}");
     let wrong = bare.header("X-Platform-SDK-Key", "other");
-    assert_eq!(ask(gateway.address(), &wrong).status(), 403);
+    assert_eq!(ask(gateway.address(), &wrong).status(), 401);
     let got = Ask::get(PATH).header("X-Platform-SDK-Key", "sandbox");
     assert_eq!(ask(gateway.address(), &got).status(), 405);
     let agent = agent("");

@@ -172,7 +172,7 @@ fn every_error_has_details() {
                         .header("Content-Type", "text/plain"),
                 ),
                 (
-                    403,
+                    if has_batches { 401 } else { 403 },
                     call(path, &context)
                         .without("X-Platform-SDK-Key")
                         .header("X-Platform-SDK-Key", "nobody"),

@@ -56,6 +56,9 @@ fn a_client_gets_a_token_and_the_token_opens_its_keys() {
     let other = decide(token).header("X-Platform-SDK-Key", "other");
     assert_eq!(ask(gateway.address(), &other).status(), 403);
     assert_eq!(ask(gateway.address(), &decide("x.y.z")).status(), 401);
+    // A valid key suffices beside a token that is none.
+    let beside = decide("x.y.z").header("X-Platform-SDK-Key", "sandbox");
+    assert_eq!(ask(gateway.address(), &beside).status(), 200);
 
     let secret = BASE64.encode(b"raw bytes");
     let body = format!(
@@ -123,7 +126,7 @@ fn a_foreign_token_counts_once_its_issuer_publishes_the_key() {
             "other",
             &json!({"sdk_keys": ["elsewhere"], "exp": issuer::NEVER})
         ),
-        403
+        401
     );
     assert_eq!(status("other", &json!({"exp": issuer::NEVER})), 401);
     // The keys were just fetched: no caller can cause another fetch at once.

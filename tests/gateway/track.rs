@@ -29,12 +29,31 @@ fn a_conversion_is_sent_to_the_backend() {
     );
 }
 
+/// Source: docs/decision-agent.md 2.2: the track context has `userId (string)`, which is not required; 6.3: `Track sends a user event`.
+#[test]
+fn a_conversion_of_nobody_is_sent_too() {
+    let backend = Upstream::always(Reply::whole(204, &[], ""));
+    let gateway = gateway(&format!(
+        "event_url = \"{}/e\"\nevent_batch = 1",
+        backend.url()
+    ));
+    let answer = post(&gateway, "/v1/track?eventKey=purchase", &json!({}));
+    assert_eq!((answer.status(), answer.json()), (200, json!({})));
+    let visitor = backend.wait_requests(1)[0].json()["visitors"][0].clone();
+    assert_eq!(visitor["visitor_id"], "");
+    assert_eq!(visitor["snapshots"][0]["events"][0]["key"], "purchase");
+}
+
 #[test]
 fn what_is_missing_is_named() {
     let gateway = gateway("");
     for (path, body, said) in [
         ("/v1/track", json!({"userId": "u"}), "eventKey"),
-        ("/v1/track?eventKey=purchase", json!({}), "userId"),
+        (
+            "/v1/track?eventKey=purchase",
+            json!({"userId": 1}),
+            "userId",
+        ),
         (
             "/v1/track?eventKey=purchase",
             json!({"userId": "u", "eventTags": 1}),

@@ -1,7 +1,7 @@
 //! The protocol of the published document. Source: docs/decision-agent.md, docs/decisions.md 19 to 22.
 
 use bytes::Bytes;
-use http::header::HeaderName;
+use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Method, StatusCode};
 use serde::Deserialize;
 use serde::de::Error;
@@ -11,12 +11,13 @@ use sha2::{Digest, Sha256};
 
 use super::{EndpointRules, Protocol};
 use crate::auth::jwks::KeySet;
+use crate::auth::jwt::InvalidToken;
 use crate::decisions::batch::{
     AnsweredBatch, AnsweredOperation, BatchOperation, BatchTarget, FindRoute, Item,
     no_decision_endpoint,
 };
 use crate::decisions::credentials::{
-    SdkRules, bearer_token, is_sdk_key, malformed, unauthenticated,
+    Granted, SdkRules, bearer_token, is_sdk_key, malformed, unauthenticated,
 };
 use crate::decisions::errors::{self, DATAFILE_RETRY_AFTER_S, ErrorBody};
 use crate::decisions::evaluation_rules::{
@@ -58,11 +59,13 @@ const ENDPOINTS: EndpointRules = EndpointRules {
     selection: SelectionRules {
         type_adds_items: false,
         lists_disabled: false,
+        refuses_other_words: true,
     },
     checks_profiles_first: false,
     ignores_profile_outage: false,
     checks_platform_before_data: false,
     checks_batch_credentials: true,
+    filters_single_decisions: true,
     has_heartbeats: true,
 };
 
@@ -70,7 +73,7 @@ static BODY: BodyRules = BodyRules {
     keeps_equal_names: false,
     reads_identifiers_as_texts: false,
     requires_forced_keys: true,
-    tracks_anonymous_users: false,
+    activates_anonymous_users: true,
     unsendable: FaultKind::Invalid,
     unreadable: |why| {
         Fault::new(
@@ -82,16 +85,15 @@ static BODY: BodyRules = BodyRules {
 
 #[derive(Deserialize)]
 struct BatchRequest<'b> {
-    #[serde(borrow, default)]
-    operations: Option<Vec<&'b RawValue>>,
+    #[serde(borrow)]
+    operations: Vec<&'b RawValue>,
 }
 
 /// Reads the operations of a batch. Derived types would take lists for objects.
 fn read_operations(body: &[u8]) -> serde_json::Result<Vec<BatchOperation>> {
     let batch: &RawValue = serde_json::from_slice(body)?;
     let batch: BatchRequest<'_> = read_object(batch)?;
-    let operations = batch.operations.unwrap_or_default();
-    operations.into_iter().map(read_object).collect()
+    batch.operations.into_iter().map(read_object).collect()
 }
 
 fn read_object<'b, T: Deserialize<'b>>(json: &'b RawValue) -> serde_json::Result<T> {
@@ -140,36 +142,34 @@ impl Protocol for Document {
         bearer_token(headers)
     }
 
-    /// An SDK key or a token suffices, also where tokens are issued.
+    /// An SDK key or a token suffices, also where tokens are issued: a key counts whatever invalid token stands beside it. A
+    /// valid one has to grant it.
     fn credentials(
         &self,
         headers: &HeaderMap,
         rules: &SdkRules,
         foreign: Option<&KeySet>,
         now_s: u64,
-    ) -> Result<Box<str>, Fault> {
-        let key = rules.presented_key(headers)?;
-        if !rules.checks_tokens() {
-            return match key {
-                Some(key) => Ok(key.into()),
-                None if self.token(headers).is_some() => {
-                    Err(unauthenticated("no tokens are issued here"))
-                }
-                None => Err(missing_credentials(rules)),
-            };
-        }
-        match (key, self.token(headers)) {
-            (Some(key), None) => Ok(key.into()),
-            (None, None) => Err(missing_credentials(rules)),
-            (key, Some(token)) => {
+    ) -> Result<Granted, Fault> {
+        let key = rules.presented_key(headers, FaultKind::Unauthenticated)?;
+        let Some(token) = self.token(headers) else {
+            let key = key.ok_or_else(|| missing_credentials(rules))?;
+            return Ok(Granted::Key(key.into()));
+        };
+        let granted = match rules.checks_tokens() {
+            true => {
                 let granted = rules.granted_keys(token, foreign, now_s);
-                let granted = granted.map_err(|error| unauthenticated(error.message()))?;
-                match key {
-                    Some(key) if granted.iter().any(|one| one == key) => Ok(key.into()),
-                    Some(_) => Err(key_not_granted()),
-                    None => only_key(granted, rules),
-                }
+                granted.map_err(InvalidToken::message)
             }
+            false => Err("no tokens are issued here"),
+        };
+        match (key, granted) {
+            (Some(key), Ok(granted)) if !granted.iter().any(|one| one == key) => {
+                Err(key_not_granted())
+            }
+            (Some(key), _) => Ok(Granted::Key(key.into())),
+            (None, Ok(granted)) => granted_by_token(granted),
+            (None, Err(why)) => Err(unauthenticated(why)),
         }
     }
 
@@ -212,13 +212,6 @@ impl Protocol for Document {
         Ok(())
     }
 
-    fn split_url<'o>(&self, operation: &'o BatchOperation) -> (&'o str, &'o str) {
-        operation
-            .url
-            .split_once('?')
-            .unwrap_or((&operation.url, ""))
-    }
-
     fn find_target(
         &self,
         operation: &BatchOperation,
@@ -232,11 +225,26 @@ impl Protocol for Document {
                 return Err(Fault::new(FaultKind::Invalid, message).with_param("method"));
             }
         };
-        let route = find(&method, self.split_url(operation).0)?;
+        let route = find(&method, operation.split_url().0)?;
         if !route.is_operation {
             return Err(no_decision_endpoint());
         }
         Ok(BatchTarget::Endpoint(route.index))
+    }
+
+    /// A body is JSON, and credentials are those of the batch, unless the operation says otherwise.
+    fn operation_headers(
+        &self,
+        operation: &BatchOperation,
+        batch: &HeaderMap,
+        rules: &SdkRules,
+    ) -> Result<HeaderMap, Fault> {
+        let mut headers = operation.header_map()?;
+        if !headers.contains_key(CONTENT_TYPE) {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        rules.lend_credentials(batch, &mut headers);
+        Ok(headers)
     }
 
     fn operation_body(&self, operation: &BatchOperation) -> Vec<u8> {
@@ -315,8 +323,12 @@ impl Protocol for Document {
         Fault::new(kind, message)
     }
 
+    fn unknown_key(&self) -> Fault {
+        unauthenticated("the SDK key is not known here")
+    }
+
     fn refused_by_source(&self, _: StatusCode) -> Fault {
-        errors::unknown_key()
+        self.unknown_key()
     }
 
     fn unusable_datafile(&self, _: &str) -> Fault {
@@ -340,7 +352,7 @@ impl Protocol for Document {
 fn missing_credentials(rules: &SdkRules) -> Fault {
     unauthenticated(format!(
         "an SDK key or a token is required: send the header {} or `Authorization: Bearer <token>`",
-        header_name(rules)
+        rules.header_name()
     ))
 }
 
@@ -349,25 +361,15 @@ fn key_not_granted() -> Fault {
     Fault::new(FaultKind::Forbidden, message)
 }
 
-/// The one key of a token that came without a key header.
-fn only_key(granted: Vec<String>, rules: &SdkRules) -> Result<Box<str>, Fault> {
-    let mut granted = granted.into_iter();
-    match (granted.next(), granted.next()) {
-        (Some(key), None) if is_sdk_key(&key) => Ok(key.into()),
-        (Some(_), None) => Err(malformed()),
+/// What a token grants that came without a key header.
+fn granted_by_token(keys: Vec<String>) -> Result<Granted, Fault> {
+    let mut keys = keys.into_iter();
+    match (keys.next(), keys.next()) {
+        (Some(key), None) if is_sdk_key(&key) => Ok(Granted::Key(key.into())),
+        (Some(_), None) => Err(malformed(FaultKind::Unauthenticated)),
         (None, _) => Err(key_not_granted()),
-        (Some(_), Some(_)) => {
-            let message = format!(
-                "the token is good for several SDK keys: name one in the header {}",
-                header_name(rules)
-            );
-            Err(Fault::new(FaultKind::Invalid, message))
-        }
+        (Some(_), Some(_)) => Ok(Granted::Several),
     }
-}
-
-fn header_name(rules: &SdkRules) -> &str {
-    rules.headers.first().map_or("", HeaderName::as_str)
 }
 
 fn hash_hex(text: &str) -> String {

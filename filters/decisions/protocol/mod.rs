@@ -15,7 +15,7 @@ pub use self::agent::Agent;
 pub use self::document::Document;
 use super::EvaluationRules;
 use super::batch::{AnsweredBatch, AnsweredOperation, BatchOperation, BatchTarget, FindRoute};
-use super::credentials::SdkRules;
+use super::credentials::{Granted, SdkRules};
 use super::errors::ErrorBody;
 use super::event::EventClient;
 use super::notice::Topic;
@@ -63,7 +63,7 @@ pub trait Protocol: Send + Sync {
         rules: &SdkRules,
         foreign: Option<&KeySet>,
         now_s: u64,
-    ) -> Result<Box<str>, Fault>;
+    ) -> Result<Granted, Fault>;
 
     /// The body of a request. Errors: 400 for a body that is no JSON object.
     fn read<'b>(&self, body: &'b [u8]) -> Result<DecisionBody<'b>, Fault>;
@@ -80,9 +80,6 @@ pub trait Protocol: Send + Sync {
     /// Checks that a request can be made of an operation. Errors: 400.
     fn check_operation(&self, operation: &BatchOperation) -> Result<(), Fault>;
 
-    /// The path and the query of an operation.
-    fn split_url<'o>(&self, operation: &'o BatchOperation) -> (&'o str, &'o str);
-
     /// Where an operation goes.
     ///
     /// Errors: 400 for a path that cannot be normalised, for an unknown method and for a route that is no endpoint of
@@ -92,6 +89,14 @@ pub trait Protocol: Send + Sync {
         operation: &BatchOperation,
         find: FindRoute<'_>,
     ) -> Result<BatchTarget, Fault>;
+
+    /// The headers of an operation's call; `batch` holds those of the batch. Errors: 400 for a header that cannot be sent.
+    fn operation_headers(
+        &self,
+        operation: &BatchOperation,
+        batch: &HeaderMap,
+        rules: &SdkRules,
+    ) -> Result<HeaderMap, Fault>;
 
     /// The bytes of an operation's body.
     fn operation_body(&self, operation: &BatchOperation) -> Vec<u8>;
@@ -130,6 +135,9 @@ pub trait Protocol: Send + Sync {
     /// customer-data platform does not answer.
     fn lacking(&self, kind: FaultKind, message: &'static str) -> Fault;
 
+    /// The fault of an SDK key that no project has.
+    fn unknown_key(&self) -> Fault;
+
     /// The fault of an SDK key that the source of datafiles refuses with this status.
     fn refused_by_source(&self, status: StatusCode) -> Fault;
 
@@ -158,6 +166,8 @@ pub struct EndpointRules {
     pub checks_platform_before_data: bool,
     /// A batch needs credentials itself, beside those of its operations.
     pub checks_batch_credentials: bool,
+    /// `ENABLED_FLAGS_ONLY` counts for a decision of one key too; otherwise for lists alone.
+    pub filters_single_decisions: bool,
     /// Event streams have heartbeats.
     pub has_heartbeats: bool,
 }

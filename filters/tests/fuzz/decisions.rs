@@ -80,7 +80,7 @@ fn any_batch_is_read_or_refused() {
                 }
             };
             for operation in &operations {
-                let (path, query) = protocol.split_url(operation);
+                let (path, query) = operation.split_url();
                 assert!(path.len() + query.len() <= operation.url.len());
                 if let Ok(headers) = operation.header_map() {
                     let is_split = |value: &http::HeaderValue| {

@@ -4,7 +4,7 @@ use filters::decisions::activate;
 use filters::decisions::activate::Activation;
 use filters::decisions::notice;
 use filters::decisions::notice::Topic;
-use filters::decisions::selection::{ItemKind, item_filter, read_selection};
+use filters::decisions::selection::{ItemKind, item_filter, read_selection, read_switch};
 use filters::decisions::{Options, response_body};
 use filters::fault::Fault;
 
@@ -16,13 +16,15 @@ use crate::proxy::response::Response;
 
 /// Returns a list in the order of the query, and by type in that of the datafile.
 ///
-/// Errors: 400 for too many keys and for unknown types, 413 for a response that would be too long.
+/// Errors: 400 for too many keys, for unknown types and for switches that are neither on nor off, 413 for a response that would be too long.
 pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<Response, Fault> {
     let context = DecisionContext::open(service, request).await?;
-    let user = context.read_body()?.user()?;
+    let user = context.read_body()?.activated_user()?;
     let (protocol, project) = (context.protocol(), &context.loaded.project);
     let rules = protocol.endpoint_rules().selection;
     let wanted = read_selection(request.query, project, rules)?;
+    let is_listed = item_filter(request.query, rules)?;
+    let is_tracked = read_switch(request.query, "disableTracking", rules)? != Some(true);
     let mut state = UserState::new(&context, &user, &[], Options::default()).await;
     let items: Vec<Activation<'_>> = state
         .decide(&wanted, |(kind, key), inputs| match kind {
@@ -30,7 +32,7 @@ pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<
             ItemKind::Experiment => activate::experiment(project, key, inputs),
         })
         .await?;
-    if !request.is_true("disableTracking") {
+    if is_tracked {
         let impressions = items.iter().filter_map(|item| item.impression.as_ref());
         context.queue_impressions(&user, impressions);
     }
@@ -41,7 +43,7 @@ pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<
             context.publish(Topic::Decision, || notice);
         }
     }
-    let (is_listed, shape) = (item_filter(request.query, rules), protocol.result_shape());
+    let shape = protocol.result_shape();
     let listed = items.iter().filter(|item| is_listed(item));
     response_body::list(listed, |item, out| {
         response_body::write_activation(item, &user.id, shape, out);

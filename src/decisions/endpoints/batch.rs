@@ -14,7 +14,7 @@ use http::Method;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
-use super::context::{authorize, read_sdk_key};
+use super::context::{authorize, check_credentials};
 use super::{Handle, WriteFault, error_response};
 use crate::decisions::DecisionService;
 use crate::decisions::uuid::new_uuid;
@@ -113,7 +113,7 @@ pub async fn handle(
     };
     let protocol = service.protocol;
     if protocol.endpoint_rules().checks_batch_credentials {
-        read_sdk_key(service, request).await?;
+        check_credentials(service, request).await?;
     }
     let operations = protocol.read_batch(request.body)?;
     let most = service.batch_max_operations;
@@ -123,7 +123,7 @@ pub async fn handle(
     let started_at = now();
     let mut running: Vec<BoxFuture<'_, _>> = Vec::with_capacity(operations.len());
     for operation in &operations {
-        running.push(run_operation(service, routes, operation, request.now_ms, &bounds).boxed());
+        running.push(run_operation(service, routes, operation, request, &bounds).boxed());
     }
     let done = stream::iter(running).buffered(service.batch_concurrency);
     let done: Vec<(Vec<u8>, bool)> = done.collect().await;
@@ -144,7 +144,7 @@ async fn run_operation(
     service: &DecisionService,
     routes: &BatchRoutes,
     operation: &BatchOperation,
-    now_ms: u64,
+    batch: &Request<'_>,
     bounds: &Bounds,
 ) -> (Vec<u8>, bool) {
     // Most operations wait for nothing: the worker's other requests move on between them.
@@ -153,7 +153,7 @@ async fn run_operation(
     let protocol = service.protocol;
     let response = match protocol.check_operation(operation) {
         Ok(()) => {
-            let call = call(service, routes, operation, now_ms, &bounds.fetches);
+            let call = call(service, routes, operation, batch, &bounds.fetches);
             in_time(bounds.deadline, call).await
         }
         Err(fault) => Err(fault),
@@ -195,15 +195,15 @@ async fn call(
     service: &DecisionService,
     routes: &BatchRoutes,
     operation: &BatchOperation,
-    now_ms: u64,
+    batch: &Request<'_>,
     fetches: &Semaphore,
 ) -> Result<Response, Fault> {
     let protocol = service.protocol;
     let find = |method: &Method, path: &str| routes.find(method, path);
     let target = protocol.find_target(operation, &find)?;
-    let (path, query) = protocol.split_url(operation);
+    let (path, query) = operation.split_url();
     let query = operation.query(query)?;
-    let headers = operation.header_map()?;
+    let headers = protocol.operation_headers(operation, batch.headers, &service.credentials)?;
     let _permits = match service.may_fetch(&headers) {
         true => Some((
             fetches.acquire().await,
@@ -218,7 +218,7 @@ async fn call(
         body: &protocol.operation_body(operation),
         caller: None,
         client_ip: None,
-        now_ms,
+        now_ms: batch.now_ms,
     };
     match target {
         BatchTarget::Endpoint(index) => {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use filters::decisions::credentials::Granted;
 use filters::decisions::decide::Impression;
-use filters::decisions::errors;
 use filters::decisions::event;
 use filters::decisions::event::{Head, Moment};
 use filters::decisions::notice::Topic;
@@ -126,27 +126,43 @@ impl<'a> DecisionContext<'a> {
 
 /// The SDK key of a request, and its project.
 ///
-/// Errors: 400, 401 and 403 for the credentials, 403 for an unknown key; 503, or 500 in agent mode, where the project has no
-/// usable datafile.
+/// Errors: 400, 401 and 403 for the credentials, 401, or 403 in agent mode, for an unknown key; 503, or 500 in agent mode, where
+/// the project has no usable datafile.
 pub(super) async fn authorize(
     service: &DecisionService,
     request: &Request<'_>,
 ) -> Result<(Box<str>, Arc<LoadedDatafile>), Fault> {
-    let sdk_key = read_sdk_key(service, request).await?;
+    let granted = read_granted(service, request).await?;
+    let sdk_key = granted.into_key(&service.credentials)?;
     let protocol = service.protocol;
     match service.find(&sdk_key).await {
         ProjectLookup::Project(loaded) => Ok((sdk_key, loaded)),
-        ProjectLookup::Unknown => Err(errors::unknown_key()),
+        ProjectLookup::Unknown => Err(protocol.unknown_key()),
         ProjectLookup::Refused(status) => Err(protocol.refused_by_source(status)),
         ProjectLookup::Unusable => Err(protocol.unusable_datafile(&sdk_key)),
     }
 }
 
-/// The SDK key of a request. Errors: 400, 401, 403.
-pub(super) async fn read_sdk_key(
+/// Checks the credentials of a batch. A project without a usable datafile is none of its operations' faults.
+///
+/// Errors: 400, 401 and 403.
+pub(super) async fn check_credentials(
     service: &DecisionService,
     request: &Request<'_>,
-) -> Result<Box<str>, Fault> {
+) -> Result<(), Fault> {
+    let Granted::Key(sdk_key) = read_granted(service, request).await? else {
+        return Ok(());
+    };
+    let protocol = service.protocol;
+    match service.find(&sdk_key).await {
+        ProjectLookup::Project(_) | ProjectLookup::Unusable => Ok(()),
+        ProjectLookup::Unknown => Err(protocol.unknown_key()),
+        ProjectLookup::Refused(status) => Err(protocol.refused_by_source(status)),
+    }
+}
+
+/// What the credentials of a request grant. Errors: 400, 401, 403.
+async fn read_granted(service: &DecisionService, request: &Request<'_>) -> Result<Granted, Fault> {
     let protocol = service.protocol;
     let foreign = match &service.foreign_keys {
         Some(published) => match protocol.token(request.headers) {

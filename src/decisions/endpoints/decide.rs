@@ -16,7 +16,8 @@ use crate::decisions::DecisionService;
 use crate::proxy::handler::Request;
 use crate::proxy::response::Response;
 
-/// Returns an object for one key, and a list for several or none, in the order of the request or the datafile.
+/// Returns an object for one key, and a list for several or none, in the order of the request or the datafile. Only a list can
+/// be without a flag that is off.
 ///
 /// Errors: 400 for too many keys, 413 for a response that would be too long, and as [`decide_keys`].
 pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<Response, Fault> {
@@ -26,12 +27,15 @@ pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<
     let wanted = wanted_keys(&context, request)?;
     let times = request.values("keys").count();
     let all = decide_keys(&context, &body, &wanted).await?;
-    if let ([one], 1) = (all.as_slice(), times) {
+    let is_listed = |one: &&Decision<'_>| one.is_enabled || !body.options.enabled_flags_only;
+    let may_omit = context.protocol().endpoint_rules().filters_single_decisions;
+    if let ([one], 1) = (all.as_slice(), times)
+        && (is_listed(&one) || !may_omit)
+    {
         let mut out = Vec::with_capacity(1024);
         response_body::write_decision(one, &user.id, &user.attributes, shape, &mut out);
         return response_body::check_body(out).map(Response::json);
     }
-    let is_listed = |one: &&Decision<'_>| one.is_enabled || !body.options.enabled_flags_only;
     let listed = all.iter().filter(is_listed);
     response_body::decision_list(listed, user, shape).map(Response::json)
 }

@@ -17,7 +17,7 @@ use crate::proxy::response::Response;
 pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<Response, Fault> {
     let context = DecisionContext::open(service, request).await?;
     let mut body = context.read_body()?;
-    let user = body.tracked_user()?;
+    let user = body.optional_user()?;
     let tags = body.event_tags()?;
     let key = request.values("eventKey").next().unwrap_or_default();
     if key.is_empty() {

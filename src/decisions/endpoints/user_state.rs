@@ -12,6 +12,7 @@ use filters::decisions::{Options, Profile, response_body};
 use filters::fault::{Fault, FaultKind};
 
 use super::context::DecisionContext;
+use crate::decisions::profiles::Profiles;
 use crate::decisions::user_key::UserKey;
 
 /// A decision for one key.
@@ -64,7 +65,7 @@ impl<'a> UserState<'a> {
     ) -> Self {
         let key = &context.sdk_key;
         let overrides = context.service.overrides.as_ref();
-        let profiles = context.service.profiles.as_ref();
+        let profiles = profiles_for(context, user);
         let profile = match profiles.filter(|_| !options.ignore_user_profile) {
             Some(all) => all.find(key, &user.id).await.ok(),
             None => None,
@@ -177,9 +178,18 @@ impl<'a> UserState<'a> {
 
     /// Adds what was newly bucketed to the user's profile.
     pub(super) async fn remember(&self, found: &[(&str, &str)]) {
-        if let Some(profiles) = self.context.service.profiles.as_ref() {
+        if let Some(profiles) = profiles_for(self.context, self.user) {
             let (key, user) = (&self.context.sdk_key, &self.user.id);
             profiles.remember(key, user, found).await;
         }
     }
+}
+
+/// The profiles, if the user has one: all who name no user would share it.
+fn profiles_for<'a>(
+    context: &DecisionContext<'a>,
+    user: &DecisionUser<'_>,
+) -> Option<&'a Profiles> {
+    let profiles = context.service.profiles.as_ref();
+    profiles.filter(|_| !user.id.is_empty())
 }

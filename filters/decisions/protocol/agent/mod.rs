@@ -19,7 +19,7 @@ use crate::decisions::batch::{
 };
 use crate::decisions::borrowed_object::BorrowedValue;
 use crate::decisions::caseless_object::CaselessObject;
-use crate::decisions::credentials::{SdkRules, bearer_token};
+use crate::decisions::credentials::{Granted, SdkRules, bearer_token};
 use crate::decisions::encode;
 use crate::decisions::errors::ErrorBody;
 use crate::decisions::evaluation_rules::{
@@ -60,11 +60,13 @@ const ENDPOINTS: EndpointRules = EndpointRules {
     selection: SelectionRules {
         type_adds_items: true,
         lists_disabled: true,
+        refuses_other_words: false,
     },
     checks_profiles_first: true,
     ignores_profile_outage: true,
     checks_platform_before_data: true,
     checks_batch_credentials: false,
+    filters_single_decisions: false,
     has_heartbeats: false,
 };
 
@@ -72,7 +74,7 @@ static BODY: BodyRules = BodyRules {
     keeps_equal_names: true,
     reads_identifiers_as_texts: true,
     requires_forced_keys: false,
-    tracks_anonymous_users: true,
+    activates_anonymous_users: false,
     unsendable: FaultKind::Internal,
     unreadable: |why| {
         Fault::new(FaultKind::Invalid, "error parsing request body").with_detail(why.to_owned())
@@ -130,11 +132,11 @@ impl Protocol for Agent {
         rules: &SdkRules,
         foreign: Option<&KeySet>,
         now_s: u64,
-    ) -> Result<Box<str>, Fault> {
-        let key = rules.presented_key(headers)?;
+    ) -> Result<Granted, Fault> {
+        let key = rules.presented_key(headers, FaultKind::Invalid)?;
         let key = key.ok_or_else(errors::missing_key)?;
         if !rules.checks_tokens() {
-            return Ok(key.into());
+            return Ok(Granted::Key(key.into()));
         }
         let token = self.token(headers).ok_or(InvalidToken::Empty);
         let granted = token.and_then(|token| rules.granted_keys(token, foreign, now_s));
@@ -142,7 +144,7 @@ impl Protocol for Agent {
         if !granted.iter().any(|one| one == key) {
             return Err(errors::key_not_granted());
         }
-        Ok(key.into())
+        Ok(Granted::Key(key.into()))
     }
 
     fn read<'b>(&self, body: &'b [u8]) -> Result<DecisionBody<'b>, Fault> {
@@ -170,16 +172,22 @@ impl Protocol for Agent {
         }
     }
 
-    fn split_url<'o>(&self, operation: &'o BatchOperation) -> (&'o str, &'o str) {
-        operation::split_url(&operation.url)
-    }
-
     fn find_target(
         &self,
         operation: &BatchOperation,
         find: FindRoute<'_>,
     ) -> Result<BatchTarget, Fault> {
         Ok(operation::find_target(operation, find))
+    }
+
+    /// An operation inherits nothing from the batch.
+    fn operation_headers(
+        &self,
+        operation: &BatchOperation,
+        _: &HeaderMap,
+        _: &SdkRules,
+    ) -> Result<HeaderMap, Fault> {
+        operation.header_map()
     }
 
     /// The agent writes the body anew: among names that differ in their case, the last in order counts.
@@ -274,6 +282,10 @@ impl Protocol for Agent {
 
     fn lacking(&self, _: FaultKind, message: &'static str) -> Fault {
         Fault::new(FaultKind::Internal, message)
+    }
+
+    fn unknown_key(&self) -> Fault {
+        Fault::new(FaultKind::Forbidden, "the SDK key is not known here")
     }
 
     fn refused_by_source(&self, status: StatusCode) -> Fault {

@@ -24,27 +24,9 @@ const ROUTES: [&str; 11] = [
     "token",
 ];
 
-/// The path and the query of a URL, without scheme, authority and fragment.
-pub(super) fn split_url(url: &str) -> (&str, &str) {
-    let url = without_authority(url.split('#').next().unwrap_or_default());
-    url.split_once('?').unwrap_or((url, ""))
-}
-
-fn without_authority(url: &str) -> &str {
-    let Some((scheme, rest)) = url.split_once("://") else {
-        return url;
-    };
-    if !scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-        return url;
-    }
-    rest.find(['/', '?'])
-        .and_then(|at| rest.get(at..))
-        .unwrap_or_default()
-}
-
 /// Whether a request can be made of an operation.
 pub(super) fn is_request(operation: &BatchOperation) -> bool {
-    let (path, _) = split_url(&operation.url);
+    let (path, _) = operation.split_url();
     let method = operation.method.as_bytes();
     let is_method = method.is_empty() || Method::from_bytes(method).is_ok();
     let mut parts = path.split('%');
@@ -59,7 +41,7 @@ pub(super) fn is_request(operation: &BatchOperation) -> bool {
 
 /// The endpoint of an operation. Below `/v1/` the agent checks the credentials before it looks for the path.
 pub(super) fn find_target(operation: &BatchOperation, find: FindRoute<'_>) -> BatchTarget {
-    let (path, _) = split_url(&operation.url);
+    let (path, _) = operation.split_url();
     match find_endpoint(&operation.method, path, find) {
         Ok(index) => BatchTarget::Endpoint(index),
         Err(fault) => BatchTarget::Missing {
@@ -112,22 +94,6 @@ mod tests {
         BatchOperation {
             url: url.to_owned(),
             ..BatchOperation::default()
-        }
-    }
-
-    #[test]
-    fn whole_urls_are_taken() {
-        for (url, expected) in [
-            ("/v1/decide?keys=a", ("/v1/decide", "keys=a")),
-            ("http://host:80/v1/config#top", ("/v1/config", "")),
-            ("https://host?a=b", ("", "a=b")),
-            ("https://host", ("", "")),
-            (
-                "/v1/decide?to=http://host/x",
-                ("/v1/decide", "to=http://host/x"),
-            ),
-        ] {
-            assert_eq!(split_url(url), expected);
         }
     }
 
