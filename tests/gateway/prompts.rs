@@ -243,9 +243,8 @@ fn what_does_not_exist_or_does_not_fit_is_refused_by_name_and_no_provider_hears_
             "has no version 2",
         ),
         (
-            // The version counts, whatever the label. Source: docs/model-gateway.md 2.1.
             json!({"prompt": {"id": "hi", "version": 2, "label": "production"}}),
-            404,
+            404, // The version counts, whatever the label. Source: docs/model-gateway.md 2.1.
             "prompt.version",
             "has no version 2",
         ),
