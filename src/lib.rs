@@ -4,7 +4,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`config`], [`thread_number`], [`priority`], [`periodic`], [`shared_wait`], [`single_flight`], [`tasks`], [`outbound`], [`encryption`], [`json_schema`] | the configuration; numbers of threads, their priority, intervals, how long requests wait for Redis, work that is done once for all, tasks that must run; the client of own requests; encryption; schemas of JSON |
+//! | [`config`], [`thread_number`], [`priority`], [`periodic`], [`durable`], [`shared_wait`], [`single_flight`], [`tasks`], [`outbound`], [`encryption`], [`json_schema`] | the configuration; numbers of threads, their priority, intervals, durable names of files, how long requests wait for Redis, work that is done once for all, tasks that must run; the client of own requests; encryption; schemas of JSON |
 //! | [`telemetry`], [`redis`], [`jwks`], [`store`] | metrics and logs, shared state, foreign keys, SQL |
 //! | [`accounts`], [`limits`], [`ledger`] | callers in memory, windows, money |
 //! | [`proxy`] | the core of every request: Pingora's hooks, connections, responses |
@@ -21,6 +21,7 @@ pub mod app;
 pub mod cli;
 pub mod config;
 pub mod decisions;
+pub mod durable;
 pub mod encryption;
 pub mod graph;
 pub mod json_schema;

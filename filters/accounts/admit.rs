@@ -32,6 +32,8 @@ pub enum AuthError {
     Revoked,
     /// Issued, and expired since.
     Expired,
+    /// Issued, with a value that this version of the server does not know.
+    Unreadable,
     /// An access token that is not of this server, or not for what the request names.
     TokenUnknown,
     /// An access token whose time is over.
@@ -66,6 +68,10 @@ impl AuthError {
             Self::Unknown => "the API key is not known here",
             Self::Revoked => "the API key was revoked",
             Self::Expired => "the API key has expired",
+            Self::Unreadable => {
+                "this server cannot read the settings of the API key, which a newer version may have written: ask its \
+                 operator"
+            }
             Self::TokenUnknown => "the access token is not one of this server for this resource",
             Self::TokenExpired => "the access token has expired",
             Self::TokenRevoked => "the access token was revoked",
@@ -92,6 +98,9 @@ impl From<AuthError> for Fault {
             AuthError::Repeated => Self::new(FaultKind::Invalid, message),
             AuthError::Conflicting => {
                 Self::new(FaultKind::Invalid, message).with_param("x-api-key")
+            }
+            AuthError::Unreadable => {
+                Self::new(FaultKind::Forbidden, message).with_code("key_unreadable")
             }
             AuthError::OrganizationHeld => {
                 Self::new(FaultKind::Forbidden, message).with_code("organization_held")
@@ -204,6 +213,9 @@ fn check_row(row: &KeyRow, now_ms: i64) -> Result<(), AuthError> {
     }
     if row.caller.expires_at_ms.is_some_and(|end| now_ms >= end) {
         return Err(AuthError::Expired);
+    }
+    if row.is_unreadable {
+        return Err(AuthError::Unreadable);
     }
     match row.organization_status {
         OrganizationStatus::Disabled => Err(AuthError::OrganizationDisabled),

@@ -44,6 +44,7 @@ fn row(id: &str) -> KeyRow {
     KeyRow {
         caller: Arc::new(caller(id)),
         is_revoked: false,
+        is_unreadable: false,
         organization_status: OrganizationStatus::Active,
         is_project_archived: false,
     }
@@ -291,6 +292,22 @@ fn an_organization_that_is_disabled_or_held_and_an_archived_project_are_refused(
     });
     let answer = archived.bearer(&format!("Bearer {}", text(1)));
     assert_eq!(id(answer), Err(AuthError::ProjectArchived));
+}
+
+#[test]
+fn a_key_that_cannot_be_read_is_refused_in_words() {
+    let unreadable = house(KeyRow {
+        is_unreadable: true,
+        organization_status: OrganizationStatus::Disabled,
+        ..row("key_1")
+    });
+    let answer = unreadable.bearer(&format!("Bearer {}", text(1)));
+    assert_eq!(id(answer), Err(AuthError::Unreadable));
+    let fault = Fault::from(AuthError::Unreadable);
+    assert_eq!(
+        (fault.kind, fault.code()),
+        (FaultKind::Forbidden, Some("key_unreadable"))
+    );
 }
 
 #[test]

@@ -170,6 +170,8 @@ pub struct KeyRow {
     pub caller: Arc<Caller>,
     /// Whether the key was revoked.
     pub is_revoked: bool,
+    /// Whether the key, or something that it shares with others, has a value that this version does not know.
+    pub is_unreadable: bool,
     /// The state of its organization.
     pub organization_status: OrganizationStatus,
     /// Whether its project is archived.
@@ -231,6 +233,14 @@ impl AccountsSnapshot {
     pub fn insert(&mut self, hash: KeyHash, row: KeyRow) {
         if let Some(shard) = self.shards.get_mut(shard_of(&hash)) {
             Arc::make_mut(shard).insert(hash, row);
+        }
+    }
+
+    /// Refuses a key whose row cannot be read any more. One that is not known stays so.
+    pub fn refuse(&mut self, hash: &KeyHash) {
+        let shard = self.shards.get_mut(shard_of(hash));
+        if let Some(row) = shard.and_then(|shard| Arc::make_mut(shard).get_mut(hash)) {
+            row.is_unreadable = true;
         }
     }
 
@@ -300,6 +310,7 @@ mod tests {
         let row = KeyRow {
             caller: Arc::new(caller),
             is_revoked: false,
+            is_unreadable: false,
             organization_status: OrganizationStatus::Active,
             is_project_archived: false,
         };

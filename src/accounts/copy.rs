@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::store::{AccountRecord, LoadedAccounts, RecordedAccounts, StoreError};
+use crate::durable;
+use crate::store::{AccountRecord, LoadedAccounts, RecordedAccounts};
 
 /// The name of the file in the state folder.
 const FILE: &str = "accounts.jsonl";
@@ -56,7 +57,7 @@ impl AccountsCopy {
     }
 
     /// Reads the accounts, or returns `None` if there is no whole copy of this store.
-    pub(super) fn read(&self) -> Option<Result<LoadedAccounts, StoreError>> {
+    pub(super) fn read(&self) -> Option<LoadedAccounts> {
         let mut lines = BufReader::new(File::open(&self.path).ok()?).split(b'\n');
         let head: Head = serde_json::from_slice(&lines.next()?.ok()?).ok()?;
         if head != self.head() {
@@ -111,7 +112,7 @@ impl AccountsCopy {
     fn try_replace(&mut self, draft: Draft) -> io::Result<()> {
         let file = draft.out?.into_inner();
         let file = file.map_err(IntoInnerError::into_error)?;
-        fs::rename(&draft.path, &self.path)?;
+        durable::rename(&draft.path, &self.path)?;
         self.file = Some(file);
         (self.base_lines, self.appended_lines) = (draft.lines, 0);
         Ok(())
@@ -199,7 +200,7 @@ mod tests {
     use super::*;
 
     fn read(copy: &AccountsCopy) -> Option<i64> {
-        let loaded = copy.read()?.unwrap();
+        let loaded = copy.read()?;
         Some(loaded.snapshot.revision())
     }
 

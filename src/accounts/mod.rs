@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use filters::accounts::AccountsSnapshot;
+use prometheus::IntCounter;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -21,6 +22,7 @@ use self::copy::AccountsCopy;
 use crate::periodic::Ticks;
 use crate::store::{
     AccountRecord, ByokKeyRow, LoadedAccounts, PromptRecord, SharedRows, Store, StoreError,
+    UnreadableRows,
 };
 
 /// The interval between two checks of the store's revision. With the reads and the swap, a change is in force well
@@ -32,6 +34,8 @@ const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
 const READ_TIMEOUT: Duration = Duration::from_secs(600);
 /// The pause after everything could not be read.
 const READ_RETRY_INTERVAL: Duration = Duration::from_secs(5);
+/// The maximum number of pages of keys that one check reads, so that the next changes do not wait for more.
+const MAX_PAGES: usize = 8;
 
 /// The accounts in force. Clones share the snapshot.
 #[derive(Clone)]
@@ -78,6 +82,8 @@ struct SharedSnapshot {
     /// Whether the feed lacked a change, so that everything must be read again.
     is_incomplete: AtomicBool,
     failures: AtomicU64,
+    /// Counts rows that cannot be read.
+    unreadable: Option<IntCounter>,
     started: Instant,
     confirmed_ms: AtomicU64,
 }
@@ -92,34 +98,34 @@ impl AccountsHandle {
         store: &Store,
         publish: impl Fn(PublishedRows) + Send + Sync + 'static,
     ) -> Result<Self, StoreError> {
-        let accounts = Self::empty(None, publish);
+        let accounts = Self::empty(None, None, publish);
         accounts.read_again(store).await?;
         Ok(accounts)
     }
 
-    /// Makes a handle without accounts, until [`Self::read_again`] or [`Self::read_copy`].
+    /// Makes a handle without accounts, until [`Self::read_again`] or [`Self::read_copy`]. `unreadable` counts rows that
+    /// cannot be read.
     pub fn empty(
         copy: Option<AccountsCopy>,
+        unreadable: Option<IntCounter>,
         publish: impl Fn(PublishedRows) + Send + Sync + 'static,
     ) -> Self {
-        let accounts = Self::new(LoadedAccounts::default(), copy, Box::new(publish));
+        let none = LoadedAccounts::default();
+        let accounts = Self::new(none, copy, unreadable, Box::new(publish));
         accounts.shared.is_loaded.store(false, Ordering::Relaxed);
         accounts
     }
 
     /// Takes the accounts of the copy, if there is a whole one, until [`Self::read_again`] reads those of the store.
     pub fn read_copy(&self, store: &Store) {
-        let Some(read) = self.copy().and_then(|copy| copy.read()) else {
+        let Some(loaded) = self.copy().and_then(|copy| copy.read()) else {
             return;
         };
-        let opened = read.and_then(|mut loaded| {
-            let keys = store.open_keys(std::mem::take(&mut loaded.byok))?;
-            Ok((loaded.snapshot, keys, loaded.prompts))
-        });
-        match opened {
-            Ok((snapshot, keys, prompts)) => {
-                self.publish_all(keys, prompts);
-                self.shared.current.store(Arc::new(snapshot));
+        self.tell_unreadable(&loaded.unreadable);
+        match store.open_keys(loaded.byok) {
+            Ok(keys) => {
+                self.publish_all(keys, loaded.prompts);
+                self.shared.current.store(Arc::new(loaded.snapshot));
                 self.shared.is_loaded.store(true, Ordering::Relaxed);
             }
             Err(error) => log::warn!("the copy of the accounts is not used: {error}"),
@@ -132,10 +138,15 @@ impl AccountsHandle {
             snapshot,
             ..LoadedAccounts::default()
         };
-        Self::new(loaded, None, Box::new(|_| {}))
+        Self::new(loaded, None, None, Box::new(|_| {}))
     }
 
-    fn new(loaded: LoadedAccounts, copy: Option<AccountsCopy>, publish: BoxedSubscriber) -> Self {
+    fn new(
+        loaded: LoadedAccounts,
+        copy: Option<AccountsCopy>,
+        unreadable: Option<IntCounter>,
+        publish: BoxedSubscriber,
+    ) -> Self {
         let shared = SharedSnapshot {
             current: ArcSwap::from_pointee(loaded.snapshot),
             rows: tokio::sync::Mutex::new(loaded.shared),
@@ -144,6 +155,7 @@ impl AccountsHandle {
             is_loaded: AtomicBool::new(true),
             is_incomplete: AtomicBool::new(false),
             failures: AtomicU64::new(0),
+            unreadable,
             started: Instant::now(),
             confirmed_ms: AtomicU64::new(0),
         };
@@ -176,14 +188,18 @@ impl AccountsHandle {
 
     /// Checks the store's revision and swaps in the next snapshot if it has changed. Returns whether it has.
     ///
+    /// The keys of a changed organization, project or member follow in pages, of which one call reads a few, so that no
+    /// number of keys delays what has changed after them.
+    ///
     /// Errors: the store failed; the snapshot stays. Cost: what has changed.
     pub async fn refresh(&self, store: &Store) -> Result<bool, StoreError> {
         let shared = &self.shared;
         let mut rows = shared.rows.lock().await;
         let before = shared.current.load_full();
         let followed = store.follow_accounts(&before, &mut rows).await?;
-        let has_changed = followed.is_some();
+        let mut has_changed = followed.is_some();
         if let Some(followed) = followed {
+            self.tell_unreadable(&followed.unreadable);
             if !followed.is_complete {
                 shared.is_incomplete.store(true, Ordering::Relaxed);
             }
@@ -202,8 +218,23 @@ impl AccountsHandle {
             self.append_to_copy(&followed.records);
             shared.current.store(Arc::new(followed.snapshot));
         }
+        for _ in 0..MAX_PAGES {
+            let before = shared.current.load_full();
+            let Some((snapshot, unreadable)) = store.follow_keys(&before, &mut rows).await? else {
+                break;
+            };
+            self.tell_unreadable(&unreadable);
+            shared.current.store(Arc::new(snapshot));
+            has_changed = true;
+        }
+        rows.speed_up();
         self.mark_confirmed();
         Ok(has_changed)
+    }
+
+    /// Makes the next steps smaller, because the store did not answer in time.
+    async fn slow_down(&self) {
+        self.shared.rows.lock().await.slow_down();
     }
 
     /// Reads everything again. Until that is done, the snapshot in force follows the feed.
@@ -222,20 +253,11 @@ impl AccountsHandle {
         if let Some(draft) = &mut draft {
             draft.sync().await;
         }
+        // What came into force meanwhile stays so. Most of it is read before the snapshot in force has to wait.
+        self.catch_up(store, &mut loaded, &mut draft).await?;
         let mut rows = shared.rows.lock().await;
-        // What came into force meanwhile stays so.
-        while let Some(followed) = store
-            .follow_accounts(&loaded.snapshot, &mut loaded.shared)
-            .await?
-        {
-            if !followed.is_complete {
-                shared.is_incomplete.store(true, Ordering::Relaxed);
-            }
-            if let Some(draft) = &mut draft {
-                followed.records.iter().for_each(|it| draft.write(it));
-            }
-            loaded.snapshot = followed.snapshot;
-        }
+        self.catch_up(store, &mut loaded, &mut draft).await?;
+        self.tell_unreadable(&loaded.unreadable);
         self.publish_all(store.byok_keys().await?, store.all_prompts().await?);
         *rows = loaded.shared;
         shared.current.store(Arc::new(loaded.snapshot));
@@ -247,6 +269,52 @@ impl AccountsHandle {
         }
         self.mark_confirmed();
         Ok(())
+    }
+
+    /// Follows the feed to its end with accounts that are not in force yet.
+    async fn catch_up(
+        &self,
+        store: &Store,
+        loaded: &mut LoadedAccounts,
+        draft: &mut Option<copy::Draft>,
+    ) -> Result<(), StoreError> {
+        loop {
+            let followed = store.follow_accounts(&loaded.snapshot, &mut loaded.shared);
+            let Some(followed) = followed.await? else {
+                break;
+            };
+            self.tell_unreadable(&followed.unreadable);
+            if !followed.is_complete {
+                self.shared.is_incomplete.store(true, Ordering::Relaxed);
+            }
+            if let Some(draft) = draft {
+                followed.records.iter().for_each(|it| draft.write(it));
+            }
+            loaded.snapshot = followed.snapshot;
+        }
+        while let Some((snapshot, unreadable)) = store
+            .follow_keys(&loaded.snapshot, &mut loaded.shared)
+            .await?
+        {
+            self.tell_unreadable(&unreadable);
+            loaded.snapshot = snapshot;
+        }
+        Ok(())
+    }
+
+    /// Counts rows that cannot be read, and names some of them.
+    fn tell_unreadable(&self, rows: &UnreadableRows) {
+        if rows.count == 0 {
+            return;
+        }
+        if let Some(counter) = &self.shared.unreadable {
+            counter.inc_by(rows.count);
+        }
+        log::error!(
+            "{} rows of accounts cannot be read, the keys that need them are refused: {}",
+            rows.count,
+            rows.named.join("; ")
+        );
     }
 
     fn publish_all(&self, keys: Vec<ByokKeyRow>, prompts: Vec<PromptRecord>) {
@@ -281,7 +349,10 @@ impl AccountsHandle {
             let failure = match outcome {
                 Ok(Ok(_)) => None,
                 Ok(Err(error)) => Some(error.to_string()),
-                Err(_) => Some("the store does not answer".to_owned()),
+                Err(_) => {
+                    self.slow_down().await;
+                    Some("the store does not answer".to_owned())
+                }
             };
             is_failing = self.record_outcome(failure, is_failing);
             let is_reading = reading.as_ref().is_some_and(|task| !task.is_finished());

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use prometheus::IntCounter;
+
 use super::boot::{BootError, failed};
 use super::late_store::LateStore;
 use crate::accounts::AccountsHandle;
@@ -38,7 +40,12 @@ pub(super) async fn open(
         StoreUrl::Sqlite(_) => None,
         url => Some(AccountsCopy::new(&config.store.state_dir, &url.redacted())),
     };
-    let preparing = prepare(settings.clone(), copy, has_sandbox);
+    let preparing = prepare(
+        settings.clone(),
+        copy,
+        has_sandbox,
+        metrics.accounts_unreadable.clone(),
+    );
     let Prepared {
         store,
         first_run,
@@ -82,6 +89,7 @@ async fn prepare(
     settings: StoreSettings,
     copy: Option<AccountsCopy>,
     has_sandbox: bool,
+    unreadable: IntCounter,
 ) -> Result<Prepared, store::StoreError> {
     let may_be_away = copy.is_some();
     let opened = Store::prepare(&settings).await?;
@@ -95,7 +103,8 @@ async fn prepare(
     };
     let snapshots = StoreSnapshots::new(opened.store.pepper().fingerprint());
     let subscriber = snapshots.clone();
-    let accounts = AccountsHandle::empty(copy, move |rows| subscriber.update(rows));
+    let accounts =
+        AccountsHandle::empty(copy, Some(unreadable), move |rows| subscriber.update(rows));
     let mut first_run = None;
     if is_ready {
         let now_ms = jiff::Timestamp::now().as_millisecond();

@@ -45,6 +45,8 @@ const RETENTION_MARGIN_MS: i64 = 24 * 3_600_000;
 struct FlushState {
     /// So many of the next calls may be stored already: a batch with them failed.
     doubtful: usize,
+    /// How many times this process had stored calls after the last batch.
+    posts: i64,
     /// The size of the next batch, while the store is too slow for large ones.
     max_entries: Option<usize>,
 }
@@ -99,7 +101,7 @@ impl Ledger {
 
     /// Stores a batch. Returns whether none of its calls has to be tried again.
     async fn post_batch(&self, batch: JournalBatch, state: &mut FlushState) -> bool {
-        let count = batch.entries.len();
+        let (count, mut stored) = (batch.entries.len(), false);
         let posted = post(&self.store, &self.owner, &batch.entries, state.doubtful > 0).await;
         let done = match posted {
             Ok(posted) => {
@@ -107,6 +109,7 @@ impl Ledger {
                     // The next heartbeat registers this process again.
                     self.is_unregistered.store(true, Ordering::Relaxed);
                 }
+                stored = posted.refused.len() < count;
                 self.set_aside(&posted.refused)
             }
             Err(error) => {
@@ -120,6 +123,7 @@ impl Ledger {
             Ok(()) => {
                 // Unknown, spending is read while nothing is posted.
                 let posts = self.store.posts(&self.owner).await.ok();
+                self.notice_lost_posts(posts, stored, state);
                 self.journal.mark_stored(&batch, posts);
                 state.doubtful = state.doubtful.saturating_sub(count);
                 let doubled = state.max_entries.map(|max_entries| max_entries * 2);
@@ -132,6 +136,23 @@ impl Ledger {
                 self.mark_failed(StoreWork::Post, &reason);
                 false
             }
+        }
+    }
+
+    /// Tells that the store has forgotten what it had confirmed. Its own count of this process's posts says so: it is that of
+    /// an older copy, to which a failover without synchronous replication has switched.
+    /// `has_stored`: there was a post since the last look.
+    fn notice_lost_posts(&self, posts: Option<i64>, has_stored: bool, state: &mut FlushState) {
+        let Some(posts) = posts else { return };
+        let expected = state.posts.saturating_add(i64::from(has_stored));
+        let lost = expected.saturating_sub(posts);
+        state.posts = posts;
+        if lost > 0 {
+            self.metrics.ledger_lost_posts.inc_by(lost.unsigned_abs());
+            log::error!(
+                "the store has lost {lost} batches of calls that it had confirmed: it is an older copy of itself. What \
+                 they cost is not charged; PostgreSQL that fails over needs synchronous replication"
+            );
         }
     }
 

@@ -16,7 +16,7 @@ use super::account::OrganizationAccount;
 use super::account_state::LOOKBACK_MS;
 use crate::store;
 use crate::store::StoreError;
-use crate::store::ledger::{LeaseChange, LeaseGrant, LeaseRequest, LimitRequest};
+use crate::store::ledger::{LeaseChange, LeaseGrant, LeaseGrants, LeaseRequest, LimitRequest};
 
 /// How long other processes have to return what they do not need.
 pub(super) const RETURN_TIMEOUT: Duration = Duration::from_millis(300);
@@ -313,47 +313,30 @@ impl Ledger {
             drop(receiver);
             while !queued.is_empty() {
                 let count = count_together(&queued);
-                self.change_together(queued.drain(..count)).await;
+                self.change_together(queued.drain(..count).collect()).await;
             }
         }
     }
 
-    async fn change_together(&self, queued: impl Iterator<Item = QueuedChange>) {
-        let (mut credit, mut credit_done) = (Vec::new(), Vec::new());
-        let (mut limits, mut limits_done) = (Vec::new(), Vec::new());
-        for change in queued {
-            match change {
-                QueuedChange::Credit(request, done) => {
-                    credit.push(request);
-                    credit_done.push(done);
-                }
-                QueuedChange::Limits(requests, done) => {
-                    limits_done.push((requests.len(), done));
-                    limits.extend(requests);
+    /// Makes changes together. Where the store refuses the rows of some organization, they are halved until that one is
+    /// alone: it gets the error, and all others their leases.
+    async fn change_together(&self, queued: Vec<QueuedChange>) {
+        let mut parts = vec![queued];
+        while let Some(mut part) = parts.pop() {
+            let (mut credit, mut limits) = (Vec::new(), Vec::new());
+            for change in &part {
+                match change {
+                    QueuedChange::Credit(request, _) => credit.push(request.clone()),
+                    QueuedChange::Limits(requests, _) => limits.extend_from_slice(requests),
                 }
             }
-        }
-        let changed = self.store.change_leases(&self.owner, &credit, &limits);
-        // A receiver is gone if the task that asked was dropped. A change of credit is pending then, and one of limits
-        // is known to the store alone until the next one.
-        match changed.await.map_err(Arc::new) {
-            Ok(Some(grants)) => {
-                for (done, grant) in credit_done.into_iter().zip(grants.credit) {
-                    _ = done.send(Ok(Some(grant)));
+            let changed = self.store.change_leases(&self.owner, &credit, &limits);
+            match changed.await {
+                Err(error) if error.is_about_rows() && part.len() > 1 => {
+                    let second = part.split_off(part.len() / 2);
+                    parts.extend([second, part]);
                 }
-                let mut grants = grants.limits.into_iter();
-                for (count, done) in limits_done {
-                    _ = done.send(Ok(Some(grants.by_ref().take(count).collect())));
-                }
-            }
-            other => {
-                let none = other.map(|_| ());
-                for done in credit_done {
-                    _ = done.send(none.clone().map(|()| None));
-                }
-                for (_, done) in limits_done {
-                    _ = done.send(none.clone().map(|()| None));
-                }
+                changed => answer(part, changed.map_err(Arc::new)),
             }
         }
     }
@@ -432,6 +415,28 @@ impl Ledger {
     }
 }
 
+/// Tells those who asked for changes what became of them.
+fn answer(queued: Vec<QueuedChange>, changed: Result<Option<LeaseGrants>, Arc<StoreError>>) {
+    let is_known = matches!(changed, Ok(Some(_)));
+    let none = changed.as_ref().map(|_| ()).map_err(Arc::clone);
+    let grants = changed.ok().flatten().unwrap_or_default();
+    let (mut credit, mut limits) = (grants.credit.into_iter(), grants.limits.into_iter());
+    // A receiver is gone if the task that asked was dropped. A change of credit is pending then, and one of limits is
+    // known to the store alone until the next one.
+    for change in queued {
+        match change {
+            QueuedChange::Credit(_, done) => {
+                let grant = credit.next().filter(|_| is_known);
+                _ = done.send(none.clone().map(|()| grant));
+            }
+            QueuedChange::Limits(requests, done) => {
+                let of = is_known.then(|| limits.by_ref().take(requests.len()).collect());
+                _ = done.send(none.clone().map(|()| of));
+            }
+        }
+    }
+}
+
 /// Returns how many of these changes are made together: as many as change [`MAX_CHANGES`] leases, at least one.
 fn count_together(queued: &[QueuedChange]) -> usize {
     let mut leases = 0;
@@ -444,3 +449,7 @@ fn count_together(queued: &[QueuedChange]) -> usize {
     });
     fits.count().max(1)
 }
+
+#[cfg(test)]
+#[path = "leases_tests.rs"]
+mod tests;

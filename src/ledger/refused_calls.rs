@@ -9,6 +9,7 @@ use filters::ledger::{ExperimentNames, LedgerEntry};
 use serde::Serialize;
 
 use super::error::{LedgerError, file_error};
+use crate::durable;
 use crate::store::{Store, StoreError};
 
 /// The file in `store.state_dir`.
@@ -81,9 +82,7 @@ impl RefusedCalls {
         }
         file.write_all(&lines)?;
         file.sync_all()?;
-        if let Some(folder) = self.path.parent() {
-            std::fs::File::open(folder)?.sync_all()?;
-        }
+        durable::sync_name(&self.path)?;
         Ok(count)
     }
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, mpsc};
 use std::time::{Duration, Instant};
 
+use filters::ledger::LedgerEntry;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
@@ -15,7 +16,7 @@ use super::recovery::RecoveredJournal;
 use super::refused_calls::{RefusedCalls, post};
 use super::{Ledger, LedgerError};
 use crate::config;
-use crate::store::{Store, StoreUrl, in_background};
+use crate::store::{Store, StoreError, StoreUrl, in_background};
 use crate::tasks::Tasks;
 use crate::telemetry::metrics::Metrics;
 
@@ -153,13 +154,7 @@ impl Ledger {
     async fn store_recovered(&self, recovered: Vec<RecoveredJournal>) -> Result<(), LedgerError> {
         for left in recovered {
             let count = left.entries.len();
-            for batch in left.entries.chunks(MAX_BATCH_ENTRIES) {
-                let posted = post(&self.store, &left.owner, batch, true).await?;
-                if !posted.refused.is_empty() {
-                    let count = self.refused_calls.append(&posted.refused)?;
-                    self.metrics.ledger_refused.inc_by(count);
-                }
-            }
+            self.post_recovered(&left.owner, &left.entries).await?;
             self.store.unregister_process(&left.owner).await?;
             if count > 0 {
                 log::info!("brought {count} calls of a process that is gone to the store");
@@ -167,6 +162,33 @@ impl Ledger {
             let owner = left.owner.clone();
             left.delete();
             self.store.forget_journal(&owner).await?;
+        }
+        Ok(())
+    }
+
+    /// Stores calls of a dead process. A store that is too slow for a batch gets it in halves.
+    ///
+    /// Errors: the store failed, or is too slow for a single call.
+    pub(super) async fn post_recovered(
+        &self,
+        owner: &str,
+        mut calls: &[LedgerEntry],
+    ) -> Result<(), LedgerError> {
+        let mut max_entries = MAX_BATCH_ENTRIES;
+        while !calls.is_empty() {
+            let (batch, behind) = calls.split_at(max_entries.min(calls.len()));
+            let posted = match post(&self.store, owner, batch, true).await {
+                Err(StoreError::TimedOut) if batch.len() > 1 => {
+                    max_entries = batch.len() / 2;
+                    continue;
+                }
+                posted => posted?,
+            };
+            if !posted.refused.is_empty() {
+                let count = self.refused_calls.append(&posted.refused)?;
+                self.metrics.ledger_refused.inc_by(count);
+            }
+            calls = behind;
         }
         Ok(())
     }

@@ -182,7 +182,7 @@ async fn calls_on_byok_keys_do_not_fill_a_full_journal() {
 }
 
 /// Starts a ledger on a SQLite file in the folder.
-async fn start(
+pub(super) async fn start(
     folder: &std::path::Path,
     journal_bytes: u64,
     metrics: &Arc<Metrics>,
@@ -253,9 +253,14 @@ async fn an_idle_account_gives_its_lease_back_and_leaves_memory() {
 
 /// Creates an organization with this credit. Returns its id.
 async fn organization(store: &Store, granted: Usd) -> String {
-    let organization = store.create_organization("acme", Plan::None, 0);
+    named_organization(store, "acme", granted).await
+}
+
+/// Creates an organization of this name with this credit. Returns its id.
+pub(super) async fn named_organization(store: &Store, name: &str, granted: Usd) -> String {
+    let organization = store.create_organization(name, Plan::None, 0);
     let id = organization.await.unwrap().id;
-    store.add_credit("acme", granted, 0).await.unwrap();
+    store.add_credit(name, granted, 0).await.unwrap();
     id
 }
 
@@ -355,5 +360,42 @@ fn caller() -> Caller {
         experiments: None,
         expires_at_ms: None,
         is_debug: false,
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_has_lost_confirmed_posts_is_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let metrics = Arc::new(Metrics::new().unwrap());
+    let (ledger, store) = start(folder.path(), 64 * SEGMENT_BYTES, &metrics).await;
+    let caller = caller();
+    let call = NewReservation {
+        caller: &caller,
+        request_id: "",
+        is_stream: false,
+        funding: Funding::Byok,
+        max_cost: Usd::ZERO,
+        is_premium: false,
+        bounds: SpendingBounds::default(),
+        experiment: None,
+    };
+    for (posts, lost) in [(1, 0), (2, 0), (1, 2), (2, 2)] {
+        if lost > 0 && posts == 1 {
+            // As an older copy of the store, to which a failover has switched.
+            store.forget_journal(&ledger.owner).await.unwrap();
+        }
+        let mut running = ledger.reserve(&call).await.unwrap();
+        let ended = CallEnd {
+            usage: usage(5),
+            outcome: CallOutcome::Completed,
+            is_byok: true,
+            duration: Duration::ZERO,
+            first_event: None,
+        };
+        assert!(running.settle(ended).is_durable().await);
+        while ledger.journal.waiting().posts() != Some(posts) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(metrics.ledger_lost_posts.get(), lost, "{posts}");
     }
 }

@@ -10,6 +10,7 @@ use sqlx::AnyPool;
 use super::open::connect;
 use super::secret::file_error;
 use super::{StoreError, StoreUrl, url};
+use crate::durable;
 
 /// Writes a copy of a SQLite store to a new file, readable only by its owner. Returns the size of the copy.
 ///
@@ -36,7 +37,7 @@ pub async fn back_up(store: &StoreUrl, copy: &Path) -> Result<u64, StoreError> {
     heartbeat_pool.close().await;
     // A link never replaces a file that appeared meanwhile.
     let named =
-        copied.and_then(|()| fs::hard_link(draft, copy).map_err(|error| file_error(copy, error)));
+        copied.and_then(|()| durable::link(draft, copy).map_err(|error| file_error(copy, error)));
     // The draft has the same permissions as the copy, so a draft that stays is harmless.
     _ = fs::remove_file(draft);
     named?;

@@ -14,7 +14,7 @@ use super::{Store, StoreError};
 /// A server that misses more revisions reads everything again.
 const KEPT_REVISIONS: i64 = 100_000;
 /// The maximum number of changes that are read at once, so that each reading is short.
-const MAX_CHANGES: i64 = 10_000;
+pub(super) const MAX_CHANGES: i64 = 10_000;
 
 /// What a change has changed, by id.
 #[derive(Clone, Copy, Debug)]
@@ -129,13 +129,18 @@ impl Store {
         })
     }
 
-    /// Returns what has changed since a revision, or `None` if nothing has. After very many changes these are the first
-    /// ones, and their own revision says so.
-    pub(super) async fn changes_since(&self, known: i64) -> Result<Option<Changes>, StoreError> {
+    /// Returns what has changed since a revision in the next `revisions`, or `None` if nothing has. After very many
+    /// changes these are the first ones, and their own revision says so.
+    pub(super) async fn changes_since(
+        &self,
+        known: i64,
+        revisions: i64,
+    ) -> Result<Option<Changes>, StoreError> {
         let current = self.revision().await?;
         if current == known {
             return Ok(None);
         }
+        let current = current.min(known.saturating_add(revisions));
         let sql = "SELECT revision, kind, id FROM account_changes \
                    WHERE revision > $1 AND revision <= $2 ORDER BY revision LIMIT $3";
         let query = sqlx::query(sql).bind(known).bind(current).bind(MAX_CHANGES);

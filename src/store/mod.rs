@@ -11,8 +11,10 @@ mod backup;
 mod cipher;
 mod credit;
 mod error;
+mod fan_out;
 mod feed;
 mod first_run;
+mod follow;
 mod keys;
 pub mod ledger;
 mod lock;
@@ -26,6 +28,7 @@ mod provider_keys;
 mod records;
 mod rows;
 mod secret;
+mod shared_rows;
 mod snapshot;
 mod url;
 
@@ -40,6 +43,7 @@ pub use backup::back_up;
 pub use credit::Credit;
 pub use error::StoreError;
 pub use first_run::{FirstRun, first_run};
+pub use follow::Followed;
 pub use keys::{IssuedKey, KeyChange, NewKey};
 pub use lock::StoreLock;
 pub use members::Member;
@@ -50,7 +54,8 @@ pub use projects::{NewProject, Project, ProjectChange};
 pub use prompts::{PromptOwner, PromptRecord, StoredPrompt, StoredVersion};
 pub use provider_keys::{ByokKeyRow, ProviderKey, SealedKey};
 pub use records::{AccountRecord, RecordedAccounts};
-pub use snapshot::{Followed, LoadedAccounts, SharedRows};
+pub use shared_rows::{SharedRows, UnreadableRows};
+pub use snapshot::LoadedAccounts;
 pub use url::StoreUrl;
 
 /// The name of the first project of each organization.

@@ -14,6 +14,7 @@ use sqlx::{AnyPool, ConnectOptions, Connection};
 
 use super::secret::{self, file_error};
 use super::{Store, StoreError, StoreUrl, url};
+use crate::durable;
 
 static SQLITE: Migrator = sqlx::migrate!("src/store/migrations/sqlite");
 static POSTGRES: Migrator = sqlx::migrate!("src/store/migrations/postgres");
@@ -220,10 +221,13 @@ async fn migrate(pool: &AnyPool, url: &StoreUrl) -> Result<(), StoreError> {
 /// Returns the file's absolute path, and whether this call created it.
 fn create_file(path: &Path) -> Result<(PathBuf, bool), StoreError> {
     let folder = folder_of(path);
-    fs::create_dir_all(folder).map_err(|error| file_error(folder, error))?;
+    durable::create_folders(folder).map_err(|error| file_error(folder, error))?;
     let mut options = fs::OpenOptions::new();
     let is_new = match options.write(true).create_new(true).mode(0o600).open(path) {
-        Ok(_) => true,
+        Ok(_) => {
+            durable::sync_name(path).map_err(|error| file_error(folder, error))?;
+            true
+        }
         Err(error) if error.kind() == ErrorKind::AlreadyExists => false,
         Err(error) => return Err(file_error(path, error)),
     };

@@ -274,16 +274,17 @@ impl Store {
         let versions = "SELECT prompt_id, version, content FROM prompt_versions";
         for row in of_prompts(&mut connection, versions, "prompt_id", "version", ids).await? {
             let of = find(&records, &row)?.and_then(|at| records.get_mut(at));
-            let version = (number(row.try_get("version")?)?, row.try_get("content")?);
-            of.into_iter()
-                .for_each(|record| record.versions.push(version.clone()));
+            // A row that no version writes hides this version of the prompt, and nothing else.
+            if let (Some(record), Ok(number)) = (of, number(row.try_get("version")?)) {
+                record.versions.push((number, row.try_get("content")?));
+            }
         }
         let labels = "SELECT prompt_id, label, version FROM prompt_labels";
         for row in of_prompts(&mut connection, labels, "prompt_id", "label", ids).await? {
             let of = find(&records, &row)?.and_then(|at| records.get_mut(at));
-            let label = (row.try_get("label")?, number(row.try_get("version")?)?);
-            of.into_iter()
-                .for_each(|record| record.labels.push(label.clone()));
+            if let (Some(record), Ok(number)) = (of, number(row.try_get("version")?)) {
+                record.labels.push((row.try_get("label")?, number));
+            }
         }
         if ids.is_none() {
             records.retain(|record| !record.versions.is_empty());

@@ -9,7 +9,8 @@ use sqlx::any::AnyRow;
 
 use super::keys::is_debug;
 use super::organizations::organization_status;
-use super::snapshot::{Interned, LoadedAccounts, SharedRows};
+use super::shared_rows::{Interned, SharedRows, UnreadableRows};
+use super::snapshot::LoadedAccounts;
 use super::{PromptRecord, SealedKey, StoreError};
 
 /// A row, or what makes the rows before it count.
@@ -32,6 +33,25 @@ pub enum AccountRecord {
     Revoked(String, i64),
     /// The revision that the rows before it make.
     Revision(i64),
+}
+
+/// A kind of row that keys share.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum SharedKind {
+    Organization,
+    Project,
+    Member,
+}
+
+impl SharedKind {
+    /// Returns its name.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Organization => "organization",
+            Self::Project => "project",
+            Self::Member => "member",
+        }
+    }
 }
 
 /// A row of the table `organizations`.
@@ -168,28 +188,27 @@ impl RecordedAccounts {
     }
 
     /// Returns the accounts of the rows.
-    ///
-    /// Errors: a value that is none.
-    pub fn load(self) -> Result<LoadedAccounts, StoreError> {
-        let mut shared = SharedRows::default();
+    pub fn load(self) -> LoadedAccounts {
+        let (mut shared, mut unreadable) = (SharedRows::default(), UnreadableRows::default());
         for record in &self.shared {
-            shared.add(record)?;
+            shared.add(record, &mut unreadable);
         }
         let mut snapshot = AccountsSnapshot::new(self.revision, []);
         let mut interned = Interned::default();
         for key in self.keys.into_values() {
-            if let Some((hash, row)) = shared.key_row(key, &mut interned)? {
+            if let Some((hash, row)) = shared.key_row(key, &mut interned, &mut unreadable) {
                 snapshot.insert(hash, row);
             }
         }
         for (id, at_ms) in self.revoked {
             snapshot.revoke(&id, at_ms);
         }
-        Ok(LoadedAccounts {
+        LoadedAccounts {
             snapshot,
             shared,
             byok: self.byok.into_values().flatten().collect(),
             prompts: self.prompts.into_values().collect(),
-        })
+            unreadable,
+        }
     }
 }

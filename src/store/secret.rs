@@ -8,6 +8,7 @@ use std::path::Path;
 use filters::accounts::Pepper;
 
 use super::{StoreError, StoreUrl};
+use crate::durable;
 
 /// The file of the secret in the state folder.
 const SECRET_FILE: &str = "secret.key";
@@ -49,9 +50,9 @@ fn parse(secret: &[u8], name: &str) -> Result<Pepper, StoreError> {
 fn create(folder: &Path, path: &Path) -> Result<Vec<u8>, StoreError> {
     let mut secret = [0_u8; 32];
     getrandom::fill(&mut secret).map_err(|_| StoreError::Randomness)?;
-    fs::create_dir_all(folder).map_err(|error| file_error(folder, error))?;
+    durable::create_folders(folder).map_err(|error| file_error(folder, error))?;
     let draft = folder.join(format!("{SECRET_FILE}.{}", uuid::Uuid::now_v7()));
-    let linked = write(&draft, &secret).and_then(|()| fs::hard_link(&draft, path));
+    let linked = write(&draft, &secret).and_then(|()| durable::link(&draft, path));
     // A draft that stays has the same permissions as the secret, so a failure is harmless.
     let _ = fs::remove_file(&draft);
     match linked {

@@ -91,17 +91,29 @@ macro_rules! on_both {
 mod bulk;
 mod calls;
 mod changes;
+mod feed;
 mod files;
 mod ledger;
 mod limits;
 mod money;
 mod oauth;
 mod prompts;
+mod recovery;
 mod snapshots;
 mod spent;
 mod usage_hours;
 mod variations;
 mod video_jobs;
+
+impl Store {
+    /// Writes an amount that is none into the balance of an organization.
+    pub(crate) async fn damage_balance(&self, organization_id: &str) {
+        let sql = "INSERT INTO balances (organization_id, version, settled, shortfall) \
+                   VALUES ($1, 1, 'much', '0')";
+        let query = sqlx::query(sql).bind(organization_id.to_owned());
+        query.execute(&self.pool).await.unwrap();
+    }
+}
 
 impl Fixture {
     async fn organization(&self, name: &str) {

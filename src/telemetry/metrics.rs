@@ -77,6 +77,10 @@ pub struct Metrics {
     pub ledger_shortfall: Counter,
     /// Failed tries to store calls.
     pub ledger_failures: IntCounter,
+    /// Batches of calls that the store confirmed and has lost.
+    pub ledger_lost_posts: IntCounter,
+    /// Rows of accounts that could not be read.
+    pub accounts_unreadable: IntCounter,
     /// Calls that the store refused.
     pub ledger_refused: IntCounter,
     /// Calls on BYOK keys, or free ones, that were not recorded.
@@ -148,6 +152,8 @@ impl Metrics {
             ledger_settled: register(&r, Counter::new("weirgate_ledger_settled_usd_total", "What calls have taken from balances, in US dollars.")?)?,
             ledger_shortfall: register(&r, Counter::new("weirgate_ledger_shortfall_usd_total", "What calls cost beyond what there was, in US dollars.")?)?,
             ledger_failures: register(&r, IntCounter::new("weirgate_ledger_store_failures_total", "Tries of bringing calls to the store that failed.")?)?,
+            ledger_lost_posts: register(&r, IntCounter::new("weirgate_ledger_posts_lost_total", "Batches of calls that the store had confirmed and has lost, as after a failover to an older copy of it.")?)?,
+            accounts_unreadable: register(&r, IntCounter::new("weirgate_accounts_unreadable_total", "Rows of accounts that could not be read, each time they were read. The keys that need them are refused.")?)?,
             ledger_refused: register(&r, IntCounter::new("weirgate_ledger_calls_refused_total", "Calls that the store refused, set aside in refused_calls.jsonl.")?)?,
             ledger_dropped: register(&r, IntCounter::new("weirgate_ledger_calls_dropped_total", "Calls on own provider keys that were not recorded, because the journal was over store.journal_bytes.")?)?,
             fallbacks_refused: register(&r, IntCounter::new("weirgate_fallbacks_refused_total", "Second and later fallbacks that the retry budget refused.")?)?,

@@ -27,6 +27,7 @@ const SRC: &[Level] = &[
         "config",
         "thread_number",
         "priority",
+        "durable",
         "periodic",
         "shared_wait",
         "single_flight",

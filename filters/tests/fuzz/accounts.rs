@@ -48,6 +48,7 @@ fn only_the_key_itself_admits() {
         let row = KeyRow {
             caller: caller(),
             is_revoked: false,
+            is_unreadable: false,
             organization_status: OrganizationStatus::Active,
             is_project_archived: false,
         };

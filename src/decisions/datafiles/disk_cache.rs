@@ -6,6 +6,8 @@ use std::time::SystemTime;
 use sha2::{Digest, Sha256};
 use tokio::io::AsyncWriteExt;
 
+use crate::durable;
+
 /// A hash that stands for a key in names and tables without revealing it.
 pub(super) fn digest(key: &str) -> [u8; 16] {
     let mut digest = [0; 16];
@@ -47,7 +49,9 @@ impl DiskCache {
         let written = async {
             tokio::fs::create_dir_all(&self.folder).await?;
             write_private(&draft, text).await?;
-            tokio::fs::rename(&draft, &file).await
+            let (from, to) = (draft.clone(), file.clone());
+            let renamed = tokio::task::spawn_blocking(move || durable::rename(&from, &to));
+            renamed.await.map_err(std::io::Error::other).flatten()
         };
         if let Err(error) = written.await {
             log::warn!("{}: {error}", file.display());
@@ -85,7 +89,7 @@ async fn write_private(path: &Path, text: &[u8]) -> std::io::Result<()> {
     let options = options.write(true).create(true).truncate(true).mode(0o600);
     let mut file = options.open(path).await?;
     file.write_all(text).await?;
-    file.flush().await
+    file.sync_all().await
 }
 
 #[cfg(test)]

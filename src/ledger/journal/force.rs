@@ -86,23 +86,27 @@ impl Forcer {
         self.end();
     }
 
-    /// Forces all lanes. The disk works while requests go on writing.
+    /// Forces all lanes at the same time. The disk works while requests go on writing.
     fn force_all(&mut self) {
         let shared = Arc::clone(&self.shared);
+        let mut tasks = Vec::new();
         for lane in &shared.lanes {
             let mut state = lane.lock();
             if state.is_active() {
                 self.last_active = Instant::now();
                 state.write_backlog(shared.durability);
             }
-            let Some(task) = state.begin_force() else {
-                continue;
-            };
-            drop(state);
-            let forced = task.files.iter().try_for_each(|file| file.sync_data());
+            if let Some(task) = state.begin_force() {
+                tasks.push((lane, task));
+            }
+        }
+        let forced = at_once(&tasks, |(_, task)| {
+            task.files.iter().try_for_each(|file| file.sync_data())
+        });
+        for ((lane, task), forced) in tasks.iter().zip(forced) {
             let mut state = lane.lock();
             match forced {
-                Ok(()) => state.end_force(&task),
+                Ok(()) => state.end_force(task),
                 Err(error) => state.refuse_force(error),
             }
         }
@@ -190,5 +194,49 @@ impl Forcer {
         if self.shared.is_done() {
             delete_folder(&self.folder.path);
         }
+    }
+}
+
+/// Does work for all items at the same time, as a slow disk takes as long for one as for all of them: for the first on this
+/// thread, for each other one on its own. Returns the results in the order of the items.
+fn at_once<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let Some((first, others)) = items.split_first() else {
+        return Vec::new();
+    };
+    let work = &work;
+    std::thread::scope(|scope| {
+        let start = |item| {
+            let thread = std::thread::Builder::new().name("journal-force".to_owned());
+            (item, thread.spawn_scoped(scope, move || work(item)).ok())
+        };
+        let started: Vec<_> = others.iter().map(start).collect();
+        let mut results = vec![work(first)];
+        // Without a thread of its own, the work is done here.
+        results.extend(started.into_iter().map(|(item, thread)| {
+            let done = thread.and_then(|thread| thread.join().ok());
+            done.unwrap_or_else(|| work(item))
+        }));
+        results
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+
+    #[test]
+    fn all_lanes_are_forced_at_the_same_time() {
+        let together = Barrier::new(8);
+        let lanes: Vec<usize> = (0..8).collect();
+        // None of them ends before all have begun.
+        let forced = at_once(&lanes, |lane| {
+            together.wait();
+            *lane
+        });
+        assert_eq!(forced, lanes);
+        assert_eq!(at_once(&[7], |lane| *lane), [7]);
+        assert!(at_once(&[], |lane: &usize| *lane).is_empty());
     }
 }

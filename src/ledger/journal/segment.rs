@@ -14,6 +14,7 @@ use filters::ledger::journal::{HEADER_BYTES, SegmentId, Watermark, header};
 
 use super::super::clock::unix_ms;
 use super::super::error::{LedgerError, file_error};
+use crate::durable;
 
 /// The folder under `store.state_dir`.
 pub const JOURNAL_FOLDER: &str = "journal";
@@ -43,7 +44,7 @@ impl Folder {
     ) -> Result<(Self, Vec<Segment>), LedgerError> {
         let name: String = owner.iter().map(|byte| format!("{byte:02x}")).collect();
         let path = state_dir.join(JOURNAL_FOLDER).join(name);
-        fs::create_dir_all(&path).map_err(file_error(&path))?;
+        durable::create_folders(&path).map_err(file_error(&path))?;
         let lock = open_lock(&path)?;
         lock.try_lock()
             .map_err(|error| file_error(&path)(io::Error::other(error)))?;
@@ -141,7 +142,7 @@ impl Spare {
             _ = fs::remove_file(&path);
         }
         let file = made?;
-        File::open(folder)?.sync_all()?;
+        durable::sync_folder(folder)?;
         Ok(Self { id, file, path })
     }
 

@@ -273,6 +273,7 @@ fn problem(error: AuthError) -> &'static str {
         }
         AuthError::Revoked => "This API key was revoked.",
         AuthError::Expired => "This API key has expired.",
+        AuthError::Unreadable => "This server cannot read the settings of this API key.",
         AuthError::OrganizationHeld
         | AuthError::OrganizationDisabled
         | AuthError::ProjectArchived => {

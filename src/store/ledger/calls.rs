@@ -130,16 +130,19 @@ pub(super) async fn insert(
     Ok(())
 }
 
-/// Returns the ids of those calls that are stored already. Cost: the ids of all calls that began in the same time.
+/// Returns the ids of those calls of a process that are stored already. Nobody else stores them. Cost: the ids of all its
+/// calls that began in the same time, whatever the number of processes.
 pub(super) async fn stored_ids(
     change: &mut AnyConnection,
+    owner: &str,
     entries: &[&LedgerEntry],
 ) -> Result<HashSet<EntryId>, StoreError> {
     let ids: HashSet<EntryId> = entries.iter().map(|entry| entry.id).collect();
     let mut stored = HashSet::new();
     let (first, last) = bounds(entries, |entry| entry.id.made_ms());
-    let sql = "SELECT ids FROM call_batches WHERE began_last >= $1 AND began_first <= $2";
-    let query = sqlx::query(sql).bind(first).bind(last);
+    let sql = "SELECT ids FROM call_batches \
+               WHERE owner = $1 AND began_last >= $2 AND began_first <= $3";
+    let query = sqlx::query(sql).bind(owner).bind(first).bind(last);
     let mut batches = query.fetch(&mut *change);
     while let Some(batch) = batches.try_next().await? {
         let of_batch: &[u8] = batch.try_get("ids")?;

@@ -72,7 +72,7 @@ async fn post(
     let was_registered = leases::lock_process(&mut change, owner).await?;
     calls::lock_journal(&mut change, owner, &entries).await?;
     if may_be_stored {
-        let stored = calls::stored_ids(&mut change, &entries).await?;
+        let stored = calls::stored_ids(&mut change, owner, &entries).await?;
         entries.retain(|entry| !stored.contains(&entry.id));
     }
     if !entries.is_empty() {

@@ -207,7 +207,7 @@ async fn revocations_reach_the_snapshot_and_its_copy(fixture: Fixture) {
     let mut copied = RecordedAccounts::default();
     let mut keep = |record: &AccountRecord| copied.add(record.clone());
     store.load_accounts(&mut keep).await.unwrap();
-    let copied = copied.load().unwrap().snapshot;
+    let copied = copied.load().snapshot;
     assert!(copied.is_revoked("g") && copied.is_revoked(&client));
 }
 

@@ -120,7 +120,7 @@ async fn a_debug_key_is_one_in_the_snapshot_and_in_its_copy(fixture: Fixture) {
     let accounts = |lines: &mut dyn Iterator<Item = String>| {
         let mut recorded = RecordedAccounts::default();
         lines.for_each(|line| recorded.add(serde_json::from_str(&line).unwrap()));
-        accounts::AccountsHandle::fixed(recorded.load().unwrap().snapshot)
+        accounts::AccountsHandle::fixed(recorded.load().snapshot)
     };
     let copied = accounts(&mut lines.iter().cloned());
     // A copy that was written before there were debug keys has none.
@@ -215,7 +215,7 @@ async fn a_store_that_fails_leaves_the_last_snapshot(fixture: Fixture) {
 }
 
 /// Returns what a handle makes of a key.
-fn admitted(
+pub(super) fn admitted(
     accounts: &accounts::AccountsHandle,
     store: &Store,
     key: &KeyText,

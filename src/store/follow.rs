@@ -1,0 +1,151 @@
+//! Follows the feed: reads what has changed, and page by page the keys that share it.
+
+use filters::accounts::AccountsSnapshot;
+
+use super::fan_out::KEY_COLUMNS;
+use super::feed::{Changes, MAX_CHANGES};
+use super::records::AccountRecord;
+use super::shared_rows::{Interned, SharedRows, UnreadableRows};
+use super::snapshot::{by_organization, changed_records, read_key, select};
+use super::{PromptRecord, SealedKey, Store, StoreError};
+
+/// The maximum number of keys in a page.
+const PAGE: i64 = 4096;
+
+/// A snapshot that follows another one.
+pub struct Followed {
+    /// The next snapshot.
+    pub snapshot: AccountsSnapshot,
+    /// The organizations whose BYOK keys have changed, with all their keys.
+    pub byok: Vec<(String, Vec<SealedKey>)>,
+    /// The prompts that have changed.
+    pub prompts: Vec<PromptRecord>,
+    /// The rows that were read, with the revision that they make.
+    pub records: Vec<AccountRecord>,
+    /// Whether the feed had all changes. If not, the snapshot has those that it had, and everything must be read again.
+    pub is_complete: bool,
+    /// The rows that cannot be read. Their keys are refused.
+    pub unreadable: UnreadableRows,
+}
+
+impl Store {
+    /// Returns the snapshot after the next changes, or `None` if there are none. The keys of a changed organization,
+    /// project or member come with [`Self::follow_keys`]. Cost: one row if nothing has changed, else the rows that have
+    /// changed.
+    ///
+    /// Errors: the database failed. Then `shared` may be newer than `before`, which the next try mends.
+    pub async fn follow_accounts(
+        &self,
+        before: &AccountsSnapshot,
+        shared: &mut SharedRows,
+    ) -> Result<Option<Followed>, StoreError> {
+        let changes = self.changes_since(before.revision(), shared.step(MAX_CHANGES));
+        let Some(changes) = changes.await? else {
+            return Ok(None);
+        };
+        let mut unreadable = UnreadableRows::default();
+        let mut connection = self.pool.acquire().await?;
+        let mut records =
+            changed_records(&mut connection, &changes, shared, &mut unreadable).await?;
+        for record in &records {
+            shared.add(record, &mut unreadable);
+        }
+        shared
+            .fan_out
+            .add("project_id", &shared.projects_of(&changes));
+        shared.fan_out.add("member_id", &changes.members);
+        let mut snapshot = before.clone();
+        snapshot.set_revision(changes.revision);
+        let mut interned = Interned::default();
+        let sql = format!(
+            "SELECT {KEY_COLUMNS} FROM (SELECT value ->> 0 AS wanted FROM {{rows}}) AS r \
+             CROSS JOIN api_keys k WHERE k.id = wanted"
+        );
+        for row in select(&mut connection, &sql, &changes.keys).await? {
+            let Some(key) = read_key(&row, &mut snapshot, &mut unreadable) else {
+                continue;
+            };
+            records.push(AccountRecord::Key(key.clone()));
+            if let Some((hash, row)) = shared.key_row(key, &mut interned, &mut unreadable) {
+                snapshot.insert(hash, row);
+            }
+        }
+        drop(connection);
+        let byok = self.changed_byok(&changes).await?;
+        let of_byok = byok.iter().cloned();
+        records.extend(
+            of_byok.map(|(organization, keys)| AccountRecord::ByokKeys(organization, keys)),
+        );
+        for (id, at_ms) in self.revocations(Some(&changes.revoked)).await? {
+            snapshot.revoke(&id, at_ms);
+            records.push(AccountRecord::Revoked(id, at_ms));
+        }
+        let prompts = self.changed_prompts(&changes).await?;
+        records.extend(prompts.iter().cloned().map(AccountRecord::Prompt));
+        records.push(AccountRecord::Revision(changes.revision));
+        Ok(Some(Followed {
+            snapshot,
+            byok,
+            prompts,
+            records,
+            is_complete: changes.is_complete,
+            unreadable,
+        }))
+    }
+
+    /// Returns the snapshot with the next page of keys whose organization, project or member has changed, and what of it
+    /// cannot be read; `None` if there is no such key. It has the revision of `before`.
+    ///
+    /// A copy of the accounts needs none of these keys: their own rows have not changed.
+    ///
+    /// Errors: the database failed. Then the page is still the next one.
+    pub async fn follow_keys(
+        &self,
+        before: &AccountsSnapshot,
+        shared: &mut SharedRows,
+    ) -> Result<Option<(AccountsSnapshot, UnreadableRows)>, StoreError> {
+        if shared.fan_out.is_empty() {
+            return Ok(None);
+        }
+        let page = shared.step(PAGE);
+        let mut connection = self.pool.acquire().await?;
+        let Some(rows) = shared.fan_out.next_page(&mut connection, page).await? else {
+            return Ok(None);
+        };
+        drop(connection);
+        let mut unreadable = UnreadableRows::default();
+        let (mut snapshot, mut interned) = (before.clone(), Interned::default());
+        for row in &rows {
+            let Some(key) = read_key(row, &mut snapshot, &mut unreadable) else {
+                continue;
+            };
+            if let Some((hash, row)) = shared.key_row(key, &mut interned, &mut unreadable) {
+                snapshot.insert(hash, row);
+            }
+        }
+        Ok(Some((snapshot, unreadable)))
+    }
+
+    /// Reads the BYOK keys of the organizations that have changed theirs.
+    async fn changed_byok(
+        &self,
+        changes: &Changes,
+    ) -> Result<Vec<(String, Vec<SealedKey>)>, StoreError> {
+        if changes.byok_organizations.is_empty() {
+            return Ok(Vec::new());
+        }
+        let keys = self.sealed_keys(Some(&changes.byok_organizations)).await?;
+        let mut keys = by_organization(&keys);
+        let changed = changes.byok_organizations.iter();
+        // Perhaps the last key was removed.
+        let of_changed = changed.map(|id| (id.clone(), keys.remove(id).unwrap_or_default()));
+        Ok(of_changed.collect())
+    }
+
+    async fn changed_prompts(&self, changes: &Changes) -> Result<Vec<PromptRecord>, StoreError> {
+        if changes.prompts.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.prompt_records(Some(&changes.prompts)).await
+    }
+}
