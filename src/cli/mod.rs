@@ -21,6 +21,7 @@ mod credit;
 mod decisions;
 mod examples;
 mod explain;
+mod journal;
 mod key;
 mod listener;
 mod mcp;
@@ -111,6 +112,9 @@ enum Command {
         /// The copy, which must not exist yet
         file: PathBuf,
     },
+    /// Processes whose calls may not all be in the store
+    #[command(subcommand, after_help = journal::EXAMPLES)]
+    Journal(journal::JournalCommand),
     /// The catalogue of models
     #[command(subcommand)]
     Models(ModelsCommand),
@@ -233,6 +237,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, out: &mut Output) -> ExitCo
         Some(Command::Prompt(command)) => prompt::run(&command, &source, out),
         Some(Command::Explain(args)) => explain::run(&args, &source, out),
         Some(Command::Backup { file }) => backup::run(&file, &source, out),
+        Some(Command::Journal(command)) => journal::run(&command, &source, out),
         Some(Command::Models(command)) => match load(&source, out) {
             Ok(loaded) => models::run(command, &loaded.config, out),
             Err(exit) => exit,

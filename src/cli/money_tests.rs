@@ -304,3 +304,52 @@ fn usage_by_variation_has_a_row_for_each_with_calls_failures_and_durations() {
         ["project", "flag", "rule", "variation", "requests"]
     );
 }
+
+#[test]
+fn a_journal_is_forgotten_only_on_confirmation_and_says_what_that_gives_up() {
+    let desk = Desk::with_acme();
+    let folder = desk.folder.path();
+    let settings = StoreSettings {
+        url: StoreUrl::Sqlite(folder.join("weirgate.db")),
+        state_dir: folder.to_owned(),
+        secret: None,
+    };
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let store = Store::open(&settings).await.unwrap().store;
+        store
+            .post("gone", &[LedgerEntry::default()], false)
+            .await
+            .unwrap();
+        let other = LedgerEntry {
+            id: EntryId([2; 16]),
+            ..LedgerEntry::default()
+        };
+        store.post("runs", &[other], false).await.unwrap();
+        store.register_process("runs").await.unwrap();
+        store.close().await;
+    });
+    let list = desk.json(&["journal", "list"]);
+    let status = |owner: &str| {
+        let journals = list.as_array().unwrap().iter();
+        let found = journals.clone().find(|journal| journal["owner"] == owner);
+        found.map(|journal| (journal["status"].clone(), journal["calls"].clone()))
+    };
+    assert_eq!(status("gone"), Some((json!("gone"), json!(1))));
+    assert_eq!(status("runs"), Some((json!("running"), json!(1))));
+    for (words, problem) in [
+        (&["gone"][..], "nothing was done"),
+        (&["runs", "--yes"], "the process `runs` runs"),
+        (&["other", "--yes"], "no journal `other` is waited for"),
+    ] {
+        let answer = desk.run(&[&["journal", "forget"], words].concat());
+        assert_eq!(answer.code, Exit::Failed.into());
+        assert!(answer.err.contains(problem), "{}", answer.err);
+    }
+    let warning = desk.run(&["journal", "forget", "gone"]).err;
+    assert!(warning.contains("charged a second time"), "{warning}");
+    assert!(warning.contains("the store has 1 of them"), "{warning}");
+    desk.done(&["journal", "forget", "gone", "--yes"]);
+    let left = desk.json(&["journal", "list"]);
+    assert_eq!(left.as_array().unwrap().len(), 1);
+}

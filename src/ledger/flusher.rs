@@ -215,7 +215,8 @@ impl Ledger {
         }
     }
 
-    /// Deletes single calls older than `retention` at intervals. Runs until it is dropped.
+    /// Deletes single calls older than `retention`, and joins the sums of their hours into days, at intervals. Runs until it
+    /// is dropped.
     pub(super) async fn delete_old_calls(self: Arc<Self>, retention: Duration) {
         loop {
             let (now_ms, started_ms) = (self.now_ms(), self.journal.started_ms());
@@ -230,6 +231,17 @@ impl Ledger {
                     Ok(true) => tokio::time::sleep(CLEAN_PAUSE).await,
                     Err(error) => {
                         log::warn!("old calls stay in the store: {error}");
+                        break;
+                    }
+                }
+            }
+            let before = old.before_ms.div_euclid(3_600_000);
+            loop {
+                match self.store.join_hours(before).await {
+                    Ok(false) => break,
+                    Ok(true) => tokio::time::sleep(CLEAN_PAUSE).await,
+                    Err(error) => {
+                        log::warn!("old sums stay by the hour: {error}");
                         break;
                     }
                 }

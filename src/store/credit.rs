@@ -2,6 +2,7 @@
 
 use filters::money::Usd;
 
+use super::ledger::sum_grants;
 use super::{Changed, Store, StoreError, new_id, organizations};
 
 /// The credit of an organization.
@@ -44,6 +45,7 @@ impl Store {
             .bind(now_ms)
             .execute(&mut *change)
             .await?;
+        sum_grants(&mut change, &organization.id).await?;
         change.commit(&[Changed::Credit(&organization.id)]).await?;
         Ok(id)
     }

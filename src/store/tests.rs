@@ -101,6 +101,7 @@ mod prompts;
 mod recovery;
 mod snapshots;
 mod spent;
+mod sums;
 mod usage_hours;
 mod variations;
 mod video_jobs;
@@ -109,7 +110,8 @@ impl Store {
     /// Writes an amount that is none into the balance of an organization.
     pub(crate) async fn damage_balance(&self, organization_id: &str) {
         let sql = "INSERT INTO balances (organization_id, version, settled, shortfall) \
-                   VALUES ($1, 1, 'much', '0')";
+                   VALUES ($1, 1, 'much', '0') \
+                   ON CONFLICT (organization_id) DO UPDATE SET settled = excluded.settled";
         let query = sqlx::query(sql).bind(organization_id.to_owned());
         query.execute(&self.pool).await.unwrap();
     }

@@ -1,4 +1,4 @@
-//! The sums of calls by the hour, which are kept for good.
+//! The sums of calls by the hour, which are kept for good: those of old hours by the day ([`super::days`]).
 
 use std::collections::BTreeMap;
 

@@ -14,7 +14,7 @@ use super::rows::Rows;
 use super::{QUERY_TIMEOUT, StoreAccount, finish, lock_balances, read_accounts, usd};
 
 /// After this time without a refresh a process counts as dead, and its leases expire.
-const LEASE_TTL_MS: i64 = 30_000;
+pub(super) const LEASE_TTL_MS: i64 = 30_000;
 /// The channel on which processes request amounts back. Payload: the requesting process, a space, the organization's
 /// id; and for the lease of a limit a space and its scope.
 pub const CHANNEL: &str = "weirgate_leases";
@@ -126,7 +126,7 @@ impl Store {
 }
 
 /// Returns the SQL of the store's clock in unix milliseconds. The clocks of processes may differ.
-fn clock_sql(connection: &AnyConnection) -> &'static str {
+pub(super) fn clock_sql(connection: &AnyConnection) -> &'static str {
     match connection.backend_name() {
         "PostgreSQL" => "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)",
         _ => "CAST(unixepoch('subsec') * 1000 AS INTEGER)",

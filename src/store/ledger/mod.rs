@@ -5,7 +5,9 @@
 //! ids. Changes are made for many organizations at once, each in a few statements over [`rows`].
 
 mod calls;
+mod days;
 mod hours;
+mod journals;
 mod leases;
 mod limits;
 mod post;
@@ -26,6 +28,7 @@ use sqlx::{Any, AnyConnection, Row};
 use tokio::time::error::Elapsed;
 
 pub use calls::OldCalls;
+pub use journals::JournalOwner;
 pub use leases::{CHANNEL, LeaseChange, LeaseGrant, LeaseGrants, LeaseRequest};
 pub use limits::LimitRequest;
 pub use post::MAX_ORGANIZATIONS;
@@ -80,7 +83,9 @@ async fn read_accounts(
 ) -> Result<HashMap<String, StoreAccount>, StoreError> {
     let sql = "WITH wanted AS (SELECT value ->> 0 AS wanted_id FROM {rows}) \
                SELECT organization_id, 'granted' AS part, amount FROM wanted \
-               CROSS JOIN credit_grants WHERE organization_id = wanted_id UNION ALL \
+               CROSS JOIN credit_grants WHERE organization_id = wanted_id AND is_summed = 0 UNION ALL \
+               SELECT organization_id, 'granted' AS part, granted AS amount FROM wanted \
+               CROSS JOIN balances WHERE organization_id = wanted_id UNION ALL \
                SELECT organization_id, 'leased' AS part, amount FROM wanted \
                CROSS JOIN leases WHERE organization_id = wanted_id UNION ALL \
                SELECT organization_id, 'settled' AS part, settled AS amount FROM wanted \
@@ -100,6 +105,29 @@ async fn read_accounts(
         *sum = sum.plus(usd(&row, "amount")?);
     }
     Ok(accounts)
+}
+
+/// Adds the grants of an organization that are not in its sum to it, so that reading what was granted stays as cheap.
+pub(super) async fn sum_grants(
+    change: &mut AnyConnection,
+    organization_id: &str,
+) -> Result<(), StoreError> {
+    lock_balances(change, &[organization_id]).await?;
+    let sql = "UPDATE credit_grants SET is_summed = 1 \
+               WHERE organization_id = $1 AND is_summed = 0 RETURNING amount";
+    let grants = sqlx::query(sql).bind(organization_id.to_owned());
+    let grants = grants.fetch_all(&mut *change).await?;
+    let sql = "SELECT granted FROM balances WHERE organization_id = $1";
+    let sum = sqlx::query(sql).bind(organization_id.to_owned());
+    let mut sum = usd(&sum.fetch_one(&mut *change).await?, "granted")?;
+    for grant in &grants {
+        sum = sum.plus(usd(grant, "amount")?);
+    }
+    let sql = "UPDATE balances SET granted = $1 WHERE organization_id = $2";
+    let query = sqlx::query(sql).bind(sum.to_string());
+    let query = query.bind(organization_id.to_owned());
+    query.execute(change).await?;
+    Ok(())
 }
 
 /// Locks balances and their leases against other changes. Returns what was settled and the shortfall of each. The ids

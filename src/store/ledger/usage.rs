@@ -8,6 +8,7 @@ use sqlx::any::AnyRow;
 use sqlx::{AssertSqlSafe, Row};
 
 use super::super::{Store, StoreError};
+use super::days::first_of_day;
 use super::{HOUR_MS, join_cost};
 
 /// What usage is grouped by.
@@ -103,6 +104,18 @@ impl Since {
     }
 }
 
+impl Store {
+    /// Returns the hours since a time. Of a day whose hours were joined all count.
+    pub(super) async fn since(&self, since_ms: i64) -> Result<Since, StoreError> {
+        let hour = since_ms.div_euclid(HOUR_MS);
+        let is_joined = hour < self.joined_before().await?;
+        Ok(Since::new(match is_joined {
+            true => first_of_day(hour) * HOUR_MS,
+            false => since_ms,
+        }))
+    }
+}
+
 /// Sums by name.
 #[derive(Default)]
 struct Sums(BTreeMap<String, Usage>);
@@ -122,7 +135,7 @@ impl Store {
         let Since {
             first_hour,
             cut_hour,
-        } = Since::new(since_ms);
+        } = self.since(since_ms).await?;
         let mut sums = self.sum_hours(&id, (first_hour, i64::MAX), group).await?;
         if let Some(hour) = cut_hour {
             let of_hour = self.sum_hours(&id, (hour, first_hour), group).await?;

@@ -64,7 +64,8 @@ impl UsageScope {
 }
 
 impl Store {
-    /// Returns the sum of each period that has calls, in the order of time. Cost: reads the sums of all these hours.
+    /// Returns the sum of each period that has calls, in the order of time. Of a day whose hours were joined
+    /// all count. Cost: reads the sums of all these hours.
     pub async fn usage_periods(
         &self,
         scope: &UsageScope,
@@ -76,7 +77,8 @@ impl Store {
             columns = columns(None, "SUM(requests)"),
             source = scope.source()
         );
-        let query = scope.query(sql, asked.hours.from, asked.hours.until);
+        let from = self.first_counted_hour(asked.hours.from).await?;
+        let query = scope.query(sql, from, asked.hours.until);
         let rows = query.fetch_all(&self.pool).await?;
         let read = |row: &AnyRow| {
             let period: i64 = row.try_get("period")?;
@@ -108,7 +110,8 @@ impl Store {
             limit = asked.limit + 1,
             offset = asked.offset
         );
-        let query = scope.query(sql, asked.hours.from, asked.hours.until);
+        let from = self.first_counted_hour(asked.hours.from).await?;
+        let query = scope.query(sql, from, asked.hours.until);
         let rows = query.fetch_all(&self.pool).await?;
         let sums: Result<Vec<Usage>, StoreError> = rows.iter().map(read_usage).collect();
         let sums = sums?;

@@ -14,7 +14,6 @@ use sqlx::{AnyConnection, Row};
 use super::super::{Store, StoreError};
 use super::hours::MAX_COUNT;
 use super::rows::Rows;
-use super::usage::Since;
 use super::{HOUR_MS, join_cost, split_cost};
 
 // `WHERE 1 = 1`: without it SQLite takes the ON behind it for that of a join.
@@ -169,7 +168,7 @@ impl Store {
         since_ms: i64,
     ) -> Result<Vec<VariationUsage>, StoreError> {
         let id = self.organization(organization).await?.id;
-        let since = Since::new(since_ms);
+        let since = self.since(since_ms).await?;
         let mut calls = self
             .calls_of_hours(&id, (since.first_hour, i64::MAX))
             .await?;
