@@ -14,7 +14,7 @@ use super::rows::Rows;
 /// The columns of a key in a snapshot.
 pub(super) const KEY_COLUMNS: &str = "k.id, k.project_id, k.label, k.hash, k.expires_at, k.revoked_at, k.terms, k.member_id, k.debug";
 /// How many projects or members are read together, as long as their keys make one page.
-const GROUP: usize = 256;
+const MAX_IDS: usize = 256;
 
 /// See the module.
 #[derive(Default)]
@@ -38,7 +38,7 @@ impl FanOut {
         }
         self.0.retain(|part| !part.ids.is_empty());
         let ids: Vec<String> = ids.iter().cloned().collect();
-        let parts = ids.chunks(GROUP).map(|ids| Part {
+        let parts = ids.chunks(MAX_IDS).map(|ids| Part {
             column,
             ids: ids.to_vec(),
             after: String::new(),
