@@ -18,6 +18,34 @@ pub fn quoted(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// Returns a message without what it quotes, and with `#` for numbers. Behind a colon another party may speak.
+fn unquoted(message: &str) -> String {
+    let is_mark = |c: char| matches!(c, '`' | '"' | '\'' | '“' | '”' | '‘' | '’');
+    let (ours, is_cut) = match message.split_once(": ") {
+        Some((ours, _)) => (ours, true),
+        None => (message, false),
+    };
+    // Greedy, because what is quoted may hold marks of its own.
+    let (before, after) = match (ours.split_once(is_mark), message.rsplit_once(is_mark)) {
+        (Some((before, _)), _) if is_cut => (before, ""),
+        (Some((before, _)), Some((_, after))) => (before, after),
+        _ => (ours, ""),
+    };
+    let kept = match before.len() + after.len() < message.len() {
+        true => [before, "…", after].concat(),
+        false => message.to_owned(),
+    };
+    let mut out = String::with_capacity(kept.len());
+    for c in kept.chars() {
+        match c {
+            '0'..='9' if out.ends_with('#') => {}
+            '0'..='9' => out.push('#'),
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
 /// The kind of a fault; determines the status and the words of the body.
 ///
 /// Source: docs/model-gateway.md 7; the `type` and `code` words are docs/decisions.md 5 and 6.
@@ -130,6 +158,17 @@ impl FaultRow {
     }
 }
 
+/// A limit of which nothing is left.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ExceededLimit {
+    /// How many a window admits.
+    pub limit: u64,
+    /// The length of the window.
+    pub window_ms: u64,
+    /// When there is room again.
+    pub reset_ms: u64,
+}
+
 /// An error of one request.
 ///
 /// `message` is for the caller: it names the field, what came and what is accepted, and never holds a secret, a key or
@@ -146,6 +185,8 @@ pub struct Fault {
     pub detail: Cow<'static, str>,
     /// How long the caller should wait, in seconds.
     pub retry_after_s: Option<u32>,
+    /// The limit that the request is over. It is behind a pointer, because faults are returned by value everywhere.
+    exceeded: Option<Box<ExceededLimit>>,
     code: Option<Cow<'static, str>>,
     status: Option<u16>,
     tag: u8,
@@ -162,6 +203,7 @@ impl Fault {
             param: None,
             detail: Cow::Borrowed(""),
             retry_after_s: None,
+            exceeded: None,
             code: None,
             status: None,
             tag: 0,
@@ -172,6 +214,20 @@ impl Fault {
     /// Creates a 400 about one field.
     pub fn invalid(param: impl Into<String>, message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(FaultKind::Invalid, message).with_param(param)
+    }
+
+    /// Creates a 429 for a request over a limit, which its headers tell. Source: docs/model-gateway.md 8.3.
+    pub fn over_limit(exceeded: ExceededLimit, message: impl Into<Cow<'static, str>>) -> Self {
+        let wait_s = exceeded.reset_ms.div_ceil(1_000).max(1);
+        let mut fault = Self::new(FaultKind::RateLimited, message);
+        fault.retry_after_s = Some(u32::try_from(wait_s).unwrap_or(u32::MAX));
+        fault.exceeded = Some(Box::new(exceeded));
+        fault
+    }
+
+    /// Returns the limit that the request is over, if it is that.
+    pub fn exceeded(&self) -> Option<ExceededLimit> {
+        self.exceeded.as_deref().copied()
     }
 
     /// Sets the wrong field.
@@ -214,6 +270,15 @@ impl Fault {
     pub fn with_metadata(mut self, json: Vec<u8>) -> Self {
         self.metadata = Some(Arc::new(json));
         self
+    }
+
+    /// Returns the message as the log may hold it. One that was made for a request quotes what came, which is a part of a body:
+    /// what stands from the first to the last quotation mark or backtick is left out, what follows a colon, and digits.
+    pub fn logged_message(&self) -> Cow<'_, str> {
+        match &self.message {
+            Cow::Borrowed(message) => Cow::Borrowed(message),
+            Cow::Owned(message) => Cow::Owned(unquoted(message)),
+        }
     }
 
     /// Sets a tag, by which a product distinguishes the forms of faults of one kind.
@@ -360,6 +425,35 @@ mod tests {
         assert_eq!(quoted("short"), "short");
         assert_eq!(quoted(&"ä".repeat(100)), "ä".repeat(100));
         assert_eq!(quoted(&"ä".repeat(101)), format!("{}…", "ä".repeat(100)));
+    }
+
+    #[test]
+    fn a_logged_message_quotes_nothing_and_tells_no_number() {
+        for (message, logged) in [
+            (
+                "`n` is -12.5; 1 to 128 are accepted",
+                "… is -#.#; # to # are accepted",
+            ),
+            ("`effort` is `a`b\"c`; `low` is accepted", "… is accepted"),
+            (
+                "the tool \"secret\" is not there",
+                "the tool … is not there",
+            ),
+            ("the value is 'x'", "the value is …"),
+            ("the client's text", "the client…s text"),
+            ("nothing came", "nothing came"),
+            (
+                "the provider refused the request: no secret",
+                "the provider refused the request…",
+            ),
+            ("the field `a: b` is `c`", "the field …"),
+            ("", ""),
+        ] {
+            let fault = Fault::new(FaultKind::Invalid, message.to_owned());
+            assert_eq!(fault.logged_message(), logged);
+        }
+        let fixed = Fault::new(FaultKind::Invalid, "`n` is missing");
+        assert_eq!(fixed.logged_message(), "`n` is missing");
     }
 
     #[test]

@@ -53,6 +53,20 @@ pub enum AuthError {
 }
 
 impl AuthError {
+    /// Returns whether a key or a token came and is none: a request without one guesses nothing.
+    pub fn is_refused_key(self) -> bool {
+        matches!(
+            self,
+            Self::Malformed
+                | Self::Unknown
+                | Self::Revoked
+                | Self::Expired
+                | Self::TokenUnknown
+                | Self::TokenExpired
+                | Self::TokenRevoked
+        )
+    }
+
     /// Returns the message for the caller.
     pub fn message(self) -> &'static str {
         match self {

@@ -2,7 +2,8 @@
 
 use http::header::{HeaderName, HeaderValue, RETRY_AFTER};
 
-use super::window::Verdict;
+use super::window::{RefundToken, Verdict};
+use crate::fault::ExceededLimit;
 
 pub(crate) const X_RATELIMIT_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const X_RATELIMIT_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
@@ -65,6 +66,20 @@ impl Quota {
             (REMAINING, HeaderValue::from(remaining)),
             (RESET, HeaderValue::from(reset_s)),
         ]
+    }
+
+    /// Returns the quota of a request that is over a limit.
+    pub fn of_exceeded(exceeded: ExceededLimit) -> Self {
+        Self {
+            verdict: Verdict {
+                is_allowed: false,
+                limit: exceeded.limit,
+                remaining: 0,
+                reset_ms: exceeded.reset_ms,
+                refund_token: RefundToken::NONE,
+            },
+            window_ms: exceeded.window_ms,
+        }
     }
 
     /// Returns the headers that a refusal has in addition to [`headers`](Self::headers). `now_s` is unix time:

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::headers::{Quota, retry_after_s};
 use super::key::{RowId, Subject, WindowKey};
-use crate::fault::{Fault, FaultKind};
+use crate::fault::{ExceededLimit, Fault};
 
 /// The length of a quota's window.
 pub const MINUTE_MS: u64 = 60_000;
@@ -113,9 +113,12 @@ impl From<&Quota> for Fault {
             "the organization has used its {limit} requests of {window_s} seconds: \
              try again in {wait_s} seconds"
         );
-        let mut fault = Self::new(FaultKind::RateLimited, message);
-        fault.retry_after_s = Some(u32::try_from(wait_s).unwrap_or(u32::MAX));
-        fault
+        let exceeded = ExceededLimit {
+            limit,
+            window_ms: quota.window_ms,
+            reset_ms: quota.verdict.reset_ms,
+        };
+        Self::over_limit(exceeded, message)
     }
 }
 

@@ -42,6 +42,9 @@ pub struct RefundToken(pub(super) u64);
 const SHARED_BIT: u64 = 1 << 63;
 
 impl RefundToken {
+    /// The token of no unit.
+    pub const NONE: Self = Self(0);
+
     /// Returns the token of a unit that a window in Redis counted at this time.
     pub fn from_shared_ms(at_ms: u64) -> Self {
         Self(at_ms | SHARED_BIT)

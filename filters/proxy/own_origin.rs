@@ -13,15 +13,16 @@ pub struct OwnOrigin {
 }
 
 impl OwnOrigin {
-    /// Returns the origin of a request that names this host, if secrets may be sent there: the one that the operator has
-    /// named, and without one that of this machine.
+    /// Returns the origin of a request that names this host and comes from `peer`, if secrets may be sent there: the one that
+    /// the operator has named, and without one that of this machine, for what comes from it. Any client may name `localhost`.
     ///
-    /// `None`: the operator has named none and the host is not this machine, or what he has named is not encrypted.
-    pub fn for_host(&self, host: Option<&str>) -> Option<Cow<'_, str>> {
+    /// `None`: the operator has named none and host or peer is not this machine, or what he has named is not encrypted.
+    pub fn for_host(&self, host: Option<&str>, peer: Option<IpAddr>) -> Option<Cow<'_, str>> {
         if let Some(public) = &self.public {
             return is_confidential(public).then_some(Cow::Borrowed(public));
         }
-        let host = host.filter(|host| is_loopback(host))?;
+        let is_local = peer.is_some_and(|peer| peer.to_canonical().is_loopback());
+        let host = host.filter(|host| is_local && is_loopback(host))?;
         let scheme = if self.is_encrypted { "https" } else { "http" };
         Some(format!("{scheme}://{}", host.to_ascii_lowercase()).into())
     }
@@ -54,7 +55,8 @@ mod tests {
             public: public.map(str::to_owned),
             is_encrypted: false,
         };
-        own.for_host(host).map(Cow::into_owned)
+        own.for_host(host, Some(IpAddr::from([127, 0, 0, 1])))
+            .map(Cow::into_owned)
     }
 
     #[test]
@@ -93,8 +95,20 @@ mod tests {
             is_encrypted: true,
         };
         assert_eq!(
-            encrypted.for_host(Some("localhost")).as_deref(),
+            encrypted
+                .for_host(Some("localhost"), "::ffff:127.0.0.1".parse().ok())
+                .as_deref(),
             Some("https://localhost")
         );
+    }
+
+    #[test]
+    fn a_peer_elsewhere_that_names_this_machine_is_told_no_origin() {
+        let own = OwnOrigin::default();
+        for peer in [None, "192.0.2.1".parse().ok(), "2001:db8::1".parse().ok()] {
+            assert_eq!(own.for_host(Some("localhost"), peer), None, "{peer:?}");
+        }
+        let local = own.for_host(Some("localhost"), "::1".parse().ok());
+        assert_eq!(local.as_deref(), Some("http://localhost"));
     }
 }

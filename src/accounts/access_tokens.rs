@@ -3,6 +3,7 @@
 //! A text is `wga_` and the encrypted bytes of an [`AccessToken`]. So a token needs no row of the store: its key, and whether it
 //! was revoked, stand in the snapshot of accounts, which follows the store.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use base64::Engine;
@@ -53,18 +54,18 @@ impl AccessTokens {
         AccessToken::from_bytes(&bytes)
     }
 
-    /// Returns a token and the caller that it stands for, if it is for this path of this host.
+    /// Returns a token and the caller that it stands for, if it is for this path of this host, as `peer` reaches it.
     ///
     /// `now_ms` is unix time in milliseconds. Errors: [`AuthError`]. Cost: no look-up beyond those of an API key.
     pub fn admit(
         &self,
         text: &[u8],
-        (host, path): (Option<&str>, &str),
+        (host, peer, path): (Option<&str>, Option<IpAddr>, &str),
         accounts: &AccountsSnapshot,
         now_ms: i64,
     ) -> Result<(AccessToken, Arc<Caller>), AuthError> {
         let token = self.read(text).ok_or(AuthError::TokenUnknown)?;
-        let origin = self.own_origin.for_host(host);
+        let origin = self.own_origin.for_host(host, peer);
         let audience = origin.map(|origin| format!("{origin}{path}"));
         let caller = admit_token(&token, audience.as_deref(), accounts, now_ms)?;
         Ok((token, caller))
@@ -77,6 +78,8 @@ mod tests {
     use filters::accounts::{KeyHash, holds_api_key};
 
     use super::*;
+
+    const PEER: Option<IpAddr> = Some(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
 
     fn tokens(byte: u8) -> AccessTokens {
         let pepper = Pepper::parse(&[byte; 32]).unwrap();
@@ -114,7 +117,7 @@ mod tests {
         let (tokens, accounts) = (tokens(1), AccountsSnapshot::default());
         let text = tokens.write(&token()).unwrap();
         let refused = |host, path, now_ms| {
-            let admitted = tokens.admit(text.as_bytes(), (host, path), &accounts, now_ms);
+            let admitted = tokens.admit(text.as_bytes(), (host, PEER, path), &accounts, now_ms);
             admitted.err().unwrap()
         };
         let here = Some("localhost");
@@ -129,9 +132,13 @@ mod tests {
         ] {
             assert_eq!(refused(host, path, 999), AuthError::TokenUnknown, "{path}");
         }
+        let elsewhere = Some(IpAddr::from([192, 0, 2, 1]));
+        let resource = (here, elsewhere, "/mcp");
+        let elsewhere = tokens.admit(text.as_bytes(), resource, &accounts, 999);
+        assert_eq!(elsewhere.err(), Some(AuthError::TokenUnknown));
         let mut revoked = AccountsSnapshot::default();
         revoked.revoke("client_1", 1);
-        let refused = tokens.admit(text.as_bytes(), (here, "/mcp"), &revoked, 999);
+        let refused = tokens.admit(text.as_bytes(), (here, PEER, "/mcp"), &revoked, 999);
         assert_eq!(refused.err(), Some(AuthError::TokenRevoked));
     }
 }

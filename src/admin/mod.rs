@@ -1,8 +1,10 @@
 //! The operator's listener with metrics and probes. They are never served on the public listener.
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use filters::proxy::is_loopback;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use pingora::apps::http_app::ServeHttp;
 use pingora::protocols::http::ServerSession;
@@ -18,7 +20,7 @@ const PLAIN_TEXT: &str = "text/plain";
 pub struct Admin {
     /// The state that they report.
     state: Arc<ProxyState>,
-    /// The hash of the token that all but the probes require; `None`: no token is required.
+    /// The hash of the token that all but the probes require; `None`: what names this machine is answered without one.
     token_hash: Option<[u8; 32]>,
 }
 
@@ -31,13 +33,24 @@ impl Admin {
         }
     }
 
-    fn answer(&self, path: &str, headers: &HeaderMap) -> (u16, &'static str, Vec<u8>) {
+    fn answer(
+        &self,
+        path: &str,
+        headers: &HeaderMap,
+        address: Option<IpAddr>,
+    ) -> (u16, &'static str, Vec<u8>) {
         match path {
             "/livez" => (200, PLAIN_TEXT, b"ok\n".to_vec()),
             "/readyz" => match self.state.check_ready() {
                 Ok(()) => (200, PLAIN_TEXT, b"ok\n".to_vec()),
                 Err(why) => (503, PLAIN_TEXT, format!("not ready: {why}\n").into_bytes()),
             },
+            _ if self.token_hash.is_none() && !names_address(headers, address) => (
+                403,
+                PLAIN_TEXT,
+                b"without admin.token, Host has to be localhost or the address of this listener\n"
+                    .to_vec(),
+            ),
             _ if !self.is_authorized(headers) => (
                 401,
                 PLAIN_TEXT,
@@ -73,6 +86,27 @@ impl Admin {
     }
 }
 
+/// Returns whether a request names this machine: by a name of loopback, or by the address at which its connection arrived. A page
+/// whose own name was pointed here sends that name.
+fn names_address(headers: &HeaderMap, address: Option<IpAddr>) -> bool {
+    let mut hosts = headers.get_all(header::HOST).iter();
+    let (Some(host), None) = (hosts.next(), hosts.next()) else {
+        return false;
+    };
+    let Ok(host) = host.to_str() else {
+        return false;
+    };
+    is_loopback(host) || host_address(host).is_some_and(|host| Some(host) == address)
+}
+
+/// Returns the address that an authority is, with or without a port.
+fn host_address(authority: &str) -> Option<IpAddr> {
+    let socket = authority.parse::<SocketAddr>().map(|it| it.ip());
+    let bare = authority.trim_start_matches('[').trim_end_matches(']');
+    let address = socket.or_else(|_| bare.parse()).ok();
+    address.map(|address: IpAddr| address.to_canonical())
+}
+
 /// Splits a credential at its first space.
 fn split_scheme(value: &[u8]) -> Option<(&[u8], &[u8])> {
     let space = value.iter().position(|byte| *byte == b' ')?;
@@ -86,7 +120,9 @@ impl ServeHttp for Admin {
         let head = session.req_header();
         let is_read = matches!(head.method, http::Method::GET | http::Method::HEAD);
         let (status, content_type, body) = if is_read {
-            self.answer(head.uri.path(), &head.headers)
+            let address = session.server_addr().and_then(|it| it.as_inet());
+            let address = address.map(|address| address.ip().to_canonical());
+            self.answer(head.uri.path(), &head.headers, address)
         } else {
             (405, PLAIN_TEXT, b"only GET is answered here\n".to_vec())
         };
@@ -102,5 +138,35 @@ impl ServeHttp for Admin {
             headers.insert(header::WWW_AUTHENTICATE, challenge);
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn a_request_names_loopback_or_the_address_that_it_reached() {
+        let address = Some(IpAddr::from([192, 0, 2, 7]));
+        let named = |host: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, host.parse().unwrap());
+            names_address(&headers, address)
+        };
+        for host in ["localhost:8081", "LocalHost", "127.0.0.1:1", "[::1]:8081"] {
+            assert!(named(host), "{host}");
+        }
+        for host in ["192.0.2.7", "192.0.2.7:8081", "[::ffff:192.0.2.7]:1"] {
+            assert!(named(host), "{host}");
+        }
+        for host in ["192.0.2.8", "rebound.example", "localhost.evil.example", ""] {
+            assert!(!named(host), "{host}");
+        }
+        assert!(!names_address(&HeaderMap::new(), address));
+        let mut twice = HeaderMap::new();
+        twice.append(header::HOST, HeaderValue::from_static("localhost"));
+        twice.append(header::HOST, HeaderValue::from_static("evil.example"));
+        assert!(!names_address(&twice, address));
     }
 }

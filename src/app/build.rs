@@ -157,13 +157,14 @@ fn oauth(
     let tokens = AccessTokens::new(store.pepper(), own_origin.clone());
     let tokens = tokens.map_err(|error| failed("access tokens", format!("{error:?}")))?;
     let documents = ClientDocuments::new(runtime.handle().clone(), []);
-    let max_connections = config.listen.max_connections_per_ip;
+    let listen = &config.listen;
+    let address_limits = AddressLimits::new(listen.max_connections_per_ip, &listen.trusted_proxies);
     Ok(OAuthParts {
         store: store_turns(Arc::clone(ledger)),
         accounts: accounts.clone(),
         pepper: store.pepper().clone(),
         tokens: Arc::new(tokens),
-        address_limits: Arc::new(AddressLimits::new(max_connections)),
+        address_limits: Arc::new(address_limits),
         documents: documents.map_err(|error| failed("documents of clients", error))?,
         own_origin,
     })

@@ -102,7 +102,7 @@ fn find_server(config: &Config) -> Result<Server, &'static str> {
             public: Some(public.clone()),
             is_encrypted: config.listen.tls.is_some(),
         };
-        let has_oauth = own.for_host(None).is_some();
+        let has_oauth = own.for_host(None, None).is_some();
         return Ok(Server {
             url: format!("{public}/mcp"),
             has_oauth,

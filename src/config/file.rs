@@ -81,7 +81,7 @@ pub(super) struct Listen {
     /// The most client connections at once.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub max_connections: usize,
-    /// The most connections at once of one address, or of one /64 of IPv6; 0: no such limit. Trusted proxies are exempt.
+    /// The most connections at once of one address, or of one /64 of IPv6; 0: no such limit. Loopback and trusted proxies are exempt.
     #[schemars(range(max = 1_000_000))]
     pub max_connections_per_ip: usize,
     /// Seconds a client may take to send its request head.
@@ -105,7 +105,7 @@ impl Default for Listen {
             tls: None,
             http2: true,
             max_connections: 10_000,
-            max_connections_per_ip: 0,
+            max_connections_per_ip: 1_024,
             header_timeout_s: 10,
             header_bytes: 32_768,
             client_ip_header: String::new(),

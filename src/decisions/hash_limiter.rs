@@ -1,25 +1,54 @@
-//! Limits how many password hashes run at once: each takes a core for a quarter of a second, for any client.
+//! Limits how many password hashes run at once: each takes a core for a quarter of a second, for any client. One address has a third
+//! of the places, so that others get some.
 
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::available_parallelism;
 
 use filters::fault::{Fault, FaultKind};
+use filters::limits::Address;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// How many hashes wait for each one that runs.
 const MAX_WAITING_PER_HASH: usize = 8;
+/// Which part of all places one address may have.
+const SHARE_OF_ADDRESS: usize = 3;
 /// After how many seconds a refused client may try again.
 const RETRY_AFTER_S: u32 = 2;
 
 /// See the module.
 pub struct HashLimiter {
     admitted: Semaphore,
+    /// The places of each address that has some.
+    by_address: Mutex<HashMap<Option<Address>, usize>>,
+    max_of_address: usize,
     running: Semaphore,
 }
 
 /// Permission to hash until it is dropped.
 pub struct HashPermit<'a> {
     _running: SemaphorePermit<'a>,
+    _place: Place<'a>,
+}
+
+/// A place that runs or waits, until it is dropped.
+struct Place<'a> {
+    limiter: &'a HashLimiter,
+    address: Option<Address>,
     _admitted: SemaphorePermit<'a>,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut places = self.limiter.places();
+        if let Some(own) = places.get_mut(&self.address) {
+            *own -= 1;
+            if *own == 0 {
+                places.remove(&self.address);
+            }
+        }
+    }
 }
 
 impl Default for HashLimiter {
@@ -32,27 +61,53 @@ impl Default for HashLimiter {
 
 impl HashLimiter {
     fn new(max_running: usize) -> Self {
+        let places = max_running * (1 + MAX_WAITING_PER_HASH);
         Self {
-            admitted: Semaphore::new(max_running * (1 + MAX_WAITING_PER_HASH)),
+            admitted: Semaphore::new(places),
+            by_address: Mutex::default(),
+            max_of_address: places.div_ceil(SHARE_OF_ADDRESS),
             running: Semaphore::new(max_running),
         }
     }
 
-    /// Waits until a hash may run.
+    /// Waits until a hash may run for a client at this address.
     ///
-    /// Errors: 503 if too many wait.
-    pub async fn acquire(&self) -> Result<HashPermit<'_>, Fault> {
-        let busy = || {
-            let message = "more tokens are asked for than can be issued: try again in two seconds";
-            Fault::new(FaultKind::Unavailable, message).with_retry_after_s(RETRY_AFTER_S)
-        };
-        let admitted = self.admitted.try_acquire().map_err(|_| busy())?;
+    /// Errors: 503 if too many wait, or too many of this address.
+    pub async fn acquire(&self, address: Option<IpAddr>) -> Result<HashPermit<'_>, Fault> {
+        let place = self.place(address.map(Address::from)).ok_or_else(busy)?;
         let running = self.running.acquire().await.map_err(|_| busy())?;
         Ok(HashPermit {
             _running: running,
+            _place: place,
+        })
+    }
+
+    fn place(&self, address: Option<Address>) -> Option<Place<'_>> {
+        let mut places = self.places();
+        if places
+            .get(&address)
+            .is_some_and(|own| *own >= self.max_of_address)
+        {
+            return None;
+        }
+        let admitted = self.admitted.try_acquire().ok()?;
+        *places.entry(address).or_default() += 1;
+        Some(Place {
+            limiter: self,
+            address,
             _admitted: admitted,
         })
     }
+
+    fn places(&self) -> MutexGuard<'_, HashMap<Option<Address>, usize>> {
+        let locked = self.by_address.lock();
+        locked.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn busy() -> Fault {
+    let message = "more tokens are asked for than can be issued: try again in two seconds";
+    Fault::new(FaultKind::Unavailable, message).with_retry_after_s(RETRY_AFTER_S)
 }
 
 #[cfg(test)]
@@ -65,17 +120,35 @@ mod tests {
     #[test]
     fn one_hashes_some_wait_and_the_others_are_sent_away() {
         let limiter = HashLimiter::new(1);
-        let permit = limiter.acquire().now_or_never().unwrap().ok().unwrap();
-        let mut waiting: Vec<_> = (0..MAX_WAITING_PER_HASH)
-            .map(|_| Box::pin(limiter.acquire()))
+        let ask = |of: usize| limiter.acquire(Some([192, 0, 2, of as u8].into()));
+        let permit = ask(0).now_or_never().unwrap().ok().unwrap();
+        let mut waiting: Vec<_> = (1..=MAX_WAITING_PER_HASH)
+            .map(|of| Box::pin(ask(of)))
             .collect();
         for one in &mut waiting {
             assert!(one.now_or_never().is_none());
         }
-        let refused = limiter.acquire().now_or_never().unwrap().err().unwrap();
+        let refused = ask(9).now_or_never().unwrap().err().unwrap();
         assert_eq!((refused.status(), refused.retry_after_s), (503, Some(2)));
         drop(permit);
         let mut next = waiting.remove(0);
         assert!((&mut next).now_or_never().unwrap().is_ok());
+        drop((next, waiting));
+        assert!(limiter.places().is_empty());
+    }
+
+    #[test]
+    fn one_address_has_a_third_of_the_places_and_others_get_theirs() {
+        let limiter = HashLimiter::new(1);
+        let ask = |of: u8| Box::pin(limiter.acquire(Some([192, 0, 2, of].into())));
+        let mut held: Vec<_> = (0..3).map(|_| ask(1)).collect();
+        for one in &mut held {
+            _ = one.now_or_never();
+        }
+        let refused = ask(1).now_or_never().unwrap().err().unwrap();
+        assert_eq!(refused.status(), 503);
+        assert!(ask(2).now_or_never().is_none(), "it waits");
+        drop(held);
+        assert!(ask(2).now_or_never().unwrap().is_ok());
     }
 }

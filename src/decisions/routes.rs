@@ -240,7 +240,7 @@ fn error_style(service: Option<&Arc<DecisionService>>, target: Target) -> ErrorS
             };
             ErrorStyle {
                 schema: protocol.is_described().then_some(schema),
-                write: Arc::new(move |fault, _| write(protocol, fault)),
+                write: Arc::new(move |fault, _, _| write(protocol, fault)),
             }
         }
         None => ErrorStyle::compatible(),

@@ -212,7 +212,8 @@ impl McpHandler {
         }
         scopes.insert(scope);
         let error = Some("insufficient_scope");
-        let challenge = self.0.challenge(&incoming.head().headers, error, scopes);
+        let asked_by = (&incoming.head().headers, incoming.client_ip());
+        let challenge = self.0.challenge(asked_by, error, scopes);
         let mut headers = std::mem::take(&mut asked.headers);
         headers.push(challenge);
         let message = format!("the access token does not permit `{}`", scope.as_str());

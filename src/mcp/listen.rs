@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use filters::accounts::Caller;
-use filters::fault::{Fault, FaultKind};
+use filters::fault::{ExceededLimit, Fault};
 use filters::mcp::session::Session;
 use filters::mcp::stream;
 use futures::future::BoxFuture;
@@ -21,6 +21,8 @@ use crate::proxy::response::EventSource;
 
 /// How often a stream looks for changes.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// After how many milliseconds a key with all its streams open may ask again.
+const RETRY_MS: u64 = 10_000;
 
 /// How many streams each API key has.
 #[derive(Default)]
@@ -44,7 +46,12 @@ impl StreamPlace {
                 "this API key has {count} streams open; accepted are {} (`mcp.streams_per_key`)",
                 mcp.max_streams
             );
-            return Err(Fault::new(FaultKind::RateLimited, message).with_retry_after_s(10));
+            let exceeded = ExceededLimit {
+                limit: mcp.max_streams as u64,
+                window_ms: RETRY_MS,
+                reset_ms: RETRY_MS,
+            };
+            return Err(Fault::over_limit(exceeded, message));
         }
         *count += 1;
         Ok(Self {

@@ -16,6 +16,7 @@ pub mod routes;
 mod sessions;
 mod tools;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -75,13 +76,13 @@ impl Mcp {
     /// the one that it sent. Source: RFC 6750 3; RFC 9728 5.1.
     fn challenge(
         &self,
-        headers: &HeaderMap,
+        (headers, client_ip): (&HeaderMap, Option<IpAddr>),
         error: Option<&str>,
         scopes: Scopes,
     ) -> (HeaderName, HeaderValue) {
         let mut parts = Vec::new();
         parts.extend(error.map(|error| format!("error=\"{error}\"")));
-        if let Some(issuer) = self.oauth.issuer(headers) {
+        if let Some(issuer) = self.oauth.issuer(headers, client_ip) {
             parts.push(format!("scope=\"{scopes}\""));
             parts.push(format!("resource_metadata=\"{issuer}{RESOURCE_DOCUMENT}\""));
         }

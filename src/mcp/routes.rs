@@ -1,5 +1,6 @@
 //! The server's rows of the route table.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use filters::fault::Fault;
@@ -116,12 +117,18 @@ fn error_style(mcp: &Arc<Mcp>) -> ErrorStyle {
     let mcp = Arc::clone(mcp);
     ErrorStyle {
         schema: Some("RpcError"),
-        write: Arc::new(move |fault, headers| error_response(&mcp, fault, headers)),
+        write: Arc::new(move |fault, headers, client_ip| {
+            error_response(&mcp, fault, (headers, client_ip))
+        }),
     }
 }
 
 /// Returns the response to a request that is refused before its message is read, or whose tool fails: an error without an id.
-fn error_response(mcp: &Mcp, fault: &Fault, headers: &HeaderMap) -> Response {
+fn error_response(
+    mcp: &Mcp,
+    fault: &Fault,
+    (headers, client_ip): (&HeaderMap, Option<IpAddr>),
+) -> Response {
     let status = fault.status();
     let code = match status {
         400 => INVALID_REQUEST,
@@ -139,7 +146,7 @@ fn error_response(mcp: &Mcp, fault: &Fault, headers: &HeaderMap) -> Response {
         let has_credential =
             headers.contains_key(header::AUTHORIZATION) || headers.contains_key("x-api-key");
         let error = has_credential.then_some("invalid_token");
-        let challenge = mcp.challenge(headers, error, Scopes::all());
+        let challenge = mcp.challenge((headers, client_ip), error, Scopes::all());
         let others = response.headers.iter_mut();
         let mut others = others.filter(|(name, _)| *name == header::WWW_AUTHENTICATE);
         match others.next() {

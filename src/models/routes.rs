@@ -60,7 +60,7 @@ fn row(
         body: BodyRule::None,
         errors: ErrorStyle {
             schema: Some("Error"),
-            write: Arc::new(error_response),
+            write: Arc::new(|fault, headers, _| error_response(fault, headers)),
         },
         description,
         is_on: true,

@@ -129,7 +129,7 @@ fn write_fault(error: &mut Object<'_>, fault: &Fault) {
     error.text("type", fault.error_type());
     error.text_or_null("code", fault.code());
     error.text_or_null("param", fault.param.as_deref());
-    error.text("message", &fault.message);
+    error.text("message", &fault.logged_message());
     error.optional_text(
         "detail",
         Some(&*fault.detail).filter(|detail| !detail.is_empty()),

@@ -1,4 +1,5 @@
 //! Limits of one client address: its open connections, its refused API keys, and the OAuth clients that it registers.
+//! Addresses of this machine and those of `listen.trusted_proxies` have the connections of many clients, so theirs are not counted.
 //!
 //! Sketches count, so that the memory is the same under any number of addresses. A sketch may count an address a little
 //! too high when very many are active, never too low; a wrong refusal of that kind is rare and harmless. An IPv6 address
@@ -7,17 +8,24 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use filters::fault::{Fault, FaultKind};
+use filters::cidr::Cidr;
+use filters::fault::{ExceededLimit, Fault};
 use filters::limits::Address;
 use pingora_limits::estimator::Estimator;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 /// The shape of a sketch: with these many slots, tens of thousands of active addresses count exactly.
 const HASHES: usize = 4;
 const SLOTS: usize = 65_536;
-/// The refused API keys that an address may present in a window.
+/// The refused API keys of an address in a window that are answered at once.
 const MAX_REFUSED_KEYS: isize = 60;
+/// How long the answer to each further one takes.
+const REFUSAL_DELAY: Duration = Duration::from_secs(1);
+/// How many of these answers wait at once, of all addresses.
+const MAX_DELAYED: usize = 256;
 /// The OAuth clients that an address may register in a window.
 const MAX_REGISTRATIONS: isize = 30;
 /// The length of these windows in seconds.
@@ -29,6 +37,9 @@ pub struct AddressLimits {
     connections: Option<Arc<ConnectionSketch>>,
     refused_keys: WindowSketch,
     registrations: WindowSketch,
+    trusted_proxies: Vec<Cidr>,
+    /// The places of answers that wait.
+    delayed: Semaphore,
     started: Instant,
 }
 
@@ -79,7 +90,7 @@ pub struct AddressConnection {
 
 impl AddressLimits {
     /// Creates the counters. With `max_connections` of 0, connections are not counted.
-    pub fn new(max_connections: usize) -> Self {
+    pub fn new(max_connections: usize, trusted_proxies: &[Cidr]) -> Self {
         let connections = (max_connections > 0).then(|| {
             Arc::new(ConnectionSketch {
                 counts: Estimator::new(HASHES, SLOTS),
@@ -90,17 +101,24 @@ impl AddressLimits {
             connections,
             refused_keys: WindowSketch::new(MAX_REFUSED_KEYS),
             registrations: WindowSketch::new(MAX_REGISTRATIONS),
+            trusted_proxies: trusted_proxies.to_vec(),
+            delayed: Semaphore::new(MAX_DELAYED),
             started: Instant::now(),
         }
     }
 
-    /// Counts a connection of an address.
+    /// Counts a connection of an address, unless it is one of many clients.
     ///
     /// Errors: the address has the maximum of connections.
     pub fn open(&self, address: IpAddr) -> Result<Option<AddressConnection>, TooManyConnections> {
         let Some(sketch) = &self.connections else {
             return Ok(None);
         };
+        let mut trusted = self.trusted_proxies.iter();
+        let is_loopback = address.to_canonical().is_loopback();
+        if is_loopback || trusted.any(|block| block.contains(address)) {
+            return Ok(None);
+        }
         let address = Address::from(address);
         let count = sketch.counts.incr(address, 1);
         // The guard gives a refused connection back too.
@@ -114,17 +132,24 @@ impl AddressLimits {
         Ok(Some(connection))
     }
 
-    /// Counts a refused API key of an address.
+    /// Counts a refused API key of an address. The answer to one that guesses waits here, and holds nothing meanwhile.
     ///
-    /// Errors: 429 if it has presented too many in this minute.
-    pub fn count_refused_key(&self, address: IpAddr, now: Instant) -> Result<(), Fault> {
-        let counted = self.refused_keys.count(address, self.elapsed_s(now));
-        counted.map_err(|wait_s| {
-            let message = format!(
-                "more than {MAX_REFUSED_KEYS} API keys of your address were refused within a minute: use a valid key, or try again in {wait_s} s"
-            );
-            Fault::new(FaultKind::RateLimited, message).with_retry_after_s(wait_s)
-        })
+    /// Errors: very many answers wait; this one goes out at once, and ends its connection.
+    pub async fn delay_refused_key(
+        &self,
+        address: IpAddr,
+        now: Instant,
+    ) -> Result<(), TooManyDelayed> {
+        if self
+            .refused_keys
+            .count(address, self.elapsed_s(now))
+            .is_ok()
+        {
+            return Ok(());
+        }
+        let _place = self.delayed.try_acquire().map_err(|_| TooManyDelayed)?;
+        tokio::time::sleep(REFUSAL_DELAY).await;
+        Ok(())
     }
 
     /// Counts an OAuth client that an address registers.
@@ -136,7 +161,12 @@ impl AddressLimits {
             let message = format!(
                 "your address has registered more than {MAX_REGISTRATIONS} clients within a minute: try again in {wait_s} s"
             );
-            Fault::new(FaultKind::RateLimited, message).with_retry_after_s(wait_s)
+            let exceeded = ExceededLimit {
+                limit: MAX_REGISTRATIONS.unsigned_abs() as u64,
+                window_ms: WINDOW_S * 1_000,
+                reset_ms: u64::from(wait_s) * 1_000,
+            };
+            Fault::over_limit(exceeded, message)
         })
     }
 
@@ -144,6 +174,10 @@ impl AddressLimits {
         now.saturating_duration_since(self.started).as_secs()
     }
 }
+
+/// Very many answers to refused keys wait.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct TooManyDelayed;
 
 /// An address has the maximum of connections.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -158,13 +192,11 @@ impl Drop for AddressConnection {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
     fn connections_count_by_address_until_they_end() {
-        let limits = AddressLimits::new(2);
+        let limits = AddressLimits::new(2, &[]);
         let (one, other) = ([192, 0, 2, 1].into(), [192, 0, 2, 2].into());
         let held = [limits.open(one).unwrap(), limits.open(one).unwrap()];
         assert_eq!(limits.open(one).err(), Some(TooManyConnections));
@@ -179,33 +211,69 @@ mod tests {
             limits.open(subnet[1]).unwrap(),
         ];
         assert!(limits.open(subnet[2]).is_err());
-        assert!(AddressLimits::new(0).open(one).unwrap().is_none());
+        assert!(AddressLimits::new(0, &[]).open(one).unwrap().is_none());
     }
 
     #[test]
-    fn refused_keys_count_by_address_and_minute() {
-        let limits = AddressLimits::new(0);
+    fn connections_of_this_machine_and_of_trusted_proxies_are_not_counted() {
+        let limits = AddressLimits::new(1, &["192.0.2.0/24".parse().unwrap()]);
+        for address in [
+            "127.0.0.1",
+            "127.8.9.1",
+            "::1",
+            "::ffff:127.0.0.1",
+            "192.0.2.7",
+        ] {
+            let address: IpAddr = address.parse().unwrap();
+            assert!(limits.open(address).unwrap().is_none(), "{address}");
+        }
+        let other: IpAddr = "198.51.100.1".parse().unwrap();
+        let _held = limits.open(other).unwrap().unwrap();
+        assert_eq!(limits.open(other).err(), Some(TooManyConnections));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn refused_keys_count_by_address_and_minute() {
+        let limits = AddressLimits::new(0, &[]);
         let (one, other) = ([192, 0, 2, 1].into(), [192, 0, 2, 2].into());
         let now = limits.started + Duration::from_secs(10);
+        let delay = async |address, now| {
+            let asked = Instant::now();
+            limits.delay_refused_key(address, now).await.unwrap();
+            asked.elapsed()
+        };
         for _ in 0..MAX_REFUSED_KEYS {
-            limits.count_refused_key(one, now).unwrap();
+            assert_eq!(delay(one, now).await, Duration::ZERO);
         }
-        let fault = limits.count_refused_key(one, now).unwrap_err();
-        assert_eq!((fault.status(), fault.retry_after_s), (429, Some(50)));
-        limits.count_refused_key(other, now).unwrap();
+        assert_eq!(delay(one, now).await, REFUSAL_DELAY);
+        assert_eq!(delay(other, now).await, Duration::ZERO);
         let next = limits.started + Duration::from_secs(WINDOW_S);
-        limits.count_refused_key(one, next).unwrap();
+        assert_eq!(delay(one, next).await, Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn so_many_answers_wait_and_no_more() {
+        let limits = AddressLimits::new(0, &[]);
+        let (one, now) = ([192, 0, 2, 1].into(), limits.started);
+        for _ in 0..MAX_REFUSED_KEYS {
+            limits.delay_refused_key(one, now).await.unwrap();
+        }
+        let many = (0..MAX_DELAYED + 9).map(|_| limits.delay_refused_key(one, now));
+        let ended = futures::future::join_all(many).await;
+        let refused = ended.iter().filter(|it| **it == Err(TooManyDelayed));
+        assert_eq!(refused.count(), 9);
+        limits.delay_refused_key(one, now).await.unwrap();
     }
 
     #[test]
     fn registrations_have_a_limit_of_their_own() {
-        let limits = AddressLimits::new(0);
+        let limits = AddressLimits::new(0, &[]);
         let (one, now) = ([192, 0, 2, 1].into(), limits.started);
         for _ in 0..MAX_REGISTRATIONS {
             limits.count_registration(one, now).unwrap();
         }
         let fault = limits.count_registration(one, now).unwrap_err();
         assert_eq!((fault.status(), fault.retry_after_s), (429, Some(60)));
-        limits.count_refused_key(one, now).unwrap();
+        assert_eq!(fault.exceeded().unwrap().limit, 30);
     }
 }

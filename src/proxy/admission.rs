@@ -45,17 +45,18 @@ pub fn check_no_api_key(head: &RequestHeader) -> Result<(), Fault> {
 
 /// Sets the caller, if the route requires an API key, and the access token in its place.
 ///
-/// Errors: 400, 401, 410 as `filters::accounts` says; 429 instead of 401 for an address that guesses keys.
-pub fn authenticate(
+/// Errors: 400, 401, 410 as `filters::accounts` says. An address that guesses keys waits for its 401, at most a second; it
+/// sets the time then.
+pub async fn authenticate(
     state: &ProxyState,
     route: &Route,
-    session: &Session,
+    session: &mut Session,
     info: &mut RequestInfo,
 ) -> Result<(), Fault> {
     if !needs_key(route, &session.req_header().headers) {
         return Ok(());
     }
-    match admit(state, route, session.req_header(), info.unix_ms()) {
+    match admit(state, route, session, info.unix_ms()) {
         Ok((token, caller)) => {
             info.token = token.map(Box::new);
             info.caller = Some(caller);
@@ -67,22 +68,30 @@ pub fn authenticate(
             Err(fault.with_detail("the store has not answered since the start"))
         }
         Err(error) => {
-            let fault = Fault::from(error);
-            if fault.kind == FaultKind::Unauthenticated
-                && let Some(address) = client_ip(&state.settings.client_ip, session)
-            {
-                state.address_limits.count_refused_key(address, info.now)?;
+            if error.is_refused_key() {
+                delay_refused_key(state, session, info).await;
             }
-            Err(fault)
+            Err(error.into())
         }
     }
+}
+
+/// Waits with the answer to a refused key, if its address presents very many; where too many wait, its connection ends.
+async fn delay_refused_key(state: &ProxyState, session: &mut Session, info: &mut RequestInfo) {
+    let Some(address) = client_ip(&state.settings.client_ip, session) else {
+        return;
+    };
+    let delayed = state.address_limits.delay_refused_key(address, info.now);
+    if delayed.await.is_err() {
+        session.set_keepalive(None);
+    }
+    info.now = Instant::now();
 }
 
 /// Returns whether a caller that was admitted would be admitted now: a stream ends with its key.
 pub fn is_still_admitted(state: &ProxyState, route: &Route, session: &Session) -> bool {
     let now_ms = state.clock.unix_us() / 1000;
-    let head = session.req_header();
-    !needs_key(route, &head.headers) || admit(state, route, head, now_ms).is_ok()
+    !needs_key(route, &session.req_header().headers) || admit(state, route, session, now_ms).is_ok()
 }
 
 fn needs_key(route: &Route, headers: &HeaderMap) -> bool {
@@ -101,9 +110,10 @@ fn needs_key(route: &Route, headers: &HeaderMap) -> bool {
 fn admit(
     state: &ProxyState,
     route: &Route,
-    head: &RequestHeader,
+    session: &Session,
     now_ms: u64,
 ) -> Result<(Option<AccessToken>, Arc<Caller>), AuthError> {
+    let head = session.req_header();
     let accounts = state.accounts.current();
     let now_ms = i64::try_from(now_ms).unwrap_or(i64::MAX);
     let presented = credential(&head.headers)?;
@@ -112,7 +122,11 @@ fn admit(
         return Ok((None, caller));
     }
     let host = head.headers.get(HOST).and_then(|host| host.to_str().ok());
-    let resource = (host, route.path);
+    let resource = (
+        host,
+        client_ip(&state.settings.client_ip, session),
+        route.path,
+    );
     let admitted = state.tokens.admit(presented, resource, &accounts, now_ms);
     let (token, caller) = admitted?;
     Ok((Some(token), caller))

@@ -23,7 +23,7 @@ use super::connection_state::{self, CONNECTION, ConnectionState, head_expired};
 use super::framed_stream::FramedStream;
 use super::state::ProxyState;
 use super::stream_resets::StreamResets;
-use crate::config::{Cidr, Listen};
+use crate::config::Listen;
 use crate::proxy::hooks::Proxy;
 use crate::proxy::tls::Tls;
 use crate::telemetry::metrics::Metrics;
@@ -55,7 +55,6 @@ pub struct ConnectionLimiter {
     open_connections: AtomicUsize,
     address_limits: Arc<AddressLimits>,
     stream_resets: Arc<StreamResets>,
-    trusted_proxies: Vec<Cidr>,
     metrics: Arc<Metrics>,
 }
 
@@ -84,24 +83,17 @@ impl ConnectionLimiter {
             open_connections: AtomicUsize::new(0),
             address_limits: Arc::clone(&state.address_limits),
             stream_resets: Arc::clone(&state.stream_resets),
-            trusted_proxies: listen.trusted_proxies.clone(),
             metrics: Arc::clone(&state.metrics),
         }
     }
 
-    /// Counts a connection of its address, if there is a limit. A trusted proxy has the connections of many clients.
+    /// Counts a connection of its address, if there is a limit.
     fn count_address(
         &self,
         client: Option<SocketAddr>,
     ) -> Result<Option<AddressConnection>, TooManyConnections> {
-        let Some(address) = client.map(|client| client.ip()) else {
-            return Ok(None);
-        };
-        let mut trusted = self.trusted_proxies.iter();
-        if trusted.any(|block| block.contains(address)) {
-            return Ok(None);
-        }
-        self.address_limits.open(address)
+        let opened = client.map(|client| self.address_limits.open(client.ip()));
+        opened.unwrap_or(Ok(None))
     }
 
     /// Encrypts the connection, if that is wanted. Returns it, and whether the client speaks HTTP/2; `None` if the client

@@ -1,6 +1,7 @@
 //! The path of a request from its head to its handler.
 
 use filters::fault::Fault;
+use filters::limits::headers::Quota;
 use http::header;
 use pingora::Result;
 use pingora_proxy::Session;
@@ -15,6 +16,9 @@ use super::{admission, body};
 use crate::proxy::body::JsonBody;
 use crate::proxy::buffered::session::BufferedSession;
 use crate::proxy::buffered::state::AttemptState;
+
+/// The status of a request over a limit.
+const TOO_MANY_REQUESTS: u16 = 429;
 
 /// Sets the timeouts of the client's connection and the id of the request.
 ///
@@ -66,7 +70,7 @@ async fn open(
     let route = find_route(state, session, ctx)?;
     let info = &mut ctx.info;
     route.handler.check_head(session.req_header())?;
-    admission::authenticate(state, route, session, info)?;
+    admission::authenticate(state, route, session, info).await?;
     admission::check_address(&state.settings.client_ip, session, info.caller.as_deref())?;
     admission::check_permit(state, route, info.caller.as_deref(), info.now)?;
     info.quota = admission::check_quota(state, route, info.caller.as_deref()).await?;
@@ -209,7 +213,10 @@ pub(super) fn error_response(
     fault: &Fault,
 ) -> Response {
     let mut response = match error_style(state, ctx) {
-        Some(style) => (style.write)(fault, &session.req_header().headers),
+        Some(style) => {
+            let client_ip = admission::client_ip(&state.settings.client_ip, session);
+            (style.write)(fault, &session.req_header().headers, client_ip)
+        }
         None => Response::from(fault),
     };
     if let Some(exchange) = &mut ctx.exchange {
@@ -245,10 +252,13 @@ async fn send(
     ctx: &mut Context,
     mut response: Response,
 ) -> Result<()> {
+    if let Some(exceeded) = ctx.fault.as_ref().and_then(Fault::exceeded) {
+        ctx.info.quota = Some(Quota::of_exceeded(exceeded));
+    }
     let fields = ctx.info.head_fields();
     let refused = fields.quota.filter(|quota| !quota.verdict.is_allowed);
-    if let Some(quota) = refused {
-        response.headers.extend(quota.refusal(ctx.info.unix_s()));
+    if let Some(quota) = refused.filter(|_| response.status == TOO_MANY_REQUESTS) {
+        response.replace_headers(&quota.refusal(ctx.info.unix_s()));
     }
     ctx.status = response.status;
     match response.body {

@@ -91,6 +91,13 @@ impl<B: Into<Bytes>> From<B> for Reply {
 }
 
 impl Response {
+    /// Puts headers in the place of those with their names, so that none comes twice.
+    pub fn replace_headers(&mut self, headers: &[(HeaderName, HeaderValue)]) {
+        self.headers
+            .retain(|(name, _)| headers.iter().all(|(other, _)| other != name));
+        self.headers.extend_from_slice(headers);
+    }
+
     /// Returns a 200 with this JSON text.
     pub fn json(body: impl Into<Bytes>) -> Self {
         Self {

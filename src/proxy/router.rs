@@ -2,6 +2,7 @@
 //!
 //! Source: docs/decisions.md 18.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use filters::fault::{Fault, FaultKind};
@@ -48,19 +49,20 @@ pub struct ErrorStyle {
     /// The name of the schema of their bodies in `GET /v1/openapi.json`; `None`: no response of the route is described, because
     /// the route speaks a protocol that is not ours.
     pub schema: Option<&'static str>,
-    /// Writes a fault as a response to a request with these headers.
+    /// Writes a fault as a response to a request.
     pub write: WriteErrorResponse,
 }
 
-/// Writes a fault as a response to a request with these headers.
-pub type WriteErrorResponse = Arc<dyn Fn(&Fault, &HeaderMap) -> Response + Send + Sync>;
+/// Writes a fault as a response to a request with these headers from this address.
+pub type WriteErrorResponse =
+    Arc<dyn Fn(&Fault, &HeaderMap, Option<IpAddr>) -> Response + Send + Sync>;
 
 impl ErrorStyle {
     /// Returns the compatible style.
     pub fn compatible() -> Self {
         Self {
             schema: Some("Error"),
-            write: Arc::new(|fault, _| Response::from(fault)),
+            write: Arc::new(|fault, _, _| Response::from(fault)),
         }
     }
 }

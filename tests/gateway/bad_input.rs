@@ -1,9 +1,12 @@
 //! Bad input: the right status, a message that names the field, `param`, no retry, and no upstream call.
 
+use serde_json::json;
+
 use super::chat_completions::{PLAIN, reply};
 use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
 use crate::support::client::{Client, ask};
+use crate::support::script::Reply;
 use crate::support::upstream::Upstream;
 
 fn with(member: &str) -> String {
@@ -144,4 +147,40 @@ fn a_refusal_asks_for_no_body() {
     let answer = client.answer();
     assert_eq!((answer.status(), answer.informational.len()), (401, 0));
     assert!(first.requests().is_empty());
+}
+
+/// Source: docs/security.md 95.
+#[test]
+fn what_a_refused_body_holds_is_not_in_the_log() {
+    const SECRET: &str = "sesame-7d1f";
+    let text = "text".to_owned();
+    let refusing = Upstream::always(Reply::json(
+        400,
+        &format!(
+            r#"{{"error": {{"message": "{SECRET} is not nice", "type": "invalid_request_error"}}}}"#
+        ),
+    ));
+    let gateway = Gateway::between(&refusing.url(), &refusing.url());
+    for (at, body) in [
+        json!({"model": SECRET, "messages": [{"role": "user", "content": text}]}),
+        json!({"model": "chat", "messages": [{"role": SECRET, "content": text}]}),
+        json!({"model": "chat", "messages": [{"role": "user", "content": [{"type": SECRET}]}]}),
+        json!({"model": "chat", "messages": [], "reasoning_effort": SECRET}),
+        json!({"model": "chat", "messages": [{"role": "user", "content": text}], "service_tier": SECRET}),
+        json!({"model": "chat", "messages": [{"role": "user", "content": text}], "routing": SECRET}),
+        json!({"model": "chat", "messages": [{"role": "user", "content": SECRET}]}),
+        json!({"model": "chat", "messages": [{"role": "user", "content": [
+            {"type": "image_url", "image_url": {"url": format!("data:{SECRET};base64,AAAA")}}]}]}),
+    ]
+    .iter()
+    .enumerate()
+    {
+        let id = format!("refused-{at}");
+        let request = gateway.chat_ask(&body.to_string());
+        let answer = ask(gateway.address(), &request.header("X-Request-Id", &id));
+        assert!((400..500).contains(&answer.status()), "{body}: {}", answer.text());
+        let line = gateway.log_line(&id);
+        assert!(line["error"]["message"].is_string(), "{line}");
+        assert!(!line.to_string().contains(SECRET), "{line}");
+    }
 }

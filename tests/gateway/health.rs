@@ -163,3 +163,24 @@ fn a_task_that_has_ended_makes_the_process_unready() {
         answer.text()
     );
 }
+
+/// Source: docs/security.md 91.
+#[test]
+fn without_a_token_a_name_that_was_pointed_here_reads_no_metrics() {
+    let gateway = Gateway::start("", "");
+    let admin = gateway.running.admin;
+    let of = |path: &str, host: &str| {
+        let request = Ask::get(path).without("Host").header("Host", host);
+        ask(admin, &request)
+    };
+    for host in ["localhost", "LOCALHOST:8081", "127.0.0.1", "[::1]:8081"] {
+        assert_eq!(of("/metrics", host).status(), 200, "{host}");
+    }
+    for host in ["rebound.example", "rebound.example:8081", "192.0.2.1"] {
+        let refused = of("/metrics", host);
+        assert_eq!(refused.status(), 403, "{host}");
+        assert!(refused.text().contains("admin.token"), "{}", refused.text());
+        // Probes of a cluster may name what they like.
+        assert_eq!(of("/livez", host).status(), 200, "{host}");
+    }
+}

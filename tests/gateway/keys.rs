@@ -7,34 +7,69 @@ use weirgate::store::Store;
 use super::chat_completions::{PLAIN, reply};
 use crate::support::ask::Ask;
 use crate::support::boot::{Gateway, create_key};
-use crate::support::client::ask;
+use crate::support::client::{Client, ask};
 use crate::support::script::Reply;
 use crate::support::upstream::Upstream;
 
-/// Source: docs/security.md 38.
+/// Source: docs/security.md 38; docs/model-gateway.md 5.3.
 #[test]
-fn an_address_that_guesses_keys_is_told_to_wait_and_good_keys_pass() {
+fn an_address_that_guesses_keys_gets_401_and_waits_for_it_and_good_keys_pass() {
     let first = Upstream::always(reply());
     let gateway = Gateway::between(&first.url(), &first.url());
     let wrong = Ask::post("/v1/chat/completions", PLAIN).key("wg_wrong");
-    let mut statuses: Vec<u16> = Vec::new();
-    let mut last = None;
+    let timed = || {
+        let asked = Instant::now();
+        assert_eq!(ask(gateway.address(), &wrong).status(), 401);
+        asked.elapsed()
+    };
     // A minute may end in between, so there are enough for two.
-    for _ in 0..121 {
-        let answer = ask(gateway.address(), &wrong);
-        statuses.push(answer.status());
-        if answer.status() == 429 {
-            last = Some(answer);
+    let mut guesses = (0..122).map(|_| timed());
+    let slow = guesses.position(|waited| waited >= Duration::from_secs(1));
+    assert!(slow.is_some_and(|at| at >= 60), "{slow:?}");
+    assert!(timed() < Duration::from_secs(10));
+    assert_eq!(gateway.chat(PLAIN).status(), 200);
+}
+
+/// Source: docs/security.md 38.
+#[test]
+fn requests_without_a_key_guess_nothing_and_do_not_count() {
+    let first = Upstream::always(reply());
+    let gateway = Gateway::between(&first.url(), &first.url());
+    let bare = Ask::post("/v1/chat/completions", PLAIN);
+    let other_scheme = bare.clone().header("Authorization", "Basic YTpi");
+    for _ in 0..70 {
+        assert_eq!(ask(gateway.address(), &bare).status(), 401);
+        assert_eq!(ask(gateway.address(), &other_scheme).status(), 401);
+    }
+    let wrong = bare.key("wg_wrong");
+    let asked = Instant::now();
+    assert_eq!(ask(gateway.address(), &wrong).status(), 401);
+    assert!(asked.elapsed() < Duration::from_secs(1));
+}
+
+/// Source: docs/security.md 38.
+#[test]
+fn of_very_many_guesses_some_wait_and_the_others_lose_their_connections() {
+    let first = Upstream::always(reply());
+    let gateway = Gateway::between(&first.url(), &first.url());
+    let wrong = Ask::get("/v1/models").key("wg_wrong");
+    for _ in 0..120 {
+        let asked = Instant::now();
+        ask(gateway.address(), &wrong);
+        if asked.elapsed() >= Duration::from_secs(1) {
             break;
         }
     }
-    assert!(
-        statuses[..60].iter().all(|status| *status == 401),
-        "{statuses:?}"
-    );
-    let refused = last.unwrap();
-    let wait_s: u32 = refused.header("retry-after").unwrap().parse().unwrap();
-    assert!((1..=60).contains(&wait_s), "{wait_s}");
+    let mut clients: Vec<Client> = (0..400)
+        .map(|_| Client::connect(gateway.address()))
+        .collect();
+    clients.iter_mut().for_each(|client| client.send(&wrong));
+    let answers: Vec<_> = clients.iter_mut().map(Client::answer).collect();
+    assert!(answers.iter().all(|answer| answer.status() == 401));
+    let closed = answers
+        .iter()
+        .filter(|answer| answer.header("connection") == Some("close"));
+    assert!((100..400).contains(&closed.count()));
     assert_eq!(gateway.chat(PLAIN).status(), 200);
 }
 

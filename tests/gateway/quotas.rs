@@ -112,6 +112,7 @@ fn a_refusal_says_when_and_reaches_no_provider() {
         (&error["type"], &error["code"]),
         (&"rate_limit_error".into(), &"rate_limit_exceeded".into())
     );
+    crate::support::client::check_limit_headers(&refused);
     let (limit, remaining, reset) = state(&refused);
     assert_eq!((limit, remaining), (1, 0));
     assert_eq!(number(&refused, "retry-after"), reset);

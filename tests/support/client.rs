@@ -357,10 +357,73 @@ fn parse_head(text: &str) -> Head {
         let (name, value) = line.split_once(':').unwrap_or((line, ""));
         (name.to_owned(), value.trim().to_owned())
     };
-    Head {
+    let head = Head {
         status: status.unwrap_or_else(|| panic!("not a status line: {status_line:?}")),
         headers: lines.map(header).collect(),
         at: Instant::now(),
+    };
+    check_once(&head);
+    head
+}
+
+/// Fails the test if a 429 lacks a header that tells of its limit, or has one twice. Source: docs/model-gateway.md 8.3.
+pub fn check_limit_headers(refused: &Answer) {
+    assert_eq!(refused.status(), 429);
+    for name in [
+        "retry-after",
+        "retry-after-ms",
+        "ratelimit",
+        "ratelimit-policy",
+        "ratelimit-limit",
+        "ratelimit-remaining",
+        "ratelimit-reset",
+        "x-ratelimit-limit",
+        "x-ratelimit-remaining",
+        "x-ratelimit-reset",
+    ] {
+        assert_eq!(refused.head.count(name), 1, "{name}: {:?}", refused.head);
+    }
+}
+
+/// Headers that the gateway writes, each at most once in a response: clients fail on two `Retry-After`.
+const OWN_HEADERS: [&str; 25] = [
+    "x-request-id",
+    "request-id",
+    "content-type",
+    "content-length",
+    "retry-after",
+    "retry-after-ms",
+    "x-should-retry",
+    "www-authenticate",
+    "cache-control",
+    "allow",
+    "location",
+    "etag",
+    "age",
+    "date",
+    "server",
+    "deprecation",
+    "sunset",
+    "mcp-session-id",
+    "x-accel-buffering",
+    "access-control-allow-origin",
+    "access-control-expose-headers",
+    "access-control-allow-methods",
+    "access-control-allow-headers",
+    "access-control-max-age",
+    "content-security-policy",
+];
+/// Beginnings of further ones.
+const OWN_PREFIXES: [&str; 3] = ["ratelimit", "x-ratelimit-", "x-weirgate-"];
+
+/// Fails the test if a header of the gateway comes twice.
+pub fn check_once(head: &Head) {
+    for (name, _) in &head.headers {
+        let name = name.to_ascii_lowercase();
+        let is_own = OWN_HEADERS.contains(&&*name)
+            || OWN_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+        let count = head.count(&name);
+        assert!(!is_own || count == 1, "{count} times `{name}`: {head:?}");
     }
 }
 

@@ -220,16 +220,16 @@ fn find_media_lack(needs: &Needs, limits: &MediaLimits) -> Option<Cow<'static, s
         return Some("takes images as https addresses or base64 data URLs only".into());
     }
     if let Some((kind, known)) = unknown(&needed.images, limits.images) {
-        return Some(format!("takes images of {known}, not {kind}").into());
+        return Some(format!("takes images of {known}, not `{kind}`").into());
     }
     if let Some((kind, known)) = unknown(&needs.audio, limits.audio) {
         return Some(match limits.audio {
             NO_AUDIO => "takes no audio".into(),
-            _ => format!("takes audio of {known}, not {kind}").into(),
+            _ => format!("takes audio of {known}, not `{kind}`").into(),
         });
     }
     if let Some((kind, known)) = unknown(&needed.files, limits.files) {
-        return Some(format!("takes files of {known}, not {kind}").into());
+        return Some(format!("takes files of {known}, not `{kind}`").into());
     }
     let is_lost = needed.file_ids && !limits.file_ids;
     is_lost.then_some("takes files as `file_data` with a base64 data URL only".into())

@@ -321,7 +321,7 @@ fn who_cannot_say_the_messages_is_left_out_with_the_reason() {
         ),
         (
             image("data:image/tiff;base64,AAAA"),
-            "takes images of image/png, not image/tiff",
+            "takes images of image/png, not `image/tiff`",
         ),
         (
             part(json!({"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}})),
@@ -329,7 +329,7 @@ fn who_cannot_say_the_messages_is_left_out_with_the_reason() {
         ),
         (
             part(json!({"type": "file", "file": {"file_data": "data:text/csv;base64,AAAA"}})),
-            "takes files of application/pdf, not text/csv",
+            "takes files of application/pdf, not `text/csv`",
         ),
         (
             json!({"messages": [{"role": "system", "content": "a"}, {"role": "assistant", "content": "b"}]}),

@@ -104,7 +104,7 @@ impl VideoLimits {
     pub fn check(&self, asked: &VideoFacts) -> Result<(), (&'static str, String)> {
         if !self.sizes.is_empty() && !self.sizes.contains(&asked.size) {
             let made = join(&self.sizes);
-            return Err(("size", format!("makes {made}, not {}", asked.size)));
+            return Err(("size", format!("makes {made}, not `{}`", asked.size)));
         }
         if !self.seconds.is_empty() && !self.seconds.contains(&asked.seconds) {
             let made = join(&self.seconds);
@@ -166,7 +166,7 @@ mod tests {
         };
         assert_eq!(limits.check(&asked(8, "1280x720")), Ok(()));
         let (field, why) = limits.check(&asked(8, "720x1280")).unwrap_err();
-        assert_eq!((field, &*why), ("size", "makes 1280x720, not 720x1280"));
+        assert_eq!((field, &*why), ("size", "makes 1280x720, not `720x1280`"));
         let (field, why) = limits.check(&asked(5, "1280x720")).unwrap_err();
         assert_eq!((field, &*why), ("seconds", "makes 4, 8 seconds, not 5"));
         let open = VideoLimits::default();

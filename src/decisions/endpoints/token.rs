@@ -23,7 +23,7 @@ pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<
     if let Err(refusal) = asked.check() {
         return Ok(refused(refusal));
     }
-    let permit = service.hash_limiter.acquire().await?;
+    let permit = service.hash_limiter.acquire(request.client_ip).await?;
     let client =
         tokio::task::block_in_place(|| find_client(&service.clients, &asked, is_secret_of));
     drop(permit);

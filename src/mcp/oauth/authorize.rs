@@ -8,7 +8,8 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
 use filters::accounts::{AuthError, Caller, admit_key};
-use filters::fault::{Fault, FaultKind};
+use filters::fault::{ExceededLimit, Fault, FaultKind};
+use filters::limits::headers::Quota;
 use filters::mcp::oauth::authorization::{self, AuthorizationRefusal, AuthorizationRequest};
 use filters::mcp::oauth::client::{Client, is_document_id};
 use filters::mcp::oauth::consent::{self, Consent};
@@ -68,6 +69,8 @@ struct Notice {
     status: u16,
     title: &'static str,
     text: String,
+    /// The limit that the request is over.
+    exceeded: Option<ExceededLimit>,
 }
 
 impl Notice {
@@ -77,6 +80,7 @@ impl Notice {
             status,
             title,
             text,
+            exceeded: None,
         }
     }
 
@@ -92,8 +96,13 @@ impl Notice {
         )
     }
 
-    fn to_response(&self) -> Response {
-        page(self.status, consent::notice(self.title, &self.text), None)
+    fn to_response(&self, now_ms: u64) -> Response {
+        let mut response = page(self.status, consent::notice(self.title, &self.text), None);
+        if let Some(quota) = self.exceeded.map(Quota::of_exceeded) {
+            response.headers.extend(quota.headers());
+            response.headers.extend(quota.refusal(now_ms / 1000));
+        }
+        response
     }
 }
 
@@ -105,7 +114,10 @@ impl From<Fault> for Notice {
             FaultKind::RateLimited => "Too many tries",
             _ => "This does not work now",
         };
-        Self::new(fault.status(), title, fault.message)
+        Self {
+            exceeded: fault.exceeded(),
+            ..Self::new(fault.status(), title, fault.message)
+        }
     }
 }
 
@@ -114,7 +126,7 @@ impl From<Fault> for Notice {
 /// Errors: none; a person reads what is wrong.
 pub(super) async fn ask(oauth: &OAuth, request: Request<'_>) -> Result<Response, Fault> {
     let asked = show(oauth, request).await;
-    Ok(asked.unwrap_or_else(|notice| notice.to_response()))
+    Ok(asked.unwrap_or_else(|notice| notice.to_response(request.now_ms)))
 }
 
 /// `POST`: takes the answer.
@@ -122,11 +134,11 @@ pub(super) async fn ask(oauth: &OAuth, request: Request<'_>) -> Result<Response,
 /// Errors: none; a person reads what is wrong.
 pub(super) async fn answer(oauth: &OAuth, request: Request<'_>) -> Result<Response, Fault> {
     let answered = take_answer(oauth, request).await;
-    Ok(answered.unwrap_or_else(|notice| notice.to_response()))
+    Ok(answered.unwrap_or_else(|notice| notice.to_response(request.now_ms)))
 }
 
 async fn show(oauth: &OAuth, request: Request<'_>) -> Result<Response, Notice> {
-    let here = oauth.here(request.headers)?;
+    let here = oauth.here(&request)?;
     let query = OAuthParameters::read(request.query);
     let id = authorization::client_id(&query).map_err(Notice::unusable)?;
     let client = oauth.find_client(id, request.client_ip).await?;
@@ -166,7 +178,7 @@ fn document(client: &Client) -> Option<String> {
 }
 
 async fn take_answer(oauth: &OAuth, request: Request<'_>) -> Result<Response, Notice> {
-    let here = oauth.here(request.headers)?;
+    let here = oauth.here(&request)?;
     check_origin(request.headers, &here)?;
     let form = read_form(&request);
     let form = form.map_err(|error| Notice::unusable(error.description))?;
@@ -184,7 +196,7 @@ async fn take_answer(oauth: &OAuth, request: Request<'_>) -> Result<Response, No
         Some("deny") => deny(oauth, &page, now_ms).await,
         Some("allow") => {
             let key = form.find("key").unwrap_or_default();
-            match oauth.sign_in(key, &request) {
+            match oauth.sign_in(key, &request).await {
                 Ok(caller) => allow(oauth, &page, &caller, now_ms).await,
                 Err(SignInRefusal::Problem(problem)) => {
                     Ok(self::form(&page, sealed, 403, Some(problem)))
@@ -234,27 +246,32 @@ impl OAuth {
         serde_json::from_slice(&bytes).ok()
     }
 
-    /// Returns the caller of the API key that a person signs in with.
-    fn sign_in(&self, key: &str, request: &Request<'_>) -> Result<Arc<Caller>, SignInRefusal> {
+    /// Returns the caller of the API key that a person signs in with. An address that guesses keys waits, at most a second.
+    async fn sign_in(
+        &self,
+        key: &str,
+        request: &Request<'_>,
+    ) -> Result<Arc<Caller>, SignInRefusal> {
         let parts = &self.parts;
         let accounts = parts.accounts.current();
         let now_ms = unix_ms(request.now_ms);
         let key = key.trim().as_bytes();
-        let caller = admit_key(key, &accounts, &parts.pepper, now_ms).map_err(|error| {
-            let is_loaded = parts.accounts.is_loaded();
-            if error == AuthError::Unknown && !is_loaded {
+        let caller = match admit_key(key, &accounts, &parts.pepper, now_ms) {
+            Ok(caller) => caller,
+            Err(AuthError::Unknown) if !parts.accounts.is_loaded() => {
                 let message = "API keys cannot be checked at the moment.";
-                return SignInRefusal::Fault(Fault::new(FaultKind::Unavailable, message));
+                let fault = Fault::new(FaultKind::Unavailable, message);
+                return Err(SignInRefusal::Fault(fault));
             }
-            let counted = request.client_ip.map_or(Ok(()), |address| {
-                let limits = &parts.address_limits;
-                limits.count_refused_key(address, Instant::now())
-            });
-            match counted {
-                Ok(()) => SignInRefusal::Problem(problem(error)),
-                Err(fault) => SignInRefusal::Fault(fault),
+            Err(error) => {
+                if let Some(address) = request.client_ip.filter(|_| error.is_refused_key()) {
+                    let limits = &parts.address_limits;
+                    // The page is the same for one that did not wait.
+                    _ = limits.delay_refused_key(address, Instant::now()).await;
+                }
+                return Err(SignInRefusal::Problem(problem(error)));
             }
-        })?;
+        };
         let terms = caller.terms.as_ref();
         let checked = terms.map(|terms| terms.rules.check_address(request.client_ip));
         if checked.is_some_and(|checked| checked.is_err()) {

@@ -14,7 +14,7 @@ pub(super) fn server<'a>(
     oauth: &'a OAuth,
     request: Request<'a>,
 ) -> BoxFuture<'a, Result<Response, Fault>> {
-    let here = oauth.here(request.headers);
+    let here = oauth.here(&request);
     let body = here.map(|here| metadata::server(&here.issuer));
     Box::pin(async { Ok(response::json(200, body?.to_string())) })
 }
@@ -24,7 +24,7 @@ pub(super) fn resource<'a>(
     oauth: &'a OAuth,
     request: Request<'a>,
 ) -> BoxFuture<'a, Result<Response, Fault>> {
-    let here = oauth.here(request.headers);
+    let here = oauth.here(&request);
     let body = here.map(|Here { issuer, resource }| metadata::resource(&issuer, &resource));
     Box::pin(async { Ok(response::json(200, body?.to_string())) })
 }

@@ -14,6 +14,7 @@ pub mod routes;
 pub mod sweep;
 mod token;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,6 +34,7 @@ use crate::config::McpConfig;
 use crate::encryption::{Seal, SealError};
 use crate::ledger::{Ledger, StoreTurns};
 use crate::proxy::address_limits::AddressLimits;
+use crate::proxy::handler::Request;
 
 /// The purpose of the key that signs refresh tokens.
 const REFRESH_PURPOSE: &str = "refresh tokens of OAuth, version 1";
@@ -102,19 +104,20 @@ impl OAuth {
         })
     }
 
-    /// Returns the issuer for a request with these headers; `None`: OAuth is off there.
-    pub(super) fn issuer(&self, headers: &HeaderMap) -> Option<String> {
+    /// Returns the issuer for a request of this address with these headers; `None`: OAuth is off there.
+    pub(super) fn issuer(&self, headers: &HeaderMap, client_ip: Option<IpAddr>) -> Option<String> {
         let host = headers.get(header::HOST);
         let host = host.and_then(|host| host.to_str().ok());
-        let issuer = self.parts.own_origin.for_host(host)?;
+        let issuer = self.parts.own_origin.for_host(host, client_ip)?;
         Some(issuer.into_owned())
     }
 
     /// Returns where a request has reached the server.
     ///
     /// Errors: 404 where OAuth is off.
-    fn here(&self, headers: &HeaderMap) -> Result<Here, Fault> {
-        let issuer = self.issuer(headers).ok_or_else(|| {
+    fn here(&self, request: &Request<'_>) -> Result<Here, Fault> {
+        let issuer = self.issuer(request.headers, request.client_ip);
+        let issuer = issuer.ok_or_else(|| {
             let message =
                 "OAuth is off here: the operator has to set `mcp.public_url`; API keys work";
             Fault::new(FaultKind::NotFound, message)

@@ -22,7 +22,7 @@ pub(super) async fn answer(oauth: &OAuth, request: Request<'_>) -> Result<Respon
 }
 
 async fn register(oauth: &OAuth, request: Request<'_>) -> Result<Value, OAuthRefusal> {
-    oauth.here(request.headers)?;
+    oauth.here(&request)?;
     let metadata = ClientMetadata::read(request.body)?;
     let parts = &oauth.parts;
     if let Some(address) = request.client_ip {

@@ -18,7 +18,7 @@ pub(super) async fn answer(oauth: &OAuth, request: Request<'_>) -> Result<Respon
 }
 
 async fn revoke(oauth: &OAuth, request: Request<'_>) -> Result<Value, OAuthRefusal> {
-    oauth.here(request.headers)?;
+    oauth.here(&request)?;
     let form = read_form(&request)?;
     let token = form.require("token")?;
     let client = oauth.authenticate_client(request.headers, &form).await?;

@@ -52,7 +52,7 @@ fn documents(oauth: &Arc<OAuth>) -> [Route; 5] {
         body: BodyRule::None,
         errors: ErrorStyle {
             schema: Some("OAuthError"),
-            write: Arc::new(|fault, _| response::of_fault(fault)),
+            write: Arc::new(|fault, _, _| response::of_fault(fault)),
         },
         description: include_str!("server.json"),
         is_on: true,

@@ -48,7 +48,7 @@ pub(super) fn read_form<'r>(request: &Request<'r>) -> Result<OAuthParameters<'r>
 }
 
 async fn exchange(oauth: &OAuth, request: Request<'_>) -> Result<Value, OAuthRefusal> {
-    let here = oauth.here(request.headers)?;
+    let here = oauth.here(&request)?;
     let form = read_form(&request)?;
     let grant_type = form.require("grant_type")?;
     let is_code = match grant_type {

@@ -115,6 +115,7 @@ fn a_stream_is_of_a_session_of_its_key() {
     let both = [(); 2].map(|()| open(&gateway, &request).0);
     let answer = ask(gateway.address(), &request);
     assert_eq!(code(&answer), (429, json!(-32000)));
+    crate::support::client::check_limit_headers(&answer);
     assert!(
         answer.text().contains("mcp.streams_per_key"),
         "{}",
