@@ -53,8 +53,8 @@ pub struct OperationMatch<'t> {
     pub operation: &'t Arc<GraphOperation>,
     /// Whether a row names the path and method. If not, `graph.unknown_paths` decides.
     pub is_known: bool,
-    /// Whether the request takes a unit of a window. `OPTIONS` does not, because it carries no credential.
-    pub is_counted: bool,
+    /// Whether it is an `OPTIONS`, which carries no credential and counts by address, on a row of its own.
+    pub is_preflight: bool,
 }
 
 /// The table of operations.
@@ -137,7 +137,7 @@ impl Operations {
         OperationMatch {
             operation: operation.unwrap_or_else(|| self.unknown_path(method)),
             is_known: row.is_some(),
-            is_counted: true,
+            is_preflight: false,
         }
     }
 
@@ -156,8 +156,14 @@ impl Operations {
         OperationMatch {
             operation: row.map_or(&self.any, |entry| &entry.operation),
             is_known: row.is_some(),
-            is_counted: false,
+            is_preflight: true,
         }
+    }
+
+    /// Returns the operation on which requests of browsers before requests count, by address: they carry no credential, and take
+    /// nothing of the windows of the requests that they ask about.
+    pub fn preflights(&self) -> &Arc<GraphOperation> {
+        &self.any
     }
 
     /// Returns the operation with a name such as `POST /content/v2`. Method and path are compared as in requests.

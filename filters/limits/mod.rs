@@ -14,6 +14,7 @@ mod occupancy;
 mod outage;
 pub mod quota;
 mod shards;
+mod share;
 mod window;
 
 pub use key::{Address, RowId, Subject, WindowKey};
@@ -21,4 +22,5 @@ pub use lease::{Leases, Leftover, SharedCount, Step, lease_ms, lease_parts};
 pub use occupancy::Occupancy;
 pub use outage::outage_share;
 pub use quota::{QuotaGroup, Quotas};
+pub use share::Share;
 pub use window::{Algorithm, RefundToken, Verdict, Windows};

@@ -138,10 +138,33 @@ impl RpcError {
     }
 }
 
+/// The most values in a message. Each takes some 80 bytes of memory, whatever it takes of the body.
+const MAX_VALUES: usize = 20_000;
+
+/// Returns whether a body has more values than are accepted, without reading any: each begins behind one of four marks.
+fn has_too_many_values(body: &[u8]) -> bool {
+    let (mut marks, mut is_text, mut is_escaped) = (0, false, false);
+    for byte in body {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_text => is_escaped = true,
+            b'"' => is_text = !is_text,
+            b',' | b':' | b'[' | b'{' if !is_text => marks += 1,
+            _ => {}
+        }
+    }
+    marks > MAX_VALUES
+}
+
 /// Reads a body.
 ///
-/// Errors: 400 for what is not JSON, for a batch, and for an object that is no message.
+/// Errors: 400 for very many values, for what is not JSON, for a batch, and for an object that is no message.
 pub fn read(body: &[u8]) -> Result<Message, RpcError> {
+    if has_too_many_values(body) {
+        return Err(invalid(
+            "the message has too many values; at most 20,000 are accepted",
+        ));
+    }
     let value = serde_json::from_slice(body);
     let value: Value = value.map_err(|error| {
         let message = format!("the body is not JSON: {error}");

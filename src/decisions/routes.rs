@@ -196,6 +196,9 @@ pub fn routes(
                 deprecation: None,
                 takes_permit: false,
                 body: match target {
+                    _ if !service.is_some_and(|service| reads_body(service, name)) => {
+                        BodyRule::None
+                    }
                     Target::Stream(_) => BodyRule::None,
                     Target::Batch => BodyRule::Any(body_bytes.batch),
                     Target::Operation(_) | Target::Evaluation(_) | Target::Single(_) => {
@@ -219,6 +222,17 @@ fn is_on(service: &DecisionService, name: &str) -> bool {
         "event_stream" => service.notifications.is_some(),
         "token" => !service.clients.is_empty(),
         "webhook" => !service.webhooks.is_empty(),
+        _ => true,
+    }
+}
+
+/// Returns whether an endpoint looks at its body. What is off, and says so first, takes no memory for one.
+fn reads_body(service: &DecisionService, name: &str) -> bool {
+    match name {
+        "overrides" => service.overrides.is_some(),
+        "lookup" | "save" => {
+            service.profiles.is_some() || !service.protocol.endpoint_rules().checks_profiles_first
+        }
         _ => true,
     }
 }

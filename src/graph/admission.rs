@@ -30,6 +30,9 @@ use crate::proxy::response::Response;
 
 const CACHE_STATUS: HeaderName = HeaderName::from_static("x-weirgate-cache");
 
+/// A body of this size is read before its request takes a permit; a larger one is passed on as it comes.
+const MAX_READ_FIRST: usize = 64 << 10;
+
 /// Admits requests to the graph service.
 pub struct GraphHandler {
     /// The graph service.
@@ -80,26 +83,37 @@ async fn admit(
             "there is nothing at this path",
         ));
     }
-    exchange.acquire_permit()?;
+    exchange.check_permit()?;
     exchange.remaining_bytes = graph.max_body_bytes(&exchange.operation);
     incoming.check_length(exchange.remaining_bytes)?;
-    if !matched.is_counted {
-        return Ok(Opened::Upstream(Buffering::None));
+    if !matched.is_preflight {
+        let kind = identify(graph, incoming, exchange).await?;
+        if let Some(cache) = &graph.cache
+            && let Some(cached) = find_cached(cache, incoming, exchange, kind).await?
+        {
+            exchange.outcome = LimitOutcome::Hit;
+            graph.metrics.count_cache_hit();
+            return Ok(Opened::Response(cached_response(exchange, &cached)));
+        }
     }
-    let kind = identify(graph, incoming, exchange).await?;
-    if let Some(cache) = &graph.cache
-        && let Some(cached) = find_cached(cache, incoming, exchange, kind).await?
-    {
-        exchange.outcome = LimitOutcome::Hit;
-        graph.metrics.count_cache_hit();
-        return Ok(Opened::Response(cached_response(exchange, &cached)));
-    }
-    let verdict = count_request(graph, exchange, incoming.client_ip()).await?;
+    let verdict = count_request(graph, exchange, matched, incoming.client_ip()).await?;
     if !verdict.is_allowed {
         let response = refused_response(graph, exchange, &verdict);
         exchange.cache_writer = None;
         incoming.keep_connection();
         return Ok(Opened::Response(response));
+    }
+    read_first(incoming, exchange).await?;
+    if let Err(fault) = exchange.acquire_permit(incoming.has_framed_body()) {
+        if let Some(admission) = exchange.admission.take()
+            && graph
+                .counters
+                .refund(&admission.key, admission.refund)
+                .await
+        {
+            exchange.outcome = LimitOutcome::Refunded;
+        }
+        return Err(fault);
     }
     // A request without framing has no body to replay.
     let body = exchange.body.clone();
@@ -107,6 +121,24 @@ async fn admit(
     Ok(Opened::Upstream(
         body.map_or(Buffering::None, Buffering::Replay),
     ))
+}
+
+/// Reads a body before its request takes a permit, so that one that trickles holds none: a small one, and one of HTTP/2, where nobody
+/// times the pieces of a body that is passed on.
+///
+/// Errors: the errors of reading the body.
+async fn read_first(
+    incoming: &mut Incoming<'_>,
+    exchange: &mut GraphExchange,
+) -> Result<(), Fault> {
+    if exchange.body.is_some() || !incoming.has_body() {
+        return Ok(());
+    }
+    let length = incoming.body_length()?;
+    if incoming.is_http2() || length.is_some_and(|length| length <= MAX_READ_FIRST) {
+        exchange.body = Some(incoming.read_body(exchange.remaining_bytes).await?);
+    }
+    Ok(())
 }
 
 /// Sets the tenant of a request and its limit; returns the kind of its credential. Source: docs/decisions.md 27.
@@ -211,21 +243,31 @@ async fn find_cached(
 async fn count_request(
     graph: &Graph,
     exchange: &mut GraphExchange,
+    matched: &OperationMatch<'_>,
     address: Option<IpAddr>,
 ) -> Result<Verdict, Fault> {
     let address = address.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
+    let operation = match matched.is_preflight {
+        true => graph.operations.preflights(),
+        false => &exchange.operation,
+    };
     let key = WindowKey {
         subject: Subject::from_tenant(exchange.tenant.as_ref(), address),
-        row: exchange.operation.id,
+        row: operation.id,
+    };
+    let limit = match matched.is_preflight {
+        true => graph.limits.limit(None, operation),
+        false => exchange.limit,
     };
     exchange.outcome = LimitOutcome::Unavailable;
-    let verdict = graph.counters.admit(&key, exchange.limit).await?;
+    let verdict = graph.counters.admit(&key, limit).await?;
     if verdict.is_allowed {
         exchange.outcome = LimitOutcome::Admitted;
         let refund = verdict.refund_token;
         exchange.admission = Some(Admission { key, refund });
     } else {
         exchange.outcome = LimitOutcome::Refused;
+        exchange.limit = limit;
     }
     Ok(verdict)
 }

@@ -20,6 +20,7 @@ use pingora::{Error, ErrorSource, ErrorType, Result};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{CacheWriter, Graph, origin_form};
+use crate::proxy::body;
 use crate::proxy::buffered::error_types::ATTEMPT_ABORTED;
 use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::{Broken, End, Exchange, LogPart, Report, Upstream, Write};
@@ -52,6 +53,10 @@ pub struct GraphExchange {
     pub cache_writer: Option<CacheWriter>,
     /// One of the permits for concurrent requests.
     permit: Option<OwnedSemaphorePermit>,
+    /// One of those for bodies that still come, until the service answers.
+    upload_permit: Option<OwnedSemaphorePermit>,
+    /// How many bytes of the body were passed on.
+    passed_bytes: usize,
     failed_connections: u8,
     /// Set if the request body is too large.
     fault: Option<Fault>,
@@ -114,20 +119,33 @@ impl GraphExchange {
             remaining_bytes: usize::MAX,
             cache_writer: None,
             permit: None,
+            upload_permit: None,
+            passed_bytes: 0,
             failed_connections: 0,
             fault: None,
         }
     }
 
-    /// Acquires one of the permits for concurrent requests.
+    /// Refuses a request that would get no permit, before its body is read.
     ///
     /// Errors: 503 if none is free.
-    pub fn acquire_permit(&mut self) -> Result<(), Fault> {
+    pub fn check_permit(&self) -> Result<(), Fault> {
+        match self.graph.permits.available_permits() {
+            0 => Err(no_permit()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Acquires one of the permits for concurrent requests. A body that was not read comes while the request runs.
+    ///
+    /// Errors: 503 if none is free.
+    pub fn acquire_permit(&mut self, has_body: bool) -> Result<(), Fault> {
+        if has_body && self.body.is_none() {
+            let permit = Arc::clone(&self.graph.upload_permits).try_acquire_owned();
+            self.upload_permit = Some(permit.map_err(|_| no_permit())?);
+        }
         let permit = Arc::clone(&self.graph.permits).try_acquire_owned();
-        self.permit = Some(permit.map_err(|_| {
-            let message = "more requests run at once than are forwarded: try again in a second";
-            Fault::new(FaultKind::Unavailable, message)
-        })?);
+        self.permit = Some(permit.map_err(|_| no_permit())?);
         Ok(())
     }
 
@@ -135,6 +153,11 @@ impl GraphExchange {
     pub fn limit_headers(&self) -> [Header; 2] {
         limit_headers(self.limit, self.graph.window_s)
     }
+}
+
+fn no_permit() -> Fault {
+    let message = "more requests run at once than are forwarded: try again in a second";
+    Fault::new(FaultKind::Unavailable, message)
 }
 
 impl Exchange for GraphExchange {
@@ -166,13 +189,22 @@ impl Exchange for GraphExchange {
 
     fn upstream_body(
         &mut self,
-        _: &RequestInfo,
+        info: &RequestInfo,
         _: &RequestHeader,
         piece: Option<&Bytes>,
     ) -> Result<()> {
         let bytes = piece.map_or(0, Bytes::len);
-        if self.body.is_some() || bytes <= self.remaining_bytes {
-            self.remaining_bytes = self.remaining_bytes.saturating_sub(bytes);
+        if self.body.is_some() {
+            return Ok(());
+        }
+        self.passed_bytes += bytes;
+        // The hook knows the time of the head alone.
+        if body::is_too_slow(info.started.elapsed(), self.passed_bytes) {
+            self.fault = Some(body::too_slow());
+            return Error::e_explain(ATTEMPT_ABORTED, "the body is too slow");
+        }
+        if bytes <= self.remaining_bytes {
+            self.remaining_bytes -= bytes;
             return Ok(());
         }
         let message = "the body is larger than is taken here";
@@ -189,6 +221,7 @@ impl Exchange for GraphExchange {
         if head.status.is_informational() {
             return Ok(None);
         }
+        self.upload_permit = None;
         let metrics = &self.graph.metrics;
         match head.status {
             StatusCode::SERVICE_UNAVAILABLE => metrics.count_failed("upstream_cpu_exhausted"),

@@ -53,6 +53,8 @@ pub struct Graph {
     pub window_s: u64,
     /// The permits of concurrent requests.
     pub permits: Arc<Semaphore>,
+    /// The permits of requests whose bodies still come while they run: half of them, so that slow ones do not hold all.
+    pub upload_permits: Arc<Semaphore>,
     /// Its counters.
     pub metrics: GraphMetrics,
     body_bytes: usize,
@@ -98,6 +100,7 @@ impl Graph {
             rejects_unknown: graph.rejects_unknown,
             window_s: graph.window_s,
             permits: Arc::new(Semaphore::new(graph.in_flight)),
+            upload_permits: Arc::new(Semaphore::new(graph.in_flight.div_ceil(2))),
             metrics: GraphMetrics::new(metrics, &graph.operations),
             body_bytes: body_bytes.graph,
             data_bytes: body_bytes.graph_data,

@@ -286,8 +286,10 @@ async fn call_route(
     request: Result<ToolRequest, Fault>,
     own: &mut ToolExchange,
 ) -> Result<Opened, Fault> {
+    // A call with wrong arguments counts, as a request to the route that is wrong.
+    incoming.admit(&tool.route).await?;
     let request = request?;
-    incoming.admit(&tool.route, &request.body).await?;
+    tool.route.body.check_size(request.body.len())?;
     match &tool.route.handler {
         Handler::Endpoint(endpoint) => {
             let target = (tool.route.path, &*request.query);

@@ -228,7 +228,8 @@ impl Reads {
         route: &Route,
         (path, body): (&str, &[u8]),
     ) -> Result<Vec<u8>, Fault> {
-        incoming.admit(route, body).await?;
+        route.body.check_size(body.len())?;
+        incoming.admit(route).await?;
         let Handler::Endpoint(endpoint) = &route.handler else {
             return Err(unreadable());
         };

@@ -24,6 +24,9 @@ use crate::proxy::response::Response;
 use crate::proxy::router::{Access, BodyRule, ErrorStyle, Route};
 use crate::redis::Redis;
 
+/// The most bytes of a message. Tools take texts, not files.
+const MAX_MESSAGE_BYTES: usize = 1 << 20;
+
 /// What the server is made of beside its configuration.
 pub struct McpParts<'p> {
     redis: Option<&'p Redis>,
@@ -105,7 +108,8 @@ fn rows(config: &Config, mcp: &Arc<Mcp>) -> Vec<Route> {
         name: "mcp",
         method: Method::POST,
         access: Access::KeyOrToken,
-        body: BodyRule::Json(config.limits.body_bytes.chat),
+        takes_permit: true,
+        body: BodyRule::Json(config.limits.body_bytes.chat.min(MAX_MESSAGE_BYTES)),
         description: include_str!("call.json"),
         handler: Handler::Forward(Arc::new(McpHandler(Arc::clone(mcp)))),
         ..open.clone()

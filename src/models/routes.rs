@@ -172,7 +172,10 @@ fn prompts(models: &Arc<Models>, config: &Config) -> Vec<Route> {
             include_str!("endpoints/prompt.json"),
         ),
         Route {
-            body: BodyRule::Json(config.limits.body_bytes.chat),
+            body: match config.prompts_enabled {
+                true => BodyRule::Json(config.limits.body_bytes.chat),
+                false => BodyRule::None,
+            },
             ..endpoint(
                 "render_prompt",
                 (Method::POST, PROMPT),

@@ -59,7 +59,7 @@ pub async fn authenticate(
     match admit(state, route, session, info.unix_ms()) {
         Ok((token, caller)) => {
             info.token = token.map(Box::new);
-            info.caller = Some(caller);
+            info.set_caller(caller, &state.body_budget);
             Ok(())
         }
         Err(AuthError::Unknown) if !state.accounts.is_loaded() => {

@@ -73,10 +73,12 @@ pub async fn read_form(
     let boundary = multipart::boundary(headers).ok_or_else(no_form)?;
     check_encoding(headers)?;
     let mut reader = FormReader::new(boundary)?;
-    let length = begin_body(session, max_bytes).await?;
-    let mut writer = spool.begin()?;
-    writer.reserve(length.unwrap_or_default())?;
-    let collecting = collect_form(session, max_bytes, info, (&mut reader, &mut writer));
+    begin_body(session, max_bytes).await?;
+    // A head alone takes no file.
+    let first = read_piece(session).await?;
+    let mut writer = spool.begin(info.body_owner())?;
+    let parts = (&mut reader, &mut writer);
+    let collecting = collect_form(session, (first, max_bytes), info, parts);
     let collected = tokio::time::timeout(timeout(max_bytes), collecting).await;
     info.now = Instant::now();
     info.body_bytes = collected.unwrap_or_else(|_| Err(too_slow()))?;
@@ -91,12 +93,13 @@ pub async fn read_form(
 /// Reads the pieces of a form; returns how many bytes they have.
 async fn collect_form(
     session: &mut Session,
-    max_bytes: usize,
+    (first, max_bytes): (Option<Bytes>, usize),
     info: &mut RequestInfo,
     (reader, writer): (&mut FormReader, &mut UploadWriter),
 ) -> Result<usize, Fault> {
     let mut bytes = 0;
-    while let Some(piece) = read_piece(session).await? {
+    let mut next = first;
+    while let Some(piece) = next {
         bytes += piece.len();
         if bytes > max_bytes {
             return Err(too_large(max_bytes));
@@ -105,6 +108,7 @@ async fn collect_form(
         reader.feed(&piece, writer.pending())?;
         writer.write()?;
         info.body_reservation.grow_to(reader.text_bytes())?;
+        next = read_piece(session).await?;
     }
     Ok(bytes)
 }
@@ -161,9 +165,9 @@ async fn collect_spooled_json(
         }
         let writer = match &mut writer {
             Some(writer) => writer,
-            none => none.insert(spool.begin()?),
+            none => none.insert(spool.begin(info.body_owner())?),
         };
-        writer.reserve(length.unwrap_or(info.body_bytes))?;
+        writer.reserve(info.body_bytes)?;
         writer.pending().append(&mut data);
         writer.write()?;
     }
@@ -206,6 +210,12 @@ pub fn off_worker<T>(body_bytes: usize, work: impl FnOnce() -> T) -> T {
     } else {
         work()
     }
+}
+
+/// Returns whether a body that is passed on has come too slowly: after a pause at the beginning it has a second for each of some bytes
+/// that have come.
+pub fn is_too_slow(elapsed: Duration, come: usize) -> bool {
+    elapsed > MIN_BODY_TIMEOUT + Duration::from_secs((come / MIN_BYTES_PER_S) as u64)
 }
 
 /// Returns how long a body may take.
@@ -257,22 +267,32 @@ async fn collect_body(
     max_bytes: usize,
     reservation: &mut BodyReservation,
 ) -> Result<Bytes, Fault> {
-    reservation.grow_to(length.unwrap_or_default())?;
+    // What a head announces takes nothing: memory is for what has come.
     let first = read_piece(session).await?.unwrap_or_default();
     reservation.grow_to(first.len())?;
     if length == Some(first.len()) {
         return Ok(first);
     }
-    let mut body = BytesMut::with_capacity(length.unwrap_or(first.len()));
-    body.extend_from_slice(&first);
+    let mut body = BytesMut::from(first);
     while let Some(piece) = read_piece(session).await? {
         if body.len() + piece.len() > max_bytes {
             return Err(too_large(max_bytes));
         }
-        reservation.grow_to(body.len() + piece.len())?;
+        let come = body.len() + piece.len();
+        if come > body.capacity() {
+            let room = room(come, length);
+            reservation.grow_to(room)?;
+            body.reserve(room - body.len());
+        }
         body.extend_from_slice(&piece);
     }
     Ok(body.freeze())
+}
+
+/// Returns how much room a body gets of which so much has come: twice that, so that it seldom moves, but no more than it will have.
+fn room(come: usize, length: Option<usize>) -> usize {
+    let ahead = come.saturating_mul(2);
+    length.map_or(ahead, |length| ahead.min(length)).max(come)
 }
 
 async fn read_piece(session: &mut Session) -> Result<Option<Bytes>, Fault> {
@@ -341,11 +361,33 @@ fn too_large(max_bytes: usize) -> Fault {
     )
 }
 
-fn too_slow() -> Fault {
+/// The fault of a body that comes too slowly.
+pub fn too_slow() -> Fault {
     Fault::new(FaultKind::RequestTimeout, "the body did not arrive in time")
 }
 
 fn broken() -> Fault {
     Fault::new(FaultKind::Invalid, "the body broke off")
         .with_detail("the client's connection broke")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_has_room_for_twice_what_has_come() {
+        assert_eq!(room(1, Some(20 << 20)), 2);
+        assert_eq!(room(15 << 20, Some(20 << 20)), 20 << 20);
+        assert_eq!(room(10, Some(4)), 10);
+        assert_eq!(room(10, None), 20);
+    }
+
+    #[test]
+    fn a_body_that_is_passed_on_has_a_least_speed() {
+        let s = Duration::from_secs;
+        assert!(!is_too_slow(s(30), 1) && is_too_slow(s(31), 1));
+        assert!(!is_too_slow(s(90), 60 * MIN_BYTES_PER_S));
+        assert!(is_too_slow(s(91), 60 * MIN_BYTES_PER_S));
+    }
 }

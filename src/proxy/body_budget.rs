@@ -1,14 +1,26 @@
-//! The budget of `limits.buffered_bytes`: the bytes of all request bodies that are in memory.
+//! The budget of `limits.buffered_bytes`: the bytes of all request bodies that are in memory, and whose they are.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use filters::fault::{Fault, FaultKind};
+use filters::limits::Share;
+
+/// Whose bytes they are: those of an organization, or of everybody without an API key.
+pub type BodyOwner = Option<Arc<str>>;
 
 /// The bytes that all bodies may take together.
 pub struct BodyBudget {
     max_bytes: usize,
-    reserved_bytes: AtomicUsize,
+    held: Mutex<Held>,
+}
+
+/// The bytes that are reserved.
+#[derive(Default)]
+struct Held {
+    all: usize,
+    /// Those of each owner that has some.
+    by_owner: HashMap<BodyOwner, usize>,
 }
 
 impl BodyBudget {
@@ -16,47 +28,59 @@ impl BodyBudget {
     pub fn new(max_bytes: usize) -> Self {
         Self {
             max_bytes,
-            reserved_bytes: AtomicUsize::new(0),
+            held: Mutex::default(),
         }
     }
 
     /// Returns how many bytes are reserved.
     pub fn reserved_bytes(&self) -> usize {
-        self.reserved_bytes.load(Ordering::Relaxed)
+        self.held().all
     }
 
     /// Returns a reservation of no bytes yet.
-    pub fn reservation(self: &Arc<Self>) -> BodyReservation {
+    pub fn reservation(self: &Arc<Self>, owner: BodyOwner) -> BodyReservation {
         BodyReservation {
             budget: Arc::clone(self),
+            owner,
             bytes: 0,
         }
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The bytes of one request, until it is dropped.
 pub struct BodyReservation {
     budget: Arc<BodyBudget>,
+    owner: BodyOwner,
     bytes: usize,
 }
 
 impl BodyReservation {
     /// Reserves up to `bytes` in all; less than before changes nothing.
     ///
-    /// Errors: 529 if the budget has no room; the reservation stays as it was.
+    /// Errors: 529 if the budget has no room for its owner; the reservation stays as it was.
     pub fn grow_to(&mut self, bytes: usize) -> Result<(), Fault> {
         let more = bytes.saturating_sub(self.bytes);
         if more == 0 {
             return Ok(());
         }
-        let budget = &self.budget;
-        let before = budget.reserved_bytes.fetch_add(more, Ordering::Relaxed);
-        if before.saturating_add(more) > budget.max_bytes {
-            budget.reserved_bytes.fetch_sub(more, Ordering::Relaxed);
+        let mut held = self.budget.held();
+        let share = Share {
+            total: self.budget.max_bytes,
+            held: held.all,
+            own: held.by_owner.get(&self.owner).copied().unwrap_or_default(),
+            is_open: self.owner.is_none(),
+        };
+        if !share.admits(more) {
             let message =
                 "the bodies of other requests take all memory for them: try again in a second";
             return Err(Fault::new(FaultKind::Overloaded, message).with_retry_after_s(1));
         }
+        held.all += more;
+        *held.by_owner.entry(self.owner.clone()).or_default() += more;
         self.bytes = bytes;
         Ok(())
     }
@@ -64,9 +88,16 @@ impl BodyReservation {
 
 impl Drop for BodyReservation {
     fn drop(&mut self) {
-        if self.bytes > 0 {
-            let reserved = &self.budget.reserved_bytes;
-            reserved.fetch_sub(self.bytes, Ordering::Relaxed);
+        if self.bytes == 0 {
+            return;
+        }
+        let mut held = self.budget.held();
+        held.all -= self.bytes;
+        if let Some(own) = held.by_owner.get_mut(&self.owner) {
+            *own -= self.bytes;
+            if *own == 0 {
+                held.by_owner.remove(&self.owner);
+            }
         }
     }
 }
@@ -78,16 +109,28 @@ mod tests {
 
     #[test]
     fn what_is_reserved_is_given_back() {
-        let budget = Arc::new(BodyBudget::new(10));
-        let (mut first, mut second) = (budget.reservation(), budget.reservation());
-        first.grow_to(4).unwrap();
-        first.grow_to(6).unwrap();
+        let budget = Arc::new(BodyBudget::new(1600));
+        let of = |owner: &str| budget.reservation(Some(owner.into()));
+        let (mut first, mut second) = (of("a"), of("b"));
+        first.grow_to(800).unwrap();
+        first.grow_to(1200).unwrap();
         first.grow_to(2).unwrap();
-        assert_eq!(second.grow_to(5).unwrap_err().status(), 529);
-        second.grow_to(4).unwrap();
+        assert_eq!(first.grow_to(1201).unwrap_err().status(), 529);
+        assert_eq!(second.grow_to(101).unwrap_err().status(), 529);
+        second.grow_to(100).unwrap();
         drop(first);
-        second.grow_to(10).unwrap();
+        second.grow_to(1200).unwrap();
         drop(second);
         assert_eq!(budget.reserved_bytes(), 0);
+        assert!(budget.held().by_owner.is_empty());
+    }
+
+    #[test]
+    fn bodies_without_a_key_leave_room_for_those_with_one() {
+        let budget = Arc::new(BodyBudget::new(1600));
+        let mut open: Vec<_> = (0..100).map(|_| budget.reservation(None)).collect();
+        let taken = open.iter_mut().filter_map(|it| it.grow_to(100).ok());
+        assert_eq!(taken.count(), 8);
+        budget.reservation(Some("a".into())).grow_to(400).unwrap();
     }
 }

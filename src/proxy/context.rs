@@ -8,7 +8,7 @@ use filters::fault::Fault;
 use filters::limits::headers::Quota;
 use tokio::time::Instant;
 
-use super::body_budget::BodyReservation;
+use super::body_budget::{BodyBudget, BodyOwner, BodyReservation};
 use super::buffered::session::SessionSlot;
 use super::deprecation::Deprecation;
 use super::exchange::Exchange;
@@ -60,6 +60,19 @@ impl RequestInfo {
             deprecation: self.deprecation,
             is_chunked: self.is_http1_1,
         }
+    }
+
+    /// Sets the caller, whose share of memory its body takes from now on.
+    pub fn set_caller(&mut self, caller: Arc<Caller>, budget: &Arc<BodyBudget>) {
+        let owner = Some(Arc::clone(&caller.organization_id));
+        self.body_reservation = budget.reservation(owner);
+        self.caller = Some(caller);
+    }
+
+    /// Returns whose share of memory and disk the body takes.
+    pub fn body_owner(&self) -> BodyOwner {
+        let caller = self.caller.as_ref();
+        caller.map(|caller| Arc::clone(&caller.organization_id))
     }
 
     /// Returns the time from the head of the request to `now`.
@@ -115,7 +128,7 @@ impl Context {
                 caller: None,
                 token: None,
                 permit: None,
-                body_reservation: state.body_budget.reservation(),
+                body_reservation: state.body_budget.reservation(None),
                 quota: None,
                 deprecation: None,
                 body_bytes: 0,

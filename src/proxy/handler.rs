@@ -216,6 +216,23 @@ impl<'s> Incoming<'s> {
             || headers.contains_key(header::TRANSFER_ENCODING)
     }
 
+    /// Returns whether a body may follow the head. One of HTTP/2 needs no length.
+    pub fn has_body(&mut self) -> bool {
+        !self.session.is_body_done()
+    }
+
+    /// Returns whether the request came over HTTP/2.
+    pub fn is_http2(&self) -> bool {
+        self.head().version == http::Version::HTTP_2
+    }
+
+    /// Returns `Content-Length`.
+    ///
+    /// Errors: 400 if it is not a number.
+    pub fn body_length(&self) -> Result<Option<usize>, Fault> {
+        body::content_length(&self.head().headers)
+    }
+
     /// Takes the body that was read by the route's [`BodyRule`](super::router::BodyRule).
     pub fn take_body(&mut self) -> Bytes {
         self.body.take().unwrap_or_default()
@@ -231,14 +248,13 @@ impl<'s> Incoming<'s> {
         self.body = Some(body);
     }
 
-    /// Admits the request to a route in whose name it goes on: its quota, its permit and the size of this body.
+    /// Admits the request to a route in whose name it goes on: its quota and its permit.
     ///
-    /// Errors: 413, 429, 503 and 529, as a request to that route.
-    pub async fn admit(&mut self, route: &Route, body: &[u8]) -> Result<(), Fault> {
-        if let Some(max_bytes) = route.body.max_bytes() {
-            body::check_size(body.len(), max_bytes)?;
-        }
+    /// Errors: 429, 503 and 529, as a request to that route.
+    pub async fn admit(&mut self, route: &Route) -> Result<(), Fault> {
         let (state, info) = (self.state, &mut *self.info);
+        // One for the request in whose name it goes on, in the place of its own.
+        info.permit = None;
         admission::check_permit(state, route, info.caller.as_deref(), info.now)?;
         info.quota = admission::check_quota(state, route, info.caller.as_deref()).await?;
         if let Some(quota) = info.quota.filter(|quota| !quota.verdict.is_allowed) {

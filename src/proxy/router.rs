@@ -10,6 +10,7 @@ use filters::limits::QuotaGroup;
 use filters::proxy::{has_nameless_segment, normalise};
 use http::{HeaderMap, Method};
 
+use super::body;
 use super::deprecation::Deprecation;
 use super::handler::Handler;
 use super::response::Response;
@@ -102,6 +103,14 @@ pub enum BodyRule {
 }
 
 impl BodyRule {
+    /// Checks the size of a body that was made for a route.
+    ///
+    /// Errors: 413.
+    pub fn check_size(self, bytes: usize) -> Result<(), Fault> {
+        self.max_bytes()
+            .map_or(Ok(()), |max_bytes| body::check_size(bytes, max_bytes))
+    }
+
     /// Returns the most bytes that a body may have; `None`: none is read.
     pub fn max_bytes(self) -> Option<usize> {
         match self {

@@ -17,7 +17,7 @@ use filters::multipart::Form;
 use filters::spooled_json::SpooledJson;
 use uuid::Uuid;
 
-use super::body_budget::{BodyBudget, BodyReservation};
+use super::body_budget::{BodyBudget, BodyOwner, BodyReservation};
 
 /// The folder under `store.state_dir`.
 const FOLDER: &str = "uploads";
@@ -86,10 +86,10 @@ impl Spool {
         self.budget.reserved_bytes()
     }
 
-    /// Begins an upload.
+    /// Begins an upload of this owner.
     ///
     /// Errors: 529 if no file can be made.
-    pub fn begin(&self) -> Result<UploadWriter, Fault> {
+    pub fn begin(&self, owner: BodyOwner) -> Result<UploadWriter, Fault> {
         let path = self.folder.join(Uuid::now_v7().simple().to_string());
         let file = OpenOptions::new()
             .read(true)
@@ -101,7 +101,7 @@ impl Spool {
             .map_err(|error| no_place(&error))?;
         Ok(UploadWriter {
             file,
-            reservation: self.budget.reservation(),
+            reservation: self.budget.reservation(owner),
             pending: Vec::new(),
         })
     }
@@ -215,6 +215,10 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
+    fn owner() -> BodyOwner {
+        Some("org_1".into())
+    }
+
     fn spool(max_bytes: usize) -> (tempfile::TempDir, Spool) {
         let folder = tempfile::tempdir().unwrap();
         let spool = Spool::new(folder.path(), max_bytes).unwrap();
@@ -224,7 +228,7 @@ mod tests {
     #[test]
     fn an_upload_is_read_back_in_pieces_and_leaves_nothing() {
         let (folder, spool) = spool(1 << 20);
-        let mut writer = spool.begin().unwrap();
+        let mut writer = spool.begin(owner()).unwrap();
         let sent: Vec<u8> = (0..300_000_u32).map(|at| at as u8).collect();
         for piece in sent.chunks(70_000) {
             writer.reserve(300_000).unwrap();
@@ -251,7 +255,8 @@ mod tests {
     #[test]
     fn uploads_share_their_place() {
         let (_folder, spool) = spool(100);
-        let (mut first, mut second) = (spool.begin().unwrap(), spool.begin().unwrap());
+        let begin = || spool.begin(owner()).unwrap();
+        let (mut first, mut second) = (begin(), begin());
         first.reserve(60).unwrap();
         let refused = second.reserve(60).unwrap_err();
         assert_eq!((refused.status(), refused.retry_after_s), (529, Some(1)));

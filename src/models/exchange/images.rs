@@ -102,7 +102,9 @@ pub(super) fn prepare<'a>(
     let is_edited = exchange.request.payload.images().is_some();
     let images = &mut exchange.images;
     let fetch = async move {
-        let fetched = images.fetched.get_or_insert_with(|| media.none());
+        let fetched = images
+            .fetched
+            .get_or_insert_with(|| media.none(organization));
         images.fault = media.fetch(organization, &wanted, fetched).await.err();
         if is_edited && images.fault.is_none() {
             images.fault = find_huge(&wanted, &fetched.images);

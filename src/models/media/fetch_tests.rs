@@ -55,7 +55,7 @@ fn fetcher(own: &[String]) -> Fetcher {
 }
 
 fn memory() -> BodyReservation {
-    Arc::new(BodyBudget::new(1 << 20)).reservation()
+    Arc::new(BodyBudget::new(1 << 21)).reservation(Some("org_1".into()))
 }
 
 fn at(port: u16) -> String {

@@ -75,12 +75,12 @@ impl Media {
         })
     }
 
-    /// Returns no images yet.
-    pub fn none(&self) -> FetchedImages {
+    /// Returns no images of this organization yet.
+    pub fn none(&self, organization: &str) -> FetchedImages {
         FetchedImages {
             images: InlinedImages::default(),
             inlined_bytes: 0,
-            reservation: self.budget.reservation(),
+            reservation: self.budget.reservation(Some(organization.into())),
         }
     }
 
@@ -147,7 +147,7 @@ impl Media {
             permits: Arc::clone(&self.permits),
             organization: organization.into(),
             timeout: self.timeout,
-            reservation: self.budget.reservation(),
+            reservation: self.budget.reservation(Some(organization.into())),
         };
         let wanted = wanted.clone();
         let task = async move {

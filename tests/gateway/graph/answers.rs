@@ -215,7 +215,7 @@ fn unknown_paths_can_be_refused() {
 }
 
 #[test]
-fn a_preflight_is_not_counted() {
+fn a_preflight_takes_nothing_of_the_window_of_its_request() {
     let service = service();
     let gateway = before(
         &service,
@@ -227,6 +227,21 @@ fn a_preflight_is_not_counted() {
         let answer = gateway.graph(&preflight);
         assert_eq!((answer.status(), limit(&answer)), (200, ("1500", "60")));
     }
+    assert_eq!(gateway.graph(&query()).status(), 200);
+}
+
+/// Source: docs/security.md 97.
+#[test]
+fn preflights_count_by_address() {
+    let service = service();
+    let gateway = before(
+        &service,
+        "window_s = 60\ncategories = { other = { default = 3, maximum = 3 } }",
+        "",
+    );
+    let preflight = Ask::new("OPTIONS", "/content/v2").header("origin", "https://x");
+    let statuses: Vec<u16> = (0..5).map(|_| gateway.graph(&preflight).status()).collect();
+    assert_eq!(statuses, [200, 200, 200, 429, 429]);
     assert_eq!(gateway.graph(&query()).status(), 200);
 }
 

@@ -101,6 +101,46 @@ fn what_is_no_message_is_refused() {
     assert_eq!(code(&answer), (413, json!(-32000)));
 }
 
+/// Source: docs/security.md 98.
+#[test]
+fn a_call_counts_on_the_quota_of_its_route_whatever_its_arguments() {
+    let nobody = ClosedPort::take();
+    let more = "[limits]\nrequests_per_minute = { chat = 2 }";
+    let gateway = Gateway::with(&nobody.url(), &nobody.url(), more);
+    let wrong = tool(&gateway, "chat", json!({"nothing": 1}));
+    let remaining: Vec<String> = (0..3)
+        .map(|_| {
+            let answer = ask(gateway.address(), &wrong);
+            assert_eq!(answer.status(), 200, "{}", answer.text());
+            answer.header("ratelimit-remaining").unwrap().to_owned()
+        })
+        .collect();
+    assert_eq!(remaining, ["1", "0", "0"]);
+}
+
+/// Source: docs/security.md 98.
+#[test]
+fn a_message_of_very_many_values_is_refused_unread() {
+    let gateway = gateway();
+    for arguments in [
+        json!({"x": vec![json!([]); 20_000]}),
+        json!({"x": vec![json!({"a": 1}); 10_000]}),
+    ] {
+        let answer = ask(gateway.address(), &tool(&gateway, "chat", arguments));
+        assert_eq!(code(&answer), (400, json!(-32600)));
+        assert!(answer.text().contains("20,000"), "{}", answer.text());
+    }
+    let large = tool(&gateway, "chat", json!({"text": "x".repeat(1 << 20)}));
+    assert_eq!(code(&ask(gateway.address(), &large)), (413, json!(-32000)));
+    // Marks in a text are none.
+    let text = "[,{:\\\"".repeat(10_000);
+    let answer = ask(
+        gateway.address(),
+        &tool(&gateway, "no-such-tool", json!({"text": text})),
+    );
+    assert_eq!(code(&answer), (200, json!(-32602)));
+}
+
 #[test]
 fn nobody_gets_in_without_a_key() {
     let gateway = gateway();
