@@ -18,6 +18,8 @@ pub struct Share {
     pub held: usize,
     /// How many the owner holds.
     pub own: usize,
+    /// How many of these are of the body that grows.
+    pub body: usize,
     /// Whether the owner is everybody without an API key.
     pub is_open: bool,
 }
@@ -32,7 +34,9 @@ impl Share {
         if held > self.total || self.is_open && own > self.open_bytes() {
             return false;
         }
-        held <= self.total - self.total / LAST_PART || own <= self.total / LITTLE_PART
+        // A body beside which nothing is held may be as large as the budget, or it never could.
+        let is_alone = self.held == self.body;
+        is_alone || held <= self.total - self.total / LAST_PART || own <= self.total / LITTLE_PART
     }
 
     fn open_bytes(&self) -> usize {
@@ -50,6 +54,7 @@ mod tests {
             total: 64 << 20,
             held,
             own,
+            body: 0,
             is_open,
         }
     }
@@ -68,13 +73,25 @@ mod tests {
 
     #[test]
     fn one_organization_leaves_a_quarter_to_those_who_hold_little() {
-        assert!(share(0, 0, false).admits(48 << 20));
-        assert!(!share(0, 0, false).admits((48 << 20) + 1));
+        assert!(share(1, 1, false).admits((48 << 20) - 1));
+        assert!(!share(1, 1, false).admits(48 << 20));
         let full = 48 << 20;
         assert!(!share(full, full, false).admits(1));
         assert!(share(full, 0, false).admits(4 << 20));
         assert!(!share(full, 1, false).admits(4 << 20));
         assert!(!share(64 << 20, 0, false).admits(1));
         assert!(!share(0, 0, false).admits(usize::MAX));
+    }
+
+    #[test]
+    fn a_body_alone_may_be_as_large_as_the_budget() {
+        let alone = |held: usize, is_open: bool| Share {
+            body: 60 << 20,
+            ..share(held, 60 << 20, is_open)
+        };
+        assert!(alone(60 << 20, false).admits(4 << 20));
+        assert!(!alone(60 << 20, false).admits((4 << 20) + 1));
+        assert!(!alone((60 << 20) + 1, false).admits(1 << 20));
+        assert!(!alone(60 << 20, true).admits(1));
     }
 }

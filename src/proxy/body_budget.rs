@@ -72,6 +72,7 @@ impl BodyReservation {
             total: self.budget.max_bytes,
             held: held.all,
             own: held.by_owner.get(&self.owner).copied().unwrap_or_default(),
+            body: self.bytes,
             is_open: self.owner.is_none(),
         };
         if !share.admits(more) {
@@ -115,11 +116,12 @@ mod tests {
         first.grow_to(800).unwrap();
         first.grow_to(1200).unwrap();
         first.grow_to(2).unwrap();
+        second.grow_to(1).unwrap();
         assert_eq!(first.grow_to(1201).unwrap_err().status(), 529);
         assert_eq!(second.grow_to(101).unwrap_err().status(), 529);
         second.grow_to(100).unwrap();
         drop(first);
-        second.grow_to(1200).unwrap();
+        second.grow_to(1600).unwrap();
         drop(second);
         assert_eq!(budget.reserved_bytes(), 0);
         assert!(budget.held().by_owner.is_empty());

@@ -188,7 +188,7 @@ fn bodies_that_are_announced_and_do_not_come_take_nothing() {
     let head = |path: &str, media_type: &str| {
         let mut client = Client::connect(gateway.address());
         client.send_bytes(format!(
-            "POST {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {}\r\nContent-Type: {media_type}\r\nContent-Length: 500000\r\n\r\n",
+            "POST {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {}\r\nContent-Type: {media_type}\r\nContent-Length: 200000\r\n\r\n",
             gateway.key,
         ));
         client
@@ -228,18 +228,18 @@ fn bodies_without_a_key_leave_memory_for_those_with_one() {
     let come = || {
         let mut client = Client::connect(gateway.address());
         client.send_bytes(format!(
-            "POST /v1/decide HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 300000\r\n\r\n{}",
-            "a".repeat(250_000),
+            "POST /v1/decide HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 200000\r\n\r\n{}",
+            "a".repeat(190_000),
         ));
         client
     };
-    let _held = come();
+    let _held = [come(), come()];
     let budget = &gateway.running.app.proxy.body_budget;
-    until("it has come", || budget.reserved_bytes() >= 250_000);
+    until("it has come", || budget.reserved_bytes() >= 380_000);
     assert_eq!(come().head().status, 529);
     let whole = format!(
         r#"{{"model":"chat","messages":[{{"role":"user","content":"{}"}}]}}"#,
-        "a".repeat(400_000)
+        "a".repeat(300_000)
     );
     assert_eq!(gateway.chat(&whole).status(), 200);
 }

@@ -158,18 +158,15 @@ fn uploads_are_bounded_by_their_length_and_by_their_place_on_the_disk() {
         let answer = ask(gateway.address(), &request);
         assert_eq!(answer.status(), 413, "{}", answer.text());
     }
-    let half = begin(&gateway.key, gateway.address(), 600_000);
-    until("the first upload has its place", || {
-        spooled(&gateway) == 600_000
+    let third = begin(&gateway.key, gateway.address(), 999_999);
+    until("what has come of the first upload has its place", || {
+        spooled(&gateway) == 333_333
     });
     let form = Form::of(&[("model", "ear")]).file("a.ogg", &ogg(600_000));
-    let head = form_ask(&gateway, PATH, &form)
-        .body("")
-        .header("content-length", "600000");
-    let refused = ask(gateway.address(), &head);
+    let refused = ask(gateway.address(), &form_ask(&gateway, PATH, &form));
     assert_eq!(refused.status(), 529, "{}", refused.text());
     assert!(refused.header("retry-after").is_some());
-    drop(half);
+    drop(third);
     until("the place is given back", || spooled(&gateway) == 0);
     let answer = ask(gateway.address(), &form_ask(&gateway, PATH, &form));
     assert_eq!(answer.status(), 200, "{}", answer.text());
