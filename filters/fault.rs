@@ -187,7 +187,7 @@ pub struct Fault {
     pub retry_after_s: Option<u32>,
     /// The limit that the request is over. It is behind a pointer, because faults are returned by value everywhere.
     exceeded: Option<Box<ExceededLimit>>,
-    code: Option<Cow<'static, str>>,
+    code: Option<Box<str>>,
     status: Option<u16>,
     tag: u8,
     /// A JSON text. It is behind one pointer, because faults are returned by value everywhere.
@@ -239,7 +239,7 @@ impl Fault {
 
     /// Replaces the kind's own `code`.
     #[must_use]
-    pub fn with_code(mut self, code: impl Into<Cow<'static, str>>) -> Self {
+    pub fn with_code(mut self, code: impl Into<Box<str>>) -> Self {
         self.code = Some(code.into());
         self
     }

@@ -29,17 +29,17 @@ pub struct HashLimiter {
 /// Permission to hash until it is dropped.
 pub struct HashPermit<'a> {
     _running: SemaphorePermit<'a>,
-    _place: Place<'a>,
+    _place: HashSlot<'a>,
 }
 
 /// A place that runs or waits, until it is dropped.
-struct Place<'a> {
+struct HashSlot<'a> {
     limiter: &'a HashLimiter,
     address: Option<Address>,
     _admitted: SemaphorePermit<'a>,
 }
 
-impl Drop for Place<'_> {
+impl Drop for HashSlot<'_> {
     fn drop(&mut self) {
         let mut places = self.limiter.places();
         if let Some(own) = places.get_mut(&self.address) {
@@ -82,7 +82,7 @@ impl HashLimiter {
         })
     }
 
-    fn place(&self, address: Option<Address>) -> Option<Place<'_>> {
+    fn place(&self, address: Option<Address>) -> Option<HashSlot<'_>> {
         let mut places = self.places();
         if places
             .get(&address)
@@ -92,7 +92,7 @@ impl HashLimiter {
         }
         let admitted = self.admitted.try_acquire().ok()?;
         *places.entry(address).or_default() += 1;
-        Some(Place {
+        Some(HashSlot {
             limiter: self,
             address,
             _admitted: admitted,

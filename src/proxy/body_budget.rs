@@ -12,12 +12,12 @@ pub type BodyOwner = Option<Arc<str>>;
 /// The bytes that all bodies may take together.
 pub struct BodyBudget {
     max_bytes: usize,
-    held: Mutex<Held>,
+    held: Mutex<HeldBytes>,
 }
 
 /// The bytes that are reserved.
 #[derive(Default)]
-struct Held {
+struct HeldBytes {
     all: usize,
     /// Those of each owner that has some.
     by_owner: HashMap<BodyOwner, usize>,
@@ -46,7 +46,7 @@ impl BodyBudget {
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, HeldBytes> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
