@@ -335,7 +335,7 @@ fn a_file_of_another_version_is_named() {
     _ = end(&journal, 1);
     drop(journal);
     let path = &first_lane(folder.path())[0];
-    std::fs::rename(path, path.with_file_name("00000001.wal")).unwrap();
+    crate::durable::rename(path, &path.with_file_name("00000001.wal")).unwrap();
     let message = recover_journals(folder.path()).err().unwrap().to_string();
     assert!(message.contains("another version"), "{message}");
 }
