@@ -156,7 +156,7 @@ fn what_a_refused_body_holds_is_not_in_the_log() {
     let text = "text".to_owned();
     let refusing = Upstream::always(Reply::json(
         400,
-        &format!(
+        format!(
             r#"{{"error": {{"message": "{SECRET} is not nice", "type": "invalid_request_error"}}}}"#
         ),
     ));
@@ -176,7 +176,7 @@ fn what_a_refused_body_holds_is_not_in_the_log() {
     .enumerate()
     {
         let id = format!("refused-{at}");
-        let request = gateway.chat_ask(&body.to_string());
+        let request = gateway.chat_ask(body.to_string());
         let answer = ask(gateway.address(), &request.header("X-Request-Id", &id));
         assert!((400..500).contains(&answer.status()), "{body}: {}", answer.text());
         let line = gateway.log_line(&id);
