@@ -112,7 +112,7 @@ pub fn decisions() -> Vec<Reader> {
             of_grammar(batch.clone()),
             move |body| {
                 for operation in protocol.read_batch(body).iter().flatten() {
-                    let (_, query) = protocol.split_url(operation);
+                    let (_, query) = operation.split_url();
                     let _ = (operation.header_map(), operation.query(query));
                     let _ = protocol.operation_body(operation);
                 }
