@@ -25,6 +25,7 @@ use crate::proxy::body;
 use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::Exchange;
 use crate::proxy::handler::{Buffering, Forward, Incoming, Opened};
+use crate::proxy::permits::Permit;
 use crate::proxy::upload::{UploadedBody, UploadedContent};
 
 const NO_FALLBACK: HeaderName = HeaderName::from_static("x-no-fallback");
@@ -78,7 +79,10 @@ impl Forward for ModelHandler {
                 *exchange = Some(call);
                 return Ok(Opened::Response(replayed));
             }
-            let reserved = billing::reserve(&mut call, incoming.info()).await;
+            let mut permit = incoming.take_permit();
+            let reserving = billing::reserve(&mut call, incoming.info());
+            let reserved = Permit::free_while(&mut permit, reserving).await.flatten();
+            incoming.set_permit(permit);
             let reserved = reserved.map_err(|fault| call.explain(fault));
             if reserved.is_err() {
                 caching::leave(&mut call);

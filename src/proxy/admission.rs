@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::connection_state;
 use super::context::RequestInfo;
-use super::permits::Permit;
+use super::permits::{Permit, no_permit};
 use super::router::{Access, Route};
 use super::state::{ClientIp, ProxyState};
 use crate::accounts::access_tokens::AccessTokens;
@@ -175,11 +175,6 @@ pub fn acquire_permit(
     };
     let permit = state.permits.acquire(&caller.organization_id, now);
     permit.map(Some).ok_or_else(no_permit)
-}
-
-fn no_permit() -> Fault {
-    let message = "more requests run at once than the gateway takes: try again in a second";
-    Fault::new(FaultKind::Overloaded, message).with_retry_after_s(1)
 }
 
 /// Counts the request against the quota of its organization and returns the quota.

@@ -21,6 +21,7 @@ use super::body;
 use super::buffered::state::AttemptState;
 use super::context::RequestInfo;
 use super::exchange::Exchange;
+use super::permits::Permit;
 use super::response::Response;
 use super::router::Route;
 use super::state::ProxyState;
@@ -262,6 +263,16 @@ impl<'s> Incoming<'s> {
         }
         info.permit = admission::acquire_permit(state, route, info.caller.as_deref(), info.now)?;
         Ok(())
+    }
+
+    /// Takes the permit, so that it can be free while the request waits.
+    pub fn take_permit(&mut self) -> Option<Permit> {
+        self.info.permit.take()
+    }
+
+    /// Puts the permit back.
+    pub fn set_permit(&mut self, permit: Option<Permit>) {
+        self.info.permit = permit;
     }
 
     /// Counts a body that was made of the one that was read, as that one was counted.

@@ -1,11 +1,16 @@
 //! The permits of `limits.in_flight`: how many model requests run at once, and of which organizations.
 
 use std::collections::HashMap;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
+use filters::fault::{Fault, FaultKind};
 use filters::limits::Occupancy;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 /// How long an organization that was refused below its share counts as waiting. Clients retry after a second.
@@ -19,6 +24,8 @@ pub struct Permits {
     by_organization: Mutex<HashMap<Arc<str>, usize>>,
     /// Until when somebody waits: milliseconds after `started`; 0: nobody.
     waiting_until_ms: AtomicU64,
+    /// How many more may wait without a permit.
+    unpermitted: Semaphore,
     started: Instant,
 }
 
@@ -36,6 +43,7 @@ impl Permits {
             taken: AtomicUsize::new(0),
             by_organization: Mutex::default(),
             waiting_until_ms: AtomicU64::new(0),
+            unpermitted: Semaphore::new(total.min(Semaphore::MAX_PERMITS)),
             started: Instant::now(),
         }
     }
@@ -109,6 +117,37 @@ impl Permits {
     }
 }
 
+impl Permit {
+    /// Does work that need not wait, or waits for it without the permit: others run meanwhile. As many may wait as may run.
+    ///
+    /// Errors: 529 if more wait, or if there is no permit when the work is done.
+    pub async fn free_while<T>(
+        held: &mut Option<Self>,
+        work: impl Future<Output = T>,
+    ) -> Result<T, Fault> {
+        let mut work = pin!(work);
+        let first = poll_fn(|context| Poll::Ready(work.as_mut().poll(context)));
+        if let Poll::Ready(done) = first.await {
+            return Ok(done);
+        }
+        let Some(permit) = held.take() else {
+            return Ok(work.await);
+        };
+        let (permits, organization) = (Arc::clone(&permit.permits), permit.organization.clone());
+        let _waiting = permits.unpermitted.try_acquire().map_err(|_| no_permit())?;
+        drop(permit);
+        let done = work.await;
+        *held = permits.acquire(&organization, Instant::now());
+        held.as_ref().map(|_| done).ok_or_else(no_permit)
+    }
+}
+
+/// The refusal of a request that gets no permit.
+pub fn no_permit() -> Fault {
+    let message = "more requests run at once than the gateway takes: try again in a second";
+    Fault::new(FaultKind::Overloaded, message).with_retry_after_s(1)
+}
+
 impl Drop for Permit {
     fn drop(&mut self) {
         let mut taken = self.permits.lock();
@@ -126,6 +165,35 @@ impl Drop for Permit {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
+
+    #[tokio::test]
+    async fn who_waits_holds_no_permit_and_as_many_wait_as_run() {
+        let permits = Arc::new(Permits::new(1));
+        let organization: Arc<str> = "acme".into();
+        let now = Instant::now();
+        let mut held = permits.acquire(&organization, now);
+        let at_once = Permit::free_while(&mut held, async { 1 }).await;
+        assert_eq!((at_once.ok(), permits.free()), (Some(1), 0));
+        let (done, waits) = tokio::sync::oneshot::channel();
+        let waiting = tokio::spawn(async move {
+            let worked = Permit::free_while(&mut held, waits).await;
+            (worked.is_ok(), held)
+        });
+        while permits.free() == 0 {
+            tokio::task::yield_now().await;
+        }
+        let mut other = permits.acquire(&organization, now);
+        // One waits already, and no more than one may.
+        let refused = Permit::free_while(&mut other, std::future::pending::<()>()).await;
+        assert!(refused.is_err());
+        assert_eq!(permits.free(), 1);
+        let other = permits.acquire(&organization, now);
+        done.send(()).unwrap();
+        let (has_worked, held) = waiting.await.unwrap();
+        assert!(!has_worked && held.is_none(), "another one runs");
+        drop(other);
+        assert_eq!(permits.free(), 1);
+    }
 
     #[test]
     fn an_organization_that_waits_gets_what_becomes_free() {
