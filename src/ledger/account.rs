@@ -17,6 +17,9 @@ use super::leases::LeaseState;
 use crate::store::Credit;
 use crate::store::ledger::SpentRow;
 
+/// How long the store is not asked again for a lease after it did not answer.
+const LEASE_FAILURE_TTL: Duration = Duration::from_secs(1);
+
 /// The account of one organization in this process.
 pub struct OrganizationAccount {
     /// The organization's id.
@@ -95,6 +98,7 @@ impl OrganizationAccount {
                 requests: 0,
                 refused: (0, Usd::ZERO),
                 lack: None,
+                lease_failed_at: None,
                 last_lease: Usd::ZERO,
                 last_used: Instant::now(),
             }),
@@ -361,6 +365,20 @@ impl OrganizationAccount {
             missing >= lack.amount
                 && lack.answers >= MAX_LACK_ANSWERS
                 && lack.since.elapsed() < LACK_TTL
+        })
+    }
+
+    /// Records that the store did not answer a request for a lease.
+    pub fn record_lease_failure(&self) {
+        self.lock().lease_failed_at = Some(Instant::now());
+    }
+
+    /// Returns whether the store did not answer such a request after this time, or a moment ago. Then nobody else waits for
+    /// it as long again.
+    pub fn has_lease_failure(&self, waits_since: Instant) -> bool {
+        let failed_at = self.lock().lease_failed_at;
+        failed_at.is_some_and(|failed_at| {
+            failed_at >= waits_since || failed_at.elapsed() < LEASE_FAILURE_TTL
         })
     }
 

@@ -38,6 +38,8 @@ pub(super) struct AccountState {
     pub(super) refused: (u64, Usd),
     /// What the store lately did not have.
     pub(super) lack: Option<Lack>,
+    /// When the store last did not answer a request for a lease.
+    pub(super) lease_failed_at: Option<Instant>,
     /// The amount of the last lease; zero if the store had no more.
     pub(super) last_lease: Usd,
     pub(super) last_used: Instant,

@@ -16,8 +16,6 @@ use crate::periodic::Ticks;
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(2);
 /// How soon the task notices that the store no longer knows this process.
 const CHECK_INTERVAL: Duration = Duration::from_millis(200);
-/// The time limit of a heartbeat.
-const STORE_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Work that the store may refuse. Units: a bit of [`Ledger::failing`].
 #[derive(Clone, Copy)]
@@ -44,18 +42,17 @@ impl Ledger {
 
     async fn send_heartbeat(&self, stop: &watch::Receiver<bool>) {
         let refreshed = self.store.refresh_process(&self.owner);
-        match tokio::time::timeout(STORE_TIMEOUT, refreshed).await {
-            Ok(Ok(true)) => self.is_unregistered.store(false, Ordering::Relaxed),
+        match refreshed.await {
+            Ok(true) => self.is_unregistered.store(false, Ordering::Relaxed),
             // The process ends and has removed itself.
-            Ok(Ok(false)) if *stop.borrow() => return,
-            Ok(Ok(false)) => {
+            Ok(false) if *stop.borrow() => return,
+            Ok(false) => {
                 if let Err(error) = self.reset_leases().await {
                     log::warn!("the store does not know this process: {error}");
                     return;
                 }
             }
-            Ok(Err(error)) => return self.mark_failed(StoreWork::Heartbeat, &error.to_string()),
-            Err(_) => return self.mark_failed(StoreWork::Heartbeat, "it does not answer"),
+            Err(error) => return self.mark_failed(StoreWork::Heartbeat, &error.to_string()),
         }
         self.mark_written(StoreWork::Heartbeat);
     }

@@ -153,8 +153,17 @@ impl Ledger {
             return Err(unavailable());
         }
         let work = work(self.store.clone(), self.owner.clone());
-        let done = self.runtime.spawn(timeout(STORE_TIMEOUT, work)).await;
-        match done {
+        let (turns, runtime) = (Arc::clone(&self.request_turns), self.runtime.clone());
+        let done = timeout(STORE_TIMEOUT, async move {
+            let turn = turns.acquire_owned().await;
+            // Who waits may give up before the database does. The turn ends with the work.
+            let working = runtime.spawn(async move {
+                let _turn = turn;
+                work.await
+            });
+            working.await
+        });
+        match done.await {
             Ok(Ok(Ok(value))) => Ok(value),
             Ok(Ok(Err(error))) => Err(unavailable().with_detail(error.to_string())),
             _ => Err(unavailable()),

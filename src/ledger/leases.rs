@@ -6,8 +6,6 @@ use std::time::Duration;
 
 use filters::ledger::{LimitGrant, UnknownScope};
 use filters::money::Usd;
-use sqlx::postgres::PgListener;
-
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
@@ -370,24 +368,24 @@ impl Ledger {
     }
 
     /// Serves other processes that request amounts back. Runs until it is dropped.
-    pub(super) async fn listen(self: Arc<Self>, url: String) {
+    pub(super) async fn listen(self: Arc<Self>) {
         loop {
-            if let Err(error) = self.receive_requests(&url).await {
+            if let Err(error) = self.receive_requests().await {
                 log::debug!("the other processes cannot be heard: {error}");
             }
             tokio::time::sleep(LISTEN_RETRY_INTERVAL).await;
         }
     }
 
-    async fn receive_requests(self: &Arc<Self>, url: &str) -> Result<(), sqlx::Error> {
-        let mut listener = PgListener::connect(url).await?;
+    async fn receive_requests(self: &Arc<Self>) -> Result<(), StoreError> {
+        let mut listener = self.store.listener().await?;
         listener.listen(store::ledger::CHANNEL).await?;
         loop {
             let Ok(received) = timeout(LISTEN_CHECK_INTERVAL, listener.recv()).await else {
                 // A connection that died without a word is silent for ever.
                 let check = sqlx::query("SELECT 1").execute(&mut listener);
-                let silent = |_| sqlx::Error::Io(std::io::ErrorKind::TimedOut.into());
-                timeout(STORE_TIMEOUT, check).await.map_err(silent)??;
+                let checked = timeout(STORE_TIMEOUT, check).await;
+                checked.map_err(|_| StoreError::TimedOut)??;
                 continue;
             };
             let notification = received?;

@@ -39,7 +39,8 @@ use filters::ledger::{Charge, EntryId, Funding};
 use filters::money::Usd;
 use filters::money::allowance::{SpendingBounds, SpentSoFar};
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::timeout;
 
 pub use error::LedgerError;
 pub use receipt::Receipt;
@@ -60,6 +61,11 @@ use crate::telemetry::metrics::Metrics;
 const STORE_OUTAGE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum age of other processes' spending in answers about it.
 const MAX_SPENT_AGE: Duration = Duration::from_secs(1);
+/// The time limit of one reservation, whatever it waits for.
+const RESERVE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How many requests work with the store at once, beside money: all but one of the connections that it has for them, so
+/// that changes of accounts are heard.
+const REQUEST_TURNS: usize = 3;
 /// The maximum number of tries of one reservation. Each try but the last follows a granted lease.
 const MAX_TRIES: usize = 100;
 
@@ -94,6 +100,8 @@ pub struct Ledger {
     last_lease_number: AtomicI64,
     /// Whether entries of unfunded calls are being dropped.
     is_dropping: AtomicBool,
+    /// The turns of requests that work with the store.
+    request_turns: Arc<Semaphore>,
     /// What must run until the process stops.
     pub tasks: Tasks,
     stop: watch::Sender<bool>,
@@ -114,22 +122,35 @@ impl Ledger {
             return Err(ReservationError::Unavailable);
         }
         let account = self.account(&call.caller.organization_id);
+        match timeout(RESERVE_TIMEOUT, self.reserve_leased(&account, call)).await {
+            Ok(reserved) => reserved,
+            Err(_) if is_funded(call.funding) => Err(ReservationError::Unavailable),
+            Err(_) => self.reserve_unleased(&account, call),
+        }
+    }
+
+    /// Reserves a call, and asks the store for what is missing.
+    async fn reserve_leased(
+        self: &Arc<Self>,
+        account: &Arc<OrganizationAccount>,
+        call: &NewReservation<'_>,
+    ) -> Result<Reservation, ReservationError> {
         let mut call = *call;
         let began = Instant::now();
         for _ in 0..MAX_TRIES {
             let seen_requests = account.request_count();
-            match self.try_reserve(&account, &call) {
+            match self.try_reserve(account, &call) {
                 Ok(reservation) => return Ok(reservation),
                 Err(HoldError::Reached(reached)) => return Err(ReservationError::Reached(reached)),
-                Err(HoldError::NotLoaded) => match self.load_spent(&account).await {
+                Err(HoldError::NotLoaded) => match self.load_spent(account).await {
                     Ok(()) => {}
                     Err(()) => call.bounds = unread_bounds(&call)?,
                 },
-                Err(HoldError::Limit) => match self.wait_for_limits(&account, &call, began).await {
+                Err(HoldError::Limit) => match self.wait_for_limits(account, &call, began).await {
                     Ok(Some(reservation)) => return Ok(reservation),
                     Ok(None) => {}
                     Err(ReservationError::Unavailable) if !is_funded(call.funding) => {
-                        return self.reserve_unleased(&account, &call);
+                        return self.reserve_unleased(account, &call);
                     }
                     Err(refused) => return Err(refused),
                 },
@@ -137,8 +158,9 @@ impl Ledger {
                     return Err(ReservationError::NoCredit);
                 }
                 Err(HoldError::Lease(_)) => {
-                    if let Some(reservation) =
-                        self.wait_for_lease(&account, &call, seen_requests).await?
+                    if let Some(reservation) = self
+                        .wait_for_lease(account, &call, (seen_requests, began))
+                        .await?
                     {
                         return Ok(reservation);
                     }
@@ -181,7 +203,7 @@ impl Ledger {
         self: &Arc<Self>,
         account: &Arc<OrganizationAccount>,
         call: &NewReservation<'_>,
-        seen_requests: u64,
+        (seen_requests, began): (u64, Instant),
     ) -> Result<Option<Reservation>, ReservationError> {
         let _request = account.request_lock.lock().await;
         match self.try_reserve(account, call) {
@@ -191,6 +213,9 @@ impl Ledger {
         }
         if account.was_refused(seen_requests, call.max_cost) {
             return Err(ReservationError::NoCredit);
+        }
+        if account.has_lease_failure(began) {
+            return Err(ReservationError::Unavailable);
         }
         account.begin_request();
         match self.request_lease(account, call.max_cost).await {
@@ -204,7 +229,10 @@ impl Ledger {
                     Err(_) => Ok(None),
                 };
             }
-            Err(()) => return Err(ReservationError::Unavailable),
+            Err(()) => {
+                account.record_lease_failure();
+                return Err(ReservationError::Unavailable);
+            }
         }
         Ok(None)
     }

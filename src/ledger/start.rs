@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use filters::ledger::LedgerEntry;
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use super::flusher::MAX_BATCH_ENTRIES;
 use super::heartbeat::StoreWork;
@@ -14,7 +14,7 @@ use super::journal::{Journal, MAX_SEGMENT_AGE};
 use super::leases::{LEASE_TASKS, LeaseQueue};
 use super::recovery::RecoveredJournal;
 use super::refused_calls::{RefusedCalls, post};
-use super::{Ledger, LedgerError};
+use super::{Ledger, LedgerError, REQUEST_TURNS};
 use crate::config;
 use crate::store::{Store, StoreError, StoreUrl, in_background};
 use crate::tasks::Tasks;
@@ -75,6 +75,7 @@ impl Ledger {
             lease_changes: LeaseQueue::default(),
             last_lease_number: AtomicI64::new(0),
             is_dropping: AtomicBool::new(false),
+            request_turns: Arc::new(Semaphore::new(REQUEST_TURNS)),
             tasks: Tasks::default(),
             stop: watch::channel(false).0,
             ended: Mutex::new(None),
@@ -116,7 +117,7 @@ impl Ledger {
         stopped: &watch::Receiver<bool>,
     ) {
         if self.is_shared {
-            tokio::spawn(Arc::clone(self).listen(configured.url.clone()));
+            tokio::spawn(Arc::clone(self).listen());
             self.tasks.spawn("spending", Arc::clone(self).share());
         }
         for _ in 0..LEASE_TASKS {

@@ -48,12 +48,8 @@ impl StoreTurns {
         let worked = self.ledger.with_store(|store, _| {
             let work = work(store);
             async move {
-                // Who waits may give up before the database does. Its turn ends with its work.
-                let working = tokio::spawn(async move {
-                    let _turn = turn;
-                    work.await
-                });
-                working.await.unwrap_or(Err(StoreError::TimedOut))
+                let _turn = turn;
+                work.await
             }
         });
         worked.await

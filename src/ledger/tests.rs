@@ -399,3 +399,32 @@ async fn a_store_that_has_lost_confirmed_posts_is_noticed() {
         assert_eq!(metrics.ledger_lost_posts.get(), lost, "{posts}");
     }
 }
+
+/// The others wait for their turn, and get it as soon as a work ends, also one that nobody waits for any more.
+#[tokio::test]
+async fn requests_leave_a_connection_to_the_changes_of_accounts() {
+    let folder = tempfile::tempdir().unwrap();
+    let metrics = Arc::new(Metrics::new().unwrap());
+    let (ledger, _) = start(folder.path(), SEGMENT_BYTES, &metrics).await;
+    let (begun, mut begins) = tokio::sync::mpsc::unbounded_channel();
+    let end = Arc::new(tokio::sync::Semaphore::new(0));
+    for number in 0..5 {
+        let (ledger, begun, end) = (Arc::clone(&ledger), begun.clone(), Arc::clone(&end));
+        tokio::spawn(async move {
+            let work = |_, _| async move {
+                begun.send(number).unwrap();
+                end.acquire().await.unwrap().forget();
+                Ok(())
+            };
+            ledger.with_store(work).await.map_err(|fault| fault.kind)
+        });
+    }
+    for _ in 0..super::REQUEST_TURNS {
+        begins.recv().await.unwrap();
+    }
+    let fourth = tokio::time::timeout(Duration::from_millis(200), begins.recv()).await;
+    assert!(fourth.is_err(), "{fourth:?}");
+    end.add_permits(1);
+    begins.recv().await.unwrap();
+    end.add_permits(4);
+}

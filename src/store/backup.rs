@@ -5,9 +5,9 @@ use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use sqlx::AnyPool;
+use sqlx::{AnyConnection, Connection};
 
-use super::open::connect;
+use super::connections::{Purpose, connect};
 use super::secret::file_error;
 use super::{StoreError, StoreUrl, url};
 use crate::durable;
@@ -31,10 +31,9 @@ pub async fn back_up(store: &StoreUrl, copy: &Path) -> Result<u64, StoreError> {
     let mut draft = copy.as_os_str().to_owned();
     draft.push(format!(".{}", uuid::Uuid::now_v7()));
     let draft = Path::new(&draft);
-    let (pool, heartbeat_pool) = connect(&url::sqlite_url(&database)).await?;
-    let copied = copy_to(&pool, draft).await;
-    pool.close().await;
-    heartbeat_pool.close().await;
+    let mut connection = connect(&url::sqlite_url(&database), Purpose::Migration).await?;
+    let copied = copy_to(&mut connection, draft).await;
+    _ = connection.close().await;
     // A link never replaces a file that appeared meanwhile.
     let named =
         copied.and_then(|()| durable::link(draft, copy).map_err(|error| file_error(copy, error)));
@@ -45,7 +44,7 @@ pub async fn back_up(store: &StoreUrl, copy: &Path) -> Result<u64, StoreError> {
     Ok(written.len())
 }
 
-async fn copy_to(pool: &AnyPool, draft: &Path) -> Result<(), StoreError> {
+async fn copy_to(connection: &mut AnyConnection, draft: &Path) -> Result<(), StoreError> {
     let mut options = OpenOptions::new();
     let options = options.write(true).create_new(true).mode(0o600);
     // SQLite fills an empty file and keeps its permissions; a file of its own making would be readable by all.
@@ -58,7 +57,7 @@ async fn copy_to(pool: &AnyPool, draft: &Path) -> Result<(), StoreError> {
     };
     sqlx::query("VACUUM INTO $1")
         .bind(path)
-        .execute(pool)
+        .execute(connection)
         .await?;
     file.sync_all().map_err(|error| file_error(draft, error))
 }

@@ -176,16 +176,30 @@ fn is_unavailable(error: &sqlx::Error) -> bool {
         | sqlx::Error::Protocol(_)
         | sqlx::Error::PoolTimedOut => true,
         // PostgreSQL starts, stops, or has no connection left.
-        sqlx::Error::Database(error) => error
-            .code()
-            .is_some_and(|code| code.starts_with("57P") || code == "53300"),
+        sqlx::Error::Database(error) => error.code().is_some_and(|code| {
+            code.starts_with("57P") || code == "53300" || is_code_of_time(&code)
+        }),
         _ => false,
     }
 }
 
+/// Returns whether PostgreSQL's code says that a time limit is over: of a statement, of a wait for a lock, of a transaction.
+fn is_code_of_time(code: &str) -> bool {
+    matches!(code, "57014" | "55P03" | "25P03")
+}
+
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
-        Self::Database(error)
+        let is_late = match &error {
+            sqlx::Error::Io(error) => error.kind() == std::io::ErrorKind::TimedOut,
+            sqlx::Error::Database(error) => error.code().is_some_and(|code| is_code_of_time(&code)),
+            _ => false,
+        };
+        if is_late {
+            Self::TimedOut
+        } else {
+            Self::Database(error)
+        }
     }
 }
 

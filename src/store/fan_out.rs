@@ -6,9 +6,10 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use sqlx::any::AnyRow;
-use sqlx::{AnyConnection, AssertSqlSafe, Row};
+use sqlx::{AssertSqlSafe, Row};
 
 use super::StoreError;
+use super::connections::Connected;
 use super::rows::Rows;
 
 /// The columns of a key in a snapshot.
@@ -54,7 +55,7 @@ impl FanOut {
     /// Reads the next page of so many keys, or returns `None` if there is no more. If it fails, it is the next one again.
     pub(super) async fn next_page(
         &mut self,
-        connection: &mut AnyConnection,
+        connection: &mut Connected,
         page: i64,
     ) -> Result<Option<Vec<AnyRow>>, StoreError> {
         loop {
@@ -83,11 +84,7 @@ impl FanOut {
 
 impl Part {
     /// Reads a page and one key more.
-    async fn read(
-        &self,
-        connection: &mut AnyConnection,
-        page: i64,
-    ) -> Result<Vec<AnyRow>, StoreError> {
+    async fn read(&self, connection: &mut Connected, page: i64) -> Result<Vec<AnyRow>, StoreError> {
         let column = self.column;
         if let [id] = &*self.ids {
             let sql = format!(

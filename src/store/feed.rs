@@ -6,8 +6,9 @@
 use std::collections::BTreeSet;
 use std::ops::{Deref, DerefMut};
 
-use sqlx::{Any, AnyConnection, Row, Transaction};
+use sqlx::Row;
 
+use super::connections::Connected;
 use super::rows::Rows;
 use super::{Store, StoreError};
 
@@ -55,19 +56,19 @@ impl<'a> Changed<'a> {
 
 /// A transaction that changes accounts. If it is dropped, nothing has changed.
 pub(super) struct AccountChange {
-    transaction: Transaction<'static, Any>,
+    transaction: Connected,
     revision: i64,
 }
 
 impl Deref for AccountChange {
-    type Target = AnyConnection;
-    fn deref(&self) -> &AnyConnection {
+    type Target = Connected;
+    fn deref(&self) -> &Connected {
         &self.transaction
     }
 }
 
 impl DerefMut for AccountChange {
-    fn deref_mut(&mut self) -> &mut AnyConnection {
+    fn deref_mut(&mut self) -> &mut Connected {
         &mut self.transaction
     }
 }
@@ -85,11 +86,11 @@ impl AccountChange {
         let sql = "INSERT INTO account_changes (revision, kind, id) \
                    SELECT CAST(value ->> 0 AS BIGINT), value ->> 1, value ->> 2 FROM {rows}";
         let rows = Rows::new(&self.transaction, &rows)?;
-        rows.query(sql).execute(&mut *self.transaction).await?;
+        rows.query(sql).execute(&mut self.transaction).await?;
         let sql = "DELETE FROM account_changes WHERE revision <= $1";
         let oldest = sqlx::query(sql).bind(self.revision - KEPT_REVISIONS);
-        oldest.execute(&mut *self.transaction).await?;
-        Ok(self.transaction.commit().await?)
+        oldest.execute(&mut self.transaction).await?;
+        self.transaction.commit().await
     }
 }
 
@@ -122,7 +123,7 @@ impl Store {
     pub(super) async fn change(&self) -> Result<AccountChange, StoreError> {
         let mut transaction = self.pool.begin().await?;
         let sql = "UPDATE store_state SET revision = revision + 1 WHERE one = 1 RETURNING revision";
-        let revision = sqlx::query_scalar(sql).fetch_one(&mut *transaction).await?;
+        let revision = sqlx::query_scalar(sql).fetch_one(&mut transaction).await?;
         Ok(AccountChange {
             transaction,
             revision,
@@ -144,7 +145,7 @@ impl Store {
         let sql = "SELECT revision, kind, id FROM account_changes \
                    WHERE revision > $1 AND revision <= $2 ORDER BY revision LIMIT $3";
         let query = sqlx::query(sql).bind(known).bind(current).bind(MAX_CHANGES);
-        let rows = query.fetch_all(&self.pool).await?;
+        let rows = query.fetch_all(&mut self.pool.acquire().await?).await?;
         let is_cut = rows.len() as i64 == MAX_CHANGES;
         let last = match rows.last() {
             Some(last) if is_cut => Some(last.try_get::<i64, _>("revision")?),

@@ -149,14 +149,20 @@ impl Store {
                    JOIN projects p ON p.id = k.project_id \
                    LEFT JOIN members m ON m.id = k.member_id \
                    WHERE p.organization_id = $1 ORDER BY k.created_at, k.id";
-        let rows = sqlx::query(sql).bind(id).fetch_all(&self.pool).await?;
+        let rows = sqlx::query(sql)
+            .bind(id)
+            .fetch_all(&mut self.pool.acquire().await?)
+            .await?;
         rows.iter().map(read).collect()
     }
 
     /// Returns the terms of a key. Errors: [`StoreError::NotFound`].
     pub async fn key_terms(&self, id: &str) -> Result<TermsFile, StoreError> {
         let sql = "SELECT terms FROM api_keys WHERE id = $1";
-        let row = sqlx::query(sql).bind(id).fetch_optional(&self.pool).await?;
+        let row = sqlx::query(sql)
+            .bind(id)
+            .fetch_optional(&mut self.pool.acquire().await?)
+            .await?;
         read_terms(&row.ok_or_else(|| StoreError::not_found("key", id))?)
     }
 

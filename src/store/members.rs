@@ -60,7 +60,10 @@ impl Store {
         let id = self.organization(organization).await?.id;
         let sql = "SELECT id, name, budget, created_at FROM members \
                    WHERE organization_id = $1 ORDER BY name";
-        let rows = sqlx::query(sql).bind(id).fetch_all(&self.pool).await?;
+        let rows = sqlx::query(sql)
+            .bind(id)
+            .fetch_all(&mut self.pool.acquire().await?)
+            .await?;
         rows.iter().map(read).collect()
     }
 

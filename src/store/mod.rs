@@ -9,6 +9,7 @@
 
 mod backup;
 mod cipher;
+mod connections;
 mod credit;
 mod error;
 mod fan_out;
@@ -35,9 +36,9 @@ mod url;
 use std::sync::Arc;
 
 use filters::accounts::Pepper;
-use sqlx::AnyPool;
-use sqlx::any::{AnyConnectOptions, AnyRow};
+use sqlx::any::AnyRow;
 
+use self::connections::Connections;
 use self::feed::{AccountChange, Changed};
 pub use backup::back_up;
 pub use credit::Credit;
@@ -66,11 +67,14 @@ pub const DEFAULT_PROJECT: &str = "default";
 /// The connections belong to the tokio runtime that opened the store, so it must be used on that one.
 #[derive(Clone)]
 pub struct Store {
-    /// How to connect.
-    options: AnyConnectOptions,
-    pool: AnyPool,
-    /// The connection of heartbeats, which must not wait for other work of this process.
-    heartbeat_pool: AnyPool,
+    /// The URL as the driver takes it. It may hold a password.
+    url: Arc<str>,
+    /// For everything that is not money.
+    pool: Connections,
+    /// For calls and leases, which must not wait for other work of this process.
+    ledger_pool: Connections,
+    /// The connection of heartbeats, which must wait for neither.
+    heartbeat_pool: Connections,
     /// Held while this process writes to SQLite, which has one writer. Tasks take turns; SQLite's own lock is not fair.
     write_turn: Option<Arc<tokio::sync::Mutex<()>>>,
     pepper: Pepper,
@@ -85,12 +89,15 @@ impl Store {
     /// Returns the number that each change raises. Cost: one row, no join.
     pub async fn revision(&self) -> Result<i64, StoreError> {
         let sql = "SELECT revision FROM store_state WHERE one = 1";
-        Ok(sqlx::query_scalar(sql).fetch_one(&self.pool).await?)
+        Ok(sqlx::query_scalar(sql)
+            .fetch_one(&mut self.pool.acquire().await?)
+            .await?)
     }
 
     /// Closes the connections after their running queries.
     pub async fn close(&self) {
         self.pool.close().await;
+        self.ledger_pool.close().await;
         self.heartbeat_pool.close().await;
     }
 
@@ -99,7 +106,9 @@ impl Store {
     pub async fn checkpoint(&self) -> Result<(), StoreError> {
         if self.write_turn.is_some() {
             let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
-            sqlx::query(sql).execute(&self.pool).await?;
+            sqlx::query(sql)
+                .execute(&mut self.pool.acquire().await?)
+                .await?;
         }
         Ok(())
     }

@@ -4,14 +4,15 @@ use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
 use sqlx::migrate::Migrator;
-use sqlx::{AnyPool, ConnectOptions, Connection};
+use sqlx::postgres::PgListener;
+use sqlx::{AnyPool, Connection};
+use tokio::time::timeout;
 
+use super::connections::{ACQUIRE_TIMEOUT, Connections, Purpose, connect, options};
 use super::secret::{self, file_error};
 use super::{Store, StoreError, StoreUrl, url};
 use crate::durable;
@@ -19,10 +20,8 @@ use crate::durable;
 static SQLITE: Migrator = sqlx::migrate!("src/store/migrations/sqlite");
 static POSTGRES: Migrator = sqlx::migrate!("src/store/migrations/postgres");
 
-/// The maximum number of connections of one process. Background tasks and lease requests share them.
-const MAX_CONNECTIONS: u32 = 4;
-/// The time limit for getting a connection.
-const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+/// The time limit of all migrations together. Large tables take minutes.
+const MIGRATION_TIMEOUT: Duration = Duration::from_secs(1800);
 
 /// The settings of a store. It has no `Debug`, because it holds secrets.
 #[derive(Clone)]
@@ -92,13 +91,12 @@ impl Store {
             &settings.state_dir,
             settings.secret.as_deref(),
         )?;
-        let options = options(&url)?;
-        let (pool, heartbeat_pool) = pools(&options);
         let has_one_writer = matches!(settings.url, StoreUrl::Sqlite(_));
         let store = Self {
-            options,
-            pool,
-            heartbeat_pool,
+            pool: Connections::new(&url, Purpose::Rest)?,
+            ledger_pool: Connections::new(&url, Purpose::Ledger)?,
+            heartbeat_pool: Connections::new(&url, Purpose::Heartbeat)?,
+            url: url.into(),
             write_turn: has_one_writer.then(Arc::default),
             pepper,
         };
@@ -109,9 +107,21 @@ impl Store {
     ///
     /// Errors: [`StoreError::WrongPepper`] if the keys were hashed under another one, and errors of the database.
     pub async fn make_ready(&self, settings: &StoreSettings) -> Result<(), StoreError> {
-        reach(&self.options).await?;
-        migrate_locked(&self.pool, &settings.url).await?;
+        let first = connect(&self.url, Purpose::Migration).await?;
+        _ = timeout(ACQUIRE_TIMEOUT, first.close()).await;
+        let connections = Connections::new(&self.url, Purpose::Migration)?;
+        let migrated = migrate_locked(connections.unlimited(), &settings.url);
+        let migrated = timeout(MIGRATION_TIMEOUT, migrated).await;
+        connections.close().await;
+        migrated.map_err(|_| StoreError::TimedOut)??;
         self.check_pepper().await
+    }
+
+    /// Returns a connection on which other processes can be heard, on a PostgreSQL store.
+    pub async fn listener(&self) -> Result<PgListener, StoreError> {
+        let url = options(&self.url, Purpose::Heartbeat)?.database_url;
+        let connected = timeout(ACQUIRE_TIMEOUT, PgListener::connect(url.as_str())).await;
+        Ok(connected.map_err(|_| StoreError::TimedOut)??)
     }
 
     /// Compares the pepper's mark with the mark under which the keys were made.
@@ -120,7 +130,9 @@ impl Store {
     async fn check_pepper(&self) -> Result<(), StoreError> {
         let mark = self.pepper.fingerprint();
         let sql = "SELECT pepper_mark FROM store_state WHERE one = 1";
-        let stored_mark: Option<Vec<u8>> = sqlx::query_scalar(sql).fetch_one(&self.pool).await?;
+        let stored_mark: Option<Vec<u8>> = sqlx::query_scalar(sql)
+            .fetch_one(&mut self.pool.acquire().await?)
+            .await?;
         if stored_mark.as_deref() == Some(mark.as_slice()) {
             return Ok(());
         }
@@ -129,7 +141,7 @@ impl Store {
                    AND NOT EXISTS (SELECT 1 FROM provider_keys)";
         let done = sqlx::query(sql)
             .bind(mark.to_vec())
-            .execute(&self.pool)
+            .execute(&mut self.pool.acquire().await?)
             .await?;
         if done.rows_affected() == 1 {
             Ok(())
@@ -137,43 +149,6 @@ impl Store {
             Err(StoreError::WrongPepper)
         }
     }
-}
-
-/// Returns the connections for all work, and those of heartbeats.
-pub(super) async fn connect(url: &str) -> Result<(AnyPool, AnyPool), StoreError> {
-    let options = options(url)?;
-    reach(&options).await?;
-    Ok(pools(&options))
-}
-
-fn options(url: &str) -> Result<AnyConnectOptions, StoreError> {
-    sqlx::any::install_default_drivers();
-    // The driver's message may repeat the URL with its password.
-    let options = AnyConnectOptions::from_str(url)
-        .map_err(|_| StoreError::Configuration("store.url is not a URL".to_owned()))?;
-    Ok(options.disable_statement_logging())
-}
-
-/// Makes a connection and closes it. A pool retries until its time is over and then reports only a timeout; a single
-/// connection reports the cause.
-async fn reach(options: &AnyConnectOptions) -> Result<(), StoreError> {
-    let first = tokio::time::timeout(ACQUIRE_TIMEOUT, options.connect());
-    first
-        .await
-        .map_err(|_| StoreError::TimedOut)??
-        .close()
-        .await?;
-    Ok(())
-}
-
-fn pools(options: &AnyConnectOptions) -> (AnyPool, AnyPool) {
-    let pool = |connections| {
-        AnyPoolOptions::new()
-            .max_connections(connections)
-            .acquire_timeout(ACQUIRE_TIMEOUT)
-            .connect_lazy_with(options.clone())
-    };
-    (pool(MAX_CONNECTIONS), pool(1))
 }
 
 /// Migrates the tables.

@@ -3,6 +3,7 @@
 use filters::accounts::{Mode, OrganizationStatus, Plan};
 use sqlx::Row;
 
+use super::connections::Connected;
 use super::projects::insert_project;
 use super::{
     AccountChange, Changed, DEFAULT_PROJECT, NewProject, Store, StoreError, check_name, new_id,
@@ -71,7 +72,9 @@ impl Store {
     pub async fn organizations(&self) -> Result<Vec<Organization>, StoreError> {
         let sql =
             "SELECT id, name, plan, status, held_at, created_at FROM organizations ORDER BY name";
-        let rows = sqlx::query(sql).fetch_all(&self.pool).await?;
+        let rows = sqlx::query(sql)
+            .fetch_all(&mut self.pool.acquire().await?)
+            .await?;
         rows.iter().map(read).collect()
     }
 
@@ -150,10 +153,7 @@ pub(super) async fn active(
     Ok(organization)
 }
 
-async fn find(
-    connection: &mut sqlx::AnyConnection,
-    name: &str,
-) -> Result<Organization, StoreError> {
+async fn find(connection: &mut Connected, name: &str) -> Result<Organization, StoreError> {
     let sql =
         "SELECT id, name, plan, status, held_at, created_at FROM organizations WHERE name = $1";
     let row = sqlx::query(sql)

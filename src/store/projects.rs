@@ -75,7 +75,10 @@ impl Store {
         let id = self.organization(organization).await?.id;
         let sql = "SELECT id, name, mode, cache_ttl_s, experiments, status, created_at FROM projects \
                    WHERE organization_id = $1 ORDER BY name";
-        let rows = sqlx::query(sql).bind(id).fetch_all(&self.pool).await?;
+        let rows = sqlx::query(sql)
+            .bind(id)
+            .fetch_all(&mut self.pool.acquire().await?)
+            .await?;
         rows.iter().map(read).collect()
     }
 

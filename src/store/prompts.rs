@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use filters::models::prompts::reference::{LATEST, PRODUCTION, VersionReference};
 use serde::{Deserialize, Serialize};
 use sqlx::any::AnyRow;
-use sqlx::{AnyConnection, AssertSqlSafe, Row};
+use sqlx::{AssertSqlSafe, Row};
 
+use super::connections::Connected;
 use super::projects::active_project;
 use super::rows::Rows;
 use super::{AccountChange, Changed, Store, StoreError, new_id, organizations};
@@ -137,7 +138,7 @@ impl Store {
                    WHERE p.organization_id = $1 ORDER BY p.name, p.project_id IS NOT NULL, project";
         let rows = sqlx::query(sql)
             .bind(&organization_id)
-            .fetch_all(&self.pool)
+            .fetch_all(&mut self.pool.acquire().await?)
             .await?;
         let mut connection = self.pool.acquire().await?;
         let mut prompts = Vec::new();
@@ -183,7 +184,7 @@ impl Store {
         let row = sqlx::query(sql)
             .bind(&prompt.id)
             .bind(stored(number))
-            .fetch_optional(&self.pool)
+            .fetch_optional(&mut self.pool.acquire().await?)
             .await?
             .ok_or_else(not_found)?;
         Ok(StoredVersion {
@@ -295,7 +296,7 @@ impl Store {
 
 /// Reads rows of all prompts, or of some.
 async fn of_prompts(
-    connection: &mut AnyConnection,
+    connection: &mut Connected,
     select: &str,
     column: &str,
     order: &str,
@@ -314,7 +315,7 @@ async fn of_prompts(
 }
 
 async fn read_prompt(
-    connection: &mut AnyConnection,
+    connection: &mut Connected,
     row: &AnyRow,
     project: Option<String>,
 ) -> Result<StoredPrompt, StoreError> {

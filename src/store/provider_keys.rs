@@ -109,7 +109,10 @@ impl Store {
         let id = self.organization(organization).await?.id;
         let sql = "SELECT id, provider, label, last_four, created_at FROM provider_keys \
                    WHERE organization_id = $1 ORDER BY created_at, id";
-        let rows = sqlx::query(sql).bind(id).fetch_all(&self.pool).await?;
+        let rows = sqlx::query(sql)
+            .bind(id)
+            .fetch_all(&mut self.pool.acquire().await?)
+            .await?;
         rows.iter().map(read).collect()
     }
 
@@ -141,7 +144,7 @@ impl Store {
             None => {
                 let sql = format!("SELECT {COLUMNS} FROM provider_keys k ORDER BY created_at, id");
                 let query = sqlx::query(AssertSqlSafe(sql));
-                query.fetch_all(&mut *connection).await?
+                query.fetch_all(&mut connection).await?
             }
             Some(ids) => {
                 let ids = Rows::from_texts(&connection, ids.iter().map(String::as_str))?;
@@ -150,7 +153,7 @@ impl Store {
                      CROSS JOIN provider_keys k WHERE k.organization_id = wanted \
                      ORDER BY k.created_at, k.id"
                 );
-                ids.query(&sql).fetch_all(&mut *connection).await?
+                ids.query(&sql).fetch_all(&mut connection).await?
             }
         };
         rows.iter().map(SealedKey::read).collect()

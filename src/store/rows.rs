@@ -6,9 +6,10 @@
 use serde::Serialize;
 use sqlx::any::AnyArguments;
 use sqlx::query::Query;
-use sqlx::{Any, AnyConnection, AssertSqlSafe};
+use sqlx::{Any, AssertSqlSafe};
 
 use super::StoreError;
+use super::connections::Dialect;
 
 /// Rows to bind.
 pub(super) struct Rows {
@@ -19,13 +20,13 @@ pub(super) struct Rows {
 impl Rows {
     /// Makes the parameter of rows, each a tuple.
     pub(super) fn new(
-        connection: &AnyConnection,
+        connection: &impl Dialect,
         rows: &[impl Serialize],
     ) -> Result<Self, StoreError> {
-        let table = match connection.backend_name() {
-            "PostgreSQL" => "jsonb_array_elements(CAST($1 AS jsonb)) AS rows (value)",
+        let table = match connection.is_postgres() {
+            true => "jsonb_array_elements(CAST($1 AS jsonb)) AS rows (value)",
             // `json_each` would write each row as text again, once for each value that is taken out of it.
-            _ => "jsonb_each($1) AS rows",
+            false => "jsonb_each($1) AS rows",
         };
         let json = serde_json::to_string(rows).map_err(|_| StoreError::Damaged("rows"))?;
         Ok(Self { table, json })
@@ -33,7 +34,7 @@ impl Rows {
 
     /// Makes the parameter of rows of one text.
     pub(super) fn from_texts<'a>(
-        connection: &AnyConnection,
+        connection: &impl Dialect,
         texts: impl IntoIterator<Item = &'a str>,
     ) -> Result<Self, StoreError> {
         let rows: Vec<(&str,)> = texts.into_iter().map(|text| (text,)).collect();

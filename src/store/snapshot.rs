@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use filters::accounts::{AccountsSnapshot, KeyHash};
 use futures::TryStreamExt;
 use sqlx::any::AnyRow;
-use sqlx::{AnyConnection, AssertSqlSafe, Row};
+use sqlx::{AssertSqlSafe, Row};
 
+use super::connections::Connected;
 use super::fan_out::KEY_COLUMNS;
 use super::feed::Changes;
 use super::records::{
@@ -54,7 +55,8 @@ impl Store {
         }
         let mut interned = Interned::default();
         let sql = format!("SELECT {KEY_COLUMNS} FROM api_keys k");
-        let mut rows = sqlx::query(AssertSqlSafe(sql)).fetch(&self.pool);
+        let mut connection = self.pool.acquire().await?;
+        let mut rows = sqlx::query(AssertSqlSafe(sql)).fetch(&mut connection);
         let mut snapshot = AccountsSnapshot::new(revision, []);
         while let Some(row) = rows.try_next().await? {
             let Some(key) = read_key(&row, &mut snapshot, &mut unreadable) else {
@@ -69,6 +71,7 @@ impl Store {
             }
         }
         drop(rows);
+        drop(connection);
         let byok = self.sealed_keys(None).await?;
         for (organization, keys) in by_organization(&byok) {
             keep(&AccountRecord::ByokKeys(organization, keys));
@@ -99,7 +102,9 @@ impl Store {
     ) -> Result<Vec<AccountRecord>, StoreError> {
         let mut records = Vec::new();
         for table in SHARED_TABLES {
-            let rows = sqlx::query(table.all).fetch_all(&self.pool).await?;
+            let rows = sqlx::query(table.all)
+                .fetch_all(&mut self.pool.acquire().await?)
+                .await?;
             let read = rows
                 .iter()
                 .filter_map(|row| table.read(row, shared, unreadable));
@@ -187,7 +192,7 @@ pub(super) fn read_key(
 
 /// Reads the rows that keys share and that have changed.
 pub(super) async fn changed_records(
-    connection: &mut AnyConnection,
+    connection: &mut Connected,
     changes: &Changes,
     shared: &mut SharedRows,
     unreadable: &mut UnreadableRows,
@@ -207,7 +212,7 @@ pub(super) async fn changed_records(
 
 /// Reads the rows of these ids. `sql` reads them from the table `{rows}`. Cost: nothing without ids.
 pub(super) async fn select(
-    connection: &mut AnyConnection,
+    connection: &mut Connected,
     sql: &str,
     ids: &BTreeSet<String>,
 ) -> Result<Vec<AnyRow>, StoreError> {

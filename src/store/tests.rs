@@ -44,7 +44,7 @@ async fn on_postgres() -> Fixture {
     let folder = TempDir::new().unwrap();
     let database = postgres::database();
     sqlx::any::install_default_drivers();
-    let admin = AnyPool::connect(&database.server_url).await.unwrap();
+    let admin = sqlx::AnyPool::connect(&database.server_url).await.unwrap();
     let create = sqlx::AssertSqlSafe(database.create);
     sqlx::query(create).execute(&admin).await.unwrap();
     admin.close().await;
@@ -95,6 +95,7 @@ mod feed;
 mod files;
 mod ledger;
 mod limits;
+mod locks;
 mod money;
 mod oauth;
 mod prompts;
@@ -113,11 +114,21 @@ impl Store {
                    VALUES ($1, 1, 'much', '0') \
                    ON CONFLICT (organization_id) DO UPDATE SET settled = excluded.settled";
         let query = sqlx::query(sql).bind(organization_id.to_owned());
-        query.execute(&self.pool).await.unwrap();
+        query.execute(self.pool.unlimited()).await.unwrap();
     }
 }
 
 impl Fixture {
+    /// A session of PostgreSQL without our options.
+    async fn raw(&self) -> sqlx::AnyConnection {
+        let StoreUrl::Postgres(url) = &self.settings.url else {
+            panic!("not PostgreSQL");
+        };
+        <sqlx::AnyConnection as sqlx::Connection>::connect(url)
+            .await
+            .unwrap()
+    }
+
     async fn organization(&self, name: &str) {
         let made = self
             .store

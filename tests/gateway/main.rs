@@ -45,6 +45,7 @@ mod explain_decision;
 mod fallback;
 mod framed_bodies;
 mod front;
+mod frozen;
 mod graph;
 mod graph_limits;
 mod healing;

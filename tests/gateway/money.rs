@@ -109,7 +109,7 @@ impl Place {
     }
 
     /// A key, with a limit, of a project in mode `byok`.
-    fn own_key(&self) -> String {
+    pub(super) fn own_key(&self) -> String {
         let terms = TermsFile {
             limit: Some("5".to_owned()),
             ..TermsFile::default()

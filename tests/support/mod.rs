@@ -13,6 +13,7 @@
 //! | [`redis`] | a Redis server that can be killed |
 //! | [`windows`] | windows of several processes with one Redis |
 //! | [`own_postgres`] | a PostgreSQL server that can be killed |
+//! | [`postgres_proxy`] | what stands before it, and can fall silent |
 //! | [`server`] | the gateway as a process that can be killed |
 //! | [`tls`] | TLS in front of a scripted server, and its certificate authority |
 //! | [`issuer`] | an issuer of tokens |
@@ -34,6 +35,7 @@ pub mod issuer;
 pub mod loopback;
 pub mod oauth;
 pub mod own_postgres;
+pub mod postgres_proxy;
 pub mod process;
 pub mod redis;
 pub mod redis_proxy;

@@ -37,7 +37,8 @@ impl Store {
     ) -> Result<(), StoreError> {
         let sql = "SELECT ids, calls FROM call_batches WHERE ended_last >= $1 AND ended_first < $2";
         let query = sqlx::query(sql).bind(from_ms).bind(until_ms);
-        let mut batches = query.fetch(&self.pool);
+        let mut connection = self.pool.acquire().await?;
+        let mut batches = query.fetch(&mut connection);
         while let Some(batch) = batches.try_next().await? {
             let calls = unpack(
                 batch.try_get("ids")?,
@@ -63,13 +64,13 @@ impl Store {
                    AND (j.owner IS NULL OR (b.owner = $2 AND b.ended_last < $3)) LIMIT $4)";
         let query = sqlx::query(sql).bind(old.before_ms).bind(old.owner);
         let query = query.bind(old.own_before_ms).bind(MAX_DELETED_BATCHES);
-        let batches = query.execute(&self.pool).await?;
+        let batches = query.execute(&mut self.pool.acquire().await?).await?;
         let sql = "DELETE FROM ledger WHERE id IN \
                    (SELECT id FROM ledger WHERE at < $1 ORDER BY at LIMIT $2)";
         let query = sqlx::query(sql)
             .bind(old.own_before_ms)
             .bind(MAX_DELETED_ROWS);
-        let rows = query.execute(&self.pool).await?;
+        let rows = query.execute(&mut self.pool.acquire().await?).await?;
         Ok(
             batches.rows_affected() == MAX_DELETED_BATCHES.unsigned_abs()
                 || rows.rows_affected() == MAX_DELETED_ROWS.unsigned_abs(),
@@ -80,7 +81,10 @@ impl Store {
     pub async fn forget_journal(&self, owner: &str) -> Result<(), StoreError> {
         let _turn = self.write_turn().await;
         let sql = "DELETE FROM journal_owners WHERE owner = $1";
-        sqlx::query(sql).bind(owner).execute(&self.pool).await?;
+        sqlx::query(sql)
+            .bind(owner)
+            .execute(&mut self.pool.acquire().await?)
+            .await?;
         Ok(())
     }
 }

@@ -76,7 +76,7 @@ impl Store {
     pub async fn join_hours(&self, before: i64) -> Result<bool, StoreError> {
         let _turn = self.write_turn().await;
         let mut connection = self.pool.acquire().await?;
-        let joined = join(&mut connection, first_of_day(before));
+        let joined = join(connection.unlimited()?, first_of_day(before));
         let done = timeout(QUERY_TIMEOUT, joined).await;
         finish(connection, done)
     }
@@ -84,7 +84,9 @@ impl Store {
     /// Returns the hour before which hours were joined.
     pub(super) async fn joined_before(&self) -> Result<i64, StoreError> {
         let sql = "SELECT usage_days_before FROM store_state WHERE one = 1";
-        Ok(sqlx::query_scalar(sql).fetch_one(&self.pool).await?)
+        Ok(sqlx::query_scalar(sql)
+            .fetch_one(&mut self.pool.acquire().await?)
+            .await?)
     }
 
     /// Returns the hour from which sums begin that were asked for from this one: the first of its day, if the hours of
@@ -121,7 +123,7 @@ async fn join(connection: &mut AnyConnection, before: i64) -> Result<bool, Store
         }
         if !days.is_empty() {
             let days: Vec<Vec<Value>> = days.into_iter().map(to_row).collect();
-            let days = Rows::new(&change, &days)?;
+            let days = Rows::new(&*change, &days)?;
             days.query(&table.add_sql()).execute(&mut *change).await?;
         }
     }

@@ -33,7 +33,7 @@ impl Store {
              FROM journal_owners j ORDER BY j.ended_last, j.owner"
         );
         let query = sqlx::query(AssertSqlSafe(sql)).bind(LEASE_TTL_MS);
-        let rows = query.fetch_all(&mut *connection).await?;
+        let rows = query.fetch_all(&mut connection).await?;
         let read = |row: &AnyRow| {
             Ok(JournalOwner {
                 owner: row.try_get("owner")?,
@@ -56,7 +56,7 @@ impl Store {
              (SELECT 1 FROM ledger_processes p WHERE p.owner = $1 AND p.seen_at >= {now} - $2)"
         );
         let query = sqlx::query(AssertSqlSafe(sql)).bind(owner);
-        let done = query.bind(LEASE_TTL_MS).execute(&mut *connection).await?;
+        let done = query.bind(LEASE_TTL_MS).execute(&mut connection).await?;
         Ok(done.rows_affected() == 1)
     }
 }

@@ -2,6 +2,7 @@
 //! them.
 
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
 use filters::ledger::LimitGrant;
 use filters::money::Usd;
@@ -11,10 +12,12 @@ use tokio::time::timeout;
 use super::super::{Store, StoreError};
 use super::limits::{self, LimitRequest};
 use super::rows::Rows;
-use super::{QUERY_TIMEOUT, StoreAccount, finish, lock_balances, read_accounts, usd};
+use super::{Dialect, QUERY_TIMEOUT, StoreAccount, finish, lock_balances, read_accounts, usd};
 
 /// After this time without a refresh a process counts as dead, and its leases expire.
 pub(super) const LEASE_TTL_MS: i64 = 30_000;
+/// The time limit of a change of leases, and of a heartbeat: credit waits for them.
+const LEASE_TIMEOUT: Duration = Duration::from_secs(4);
 /// The channel on which processes request amounts back. Payload: the requesting process, a space, the organization's
 /// id; and for the lease of a limit a space and its scope.
 pub const CHANNEL: &str = "weirgate_leases";
@@ -64,8 +67,8 @@ impl Store {
     /// Registers a process without leases, before it requests its first one.
     pub async fn register_process(&self, owner: &str) -> Result<(), StoreError> {
         let _turn = self.write_turn().await;
-        let mut connection = self.pool.acquire().await?;
-        let done = timeout(QUERY_TIMEOUT, register(&mut connection, owner)).await;
+        let mut connection = self.ledger_pool.acquire().await?;
+        let done = timeout(QUERY_TIMEOUT, register(connection.unlimited()?, owner)).await;
         finish(connection, done)
     }
 
@@ -76,15 +79,15 @@ impl Store {
     pub async fn refresh_process(&self, owner: &str) -> Result<bool, StoreError> {
         let _turn = self.write_turn().await;
         let mut connection = self.heartbeat_pool.acquire().await?;
-        let done = timeout(QUERY_TIMEOUT, refresh(&mut connection, owner)).await;
+        let done = timeout(LEASE_TIMEOUT, refresh(connection.unlimited()?, owner)).await;
         finish(connection, done)
     }
 
     /// Removes a process and returns its leases.
     pub async fn unregister_process(&self, owner: &str) -> Result<(), StoreError> {
         let _turn = self.write_turn().await;
-        let mut connection = self.pool.acquire().await?;
-        let done = timeout(QUERY_TIMEOUT, unregister(&mut connection, owner)).await;
+        let mut connection = self.ledger_pool.acquire().await?;
+        let done = timeout(QUERY_TIMEOUT, unregister(connection.unlimited()?, owner)).await;
         finish(connection, done)
     }
 
@@ -99,9 +102,9 @@ impl Store {
         limits: &[LimitRequest],
     ) -> Result<Option<LeaseGrants>, StoreError> {
         let _turn = self.write_turn().await;
-        let mut connection = self.pool.acquire().await?;
-        let changed = apply(&mut connection, owner, credit, limits);
-        let done = timeout(QUERY_TIMEOUT, changed).await;
+        let mut connection = self.ledger_pool.acquire().await?;
+        let changed = apply(connection.unlimited()?, owner, credit, limits);
+        let done = timeout(LEASE_TIMEOUT, changed).await;
         finish(connection, done)
     }
 
@@ -118,18 +121,18 @@ impl Store {
             None => format!("{owner} {organization_id}"),
             Some(scope) => format!("{owner} {organization_id} {scope}"),
         };
-        let mut connection = self.pool.acquire().await?;
+        let mut connection = self.ledger_pool.acquire().await?;
         let query = sqlx::query(sql).bind(CHANNEL).bind(payload);
-        let asked = timeout(QUERY_TIMEOUT, query.execute(&mut *connection)).await;
+        let asked = timeout(LEASE_TIMEOUT, query.execute(connection.unlimited()?)).await;
         finish(connection, asked.map(|asked| Ok(asked?))).map(|_| ())
     }
 }
 
 /// Returns the SQL of the store's clock in unix milliseconds. The clocks of processes may differ.
-pub(super) fn clock_sql(connection: &AnyConnection) -> &'static str {
-    match connection.backend_name() {
-        "PostgreSQL" => "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)",
-        _ => "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+pub(super) fn clock_sql(connection: &impl Dialect) -> &'static str {
+    match connection.is_postgres() {
+        true => "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)",
+        false => "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
     }
 }
 
@@ -151,7 +154,7 @@ pub(super) async fn lock_process(
     change: &mut AnyConnection,
     owner: &str,
 ) -> Result<bool, StoreError> {
-    if change.backend_name() != "PostgreSQL" {
+    if !change.is_postgres() {
         return refresh(change, owner).await;
     }
     let sql = "SELECT 1 FROM ledger_processes WHERE owner = $1 FOR KEY SHARE";
@@ -160,8 +163,8 @@ pub(super) async fn lock_process(
 }
 
 async fn register(connection: &mut AnyConnection, owner: &str) -> Result<(), StoreError> {
+    let now = clock_sql(connection);
     let mut change = connection.begin().await?;
-    let now = clock_sql(&change);
     let sql = format!(
         "INSERT INTO ledger_processes (owner, seen_at) VALUES ($1, {now}) \
          ON CONFLICT (owner) DO UPDATE SET seen_at = excluded.seen_at"
@@ -349,11 +352,17 @@ async fn write_leases(
 /// Expires the leases of other processes that did not refresh their registration.
 ///
 /// Their registration is deleted first. A process that is alive after all waits for it and then learns that it has lost
-/// its leases.
+/// its leases. One that holds its registration is not waited for: it is at work, or was frozen at it, and then PostgreSQL
+/// ends its transaction.
 async fn expire_processes(change: &mut AnyConnection, owner: &str) -> Result<(), StoreError> {
     let now = clock_sql(change);
+    let free = match change.is_postgres() {
+        true => " FOR UPDATE SKIP LOCKED",
+        false => "",
+    };
     let sql = format!(
-        "DELETE FROM ledger_processes WHERE owner <> $1 AND seen_at < {now} - $2 RETURNING owner"
+        "DELETE FROM ledger_processes WHERE owner IN (SELECT owner FROM ledger_processes \
+         WHERE owner <> $1 AND seen_at < {now} - $2{free}) RETURNING owner"
     );
     let expired = sqlx::query(AssertSqlSafe(sql))
         .bind(owner)

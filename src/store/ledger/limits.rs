@@ -37,8 +37,8 @@ impl Store {
             .iter()
             .map(|scope| (organization_id, scope.as_str()))
             .collect();
-        let mut connection = self.pool.acquire().await?;
-        let read = timeout(QUERY_TIMEOUT, read(&mut connection, &wanted)).await;
+        let mut connection = self.ledger_pool.acquire().await?;
+        let read = timeout(QUERY_TIMEOUT, read(connection.unlimited()?, &wanted)).await;
         let held = finish(connection, read)?;
         Ok(held
             .into_iter()

@@ -23,9 +23,9 @@ use std::time::Duration;
 
 use filters::money::Usd;
 use sqlx::any::AnyRow;
-use sqlx::pool::PoolConnection;
-use sqlx::{Any, AnyConnection, Row};
+use sqlx::{AnyConnection, Row};
 use tokio::time::error::Elapsed;
+use tokio::time::timeout;
 
 pub use calls::OldCalls;
 pub use journals::JournalOwner;
@@ -38,6 +38,7 @@ pub use usage_hours::{PeriodUsage, UsagePart, UsageScope};
 pub use variations::VariationUsage;
 pub use video_jobs::{DueJobs, VideoJob, VideoJobPage};
 
+use super::connections::{Connected, Dialect};
 use super::rows::{self, Rows};
 use super::{Store, StoreError};
 
@@ -71,7 +72,10 @@ impl Store {
     /// Returns the stored credit of an organization.
     pub async fn account(&self, organization_id: &str) -> Result<StoreAccount, StoreError> {
         let mut connection = self.pool.acquire().await?;
-        let mut accounts = read_accounts(&mut connection, &[organization_id]).await?;
+        let ids = [organization_id];
+        let read = read_accounts(connection.unlimited()?, &ids);
+        let read = timeout(QUERY_TIMEOUT, read).await;
+        let mut accounts = finish(connection, read)?;
         Ok(accounts.remove(organization_id).unwrap_or_default())
     }
 }
@@ -109,9 +113,15 @@ async fn read_accounts(
 
 /// Adds the grants of an organization that are not in its sum to it, so that reading what was granted stays as cheap.
 pub(super) async fn sum_grants(
-    change: &mut AnyConnection,
+    change: &mut Connected,
     organization_id: &str,
 ) -> Result<(), StoreError> {
+    let summed = add_grants(change.unlimited()?, organization_id);
+    let summed = timeout(QUERY_TIMEOUT, summed).await;
+    summed.unwrap_or(Err(StoreError::TimedOut))
+}
+
+async fn add_grants(change: &mut AnyConnection, organization_id: &str) -> Result<(), StoreError> {
     lock_balances(change, &[organization_id]).await?;
     let sql = "UPDATE credit_grants SET is_summed = 1 \
                WHERE organization_id = $1 AND is_summed = 0 RETURNING amount";
@@ -149,19 +159,12 @@ async fn lock_balances(
     locked.iter().map(read).collect()
 }
 
-/// Returns a connection to the pool after a successful change, and closes it after a failed one.
-///
-/// A failed commit can leave its transaction open. The next change on that connection would be part of it: confirmed,
-/// but lost with the process. Seen on a full disk with SQLite.
+/// Gives a connection back after a successful change, and closes it after one that failed or took too long.
 fn finish<T>(
-    connection: PoolConnection<Any>,
+    connection: Connected,
     done: Result<Result<T, StoreError>, Elapsed>,
 ) -> Result<T, StoreError> {
-    let done = done.unwrap_or(Err(StoreError::TimedOut));
-    if done.is_err() {
-        drop(connection.detach());
-    }
-    done
+    connection.finish(done.unwrap_or(Err(StoreError::TimedOut)))
 }
 
 /// Reads an amount from its column.

@@ -35,8 +35,8 @@ impl Store {
         let mut was_registered = true;
         for group in by_organizations(entries) {
             let _turn = self.write_turn().await;
-            let mut connection = self.pool.acquire().await?;
-            let posted = post(&mut connection, owner, group, may_be_stored);
+            let mut connection = self.ledger_pool.acquire().await?;
+            let posted = post(connection.unlimited()?, owner, group, may_be_stored);
             let done = timeout(QUERY_TIMEOUT, posted).await;
             was_registered &= finish(connection, done)?;
         }

@@ -57,9 +57,9 @@ impl Store {
     /// Returns how many times a process has stored calls.
     pub async fn posts(&self, owner: &str) -> Result<i64, StoreError> {
         let sql = "SELECT posts FROM journal_owners WHERE owner = $1";
-        let mut connection = self.pool.acquire().await?;
+        let mut connection = self.ledger_pool.acquire().await?;
         let query = sqlx::query_scalar(sql).bind(owner);
-        let read = timeout(QUERY_TIMEOUT, query.fetch_optional(&mut *connection)).await;
+        let read = timeout(QUERY_TIMEOUT, query.fetch_optional(connection.unlimited()?)).await;
         let posts: Option<i64> = finish(connection, read.map(|read| Ok(read?)))?;
         Ok(posts.unwrap_or_default())
     }
@@ -85,15 +85,16 @@ impl Store {
                    0 AS first_at, 0 AS last_at, posts AS cost_nano, 0 AS cost_rest \
                    FROM journal_owners WHERE owner = $3 \
                    ORDER BY first_at";
-        let mut connection = self.pool.acquire().await?;
+        let mut connection = self.ledger_pool.acquire().await?;
         let query = sqlx::query(sql)
             .bind(organization_id)
             .bind(since_ms.div_euclid(HOUR_MS))
             .bind(owner);
+        let raw = connection.unlimited()?;
         let read = async {
             // Jobs first: one that ends between the two counts twice, and never not at all.
-            let open = video_jobs::open_spending(&mut connection, organization_id).await?;
-            Ok((open, query.fetch_all(&mut *connection).await?))
+            let open = video_jobs::open_spending(raw, organization_id).await?;
+            Ok((open, query.fetch_all(raw).await?))
         };
         let read = timeout(QUERY_TIMEOUT, read).await;
         let (open, rows) = finish(connection, read)?;

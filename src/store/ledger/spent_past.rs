@@ -27,8 +27,8 @@ impl Store {
     /// the same, and a call that a late process brings for such an hour is added to them.
     pub async fn join_past_spent(&self, before_ms: i64) -> Result<bool, StoreError> {
         let _turn = self.write_turn().await;
-        let mut connection = self.pool.acquire().await?;
-        let joined = join(&mut connection, before_ms.div_euclid(HOUR_MS));
+        let mut connection = self.ledger_pool.acquire().await?;
+        let joined = join(connection.unlimited()?, before_ms.div_euclid(HOUR_MS));
         let done = timeout(QUERY_TIMEOUT, joined).await;
         finish(connection, done)
     }
@@ -82,7 +82,7 @@ async fn join(connection: &mut sqlx::AnyConnection, before: i64) -> Result<bool,
         )
         .collect();
     if !joined.is_empty() {
-        let joined = Rows::new(&change, &joined)?;
+        let joined = Rows::new(&*change, &joined)?;
         joined.query(ADD).execute(&mut *change).await?;
     }
     change.commit().await?;

@@ -158,7 +158,11 @@ impl Store {
             group_by(group)
         );
         let query = sqlx::query(AssertSqlSafe(sql)).bind(id.to_owned());
-        let rows = query.bind(from).bind(until).fetch_all(&self.pool).await?;
+        let rows = query
+            .bind(from)
+            .bind(until)
+            .fetch_all(&mut self.pool.acquire().await?)
+            .await?;
         Sums::read(&rows)
     }
 
@@ -205,7 +209,11 @@ impl Store {
             group_by(group)
         );
         let query = sqlx::query(AssertSqlSafe(sql)).bind(id.to_owned());
-        let rows = query.bind(from_ms).bind(until_ms).fetch_all(&self.pool);
+        let mut connection = self.pool.acquire().await?;
+        let rows = query
+            .bind(from_ms)
+            .bind(until_ms)
+            .fetch_all(&mut connection);
         Sums::read(&rows.await?)
     }
 }

@@ -79,7 +79,7 @@ impl Store {
         );
         let from = self.first_counted_hour(asked.hours.from).await?;
         let query = scope.query(sql, from, asked.hours.until);
-        let rows = query.fetch_all(&self.pool).await?;
+        let rows = query.fetch_all(&mut self.pool.acquire().await?).await?;
         let read = |row: &AnyRow| {
             let period: i64 = row.try_get("period")?;
             Ok(PeriodUsage {
@@ -112,7 +112,7 @@ impl Store {
         );
         let from = self.first_counted_hour(asked.hours.from).await?;
         let query = scope.query(sql, from, asked.hours.until);
-        let rows = query.fetch_all(&self.pool).await?;
+        let rows = query.fetch_all(&mut self.pool.acquire().await?).await?;
         let sums: Result<Vec<Usage>, StoreError> = rows.iter().map(read_usage).collect();
         let sums = sums?;
         let mut labels = match by {
@@ -132,7 +132,7 @@ impl Store {
         let ids = Rows::from_texts(&connection, sums.iter().map(|usage| &*usage.name))?;
         let sql = "SELECT k.id, k.label FROM (SELECT value ->> 0 AS id FROM {rows}) r \
                    CROSS JOIN api_keys k WHERE k.id = r.id";
-        let rows = ids.query(sql).fetch_all(&mut *connection).await?;
+        let rows = ids.query(sql).fetch_all(&mut connection).await?;
         let read = |row: &AnyRow| Ok((row.try_get("id")?, row.try_get("label")?));
         rows.iter().map(read).collect()
     }

@@ -213,7 +213,7 @@ impl Store {
                    FROM variation_hours WHERE organization_id = $1 AND hour >= $2 AND hour < $3 \
                    GROUP BY project_id, flag, rule, variation, outcome, duration_step";
         let query = sqlx::query(sql).bind(id.to_owned()).bind(from).bind(until);
-        let rows = query.fetch_all(&self.pool).await?;
+        let rows = query.fetch_all(&mut self.pool.acquire().await?).await?;
         rows.iter().map(Calls::read).collect()
     }
 

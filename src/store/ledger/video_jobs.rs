@@ -115,8 +115,8 @@ impl Store {
             None => Vec::new(),
         };
         let _turn = self.write_turn().await;
-        let mut connection = self.pool.acquire().await?;
-        let begun = begin(&mut connection, process, job, (secret, due_ms));
+        let mut connection = self.ledger_pool.acquire().await?;
+        let begun = begin(connection.unlimited()?, process, job, (secret, due_ms));
         let done = timeout(QUERY_TIMEOUT, begun).await;
         finish(connection, done)
     }
@@ -130,8 +130,8 @@ impl Store {
         entry: Option<&LedgerEntry>,
     ) -> Result<Option<Charge>, StoreError> {
         let _turn = self.write_turn().await;
-        let mut connection = self.pool.acquire().await?;
-        let ended = end(&mut connection, id, (state, due_ms), entry);
+        let mut connection = self.ledger_pool.acquire().await?;
+        let ended = end(connection.unlimited()?, id, (state, due_ms), entry);
         let done = timeout(QUERY_TIMEOUT, ended).await;
         finish(connection, done)
     }
@@ -143,7 +143,7 @@ impl Store {
         let count: i64 = sqlx::query_scalar(AssertSqlSafe(sql))
             .bind(now_ms)
             .bind(i64::from(is_open))
-            .fetch_one(&self.pool)
+            .fetch_one(&mut self.pool.acquire().await?)
             .await?;
         Ok(count > 0)
     }
@@ -173,7 +173,7 @@ impl Store {
         for (organization, _) in &wanted.of_others {
             query = query.bind(&**organization);
         }
-        let rows = query.fetch_all(&self.pool).await?;
+        let rows = query.fetch_all(&mut self.pool.acquire().await?).await?;
         rows.iter().map(|row| self.read_job(row)).collect()
     }
 
@@ -190,7 +190,7 @@ impl Store {
         let _turn = self.write_turn().await;
         let query = sqlx::query(sql).bind(state).bind(due_ms);
         let query = query.bind(id.to_string()).bind(process);
-        query.execute(&self.pool).await?;
+        query.execute(&mut self.pool.acquire().await?).await?;
         Ok(())
     }
 
@@ -198,7 +198,9 @@ impl Store {
     pub async fn video_job(&self, id: &str, key_id: &str) -> Result<Option<VideoJob>, StoreError> {
         let sql = format!("SELECT {COLUMNS} FROM video_jobs WHERE id = $1 AND key_id = $2");
         let query = sqlx::query(AssertSqlSafe(sql)).bind(id).bind(key_id);
-        let row = query.fetch_optional(&self.pool).await?;
+        let row = query
+            .fetch_optional(&mut self.pool.acquire().await?)
+            .await?;
         row.map(|row| self.read_job(&row)).transpose()
     }
 
@@ -214,7 +216,7 @@ impl Store {
         );
         let query = sqlx::query(AssertSqlSafe(sql)).bind(page.key_id);
         let query = query.bind(page.after).bind(page.most);
-        let rows = query.fetch_all(&self.pool).await?;
+        let rows = query.fetch_all(&mut self.pool.acquire().await?).await?;
         rows.iter().map(|row| self.read_job(row)).collect()
     }
 
@@ -223,7 +225,7 @@ impl Store {
         let sql = "DELETE FROM video_jobs WHERE id = $1 AND key_id = $2 AND is_open = 0";
         let _turn = self.write_turn().await;
         let query = sqlx::query(sql).bind(id).bind(key_id);
-        let done = query.execute(&self.pool).await?;
+        let done = query.execute(&mut self.pool.acquire().await?).await?;
         Ok(done.rows_affected() == 1)
     }
 
@@ -231,7 +233,10 @@ impl Store {
     pub async fn delete_old_video_jobs(&self, before_ms: i64) -> Result<(), StoreError> {
         let sql = "DELETE FROM video_jobs WHERE is_open = 0 AND created_at < $1";
         let _turn = self.write_turn().await;
-        sqlx::query(sql).bind(before_ms).execute(&self.pool).await?;
+        sqlx::query(sql)
+            .bind(before_ms)
+            .execute(&mut self.pool.acquire().await?)
+            .await?;
         Ok(())
     }
 

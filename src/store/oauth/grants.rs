@@ -1,7 +1,9 @@
 //! Codes, and the grants that they become.
 
+use sqlx::Row;
 use sqlx::any::AnyRow;
-use sqlx::{AnyConnection, Row};
+
+use crate::store::connections::Connected;
 
 use crate::store::{Changed, Store, StoreError};
 
@@ -90,7 +92,7 @@ impl Store {
         let mut change = self.pool.begin().await?;
         let sql = "INSERT INTO oauth_answers (id, expires_at) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING";
         let query = sqlx::query(sql).bind(id).bind(expires_at_ms);
-        let is_first = query.execute(&mut *change).await?.rows_affected() == 1;
+        let is_first = query.execute(&mut change).await?.rows_affected() == 1;
         if !is_first {
             return is_same_answer(&mut change, code_hash, code, now_ms).await;
         }
@@ -113,15 +115,14 @@ impl Store {
         let mut change = self.pool.begin().await?;
         let sql = "UPDATE oauth_codes SET grant_id = $2 WHERE hash = $1 AND grant_id = ''";
         let query = sqlx::query(sql).bind(hash.to_vec()).bind(IN_VAIN);
-        if query.execute(&mut *change).await?.rows_affected() == 0 {
-            change.rollback().await?;
-            drop(turn);
+        if query.execute(&mut change).await?.rows_affected() == 0 {
+            drop((change, turn));
             return self.refuse_replay(hash, now_ms).await;
         }
         let sql = "SELECT c.client_id, c.key_id, c.authorization_request, c.expires_at, k.hash AS key_hash \
                    FROM oauth_codes c JOIN api_keys k ON k.id = c.key_id WHERE c.hash = $1";
         let query = sqlx::query(sql).bind(hash.to_vec());
-        let code = read_code(&query.fetch_one(&mut *change).await?)?;
+        let code = read_code(&query.fetch_one(&mut change).await?)?;
         let redeemed = match judge(&code) {
             Err(reason) => Redeemed::Refused(reason),
             Ok(grant) if !mark_used(&mut change, &grant, now_ms).await? => Redeemed::Unknown,
@@ -129,7 +130,7 @@ impl Store {
                 insert_grant(&mut change, &grant, now_ms).await?;
                 let sql = "UPDATE oauth_codes SET grant_id = $2 WHERE hash = $1";
                 let query = sqlx::query(sql).bind(hash.to_vec()).bind(&grant.id);
-                query.execute(&mut *change).await?;
+                query.execute(&mut change).await?;
                 Redeemed::Granted(grant)
             }
         };
@@ -141,7 +142,9 @@ impl Store {
     async fn refuse_replay<R>(&self, hash: &[u8], now_ms: i64) -> Result<Redeemed<R>, StoreError> {
         let sql = "SELECT grant_id FROM oauth_codes WHERE hash = $1";
         let query = sqlx::query_scalar(sql).bind(hash.to_vec());
-        let grant_id: Option<String> = query.fetch_optional(&self.pool).await?;
+        let grant_id: Option<String> = query
+            .fetch_optional(&mut self.pool.acquire().await?)
+            .await?;
         match grant_id {
             None => return Ok(Redeemed::Unknown),
             Some(id) if id == IN_VAIN => {}
@@ -160,7 +163,9 @@ impl Store {
                    g.generation, g.rotated_at FROM oauth_grants g JOIN api_keys k ON k.id = g.key_id \
                    WHERE g.id = $1 AND g.expires_at > $2";
         let query = sqlx::query(sql).bind(id).bind(now_ms);
-        let row = query.fetch_optional(&self.pool).await?;
+        let row = query
+            .fetch_optional(&mut self.pool.acquire().await?)
+            .await?;
         row.as_ref().map(read_grant).transpose()
     }
 
@@ -178,7 +183,11 @@ impl Store {
                    WHERE id = $1 AND generation = $2";
         let query = sqlx::query(sql).bind(id).bind(generation);
         let query = query.bind(now_ms).bind(expires_at_ms);
-        Ok(query.execute(&self.pool).await?.rows_affected() == 1)
+        Ok(query
+            .execute(&mut self.pool.acquire().await?)
+            .await?
+            .rows_affected()
+            == 1)
     }
 
     /// Ends a grant with all its tokens. Does nothing if it has ended.
@@ -196,7 +205,7 @@ impl Store {
 
 /// Inserts what says that a grant or a client was revoked.
 pub(super) async fn insert_revocation(
-    connection: &mut AnyConnection,
+    connection: &mut Connected,
     id: &str,
     now_ms: i64,
 ) -> Result<(), StoreError> {
@@ -208,7 +217,7 @@ pub(super) async fn insert_revocation(
 }
 
 async fn insert_code(
-    connection: &mut AnyConnection,
+    connection: &mut Connected,
     code: &NewCode<'_>,
     now_ms: i64,
 ) -> Result<(), StoreError> {
@@ -239,7 +248,7 @@ async fn insert_code(
 
 /// Returns whether an answer is the one that a page was given before, which can be given once more.
 async fn is_same_answer(
-    connection: &mut AnyConnection,
+    connection: &mut Connected,
     code_hash: &[u8],
     code: Option<&NewCode<'_>>,
     now_ms: i64,
@@ -257,7 +266,7 @@ async fn is_same_answer(
 }
 
 async fn insert_grant(
-    connection: &mut AnyConnection,
+    connection: &mut Connected,
     grant: &OAuthGrant,
     now_ms: i64,
 ) -> Result<(), StoreError> {
@@ -280,7 +289,7 @@ async fn insert_grant(
 
 /// Notes that a client gets a grant. Returns whether it may have one: not if it was revoked or forgotten meanwhile.
 async fn mark_used(
-    connection: &mut AnyConnection,
+    connection: &mut Connected,
     grant: &OAuthGrant,
     now_ms: i64,
 ) -> Result<bool, StoreError> {

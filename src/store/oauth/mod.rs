@@ -75,13 +75,13 @@ impl Store {
             .bind(metadata)
             .bind(secret_hash.to_vec())
             .bind(now_ms)
-            .execute(&self.pool)
+            .execute(&mut self.pool.acquire().await?)
             .await?;
         let sql = "DELETE FROM oauth_clients WHERE used_at = 0 AND revoked_at IS NULL \
                    AND created_at < COALESCE((SELECT created_at FROM oauth_clients \
                    WHERE used_at = 0 ORDER BY created_at DESC LIMIT 1 OFFSET $1), 0)";
         let query = sqlx::query(sql).bind(MAX_UNUSED_CLIENTS);
-        query.execute(&self.pool).await?;
+        query.execute(&mut self.pool.acquire().await?).await?;
         Ok(id)
     }
 
@@ -89,7 +89,9 @@ impl Store {
     pub async fn oauth_client(&self, id: &str) -> Result<Option<OAuthClientRow>, StoreError> {
         let sql = format!("SELECT {COLUMNS} FROM oauth_clients c WHERE c.id = $1");
         let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(id);
-        let row = query.fetch_optional(&self.pool).await?;
+        let row = query
+            .fetch_optional(&mut self.pool.acquire().await?)
+            .await?;
         row.as_ref().map(OAuthClientRow::read).transpose()
     }
 
@@ -97,7 +99,7 @@ impl Store {
     pub async fn oauth_clients(&self) -> Result<Vec<OAuthClientRow>, StoreError> {
         let sql = format!("SELECT {COLUMNS} FROM oauth_clients c ORDER BY c.created_at, c.id");
         let query = sqlx::query(sqlx::AssertSqlSafe(sql));
-        let rows = query.fetch_all(&self.pool).await?;
+        let rows = query.fetch_all(&mut self.pool.acquire().await?).await?;
         rows.iter().map(OAuthClientRow::read).collect()
     }
 
@@ -145,7 +147,10 @@ impl Store {
                 now_ms - USED_KEPT_MS,
             ),
         ] {
-            sqlx::query(sql).bind(before_ms).execute(&self.pool).await?;
+            sqlx::query(sql)
+                .bind(before_ms)
+                .execute(&mut self.pool.acquire().await?)
+                .await?;
         }
         Ok(())
     }
@@ -158,7 +163,9 @@ impl Store {
         let rows = match ids {
             None => {
                 let sql = "SELECT id, revoked_at FROM oauth_revocations ORDER BY revoked_at";
-                sqlx::query(sql).fetch_all(&self.pool).await?
+                sqlx::query(sql)
+                    .fetch_all(&mut self.pool.acquire().await?)
+                    .await?
             }
             Some(ids) if ids.is_empty() => Vec::new(),
             Some(ids) => {
@@ -166,7 +173,7 @@ impl Store {
                 let ids = Rows::from_texts(&connection, ids.iter().map(String::as_str))?;
                 let sql = "SELECT id, revoked_at FROM oauth_revocations \
                            WHERE id IN (SELECT value ->> 0 FROM {rows}) ORDER BY revoked_at";
-                ids.query(sql).fetch_all(&mut *connection).await?
+                ids.query(sql).fetch_all(&mut connection).await?
             }
         };
         let read = |row: &AnyRow| Ok((row.try_get("id")?, row.try_get("revoked_at")?));

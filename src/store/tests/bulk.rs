@@ -38,7 +38,7 @@ impl Fixture {
             ),
         ] {
             let query = sqlx::raw_sql(sqlx::AssertSqlSafe(sql));
-            query.execute(&self.store.pool).await.unwrap();
+            query.execute(self.store.pool.unlimited()).await.unwrap();
         }
         self.begin(owner).await;
         let requests: Vec<LeaseRequest> = ids.into_iter().map(|id| take(id, 1, "1")).collect();
@@ -57,7 +57,7 @@ impl Fixture {
                    WHERE datname = current_database() AND wait_event_type = 'Lock'";
         loop {
             let waiting: i64 = sqlx::query_scalar(sql)
-                .fetch_one(&self.store.pool)
+                .fetch_one(self.store.pool.unlimited())
                 .await
                 .unwrap();
             if waiting >= count {
@@ -107,7 +107,7 @@ async fn five_thousand_organizations_with_a_call_each_are_stored_within_two_seco
     }
     let sql = "SELECT COUNT(*) FROM balances WHERE settled = '0.25'";
     let settled: i64 = sqlx::query_scalar(sql)
-        .fetch_one(&fixture.store.pool)
+        .fetch_one(fixture.store.pool.unlimited())
         .await
         .unwrap();
     assert_eq!(settled, i64::from(COUNT));
@@ -157,8 +157,10 @@ async fn leases_of_many_organizations_change_at_once(fixture: Fixture) {
 async fn a_heartbeat_waits_for_no_connection(fixture: Fixture) {
     fixture.begin("a").await;
     let mut taken = Vec::new();
-    for _ in 0..4 {
-        taken.push(fixture.store.pool.acquire().await.unwrap());
+    for connections in [&fixture.store.pool, &fixture.store.ledger_pool] {
+        for _ in 0..4 {
+            taken.push(connections.unlimited().acquire().await.unwrap());
+        }
     }
     let started = Instant::now();
     assert!(fixture.store.refresh_process("a").await.unwrap());
@@ -173,7 +175,7 @@ async fn a_heartbeat_waits_for_no_batch_that_another_process_delays() {
     fixture.grant("1").await;
     fixture.begin("a").await;
     fixture.take("a", 1, "1").await;
-    let mut other = fixture.store.pool.acquire().await.unwrap();
+    let mut other = fixture.store.pool.unlimited().acquire().await.unwrap();
     let mut change = other.begin().await.unwrap();
     let sql = "UPDATE balances SET version = version + 1";
     sqlx::query(sql).execute(&mut *change).await.unwrap();
@@ -200,7 +202,7 @@ async fn a_batch_that_still_runs_is_not_stored_twice() {
         funding: filters::ledger::Funding::Unbilled,
         ..entry(1, "0.1")
     };
-    let mut other = fixture.store.pool.acquire().await.unwrap();
+    let mut other = fixture.store.pool.unlimited().acquire().await.unwrap();
     let mut change = other.begin().await.unwrap();
     let sql = "LOCK TABLE usage_hours IN ACCESS EXCLUSIVE MODE";
     sqlx::query(sql).execute(&mut *change).await.unwrap();

@@ -48,7 +48,7 @@ impl Fixture {
 
     async fn execute(&self, sql: &str) {
         let query = sqlx::raw_sql(sqlx::AssertSqlSafe(sql.to_owned()));
-        query.execute(&self.store.pool).await.unwrap();
+        query.execute(self.store.pool.unlimited()).await.unwrap();
     }
 
     /// Writes a call as versions before the sums of hours did, and then runs what carries such calls over.

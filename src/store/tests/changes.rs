@@ -286,7 +286,7 @@ async fn the_key_is_in_no_column(fixture: Fixture) {
     let found: i64 = sqlx::query_scalar(sql)
         .bind(key.reveal().as_bytes().to_vec())
         .bind(key.reveal())
-        .fetch_one(&fixture.store.pool)
+        .fetch_one(fixture.store.pool.unlimited())
         .await
         .unwrap();
     assert_eq!(found, 0);

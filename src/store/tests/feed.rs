@@ -27,7 +27,7 @@ impl Fixture {
              CROSS JOIN projects p JOIN organizations o ON o.id = p.organization_id \
              WHERE o.name = $2"
         );
-        let mut connection = self.store.pool.acquire().await.unwrap();
+        let mut connection = self.store.pool.unlimited().acquire().await.unwrap();
         let numbers: Vec<i64> = (from..from + count).collect();
         for numbers in numbers.chunks(10_000) {
             let hex = |number: &i64| hash(*number).map(|byte| format!("{byte:02x}")).concat();
@@ -35,7 +35,7 @@ impl Fixture {
                 .iter()
                 .map(|number| (number.to_string(), hex(number)));
             let keys: Vec<_> = keys.collect();
-            let keys = rows::Rows::new(&connection, &keys).unwrap();
+            let keys = rows::Rows::new(&*connection, &keys).unwrap();
             let query = keys.query(&sql).bind(organization.to_owned());
             query.execute(&mut *connection).await.unwrap();
         }
@@ -126,7 +126,10 @@ async fn keys_of_many_projects_and_of_one_large_one_are_read_in_pages(fixture: F
     }
     let sql = "UPDATE api_keys SET project_id = (SELECT id FROM projects WHERE name = 'project 7') \
                WHERE id IN ('key_3', 'key_5')";
-    sqlx::query(sql).execute(&store.pool).await.unwrap();
+    sqlx::query(sql)
+        .execute(store.pool.unlimited())
+        .await
+        .unwrap();
     let load = accounts::AccountsHandle::load(store, |_| {});
     let accounts = load.await.unwrap();
     store.hold_organization("acme", Some(NOW_MS)).await.unwrap();
@@ -182,11 +185,14 @@ async fn a_row_of_a_newer_version_refuses_its_keys_and_nobody_else(fixture: Fixt
     if let StoreUrl::Postgres(_) = &fixture.settings.url {
         let sql = "ALTER TABLE organizations DROP CONSTRAINT organizations_plan_check; \
                    ALTER TABLE projects DROP CONSTRAINT projects_mode_check";
-        sqlx::raw_sql(sql).execute(&store.pool).await.unwrap();
+        sqlx::raw_sql(sql)
+            .execute(store.pool.unlimited())
+            .await
+            .unwrap();
     }
     let id = async |sql: &'static str| -> String {
         sqlx::query_scalar(sql)
-            .fetch_one(&store.pool)
+            .fetch_one(store.pool.unlimited())
             .await
             .unwrap()
     };

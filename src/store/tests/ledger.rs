@@ -38,12 +38,15 @@ impl Fixture {
         let id = new_id("org");
         let sql = "INSERT INTO organizations (id, name, plan, status, created_at, plan_since) \
                    VALUES ($1, 'acme', 'none', 'active', 0, 0) ON CONFLICT DO NOTHING";
-        let made = sqlx::query(sql).bind(ORG).execute(&self.store.pool).await;
+        let made = sqlx::query(sql)
+            .bind(ORG)
+            .execute(self.store.pool.unlimited())
+            .await;
         made.unwrap();
         let sql = "INSERT INTO credit_grants (id, organization_id, amount, created_at) \
                    VALUES ($1, $2, $3, 0)";
         let query = sqlx::query(sql).bind(id).bind(ORG).bind(amount.to_owned());
-        query.execute(&self.store.pool).await.unwrap();
+        query.execute(self.store.pool.unlimited()).await.unwrap();
     }
 
     pub(super) async fn account(&self) -> StoreAccount {
@@ -79,7 +82,7 @@ impl Fixture {
     pub(super) async fn silence(&self, owner: &str) {
         let sql = "UPDATE ledger_processes SET seen_at = seen_at - 60000 WHERE owner = $1";
         let query = sqlx::query(sql).bind(owner.to_owned());
-        query.execute(&self.store.pool).await.unwrap();
+        query.execute(self.store.pool.unlimited()).await.unwrap();
     }
 
     pub(super) async fn post(&self, owner: &str, entries: Vec<LedgerEntry>) {

@@ -281,7 +281,7 @@ async fn a_gap_in_the_feed_is_noticed_and_everything_read_again(fixture: Fixture
     let sql = "DELETE FROM account_changes WHERE id <> $1";
     sqlx::query(sql)
         .bind(&issued.id)
-        .execute(&store.pool)
+        .execute(store.pool.unlimited())
         .await
         .unwrap();
     let (stop, stopped) = tokio::sync::watch::channel(false);
@@ -311,10 +311,10 @@ async fn many_changes_are_followed_in_parts(fixture: Fixture) {
     let rows: Vec<(i64, &str)> = (from + 1..=from + 12_000)
         .flat_map(|revision| [(revision, "a"), (revision, "b")])
         .collect();
-    let mut connection = store.pool.acquire().await.unwrap();
+    let mut connection = store.pool.unlimited().acquire().await.unwrap();
     let sql = "INSERT INTO account_changes SELECT CAST(value ->> 0 AS BIGINT), 'credit', \
                value ->> 1 FROM {rows}";
-    let rows = rows::Rows::new(&connection, &rows).unwrap();
+    let rows = rows::Rows::new(&*connection, &rows).unwrap();
     rows.query(sql).execute(&mut *connection).await.unwrap();
     let sql = "UPDATE store_state SET revision = revision + 12000";
     sqlx::query(sql).execute(&mut *connection).await.unwrap();
@@ -342,8 +342,11 @@ async fn a_revocation_counts_within_a_second_while_everything_is_read() {
     let accounts = load.await.unwrap();
     fixture.key("acme").await;
     let sql = "DELETE FROM account_changes";
-    sqlx::query(sql).execute(&store.pool).await.unwrap();
-    let mut lock = store.pool.begin().await.unwrap();
+    sqlx::query(sql)
+        .execute(store.pool.unlimited())
+        .await
+        .unwrap();
+    let mut lock = store.pool.unlimited().begin().await.unwrap();
     let sql = "LOCK TABLE members IN ACCESS EXCLUSIVE MODE";
     sqlx::query(sql).execute(&mut *lock).await.unwrap();
     let (stop, stopped) = tokio::sync::watch::channel(false);

@@ -17,7 +17,7 @@ on_both![
 impl Fixture {
     async fn spent_rows(&self) -> i64 {
         let sql = "SELECT COUNT(*) FROM spent";
-        let count = sqlx::query_scalar(sql).fetch_one(&self.store.pool);
+        let count = sqlx::query_scalar(sql).fetch_one(self.store.pool.unlimited());
         count.await.unwrap()
     }
 
@@ -95,7 +95,10 @@ async fn what_was_spent_lately_is_found_by_its_index() {
     let plan = async |condition: &str| {
         let sql = format!("EXPLAIN QUERY PLAN SELECT cost_nano FROM spent WHERE {condition}");
         let rows = sqlx::query(sqlx::AssertSqlSafe(sql));
-        let rows = rows.fetch_all(&fixture.store.pool).await.unwrap();
+        let rows = rows
+            .fetch_all(fixture.store.pool.unlimited())
+            .await
+            .unwrap();
         sqlx::Row::get::<String, _>(&rows[0], "detail")
     };
     let lately = plan("organization_id = 'a' AND hour >= 9").await;

@@ -35,7 +35,10 @@ fn in_hour(number: u8, hour: i64) -> LedgerEntry {
 
 impl Fixture {
     async fn count(&self, sql: &'static str) -> i64 {
-        let row = sqlx::query(sql).fetch_one(&self.store.pool).await.unwrap();
+        let row = sqlx::query(sql)
+            .fetch_one(self.store.pool.unlimited())
+            .await
+            .unwrap();
         row.try_get(0).unwrap()
     }
 

@@ -249,7 +249,7 @@ async fn a_secret_is_in_no_column(fixture: Fixture) {
     fixture.begin_job(&with_secret).await;
     let sql = "SELECT secret FROM video_jobs";
     let sealed: Vec<u8> = sqlx::query_scalar(sql)
-        .fetch_one(&fixture.store.pool)
+        .fetch_one(fixture.store.pool.unlimited())
         .await
         .unwrap();
     let text = String::from_utf8_lossy(&sealed);
