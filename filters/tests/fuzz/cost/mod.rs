@@ -30,9 +30,12 @@ const MEASUREMENTS: usize = 5;
 struct Reader {
     name: String,
     read: Box<dyn Fn(&Bytes)>,
-    seed: Box<dyn Fn(&mut Choices<'_>) -> Vec<u8>>,
+    seed: Seed,
     attacks: Vec<Attack>,
 }
+
+/// What makes an ordinary input.
+type Seed = Box<dyn Fn(&mut Choices<'_>) -> Vec<u8>>;
 
 /// An input of a kind: what it is, and how it is made with about so many bytes.
 type Attack = (&'static str, fn(usize) -> Vec<u8>);

@@ -142,7 +142,7 @@ pub fn texts() -> Vec<Reader> {
             for piece in stream.chunks(16 << 10) {
                 let _ = reader.feed(piece, &mut take);
             }
-            let _ = reader.finish(&mut take);
+            let _ = reader.finish(take);
         })
         .with(&attacks::LINES),
         Reader::new(
