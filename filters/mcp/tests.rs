@@ -41,8 +41,10 @@ fn a_body_is_one_message() {
         let error = message::read(body.as_bytes()).unwrap_err();
         assert_eq!((error.code, error.status), (code, 400), "{body}");
     }
-    let deep = "[".repeat(100_000);
+    let deep = "[".repeat(10_000);
     assert_eq!(message::read(deep.as_bytes()).unwrap_err().code, -32700);
+    let deeper = "[".repeat(100_000);
+    assert_eq!(message::read(deeper.as_bytes()).unwrap_err().code, -32600);
     for (body, cancelled) in [
         (
             r#"{"jsonrpc":"2.0","method":"notifications/initialized","params":{"requestId":1}}"#,

@@ -304,7 +304,7 @@ fn more_requests_of_the_graph_than_its_limit_are_503() {
 fn bodies_that_trickle_do_not_hold_the_places_of_the_graph() {
     let service = Upstream::always(Reply::json(200, "{}"));
     let gateway = Gateway::start(
-        &format!("[graph]\nupstream = \"{}\"\nin_flight = 2", service.url()),
+        &format!("[graph]\nupstream = \"{}\"\nin_flight = 8", service.url()),
         "",
     );
     let trickle = |framing: &str| {
