@@ -383,7 +383,7 @@ fn flags_are_decided_by_the_key_of_their_project() {
         &gateway,
         &tool(&gateway, "list-flags", json!({"sdk_key": "other"})),
     );
-    assert_eq!(error["status"], 403);
+    assert_eq!(error["status"], 401);
 }
 
 #[test]
