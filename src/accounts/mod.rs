@@ -30,6 +30,8 @@ use crate::store::{
 const REFRESH_INTERVAL: Duration = Duration::from_millis(250);
 /// The time limit of one check, with the changes that it reads.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
+/// The time for which a change waits for the first page of the keys that share it.
+const FIRST_PAGE_TIMEOUT: Duration = Duration::from_millis(500);
 /// The time limit for reading everything.
 const READ_TIMEOUT: Duration = Duration::from_secs(600);
 /// The pause after everything could not be read.
@@ -216,7 +218,15 @@ impl AccountsHandle {
                 (shared.publish)(PublishedRows::Prompts(rows));
             }
             self.append_to_copy(&followed.records);
-            shared.current.store(Arc::new(followed.snapshot));
+            let mut snapshot = followed.snapshot;
+            // The keys of a small change come into force with it.
+            let page =
+                tokio::time::timeout(FIRST_PAGE_TIMEOUT, store.follow_keys(&snapshot, &mut rows));
+            if let Ok(Ok(Some((next, unreadable)))) = page.await {
+                self.tell_unreadable(&unreadable);
+                snapshot = next;
+            }
+            shared.current.store(Arc::new(snapshot));
         }
         for _ in 0..MAX_PAGES {
             let before = shared.current.load_full();
