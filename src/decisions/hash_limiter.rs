@@ -141,14 +141,15 @@ mod tests {
     fn one_address_has_a_third_of_the_places_and_others_get_theirs() {
         let limiter = HashLimiter::new(1);
         let ask = |of: u8| Box::pin(limiter.acquire(Some([192, 0, 2, of].into())));
-        let mut held: Vec<_> = (0..3).map(|_| ask(1)).collect();
-        for one in &mut held {
-            _ = one.now_or_never();
+        let permit = ask(1).now_or_never().unwrap().ok().unwrap();
+        let mut waiting = [ask(1), ask(1)];
+        for one in &mut waiting {
+            assert!(one.now_or_never().is_none());
         }
         let refused = ask(1).now_or_never().unwrap().err().unwrap();
         assert_eq!(refused.status(), 503);
         assert!(ask(2).now_or_never().is_none(), "it waits");
-        drop(held);
+        drop((waiting, permit));
         assert!(ask(2).now_or_never().unwrap().is_ok());
     }
 }
