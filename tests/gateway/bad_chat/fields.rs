@@ -305,8 +305,6 @@ pub const REQUIRED: &[&str] = &[
     "messages[0].tool_calls[0].function.name",
     "messages[0].tool_calls[0].function.arguments",
     "messages[0].message_items[0].text",
-    "messages[0].message_items[0].phase",
-    "messages[0].message_items[0].preceding_tool_calls",
     "messages[0].vendor_native_blocks[0].type",
     "messages[0].tool_result_cache_control.type",
     "messages[0].content[0].type",
