@@ -10,7 +10,7 @@ use crate::store::ledger::DueJobs;
 
 /// How many jobs of a lane are worked on at once, and how many of one organization. Our choice: each takes 10 s at most.
 const MAX_AT_ONCE: usize = 64;
-const MAX_OF_ORGANIZATION: usize = 8;
+const MAX_OF_ORGANIZATION: usize = 16;
 
 /// Work of one kind: asking providers, or telling callbacks.
 pub(super) struct Lane {
