@@ -36,10 +36,10 @@ fn callbacks_that_hang_hold_up_no_other_organization_and_no_poll() {
     for _ in 0..24 {
         order_told(&gateway, &gateway.key, &hanging);
     }
-    hanging.wait_connections(8);
+    hanging.wait_connections(16);
     order_told(&gateway, &other, &hook);
     hook.wait_requests(1);
-    assert_eq!(hanging.connections(), 8, "of one organization at once");
+    assert_eq!(hanging.connections(), 16, "of one organization at once");
     // Its own jobs go on, too.
     wait_for(&gateway, &order(&gateway), "completed");
 }
@@ -62,11 +62,11 @@ fn polls_that_hang_hold_up_no_other_organization() {
             .filter(|it| it.method == "GET")
             .count()
     };
-    until("the room of one organization is taken", || polls() == 8);
+    until("the room of one organization is taken", || polls() == 16);
     let body = r#"{"model":"second/film","prompt":"a cat","seconds":4}"#;
     let request = Ask::post("/v1/videos", body).key(&other);
     let answer = ask(gateway.address(), &request);
     assert_eq!(answer.status(), 200, "{}", answer.text());
     quick.wait_requests(2);
-    assert_eq!(polls(), 8, "of one organization at once");
+    assert_eq!(polls(), 16, "of one organization at once");
 }
