@@ -308,29 +308,14 @@ async fn spending_is_read_while_calls_are_being_posted() {
     let metrics = Arc::new(Metrics::new().unwrap());
     let (ledger, _) = start(folder.path(), 64 * SEGMENT_BYTES, &metrics).await;
     let caller = caller();
-    let call = NewReservation {
-        caller: &caller,
-        request_id: "",
-        is_stream: false,
-        funding: Funding::Byok,
-        max_cost: Usd::ZERO,
-        is_premium: false,
-        bounds: SpendingBounds::default(),
-        experiment: None,
-    };
+    let call = byok_call(&caller);
     let account = ledger.account(&caller.organization_id);
     let started = std::time::Instant::now();
     let mut ended = 0;
     // The flusher posts several times meanwhile.
     while started.elapsed() < Duration::from_secs(2) {
         let mut running = ledger.reserve(&call).await.unwrap();
-        _ = running.settle(CallEnd {
-            usage: usage(5),
-            outcome: CallOutcome::Completed,
-            is_byok: true,
-            duration: Duration::ZERO,
-            first_event: None,
-        });
+        _ = running.settle(five_units());
         ended += 1;
         ledger.read_spent(&account).await.unwrap();
         let spent = ledger.spent(&caller).await.unwrap().key.total;
@@ -341,6 +326,31 @@ async fn spending_is_read_while_calls_are_being_posted() {
     let _flush_guard = ledger.flush_lock.lock().await;
     let read = tokio::time::timeout(Duration::from_secs(1), ledger.read_spent(&account));
     assert!(read.await.is_ok_and(|read| read.is_ok()));
+}
+
+/// A call on a key of the caller's own.
+fn byok_call(caller: &Caller) -> NewReservation<'_> {
+    NewReservation {
+        caller,
+        request_id: "",
+        is_stream: false,
+        funding: Funding::Byok,
+        max_cost: Usd::ZERO,
+        is_premium: false,
+        bounds: SpendingBounds::default(),
+        experiment: None,
+    }
+}
+
+/// The end of a call that has cost five units.
+fn five_units() -> CallEnd {
+    CallEnd {
+        usage: usage(5),
+        outcome: CallOutcome::Completed,
+        is_byok: true,
+        duration: Duration::ZERO,
+        first_event: None,
+    }
 }
 
 fn caller() -> Caller {
@@ -369,30 +379,14 @@ async fn a_store_that_has_lost_confirmed_posts_is_noticed() {
     let metrics = Arc::new(Metrics::new().unwrap());
     let (ledger, store) = start(folder.path(), 64 * SEGMENT_BYTES, &metrics).await;
     let caller = caller();
-    let call = NewReservation {
-        caller: &caller,
-        request_id: "",
-        is_stream: false,
-        funding: Funding::Byok,
-        max_cost: Usd::ZERO,
-        is_premium: false,
-        bounds: SpendingBounds::default(),
-        experiment: None,
-    };
+    let call = byok_call(&caller);
     for (posts, lost) in [(1, 0), (2, 0), (1, 2), (2, 2)] {
         if lost > 0 && posts == 1 {
             // As an older copy of the store, to which a failover has switched.
             store.forget_journal(&ledger.owner).await.unwrap();
         }
         let mut running = ledger.reserve(&call).await.unwrap();
-        let ended = CallEnd {
-            usage: usage(5),
-            outcome: CallOutcome::Completed,
-            is_byok: true,
-            duration: Duration::ZERO,
-            first_event: None,
-        };
-        assert!(running.settle(ended).is_durable().await);
+        assert!(running.settle(five_units()).is_durable().await);
         while ledger.journal.waiting().posts() != Some(posts) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

@@ -5,4 +5,6 @@
 pub(crate) mod media;
 pub(crate) mod read;
 pub(crate) mod reject;
+#[cfg(test)]
+pub(crate) mod samples;
 pub(crate) mod top;
