@@ -140,7 +140,8 @@ fn a_process_of_the_version_before_and_a_new_one_share_credit_and_a_limit() {
         assert_eq!(old.spent().await.units(), spent * cent().units());
         old.stop().await;
     });
-    place.used(&format!("0.{:02}", of_old + of_new));
+    let spent = Usd::from_units(cent().units() * (of_old + of_new));
+    place.used(&spent.to_string());
 }
 
 #[test]
