@@ -111,7 +111,7 @@ impl Fleet {
         std::fs::write(&models, MODELS).unwrap();
         let toml = format!(
             "[listen]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n[server]\nthreads = 1\n\
-             {}[shared]\nredis = \"{}\"\n[models]\nfile = \"{}\"\n\
+             {}[shared]\nredis = \"{}\"\n[limits]\nrequests_per_minute = {{ chat = 0 }}\n[models]\nfile = \"{}\"\n\
              [providers.own]\nkind = \"openai-compatible\"\nbase_url = \"http://{}/v1\"\nkeys = []\n",
             self.store(folder.to_str().unwrap()),
             self.redis_url,

@@ -82,7 +82,7 @@ fn serve() {
     }
     let configuration = format!(
         "[listen]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n[server]\nthreads = 1\n{}\n\
-         [models]\nfile = \"{folder}/models.toml\"\n{providers}",
+         [limits]\nrequests_per_minute = {{ chat = 0 }}\n[models]\nfile = \"{folder}/models.toml\"\n{providers}",
         store(&folder)
     );
     gateway::serve(&folder, &models, &configuration)

@@ -140,6 +140,18 @@ pub struct Caller {
     pub is_debug: bool,
 }
 
+/// The organization that the first start creates.
+pub const FIRST_RUN_ORGANIZATION: &str = "default";
+/// The label of its key.
+pub const FIRST_RUN_LABEL: &str = "first run";
+
+impl Caller {
+    /// Returns whether the key is the one that the first start has printed, to try the gateway with.
+    pub fn is_first_run(&self) -> bool {
+        *self.organization == *FIRST_RUN_ORGANIZATION && *self.key_label == *FIRST_RUN_LABEL
+    }
+}
+
 /// The state of an organization.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum OrganizationStatus {

@@ -21,6 +21,6 @@ pub use key::{Address, RowId, Subject, WindowKey};
 pub use lease::{Leases, Leftover, SharedCount, Step, lease_ms, lease_parts};
 pub use occupancy::Occupancy;
 pub use outage::outage_share;
-pub use quota::{QuotaGroup, Quotas};
+pub use quota::{Payer, QuotaGroup, QuotaLimit, Quotas};
 pub use share::Share;
 pub use window::{Algorithm, RefundToken, Verdict, Windows};

@@ -16,10 +16,16 @@ pub enum QuotaGroup {
     Chat,
     /// Embeddings.
     Embeddings,
-    /// Image generation and editing.
+    /// Image generation.
     Images,
-    /// Speech and transcription.
+    /// Image editing.
+    ImageEdits,
+    /// Speech.
     Audio,
+    /// Transcriptions.
+    Transcriptions,
+    /// Translations.
+    Translations,
     /// Videos.
     Video,
     /// Moderation.
@@ -30,17 +36,20 @@ pub enum QuotaGroup {
     Rerank,
     /// Search.
     Search,
-    /// Flag decisions.
+    /// Typed decisions.
     Decision,
 }
 
 impl QuotaGroup {
     /// All groups.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 13] = [
         Self::Chat,
         Self::Embeddings,
         Self::Images,
+        Self::ImageEdits,
         Self::Audio,
+        Self::Transcriptions,
+        Self::Translations,
         Self::Video,
         Self::Moderation,
         Self::Ocr,
@@ -55,7 +64,10 @@ impl QuotaGroup {
             Self::Chat => "chat",
             Self::Embeddings => "embeddings",
             Self::Images => "images",
+            Self::ImageEdits => "image_edits",
             Self::Audio => "audio",
+            Self::Transcriptions => "transcriptions",
+            Self::Translations => "translations",
             Self::Video => "video",
             Self::Moderation => "moderation",
             Self::Ocr => "ocr",
@@ -64,42 +76,93 @@ impl QuotaGroup {
             Self::Decision => "decision",
         }
     }
+
+    /// Returns the requests per minute of an organization where nobody has set a limit.
+    ///
+    /// Source: docs/interface.md, `limits.requests_per_minute`. Our choice: a person or a service at work stays below it,
+    /// and a loop that has gone wrong does not.
+    pub fn built_in(self) -> u64 {
+        match self {
+            Self::Chat | Self::Decision => 600,
+            Self::Embeddings | Self::Moderation | Self::Rerank => 1200,
+            Self::Images
+            | Self::ImageEdits
+            | Self::Audio
+            | Self::Transcriptions
+            | Self::Translations
+            | Self::Ocr
+            | Self::Search => 300,
+            Self::Video => 60,
+        }
+    }
+
+    /// Returns the group that this one was a part of, whose limit it has where its own is not set: configurations of that
+    /// time go on to limit it.
+    fn elder(self) -> Option<Self> {
+        match self {
+            Self::ImageEdits => Some(Self::Images),
+            Self::Transcriptions | Self::Translations => Some(Self::Audio),
+            Self::Decision => Some(Self::Chat),
+            _ => None,
+        }
+    }
+
+    /// Returns the limit that is in force, of those that an operator has set.
+    pub fn limit(self, set: impl Fn(Self) -> Option<u64>) -> QuotaLimit {
+        let own = set(self).or_else(|| set(self.elder()?));
+        QuotaLimit {
+            per_minute: own.unwrap_or_else(|| self.built_in()),
+            is_built_in: own.is_none(),
+        }
+    }
 }
 
-/// The name of a group that does not exist.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct UnknownGroup(pub String);
+/// The limit of a group.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct QuotaLimit {
+    /// Requests per minute; 0 means no limit.
+    pub per_minute: u64,
+    /// Whether it is the built-in one, because no operator has set another.
+    pub is_built_in: bool,
+}
+
+/// Whom the quotas count.
+#[derive(Clone, Copy, Debug)]
+pub struct Payer<'a> {
+    /// The organization's id.
+    pub organization: &'a Arc<str>,
+    /// Whether the key is that of the first run, for which built-in limits do not hold.
+    pub is_first_run: bool,
+}
 
 /// The quota of each group that has one.
 #[derive(Clone, Debug, Default)]
-pub struct Quotas(Vec<(QuotaGroup, u64, RowId)>);
+pub struct Quotas(Vec<(QuotaGroup, QuotaLimit, RowId)>);
 
 impl Quotas {
-    /// Parses groups and their requests per minute; 0 means no quota. Errors: [`UnknownGroup`].
-    pub fn parse<'a>(
-        per_minute: impl IntoIterator<Item = (&'a str, u64)>,
-    ) -> Result<Self, UnknownGroup> {
-        let mut quotas = Vec::new();
-        for (name, limit) in per_minute {
-            let group = QuotaGroup::ALL
-                .into_iter()
-                .find(|group| group.as_str() == name);
-            let group = group.ok_or_else(|| UnknownGroup(name.to_owned()))?;
-            if limit > 0 {
-                // The prefix separates quotas from operations, because an operation's name starts with a method.
-                quotas.push((group, limit, RowId::from_name(&format!("quota {name}"))));
-            }
-        }
-        Ok(Self(quotas))
+    /// Makes the quotas of these limits.
+    pub fn new(limits: impl IntoIterator<Item = (QuotaGroup, QuotaLimit)>) -> Self {
+        let limits = limits.into_iter();
+        let limited = limits.filter(|(_, limit)| limit.per_minute > 0);
+        // The prefix separates quotas from operations, because an operation's name starts with a method.
+        let row = |group: QuotaGroup| RowId::from_name(&format!("quota {}", group.as_str()));
+        Self(
+            limited
+                .map(|(group, limit)| (group, limit, row(group)))
+                .collect(),
+        )
     }
 
     /// Returns the window in which a request counts and its limit, or `None` if the group has no quota.
     ///
     /// Only admitted requests count. Source: docs/model-gateway.md 8.1; docs/decisions.md 9.
-    pub fn find(&self, organization: &Arc<str>, group: QuotaGroup) -> Option<(WindowKey, u64)> {
+    pub fn find(&self, payer: Payer<'_>, group: QuotaGroup) -> Option<(WindowKey, u64)> {
         let &(_, limit, row) = self.0.iter().find(|(known, ..)| *known == group)?;
-        let subject = Subject::Named(Arc::clone(organization));
-        Some((WindowKey { subject, row }, limit))
+        if limit.is_built_in && payer.is_first_run {
+            return None;
+        }
+        let subject = Subject::Named(Arc::clone(payer.organization));
+        Some((WindowKey { subject, row }, limit.per_minute))
     }
 }
 
@@ -132,8 +195,27 @@ mod tests {
         Windows::new(Algorithm::Fixed, MINUTE_MS)
     }
 
+    /// What an operator has set: chat and embeddings are limited, images are not.
+    fn set(group: QuotaGroup) -> Option<u64> {
+        match group {
+            QuotaGroup::Chat => Some(2),
+            QuotaGroup::Embeddings => Some(1),
+            QuotaGroup::Images => Some(0),
+            _ => None,
+        }
+    }
+
     fn quotas() -> Quotas {
-        Quotas::parse([("chat", 2), ("embeddings", 1), ("images", 0)]).unwrap()
+        Quotas::new(QuotaGroup::ALL.map(|group| (group, group.limit(set))))
+    }
+
+    fn find(group: QuotaGroup, is_first_run: bool) -> Option<u64> {
+        let organization = &"a".into();
+        let payer = Payer {
+            organization,
+            is_first_run,
+        };
+        quotas().find(payer, group).map(|(_, limit)| limit)
     }
 
     fn admit(
@@ -142,7 +224,11 @@ mod tests {
         group: QuotaGroup,
         now_ms: u64,
     ) -> Option<Quota> {
-        let (key, limit) = quotas().find(&organization.into(), group)?;
+        let payer = Payer {
+            organization: &organization.into(),
+            is_first_run: false,
+        };
+        let (key, limit) = quotas().find(payer, group)?;
         Some(Quota {
             verdict: windows.admit(&key, limit, now_ms),
             window_ms: windows.window_ms(),
@@ -175,15 +261,34 @@ mod tests {
     }
 
     #[test]
-    fn a_group_without_a_quota_is_not_checked() {
+    fn a_limit_of_zero_is_not_checked() {
         assert_eq!(admits(&windows(), "a", QuotaGroup::Images, 0), None);
-        assert_eq!(admits(&windows(), "a", QuotaGroup::Ocr, 0), None);
     }
 
+    /// Source: model-gateway 8.1
     #[test]
-    fn a_group_that_is_none_is_refused() {
-        let refused = Quotas::parse([("cats", 1)]).err();
-        assert_eq!(refused, Some(UnknownGroup("cats".to_owned())));
+    fn a_group_of_its_own_keeps_the_limit_that_was_set_for_it_and_others() {
+        assert_eq!(find(QuotaGroup::ImageEdits, false), None, "as images");
+        assert_eq!(find(QuotaGroup::Decision, false), Some(2), "as chat");
+        let audio = |group| (group == QuotaGroup::Audio).then_some(7);
+        let limit = |group: QuotaGroup| group.limit(audio).per_minute;
+        let spoken = [QuotaGroup::Transcriptions, QuotaGroup::Translations];
+        assert_eq!(spoken.map(limit), [7, 7]);
+        let own = |group| (group != QuotaGroup::Audio).then_some(8).or(audio(group));
+        assert_eq!(QuotaGroup::Translations.limit(own).per_minute, 8);
+    }
+
+    /// Source: model-gateway 8.1
+    #[test]
+    fn what_nobody_has_set_has_a_limit_but_for_the_key_of_the_first_run() {
+        for group in QuotaGroup::ALL {
+            let limit = group.limit(|_| None);
+            assert!(limit.is_built_in && limit.per_minute > 0, "{group:?}");
+        }
+        assert_eq!(find(QuotaGroup::Ocr, false), Some(300));
+        assert_eq!(find(QuotaGroup::Ocr, true), None);
+        let set = [QuotaGroup::Chat, QuotaGroup::Decision];
+        assert_eq!(set.map(|group| find(group, true)), [Some(2), Some(2)]);
     }
 
     #[test]

@@ -245,16 +245,6 @@ fn decisions(
     Ok(built.map(|(service, dispatchers)| (Arc::new(service), dispatchers)))
 }
 
-/// Returns the quotas of organizations.
-fn quotas(
-    config: &Config,
-    sharing: Option<&Sharing>,
-    metrics: &Metrics,
-) -> Result<Quotas, BootError> {
-    Quotas::new(config, sharing, &metrics.limiter_decisions)
-        .map_err(|group| misconfigured(format!("limits.requests_per_minute: {group:?}")))
-}
-
 /// Returns what counts requests in windows: the graph service, if one is configured, and the quotas of organizations.
 fn limited(
     config: &Config,
@@ -269,7 +259,7 @@ fn limited(
         leased_units: metrics.limiter_leased_units.clone(),
     });
     let graph = graph(config, runtime, sharing.as_ref(), metrics)?.map(Arc::new);
-    let quotas = quotas(config, sharing.as_ref(), metrics)?;
+    let quotas = Quotas::new(config, sharing.as_ref(), &metrics.limiter_decisions);
     Ok((graph, quotas))
 }
 

@@ -5,11 +5,11 @@ mod graph;
 mod plans;
 mod providers;
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use filters::limits::{QuotaGroup, QuotaLimit};
 use filters::mcp::origin::Origins;
 use filters::models::routing::CatalogFile;
 use http::HeaderName;
@@ -190,8 +190,8 @@ pub struct Limits {
     pub spooled_bytes: usize,
     /// Maximum size of a body.
     pub body_bytes: BodyBytes,
-    /// Requests per minute and organization, by endpoint group; an absent group is unlimited.
-    pub requests_per_minute: BTreeMap<String, u64>,
+    /// Requests per minute and organization, by endpoint group.
+    pub requests_per_minute: Vec<(QuotaGroup, QuotaLimit)>,
     /// Whether a shared window counts each request in Redis on its own.
     pub shared_exact: bool,
 }

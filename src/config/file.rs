@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 pub(super) mod decisions;
 pub(super) mod graph;
 pub(super) mod providers;
+pub(super) mod quotas;
 pub(super) mod routing;
 pub(super) mod secret;
 

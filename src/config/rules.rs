@@ -344,7 +344,7 @@ fn to_limits(limits: &file::Limits) -> Limits {
             graph: bytes.graph,
             graph_data: bytes.graph_data,
         },
-        requests_per_minute: limits.requests_per_minute.by_group(),
+        requests_per_minute: limits.requests_per_minute.limits().to_vec(),
         shared_exact: limits.shared_exact,
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use filters::fault::Fault;
 use filters::limits::headers::Quota;
-use filters::limits::quota::{MINUTE_MS, UnknownGroup};
-use filters::limits::{Algorithm, QuotaGroup, Quotas as Limits};
+use filters::limits::quota::MINUTE_MS;
+use filters::limits::{Algorithm, Payer, QuotaGroup, Quotas as Limits};
 use prometheus::IntCounterVec;
 
 use super::counters::{Sweeper, WindowCounters};
@@ -21,23 +21,18 @@ pub struct Quotas {
 }
 
 impl Quotas {
-    /// Builds the quotas of a configuration. Errors: a group that does not exist.
-    pub fn new(
-        config: &Config,
-        sharing: Option<&Sharing>,
-        decisions: &IntCounterVec,
-    ) -> Result<Self, UnknownGroup> {
-        let groups = config.limits.requests_per_minute.iter();
+    /// Builds the quotas of a configuration.
+    pub fn new(config: &Config, sharing: Option<&Sharing>, decisions: &IntCounterVec) -> Self {
         let window = Duration::from_millis(MINUTE_MS);
-        Ok(Self {
-            limits: Limits::parse(groups.map(|(group, limit)| (group.as_str(), *limit)))?,
+        Self {
+            limits: Limits::new(config.limits.requests_per_minute.iter().copied()),
             counters: Arc::new(WindowCounters::with_sharing(
                 Algorithm::Fixed,
                 window,
                 sharing,
             )),
             decisions: decisions.clone(),
-        })
+        }
     }
 
     /// Returns the task that drops ended windows.
@@ -48,12 +43,8 @@ impl Quotas {
     /// Counts a request against its quota, or returns `None` if its group has none.
     ///
     /// Errors: 503, see [`WindowCounters::admit`].
-    pub async fn admit(
-        &self,
-        organization: &Arc<str>,
-        group: QuotaGroup,
-    ) -> Result<Option<Quota>, Fault> {
-        let Some((key, limit)) = self.limits.find(organization, group) else {
+    pub async fn admit(&self, payer: Payer<'_>, group: QuotaGroup) -> Result<Option<Quota>, Fault> {
+        let Some((key, limit)) = self.limits.find(payer, group) else {
             return Ok(None);
         };
         let verdict = self.counters.admit(&key, limit).await;

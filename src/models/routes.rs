@@ -202,19 +202,23 @@ fn calls(models: &Arc<Models>, config: &Config) -> Vec<Route> {
         forward(Operation::Chat, QuotaGroup::Chat, &ChatCompletions),
         forward(Operation::Embeddings, QuotaGroup::Embeddings, &Embeddings),
         forward(Operation::Images, QuotaGroup::Images, &ImageGenerations),
-        forward(Operation::ImageEdits, QuotaGroup::Images, &ImageEdits),
+        forward(Operation::ImageEdits, QuotaGroup::ImageEdits, &ImageEdits),
         forward(Operation::Rerank, QuotaGroup::Rerank, &Rerank),
         forward(Operation::Moderations, QuotaGroup::Moderation, &Moderations),
         forward(Operation::Speech, QuotaGroup::Audio, &Speech),
         forward(Operation::Ocr, QuotaGroup::Ocr, &Ocr),
         forward(Operation::Search, QuotaGroup::Search, &Search),
-        forward(Operation::TypedDecisions, QuotaGroup::Chat, &SystemOne),
+        forward(Operation::TypedDecisions, QuotaGroup::Decision, &SystemOne),
         forward(
             Operation::Transcriptions,
-            QuotaGroup::Audio,
+            QuotaGroup::Transcriptions,
             &Transcriptions,
         ),
-        forward(Operation::Translations, QuotaGroup::Audio, &Translations),
+        forward(
+            Operation::Translations,
+            QuotaGroup::Translations,
+            &Translations,
+        ),
         forward(Operation::Videos, QuotaGroup::Video, &Videos),
     ]
 }

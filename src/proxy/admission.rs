@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use filters::accounts::{AccessToken, AuthError, Caller, admit_key, carries_api_key, credential};
 use filters::fault::{Fault, FaultKind};
+use filters::limits::Payer;
 use filters::limits::headers::Quota;
 use filters::proxy::{check_http2, client_address};
 use http::HeaderMap;
@@ -188,7 +189,11 @@ pub async fn check_quota(
     let (Some(caller), Some(group)) = (caller, route.quota) else {
         return Ok(None);
     };
-    state.quotas.admit(&caller.organization_id, group).await
+    let payer = Payer {
+        organization: &caller.organization_id,
+        is_first_run: caller.is_first_run(),
+    };
+    state.quotas.admit(payer, group).await
 }
 
 /// Returns the client's address: the socket's, or the one in `listen.client_ip_header` if a trusted proxy sent it.

@@ -1,12 +1,9 @@
 //! Creates an organization and a key at the very first start, so that one can try the gateway at once.
 
-use filters::accounts::{KeyText, Plan};
+use filters::accounts::{FIRST_RUN_LABEL, FIRST_RUN_ORGANIZATION, KeyText, Plan};
 use filters::money::Usd;
 
 use super::{DEFAULT_PROJECT, NewKey, OpenedStore, StoreError};
-
-/// The organization that the first start creates.
-const ORGANIZATION: &str = "default";
 
 /// Its credit, in units of 1e-18 USD: ten dollars.
 const CREDIT: Usd = Usd::from_units(10 * 10_i128.pow(18));
@@ -33,19 +30,21 @@ pub async fn first_run(
     }
     let store = &opened.store;
     store
-        .create_organization(ORGANIZATION, Plan::None, now_ms)
+        .create_organization(FIRST_RUN_ORGANIZATION, Plan::None, now_ms)
         .await?;
-    store.add_credit(ORGANIZATION, CREDIT, now_ms).await?;
+    store
+        .add_credit(FIRST_RUN_ORGANIZATION, CREDIT, now_ms)
+        .await?;
     let new = NewKey {
-        organization: ORGANIZATION,
+        organization: FIRST_RUN_ORGANIZATION,
         project: DEFAULT_PROJECT,
-        label: "first run",
+        label: FIRST_RUN_LABEL,
         expires_at_ms: None,
         ..NewKey::default()
     };
     let (key, _) = store.create_key(&new, now_ms).await?;
     Ok(Some(FirstRun {
-        organization: ORGANIZATION,
+        organization: FIRST_RUN_ORGANIZATION,
         key,
     }))
 }

@@ -3,6 +3,11 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use filters::accounts::{FIRST_RUN_LABEL, FIRST_RUN_ORGANIZATION, Plan};
+use filters::limits::QuotaGroup;
+use filters::money::Usd;
+use weirgate::store::{NewKey, Store};
+
 use super::chat_completions::{PLAIN, STREAM, chunk, reply, stream};
 use super::streams::drain;
 use crate::support::ask::Ask;
@@ -178,6 +183,62 @@ fn endpoints_without_a_quota_say_nothing_of_one() {
     }
     let free = Gateway::between(&first.url(), &first.url());
     assert!(!has(&free.chat(PLAIN), &STATE));
+}
+
+/// Source: model-gateway 8.1
+#[test]
+fn every_group_limits_an_endpoint_and_no_two_endpoints_share_one() {
+    let first = Upstream::always(reply());
+    let limits = "[limits]\nrequests_per_minute = {}";
+    let gateway = Gateway::with(&first.url(), &first.url(), limits);
+    let document = ask(gateway.address(), &Ask::get("/v1/openapi.json")).json();
+    let paths = document["paths"].as_object().unwrap();
+    let operations = paths.values().flat_map(|path| path.as_object().unwrap());
+    let mut groups: Vec<_> = operations
+        .filter_map(|(_, operation)| operation["x-quota"].as_str())
+        .collect();
+    groups.sort_unstable();
+    let mut known = QuotaGroup::ALL.map(QuotaGroup::as_str);
+    known.sort_unstable();
+    assert_eq!(groups, known);
+}
+
+/// Source: model-gateway 8.2
+#[test]
+fn without_a_setting_an_organization_has_limits_and_the_key_of_the_first_run_has_none() {
+    let first = Upstream::always(reply());
+    let unset = "[limits]\nrequests_per_minute = {}";
+    let gateway = Gateway::with(&first.url(), &first.url(), unset);
+    assert_eq!(state(&gateway.chat(PLAIN)).0, 600);
+    let tried = gateway.change(async |store| create_first_key(&store.clone()).await);
+    let request = Ask::post("/v1/chat/completions", PLAIN).key(&tried);
+    let answer = ask(gateway.address(), &request);
+    assert_eq!(answer.status(), 200, "{}", answer.text());
+    assert!(!has(&answer, &STATE));
+    let set = "[limits]\nrequests_per_minute = { chat = 1 }";
+    let limited = Gateway::with(&first.url(), &first.url(), set);
+    let tried = limited.change(async |store| create_first_key(&store.clone()).await);
+    let request = Ask::post("/v1/chat/completions", PLAIN).key(&tried);
+    let statuses = [0, 1].map(|_| ask(limited.address(), &request).status());
+    assert_eq!(statuses, [200, 429], "what is set holds for all");
+}
+
+/// A key as the first start makes it.
+async fn create_first_key(store: &Store) -> String {
+    let name = FIRST_RUN_ORGANIZATION;
+    store
+        .create_organization(name, Plan::None, 0)
+        .await
+        .unwrap();
+    let credit = Usd::parse("1").unwrap();
+    store.add_credit(name, credit, 0).await.unwrap();
+    let new = NewKey {
+        organization: name,
+        label: FIRST_RUN_LABEL,
+        ..NewKey::default()
+    };
+    let (key, _) = store.create_key(&new, 0).await.unwrap();
+    key.reveal().to_owned()
 }
 
 /// Source: docs/security.md 43.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::ledger::used;
 use super::operations::Operation;
 use crate::support::ask::Ask;
-use crate::support::client::{Answer, ask};
+use crate::support::client::ask;
 use crate::support::script::Reply;
 use crate::support::upstream::Upstream;
 
@@ -131,14 +131,10 @@ fn credit_and_limits_of_keys_hold() {
     DECISIONS.is_paid_for();
 }
 
+/// Source: model-gateway 8.1
 #[test]
-fn decisions_share_the_quota_of_chats() {
-    let first = Upstream::always(openai());
-    let more = "[limits]\nrequests_per_minute = { chat = 1 }";
-    let gateway = DECISIONS.gateway([&first, &first], more, "1");
-    let answers = [0, 1].map(|_| DECISIONS.ask(&gateway));
-    assert_eq!(answers.each_ref().map(Answer::status), [200, 429]);
-    assert_eq!(gateway.chat("{").status(), 429);
+fn decisions_have_a_quota_of_their_own() {
+    DECISIONS.has_a_quota("decision");
 }
 
 #[test]

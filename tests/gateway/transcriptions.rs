@@ -60,7 +60,7 @@ const BODY: &str = concat!(
     "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.ogg\"\r\n\r\nOggS\r\n--x--\r\n"
 );
 
-const TRANSCRIPTIONS: Operation = Operation {
+pub const TRANSCRIPTIONS: Operation = Operation {
     path: "/v1/audio/transcriptions",
     kinds: ["openai-compatible", "openai-compatible"],
     models: MODELS,
@@ -334,9 +334,10 @@ fn credit_and_limits_of_keys_hold() {
     TRANSCRIPTIONS.is_paid_for();
 }
 
+/// Source: model-gateway 8.1
 #[test]
-fn transcriptions_have_the_quota_of_audio() {
-    TRANSCRIPTIONS.has_a_quota("audio");
+fn transcriptions_have_a_quota_of_their_own() {
+    TRANSCRIPTIONS.has_a_quota("transcriptions");
 }
 
 #[test]

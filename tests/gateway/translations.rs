@@ -3,8 +3,9 @@
 use serde_json::json;
 
 use super::ledger::used;
-use super::transcriptions::gateway;
+use super::transcriptions::{TRANSCRIPTIONS, gateway};
 use super::uploads::{Form, WAV, form_ask, parts};
+use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
 use crate::support::client::{Answer, ask};
 use crate::support::script::Reply;
@@ -42,6 +43,29 @@ fn a_translation_asks_the_providers_own_endpoint_and_falls_back() {
     assert_eq!(sent.path, PATH);
     assert_eq!(parts(&sent)[0].1, b"ear-at-second");
     used(&gateway, "0.002");
+}
+
+/// Source: model-gateway 8.1
+#[test]
+fn speech_transcriptions_and_translations_count_apart() {
+    let first = Upstream::always(translated());
+    let more = "[limits]\nrequests_per_minute = { audio = 1, translations = 2 }";
+    let gateway = TRANSCRIPTIONS.gateway([&first, &first], more, "1");
+    let fields = [("model", "ear")];
+    let spoken = Ask::post("/v1/audio/speech", "{").key(&gateway.key);
+    let speech = || ask(gateway.address(), &spoken).status();
+    assert_eq!([speech(), speech()], [400, 429]);
+    let form = Form::of(&fields).file("a.wav", &WAV);
+    let transcribed = form_ask(&gateway, TRANSCRIPTIONS.path, &form);
+    let transcription = || ask(gateway.address(), &transcribed).status();
+    assert_eq!([transcription(), transcription()], [200, 429]);
+    let translations = [0, 1, 2].map(|_| translate(&gateway, &fields));
+    let told = |answer: &Answer| {
+        let limit = answer.header("ratelimit-limit").unwrap();
+        (answer.status(), limit.to_owned())
+    };
+    let expected = [200, 200, 429].map(|status| (status, "2".to_owned()));
+    assert_eq!(translations.each_ref().map(told), expected);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! `[limits]`, `[routing]` and `[models]`, as the file has them.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::quotas::RequestsPerMinute;
 
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(default, deny_unknown_fields)]
@@ -19,7 +19,7 @@ pub(crate) struct Limits {
     pub spooled_bytes: usize,
     /// The most bytes of a request body, by endpoint.
     pub body_bytes: BodyBytes,
-    /// Requests per minute and organization, by endpoint group; absent or 0: unlimited.
+    /// Requests per minute and organization, by endpoint group; absent: the built-in limit, 0: unlimited.
     pub requests_per_minute: RequestsPerMinute,
     /// Whether a shared window counts each request in Redis on its own; if false, a process may hold units of a hot window for 100 ms.
     pub shared_exact: bool,
@@ -83,53 +83,6 @@ impl Default for BodyBytes {
             graph: 4_194_304,
             graph_data: 67_108_864,
         }
-    }
-}
-
-#[derive(Debug, Default, Deserialize, JsonSchema, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct RequestsPerMinute {
-    /// Chat completions, messages and responses.
-    pub chat: u64,
-    /// Embeddings.
-    pub embeddings: u64,
-    /// Images.
-    pub images: u64,
-    /// Audio.
-    pub audio: u64,
-    /// Video.
-    pub video: u64,
-    /// Moderations.
-    pub moderation: u64,
-    /// Text out of documents.
-    pub ocr: u64,
-    /// Rerank.
-    pub rerank: u64,
-    /// Web search.
-    pub search: u64,
-    /// Typed decisions.
-    pub decision: u64,
-}
-
-impl RequestsPerMinute {
-    /// The groups that have a limit.
-    pub(crate) fn by_group(&self) -> BTreeMap<String, u64> {
-        [
-            ("chat", self.chat),
-            ("embeddings", self.embeddings),
-            ("images", self.images),
-            ("audio", self.audio),
-            ("video", self.video),
-            ("moderation", self.moderation),
-            ("ocr", self.ocr),
-            ("rerank", self.rerank),
-            ("search", self.search),
-            ("decision", self.decision),
-        ]
-        .into_iter()
-        .filter(|(_, limit)| *limit > 0)
-        .map(|(group, limit)| (group.to_owned(), limit))
-        .collect()
     }
 }
 

@@ -1,6 +1,7 @@
 //! The checked values.
 
 use filters::accounts::Plan;
+use filters::limits::QuotaGroup;
 use filters::money::Usd;
 use filters::money::allowance::Allowance;
 
@@ -17,7 +18,8 @@ fn an_empty_file_gives_the_documented_defaults() {
     assert_eq!(config.store.url, "sqlite:var/weirgate.db");
     assert_eq!(config.limits.in_flight, 1000);
     assert_eq!(config.limits.body_bytes.chat, 20_971_520);
-    assert!(config.limits.requests_per_minute.is_empty());
+    let limits = config.limits.requests_per_minute;
+    assert!(limits.iter().all(|(_, limit)| limit.is_built_in));
     assert_eq!(config.server.grace_period, Duration::from_secs(300));
     assert!(config.models.require_key);
     assert!(config.providers.is_empty());
@@ -29,11 +31,36 @@ fn threads_are_as_many_as_cores_unless_told() {
     assert_eq!(good("[server]\nthreads = 7\n").config.server.threads, 7);
 }
 
+/// Source: model-gateway 8.1
 #[test]
-fn a_group_without_a_limit_is_absent() {
-    let config = good("[limits]\nrequests_per_minute = { chat = 6, images = 0 }\n").config;
-    let limits: Vec<_> = config.limits.requests_per_minute.into_iter().collect();
-    assert_eq!(limits, [("chat".to_owned(), 6)]);
+fn limits_are_shown_as_they_are_in_force() {
+    let toml = "[limits]\nrequests_per_minute = { chat = 6, images = 0, translations = 2 }\n";
+    let loaded = good(toml);
+    let shown = |group: &str| {
+        let key = format!("limits.requests_per_minute.{group}");
+        loaded.origins.value(&key).unwrap().as_u64().unwrap()
+    };
+    let groups = ["chat", "decision", "images", "image_edits", "audio"];
+    assert_eq!(groups.map(shown), [6, 6, 0, 0, 300]);
+    let spoken = ["transcriptions", "translations"];
+    assert_eq!(spoken.map(shown), [300, 2]);
+    for (group, limit) in loaded.config.limits.requests_per_minute {
+        assert_eq!(limit.per_minute, shown(group.as_str()), "{group:?}");
+    }
+}
+
+/// Source: model-gateway 8.1
+#[test]
+fn each_group_is_a_key_with_its_built_in_limit() {
+    let schema = schema();
+    let of_limits = &schema["properties"]["limits"]["properties"];
+    let known = &of_limits["requests_per_minute"]["properties"];
+    let known = known.as_object().unwrap();
+    assert_eq!(known.len(), QuotaGroup::ALL.len());
+    for group in QuotaGroup::ALL {
+        let limit = group.limit(|_| None).per_minute;
+        assert_eq!(known[group.as_str()]["default"], limit, "{group:?}");
+    }
 }
 
 #[test]

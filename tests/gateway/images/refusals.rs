@@ -85,6 +85,22 @@ fn images_have_a_quota_of_their_own() {
     assert_ne!(gateway.chat("{").status(), 429);
 }
 
+/// Source: model-gateway 8.1
+#[test]
+fn edits_count_apart_and_have_the_limit_of_images_where_they_have_none() {
+    let first = Upstream::always(drawn(1));
+    for (limits, edited) in [("images = 1", 1), ("images = 1, image_edits = 2", 2)] {
+        let more = format!("[limits]\nrequests_per_minute = {{ {limits} }}");
+        let gateway = gateway_with(&first, &first, &more, "1");
+        let drawn = [0, 1].map(|_| gateway.draw("{").status());
+        assert_eq!(drawn, [400, 429], "{limits}");
+        let edit = Ask::post("/v1/images/edits", "{").key(&gateway.key);
+        let edits = [0, 1, 2].map(|_| ask(gateway.address(), &edit).status());
+        let admitted = edits.iter().filter(|status| **status == 400).count();
+        assert_eq!((admitted, edits[2]), (edited, 429), "{limits}");
+    }
+}
+
 #[test]
 fn the_listing_says_that_the_model_makes_images() {
     let first = Upstream::always(drawn(1));
