@@ -7,6 +7,9 @@
 //! A clock may also jump back, or be behind the one that dated a charge. So what is spent in a period is all that is
 //! spent from its start on: no time that is asked for has a limit to give that was spent under a later time.
 
+use std::fmt;
+use std::str::FromStr;
+
 use super::period::{Period, cycle};
 use super::usd::Usd;
 
@@ -55,6 +58,10 @@ pub struct PlanSpent {
     pub daily_resets_ms: Option<i64>,
 }
 
+/// A text that is no tally.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct InvalidTally;
+
 /// The sum of a period since its start. Units: unix milliseconds.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 struct PeriodSum {
@@ -81,6 +88,15 @@ impl Tally {
             };
             sum.charge(usd, start_ms);
         }
+    }
+
+    /// Returns it with what is dated after `now_ms`, by a clock that was ahead, as spent now.
+    #[must_use]
+    pub fn until(mut self, now_ms: i64) -> Self {
+        for (period, sums) in Period::ALL.into_iter().zip(&mut self.periods) {
+            sums.move_back(now_ms, period.start_ms(now_ms));
+        }
+        self
     }
 
     /// Returns the sums at `now_ms`.
@@ -112,6 +128,18 @@ impl PlanTally {
         if is_premium {
             self.premium.charge_window(usd, ended, PREMIUM_WINDOW_MS);
         }
+    }
+
+    /// Returns it with what is dated after `now_ms`, by a clock that was ahead, as spent now, for a plan that began at
+    /// `since_ms`.
+    #[must_use]
+    pub fn until(mut self, now_ms: i64, since_ms: i64) -> Self {
+        self.cycle.move_back(now_ms, cycle(since_ms, now_ms).0);
+        for window in [&mut self.premium, &mut self.daily] {
+            window.latest.start_ms = window.latest.start_ms.min(now_ms);
+            window.before.start_ms = window.before.start_ms.min(now_ms);
+        }
+        self
     }
 
     /// Returns the sums at `now_ms` for a plan that began at `since_ms`. An ended window counts as zero.
@@ -146,6 +174,22 @@ impl PeriodSums {
         } else if start_ms == self.before.start_ms {
             self.before.spent = self.before.spent.plus(usd);
         }
+    }
+
+    /// Moves periods after `now_ms` to the one around it, which began at `start_ms`.
+    fn move_back(&mut self, now_ms: i64, start_ms: i64) {
+        if self.latest.start_ms <= now_ms {
+            return;
+        }
+        if self.before.start_ms >= start_ms {
+            self.latest.spent = self.latest.spent.plus(self.before.spent);
+            // Of earlier periods only the total is known.
+            self.before = PeriodSum {
+                start_ms: start_ms.saturating_sub(1),
+                spent: Usd::ZERO,
+            };
+        }
+        self.latest.start_ms = start_ms;
     }
 
     /// Returns what was spent from `start_ms` on, or `total` if that is not known.
@@ -196,3 +240,88 @@ impl PeriodSums {
         (spent, Some(end_ms))
     }
 }
+
+// As texts: the total, and of each period or window the start and the sum of the latest and of the one before, all apart by a
+// space.
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.total)?;
+        self.periods.iter().try_for_each(|sums| sums.write(f))
+    }
+}
+
+impl FromStr for Tally {
+    type Err = InvalidTally;
+    fn from_str(text: &str) -> Result<Self, InvalidTally> {
+        let mut words = text.split(' ');
+        let mut tally = Self {
+            total: usd(words.next())?,
+            ..Self::default()
+        };
+        for sums in &mut tally.periods {
+            *sums = PeriodSums::read(&mut words)?;
+        }
+        at_end(words).map(|()| tally)
+    }
+}
+
+impl fmt::Display for PlanTally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.total)?;
+        let all = [&self.cycle, &self.premium, &self.daily];
+        all.into_iter().try_for_each(|sums| sums.write(f))
+    }
+}
+
+impl FromStr for PlanTally {
+    type Err = InvalidTally;
+    fn from_str(text: &str) -> Result<Self, InvalidTally> {
+        let mut words = text.split(' ');
+        let tally = Self {
+            total: usd(words.next())?,
+            cycle: PeriodSums::read(&mut words)?,
+            premium: PeriodSums::read(&mut words)?,
+            daily: PeriodSums::read(&mut words)?,
+        };
+        at_end(words).map(|()| tally)
+    }
+}
+
+impl PeriodSums {
+    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { latest, before } = self;
+        write!(f, " {} {}", latest.start_ms, latest.spent)?;
+        write!(f, " {} {}", before.start_ms, before.spent)
+    }
+
+    fn read<'a>(words: &mut impl Iterator<Item = &'a str>) -> Result<Self, InvalidTally> {
+        let mut sum = || {
+            let start_ms = words.next().and_then(|word| word.parse().ok());
+            Ok(PeriodSum {
+                start_ms: start_ms.ok_or(InvalidTally)?,
+                spent: usd(words.next())?,
+            })
+        };
+        Ok(Self {
+            latest: sum()?,
+            before: sum()?,
+        })
+    }
+}
+
+fn usd(word: Option<&str>) -> Result<Usd, InvalidTally> {
+    let usd = word.and_then(|word| Usd::parse_signed(word).ok());
+    usd.ok_or(InvalidTally)
+}
+
+fn at_end<'a>(mut words: impl Iterator<Item = &'a str>) -> Result<(), InvalidTally> {
+    match words.next() {
+        None => Ok(()),
+        Some(_) => Err(InvalidTally),
+    }
+}
+
+#[cfg(test)]
+#[path = "tally_tests.rs"]
+mod tests;

@@ -12,10 +12,12 @@ use filters::money::tally::{PlanTally, Tally};
 
 pub use super::account_limits::LimitedCall;
 use super::account_limits::PlanLimits;
-use super::account_state::{AccountState, LACK_TTL, Lack, MAX_LACK_ANSWERS, Spender, Spenders};
+use super::account_state::{
+    AccountState, LACK_TTL, Lack, MAX_LACK_ANSWERS, Spender, Spenders, spender_entry,
+};
 use super::leases::LeaseState;
 use crate::store::Credit;
-use crate::store::ledger::SpentRow;
+use crate::store::ledger::Spending;
 
 /// How long the store is not asked again for a lease after it did not answer.
 const LEASE_FAILURE_TTL: Duration = Duration::from_secs(1);
@@ -201,7 +203,7 @@ impl OrganizationAccount {
             .then(|| state.settled(key_id, member_id, now_ms))
     }
 
-    /// Loads the spending from the store's rows and from the calls that `pending` shows: those submitted but not
+    /// Loads the spending as the store has it, and the calls that `pending` shows: those submitted but not
     /// stored. The lock keeps new calls out meanwhile, so that each call counts exactly once.
     ///
     /// `job_changes` is what [`Self::job_changes`] was before the rows were read: if a job has changed them since, they are
@@ -209,7 +211,7 @@ impl OrganizationAccount {
     /// spent now.
     pub fn load(
         &self,
-        (rows, job_changes): (&[SpentRow], u64),
+        (spending, job_changes): (&Spending, u64),
         now_ms: i64,
         pending: impl FnOnce(&mut dyn FnMut(&LedgerEntry)),
     ) {
@@ -220,9 +222,15 @@ impl OrganizationAccount {
         spenders.for_each(|spender| spender.tally = Tally::default());
         let spenders = state.members.values_mut();
         spenders.for_each(|spender| spender.tally = Tally::default());
-        state.plan = PlanTally::default();
+        state.plan = spending.plan.until(now_ms, state.plan_since_ms);
+        for (id, tally) in &spending.keys {
+            spender_entry(&mut state.keys, &id.as_str().into()).tally = tally.until(now_ms);
+        }
+        for (id, tally) in &spending.members {
+            spender_entry(&mut state.members, &id.as_str().into()).tally = tally.until(now_ms);
+        }
         state.forget_unstored();
-        for row in rows {
+        for row in &spending.rows {
             let (first_ms, last_ms) = row.ended_ms;
             let (plan, ended) = (row.is_plan, (first_ms.min(now_ms), last_ms.min(now_ms)));
             let (key, member) = (row.key_id.as_str().into(), to_arc(row.member_id.as_deref()));

@@ -35,6 +35,10 @@ const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 const CLEAN_INTERVAL: Duration = Duration::from_secs(600);
 /// The pause between two deletions, in which other writes proceed.
 const CLEAN_PAUSE: Duration = Duration::from_millis(50);
+/// How often what processes of the version before have spent is counted.
+const COUNT_INTERVAL: Duration = Duration::from_secs(10);
+/// The pause between two steps of it, in which other writes proceed.
+const COUNT_PAUSE: Duration = Duration::from_millis(5);
 /// Spending is joined this much later than limits look back, because the clocks of processes may differ.
 const PAST_MARGIN_MS: i64 = 48 * 3_600_000;
 /// How much later than its stored call a journal, also that of another process, may date a call.
@@ -194,6 +198,22 @@ impl Ledger {
                 // Failures are reported by other operations of the store, and the next refresh follows soon.
                 _ = tokio::time::timeout(STORE_TIMEOUT, self.read_spent(&account)).await;
             }
+        }
+    }
+
+    /// Counts what is in no counter of a limit: the history of a store of the version before, and then what its processes
+    /// add. Runs until it is dropped.
+    pub(super) async fn count_spent(self: Arc<Self>) {
+        loop {
+            let pause = match self.store.count_spent().await {
+                Ok(true) => COUNT_PAUSE,
+                Ok(false) => COUNT_INTERVAL,
+                Err(error) => {
+                    log::warn!("what was spent is not counted: {error}");
+                    COUNT_INTERVAL
+                }
+            };
+            tokio::time::sleep(pause).await;
         }
     }
 

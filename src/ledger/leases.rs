@@ -11,7 +11,6 @@ use tokio::time::timeout;
 
 use super::Ledger;
 use super::account::OrganizationAccount;
-use super::account_state::LOOKBACK_MS;
 use crate::store;
 use crate::store::StoreError;
 use crate::store::ledger::{LeaseChange, LeaseGrant, LeaseGrants, LeaseRequest, LimitRequest};
@@ -191,16 +190,14 @@ impl Ledger {
     ) -> Result<bool, StoreError> {
         let organization = &*account.organization_id;
         let now_ms = self.now_ms();
-        let since_ms = now_ms - LOOKBACK_MS;
         let job_changes = account.job_changes();
-        let stored = self.store.spent(&self.owner, organization, since_ms);
+        let stored = self.store.spent(&self.owner, organization);
         let stored = stored.await?;
         // This decodes the waiting records, so that the account is not locked for that long.
         let mut waiting = self.journal.waiting();
         let is_exact = is_alone || waiting.posts() == Some(stored.posts);
         if is_exact {
-            let rows = (&*stored.rows, job_changes);
-            account.load(rows, now_ms, |visit| waiting.visit(visit));
+            account.load((&stored, job_changes), now_ms, |visit| waiting.visit(visit));
         }
         Ok(is_exact)
     }

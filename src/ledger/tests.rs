@@ -20,7 +20,7 @@ use super::journal::{Journal, MAX_SEGMENT_AGE, SEGMENT_BYTES};
 use super::{CallEnd, Ledger, NewReservation, ReservationError};
 use crate::config::Durability;
 use crate::store::Store;
-use crate::store::ledger::SpentRow;
+use crate::store::ledger::{Spending, SpentRow};
 use crate::telemetry::metrics::Metrics;
 use crate::{config, store};
 
@@ -77,13 +77,15 @@ fn spending_is_exact_while_loads_race_with_ends_of_calls() {
         is_premium: false,
         at_ms: 0,
     };
-    account.load((&[], 0), i64::MAX, |_| {});
+    account.load((&Spending::default(), 0), i64::MAX, |_| {});
     let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let loader = scope.spawn(|| {
             let mut loads = 0_u32;
             while !is_done.load(Ordering::Relaxed) || loads == 0 {
-                account.load((&[], 0), i64::MAX, |visit| journal.waiting().visit(visit));
+                account.load((&Spending::default(), 0), i64::MAX, |visit| {
+                    journal.waiting().visit(visit)
+                });
                 loads += 1;
             }
             loads
@@ -116,8 +118,12 @@ fn what_a_clock_that_is_ahead_has_dated_counts_as_spent_now() {
         ended_ms: (at_ms, at_ms),
         cost: Usd::from_units(units),
     };
-    let rows = [row(10, now_ms), row(1, now_ms + 40 * DAY_MS)];
-    account.load((&rows, 0), now_ms, |_| {});
+    let rows = vec![row(10, now_ms), row(1, now_ms + 40 * DAY_MS)];
+    let spending = Spending {
+        rows,
+        ..Spending::default()
+    };
+    account.load((&spending, 0), now_ms, |_| {});
     let spent = account.spent("key", None, 0, now_ms).unwrap();
     let all = Usd::from_units(11);
     assert_eq!((spent.key.total, spent.key.periods), (all, [all; 4]));
@@ -143,7 +149,11 @@ fn a_clock_that_is_behind_the_plan_hides_nothing_of_what_it_pays() {
         ended_ms: (since_ms, since_ms),
         cost: Usd::from_units(5),
     };
-    account.load((&[row], 0), now_ms, |_| {});
+    let spending = Spending {
+        rows: vec![row],
+        ..Spending::default()
+    };
+    account.load((&spending, 0), now_ms, |_| {});
     let spent = account.spent("key", None, since_ms, now_ms).unwrap();
     assert_eq!(spent.plan.cycle, Usd::from_units(5));
 }

@@ -64,6 +64,13 @@ pub enum StoreError {
     },
     /// The database did not respond in time.
     TimedOut,
+    /// A newer version has changed the tables so that this one cannot work with them.
+    NewerTables {
+        /// The migration that a process has to know.
+        needed: i64,
+        /// The newest that this one knows.
+        known: i64,
+    },
     /// The migration of the tables failed.
     Migration(MigrateError),
     /// The database failed.
@@ -161,6 +168,12 @@ impl std::fmt::Display for StoreError {
                 )
             }
             Self::TimedOut => f.write_str("the store does not answer"),
+            Self::NewerTables { needed, known } => write!(
+                f,
+                "the store's tables are of a newer version: they need migration {needed}, and this \
+                 version knows {known}. Start the newer version, or restore the backup that was made \
+                 before the upgrade (docs/upgrade.md)"
+            ),
             Self::Migration(error) => write!(f, "the store's tables: {error}"),
             Self::Database(error) => write!(f, "the store: {error}"),
         }

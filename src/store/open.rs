@@ -4,7 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use sqlx::migrate::Migrator;
@@ -17,8 +17,10 @@ use super::secret::{self, file_error};
 use super::{Store, StoreError, StoreUrl, url};
 use crate::durable;
 
-static SQLITE: Migrator = sqlx::migrate!("src/store/migrations/sqlite");
-static POSTGRES: Migrator = sqlx::migrate!("src/store/migrations/postgres");
+static SQLITE: LazyLock<Migrator> =
+    LazyLock::new(|| beside_newer(sqlx::migrate!("src/store/migrations/sqlite")));
+static POSTGRES: LazyLock<Migrator> =
+    LazyLock::new(|| beside_newer(sqlx::migrate!("src/store/migrations/postgres")));
 
 /// The time limit of all migrations together. Large tables take minutes.
 const MIGRATION_TIMEOUT: Duration = Duration::from_secs(1800);
@@ -188,7 +190,25 @@ async fn migrate(pool: &AnyPool, url: &StoreUrl) -> Result<(), StoreError> {
         }
         StoreUrl::Postgres(_) => &POSTGRES,
     };
-    migrator.run(pool).await.map_err(StoreError::Migration)
+    migrator.run(pool).await.map_err(StoreError::Migration)?;
+    let known = migrator.iter().map(|migration| migration.version).max();
+    check_version(pool, known.unwrap_or_default()).await
+}
+
+/// Lets a process start on tables to which a newer version has added: see [`check_version`].
+fn beside_newer(mut migrator: Migrator) -> Migrator {
+    migrator.set_ignore_missing(true);
+    migrator
+}
+
+/// Refuses tables that a newer version has changed so that this one cannot work with them.
+async fn check_version(pool: &AnyPool, known: i64) -> Result<(), StoreError> {
+    let sql = "SELECT needs_migration FROM store_state WHERE one = 1";
+    let needed: i64 = sqlx::query_scalar(sql).fetch_one(pool).await?;
+    match needed > known {
+        true => Err(StoreError::NewerTables { needed, known }),
+        false => Ok(()),
+    }
 }
 
 /// Creates the file and its folders if they are missing, readable only by their owner.

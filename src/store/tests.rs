@@ -103,6 +103,7 @@ mod recovery;
 mod snapshots;
 mod spent;
 mod sums;
+mod upgrade;
 mod usage_hours;
 mod variations;
 mod video_jobs;

@@ -5,6 +5,7 @@
 //! ids. Changes are made for many organizations at once, each in a few statements over [`rows`].
 
 mod calls;
+mod counters;
 mod days;
 mod hours;
 mod journals;

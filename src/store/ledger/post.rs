@@ -2,7 +2,7 @@
 //!
 //! A batch takes the same few statements, whatever the number of keys in it. Only very many organizations are split.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use filters::ledger::{Charge, Funding, LedgerEntry};
 use filters::money::Usd;
@@ -10,10 +10,11 @@ use sqlx::{AnyConnection, Connection};
 use tokio::time::timeout;
 
 use super::super::{Store, StoreError};
+use super::counters::Addition;
 use super::rows::Rows;
 use super::{
-    QUERY_TIMEOUT, StoreAccount, calls, finish, hours, leases, lock_balances, read_accounts, spent,
-    variations,
+    QUERY_TIMEOUT, StoreAccount, calls, counters, finish, hours, leases, lock_balances,
+    read_accounts, spent, variations,
 };
 
 /// The maximum number of organizations in one transaction. It locks their balances to its end, and other processes that
@@ -76,11 +77,11 @@ async fn post(
         entries.retain(|entry| !stored.contains(&entry.id));
     }
     if !entries.is_empty() {
-        spent::add(&mut change, &entries).await?;
+        let added = spent::add(&mut change, &entries).await?;
         hours::add(&mut change, &entries).await?;
         variations::add(&mut change, &entries).await?;
         // Balances come last: other processes that need credit wait for them, and for little else.
-        let charges = charge(&mut change, owner, &entries).await?;
+        let charges = charge(&mut change, owner, &entries, &added).await?;
         calls::insert(&mut change, owner, &entries, &charges).await?;
     }
     change.commit().await?;
@@ -101,11 +102,12 @@ struct Charges<'a> {
     shortfall: Usd,
 }
 
-/// Charges calls to balances and to the process's leases. Returns the charge of each.
+/// Charges calls to balances and to the process's leases, and counts what they `added` to hours. Returns the charge of each.
 pub(super) async fn charge(
     change: &mut AnyConnection,
     owner: &str,
     entries: &[&LedgerEntry],
+    added: &[Addition<'_>],
 ) -> Result<Vec<Charge>, StoreError> {
     let mut charges = Vec::with_capacity(entries.len());
     let mut organizations: BTreeMap<&str, Charges<'_>> = BTreeMap::new();
@@ -117,11 +119,17 @@ pub(super) async fn charge(
             organization.or_default().calls.push((place, entry));
         }
     }
+    let counted = added.iter().map(|added| added.organization_id);
+    let ids: BTreeSet<&str> = organizations.keys().copied().chain(counted).collect();
+    let ids: Vec<&str> = ids.into_iter().collect();
+    if ids.is_empty() {
+        return Ok(charges);
+    }
+    let balances = lock_balances(change, &ids).await?;
+    counters::add(change, added).await?;
     if organizations.is_empty() {
         return Ok(charges);
     }
-    let ids: Vec<&str> = organizations.keys().copied().collect();
-    let balances = lock_balances(change, &ids).await?;
     let own = leases::read_leases(change, &ids, owner).await?;
     for (id, organization) in &mut organizations {
         (organization.settled, organization.shortfall) =

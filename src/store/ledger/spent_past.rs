@@ -77,6 +77,7 @@ async fn join(connection: &mut sqlx::AnyConnection, before: i64) -> Result<bool,
                     last,
                     nano,
                     rest,
+                    1,
                 )
             },
         )

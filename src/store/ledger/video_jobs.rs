@@ -375,9 +375,9 @@ async fn end(
     let mut charge = Charge::default();
     if let Some(entry) = entry {
         let entries = [entry];
-        spent::add(&mut change, &entries).await?;
+        let added = spent::add(&mut change, &entries).await?;
         hours::add(&mut change, &entries).await?;
-        let charges = post::charge(&mut change, &owner, &entries).await?;
+        let charges = post::charge(&mut change, &owner, &entries, &added).await?;
         calls::insert(&mut change, &owner, &entries, &charges).await?;
         charge = charges.first().copied().unwrap_or_default();
     }

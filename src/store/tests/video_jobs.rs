@@ -105,8 +105,10 @@ async fn what_open_jobs_may_cost_counts_as_spent(fixture: Fixture) {
     fixture.begin_job(&job(1)).await;
     let store = &fixture.store;
     let spent = async || -> Vec<String> {
-        let rows = store.spent("p1", ORG, 0).await.unwrap().rows;
-        rows.iter().map(|row| row.cost.to_string()).collect()
+        let spending = store.spent("p1", ORG).await.unwrap();
+        let open = spending.rows.iter().map(|row| row.cost);
+        let counted = spending.keys.iter().map(|(_, tally)| tally.spent(0).total);
+        open.chain(counted).map(|cost| cost.to_string()).collect()
     };
     assert_eq!(spent().await, ["4"]);
     let paid = entry(1, "3.5");
