@@ -13,12 +13,14 @@ use filters::models::routing::allowed;
 use filters::models::routing::catalog::{Catalog, Mapping};
 use filters::models::routing::explanation::{SessionNote, explain_unplanned};
 use filters::models::routing::health::{Health, Readiness, RunningAttempt};
+use filters::models::routing::input_lengths;
 use filters::models::routing::plan::{LeftOut, PlanInputs, RoutePlan, plan};
 use filters::models::routing::providers::ProviderSet;
 use filters::models::routing::resolve::{AUTO, Candidate, Resolved, resolve};
 use filters::models::routing::score::Weights;
 use filters::models::videos::order::VideoOrder;
 use filters::money::PricePoint;
+use tokio::task::block_in_place;
 
 use crate::config::{Config, ProviderConfig, Routing, provider_names};
 use crate::models::deployment::Deployment;
@@ -215,7 +217,13 @@ impl Planner {
             self.provider(number)
                 .map_or(1.0, |provider| provider.priority)
         };
-        let mut plan = plan(request, resolved, &inputs, limits, priority)?;
+        let mut mappings = resolved.candidates.iter();
+        let counts = mappings.any(|it| input_lengths::has_to_count(request, &it.mapping));
+        let mut plan = match counts {
+            // Counting takes time, and the vocabulary has to be read once.
+            true => block_in_place(|| plan(request, resolved, &inputs, limits, priority)),
+            false => plan(request, resolved, &inputs, limits, priority),
+        }?;
         if let Some(explanation) = &mut plan.explanation {
             explanation.session = context.session.map(|_| self.note(binding));
         }

@@ -1,6 +1,7 @@
 //! `POST /v1/embeddings`: what goes up, what comes down, who is tried, what it costs. Source: docs/model-gateway.md
 //! 2.6.
 
+mod lengths;
 mod parts;
 
 use serde_json::{Value, json};
@@ -277,7 +278,7 @@ fn who_cannot_serve_the_request_is_left_out() {
         (
             json!({"model": "vectors", "input": vec![7; 2001]}),
             "input",
-            "a context of 2000 tokens",
+            "takes at most 2000 tokens in an input",
         ),
     ] {
         let answer = gateway.embed(body.to_string());

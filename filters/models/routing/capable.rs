@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::catalog::{Capability, Mapping};
+use super::input_lengths;
 use super::search::SearchDialect;
 use super::wire_limits::{MediaLimits, NO_AUDIO, WireLimits};
 use crate::fault::Fault;
@@ -90,7 +91,8 @@ pub fn check(
     check_service_tier(request, mapping, wire)?;
     check_parameters(request, mapping)?;
     check_video(request, mapping)?;
-    check_sizes(request, mapping)
+    check_sizes(request, mapping)?;
+    input_lengths::check(request, mapping)
 }
 
 /// Returns whether the mapping honours a forced tool call.

@@ -13,6 +13,7 @@ use super::resolve::Candidate;
 use super::search::WebSearch;
 use super::thinking::{Thinking, WrittenThinking};
 use crate::models::embeddings::batch::BatchLimits;
+use crate::models::embeddings::tokenizer::Tokenizer;
 use crate::models::operation::Operation;
 use crate::models::videos::VideoLimits;
 use crate::money::{PriceList, TokenBounds};
@@ -66,6 +67,8 @@ pub struct Mapping {
     pub context_size: Option<u64>,
     /// Tokens of the answer.
     pub max_output: Option<u64>,
+    /// How it makes tokens of texts, where that is known.
+    pub tokenizer: Option<Tokenizer>,
     /// What it takes of embeddings at once.
     pub batch: BatchLimits,
     /// The videos that it makes.
@@ -414,6 +417,7 @@ fn mapping(
         prices: prices.usual,
         context_size: written.context_size,
         max_output: written.max_output,
+        tokenizer: written.tokenizer,
         batch,
         video,
         min_cached_tokens: written.min_cached_tokens.unwrap_or(MIN_CACHED_TOKENS),

@@ -16,6 +16,7 @@ use super::prices_file::{
 use super::search::{SearchDialect, SearchUnit};
 use super::thinking::ThinkingControl;
 use crate::models::embeddings::batch::BatchLimits;
+use crate::models::embeddings::tokenizer::Tokenizer;
 use crate::models::operation::Operation;
 use crate::models::request::Effort;
 use crate::models::videos::{VideoLimits, VideoSize};
@@ -119,6 +120,10 @@ with_all_prices! {
         /// The most tokens of all inputs of one request for embeddings, likewise.
         #[schemars(range(min = 1))]
         pub max_batch_tokens: Option<u64>,
+        /// How it makes tokens of the texts of embeddings: a text with more than `context_size` is refused. Absent: unknown,
+        /// and its provider judges.
+        #[schemars(with = "Option<String>", extend("enum" = ["cl100k_base"]))]
+        pub tokenizer: Option<Tokenizer>,
         /// The sizes of its videos in pixels, as `1280x720`; absent: its provider judges. A provider that has other prices
         /// for other sizes is listed once for each.
         pub video_sizes: Vec<String>,

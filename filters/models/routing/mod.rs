@@ -15,6 +15,7 @@ pub mod expected_price;
 pub mod explanation;
 pub mod health;
 pub mod hedge;
+pub mod input_lengths;
 mod order;
 pub mod parameters;
 mod parameters_file;

@@ -1,6 +1,7 @@
 //! The 400 rules of a request for embeddings, in one pass over its bytes. Source: docs/model-gateway.md 2.6.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use bytes::Bytes;
 
@@ -27,8 +28,6 @@ struct Findings {
     model: Option<Box<str>>,
     inputs: Vec<Input>,
     are_tokens: bool,
-    /// Tokens of the longest input that is tokens. How many a text has is the provider's to judge.
-    longest: u64,
     encoding: Encoding,
     dimensions: Option<u32>,
 }
@@ -50,7 +49,6 @@ pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
         session: None,
         needs: Needs {
             choices: 1,
-            context_tokens: found.longest,
             token_inputs: found.are_tokens,
             dimensions: found.dimensions.is_some(),
             ..Needs::default()
@@ -70,6 +68,7 @@ pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
             inputs: found.inputs,
             encoding: found.encoding,
             dimensions: found.dimensions,
+            longest_text: OnceLock::new(),
         }),
     })
 }
@@ -169,7 +168,6 @@ fn tokens(count: usize, place: Range<usize>, found: &mut Findings) -> Result<(),
     }
     found.are_tokens = true;
     let count = count as u64;
-    found.longest = found.longest.max(count);
     add(Input::tokens(place, count), found)
 }
 

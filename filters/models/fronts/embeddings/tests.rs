@@ -34,21 +34,21 @@ fn facts(request: &ModelRequest) -> &EmbeddingFacts {
 #[test]
 fn every_form_of_input_is_taken_and_counted() {
     for (input, inputs, are_tokens, text_bytes, longest) in [
-        (json!("12345678"), 1, false, 8, 0),
-        (json!(["1234", "12345678123456789"]), 2, false, 21, 0),
+        (json!("12345678"), 1, false, 8, 4),
+        (json!(["1234", "12345678123456789"]), 2, false, 21, 9),
         (json!([1, 2, 3]), 1, true, 12, 3),
         (json!([[1], [2, 3]]), 2, true, 12, 2),
     ] {
         let request = with("input", input.clone()).unwrap();
-        let needs = &request.needs;
+        let found = &facts(&request).inputs;
         assert_eq!(
             (
-                facts(&request).inputs.len(),
-                needs.token_inputs,
+                found.len(),
+                request.needs.token_inputs,
                 request.text_bytes,
-                needs.context_tokens
+                found.iter().map(|input| input.tokens).max()
             ),
-            (inputs, are_tokens, text_bytes, longest),
+            (inputs, are_tokens, text_bytes, Some(longest)),
             "{input}"
         );
         assert_eq!(request.payload.operation(), Operation::Embeddings);

@@ -312,3 +312,24 @@ pub const TEXTS: [Attack; 6] = [
     ("fences", |bytes| b"```json\n{".repeat(bytes / 9)),
     ("commas", |bytes| [&b"["[..], &b",".repeat(bytes)].concat()),
 ];
+
+fn embedded(text: &str) -> Vec<u8> {
+    json!({"model": "m", "input": text})
+        .to_string()
+        .into_bytes()
+}
+
+/// One text without a break, or with few of them. A megabyte of the first costs a tokenizer that counts every piece exactly half a
+/// second.
+pub const RUNS: [Attack; 6] = [
+    ("a run of slashes", |bytes| embedded(&"/".repeat(bytes))),
+    ("a run of spaces", |bytes| embedded(&" ".repeat(bytes))),
+    ("a run of tabs", |bytes| embedded(&"\t".repeat(bytes / 2))),
+    ("a run of letters", |bytes| embedded(&"a".repeat(bytes))),
+    ("runs of 64 slashes", |bytes| {
+        embedded(&format!("{}a ", "/".repeat(64)).repeat(bytes / 66))
+    }),
+    ("runs of 127 slashes", |bytes| {
+        embedded(&format!("{}a ", "/".repeat(127)).repeat(bytes / 129))
+    }),
+];

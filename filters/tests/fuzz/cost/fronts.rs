@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use filters::accounts::Mode;
+use filters::models::embeddings::tokenizer::Tokenizer;
 use filters::models::front::Front;
 use filters::models::fronts::chat_completions::ChatCompletions;
 use filters::models::fronts::embeddings::Embeddings;
@@ -9,6 +10,7 @@ use filters::models::fronts::images::{ImageEdits, ImageGenerations};
 use filters::models::fronts::speech::Speech;
 use filters::models::fronts::transcriptions::Transcriptions;
 use filters::models::reply_cache::key::{KeyScope, ReplyKeys};
+use filters::models::request::Payload;
 use filters::models::wires::{Quirks, WireKind};
 use filters::multipart::{self, FormReader};
 use filters::spooled_json::SpooledJsonReader;
@@ -102,6 +104,27 @@ fn simple(name: &str, front: &'static dyn Front, grammar: Value) -> Reader {
     })
 }
 
+/// Returns the reader that judges how long the texts of embeddings are.
+fn lengths(grammar: Value) -> Reader {
+    let find = |body: &Bytes| {
+        let request = Embeddings.parse(body.clone()).ok()?;
+        let Payload::Embeddings(facts) = &request.payload else {
+            return None;
+        };
+        facts.find_long_text(body, Tokenizer::Cl100kBase, 8192)
+    };
+    // The vocabulary is read once.
+    let first = json!({"model": "m", "input": "one two ".repeat(8192)});
+    assert_eq!(find(&first.to_string().into()), Some(0));
+    Reader::new(
+        "embeddings: lengths of texts",
+        of_grammar(grammar),
+        move |body| {
+            let _ = find(body);
+        },
+    )
+}
+
 /// Returns the readers of other requests.
 pub fn others() -> Vec<Reader> {
     let image = json!({"image_url": "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAAB"});
@@ -114,7 +137,8 @@ pub fn others() -> Vec<Reader> {
     vec![
         simple("images", &ImageGenerations, drawn),
         simple("edits of images", &ImageEdits, edited),
-        simple("embeddings", &Embeddings, texts),
+        simple("embeddings", &Embeddings, texts.clone()),
+        lengths(texts).with(&attacks::RUNS),
         simple("speech", &Speech, spoken),
         of("rerank", lists::rerank()),
         of("moderations", lists::moderations()),
