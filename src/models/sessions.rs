@@ -14,9 +14,11 @@ use filters::models::routing::catalog::Catalog;
 use filters::models::routing::resolve::AUTO;
 use http::{HeaderMap, HeaderName};
 use subtle::ConstantTimeEq;
+use tokio::sync::oneshot;
 
 use super::deployment::Deployment;
 use crate::redis::Redis;
+use crate::shared_wait;
 
 /// The headers that name a session; the first one counts. Source: docs/facts/model-gateway.md 3.8.
 const SESSION_HEADERS: [HeaderName; 4] = [
@@ -25,9 +27,9 @@ const SESSION_HEADERS: [HeaderName; 4] = [
     HeaderName::from_static("session_id"),
     HeaderName::from_static("session-id"),
 ];
-/// How long a request of an unknown session waits for Redis at the most: not as long as it may, because it can be planned
-/// without.
-const FIND_TIMEOUT: Duration = Duration::from_millis(20);
+/// How long a request of an unknown session, and the end of its answer, wait for Redis at the most: not as long as they may,
+/// because calls can be planned without.
+const REDIS_TIMEOUT: Duration = Duration::from_millis(20);
 /// The largest value: three names.
 const MAX_VALUE_BYTES: usize = 2048;
 const PROOF_BYTES: usize = 32;
@@ -109,35 +111,64 @@ impl Sessions {
         now_ms: u64,
     ) -> Option<Binding> {
         let name = name(key);
-        let value = redis.get_start(&name, MAX_VALUE_BYTES, FIND_TIMEOUT).await;
+        let value = redis.get_start(&name, MAX_VALUE_BYTES, REDIS_TIMEOUT).await;
         let binding = read(&self.keys, key, &value.ok()?, catalog)?;
         self.affinity.bind(key, binding, now_ms);
         Some(binding)
     }
 
-    /// Binds a session to what answered it; other processes are told in the background.
-    pub fn bind(&self, key: SessionKey, deployment: &Deployment, cached_tokens: u64, now_ms: u64) {
-        let mapping = &deployment.mapping;
-        if mapping.index == usize::MAX {
-            // Outside the catalogue there is nothing to choose from.
-            return;
+    /// Binds a session to what answers it, before the client has the end of the answer.
+    pub fn hold(&self, key: SessionKey, deployment: &Deployment, now_ms: u64) {
+        if let Some(mapping) = mapping_to_bind(deployment) {
+            self.affinity.hold(key, mapping, now_ms);
         }
+    }
+
+    /// Binds a session to what answered it. Other processes are told in the background, if there is news for them; what is
+    /// returned ends then.
+    pub fn bind(
+        &self,
+        key: SessionKey,
+        deployment: &Deployment,
+        cached_tokens: u64,
+        now_ms: u64,
+    ) -> Option<Telling> {
         let binding = Binding {
-            mapping: mapping.index,
+            mapping: mapping_to_bind(deployment)?,
             cached_tokens,
         };
         let is_news = self.affinity.bind(key, binding, now_ms);
-        let Some(redis) = self.redis.as_ref().filter(|_| is_news) else {
-            return;
-        };
+        let redis = self.redis.as_ref().filter(|_| is_news)?;
+        let mapping = &deployment.mapping;
         let names = [&mapping.provider, &mapping.name, &deployment.model.id];
         let value = write(&self.keys, key, names.map(|name| &**name), cached_tokens);
         let (link, ttl) = (redis.clone(), self.ttl);
+        let (ended, telling) = oneshot::channel();
         redis.spawn(async move {
             // Without it another process chooses anew.
             _ = link.set(&name(key), &value, Some(ttl)).await;
+            _ = ended.send(());
         });
+        Some(Telling(telling))
     }
+}
+
+/// Other processes are being told of a session.
+pub struct Telling(oneshot::Receiver<()>);
+
+impl Telling {
+    /// Waits until they can know it, for 20 ms at most, and no longer than its request may still wait for Redis: it has
+    /// waited for so long.
+    pub async fn end(self, waited: Duration) {
+        let left = shared_wait::BUDGET.saturating_sub(waited);
+        _ = tokio::time::timeout(left.min(REDIS_TIMEOUT), self.0).await;
+    }
+}
+
+/// Returns the index of what a session is bound to; `None`: outside the catalogue there is nothing to choose from.
+fn mapping_to_bind(deployment: &Deployment) -> Option<usize> {
+    let index = deployment.mapping.index;
+    (index != usize::MAX).then_some(index)
 }
 
 /// Returns whether a model has several mappings. A pinned provider leaves no choice.

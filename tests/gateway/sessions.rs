@@ -1,12 +1,16 @@
 //! Sessions: what names them, where they stay and when they move. Source: docs/decisions.md 11, 36.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::json;
+
 use crate::support::ask::Ask;
 use crate::support::boot::{Gateway, create_organization};
-use crate::support::client::ask;
-use crate::support::script::Reply;
+use crate::support::client::{Client, ask};
+use crate::support::script::{Gate, Reply};
 use crate::support::upstream::Upstream;
 
-use super::chat_completions::reply;
+use super::chat_completions::{chunk, reply};
 
 /// A provider that fails the requests whose text names it.
 fn failing_on(word: &'static str) -> Upstream {
@@ -64,12 +68,8 @@ impl Session {
 
     /// The provider that answers.
     fn provider(&self, gateway: &Gateway, model: &str, content: &str) -> String {
-        let id = format!("call-{}", fastrand::u64(..));
         let request = self.request(&gateway.key, model, content);
-        let answer = ask(gateway.address(), &request.header("x-request-id", &id));
-        // A session is bound when its call has ended, behind the answer.
-        gateway.log_line(&id);
-        let body = answer.json();
+        let body = ask(gateway.address(), &request).json();
         let provider = body["metadata"]["used_provider"].as_str();
         provider.unwrap_or_else(|| panic!("{body}")).to_owned()
     }
@@ -113,6 +113,86 @@ fn an_alias_is_the_same_session_and_a_pinned_provider_does_not_move_it() {
     assert_eq!(session.provider(&gateway, "chat", "Hi"), "second");
     assert_eq!(session.provider(&gateway, "first/chat", "Hi"), "first");
     assert_eq!(session.provider(&gateway, "nick", "Hi"), "second");
+}
+
+/// Source: docs/decisions.md 11, 36.
+#[test]
+fn a_turn_that_is_sent_at_once_finds_its_session() {
+    let (gateway, _providers) = gateway();
+    let moved = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let (gateway, moved) = (&gateway, &moved);
+            scope.spawn(move || {
+                // The next turn needs no connection of its own, so nothing gives the first call time to end.
+                let mut clients = [(); 2].map(|()| Client::connect(gateway.address()));
+                for at in 0..50 {
+                    let id = format!("{thread} {at}");
+                    let session = Session::headers(&[("x-session-id", &id)]);
+                    let mut ask = |client: usize, content| {
+                        let turn = session.request(&gateway.key, "chat", content);
+                        let answer = clients[client].ask(&turn).json();
+                        answer["metadata"]["used_provider"].clone()
+                    };
+                    assert_eq!(ask(0, "without-first"), "second");
+                    let is_moved = ask(1, "Hi") != "second";
+                    moved.fetch_add(usize::from(is_moved), Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    assert_eq!(moved.into_inner(), 0, "of 400 sessions");
+}
+
+/// Reads until this text has come.
+fn read_until(client: &mut Client, end: &str) {
+    let mut text = String::new();
+    while !text.contains(end) {
+        text += &String::from_utf8_lossy(&client.chunk().unwrap().bytes);
+    }
+}
+
+/// A provider holds its reply open, where a client has all of it or all but the end.
+///
+/// Source: docs/decisions.md 11, 36.
+#[test]
+fn a_session_is_bound_before_the_client_has_the_whole_stream() {
+    let gate = Gate::default();
+    let opened = gate.clone();
+    let second = Upstream::answering(move |request| {
+        let body = String::from_utf8_lossy(&request.body);
+        if !body.contains("without-first") {
+            return reply();
+        }
+        let last = chunk(json!({"role": "assistant", "content": "a"}), Some("stop"));
+        let reply = Reply::stream().event(&last);
+        match body.contains("[DONE]") {
+            true => reply.event("[DONE]").wait(&opened).end(),
+            false => reply.wait(&opened).event("[DONE]").end(),
+        }
+    });
+    let first = failing_on("without-first");
+    let gateway = Gateway::between(&first.url(), &second.url());
+    for _ in 0..30 {
+        let warm = Session::headers(&[]);
+        assert_eq!(warm.provider(&gateway, "chat", "Hi"), "first");
+    }
+    for (id, end) in (0..10).flat_map(|at| [(at, "[DONE]"), (10 + at, "\"stop\"")]) {
+        let id = id.to_string();
+        let session = Session::headers(&[("x-session-id", &id)]);
+        let streaming = Session {
+            members: ",\"stream\":true".to_owned(),
+            headers: session.headers.clone(),
+        };
+        let content = format!("without-first {}", end.replace('"', ""));
+        let mut client = Client::connect(gateway.address());
+        client.send(&streaming.request(&gateway.key, "chat", &content));
+        assert_eq!(client.head().status, 200);
+        read_until(&mut client, end);
+        let provider = session.provider(&gateway, "chat", "Hi");
+        assert_eq!(provider, "second", "{id}, after {end}");
+    }
+    gate.open();
 }
 
 #[test]

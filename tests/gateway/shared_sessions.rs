@@ -155,6 +155,21 @@ fn a_session_begun_in_one_process_goes_on_in_the_other() {
     assert_eq!(fleet.provider(1, "another", "Hi"), "first");
 }
 
+/// Source: docs/decisions.md 36.
+#[test]
+fn a_turn_that_is_sent_to_another_process_at_once_finds_its_session() {
+    let redis = Redis::start();
+    let fleet = Fleet::start(&redis);
+    let found = (0..100).filter(|at| {
+        let session = format!("at once {at}");
+        fleet.move_session(0, &session);
+        fleet.provider(1, &session, "Hi") == "second"
+    });
+    // On a busy machine Redis may take longer than a request waits.
+    let found = found.count();
+    assert!(found >= 95, "{found} of 100");
+}
+
 #[test]
 fn garbage_in_redis_binds_no_session() {
     let redis = Redis::start();

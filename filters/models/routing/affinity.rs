@@ -113,8 +113,8 @@ pub struct SessionAffinity {
 struct Bound {
     binding: Binding,
     until_ms: u64,
-    /// When other processes were told.
-    told_ms: u64,
+    /// When other processes were told, if they were.
+    told_ms: Option<u64>,
 }
 
 impl SessionAffinity {
@@ -145,18 +145,41 @@ impl SessionAffinity {
         if before.is_none() && shard.len() >= PER_SHARD {
             evict(&mut shard, now_ms);
         }
-        let is_known = before.is_some_and(|bound| {
-            bound.binding.mapping == binding.mapping
-                && now_ms < bound.told_ms.saturating_add(self.ttl_ms / TOLD_DIVISOR)
-        });
-        let told_ms = before.filter(|_| is_known).map_or(now_ms, |it| it.told_ms);
+        let told_ms = before.filter(|bound| bound.binding.mapping == binding.mapping);
+        let told_ms = told_ms.and_then(|bound| bound.told_ms);
+        let told_ms =
+            told_ms.filter(|told_ms| now_ms < told_ms.saturating_add(self.ttl_ms / TOLD_DIVISOR));
         let bound = Bound {
             binding,
             until_ms: now_ms.saturating_add(self.ttl_ms),
-            told_ms,
+            told_ms: told_ms.or(Some(now_ms)),
         };
         shard.insert(key, bound);
-        !is_known
+        told_ms.is_none()
+    }
+
+    /// Binds the session to the mapping whose answer is about to end, before it is known what of its prompt is cached there.
+    /// [`Self::bind`] follows, and says whether others should be told.
+    pub fn hold(&self, key: SessionKey, mapping: usize, now_ms: u64) {
+        let Some(mut shard) = self.shard(key) else {
+            return;
+        };
+        let before = shard.get(&key).filter(|bound| bound.until_ms > now_ms);
+        if before.is_some_and(|bound| bound.binding.mapping == mapping) {
+            return;
+        }
+        if before.is_none() && shard.len() >= PER_SHARD {
+            evict(&mut shard, now_ms);
+        }
+        let bound = Bound {
+            binding: Binding {
+                mapping,
+                cached_tokens: 0,
+            },
+            until_ms: now_ms.saturating_add(self.ttl_ms),
+            told_ms: None,
+        };
+        shard.insert(key, bound);
     }
 
     /// Uniform keys are spread by their first byte.
@@ -276,6 +299,25 @@ mod tests {
         for (binding, now_ms, is_told) in told {
             assert_eq!(affinity.bind(key(1), binding, now_ms), is_told, "{now_ms}");
         }
+    }
+
+    #[test]
+    fn a_session_is_held_before_others_are_told_of_it() {
+        let affinity = SessionAffinity::new(1000);
+        let cached = |mapping, cached_tokens| Binding {
+            mapping,
+            cached_tokens,
+        };
+        affinity.hold(key(1), 1, 0);
+        assert_eq!(affinity.find(key(1), 1), Some(to(1)));
+        assert!(affinity.bind(key(1), cached(1, 9), 2), "nobody was told");
+        affinity.hold(key(1), 1, 3);
+        assert_eq!(affinity.find(key(1), 4), Some(cached(1, 9)), "it stays");
+        affinity.hold(key(1), 2, 5);
+        assert_eq!(affinity.find(key(1), 6), Some(to(2)), "it moves");
+        assert!(affinity.bind(key(1), to(2), 7));
+        affinity.hold(key(1), 2, 1007);
+        assert_eq!(affinity.find(key(1), 1008), Some(to(2)), "it is over");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use filters::models::metadata::Owed;
 use filters::models::wires::{Failure, FailureKind};
 use filters::money::Usd;
 use futures::FutureExt;
+use futures::future::BoxFuture;
 use uuid::Uuid;
 
 use super::{ModelExchange, PlannedAttempt, billing};
@@ -113,18 +114,31 @@ pub(super) fn record(exchange: &mut ModelExchange, info: &RequestInfo, is_owed: 
     }
 }
 
-/// Returns the gate of a response whose last byte waits for this receipt, and for that of a cancelled attempt.
-pub(super) fn gate(exchange: &mut ModelExchange, receipt: Receipt) -> Option<Gate> {
-    let cancelled = exchange
-        .hedge
-        .as_mut()
-        .and_then(|hedge| hedge.take_receipt());
-    let cancelled = cancelled.filter(|receipt| !receipt.is_ready());
-    match cancelled {
-        None if receipt.is_ready() => None,
-        None => Some(receipt.is_durable().boxed()),
-        Some(other) => {
-            Some(async { other.is_durable().await && receipt.is_durable().await }.boxed())
-        }
+/// Returns the gate of a response whose last byte waits for this receipt, for that of a cancelled attempt, and until others
+/// are `told` of its session.
+pub(super) fn gate(
+    exchange: &mut ModelExchange,
+    receipt: Receipt,
+    told: Option<BoxFuture<'static, ()>>,
+) -> Option<Gate> {
+    let hedge = exchange.hedge.as_mut();
+    let cancelled = hedge.and_then(|hedge| hedge.take_receipt());
+    let receipts = [Some(receipt), cancelled].map(|it| it.filter(|receipt| !receipt.is_ready()));
+    if receipts.iter().all(Option::is_none) && told.is_none() {
+        return None;
     }
+    let durable = async {
+        for receipt in receipts.into_iter().flatten() {
+            if !receipt.is_durable().await {
+                return false;
+            }
+        }
+        true
+    };
+    let told = async {
+        if let Some(told) = told {
+            told.await;
+        }
+    };
+    Some(async { futures::join!(durable, told).0 }.boxed())
 }

@@ -327,7 +327,7 @@ fn error_event(
         // What came of a text is delivered, but not repaired: it would look whole.
         exchange.reader.end_text(false);
         let receipt = billing::settle(exchange, info, CallOutcome::Broken);
-        gate = cancelled::gate(exchange, receipt);
+        gate = cancelled::gate(exchange, receipt, None);
     }
     let settlement = exchange.billing.settlement().filter(|_| has_content);
     let Some(writer) = exchange.reader.writer_mut() else {

@@ -5,6 +5,8 @@ use std::time::Duration;
 use filters::ledger::CallOutcome;
 use filters::models::routing::expected_price::expects_cache;
 use filters::models::wires::{Failure, FailureKind};
+use futures::FutureExt;
+use futures::future::BoxFuture;
 
 use super::caching::{self, Caching};
 use super::{ModelExchange, billing, hedging, rate_limits};
@@ -68,7 +70,35 @@ pub(super) fn record_content(exchange: &mut ModelExchange, info: &RequestInfo) {
     }
 }
 
-/// Records the attempt that answered: its throughput, and the session's provider.
+/// Binds the session to the provider whose answer has ended, as far as the client can tell: it may send its next turn as
+/// soon as it has what came.
+pub(super) fn hold_session(exchange: &ModelExchange, info: &RequestInfo) {
+    let Some((key, deployment)) = exchange.affinity_key.zip(exchange.deployment()) else {
+        return;
+    };
+    if exchange.reader.reported().has_finished {
+        let now_ms = exchange.models.clock.ms_at(info.now);
+        exchange.models.sessions.hold(key, deployment, now_ms);
+    }
+}
+
+/// Binds the session to the provider that answered. Returns what the last byte of the answer waits for, so that other
+/// processes know it, too.
+pub(super) fn bind_session(
+    exchange: &ModelExchange,
+    info: &RequestInfo,
+) -> Option<BoxFuture<'static, ()>> {
+    let (key, deployment) = exchange.affinity_key.zip(exchange.deployment())?;
+    let settlement = exchange.billing.settlement();
+    let usage = settlement.map(|settled| settled.usage).unwrap_or_default();
+    let cached_tokens = usage.cached.saturating_add(usage.cache_write);
+    let now_ms = exchange.models.clock.ms_at(info.now);
+    let sessions = &exchange.models.sessions;
+    let telling = sessions.bind(key, deployment, cached_tokens, now_ms)?;
+    Some(telling.end(info.shared_wait.waited()).boxed())
+}
+
+/// Records the attempt that answered: its throughput.
 fn record_success(exchange: &mut ModelExchange, info: &RequestInfo) {
     let measured = exchange.measured.take();
     let Some(deployment) = exchange.deployment() else {
@@ -94,11 +124,6 @@ fn record_success(exchange: &mut ModelExchange, info: &RequestInfo) {
             measured.record_tokens(tokens, now_ms);
         }
         measured.record_answer(throughput, now_ms);
-    }
-    if let Some(key) = exchange.affinity_key {
-        let usage = settlement.map(|settled| settled.usage).unwrap_or_default();
-        let cached_tokens = usage.cached.saturating_add(usage.cache_write);
-        models.sessions.bind(key, deployment, cached_tokens, now_ms);
     }
     if let Some(record) = exchange.log.records.last() {
         deployment.metrics.count_attempt(record);

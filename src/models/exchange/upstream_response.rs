@@ -288,6 +288,7 @@ pub(super) fn translate(
             hedging::cancel(exchange, info);
             feedback::record_first_content(exchange, info);
         }
+        feedback::hold_session(exchange, info);
         *body = Some(out);
     } else if exchange.reader.holds_text() {
         hedging::cancel(exchange, info);
@@ -317,7 +318,8 @@ fn complete(exchange: &mut ModelExchange, info: &RequestInfo) {
         Some(receipt) => receipt,
         None => billing::settle(exchange, info, outcome),
     };
-    if let Some(gate) = cancelled::gate(exchange, receipt) {
+    let told = feedback::bind_session(exchange, info);
+    if let Some(gate) = cancelled::gate(exchange, receipt, told) {
         exchange.state.set_gate(gate);
     }
     let Some(mut writer) = exchange.reader.writer.take() else {
