@@ -94,7 +94,7 @@ impl Tally {
     #[must_use]
     pub fn until(mut self, now_ms: i64) -> Self {
         for (period, sums) in Period::ALL.into_iter().zip(&mut self.periods) {
-            sums.move_back(now_ms, period.start_ms(now_ms));
+            sums.move_back(now_ms, period.start_ms(now_ms), self.total);
         }
         self
     }
@@ -134,7 +134,8 @@ impl PlanTally {
     /// `since_ms`.
     #[must_use]
     pub fn until(mut self, now_ms: i64, since_ms: i64) -> Self {
-        self.cycle.move_back(now_ms, cycle(since_ms, now_ms).0);
+        let start_ms = cycle(since_ms, now_ms).0;
+        self.cycle.move_back(now_ms, start_ms, self.total);
         for window in [&mut self.premium, &mut self.daily] {
             window.latest.start_ms = window.latest.start_ms.min(now_ms);
             window.before.start_ms = window.before.start_ms.min(now_ms);
@@ -176,20 +177,21 @@ impl PeriodSums {
         }
     }
 
-    /// Moves periods after `now_ms` to the one around it, which began at `start_ms`.
-    fn move_back(&mut self, now_ms: i64, start_ms: i64) {
+    /// Moves periods after `now_ms` to the one around it, which began at `start_ms`. Where the sum from then on is not known,
+    /// it is the `total`.
+    fn move_back(&mut self, now_ms: i64, start_ms: i64, total: Usd) {
         if self.latest.start_ms <= now_ms {
             return;
         }
+        let spent = self.since(start_ms, total);
+        self.latest = PeriodSum { start_ms, spent };
         if self.before.start_ms >= start_ms {
-            self.latest.spent = self.latest.spent.plus(self.before.spent);
             // Of earlier periods only the total is known.
             self.before = PeriodSum {
                 start_ms: start_ms.saturating_sub(1),
                 spent: Usd::ZERO,
             };
         }
-        self.latest.start_ms = start_ms;
     }
 
     /// Returns what was spent from `start_ms` on, or `total` if that is not known.
