@@ -163,7 +163,8 @@ impl RuleIndex<'_> {
         let audience = |id: &str| self.audience_ids.get(id).copied();
         let ids = &written.audience_ids;
         let condition = condition::compile_rule(&written.audience_conditions, ids, &audience);
-        let position = |id: &str| written.variations.iter().position(|one| one.id == id);
+        let positions = index_first(written.variations.iter().map(|one| one.id.as_str()));
+        let position = |id: &str| positions.get(id).copied();
         Rule {
             id: written.id.as_str().into(),
             key: written.key.as_str().into(),

@@ -24,6 +24,7 @@ mod key_shape;
 pub mod managed;
 pub mod metadata;
 pub mod moderations;
+mod numbering;
 pub mod ocr;
 pub mod operation;
 pub mod parameter;

@@ -14,6 +14,7 @@ use crate::fault::Fault;
 use crate::json::{Str, write_escaped, write_number};
 use crate::models::chat::delta::{Delta, Finish, ToolDelta};
 use crate::models::metadata::{Metadata, USAGE_CAPACITY, write_usage};
+use crate::models::numbering::Numbering;
 use crate::models::reply::{ReplyIdentity, Reported, ResponseKind, Sink, Writer};
 use crate::models::usage::{Settlement, Usage};
 use crate::money::ServiceTier;
@@ -33,6 +34,8 @@ pub struct ChunkWriter {
     /// The size of the last piece, because the next is likely to be as long.
     taken_bytes: usize,
     choices: Vec<ChunkChoice>,
+    /// Where the choice of an index is.
+    numbers: Numbering<u32>,
     top_level: Vec<(Box<str>, Box<str>)>,
     top_level_is_new: bool,
     usage: Option<Usage>,
@@ -64,6 +67,7 @@ impl ChunkWriter {
             out: Vec::new(),
             taken_bytes: 0,
             choices: Vec::new(),
+            numbers: Numbering::default(),
             top_level: Vec::new(),
             top_level_is_new: false,
             usage: None,
@@ -110,17 +114,16 @@ impl ChunkWriter {
     }
 
     fn choice(&mut self, index: u32) -> usize {
-        if let Some(at) = self.choices.iter().position(|choice| choice.index == index) {
-            return at;
+        let (at, is_new) = self.numbers.see(index);
+        if is_new {
+            self.choices.push(ChunkChoice {
+                index,
+                has_role: false,
+                is_finished: false,
+                tools: Tools::new(index),
+            });
         }
-        let tools = Tools::new(index);
-        self.choices.push(ChunkChoice {
-            index,
-            has_role: false,
-            is_finished: false,
-            tools,
-        });
-        self.choices.len() - 1
+        at
     }
 
     /// Writes everything of a chunk up to its choices.
@@ -314,8 +317,8 @@ impl Sink for ChunkWriter {
     }
 
     fn text(&mut self, index: u32, text: Str<'_>) {
-        let mut choices = self.choices.iter();
-        let is_open = choices.any(|c| c.index == index && c.has_role && !c.is_finished);
+        let choice = self.numbers.get(&index).and_then(|at| self.choices.get(at));
+        let is_open = choice.is_some_and(|choice| choice.has_role && !choice.is_finished);
         if is_open && !self.top_level_is_new && !text.is_empty() {
             return self.write_text(index, text);
         }

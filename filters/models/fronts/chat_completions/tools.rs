@@ -4,12 +4,14 @@ use std::collections::HashSet;
 
 use crate::json::{Str, write_escaped};
 use crate::models::chat::delta::{Finish, ToolDelta};
+use crate::models::numbering::Numbering;
 use crate::models::reply::ReplyIdentity;
 
 /// The calls of one choice.
 #[derive(Debug)]
 pub(super) struct Tools {
     calls: Vec<OpenToolCall>,
+    numbers: Numbering<u64>,
     opened: usize,
     ids: HashSet<Box<str>>,
     /// The choice's index.
@@ -18,7 +20,6 @@ pub(super) struct Tools {
 
 #[derive(Debug)]
 struct OpenToolCall {
-    key: u64,
     /// Its number for the client, once it is opened.
     number: Option<usize>,
     is_closed: bool,
@@ -63,6 +64,7 @@ impl Tools {
     pub(super) fn new(index: u32) -> Self {
         Self {
             calls: Vec::new(),
+            numbers: Numbering::default(),
             opened: 0,
             ids: HashSet::new(),
             index,
@@ -120,12 +122,19 @@ impl Tools {
 
     /// Closes one call, or all; returns the numbers of calls without arguments, which become `{}`.
     pub(super) fn close(&mut self, key: Option<u64>) -> Vec<usize> {
-        let mut empty = Vec::new();
-        for call in &mut self.calls {
-            let Some(number) = call.number else { continue };
-            if call.is_closed || key.is_some_and(|key| key != call.key) {
-                continue;
+        let closed = match key {
+            Some(key) => {
+                let at = self.numbers.get(&key);
+                let call = at.and_then(|at| self.calls.get_mut(at));
+                call.map(std::slice::from_mut).unwrap_or_default()
             }
+            None => &mut *self.calls,
+        };
+        let mut empty = Vec::new();
+        for call in closed {
+            let Some(number) = call.number.filter(|_| !call.is_closed) else {
+                continue;
+            };
             call.is_closed = true;
             if !call.has_arguments {
                 empty.push(number);
@@ -145,19 +154,18 @@ impl Tools {
     }
 
     fn position(&mut self, key: u64) -> usize {
-        if let Some(at) = self.calls.iter().position(|call| call.key == key) {
-            return at;
+        let (at, is_new) = self.numbers.see(key);
+        if is_new {
+            self.calls.push(OpenToolCall {
+                number: None,
+                is_closed: false,
+                id: None,
+                extra_content: None,
+                early: String::new(),
+                has_arguments: false,
+            });
         }
-        self.calls.push(OpenToolCall {
-            key,
-            number: None,
-            is_closed: false,
-            id: None,
-            extra_content: None,
-            early: String::new(),
-            has_arguments: false,
-        });
-        self.calls.len() - 1
+        at
     }
 
     /// Returns the provider's id, unless it is missing or taken.

@@ -10,6 +10,7 @@ use crate::fault::Fault;
 use crate::json::{Str, write_number};
 use crate::models::chat::delta::{Delta, Finish};
 use crate::models::metadata::{Metadata, USAGE_CAPACITY, write_usage};
+use crate::models::numbering::Numbering;
 use crate::models::reply::{ReplyIdentity, Reported, Sink, Writer};
 use crate::models::usage::{Settlement, Usage};
 use crate::money::ServiceTier;
@@ -21,6 +22,8 @@ pub struct WholeWriter {
     /// The provider's reply, which most texts are slices of.
     source: Bytes,
     choices: Vec<WholeChoice>,
+    /// Where the choice of an index is.
+    numbers: Numbering<u32>,
     top_level: Vec<(Box<str>, Box<str>)>,
     usage: Option<Usage>,
     service_tier: Option<ServiceTier>,
@@ -60,6 +63,7 @@ impl WholeWriter {
             identity,
             source: Bytes::new(),
             choices: Vec::new(),
+            numbers: Numbering::default(),
             top_level: Vec::new(),
             usage: None,
             service_tier: None,
@@ -107,11 +111,11 @@ impl WholeWriter {
 
     /// Returns the place of a choice, which it makes at its first piece.
     fn choice(&mut self, index: u32) -> usize {
-        let known = self.choices.iter().position(|choice| choice.index == index);
-        known.unwrap_or_else(|| {
+        let (at, is_new) = self.numbers.see(index);
+        if is_new {
             self.choices.push(WholeChoice::new(index));
-            self.choices.len() - 1
-        })
+        }
+        at
     }
 }
 

@@ -88,7 +88,7 @@ impl Turn {
 /// A content block that is being read.
 #[derive(Debug)]
 pub(super) struct OpenBlock {
-    pub(super) index: u64,
+    index: u64,
     kind: BlockKind,
     /// Characters of text before it.
     offset: u64,

@@ -1,5 +1,7 @@
 //! Whole replies and events, read from the same blocks. Source: docs/facts/wire-formats.md 3.4, 3.5.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -95,7 +97,7 @@ fn read_whole(body: &[u8], origin: &str, sink: &mut dyn Sink) -> Result<(), Fail
 struct MessageEvents {
     turn: Turn,
     id: Option<Box<str>>,
-    open: Vec<OpenBlock>,
+    open: BTreeMap<u64, OpenBlock>,
     usage: Report,
     reason: Option<Finish>,
     safeguard_results: Option<Box<str>>,
@@ -106,7 +108,7 @@ impl MessageEvents {
         Self {
             turn: Turn::new(origin),
             id: None,
-            open: Vec::new(),
+            open: BTreeMap::new(),
             usage: Report::default(),
             reason: None,
             safeguard_results: None,
@@ -156,18 +158,20 @@ impl EventDecoder for MessageEvents {
             "content_block_start" => {
                 let block = data.content_block.unwrap_or(RawValue::NULL);
                 let open = OpenBlock::begin(data.index, block, &mut self.turn, sink);
-                self.open.push(open.map_err(malformed)?);
+                let open = open.map_err(malformed)?;
+                if let Some(mut unfinished) = self.open.insert(data.index, open) {
+                    unfinished.finish(&self.turn, sink);
+                }
             }
             "content_block_delta" => {
                 let delta = data.delta.unwrap_or_default();
-                let mut open = self.open.iter_mut();
-                if let Some(open) = open.find(|open| open.index == data.index) {
+                if let Some(open) = self.open.get_mut(&data.index) {
                     open.delta(&delta, &mut self.turn, sink);
                 }
             }
             "content_block_stop" => {
-                if let Some(at) = self.open.iter().position(|open| open.index == data.index) {
-                    self.open.remove(at).finish(&self.turn, sink);
+                if let Some(mut open) = self.open.remove(&data.index) {
+                    open.finish(&self.turn, sink);
                 }
             }
             "message_delta" => {
@@ -195,7 +199,7 @@ impl MessageEvents {
                 "the provider's answer has no stop reason",
             ));
         };
-        for mut open in std::mem::take(&mut self.open) {
+        for mut open in std::mem::take(&mut self.open).into_values() {
             open.finish(&self.turn, sink);
         }
         end(finish, self.safeguard_results.as_deref(), sink);

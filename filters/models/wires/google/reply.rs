@@ -10,6 +10,7 @@ use super::grounding::Grounds;
 use super::usage::UsageReport;
 use crate::json::{Object, Str};
 use crate::models::chat::delta::{Delta, Finish, ToolDelta};
+use crate::models::numbering::Numbering;
 use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
 use crate::models::wires::decoder::{Decoder, Progress, ReplyHead};
@@ -51,9 +52,8 @@ fn read_whole(body: &[u8], mut events: ContentEvents, sink: &mut dyn Sink) -> Re
 }
 
 /// A candidate of which something has come.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct SeenCandidate {
-    index: u32,
     has_ended: bool,
     /// How many images it has drawn.
     images: u64,
@@ -69,6 +69,7 @@ pub(super) struct ContentEvents {
     may_search: bool,
     searches: u64,
     candidates: Vec<SeenCandidate>,
+    numbers: Numbering<u32>,
     calls: u64,
     /// Parts of tools that the provider ran.
     native: u64,
@@ -165,16 +166,10 @@ impl ContentEvents {
 
     /// The candidate of this index, from its first sight on.
     fn seen(&mut self, index: u32) -> Option<&mut SeenCandidate> {
-        let known = self.candidates.iter().position(|seen| seen.index == index);
-        let at = known.unwrap_or_else(|| {
-            self.candidates.push(SeenCandidate {
-                index,
-                has_ended: false,
-                images: 0,
-                grounds: Grounds::default(),
-            });
-            self.candidates.len() - 1
-        });
+        let (at, is_new) = self.numbers.see(index);
+        if is_new {
+            self.candidates.push(SeenCandidate::default());
+        }
         self.candidates.get_mut(at)
     }
 

@@ -1,18 +1,22 @@
 //! Which tool call a piece belongs to, whatever a provider makes of ids and indexes.
 
+use std::collections::BTreeMap;
+
 use crate::json::Str;
 
 /// The calls of one answer so far. A call's key is its position.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
-    known: Vec<Known>,
+    count: u64,
+    choices: BTreeMap<u32, ChoiceCalls>,
 }
 
-#[derive(Debug)]
-struct Known {
-    choice: u32,
-    id: Option<Box<str>>,
-    index: Option<u64>,
+/// The calls of one choice: of those that share an id or an index, the last.
+#[derive(Debug, Default)]
+struct ChoiceCalls {
+    by_id: BTreeMap<Box<str>, u64>,
+    by_index: BTreeMap<u64, u64>,
+    last: Option<u64>,
 }
 
 impl Calls {
@@ -27,39 +31,31 @@ impl Calls {
         index: Option<u64>,
         has_name: bool,
     ) -> u64 {
+        let calls = self.choices.entry(choice).or_default();
         let id = id
             .map(Str::unescaped)
             .filter(|id| !id.is_empty() && id != "null");
+        let of_index = index.and_then(|index| calls.by_index.get(&index)).copied();
         let found = match &id {
-            Some(id) => self
-                .last(|call| call.choice == choice && call.id.as_deref() == Some(id))
-                .or_else(|| self.by_index(choice, index).filter(|_| !has_name)),
-            None => self
-                .by_index(choice, index)
-                .filter(|_| index.is_some() || !has_name)
-                .or_else(|| {
-                    self.last(|call| call.choice == choice)
-                        .filter(|_| !has_name)
-                }),
+            Some(id) => {
+                let of_id = calls.by_id.get(&**id).copied();
+                of_id.or(of_index.filter(|_| !has_name))
+            }
+            None => of_index.or(calls.last.filter(|_| !has_name)),
         };
         if let Some(key) = found {
-            return key as u64;
+            return key;
         }
-        self.known.push(Known {
-            choice,
-            id: id.map(|id| id.into()),
-            index,
-        });
-        self.known.len() as u64 - 1
-    }
-
-    fn by_index(&self, choice: u32, index: Option<u64>) -> Option<usize> {
-        let index = index?;
-        self.last(|call| call.choice == choice && call.index == Some(index))
-    }
-
-    fn last(&self, matches: impl Fn(&Known) -> bool) -> Option<usize> {
-        self.known.iter().rposition(matches)
+        let key = self.count;
+        self.count += 1;
+        if let Some(id) = id {
+            calls.by_id.insert((*id).into(), key);
+        }
+        if let Some(index) = index {
+            calls.by_index.insert(index, key);
+        }
+        calls.last = Some(key);
+        key
     }
 }
 

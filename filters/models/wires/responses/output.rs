@@ -1,17 +1,20 @@
 //! The output items of one answer, on their way into a sink. Whole replies and events hand over the same items, so that
 //! both give the same answer. Source: docs/facts/wire-formats.md 2.3, 2.4.
 
+use std::collections::BTreeSet;
+
 use super::annotations::write_annotations;
 use super::item::{Item, ItemKind, ItemPart};
 use super::reasoning::write_details;
 use super::turn::TurnOrder;
 use crate::json::{Error, Str};
 use crate::models::chat::delta::{Delta, Finish, ToolDelta};
+use crate::models::numbering::Numbering;
 use crate::models::reply::Sink;
 use crate::models::wires::drawn;
 
 /// Which text of an item a piece belongs to.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) enum PartKind {
     Text,
     Refusal,
@@ -21,7 +24,7 @@ pub(super) enum PartKind {
 }
 
 /// A part of an item. Items have the numbers of the provider, because some hosts change their ids.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) struct PartPlace {
     pub(super) item: u64,
     pub(super) kind: PartKind,
@@ -33,8 +36,9 @@ pub(super) struct PartPlace {
 pub(super) struct Output {
     origin: Box<str>,
     items: Vec<OpenItem>,
+    numbers: Numbering<u64>,
     /// The parts whose text has come in pieces.
-    streamed: Vec<PartPlace>,
+    streamed: BTreeSet<PartPlace>,
     order: TurnOrder,
     /// Carriers of reasoning whose following item has not come.
     pending: Vec<String>,
@@ -46,9 +50,8 @@ pub(super) struct Output {
     searches: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct OpenItem {
-    number: u64,
     has_arguments: bool,
     is_done: bool,
 }
@@ -59,7 +62,8 @@ impl Output {
         Self {
             origin,
             items: Vec::new(),
-            streamed: Vec::new(),
+            numbers: Numbering::default(),
+            streamed: BTreeSet::new(),
             order: TurnOrder::default(),
             pending: Vec::new(),
             has_reasoning: false,
@@ -81,8 +85,9 @@ impl Output {
 
     /// Begins an item at its first sight, and opens a call. Returns its place in the list.
     pub(super) fn begin(&mut self, number: u64, item: &Item<'_>, sink: &mut dyn Sink) -> usize {
-        if let Some(known) = self.items.iter().position(|open| open.number == number) {
-            return known;
+        let (at, is_new) = self.numbers.see(number);
+        if !is_new {
+            return at;
         }
         match item.kind {
             ItemKind::Message | ItemKind::Call => self.hand_out_pending(sink),
@@ -98,12 +103,8 @@ impl Output {
             }
             ItemKind::Reasoning | ItemKind::Image | ItemKind::Search | ItemKind::Other => {}
         }
-        self.items.push(OpenItem {
-            number,
-            has_arguments: false,
-            is_done: false,
-        });
-        self.items.len() - 1
+        self.items.push(OpenItem::default());
+        at
     }
 
     /// Takes a piece of a text.
@@ -111,10 +112,7 @@ impl Output {
         if text.is_empty() {
             return;
         }
-        let is_first = !self.is_streamed(place);
-        if is_first {
-            self.streamed.push(place);
-        }
+        let is_first = self.streamed.insert(place);
         match place.kind {
             PartKind::Text => {
                 self.begin_message(place.item, sink);
@@ -166,9 +164,8 @@ impl Output {
         whole: Option<Str<'_>>,
         sink: &mut dyn Sink,
     ) {
-        let mut items = self.items.iter();
-        let is_known = items.any(|open| open.number == number && open.has_arguments);
-        if !is_known {
+        let known = self.numbers.get(&number).and_then(|at| self.items.get(at));
+        if !known.is_some_and(|open| open.has_arguments) {
             self.arguments(number, whole, sink);
         }
     }
@@ -287,7 +284,7 @@ impl Output {
     }
 
     fn is_streamed(&self, place: PartPlace) -> bool {
-        self.streamed.iter().rev().any(|known| *known == place)
+        self.streamed.contains(&place)
     }
 
     fn hand_out_pending(&mut self, sink: &mut dyn Sink) {

@@ -256,7 +256,12 @@ fn delta(delta: &str) -> String {
     format!(r#"{{"id":"c","choices":[{{"index":0,"delta":{delta},"finish_reason":null}}]}}"#)
 }
 
-pub const COMPATIBLE_EVENTS: [Attack; 4] = [
+pub const COMPATIBLE_EVENTS: [Attack; 5] = [
+    ("many choices", |bytes| {
+        events(bytes, |number| {
+            format!(r#"{{"choices":[{{"index":{number},"delta":{{"content":"a"}}}}]}}"#)
+        })
+    }),
     ("many calls", |bytes| {
         events(bytes, |number| {
             delta(&format!(
@@ -281,7 +286,42 @@ pub const COMPATIBLE_EVENTS: [Attack; 4] = [
     }),
 ];
 
-pub const MESSAGES_EVENTS: [Attack; 2] = [
+/// What the Responses API of a provider streams.
+pub const RESPONSES_EVENTS: [Attack; 2] = [
+    ("many items", |bytes| {
+        events(bytes, |number| {
+            format!(
+                r#"{{"type":"response.output_item.added","output_index":{number},"item":{{"type":"function_call","id":"i{number}","call_id":"c{number}","name":"f","arguments":""}}}}"#
+            )
+        })
+    }),
+    ("many parts", |bytes| {
+        events(bytes, |number| {
+            format!(
+                r#"{{"type":"response.output_text.delta","output_index":0,"content_index":{number},"delta":"a"}}"#
+            )
+        })
+    }),
+];
+
+pub const CONTENTS_EVENTS: [Attack; 1] = [("many candidates", |bytes| {
+    events(bytes, |number| {
+        format!(r#"{{"candidates":[{{"index":{number},"content":{{"parts":[{{"text":"a"}}]}}}}]}}"#)
+    })
+})];
+
+pub const MESSAGES_EVENTS: [Attack; 3] = [
+    ("pieces of the last of many blocks", |bytes| {
+        events(bytes, |number| match number % 2 {
+            0 => format!(
+                r#"{{"type":"content_block_start","index":{number},"content_block":{{"type":"text","text":""}}}}"#
+            ),
+            _ => format!(
+                r#"{{"type":"content_block_delta","index":{},"delta":{{"type":"text_delta","text":"a"}}}}"#,
+                number - 1
+            ),
+        })
+    }),
     ("many open blocks", |bytes| {
         events(bytes, |number| {
             format!(

@@ -126,6 +126,8 @@ pub fn events() -> Vec<Reader> {
         let attacks: &[Attack] = match wire {
             WireKind::Compatible => &attacks::COMPATIBLE_EVENTS,
             WireKind::Messages => &attacks::MESSAGES_EVENTS,
+            WireKind::Responses => &attacks::RESPONSES_EVENTS,
+            WireKind::Contents => &attacks::CONTENTS_EVENTS,
             _ => &[],
         };
         for (is_stream, heals, what) in [
