@@ -5,15 +5,18 @@ use crate::json::Walker;
 use crate::models::check::read::{array, object, required, string};
 use crate::models::check::reject::Reject;
 
-/// The betas of safeguards, without their dates.
-const FAMILIES: [&str; 2] = ["dangerous-tool-use", "auto-mode-classifier"];
+/// The most bytes of all betas, which go out in one header: within the 8 KiB that servers take of a line. Our choice.
+const BETA_BYTES: usize = 4096;
+
+/// A beta that widens the context of older models: what it costs beyond their usual context is in no price list.
+const UNPRICED: &str = "context-1m";
 
 /// The whole object. The provider refuses safeguards without a beta and betas without a safeguard, so both are required.
 pub(super) fn safeguards(walk: &mut Walker<'_>) -> Result<(), Reject> {
-    let (mut safeguards, mut betas) = (None, None);
+    let (mut safeguards, mut betas, mut bytes) = (None, None, 0);
     object(walk, &["safeguards", "betas"], |walk, key| {
         if key == "betas" {
-            betas = Some(array(walk, |walk, _| beta(walk))?);
+            betas = Some(array(walk, |walk, _| beta(walk, &mut bytes))?);
             return Ok(());
         }
         let count = array(walk, |walk, _| {
@@ -40,28 +43,27 @@ pub(super) fn safeguards(walk: &mut Walker<'_>) -> Result<(), Reject> {
     .map(|_| ())
 }
 
-/// A beta goes out in a header, so nothing else than the names of safeguards may stand there.
-fn beta(walk: &mut Walker<'_>) -> Result<(), Reject> {
+/// Any name: the provider knows its betas. It goes out in a header, so it is of what may stand there, and a call with it has
+/// to cost what its prices say.
+fn beta(walk: &mut Walker<'_>, bytes: &mut usize) -> Result<(), Reject> {
     let name = string(walk)?.unescaped();
-    let is_dated = |date: &str| {
-        let bytes = date.as_bytes();
-        let is_digit = |at: &usize| bytes.get(*at).is_some_and(u8::is_ascii_digit);
-        let digits = [0, 1, 2, 3, 5, 6, 8, 9];
-        let dashes = (bytes.get(4), bytes.get(7)) == (Some(&b'-'), Some(&b'-'));
-        bytes.len() == 10 && dashes && digits.iter().all(is_digit)
-    };
-    let is_known = FAMILIES.iter().any(|family| {
-        let rest = name.strip_prefix(family);
-        rest.and_then(|rest| rest.strip_prefix('-'))
-            .is_some_and(is_dated)
-    });
-    if is_known {
-        return Ok(());
+    let mut problem = None;
+    *bytes = bytes.saturating_add(name.len() + 1);
+    if *bytes > BETA_BYTES {
+        problem =
+            Some("makes all betas longer than 4096 bytes; accepted are fewer or shorter names");
     }
+    // A comma would make two of it.
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b',';
+    if name.is_empty() || !name.bytes().all(is_plain) {
+        problem = Some("is no name of a beta; accepted are visible ASCII characters but commas");
+    }
+    if name.starts_with(UNPRICED) {
+        problem = Some("widens the context beyond its known prices; accepted are other betas");
+    }
+    let Some(problem) = problem else {
+        return Ok(());
+    };
     let shown: String = name.chars().take(60).collect();
-    let known = FAMILIES.map(|family| format!("`{family}-YYYY-MM-DD`"));
-    Err(Reject::rule(format!(
-        "is {shown:?}, which switches on no safeguard; accepted is {}",
-        known.join(" or ")
-    )))
+    Err(Reject::rule(format!("is {shown:?}, which {problem}")))
 }
