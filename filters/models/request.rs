@@ -259,7 +259,7 @@ pub struct Needs {
     pub reasoning_tokens: Option<u64>,
     /// `reasoning.mode`, where given.
     pub reasoning_mode: Option<Box<str>>,
-    /// `reasoning.context`, where given and not `auto`.
+    /// `reasoning.context`, where given and not `auto`. A wire without words for it drops it.
     pub reasoning_context: Option<Box<str>>,
     /// A stop sequence is blank.
     pub blank_stop: bool,

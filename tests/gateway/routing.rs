@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde_json::json;
+
 use super::chat_completions::{PLAIN, STREAM, reply, reply_body, stream};
 use crate::support::boot::{Gateway, MODELS};
 use crate::support::client::{Client, ask};
@@ -99,6 +101,39 @@ fn who_cannot_serve_the_request_is_left_out() {
             "{}",
             answer.text()
         );
+    }
+}
+
+/// A model that lists one effort at one provider.
+const THINKER: &str = r#"
+[[models]]
+id = "thinker"
+[[models.providers]]
+provider = "first"
+name = "thinker-1"
+capabilities = ["streaming", "reasoning"]
+reasoning_efforts = ["low"]
+"#;
+
+/// Source: model-gateway 2.1, rules for `reasoning_effort` 3
+#[test]
+fn an_effort_that_nobody_lists_is_judged_by_the_provider() {
+    let error = json!({"error": {"message": "Unsupported value", "type": "invalid_request_error", "param": "reasoning_effort", "code": "unsupported_value"}});
+    let first = Upstream::always(Reply::json(400, error.to_string()));
+    let provider = format!(
+        "[providers.first]\nkind = \"openai-compatible\"\nbase_url = \"{}/v1\"\nkeys = []\n",
+        first.url()
+    );
+    let gateway = Gateway::start(&provider, THINKER);
+    for (at, model) in ["thinker", "first/thinker"].into_iter().enumerate() {
+        let body = json!({"model": model, "reasoning_effort": "xhigh", "reasoning": {"context": "all_turns"},
+            "messages": [{"role": "user", "content": "Hi"}]});
+        let answer = gateway.chat(&body.to_string());
+        let code = answer.json()["error"]["code"].clone();
+        assert_eq!((answer.status(), code), (400, json!("unsupported_value")));
+        let sent = first.request(at).json();
+        assert_eq!(sent["reasoning_effort"], "xhigh");
+        assert!(sent.get("reasoning").is_none(), "{sent}");
     }
 }
 

@@ -95,6 +95,14 @@ pub fn check(
     input_lengths::check(request, mapping)
 }
 
+/// Checks what a mapping need not have to be called: where no other has it, the provider judges.
+///
+/// Source: docs/model-gateway.md 2.1, rules of `reasoning_effort` 3.
+pub fn check_wishes(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
+    let listed = mapping.thinking.check_listed(&request.needs);
+    listed.map_err(|reason| Lack::new("reasoning_effort", reason))
+}
+
 /// Returns whether the mapping honours a forced tool call.
 pub fn honours_forced_tools(mapping: &Mapping, wire: &WireLimits) -> bool {
     wire.forced_tools && mapping.can(Capability::ForcedTools)
@@ -315,12 +323,6 @@ fn check_reasoning(
             "reasoning.mode",
             format!("takes no mode `{mode}`"),
         ));
-    }
-    if let Some(context) = &needs.reasoning_context
-        && !wire.reasoning_context
-    {
-        let reason = format!("takes no context `{context}`");
-        return Err(Lack::new("reasoning.context", reason));
     }
     let checked = mapping.thinking.check(needs);
     checked.map_err(|(param, reason)| Lack::new(param, reason))

@@ -453,6 +453,7 @@ fn thinking(
         control: written.thinking,
         budget_min: written.budget_min,
         budget_max: written.budget_max,
+        max_output: written.max_output,
         efforts: &written.reasoning_efforts,
         by_default: written.reasons_by_default,
         reasons: capabilities.map(|known| known.contains(Capability::Reasoning)),

@@ -140,6 +140,7 @@ fn try_plan(
     let point = request.price_point(inputs.now_s);
     let mut candidates = keep_capable(request, resolved, inputs, point, wire, left_out)?;
     let lower_tool_choice = require_forced_tools(request, &mut candidates, is_auto, wire, left_out);
+    prefer_granted(request, &mut candidates, left_out);
     let most = if is_pinned || inputs.no_fallback {
         1
     } else {
@@ -228,6 +229,26 @@ fn find_auto_lack(
     }
     let reasons = request.needs.no_reasoning && candidate.mapping.reasons();
     reasons.then(|| Lack::of_auto("reasons"))
+}
+
+/// Keeps the candidates that grant all wishes of a request, where there are some; adds the others to `left_out`.
+fn prefer_granted(
+    request: &ModelRequest,
+    candidates: &mut Vec<Arc<Candidate>>,
+    left_out: &mut Vec<LeftOut>,
+) {
+    let find_lack =
+        |candidate: &Candidate| capable::check_wishes(request, &candidate.mapping).err();
+    if candidates.iter().all(|one| find_lack(one).is_some()) {
+        return;
+    }
+    candidates.retain(|candidate| {
+        let Some(lack) = find_lack(candidate) else {
+            return true;
+        };
+        left_out.push(LeftOut::new(candidate, lack));
+        false
+    });
 }
 
 /// Keeps the candidates that honour a forced call; adds the others to `left_out`. Returns whether it has to be lowered,

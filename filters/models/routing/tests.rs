@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::catalog::{Catalog, Mapping};
 use super::health::{Health, HealthStats};
-use super::plan::{PlanInputs, plan};
+use super::plan::{PlanInputs, RoutePlan, plan};
 use super::providers::{ProviderNames, ProviderSet};
 use super::resolve::{Resolved, resolve};
 use super::score::{Facts, Weights, score_candidates};
@@ -402,6 +402,48 @@ fn a_forced_call_goes_to_who_honours_it_and_is_lowered_where_nobody_does() {
     assert!(lowered.lower_tool_choice);
 }
 
+/// Source: model-gateway 2.1, rules for `reasoning_effort` 3
+#[test]
+fn an_effort_goes_to_who_lists_it_and_where_nobody_does_the_provider_judges() {
+    let thinks = |provider, price, efforts: Value| {
+        let more = json!({"capabilities": ["reasoning"], "reasoning_efforts": efforts});
+        mapping(provider, price, more)
+    };
+    let catalog = catalog(json!([{"id": "m", "providers":
+        [thinks("a", "1", json!(["low", "high"])), thinks("b", "2", json!(["high", "xhigh"]))]}]));
+    let health = Health::new(8);
+    let on = catalog.providers().set(["a", "b"]);
+    let planned = |model: &str, effort: &str| {
+        let resolved = resolve(model, Operation::Chat, &catalog, &on, &[], 0).unwrap();
+        let request = request(json!({"model": model, "reasoning_effort": effort}));
+        plan(
+            &request,
+            resolved,
+            &inputs(&health),
+            |_| Some(WIDE),
+            |_| 1.0,
+        )
+        .unwrap()
+    };
+    let names = |plan: &RoutePlan| -> Vec<String> {
+        let attempts = plan.attempts.iter();
+        attempts
+            .map(|one| one.mapping.provider.to_string())
+            .collect()
+    };
+    let only = planned("m", "xhigh");
+    assert_eq!(names(&only), ["b"]);
+    let left_out = &only.left_out[0];
+    assert_eq!(&*left_out.lack.param, "reasoning_effort");
+    assert_eq!(
+        left_out.lack.reason,
+        "takes the efforts low, high, not xhigh"
+    );
+    assert_eq!(names(&planned("m", "high")), ["a", "b"]);
+    assert_eq!(names(&planned("m", "max")), ["a", "b"]);
+    assert_eq!(names(&planned("a/m", "xhigh")), ["a"]);
+}
+
 #[test]
 fn auto_takes_the_cheapest_that_can_and_honours_its_own_fields() {
     let health = Health::new(8);
@@ -526,7 +568,7 @@ proptest! {
         let resolved = resolve("m", Operation::Chat, &catalog, &catalog.providers().set(NAMES[..prices.len()].iter().copied()), &[], 0).unwrap();
         let one = plan(&request(json!({})), resolved.clone(), &inputs, |_| Some(WIDE), |_| 1.0).unwrap();
         let two = plan(&request(json!({})), resolved, &inputs, |_| Some(WIDE), |_| 1.0).unwrap();
-        let names = |plan: &super::plan::RoutePlan| plan.attempts.iter().map(|c| c.mapping.provider.clone()).collect::<Vec<_>>();
+        let names = |plan: &RoutePlan| plan.attempts.iter().map(|c| c.mapping.provider.clone()).collect::<Vec<_>>();
         // Exploration spends what it has saved.
         prop_assert!(exploration > 0.0 || names(&one) == names(&two));
         prop_assert_eq!(one.attempts.len(), attempts.min(prices.len()));

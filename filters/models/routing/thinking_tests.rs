@@ -5,17 +5,9 @@ use super::*;
 /// Budgets as a kind of provider has them.
 const KIND: ThinkingDefaults = ThinkingDefaults {
     control: ThinkingControl::Budget,
-    budgets: [
-        None,
-        Some(512),
-        Some(2048),
-        Some(8192),
-        Some(24_576),
-        Some(65_536),
-        None,
-    ],
-    bounds: (None, None),
     can_switch_off: false,
+    says_none: false,
+    ..ThinkingDefaults::LEVELS
 };
 
 fn thinking(written: &WrittenThinking<'_>) -> Thinking {
@@ -44,39 +36,108 @@ fn lack(thinking: &Thinking, needs: &Needs) -> Option<String> {
     lack.map(|(field, reason)| format!("{field}: {reason}"))
 }
 
+/// The budgets of all efforts, in order.
+fn budgets(thinking: &Thinking) -> [Option<u64>; 7] {
+    Effort::ALL.map(|effort| thinking.budget(effort))
+}
+
+/// Source: model-gateway 2.1, rules for `reasoning_effort` 3
 #[test]
-fn efforts_of_budgets_are_those_inside_the_bounds_and_the_highest_is_the_bound() {
-    use Effort::{High, Low, Max, Medium, Minimal, None, Xhigh};
-    for (min, max, efforts) in [
-        (0, 24_576, vec![None, Minimal, Low, Medium, High]),
-        (128, 32_768, vec![Minimal, Low, Medium, High, Max]),
-        (1024, 100_000, vec![Low, Medium, High, Xhigh, Max]),
+fn every_effort_has_the_nearest_budget_and_none_is_off_or_the_least() {
+    let (off, some) = (None, Some);
+    for (min, max, expected) in [
+        // Gemini 2.5 Flash, whose budgets begin at 0.
+        (
+            0,
+            24_576,
+            [
+                off,
+                some(512),
+                some(2048),
+                some(8192),
+                some(24_576),
+                some(24_576),
+                some(24_576),
+            ],
+        ),
+        // Gemini 2.5 Pro, which cannot be switched off.
+        (
+            128,
+            32_768,
+            [
+                some(128),
+                some(512),
+                some(2048),
+                some(8192),
+                some(24_576),
+                some(32_768),
+                some(32_768),
+            ],
+        ),
+        // `max` is above `xhigh` wherever there is room.
+        (
+            1024,
+            100_000,
+            [
+                some(1024),
+                some(1024),
+                some(2048),
+                some(8192),
+                some(24_576),
+                some(65_536),
+                some(100_000),
+            ],
+        ),
+        (
+            30_000,
+            40_000,
+            [
+                some(30_000),
+                some(30_000),
+                some(30_000),
+                some(30_000),
+                some(30_000),
+                some(40_000),
+                some(40_000),
+            ],
+        ),
     ] {
         let thinking = thinking(&within(min, max));
-        assert_eq!(thinking.efforts, efforts);
-        let budgets = efforts.iter().filter_map(|effort| thinking.budget(*effort));
-        assert!(
-            budgets.clone().is_sorted_by(|a, b| a < b),
-            "none is lowered to another"
-        );
-        assert!(budgets.clone().all(|budget| (min..=max).contains(&budget)));
+        assert_eq!(budgets(&thinking), expected);
+        assert_eq!(thinking.efforts, Effort::ALL, "all are taken");
+        for effort in Effort::ALL {
+            assert_eq!(lack(&thinking, &asks(Some(effort), None)), None);
+        }
+        assert_eq!(thinking.is_on(&asks(Some(Effort::None), None)), min > 0);
     }
-    assert_eq!(thinking(&within(128, 32_768)).budget(Max), Some(32_768));
+    let listed = WrittenThinking {
+        efforts: &[Effort::None, Effort::High],
+        ..within(512, 24_576)
+    };
+    assert_eq!(
+        budgets(&thinking(&listed))[..3],
+        [None, Some(512), Some(2048)]
+    );
+}
+
+/// Source: model-gateway 2.1, rules for `reasoning_effort` 3
+#[test]
+fn a_budget_that_nobody_bounds_leaves_room_for_an_answer() {
+    let small = thinking(&WrittenThinking {
+        max_output: Some(8192),
+        reasons: Some(true),
+        ..WrittenThinking::default()
+    });
+    assert_eq!(budgets(&small)[4..], [Some(7192); 3]);
+    let tiny = WrittenThinking {
+        max_output: Some(500),
+        ..within(1024, 2048)
+    };
+    assert_eq!(budgets(&thinking(&tiny))[4..], [Some(2048); 3]);
 }
 
 #[test]
-fn an_effort_without_a_budget_inside_the_bounds_is_a_configuration_error() {
-    let efforts = [Effort::Low, Effort::Xhigh];
-    let written = WrittenThinking {
-        efforts: &efforts,
-        ..within(0, 24_576)
-    };
-    let (key, problem) = Thinking::new(&written, &KIND).unwrap_err();
-    assert_eq!(key, "reasoning_efforts");
-    assert!(
-        problem.contains("`xhigh`") && problem.contains("from 0 to 24576"),
-        "{problem}"
-    );
+fn bounds_that_do_not_bound_are_a_configuration_error() {
     let (key, problem) = Thinking::new(&within(9, 8), &KIND).unwrap_err();
     assert_eq!(key, "budget_min");
     assert!(problem.contains("`budget_min` is 9"), "{problem}");
@@ -107,9 +168,9 @@ fn an_exact_budget_is_taken_inside_the_bounds_and_nowhere_else() {
     );
 }
 
+/// Source: model-gateway 2.1, rules for `reasoning_effort` 1 and 3
 #[test]
-fn no_reasoning_reaches_only_models_that_can_be_told_so_or_do_not_reason() {
-    let off = asks(Some(Effort::None), None);
+fn an_effort_that_is_not_listed_is_a_wish_and_no_lack() {
     let with = |control, efforts: &'static [Effort], reasons| {
         thinking(&WrittenThinking {
             control: Some(control),
@@ -118,21 +179,27 @@ fn no_reasoning_reaches_only_models_that_can_be_told_so_or_do_not_reason() {
             ..WrittenThinking::default()
         })
     };
+    let wish = |thinking: &Thinking, effort| {
+        let needs = asks(Some(effort), None);
+        assert_eq!(lack(thinking, &needs), None);
+        thinking.check_listed(&needs).err()
+    };
     let levels = with(
         ThinkingControl::Levels,
         &[Effort::Low, Effort::High],
         Some(true),
     );
+    assert_eq!(wish(&levels, Effort::High), None);
+    let xhigh = wish(&levels, Effort::Xhigh).unwrap();
+    assert_eq!(xhigh, "takes the efforts low, high, not xhigh");
+    assert!(wish(&levels, Effort::None).is_some());
+    let off = asks(Some(Effort::None), None);
     assert_eq!(
-        lack(&levels, &off).unwrap(),
-        "reasoning_effort: takes the efforts low, high, not none"
+        levels.asked_word(&off),
+        Some(Effort::Low),
+        "it cannot be switched off"
     );
-    let fixed = with(ThinkingControl::Fixed, &[], Some(true));
-    assert_eq!(
-        lack(&fixed, &off).unwrap(),
-        "reasoning_effort: reasons always, and takes no effort"
-    );
-    assert!(fixed.is_on(&asks(None, None)));
+    assert!(levels.is_on(&off));
     for able in [
         with(
             ThinkingControl::Levels,
@@ -143,10 +210,16 @@ fn no_reasoning_reaches_only_models_that_can_be_told_so_or_do_not_reason() {
         with(ThinkingControl::Levels, &[], None),
         thinking(&within(0, 100)),
     ] {
-        assert_eq!(lack(&able, &off), None);
+        assert_eq!(wish(&able, Effort::None), None);
         assert!(!able.is_on(&off));
     }
-    assert!(lack(&thinking(&within(128, 1000)), &off).is_some());
+    assert!(wish(&thinking(&within(128, 1000)), Effort::None).is_some());
+    let fixed = with(ThinkingControl::Fixed, &[], Some(true));
+    assert_eq!(
+        lack(&fixed, &off).unwrap(),
+        "reasoning_effort: reasons always, and takes no effort"
+    );
+    assert!(fixed.is_on(&asks(None, None)));
 }
 
 #[test]

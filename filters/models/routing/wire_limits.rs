@@ -14,8 +14,6 @@ pub struct WireLimits {
     pub json_schema: bool,
     /// Whether a forced call is honoured.
     pub forced_tools: bool,
-    /// Whether it can be said which turns' reasoning the model sees.
-    pub reasoning_context: bool,
     /// Images, audio and files.
     pub media: MediaLimits,
     /// Whether the assistant may speak first.
@@ -45,7 +43,6 @@ impl WireLimits {
         streams_choices: true,
         json_schema: true,
         forced_tools: true,
-        reasoning_context: true,
         media: MediaLimits::WIDEST,
         assistant_first: true,
         service_tiers: true,

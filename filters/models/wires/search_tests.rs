@@ -345,6 +345,39 @@ fn more_strict_functions_than_a_provider_takes_leave_it_out() {
     assert!(sent(WireKind::Responses, &json!({}), &strict(21)).is_ok());
 }
 
+/// Source: model-gateway 2.1
+#[test]
+fn an_effort_of_the_answer_goes_to_anthropic_with_its_beta_beside_others() {
+    let safeguards = json!({"safeguards": [{"type": "s"}], "betas": ["of-tomorrow", "b"]});
+    let members = json!({"effort": "low", "vendor_safeguards": safeguards});
+    let said = sent(WireKind::Messages, &json!({}), &members).unwrap();
+    assert_eq!(said["output_config"], json!({"effort": "low"}));
+    let betas = |members: &Value| -> Vec<String> {
+        let headers = WireKind::Messages.wire().request_headers(&request(members));
+        let values = headers.iter().map(|(_, value)| value.to_str().unwrap());
+        values.map(str::to_owned).collect()
+    };
+    assert_eq!(betas(&members), ["of-tomorrow,b,effort-2025-11-24"]);
+    assert_eq!(betas(&json!({"effort": "high"})), ["effort-2025-11-24"]);
+    assert!(betas(&json!({"effort": null})).is_empty());
+    let deaf = json!({"parameters": {"refuse": ["effort"]}});
+    let refused = sent(WireKind::Messages, &deaf, &json!({"effort": "low"}));
+    assert_eq!(refused, Err("effort".to_owned()));
+}
+
+/// Source: model-gateway 2.1
+#[test]
+fn a_context_of_reasoning_is_honoured_or_dropped_and_never_refused() {
+    let members = json!({"reasoning": {"effort": "high", "context": "all_turns"}});
+    let plain = json!({"reasoning": {"effort": "high"}});
+    for kind in [CHAT, WireKind::Messages, WireKind::Contents] {
+        let said = sent(kind, &json!({}), &members).unwrap();
+        assert_eq!(said, sent(kind, &json!({}), &plain).unwrap());
+    }
+    let said = sent(WireKind::Responses, &json!({}), &members).unwrap();
+    assert_eq!(said["reasoning"]["context"], "all_turns");
+}
+
 #[test]
 fn safeguards_go_to_the_one_who_runs_them_with_their_beta() {
     let safeguards = json!([{"type": "dangerous_tool_use", "classifier_context": {"v": 1}}]);

@@ -54,7 +54,6 @@ impl Wire for Anthropic {
         (operation == Operation::Chat).then_some(WireLimits {
             choices: 1,
             streams_choices: false,
-            reasoning_context: false,
             media: MediaLimits {
                 images: &IMAGES,
                 http_images: false,

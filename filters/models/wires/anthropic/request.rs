@@ -31,6 +31,10 @@ const VERSION: HeaderName = HeaderName::from_static("anthropic-version");
 const BETA: HeaderName = HeaderName::from_static("anthropic-beta");
 pub(super) const KEY: HeaderName = HeaderName::from_static("x-api-key");
 
+/// The beta of `output_config.effort`, without which the first model that takes it refuses it. Source:
+/// docs/facts/wire-formats.md 3.2.
+const EFFORT_BETA: &str = "effort-2025-11-24";
+
 /// Functions of one request that may be strict.
 const STRICT_TOOLS: f64 = 20.0;
 
@@ -52,6 +56,7 @@ pub(super) fn defaults() -> ProviderDefaults {
             Parameter::ToolChoice,
         ],
         pass: vec![
+            Parameter::Effort,
             Parameter::ToolSearch,
             Parameter::AllowedCallers,
             Parameter::VendorSafeguards,
@@ -69,17 +74,10 @@ pub(super) fn defaults() -> ProviderDefaults {
             .with(&more),
         thinking: ThinkingDefaults {
             control: ThinkingControl::Budget,
-            budgets: [
-                None,
-                None,
-                Some(1024),
-                Some(2000),
-                Some(4000),
-                Some(16_000),
-                Some(32_000),
-            ],
+            budgets: [0, 1024, 1024, 2000, 4000, 16_000, 32_000],
             bounds: (Some(1024), Some(128_000)),
             can_switch_off: true,
+            says_none: false,
         },
         search: SearchDialect::None,
         others: Vec::new(),
@@ -205,13 +203,17 @@ pub(super) fn head() -> WireHead {
     }
 }
 
-/// Returns the header of the betas that the request's safeguards need: without it the provider refuses them.
+/// Returns the header of the betas that the request's safeguards and its effort need: without it the provider refuses them.
 pub(super) fn own_headers(request: &ModelRequest) -> Vec<(HeaderName, HeaderValue)> {
     let member = request.source.member("vendor_safeguards");
     let read = |member| serde_json::from_slice(request.source.value(member)).ok();
     let safeguards: Option<VendorSafeguards<'_>> = member.and_then(read);
     let betas = safeguards.into_iter().flat_map(|own| own.betas);
-    let betas: Vec<String> = betas.map(|beta| beta.to_string()).collect();
+    let mut betas: Vec<String> = betas.map(|beta| beta.to_string()).collect();
+    let effort = request.source.member("effort");
+    if effort.is_some_and(|effort| !request.source.is_null(effort)) {
+        betas.push(EFFORT_BETA.to_owned());
+    }
     let value = HeaderValue::from_str(&betas.join(",")).ok();
     let value = value.filter(|value| !value.is_empty());
     value.map(|value| (BETA, value)).into_iter().collect()
@@ -249,7 +251,7 @@ fn effort<'a>(
         ThinkingControl::Adaptive | ThinkingControl::Levels
     );
     let is_on = needs.reasoning_tokens.is_none() && thinking.is_on(needs);
-    let of_reasoning = needs.effort.filter(|_| takes_words && is_on);
+    let of_reasoning = thinking.asked_word(needs).filter(|_| takes_words && is_on);
     let own = call.effort.as_deref();
     let own = own.filter(|_| target.parameters.supports(Parameter::Effort));
     of_reasoning.map(Effort::as_str).or(own)

@@ -306,6 +306,44 @@ fn effort_becomes_a_budget_or_is_taken_as_it_is() {
     assert_eq!(off["temperature"], 0.5);
 }
 
+/// Source: model-gateway 2.1, rules for `reasoning_effort` 1 and 3
+#[test]
+fn every_effort_has_a_budget_or_goes_as_a_word() {
+    let ask = |effort: &str| json!({"model": "m", "reasoning_effort": effort, "messages": [{"role": "user", "content": "a"}]});
+    for (effort, budget) in [
+        ("minimal", 1024),
+        ("low", 1024),
+        ("xhigh", 16_000),
+        ("max", 32_000),
+    ] {
+        let body = sent(ask(effort), &[]).unwrap();
+        assert_eq!(
+            body["thinking"],
+            json!({"type": "enabled", "budget_tokens": budget}),
+            "{effort}"
+        );
+    }
+    for effort in ["minimal", "xhigh", "max"] {
+        let body = sent(ask(effort), &["low", "high"]).unwrap();
+        assert_eq!(
+            body["output_config"]["effort"], effort,
+            "the provider judges"
+        );
+    }
+    let least = sent(ask("none"), &["low", "high"]).unwrap();
+    assert_eq!(
+        (
+            &least["thinking"]["type"],
+            &least["output_config"]["effort"]
+        ),
+        (&"adaptive".into(), &"low".into()),
+        "what cannot be switched off thinks least"
+    );
+    let off = sent(ask("none"), &["none", "low"]).unwrap();
+    assert_eq!(off["thinking"], json!({"type": "disabled"}));
+    assert!(off.get("output_config").is_none(), "{off}");
+}
+
 #[test]
 fn the_bound_of_the_answer_is_the_one_that_is_sent() {
     let quirks = Quirks::default();

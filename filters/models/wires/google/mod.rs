@@ -52,7 +52,6 @@ impl Wire for Google {
             Operation::Chat | Operation::Images | Operation::ImageEdits => Some(WireLimits {
                 choices: 8,
                 streams_choices: false,
-                reasoning_context: false,
                 media: MediaLimits {
                     remote_images: false,
                     http_images: false,

@@ -62,17 +62,9 @@ pub(super) fn defaults() -> ProviderDefaults {
             .with(&more),
         thinking: ThinkingDefaults {
             control: ThinkingControl::Budget,
-            budgets: [
-                None,
-                Some(512),
-                Some(2048),
-                Some(8192),
-                Some(24_576),
-                Some(65_536),
-                None,
-            ],
-            bounds: (None, None),
+            says_none: false,
             can_switch_off: false,
+            ..ThinkingDefaults::LEVELS
         },
         search: SearchDialect::None,
         others: Vec::new(),
@@ -295,7 +287,14 @@ fn thinking(request: &ModelRequest, target: &Target<'_>) -> Option<Value> {
     let effort = needs.effort?;
     match thinking.control {
         ThinkingControl::Levels | ThinkingControl::Adaptive => {
-            let level = effort.as_str().to_ascii_uppercase();
+            // No model of Google's has the level `none`.
+            let word = thinking.asked_word(needs).unwrap_or(effort);
+            let word = if word == Effort::None {
+                Effort::Minimal
+            } else {
+                word
+            };
+            let level = word.as_str().to_ascii_uppercase();
             Some(json!({ "thinkingLevel": level, "includeThoughts": effort != Effort::None }))
         }
         _ if effort == Effort::None => {

@@ -321,6 +321,33 @@ fn effort_becomes_a_budget_or_a_level_and_lost_signatures_are_excused() {
     );
 }
 
+/// Source: model-gateway 2.1, rules for `reasoning_effort` 1 and 3
+#[test]
+fn every_effort_has_a_budget_or_goes_as_a_level() {
+    let config = |effort: &str, efforts: &[&str]| {
+        let ask = json!({"model": "m", "reasoning_effort": effort, "messages": [{"role": "user", "content": "a"}]});
+        let (_, body) = sent(ask, efforts).unwrap();
+        body["generationConfig"]["thinkingConfig"].clone()
+    };
+    for (effort, budget) in [("minimal", 512), ("xhigh", 65_536), ("max", 128_000)] {
+        assert_eq!(config(effort, &[])["thinkingBudget"], budget);
+        let level = config(effort, &["low", "high"]);
+        assert_eq!(
+            level["thinkingLevel"],
+            effort.to_uppercase(),
+            "the provider judges"
+        );
+    }
+    assert_eq!(
+        config("none", &[]),
+        json!({"thinkingBudget": 0, "includeThoughts": false})
+    );
+    assert_eq!(
+        config("none", &["low", "high"]),
+        json!({"thinkingLevel": "LOW", "includeThoughts": false})
+    );
+}
+
 fn cleaned(schema: &Value) -> Result<Value, Fault> {
     let cleaned = schema::SchemaBudget::new().clean(&schema.to_string(), "tools[0]");
     cleaned.map(Option::unwrap)

@@ -59,7 +59,6 @@ impl Wire for OpenAi {
     fn limits(&self, operation: Operation) -> Option<WireLimits> {
         match operation {
             Operation::Chat | Operation::Images | Operation::ImageEdits => Some(WireLimits {
-                reasoning_context: false,
                 reasoning_modes: false,
                 // Only a mapping's dialect has words for it.
                 web_search: false,

@@ -20,17 +20,6 @@ use crate::models::wires::quirks::StreamUsage;
 use crate::models::wires::splice::Splice;
 use crate::models::wires::wire::Target;
 
-/// The budgets of efforts, for providers that are told a budget. Our choice: as Gemini's, in tokens.
-const EFFORT_BUDGETS: [Option<u64>; 7] = [
-    None,
-    Some(512),
-    Some(2048),
-    Some(8192),
-    Some(24_576),
-    Some(65_536),
-    None,
-];
-
 /// Members that speak to the gateway and never reach a provider. Source: docs/model-gateway.md 2.1.
 const OURS: [&str; 8] = [
     "routing",
@@ -110,10 +99,7 @@ pub(super) fn defaults() -> ProviderDefaults {
                 ],
             )
             .without_image_options(),
-        thinking: ThinkingDefaults {
-            budgets: EFFORT_BUDGETS,
-            ..ThinkingDefaults::LEVELS
-        },
+        thinking: ThinkingDefaults::LEVELS,
         search: SearchDialect::None,
         others: Vec::new(),
     }
@@ -269,11 +255,7 @@ fn treated<'a>(
 fn reasoning<'a>(key: &str, request: &ModelRequest, target: &Target<'_>) -> Change<'a> {
     let needs = &request.needs;
     let thinking = target.thinking;
-    let takes_words = matches!(
-        thinking.control,
-        ThinkingControl::Levels | ThinkingControl::Adaptive
-    );
-    if !takes_words {
+    if !thinking.takes_words() {
         return Change::Drop;
     }
     if let Some(budget) = needs.reasoning_tokens {
@@ -289,8 +271,12 @@ fn reasoning<'a>(key: &str, request: &ModelRequest, target: &Target<'_>) -> Chan
         own.is_some_and(|own| !request.source.is_null(own))
     };
     match needs.effort {
-        // A model that does not reason has nothing to switch off, and no such field.
-        Some(Effort::None) if thinking.reasons == Some(false) => Change::Drop,
+        // A model that does not reason has nothing to switch off, and no such field; another has a switch for it.
+        Some(Effort::None)
+            if thinking.reasons == Some(false) || thinking.control == ThinkingControl::Switch =>
+        {
+            Change::Drop
+        }
         Some(effort) if key == "reasoning_effort" || !has_own("reasoning_effort") => {
             Change::Replace("reasoning_effort", quoted(effort.as_str()))
         }

@@ -17,6 +17,7 @@ use crate::models::metadata::write_usage;
 use crate::models::reply::ReplyIdentity;
 use crate::models::reply::Writer;
 use crate::models::routing::parameters::Parameters;
+use crate::models::routing::thinking::ThinkingControl;
 use crate::models::usage::{Settlement, Usage};
 use crate::models::wires::failure::FailureKind;
 use crate::models::wires::quirks::Quirks;
@@ -315,6 +316,50 @@ fn what_few_providers_know_goes_to_those_whose_table_passes_it() {
     let mut whole = request.clone();
     whole["model"] = "upstream-model".into();
     assert_eq!(sent(Parameters::PLAIN), whole);
+}
+
+/// Source: model-gateway 2.1, rules for `reasoning_effort` 1 and 3
+#[test]
+fn an_effort_is_a_word_a_budget_or_a_switch_with_or_without_a_word() {
+    let quirks = Quirks::default();
+    let sent = |control, efforts: &[&str], effort: &str| -> Value {
+        let told = replay::told(&OpenAi, Some(control), efforts);
+        let messages = json!([{"role": "user", "content": "a"}]);
+        let request = json!({"model": "m", "reasoning_effort": effort, "messages": messages});
+        let parsed = ChatCompletions.parse(request.to_string().into()).unwrap();
+        let target = Target {
+            thinking: &told.thinking,
+            ..target(&quirks)
+        };
+        let body = OpenAi.encode(&parsed, &target).unwrap().concat();
+        let mut body: Value = serde_json::from_slice(&body).unwrap();
+        let members = body.as_object_mut().unwrap();
+        members.retain(|key, _| key != "model" && key != "messages");
+        body
+    };
+    let word = |effort: &str| json!({"reasoning_effort": effort});
+    for effort in ["none", "minimal", "max"] {
+        assert_eq!(
+            sent(ThinkingControl::Levels, &["low"], effort),
+            word(effort)
+        );
+    }
+    for (effort, budget) in [("minimal", 512), ("xhigh", 65_536), ("max", 128_000)] {
+        let expected = json!({"enable_thinking": true, "thinking_budget": budget});
+        assert_eq!(sent(ThinkingControl::Budget, &[], effort), expected);
+    }
+    let off = json!({"enable_thinking": false});
+    assert_eq!(sent(ThinkingControl::Budget, &[], "none"), off);
+    let (on, off) = (json!({"type": "enabled"}), json!({"type": "disabled"}));
+    let plain = |effort| sent(ThinkingControl::Switch, &["none", "high"], effort);
+    assert_eq!(plain("max"), json!({"thinking": on}));
+    assert_eq!(plain("none"), json!({"thinking": off}));
+    let worded = |effort| sent(ThinkingControl::Switch, &["none", "low", "high"], effort);
+    assert_eq!(
+        worded("max"),
+        json!({"thinking": on, "reasoning_effort": "max"})
+    );
+    assert_eq!(worded("none"), json!({"thinking": off}));
 }
 
 #[test]
