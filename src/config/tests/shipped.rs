@@ -1,11 +1,16 @@
 //! The shipped file and the table of keys agree.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use filters::models::operation::Operation;
+use filters::models::parameter::Parameter;
+use filters::models::request::Effort;
 use filters::models::routing::CatalogFile;
+use filters::models::routing::catalog::Catalog;
 
 use super::*;
+use crate::config::checked::provider_names;
 
 /// Compiled in, so that the test does not depend on the working directory.
 const SHIPPED: &str = include_str!("../../../conf/weirgate.toml");
@@ -103,7 +108,7 @@ fn the_shipped_file_is_good_without_a_single_key() {
         .map(|on| on.name.as_str())
         .collect();
     assert_eq!(on, ["sandbox"]);
-    assert_eq!(loaded.config.off_providers.len(), 19);
+    assert_eq!(loaded.config.off_providers.len(), 20);
 }
 
 #[test]
@@ -133,6 +138,7 @@ fn the_usual_variables_switch_the_shipped_providers_on() {
         "PERPLEXITY_API_KEY",
         "CEREBRAS_API_KEY",
         "MOONSHOT_API_KEY",
+        "ZAI_API_KEY",
         "DASHSCOPE_API_KEY",
         "COHERE_API_KEY",
         "VOYAGE_API_KEY",
@@ -141,7 +147,7 @@ fn the_usual_variables_switch_the_shipped_providers_on() {
     ];
     let pairs: Vec<_> = names.iter().map(|name| (*name, "k")).collect();
     let loaded = good_with(&without_catalogue(SHIPPED), &pairs);
-    assert_eq!(loaded.config.providers.len(), 20);
+    assert_eq!(loaded.config.providers.len(), 21);
 }
 
 #[test]
@@ -249,6 +255,57 @@ fn the_shipped_catalogue_is_good_for_a_provider_without_regions() {
     let expected =
         "provider \"openai\" has no address for its regions, so they are not offered: eu, us (";
     assert!(message.starts_with(expected), "{message}");
+}
+
+/// Source: model-gateway 2.1: `effort` and `sensitive_word_check` reach a model, and every effort does.
+#[test]
+fn the_shipped_catalogue_has_models_that_take_what_few_vendors_know() {
+    let catalogue = Path::new(env!("CARGO_MANIFEST_DIR")).join("conf/models.toml");
+    let models = format!("file = {:?}", catalogue.display().to_string());
+    let toml = SHIPPED.replace("file = \"conf/models.toml\"", &models);
+    let keys = ["ANTHROPIC", "GEMINI", "DEEPSEEK", "ZAI"].map(|name| format!("{name}_API_KEY"));
+    let pairs: Vec<_> = keys.iter().map(|name| (name.as_str(), "k")).collect();
+    let config = good_with(&toml, &pairs).config;
+    let names = provider_names(config.providers.iter());
+    let file = config.models.catalog.clone().unwrap();
+    let catalog = Catalog::check(file, names).unwrap();
+    let of = |provider: &str, parameter: Parameter| -> Vec<&str> {
+        let mappings = catalog.models().iter().flat_map(|model| &model.mappings);
+        let of_it = mappings.filter(|mapping| &*mapping.provider == provider);
+        of_it
+            .filter(|mapping| mapping.parameters.supports(parameter))
+            .map(|mapping| &*mapping.name)
+            .collect()
+    };
+    let efforts = of("anthropic", Parameter::Effort);
+    assert!(
+        efforts.len() > 10 && efforts.contains(&"claude-opus-4-5"),
+        "{efforts:?}"
+    );
+    for deaf in ["claude-sonnet-4-5", "claude-haiku-4-5"] {
+        assert!(!efforts.contains(&deaf), "{deaf}");
+    }
+    assert!(of("zai", Parameter::SensitiveWordCheck).contains(&"glm-5.3"));
+    let mapping = |model: &str| Arc::clone(&catalog.find(model).unwrap().mappings[0]);
+    for model in [
+        "claude-opus-4-5",
+        "gemini-2.5-pro",
+        "gemini-2.5-flash",
+        "gemini-2.5-flash-lite",
+    ] {
+        assert_eq!(mapping(model).thinking.efforts, Effort::ALL, "{model}");
+    }
+    let off = |model| mapping(model).thinking.budget(Effort::None);
+    assert_eq!(
+        [
+            "gemini-2.5-pro",
+            "gemini-2.5-flash",
+            "gemini-2.5-flash-lite"
+        ]
+        .map(off),
+        [Some(128), None, None]
+    );
+    assert!(mapping("deepseek-v4-pro").thinking.takes_words());
 }
 
 #[test]
