@@ -28,6 +28,7 @@ fn every_graph_answer_names_limit_and_window() {
     );
 }
 
+/// Contract: graph-limits 7 3
 #[test]
 fn a_graph_refusal_says_when_to_come_back() {
     assert_eq!(
@@ -40,6 +41,7 @@ fn a_graph_refusal_says_when_to_come_back() {
     );
 }
 
+/// Contract: graph-limits 7 2
 #[test]
 fn a_graph_refusal_has_the_documented_fields_and_no_others() {
     let body: Value = serde_json::from_slice(&refusal_body(1_500, 10, "t1")).unwrap();

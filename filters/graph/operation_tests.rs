@@ -70,6 +70,13 @@ const LIMITS: &[(&str, &str, u64)] = &[
     ("POST", "/api/accounts/1/swap", 50),
 ];
 
+/// Contract: graph-limits 1 The service answers
+/// Contract: graph-limits 1 A limit follows
+/// Contract: graph-limits 8.2 configuration writes: content types, sources, OIDC
+/// Contract: graph-limits 8.2 accounts: create, delete, swap
+/// Contract: graph-limits 8.2 content indexing; writes of synonyms and stopwords
+/// Contract: graph-limits 8.2 webhooks, pinned results, best bets, cache configuration, request logs
+/// Contract: graph-limits 8.2 GraphQL queries; reads of content types, sources and synonyms
 #[test]
 fn every_operation_has_the_limit_of_its_category() {
     let operations = built_in();
@@ -85,6 +92,8 @@ fn every_operation_has_the_limit_of_its_category() {
 
 /// Source: docs/graph-limits.md 8.2: `Configuration writes (content types, sources, OIDC)` 10; `Content indexing, synonyms
 /// (write), stopwords (write)` 500. Paths below are no second counter.
+/// Contract: graph-limits 8.2 configuration writes: content types, sources, OIDC
+/// Contract: graph-limits 8.2 content indexing; writes of synonyms and stopwords
 #[test]
 fn every_write_below_a_path_of_writes_has_its_category_and_shares_its_counter() {
     let operations = built_in();
@@ -112,6 +121,7 @@ fn every_write_below_a_path_of_writes_has_its_category_and_shares_its_counter() 
 }
 
 /// Source: docs/graph-limits.md 8.2: `GraphQL queries, content type reads, source reads, synonym reads` 1500 by default.
+/// Contract: graph-limits 8.2 GraphQL queries; reads of content types, sources and synonyms
 #[test]
 fn reads_below_a_path_of_reads_are_reads() {
     for path in [

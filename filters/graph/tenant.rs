@@ -138,6 +138,7 @@ mod tests {
         assert_eq!(limit(&limits, None, "POST /content/v2"), 1_500);
     }
 
+    /// Contract: graph-limits 8.3 5
     #[test]
     fn a_limit_arranged_out_of_band_may_pass_the_maximum() {
         let limits = parse(Some(1.0), &[("POST /content/v2", 6_000)]).unwrap();

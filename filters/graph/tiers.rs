@@ -132,21 +132,25 @@ mod tests {
         .map(|name| compute_limit(category(name), allocation, &Tiers::default()))
     }
 
+    /// Contract: graph-limits 8.3 1
     #[test]
     fn without_an_allocation_the_defaults_hold() {
         assert_eq!(limits(None), [1_500, 500, 1_000, 10, 50]);
     }
 
+    /// Contract: graph-limits 8.3 2
     #[test]
     fn an_allocation_of_150_is_capped_at_50_where_50_is_the_maximum() {
         assert_eq!(limits(Some(150.0)), [1_500, 500, 1_000, 10, 50]);
     }
 
+    /// Contract: graph-limits 8.3 3
     #[test]
     fn an_allocation_of_200_rounds_up_to_300_on_queries() {
         assert_eq!(limits(Some(200.0)), [3_000, 500, 1_000, 10, 50]);
     }
 
+    /// Contract: graph-limits 8.2 GraphQL queries and content reads with an elevated allocation
     #[test]
     fn an_allocation_of_300_is_300() {
         assert_eq!(limits(Some(300.0)), [3_000, 500, 1_000, 10, 50]);
@@ -166,6 +170,7 @@ mod tests {
         assert_eq!(limits(Some(150.000_000_1))[0], 3_000);
     }
 
+    /// Contract: graph-limits 8.3 2
     #[test]
     fn an_allocation_lowers_what_is_above_it() {
         assert_eq!(limits(Some(100.0)), [1_000, 500, 1_000, 10, 50]);

@@ -297,6 +297,8 @@ mod tests {
         query.hours.bounds()
     }
 
+    /// Contract: model-gateway 2.18 from
+    /// Contract: model-gateway 2.18 to
     #[test]
     fn a_time_is_told_in_whole_hours_and_a_day_to_its_end() {
         for (from, to, expected) in [
@@ -324,6 +326,7 @@ mod tests {
         );
     }
 
+    /// Contract: model-gateway 2.18 to
     #[test]
     fn a_time_is_as_long_as_its_periods_allow() {
         let year = [("from", "2026-01-01"), ("to", "2027-01-01")];

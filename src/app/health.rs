@@ -189,6 +189,7 @@ mod tests {
         assert_eq!(Skip::parse("skip="), Skip::default());
     }
 
+    /// Contract: model-gateway 4 GET /
     #[test]
     fn a_part_that_is_down_makes_a_503_of_the_same_shape() {
         let down = HealthPart {

@@ -47,6 +47,7 @@ pub const PLAIN: &str = r#"{"model":"chat","messages":[{"role":"user","content":
 pub const STREAM: &str =
     r#"{"model":"chat","stream":true,"messages":[{"role":"user","content":"Hi"}]}"#;
 
+/// Contract: model-gateway 4 POST /v1/chat/completions
 #[test]
 fn a_whole_response_has_everything_the_contract_requires() {
     let (first, second) = (Upstream::always(reply()), Upstream::always(reply()));
@@ -232,6 +233,7 @@ fn usage_is_estimated_and_marked_where_the_provider_reports_none() {
     );
 }
 
+/// Contract: model-gateway 4 POST /v1/chat/completions
 #[test]
 fn a_stream_ends_with_usage_and_metadata_and_done() {
     let first = Upstream::always(stream());

@@ -30,6 +30,7 @@ impl Gateway {
     }
 }
 
+/// Contract: model-gateway 4 GET /v1/credits
 #[test]
 fn the_credit_is_what_was_granted_without_what_calls_have_cost() {
     let first = Upstream::always(reply());

@@ -9,6 +9,7 @@ use crate::support::client::ask;
 use crate::support::script::Reply;
 use crate::support::until;
 
+/// Contract: model-gateway 4 GET /v1/videos/{id}
 #[test]
 fn a_video_that_has_ended_is_forgotten_here_and_by_its_provider() {
     let studio = studio(|_| there(), |_| Reply::json(404, "{}"));

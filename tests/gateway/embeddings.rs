@@ -121,6 +121,7 @@ impl Gateway {
     }
 }
 
+/// Contract: model-gateway 4 POST /v1/embeddings
 #[test]
 fn a_list_has_the_contracts_members_and_no_others() {
     let first = Upstream::always(vectors());

@@ -51,6 +51,7 @@ fn queries(gateway: &Gateway, key: &str, count: usize) {
     }
 }
 
+/// Contract: graph-limits 1 Limits hold for
 #[test]
 fn a_tenant_learns_what_is_left_and_asking_counts_nowhere() {
     let service = service();
@@ -80,6 +81,7 @@ fn a_tenant_learns_what_is_left_and_asking_counts_nowhere() {
     }
 }
 
+/// Contract: graph-limits 4 POST /api/content/v3/types
 #[test]
 fn a_public_key_tells_of_what_it_may_call() {
     let service = service();

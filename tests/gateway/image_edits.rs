@@ -57,6 +57,7 @@ fn parts(request: &Received) -> Vec<(String, Vec<u8>)> {
     pieces.into_iter().map(part).collect()
 }
 
+/// Contract: model-gateway 4 POST /v1/images/edits
 #[test]
 fn an_edit_is_a_form_with_a_file_for_each_image() {
     let first = Upstream::always(drawn(1));

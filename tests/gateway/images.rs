@@ -151,6 +151,7 @@ fn plain(model: &str) -> String {
     json!({"model": model, "prompt": "A cat"}).to_string()
 }
 
+/// Contract: model-gateway 4 POST /v1/images/generations
 #[test]
 fn a_list_has_the_contracts_members_and_no_others() {
     let first = Upstream::always(drawn(2));

@@ -37,6 +37,7 @@ pub fn with_plan(upstream: &Upstream, more: &str) -> Gateway {
     gateway
 }
 
+/// Contract: model-gateway 4 GET /v1/key
 #[test]
 fn a_key_of_no_plan_shows_its_usage_and_its_limit() {
     let first = Upstream::always(reply());
@@ -131,6 +132,7 @@ fn the_response_names_no_key_and_no_money_of_others() {
     );
 }
 
+/// Contract: model-gateway 5 3
 #[test]
 fn a_key_that_does_not_count_learns_nothing() {
     let first = Upstream::always(reply());

@@ -73,6 +73,9 @@ fn of_very_many_guesses_some_wait_and_the_others_lose_their_connections() {
     assert_eq!(gateway.chat(PLAIN).status(), 200);
 }
 
+/// Contract: model-gateway 5 1
+/// Contract: model-gateway 5 2
+/// Contract: model-gateway 5 3
 #[test]
 fn a_missing_wrong_or_doubled_key_is_refused_without_being_echoed() {
     let first = Upstream::always(reply());
@@ -112,6 +115,7 @@ fn a_missing_wrong_or_doubled_key_is_refused_without_being_echoed() {
     }
 }
 
+/// Contract: model-gateway 5 1
 #[test]
 fn a_key_made_or_revoked_beside_the_server_counts_within_a_second() {
     let first = Upstream::always(reply());

@@ -9,6 +9,7 @@ use crate::support::described;
 
 const PATH: &str = "/.well-known/oauth-authorization-server";
 
+/// Contract: model-gateway 5 4
 #[test]
 fn it_is_where_the_client_has_asked_on_this_machine() {
     let gateway = Gateway::start("", MODELS);

@@ -8,6 +8,7 @@ use crate::support::boot::Gateway;
 use crate::support::client::ask;
 use crate::support::upstream::Upstream;
 
+/// Contract: model-gateway 4 GET /v1/models
 #[test]
 fn one_model_is_found_by_every_name_that_it_has() {
     let first = Upstream::always(reply());

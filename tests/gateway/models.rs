@@ -9,6 +9,7 @@ use crate::support::boot::Gateway;
 use crate::support::client::{Answer, ask};
 use crate::support::upstream::Upstream;
 
+/// Contract: model-gateway 4 GET /v1/models
 #[test]
 fn the_list_is_openais_with_prices_per_token_as_decimals() {
     let first = Upstream::always(reply());

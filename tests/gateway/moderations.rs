@@ -66,6 +66,7 @@ fn marked() -> Reply {
     )
 }
 
+/// Contract: model-gateway 4 POST /v1/moderations
 #[test]
 fn results_pass_and_the_client_gets_the_conventions_members() {
     let first = Upstream::always(marked());
@@ -106,6 +107,7 @@ fn a_picture_goes_to_who_sees_it() {
     );
 }
 
+/// Contract: model-gateway 2.11 model
 #[test]
 fn without_a_model_the_usual_one_judges_for_nothing_and_without_credit() {
     let first = Upstream::always(marked());
@@ -142,6 +144,7 @@ fn a_client_that_leaves_pays_and_a_failure_costs_nothing() {
     MODERATIONS.is_left();
 }
 
+/// Contract: model-gateway 2.11 input
 #[test]
 fn a_bad_request_is_named_and_reaches_no_provider() {
     MODERATIONS.refuses(&[

@@ -47,6 +47,7 @@ fn uncounted() -> Reply {
     )
 }
 
+/// Contract: model-gateway 4 POST /v1/ocr
 #[test]
 fn documents_go_up_as_they_came_and_pages_come_down_so() {
     let first = Upstream::always(counted());
@@ -86,6 +87,7 @@ fn credit_and_limits_of_keys_hold() {
     OCR.is_paid_for();
 }
 
+/// Contract: model-gateway 2.13 pages
 #[test]
 fn what_a_whole_document_may_cost_is_reserved_and_named_pages_are_less() {
     let first = Upstream::always(counted());
@@ -256,6 +258,8 @@ fn long_documents_that_differ_at_their_end_are_not_one_in_the_cache() {
     assert_eq!(first.requests().len(), 2);
 }
 
+/// Contract: model-gateway 2.13 model
+/// Contract: model-gateway 2.13 document
 #[test]
 fn a_bad_request_is_named_and_reaches_no_provider() {
     let url = Some("document.document_url");

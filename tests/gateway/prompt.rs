@@ -31,6 +31,7 @@ impl Gateway {
     }
 }
 
+/// Contract: model-gateway 4 GET /v1/prompts
 #[test]
 fn a_version_is_shown_by_name_label_or_number() {
     let gateway = Gateway::start("", MODELS);

@@ -460,6 +460,7 @@ fn a_prompt_put_through_one_process_counts_in_another_within_a_second() {
     }
 }
 
+/// Contract: model-gateway 4 GET /v1/prompts
 #[test]
 fn a_key_lists_the_prompts_of_its_project_and_its_organization() {
     let gateway = Gateway::start("", crate::support::boot::MODELS);

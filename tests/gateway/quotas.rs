@@ -156,6 +156,7 @@ fn only_admitted_requests_count() {
 }
 
 /// Source: docs/security.md 48.
+/// Contract: model-gateway 5 5
 #[test]
 fn all_keys_of_an_organization_share_its_quota() {
     let first = Upstream::always(reply());

@@ -14,6 +14,7 @@ fn render(gateway: &Gateway, name: &str, body: &Value) -> Answer {
     ask(gateway.address(), &request)
 }
 
+/// Contract: model-gateway 4 POST /v1/prompts/{name}
 #[test]
 fn values_are_put_in_as_in_a_chat() {
     let gateway = Gateway::start("", MODELS);

@@ -38,6 +38,9 @@ fn voyage() -> Reply {
     Reply::json(200, body.to_string())
 }
 
+/// Contract: model-gateway 2.10 documents
+/// Contract: model-gateway 2.10 return_documents
+/// Contract: model-gateway 4 POST /v1/rerank
 #[test]
 fn each_provider_gets_its_words_and_the_client_the_conventions() {
     let (first, second) = (Upstream::always(cohere()), Upstream::always(voyage()));
@@ -106,6 +109,9 @@ fn a_client_that_leaves_pays_for_the_search_and_a_failure_costs_nothing() {
     RERANK.is_left();
 }
 
+/// Contract: model-gateway 2.10 model
+/// Contract: model-gateway 2.10 query
+/// Contract: model-gateway 2.10 max_tokens_per_doc
 #[test]
 fn a_bad_request_is_named_and_reaches_no_provider() {
     RERANK.refuses(&[

@@ -48,6 +48,8 @@ fn response(model: &str) -> Value {
     json!({"id": "s-1", "model": model, "results": [page]})
 }
 
+/// Contract: model-gateway 2.14 search_domain_filter
+/// Contract: model-gateway 4 POST /v1/search
 #[test]
 fn each_provider_gets_its_words_and_the_client_the_conventions() {
     let (first, second) = (Upstream::always(tavily()), Upstream::always(exa()));
@@ -82,6 +84,8 @@ fn each_provider_gets_its_words_and_the_client_the_conventions() {
     assert_eq!(gateway.log_line("s-1")["searches"], 1);
 }
 
+/// Contract: model-gateway 2.14 max_tokens
+/// Contract: model-gateway 2.14 search_recency_filter
 #[test]
 fn a_provider_of_the_convention_gets_options_and_gives_results_as_they_are() {
     let page = json!({"title": "T", "url": "https://a.test", "snippet": "s", "date": "2026-01-31", "last_updated": null});
@@ -103,6 +107,8 @@ fn a_provider_of_the_convention_gets_options_and_gives_results_as_they_are() {
     assert_eq!(upstream.request(0).json(), sent);
 }
 
+/// Contract: model-gateway 2.14 max_tokens
+/// Contract: model-gateway 2.14 country
 #[test]
 fn an_option_that_no_provider_has_a_word_for_is_named() {
     let first = Upstream::always(tavily());
@@ -124,6 +130,8 @@ fn an_option_that_no_provider_has_a_word_for_is_named() {
     assert_eq!(answer.json()["model"], "second/finder", "{}", answer.text());
 }
 
+/// Contract: model-gateway 2.14 model
+/// Contract: model-gateway 2.14 search_type
 #[test]
 fn without_a_model_the_usual_one_searches() {
     let first = Upstream::always(exa());
@@ -175,6 +183,8 @@ fn a_client_that_leaves_pays_for_the_search_and_a_failure_costs_nothing() {
     SEARCH.is_left();
 }
 
+/// Contract: model-gateway 2.14 query
+/// Contract: model-gateway 2.14 search_type
 #[test]
 fn a_bad_request_is_named_and_reaches_no_provider() {
     SEARCH.refuses(&[

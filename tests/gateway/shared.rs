@@ -30,6 +30,7 @@ fn gateway(redis: &Redis, first: &Upstream) -> Gateway {
     Gateway::with(&first.url(), &first.url(), &more)
 }
 
+/// Contract: model-gateway 4 GET /
 #[test]
 fn health_shows_whether_redis_answers_unless_that_is_skipped() {
     let (mut redis, first) = (Redis::start(), Upstream::always(reply()));

@@ -79,6 +79,7 @@ fn of_ten_times_the_limit_the_service_sees_exactly_the_limit() {
 }
 
 /// A hit of the service's own cache is refunded in the window of all processes. Source: docs/graph-limits.md 8.1.3.
+/// Contract: graph-limits 8.1 3
 #[test]
 fn a_hit_of_the_services_cache_counts_nowhere() {
     let both = ["fixed", "sliding"].map(|algorithm| Mode::ALL.map(|mode| (algorithm, mode)));

@@ -100,6 +100,8 @@ impl Gateway {
     }
 }
 
+/// Contract: model-gateway 2.12 voice
+/// Contract: model-gateway 4 POST /v1/audio/speech
 #[test]
 fn a_file_passes_with_its_type_and_costs_what_it_took() {
     let first = Upstream::always(file(&SECOND));
@@ -142,6 +144,9 @@ fn the_bytes_leave_as_they_come() {
     assert_eq!(body, [&SECOND[..], b"end"].concat());
 }
 
+/// Contract: model-gateway 2.12 response_format
+/// Contract: model-gateway 2.12 stream_format
+/// Contract: model-gateway 4 POST /v1/audio/speech
 #[test]
 fn a_provider_that_tells_its_tokens_is_billed_by_them() {
     let first = Upstream::always(telling());
@@ -163,6 +168,7 @@ fn a_provider_that_tells_its_tokens_is_billed_by_them() {
     assert_eq!(stream, expected);
 }
 
+/// Contract: model-gateway 2.12 response_format
 #[test]
 fn gemini_gives_samples_and_the_client_gets_a_wav_file() {
     let part = json!({"inlineData": {"mimeType": "audio/L16;codec=pcm;rate=24000",
@@ -336,6 +342,9 @@ fn speech_has_the_quota_of_audio() {
     assert_ne!(gateway.chat("{").status(), 429);
 }
 
+/// Contract: model-gateway 2.12 model
+/// Contract: model-gateway 2.12 input
+/// Contract: model-gateway 2.12 speed
 #[test]
 fn a_bad_request_is_named_and_reaches_no_provider() {
     let first = Upstream::always(file(&SECOND));

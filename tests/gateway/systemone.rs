@@ -55,6 +55,8 @@ fn google() -> Reply {
     Reply::json(200, body.to_string())
 }
 
+/// Contract: model-gateway 2.15 questions.*.instructions
+/// Contract: model-gateway 4 POST /v1/systemone
 #[test]
 fn each_provider_gets_its_words_and_the_client_the_conventions() {
     let (first, second) = (Upstream::always(openai()), Upstream::always(google()));
@@ -86,6 +88,8 @@ fn each_provider_gets_its_words_and_the_client_the_conventions() {
     }
 }
 
+/// Contract: model-gateway 2.15 questions.*.type
+/// Contract: model-gateway 2.15 questions.*.criteria
 #[test]
 fn the_sandbox_decides() {
     let models = "[[models]]\nid = \"sandbox-decision\"\ntype = \"decision\"\n[[models.providers]]\nprovider = \"sandbox\"\nname = \"sandbox-decision\"\n";
@@ -142,6 +146,9 @@ fn a_client_that_leaves_pays_for_its_input_and_a_failure_costs_nothing() {
     DECISIONS.is_left();
 }
 
+/// Contract: model-gateway 2.15 state
+/// Contract: model-gateway 2.15 questions
+/// Contract: model-gateway 2.15 questions.*.type
 #[test]
 fn a_bad_request_is_named_and_reaches_no_provider() {
     let with = |state: Value, question: Value| {

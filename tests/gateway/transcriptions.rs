@@ -108,6 +108,8 @@ impl Gateway {
     }
 }
 
+/// Contract: model-gateway 2.16 language
+/// Contract: model-gateway 2.16 chunking_strategy
 #[test]
 fn a_form_goes_out_with_the_providers_model_and_the_answer_is_the_conventions() {
     let first = Upstream::always(heard());
@@ -137,6 +139,8 @@ fn a_form_goes_out_with_the_providers_model_and_the_answer_is_the_conventions() 
     assert_eq!(parts.len(), 4);
 }
 
+/// Contract: model-gateway 2.16 response_format
+/// Contract: model-gateway 4 POST /v1/audio/transcriptions
 #[test]
 fn every_format_is_made_of_what_a_provider_tells() {
     let first = Upstream::always(timed());
@@ -214,6 +218,8 @@ fn done() -> String {
 
 const STREAM: [(&str, &str); 2] = [("model", "tokens"), ("stream", "true")];
 
+/// Contract: model-gateway 2.16 stream
+/// Contract: model-gateway 4 POST /v1/audio/transcriptions
 #[test]
 fn text_leaves_as_it_comes() {
     let gate = Gate::default();
@@ -356,6 +362,8 @@ fn a_provider_that_cuts_its_text_is_followed_by_the_next() {
     used(&gateway, "0.000008");
 }
 
+/// Contract: model-gateway 2.16 model
+/// Contract: model-gateway 2.16 file
 #[test]
 fn a_bad_form_is_named_and_reaches_no_provider() {
     let first = Upstream::always(heard());

@@ -23,6 +23,7 @@ fn translated() -> Reply {
     Reply::json(200, json!({"text": "Hello", "usage": usage}).to_string())
 }
 
+/// Contract: model-gateway 4 POST /v1/audio/transcriptions
 #[test]
 fn a_translation_asks_the_providers_own_endpoint_and_falls_back() {
     let (first, second) = (
@@ -68,6 +69,8 @@ fn speech_transcriptions_and_translations_count_apart() {
     assert_eq!(translations.each_ref().map(told), expected);
 }
 
+/// Contract: model-gateway 2.16 response_format
+/// Contract: model-gateway 2.16 stream
 #[test]
 fn what_translations_do_not_take_is_named() {
     let first = Upstream::always(translated());

@@ -138,6 +138,7 @@ fn every_provider_that_is_tried_gets_the_whole_file() {
     until("the disk is given back", || spooled(&gateway) == 0);
 }
 
+/// Contract: model-gateway 2.16 file
 #[test]
 fn uploads_are_bounded_by_their_length_and_by_their_place_on_the_disk() {
     let first = Upstream::always(heard());

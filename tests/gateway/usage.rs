@@ -62,6 +62,8 @@ impl Gateway {
     }
 }
 
+/// Contract: model-gateway 2.18 to
+/// Contract: model-gateway 4 GET /v1/usage
 #[test]
 fn the_sums_are_those_of_the_organization_by_day_and_hour() {
     let first = Upstream::always(reply());
@@ -125,6 +127,8 @@ fn a_key_at_its_limit_can_still_read_why() {
     assert_eq!(gateway.total(&key, "")["total"]["cost"], "0.003");
 }
 
+/// Contract: model-gateway 2.18 from
+/// Contract: model-gateway 4 GET /v1/usage
 #[test]
 fn what_is_not_understood_is_refused() {
     let first = Upstream::always(reply());

@@ -19,6 +19,7 @@ fn of<'a>(parts: &'a [Value], member: &str) -> Vec<&'a Value> {
     parts.iter().map(|part| &part[member]).collect()
 }
 
+/// Contract: model-gateway 4 GET /v1/usage/breakdown
 #[test]
 fn calls_are_summed_by_model_provider_and_key() {
     let first = Upstream::always(reply());
@@ -58,6 +59,7 @@ fn a_members_key_sees_its_own_part() {
     assert_eq!(of(&models, "id"), ["only-first"]);
 }
 
+/// Contract: model-gateway 4 GET /v1/usage/breakdown
 #[test]
 fn what_is_not_understood_is_refused() {
     let first = Upstream::always(reply());

@@ -6,6 +6,7 @@ use crate::support::boot::{create_key, create_organization};
 use crate::support::client::ask;
 use crate::support::script::Reply;
 
+/// Contract: model-gateway 4 GET /v1/videos/{id}
 #[test]
 fn the_job_of_another_key_or_organization_is_unknown() {
     let studio = studio(|_| there(), |_| Reply::json(404, "{}"));

@@ -34,6 +34,7 @@ fn range(gateway: &Gateway, path: &str, range: &str) -> Answer {
     ask(gateway.address(), &request)
 }
 
+/// Contract: model-gateway 4 GET /v1/videos/{id}/content
 #[test]
 fn bytes_pass_with_few_headers() {
     let (studio, gateway, path) = filmed(whole, "");
@@ -57,6 +58,7 @@ fn bytes_pass_with_few_headers() {
     );
 }
 
+/// Contract: model-gateway 4 GET /v1/videos/{id}/content
 #[test]
 fn a_range_is_cut_here_where_the_provider_sends_all() {
     let (_studio, gateway, path) = filmed(whole, "");

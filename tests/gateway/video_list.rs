@@ -10,6 +10,7 @@ fn ids(page: &Value) -> Vec<&str> {
     data.iter().map(|job| job["id"].as_str().unwrap()).collect()
 }
 
+/// Contract: model-gateway 4 GET /v1/videos
 #[test]
 fn jobs_are_listed_from_the_newest_on_in_pages() {
     let studio = studio(|_| there(), |_| Reply::json(404, "{}"));
@@ -42,6 +43,7 @@ fn jobs_are_listed_from_the_newest_on_in_pages() {
     assert_eq!(ids(&oldest), [&*ordered[0]]);
 }
 
+/// Contract: model-gateway 4 GET /v1/videos
 #[test]
 fn a_bad_parameter_is_named() {
     let studio = studio(|_| there(), |_| Reply::json(404, "{}"));

@@ -124,6 +124,8 @@ fn amounts(used: &str, reserved: &str) -> (String, String) {
     (used.to_owned(), reserved.to_owned())
 }
 
+/// Contract: model-gateway 2.17 size
+/// Contract: model-gateway 4 POST /v1/videos
 #[test]
 fn a_job_is_reserved_for_when_it_is_ordered_and_paid_once_when_it_is_there() {
     let studio = studio(
@@ -278,6 +280,7 @@ fn is_signed(request: &Received, secret: &[u8]) -> bool {
     header("webhook-signature") == expected
 }
 
+/// Contract: model-gateway 2.17 callback_url
 #[test]
 fn a_callback_is_told_the_end_until_it_takes_it() {
     let studio = studio(|_| there(), |_| Reply::json(404, "{}"));

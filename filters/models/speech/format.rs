@@ -113,6 +113,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
+    /// Contract: model-gateway 2.12 response_format
     #[test]
     fn a_word_and_a_media_type_name_one_format() {
         for (at, format) in AudioFormat::ALL.into_iter().enumerate() {

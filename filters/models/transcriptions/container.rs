@@ -181,6 +181,7 @@ mod tests {
         }
     }
 
+    /// Contract: model-gateway 2.16 file
     #[test]
     fn names_and_media_types_tell_it_too() {
         for (media_type, expected) in [

@@ -153,6 +153,7 @@ mod tests {
         }
     }
 
+    /// Contract: model-gateway 2.17 size
     #[test]
     fn a_mapping_makes_what_it_lists() {
         let limits = VideoLimits {

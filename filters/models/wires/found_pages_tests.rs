@@ -48,6 +48,8 @@ fn received(wire: WireKind, more: &Value, reply: &Value) -> Result<Got, FailureK
     got.map_err(|failure| failure.kind)
 }
 
+/// Contract: model-gateway 2.14 search_domain_filter
+/// Contract: model-gateway 2.14 search_after_date_filter
 #[test]
 fn each_wire_has_its_path_and_its_words() {
     let more = json!({"max_results": 5, "search_domain_filter": ["a.test", "-b.test"],
@@ -104,6 +106,10 @@ fn each_wire_has_its_path_and_its_words() {
     }
 }
 
+/// Contract: model-gateway 2.14 search_context_size
+/// Contract: model-gateway 2.14 country
+/// Contract: model-gateway 2.14 search_language_filter
+/// Contract: model-gateway 2.14 search_recency_filter
 #[test]
 fn options_without_a_word_keep_a_provider_out() {
     let refused = |wire, key: &str, value: Value| match sent_to(wire, "basic", &json!({key: value}))
@@ -148,6 +154,7 @@ fn options_without_a_word_keep_a_provider_out() {
     assert_eq!(there["userLocation"], "DE");
 }
 
+/// Contract: model-gateway 2.14 search_type
 #[test]
 fn the_kind_of_a_search_is_the_model_of_its_mapping() {
     let fast = json!({"search_type": "fast"});
@@ -181,6 +188,7 @@ fn page(number: u32) -> Value {
     json!({"title": format!("T{number}\n"), "url": "https://a.test", "snippet": "s", "date": "2026-01-31"})
 }
 
+/// Contract: model-gateway 2.14 max_results
 #[test]
 fn results_have_one_shape() {
     let own = json!({"id": "x", "results": [page(1), page(2)], "server_time": "2026"});

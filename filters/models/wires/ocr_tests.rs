@@ -30,6 +30,8 @@ fn received(reply: &Value) -> Result<Got, FailureKind> {
     got.map_err(|failure| failure.kind)
 }
 
+/// Contract: model-gateway 2.13 include_image_base64
+/// Contract: model-gateway 2.13 document_annotation_prompt
 #[test]
 fn the_request_goes_out_as_it_came() {
     let wire = WireKind::Compatible.wire();

@@ -93,6 +93,7 @@ fn documents_go_out_as_texts_and_nulls_not_at_all() {
     }
 }
 
+/// Contract: model-gateway 2.10 max_tokens_per_doc
 #[test]
 fn a_bound_that_a_wire_has_no_word_for_is_refused_there() {
     let param = |wire: WireKind, bound: &str| {
@@ -118,6 +119,7 @@ fn result(index: usize, score: f64) -> Value {
     json!({"index": index, "relevance_score": score})
 }
 
+/// Contract: model-gateway 2.10 return_documents
 #[test]
 fn results_are_ordered_by_score_and_say_what_is_billed() {
     let unsorted = json!([result(2, 0.1), result(0, 0.5), result(1, 0.5)]);
@@ -153,6 +155,7 @@ fn results_are_ordered_by_score_and_say_what_is_billed() {
     assert_eq!(silent.usage, None);
 }
 
+/// Contract: model-gateway 2.10 top_n
 #[test]
 fn no_more_results_than_asked_for_and_documents_as_they_came() {
     let more = json!({"top_n": 2, "return_documents": true, "documents": ["a\n", {"text": "b", "id": 1}, "c"]});

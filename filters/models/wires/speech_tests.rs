@@ -102,6 +102,7 @@ fn google_event(samples: &[u8], finish: Option<&str>) -> String {
     format!("data: {event}\r\n\r\n")
 }
 
+/// Contract: model-gateway 2.12 voice
 #[test]
 fn our_own_wire_gets_the_members_as_they_came_and_a_voice() {
     let more = json!({"response_format": "wav", "speed": 1.5, "lang_code": "b"});
@@ -121,6 +122,9 @@ fn our_own_wire_gets_the_members_as_they_came_and_a_voice() {
     assert_eq!(head.path, "/deployments/d/audio/speech?api-version=1");
 }
 
+/// Contract: model-gateway 2.12 voice
+/// Contract: model-gateway 2.12 instructions
+/// Contract: model-gateway 2.12 speed
 #[test]
 fn gemini_is_told_a_voice_and_a_style() {
     let body = encoded(

@@ -121,6 +121,7 @@ fn each_format_is_an_object_and_the_usual_one_is_not_said() {
     assert!(streamed.contains("name=\"stream\"\r\n\r\ntrue\r\n"));
 }
 
+/// Contract: model-gateway 2.16 chunking_strategy
 #[test]
 fn a_strict_provider_gets_no_unknown_field_and_no_provider_another_model() {
     let quirks = Quirks {

@@ -59,6 +59,7 @@ fn report(kind: WireKind, reply: &Value) -> Option<VideoReport> {
     read.ok()
 }
 
+/// Contract: model-gateway 2.17 audio
 #[test]
 fn an_order_goes_out_in_the_conventions_words_without_the_callback() {
     let more = json!({"size": "720x1280", "audio": false, "image": PIXEL, "x": 1,
@@ -78,6 +79,8 @@ fn an_order_goes_out_in_the_conventions_words_without_the_callback() {
     assert_eq!(body, expected);
 }
 
+/// Contract: model-gateway 2.17 audio
+/// Contract: model-gateway 2.17 reference_images
 #[test]
 fn an_order_becomes_an_operation() {
     let more = json!({"size": "1080x1920", "audio": false, "image": PIXEL, "last_frame": {"image_url": PIXEL}});
@@ -102,6 +105,8 @@ fn an_order_becomes_an_operation() {
     assert_eq!(body["parameters"]["resolution"], "720p");
 }
 
+/// Contract: model-gateway 2.17 image
+/// Contract: model-gateway 2.17 reference_videos
 #[test]
 fn what_an_operation_cannot_say_is_named() {
     for (more, param) in [

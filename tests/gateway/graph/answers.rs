@@ -4,6 +4,8 @@ use super::*;
 use crate::support::script::Cut;
 use crate::support::upstream::ClosedPort;
 
+/// Contract: graph-limits 1 The service answers
+/// Contract: graph-limits 4 POST /content/v2
 #[test]
 fn a_query_passes_as_it_came() {
     let service = service();
@@ -22,6 +24,8 @@ fn a_query_passes_as_it_came() {
     assert_eq!(received.header("host"), Some(&*host));
 }
 
+/// Contract: graph-limits 1 Limits hold for
+/// Contract: graph-limits 8.1 4
 #[test]
 fn every_response_names_the_limit_in_place_of_the_services_own() {
     let own = [
@@ -44,6 +48,10 @@ fn every_response_names_the_limit_in_place_of_the_services_own() {
     assert!(answer.header("x-request-id").is_some());
 }
 
+/// Contract: graph-limits 7 1
+/// Contract: graph-limits 7 2
+/// Contract: graph-limits 7 3
+/// Contract: graph-limits 8.3 5
 #[test]
 fn a_refusal_is_the_documents_to_the_letter() {
     let service = service();
@@ -87,6 +95,7 @@ fn a_connection_stays_open_after_a_refusal() {
     }
 }
 
+/// Contract: graph-limits 8.1 2
 #[test]
 fn methods_of_one_path_have_windows_of_their_own() {
     let service = service();
@@ -101,6 +110,8 @@ fn methods_of_one_path_have_windows_of_their_own() {
     assert_eq!((read.status(), limit(&read).0), (200, "1500"));
 }
 
+/// Contract: graph-limits 7 4
+/// Contract: graph-limits 8.1 4
 #[test]
 fn a_503_of_the_service_passes_as_itself() {
     let busy = Reply::whole(503, &[("retry-after", "7"), ("x-own", "1")], "cpu");
@@ -262,6 +273,16 @@ fn bodies_have_a_cap_with_a_length_and_without() {
     assert_eq!((data.status(), limit(&data)), (200, ("500", "10")));
 }
 
+/// Contract: graph-limits 1 A limit follows
+/// Contract: graph-limits 4 GET /api/content/v3/types
+/// Contract: graph-limits 4 POST /api/content/v3/types
+/// Contract: graph-limits 8.2 accounts: create, delete, swap
+/// Contract: graph-limits 8.2 webhooks, pinned results, best bets, cache configuration, request logs
+/// Contract: graph-limits 8.2 GraphQL queries and content reads with an elevated allocation
+/// Contract: graph-limits 8.3 1
+/// Contract: graph-limits 8.3 2
+/// Contract: graph-limits 8.3 3
+/// Contract: graph-limits 8.3 4
 #[test]
 fn each_worked_example_of_the_allocation_holds() {
     let service = service();
@@ -376,6 +397,7 @@ fn an_operation_of_the_configuration_is_one_row_for_all_its_paths() {
 }
 
 /// Source: docs/graph-limits.md 8.1.4.
+/// Contract: graph-limits 8.1 4
 #[test]
 fn a_head_that_may_not_pass_is_refused_with_the_limit_of_its_row() {
     let service = service();

@@ -17,6 +17,7 @@ fn is_hit(answer: &Answer) -> bool {
     answer.header("x-weirgate-cache") == Some("HIT")
 }
 
+/// Contract: graph-limits 8.1 3
 #[test]
 fn a_cached_response_is_the_same_and_not_counted() {
     let headers = [
@@ -246,6 +247,7 @@ fn errors_are_not_cached() {
     assert!(!is_hit(&gateway.graph(&query())));
 }
 
+/// Contract: graph-limits 8.1 3
 #[test]
 fn a_hit_in_the_services_own_cache_gives_its_unit_back() {
     for line in [("cf-cache-status", "HIT"), ("x-cache", "HIT"), ("age", "3")] {

@@ -190,6 +190,7 @@ fn a_connection_header_cannot_take_the_host_away() {
     assert_eq!(service.requests().len(), 0);
 }
 
+/// Contract: graph-limits 8.1 1
 #[test]
 fn many_connections_are_admitted_exactly_the_limit() {
     let service = service();
@@ -214,6 +215,7 @@ fn many_connections_are_admitted_exactly_the_limit() {
 }
 
 /// In real time: requests reach the service in bursts of exactly the limit, a window apart.
+/// Contract: graph-limits 8.1 1
 #[test]
 fn each_window_admits_exactly_its_limit() {
     const LIMIT: usize = 20;

@@ -14,6 +14,7 @@ fn gateway() -> Gateway {
     Gateway::between(&nobody.url(), &nobody.url())
 }
 
+/// Contract: model-gateway 4 /mcp
 #[test]
 fn a_client_begins_with_a_revision_that_both_speak() {
     let gateway = gateway();
@@ -265,6 +266,7 @@ fn names(gateway: &Gateway) -> Vec<String> {
         .collect()
 }
 
+/// Contract: model-gateway 4 /mcp
 #[test]
 fn the_tools_are_those_whose_routes_are_on() {
     let plain = names(&gateway());

@@ -19,6 +19,7 @@ fn fetch(gateway: &Gateway) -> Answer {
     ask(gateway.address(), &Ask::get("/v1/openapi.json"))
 }
 
+/// Contract: model-gateway 4 GET /v1/openapi.json
 #[test]
 fn every_row_of_the_router_is_described_by_its_name() {
     let gateway = everything();
@@ -102,6 +103,7 @@ fn collect_references(value: &Value, found: &mut BTreeSet<String>) {
     }
 }
 
+/// Contract: model-gateway 4 GET /v1/openapi.json
 #[test]
 fn the_document_is_for_everyone_and_is_sent_once() {
     let gateway = everything();

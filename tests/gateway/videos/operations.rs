@@ -43,6 +43,11 @@ fn the_job_of_a_client_that_leaves_is_in_its_list_and_is_paid() {
     assert_eq!(listed["data"][0]["status"], "completed", "{listed}");
 }
 
+/// Contract: model-gateway 2.17 model
+/// Contract: model-gateway 2.17 prompt
+/// Contract: model-gateway 2.17 seconds
+/// Contract: model-gateway 2.17 size
+/// Contract: model-gateway 2.17 image
 #[test]
 fn a_bad_request_is_named_and_reaches_no_provider() {
     VIDEOS.refuses(&[

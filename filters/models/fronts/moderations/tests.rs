@@ -28,6 +28,7 @@ fn text(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
+/// Contract: model-gateway 2.11 input
 #[test]
 fn every_form_of_input_is_taken_and_counted() {
     for (input, results, is_text_parts, images, text_bytes) in [
@@ -56,6 +57,7 @@ fn every_form_of_input_is_taken_and_counted() {
     }
 }
 
+/// Contract: model-gateway 2.11 model
 #[test]
 fn a_request_without_a_model_has_the_usual_one() {
     for body in [json!({"input": "a"}), json!({"input": "a", "model": null})] {
@@ -63,6 +65,7 @@ fn a_request_without_a_model_has_the_usual_one() {
     }
 }
 
+/// Contract: model-gateway 2.11 input
 #[test]
 fn a_refusal_names_the_field_what_came_and_what_is_accepted() {
     let url = "input[0].image_url.url";
@@ -137,6 +140,7 @@ fn a_refusal_names_the_field_what_came_and_what_is_accepted() {
     assert_eq!(fault.param.as_deref(), Some("input[1024]"));
 }
 
+/// Contract: model-gateway 2.11 input
 #[test]
 fn a_picture_is_judged_as_by_other_operations() {
     for (url, why) in NO_PICTURES {

@@ -83,6 +83,7 @@ fn a_long_document_is_judged_by_what_is_in_memory() {
     }
 }
 
+/// Contract: model-gateway 2.13 document
 #[test]
 fn every_kind_of_document_is_taken() {
     let pdf = data("application/pdf", b"\xef\xbb\xbf%PDF-1.7 and so on");
@@ -113,6 +114,7 @@ fn every_kind_of_document_is_taken() {
     }
 }
 
+/// Contract: model-gateway 2.13 pages
 #[test]
 fn pages_are_counted_however_they_are_named() {
     for (named, count) in [
@@ -133,6 +135,12 @@ fn pages_are_counted_however_they_are_named() {
     assert_eq!(pages(&checked(&body).unwrap()), [1, 1]);
 }
 
+/// Contract: model-gateway 2.13 include_image_base64
+/// Contract: model-gateway 2.13 image_limit
+/// Contract: model-gateway 2.13 bbox_annotation_format
+/// Contract: model-gateway 2.13 document_annotation_prompt
+/// Contract: model-gateway 2.13 table_format
+/// Contract: model-gateway 2.13 confidence_scores_granularity
 #[test]
 fn options_are_taken_and_nulls_are_none() {
     let schema = json!({"type": "json_schema", "json_schema": {"name": "n", "schema": {}}});
@@ -169,6 +177,7 @@ fn refuses(cases: &[(Value, &str, &str, &str)]) {
     }
 }
 
+/// Contract: model-gateway 2.13 document
 #[test]
 fn a_document_of_another_shape_is_named() {
     let url = "document.document_url";
@@ -227,6 +236,7 @@ fn a_document_of_another_shape_is_named() {
     ]);
 }
 
+/// Contract: model-gateway 2.13 document
 #[test]
 fn a_document_that_lies_or_is_private_is_named() {
     let url = "document.document_url";
@@ -323,6 +333,7 @@ fn a_document_that_lies_or_is_private_is_named() {
     assert_eq!(private.code(), Some("destination_ip_prohibited"));
 }
 
+/// Contract: model-gateway 2.13 pages
 #[test]
 fn pages_that_are_none_are_named() {
     for (pages, came) in [
@@ -348,6 +359,7 @@ fn pages_that_are_none_are_named() {
     }
 }
 
+/// Contract: model-gateway 2.13 bbox_annotation_format
 #[test]
 fn a_member_that_is_missing_is_named() {
     for missing in ["model", "document"] {

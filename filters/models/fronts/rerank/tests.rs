@@ -44,6 +44,7 @@ fn strings_and_objects_are_documents() {
     assert_eq!(texts, br#"["a\n","b"]"#);
 }
 
+/// Contract: model-gateway 2.10 top_n
 #[test]
 fn the_most_results_are_those_asked_for_and_no_more_than_documents() {
     for (top_n, most) in [(json!(1), 1), (json!(9), 2), (json!(null), 2)] {
@@ -67,6 +68,11 @@ fn the_query_counts_once_for_each_document_and_long_documents_as_several() {
     assert_eq!(more.units.get(Unit::Search), 2);
 }
 
+/// Contract: model-gateway 2.10 query
+/// Contract: model-gateway 2.10 documents
+/// Contract: model-gateway 2.10 top_n
+/// Contract: model-gateway 2.10 return_documents
+/// Contract: model-gateway 2.10 max_tokens_per_doc
 #[test]
 fn a_refusal_names_the_field_what_came_and_what_is_accepted() {
     let documents = "an array of strings, or of objects";
@@ -170,6 +176,7 @@ fn a_refusal_names_the_field_what_came_and_what_is_accepted() {
     assert_eq!(fault.param.as_deref(), Some("documents[0].text"));
 }
 
+/// Contract: model-gateway 2.10 documents
 #[test]
 fn more_documents_than_the_bound_are_refused_and_as_many_are_not() {
     assert!(with("documents", json!(vec!["a"; 10_000])).is_ok());

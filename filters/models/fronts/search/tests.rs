@@ -30,6 +30,8 @@ fn facts(request: &ModelRequest) -> &SearchFacts {
     }
 }
 
+/// Contract: model-gateway 2.14 query
+/// Contract: model-gateway 2.14 max_results
 #[test]
 fn one_query_or_several_are_one_search() {
     for (query, queries, bytes) in [(json!("cats"), 1, 4), (json!(["a", "bc"]), 2, 3)] {
@@ -45,6 +47,7 @@ fn one_query_or_several_are_one_search() {
     }
 }
 
+/// Contract: model-gateway 2.14 model
 #[test]
 fn a_request_without_a_model_has_the_usual_one() {
     for body in [json!({"query": "a"}), json!({"query": "a", "model": null})] {
@@ -73,6 +76,7 @@ fn filters_are_read() {
     assert!(facts(&with("search_type", json!(null)).unwrap()).accepts("fast"));
 }
 
+/// Contract: model-gateway 2.14 search_after_date_filter
 #[test]
 fn days_are_those_of_the_calendar() {
     for day in ["02/29/2028", "2/29/2000", "01/31/2026", "12/31/9999"] {
@@ -110,6 +114,9 @@ fn refuses(cases: &[(&str, Value, &str, &str, &str)]) {
     }
 }
 
+/// Contract: model-gateway 2.14 query
+/// Contract: model-gateway 2.14 max_results
+/// Contract: model-gateway 2.14 max_tokens
 #[test]
 fn a_refusal_names_the_field_what_came_and_what_is_accepted() {
     refuses(&[
@@ -167,6 +174,12 @@ fn a_refusal_names_the_field_what_came_and_what_is_accepted() {
     assert_eq!(fault.param.as_deref(), Some("query"));
 }
 
+/// Contract: model-gateway 2.14 search_context_size
+/// Contract: model-gateway 2.14 country
+/// Contract: model-gateway 2.14 search_language_filter
+/// Contract: model-gateway 2.14 search_domain_filter
+/// Contract: model-gateway 2.14 search_recency_filter
+/// Contract: model-gateway 2.14 search_after_date_filter
 #[test]
 fn filters_of_another_shape_are_named() {
     let domain = "search_domain_filter";

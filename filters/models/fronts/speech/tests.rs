@@ -47,6 +47,10 @@ fn a_request_tells_its_characters_format_and_speed() {
     assert!(!plain.is_stream && plain.goes_out_at_once());
 }
 
+/// Contract: model-gateway 2.12 input
+/// Contract: model-gateway 2.12 instructions
+/// Contract: model-gateway 2.12 speed
+/// Contract: model-gateway 2.12 stream_format
 #[test]
 fn a_refusal_names_the_field_what_came_and_what_is_accepted() {
     let long = "é".repeat(4097);

@@ -38,6 +38,7 @@ fn facts(request: &ModelRequest) -> &DecisionFacts {
     }
 }
 
+/// Contract: model-gateway 2.15 state
 #[test]
 fn a_state_is_a_text_or_its_json() {
     for (state, written) in [
@@ -53,6 +54,7 @@ fn a_state_is_a_text_or_its_json() {
     }
 }
 
+/// Contract: model-gateway 2.15 questions.*.criteria
 #[test]
 fn questions_are_read_in_their_order() {
     let body = r#"{"model":"m","state":"a","questions":{
@@ -76,6 +78,11 @@ fn questions_are_read_in_their_order() {
     assert_eq!(levels.join(" "), "low high");
 }
 
+/// Contract: model-gateway 2.15 model
+/// Contract: model-gateway 2.15 state
+/// Contract: model-gateway 2.15 questions
+/// Contract: model-gateway 2.15 questions.*.type
+/// Contract: model-gateway 2.15 questions.*.instructions
 #[test]
 fn a_refusal_names_the_field_what_came_and_what_is_accepted() {
     let question = |question: Value| json!({ "q": question });
@@ -157,6 +164,8 @@ fn a_refusal_names_the_field_what_came_and_what_is_accepted() {
     assert_eq!(fault.param.as_deref(), Some("questions.q"));
 }
 
+/// Contract: model-gateway 2.15 questions
+/// Contract: model-gateway 2.15 questions.*.criteria
 #[test]
 fn criteria_are_those_of_the_type() {
     let many: Vec<String> = (0..256).map(|number| number.to_string()).collect();

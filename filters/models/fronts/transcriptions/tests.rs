@@ -91,6 +91,12 @@ fn a_file_without_an_ending_or_a_type_gets_both() {
     }
 }
 
+/// Contract: model-gateway 2.16 language
+/// Contract: model-gateway 2.16 temperature
+/// Contract: model-gateway 2.16 timestamp_granularities[]
+/// Contract: model-gateway 2.16 include[]
+/// Contract: model-gateway 2.16 stream
+/// Contract: model-gateway 2.16 known_speaker_names[]
 #[test]
 fn a_wrong_field_is_named() {
     let speakers = ("known_speaker_names[]", "a");
@@ -165,6 +171,7 @@ fn translations_have_no_speakers_and_no_stream() {
     }
 }
 
+/// Contract: model-gateway 2.16 file
 #[test]
 fn a_wrong_file_is_named() {
     let named = |name: &str| FormFile {
@@ -276,6 +283,7 @@ fn members() -> [(&'static str, Value); 3] {
     ]
 }
 
+/// Contract: model-gateway 2.16 response_format
 #[test]
 fn objects_have_the_members_that_came_and_the_usage() {
     for format in ["json", "verbose_json", "diarized_json"] {

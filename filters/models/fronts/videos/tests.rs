@@ -23,6 +23,9 @@ fn checked(more: &Value) -> Result<ModelRequest, Fault> {
     Videos.parse(body.to_string().into())
 }
 
+/// Contract: model-gateway 2.17 seconds
+/// Contract: model-gateway 2.17 reference_images
+/// Contract: model-gateway 2.17 reference_videos
 #[test]
 fn what_is_asked_is_counted() {
     let request =
@@ -57,6 +60,13 @@ fn what_is_asked_is_counted() {
     );
 }
 
+/// Contract: model-gateway 2.17 prompt
+/// Contract: model-gateway 2.17 seconds
+/// Contract: model-gateway 2.17 audio
+/// Contract: model-gateway 2.17 image
+/// Contract: model-gateway 2.17 reference_images
+/// Contract: model-gateway 2.17 reference_videos
+/// Contract: model-gateway 2.17 callback_url
 #[test]
 fn each_bad_field_is_named() {
     for (more, param) in [
@@ -139,6 +149,7 @@ fn each_bad_field_is_named() {
     }
 }
 
+/// Contract: model-gateway 2.17 image
 #[test]
 fn a_picture_is_judged_as_by_other_operations() {
     for (url, why) in NO_PICTURES {
@@ -181,6 +192,7 @@ fn a_picture_is_judged_as_by_other_operations() {
     }
 }
 
+/// Contract: model-gateway 4 POST /v1/videos
 #[test]
 fn a_form_says_the_same() {
     let part = |name: &str, text: &str| {
