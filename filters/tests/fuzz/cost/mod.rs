@@ -218,6 +218,11 @@ fn datafiles_and_decisions_cost_what_their_bytes_allow() {
 }
 
 #[test]
+fn heads_cost_what_their_bytes_allow() {
+    check(others::heads());
+}
+
+#[test]
 fn texts_tokens_and_messages_cost_what_their_bytes_allow() {
     check(others::texts());
     check(others::tokens());

@@ -1,8 +1,11 @@
 //! Everything beside the bodies of models: datafiles and decisions, graph requests, tokens, messages, the journal.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
 
+use filters::accounts::{ApiKey, carries_api_key, holds_api_key};
 use filters::auth::jwks::{KeySet, read_key_id};
+use filters::cidr::Cidr;
 use filters::decisions::borrowed_object::BorrowedObject;
 use filters::decisions::cmab::read_prediction;
 use filters::decisions::decide::decide;
@@ -11,10 +14,12 @@ use filters::decisions::odp::read_segments;
 use filters::decisions::ofrep::read_context;
 use filters::decisions::protocol::{Agent, Document, Protocol};
 use filters::decisions::token::TokenRequest;
+use filters::decisions::webhook::check_signature;
 use filters::decisions::{Options, Project};
 use filters::form;
-use filters::graph::credentials::TenantClaims;
-use filters::graph::{CacheRequest, HeadKey, is_cacheable};
+use filters::graph::credentials::{PresentedCredential, TenantClaims};
+use filters::graph::operation::OperationRow;
+use filters::graph::{CacheRequest, HeadKey, Operations, is_cacheable};
 use filters::json::Walker;
 use filters::ledger::journal::read_segment;
 use filters::ledger::packed::{pack, unpack};
@@ -23,12 +28,13 @@ use filters::mcp::message;
 use filters::mcp::oauth::authorization::AuthorizationRequest;
 use filters::mcp::oauth::client::{Client, ClientAuth, ClientMetadata};
 use filters::mcp::oauth::form::OAuthParameters;
+use filters::mcp::oauth::redirect;
 use filters::models::chat::data_url;
 use filters::models::healing::heal;
-use filters::proxy::{check_http1, normalise};
+use filters::proxy::{check_http1, check_http2, client_address, normalise};
 use filters::sse::{EventReader, SseEvent, TooLong};
-use http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 use serde_json::{Map, json};
 
 use super::fronts::of_grammar;
@@ -235,6 +241,89 @@ fn packed(choices: &mut Choices<'_>) -> Vec<u8> {
         shortfall: entry.shortfall,
     };
     pack(entries.iter().map(|entry| (entry, charge(entry)))).calls
+}
+
+/// Returns the readers of heads: paths of operations, credentials, keys, addresses, redirections and signatures.
+pub fn heads() -> Vec<Reader> {
+    let operations =
+        Operations::parse(std::iter::empty::<OperationRow<'_>>(), &BTreeMap::new()).unwrap();
+    let header = |name: HeaderName, bytes: &[u8]| {
+        let value = HeaderValue::from_bytes(bytes).ok();
+        HeaderMap::from_iter(value.map(|value| (name, value)))
+    };
+    vec![
+        Reader::new(
+            "paths of operations",
+            |_| b"/api/content/v3/types/a-b_c/sources/x".to_vec(),
+            move |path| {
+                if let Ok(path) = normalise(&text(path)) {
+                    let _ = operations.find("POST", &path);
+                }
+            },
+        ),
+        Reader::new(
+            "credentials of tenants, headers",
+            |_| b"epi-hmac key:1700000000000:nonce:c2lnbmF0dXJl".to_vec(),
+            move |line| {
+                let headers = header(AUTHORIZATION, line);
+                let _ = PresentedCredential::from_request(&headers, None).is_ok();
+            },
+        ),
+        Reader::new(
+            "credentials of tenants, queries",
+            |_| b"a=b&auth=k%31&c=%zz".to_vec(),
+            |query| {
+                let query = text(query);
+                let headers = HeaderMap::new();
+                let _ = PresentedCredential::from_request(&headers, Some(&query)).is_ok();
+            },
+        ),
+        Reader::new(
+            "API keys",
+            |_| b"Bearer wg_0123456789".to_vec(),
+            move |line| {
+                let _ = (holds_api_key(line), ApiKey::parse(line).is_ok());
+                let request = Request::builder().uri("/v1/models").body(()).unwrap();
+                let (mut head, ()) = request.into_parts();
+                head.headers = header(AUTHORIZATION, line);
+                let _ = carries_api_key(&head);
+            },
+        ),
+        Reader::new(
+            "heads of HTTP/2",
+            |_| b"/v1/models?a=b".to_vec(),
+            |target| {
+                if let Ok(request) = Request::builder().uri(&*text(target)).body(()) {
+                    let _ = check_http2(&request.into_parts().0, 1 << 20);
+                }
+            },
+        ),
+        Reader::new(
+            "addresses of clients",
+            |_| b"10.0.0.1, [2001:db8::1]:443, unknown".to_vec(),
+            |line| {
+                let trusted = ["10.0.0.0/8".parse::<Cidr>().unwrap()];
+                let peer = IpAddr::from([10, 0, 0, 9]);
+                let line = HeaderValue::from_bytes(line).ok();
+                let _ = client_address(peer, line.iter(), &trusted);
+            },
+        ),
+        Reader::new(
+            "redirections of clients",
+            |_| b"http://127.0.0.1:8080/callback?x=1".to_vec(),
+            |named| {
+                let registered = ["http://127.0.0.1/callback?x=1".to_owned()];
+                let _ = redirect::find(&registered, &text(named)).is_some();
+            },
+        ),
+        Reader::new(
+            "signatures of datafiles",
+            |_| b"{\"project_id\": 1}".to_vec(),
+            |body| {
+                let _ = check_signature(Some(b"secret"), body, b"sha1=00").is_ok();
+            },
+        ),
+    ]
 }
 
 /// Returns the readers of tokens, of messages of the Model Context Protocol and of OAuth.
