@@ -55,6 +55,11 @@ impl Revision {
         self == Self::July2026
     }
 
+    /// Returns whether a stream may begin with an event without a message. Older clients read every event as a message.
+    pub fn opens_streams(self) -> bool {
+        self == Self::November2025
+    }
+
     /// Returns the revision that an `initialize` agrees on: the one that the client names, else the newest.
     pub fn agree(asked: &str) -> Self {
         let known = Self::find(asked).filter(|it| !it.is_stateless());
@@ -125,15 +130,17 @@ fn find_revision(headers: &HeaderMap, call: Option<&Call>) -> Result<Revision, R
 }
 
 fn check_meta(call: &Call, named: Option<&Value>) -> Result<(), RpcError> {
+    let lacks = |message: String| RpcError::new(INVALID_PARAMS, 400, message);
     if named.is_none() {
-        return Err(mismatch(format!("`_meta` lacks `{VERSION_MEMBER}`")));
+        return Err(lacks(format!("`_meta` lacks `{VERSION_MEMBER}`")));
     }
     let capabilities = call.meta().and_then(|meta| meta.get(CAPABILITIES_MEMBER));
     if capabilities.is_some_and(Value::is_object) {
         return Ok(());
     }
-    let message = format!("`_meta` lacks `{CAPABILITIES_MEMBER}`, an object");
-    Err(RpcError::new(INVALID_PARAMS, 400, message))
+    Err(lacks(format!(
+        "`_meta` lacks `{CAPABILITIES_MEMBER}`, an object"
+    )))
 }
 
 fn unsupported(asked: &str, is_stateless: bool) -> RpcError {

@@ -13,6 +13,9 @@ pub fn event(message: &[u8]) -> Vec<u8> {
 /// How long a client waits before it opens a stream that ended again, in milliseconds.
 const RETRY_MS: u32 = 3000;
 
+/// What the answer to a call begins with, behind its id: an event without a message, from which a client can go on.
+pub const OPENING: &[u8] = b"retry: 3000\ndata:\n\n";
+
 /// Returns the version of a list: it differs if the list does, and is the same in each process.
 pub fn version(list: &[u8]) -> String {
     let digest = Sha256::digest(list);

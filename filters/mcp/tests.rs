@@ -175,7 +175,15 @@ fn a_revision_that_is_not_served_names_those_that_are() {
         ("mcp-protocol-version", "2026-07-28"),
         ("mcp-method", "ping"),
     ]);
-    assert_eq!(check_head(&bare, &plain).unwrap_err().code, -32020);
+    for text in [
+        r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{}}}"#,
+    ] {
+        let call = message::read(text.as_bytes()).unwrap();
+        let error = check_head(&bare, &call).unwrap_err();
+        assert_eq!((error.code, error.status), (-32602, 400));
+        assert!(error.message.contains("protocolVersion"));
+    }
     assert_eq!(Revision::agree("2025-06-18"), Revision::June2025);
     for asked in ["2024-11-05", "2026-07-28", "2099-01-01"] {
         assert_eq!(Revision::agree(asked), Revision::November2025, "{asked}");

@@ -228,6 +228,8 @@ pub struct McpConfig {
     pub session_lifetime: Duration,
     /// How many streams an API key may have open.
     pub streams_per_key: usize,
+    /// How long a call goes on without its client, and an answer is kept.
+    pub resume_timeout: Duration,
     /// How long an access token of OAuth is good.
     pub access_token_ttl: Duration,
     /// How long a refresh token of OAuth is good.

@@ -342,6 +342,9 @@ pub(super) struct Mcp {
     /// How many streams of `GET /mcp` an API key may have open in one process.
     #[schemars(range(min = 1, max = 100_000))]
     pub streams_per_key: usize,
+    /// How many seconds a call goes on whose client has lost the stream of its answer, and an answer is kept; 0: they end with it.
+    #[schemars(range(max = 600))]
+    pub resume_seconds: u64,
     /// How long an access token of OAuth is good.
     #[schemars(range(min = 60, max = 3600))]
     pub access_token_seconds: u32,
@@ -358,6 +361,7 @@ impl Default for Mcp {
             allowed_origins: Vec::new(),
             session_hours: 24,
             streams_per_key: 100,
+            resume_seconds: 60,
             access_token_seconds: 900,
             refresh_token_days: 30,
         }

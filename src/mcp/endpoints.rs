@@ -7,13 +7,14 @@ use filters::mcp::answer;
 use filters::mcp::message::{INVALID_REQUEST, RpcError};
 use filters::mcp::origin::preflight_headers;
 use filters::mcp::revision::{Revision, named_revision};
-use filters::mcp::session::{Session, no_session, session_id};
+use filters::mcp::session::{SESSION_HEADER, Session, no_session, session_id};
 use futures::future::BoxFuture;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, header};
 
 use super::handler::accepts_events;
 use super::listen::{Changes, StreamPlace};
+use super::resume::{self, Resumed};
 use super::{Mcp, PATH, error_response, response};
 use crate::proxy::handler::{Endpoint, Request};
 use crate::proxy::response::{Reply, Response};
@@ -38,6 +39,9 @@ impl Endpoint for Info {
             let offered = self.0.reads.offered();
             if !accepts_events(request.headers) {
                 return Ok(response(200, headers, answer::info(PATH, offered)));
+            }
+            if let Some(resumed) = resume(&self.0, &request).await? {
+                return Ok(resumed);
             }
             // Nothing but prompts changes.
             let (true, Some(caller)) = (offered.prompts, request.caller) else {
@@ -88,6 +92,38 @@ impl Endpoint for EndSession {
             })
         })
     }
+}
+
+/// Returns the rest of the answer that a client has lost; `None`: it comes back for none.
+///
+/// Errors: 429 if the key has as many streams as it may.
+async fn resume(mcp: &Arc<Mcp>, request: &Request<'_>) -> Result<Option<Response>, Fault> {
+    let (Some(last), Some(caller)) = (resume::last_event(request.headers), request.caller) else {
+        return Ok(None);
+    };
+    let headers = mcp.headers(request.headers);
+    let refused = |error| Ok(Some(error_response(mcp.headers(request.headers), &error)));
+    let is_named = request.headers.contains_key(SESSION_HEADER);
+    match named_revision(request.headers) {
+        Ok(Some(revision)) if revision.is_stateless() => return Ok(None),
+        Err(error) => return refused(error),
+        Ok(_) => {}
+    }
+    // The answer is of the key; a session that has ended has none any more.
+    if is_named && let Err(error) = find_session(mcp, request).await {
+        return refused(error);
+    }
+    let listener = match resume::find(mcp, last, &caller.key_id) {
+        Ok(listener) => listener,
+        Err(error) => return refused(error),
+    };
+    let place = StreamPlace::take(mcp, &caller.key_id)?;
+    let resumed = Resumed::new(place, listener, mcp.keepalive);
+    Ok(Some(Response {
+        status: 200,
+        headers,
+        body: Reply::Stream(Box::new(resumed)),
+    }))
 }
 
 /// Ends the session that a request names; false: its revision has none.

@@ -21,6 +21,7 @@ use pingora::{Error, ErrorType, Result};
 use serde_json::Value;
 
 use super::calls::RunningCall;
+use super::kept_answers::KeptAnswer;
 use crate::proxy::buffered::interim::Interim;
 use crate::proxy::buffered::state::{AttemptState, Stage};
 use crate::proxy::context::RequestInfo;
@@ -43,6 +44,8 @@ pub(super) struct ToolCall {
     pub(super) running: RunningCall,
     /// What a client is told that asks for progress and takes events, and after how long without a word it gets a comment.
     pub(super) progress: Option<(CallProgress, Duration)>,
+    /// Where its client goes on that has lost its connection.
+    pub(super) kept: Option<KeptAnswer>,
 }
 
 /// See the module.
@@ -85,7 +88,12 @@ impl ToolExchange {
             let call = &self.call;
             let keepalive = call.progress.as_ref().map(|(_, keepalive)| *keepalive);
             let cancellation = Arc::clone(&call.running.cancellation);
-            state.set_interim(Interim::new(cancellation, call.headers.clone(), keepalive));
+            let interim = Interim::new(cancellation, call.headers.clone(), keepalive);
+            let kept = call.kept.as_ref().map(|kept| &kept.stream);
+            if let (Some(kept), true) = (kept, call.revision.opens_streams()) {
+                interim.tell(kept.tell(stream::OPENING));
+            }
+            state.set_interim(interim.with_kept(kept.cloned()));
             self.state = Some(Arc::clone(state));
         }
     }
@@ -142,11 +150,15 @@ impl ToolExchange {
     }
 
     /// Returns a body as it goes out from an upstream: as an event, if the response is a stream.
-    fn framed(&self, body: Vec<u8>) -> Vec<u8> {
-        if self.is_stream() {
-            return stream::event(&body);
+    fn framed(&self, body: Vec<u8>) -> Bytes {
+        if !self.is_stream() {
+            return body.into();
         }
-        body
+        let event = stream::event(&body);
+        match &self.call.kept {
+            Some(kept) => kept.stream.answer(&event),
+            None => event.into(),
+        }
     }
 
     /// Tells the client that this much has come from a provider.
@@ -155,7 +167,10 @@ impl ToolExchange {
         if let (Some(interim), Some((progress, _))) = (interim, &mut self.call.progress)
             && let Some(event) = progress.count(bytes)
         {
-            interim.tell(event.into());
+            interim.tell(match &self.call.kept {
+                Some(kept) => kept.stream.tell(&event),
+                None => event.into(),
+            });
         }
     }
 
@@ -176,7 +191,7 @@ impl ToolExchange {
                 self.is_written = true;
                 let received = std::mem::take(&mut self.received);
                 let result = self.result(&self.media_type, &received);
-                Some(self.framed(result).into())
+                Some(self.framed(result))
             }
             // What was written counts as delivered: no other provider may begin it anew.
             Stage::Pending if !self.received.is_empty() => {
@@ -283,8 +298,11 @@ impl Exchange for ToolExchange {
             (Write::Error, Some(fault)) if is_head_sent => {
                 self.failed = Some(fault.status());
                 let failure = self.framed(self.failure(&fault.compatible_body()));
+                if let Some(kept) = &self.call.kept {
+                    kept.stream.release();
+                }
                 Report {
-                    write: Write::Tail(failure.into(), None),
+                    write: Write::Tail(failure, None),
                     ..report
                 }
             }

@@ -247,6 +247,10 @@ impl McpHandler {
             let error = RpcError::new(INVALID_REQUEST, 400, message).with_id(&asked.call.id);
             return Ok(refuse(asked.headers, &error));
         };
+        // Where each request stands for itself, a client that closes its stream takes the call back.
+        let is_kept = progress.is_some() && !asked.revision.is_stateless();
+        let caller = incoming.info().caller.as_deref().filter(|_| is_kept);
+        let kept = caller.and_then(|caller| self.0.kept.begin(caller));
         let arguments = asked.call.params.remove("arguments");
         let arguments = arguments.unwrap_or_else(|| json!({}));
         let request = tools.request(tool, &arguments, &incoming.head().headers);
@@ -263,6 +267,7 @@ impl McpHandler {
             headers: asked.headers,
             running,
             progress: progress.map(|progress| (progress, self.0.keepalive)),
+            kept,
         };
         let mut own = ToolExchange::new(call);
         let opened = call_route(incoming, tool, request, &mut own).await;

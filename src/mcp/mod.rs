@@ -9,9 +9,11 @@ mod calls;
 mod endpoints;
 mod exchange;
 mod handler;
+mod kept_answers;
 mod listen;
 pub mod oauth;
 mod reads;
+mod resume;
 pub mod routes;
 mod sessions;
 mod tools;
@@ -29,6 +31,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use self::calls::RunningCalls;
+use self::kept_answers::KeptAnswers;
 use self::listen::StreamCounts;
 use self::oauth::OAuth;
 use self::reads::Reads;
@@ -49,6 +52,7 @@ struct Mcp {
     calls: Arc<RunningCalls>,
     accounts: AccountsHandle,
     streams: StreamCounts,
+    kept: Arc<KeptAnswers>,
     /// How many streams a key may have open.
     max_streams: usize,
     /// After how long without a word a client gets a comment.

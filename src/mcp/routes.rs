@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::endpoints::{EndSession, Info, Preflight};
 use super::handler::McpHandler;
+use super::kept_answers::KeptAnswers;
 use super::listen::StreamCounts;
 use super::oauth::{self, OAuth, OAuthParts};
 use super::reads::Reads;
@@ -65,6 +66,7 @@ pub fn routes(
         calls: Arc::default(),
         accounts,
         streams: StreamCounts::default(),
+        kept: Arc::new(KeptAnswers::new(settings.resume_timeout)),
         max_streams: settings.streams_per_key,
         keepalive: config.routing.keepalive,
     });

@@ -98,6 +98,40 @@ const checks = {
     await client.close();
   },
 
+  async resumes() {
+    // The stream of a call breaks behind its first event, and the SDK comes back for the rest.
+    let cut = 0;
+    let back = 0;
+    const cutting = async (url, init) => {
+      if (new Headers(init?.headers).has("last-event-id")) back += 1;
+      const response = await fetch(url, init);
+      const isCall = init?.method === "POST" && String(init.body).includes("tools/call");
+      if (!isCall || !response.headers.get("content-type")?.includes("event-stream")) return response;
+      cut += 1;
+      const reader = response.body.getReader();
+      const text = new TextDecoder().decode((await reader.read()).value);
+      await reader.cancel();
+      const first = new TextEncoder().encode(text.slice(0, text.indexOf("\n\n") + 2));
+      let isRead = false;
+      const body = new ReadableStream({
+        pull(controller) {
+          if (isRead) return controller.error(new Error("cut"));
+          isRead = true;
+          controller.enqueue(first);
+        },
+      });
+      return new Response(body, { status: response.status, headers: response.headers });
+    };
+    const requestInit = { headers: { Authorization: `Bearer ${process.env.API_KEY}` } };
+    const client = new Client({ name: "acceptance", version: "1" });
+    const transport = new StreamableHTTPClientTransport(new URL(process.env.MCP_URL), { requestInit, fetch: cutting });
+    await client.connect(transport);
+    const said = await client.callTool({ name: "chat", arguments: hello }, undefined, { onprogress() {} });
+    assert.equal(said.content[0].text, "You said: Hello");
+    assert.deepEqual([cut, back], [1, 1]);
+    await client.close();
+  },
+
   async stops() {
     const client = await connected();
     await client.listTools();

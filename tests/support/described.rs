@@ -161,13 +161,13 @@ pub fn check(server: SocketAddr, ask: &Ask, answer: &Answer) {
     }
 }
 
-/// Events hold JSON of one schema, but for the end, and an error that ends them.
+/// Events hold JSON of one schema, but for the end, an error that ends them, and those that have an id alone.
 fn check_events(place: &str, answer: &Answer) {
     for item in answer.events().items {
         let Item::Event { name, data } = item else {
             continue;
         };
-        if data != "[DONE]" && name.as_deref() != Some("error") {
+        if !data.is_empty() && data != "[DONE]" && name.as_deref() != Some("error") {
             let place = format!("{place}/x-event");
             DESCRIBED.hold(&place, &serde_json::from_str(&data).unwrap());
         }

@@ -25,6 +25,7 @@ pub(super) fn check(rules: &mut Rules<'_>, mcp: &file::Mcp) -> Option<McpConfig>
         origins: Origins { allowed, public },
         session_lifetime: super::seconds(mcp.session_hours * 3600),
         streams_per_key: mcp.streams_per_key,
+        resume_timeout: super::seconds(mcp.resume_seconds),
         access_token_ttl: Duration::from_secs(mcp.access_token_seconds.into()),
         refresh_token_ttl: DAY * mcp.refresh_token_days,
     })

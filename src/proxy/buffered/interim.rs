@@ -10,6 +10,8 @@ use http::{HeaderName, HeaderValue};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::kept_stream::KeptStream;
+
 /// The least time between two notices.
 const NOTICE_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -42,6 +44,8 @@ pub struct Interim {
     pub(super) cancellation: Arc<Cancellation>,
     /// The headers of the response, beside those of all responses.
     pub(super) headers: Vec<(HeaderName, HeaderValue)>,
+    /// What a client finds that has lost its connection and comes back.
+    pub(super) kept: Option<Arc<KeptStream>>,
     notices: Option<Notices>,
 }
 
@@ -74,8 +78,15 @@ impl Interim {
         Self {
             cancellation,
             headers,
+            kept: None,
             notices,
         }
+    }
+
+    /// Sets where a client goes on that has lost its connection.
+    #[must_use]
+    pub fn with_kept(self, kept: Option<Arc<KeptStream>>) -> Self {
+        Self { kept, ..self }
     }
 
     /// Tells the client something, unless the response is no stream. It replaces what was not sent yet, so a client that reads

@@ -3,5 +3,6 @@
 mod discard;
 pub mod error_types;
 pub mod interim;
+pub mod kept_stream;
 pub mod session;
 pub mod state;

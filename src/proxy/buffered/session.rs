@@ -165,6 +165,12 @@ impl BufferedSession {
         inner.response_duplex_vec(tasks).await
     }
 
+    /// Returns whether it is still so that nobody has come back in time: somebody may have since the timer was set.
+    fn is_given_up(&self) -> bool {
+        let (at, wake) = self.state.next_wake();
+        wake == Wake::GiveUp && at <= Instant::now()
+    }
+
     /// Waits until the response may be completed.
     async fn pass_gate(&self, gate: Gate) -> Result<()> {
         if !gate.await {
@@ -173,6 +179,11 @@ impl BufferedSession {
         self.state.record_write(Instant::now());
         Ok(())
     }
+}
+
+/// Returns the error of an attempt whose client is not there for its end.
+fn client_left(why: &'static str) -> Box<Error> {
+    Error::explain(ErrorType::ConnectionClosed, why).into_down()
 }
 
 fn placeholder() -> ServerSession {
@@ -230,11 +241,18 @@ impl CustomSession for BufferedSession {
                 Waited::Client(end) => return end,
                 Waited::Again => {}
                 Waited::Cancelled => {
+                    let is_lost = self.state.is_lost();
                     let is_drained = self.state.disconnect(Instant::now());
-                    Box::pin(self.take_leave()).await;
+                    if !is_lost {
+                        Box::pin(self.take_leave()).await;
+                    }
                     if !is_drained {
-                        let why = "the client has taken its request back";
-                        return Err(Error::explain(ErrorType::ConnectionClosed, why).into_down());
+                        return Err(client_left("the client has taken its request back"));
+                    }
+                }
+                Waited::Due(Wake::GiveUp) => {
+                    if self.is_given_up() && !self.state.disconnect(Instant::now()) {
+                        return Err(client_left("nobody has come back for the answer"));
                     }
                 }
                 // An empty piece of a body that is not done: Pingora calls the exchange, and sends nothing.
@@ -246,7 +264,7 @@ impl CustomSession for BufferedSession {
                 Waited::Due(Wake::Keepalive) => {
                     let sent = Box::pin(self.send_keepalive()).await;
                     if let Err(error) = sent
-                        && !self.state.disconnect(Instant::now())
+                        && !self.state.lose_client(Instant::now())
                     {
                         return Err(error);
                     }
@@ -280,15 +298,15 @@ impl CustomSession for BufferedSession {
         if is_disconnected {
             return discard(tasks);
         }
-        if self.inner().has_pending_downstream_proxy_tasks() {
+        if !self.state.is_lost() && self.inner().has_pending_downstream_proxy_tasks() {
             let flushed = Box::pin(self.flush_keepalive()).await;
             if let Err(error) = flushed {
-                let is_drained = self.state.disconnect(Instant::now());
-                return if is_drained {
-                    discard(tasks)
-                } else {
-                    Err(error)
-                };
+                if !self.state.lose_client(Instant::now()) {
+                    return Err(error);
+                }
+                if self.state.is_disconnected() {
+                    return discard(tasks);
+                }
             }
         }
         let (mut out, error) = self.release_tasks(tasks, is_head_sent);
@@ -299,10 +317,15 @@ impl CustomSession for BufferedSession {
             if let Some(gate) = self.state.commit(Instant::now()) {
                 self.pass_gate(gate).await?;
             }
+            self.state.release_kept();
             let is_end = out.iter().any(HttpTask::is_end);
-            is_done = match self.send(out, is_whole).await {
-                Err(_) if self.state.disconnect(Instant::now()) => is_end,
-                sent => sent?,
+            is_done = if self.state.is_lost() {
+                is_end
+            } else {
+                match self.send(out, is_whole).await {
+                    Err(_) if self.state.lose_client(Instant::now()) => is_end,
+                    sent => sent?,
+                }
             };
         }
         error.map_or(Ok(is_done), Err)
@@ -353,7 +376,7 @@ impl CustomSession for BufferedSession {
         self.inner_mut().shutdown().await;
     }
     async fn finish(&mut self) -> Result<()> {
-        if self.state.is_head_sent() && !self.state.is_disconnected() {
+        if self.state.is_head_sent() && !self.state.is_lost() {
             self.inner_mut().finish_body().await
         } else {
             Ok(())

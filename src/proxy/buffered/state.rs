@@ -12,6 +12,7 @@ use futures::future::BoxFuture;
 use tokio::time::Instant;
 
 use super::interim::Interim;
+use super::kept_stream::KeptStream;
 use crate::proxy::hedge::Race;
 use crate::proxy::upload::BodyPiece;
 
@@ -64,6 +65,8 @@ pub enum Wake {
     Finish,
     /// Begin a hedge beside the attempt.
     Hedge,
+    /// Nobody has come back for the answer.
+    GiveUp,
 }
 
 /// What a write to the client depends on.
@@ -112,6 +115,8 @@ struct State {
     /// The provider bills the whole reply even if the client disconnects.
     bills_after_disconnect: bool,
     disconnected_at: Option<Instant>,
+    /// When the connection of a client was lost that may come back.
+    lost_at: Option<Instant>,
     gate: Option<Gate>,
 }
 
@@ -135,6 +140,7 @@ impl AttemptState {
             has_timed_out: false,
             bills_after_disconnect: false,
             disconnected_at: None,
+            lost_at: None,
             gate: None,
         };
         let request_deadline = now + timeouts.request;
@@ -318,6 +324,36 @@ impl AttemptState {
         is_drained
     }
 
+    /// Records that the connection to the client is lost; returns whether the reply is read on. A client that may come back for
+    /// its answer, because it was told an id, has not left; for any other it is [`disconnect`](Self::disconnect).
+    pub fn lose_client(&self, now: Instant) -> bool {
+        if self.kept().is_some_and(KeptStream::has_begun) {
+            let mut state = self.lock();
+            if state.is_head_sent && state.disconnected_at.is_none() {
+                state.lost_at.get_or_insert(now);
+                return true;
+            }
+        }
+        self.disconnect(now)
+    }
+
+    /// Returns whether nothing can be sent to the client any more: it has disconnected, or its connection is lost.
+    pub fn is_lost(&self) -> bool {
+        let state = self.lock();
+        state.lost_at.is_some() || state.disconnected_at.is_some()
+    }
+
+    fn kept(&self) -> Option<&KeptStream> {
+        self.interim()?.kept.as_deref()
+    }
+
+    /// Lets a complete answer go to those who have come back for it.
+    pub(super) fn release_kept(&self) {
+        if let (Some(kept), Stage::Complete) = (self.kept(), self.stage()) {
+            kept.release();
+        }
+    }
+
     /// Returns what a write to the client depends on.
     pub fn progress(&self) -> Progress {
         let state = self.lock();
@@ -448,6 +484,14 @@ impl AttemptState {
                 Some(at) => at + self.timeouts.idle,
             });
         }
+        if let (Some(lost), Some(kept)) = (state.lost_at, self.kept()) {
+            let given_up = kept.given_up_at(lost, Instant::now());
+            return if given_up < deadline {
+                (given_up, Wake::GiveUp)
+            } else {
+                (deadline, Wake::Abort)
+            };
+        }
         let comment = self
             .is_stream
             .then(|| state.last_write + self.timeouts.keepalive);
@@ -464,110 +508,5 @@ impl AttemptState {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const HOUR: Duration = Duration::from_secs(3600);
-
-    fn sent(now: Instant) -> AttemptState {
-        let timeouts = Timeouts {
-            first_event: HOUR,
-            idle: HOUR,
-            attempt: HOUR,
-            request: HOUR,
-            keepalive: HOUR,
-        };
-        let state = AttemptState::new(true, timeouts, now);
-        let pieces = [Bytes::from_static(b"a"), Bytes::from_static(b"b")];
-        state.begin_attempt(pieces.map(BodyPiece::Bytes).into(), now);
-        state.set_bills_after_disconnect(true);
-        state
-    }
-
-    #[test]
-    fn a_reply_is_drained_for_thirty_seconds_at_most() {
-        let now = Instant::now();
-        let state = sent(now);
-        state.next_bytes().unwrap();
-        state.record_sent();
-        assert!(state.disconnect(now + Duration::from_secs(7)));
-        // An event does not postpone the end.
-        state.record_event(now + Duration::from_secs(20));
-        let end = now + Duration::from_secs(37);
-        assert_eq!(state.next_wake(), (end, Wake::Abort));
-    }
-
-    #[test]
-    fn patience_ends_an_attempt_early_unless_it_was_heard() {
-        let now = Instant::now();
-        let state = sent(now);
-        state.set_patience(Duration::from_secs(5));
-        let end = now + Duration::from_secs(5);
-        assert_eq!(state.next_wake(), (end, Wake::Abort));
-        state.record_event(now);
-        assert!(state.next_wake().0 > end);
-        state.set_patience(Duration::from_secs(5));
-        state.begin_attempt(Vec::new(), now);
-        assert!(state.next_wake().0 > end);
-    }
-
-    #[test]
-    fn a_hedge_is_due_once_beside_a_request_that_was_sent() {
-        let now = Instant::now();
-        let race = Arc::new(Race::new(Duration::from_secs(2)));
-        let state = sent(now).with_race(Some(Arc::clone(&race)));
-        let late = (now + HOUR, Wake::Abort);
-        assert_eq!(state.next_wake(), late);
-        state.next_bytes().unwrap();
-        state.record_sent();
-        let due = (now + Duration::from_secs(2), Wake::Hedge);
-        assert_eq!(state.next_wake(), due);
-        // What is no content changes nothing.
-        state.record_event(now + Duration::from_secs(1));
-        assert_eq!(state.next_wake(), due);
-        race.cancel();
-        assert_ne!(state.next_wake().1, Wake::Hedge);
-    }
-
-    #[test]
-    fn no_hedge_is_due_behind_content_a_refusal_or_a_client_that_has_left() {
-        let now = Instant::now();
-        for end in [
-            |state: &AttemptState, now| drop(state.commit(now)),
-            |state: &AttemptState, now| state.record_refusal(now),
-            |state: &AttemptState, now| assert!(state.disconnect(now)),
-        ] {
-            let race = Arc::new(Race::new(Duration::ZERO));
-            let state = sent(now).with_race(Some(race));
-            state.next_bytes().unwrap();
-            state.record_sent();
-            assert_eq!(state.next_wake().1, Wake::Hedge);
-            end(&state, now);
-            assert_ne!(state.next_wake().1, Wake::Hedge);
-        }
-    }
-
-    #[test]
-    fn a_call_of_the_session_is_no_piece_of_the_body() {
-        let state = sent(Instant::now());
-        state.next_bytes().unwrap();
-        assert!(state.is_body_done());
-        state.call_exchange();
-        assert!(!state.is_body_done());
-        assert!(!state.record_sent() && !state.is_sent());
-        assert!(state.record_sent() && state.is_sent());
-    }
-
-    #[test]
-    fn a_request_is_sent_with_its_last_piece_and_not_drained_before() {
-        let now = Instant::now();
-        let state = sent(now);
-        state.record_sent();
-        assert!(!state.is_sent() && !state.disconnect(now));
-        state.next_bytes().unwrap();
-        state.record_sent();
-        assert!(state.is_sent());
-        state.begin_attempt(Vec::new(), now);
-        assert!(!state.is_sent());
-    }
-}
+#[path = "state_tests.rs"]
+mod tests;

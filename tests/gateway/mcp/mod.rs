@@ -6,6 +6,7 @@ mod models;
 mod prompts;
 mod protocol;
 mod resources;
+mod resuming;
 mod running;
 pub mod sessions;
 mod usage;

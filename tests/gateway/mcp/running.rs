@@ -16,7 +16,7 @@ use crate::support::upstream::Upstream;
 
 const HELLO: &str = r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"hello"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1000,"completion_tokens":100}}"#;
 
-fn hi() -> Value {
+pub fn hi() -> Value {
     json!({"model": "chat", "messages": [{"role": "user", "content": "Hi"}]})
 }
 
@@ -26,12 +26,12 @@ fn chat(gateway: &Gateway, session: &str) -> Ask {
 }
 
 /// Tells that the request with this id is taken back.
-fn cancelled(gateway: &Gateway, id: Value) -> Ask {
+pub fn cancelled(gateway: &Gateway, id: Value) -> Ask {
     let body = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id, "reason": "enough"}});
     rpc(gateway, "", json!({})).body(body.to_string())
 }
 
-fn take_back(gateway: &Gateway, notice: &Ask) {
+pub fn take_back(gateway: &Gateway, notice: &Ask) {
     let told = ask(gateway.address(), notice);
     assert_eq!((told.status(), told.text()), (202, ""));
 }
@@ -167,25 +167,43 @@ fn a_client_without_a_session_takes_its_call_back_too() {
     assert_eq!(client.answer().status(), 202);
 }
 
+/// The messages of a stream; an event without one has an id alone.
+pub fn messages_of(stream: sse::Stream) -> Vec<Value> {
+    let data = stream.data().into_iter().filter(|data| !data.is_empty());
+    data.map(|data| serde_json::from_str(data).unwrap())
+        .collect()
+}
+
+/// Waits for the next message of a stream.
+fn next_message(client: &mut Client) -> Value {
+    loop {
+        let chunk = client.chunk().expect("a message");
+        let message = messages_of(sse::parse(chunk.bytes)).into_iter().next();
+        if let Some(message) = message {
+            return message;
+        }
+    }
+}
+
 /// The messages that are left of a stream.
-fn rest(client: &mut Client) -> Vec<Value> {
+pub fn rest(client: &mut Client) -> Vec<Value> {
     let mut rest = Vec::new();
     while let Some(chunk) = client.chunk() {
         rest.extend(chunk.bytes);
     }
     assert_eq!(client.end(), End::Complete);
-    sse::parse(rest).json()
+    messages_of(sse::parse(rest))
 }
 
 /// What a result says.
-fn said(message: &Value) -> &str {
+pub fn said(message: &Value) -> &str {
     message["result"]["content"][0]["text"]
         .as_str()
         .unwrap_or("nothing")
 }
 
 /// A chat that asks for progress.
-fn watched(gateway: &Gateway) -> Ask {
+pub fn watched(gateway: &Gateway) -> Ask {
     let params = json!({"name": "chat", "arguments": hi(), "_meta": {"progressToken": "p"}});
     rpc(gateway, "tools/call", params)
 }
@@ -199,10 +217,10 @@ fn messages(answer: &Answer) -> Vec<Value> {
     );
     assert_eq!(answer.header("x-accel-buffering"), Some("no"));
     assert_eq!(answer.header("cache-control"), Some("no-store"));
-    answer.events().json()
+    messages_of(answer.events())
 }
 
-fn in_two(gate: &Gate) -> Reply {
+pub fn in_two(gate: &Gate) -> Reply {
     let (head, rest) = HELLO.split_at(40);
     let begun = Reply::chunked(200, &[("content-type", "application/json")]).chunk(head);
     begun.wait(gate).chunk(rest).end()
@@ -220,10 +238,16 @@ fn progress_is_told_while_an_answer_comes() {
         head.header("content-type"),
         Some("text/event-stream; charset=utf-8")
     );
-    let told = sse::parse(client.chunk().unwrap().bytes).json();
-    assert_eq!(told[0]["method"], "notifications/progress");
+    // The first event has an id, and no message.
+    let opening = String::from_utf8(client.chunk().unwrap().bytes).unwrap();
+    let id = opening
+        .strip_prefix("id: ")
+        .and_then(|rest| rest.split_once('\n'));
+    assert_eq!(id.map(|(_, rest)| rest), Some("retry: 3000\ndata:\n\n"));
+    let told = next_message(&mut client);
+    assert_eq!(told["method"], "notifications/progress");
     let params = json!({"progressToken": "p", "progress": 40, "message": "40 bytes of the model's answer have come"});
-    assert_eq!(told[0]["params"], params);
+    assert_eq!(told["params"], params);
     gate.open();
     let rest = rest(&mut client);
     let result = rest.last().unwrap();
@@ -253,7 +277,7 @@ fn a_provider_that_breaks_off_is_followed_by_the_next_and_progress_rises() {
     let mut client = Client::connect(gateway.address());
     client.send(&watched(&gateway));
     client.head();
-    let mut messages = sse::parse(client.chunk().unwrap().bytes).json();
+    let mut messages = vec![next_message(&mut client)];
     gate.open();
     messages.extend(rest(&mut client));
     let (result, told) = messages.split_last().unwrap();

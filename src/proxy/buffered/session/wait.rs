@@ -21,8 +21,8 @@ pub(super) enum Waited {
     Cancelled,
     /// There is news of the hedge.
     News,
-    /// Nothing is due: events have postponed the deadline, or the rest of the reply is drained for a client that has
-    /// disconnected.
+    /// Nothing is due: events have postponed the deadline, or the reply is read on for a client that has disconnected or may
+    /// come back.
     Again,
 }
 
@@ -42,14 +42,15 @@ impl BufferedSession {
             return Waited::Client(Ok(None));
         };
         let is_disconnected = self.state.is_disconnected();
+        let is_lost = self.state.is_lost();
         let interim = self.state.interim();
         let interim = interim.filter(|_| !is_disconnected && self.state.stage() != Stage::Complete);
         // Until its request is sent, Pingora takes what the session returns for a piece of the body.
         let race = self.state.race().filter(|_| self.state.is_sent());
         tokio::select! {
             biased;
-            end = inner.read_body_or_idle(true), if !is_disconnected => {
-                if self.state.disconnect(Instant::now()) {
+            end = inner.read_body_or_idle(true), if !is_lost => {
+                if self.state.lose_client(Instant::now()) {
                     Waited::Again
                 } else {
                     Waited::Client(end)
