@@ -48,8 +48,10 @@ impl Rules<'_> {
         let graph = graph::check(self, file);
         let found = providers::check(self, file);
         shared::warn_of_leases(self, file);
+        let listen = listen::check(self, &file.listen);
         Config {
-            listen: listen::check(self, &file.listen),
+            mcp: mcp::check(self, &file.mcp, listen.address),
+            listen,
             admin: listen::check_admin(self, file),
             server: to_server(&file.server),
             store: self.check_store(&file.store),
@@ -65,7 +67,6 @@ impl Rules<'_> {
             models: models::check(self, file, found.names()),
             plans: plans::check(self, file),
             prompts_enabled: file.prompts.enabled,
-            mcp: mcp::check(self, &file.mcp),
             providers: found.on,
             off_providers: found.off,
             byok_only_providers: found.byok_only,

@@ -10,6 +10,7 @@ use crate::support::described;
 const PATH: &str = "/.well-known/oauth-authorization-server";
 
 /// Contract: model-gateway 5 4
+/// Source: model-gateway 1
 #[test]
 fn it_is_where_the_client_has_asked_on_this_machine() {
     let gateway = Gateway::start("", MODELS);
@@ -42,6 +43,7 @@ fn it_is_where_the_client_has_asked_on_this_machine() {
     }
 }
 
+/// Source: model-gateway 1
 #[test]
 fn elsewhere_there_is_none_until_the_operator_says_where_it_is() {
     let hosts = ["gw.example", "192.0.2.7", "localhost.evil.example"];

@@ -8,6 +8,7 @@ use crate::support::client::ask;
 use crate::support::oauth::{ISSUER, RESOURCE};
 
 /// Contract: model-gateway 5 4
+/// Source: model-gateway 1
 #[test]
 fn the_resource_names_its_server_and_its_scopes() {
     let gateway = Gateway::start("", MODELS);
