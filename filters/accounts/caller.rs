@@ -361,6 +361,7 @@ mod tests {
         assert!(!snapshot.is_revoked("one") && snapshot.is_revoked("two"));
     }
 
+    /// Contract: model-gateway 2.8 devPlan
     #[test]
     fn modes_and_plans_are_read_by_their_names() {
         for mode in [Mode::Platform, Mode::Byok, Mode::Hybrid] {

@@ -33,6 +33,7 @@ fn waiting_is_rounded_up_and_never_zero() {
     assert_eq!(waits, [1, 1, 1, 1, 2, 10]);
 }
 
+/// Contract: model-gateway 8 2
 #[test]
 fn a_quota_is_stated_in_both_notations() {
     assert_eq!(
@@ -47,6 +48,7 @@ fn a_quota_is_stated_in_both_notations() {
     );
 }
 
+/// Contract: model-gateway 8 3
 #[test]
 fn a_refusal_adds_the_legacy_headers_with_a_moment_as_reset() {
     assert_eq!(

@@ -359,6 +359,8 @@ mod tests {
         ])
     }
 
+    /// Contract: model-gateway 2.5 metadata
+    /// Contract: model-gateway 2.5 metadata.routing[]
     #[test]
     fn names_are_escaped_once_and_stand_where_they_belong() {
         let attempt = json!({"provider": "p\n", "model": "up\\m", "status_code": 200, "error_type": "none",

@@ -49,6 +49,7 @@ mod tests {
             .collect()
     }
 
+    /// Contract: model-gateway 9 3
     #[test]
     fn a_deprecated_route_says_since_when_where_to_read_and_until_when() {
         let announced = Deprecation {

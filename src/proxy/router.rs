@@ -471,6 +471,7 @@ mod tests {
         }
     }
 
+    /// Contract: model-gateway 9 1
     #[test]
     fn a_path_without_its_version_is_404_and_names_the_cure() {
         for path in ["/chat/completions", "//Chat/completions/", "/models"] {

@@ -13,6 +13,7 @@ fn with(member: &str) -> String {
     format!(r#"{{"model":"chat","messages":[{{"role":"user","content":"Hi"}}],{member}}}"#)
 }
 
+/// Contract: model-gateway 7 400
 #[test]
 fn wrong_fields_are_named_and_reach_no_provider() {
     let first = Upstream::always(reply());
@@ -56,6 +57,7 @@ fn wrong_fields_are_named_and_reach_no_provider() {
     assert!(first.requests().is_empty());
 }
 
+/// Contract: model-gateway 7 413
 #[test]
 fn a_body_over_the_cap_is_413_by_its_length_and_by_its_chunks() {
     let first = Upstream::always(reply());
@@ -83,6 +85,7 @@ fn a_body_over_the_cap_is_413_by_its_length_and_by_its_chunks() {
     assert!(first.requests().is_empty());
 }
 
+/// Contract: model-gateway 7 415
 #[test]
 fn another_media_type_or_an_encoding_is_415() {
     let first = Upstream::always(reply());

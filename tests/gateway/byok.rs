@@ -113,6 +113,8 @@ fn attempt(provider: &str, own: Option<&str>) -> (String, String, Option<String>
     )
 }
 
+/// Contract: model-gateway 1 Credentials
+/// Contract: model-gateway 2.5 metadata.routing[]
 #[test]
 fn a_byok_project_uses_its_key_and_says_which() {
     let (first, second) = (picky(), picky());
@@ -153,6 +155,8 @@ fn a_refused_byok_key_is_never_replaced_by_the_platform_s_in_a_byok_project() {
     assert!(!text.contains("sk-own"), "{text}");
 }
 
+/// Contract: model-gateway 1 Credentials
+/// Contract: model-gateway 2.5 metadata.routing[]
 #[test]
 fn a_hybrid_project_falls_back_to_the_platform_and_shows_both() {
     let (first, second) = (picky(), picky());

@@ -45,6 +45,7 @@ fn marks(body: &Value) -> usize {
         .count()
 }
 
+/// Contract: model-gateway 2.5 usage.prompt_tokens_details
 #[test]
 fn a_conversation_is_marked_and_its_writes_are_charged() {
     let prices = format!("input_price = \"1\"\noutput_price = \"1\"\n{CACHED}");

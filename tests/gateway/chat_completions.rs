@@ -48,6 +48,12 @@ pub const STREAM: &str =
     r#"{"model":"chat","stream":true,"messages":[{"role":"user","content":"Hi"}]}"#;
 
 /// Contract: model-gateway 4 POST /v1/chat/completions
+/// Contract: model-gateway 2.5 id
+/// Contract: model-gateway 2.5 created
+/// Contract: model-gateway 2.5 choices[]
+/// Contract: model-gateway 2.5 choices[].message
+/// Contract: model-gateway 2.5 usage
+/// Contract: model-gateway 2.5 metadata
 #[test]
 fn a_whole_response_has_everything_the_contract_requires() {
     let (first, second) = (Upstream::always(reply()), Upstream::always(reply()));
@@ -105,6 +111,8 @@ fn a_whole_response_has_everything_the_contract_requires() {
     assert!(second.requests().is_empty());
 }
 
+/// Contract: model-gateway 2.5 usage
+/// Contract: model-gateway 2.5 usage.cost_details
 #[test]
 fn the_cost_is_written_from_the_decimal() {
     let first = Upstream::always(reply());
@@ -129,6 +137,8 @@ fn the_cost_is_written_from_the_decimal() {
     );
 }
 
+/// Contract: model-gateway 2.1 messages
+/// Contract: model-gateway 2.1 temperature
 #[test]
 fn the_body_goes_up_as_it_came_but_for_what_must_change() {
     let first = Upstream::always(reply());
@@ -186,6 +196,7 @@ fn nothing_of_the_clients_head_reaches_the_provider() {
     assert_eq!(sent.header("accept-encoding"), Some("identity"));
 }
 
+/// Contract: model-gateway 8 4
 #[test]
 fn nothing_of_the_providers_head_reaches_the_client() {
     let body = r#"{"id":"x","created":1,"choices":[{"index":0,"message":{"content":"a"},"finish_reason":"stop"}]}"#;
@@ -221,6 +232,7 @@ fn nothing_of_the_providers_head_reaches_the_client() {
     );
 }
 
+/// Contract: model-gateway 2.5 usage
 #[test]
 fn usage_is_estimated_and_marked_where_the_provider_reports_none() {
     let body = r#"{"id":"x","created":1,"choices":[{"index":0,"message":{"content":"12345678"},"finish_reason":"stop"}]}"#;
@@ -234,6 +246,10 @@ fn usage_is_estimated_and_marked_where_the_provider_reports_none() {
 }
 
 /// Contract: model-gateway 4 POST /v1/chat/completions
+/// Contract: model-gateway 2.1 stream
+/// Contract: model-gateway 2.5 created
+/// Contract: model-gateway 6 1
+/// Contract: model-gateway 6 2
 #[test]
 fn a_stream_ends_with_usage_and_metadata_and_done() {
     let first = Upstream::always(stream());

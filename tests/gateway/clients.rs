@@ -103,11 +103,14 @@ fn accept(script: Script) {
     sdk::run(script, &settings.variables(), &[]);
 }
 
+/// Contract: model-gateway 1 It accepts chat
+/// Contract: model-gateway 1 Requests and responses
 #[test]
 fn the_openai_python_client_sees_no_difference() {
     accept(Script::OpenaiPython);
 }
 
+/// Contract: model-gateway 1 Requests and responses
 #[test]
 fn the_openai_node_client_sees_no_difference() {
     accept(Script::OpenaiNode);
@@ -134,6 +137,7 @@ provider = "sandbox"
 name = "sandbox-search"
 "#;
 
+/// Contract: model-gateway 1 It accepts chat
 #[test]
 fn the_clients_of_other_apis_see_no_difference() {
     let gateway = Gateway::start("[providers.sandbox]\nkind = \"sandbox\"\n", ITEMS);

@@ -67,6 +67,7 @@ fn order(route: &Value) -> Vec<&str> {
         .collect()
 }
 
+/// Contract: model-gateway 2.5 metadata.route
 #[test]
 fn a_whole_answer_says_why_its_provider_was_chosen_if_a_debug_key_asks() {
     let first = both();
@@ -240,6 +241,7 @@ fn who_cannot_be_told_the_request_is_left_out_of_the_explanation_too() {
     assert_eq!(route["left_out"][0]["provider"], "first");
 }
 
+/// Contract: model-gateway 2.5 metadata.route
 #[test]
 fn the_header_of_another_key_is_like_any_unknown_one() {
     let first = both();

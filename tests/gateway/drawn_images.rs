@@ -90,6 +90,9 @@ fn message(answer: &Answer) -> Value {
     answer.json()["choices"][0]["message"].clone()
 }
 
+/// Contract: model-gateway 2.1 image_config
+/// Contract: model-gateway 2.5 choices[].message
+/// Contract: model-gateway 2.5 usage.completion_tokens_details
 #[test]
 fn an_image_is_drawn_whole_and_streamed_and_costs_its_tokens() {
     let (gemini, other) = (

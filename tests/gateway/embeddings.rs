@@ -139,6 +139,8 @@ fn a_list_has_the_contracts_members_and_no_others() {
     assert_eq!(answer.header("request-id"), answer.header("x-request-id"));
 }
 
+/// Contract: model-gateway 2.6 user
+/// Contract: model-gateway 2.6 dimensions
 #[test]
 fn the_provider_sees_an_identifier_of_the_key_in_place_of_the_user() {
     let first = Upstream::always(vectors());
@@ -187,6 +189,7 @@ fn gemini_gets_contents_and_the_client_a_list() {
     assert_eq!(request.json(), expected);
 }
 
+/// Contract: model-gateway 2.6 encoding_format
 #[test]
 fn base64_is_made_where_the_provider_gives_numbers() {
     for (model, reply) in [("vectors", vectors()), ("gemini-vectors", gemini_vectors())] {
@@ -240,6 +243,7 @@ fn every_provider_failing_is_a_502() {
     assert_eq!(answer.json()["error"]["code"], "all_providers_failed");
 }
 
+/// Contract: model-gateway 2.6 dimensions
 #[test]
 fn who_cannot_serve_the_request_is_left_out() {
     let (first, second) = (Upstream::always(vectors()), Upstream::always(vectors()));
@@ -299,6 +303,9 @@ fn who_cannot_serve_the_request_is_left_out() {
     assert!(answer.text().contains("not for chat completions"));
 }
 
+/// Contract: model-gateway 2.6 model
+/// Contract: model-gateway 2.6 encoding_format
+/// Contract: model-gateway 2.6 dimensions
 #[test]
 fn a_bad_request_is_named_and_reaches_no_provider() {
     let first = Upstream::always(vectors());

@@ -86,6 +86,8 @@ fn a_reset_connection() {
     each_size(&first.url(), 0, "network_error");
 }
 
+/// Contract: model-gateway 1 Routing
+/// Contract: model-gateway 8 4
 #[test]
 fn a_throttled_provider() {
     let first = Upstream::always(Reply::whole(429, &[("retry-after", "86400")], "{}"));
@@ -173,6 +175,7 @@ fn a_redirect_is_never_followed() {
     assert!(elsewhere.requests().is_empty());
 }
 
+/// Contract: model-gateway 1 Routing
 #[test]
 fn every_retryable_status_falls_back() {
     for status in [
@@ -279,6 +282,11 @@ fn after_a_200_that_is_no_answer_the_connection_is_closed() {
     }
 }
 
+/// Contract: model-gateway 7 403
+/// Contract: model-gateway 7 404
+/// Contract: model-gateway 7 502
+/// Contract: model-gateway 7 503
+/// Contract: model-gateway 7 504
 #[test]
 fn exhausted_attempts_say_why() {
     let hang = Upstream::always(Reply::hang());

@@ -307,6 +307,7 @@ fn a_broken_chunk_ends_the_connection_and_completes_no_request() {
 
 /// Source: docs/model-gateway.md 7: `Compatible style: {error: {message (string), type (string), param (string or null), code
 /// (string or null)}}, all required`, also where a graph service has all other paths.
+/// Contract: model-gateway 9 1
 #[test]
 fn a_base_url_without_its_version_is_told_and_no_key_leaves() {
     let front = Front::new("");

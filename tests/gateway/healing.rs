@@ -82,6 +82,7 @@ fn told(reply: Reply, members: &Value) -> (Answer, Value) {
     (answer, line)
 }
 
+/// Contract: model-gateway 2.1 plugins
 #[test]
 fn an_answer_is_repaired_whole_and_streamed() {
     let said = SAID.concat();

@@ -9,6 +9,7 @@ use crate::support::upstream::Upstream;
 /// Source: docs/model-gateway.md 2.9: `redis` and `database`, each `{connected (boolean, required), error (string)}`. Without a
 /// Redis none is connected, which is healthy.
 /// Contract: model-gateway 4 GET /
+/// Contract: model-gateway 1 GET / reports
 #[test]
 fn health_needs_no_key_and_tells_the_clients_address() {
     let first = Upstream::always(reply());

@@ -192,6 +192,7 @@ fn the_authority_is_the_host_that_a_page_is_held_against() {
     assert_ne!(status("gateway.example.com"), 0x88);
 }
 
+/// Contract: model-gateway 7 408
 #[test]
 fn a_body_that_does_not_come_ends_its_stream_alone() {
     let service = Upstream::always(Reply::hang());

@@ -127,6 +127,8 @@ fn a_chat_that_draws_gets_the_images_as_parts() {
     assert_eq!(sent["generationConfig"]["imageConfig"], config);
 }
 
+/// Contract: model-gateway 2.7 mask
+/// Contract: model-gateway 8 6
 #[test]
 fn hostile_images_are_named_reach_no_provider_and_cost_nothing() {
     let first = Upstream::always(drawn(1));

@@ -152,6 +152,8 @@ fn plain(model: &str) -> String {
 }
 
 /// Contract: model-gateway 4 POST /v1/images/generations
+/// Contract: model-gateway 2.7 quality
+/// Contract: model-gateway 2.7 response_format
 #[test]
 fn a_list_has_the_contracts_members_and_no_others() {
     let first = Upstream::always(drawn(2));
@@ -190,6 +192,10 @@ fn a_list_has_the_contracts_members_and_no_others() {
     assert!(gateway.metrics().contains("route=\"images\""));
 }
 
+/// Contract: model-gateway 2.7 size
+/// Contract: model-gateway 2.7 size+
+/// Contract: model-gateway 2.7 quality+
+/// Contract: model-gateway 2.7 background
 #[test]
 fn models_that_draw_in_chats_serve_images_too() {
     let first = Upstream::answering(|request| {
@@ -252,6 +258,7 @@ fn chat_reply() -> Reply {
     Reply::json(200, body.to_string())
 }
 
+/// Contract: model-gateway 2.7 n+
 #[test]
 fn who_draws_one_at_a_time_is_asked_for_each() {
     let first = Upstream::always(chat_reply());
@@ -276,6 +283,7 @@ fn who_draws_one_at_a_time_is_asked_for_each() {
     assert_eq!(events[1]["usage"]["cost"].to_string(), "0.08002");
 }
 
+/// Contract: model-gateway 2.7 n+
 #[test]
 fn images_of_two_providers_do_not_mix_and_what_was_billed_is_paid() {
     let first = Upstream::sequence([chat_reply(), Reply::json(500, "{}")]);
@@ -290,6 +298,7 @@ fn images_of_two_providers_do_not_mix_and_what_was_billed_is_paid() {
     used(&gateway, "0.14005");
 }
 
+/// Contract: model-gateway 2.7 aspect_ratio
 #[test]
 fn images_by_ratio_cost_by_image() {
     let first = Upstream::always(Reply::json(
@@ -337,6 +346,7 @@ fn a_failed_provider_is_followed_by_the_next_until_there_is_an_image() {
     used(&gateway, "0");
 }
 
+/// Contract: model-gateway 7 504
 #[test]
 fn a_provider_that_hangs_is_left_and_one_without_another_is_a_504() {
     let (first, second) = (Upstream::always(Reply::hang()), Upstream::always(drawn(1)));
@@ -363,6 +373,7 @@ fn a_filter_hit_is_an_empty_list_and_costs_nothing() {
     used(&gateway, "0");
 }
 
+/// Contract: model-gateway 2.7 stream
 #[test]
 fn a_stream_shows_unfinished_images() {
     let partial = json!({"type": "image_generation.partial_image", "b64_json": "YQ==", "partial_image_index": 0, "size": "1024x1024"});
@@ -395,6 +406,7 @@ fn a_stream_shows_unfinished_images() {
     used(&gateway, "0.00905");
 }
 
+/// Contract: model-gateway 2.7 stream
 #[test]
 fn a_chat_that_draws_streams_the_finished_image() {
     let first = Upstream::answering(|_| {
@@ -429,6 +441,8 @@ fn a_client_that_leaves_ends_the_call() {
 }
 
 /// Source: docs/model-gateway.md 2.7: `style` is `vivid` or `natural`.
+/// Contract: model-gateway 2.7 style
+/// Contract: model-gateway 2.7 style+
 #[test]
 fn a_style_is_dropped_where_it_does_not_act() {
     let first = Upstream::answering(gemini_reply);
@@ -445,6 +459,11 @@ fn a_style_is_dropped_where_it_does_not_act() {
     }
 }
 
+/// Contract: model-gateway 2.1 service_tier 2
+/// Contract: model-gateway 2.7 size
+/// Contract: model-gateway 2.7 moderation
+/// Contract: model-gateway 2.7 service_tier
+/// Contract: model-gateway 2.7 aspect_ratio+
 #[test]
 fn who_cannot_draw_as_asked_is_left_out() {
     let first = Upstream::always(drawn(1));
@@ -512,6 +531,7 @@ fn who_cannot_draw_as_asked_is_left_out() {
     );
 }
 
+/// Contract: model-gateway 2.7 model
 #[test]
 fn auto_chooses_among_models_that_draw() {
     let first = Upstream::answering(gemini_reply);

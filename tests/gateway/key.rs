@@ -38,6 +38,10 @@ pub fn with_plan(upstream: &Upstream, more: &str) -> Gateway {
 }
 
 /// Contract: model-gateway 4 GET /v1/key
+/// Contract: model-gateway 2.8 label
+/// Contract: model-gateway 2.8 usage
+/// Contract: model-gateway 2.8 limit
+/// Contract: model-gateway 2.8 devPlan
 #[test]
 fn a_key_of_no_plan_shows_its_usage_and_its_limit() {
     let first = Upstream::always(reply());
@@ -62,6 +66,14 @@ fn a_key_of_no_plan_shows_its_usage_and_its_limit() {
     );
 }
 
+/// Contract: model-gateway 2.8 usage
+/// Contract: model-gateway 2.8 devPlan
+/// Contract: model-gateway 2.8 devPlanCreditsUsed
+/// Contract: model-gateway 2.8 devPlanPremiumWeeklyLimit
+/// Contract: model-gateway 2.8 devPlanPremiumWeekResetsAt
+/// Contract: model-gateway 2.8 devPlanDailyLimit
+/// Contract: model-gateway 2.8 devPlanDayResetsAt
+/// Contract: model-gateway 8 7
 #[test]
 fn a_plan_shows_what_it_allows_what_is_used_and_when_its_windows_end() {
     let first = Upstream::always(reply());
@@ -109,6 +121,7 @@ fn a_plan_shows_what_it_allows_what_is_used_and_when_its_windows_end() {
     );
 }
 
+/// Contract: model-gateway 2.8 limit
 #[test]
 fn a_key_at_its_limit_can_still_read_why() {
     let first = Upstream::always(reply());
@@ -155,6 +168,7 @@ fn a_key_that_does_not_count_learns_nothing() {
     assert_eq!(gateway.key_status(&key).status(), 410);
 }
 
+/// Contract: model-gateway 2.8 usage
 #[test]
 fn what_was_spent_is_known_again_after_a_restart() {
     let first = Upstream::always(reply());

@@ -76,6 +76,7 @@ fn of_very_many_guesses_some_wait_and_the_others_lose_their_connections() {
 /// Contract: model-gateway 5 1
 /// Contract: model-gateway 5 2
 /// Contract: model-gateway 5 3
+/// Contract: model-gateway 7 401
 #[test]
 fn a_missing_wrong_or_doubled_key_is_refused_without_being_echoed() {
     let first = Upstream::always(reply());

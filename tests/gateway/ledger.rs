@@ -95,6 +95,7 @@ fn a_credit_of_one_serves_exactly_a_hundred_calls_of_a_cent() {
     assert_eq!(credit.balance().to_string(), "0");
 }
 
+/// Contract: model-gateway 7 402
 #[test]
 fn a_call_without_credit_is_a_402_that_reaches_no_provider() {
     let upstream = Upstream::always(reply());
@@ -140,6 +141,7 @@ fn a_reported_zero_is_a_zero() {
     used(&gateway, &usage["cost"].to_string());
 }
 
+/// Contract: model-gateway 1 Credentials
 #[test]
 fn a_response_costs_what_it_says() {
     let upstream = Upstream::always(reply());

@@ -37,6 +37,7 @@ fn cheap() -> (Upstream, Gateway) {
     (first, gateway)
 }
 
+/// Contract: model-gateway 8 8
 #[test]
 fn a_key_is_served_until_its_limit_is_reached() {
     let (first, gateway) = cheap();
@@ -89,6 +90,8 @@ fn the_keys_of_a_member_share_its_budget() {
     assert_eq!(gateway.asked(&keys[0], "chat", json!({})).status(), 200);
 }
 
+/// Contract: model-gateway 7 402
+/// Contract: model-gateway 8 7
 #[test]
 fn a_plan_pays_without_credit_until_its_cycle_is_used() {
     let first = Upstream::always(reply());
@@ -105,6 +108,7 @@ fn a_plan_pays_without_credit_until_its_cycle_is_used() {
     assert_eq!(credit.balance().to_string(), "0");
 }
 
+/// Contract: model-gateway 8 7
 #[test]
 fn a_plan_is_paced_by_the_day() {
     let first = Upstream::always(reply());

@@ -11,6 +11,7 @@ const PATH: &str = "/.well-known/oauth-authorization-server";
 
 /// Contract: model-gateway 5 4
 /// Source: model-gateway 1
+/// Contract: model-gateway 1 /mcp is a
 #[test]
 fn it_is_where_the_client_has_asked_on_this_machine() {
     let gateway = Gateway::start("", MODELS);

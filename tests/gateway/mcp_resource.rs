@@ -9,6 +9,7 @@ use crate::support::oauth::{ISSUER, RESOURCE};
 
 /// Contract: model-gateway 5 4
 /// Source: model-gateway 1
+/// Contract: model-gateway 1 /mcp is a
 #[test]
 fn the_resource_names_its_server_and_its_scopes() {
     let gateway = Gateway::start("", MODELS);

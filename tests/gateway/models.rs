@@ -92,6 +92,7 @@ provider = "first"
 name = "fresh-1"
 "#;
 
+/// Contract: model-gateway 9 4
 #[test]
 fn a_model_that_ends_is_told_and_then_refused_with_the_one_to_use() {
     let first = Upstream::always(reply());
@@ -162,6 +163,8 @@ name = "half-2"
 "#;
 
 /// Source: model-gateway 9.4; 2.1, rules for `reasoning_effort` 4.
+/// Contract: model-gateway 2.1 reasoning_effort 4
+/// Contract: model-gateway 9 4
 #[test]
 fn a_date_of_one_provider_stands_at_that_provider_and_efforts_whatever_its_capabilities() {
     let provider = |name: &str| {

@@ -34,6 +34,7 @@ fn running(gateway: &Gateway) -> Client {
     client
 }
 
+/// Contract: model-gateway 7 529
 #[test]
 fn one_request_too_many_is_refused_within_10_ms() {
     let first = Upstream::always(begun().and_hang());

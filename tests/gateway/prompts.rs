@@ -52,6 +52,7 @@ fn system(upstream: &Upstream, index: usize) -> Value {
     upstream.request(index).json()["messages"][0]["content"].clone()
 }
 
+/// Contract: model-gateway 2.1 prompt
 #[test]
 fn a_prompt_completes_the_request_and_answer_and_log_say_which() {
     let first = Upstream::always(reply());
@@ -101,6 +102,8 @@ fn a_prompt_completes_the_request_and_answer_and_log_say_which() {
     );
 }
 
+/// Contract: model-gateway 2.1 model
+/// Contract: model-gateway 2.1 prompt
 #[test]
 fn a_model_string_names_a_prompt_its_label_or_its_version_and_streams() {
     let first = Upstream::answering(|request| match request.json()["stream"] == true {

@@ -53,6 +53,7 @@ fn state(answer: &Answer) -> (u64, u64, u64) {
     (limit, remaining, reset)
 }
 
+/// Contract: model-gateway 8 2
 #[test]
 fn every_response_says_what_is_left() {
     let first = Upstream::sequence([reply(), stream(), reply()]);
@@ -98,6 +99,8 @@ fn the_head_of_a_keepalive_says_it_too() {
     assert!(crate::support::sse::parse(drain(&mut client)).is_done());
 }
 
+/// Contract: model-gateway 7 429
+/// Contract: model-gateway 8 3
 #[test]
 fn a_refusal_says_when_and_reaches_no_provider() {
     let first = Upstream::always(reply());
@@ -157,6 +160,7 @@ fn only_admitted_requests_count() {
 
 /// Source: docs/security.md 48.
 /// Contract: model-gateway 5 5
+/// Contract: model-gateway 8 1
 #[test]
 fn all_keys_of_an_organization_share_its_quota() {
     let first = Upstream::always(reply());
@@ -173,6 +177,7 @@ fn all_keys_of_an_organization_share_its_quota() {
     assert_eq!(gateway.chat(PLAIN).status(), 429);
 }
 
+/// Contract: model-gateway 8 2
 #[test]
 fn endpoints_without_a_quota_say_nothing_of_one() {
     let first = Upstream::always(reply());
@@ -187,6 +192,7 @@ fn endpoints_without_a_quota_say_nothing_of_one() {
 }
 
 /// Source: model-gateway 8.1
+/// Contract: model-gateway 8 1
 #[test]
 fn every_group_limits_an_endpoint_and_no_two_endpoints_share_one() {
     let first = Upstream::always(reply());
@@ -205,6 +211,7 @@ fn every_group_limits_an_endpoint_and_no_two_endpoints_share_one() {
 }
 
 /// Source: model-gateway 8.2
+/// Contract: model-gateway 8 5
 #[test]
 fn without_a_setting_an_organization_has_limits_and_the_key_of_the_first_run_has_none() {
     let first = Upstream::always(reply());

@@ -18,6 +18,8 @@ fn used(body: &serde_json::Value) -> (&str, &str) {
     )
 }
 
+/// Contract: model-gateway 2.1 model
+/// Contract: model-gateway 7 404
 #[test]
 fn model_strings_are_read_as_documented() {
     let first = Upstream::always(reply());
@@ -57,6 +59,7 @@ fn model_strings_are_read_as_documented() {
     assert!(bare.text().contains("second/chat-at-second"));
 }
 
+/// Contract: model-gateway 2.1 routing 2
 #[test]
 fn a_strategy_beside_a_pinned_provider_is_a_400() {
     let first = Upstream::always(reply());
@@ -70,6 +73,7 @@ fn a_strategy_beside_a_pinned_provider_is_a_400() {
     );
 }
 
+/// Contract: model-gateway 2.1 reasoning_effort 5
 #[test]
 fn who_cannot_serve_the_request_is_left_out() {
     let first = Upstream::always(reply());
@@ -116,6 +120,7 @@ reasoning_efforts = ["low"]
 "#;
 
 /// Source: model-gateway 2.1, rules for `reasoning_effort` 3
+/// Contract: model-gateway 2.1 reasoning_effort 3
 #[test]
 fn an_effort_that_nobody_lists_is_judged_by_the_provider() {
     let error = json!({"error": {"message": "Unsupported value", "type": "invalid_request_error", "param": "reasoning_effort", "code": "unsupported_value"}});
@@ -184,6 +189,9 @@ fn a_provider_that_has_just_failed_is_asked_last() {
     assert_eq!(first.requests().len(), 1);
 }
 
+/// Contract: model-gateway 1 Routing
+/// Contract: model-gateway 2.1 routing
+/// Contract: model-gateway 2.1 routing 1
 #[test]
 fn latency_is_what_streams_have_measured() {
     let late = Reply::empty()

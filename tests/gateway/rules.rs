@@ -47,6 +47,7 @@ fn assert_forbidden(answer: &Answer, what: &str) {
     assert_eq!(answer.header("x-should-retry"), Some("false"));
 }
 
+/// Contract: model-gateway 7 403
 #[test]
 fn a_forbidden_model_is_a_403_and_no_provider_hears_of_it() {
     let first = Upstream::always(reply());
@@ -122,6 +123,9 @@ fn a_changed_rule_counts_within_a_second() {
     );
 }
 
+/// Contract: model-gateway 2.1 routing 3
+/// Contract: model-gateway 2.1 service_tier 3
+/// Contract: model-gateway 8 7
 #[test]
 fn a_plan_takes_auto_and_price_and_no_priority() {
     let first = Upstream::always(reply());
@@ -159,6 +163,8 @@ fn an_unknown_model_is_unknown_before_it_is_forbidden() {
     );
 }
 
+/// Contract: model-gateway 7 401
+/// Contract: model-gateway 7 410
 #[test]
 fn an_expired_key_is_a_401_and_a_closed_organization_or_project_a_410() {
     let first = Upstream::always(reply());

@@ -80,6 +80,8 @@ fn moved(gateway: &Gateway, session: &Session) {
     assert_eq!(session.provider(gateway, "chat", "without-first"), "second");
 }
 
+/// Contract: model-gateway 2.1 prompt_cache_key
+/// Contract: model-gateway 2.1 user
 #[test]
 fn every_way_of_naming_a_session_keeps_its_provider() {
     let ways = [

@@ -31,6 +31,7 @@ fn gateway(redis: &Redis, first: &Upstream) -> Gateway {
 }
 
 /// Contract: model-gateway 4 GET /
+/// Contract: model-gateway 7 503
 #[test]
 fn health_shows_whether_redis_answers_unless_that_is_skipped() {
     let (mut redis, first) = (Redis::start(), Upstream::always(reply()));

@@ -142,6 +142,7 @@ fn assert_held(change: impl FnOnce(&Place), code: &str) {
     assert_eq!(fleet.upstream.requests().len(), served);
 }
 
+/// Contract: model-gateway 8 8
 #[test]
 fn a_key_s_limit_that_processes_meet_at_once_is_exceeded_by_a_call_of_each_at_most() {
     assert_held(|place| limit_key(place, "0.10"), "key_limit_reached");

@@ -90,6 +90,7 @@ fn each_provider_gets_its_words_and_the_client_the_conventions() {
 
 /// Contract: model-gateway 2.15 questions.*.type
 /// Contract: model-gateway 2.15 questions.*.criteria
+/// Contract: model-gateway 1 It accepts chat
 #[test]
 fn the_sandbox_decides() {
     let models = "[[models]]\nid = \"sandbox-decision\"\ntype = \"decision\"\n[[models.providers]]\nprovider = \"sandbox\"\nname = \"sandbox-decision\"\n";

@@ -78,6 +78,8 @@ fn last(answer: &Answer, is_stream: bool) -> Value {
     }
 }
 
+/// Contract: model-gateway 2.1 service_tier
+/// Contract: model-gateway 2.1 service_tier 1
 #[test]
 fn a_call_costs_what_the_tier_that_served_it_costs() {
     // Asked for, served by, cost, and the words told of both.

@@ -281,6 +281,7 @@ fn is_signed(request: &Received, secret: &[u8]) -> bool {
 }
 
 /// Contract: model-gateway 2.17 callback_url
+/// Contract: model-gateway 6 3
 #[test]
 fn a_callback_is_told_the_end_until_it_takes_it() {
     let studio = studio(|_| there(), |_| Reply::json(404, "{}"));

@@ -192,6 +192,7 @@ pub fn cases() -> [Case; 4] {
     ]
 }
 
+/// Contract: model-gateway 2.1 web_search
 #[test]
 fn a_search_is_asked_for_cited_and_charged_on_every_wire() {
     for (kind, more, answers, searches, words) in cases() {
@@ -300,6 +301,7 @@ fn who_cannot_search_is_left_out_and_the_answer_names_the_field() {
     assert!(upstream.requests().is_empty());
 }
 
+/// Contract: model-gateway 2.2 vendor_native_blocks
 #[test]
 fn blocks_of_a_search_go_back_in_the_next_turn() {
     let upstream = Upstream::answering(messages);
@@ -321,6 +323,7 @@ fn blocks_of_a_search_go_back_in_the_next_turn() {
     assert_eq!(content[1].as_object().unwrap().len(), 3, "{content}");
 }
 
+/// Contract: model-gateway 2.1 vendor_safeguards
 #[test]
 fn safeguards_go_out_with_their_beta_and_their_verdicts_come_back() {
     let verdicts = json!([{"type": "dangerous_tool_use", "status": {"type": "available"}}]);

@@ -57,6 +57,7 @@ pub fn refused() -> Fault {
 mod tests {
     use super::*;
 
+    /// Contract: model-gateway 2.6 input_type
     #[test]
     fn a_use_is_one_of_the_words_or_nothing() {
         let read = |text: &str| InputType::read(Some(text.as_bytes()));

@@ -88,6 +88,8 @@ fn own_keys_alone_leave_their_providers_or_a_400() {
     assert!(fault.message.ends_with("none for c"), "{}", fault.message);
 }
 
+/// Contract: model-gateway 2.1 routing 3
+/// Contract: model-gateway 2.1 service_tier 3
 #[test]
 fn a_plan_takes_few_strategies_and_tiers() {
     let table = [

@@ -371,6 +371,7 @@ fn who_cannot_say_the_messages_is_left_out_with_the_reason() {
     }
 }
 
+/// Contract: model-gateway 2.1 tool_choice
 #[test]
 fn a_forced_call_goes_to_who_honours_it_and_is_lowered_where_nobody_does() {
     let health = Health::new(8);
@@ -444,6 +445,7 @@ fn an_effort_goes_to_who_lists_it_and_where_nobody_does_the_provider_judges() {
     assert_eq!(names(&planned("a/m", "xhigh")), ["a"]);
 }
 
+/// Contract: model-gateway 2.1 free_models_only
 #[test]
 fn auto_takes_the_cheapest_that_can_and_honours_its_own_fields() {
     let health = Health::new(8);

@@ -42,6 +42,7 @@ fn budgets(thinking: &Thinking) -> [Option<u64>; 7] {
 }
 
 /// Source: model-gateway 2.1, rules for `reasoning_effort` 3
+/// Contract: model-gateway 2.1 reasoning_effort 2
 #[test]
 fn every_effort_has_the_nearest_budget_and_none_is_off_or_the_least() {
     let (off, some) = (None, Some);
@@ -143,6 +144,7 @@ fn bounds_that_do_not_bound_are_a_configuration_error() {
     assert!(problem.contains("`budget_min` is 9"), "{problem}");
 }
 
+/// Contract: model-gateway 2.1 reasoning
 #[test]
 fn an_exact_budget_is_taken_inside_the_bounds_and_nowhere_else() {
     let budgets = thinking(&within(128, 1000));

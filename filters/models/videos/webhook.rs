@@ -90,6 +90,7 @@ mod tests {
     use super::*;
 
     /// The example of the Standard Webhooks specification.
+    /// Contract: model-gateway 6 3
     #[test]
     fn a_signature_is_that_of_the_standard() {
         let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";

@@ -39,6 +39,12 @@ fn refused(wire: WireKind, lists_n: bool, more: Value) -> Option<Fault> {
     Some(lack.to_fault(&reason))
 }
 
+/// Contract: model-gateway 2.1 n
+/// Contract: model-gateway 2.1 n 1
+/// Contract: model-gateway 2.1 n 2
+/// Contract: model-gateway 2.1 n 3
+/// Contract: model-gateway 2.1 n 4
+/// Contract: model-gateway 2.1 n 5
 #[test]
 fn several_choices_are_served_or_refused_by_the_rules() {
     use WireKind::{Compatible, Contents, Messages, Responses};

@@ -191,6 +191,7 @@ fn voyage_gets_its_own_words() {
     assert_eq!(body, expected);
 }
 
+/// Contract: model-gateway 2.6 input_type
 #[test]
 fn a_use_of_the_vectors_is_said_in_the_words_of_each_wire() {
     let quirks = Quirks::default();

@@ -55,6 +55,7 @@ fn plainly(wire: WireKind, part: &Value) -> Option<Value> {
     sent(wire, part, InlinedImages::NONE).map(Result::unwrap)
 }
 
+/// Contract: model-gateway 2.3 input_audio
 #[test]
 fn formats_of_audio_have_the_names_of_each_wire_or_leave_it_out() {
     // The format, its name in the convention, and Gemini's media type.
@@ -90,6 +91,7 @@ fn formats_of_audio_have_the_names_of_each_wire_or_leave_it_out() {
     }
 }
 
+/// Contract: model-gateway 2.3 file
 #[test]
 fn documents_keep_their_type_and_name_on_each_wire() {
     let part = |name: Option<&str>, kind: &str, data: &str| {
@@ -137,6 +139,7 @@ fn documents_keep_their_type_and_name_on_each_wire() {
     assert_eq!(fault.code(), Some("unsupported_document_format"));
 }
 
+/// Contract: model-gateway 2.3 file
 #[test]
 fn files_by_id_go_to_the_wires_that_have_a_word_for_them() {
     let part = json!({"type": "file", "file": {"file_id": "files/a"}});
@@ -159,6 +162,7 @@ fn files_by_id_go_to_the_wires_that_have_a_word_for_them() {
     );
 }
 
+/// Contract: model-gateway 2.3 file
 #[test]
 fn a_file_that_is_no_data_url_and_no_id_is_refused_by_name() {
     for (file, said) in [

@@ -80,6 +80,7 @@ fn states(tree: &Value) -> usize {
     }
 }
 
+/// Contract: model-gateway 2.2 reasoning_details
 #[test]
 fn state_goes_back_to_the_provider_that_made_it_and_to_no_other() {
     for maker in WIRES {
@@ -144,6 +145,7 @@ fn a_provider_that_takes_no_details_hands_them_out_as_they_came_and_gets_none() 
     assert_eq!(states(&body), 0);
 }
 
+/// Contract: model-gateway 2.2 reasoning
 #[test]
 fn a_turn_without_details_of_this_provider_goes_back_as_text() {
     let message = json!({"role": "assistant", "content": "Hi", "reasoning": "hm", "reasoning_details": [{"type": "reasoning.text", "text": "hm"}]});
@@ -172,6 +174,7 @@ fn details_are_tagged_piece_by_piece_and_odd_ones_left_out() {
     );
 }
 
+/// Contract: model-gateway 2.2 tool_calls
 #[test]
 fn the_signature_of_a_call_goes_back_to_its_model_and_without_a_name_to_any() {
     let call = |google: Value| {
@@ -219,6 +222,7 @@ fn a_call_hands_out_its_signature_with_the_name_of_its_model() {
     );
 }
 
+/// Contract: model-gateway 2.2 tool_calls
 #[test]
 fn what_a_provider_of_the_convention_puts_beside_a_call_or_a_message_goes_back_to_it_alone() {
     let signed = json!({"google": {"thought_signature": STATE}});

@@ -62,6 +62,7 @@ fn place() -> Value {
     json!({"city": "Ulm", "country": "DE", "timezone": "Europe/Berlin"})
 }
 
+/// Contract: model-gateway 2.4 web_search
 #[test]
 fn a_search_is_said_in_the_words_of_each_wire() {
     let flag = json!({"web_search": true});
@@ -168,6 +169,7 @@ fn each_dialect_of_the_convention_has_its_words() {
     );
 }
 
+/// Contract: model-gateway 2.4 web_search
 #[test]
 fn who_cannot_say_a_search_is_left_out_with_the_field() {
     let tool = |key: &str, value: Value| json!({"tools": [{"type": "web_search", key: value}]});
@@ -279,6 +281,7 @@ fn who_cannot_say_a_search_is_left_out_with_the_field() {
     }
 }
 
+/// Contract: model-gateway 2.1 tool_choice
 #[test]
 fn a_demanded_search_is_forced_where_that_can_be_said() {
     let demanded = json!({"tools": [{"type": "web_search"}, function("f")], "tool_choice": {"type": "web_search"}});
@@ -299,6 +302,8 @@ fn a_demanded_search_is_forced_where_that_can_be_said() {
     }
 }
 
+/// Contract: model-gateway 2.4 function
+/// Contract: model-gateway 2.4 tool_search
 #[test]
 fn functions_that_wait_for_a_search_go_to_the_one_who_knows_them() {
     let mut waits = function("f");
@@ -346,6 +351,7 @@ fn more_strict_functions_than_a_provider_takes_leave_it_out() {
 }
 
 /// Source: model-gateway 2.1
+/// Contract: model-gateway 2.1 effort
 #[test]
 fn an_effort_of_the_answer_goes_to_anthropic_with_its_beta_beside_others() {
     let safeguards = json!({"safeguards": [{"type": "s"}], "betas": ["of-tomorrow", "b"]});
@@ -378,6 +384,7 @@ fn a_context_of_reasoning_is_honoured_or_dropped_and_never_refused() {
     assert_eq!(said["reasoning"]["context"], "all_turns");
 }
 
+/// Contract: model-gateway 2.1 vendor_safeguards
 #[test]
 fn safeguards_go_to_the_one_who_runs_them_with_their_beta() {
     let safeguards = json!([{"type": "dangerous_tool_use", "classifier_context": {"v": 1}}]);

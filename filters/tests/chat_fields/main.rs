@@ -218,6 +218,19 @@ fn page() -> String {
     page
 }
 
+/// Contract: model-gateway 2.1 temperature
+/// Contract: model-gateway 2.1 response_format
+/// Contract: model-gateway 2.1 prompt_cache_retention
+/// Contract: model-gateway 2.1 parallel_tool_calls
+/// Contract: model-gateway 2.1 onboarding
+/// Contract: model-gateway 2.1 image_config
+/// Contract: model-gateway 2.2 name
+/// Contract: model-gateway 2.2 phase
+/// Contract: model-gateway 2.2 vendor_native_blocks
+/// Contract: model-gateway 2.2 tool_result_cache_control
+/// Contract: model-gateway 2.3 text
+/// Contract: model-gateway 2.4 function
+/// Contract: model-gateway 9 5
 #[test]
 fn the_page_of_fields_says_what_the_wires_do() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/chat-fields.md");

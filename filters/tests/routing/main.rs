@@ -119,6 +119,8 @@ fn a_limit_that_is_told_is_seldom_run_into() {
     }
 }
 
+/// Contract: model-gateway 2.1 routing
+/// Contract: model-gateway 2.1 routing 1
 #[test]
 fn each_strategy_comes_close_to_what_it_wants() {
     for name in ["price", "auto"] {

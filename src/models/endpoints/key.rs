@@ -143,6 +143,12 @@ mod tests {
         body["data"].clone()
     }
 
+    /// Contract: model-gateway 2.8 label
+    /// Contract: model-gateway 2.8 devPlanCreditsUsed
+    /// Contract: model-gateway 2.8 devPlanPremiumWeeklyLimit
+    /// Contract: model-gateway 2.8 devPlanPremiumWeekResetsAt
+    /// Contract: model-gateway 2.8 devPlanDailyLimit
+    /// Contract: model-gateway 2.8 devPlanDayResetsAt
     #[test]
     fn a_plan_shows_what_it_allows_and_what_is_left_which_is_never_negative() {
         let plan = Allowance {

@@ -147,6 +147,21 @@ fn refused(gateway: &Gateway, body: &Value, param: &str, code: Option<&str>, wor
 
 const INVALID: Option<&str> = Some("invalid_parameters");
 
+/// Contract: model-gateway 2.1 prompt_cache_retention
+/// Contract: model-gateway 2.1 prompt_cache_options
+/// Contract: model-gateway 2.1 reasoning_effort
+/// Contract: model-gateway 2.1 reasoning
+/// Contract: model-gateway 2.1 effort
+/// Contract: model-gateway 2.1 service_tier
+/// Contract: model-gateway 2.1 routing
+/// Contract: model-gateway 2.1 sensitive_word_check
+/// Contract: model-gateway 2.1 image_config
+/// Contract: model-gateway 2.2 role
+/// Contract: model-gateway 2.2 phase
+/// Contract: model-gateway 2.2 tool_result_cache_control
+/// Contract: model-gateway 2.3 image_url
+/// Contract: model-gateway 2.3 input_audio
+/// Contract: model-gateway 8 6
 #[test]
 fn a_field_of_words_tells_all_that_it_takes() {
     let first = Upstream::always(reply());
@@ -184,6 +199,21 @@ fn a_field_of_words_tells_all_that_it_takes() {
     assert!(first.requests().is_empty());
 }
 
+/// Contract: model-gateway 2.1 messages
+/// Contract: model-gateway 2.1 temperature
+/// Contract: model-gateway 2.1 stream
+/// Contract: model-gateway 2.1 tools
+/// Contract: model-gateway 2.1 parallel_tool_calls
+/// Contract: model-gateway 2.1 free_models_only
+/// Contract: model-gateway 2.1 no_reasoning
+/// Contract: model-gateway 2.1 onboarding
+/// Contract: model-gateway 2.1 prompt
+/// Contract: model-gateway 2.2 content
+/// Contract: model-gateway 2.2 name
+/// Contract: model-gateway 2.2 reasoning
+/// Contract: model-gateway 2.2 reasoning_details
+/// Contract: model-gateway 2.2 content_before_tool_calls
+/// Contract: model-gateway 9 5
 #[test]
 fn a_field_of_a_type_tells_what_came_and_what_it_takes() {
     let first = Upstream::always(reply());
@@ -235,6 +265,13 @@ fn a_field_of_a_type_tells_what_came_and_what_it_takes() {
     assert!(first.requests().is_empty());
 }
 
+/// Contract: model-gateway 2.1 response_format
+/// Contract: model-gateway 2.1 vendor_safeguards
+/// Contract: model-gateway 2.1 plugins
+/// Contract: model-gateway 2.2 tool_calls
+/// Contract: model-gateway 2.2 vendor_native_blocks
+/// Contract: model-gateway 2.3 text
+/// Contract: model-gateway 2.4 function
 #[test]
 fn a_missing_member_is_named() {
     let first = Upstream::always(reply());
@@ -260,6 +297,10 @@ fn a_missing_member_is_named() {
     assert!(first.requests().is_empty());
 }
 
+/// Contract: model-gateway 2.1 max_tokens
+/// Contract: model-gateway 2.1 n
+/// Contract: model-gateway 2.2 message_items
+/// Contract: model-gateway 8 6
 #[test]
 fn a_bound_is_told_on_either_side_of_it() {
     let first = Upstream::always(reply());
@@ -460,6 +501,19 @@ fn unserved() -> Vec<Refusal> {
     ]
 }
 
+/// Contract: model-gateway 2.1 tool_choice
+/// Contract: model-gateway 2.1 reasoning
+/// Contract: model-gateway 2.1 verbosity
+/// Contract: model-gateway 2.1 n 1
+/// Contract: model-gateway 2.1 n 3
+/// Contract: model-gateway 2.1 routing 2
+/// Contract: model-gateway 2.1 service_tier 2
+/// Contract: model-gateway 2.1 reasoning_effort 5
+/// Contract: model-gateway 2.2 tool_call_id
+/// Contract: model-gateway 2.4 function
+/// Contract: model-gateway 2.4 tool_search
+/// Contract: model-gateway 7 400
+/// Contract: model-gateway 8 6
 #[test]
 fn what_excludes_each_other_is_told_with_its_code() {
     let first = Upstream::always(reply());

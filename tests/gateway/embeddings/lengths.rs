@@ -39,6 +39,8 @@ fn embed(gateway: &Gateway, model: &str, input: &Value) -> Answer {
 }
 
 /// Source: model-gateway 2.6
+/// Contract: model-gateway 2.6 input
+/// Contract: model-gateway 8 6
 #[test]
 fn an_input_beyond_the_models_maximum_is_refused_by_its_tokens() {
     let upstream = Upstream::always(vectors());
@@ -77,6 +79,7 @@ fn an_input_beyond_the_models_maximum_is_refused_by_its_tokens() {
 }
 
 /// Source: model-gateway 2.6
+/// Contract: model-gateway 2.6 input
 #[test]
 fn a_provider_judges_a_text_whose_tokenizer_is_unknown() {
     let (first, second) = (Upstream::always(vectors()), Upstream::always(vectors()));

@@ -2,6 +2,11 @@
 
 use super::*;
 
+/// Contract: model-gateway 2.7 prompt
+/// Contract: model-gateway 2.7 n
+/// Contract: model-gateway 2.7 response_format
+/// Contract: model-gateway 2.7 background
+/// Contract: model-gateway 8 6
 #[test]
 fn a_bad_request_is_named_reaches_no_provider_and_costs_nothing() {
     let first = Upstream::always(drawn(1));

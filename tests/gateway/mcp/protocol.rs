@@ -15,6 +15,7 @@ fn gateway() -> Gateway {
 }
 
 /// Contract: model-gateway 4 /mcp
+/// Contract: model-gateway 1 /mcp is a
 #[test]
 fn a_client_begins_with_a_revision_that_both_speak() {
     let gateway = gateway();

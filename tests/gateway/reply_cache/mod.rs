@@ -63,6 +63,8 @@ const OWN: [&str; 7] = [
     "/usage/cost_details",
 ];
 
+/// Contract: model-gateway 1 Cache
+/// Contract: model-gateway 2.5 metadata
 #[test]
 fn a_replay_is_the_answer_with_ids_of_its_own_and_costs_nothing() {
     let first = Upstream::always(reply());

@@ -31,6 +31,7 @@ fn facts(request: &ModelRequest) -> &EmbeddingFacts {
     }
 }
 
+/// Contract: model-gateway 2.6 input
 #[test]
 fn every_form_of_input_is_taken_and_counted() {
     for (input, inputs, are_tokens, text_bytes, longest) in [

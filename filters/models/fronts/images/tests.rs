@@ -51,6 +51,9 @@ fn chat(request: &ModelRequest) -> Value {
     chat
 }
 
+/// Contract: model-gateway 2.7 aspect_ratio+
+/// Contract: model-gateway 2.7 quality+
+/// Contract: model-gateway 2.7 user
 #[test]
 fn a_request_stands_for_a_chat_that_draws() {
     let request = generated(
@@ -98,6 +101,8 @@ fn a_request_stands_for_a_chat_that_draws() {
     assert_eq!(request.needs.media.images, ["image/png".into()]);
 }
 
+/// Contract: model-gateway 2.7 size+
+/// Contract: model-gateway 2.7 quality+
 #[test]
 fn what_asks_for_nothing_is_not_asked_of_a_provider() {
     let set = |request: ModelRequest| request.asked.set.iter().collect::<Vec<_>>();
@@ -115,6 +120,7 @@ fn what_asks_for_nothing_is_not_asked_of_a_provider() {
     assert_eq!(set(generated(all).unwrap()), expected);
 }
 
+/// Contract: model-gateway 2.7 model
 #[test]
 fn without_a_model_it_is_auto() {
     let request = ImageGenerations.parse(br#"{"prompt":"x"}"#[..].into());
@@ -131,6 +137,13 @@ fn refused(parsed: Result<ModelRequest, Fault>, param: &str, said: &str) {
     assert!(fault.message.contains(said), "{fault:?}");
 }
 
+/// Contract: model-gateway 2.7 prompt
+/// Contract: model-gateway 2.7 n
+/// Contract: model-gateway 2.7 quality
+/// Contract: model-gateway 2.7 style
+/// Contract: model-gateway 2.7 moderation
+/// Contract: model-gateway 2.7 mask
+/// Contract: model-gateway 2.7 stream
 #[test]
 fn a_refusal_names_the_field_what_came_and_what_is_accepted() {
     for (key, value, said) in [

@@ -164,6 +164,7 @@ fn a_function_that_is_found_later_is_not_marked() {
     assert_eq!(marks(&sent(&request, Some(10))), ["tools/1"]);
 }
 
+/// Contract: model-gateway 2.1 prompt_cache_options
 #[test]
 fn nothing_is_marked_beside_the_callers_own() {
     let own = json!({"type": "ephemeral", "ttl": "1h"});

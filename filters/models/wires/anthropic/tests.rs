@@ -180,6 +180,8 @@ fn call(id: &str) -> Value {
     json!({"id": id, "type": "function", "function": {"name": "f", "arguments": "{\"a\":1}"}})
 }
 
+/// Contract: model-gateway 2.1 tools
+/// Contract: model-gateway 2.2 tool_call_id
 #[test]
 fn a_conversation_with_tools_is_said_as_the_wire_wants_it() {
     let body = sent(json!({"model": "m", "stop": ["END"], "user": "u", "temperature": 1.7, "messages": [
@@ -307,6 +309,9 @@ fn effort_becomes_a_budget_or_is_taken_as_it_is() {
 }
 
 /// Source: model-gateway 2.1, rules for `reasoning_effort` 1 and 3
+/// Contract: model-gateway 2.1 reasoning_effort 1
+/// Contract: model-gateway 2.1 reasoning_effort 2
+/// Contract: model-gateway 2.1 reasoning_effort 3
 #[test]
 fn every_effort_has_a_budget_or_goes_as_a_word() {
     let ask = |effort: &str| json!({"model": "m", "reasoning_effort": effort, "messages": [{"role": "user", "content": "a"}]});
@@ -344,6 +349,7 @@ fn every_effort_has_a_budget_or_goes_as_a_word() {
     assert!(off.get("output_config").is_none(), "{off}");
 }
 
+/// Contract: model-gateway 2.1 max_tokens
 #[test]
 fn the_bound_of_the_answer_is_the_one_that_is_sent() {
     let quirks = Quirks::default();

@@ -322,6 +322,7 @@ fn effort_becomes_a_budget_or_a_level_and_lost_signatures_are_excused() {
 }
 
 /// Source: model-gateway 2.1, rules for `reasoning_effort` 1 and 3
+/// Contract: model-gateway 2.1 reasoning_effort 1
 #[test]
 fn every_effort_has_a_budget_or_goes_as_a_level() {
     let config = |effort: &str, efforts: &[&str]| {

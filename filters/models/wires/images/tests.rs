@@ -74,6 +74,10 @@ const ALL: &str = r#"{"n": 3, "size": "1536x1024", "quality": "high", "moderatio
     "output_format": "webp", "output_compression": 80, "service_tier": "flex", "stream": true, "partial_images": 2,
     "user": "ann", "complexity": "low", "num_images": 9}"#;
 
+/// Contract: model-gateway 2.7 n
+/// Contract: model-gateway 2.7 service_tier
+/// Contract: model-gateway 2.7 user
+/// Contract: model-gateway 2.7 others
 #[test]
 fn a_generation_goes_out_with_all_its_options() {
     let request = generation(serde_json::from_str(ALL).unwrap());
@@ -96,6 +100,9 @@ fn a_generation_goes_out_with_all_its_options() {
     assert_eq!(sent_json(WireKind::Images, &generation(json!({}))), plain);
 }
 
+/// Contract: model-gateway 2.7 aspect_ratio
+/// Contract: model-gateway 2.7 size+
+/// Contract: model-gateway 2.7 aspect_ratio+
 #[test]
 fn a_ratio_takes_precedence_over_a_size() {
     let request = generation(json!({"aspect_ratio": "2:3", "size": "1024x1024"}));

@@ -293,6 +293,7 @@ fn usage_on_every_chunk_is_taken_once() {
     assert_eq!(usage["total_tokens"], 5);
 }
 
+/// Contract: model-gateway 2.1 sensitive_word_check
 #[test]
 fn what_few_providers_know_goes_to_those_whose_table_passes_it() {
     let request = json!({"model": "m", "effort": "low", "prompt_cache_options": {"mode": "explicit"},
@@ -319,6 +320,9 @@ fn what_few_providers_know_goes_to_those_whose_table_passes_it() {
 }
 
 /// Source: model-gateway 2.1, rules for `reasoning_effort` 1 and 3
+/// Contract: model-gateway 2.1 reasoning_effort
+/// Contract: model-gateway 2.1 reasoning_effort 1
+/// Contract: model-gateway 2.1 reasoning_effort 3
 #[test]
 fn an_effort_is_a_word_a_budget_or_a_switch_with_or_without_a_word() {
     let quirks = Quirks::default();
@@ -490,6 +494,8 @@ fn the_whole_reply_equals_the_folded_stream() {
     );
 }
 
+/// Contract: model-gateway 2.1 n 2
+/// Contract: model-gateway 6 1
 #[test]
 fn choices_of_one_stream_keep_apart() {
     let piece = |index: u32, delta: Value, finish: Option<&str>| json!({"id": "x", "created": 1, "choices": [{"index": index, "delta": delta, "finish_reason": finish}]});

@@ -26,6 +26,7 @@ fn function(members: Value) -> Value {
     tool
 }
 
+/// Contract: model-gateway 2.1 web_search
 #[test]
 fn flag_tool_and_choice_say_together_what_is_searched() {
     let by_flag = SearchNeeds::default();
@@ -90,6 +91,8 @@ fn the_options_of_a_search_are_asked_for_and_an_empty_list_asks_for_nothing() {
     assert!(unasked.asked.set.is_empty());
 }
 
+/// Contract: model-gateway 2.4 web_search
+/// Contract: model-gateway 2.4 tool_search
 #[test]
 fn what_no_tool_may_hold_names_the_field() {
     let search = |key: &str, value: Value| json!({"tools": [{"type": "web_search", key: value}]});

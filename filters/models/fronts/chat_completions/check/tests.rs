@@ -190,6 +190,7 @@ fn wrong_values_inside_are_named_by_their_path() {
     }
 }
 
+/// Contract: model-gateway 2.1 plugins
 #[test]
 fn an_answer_in_json_is_healed_where_it_is_the_only_one() {
     let object = json!({"type": "json_object"});
@@ -222,6 +223,7 @@ fn an_answer_in_json_is_healed_where_it_is_the_only_one() {
     }
 }
 
+/// Contract: model-gateway 2.2 message_items
 #[test]
 fn the_order_of_a_turn_is_checked_and_marks_its_message() {
     let turn = |member: &str, value: Value| {
@@ -359,6 +361,7 @@ fn numbers_beyond_what_a_number_can_be_are_refused_where_they_count_and_passed_w
     );
 }
 
+/// Contract: model-gateway 2.1 user
 #[test]
 fn what_routing_needs_is_found() {
     let request = checked(&json!({

@@ -26,6 +26,11 @@ fn a_plain_request_is_stateless_and_asks_for_its_reasoning() {
     assert!(name == "authorization" && value == "Bearer sk-secret" && value.is_sensitive());
 }
 
+/// Contract: model-gateway 2.1 response_format
+/// Contract: model-gateway 2.1 prompt_cache_key
+/// Contract: model-gateway 2.1 prompt_cache_retention
+/// Contract: model-gateway 2.1 verbosity
+/// Contract: model-gateway 2.1 tools
 #[test]
 fn every_member_has_its_place() {
     let body = sent(json!({
@@ -56,6 +61,7 @@ fn every_member_has_its_place() {
     );
 }
 
+/// Contract: model-gateway 2.1 parallel_tool_calls
 #[test]
 fn members_without_meaning_here_are_left_out() {
     let body = sent(json!({
@@ -133,6 +139,7 @@ fn a_forced_call_that_nobody_honours_is_lowered() {
     }
 }
 
+/// Contract: model-gateway 2.1 max_tokens
 #[test]
 fn the_bound_of_the_answer_is_the_one_that_is_sent() {
     let quirks = Quirks::default();
@@ -150,6 +157,10 @@ fn the_bound_of_the_answer_is_the_one_that_is_sent() {
     }
 }
 
+/// Contract: model-gateway 2.1 messages
+/// Contract: model-gateway 2.2 role
+/// Contract: model-gateway 2.2 content
+/// Contract: model-gateway 2.3 image_url
 #[test]
 fn a_conversation_becomes_items() {
     let items = input(json!([
@@ -186,6 +197,7 @@ fn a_conversation_becomes_items() {
     );
 }
 
+/// Contract: model-gateway 2.2 role
 #[test]
 fn a_result_in_the_old_form_answers_the_call_of_its_function() {
     let mut other = call("b");
@@ -224,6 +236,9 @@ fn histories_that_the_wire_would_refuse_are_refused_by_name() {
     }
 }
 
+/// Contract: model-gateway 2.1 prompt_cache_options
+/// Contract: model-gateway 2.3 text
+/// Contract: model-gateway 2.3 image_url
 #[test]
 fn cache_breakpoints_go_to_models_whose_table_passes_them() {
     let point = json!({"mode": "explicit"});

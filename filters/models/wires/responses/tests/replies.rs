@@ -20,6 +20,8 @@ fn message(answer: &Value) -> &Value {
     &answer["choices"][0]["message"]
 }
 
+/// Contract: model-gateway 2.5 choices[].message
+/// Contract: model-gateway 2.5 usage.prompt_tokens_details
 #[test]
 fn a_whole_reply_is_said_in_the_words_of_the_convention() {
     let answer = whole(&response("completed", output())).unwrap();

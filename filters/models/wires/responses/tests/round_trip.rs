@@ -54,6 +54,9 @@ fn expected(output: &Value) -> Vec<Value> {
     output.as_array().unwrap().iter().map(item).collect()
 }
 
+/// Contract: model-gateway 2.2 phase
+/// Contract: model-gateway 2.2 content_before_tool_calls
+/// Contract: model-gateway 2.2 message_items
 #[test]
 fn a_turn_goes_back_item_by_item_and_byte_by_byte() {
     let all = output();
