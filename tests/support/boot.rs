@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use filters::limits::QuotaGroup;
 use filters::money::Usd;
 use tempfile::TempDir;
 use weirgate::app::Running;
@@ -128,9 +129,12 @@ impl Gateway {
             ("WEIRGATE_ROUTING__EXPLORATION", "0".to_owned()),
         ];
         // A test that asks often is not about limits, unless it names them.
-        let unlimited = (!toml.contains("requests_per_minute")).then(|| {
-            let name = "WEIRGATE_LIMITS__REQUESTS_PER_MINUTE__CHAT";
-            (name.to_owned(), "0".to_owned())
+        let is_limited = toml.contains("requests_per_minute");
+        let unlimited = QuotaGroup::ALL.into_iter().filter(|_| !is_limited);
+        let unlimited = unlimited.map(|group| {
+            let group = group.as_str().to_ascii_uppercase();
+            let name = format!("WEIRGATE_LIMITS__REQUESTS_PER_MINUTE__{group}");
+            (name, "0".to_owned())
         });
         let more = more
             .iter()
