@@ -169,6 +169,15 @@ pub struct ExceededLimit {
     pub reset_ms: u64,
 }
 
+/// What the headers of a refusal tell beside its status.
+#[derive(Clone, Debug, Eq, PartialEq)]
+enum HeaderFact {
+    /// The limit that the request is over.
+    Limit(ExceededLimit),
+    /// The methods that its path takes.
+    Methods(String),
+}
+
 /// An error of one request.
 ///
 /// `message` is for the caller: it names the field, what came and what is accepted, and never holds a secret, a key or
@@ -185,8 +194,8 @@ pub struct Fault {
     pub detail: Cow<'static, str>,
     /// How long the caller should wait, in seconds.
     pub retry_after_s: Option<u32>,
-    /// The limit that the request is over. It is behind a pointer, because faults are returned by value everywhere.
-    exceeded: Option<Box<ExceededLimit>>,
+    /// It is behind a pointer, because faults are returned by value everywhere.
+    header_fact: Option<Box<HeaderFact>>,
     code: Option<Box<str>>,
     status: Option<u16>,
     tag: u8,
@@ -203,7 +212,7 @@ impl Fault {
             param: None,
             detail: Cow::Borrowed(""),
             retry_after_s: None,
-            exceeded: None,
+            header_fact: None,
             code: None,
             status: None,
             tag: 0,
@@ -221,13 +230,33 @@ impl Fault {
         let wait_s = exceeded.reset_ms.div_ceil(1_000).max(1);
         let mut fault = Self::new(FaultKind::RateLimited, message);
         fault.retry_after_s = Some(u32::try_from(wait_s).unwrap_or(u32::MAX));
-        fault.exceeded = Some(Box::new(exceeded));
+        fault.header_fact = Some(Box::new(HeaderFact::Limit(exceeded)));
+        fault
+    }
+
+    /// Creates a 405 for a path that takes these methods alone, which its headers tell. Source: RFC 9110 15.5.6.
+    pub fn wrong_method(methods: &[&str]) -> Self {
+        let methods = methods.join(", ");
+        let message = format!("this path does not take this method; accepted: {methods}");
+        let mut fault = Self::new(FaultKind::MethodNotAllowed, message);
+        fault.header_fact = Some(Box::new(HeaderFact::Methods(methods)));
         fault
     }
 
     /// Returns the limit that the request is over, if it is that.
     pub fn exceeded(&self) -> Option<ExceededLimit> {
-        self.exceeded.as_deref().copied()
+        match self.header_fact.as_deref() {
+            Some(HeaderFact::Limit(exceeded)) => Some(*exceeded),
+            _ => None,
+        }
+    }
+
+    /// Returns the methods that the path takes, if that is why it was refused.
+    pub fn methods(&self) -> Option<&str> {
+        match self.header_fact.as_deref() {
+            Some(HeaderFact::Methods(methods)) => Some(methods),
+            _ => None,
+        }
     }
 
     /// Sets the wrong field.

@@ -133,6 +133,9 @@ impl ServeHttp for Admin {
         headers.insert(header::CONTENT_LENGTH, length.into());
         let content_type = HeaderValue::from_static(content_type);
         headers.insert(header::CONTENT_TYPE, content_type);
+        if status == 405 {
+            headers.insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+        }
         if status == 401 {
             let challenge = HeaderValue::from_static("Bearer realm=\"weirgate\"");
             headers.insert(header::WWW_AUTHENTICATE, challenge);

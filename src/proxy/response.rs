@@ -118,6 +118,10 @@ impl From<&Fault> for Response {
             headers.push((header::RETRY_AFTER, HeaderValue::from(seconds)));
             headers.push((RETRY_AFTER_MS, HeaderValue::from(u64::from(seconds) * 1000)));
         }
+        let methods = fault.methods().map(HeaderValue::from_str);
+        if let Some(Ok(methods)) = methods {
+            headers.push((header::ALLOW, methods));
+        }
         if fault.status() == 401 {
             headers.push((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
         }

@@ -191,7 +191,13 @@ impl PathTable {
     fn not_found(&self, path: &str) -> Fault {
         let rows = self.0.iter();
         let matching = rows.filter(|(_, pattern)| matches_pattern(pattern, path));
-        let accepted: Vec<&str> = matching.map(|(method, _)| method.as_str()).collect();
+        let mut accepted = Vec::new();
+        for (method, _) in matching {
+            accepted.push(method.as_str());
+            if *method == Method::GET {
+                accepted.push(Method::HEAD.as_str());
+            }
+        }
         // What only tells pages which requests they may send, stands for nothing else.
         if accepted
             .iter()
@@ -199,11 +205,7 @@ impl PathTable {
         {
             return Fault::new(FaultKind::NotFound, NOT_FOUND_MESSAGE);
         }
-        let accepted = accepted.join(", ");
-        Fault::new(
-            FaultKind::MethodNotAllowed,
-            format!("this path does not take this method; accepted: {accepted}"),
-        )
+        Fault::wrong_method(&accepted)
     }
 }
 
@@ -431,6 +433,7 @@ mod tests {
         assert_eq!(find(&Method::GET, "/v1/models/", false).unwrap(), "models");
         let refused = find(&Method::POST, "/v1/models/a", false).unwrap_err();
         assert_eq!(refused.status(), 405);
+        assert_eq!(refused.methods(), Some("GET, HEAD"));
         assert_eq!(
             find(&Method::POST, "/v1/models/a%2Fb", false)
                 .unwrap_err()

@@ -109,22 +109,29 @@ fn another_media_type_or_an_encoding_is_415() {
     assert_eq!(ask(gateway.address(), &charset).status(), 200);
 }
 
+/// Source: model-gateway 7
 #[test]
 fn unknown_paths_and_methods_have_different_errors() {
     let first = Upstream::always(reply());
     let gateway = Gateway::between(&first.url(), &first.url());
-    for (method, path, status) in [
-        ("GET", "/v1/chat/completions", 405),
-        ("POST", "/v1/chat", 404),
-        ("GET", "/metrics", 404),
-        ("GET", "/v1/unknown", 404),
-        ("GET", "/v1%2fmodels", 400),
-        ("POST", "/", 405),
+    for (method, path, status, allow) in [
+        ("GET", "/v1/chat/completions", 405, Some("POST")),
+        ("PUT", "/v1/videos", 405, Some("POST, GET, HEAD")),
+        ("POST", "/v1/models/a", 405, Some("GET, HEAD")),
+        ("POST", "/v1/chat", 404, None),
+        ("GET", "/metrics", 404, None),
+        ("GET", "/v1/unknown", 404, None),
+        ("GET", "/v1%2fmodels", 400, None),
+        ("POST", "/", 405, Some("GET, HEAD")),
     ] {
         let answer = ask(gateway.address(), &Ask::new(method, path).key(&gateway.key));
         assert_eq!(answer.status(), status, "{method} {path}");
+        assert_eq!(answer.header("allow"), allow, "{method} {path}");
         assert!(answer.json()["error"]["message"].is_string());
     }
+    let posted = ask(gateway.admin(), &Ask::post("/metrics", "{}"));
+    let told = (posted.status(), posted.header("allow"));
+    assert_eq!(told, (405, Some("GET, HEAD")));
 }
 
 #[test]

@@ -192,10 +192,23 @@ fn every_retryable_status_falls_back() {
     }
 }
 
+/// Source: model-gateway 7
 #[test]
 fn a_request_that_is_wrong_itself_is_answered_with_the_providers_word_and_tried_once() {
     let error = json!({"error": {"message": "max_tokens is too large, see https://x.example sk-abcdef", "type": "invalid_request_error", "param": "max_tokens", "code": "bad_max"}});
-    for status in [400, 409, 413, 422] {
+    for (status, told) in [
+        (400, 400),
+        (406, 400),
+        (409, 400),
+        (410, 404),
+        (413, 413),
+        (414, 413),
+        (415, 415),
+        (416, 400),
+        (422, 400),
+        (431, 413),
+        (451, 403),
+    ] {
         let (first, second) = (
             Upstream::always(Reply::json(status, error.to_string())),
             both(),
@@ -203,7 +216,9 @@ fn a_request_that_is_wrong_itself_is_answered_with_the_providers_word_and_tried_
         let gateway = Gateway::between(&first.url(), &second.url());
         let answer = gateway.chat(PLAIN);
         let body = answer.json();
-        assert_eq!(answer.status(), status);
+        assert_eq!(answer.status(), told, "{status}");
+        let attempt = &body["metadata"]["routing"][0];
+        assert_eq!(attempt["status_code"], status);
         assert_eq!(
             (&body["error"]["param"], &body["error"]["code"]),
             (&"max_tokens".into(), &"bad_max".into())

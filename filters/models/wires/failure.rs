@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::scrub::scrub;
 use super::{blame, opaque};
+use crate::fault::FaultKind;
 use crate::json::{Str, write_number};
 
 /// The maximum length of an upstream's code that is passed on.
@@ -187,6 +188,18 @@ impl Failure {
     /// Returns whether another key of the same provider may succeed.
     pub fn is_about_the_key(&self) -> bool {
         self.blames_key || matches!(self.kind, FailureKind::Status(401..=403 | 429))
+    }
+
+    /// Returns what the client is told of a refusal that no other provider may mend: the status of the contract that says the
+    /// same. Source: docs/model-gateway.md 7; docs/decisions.md 5.
+    pub fn refusal(status: u16) -> FaultKind {
+        match status {
+            404 | 410 => FaultKind::NotFound,
+            413 | 414 | 431 => FaultKind::TooLarge,
+            415 => FaultKind::MediaType,
+            451 => FaultKind::Forbidden,
+            _ => FaultKind::Invalid,
+        }
     }
 
     /// The status to report in `metadata.routing`; 0 where no reply came.

@@ -37,11 +37,8 @@ pub(super) fn describe(
     for status in &statuses {
         let key = status.to_string();
         if !responses.contains_key(&key) {
-            responses.insert(key, error(&route.errors, Some(*status), components));
+            responses.insert(key, error(&route.errors, *status, components));
         }
-    }
-    if passes_on_refusals(route) {
-        responses.insert("4XX".to_owned(), error(&route.errors, None, components));
     }
     if route.errors.schema.is_none() {
         let other = json!({"description": "As the agent answers.", "content": {"*/*": {}}});
@@ -91,28 +88,24 @@ fn statuses(route: &Route) -> BTreeSet<u16> {
     if route.takes_permit {
         all.insert(529);
     }
-    if passes_on_refusals(route) {
+    if asks_providers(route) {
         all.extend([402, 404, 502, 503, 504]);
     }
     all
 }
 
-/// Returns whether the statuses of a provider's refusals are passed on. Source: docs/decisions.md 5.
-fn passes_on_refusals(route: &Route) -> bool {
+/// Returns whether the route asks providers, whose refusals it tells.
+fn asks_providers(route: &Route) -> bool {
     matches!(route.handler, Handler::Forward(_)) && route.quota.is_some()
 }
 
-/// Returns a reference to the response of an error; `None`: of a refusal by a provider.
-fn error(style: &ErrorStyle, status: Option<u16>, components: &mut Components) -> Value {
-    let schema = style.schema.unwrap_or("Unknown");
-    let name = match status {
-        Some(status) => format!("{schema}{status}"),
-        None => format!("{schema}4XX"),
-    };
+/// Returns a reference to the response of an error.
+fn error(style: &ErrorStyle, status: u16, components: &mut Components) -> Value {
+    let name = format!("{}{status}", style.schema.unwrap_or("Unknown"));
     if !components.responses.contains_key(&name) {
         let mut response = Map::new();
         response.insert("description".to_owned(), meaning(status).into());
-        if let Some(429 | 503 | 529) = status {
+        if matches!(status, 429 | 503 | 529) {
             let retry_after = json!({"$ref": "#/components/headers/Retry-After"});
             response.insert("headers".to_owned(), json!({"Retry-After": retry_after}));
         }
@@ -130,29 +123,28 @@ fn error(style: &ErrorStyle, status: Option<u16>, components: &mut Components) -
 }
 
 /// Returns what a status means. Source: docs/model-gateway.md 7, docs/decision-agent.md 7.
-fn meaning(status: Option<u16>) -> &'static str {
+fn meaning(status: u16) -> &'static str {
     match status {
-        None => "The provider refused the request with this status.",
-        Some(400) => "The body, a parameter or the head is invalid.",
-        Some(401) => "Credentials are missing or invalid.",
-        Some(402) => "Credit, an allowance or a limit of the key is used up.",
-        Some(403) => "A rule of the gateway, or the provider, forbids it.",
-        Some(404) => "There is no such thing, or the provider did not find it.",
-        Some(406) => "`Accept` leaves out the type of the answer.",
-        Some(408) => "The request took too long to arrive.",
-        Some(410) => "The project is archived, the organization disabled, or the model retired.",
-        Some(413) => "The request, or what would answer it, is too large.",
-        Some(414) => "The target is too long.",
-        Some(415) => "The media type or the encoding of the body is not supported.",
-        Some(416) => "The range is not one of the content.",
-        Some(422) => "There are too many operations.",
-        Some(429) => "Over a limit; the headers tell which, and until when.",
-        Some(431) => "The head is too large.",
-        Some(500) => "The gateway failed.",
-        Some(502) => "No connection to a provider, or every provider failed.",
-        Some(503) => "A provider, or a part of the gateway, is unavailable.",
-        Some(504) => "A provider took too long.",
-        Some(529) => "The gateway is overloaded.",
-        Some(_) => "An error.",
+        400 => "The body, a parameter or the head is invalid.",
+        401 => "Credentials are missing or invalid.",
+        402 => "Credit, an allowance or a limit of the key is used up.",
+        403 => "A rule of the gateway, or the provider, forbids it.",
+        404 => "There is no such thing, or the provider did not find it.",
+        406 => "`Accept` leaves out the type of the answer.",
+        408 => "The request took too long to arrive.",
+        410 => "The project is archived, the organization disabled, or the model retired.",
+        413 => "The request, or what would answer it, is too large.",
+        414 => "The target is too long.",
+        415 => "The media type or the encoding of the body is not supported.",
+        416 => "The range is not one of the content.",
+        422 => "There are too many operations.",
+        429 => "Over a limit; the headers tell which, and until when.",
+        431 => "The head is too large.",
+        500 => "The gateway failed.",
+        502 => "No connection to a provider, or every provider failed.",
+        503 => "A provider, or a part of the gateway, is unavailable.",
+        504 => "A provider took too long.",
+        529 => "The gateway is overloaded.",
+        _ => "An error.",
     }
 }

@@ -363,11 +363,8 @@ fn final_fault(exchange: &ModelExchange) -> Fault {
     };
     match last.kind {
         FailureKind::Status(status) if !last.is_retryable => {
-            let mut fault = Fault::new(
-                FaultKind::Invalid,
-                with_message("the provider refused the request"),
-            )
-            .with_status(status);
+            let kind = Failure::refusal(status);
+            let mut fault = Fault::new(kind, with_message("the provider refused the request"));
             fault.param = last.param.as_deref().map(str::to_owned);
             match &last.code {
                 Some(code) => fault.with_code(code.to_string()),
