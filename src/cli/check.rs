@@ -13,7 +13,9 @@ use serde_json::{Value, json};
 
 use super::{CheckArgs, CheckFormat, Exit, Output};
 use crate::config;
-use crate::config::{Config, LoadedConfig, Problem, ProviderConfig, ProviderKind, Source};
+use crate::config::{
+    Config, LoadedConfig, OffProvider, Problem, ProviderConfig, ProviderKind, Source,
+};
 
 /// A severity and a problem.
 type CheckFinding = (&'static str, Problem);
@@ -63,10 +65,7 @@ fn collect_findings(args: &CheckArgs, loaded: &LoadedConfig) -> (Vec<CheckFindin
     let config = &loaded.config;
     let mut findings = with_severity("warning", loaded.warnings.iter().cloned());
     let off = config.off_providers.iter();
-    let off = off.map(|(name, why)| {
-        let mut byok_only = config.byok_only_providers.iter();
-        off_provider(name, why, byok_only.any(|provider| provider.name == *name))
-    });
+    let off = off.map(|off| off_problem(off, serves_own_keys(config, off)));
     findings.extend(with_severity("note", off));
     if let Err(problems) = &config.models.catalog {
         findings.extend(with_severity("error", problems.iter().cloned()));
@@ -118,8 +117,11 @@ fn print_human(
     exit: Exit,
     out: &mut Output,
 ) {
-    for (severity, problem) in findings {
+    for (severity, problem) in findings.iter().filter(|(severity, _)| *severity != "note") {
         out.line(&format!("{severity}: {problem}"));
+    }
+    if let Some(off) = loaded.and_then(|loaded| off_line(&loaded.config)) {
+        out.line(&off);
     }
     let count = |kind: &str| {
         findings
@@ -159,18 +161,39 @@ fn format_count(count: usize, noun: &str) -> String {
     format!("{count} {noun}{plural}")
 }
 
-fn off_provider(name: &str, why: &str, is_byok_only: bool) -> Problem {
-    let but = if is_byok_only {
-        " (callers with a key of their own are served)"
-    } else {
-        ""
+/// Returns whether a provider that is off serves callers with keys of their own.
+fn serves_own_keys(config: &Config, off: &OffProvider) -> bool {
+    let mut byok_only = config.byok_only_providers.iter();
+    byok_only.any(|provider| provider.name == off.name)
+}
+
+fn off_problem(off: &OffProvider, serves_own_keys: bool) -> Problem {
+    let but = match serves_own_keys {
+        true => " (callers with a key of their own are served)",
+        false => "",
     };
     Problem {
-        key: format!("providers.{name}"),
+        key: format!("providers.{}", off.name),
         place: config::Location::Nowhere {},
-        message: format!("is off: {why}{but}"),
-        cure: String::new(),
+        message: format!("is off: {}{but}", off.why),
+        cure: off.cure.clone(),
     }
+}
+
+/// Returns one line that names the providers that are off, each with what switches it on.
+fn off_line(config: &Config) -> Option<String> {
+    let off = config.off_providers.iter();
+    let shown: Vec<_> = off
+        .map(|off| {
+            let serves = serves_own_keys(config, off);
+            let but = if serves { "" } else { "; for all callers" };
+            format!("{} ({}{but})", off.name, off.cure)
+        })
+        .collect();
+    let shown = (!shown.is_empty()).then(|| shown.join(", "))?;
+    Some(format!(
+        "providers off, but for callers with keys of their own: {shown}"
+    ))
 }
 
 /// Connects to providers. Returns those that accept a connection, and a problem for each that does not.
@@ -267,15 +290,30 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_without_its_secret_is_a_note_and_no_error() {
+    fn providers_without_secrets_are_one_line_that_says_how_to_switch_them_on() {
         let toml = "[providers.groq]\nkind = \"openai-compatible\"\nbase_url = \"https://x.test/v1\"\n\
-                    keys = [{ env = \"GROQ_API_KEY\" }]\n";
+                    keys = [{ env = \"GROQ_API_KEY\" }]\n\
+                    [providers.other]\nkind = \"openai-compatible\"\nbase_url = \"https://x.test/v1\"\n\
+                    [providers.two]\nkind = \"openai\"\nkeys = [{ env = \"A\" }, { file = \"/nonexistent\" }]\n\
+                    [providers.cloud]\nkind = \"vertex\"\nbase_url = \"https://x.test\"\n";
         let (exit, shown) = check(toml, CheckFormat::Human, false);
         assert_eq!(exit, Exit::Done);
-        assert!(
-            shown.contains("note: providers.groq: is off: GROQ_API_KEY is not set (callers with a key of their own are served)"),
-            "{shown}"
+        let off: Vec<_> = shown.lines().filter(|it| it.contains("groq")).collect();
+        assert_eq!(
+            off,
+            ["providers off, but for callers with keys of their own: \
+              cloud (its kind is not built yet; for all callers), groq (set GROQ_API_KEY), \
+              other (list its keys), two (set A or write it to /nonexistent)"]
         );
+        let (_, shown) = check(toml, CheckFormat::Json, false);
+        let rows: Value = serde_json::from_str(&shown).unwrap();
+        let rows = rows.as_array().unwrap().iter();
+        let notes: Vec<_> = rows.filter(|row| row["severity"] == "note").collect();
+        assert_eq!(notes.len(), 4);
+        assert_eq!(notes[1]["key"], "providers.groq");
+        assert_eq!(notes[1]["cure"], "set GROQ_API_KEY");
+        let why = "is off: GROQ_API_KEY is not set (callers with a key of their own are served)";
+        assert_eq!(notes[1]["message"], why);
     }
 
     #[test]

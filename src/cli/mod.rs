@@ -65,8 +65,8 @@ pub struct Cli {
 /// Options of the server.
 #[derive(Args, Clone, Copy)]
 struct ServeArgs {
-    /// Take the listeners over from the running server (not supported yet)
-    #[arg(long)]
+    /// Take the listeners over from the running server: not supported yet, so it is refused and no help tells of it
+    #[arg(long, hide = true)]
     upgrade: bool,
 }
 

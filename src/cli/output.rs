@@ -3,7 +3,7 @@
 //! A result is a table for people or JSON for programs. Both come from the same records, so their field names agree.
 //! Styles appear only on a terminal, and never if `NO_COLOR` is set.
 
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -61,7 +61,18 @@ pub struct Output {
     err: Box<dyn Write + Send>,
     is_out_styled: bool,
     is_err_styled: bool,
-    is_broken: bool,
+    result: ResultState,
+}
+
+/// What became of the result so far.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum ResultState {
+    /// It was written.
+    Written,
+    /// Its reader has closed the pipe, as `head` does: what follows is not wanted.
+    Unwanted,
+    /// It could not be written.
+    Lost,
 }
 
 impl Output {
@@ -74,7 +85,7 @@ impl Output {
             err: Box::new(std::io::stderr()),
             is_out_styled: !is_plain && std::io::stdout().is_terminal(),
             is_err_styled: !is_plain && std::io::stderr().is_terminal(),
-            is_broken: false,
+            result: ResultState::Written,
         }
     }
 
@@ -86,7 +97,7 @@ impl Output {
             err: Box::new(captured.err.clone()),
             is_out_styled: false,
             is_err_styled: false,
-            is_broken: false,
+            result: ResultState::Written,
         };
         (output, captured)
     }
@@ -99,8 +110,21 @@ impl Output {
 
     /// Writes a part of the result to stdout unchanged.
     pub fn text(&mut self, text: &str) {
-        // A closed stdout must not cause a panic; `finish` reports it.
-        self.is_broken |= self.out.write_all(text.as_bytes()).is_err();
+        let written = self.out.write_all(text.as_bytes());
+        self.judge(&written);
+    }
+
+    /// Remembers whether stdout has taken a part of the result. A closed one must not cause a panic; `finish` reports it.
+    fn judge(&mut self, written: &std::io::Result<()>) {
+        let Err(error) = written else {
+            return;
+        };
+        if self.result == ResultState::Written {
+            self.result = match error.kind() {
+                ErrorKind::BrokenPipe => ResultState::Unwanted,
+                _ => ResultState::Lost,
+            };
+        }
     }
 
     /// Writes a line beside the result to stderr.
@@ -162,10 +186,11 @@ impl Output {
         }
     }
 
-    /// Flushes stdout. A command fails if its result could not be written.
+    /// Flushes stdout. A command fails if its result could not be written, but not if its reader did not want all of it.
     pub fn finish(&mut self, exit: Exit) -> Exit {
-        let is_flushed = self.out.flush().is_ok();
-        if exit == Exit::Done && (self.is_broken || !is_flushed) {
+        let flushed = self.out.flush();
+        self.judge(&flushed);
+        if exit == Exit::Done && self.result == ResultState::Lost {
             return self.fail("the result could not be written to stdout");
         }
         exit
@@ -347,19 +372,25 @@ mod tests {
     }
 
     #[test]
-    fn a_result_that_could_not_be_written_is_a_failure() {
-        struct Closed;
+    fn a_result_that_could_not_be_written_is_a_failure_unless_nobody_wanted_it() {
+        struct Closed(ErrorKind);
         impl Write for Closed {
             fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
-                Err(std::io::ErrorKind::BrokenPipe.into())
+                Err(self.0.into())
             }
             fn flush(&mut self) -> std::io::Result<()> {
                 Ok(())
             }
         }
-        let (mut output, _) = Output::captured();
-        output.out = Box::new(Closed);
-        output.line("text");
-        assert_eq!(output.finish(Exit::Done), Exit::Failed);
+        for (kind, exit, said) in [
+            (ErrorKind::StorageFull, Exit::Failed, true),
+            (ErrorKind::BrokenPipe, Exit::Done, false),
+        ] {
+            let (mut output, captured) = Output::captured();
+            output.out = Box::new(Closed(kind));
+            output.line("text");
+            assert_eq!(output.finish(Exit::Done), exit);
+            assert_eq!(!captured.err().is_empty(), said, "{kind}");
+        }
     }
 }

@@ -113,14 +113,15 @@ fn check_provider(name: &str, source: &Source, out: &mut Output) -> Result<(), E
     if byok_only.any(|provider| provider.name == name) {
         return Ok(());
     }
-    if let Some((_, why)) = config.off_providers.iter().find(|(off, _)| off == name) {
+    if let Some(off) = config.off_providers.iter().find(|off| off.name == name) {
         out.warn(&format!(
-            "the provider `{name}` is off, {why}: the key is not used until it is on"
+            "the provider `{name}` is off, {}: the key is not used until it is on",
+            off.why
         ));
         return Ok(());
     }
     let known = config.providers.iter().map(|provider| &provider.name);
-    let off = config.off_providers.iter().map(|(name, _)| name);
+    let off = config.off_providers.iter().map(|off| &off.name);
     let known: Vec<&str> = known.chain(off).map(String::as_str).collect();
     if known.contains(&name) {
         return Ok(());

@@ -141,7 +141,7 @@ impl TermArgs {
         }
         let config = load(source, out)?.config;
         let on = config.providers.iter().map(|provider| &*provider.name);
-        let off = config.off_providers.iter().map(|(name, _)| name.as_str());
+        let off = config.off_providers.iter().map(|off| &*off.name);
         let known: Vec<&str> = on.chain(off).collect();
         let unknown = providers.into_iter().flatten();
         for name in unknown.filter(|name| !known.contains(&name.as_str())) {

@@ -6,6 +6,7 @@
     reason = "tests"
 )]
 
+use clap::Command as Words;
 use filters::accounts::ApiKey;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -205,6 +206,23 @@ fn what_is_not_built_yet_is_refused_as_wrong_usage() {
         assert_eq!(answer.code, Exit::Usage.into(), "{words:?}");
         assert!(answer.err.contains("not supported yet"), "{words:?}");
     }
+}
+
+#[test]
+fn no_help_tells_of_what_is_not_built() {
+    fn walk(command: &mut Words, seen: &mut usize) {
+        let help = command.render_long_help().to_string();
+        for word in ["--upgrade", "not supported", "not built", "not in force"] {
+            assert!(!help.contains(word), "{word}: {help}");
+        }
+        *seen += 1;
+        for inner in command.get_subcommands_mut() {
+            walk(inner, seen);
+        }
+    }
+    let mut seen = 0;
+    walk(&mut Cli::command(), &mut seen);
+    assert!(seen > 40, "{seen}");
 }
 
 #[test]

@@ -57,8 +57,8 @@ pub struct Config {
     pub mcp: Option<McpConfig>,
     /// Providers that are on, sorted by name.
     pub providers: Vec<ProviderConfig>,
-    /// Providers that are off, by name, with the reason.
-    pub off_providers: Vec<(String, String)>,
+    /// Providers that are off, sorted by name.
+    pub off_providers: Vec<OffProvider>,
     /// Those of them that only lack a platform key. They serve callers with BYOK keys.
     pub byok_only_providers: Vec<ProviderConfig>,
     /// The decision endpoints, if they are on.
@@ -178,6 +178,17 @@ pub struct VideosConfig {
     pub timeout: Duration,
     /// The operator's own origins of callbacks.
     pub callback_origins: Vec<String>,
+}
+
+/// A provider that is off.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct OffProvider {
+    /// Its name.
+    pub name: String,
+    /// Why it is off.
+    pub why: String,
+    /// What switches it on.
+    pub cure: String,
 }
 
 /// Limits of requests.

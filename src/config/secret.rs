@@ -55,17 +55,29 @@ pub(super) enum Absent {
     Unreadable(PathBuf, String),
 }
 
+impl Absent {
+    /// Returns what would make it present.
+    pub(super) fn cure(&self) -> String {
+        match self {
+            Self::Variable(name) => format!("set {name}"),
+            Self::File(paths) => format!("write it to {}", joined(paths, " or ")),
+            Self::Unreadable(path, _) => {
+                format!("let the service's user read {}", path.display())
+            }
+        }
+    }
+}
+
+fn joined(paths: &[PathBuf], word: &str) -> String {
+    let shown = paths.iter().map(|path| path.display().to_string());
+    shown.collect::<Vec<_>>().join(word)
+}
+
 impl fmt::Display for Absent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Variable(name) => write!(f, "{name} is not set"),
-            Self::File(paths) => {
-                let shown: Vec<_> = paths
-                    .iter()
-                    .map(|path| path.display().to_string())
-                    .collect();
-                write!(f, "{} is absent or empty", shown.join(" and "))
-            }
+            Self::File(paths) => write!(f, "{} is absent or empty", joined(paths, " and ")),
             Self::Unreadable(path, why) => write!(f, "{} cannot be read: {why}", path.display()),
         }
     }

@@ -106,6 +106,54 @@ fn examples_without_a_server_say_what_to_do() {
     );
 }
 
+/// `weirgate … | head` is no mistake: the reader has what it wants.
+#[test]
+fn a_reader_that_closes_the_pipe_gets_no_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let models = "[[models]]\nid = \"m\"\n[[models.providers]]\nprovider = \"p\"\nname = \"n\"\n";
+    let toml = "[models]\nfile = \"models.toml\"\n[providers.p]\nkind = \"sandbox\"\n";
+    std::fs::write(folder.path().join("models.toml"), models).unwrap();
+    std::fs::write(folder.path().join("weirgate.toml"), toml).unwrap();
+    for words in [
+        &["--help"][..],
+        &["--version"],
+        &["check"],
+        &["check", "--format", "json"],
+        &["config", "show"],
+        &["config", "schema"],
+        &["org", "create", "acme"],
+        &["org", "list"],
+        &["project", "list", "--org", "acme"],
+        &["key", "create", "--org", "acme"],
+        &["key", "list", "--org", "acme"],
+        &["member", "list", "--org", "acme"],
+        &["credit", "show", "--org", "acme"],
+        &["provider-key", "list", "--org", "acme"],
+        &["prompt", "list", "--org", "acme"],
+        &["usage", "--org", "acme"],
+        &["journal", "list"],
+        &["models", "list"],
+        &["man"],
+        &["completions", "bash"],
+        &["mcp"],
+        &["decisions", "client-secret"],
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = Command::new(env!("CARGO_BIN_EXE_weirgate"))
+            .args(words)
+            .args(["-c", "weirgate.toml"])
+            .current_dir(folder.path())
+            .stdout(writer)
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{words:?}: {said}");
+        let is_error = said.contains("error") || said.contains("panic");
+        assert!(!is_error, "{words:?}: {said}");
+    }
+}
+
 /// Returns the niceness of the threads whose names begin so. A name is cut after 15 bytes.
 fn niceness(process: &Process, name: &str) -> Vec<i32> {
     let threads = std::fs::read_dir(format!("/proc/{}/task", process.child.id())).unwrap();

@@ -11,7 +11,7 @@ use super::provider_urls::{
 };
 use super::quirks::{to_defaults, to_quirks};
 use crate::config::checked::{
-    HealthConfig, ProviderConfig, ProviderKind, RegionConfig, provider_names,
+    HealthConfig, OffProvider, ProviderConfig, ProviderKind, RegionConfig, provider_names,
 };
 use crate::config::file::{self, File, providers as raw};
 use crate::config::secret::{self, Absent, Secret};
@@ -40,8 +40,8 @@ const RESERVED: [&str; 14] = [
 pub(super) struct FoundProviders {
     /// Providers that are on.
     pub on: Vec<ProviderConfig>,
-    /// The others, with the reason.
-    pub off: Vec<(String, String)>,
+    /// The others.
+    pub off: Vec<OffProvider>,
     /// Those of the others that only lack a platform key. They serve callers with BYOK keys.
     pub byok_only: Vec<ProviderConfig>,
 }
@@ -57,16 +57,48 @@ impl FoundProviders {
 pub(super) fn check(rules: &mut Rules<'_>, file: &File) -> FoundProviders {
     let mut found = FoundProviders::default();
     for (name, raw) in &file.providers {
-        match check_provider(rules, name, raw) {
-            Ok((provider, None)) => found.on.push(provider),
-            Ok((provider, Some(why))) => {
-                found.off.push((name.clone(), why));
-                found.byok_only.push(provider);
+        let reason = match check_provider(rules, name, raw) {
+            Ok((provider, None)) => {
+                found.on.push(provider);
+                continue;
             }
-            Err(why) => found.off.push((name.clone(), why)),
-        }
+            Ok((provider, Some(reason))) => {
+                found.byok_only.push(provider);
+                reason
+            }
+            Err(reason) => reason,
+        };
+        found.off.push(OffProvider {
+            name: name.clone(),
+            why: reason.why,
+            cure: reason.cure,
+        });
     }
     found
+}
+
+/// Why there is no provider or no key, and what would change that.
+struct Reason {
+    why: String,
+    cure: String,
+}
+
+impl Reason {
+    fn new(why: &str, cure: &str) -> Self {
+        Self {
+            why: why.to_owned(),
+            cure: cure.to_owned(),
+        }
+    }
+
+    /// Joins the reasons of keys of which one suffices.
+    fn of_absent(absent: &[Absent]) -> Self {
+        let joined = |texts: Vec<String>, between: &str| texts.join(between);
+        Self {
+            why: joined(absent.iter().map(Absent::to_string).collect(), "; "),
+            cure: joined(absent.iter().map(Absent::cure).collect(), " or "),
+        }
+    }
 }
 
 /// Checks one provider. Returns it with the reason for a missing key, if it needs one. Errors: why it is off for all
@@ -75,7 +107,7 @@ fn check_provider(
     rules: &mut Rules<'_>,
     name: &str,
     provider: &file::ProviderConfig,
-) -> Result<(ProviderConfig, Option<String>), String> {
+) -> Result<(ProviderConfig, Option<Reason>), Reason> {
     let key = join_key("providers", name);
     let headers = check_headers(rules, &key, provider);
     let keys = find_keys(rules, &key, provider);
@@ -87,7 +119,8 @@ fn check_provider(
             message,
             "nothing to do: the provider stays off",
         );
-        return Err("its kind is not in force yet".to_owned());
+        let cure = "its kind is not built yet";
+        return Err(Reason::new("its kind is not in force yet", cure));
     };
     if !matches!(kind, ProviderKind::OpenAi | ProviderKind::Compatible) {
         warn_idle_quirks(rules, &key);
@@ -176,11 +209,11 @@ fn find_keys(
     rules: &mut Rules<'_>,
     key: &str,
     provider: &file::ProviderConfig,
-) -> Result<Vec<Secret>, String> {
+) -> Result<Vec<Secret>, Reason> {
     let listed = provider.keys.as_deref().unwrap_or_default();
     if listed.is_empty() {
         return if needs_key(provider) {
-            Err("no keys are listed".to_owned())
+            Err(Reason::new("no keys are listed", "list its keys"))
         } else {
             Ok(Vec::new())
         };
@@ -194,7 +227,7 @@ fn find_listed(
     key: &str,
     kind: raw::ProviderKind,
     listed: &[file::SecretRef],
-) -> Result<Vec<Secret>, String> {
+) -> Result<Vec<Secret>, Reason> {
     let mut found = Vec::new();
     let mut absent = Vec::new();
     for (index, reference) in listed.iter().enumerate() {
@@ -212,12 +245,12 @@ fn find_listed(
                 if matches!(why, Absent::Unreadable(..)) {
                     rules.warn(&place, why.to_string(), "let the service's user read it");
                 }
-                absent.push(why.to_string());
+                absent.push(why);
             }
         }
     }
     if found.is_empty() {
-        Err(absent.join("; "))
+        Err(Reason::of_absent(&absent))
     } else {
         Ok(found)
     }
@@ -250,8 +283,8 @@ fn check_regions(
         }
         let keys = listed.map(|listed| {
             let found = find_listed(rules, &key, provider.kind, listed);
-            found.unwrap_or_else(|why| {
-                let message = format!("the region has no key: {why}");
+            found.unwrap_or_else(|reason| {
+                let message = format!("the region has no key: {}", reason.why);
                 rules.warn(
                     &format!("{key}.keys"),
                     message,

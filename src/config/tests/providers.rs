@@ -25,9 +25,10 @@ fn a_provider_without_any_secret_is_off_and_no_error() {
     let toml = format!("{GROQ}keys = [{{ env = \"A\" }}, {{ file = \"/nonexistent/key\" }}]\n");
     let loaded = good_with(&toml, &[("A", "")]);
     assert!(loaded.config.providers.is_empty());
-    let (name, why) = &loaded.config.off_providers[0];
-    assert_eq!(name, "groq");
-    assert_eq!(why, "A is not set; /nonexistent/key is absent or empty");
+    let off = &loaded.config.off_providers[0];
+    assert_eq!(off.name, "groq");
+    assert_eq!(off.why, "A is not set; /nonexistent/key is absent or empty");
+    assert_eq!(off.cure, "set A or write it to /nonexistent/key");
 }
 
 #[test]
