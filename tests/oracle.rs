@@ -73,6 +73,8 @@ fn by_value(value: &Value) -> Value {
     }
 }
 
+/// Contract: decision-agent 1 It answers over
+/// Contract: decision-agent 2.2 forced decision
 #[test]
 fn decisions_are_those_of_the_public_sdk() {
     let folder = folder();

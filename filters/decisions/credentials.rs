@@ -237,6 +237,7 @@ mod tests {
     }
 
     /// Source: docs/decision-agent.md 5.1: `Either scheme is accepted for every operation`.
+    /// Contract: decision-agent 5 1
     #[test]
     fn a_key_or_a_token_suffices_in_document_mode() {
         let rules = rules(true);

@@ -43,6 +43,7 @@ fn an_identifier_that_is_null_is_an_empty_text_to_the_original_agent_alone() {
     assert_eq!(event(&Document).unwrap_err().status(), 400);
 }
 
+/// Contract: decision-agent 2.2 forced decision
 #[test]
 fn a_forced_decision_names_flag_and_variation_but_to_the_original_agent() {
     for forced in [

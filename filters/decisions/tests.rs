@@ -275,6 +275,7 @@ fn activate_answers_for_keys_that_are_not_there_too() {
     );
 }
 
+/// Contract: decision-agent 6 4
 #[test]
 fn events_have_the_shape_that_the_backend_takes() {
     let project = project(Document.rules());

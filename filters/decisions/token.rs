@@ -155,6 +155,7 @@ mod tests {
         (refusal.status, member("error"), member("error_description"))
     }
 
+    /// Contract: decision-agent 4 6
     #[test]
     fn a_request_is_a_form_or_json() {
         let form = "grant_type=client_credentials&client_id=a%20b&client_secret=s%2B1&scope=x";
@@ -171,6 +172,7 @@ mod tests {
         assert_eq!(read("application/json", "[]").err().unwrap().status(), 400);
     }
 
+    /// Contract: decision-agent 2.2 token
     #[test]
     fn what_is_missing_is_told() {
         for (body, status, error, description) in [

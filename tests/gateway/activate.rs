@@ -4,6 +4,8 @@ use serde_json::{Value, json};
 
 use crate::support::flags::{agent, gateway, post, refused};
 
+/// Contract: decision-agent 2.3 Decision (an item of activate)
+/// Contract: decision-agent 4 POST /v1/activate
 #[test]
 fn items_come_in_the_order_of_the_query() {
     let gateway = gateway("");
@@ -26,6 +28,8 @@ fn items_come_in_the_order_of_the_query() {
     );
 }
 
+/// Contract: decision-agent 4 POST /v1/activate
+/// Contract: decision-agent 4 2
 #[test]
 fn types_and_enabled_limit_the_result() {
     let gateway = gateway("");
@@ -54,6 +58,8 @@ fn types_and_enabled_limit_the_result() {
 }
 
 /// Source: docs/decision-agent.md 4: `disableTracking (boolean)`, `enabled (boolean)`; 7: 400 for `invalid parameters`.
+/// Contract: decision-agent 4 POST /v1/activate
+/// Contract: decision-agent 7 400
 #[test]
 fn a_switch_that_is_neither_on_nor_off_is_refused() {
     let (document, old) = (gateway(""), agent(""));
@@ -76,6 +82,7 @@ fn a_switch_that_is_neither_on_nor_off_is_refused() {
 }
 
 /// Source: docs/decision-agent.md 2.2: the activate context has `userId (string)`, which is not required.
+/// Contract: decision-agent 2.2 activate
 #[test]
 fn a_call_may_name_no_user_and_has_no_profile_then() {
     let gateway = gateway("user_profiles = \"memory\"");

@@ -17,6 +17,7 @@ fn listen(gateway: &Gateway) -> Answer {
     ask(gateway.address(), &asked)
 }
 
+/// Contract: decision-agent 7 403
 #[test]
 fn what_is_switched_off_is_refused_in_plain_text() {
     let off = "overrides = false\nnotifications = false";

@@ -18,6 +18,11 @@ pub fn operation(id: &str, url: &str, more: Value) -> Value {
     operation
 }
 
+/// Contract: decision-agent 1 It returns the
+/// Contract: decision-agent 2.4 operation
+/// Contract: decision-agent 2.4 item of the response
+/// Contract: decision-agent 4 POST /v1/batch
+/// Contract: decision-agent 4 5
 #[test]
 fn operations_are_answered_in_order_each_with_its_own_headers() {
     let gateway = gateway("");
@@ -51,6 +56,9 @@ fn operations_are_answered_in_order_each_with_its_own_headers() {
     assert!(items[0]["startedAt"].is_string() && items[0]["requestID"].is_string());
 }
 
+/// Contract: decision-agent 2.4 request
+/// Contract: decision-agent 7 422
+/// Contract: decision-agent 8 1
 #[test]
 fn a_batch_is_bounded_and_needs_credentials_of_its_own() {
     let gateway = gateway("batch_max_operations = 1");
@@ -78,6 +86,8 @@ fn a_batch_is_bounded_and_needs_credentials_of_its_own() {
 }
 
 /// Source: docs/decision-agent.md 2.4: `operations (array of batch operation, required)`.
+/// Contract: decision-agent 2.4 request
+/// Contract: decision-agent 7 400
 #[test]
 fn a_batch_without_operations_is_refused() {
     let gateway = gateway("");
@@ -95,6 +105,7 @@ fn a_batch_without_operations_is_refused() {
 }
 
 /// Source: docs/decision-agent.md 2.4: `url (string; base and endpoint path of the call)`.
+/// Contract: decision-agent 2.4 operation
 #[test]
 fn the_base_of_the_url_of_an_operation_is_stripped_in_both_modes() {
     for gateway in [gateway(""), agent("")] {
@@ -114,6 +125,7 @@ fn the_base_of_the_url_of_an_operation_is_stripped_in_both_modes() {
 
 /// Source: docs/decision-agent.md 2.4: an operation's `body` is the `JSON body of the call`; 5.2: `A batch operation can carry its
 /// own headers object`.
+/// Contract: decision-agent 5 2
 #[test]
 fn an_operation_without_headers_has_the_credentials_of_its_batch() {
     let operations = json!({"operations": [
@@ -136,6 +148,7 @@ fn an_operation_without_headers_has_the_credentials_of_its_batch() {
 }
 
 /// Source: docs/decision-agent.md 5.3: `Invalid credentials yield 401`.
+/// Contract: decision-agent 5 3
 #[test]
 fn a_batch_with_invalid_credentials_is_refused_as_a_whole() {
     let gateway = gateway("");

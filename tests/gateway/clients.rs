@@ -146,6 +146,7 @@ fn the_clients_of_other_apis_see_no_difference() {
     sdk::run(Script::ItemsPython, &variables, &[]);
 }
 
+/// Contract: graph-limits 8.1 5
 #[test]
 fn the_urql_client_sees_no_difference() {
     let toml = "[graph]\nupstream = \"sandbox\"\nwindow_s = 2\n\

@@ -4,6 +4,7 @@ use crate::support::ask::Ask;
 use crate::support::client::ask;
 use crate::support::flags::gateway;
 
+/// Contract: decision-agent 4 GET /v1/config
 #[test]
 fn the_configuration_is_shown_to_the_holder_of_a_key() {
     let gateway = gateway("");

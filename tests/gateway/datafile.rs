@@ -19,6 +19,8 @@ fn get(gateway: &Gateway, key: &str) -> Answer {
     )
 }
 
+/// Contract: decision-agent 4 GET /v1/datafile
+/// Contract: decision-agent 7 401
 #[test]
 fn the_datafile_comes_as_it_is() {
     let gateway = flags::gateway("");

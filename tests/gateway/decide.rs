@@ -19,6 +19,10 @@ fn ada() -> Value {
     json!({"userId": "ada", "userAttributes": {"version": "2.1", "country": "FR"}})
 }
 
+/// Contract: decision-agent 1 It answers over
+/// Contract: decision-agent 2.2 decide
+/// Contract: decision-agent 2.3 decide
+/// Contract: decision-agent 4 POST /v1/decide
 #[test]
 fn one_key_is_an_object_several_and_none_are_lists() {
     let gateway = gateway("");
@@ -134,6 +138,10 @@ fn a_call_names_a_thousand_keys_at_most() {
     }
 }
 
+/// Contract: decision-agent 2.2 decide
+/// Contract: decision-agent 2.2 forced decision
+/// Contract: decision-agent 2.3 decide
+/// Contract: decision-agent 4 1
 #[test]
 fn options_change_the_result() {
     let gateway = gateway("");
@@ -166,6 +174,8 @@ fn options_change_the_result() {
     );
 }
 
+/// Contract: decision-agent 2.2 decide
+/// Contract: decision-agent 7 400
 #[test]
 fn bad_input_is_named_and_answered_with_400() {
     let gateway = gateway("");
@@ -200,6 +210,7 @@ fn bad_input_is_named_and_answered_with_400() {
 }
 
 /// Source: docs/decision-agent.md 4, rule 1: `ENABLED_FLAGS_ONLY returns only enabled flags`.
+/// Contract: decision-agent 4 1
 #[test]
 fn of_one_flag_that_is_off_only_the_original_agent_tells_where_enabled_ones_are_wanted() {
     let mut body = ada();
@@ -214,6 +225,7 @@ fn of_one_flag_that_is_off_only_the_original_agent_tells_where_enabled_ones_are_
 }
 
 /// Source: docs/decision-agent.md 5.1: `Either scheme is accepted for every operation`; 5.3: `Invalid credentials yield 401`.
+/// Contract: decision-agent 5 1
 #[test]
 fn a_valid_key_beside_an_unusable_token_suffices() {
     let gateway = gateway("");
@@ -228,6 +240,8 @@ fn a_valid_key_beside_an_unusable_token_suffices() {
     }
 }
 
+/// Contract: decision-agent 5 3
+/// Contract: decision-agent 7 401
 #[test]
 fn credentials_and_media_types_are_checked() {
     let gateway = gateway("");
@@ -282,6 +296,8 @@ fn the_original_agent_is_answered_in_its_bytes() {
     assert_eq!((status, &*error), (400, "error parsing request body"));
 }
 
+/// Contract: decision-agent 4 1
+/// Contract: decision-agent 6 2
 #[test]
 fn a_decision_is_sent_to_the_backend_unless_it_may_not() {
     let backend = Upstream::always(Reply::whole(204, &[], ""));

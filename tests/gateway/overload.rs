@@ -60,6 +60,7 @@ fn one_request_too_many_is_refused_within_10_ms() {
     drop(streams);
 }
 
+/// Contract: decision-agent 1 It listens on
 #[test]
 fn what_is_no_model_request_is_answered_all_the_same() {
     let first = Upstream::always(begun().and_hang());
@@ -268,6 +269,7 @@ fn a_body_that_a_prompt_has_made_longer_takes_as_much_memory() {
     until("the memory is given back", || budget.reserved_bytes() == 0);
 }
 
+/// Contract: graph-limits 8.1 4
 #[test]
 fn more_requests_of_the_graph_than_its_limit_are_503() {
     let gate = Gate::default();

@@ -4,6 +4,9 @@ use serde_json::json;
 
 use crate::support::flags::{gateway, post, refused};
 
+/// Contract: decision-agent 2.2 override
+/// Contract: decision-agent 2.3 override
+/// Contract: decision-agent 4 POST /v1/override
 #[test]
 fn an_override_counts_until_it_is_removed() {
     let gateway = gateway("");
@@ -37,6 +40,8 @@ fn an_override_counts_until_it_is_removed() {
     assert_eq!(set("")[0]["messages"][0], "no pre-existing override");
 }
 
+/// Contract: decision-agent 2.2 override
+/// Contract: decision-agent 7 400
 #[test]
 fn overrides_can_be_switched_off_and_name_what_is_missing() {
     let off = gateway("overrides = false");

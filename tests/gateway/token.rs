@@ -38,6 +38,14 @@ fn decide(token: &str) -> Ask {
     Ask::post("/v1/decide?keys=dark_mode", "{\"userId\":\"u\"}").key(token)
 }
 
+/// Contract: decision-agent 1 It returns the
+/// Contract: decision-agent 2.2 token
+/// Contract: decision-agent 4 POST /oauth/token
+/// Contract: decision-agent 4 6
+/// Contract: decision-agent 5 1
+/// Contract: decision-agent 5 3
+/// Contract: decision-agent 7 403
+/// Contract: decision-agent 9 1
 #[test]
 fn a_client_gets_a_token_and_the_token_opens_its_keys() {
     let gateway = gateway();
@@ -72,6 +80,7 @@ fn a_client_gets_a_token_and_the_token_opens_its_keys() {
     assert_eq!(ask(gateway.address(), &named).status(), 200);
 }
 
+/// Contract: decision-agent 7 401+
 #[test]
 fn an_invalid_token_request_is_explained() {
     let gateway = gateway();

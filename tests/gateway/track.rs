@@ -6,6 +6,10 @@ use crate::support::flags::{gateway, post, refused};
 use crate::support::script::Reply;
 use crate::support::upstream::Upstream;
 
+/// Contract: decision-agent 2.2 track
+/// Contract: decision-agent 4 POST /v1/track
+/// Contract: decision-agent 4 4
+/// Contract: decision-agent 6 3
 #[test]
 fn a_conversion_is_sent_to_the_backend() {
     let backend = Upstream::always(Reply::whole(204, &[], ""));
@@ -30,6 +34,7 @@ fn a_conversion_is_sent_to_the_backend() {
 }
 
 /// Source: docs/decision-agent.md 2.2: the track context has `userId (string)`, which is not required; 6.3: `Track sends a user event`.
+/// Contract: decision-agent 2.2 track
 #[test]
 fn a_conversion_of_nobody_is_sent_too() {
     let backend = Upstream::always(Reply::whole(204, &[], ""));
@@ -44,6 +49,9 @@ fn a_conversion_of_nobody_is_sent_too() {
     assert_eq!(visitor["snapshots"][0]["events"][0]["key"], "purchase");
 }
 
+/// Contract: decision-agent 2.2 track
+/// Contract: decision-agent 4 POST /v1/track
+/// Contract: decision-agent 7 400
 #[test]
 fn what_is_missing_is_named() {
     let gateway = gateway("");

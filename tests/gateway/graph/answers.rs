@@ -397,7 +397,6 @@ fn an_operation_of_the_configuration_is_one_row_for_all_its_paths() {
 }
 
 /// Source: docs/graph-limits.md 8.1.4.
-/// Contract: graph-limits 8.1 4
 #[test]
 fn a_head_that_may_not_pass_is_refused_with_the_limit_of_its_row() {
     let service = service();

@@ -161,6 +161,22 @@ fn options_are_taken_and_nulls_are_none() {
         assert!(with(key, json!(null)).is_ok(), "{key}");
         assert!(with(key, json!(["other"])).is_err(), "{key}");
     }
+    for (key, taken, refused) in [
+        ("image_limit", &[json!(1)][..], json!(-1)),
+        ("image_min_size", &[json!(0)], json!(-1)),
+        ("table_format", &[json!("markdown")], json!("csv")),
+        (
+            "confidence_scores_granularity",
+            &[json!("word"), json!("page")],
+            json!("line"),
+        ),
+    ] {
+        for value in taken {
+            assert!(with(key, value.clone()).is_ok(), "{key} {value}");
+        }
+        let fault = with(key, refused).unwrap_err();
+        assert_eq!((fault.status(), fault.param.as_deref()), (400, Some(key)));
+    }
 }
 
 /// Checks that each document is refused with the field, what came and what is accepted.

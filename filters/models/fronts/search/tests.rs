@@ -215,6 +215,13 @@ fn filters_of_another_shape_are_named() {
             "values",
         ),
         (
+            "search_language_filter",
+            json!(vec!["en"; 21]),
+            "search_language_filter[20]",
+            "more than 20",
+            "values",
+        ),
+        (
             domain,
             json!(["-"]),
             "search_domain_filter[0]",
@@ -240,6 +247,13 @@ fn filters_of_another_shape_are_named() {
             json!("13/1/2026"),
             "last_updated_after_filter",
             "13/1/2026",
+            "MM/DD/YYYY",
+        ),
+        (
+            "last_updated_before_filter",
+            json!("1/32/2026"),
+            "last_updated_before_filter",
+            "1/32/2026",
             "MM/DD/YYYY",
         ),
     ]);

@@ -97,6 +97,7 @@ fn a_file_without_an_ending_or_a_type_gets_both() {
 /// Contract: model-gateway 2.16 include[]
 /// Contract: model-gateway 2.16 stream
 /// Contract: model-gateway 2.16 known_speaker_names[]
+/// Contract: model-gateway 2.16 prompt
 #[test]
 fn a_wrong_field_is_named() {
     let speakers = ("known_speaker_names[]", "a");
@@ -109,6 +110,7 @@ fn a_wrong_field_is_named() {
             "response_format",
         ),
         (&[("temperature", "1.5")], "temperature"),
+        (&[("temperature", "-0.1")], "temperature"),
         (&[("temperature", "NaN")], "temperature"),
         (&[("language", "english!")], "language"),
         (&[("language", "")], "language"),
@@ -159,6 +161,13 @@ fn a_wrong_field_is_named() {
         "data:audio/wav;base64,UklGRg==",
     );
     assert!(asked(&[speakers, reference]).is_ok());
+    assert!(asked(&[[speakers, reference]; 4].concat()).is_ok());
+    let fault = asked(&[[speakers, reference]; 5].concat()).unwrap_err();
+    assert_eq!(fault.param.as_deref(), Some("known_speaker_names[]"));
+    let words = ["word", "segment"].map(|word| ("timestamp_granularities[]", word));
+    let verbose = [("response_format", "verbose_json")];
+    assert!(asked(&[&words[..], &verbose].concat()).is_ok());
+    assert!(asked(&[("include[]", "logprobs")]).is_ok());
     assert!(asked(&[("language", "zh-Hant"), ("temperature", "0")]).is_ok());
 }
 
