@@ -64,13 +64,37 @@ fn model_strings_are_read_as_documented() {
 fn a_strategy_beside_a_pinned_provider_is_a_400() {
     let first = Upstream::always(reply());
     let gateway = Gateway::between(&first.url(), &first.url());
-    let body =
-        r#"{"model":"first/chat","routing":"price","messages":[{"role":"user","content":"Hi"}]}"#;
-    let answer = gateway.chat(body);
-    assert_eq!(
-        (answer.status(), answer.json()["error"]["param"].as_str()),
-        (400, Some("routing"))
-    );
+    let pinned = |routing: &str| {
+        let routing = format!(r#"{{"model":"first/chat","routing":{routing},"#);
+        gateway.chat(PLAIN.replacen(r#"{"model":"chat","#, &routing, 1))
+    };
+    for strategy in ["auto", "price", "throughput", "latency"] {
+        let answer = pinned(&format!("\"{strategy}\""));
+        assert_eq!(
+            (answer.status(), answer.json()["error"]["param"].as_str()),
+            (400, Some("routing")),
+            "{strategy}"
+        );
+    }
+    assert!(first.requests().is_empty());
+    assert_eq!(pinned("null").status(), 200);
+}
+
+/// Source: model-gateway 2.1: no top-level field is required.
+#[test]
+fn a_chat_that_names_no_model_is_routed_as_auto() {
+    let first = Upstream::always(reply());
+    let more = "[routing]\nauto = [\"only-first\"]";
+    let gateway = Gateway::with(&first.url(), &first.url(), more);
+    for named in ["", r#""model":null,"#] {
+        let body = PLAIN.replacen(r#""model":"chat","#, named, 1);
+        let answer = gateway.chat(body).json();
+        assert_eq!(used(&answer), ("first", "only"), "{answer}");
+        assert_eq!(answer["metadata"]["requested_model"], "auto", "{answer}");
+    }
+    for sent in first.requests() {
+        assert_eq!(sent.json()["model"], "only");
+    }
 }
 
 /// Contract: model-gateway 2.1 reasoning_effort 5

@@ -208,7 +208,7 @@ pub struct MessageItem<'a> {
     /// The number of calls of the turn before it: a whole number, which some clients write as `1.0`. Without one it stands
     /// right behind the item before it.
     #[serde(default)]
-    pub preceding_tool_calls: f64,
+    pub preceding_tool_calls: Option<f64>,
 }
 
 /// `content`.

@@ -21,16 +21,13 @@ pub(crate) fn nullable_string<'a>(walk: &mut Walker<'a>) -> Result<Option<Str<'a
     Ok(Some(walk.string()?))
 }
 
-/// A finite number or null.
-pub(crate) fn nullable_number(walk: &mut Walker<'_>) -> Result<Option<f64>, Reject> {
-    if walk.null()? {
-        return Ok(None);
-    }
+/// A finite number. Where one stands, null counts as absent.
+pub(crate) fn number(walk: &mut Walker<'_>) -> Result<f64, Reject> {
     expect(walk, Type::Number, "a number or null")?;
     let written = walk.number()?;
     let number: f64 = written.parse().unwrap_or(f64::INFINITY);
     if number.is_finite() {
-        return Ok(Some(number));
+        return Ok(number);
     }
     Err(Reject::rule(
         "is a number beyond what a number can be; accepted is a finite number or null",
@@ -127,6 +124,18 @@ pub(crate) fn object<'a>(
             walk.skip()?;
             Ok(())
         }
+    })
+}
+
+/// Reads an object as [`object`] does, in which null counts as absent: the OpenAI convention writes null for "unset".
+pub(crate) fn object_of_set<'a>(
+    walk: &mut Walker<'a>,
+    known: &[&'static str],
+    mut member: impl FnMut(&mut Walker<'a>, &'static str) -> Result<(), Reject>,
+) -> Result<(), Reject> {
+    object(walk, known, |walk, key| match walk.null()? {
+        true => Ok(()),
+        false => member(walk, key),
     })
 }
 

@@ -14,6 +14,8 @@ pub mod transcriptions;
 pub mod videos;
 
 #[cfg(test)]
+mod nullable_tests;
+#[cfg(test)]
 mod tests;
 
 use http::HeaderName;

@@ -34,7 +34,7 @@ impl ManagedRequest {
     /// Returns the body with the messages of the prompt, and with the model and the members of variation and prompt where the
     /// caller left them unset. Null counts as unset.
     ///
-    /// Errors: 400 naming a variable; 400 if there is no model; 413 over `max_bytes`. Cost: one copy of the body.
+    /// Errors: 400 naming a variable; 400 for a flag that names no model; 413 over `max_bytes`. Cost: one copy of the body.
     pub fn expand(&self, filling: Filling<'_>, max_bytes: usize) -> Result<Expansion, Fault> {
         let values = self.values(filling)?;
         let prompt = filling.prompt.map(|found| &found.prompt);
@@ -114,7 +114,7 @@ impl ManagedRequest {
         let members = self.source.members.iter();
         let kept = members.filter(|member| match &*member.key {
             "messages" | "prompt" => false,
-            "model" => model.is_none(),
+            "model" => self.has_model,
             key => !is_filled(key),
         });
         for member in kept {
@@ -136,7 +136,9 @@ impl ManagedRequest {
         PromptValue::from_json(std::str::from_utf8(text.unwrap_or_default()).unwrap_or_default())
     }
 
-    /// Returns the model that variation or prompt give, or `None` if the caller names one.
+    /// Returns the model that variation or prompt give, or `None` if the caller names one, or nobody does, which is `auto`.
+    ///
+    /// Errors: 400 for a flag that gives none, because it was asked for one.
     fn filled_model<'f>(&self, filling: Filling<'f>) -> Result<Option<(&'f str, FilledBy)>, Fault> {
         if self.has_model {
             return Ok(None);
@@ -145,12 +147,14 @@ impl ManagedRequest {
         let of_prompt = filling.prompt.and_then(|it| it.prompt.model.as_deref());
         let model = of_variation.map(|model| (model, FilledBy::Variation));
         let model = model.or(of_prompt.map(|model| (model, FilledBy::Prompt)));
-        model.map(Some).ok_or_else(|| {
-            let lacking = lacking(filling);
-            let message =
-                format!("`model` is missing, and {lacking} names none; accepted is a model id");
-            Fault::invalid("model", message).with_code("invalid_parameters")
-        })
+        if model.is_none() && filling.variation.is_some() {
+            let message = format!(
+                "`model` is missing, and {} names none; accepted is a model id",
+                lacking(filling)
+            );
+            return Err(Fault::invalid("model", message).with_code("invalid_parameters"));
+        }
+        Ok(model)
     }
 
     /// Returns what the caller left unset, and the variation what the prompt would fill.

@@ -187,19 +187,12 @@ fn the_callers_model_counts_before_the_prompts() {
     assert_eq!(expanded(&file, &by_object(json!("own")))["model"], "own");
     for request in [
         json!({"prompt": {"id": "hi"}}),
+        by_object(Value::Null),
         json!({"model": "@prompt/hi"}),
     ] {
-        let fault = complete(&file, &request).unwrap_err();
-        assert_eq!(
-            (fault.status(), fault.param.as_deref()),
-            (400, Some("model"))
-        );
-        assert!(
-            fault
-                .message
-                .contains("version 3 of the prompt `hi` names none"),
-            "{fault}"
-        );
+        assert_eq!(expanded(&file, &request).get("model"), None);
+        let completed = complete(&file, &request).unwrap();
+        assert_eq!(&*completed.model, "auto", "{request}");
     }
 }
 

@@ -130,7 +130,8 @@ fn try_plan(
     priority: &impl Fn(usize) -> f64,
 ) -> Result<RoutePlan, Fault> {
     let is_pinned = resolved.provider.is_some();
-    if request.strategy.is_some() && is_pinned {
+    let routing = request.source.member("routing");
+    if is_pinned && routing.is_some_and(|routing| !request.source.is_null(routing)) {
         return Err(Fault::invalid(
             "routing",
             "`routing` chooses among providers, but `model` names one; leave one of them out",

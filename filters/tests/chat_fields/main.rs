@@ -245,6 +245,51 @@ fn the_page_of_fields_says_what_the_wires_do() {
     );
 }
 
+/// Returns a value without the members that are null.
+fn stripped(value: Value) -> Value {
+    match value {
+        Value::Object(members) => members
+            .into_iter()
+            .filter(|(_, value)| !value.is_null())
+            .map(|(key, value)| (key, stripped(value)))
+            .collect(),
+        Value::Array(items) => items.into_iter().map(stripped).collect(),
+        other => other,
+    }
+}
+
+/// Fields that have to be there, where they are.
+const REQUIRED: [&str; 2] = ["messages[].content", "messages"];
+
+/// Source: model-gateway 2.1, 2.2, 2.3, 2.4: null is absent on every wire.
+#[test]
+fn a_provider_gets_of_a_field_that_is_null_what_it_gets_without_it() {
+    let fields = SECTIONS.iter().flat_map(|(_, fields)| fields());
+    for field in fields.filter(|field| !REQUIRED.contains(&field.name)) {
+        let (parent, key) = field.pointer.rsplit_once('/').unwrap();
+        let mut with = field.without.clone();
+        let Some(Value::Object(parent)) = with.pointer_mut(parent) else {
+            // An item of a list is no field.
+            continue;
+        };
+        if parent.contains_key(key) {
+            continue;
+        }
+        parent.insert(key.to_owned(), Value::Null);
+        let read = |body: &Value| ChatCompletions.parse(body.to_string().into());
+        let (with, without) = (read(&with), read(&field.without));
+        let with = with.unwrap_or_else(|fault| panic!("{}: {fault}", field.name));
+        for (name, kind) in WIRES {
+            let of = |request| {
+                let sent = sent(kind, Passes::All, request);
+                sent.map(|(path, body)| (path, stripped(body)))
+            };
+            let without = without.as_ref().unwrap();
+            assert_eq!(of(&with), of(without), "{}: {name}", field.name);
+        }
+    }
+}
+
 #[test]
 fn every_parameter_of_the_table_has_a_row() {
     let names: Vec<String> = SECTIONS

@@ -92,7 +92,7 @@ struct AnyTool<'a> {
     #[serde(borrow, default)]
     cache_control: Option<&'a RawValue>,
     #[serde(default)]
-    defer_loading: bool,
+    defer_loading: Option<bool>,
     #[serde(borrow, default)]
     allowed_callers: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -115,7 +115,7 @@ impl<'a> Tools<'a> {
             ("function", Some(function), _) => self.functions.push(Tool {
                 function,
                 cache_control: tool.cache_control,
-                defer_loading: tool.defer_loading,
+                defer_loading: tool.defer_loading == Some(true),
                 allowed_callers: tool.allowed_callers,
             }),
             ("web_search", ..) => {

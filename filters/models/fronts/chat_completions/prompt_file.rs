@@ -94,7 +94,6 @@ pub fn check_prompt(root: &Node) -> Result<CheckedPrompt, Vec<Mistake>> {
 /// Returns whether a prompt or a variation may fill the member of a request.
 pub fn is_field(key: &str) -> bool {
     let is_unfilled = UNFILLED.iter().any(|(unfilled, _)| *unfilled == key);
-    // A known member may refuse null, which says no more than that it is known.
     !is_unfilled && !matches!(check_member(key, "null"), Ok(false))
 }
 

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::Speech;
 use crate::fault::Fault;
 use crate::json::{Type, Walker};
-use crate::models::check::read::{nullable_number, object, one_of, required, string};
+use crate::models::check::read::{number, object, one_of, required, string};
 use crate::models::check::reject::{Reject, other};
 use crate::models::check::top::{MODEL, members, model};
 use crate::models::parameter::AskedParameters;
@@ -134,9 +134,10 @@ fn voice(walk: &mut Walker<'_>) -> Result<(), Reject> {
 }
 
 fn speed(walk: &mut Walker<'_>) -> Result<Option<f64>, Reject> {
-    let Some(speed) = nullable_number(walk)? else {
+    if walk.null()? {
         return Ok(None);
-    };
+    }
+    let speed = number(walk)?;
     if SPEEDS.contains(&speed) {
         return Ok(Some(speed));
     }

@@ -286,6 +286,9 @@ fn reasoning<'a>(key: &str, request: &ModelRequest, target: &Target<'_>) -> Chan
 
 fn additions<'t>(request: &ModelRequest, target: &Target<'t>) -> Vec<(&'t str, Vec<u8>)> {
     let mut additions = Vec::new();
+    if request.source.member("model").is_none() {
+        additions.push(("model", quoted(target.model)));
+    }
     if request.is_stream && target.quirks.stream_usage == StreamUsage::Ask {
         additions.push(("stream_options", br#"{"include_usage":true}"#.to_vec()));
     }

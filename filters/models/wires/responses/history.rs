@@ -192,7 +192,7 @@ fn turn<'a>(message: &'a ChatMessage<'a>, ids: &[String]) -> Vec<InputItem<'a>> 
     for (number, (call, id)) in calls.iter().zip(ids).enumerate() {
         let due = rest
             .iter()
-            .take_while(|item| item.preceding_tool_calls <= number as f64);
+            .take_while(|item| item.preceding_tool_calls.unwrap_or_default() <= number as f64);
         let (now, later) = rest.split_at_checked(due.count()).unwrap_or_default();
         items.extend(now.iter().map(phased_message));
         items.push(called(call, id.clone()));

@@ -3,7 +3,7 @@
 
 use super::Findings;
 use crate::json::Walker;
-use crate::models::check::read::{array, boolean, integer, object, one_of, required, string};
+use crate::models::check::read::{array, boolean, integer, object_of_set, one_of, required, string};
 use crate::models::check::reject::Reject;
 use crate::models::parameter::Parameter;
 use crate::models::request::SearchNeeds;
@@ -53,7 +53,7 @@ impl HostedTool {
                 self.has_search_type = true;
             }
             "user_location" => {
-                object(
+                object_of_set(
                     walk,
                     &["city", "region", "country", "timezone"],
                     |walk, _| string(walk).map(|_| ()),

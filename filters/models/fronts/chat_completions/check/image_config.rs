@@ -1,9 +1,9 @@
 //! `image_config`. Source: docs/model-gateway.md 2.1.
 
 use super::Findings;
-use crate::json::{Type, Walker};
-use crate::models::check::read::{integer, nullable_number, object, one_of, string};
-use crate::models::check::reject::{Reject, other};
+use crate::json::Walker;
+use crate::models::check::read::{integer, number, object_of_set, one_of, string};
+use crate::models::check::reject::Reject;
 use crate::models::parameter::Parameter;
 
 const MEMBERS: [&str; 6] = [
@@ -18,9 +18,9 @@ const QUALITIES: [&str; 6] = ["low", "medium", "high", "xhigh", "max", "auto"];
 /// The most images of one answer. Our choice: the bound that image generation has (docs/model-gateway.md 2.7).
 const MAX_IMAGES: u64 = 10;
 
-/// The object. With any member it asks for images; `auto` asks for nothing more.
+/// The object. With any member that is set it asks for images; `auto` asks for nothing more.
 pub(super) fn image_config(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
-    object(walk, &MEMBERS, |walk, key| {
+    object_of_set(walk, &MEMBERS, |walk, key| {
         found.needs.image_output = Some(true);
         let (parameter, is_asked) = match key {
             "image_quality" => (Parameter::ImageQuality, one_of(walk, &QUALITIES)? != "auto"),
@@ -33,8 +33,10 @@ pub(super) fn image_config(walk: &mut Walker<'_>, found: &mut Findings) -> Resul
                 found.asked.add_number(Parameter::ImageCount, count as f64);
                 return Ok(());
             }
-            "seed" if walk.peek()? == Type::Null => return Err(other(walk, "a number")),
-            "seed" => (Parameter::ImageSeed, nullable_number(walk)?.is_some()),
+            "seed" => {
+                number(walk)?;
+                (Parameter::ImageSeed, true)
+            }
             _ => {
                 let is_given = !string(walk)?.is_empty();
                 let parameter = match key {

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::Findings;
 use crate::json::{Type, Walker};
-use crate::models::check::read::{any_object, integer, object, required, string};
+use crate::models::check::read::{any_object, integer, object_of_set, required, string};
 use crate::models::check::reject::{Reject, other};
 use crate::models::check::top::check_model;
 use crate::models::managed::variation::FLAG_PREFIX;
@@ -36,11 +36,8 @@ impl NamedPrompts {
     }
 }
 
-/// `model`. Null is no model, which a prompt may name.
+/// `model`.
 pub(super) fn named_model(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
-    if walk.null()? {
-        return Ok(());
-    }
     let model = string(walk)?.unescaped();
     found.model = Some(check_model(&model)?);
     if let Some(name) = model.strip_prefix(PREFIX) {
@@ -62,7 +59,7 @@ pub(super) fn prompt(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), 
     let (mut id, mut version, mut label) = (None, None, None);
     let mut variables = Vec::new();
     let known = ["id", "version", "label", "variables"];
-    object(walk, &known, |walk, key| {
+    object_of_set(walk, &known, |walk, key| {
         match key {
             "id" => id = Some(filled(walk)?),
             "version" => version = Some(integer(walk, 1, u64::MAX)?),

@@ -3,7 +3,7 @@
 use super::Findings;
 use crate::json::Walker;
 use crate::models::chat::data_url;
-use crate::models::check::read::{OneOf, array, object, one_of, required, string};
+use crate::models::check::read::{OneOf, array, object_of_set, one_of, required, string};
 use crate::models::check::reject::Reject;
 use crate::models::parameter::Parameter;
 use crate::models::request::note_kind;
@@ -15,7 +15,7 @@ const AUDIO: [&str; 12] = [
 /// `image_url` of a part.
 pub(super) fn image(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     let mut has_url = false;
-    object(walk, &["url", "detail"], |walk, key| {
+    object_of_set(walk, &["url", "detail"], |walk, key| {
         if key == "url" {
             let url = string(walk)?;
             has_url = !url.is_empty();
@@ -49,21 +49,18 @@ fn note_image(url: &str, found: &mut Findings) {
 
 /// The images that the assistant drew. Providers that draw get them back, others do not; so they need no vision.
 pub(super) fn drawn_images(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
-    if walk.null()? {
-        return Ok(());
-    }
     array(walk, |walk, _| {
         found.is_special = true;
         found.media.images += 1;
         let (mut kind, mut has_image) = (None, false);
-        object(walk, &["type", "image_url"], |walk, key| {
+        object_of_set(walk, &["type", "image_url"], |walk, key| {
             if key == "type" {
                 kind = Some(one_of(walk, &["image_url"])?);
                 return Ok(());
             }
             has_image = true;
             let mut has_url = false;
-            object(walk, &["url"], |walk, _| {
+            object_of_set(walk, &["url"], |walk, _| {
                 let url = string(walk)?;
                 found.media.bytes += url.len() as u64;
                 has_url = !url.is_empty();
@@ -80,7 +77,7 @@ pub(super) fn drawn_images(walk: &mut Walker<'_>, found: &mut Findings) -> Resul
 /// `input_audio` of a part.
 pub(super) fn audio(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     let (mut has_data, mut format) = (false, None);
-    object(walk, &["data", "format"], |walk, key| {
+    object_of_set(walk, &["data", "format"], |walk, key| {
         if key == "data" {
             found.media.bytes += string(walk)?.len() as u64;
             has_data = true;
@@ -103,7 +100,7 @@ pub(super) fn file(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Re
     found.needs.documents = true;
     found.media.files += 1;
     let (mut is_named, mut is_inside, mut has_id) = (false, false, false);
-    object(walk, &["filename", "file_data", "file_id"], |walk, key| {
+    object_of_set(walk, &["filename", "file_data", "file_id"], |walk, key| {
         let text = string(walk)?;
         match key {
             "filename" => is_named = !text.is_empty(),

@@ -4,8 +4,7 @@ use super::Findings;
 use super::media::{audio, drawn_images, file, image};
 use crate::json::{Type, Walker};
 use crate::models::check::read::{
-    OneOf, array, boolean, integer, nullable_one_of, nullable_string, object, one_of, required,
-    string,
+    OneOf, array, boolean, integer, object, object_of_set, one_of, required, string,
 };
 use crate::models::check::reject::{Reject, other};
 use crate::models::parameter::Parameter;
@@ -73,23 +72,24 @@ fn message(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     let mut role = None;
     let mut has_call_id = false;
     let mut is_named = false;
-    object(walk, &MESSAGE, |walk, key| {
+    object_of_set(walk, &MESSAGE, |walk, key| {
         match key {
             "role" => role = Some(one_of(walk, &ROLES)?),
             "content" => content(walk, found)?,
-            "name" => is_named = nullable_string(walk)?.is_some_and(|name| !name.is_empty()),
-            "tool_call_id" => has_call_id = nullable_string(walk)?.is_some_and(|id| !id.is_empty()),
+            "name" => is_named = !string(walk)?.is_empty(),
+            "tool_call_id" => has_call_id = !string(walk)?.is_empty(),
             "tool_calls" => tool_calls(walk, found)?,
             "reasoning" | "reasoning_content" => {
-                if let Some(text) = nullable_string(walk)? {
-                    found.is_special = true;
-                    found.text_bytes += text.len() as u64;
-                }
+                found.is_special = true;
+                found.text_bytes += string(walk)?.len() as u64;
             }
             "reasoning_details" => typed_items(walk, found, &["text", "type"])?,
             "vendor_native_blocks" => typed_items(walk, found, &["type"])?,
             "tool_result_cache_control" => cache_control(walk, found)?,
-            "phase" => found.is_special |= nullable_one_of(walk, &PHASES)?.is_some(),
+            "phase" => {
+                one_of(walk, &PHASES)?;
+                found.is_special = true;
+            }
             "content_before_tool_calls" => {
                 boolean(walk)?;
                 found.is_special = true;
@@ -124,7 +124,6 @@ fn message(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
 
 fn content(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     match walk.peek()? {
-        Type::Null => _ = walk.null()?,
         Type::String => found.text_bytes += walk.string()?.len() as u64,
         Type::Array => {
             array(walk, |walk, at| {
@@ -165,7 +164,7 @@ fn part(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     count_item(found)?;
     let mut part_type = None;
     let mut present: Vec<&'static str> = Vec::with_capacity(2);
-    object(walk, &PART, |walk, key| {
+    object_of_set(walk, &PART, |walk, key| {
         match key {
             "type" => part_type = Some(one_of(walk, &PART_TYPES)?),
             "text" | "refusal" => found.text_bytes += string(walk)?.len() as u64,
@@ -198,9 +197,6 @@ fn part(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
 
 /// `{type: ephemeral, ttl: 5m or 1h}`.
 pub(super) fn cache_control(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
-    if walk.null()? {
-        return Ok(());
-    }
     let mut kind = None;
     object(walk, &["type", "ttl"], |walk, key| {
         if key == "type" {
@@ -217,9 +213,6 @@ pub(super) fn cache_control(walk: &mut Walker<'_>, found: &mut Findings) -> Resu
 
 /// An object keyed by provider names, each holding `thought_signature`.
 fn extra_content(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
-    if walk.null()? {
-        return Ok(());
-    }
     found.is_special = true;
     crate::models::check::read::any_object(walk, &[], |walk, key, _| {
         object(walk, &["thought_signature"], |walk, _| {
@@ -230,13 +223,10 @@ fn extra_content(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reje
 }
 
 fn tool_calls(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
-    if walk.null()? {
-        return Ok(());
-    }
     let count = array(walk, |walk, _| {
         count_item(found)?;
         let (mut id, mut kind, mut function) = (None, None, None);
-        object(
+        object_of_set(
             walk,
             &["id", "type", "function", "extra_content"],
             |walk, key| {
@@ -267,7 +257,7 @@ fn tool_calls(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject>
 
 fn called(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     let (mut name, mut arguments) = (None, None);
-    object(walk, &["name", "arguments"], |walk, key| {
+    object_of_set(walk, &["name", "arguments"], |walk, key| {
         let text = string(walk)?;
         found.text_bytes += text.len() as u64;
         *(if key == "name" {
@@ -287,16 +277,13 @@ fn typed_items(
     found: &mut Findings,
     strings: &'static [&'static str],
 ) -> Result<(), Reject> {
-    if walk.null()? {
-        return Ok(());
-    }
     array(walk, |walk, _| {
         count_item(found)?;
         found.is_special = true;
         let mut has_type = false;
-        object(walk, strings, |walk, key| {
+        object_of_set(walk, strings, |walk, key| {
             has_type |= key == "type";
-            nullable_string(walk).map(|_| ())
+            string(walk).map(|_| ())
         })?;
         if strings.len() == 1 && !has_type {
             required(None, "type", "a string")
@@ -312,7 +299,7 @@ fn message_items(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reje
     array(walk, |walk, _| {
         count_item(found)?;
         let mut has_text = false;
-        object(
+        object_of_set(
             walk,
             &["text", "phase", "preceding_tool_calls"],
             |walk, key| {

@@ -34,6 +34,7 @@ use crate::models::parameter::{AskedParameters, Parameter, ParameterSet};
 use crate::models::request::{
     ModelRequest, Needs, Payload, RequestMember, SearchNeeds, Source, Strategy,
 };
+use crate::models::routing::resolve::AUTO;
 use crate::money::{CostInputs, UnitCounts};
 
 /// Parts of messages other than text. Their bytes say little about their tokens.
@@ -123,7 +124,7 @@ fn complete(body: Bytes, front: &'static dyn Front, found: Findings) -> ModelReq
     let wants_json = found.needs.json_object || found.needs.json_schema;
     ModelRequest {
         front,
-        model: found.model.unwrap_or_default(),
+        model: found.model.unwrap_or_else(|| AUTO.into()),
         is_stream: found.stream,
         strategy: found.strategy,
         session: found
@@ -164,14 +165,17 @@ fn complete(body: Bytes, front: &'static dyn Front, found: Findings) -> ModelReq
     }
 }
 
-/// Checks one member of a request alone.
+/// Checks one member of a request alone. Null breaks no rule.
 ///
 /// Errors: the first rule that it breaks, with the place. Returns whether the gateway knows the member.
 pub(super) fn check_member(key: &str, value: &str) -> Result<bool, Reject> {
     let mut found = Findings::default();
     let mut walk = Walker::over(value);
-    top::member(&mut walk, key, &mut found).map_err(|reject| reject.within(key))?;
-    walk.end()?;
+    let checked = top::member(&mut walk, key, &mut found);
+    if value != "null" {
+        checked.map_err(|reject| reject.within(key))?;
+        walk.end()?;
+    }
     let parameter = Parameter::find(key).filter(|parameter| !parameter.is_of_images());
     Ok(!found.is_unknown || parameter.is_some())
 }

@@ -4,7 +4,7 @@ use super::Findings;
 use super::hosted::{HostedTool, TOOL};
 use super::message::cache_control;
 use crate::json::{Type, Walker};
-use crate::models::check::read::{array, boolean, expect, object, one_of, required, string};
+use crate::models::check::read::{array, boolean, expect, object_of_set, one_of, required, string};
 use crate::models::check::reject::{Reject, other};
 use crate::models::parameter::Parameter;
 
@@ -16,9 +16,6 @@ const MAX_TOOLS: usize = 1024;
 
 /// `tools`.
 pub(super) fn tools(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
-    if walk.null()? {
-        return Ok(());
-    }
     found.is_special = false;
     let count = array(walk, |walk, _| tool(walk, found))?;
     if count > MAX_TOOLS {
@@ -45,7 +42,7 @@ pub(super) fn tools(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), R
 fn tool(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     let (mut kind, mut has_function) = (None, false);
     let mut hosted = HostedTool::default();
-    object(walk, &TOOL, |walk, key| {
+    object_of_set(walk, &TOOL, |walk, key| {
         match key {
             "type" => kind = Some(one_of(walk, &["function", "tool_search", "web_search"])?),
             "function" => {
@@ -70,28 +67,18 @@ fn tool(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
 
 fn function(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     let mut name = None;
-    object(
+    object_of_set(
         walk,
         &["name", "description", "parameters", "strict"],
         |walk, key| {
             match key {
                 "name" => name = Some(string(walk)?.unescaped()),
-                "description" => {
-                    if !walk.null()? {
-                        found.text_bytes += string(walk)?.len() as u64;
-                    }
-                }
+                "description" => found.text_bytes += string(walk)?.len() as u64,
                 "parameters" => {
-                    if !walk.null()? {
-                        expect(walk, Type::Object, "an object: a JSON schema")?;
-                        found.text_bytes += walk.skip()?.len() as u64;
-                    }
+                    expect(walk, Type::Object, "an object: a JSON schema")?;
+                    found.text_bytes += walk.skip()?.len() as u64;
                 }
-                _ => {
-                    if !walk.null()? && boolean(walk)? {
-                        found.strict_tools += 1;
-                    }
-                }
+                _ => found.strict_tools += u32::from(boolean(walk)?),
             }
             Ok(())
         },
@@ -107,7 +94,6 @@ pub(super) fn tool_choice(walk: &mut Walker<'_>, found: &mut Findings) -> Result
     const ACCEPTED: &str =
         "`auto`, `none`, `required`, {type: function, function: {name}} or {type: web_search}";
     match walk.peek()? {
-        Type::Null => _ = walk.null()?,
         Type::String => {
             let word = one_of(walk, &["auto", "none", "required"])?;
             found.needs.forced_tools = word == "required";
@@ -115,12 +101,12 @@ pub(super) fn tool_choice(walk: &mut Walker<'_>, found: &mut Findings) -> Result
         }
         Type::Object => {
             let (mut kind, mut name) = (None, None);
-            object(walk, &["type", "function"], |walk, key| {
+            object_of_set(walk, &["type", "function"], |walk, key| {
                 if key == "type" {
                     kind = Some(one_of(walk, &["function", "web_search"])?);
                     return Ok(());
                 }
-                object(walk, &["name"], |walk, _| {
+                object_of_set(walk, &["name"], |walk, _| {
                     name = Some(string(walk)?.unescaped().into_owned());
                     Ok(())
                 })
@@ -141,11 +127,8 @@ pub(super) fn tool_choice(walk: &mut Walker<'_>, found: &mut Findings) -> Result
 
 /// `response_format`.
 pub(super) fn response_format(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
-    if walk.null()? {
-        return Ok(());
-    }
     let (mut kind, mut has_schema) = (None, false);
-    object(walk, &["type", "json_schema"], |walk, key| {
+    object_of_set(walk, &["type", "json_schema"], |walk, key| {
         if key == "type" {
             kind = Some(one_of(walk, &["text", "json_object", "json_schema"])?);
             Ok(())
@@ -172,7 +155,7 @@ pub(super) fn response_format(walk: &mut Walker<'_>, found: &mut Findings) -> Re
 
 fn json_schema(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     let (mut name, mut schema) = (None, None);
-    object(
+    object_of_set(
         walk,
         &["name", "description", "schema", "strict"],
         |walk, key| {
@@ -183,9 +166,8 @@ fn json_schema(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject
                     schema = Some(walk.skip()?);
                     found.text_bytes += schema.map_or(0, str::len) as u64;
                 }
-                "strict" if !walk.null()? => _ = boolean(walk)?,
-                "description" if !walk.null()? => _ = string(walk)?,
-                _ => {}
+                "strict" => _ = boolean(walk)?,
+                _ => _ = string(walk)?,
             }
             Ok(())
         },

@@ -8,67 +8,66 @@ use super::safeguards::safeguards;
 use super::tool::{response_format, tool_choice, tools};
 use crate::json::{Type, Walker};
 use crate::models::check::read::{
-    array, boolean, integer, nullable_number, nullable_one_of, nullable_string, object, one_of,
-    required, string,
+    array, boolean, integer, number, object_of_set, one_of, required, string,
 };
 use crate::models::check::reject::{Reject, other};
-use crate::models::check::top::{MODEL, members};
+use crate::models::check::top::members;
 use crate::models::request::{Effort, Strategy};
 use crate::money::ServiceTier;
 
 const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 const LEVELS: [&str; 3] = ["low", "medium", "high"];
-/// The whole object.
+const MESSAGES: &str = "an array of messages, or a managed prompt that has some";
+
+/// The whole object, in which null counts as absent.
 pub(super) fn top(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
-    let members = members(walk, |walk, key| member(walk, key, found))?;
+    let members = members(walk, |walk, key| match walk.null()? {
+        true => Ok(()),
+        false => member(walk, key, found),
+    })?;
     found.members = members;
     Ok(())
 }
 
+/// Checks a member that is not null.
 pub(super) fn member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<(), Reject> {
     match key {
         "model" => named_model(walk, found),
         "prompt" => prompt(walk, found),
         "messages" => messages(walk, found),
-        "stream" => {
-            // Not nullable in the contract, but the OpenAI convention takes null for "unset".
-            found.stream = !walk.null()? && boolean(walk)?;
-            Ok(())
-        }
+        "stream" => flag(walk, &mut found.stream),
         "stream_options" => stream_options(walk, found),
         "temperature" | "top_p" | "frequency_penalty" | "presence_penalty" => {
-            nullable_number(walk).map(|_| ())
+            number(walk).map(|_| ())
         }
         "max_tokens" | "max_completion_tokens" => max_tokens(walk, key, found),
         "n" => {
-            if !walk.null()? {
-                found.choices = u32::try_from(integer(walk, 1, 128)?).ok();
-            }
+            found.choices = u32::try_from(integer(walk, 1, 128)?).ok();
             Ok(())
         }
         "response_format" => response_format(walk, found),
         "tools" => tools(walk, found),
         "tool_choice" => tool_choice(walk, found),
-        "parallel_tool_calls" => nullable_boolean(walk).map(|_| ()),
+        // The latter is deprecated, ignored, grants nothing. Source: docs/model-gateway.md 9.5.
+        "parallel_tool_calls" | "onboarding" => boolean(walk).map(|_| ()),
         "user" => text(walk, &mut found.user),
         "prompt_cache_key" => text(walk, &mut found.cache_key),
-        "prompt_cache_retention" => nullable_one_of(walk, &["in_memory", "24h"]).map(|_| ()),
+        "prompt_cache_retention" => one_of(walk, &["in_memory", "24h"]).map(|_| ()),
         "reasoning_effort" => {
-            let word = nullable_one_of(walk, &EFFORTS)?;
-            found.has_effort = word.is_some();
-            found.needs.effort = word.and_then(effort).or(found.needs.effort);
+            found.has_effort = true;
+            found.needs.effort = effort(one_of(walk, &EFFORTS)?);
             Ok(())
         }
         "reasoning" => reasoning(walk, found),
         // Of the convention, beyond the contract: checked because it is translated.
         "stop" => match walk.peek()? {
-            Type::Null | Type::String => walk.skip().map(|_| ()).map_err(Reject::from),
+            Type::String => walk.skip().map(|_| ()).map_err(Reject::from),
             Type::Array => array(walk, |walk, _| string(walk).map(|_| ())).map(|_| ()),
-            _ => Err(other(walk, "a string, an array of strings, or null")),
+            _ => Err(other(walk, "a string or an array of strings")),
         },
         "verbosity" => {
-            found.needs.verbosity = nullable_one_of(walk, &LEVELS)?.is_some();
-            Ok(())
+            found.needs.verbosity = true;
+            one_of(walk, &LEVELS).map(|_| ())
         }
         _ => routing_member(walk, key, found),
     }
@@ -97,8 +96,6 @@ fn routing_member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Res
         }
         "free_models_only" => flag(walk, &mut found.needs.free_models_only),
         "no_reasoning" => flag(walk, &mut found.needs.no_reasoning),
-        // Deprecated, ignored, grants nothing. Source: docs/model-gateway.md 9.5.
-        "onboarding" => boolean(walk).map(|_| ()),
         "image_config" => image_config(walk, found),
         _ => rare_member(walk, key, found),
     }
@@ -107,23 +104,18 @@ fn routing_member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Res
 /// Members that few providers know.
 fn rare_member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<(), Reject> {
     match key {
-        "effort" => nullable_one_of(walk, &LEVELS).map(|_| ()),
-        "prompt_cache_options" => {
-            if walk.null()? {
-                return Ok(());
+        "effort" => one_of(walk, &LEVELS).map(|_| ()),
+        "prompt_cache_options" => object_of_set(walk, &["mode", "ttl"], |walk, key| match key {
+            "mode" => {
+                let mode = one_of(walk, &["implicit", "explicit"])?;
+                found.needs.cache_control |= mode == "explicit";
+                Ok(())
             }
-            object(walk, &["mode", "ttl"], |walk, key| match key {
-                "mode" => {
-                    let mode = one_of(walk, &["implicit", "explicit"])?;
-                    found.needs.cache_control |= mode == "explicit";
-                    Ok(())
-                }
-                _ => one_of(walk, &["30m"]).map(|_| ()),
-            })
-        }
+            _ => one_of(walk, &["30m"]).map(|_| ()),
+        }),
         "sensitive_word_check" => {
             let mut status = None;
-            object(walk, &["status"], |walk, _| {
+            object_of_set(walk, &["status"], |walk, _| {
                 status = Some(one_of(walk, &["DISABLE", "ENABLE"])?);
                 Ok(())
             })?;
@@ -147,7 +139,7 @@ fn rare_member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result
 
 fn plugin(walk: &mut Walker<'_>, _: usize) -> Result<(), Reject> {
     let mut id = None;
-    object(walk, &["id"], |walk, _| {
+    object_of_set(walk, &["id"], |walk, _| {
         id = Some(one_of(walk, &["response-healing"])?);
         Ok(())
     })?;
@@ -156,9 +148,6 @@ fn plugin(walk: &mut Walker<'_>, _: usize) -> Result<(), Reject> {
 
 /// Our choice: a limit is a positive integer, as every provider wants it.
 fn max_tokens(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<(), Reject> {
-    if walk.null()? {
-        return Ok(());
-    }
     let most = Some(integer(walk, 1, u64::from(u32::MAX))?);
     *(if key == "max_tokens" {
         &mut found.max_tokens
@@ -169,12 +158,8 @@ fn max_tokens(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<
 }
 
 fn stream_options(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
-    if walk.null()? {
-        return Ok(());
-    }
-    object(walk, &["include_usage"], |walk, _| {
-        found.include_usage = nullable_boolean(walk)?.unwrap_or(false);
-        Ok(())
+    object_of_set(walk, &["include_usage"], |walk, _| {
+        flag(walk, &mut found.include_usage)
     })
 }
 
@@ -184,33 +169,20 @@ fn flag(walk: &mut Walker<'_>, into: &mut bool) -> Result<(), Reject> {
 }
 
 fn text(walk: &mut Walker<'_>, into: &mut Option<Box<str>>) -> Result<(), Reject> {
-    *into = nullable_string(walk)?.map(|text| text.unescaped().into());
+    *into = Some(string(walk)?.unescaped().into());
     Ok(())
 }
 
-fn nullable_boolean(walk: &mut Walker<'_>) -> Result<Option<bool>, Reject> {
-    if walk.null()? {
-        Ok(None)
-    } else {
-        boolean(walk).map(Some)
-    }
-}
-
 fn reasoning(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
-    if walk.null()? {
-        return Ok(());
-    }
     let mut word = None;
-    object(
+    object_of_set(
         walk,
         &["effort", "max_tokens", "context", "mode"],
         |walk, key| {
             match key {
-                "effort" => word = nullable_one_of(walk, &EFFORTS)?,
+                "effort" => word = Some(one_of(walk, &EFFORTS)?),
                 "max_tokens" => {
-                    if !walk.null()? {
-                        found.needs.reasoning_tokens = Some(integer(walk, 1, u64::from(u32::MAX))?);
-                    }
+                    found.needs.reasoning_tokens = Some(integer(walk, 1, u64::from(u32::MAX))?);
                 }
                 "context" => {
                     let context = one_of(walk, &["auto", "current_turn", "all_turns"])?;
@@ -234,8 +206,7 @@ fn effort(word: &str) -> Option<Effort> {
 
 /// What holds between members.
 pub(super) fn together(found: &Findings) -> Result<(), Reject> {
-    required(found.model.as_ref(), "model", MODEL)?;
-    let messages = required(found.messages, "messages", "an array of messages")?;
+    let messages = required(found.messages, "messages", MESSAGES)?;
     if messages == 0 {
         let said = "is empty; accepted is at least one message";
         return Err(Reject::rule(said).within("messages"));
