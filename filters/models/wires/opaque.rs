@@ -4,8 +4,9 @@
 //! `provider/model`. A wire that makes the items itself writes it as their `model`, beside their format, and gets back
 //! those of both alone ([`made_by`]). Items that a provider of the chat convention makes stay as they are, but for one more
 //! member `origin` ([`write_tagged`]), without which they go back to it ([`write_untagged`]), and so does what such a
-//! provider puts beside a call or a message as `extra_content` ([`tag`], [`untag`]). So do blocks
-//! ([`NativeBlock`]), which also remember their format and place. Everything else is stripped. Source: docs/decisions.md 4.
+//! provider puts beside a call or a message as `extra_content` ([`tag`], [`untag`]). Blocks
+//! ([`NativeBlock`]) remember their format and place too, and go back to every model of their provider; one that names
+//! neither format nor origin goes to whoever knows its type. Everything else is stripped. Source: docs/decisions.md 4.
 //!
 //! A provider refuses its own state too, once another of its accounts has made it or a key was changed: [`is_refused`].
 
@@ -26,7 +27,7 @@ pub(super) const BLOCK_INDEX: &str = "block_index";
 /// The member that has the number of characters of the answer's text before a block.
 pub(super) const TEXT_OFFSET: &str = "text_offset";
 
-/// A block of an earlier turn that only its origin can read.
+/// A block of an earlier turn that only its provider can read. Source: docs/model-gateway.md 2.2.
 #[derive(Debug)]
 pub(super) struct NativeBlock {
     /// Its place among the blocks.
@@ -38,7 +39,8 @@ pub(super) struct NativeBlock {
 }
 
 impl NativeBlock {
-    /// Returns the blocks of a turn of this origin and format, in their order; none without an origin.
+    /// Returns the blocks of a turn of this format, of any model of the origin's provider, and those that name no maker, in
+    /// their order; none without an origin. The wire takes those whose type it knows.
     pub(super) fn of_turn(
         message: &ChatMessage<'_>,
         format: &str,
@@ -47,7 +49,7 @@ impl NativeBlock {
         let Some(origin) = origin else {
             return Vec::new();
         };
-        let made_by = (format, origin);
+        let made_by = (format, provider_of(origin));
         let items = message.vendor_native_blocks.iter().flatten();
         let mut blocks: Vec<Self> = items
             .filter_map(|raw| Self::read(raw.get(), made_by).ok().flatten())
@@ -56,23 +58,25 @@ impl NativeBlock {
         blocks
     }
 
-    /// Reads an item; `None`: it has another origin or format.
+    /// Reads an item; `None`: it names another provider or format.
     fn read(item: &str, made_by: (&str, &str)) -> Result<Option<Self>, Error> {
-        let (mut format, mut origin) = (String::new(), String::new());
+        let (mut format, mut origin) = (None, None);
         let (mut index, mut offset) = (0, 0);
         let mut own = Vec::new();
         let mut walk = Walker::over(item);
         walk.object(|walk, key| {
             match &*key {
-                FORMAT => format = text(walk)?,
-                ORIGIN => origin = text(walk)?,
+                FORMAT => format = Some(text(walk)?),
+                ORIGIN => origin = Some(text(walk)?),
                 BLOCK_INDEX => index = walk.skip()?.parse().unwrap_or(0),
                 TEXT_OFFSET => offset = walk.skip()?.parse().unwrap_or(0),
                 key => write_member(key, walk.skip()?, &mut own),
             }
             Ok::<(), Error>(())
         })?;
-        if (&*format, &*origin) != made_by {
+        let is_theirs = format.is_none_or(|format| format == made_by.0)
+            && origin.is_none_or(|origin| provider_of(&origin) == made_by.1);
+        if !is_theirs {
             return Ok(None);
         }
         own.pop();
@@ -114,6 +118,13 @@ impl NativeBlock {
         out.push(b'}');
         Ok(String::from_utf8(out).unwrap_or_default())
     }
+}
+
+/// Returns the provider of an origin.
+fn provider_of(origin: &str) -> &str {
+    origin
+        .split_once('/')
+        .map_or(origin, |(provider, _)| provider)
 }
 
 /// Returns the items of a turn of this origin and format; none without an origin.

@@ -233,6 +233,65 @@ fn blocks_of_a_search_are_kept_and_its_sources_cited() {
     assert!(!body.contains("server_tool_use"), "{body}");
 }
 
+/// Source: model-gateway 2.2
+#[test]
+fn blocks_go_back_to_every_model_of_their_provider_and_bare_ones_to_who_knows_them() {
+    let (call, found) = (blocks()[2].clone(), blocks()[3].clone());
+    let called =
+        json!({"type": "toolCall", "toolCall": {"id": "s", "toolType": "GOOGLE_SEARCH_WEB"}});
+    let of = |block: &Value, format: Option<&str>, origin: Option<&str>| {
+        let mut block = block.clone();
+        if let Some(format) = format {
+            block["format"] = format.into();
+        }
+        if let Some(origin) = origin {
+            block["origin"] = origin.into();
+        }
+        block
+    };
+    let sent_with = |kind: WireKind, blocks: [Value; 2]| {
+        let turn = json!({"role": "assistant", "content": "acht.", "vendor_native_blocks": blocks});
+        let messages =
+            json!([{"role": "user", "content": "Hi"}, turn, {"role": "user", "content": "And?"}]);
+        sent(kind, &json!({}), &json!({"messages": messages})).unwrap()
+    };
+    let claude = Some("anthropic-claude-v1");
+    for (format, origin, goes_back) in [
+        (claude, Some("p/up"), true),
+        (claude, Some("p/another-model"), true),
+        (claude, None, true),
+        (None, Some("p/up"), true),
+        (None, None, true),
+        (claude, Some("q/up"), false),
+        (None, Some("q/up"), false),
+        (Some("google-gemini-v1"), Some("p/up"), false),
+    ] {
+        let pair = [of(&call, format, origin), of(&found, format, origin)];
+        let body = sent_with(WireKind::Messages, pair.clone());
+        let content = &body["messages"][1]["content"];
+        let expected = match goes_back {
+            true => json!([call, found, {"type": "text", "text": "acht."}]),
+            false => json!([{"type": "text", "text": "acht."}]),
+        };
+        assert_eq!(*content, expected, "{format:?} {origin:?}");
+        for other in [CHAT, WireKind::Responses, WireKind::Contents] {
+            let body = sent_with(other, pair.clone()).to_string();
+            assert!(!body.contains("srvtoolu"), "{other:?}: {body}");
+        }
+    }
+    let bare = [called.clone(), json!({"type": "unheard_of"})];
+    let body = sent_with(WireKind::Contents, bare.clone());
+    assert_eq!(
+        body["contents"][1]["parts"][0]["toolCall"],
+        called["toolCall"]
+    );
+    for other in [CHAT, WireKind::Responses, WireKind::Messages] {
+        let body = sent_with(other, bare.clone()).to_string();
+        let is_stripped = !body.contains("toolCall") && !body.contains("unheard_of");
+        assert!(is_stripped, "{other:?}: {body}");
+    }
+}
+
 #[test]
 fn a_search_that_failed_is_seen_and_costs_nothing() {
     let failed = json!([

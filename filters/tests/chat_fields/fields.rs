@@ -442,10 +442,16 @@ fn messages() -> Vec<Field> {
             json!({"vendor_native_blocks": [native("anthropic-claude-v1"), native("google-gemini-v1")]}),
         ),
         in_message(
+            "messages[].vendor_native_blocks, of no named one",
+            "/messages/2/vendor_native_blocks",
+            2,
+            json!({"vendor_native_blocks": [{"type": "web_search_tool_result", "tool_use_id": "s", "toolCall": {"id": "s"}}]}),
+        ),
+        in_message(
             "messages[].vendor_native_blocks, of another",
             "/messages/2/vendor_native_blocks",
             2,
-            json!({"vendor_native_blocks": [{"type": "a"}]}),
+            json!({"vendor_native_blocks": [{"type": "web_search_tool_result", "tool_use_id": "s", "toolCall": {"id": "s"}, "origin": "q/up"}]}),
         ),
         in_message(
             "messages[].tool_result_cache_control",
