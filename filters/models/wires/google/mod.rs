@@ -57,7 +57,6 @@ impl Wire for Google {
                     http_images: false,
                     fetches: true,
                     other_images: false,
-                    audio: &parts::AUDIO,
                     ..MediaLimits::WIDEST
                 },
                 reasoning_modes: false,

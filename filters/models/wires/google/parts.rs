@@ -118,9 +118,6 @@ fn part<'a>(
     }
 }
 
-/// Formats of audio. Source: docs/facts/wire-formats.md 4.1.
-pub(super) const AUDIO: [&str; 8] = ["wav", "mp3", "aiff", "aac", "ogg", "flac", "mpeg", "mpga"];
-
 /// A file in the body, or one of the provider's own files by its address or name.
 fn file<'a>(path: &str, file: &'a File<'a>) -> Result<GooglePart<'a>, Fault> {
     const FILES: &str = "https://generativelanguage.googleapis.com/v1beta/";
