@@ -188,6 +188,13 @@ pub struct ChatMessage<'a> {
     pub tool_result_cache_control: Option<&'a RawValue>,
 }
 
+impl ChatMessage<'_> {
+    /// Returns the id of the call that a `tool` message answers; `None`: it names none.
+    pub fn answered_call(&self) -> Option<&str> {
+        self.tool_call_id.as_deref().filter(|id| !id.is_empty())
+    }
+}
+
 /// An image that the model drew.
 #[derive(Debug, Deserialize)]
 pub struct DrawnImage<'a> {

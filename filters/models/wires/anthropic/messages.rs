@@ -124,7 +124,7 @@ impl<'a, 'p> MessagesConversation<'a, 'p> {
     }
 
     fn result(&mut self, at: usize, message: &'a ChatMessage<'a>) -> Result<(), Fault> {
-        let wanted = message.tool_call_id.as_deref();
+        let wanted = message.answered_call();
         let position = match wanted {
             Some(wanted) => self.open.iter().position(|(id, _)| *id == wanted),
             // The old form names no call: it answers the next one.

@@ -174,7 +174,7 @@ impl<'a, 'p> ContentsConversation<'a, 'p> {
 
     fn result(&mut self, at: usize, message: &'a ChatMessage<'a>) -> Result<(), Fault> {
         let result = tool_result(at, message.content.as_ref(), self.inlined)?;
-        let wanted = message.tool_call_id.as_deref();
+        let wanted = message.answered_call();
         let open = self.open.iter_mut().find(|open| {
             let is_it = match wanted {
                 Some(wanted) => open.id == wanted,

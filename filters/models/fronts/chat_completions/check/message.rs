@@ -70,14 +70,14 @@ pub(super) fn messages(walk: &mut Walker<'_>, found: &mut Findings) -> Result<()
 
 fn message(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     let mut role = None;
-    let mut has_call_id = false;
     let mut is_named = false;
     object_of_set(walk, &MESSAGE, |walk, key| {
         match key {
             "role" => role = Some(one_of(walk, &ROLES)?),
             "content" => content(walk, found)?,
             "name" => is_named = !string(walk)?.is_empty(),
-            "tool_call_id" => has_call_id = !string(walk)?.is_empty(),
+            // A result without one answers the first call that has none yet.
+            "tool_call_id" => _ = string(walk)?,
             "tool_calls" => tool_calls(walk, found)?,
             "reasoning" | "reasoning_content" => {
                 found.is_special = true;
@@ -111,13 +111,6 @@ fn message(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     }
     if found.holds_media && matches!(role, "tool" | "function") {
         found.asked.set.insert(Parameter::ToolResultMedia);
-    }
-    if role == "tool" && !has_call_id {
-        required(
-            None::<()>,
-            "tool_call_id",
-            "the id of the call that a `tool` message answers",
-        )?;
     }
     Ok(())
 }

@@ -134,7 +134,7 @@ fn wrong_values_inside_are_named_by_their_path() {
             "messages[1].content",
         ),
         (
-            message(json!({"role": "tool", "content": "a"})),
+            message(json!({"role": "tool", "tool_call_id": 5, "content": "a"})),
             "messages[1].tool_call_id",
         ),
         (

@@ -51,7 +51,6 @@ fn every_mistake_of_messages_and_parameters_is_told_once() {
         "messages[0].role",
         "messages[2].role",
         "messages[3]",
-        "messages[4].tool_call_id",
         "messages[5].phase",
         "messages[5].tool_calls[0].function",
         "model",
