@@ -302,6 +302,8 @@ pub struct MediaNeeds {
     pub file_ids: bool,
     /// A file in the body has no name.
     pub unnamed_files: bool,
+    /// An image in the body names another media type than its bytes tell.
+    pub misnamed_images: bool,
 }
 
 impl MediaNeeds {
@@ -313,6 +315,7 @@ impl MediaNeeds {
     ) -> Option<RemoteImage> {
         if let Some(media_type) = data_url::media_type(url) {
             note_kind(&mut self.images, &media_type);
+            self.misnamed_images |= data_url::retyping(url).is_some();
             return None;
         }
         let is_https = url.starts_with("https://");

@@ -40,7 +40,7 @@ output_price = "1"
 capabilities = ["streaming", "vision", "cancellation"]
 "#;
 
-const PNG: &str = "data:image/png;base64,b25l";
+const PNG: &str = "data:image/png;base64,AAEB";
 
 fn gateway(gemini: &Upstream, other: &Upstream) -> Gateway {
     let toml = format!(
@@ -65,7 +65,7 @@ fn gemini_reply(request: &Received) -> Reply {
     };
     let text = json!({"text": "Here"});
     let image =
-        json!({"inlineData": {"mimeType": "image/png", "data": "b25l"}, "thoughtSignature": "sig"});
+        json!({"inlineData": {"mimeType": "image/png", "data": "AAEB"}, "thoughtSignature": "sig"});
     if request.path.contains("stream") {
         let events = [
             piece(json!([text]), Value::Null).to_string(),
@@ -146,7 +146,7 @@ fn a_drawn_image_goes_back_to_its_model_with_its_signature() {
     let sent = gemini.requests()[1].json();
     assert_eq!(
         sent["contents"][1]["parts"],
-        json!([{"text": "Here"}, {"inlineData": {"mimeType": "image/png", "data": "b25l"}, "thoughtSignature": "sig"}])
+        json!([{"text": "Here"}, {"inlineData": {"mimeType": "image/png", "data": "AAEB"}, "thoughtSignature": "sig"}])
     );
 }
 

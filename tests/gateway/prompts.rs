@@ -283,12 +283,6 @@ fn what_does_not_exist_or_does_not_fit_is_refused_by_name_and_no_provider_hears_
             "is no variable of this prompt; accepted are name",
         ),
         (
-            json!({"prompt": {"id": "bare", "variables": {"name": "x"}}}),
-            400,
-            "model",
-            "version 1 of the prompt `bare` names none",
-        ),
-        (
             json!({"model": "@prompt/hi", "messages": [{"role": "king"}]}),
             400,
             "messages[0].role",

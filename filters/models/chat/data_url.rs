@@ -48,6 +48,24 @@ pub fn named_type(url: &str) -> Option<(Cow<'_, str>, &str)> {
     Some((named, data))
 }
 
+/// Returns a base64 data URL with the media type that the bytes of its image tell, where it names another; `None`: it
+/// names the right one, or is no such URL.
+///
+/// Cost: one copy, where it names another.
+pub fn retyped(url: &str) -> Option<String> {
+    let (told, data) = retyping(url)?;
+    Some(format!("data:{told};base64,{data}"))
+}
+
+/// Returns the media type that the bytes of an image tell where its data URL names another, and its data.
+///
+/// Cost: as [`media_type`].
+pub fn retyping(url: &str) -> Option<(&'static str, &str)> {
+    let (named, data) = named_type(url)?;
+    let told = image_type_of_base64(data)?;
+    (told != named).then_some((told, data))
+}
+
 /// Returns a name for a file that has none.
 pub fn file_name(media_type: &str) -> &'static str {
     match media_type {

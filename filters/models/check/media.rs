@@ -38,8 +38,7 @@ pub(crate) const HTTPS: &str = "an https address";
 
 /// Checks a picture: an address, or a data URL whose bytes are an image, whatever it says. Returns the bytes of the data.
 ///
-/// All operations ask here but chats, whose providers take more kinds of pictures than are known, and edits of images, which
-/// are fetched.
+/// All operations ask here but chats, which ask [`picture_of_chat`], and edits of images, which are fetched.
 pub(crate) fn picture(url: &str, addresses: Addresses) -> Result<u64, Reject> {
     if is_address(url) {
         return match addresses == Addresses::Https && url.starts_with("http://") {
@@ -53,6 +52,51 @@ pub(crate) fn picture(url: &str, addresses: Addresses) -> Result<u64, Reject> {
     let data = data_url::parse(url).ok_or_else(|| neither(addresses, "an image"))?;
     image(&data)?;
     Ok(data.data.len() as u64)
+}
+
+/// Checks a picture of a chat, whose providers take more kinds of pictures and addresses than are known: refused is what is
+/// no base64, empty, or a text.
+///
+/// Cost: looks at each character of a data URL; decodes a few.
+pub(crate) fn picture_of_chat(url: &str) -> Result<(), Reject> {
+    if !url
+        .get(..5)
+        .is_some_and(|it| it.eq_ignore_ascii_case("data:"))
+    {
+        return Ok(());
+    }
+    let of_image = "accepted is a base64 data URL of an image";
+    let Some(parsed) = data_url::parse(url) else {
+        return Err(Reject::rule(format!("is no base64; {of_image}")));
+    };
+    if parsed.data.trim_end_matches('=').is_empty() {
+        return Err(Reject::rule(format!("is an empty image; {of_image}")));
+    }
+    let may_be_text = parsed.media_type == "image/svg+xml";
+    match parsed.media_type.starts_with("image/") && (may_be_text || !is_text(&parsed.data)) {
+        true => Ok(()),
+        false => Err(Reject::rule(format!("holds no image; {of_image}"))),
+    }
+}
+
+/// Returns whether the first bytes of data are a text, which those of no image are.
+fn is_text(data: &str) -> bool {
+    /// A multiple of four, so that whole bytes are cut.
+    const CHARS: usize = 64;
+    let Some(head) = data_url::decode_base64(data.get(..CHARS).unwrap_or(data)) else {
+        return false;
+    };
+    let text = match std::str::from_utf8(&head) {
+        Ok(text) => text,
+        // The last character may be cut.
+        Err(error) if error.error_len().is_none() => {
+            let whole = head.get(..error.valid_up_to()).unwrap_or_default();
+            std::str::from_utf8(whole).unwrap_or_default()
+        }
+        Err(_) => return false,
+    };
+    let is_binary = |c: char| c.is_control() && !c.is_ascii_whitespace();
+    !text.is_empty() && !text.contains(is_binary)
 }
 
 fn is_address(url: &str) -> bool {

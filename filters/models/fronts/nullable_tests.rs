@@ -75,7 +75,8 @@ fn inside() -> [(&'static str, Value); 12] {
     let function = json!({"name": "f", "strict": null, "description": null, "parameters": null});
     let function = json!({"type": "function", "function": function, "defer_loading": null, "allowed_callers": null});
     let search = json!({"type": "web_search", "user_location": {"city": null}, "search_context_size": null, "max_uses": null});
-    let image = json!({"type": "image_url", "image_url": {"url": "https://a.test/b.png", "detail": null}});
+    let image =
+        json!({"type": "image_url", "image_url": {"url": "https://a.test/b.png", "detail": null}});
     [
         ("messages", called("content")),
         ("messages", called("audio")),
@@ -97,10 +98,7 @@ fn inside() -> [(&'static str, Value); 12] {
             "image_config",
             json!({"aspect_ratio": null, "image_size": null, "image_quality": null, "moderation": null, "n": null, "seed": null}),
         ),
-        (
-            "prompt_cache_options",
-            json!({"mode": null, "ttl": null}),
-        ),
+        ("prompt_cache_options", json!({"mode": null, "ttl": null})),
     ]
 }
 

@@ -177,8 +177,8 @@ fn replies(wire: WireKind) -> (Value, String) {
         WireKind::Contents => {
             let parts = json!([{"thought": true, "inlineData": {"mimeType": "image/png", "data": "c2tldGNo"}},
                 {"text": "Here", "thoughtSignature": "s0"},
-                {"inlineData": {"mimeType": "image/png", "data": "b25l"}, "thoughtSignature": "s1"},
-                {"inlineData": {"mimeType": "image/jpeg", "data": "dHdv"}, "thoughtSignature": "s2"}]);
+                {"inlineData": {"mimeType": "image/png", "data": "AAEB"}, "thoughtSignature": "s1"},
+                {"inlineData": {"mimeType": "image/jpeg", "data": "AAIB"}, "thoughtSignature": "s2"}]);
             let reply = |parts: Value, finish: Option<&str>| {
                 let mut candidate = json!({"content": {"parts": parts}});
                 if let Some(finish) = finish {
@@ -195,7 +195,7 @@ fn replies(wire: WireKind) -> (Value, String) {
             (reply(parts, Some("STOP")), stream)
         }
         WireKind::Compatible => {
-            let images = json!([url("image/png", "b25l"), url("image/jpeg", "dHdv")]);
+            let images = json!([url("image/png", "AAEB"), url("image/jpeg", "AAIB")]);
             let whole = json!({"id": "c", "created": 5, "choices": [{"index": 0, "finish_reason": "stop",
                 "message": {"role": "assistant", "content": "Here", "images": images}}]});
             let chunk = |delta: Value, finish: Option<&str>| {
@@ -216,7 +216,7 @@ fn replies(wire: WireKind) -> (Value, String) {
             let message =
                 json!({"type": "message", "content": [{"type": "output_text", "text": "Here"}]});
             let image = |format: Option<&str>, data: &str| json!({"type": "image_generation_call", "id": "ig", "status": "completed", "output_format": format, "result": data});
-            let output = json!([message, image(None, "b25l"), image(Some("jpeg"), "dHdv")]);
+            let output = json!([message, image(None, "AAEB"), image(Some("jpeg"), "AAIB")]);
             let whole = json!({"status": "completed", "created_at": 5, "output": output});
             let items = output.as_array().unwrap().iter().enumerate();
             let done = items.map(|(at, item)| {
@@ -246,7 +246,7 @@ fn images_come_out_whole_and_streamed_without_sketches() {
         let whole = replay::whole(wire.wire(), &target, &body).unwrap();
         let message = &whole["choices"][0]["message"];
         assert_eq!(message["content"], "Here", "{wire:?}");
-        let expected = json!([url("image/png", "b25l"), url("image/jpeg", "dHdv")]);
+        let expected = json!([url("image/png", "AAEB"), url("image/jpeg", "AAIB")]);
         assert_eq!(message["images"], expected, "{wire:?}");
         for piece in [1, 7, usize::MAX] {
             let folded = replay::fold(wire.wire(), &target, &stream, piece).unwrap();
@@ -276,26 +276,26 @@ fn drawn_images_go_back_with_their_signatures_to_the_model_that_made_them() {
     assert_eq!(
         turn("up"),
         json!([{"text": "Here", "thoughtSignature": "s0"},
-            {"inlineData": data("image/png", "b25l"), "thoughtSignature": "s1"},
-            {"inlineData": data("image/jpeg", "dHdv"), "thoughtSignature": "s2"}])
+            {"inlineData": data("image/png", "AAEB"), "thoughtSignature": "s1"},
+            {"inlineData": data("image/jpeg", "AAIB"), "thoughtSignature": "s2"}])
     );
     assert_eq!(
         turn("another"),
-        json!([{"text": "Here"}, {"inlineData": data("image/png", "b25l")}, {"inlineData": data("image/jpeg", "dHdv")}])
+        json!([{"text": "Here"}, {"inlineData": data("image/png", "AAEB")}, {"inlineData": data("image/jpeg", "AAIB")}])
     );
 }
 
 #[test]
 fn models_that_draw_get_their_images_back_and_others_the_words() {
     let convention = |draws| next_turn(WireKind::Compatible, draws, "up")["messages"][1].clone();
-    assert_eq!(convention(true)["images"][1], url("image/jpeg", "dHdv"));
+    assert_eq!(convention(true)["images"][1], url("image/jpeg", "AAIB"));
     assert_eq!(
         convention(false),
         json!({"role": "assistant", "content": "Here"})
     );
     let items = |draws| next_turn(WireKind::Responses, draws, "up")["input"].clone();
-    let images = json!([{"type": "input_image", "image_url": "data:image/png;base64,b25l", "detail": "auto"},
-        {"type": "input_image", "image_url": "data:image/jpeg;base64,dHdv", "detail": "auto"}]);
+    let images = json!([{"type": "input_image", "image_url": "data:image/png;base64,AAEB", "detail": "auto"},
+        {"type": "input_image", "image_url": "data:image/jpeg;base64,AAIB", "detail": "auto"}]);
     assert_eq!(items(true)[2]["content"], images);
     assert_eq!(items(true)[2]["role"], "user");
     assert_eq!(items(false).as_array().unwrap().len(), 3);

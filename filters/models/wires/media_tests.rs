@@ -66,12 +66,12 @@ fn formats_of_audio_have_the_names_of_each_wire_or_leave_it_out() {
         ("aac", "aac", Some("audio/aac")),
         ("ogg", "ogg", Some("audio/ogg")),
         ("flac", "flac", Some("audio/flac")),
-        ("m4a", "m4a", None),
+        ("m4a", "m4a", Some("audio/m4a")),
         ("mpeg", "mp3", Some("audio/mp3")),
         ("mpga", "mp3", Some("audio/mp3")),
-        ("mp4", "mp4", None),
-        ("pcm", "pcm", None),
-        ("webm", "webm", None),
+        ("mp4", "mp4", Some("audio/mp4")),
+        ("pcm", "pcm", Some("audio/pcm")),
+        ("webm", "webm", Some("audio/webm")),
     ] {
         let part =
             json!({"type": "input_audio", "input_audio": {"data": "AAAA", "format": format}});
@@ -88,6 +88,133 @@ fn formats_of_audio_have_the_names_of_each_wire_or_leave_it_out() {
             };
             assert_eq!(plainly(wire, &part), expected, "{format} {wire:?}");
         }
+    }
+}
+
+/// Source: model-gateway 2.3
+#[test]
+fn a_picture_goes_out_under_the_type_that_its_bytes_tell() {
+    let data = "/9j/4AAQSkZJRgABAQAAAQABAAD/2w==";
+    for said in [
+        "image/png",
+        "image/jpeg",
+        "IMAGE/PNG;charset=x",
+        "text/plain",
+    ] {
+        let url = format!("data:{said};base64,{data}");
+        let part = json!({"type": "image_url", "image_url": {"url": url, "detail": "low"}});
+        let told = format!("data:image/jpeg;base64,{data}");
+        for wire in WIRES {
+            let expected = match wire {
+                WireKind::Compatible => {
+                    json!({"type": "image_url", "image_url": {"url": told, "detail": "low"}})
+                }
+                WireKind::Responses => {
+                    json!({"type": "input_image", "image_url": told, "detail": "low"})
+                }
+                WireKind::Messages => {
+                    json!({"type": "image", "source": {"type": "base64", "media_type": "image/jpeg", "data": data}})
+                }
+                WireKind::Contents => {
+                    json!({"inlineData": {"mimeType": "image/jpeg", "data": data}})
+                }
+                other => unreachable!("{other:?} has no chats"),
+            };
+            assert_eq!(plainly(wire, &part), Some(expected), "{said} {wire:?}");
+        }
+    }
+}
+
+/// Source: model-gateway 2.3
+#[test]
+fn an_empty_picture_and_text_that_is_called_one_are_refused_before_any_wire() {
+    let user = |image: Value| json!({"role": "user", "content": [{"type": "image_url", "image_url": image}]});
+    let drawn = |image: Value| json!({"role": "assistant", "content": null, "images": [{"type": "image_url", "image_url": image}]});
+    let checked = |message: Value| {
+        let asked = json!({"role": "user", "content": "Hi"});
+        let request = json!({"model": "m", "messages": [asked, message]});
+        ChatCompletions.parse(request.to_string().into())
+    };
+    for (url, said) in [
+        ("", "missing"),
+        ("data:image/png;base64,", "empty"),
+        ("data:image/png;base64,==", "empty"),
+        ("data:image/png;base64, \n", "empty"),
+        ("data:;base64,", "empty"),
+        ("data:image/png;base64,aGVsbG8=", "holds no image"),
+        (
+            "data:image/jpeg;base64,PGh0bWw+aGVsbG8sIHdvcmxkISBHcsO8w59lPC9odG1sPgo=",
+            "holds no image",
+        ),
+        (
+            "data:image/bmp;base64,aGVsbG8gd29ybGQsIGhlbGxvIHdvcmxk",
+            "holds no image",
+        ),
+        ("data:text/plain;base64,aGVsbG8=", "holds no image"),
+        ("data:;base64,aGVsbG8=", "holds no image"),
+        ("data:application/pdf;base64,AAEC", "holds no image"),
+        ("data:image/png;base64,%%%%", "is no base64"),
+        ("data:image/png,hello", "is no base64"),
+        ("DATA:,hello", "is no base64"),
+    ] {
+        let image = json!({ "url": url });
+        for (message, place) in [
+            (user(image.clone()), "content[0]"),
+            (drawn(image), "images[0]"),
+        ] {
+            let fault = checked(message).unwrap_err();
+            let param = format!("messages[1].{place}.image_url.url");
+            assert_eq!((fault.status(), fault.param), (400, Some(param)), "{url}");
+            assert!(fault.message.contains(said), "{url}: {}", fault.message);
+        }
+    }
+    // Providers know more kinds than the gateway does, and a drawing may be a text.
+    for url in [
+        "data:image/svg+xml;base64,PHN2ZyB4bWxucz0iIi8+",
+        "data:image/bmp;base64,Qk0eAAAAAAAAABoAAAAMAAAA",
+        "data:image/tiff;base64,SUkqAAgAAAA=",
+        "https://a.test/a.png",
+        "gs://bucket/a.png",
+    ] {
+        assert!(checked(user(json!({ "url": url }))).is_ok(), "{url}");
+    }
+}
+
+/// Source: model-gateway 2.2
+#[test]
+fn a_result_without_the_id_of_a_call_answers_the_first_that_has_none() {
+    let call = |id: &str| json!({"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}});
+    for no_id in [json!(null), json!("")] {
+        let result = |text: &str| json!({"role": "tool", "tool_call_id": no_id, "content": text});
+        let request = json!({"model": "m", "messages": [
+            {"role": "user", "content": "Hi"},
+            {"role": "assistant", "content": null, "tool_calls": [call("one"), call("two")]},
+            result("first"), result("second")]});
+        let request = ChatCompletions.parse(request.to_string().into()).unwrap();
+        let encoded = |wire: WireKind| -> Value {
+            let quirks = Quirks::default();
+            let body = wire
+                .wire()
+                .encode(&request, &Target::plain("p", "up", &quirks));
+            serde_json::from_slice(&body.unwrap().concat()).unwrap()
+        };
+        let body = encoded(WireKind::Messages);
+        let results = &body["messages"][2]["content"];
+        assert_eq!(results[0]["tool_use_id"], "one");
+        assert_eq!(results[1]["tool_use_id"], "two");
+        assert_eq!(results[1]["content"][0]["text"], "second");
+        let body = encoded(WireKind::Responses);
+        assert_eq!(body["input"][3]["call_id"], "one");
+        assert_eq!(body["input"][4]["output"], "second");
+        let body = encoded(WireKind::Contents);
+        let results = &body["contents"][2]["parts"];
+        assert_eq!(
+            results[1]["functionResponse"]["response"]["result"],
+            "second"
+        );
+        // A provider of the convention judges by itself.
+        let body = encoded(WireKind::Compatible);
+        assert_eq!(body["messages"][3]["content"], "second");
     }
 }
 

@@ -65,7 +65,7 @@ fn quirks(choices: &mut Choices<'_>) -> Quirks {
 pub fn chat_grammar() -> Value {
     let part = json!({"$one": [
         {"type": "text", "text": {"$one": ["a", "$text"]}, "cache_control?": {"type": "ephemeral", "ttl?": "1h"}},
-        {"type": "image_url", "image_url": {"url": {"$one": ["https://a.example/x.png", "data:image/png;base64,aGk=", "$text"]}, "detail?": "low"}},
+        {"type": "image_url", "image_url": {"url": {"$one": ["https://a.example/x.png", "data:image/png;base64,AAE=", "$text"]}, "detail?": "low"}},
         {"type": "input_audio", "input_audio": {"data": "aGk=", "format": {"$one": ["wav", "mp3"]}}},
         {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,aGk="}},
     ]});

@@ -187,7 +187,7 @@ fn a_conversation_with_tools_is_said_as_the_wire_wants_it() {
     let body = sent(json!({"model": "m", "stop": ["END"], "user": "u", "temperature": 1.7, "messages": [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": [{"type": "text", "text": "Look", "cache_control": {"type": "ephemeral"}},
-            {"type": "image_url", "image_url": {"url": "data:image/jpg;base64,QUJD"}}, {"type": "image_url", "image_url": {"url": "https://x/y.png"}}]},
+            {"type": "image_url", "image_url": {"url": "data:image/jpg;base64,AAEC"}}, {"type": "image_url", "image_url": {"url": "https://x/y.png"}}]},
         {"role": "assistant", "content": null, "tool_calls": [call("a.1"), call("b")],
          "reasoning_details": [{"type": "reasoning.text", "format": "anthropic-claude-v1", "model": "anthropic/claude-x", "text": "t", "signature": "s"},
                                {"type": "reasoning.text", "format": "anthropic-claude-v1", "model": "other/claude-x", "text": "t", "signature": "s"}]},
@@ -223,7 +223,7 @@ fn a_conversation_with_tools_is_said_as_the_wire_wants_it() {
     assert_eq!(turns[0]["content"][0]["cache_control"]["type"], "ephemeral");
     assert_eq!(
         turns[0]["content"][1]["source"],
-        json!({"type": "base64", "media_type": "image/jpeg", "data": "QUJD"})
+        json!({"type": "base64", "media_type": "image/jpeg", "data": "AAEC"})
     );
     assert_eq!(
         turns[0]["content"][2]["source"],

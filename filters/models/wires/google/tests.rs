@@ -183,13 +183,13 @@ fn call(id: &str, name: &str) -> Value {
 
 #[test]
 fn pictures_of_a_result_reach_the_model_within_it_or_behind_it() {
-    let picture = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}});
+    let picture = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,AAEC"}});
     let request = json!({"model": "m", "messages": [
         {"role": "user", "content": "Look"},
         {"role": "assistant", "tool_calls": [call("x", "f"), call("y", "g")]},
         {"role": "tool", "tool_call_id": "x", "content": [{"type": "text", "text": "seen"}, picture]},
         {"role": "tool", "tool_call_id": "y", "content": "{\"b\":2}"}]});
-    let data = json!({"inlineData": {"mimeType": "image/png", "data": "QUJD"}});
+    let data = json!({"inlineData": {"mimeType": "image/png", "data": "AAEC"}});
     let of_g = json!({"functionResponse": {"name": "g", "response": {"b": 2}}});
     let (_, levels) = sent(request.clone(), &["low"]).unwrap();
     assert_eq!(
@@ -212,7 +212,7 @@ fn pictures_of_a_result_reach_the_model_within_it_or_behind_it() {
 fn a_conversation_with_tools_is_said_as_the_wire_wants_it() {
     let (path, body) = sent(json!({"model": "m", "stream": true, "max_tokens": 9, "stop": "END", "messages": [
         {"role": "system", "content": "Be brief."},
-        {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}}]},
+        {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAEC"}}]},
         {"role": "assistant", "tool_calls": [call("x", "f"), call("y", "g")]},
         {"role": "tool", "tool_call_id": "y", "content": "two"}, {"role": "tool", "tool_call_id": "x", "content": "{\"one\":1}"},
         {"role": "user", "content": "Go on"}],
@@ -234,7 +234,7 @@ fn a_conversation_with_tools_is_said_as_the_wire_wants_it() {
     assert_eq!(contents[3]["parts"], json!([{"text": "Go on"}]));
     assert_eq!(
         contents[0]["parts"][0]["inlineData"],
-        json!({"mimeType": "image/png", "data": "QUJD"})
+        json!({"mimeType": "image/png", "data": "AAEC"})
     );
     assert_eq!(contents[0]["parts"][1]["text"], " ");
     assert_eq!(contents[1]["parts"][0]["thoughtSignature"], "sig");

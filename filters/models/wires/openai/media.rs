@@ -18,21 +18,22 @@ pub(super) fn must_rewrite(request: &ModelRequest, target: &Target<'_>) -> bool 
     let mut formats = needs.audio.iter();
     !target.inlined.is_empty()
         || needs.media.unnamed_files
+        || needs.media.misnamed_images
         || formats.any(|format| data_url::audio_format(format) != &**format)
 }
 
-/// Writes `image_url` of a part: with what was fetched in place of its address, and without a `detail` that is dropped.
+/// Writes `image_url` of a part: with what was fetched in place of its address, with the media type that its bytes tell, and
+/// without a `detail` that is dropped.
 pub(super) fn write_image(
     splice: &mut Splice<'_>,
     range: Range<usize>,
     target: &Target<'_>,
 ) -> Result<(), Error> {
     let keeps_detail = target.parameters.supports(Parameter::ImageDetail);
-    let url = match target.inlined.is_empty() {
-        true => None,
-        false => member(splice, &range, "url")?,
-    };
-    let Some(fetched) = url.and_then(|url| target.inlined.find(&url)) else {
+    let url = member(splice, &range, "url")?.unwrap_or_default();
+    let fetched = target.inlined.find(&url).map(|image| &*image.url);
+    let fetched = fetched.map(Cow::Borrowed);
+    let Some(other) = fetched.or_else(|| data_url::retyped(&url).map(Cow::Owned)) else {
         if keeps_detail {
             splice.slice(range);
             return Ok(());
@@ -40,7 +41,7 @@ pub(super) fn write_image(
         return without_member(splice, range, "detail");
     };
     splice.new_bytes(b"{\"url\":");
-    splice.new_bytes(&quoted(&fetched.url));
+    splice.new_bytes(&quoted(&other));
     for (key, value) in members(splice, range)? {
         if key != "url" && (keeps_detail || key != "detail") {
             write_name(splice, &key, &mut false);
@@ -101,6 +102,9 @@ fn member<'a>(
     let Some((_, value)) = found else {
         return Ok(None);
     };
-    let text = Walker::over(splice.text(value)).string()?;
-    Ok(Some(text.unescaped()))
+    let mut walk = Walker::over(splice.text(value));
+    if walk.null()? {
+        return Ok(None);
+    }
+    Ok(Some(walk.string()?.unescaped()))
 }

@@ -253,6 +253,7 @@ fn items(splice: &mut Splice<'_>, range: Range<usize>, target: &Target<'_>) -> R
                     let id = Walker::over(text).string()?.unescaped();
                     splice.new_bytes(&quoted(&shorten_id(&id)));
                 }
+                _ if text == "null" => splice.slice(value),
                 "image_url" => media::write_image(splice, value, target)?,
                 "input_audio" => media::write_audio(splice, value)?,
                 "file" => media::write_file(splice, value)?,

@@ -128,7 +128,7 @@ impl<'a, 'p> History<'a, 'p> {
         if let Some(drawn) = &mut self.drawn {
             let images = message.images.iter().flatten();
             drawn.extend(images.map(|image| InputPart::InputImage {
-                image_url: &image.image_url.url,
+                image_url: of_its_type(&image.image_url.url),
                 detail: "auto",
                 prompt_cache_breakpoint: None,
             }));
@@ -144,8 +144,8 @@ impl<'a, 'p> History<'a, 'p> {
     }
 
     fn result(&mut self, at: usize, message: &'a ChatMessage<'a>) -> Result<(), Fault> {
-        let is_it = |call: &OpenCall<'_>| match (&message.tool_call_id, &message.name) {
-            (Some(id), _) => call.id == &**id,
+        let is_it = |call: &OpenCall<'_>| match (message.answered_call(), &message.name) {
+            (Some(id), _) => call.id == id,
             // The old form names the function alone.
             (None, Some(name)) => call.name == &**name,
             (None, None) => true,
@@ -278,7 +278,10 @@ impl<'a> InputParts<'a> {
                 let image = part.image_url.as_ref()?;
                 let fetched = self.inlined.find(&image.url);
                 InputPart::InputImage {
-                    image_url: fetched.map_or(&*image.url, |fetched| &*fetched.url),
+                    image_url: match fetched {
+                        Some(fetched) => Cow::Borrowed(&*fetched.url),
+                        None => of_its_type(&image.url),
+                    },
                     detail: image.detail.as_deref().unwrap_or("auto"),
                     prompt_cache_breakpoint,
                 }
@@ -296,6 +299,11 @@ impl<'a> InputParts<'a> {
             }
         })
     }
+}
+
+/// An address or a data URL, with the media type that its bytes tell.
+fn of_its_type(url: &str) -> Cow<'_, str> {
+    data_url::retyped(url).map_or(Cow::Borrowed(url), Cow::Owned)
 }
 
 /// A file. One in the body needs a name, one that the provider has has its own.

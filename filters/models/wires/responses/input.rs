@@ -67,7 +67,7 @@ pub(super) enum InputPart<'a> {
         refusal: &'a str,
     },
     InputImage {
-        image_url: &'a str,
+        image_url: Cow<'a, str>,
         detail: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
         prompt_cache_breakpoint: Breakpoint<'a>,

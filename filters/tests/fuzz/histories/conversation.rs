@@ -40,8 +40,8 @@ impl Conversation {
     fn user(&mut self, choices: &mut Choices<'_>) {
         let parts = [
             json!("Hi"),
-            json!([{"type": "text", "text": "Look"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk=", "detail": "low"}}]),
-            json!([{"type": "image_url", "image_url": {"url": "data:image/jpeg;base64,aGk="}}]),
+            json!([{"type": "text", "text": "Look"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAE=", "detail": "low"}}]),
+            json!([{"type": "image_url", "image_url": {"url": "data:image/jpeg;base64,AAE="}}]),
             json!([{"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,aGk="}}, {"type": "text", "text": "Read", "cache_control": {"type": "ephemeral"}}]),
             json!([{"type": "text", "text": "a", "prompt_cache_breakpoint": {"mode": "explicit"}}, {"type": "text", "text": "b"}]),
         ];
@@ -131,7 +131,7 @@ impl Conversation {
         }
         if choices.once_in(4) {
             message["images"] =
-                json!([{"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}]);
+                json!([{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAE="}}]);
         }
         if choices.once_in(4) {
             message["content_before_tool_calls"] = choices.once_in(2).into();

@@ -3,7 +3,9 @@
 
 use super::Findings;
 use crate::json::Walker;
-use crate::models::check::read::{array, boolean, integer, object_of_set, one_of, required, string};
+use crate::models::check::read::{
+    array, boolean, integer, object_of_set, one_of, required, string,
+};
 use crate::models::check::reject::Reject;
 use crate::models::parameter::Parameter;
 use crate::models::request::SearchNeeds;

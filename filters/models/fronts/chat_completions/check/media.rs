@@ -3,6 +3,7 @@
 use super::Findings;
 use crate::json::Walker;
 use crate::models::chat::data_url;
+use crate::models::check::media::picture_of_chat;
 use crate::models::check::read::{OneOf, array, object_of_set, one_of, required, string};
 use crate::models::check::reject::Reject;
 use crate::models::parameter::Parameter;
@@ -20,7 +21,9 @@ pub(super) fn image(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), R
             let url = string(walk)?;
             has_url = !url.is_empty();
             found.media.bytes += url.len() as u64;
-            note_image(&url.unescaped(), found);
+            let url = url.unescaped();
+            picture_of_chat(&url)?;
+            note_image(&url, found);
             Ok(())
         } else {
             if one_of(walk, &["low", "high", "auto"])? != "auto" {
@@ -64,7 +67,7 @@ pub(super) fn drawn_images(walk: &mut Walker<'_>, found: &mut Findings) -> Resul
                 let url = string(walk)?;
                 found.media.bytes += url.len() as u64;
                 has_url = !url.is_empty();
-                Ok(())
+                picture_of_chat(&url.unescaped())
             })?;
             required(has_url.then_some(()), "url", "a data URL")
         })?;
