@@ -5,12 +5,8 @@ use serde_json::{Value, json};
 /// Fields with a closed list of words, and whether they take null.
 pub const WORDS: &[(&str, &[&str], bool)] = &[
     ("prompt_cache_retention", &["in_memory", "24h"], true),
-    (
-        "prompt_cache_options.mode",
-        &["implicit", "explicit"],
-        false,
-    ),
-    ("prompt_cache_options.ttl", &["30m"], false),
+    ("prompt_cache_options.mode", &["implicit", "explicit"], true),
+    ("prompt_cache_options.ttl", &["30m"], true),
     (
         "reasoning_effort",
         &["none", "minimal", "low", "medium", "high", "xhigh", "max"],
@@ -24,28 +20,24 @@ pub const WORDS: &[(&str, &[&str], bool)] = &[
     (
         "reasoning.context",
         &["auto", "current_turn", "all_turns"],
-        false,
+        true,
     ),
-    ("reasoning.mode", &["standard", "pro"], false),
+    ("reasoning.mode", &["standard", "pro"], true),
     ("effort", &["low", "medium", "high"], true),
     ("verbosity", &["low", "medium", "high"], true),
     (
         "service_tier",
         &["auto", "default", "flex", "priority"],
-        false,
+        true,
     ),
-    (
-        "routing",
-        &["auto", "price", "throughput", "latency"],
-        false,
-    ),
+    ("routing", &["auto", "price", "throughput", "latency"], true),
     ("sensitive_word_check.status", &["DISABLE", "ENABLE"], false),
     (
         "image_config.image_quality",
         &["low", "medium", "high", "xhigh", "max", "auto"],
-        false,
+        true,
     ),
-    ("image_config.moderation", &["auto", "low"], false),
+    ("image_config.moderation", &["auto", "low"], true),
     (
         "response_format.type",
         &["text", "json_object", "json_schema"],
@@ -69,7 +61,7 @@ pub const WORDS: &[(&str, &[&str], bool)] = &[
     (
         "messages[0].message_items[0].phase",
         &["commentary", "final_answer"],
-        false,
+        true,
     ),
     (
         "messages[0].tool_result_cache_control.type",
@@ -104,7 +96,7 @@ pub const WORDS: &[(&str, &[&str], bool)] = &[
     (
         "messages[0].content[0].image_url.detail",
         &["low", "high", "auto"],
-        false,
+        true,
     ),
     (
         "messages[0].content[0].input_audio.format",
@@ -124,7 +116,7 @@ pub const WORDS: &[(&str, &[&str], bool)] = &[
     (
         "tools[0].search_context_size",
         &["low", "medium", "high"],
-        false,
+        true,
     ),
 ];
 
