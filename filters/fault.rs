@@ -503,4 +503,22 @@ mod tests {
         assert_eq!(body["metadata"], serde_json::json!({"routing": []}));
         assert_eq!(body["error"].as_object().unwrap().len(), 4);
     }
+
+    /// Contract: model-gateway 7 408
+    /// Contract: model-gateway 7 500
+    #[test]
+    fn what_came_too_late_and_what_failed_here_tell_no_detail() {
+        for (kind, status, error_type) in [
+            (FaultKind::RequestTimeout, 408, "timeout_error"),
+            (FaultKind::Internal, 500, "api_error"),
+        ] {
+            let fault = Fault::new(kind, "it failed").with_detail("of 10.0.0.7");
+            assert_eq!(fault.status(), status);
+            let body = fault.compatible_body();
+            let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+            assert_eq!(body["error"]["type"], error_type);
+            assert_eq!(body["error"]["message"], "it failed");
+            assert!(!body.to_string().contains("10.0.0.7"), "{body}");
+        }
+    }
 }

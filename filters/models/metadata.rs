@@ -377,4 +377,33 @@ mod tests {
         assert!(without[0]["routing"][0].get("region").is_none());
         assert_eq!(without[1]["used_model"], "p\n/m\"1");
     }
+
+    /// Contract: model-gateway 2.5 usage.prompt_tokens_details
+    /// Contract: model-gateway 2.5 usage.completion_tokens_details
+    #[test]
+    fn usage_tells_what_each_token_stands_for() {
+        let usage = Usage {
+            prompt: 100,
+            completion: 50,
+            reasoning: Some(7),
+            cached: 11,
+            cache_write: 12,
+            cache_write_5m: Some(3),
+            cache_write_1h: Some(9),
+            audio_prompt: 13,
+            video_prompt: 14,
+            image_completion: 15,
+            audio_completion: 16,
+            ..Usage::default()
+        };
+        let mut out = Vec::new();
+        write_usage(&Settlement { usage, cost: None }, &mut out);
+        let told: Value = serde_json::from_slice(&out).unwrap();
+        let written = json!({"ephemeral_5m_input_tokens": 3, "ephemeral_1h_input_tokens": 9});
+        let expected = json!({"prompt_tokens": 100, "completion_tokens": 50, "total_tokens": 150, "reasoning_tokens": 7,
+            "prompt_tokens_details": {"cached_tokens": 11, "cache_write_tokens": 12, "cache_creation_tokens": 12,
+                "cache_creation": written, "audio_tokens": 13, "video_tokens": 14},
+            "completion_tokens_details": {"reasoning_tokens": 7, "image_tokens": 15, "audio_tokens": 16}, "cost": null});
+        assert_eq!(told, expected);
+    }
 }

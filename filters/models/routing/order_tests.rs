@@ -4,11 +4,12 @@ use serde_json::json;
 
 use super::{WIDE, catalog, inputs, mapping, providers, request};
 use crate::models::operation::Operation;
-use crate::models::request::ModelRequest;
+use crate::models::request::{ModelRequest, Strategy};
 use crate::models::routing::catalog::Catalog;
-use crate::models::routing::health::Health;
+use crate::models::routing::health::{Health, HealthStats};
 use crate::models::routing::plan::{PlanInputs, plan};
 use crate::models::routing::resolve::resolve;
+use crate::models::routing::score::{Facts, score_candidates};
 
 /// Providers `p0`, `p1`, … of these prices; their candidates have the numbers 0, 1, ….
 pub(super) fn priced(prices: &[&str]) -> Catalog {
@@ -307,4 +308,42 @@ fn a_long_prompt_has_the_prices_of_its_length() {
         |bytes| request(json!({"messages": [{"role": "user", "content": "a".repeat(bytes)}]}));
     assert_eq!(order(&catalog, &prompt(70_000), &at(&health, 0)), [0, 1]);
     assert_eq!(order(&catalog, &prompt(90_000), &at(&health, 0)), [1, 0]);
+}
+
+/// Contract: model-gateway 2.1 routing 1
+#[test]
+fn a_strategy_has_nine_tenths_of_the_weight_and_uptime_the_rest() {
+    let fact = |price, uptime, latency_ms, throughput| Facts {
+        price: Some(price),
+        metrics: Some(HealthStats {
+            uptime,
+            latency_ms,
+            throughput,
+        }),
+        priority: 1.0,
+    };
+    let best = fact(1.0, 100.0, 100.0, 50.0);
+    // Each is twice as bad in one factor.
+    let dear = fact(2.0, 100.0, 100.0, 50.0);
+    let late = fact(1.0, 100.0, 200.0, 50.0);
+    let slow = fact(1.0, 100.0, 100.0, 25.0);
+    let broken = fact(1.0, 50.0, 100.0, 50.0);
+    let scored = |strategy, other: Facts| {
+        let scores = score_candidates(&[best, other], super::WEIGHTS, Some(strategy), true);
+        assert!(scores[0].abs() < 1e-9);
+        scores[1]
+    };
+    for (strategy, worse, same) in [
+        (Strategy::Price, dear, [late, slow]),
+        (Strategy::Latency, late, [dear, slow]),
+        (Strategy::Throughput, slow, [dear, late]),
+    ] {
+        assert!((scored(strategy, worse) - 0.9).abs() < 1e-9, "{strategy:?}");
+        for other in same {
+            assert!(scored(strategy, other).abs() < 1e-9, "{strategy:?}");
+        }
+        let penalty = (45.0_f64 / 95.0 * 5.0).powi(2);
+        let uptime = scored(strategy, broken) - penalty;
+        assert!((uptime - 0.1).abs() < 1e-9, "{strategy:?} {uptime}");
+    }
 }

@@ -125,3 +125,20 @@ fn a_mapping_without_capabilities_answers_as_many_choices_as_its_wire() {
         "its wire answers one choice only"
     );
 }
+
+/// Contract: model-gateway 2.1 n 3
+#[test]
+fn a_search_is_no_function_beside_which_choices_cannot_stream() {
+    let own =
+        json!({"web_search": "options", "capabilities": ["streaming", "tools", "web_search", "n"]});
+    for search in [
+        json!({"web_search": true}),
+        json!({"tools": [{"type": "web_search"}]}),
+    ] {
+        let mut members = json!({"n": 2, "stream": true});
+        let search = search.as_object().cloned().unwrap();
+        members.as_object_mut().unwrap().extend(search);
+        let said = super::search_tests::sent(WireKind::Compatible, &own, &members).unwrap();
+        assert_eq!(said["n"], 2, "{members}");
+    }
+}

@@ -108,6 +108,8 @@ fn what_asks_for_nothing_is_not_asked_of_a_provider() {
     let set = |request: ModelRequest| request.asked.set.iter().collect::<Vec<_>>();
     let plain = json!({"size": "auto", "quality": "standard", "moderation": "auto", "background": "auto", "n": 1});
     assert_eq!(set(generated(plain).unwrap()), []);
+    let auto = json!({"quality": "auto", "aspect_ratio": "auto"});
+    assert_eq!(set(generated(auto).unwrap()), []);
     assert_eq!(set(edited(json!({"input_fidelity": "low"})).unwrap()), []);
     let all = json!({"size": "2K", "aspect_ratio": "3:2", "quality": "max", "style": "vivid", "output_format": "png"});
     let expected = [

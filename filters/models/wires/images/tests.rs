@@ -12,6 +12,7 @@ use crate::models::fronts::images::{ImageEdits, ImageGenerations};
 use crate::models::operation::Operation;
 use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
+use crate::models::routing::parameters::Parameters;
 use crate::models::usage::Usage;
 use crate::models::wires::{
     Failure, FailureKind, Progress, Quirks, ReplyHead, Target, WireKind, decode_reply, replay,
@@ -118,6 +119,23 @@ fn a_ratio_takes_precedence_over_a_size() {
         json!([sent["aspect_ratio"], sent["resolution"], sent["quality"]]),
         expected
     );
+}
+
+/// Contract: model-gateway 2.7 style+
+#[test]
+fn a_style_goes_to_who_passes_it() {
+    let request = generation(json!({"style": "vivid"}));
+    let quirks = Quirks::default();
+    let target = Target {
+        image_output: Some(true),
+        parameters: Parameters::PLAIN,
+        ..Target::plain("p", "up", &quirks)
+    };
+    let body = WireKind::Images.wire().encode(&request, &target).unwrap();
+    let passed: Value = serde_json::from_slice(&body.concat()).unwrap();
+    assert_eq!(passed["style"], "vivid");
+    let usual = sent_json(WireKind::Images, &request);
+    assert_eq!(usual.get("style"), None, "{usual}");
 }
 
 #[test]
