@@ -15,7 +15,7 @@ use crate::support::upstream::Upstream;
 
 pub(super) const DATA: u8 = 0;
 pub(super) const HEADERS: u8 = 1;
-const RST_STREAM: u8 = 3;
+pub(super) const RST_STREAM: u8 = 3;
 const PING: u8 = 6;
 const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;

@@ -1,10 +1,13 @@
 //! Calls whose clients lose their connections: they go on, and a client that comes back gets the answer. Source: docs/mcp.md.
 
+use std::io::Write;
+
 use serde_json::{Value, json};
 
 use super::running::{cancelled, hi, in_two, messages_of, rest, said, take_back, watched};
 use super::sessions::{SESSION, begin, initialize};
 use super::{code, rpc};
+use crate::http2::{DATA, END_HEADERS, END_STREAM, HEADERS, Http2, POST, RST_STREAM, frame, head};
 use crate::ledger::used;
 use crate::support::ask::Ask;
 use crate::support::boot::{Gateway, create_key};
@@ -86,6 +89,43 @@ fn a_lost_connection_is_no_cancel_and_its_client_gets_the_answer() {
     assert_eq!(said(messages_of(again.events()).last().unwrap()), "hello");
     let last = ids(&text).last().copied().unwrap().to_owned();
     assert_eq!(ask(gateway.address(), &back(&gateway, &last)).text(), "");
+}
+
+#[test]
+fn a_stream_of_http2_that_is_reset_is_a_lost_connection_too() {
+    let gate = Gate::default();
+    let slow = Upstream::always(in_two(&gate));
+    let gateway = Gateway::between(&slow.url(), &slow.url());
+    let (mut client, key) = (Http2::connect(&gateway), format!("Bearer {}", gateway.key));
+    let fields = [
+        ("authorization", &*key),
+        ("content-type", "application/json"),
+        ("accept", "application/json, text/event-stream"),
+        ("mcp-protocol-version", "2025-11-25"),
+    ];
+    let params = json!({"name": "chat", "arguments": hi(), "_meta": {"progressToken": "p"}});
+    let body = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params});
+    let sent = [
+        frame(HEADERS, END_HEADERS, 1, &head(POST, "/mcp", &fields)),
+        frame(DATA, END_STREAM, 1, body.to_string().as_bytes()),
+    ];
+    client.stream.write_all(&sent.concat()).unwrap();
+    let first = loop {
+        let next = client.next().expect("an event");
+        if next.kind == DATA && !next.payload.is_empty() {
+            break String::from_utf8(next.payload).unwrap();
+        }
+    };
+    slow.wait_requests(1);
+    let cancel = 8_u32.to_be_bytes();
+    client
+        .stream
+        .write_all(&frame(RST_STREAM, 0, 1, &cancel))
+        .unwrap();
+    let mut client = resumed(&gateway, ids(&first)[0]);
+    assert!(!slow.is_closed(0));
+    gate.open();
+    assert_eq!(said(rest(&mut client).last().unwrap()), "hello");
 }
 
 #[test]
@@ -207,11 +247,16 @@ fn what_cannot_be_resumed_ends_with_its_connection() {
             .header("Mcp-Method", "tools/call")
             .header("Mcp-Name", "chat")
     };
-    let cases: [(&str, &dyn Fn(&Gateway) -> Ask); 2] = [(keepalive, &stateless), (&off, &watched)];
-    for (number, (more, call)) in cases.into_iter().enumerate() {
+    let cases = [(keepalive, true), (&*off, false)];
+    for (number, (more, is_stateless)) in cases.into_iter().enumerate() {
         let gateway = Gateway::with(&silent.url(), &silent.url(), more);
+        let call = if is_stateless {
+            stateless(&gateway)
+        } else {
+            watched(&gateway)
+        };
         let mut client = Client::connect(gateway.address());
-        client.send(&call(&gateway));
+        client.send(&call);
         client.head();
         let first = client.chunk().unwrap().bytes;
         assert_eq!(sse::parse(&first).comments(), ["keepalive"]);
