@@ -128,18 +128,10 @@ impl Gateway {
             // Otherwise one call in a hundred would try the more expensive provider first.
             ("WEIRGATE_ROUTING__EXPLORATION", "0".to_owned()),
         ];
-        // A test that asks often is not about limits, unless it names them.
-        let is_limited = toml.contains("requests_per_minute");
-        let unlimited = QuotaGroup::ALL.into_iter().filter(|_| !is_limited);
-        let unlimited = unlimited.map(|group| {
-            let group = group.as_str().to_ascii_uppercase();
-            let name = format!("WEIRGATE_LIMITS__REQUESTS_PER_MINUTE__{group}");
-            (name, "0".to_owned())
-        });
         let more = more
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .chain(unlimited);
+            .chain(unlimited(toml));
         let env: Vec<(String, String)> = env
             .map(|(name, value)| (name.to_owned(), value))
             .into_iter()
@@ -279,6 +271,18 @@ impl Gateway {
         };
         with_store(&loaded.config, work)
     }
+}
+
+/// The variables that lift the built-in limits of a configuration: a test that asks often is not about limits, unless it
+/// names them.
+pub fn unlimited(toml: &str) -> impl Iterator<Item = (String, String)> {
+    let is_limited = toml.contains("requests_per_minute");
+    let groups = QuotaGroup::ALL.into_iter().filter(move |_| !is_limited);
+    groups.map(|group| {
+        let group = group.as_str().to_ascii_uppercase();
+        let name = format!("WEIRGATE_LIMITS__REQUESTS_PER_MINUTE__{group}");
+        (name, "0".to_owned())
+    })
 }
 
 fn read(toml: &str, env: &[(String, String)]) -> config::LoadedConfig {

@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use super::boot::unlimited;
+
 /// A process. Killed when dropped.
 pub struct Server {
     child: Child,
@@ -71,9 +73,11 @@ impl Server {
         stdout: Stdio,
         mut copy: impl Write + Send + 'static,
     ) -> Result<Server, String> {
+        let toml = std::fs::read_to_string(folder.join("weirgate.toml")).unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_weirgate"))
             .args(["serve", "-c", "weirgate.toml"])
             .current_dir(folder)
+            .envs(unlimited(&toml))
             .envs(env.iter().copied())
             .stdout(stdout)
             .stderr(Stdio::piped())
