@@ -19,7 +19,7 @@ use super::images::ImageFacts;
 use super::moderations::ModerationFacts;
 use super::ocr::OcrFacts;
 use super::operation::Operation;
-use super::parameter::AskedParameters;
+use super::parameter::{AskedParameters, Parameter};
 use super::prompts::origin::Managed;
 use super::rerank::RerankFacts;
 use super::search::SearchFacts;
@@ -377,6 +377,20 @@ impl Effort {
             Self::High => "high",
             Self::Xhigh => "xhigh",
             Self::Max => "max",
+        }
+    }
+}
+
+impl ModelRequest {
+    /// Returns how many images it asks for, where it says so.
+    pub fn image_count(&self) -> Option<u32> {
+        match &self.payload {
+            Payload::Images(_, images) => Some(images.count),
+            Payload::Chat(_) => {
+                let count = self.asked.number(Parameter::ImageCount);
+                count.map(|count| count as u32)
+            }
+            _ => None,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::ledger::used;
 use crate::support::boot::Gateway;
 use crate::support::client::Answer;
 use crate::support::script::Reply;
@@ -43,13 +44,25 @@ capabilities = ["streaming", "vision", "cancellation"]
 const PNG: &str = "data:image/png;base64,AAEB";
 
 fn gateway(gemini: &Upstream, other: &Upstream) -> Gateway {
+    gateway_with_credit(gemini, other, "1000")
+}
+
+fn gateway_with_credit(gemini: &Upstream, other: &Upstream, credit: &str) -> Gateway {
     let toml = format!(
         "[providers.gemini]\nkind = \"google\"\nbase_url = \"{}\"\nkeys = [{{ env = \"GEMINI_KEY\" }}]\n\
          [providers.other]\nkind = \"openai-compatible\"\nbase_url = \"{}/v1\"\nkeys = []\n",
         gemini.url(),
         other.url()
     );
-    Gateway::start_with_env(&toml, MODELS, &[("GEMINI_KEY", "key")])
+    let keys = [("GEMINI_KEY", "key")];
+    Gateway::start_with_credit(&toml, MODELS, &keys, credit)
+}
+
+/// The same with this number of images.
+fn several(model: &str, is_stream: bool, count: u32) -> String {
+    let mut body = asked(model, is_stream);
+    body["image_config"]["n"] = count.into();
+    body.to_string()
 }
 
 fn asked(model: &str, is_stream: bool) -> Value {
@@ -58,23 +71,36 @@ fn asked(model: &str, is_stream: bool) -> Value {
 }
 
 fn gemini_reply(request: &Received) -> Reply {
-    let piece = |parts: Value, finish: Value| {
-        json!({"candidates": [{"content": {"parts": parts}, "finishReason": finish}], "responseId": "r",
-            "usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 1300, "totalTokenCount": 1310,
-                "candidatesTokensDetails": [{"modality": "IMAGE", "tokenCount": 1290}]}})
-    };
-    let text = json!({"text": "Here"});
-    let image =
-        json!({"inlineData": {"mimeType": "image/png", "data": "AAEB"}, "thoughtSignature": "sig"});
     if request.path.contains("stream") {
         let events = [
-            piece(json!([text]), Value::Null).to_string(),
-            piece(json!([image]), Value::Null).to_string(),
-            piece(json!([]), "STOP".into()).to_string(),
+            gemini_piece(json!([text()]), Value::Null).to_string(),
+            gemini_piece(json!([image()]), Value::Null).to_string(),
+            gemini_piece(json!([]), "STOP".into()).to_string(),
         ];
         return Reply::sse(events.iter().map(String::as_str));
     }
-    Reply::json(200, piece(json!([text, image]), "STOP".into()).to_string())
+    gemini_whole()
+}
+
+fn gemini_whole() -> Reply {
+    Reply::json(
+        200,
+        gemini_piece(json!([text(), image()]), "STOP".into()).to_string(),
+    )
+}
+
+fn text() -> Value {
+    json!({"text": "Here"})
+}
+
+fn image() -> Value {
+    json!({"inlineData": {"mimeType": "image/png", "data": "AAEB"}, "thoughtSignature": "sig"})
+}
+
+fn gemini_piece(parts: Value, finish: Value) -> Value {
+    json!({"candidates": [{"content": {"parts": parts}, "finishReason": finish}], "responseId": "r",
+        "usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 1300, "totalTokenCount": 1310,
+            "candidatesTokensDetails": [{"modality": "IMAGE", "tokenCount": 1290}]}})
 }
 
 fn other_reply(_: &Received) -> Reply {
@@ -188,4 +214,89 @@ fn who_does_not_draw_is_left_out_with_its_reason() {
     let said = error["message"].as_str().unwrap();
     assert!(said.contains("other draws no images"), "{said}");
     assert!(other.requests().is_empty());
+}
+
+/// Source: model-gateway 2.1
+#[test]
+fn several_images_are_asked_for_one_after_the_other_and_each_is_paid() {
+    let (gemini, other) = (
+        Upstream::answering(gemini_reply),
+        Upstream::answering(other_reply),
+    );
+    let gateway = gateway(&gemini, &other);
+    let answer = gateway.chat(several("painter", false, 3));
+    let drawn = message(&answer);
+    // The words of the first reply are those of the answer.
+    assert_eq!(drawn["content"], "Here");
+    let url = json!({"type": "image_url", "image_url": {"url": PNG}});
+    assert_eq!(drawn["images"], json!([url, url, url]));
+    assert_eq!(gemini.requests().len(), 3);
+    let answer = answer.json();
+    assert_eq!(answer["choices"][0]["finish_reason"], "stop");
+    assert_eq!(answer["choices"].as_array().unwrap().len(), 1);
+    let usage = &answer["usage"];
+    assert_eq!(
+        (&usage["prompt_tokens"], &usage["completion_tokens"]),
+        (&json!(30), &json!(3900))
+    );
+    assert_eq!(usage["cost"].to_string(), "0.116184");
+
+    let streamed = gateway.chat(several("painter", true, 3));
+    assert_eq!(streamed.status(), 200, "{}", streamed.text());
+    assert_eq!(gemini.requests().len(), 6);
+    let events = streamed.events().json();
+    let deltas = || events.iter().map(|event| &event["choices"][0]);
+    let images = deltas().filter_map(|choice| choice["delta"]["images"].as_array());
+    assert_eq!(images.flatten().count(), 3, "{}", streamed.text());
+    let words: String = deltas()
+        .filter_map(|choice| choice["delta"]["content"].as_str())
+        .collect();
+    assert_eq!(words, "Here");
+    let ends = deltas().filter(|choice| choice["finish_reason"].is_string());
+    assert_eq!(ends.count(), 1, "{}", streamed.text());
+    assert_eq!(
+        events.last().unwrap()["usage"]["cost"].to_string(),
+        "0.116184"
+    );
+
+    // A provider of the convention that does not know the number is asked as often.
+    let answer = gateway.chat(several("printer", false, 2));
+    assert_eq!(message(&answer)["images"].as_array().unwrap().len(), 4);
+    assert_eq!(other.requests().len(), 2);
+    for sent in other.requests() {
+        assert_eq!(sent.json()["image_config"].get("n"), None);
+    }
+    assert_eq!(answer.json()["usage"]["cost"].to_string(), "0.16002");
+}
+
+/// Source: model-gateway 2.1
+#[test]
+fn what_several_images_may_cost_is_reserved_for_all_of_them() {
+    let (gemini, other) = (
+        Upstream::answering(gemini_reply),
+        Upstream::answering(other_reply),
+    );
+    // An image may cost 2,000 tokens of an answer and 2,000 of its own at 30 USD per million, 0.12 USD.
+    let gateway = gateway_with_credit(&gemini, &other, "0.3");
+    assert_eq!(gateway.chat(several("painter", false, 3)).status(), 402);
+    assert!(gemini.requests().is_empty());
+    assert_eq!(gateway.chat(several("painter", false, 2)).status(), 200);
+    assert_eq!(gemini.requests().len(), 2);
+}
+
+/// Source: model-gateway 2.1
+#[test]
+fn a_further_drawing_that_fails_fails_the_answer_and_costs_nothing() {
+    let (gemini, other) = (
+        Upstream::sequence([
+            gemini_whole(),
+            Reply::json(400, r#"{"error": {"message": "no"}}"#),
+        ]),
+        Upstream::answering(other_reply),
+    );
+    let gateway = gateway(&gemini, &other);
+    let answer = gateway.chat(several("painter", false, 2));
+    assert_eq!(answer.status(), 400, "{}", answer.text());
+    assert_eq!(gemini.requests().len(), 2);
+    used(&gateway, "0");
 }

@@ -282,7 +282,6 @@ fn takes_no(parameter: Parameter) -> Cow<'static, str> {
     match parameter {
         Parameter::Tools => "takes no function tools".into(),
         Parameter::ToolChoice => "forces no tool call".into(),
-        Parameter::ImageCount => "draws as many images as it likes, not `image_config.n`".into(),
         Parameter::VendorSafeguards => "runs no safeguards".into(),
         Parameter::TokenInputs => "takes texts, not tokens".into(),
         Parameter::ToolResultMedia => "takes no images, audio or files in results of tools".into(),

@@ -16,7 +16,6 @@ use super::rate_limit::LimitHeaders;
 use crate::fault::{Fault, FaultKind};
 use crate::models::chat::inlined::InlinedImages;
 use crate::models::embeddings::batch::BatchLimits;
-use crate::models::images::ImageFacts;
 use crate::models::operation::Operation;
 use crate::models::parameter::Parameter;
 use crate::models::request::{ModelRequest, Payload};
@@ -186,13 +185,10 @@ impl Parts {
     /// Returns how often a provider is asked that draws fewer images at once than a request wants; other requests are not
     /// divided.
     pub fn of_images(request: &ModelRequest, target: &Target<'_>) -> Self {
-        let images = request.payload.images();
-        let count = images.map(|images| {
-            let at_once = target.images_at_once(images, request);
-            images.count.div_ceil(at_once)
-        });
+        let wanted = request.image_count().unwrap_or(1).max(1);
+        let at_once = target.images_at_once(request);
         Self {
-            count: count.unwrap_or(1),
+            count: wanted.div_ceil(at_once),
             text_bytes: request.text_bytes,
         }
     }
@@ -315,20 +311,22 @@ impl Target<'_> {
     }
 
     /// Returns how many images the part at hand asks for, at least 1.
-    pub fn images_of_part(&self, images: &ImageFacts, request: &ModelRequest) -> u32 {
-        let at_once = self.images_at_once(images, request);
+    pub fn images_of_part(&self, request: &ModelRequest) -> u32 {
+        let wanted = request.image_count().unwrap_or(1);
+        let at_once = self.images_at_once(request);
         let drawn = self.part.saturating_mul(at_once);
-        images.count.saturating_sub(drawn).clamp(1, at_once)
+        wanted.saturating_sub(drawn).clamp(1, at_once)
     }
 
     /// Returns how many images the provider draws at once, at least 1.
-    fn images_at_once(&self, images: &ImageFacts, request: &ModelRequest) -> u32 {
+    fn images_at_once(&self, request: &ModelRequest) -> u32 {
         if !self.parameters.supports(Parameter::ImageCount) {
             return 1;
         }
+        let wanted = request.image_count().unwrap_or(1).max(1);
         match self.treat(Parameter::ImageCount, request) {
-            Treatment::Number(most) => (most as u32).clamp(1, images.count),
-            Treatment::Pass | Treatment::Drop => images.count,
+            Treatment::Number(most) => (most as u32).clamp(1, wanted),
+            Treatment::Pass | Treatment::Drop => wanted,
         }
     }
 

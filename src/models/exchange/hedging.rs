@@ -74,7 +74,8 @@ impl Hedge {
     ) -> Option<Box<Self>> {
         let hedging = models.hedging.as_ref()?;
         let operation = request.payload.operation();
-        let is_fit = !operation.draws() && !operation.is_upload();
+        let is_drawn = operation.draws() || request.image_count().is_some();
+        let is_fit = !is_drawn && !operation.is_upload();
         let may_be = request.is_stream && attempts.len() > 1 && is_fit;
         may_be.then(|| {
             Box::new(Self {

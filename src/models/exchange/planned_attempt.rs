@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use filters::models::request::ModelRequest;
 use filters::models::routing::catalog::Capability;
+use filters::models::wires::Target;
 use filters::money::{CostInputs, PricePoint, Usd};
 
 use crate::models::deployment::Deployment;
@@ -42,20 +43,37 @@ impl PlannedAttempt {
         let deployment = &self.deployment;
         let target = deployment.target();
         let mapping = &deployment.mapping;
-        let searches = target.max_searches(request);
         let requests = deployment.wire.parts(request, &target).count.into();
-        // Each image is asked for with the whole prompt.
-        let repeats = request.payload.images().map_or(1, |_| requests);
+        // Each drawing is asked for with the whole prompt.
+        let repeats = request.image_count().map_or(1, |_| requests);
+        let searches = target.max_searches(request).saturating_mul(repeats);
+        let asked = of_drawings(request, repeats, &target);
         let inputs = CostInputs {
             searches,
             billed_searches: mapping.search.billed(searches),
             max_tokens: deployment.wire.max_output(request, &target),
             requests,
-            bytes: request.cost_inputs.bytes.saturating_mul(repeats),
-            images: request.cost_inputs.images.saturating_mul(repeats),
+            bytes: asked.bytes.saturating_mul(repeats),
+            images: asked.images.saturating_mul(repeats),
+            audio: asked.audio.saturating_mul(repeats),
+            files: asked.files.saturating_mul(repeats),
             draws: deployment.wire.draws(request, &target),
-            ..request.cost_inputs
+            ..asked
         };
         deployment.max_cost(point, &inputs)
+    }
+}
+
+/// Returns what bounds the cost of a request whose drawings are asked for one after the other. Each reply to a chat may be as
+/// long as it may be alone; requests for images count theirs as answers already.
+fn of_drawings(request: &ModelRequest, repeats: u64, target: &Target<'_>) -> CostInputs {
+    let asked = request.cost_inputs;
+    if repeats <= 1 || request.payload.images().is_some() {
+        return asked;
+    }
+    CostInputs {
+        choices: asked.choices.max(1).saturating_mul(repeats),
+        wanted_images: target.images_of_part(request).into(),
+        ..asked
     }
 }

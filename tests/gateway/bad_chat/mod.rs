@@ -430,6 +430,12 @@ fn contradictions() -> Vec<Refusal> {
             vec!["model"],
         ),
         (
+            json!({"image_config": {"n": 2}, "tools": [function]}),
+            "image_config.n",
+            Some("unsupported_parameter_combination"),
+            vec!["function tools"],
+        ),
+        (
             json!({"service_tier": "flex"}),
             "service_tier",
             Some("unsupported_service_tier"),

@@ -16,15 +16,19 @@ mod head;
 mod healed;
 mod members;
 pub mod prompt_file;
+mod repeated;
 mod text;
 mod tools;
 pub mod whole;
 
 #[cfg(test)]
 mod healed_tests;
+#[cfg(test)]
+mod repeated_tests;
 
 use self::chunks::ChunkWriter;
 use self::healed::HealedWriter;
+use self::repeated::RepeatedWriter;
 use self::whole::WholeWriter;
 
 /// The front of `POST /v1/chat/completions`.
@@ -54,10 +58,13 @@ impl Front for ChatCompletions {
         } else {
             Box::new(WholeWriter::new(identity))
         };
-        if chat.heals {
-            Box::new(HealedWriter::new(writer, wants_object(request)))
-        } else {
-            writer
+        let writer: Box<dyn Writer> = match chat.heals {
+            true => Box::new(HealedWriter::new(writer, wants_object(request))),
+            false => writer,
+        };
+        match request.image_count() > Some(1) {
+            true => Box::new(RepeatedWriter::new(writer)),
+            false => writer,
         }
     }
 }

@@ -83,7 +83,7 @@ impl Front for ImageEdits {
 
 fn writer(request: &ModelRequest, identity: &ReplyIdentity, is_edit: bool) -> Box<dyn Writer> {
     if request.is_stream {
-        let count = request.payload.images().map_or(1, |images| images.count);
+        let count = request.image_count().unwrap_or(1);
         Box::new(EventWriter::new(identity.created, is_edit, count))
     } else {
         Box::new(ListWriter::new(identity.created, is_edit))

@@ -123,8 +123,8 @@ impl Wire for Images {
         head: &ReplyHead,
     ) -> Box<dyn Decoder> {
         match &request.payload {
-            Payload::Images(_, images) => {
-                let count = target.images_of_part(images, request);
+            Payload::Images(..) => {
+                let count = target.images_of_part(request);
                 reply::decoder(count.into(), head)
             }
             _ => no_decoder(),

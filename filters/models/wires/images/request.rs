@@ -138,7 +138,7 @@ fn common(drawing: &Drawing<'_>) -> Map<String, Value> {
     let mut put = |key: &str, value: Value| _ = body.insert(key.to_owned(), value);
     put("model", target.model.into());
     put("prompt", drawing.text(&images.prompt).into());
-    let count = target.images_of_part(images, request);
+    let count = target.images_of_part(request);
     if count > 1 {
         put("n", count.into());
     }

@@ -28,8 +28,7 @@ pub(super) fn image_config(
         return None;
     }
     // Of images that are asked for one after the other each request has its own number.
-    let images = request.payload.images();
-    let images = images.map(|images| target.images_of_part(images, request));
+    let of_part = target.images_of_part(request);
     let mut out = b"{".to_vec();
     let mut walk = Walker::over(std::str::from_utf8(value).ok()?);
     let walked = walk.object(|walk, key| {
@@ -38,10 +37,9 @@ pub(super) fn image_config(
         if let Some((name, parameter)) = known
             && target.parameters.supports(*parameter)
         {
-            let of_part = images.filter(|_| *parameter == Parameter::ImageCount);
             let member = match target.treat(*parameter, request) {
                 Treatment::Drop => return Ok(()),
-                _ if of_part.is_some() => Cow::Owned(of_part.unwrap_or(1).to_string()),
+                _ if *parameter == Parameter::ImageCount => Cow::Owned(of_part.to_string()),
                 Treatment::Pass => Cow::Borrowed(member),
                 Treatment::Number(number) => Cow::Owned(number.to_string()),
             };

@@ -30,7 +30,9 @@ pub(super) fn image_config(walk: &mut Walker<'_>, found: &mut Findings) -> Resul
             ),
             "n" => {
                 let count = integer(walk, 1, MAX_IMAGES)?;
-                found.asked.add_number(Parameter::ImageCount, count as f64);
+                // Not in the set: a provider that draws one at a time is asked several times.
+                let count = (Parameter::ImageCount, count as f64);
+                found.asked.numbers.push(count);
                 return Ok(());
             }
             "seed" => {

@@ -12,6 +12,7 @@ use crate::models::check::read::{
 };
 use crate::models::check::reject::{Reject, other};
 use crate::models::check::top::members;
+use crate::models::parameter::Parameter;
 use crate::models::request::{Effort, Strategy};
 use crate::money::ServiceTier;
 
@@ -222,6 +223,13 @@ pub(super) fn together(found: &Findings) -> Result<(), Reject> {
         return Err(Reject::rule(said)
             .with_code("unsupported_parameter_combination")
             .within("n"));
+    }
+    if found.needs.tools && found.asked.number(Parameter::ImageCount) > Some(1.0) {
+        let said = "is more than 1 together with function tools, which a further drawing would call again; accepted is 1, or no tools";
+        return Err(Reject::rule(said)
+            .with_code("unsupported_parameter_combination")
+            .within("n")
+            .within("image_config"));
     }
     if found.needs.forced_tools && !found.needs.tools {
         let said = "forces a call, but `tools` holds no function; accepted is `auto` or `none`";
