@@ -276,8 +276,8 @@ fn what_several_images_may_cost_is_reserved_for_all_of_them() {
         Upstream::answering(gemini_reply),
         Upstream::answering(other_reply),
     );
-    // An image may cost 2,000 tokens of an answer and 2,000 of its own at 30 USD per million, 0.12 USD.
-    let gateway = gateway_with_credit(&gemini, &other, "0.3");
+    // Each may cost 2,000 tokens at 30 USD per million, which are 0.06 USD.
+    let gateway = gateway_with_credit(&gemini, &other, "0.15");
     assert_eq!(gateway.chat(several("painter", false, 3)).status(), 402);
     assert!(gemini.requests().is_empty());
     assert_eq!(gateway.chat(several("painter", false, 2)).status(), 200);

@@ -32,6 +32,11 @@ impl PartProgress {
     }
 }
 
+/// Returns whether another part follows the one at hand.
+pub(super) fn is_followed(exchange: &ModelExchange) -> bool {
+    exchange.cursor.parts.has_next()
+}
+
 /// Ends the part whose reply is complete, if another follows. The exchange goes on in [`next`].
 ///
 /// Errors: the one that makes Pingora ask again.

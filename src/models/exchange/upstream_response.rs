@@ -278,8 +278,10 @@ pub(super) fn translate(
         exchange.timing.completed = Some(info.now);
         complete(exchange, info);
     }
+    // Pingora drops what was handed out in the turn in which an attempt ends, so parts before the last one hand out nothing.
+    let is_followed = parts::is_followed(exchange);
     let out = match exchange.reader.writer_mut() {
-        Some(writer) if writer.has_content() => writer.take(),
+        Some(writer) if writer.has_content() && !is_followed => writer.take(),
         _ => Bytes::new(),
     };
     let has_content = !out.is_empty();

@@ -6,7 +6,7 @@ use super::ChatCompletions;
 use crate::json::Str;
 use crate::models::chat::delta::{Delta, Finish};
 use crate::models::front::Front;
-use crate::models::fronts::tests::complete;
+use crate::models::fronts::tests::{complete, end};
 use crate::models::reply::{ReplyIdentity, Writer};
 use crate::models::usage::Usage;
 
@@ -67,6 +67,26 @@ fn the_first_reply_is_the_answer_and_the_others_add_their_images() {
         assert_eq!(urls(&choice["message"]), ["a", "b"], "{has_parts}");
         assert_eq!(choice["message"]["content"], "One");
         assert_eq!(choice["finish_reason"], "stop");
+    }
+}
+
+#[test]
+fn a_stream_shows_the_images_of_each_reply_and_ends_once() {
+    let mut writer = writer(true);
+    for image in ["a", "b", "c"] {
+        reply(&mut *writer, "Here", image);
+        writer.end_part();
+        writer.begin_part();
+    }
+    reply(&mut *writer, "Here", "d");
+    end(&mut *writer, Usage::default());
+    let stream = String::from_utf8(writer.take().into()).unwrap();
+    for image in ["a", "b", "c", "d"] {
+        let url = format!(r#""url":"{image}""#);
+        assert_eq!(stream.matches(&url).count(), 1, "{stream}");
+    }
+    for once in [r#""finish_reason":"stop""#, r#""content":"Here""#] {
+        assert_eq!(stream.matches(once).count(), 1, "{stream}");
     }
 }
 
