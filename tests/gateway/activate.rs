@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::support::flags::{agent, gateway, post, refused};
+use crate::support::script::Reply;
+use crate::support::upstream::Upstream;
 
 /// Contract: decision-agent 2.3 Decision (an item of activate)
 /// Contract: decision-agent 4 POST /v1/activate
@@ -99,4 +101,33 @@ fn a_call_may_name_no_user_and_has_no_profile_then() {
     assert!(named.0 == 400 && named.1.contains("userId"), "{named:?}");
     let (status, _) = refused(&post(&agent(""), "/v1/activate", &json!({})));
     assert_eq!(status, 400);
+}
+
+/// Contract: decision-agent 2.2 activate
+/// Contract: decision-agent 4 2
+/// Contract: decision-agent 6 1
+#[test]
+fn an_experiment_sends_an_impression_unless_tracking_is_disabled() {
+    let backend = Upstream::always(Reply::whole(204, &[], ""));
+    let gateway = gateway(&format!(
+        "event_url = \"{}/e\"\nevent_batch = 2",
+        backend.url()
+    ));
+    let activate = |user: &str, more: &str| {
+        let body = json!({"userId": user, "userAttributes": {"country": "DE"}});
+        let path = format!("/v1/activate?experimentKey=checkout_test&featureKey=checkout{more}");
+        let items = post(&gateway, &path, &body).json();
+        assert_eq!(items.as_array().unwrap().len(), 2, "{items}");
+    };
+    activate("silent", "&disableTracking=true");
+    activate("ada", "");
+    let batch = backend.wait_requests(1)[0].json();
+    let visitors = batch["visitors"].as_array().unwrap();
+    assert_eq!(visitors.len(), 2);
+    for visitor in visitors {
+        assert_eq!(visitor["visitor_id"], "ada");
+        assert_eq!(visitor["attributes"][0]["value"], "DE");
+        let decision = &visitor["snapshots"][0]["decisions"][0];
+        assert_eq!(decision["experiment_id"], "401", "{visitor}");
+    }
 }

@@ -56,6 +56,70 @@ fn operations_are_answered_in_order_each_with_its_own_headers() {
     assert!(items[0]["startedAt"].is_string() && items[0]["requestID"].is_string());
 }
 
+/// Contract: decision-agent 2.4 operation
+/// Contract: decision-agent 2.4 response
+/// Contract: decision-agent 2.4 item of the response
+#[test]
+fn a_response_and_its_items_have_the_members_of_the_contract() {
+    let gateway = gateway("");
+    let url = "https://host/v1/decide";
+    let operations = json!({"operations": [
+        operation("mine", url, json!({"parameters": {"keys": "dark_mode"}})),
+        operation("config", "/v1/config", json!({"method": "GET", "headers": {"X-Platform-SDK-Key": "no"}})),
+    ]});
+    let body = post(&gateway, "/v1/batch", &operations).json();
+    let names = |object: &Value| -> Vec<String> {
+        let mut names: Vec<String> = object.as_object().unwrap().keys().cloned().collect();
+        names.sort();
+        names
+    };
+    assert_eq!(
+        names(&body),
+        ["endedAt", "errorCount", "response", "startedAt"]
+    );
+    let items = body["response"].as_array().unwrap();
+    for (item, (id, method, url, status)) in items.iter().zip([
+        ("mine", "POST", url, 200),
+        ("config", "GET", "/v1/config", 400),
+    ]) {
+        let expected = [
+            "body",
+            "endedAt",
+            "method",
+            "operationID",
+            "requestID",
+            "startedAt",
+            "status",
+            "url",
+        ];
+        assert_eq!(names(item), expected);
+        let told = ["operationID", "method", "url"].map(|name| item[name].as_str().unwrap());
+        assert_eq!((told, &item["status"]), ([id, method, url], &json!(status)));
+        assert!(item["body"].is_object() && !item["requestID"].as_str().unwrap().is_empty());
+    }
+    let is_time = |time: &Value| time.as_str().unwrap().parse::<jiff::Timestamp>().is_ok();
+    for timed in items.iter().chain([&body]) {
+        assert!(is_time(&timed["startedAt"]) && is_time(&timed["endedAt"]));
+    }
+}
+
+/// Contract: decision-agent 8 1
+#[test]
+fn a_batch_has_500_operations_at_most_unless_told() {
+    let gateway = gateway("");
+    let batch = |count: usize| {
+        let operations = json!({"operations": vec![json!({}); count]});
+        post(&gateway, "/v1/batch", &operations)
+    };
+    let most = batch(500);
+    assert_eq!(
+        (most.status(), &most.json()["errorCount"]),
+        (200, &json!(500))
+    );
+    let (status, error) = refused(&batch(501));
+    assert!(status == 422 && error.contains("500"), "{status} {error}");
+}
+
 /// Contract: decision-agent 2.4 request
 /// Contract: decision-agent 7 422
 /// Contract: decision-agent 8 1

@@ -36,6 +36,33 @@ fn the_datafile_comes_as_it_is() {
     );
 }
 
+/// Contract: decision-agent 4 GET /v1/datafile
+#[test]
+fn another_gateway_decides_alike_from_the_datafile() {
+    let first = flags::gateway("");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("flags.json");
+    std::fs::write(&path, get(&first, "sandbox").body).unwrap();
+    let toml = format!(
+        "[[decisions.projects]]\nsdk_key = \"sandbox\"\ndatafile = {:?}\n",
+        path.display().to_string()
+    );
+    let second = Gateway::start(&toml, "");
+    assert_eq!(
+        get(&second, "sandbox").json(),
+        get(&first, "sandbox").json()
+    );
+    let mut chosen = std::collections::BTreeSet::new();
+    for user in 0..20 {
+        let user = json!({"userId": user.to_string(), "userAttributes": {"country": "DE"}});
+        let [one, other] =
+            [&first, &second].map(|gateway| flags::post(gateway, "/v1/decide", &user).json());
+        assert_eq!(one, other);
+        chosen.insert(one[0]["variationKey"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(chosen.len(), 2, "{chosen:?}");
+}
+
 #[test]
 fn a_file_is_read_again_and_a_bad_one_leaves_the_last_in_force() {
     let folder = tempfile::tempdir().unwrap();

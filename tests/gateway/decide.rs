@@ -8,7 +8,7 @@ use super::batch::operation;
 use crate::support::WAIT_TIMEOUT;
 use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
-use crate::support::client::{Answer, ask};
+use crate::support::client::{Answer, Client, ask};
 use crate::support::described;
 use crate::support::flags::{agent, call, gateway, gateway_with_env, post, refused};
 use crate::support::script::Reply;
@@ -172,6 +172,36 @@ fn options_change_the_result() {
         (&forced["variationKey"], &forced["ruleKey"]),
         (&"one_page".into(), &"".into())
     );
+}
+
+/// Contract: decision-agent 4 1
+#[test]
+fn a_profile_that_is_to_be_ignored_is_neither_read_nor_written() {
+    let gateway = gateway("user_profiles = \"memory\"");
+    let rule = |user: &str, country: &str, options: Value| {
+        let body = json!({"userId": user, "userAttributes": {"country": country}, "decideOptions": options});
+        let decided = post(&gateway, "/v1/decide?keys=checkout", &body).json();
+        decided["ruleKey"].as_str().unwrap().to_owned()
+    };
+    let (read, ignored) = (|| json!([]), || json!(["IGNORE_USER_PROFILE_SERVICE"]));
+    assert_eq!(rule("ada", "FR", read()), "default-901");
+    assert_eq!(rule("ada", "DE", read()), "checkout_test");
+    assert_eq!(rule("ada", "FR", read()), "checkout_test", "remembered");
+    assert_eq!(rule("ada", "FR", ignored()), "default-901", "not read");
+    assert_eq!(rule("bob", "DE", ignored()), "checkout_test");
+    assert_eq!(rule("bob", "FR", read()), "default-901", "not written");
+}
+
+/// Contract: decision-agent 8 2
+#[test]
+fn no_rate_limit_holds_for_decisions() {
+    let gateway = gateway("[limits]\nrequests_per_minute = { chat = 1 }");
+    let mut client = Client::connect(gateway.address());
+    for _ in 0..700 {
+        let answer = client.ask(&call("/v1/decide?keys=dark_mode", &ada()));
+        assert_eq!(answer.status(), 200, "{}", answer.text());
+        assert_eq!(answer.header("ratelimit-limit"), None);
+    }
 }
 
 /// Contract: decision-agent 2.2 decide

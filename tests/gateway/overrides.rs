@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::support::boot::Gateway;
 use crate::support::flags::{gateway, post, refused};
 
 /// Contract: decision-agent 2.2 override
@@ -64,4 +65,19 @@ fn overrides_can_be_switched_off_and_name_what_is_missing() {
             (400, said.to_owned())
         );
     }
+}
+
+/// Contract: decision-agent 4 3
+#[test]
+fn an_override_ends_with_its_process() {
+    let gateway = gateway("");
+    let user = json!({"userId": "u", "experimentKey": "checkout_test", "variationKey": "one_page"});
+    let decided = |gateway: &Gateway| {
+        let decided = post(gateway, "/v1/decide?keys=checkout", &json!({"userId": "u"})).json();
+        decided["variationKey"].clone()
+    };
+    assert_eq!(post(&gateway, "/v1/override", &user).status(), 200);
+    assert_eq!(decided(&gateway), "one_page");
+    let gateway = gateway.restart();
+    assert_eq!(decided(&gateway), "off");
 }

@@ -11,7 +11,7 @@ use weirgate::store::{NewKey, Store};
 use super::chat_completions::{PLAIN, STREAM, chunk, reply, stream};
 use super::streams::drain;
 use crate::support::ask::Ask;
-use crate::support::boot::{Gateway, create_key};
+use crate::support::boot::{Gateway, create_key, create_organization};
 use crate::support::client::{Answer, Client, ask};
 use crate::support::script::{Gate, Reply};
 use crate::support::upstream::Upstream;
@@ -175,6 +175,9 @@ fn all_keys_of_an_organization_share_its_quota() {
         status() == 200
     });
     assert_eq!(gateway.chat(PLAIN).status(), 429);
+    let stranger = gateway.change(async |store| create_organization("other", store).await);
+    let of_another = Ask::post("/v1/chat/completions", PLAIN).key(&stranger);
+    assert_eq!(ask(gateway.address(), &of_another).status(), 200);
 }
 
 /// Contract: model-gateway 8 2

@@ -105,6 +105,8 @@ fn an_invalid_token_request_is_explained() {
             (status, &Value::from(error)),
             "{body}"
         );
+        let description = &answer.json()["error_description"];
+        assert!(status != 401 || description.is_string(), "{body}");
     }
     let text = Ask::new("POST", "/oauth/token")
         .header("Content-Type", "text/plain")

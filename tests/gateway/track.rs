@@ -17,7 +17,8 @@ fn a_conversion_is_sent_to_the_backend() {
         "event_url = \"{}/e\"\nevent_batch = 1",
         backend.url()
     ));
-    let body = json!({"userId": "u", "eventTags": {"revenue": 250, "shop": "x"}});
+    let body = json!({"userId": "u", "userAttributes": {"country": "DE"},
+                      "eventTags": {"revenue": 250, "shop": "x"}});
     let answer = post(&gateway, "/v1/track?eventKey=purchase", &body);
     assert_eq!((answer.status(), answer.json()), (200, json!({})));
     let visitor = backend.wait_requests(1)[0].json()["visitors"][0].clone();
@@ -26,6 +27,13 @@ fn a_conversion_is_sent_to_the_backend() {
         (&event["key"], &event["revenue"], &event["entity_id"]),
         (&"purchase".into(), &250.into(), &"201".into())
     );
+    assert_eq!(event["tags"], body["eventTags"]);
+    let attribute = &visitor["attributes"][0];
+    assert_eq!(
+        (&visitor["visitor_id"], &attribute["value"]),
+        (&json!("u"), &json!("DE"))
+    );
+    assert_eq!(attribute["entity_id"], "101");
     let unknown = post(&gateway, "/v1/track?eventKey=no", &body);
     assert_eq!(
         refused(&unknown),

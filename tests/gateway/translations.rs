@@ -24,6 +24,7 @@ fn translated() -> Reply {
 }
 
 /// Contract: model-gateway 4 POST /v1/audio/transcriptions
+/// Contract: model-gateway 2.16 prompt
 #[test]
 fn a_translation_asks_the_providers_own_endpoint_and_falls_back() {
     let (first, second) = (
@@ -42,7 +43,10 @@ fn a_translation_asks_the_providers_own_endpoint_and_falls_back() {
     assert_eq!((answer.status(), answer.text()), (200, "Hello\n"));
     let sent = second.request(0);
     assert_eq!(sent.path, PATH);
-    assert_eq!(parts(&sent)[0].1, b"ear-at-second");
+    let parts = parts(&sent);
+    assert_eq!(parts[0].1, b"ear-at-second");
+    let prompt = parts.iter().find(|(head, _)| head.contains("\"prompt\""));
+    assert_eq!(prompt.unwrap().1, b"names");
     used(&gateway, "0.002");
 }
 

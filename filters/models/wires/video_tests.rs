@@ -103,6 +103,8 @@ fn an_order_becomes_an_operation() {
     let reference = json!([{"image": image, "referenceType": "asset"}]);
     assert_eq!(body["instances"][0]["referenceImages"], reference);
     assert_eq!(body["parameters"]["resolution"], "720p");
+    // Sound is there unless it is switched off.
+    assert_eq!(body["parameters"].get("generateAudio"), None);
 }
 
 /// Contract: model-gateway 2.17 image
