@@ -135,8 +135,9 @@ fn own(request: &ModelRequest) -> String {
     let needs = &request.needs;
     let chooses = (needs.free_models_only, needs.no_reasoning);
     let heals = matches!(&request.payload, Payload::Chat(chat) if chat.heals);
+    let repeats = request.image_count() > Some(1);
     format!(
-        "{:?} {:?} {} {chooses:?} {heals}",
+        "{:?} {:?} {} {chooses:?} {heals} {repeats}",
         request.strategy, request.session, request.model
     )
 }
