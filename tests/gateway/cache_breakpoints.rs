@@ -61,6 +61,10 @@ fn a_conversation_is_marked_and_its_writes_are_charged() {
     let usage = &answer["usage"];
     // 10 plain, 1000 written at 1.25, 100 read at 0.1 and 1 of the answer, each in USD per million.
     assert_eq!(usage["cost"].to_string(), "0.001271", "{usage}");
+    let written = json!({"ephemeral_5m_input_tokens": 1000, "ephemeral_1h_input_tokens": 0});
+    let details = json!({"cached_tokens": 100, "cache_write_tokens": 1000, "cache_creation_tokens": 1000,
+        "cache_creation": written, "audio_tokens": 0, "video_tokens": 0});
+    assert_eq!(usage["prompt_tokens_details"], details);
 }
 
 #[test]

@@ -71,6 +71,22 @@ fn a_whole_response_has_everything_the_contract_requires() {
     );
     assert_eq!(body["choices"][0]["message"]["content"], "hello");
     assert_eq!(body["choices"][0]["finish_reason"], "stop");
+    assert_eq!(
+        json!([
+            body["created"],
+            body["choices"][0]["index"],
+            body["choices"][0]["message"]["role"]
+        ]),
+        json!([5, 0, "assistant"])
+    );
+    let counts = [
+        ("prompt_tokens", 1000),
+        ("completion_tokens", 100),
+        ("total_tokens", 1100),
+    ];
+    for (key, count) in counts {
+        assert_eq!(body["usage"][key], count, "{key}");
+    }
     let metadata = &body["metadata"];
     for key in [
         "request_id",
@@ -128,13 +144,22 @@ fn the_cost_is_written_from_the_decimal() {
     ] {
         assert!(answer.text().contains(part), "{part} in {}", answer.text());
     }
-    assert_eq!(
-        answer.json()["usage"]["cost_details"]
-            .as_object()
-            .unwrap()
-            .len(),
-        14
-    );
+    let details = answer.json()["usage"]["cost_details"].clone();
+    for part in [
+        "upstream_inference_cost",
+        "upstream_inference_prompt_cost",
+        "upstream_inference_completions_cost",
+        "cache_write_input_cost",
+        "request_cost",
+        "web_search_cost",
+        "image_input_cost",
+        "image_output_cost",
+        "audio_input_cost",
+        "data_storage_cost",
+    ] {
+        assert!(details[part].is_number(), "{part}: {details}");
+    }
+    assert_eq!(details.as_object().unwrap().len(), 14);
 }
 
 /// Contract: model-gateway 2.1 messages

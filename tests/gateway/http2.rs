@@ -219,6 +219,7 @@ fn a_body_that_does_not_come_ends_its_stream_alone() {
     };
     let text = String::from_utf8_lossy(&refused.payload).into_owned();
     assert!(text.contains("did not arrive in time"), "{text}");
+    assert!(text.contains("\"type\":\"timeout_error\""), "{text}");
     connection.get(3, "/");
     while connection.next().expect("an answer").stream != 3 {}
 }

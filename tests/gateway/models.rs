@@ -155,6 +155,7 @@ id = "half"
 provider = "first"
 name = "half-1"
 reasoning_efforts = ["low", "high"]
+reasoning_modes = ["standard", "pro"]
 capabilities = ["streaming"]
 deactivated_at = 2999-01-02
 [[models.providers]]
@@ -190,6 +191,10 @@ fn a_date_of_one_provider_stands_at_that_provider_and_efforts_whatever_its_capab
         model["providers"][0]["reasoning_efforts"],
         json!(["low", "high"])
     );
+    let modes = json!(["standard", "pro"]);
+    assert_eq!(model["reasoning_modes"], modes);
+    assert_eq!(model["providers"][0]["reasoning_modes"], modes);
+    assert!(model["providers"][1].get("reasoning_modes").is_none());
 }
 
 impl Gateway {

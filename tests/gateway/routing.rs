@@ -283,3 +283,52 @@ fn a_throttled_key_rests_as_long_as_its_provider_says() {
         assert_eq!(used(&gateway.chat(PLAIN).json()).0, then, "{rest}");
     }
 }
+
+/// A cheap model that reasons, and one that does not.
+const PAIR: &str = r#"
+[[models]]
+id = "thinker"
+[[models.providers]]
+provider = "first"
+name = "thinker-1"
+input_price = "1"
+output_price = "1"
+capabilities = ["streaming", "reasoning"]
+[[models]]
+id = "plain"
+[[models.providers]]
+provider = "first"
+name = "plain-1"
+input_price = "2"
+output_price = "2"
+capabilities = ["streaming"]
+"#;
+
+/// Contract: model-gateway 2.1 free_models_only
+/// Contract: model-gateway 2.1 no_reasoning
+#[test]
+fn auto_alone_heeds_what_may_cost_and_reason() {
+    let first = Upstream::always(reply());
+    let toml = format!(
+        "[providers.first]\nkind = \"openai-compatible\"\nbase_url = \"{}/v1\"\nkeys = []\n\
+         [routing]\nauto = [\"thinker\", \"plain\"]\nexploration = 0.0\n",
+        first.url()
+    );
+    let gateway = Gateway::start(&toml, PAIR);
+    let asked = |model: &str, more| gateway.asked(&gateway.key, model, more);
+    for (model, more, expected) in [
+        ("auto", json!({}), "thinker-1"),
+        ("auto", json!({"no_reasoning": false}), "thinker-1"),
+        ("auto", json!({"no_reasoning": true}), "plain-1"),
+        ("thinker", json!({"no_reasoning": true}), "thinker-1"),
+        ("thinker", json!({"free_models_only": true}), "thinker-1"),
+    ] {
+        let body = asked(model, more.clone()).json();
+        assert_eq!(used(&body).1, expected, "{model} {more}: {body}");
+    }
+    let requests = first.requests().len();
+    let unpaid = asked("auto", json!({"free_models_only": true}));
+    assert_eq!(unpaid.status(), 400, "{}", unpaid.text());
+    assert!(unpaid.text().contains("is not free"), "{}", unpaid.text());
+    assert_eq!(first.requests().len(), requests);
+}

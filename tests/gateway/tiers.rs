@@ -223,3 +223,45 @@ off_peak = { windows = [{ hours_utc = ["16:30-00:30"], weekdays = [1, 2] }], inp
         (&json!("0.000002"), &json!("0.0000004"), &json!("0.000008"))
     );
 }
+
+/// Contract: model-gateway 2.1 service_tier 1
+/// Contract: model-gateway 2.1 service_tier 2
+#[test]
+fn a_tier_goes_to_who_offers_it() {
+    let (first, second) = (serving("default"), serving("flex"));
+    let provider = |name: &str, url: &str| {
+        format!(
+            "[providers.{name}]\nkind = \"openai-compatible\"\nbase_url = \"{url}/v1\"\nkeys = []\n"
+        )
+    };
+    let toml = provider("first", &first.url()) + &provider("second", &second.url());
+    let models = r#"
+[[models]]
+id = "chat"
+[[models.providers]]
+provider = "first"
+name = "chat-at-first"
+input_price = "1"
+output_price = "1"
+[[models.providers]]
+provider = "second"
+name = "chat-at-second"
+input_price = "2"
+output_price = "2"
+service_tiers = ["flex"]
+tier_prices = { flex = { multiplier = "0.5" } }
+"#;
+    let gateway = Gateway::start_with_credit(&toml, models, &[], "1");
+    for (tier, provider) in [("default", "first"), ("auto", "first"), ("flex", "second")] {
+        let answer = gateway.asked(&gateway.key, "chat", json!({ "service_tier": tier }));
+        let body = answer.json();
+        assert_eq!(body["metadata"]["used_provider"], provider, "{tier} {body}");
+        assert_eq!(body["metadata"]["routing"].as_array().unwrap().len(), 1);
+    }
+    let nobody = gateway.asked(&gateway.key, "chat", json!({"service_tier": "priority"}));
+    let error = nobody.json()["error"].clone();
+    assert_eq!(
+        (nobody.status(), &error["code"]),
+        (400, &json!("unsupported_service_tier"))
+    );
+}

@@ -135,3 +135,21 @@ fn the_listing_says_that_the_model_makes_images() {
         json!(["image", "text"])
     );
 }
+
+/// Contract: model-gateway 2.7 stream
+#[test]
+fn a_stream_that_breaks_off_ends_with_an_error() {
+    let partial = json!({"type": "image_generation.partial_image", "b64_json": "YQ==", "partial_image_index": 0});
+    let broken = Reply::stream().event(&partial.to_string()).and_close();
+    let first = Upstream::always(broken);
+    let gateway = gateway(&first, &first);
+    let body = json!({"model": "pair", "prompt": "A cat", "stream": true, "partial_images": 1});
+    let answer = gateway.draw(body.to_string());
+    assert_eq!(answer.status(), 200, "{}", answer.text());
+    let events = answer.events().json();
+    assert_eq!(events[0]["type"], "image_generation.partial_image");
+    let last = events.last().unwrap();
+    assert!(last["error"]["message"].is_string(), "{}", answer.text());
+    assert!(answer.text().contains("event: error"), "{}", answer.text());
+    assert!(!answer.text().contains("completed"), "{}", answer.text());
+}

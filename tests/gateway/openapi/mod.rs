@@ -45,6 +45,24 @@ fn every_row_of_the_router_is_described_by_its_name() {
     assert_eq!(described, served);
 }
 
+/// Contract: model-gateway 9 2
+#[test]
+fn no_route_of_the_first_version_has_an_end() {
+    let gateway = everything();
+    let routes = gateway.running.app.proxy.router.routes().iter();
+    let ends: Vec<_> = routes
+        .filter(|route| route.path.starts_with("/v1/"))
+        .filter(|route| {
+            route
+                .deprecation
+                .is_some_and(|told| told.sunset_s.is_some())
+        })
+        .map(|route| route.path)
+        .collect();
+    assert_eq!(ends, [""; 0]);
+    assert_eq!(fetch(&gateway).header("sunset"), None);
+}
+
 #[test]
 fn the_page_for_people_is_made_of_the_document() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/api.md");
