@@ -215,8 +215,12 @@ impl Strategy {
 pub struct Needs {
     /// How many choices; 0 counts as 1.
     pub choices: u32,
-    /// The most tokens of an answer that the request allows.
+    /// The most tokens of an answer that the request allows; `u64::MAX`: it says a number that bounds nothing.
     pub max_tokens: Option<u64>,
+    /// That number as it was written.
+    pub odd_max_tokens: Option<Box<str>>,
+    /// The most searches, where that is a number below 1 or a broken one, as it was written.
+    pub odd_max_uses: Option<Box<str>>,
     /// `service_tier`.
     pub service_tier: ServiceTier,
     /// `free_models_only`.
@@ -281,7 +285,7 @@ pub struct SearchNeeds {
     pub is_tool: bool,
     /// `tool_choice` demands a search.
     pub is_demanded: bool,
-    /// The most searches that the request allows.
+    /// The most searches that the request allows; `u64::MAX`: it says a number that bounds nothing.
     pub max_uses: Option<u64>,
 }
 

@@ -21,6 +21,10 @@ const MAX_SEARCH_TOKENS: u64 = 16_384;
 /// are told it. Source: docs/decisions.md 14.
 pub const UNKNOWN_OUTPUT_TOKENS: u64 = 16_384;
 
+/// The most tokens of a choice whose limit bounds nothing, if the catalogue does not say: more than any model has, and no
+/// more are ever charged. Our choice.
+pub const UNBOUNDED_OUTPUT_TOKENS: u64 = 2_000_000;
+
 /// Maximum images of a choice, if the catalogue does not say. Source: docs/model-gateway.md 2.7, the bound of `n`.
 const MAX_DRAWN_IMAGES: u64 = 10;
 /// Completion tokens of a drawn image that are reserved: more than any of the usual sizes takes. Our choice.
@@ -79,7 +83,8 @@ impl TokenBounds {
     pub fn output(&self, told: Option<u64>) -> u64 {
         match (told, self.max_output) {
             (Some(told), Some(maximum)) => told.min(maximum),
-            (Some(bound), None) | (None, Some(bound)) => bound,
+            (Some(told), None) => told.min(UNBOUNDED_OUTPUT_TOKENS),
+            (None, Some(maximum)) => maximum,
             (None, None) => UNKNOWN_OUTPUT_TOKENS,
         }
     }

@@ -26,7 +26,7 @@ mod tests;
 mod unit_tests;
 
 pub use cost::{BilledTokens, Cost, Details};
-pub use max_cost::{CostInputs, TokenBounds, UNKNOWN_OUTPUT_TOKENS};
+pub use max_cost::{CostInputs, TokenBounds, UNBOUNDED_OUTPUT_TOKENS, UNKNOWN_OUTPUT_TOKENS};
 pub use period::Period;
 pub use price_list::{PriceChange, PriceList, PriceListParts, PricePoint, Rates};
 pub use prices::{PriceSet, TOKEN_PRICE_KEYS, TokenPrices, Unscalable};

@@ -188,10 +188,10 @@ fn a_call_that_cannot_be_planned_says_what_was_left_out() {
     let gateway = Gateway::between(&first.url(), &first.url());
     let key = gateway.debug_key("{}");
     let ruled = gateway.debug_key(r#"{"deny_models":["chat"]}"#);
-    let long = PLAIN.replace("\"chat\",", "\"first/chat\",\"max_tokens\":9999,");
+    let terse = PLAIN.replace("\"chat\",", "\"first/chat\",\"verbosity\":\"low\",");
     let unknown = PLAIN.replace("\"chat\"", "\"none\"");
     for (key, body, status, left_out) in [
-        (&key, &*long, 400, json!(["first", "max_tokens"])),
+        (&key, &*terse, 400, json!(["first", "verbosity"])),
         (&ruled, PLAIN, 403, json!(["first", "model"])),
         (&key, &*unknown, 404, json!([null, null])),
     ] {

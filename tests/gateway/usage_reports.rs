@@ -152,6 +152,29 @@ fn hidden_reasoning_costs_what_is_reserved_at_most_and_nothing_once_it_is_told()
     assert!((47..500).contains(&tokens), "{tokens}");
 }
 
+/// Source: model-gateway 2.1
+#[test]
+fn a_limit_that_counts_nothing_goes_out_and_the_models_maximum_is_reserved() {
+    let upstream = Upstream::always(super::chat_completions::reply());
+    // 4,096 tokens at 10 USD per million are reserved.
+    let poor = gateway(&upstream, MODELS, "0.0409");
+    let rich = gateway(&upstream, MODELS, "0.07");
+    let limits = ["-1", "0", "2.5", "4097", "5000000000", "1e300"];
+    for (at, limit) in limits.into_iter().enumerate() {
+        let body = PLAIN.replacen(
+            "\"chat\"",
+            &format!("\"first/chat\",\"max_tokens\":{limit}"),
+            1,
+        );
+        let refused = poor.chat(&body);
+        assert_eq!(refused.status(), 402, "{limit}: {}", refused.text());
+        let answer = rich.chat(&body);
+        assert_eq!(answer.status(), 200, "{limit}: {}", answer.text());
+        let expected: Value = serde_json::from_str(limit).unwrap();
+        assert_eq!(upstream.request(at).json()["max_tokens"], expected);
+    }
+}
+
 #[test]
 fn an_answer_that_nothing_bounds_is_bounded_by_what_is_reserved() {
     let unbounded =

@@ -58,6 +58,34 @@ pub(crate) fn integer(walk: &mut Walker<'_>, least: u64, most: u64) -> Result<u6
         })
 }
 
+/// A limit as it was written.
+#[derive(Clone, Debug)]
+pub(crate) struct Limit {
+    /// The number.
+    pub number: f64,
+    /// What it counts; `u64::MAX`: nothing that bounds.
+    pub count: u64,
+    /// The text of a number that counts nothing: below 1, broken or huge.
+    pub odd: Option<Box<str>>,
+}
+
+/// A limit: any number, of which the provider judges.
+pub(crate) fn limit(walk: &mut Walker<'_>) -> Result<Limit, Reject> {
+    expect(walk, Type::Number, "a number")?;
+    let written = walk.number()?;
+    let number: f64 = written.parse().unwrap_or(f64::INFINITY);
+    if !number.is_finite() {
+        let said = "is a number beyond what a number can be; accepted is a finite number";
+        return Err(Reject::rule(said));
+    }
+    let counts = number.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(&number);
+    Ok(Limit {
+        number,
+        count: if counts { number as u64 } else { u64::MAX },
+        odd: (!counts).then(|| written.into()),
+    })
+}
+
 /// A boolean.
 pub(crate) fn boolean(walk: &mut Walker<'_>) -> Result<bool, Reject> {
     expect(walk, Type::Bool, "a boolean")?;

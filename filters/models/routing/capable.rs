@@ -97,10 +97,19 @@ pub fn check(
 
 /// Checks what a mapping need not have to be called: where no other has it, the provider judges.
 ///
-/// Source: docs/model-gateway.md 2.1, rules of `reasoning_effort` 3.
+/// Source: docs/model-gateway.md 2.1, `max_tokens` and rules of `reasoning_effort` 3.
 pub fn check_wishes(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
-    let listed = mapping.thinking.check_listed(&request.needs);
-    listed.map_err(|reason| Lack::new("reasoning_effort", reason))
+    let needs = &request.needs;
+    let listed = mapping.thinking.check_listed(needs);
+    listed.map_err(|reason| Lack::new("reasoning_effort", reason))?;
+    let asked = needs.max_tokens.filter(|_| needs.odd_max_tokens.is_none());
+    match (asked, mapping.max_output) {
+        (Some(asked), Some(most)) if asked > most => {
+            let reason = format!("answers at most {most} tokens");
+            Err(Lack::new("max_tokens", reason))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Returns whether the mapping honours a forced tool call.
@@ -377,14 +386,6 @@ fn check_video(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
 }
 
 fn check_sizes(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
-    if let (Some(asked), Some(most)) = (request.needs.max_tokens, mapping.max_output)
-        && asked > most
-    {
-        return Err(Lack::new(
-            "max_tokens",
-            format!("answers at most {most} tokens"),
-        ));
-    }
     match mapping.context_size {
         Some(size) if request.needs.context_tokens > size => Err(Lack::new(
             request.payload.operation().prompt_member(),

@@ -232,7 +232,7 @@ fn a_plan_is_the_same_whether_it_is_explained_or_not() {
 #[test]
 fn a_request_that_cannot_be_planned_is_told_what_was_left_out_if_it_asks() {
     let models = json!([{"id": "m", "providers": [
-        mapping("p0", "1", json!({"max_output": 10})), mapping("p1", "1", json!({}))]}]);
+        mapping("p0", "1", json!({"parameters": {"refuse": ["stop"]}})), mapping("p1", "1", json!({}))]}]);
     let (catalog, health) = (catalog(models), Health::new(2));
     let refused = |more: Value, explains: bool| {
         let mut resolved = resolved(&catalog);
@@ -243,15 +243,15 @@ fn a_request_that_cannot_be_planned_is_told_what_was_left_out_if_it_asks() {
         };
         plan(&request(more), resolved, &inputs, |_| Some(WIDE), |_| 1.0).unwrap_err()
     };
-    let told = refused(json!({"max_tokens": 50}), true);
+    let told = refused(json!({"stop": "a"}), true);
     let left_out = json!([
         {"provider": "p1", "model": "m", "param": "model", "reason": "is forbidden by the rules of this API key"},
-        {"provider": "p0", "model": "m", "param": "max_tokens", "reason": "answers at most 10 tokens"}]);
+        {"provider": "p0", "model": "m", "param": "stop", "reason": "takes no `stop`"}]);
     assert_eq!(
         route(&told),
         json!({"candidates": [], "left_out": left_out})
     );
-    let plain = refused(json!({"max_tokens": 50}), false);
+    let plain = refused(json!({"stop": "a"}), false);
     assert!(route(&plain).is_null());
     assert_eq!(plain.message, told.message);
 }

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::parameters::Parameters;
+use super::usage_limits::MAX_SEARCHES;
 use crate::models::parameter::Parameter;
 use crate::models::request::Needs;
 
@@ -86,6 +87,9 @@ impl WebSearch {
         }
         let asked = needs.web_search.and_then(|search| search.max_uses);
         let told = asked.filter(|_| parameters.supports(Parameter::SearchMaxUses));
+        if told == Some(u64::MAX) {
+            return self.max_searches.unwrap_or(0).max(MAX_SEARCHES);
+        }
         let once = matches!(self.dialect, SearchDialect::Options | SearchDialect::Plugin);
         let by_default = if once { 1 } else { DEFAULT_SEARCHES };
         told.or(self.max_searches).unwrap_or(by_default)
@@ -126,6 +130,8 @@ mod tests {
         assert_eq!(own.limit(&needs(None), &table), 9);
         assert_eq!(WebSearch::default().limit(&needs(None), &table), 5);
         assert_eq!(own.limit(&Needs::default(), &table), 0);
+        // A number that bounds nothing costs no more than is ever charged.
+        assert_eq!(own.limit(&needs(Some(u64::MAX)), &table), 64);
         // A provider that is not told the limit does not keep it.
         let deaf = table.without(&[Parameter::SearchMaxUses], &[]);
         assert_eq!(own.limit(&needs(Some(3)), &deaf), 9);

@@ -4,14 +4,14 @@
 use super::catalog::Mapping;
 use crate::models::request::{ModelRequest, Payload};
 use crate::models::usage::UsageLimits;
-use crate::money::{Unit, UnitCounts};
+use crate::money::{UNBOUNDED_OUTPUT_TOKENS, Unit, UnitCounts};
 
 /// Tokens of a prompt and of an answer where the catalogue does not say. Our choice: more than any model has.
-const MAX_CONTEXT: u64 = 2_000_000;
+const MAX_CONTEXT: u64 = UNBOUNDED_OUTPUT_TOKENS;
 /// Completion tokens of a drawn image, which providers need not count in the limit of tokens. Our choice: more than any takes.
 const MAX_IMAGE_TOKENS: u64 = 16_384;
 /// Searches of an answer, at least.
-const MAX_SEARCHES: u64 = 64;
+pub(super) const MAX_SEARCHES: u64 = 64;
 /// How many times the units of a request may be reported that are not counted exactly: providers round up, and split
 /// documents.
 const UNIT_SLACK: u64 = 100;

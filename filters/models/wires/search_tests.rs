@@ -371,6 +371,42 @@ fn an_effort_of_the_answer_goes_to_anthropic_with_its_beta_beside_others() {
     assert_eq!(refused, Err("effort".to_owned()));
 }
 
+/// Source: model-gateway 2.1, 2.4
+#[test]
+fn a_limit_that_counts_nothing_goes_as_it_came_and_a_huge_one_of_searches_as_the_reserved() {
+    let words = [
+        (CHAT, "/max_tokens", None),
+        (WireKind::Messages, "/max_tokens", Some("/tools/0/max_uses")),
+        (
+            WireKind::Responses,
+            "/max_output_tokens",
+            Some("/max_tool_calls"),
+        ),
+        (
+            WireKind::Contents,
+            "/generationConfig/maxOutputTokens",
+            None,
+        ),
+    ];
+    for limit in [json!(-1), json!(0), json!(2.5), json!(5_000_000_000_u64)] {
+        let tools = json!([{"type": "web_search", "max_uses": limit}]);
+        for (kind, tokens, searches) in words {
+            let own = match kind {
+                CHAT => json!({"web_search": "plugin"}),
+                _ => json!({}),
+            };
+            let said = sent(kind, &own, &json!({"max_tokens": limit, "tools": tools})).unwrap();
+            assert_eq!(said.pointer(tokens), Some(&limit), "{said}");
+            let bound = match limit.as_f64() {
+                Some(huge) if huge > 1e9 => json!(64),
+                _ => limit.clone(),
+            };
+            let uses = searches.and_then(|at| said.pointer(at));
+            assert_eq!(uses, searches.map(|_| &bound), "{said}");
+        }
+    }
+}
+
 /// Source: model-gateway 2.1
 #[test]
 fn a_context_of_reasoning_is_honoured_or_dropped_and_never_refused() {

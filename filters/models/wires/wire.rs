@@ -6,6 +6,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 use serde::Serialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::decoder::{Decoder, ReplyHead};
@@ -330,6 +331,22 @@ impl Target<'_> {
         }
     }
 
+    /// Returns what says that an answer has at most so many tokens. A number of the request's that counts none goes as it
+    /// was written: the provider judges.
+    pub fn said_limit(&self, most: u64, request: &ModelRequest) -> Option<Value> {
+        if most < u64::MAX {
+            return Some(most.into());
+        }
+        serde_json::from_str(request.needs.odd_max_tokens.as_deref()?).ok()
+    }
+
+    /// Returns what says how often an answer may search, likewise.
+    pub fn said_searches(&self, request: &ModelRequest) -> Value {
+        let odd = request.needs.odd_max_uses.as_deref();
+        let odd = odd.and_then(|odd| serde_json::from_str(odd).ok());
+        odd.unwrap_or_else(|| self.max_searches(request).into())
+    }
+
     /// Returns the most searches of an answer.
     pub fn max_searches(&self, request: &ModelRequest) -> u64 {
         self.search.limit(&request.needs, self.parameters)
@@ -341,7 +358,7 @@ impl Target<'_> {
     }
 
     /// Returns the most tokens of an answer that the request allows, within the mapping's bounds; where it says nothing, the
-    /// limit that the provider is told all the same.
+    /// limit that the provider is told all the same. `u64::MAX`: the request says a number that bounds nothing.
     pub fn max_tokens(&self, request: &ModelRequest) -> Option<u64> {
         let Some(asked) = request.needs.max_tokens else {
             let is_chat = matches!(request.payload, Payload::Chat(_));

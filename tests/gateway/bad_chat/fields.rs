@@ -173,6 +173,8 @@ pub const TYPES: &[(Kind, &str, &[&str])] = &[
             "frequency_penalty",
             "presence_penalty",
             "image_config.seed",
+            "max_tokens",
+            "tools[0].max_uses",
         ],
     ),
     (
@@ -180,12 +182,10 @@ pub const TYPES: &[(Kind, &str, &[&str])] = &[
         "integer",
         &[
             "image_config.n",
-            "max_tokens",
             "n",
             "prompt.version",
             "reasoning.max_tokens",
             "messages[0].message_items[0].preceding_tool_calls",
-            "tools[0].max_uses",
         ],
     ),
     (

@@ -310,16 +310,6 @@ fn a_bound_is_told_on_either_side_of_it() {
             "from 1 to 128",
         ),
         (
-            "max_tokens",
-            vec![json!(0), json!(-1), json!(1.5)],
-            "from 1 to",
-        ),
-        (
-            "max_completion_tokens",
-            vec![json!(0), json!(-1), json!(1.5)],
-            "from 1 to",
-        ),
-        (
             "reasoning.max_tokens",
             vec![json!(0), json!(-5), json!(0.5)],
             "from 1 to",

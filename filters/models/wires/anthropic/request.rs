@@ -105,7 +105,7 @@ fn bounds() -> BTreeMap<Parameter, WrittenBounds> {
 #[derive(Debug, Serialize)]
 struct Body<'a> {
     model: &'a str,
-    max_tokens: u64,
+    max_tokens: Option<Value>,
     messages: Vec<Turn<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     system: Vec<ContentBlock<'a>>,
@@ -169,7 +169,7 @@ pub(super) fn encode(
     };
     let body = Body {
         model: target.model,
-        max_tokens: max_tokens(request, target),
+        max_tokens: target.said_limit(max_tokens(request, target), request),
         messages: conversation.turns,
         system: conversation.system,
         tool_choice: tool_choice(request, &call, target),

@@ -1,6 +1,7 @@
 //! Tools in the words of this wire. Source: docs/facts/wire-formats.md 3.1, 3.8.
 
 use serde::Serialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::fault::Fault;
@@ -45,7 +46,7 @@ pub(super) enum WireTool<'a> {
         kind: &'static str,
         name: &'static str,
         #[serde(skip_serializing_if = "Option::is_none")]
-        max_uses: Option<u64>,
+        max_uses: Option<Value>,
         #[serde(skip_serializing_if = "Option::is_none")]
         allowed_domains: Option<&'a RawValue>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,7 +90,7 @@ pub(super) fn list<'a>(
     tools.push(WireTool::WebSearch {
         kind: "web_search_20250305",
         name: WEB_SEARCH,
-        max_uses: tells(Parameter::SearchMaxUses).then(|| target.max_searches(request)),
+        max_uses: tells(Parameter::SearchMaxUses).then(|| target.said_searches(request)),
         allowed_domains: own
             .and_then(|own| own.allowed_domains)
             .filter(|_| request.asked.set.contains(Parameter::AllowedDomains)),

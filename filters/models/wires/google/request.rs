@@ -218,7 +218,8 @@ fn generation(
         Treatment::Drop => None,
     };
     let most = target.max_tokens(request);
-    put("maxOutputTokens", most.map(Value::from));
+    let most = most.and_then(|most| target.said_limit(most, request));
+    put("maxOutputTokens", most);
     let numbers = [
         ("temperature", Parameter::Temperature, call.temperature),
         ("topP", Parameter::TopP, call.top_p),

@@ -55,11 +55,11 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     parallel_tool_calls: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    max_tool_calls: Option<u64>,
+    max_tool_calls: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<TextOptions<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    max_output_tokens: Option<u64>,
+    max_output_tokens: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     service_tier: Option<&'static str>,
     #[serde(flatten)]
@@ -185,7 +185,8 @@ pub(super) fn encode(
             .filter(|_| has_functions && says_parallel),
         max_tool_calls: tools::max_calls(request, target),
         text: text_options(&call, given("verbosity")),
-        max_output_tokens: max_output(request, target),
+        max_output_tokens: max_output(request, target)
+            .and_then(|most| target.said_limit(most, request)),
         service_tier: request.needs.service_tier.wire_word(),
         same: SAME
             .iter()

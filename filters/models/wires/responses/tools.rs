@@ -1,6 +1,7 @@
 //! Tools in the words of this wire. Source: docs/facts/wire-formats.md 2.2, 2.5.
 
 use serde::Serialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::models::chat::tree::{ChatRequest, Tool};
@@ -72,10 +73,10 @@ pub(super) fn list<'a>(
 }
 
 /// Returns the most calls of tools that the provider runs, which are searches and looks at what they found.
-pub(super) fn max_calls(request: &ModelRequest, target: &Target<'_>) -> Option<u64> {
+pub(super) fn max_calls(request: &ModelRequest, target: &Target<'_>) -> Option<Value> {
     let is_told =
         request.needs.web_search.is_some() && target.tells(Parameter::SearchMaxUses, request);
-    is_told.then(|| target.max_searches(request))
+    is_told.then(|| target.said_searches(request))
 }
 
 fn function<'a>(tool: &'a Tool<'a>, takes_strict: bool) -> WireTool<'a> {

@@ -20,9 +20,9 @@ pub(super) fn note_asked(body: &[u8], found: &mut Findings) {
         }
     }
     found.members = members;
-    if let Some(most) = found.max_completion_tokens.or(found.max_tokens) {
-        let asked = &mut found.asked;
-        asked.add_number(Parameter::MaxTokens, most as f64);
+    let limit = found.max_completion_tokens.as_ref();
+    if let Some(limit) = limit.or(found.max_tokens.as_ref()) {
+        found.asked.add_number(Parameter::MaxTokens, limit.number);
     }
 }
 

@@ -4,7 +4,7 @@
 use super::Findings;
 use crate::json::Walker;
 use crate::models::check::read::{
-    array, boolean, integer, object_of_set, one_of, required, string,
+    Limit, array, boolean, limit, object_of_set, one_of, required, string,
 };
 use crate::models::check::reject::Reject;
 use crate::models::parameter::Parameter;
@@ -33,7 +33,7 @@ pub(super) struct HostedTool {
     defers: bool,
     names_callers: bool,
     has_search_type: bool,
-    max_uses: Option<u64>,
+    max_uses: Option<Limit>,
     /// The options of a search, as parameters.
     options: Vec<Parameter>,
 }
@@ -67,7 +67,7 @@ impl HostedTool {
                 self.options.push(Parameter::SearchContextSize);
             }
             "max_uses" => {
-                self.max_uses = Some(integer(walk, 1, u64::from(u32::MAX))?);
+                self.max_uses = Some(limit(walk)?);
                 self.options.push(Parameter::SearchMaxUses);
             }
             "allowed_domains" | "blocked_domains" => {
@@ -113,8 +113,13 @@ impl HostedTool {
         found.search_tool = Some(SearchNeeds {
             is_tool: true,
             is_demanded: false,
-            max_uses: self.max_uses,
+            max_uses: self.max_uses.as_ref().map(|limit| limit.count),
         });
+        // Without a bound a provider would search as often as it likes: it is told the one that is reserved.
+        let odd = self
+            .max_uses
+            .filter(|limit| limit.number < f64::from(u32::MAX));
+        found.needs.odd_max_uses = odd.and_then(|limit| limit.odd);
         found.search_options = self.options.into_iter().collect();
         Ok(())
     }

@@ -101,8 +101,7 @@ fn what_no_tool_may_hold_names_the_field() {
     let good = json!([{"type": "dangerous_tool_use"}]);
     for (members, param) in [
         (json!({"web_search": "yes"}), "web_search"),
-        (search("max_uses", json!(0)), "tools[0].max_uses"),
-        (search("max_uses", json!(1.5)), "tools[0].max_uses"),
+        (search("max_uses", json!("3")), "tools[0].max_uses"),
         (
             search("search_context_size", json!("huge")),
             "tools[0].search_context_size",
@@ -175,6 +174,50 @@ fn what_no_tool_may_hold_names_the_field() {
             fault.message.contains(param) && fault.message.contains("accepted"),
             "{fault}"
         );
+    }
+}
+
+/// Source: model-gateway 2.1, 2.4
+#[test]
+fn a_limit_is_any_number_and_one_that_counts_nothing_is_kept_as_it_was_written() {
+    for (written, count) in [
+        ("5", 5),
+        ("5.0", 5),
+        ("1e3", 1000),
+        ("4294967295", 4_294_967_295),
+    ] {
+        let raw: Value = serde_json::from_str(written).unwrap();
+        let tools = json!([{"type": "web_search", "max_uses": raw}]);
+        let needs = checked(&json!({"max_tokens": raw, "tools": tools}))
+            .unwrap()
+            .needs;
+        assert_eq!(
+            (needs.max_tokens, needs.odd_max_tokens),
+            (Some(count), None)
+        );
+        assert_eq!(needs.web_search.unwrap().max_uses, Some(count));
+    }
+    for (written, is_huge) in [("-1", false), ("0", false), ("2.5", false), ("5e9", true)] {
+        let body = format!(
+            r#"{{"model":"m","messages":[{{"role":"user"}}],"max_completion_tokens":{written},"tools":[{{"type":"web_search","max_uses":{written}}}]}}"#
+        );
+        let needs = ChatCompletions.parse(body.into()).unwrap().needs;
+        assert_eq!(needs.max_tokens, Some(u64::MAX));
+        assert_eq!(needs.odd_max_tokens.as_deref(), Some(written));
+        assert_eq!(needs.web_search.unwrap().max_uses, Some(u64::MAX));
+        let odd = (!is_huge).then_some(written);
+        assert_eq!(
+            needs.odd_max_uses.as_deref(),
+            odd,
+            "what is huge is bounded"
+        );
+    }
+    for nonsense in ["\"5\"", "true", "[]", "1e400"] {
+        let body =
+            format!(r#"{{"model":"m","messages":[{{"role":"user"}}],"max_tokens":{nonsense}}}"#);
+        let fault = ChatCompletions.parse(body.into()).unwrap_err();
+        assert_eq!(fault.param.as_deref(), Some("max_tokens"), "{nonsense}");
+        assert!(fault.message.contains("number"), "{fault}");
     }
 }
 

@@ -28,6 +28,7 @@ use crate::json::Walker;
 use crate::models::chat::facts::ChatFacts;
 use crate::models::chat::inlined::RemoteImage;
 use crate::models::chat::tree::read_tree;
+use crate::models::check::read::Limit;
 use crate::models::check::reject::Reject;
 use crate::models::front::{Front, Received};
 use crate::models::parameter::{AskedParameters, Parameter, ParameterSet};
@@ -71,8 +72,8 @@ struct Findings {
     strategy: Option<Strategy>,
     cache_key: Option<Box<str>>,
     user: Option<Box<str>>,
-    max_tokens: Option<u64>,
-    max_completion_tokens: Option<u64>,
+    max_tokens: Option<Limit>,
+    max_completion_tokens: Option<Limit>,
     has_effort: bool,
     has_inner_effort: bool,
     needs: Needs,
@@ -122,6 +123,7 @@ fn complete(body: Bytes, front: &'static dyn Front, found: Findings) -> ModelReq
     let choices = found.choices.unwrap_or(1);
     let wanted_images = wanted_images(&found.asked);
     let wants_json = found.needs.json_object || found.needs.json_schema;
+    let limit = found.max_completion_tokens.or(found.max_tokens);
     ModelRequest {
         front,
         model: found.model.unwrap_or_else(|| AUTO.into()),
@@ -133,7 +135,8 @@ fn complete(body: Bytes, front: &'static dyn Front, found: Findings) -> ModelReq
             .or(found.user.filter(|user| !user.is_empty())),
         needs: Needs {
             choices,
-            max_tokens: found.max_completion_tokens.or(found.max_tokens),
+            max_tokens: limit.as_ref().map(|limit| limit.count),
+            odd_max_tokens: limit.and_then(|limit| limit.odd),
             // Four bytes a token is the usual estimate; only what is far beyond the window is turned away.
             context_tokens: found.text_bytes / 8,
             ..found.needs

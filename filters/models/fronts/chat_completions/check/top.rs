@@ -8,7 +8,7 @@ use super::safeguards::safeguards;
 use super::tool::{response_format, tool_choice, tools};
 use crate::json::{Type, Walker};
 use crate::models::check::read::{
-    array, boolean, integer, number, object_of_set, one_of, required, string,
+    array, boolean, integer, limit, number, object_of_set, one_of, required, string,
 };
 use crate::models::check::reject::{Reject, other};
 use crate::models::check::top::members;
@@ -147,9 +147,8 @@ fn plugin(walk: &mut Walker<'_>, _: usize) -> Result<(), Reject> {
     required(id, "id", "`response-healing`").map(|_| ())
 }
 
-/// Our choice: a limit is a positive integer, as every provider wants it.
 fn max_tokens(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<(), Reject> {
-    let most = Some(integer(walk, 1, u64::from(u32::MAX))?);
+    let most = Some(limit(walk)?);
     *(if key == "max_tokens" {
         &mut found.max_tokens
     } else {
