@@ -12,6 +12,7 @@
 )]
 
 mod circles;
+mod contract;
 mod findings;
 mod graph;
 mod layers;
@@ -119,6 +120,35 @@ fn every_route_has_a_test_module() {
 #[test]
 fn files_are_short() {
     hold(EVERYWHERE, shape::long_files);
+}
+
+fn contract_rows() -> Vec<contract::Row> {
+    let rows = |page: &&str| contract::rows(page, &read(&format!("docs/{page}.md")));
+    contract::PAGES.iter().flat_map(rows).collect()
+}
+
+#[test]
+fn every_row_of_the_contracts_has_a_test() {
+    let held = contract::held(&TREE);
+    none(contract::findings(
+        &contract_rows(),
+        &held,
+        &contract::WITHOUT_TEST,
+    ));
+}
+
+#[test]
+fn the_page_of_the_contract_is_as_its_tests_say() {
+    let held = contract::held(&TREE);
+    let page = contract::page(&contract_rows(), &held, &contract::WITHOUT_TEST);
+    if std::env::var_os("WRITE_GOLDEN").is_some() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/contract.md");
+        std::fs::write(path, &page).unwrap();
+    }
+    assert!(
+        read("docs/contract.md") == page,
+        "docs/contract.md is of other tests: WRITE_GOLDEN=1 cargo test --test tidy the_page_of_the_contract"
+    );
 }
 
 #[test]

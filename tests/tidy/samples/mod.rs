@@ -1,6 +1,7 @@
 //! The rules on small wrong texts: each rule must find its violation and nothing else.
 
 mod arrows;
+mod contract;
 mod names;
 mod shape;
 
