@@ -20,6 +20,7 @@ use filters::money::allowance::{KeyLimits, SpendingBounds};
 use weirgate::config::Durability;
 use weirgate::ledger::account::{Hold, LimitedCall, OrganizationAccount, Spent};
 use weirgate::ledger::journal::{Journal, MAX_SEGMENT_AGE};
+use weirgate::store::ledger::Spending;
 use weirgate::store::{Store, StoreSettings, StoreUrl};
 
 #[global_allocator]
@@ -33,7 +34,7 @@ const MAX_JOURNAL_DURATION: Duration = Duration::from_micros(6);
 fn main() {
     let account = OrganizationAccount::new("org_0190c3a2-0000-7000-8000-000000000000");
     account.add_lease(Usd::parse("1000000").unwrap());
-    account.load((&[], 0), i64::MAX, |_| {});
+    account.load((&Spending::default(), 0), i64::MAX, |_| {});
     let key: Arc<str> = "key_0190c3a2-0000-7000-8000-000000000000".into();
     let hold = Hold {
         key_id: &key,
