@@ -105,13 +105,32 @@ impl Accounts {
             let per_organization = self.keys_per_organization;
             let sql = format!(
                 "INSERT INTO spent (organization_id, key_id, hour, funding, is_premium, member_id, first_at, last_at, \
-                 cost_nano, cost_rest) SELECT 'org_' || n / {per_organization}, 'key_' || n, {first} + n % 24, 'byok', 0, \
-                 'member_' || n / {per_organization}, ({first} + n % 24) * {HOUR_MS}, ({first} + n % 24) * {HOUR_MS} + 1, \
-                 1000000, 0 FROM generate_series(0, {}) n",
+                 cost_nano, cost_rest, counted_nano, counted_rest) \
+                 SELECT 'org_' || n / {per_organization}, 'key_' || n, {first} + n % 24, 'byok', 0, \
+                 'member_' || n / {per_organization}, ({first} + n % 24) * CAST({HOUR_MS} AS BIGINT), \
+                 ({first} + n % 24) * CAST({HOUR_MS} AS BIGINT) + 1, 1000000, 0, 1000000, 0 \
+                 FROM generate_series(0, {}) n",
                 keys - 1
             );
             execute(connection, sql).await;
         }
+        self.fill_counters(connection).await;
+    }
+
+    /// Adds the counters of what keys and members have spent in the last days. Of a period only today's calls count.
+    async fn fill_counters(&self, connection: &mut PgConnection) {
+        let (keys, per_organization) = (self.keys(), self.keys_per_organization);
+        let sums =
+            |days: usize| format!("{}.{:03}{}", days / 1000, days % 1000, " 0 0 0 0".repeat(4));
+        let (of_key, of_member) = (sums(PAST_DAYS), sums(PAST_DAYS * per_organization));
+        let sql = format!(
+            "INSERT INTO limit_counters (organization_id, scope, sums) \
+             SELECT 'org_' || n / {per_organization}, 'key/key_' || n, '{of_key}' FROM generate_series(0, {last}) n \
+             UNION ALL SELECT 'org_' || n, 'member/member_' || n, '{of_member}' \
+             FROM generate_series(0, {last} / {per_organization}) n",
+            last = keys - 1
+        );
+        execute(connection, sql).await;
     }
 }
 

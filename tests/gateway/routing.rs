@@ -157,7 +157,7 @@ fn an_effort_that_nobody_lists_is_judged_by_the_provider() {
     for (at, model) in ["thinker", "first/thinker"].into_iter().enumerate() {
         let body = json!({"model": model, "reasoning_effort": "xhigh", "reasoning": {"context": "all_turns"},
             "messages": [{"role": "user", "content": "Hi"}]});
-        let answer = gateway.chat(&body.to_string());
+        let answer = gateway.chat(body.to_string());
         let code = answer.json()["error"]["code"].clone();
         assert_eq!((answer.status(), code), (400, json!("unsupported_value")));
         let sent = first.request(at).json();
