@@ -18,7 +18,7 @@ id = "blocks"
 [[models.providers]]
 provider = "anthropic"
 name = "claude-x"
-max_output = 64
+max_output = 4096
 "#;
 
 fn gateway(upstream: &Upstream) -> Gateway {
