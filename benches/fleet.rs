@@ -189,16 +189,19 @@ fn drive() {
     let calm = runtime.block_on(load.run(rate, time));
     let after = runtime.block_on(Work::read(&fleet.store_url));
     report(&bare, &calm, resident, &before, &after, time);
+    assert_eq!(calm.refused().0, 0, "the store answers in time");
 
     let frozen = freeze_meanwhile(&runtime, &load, &addresses, &parts[0], (rate, time));
+    let (refused, refused_for) = frozen.refused();
     print_line(&format!(
-        "1 process frozen: {} answered, {} cut off; slowest {:.0} ms, p99 {:.2} ms",
+        "1 process frozen: {} answered, {} cut off, {refused} refused in {refused_for:.1?}; slowest {:.0} ms, p99 {:.2} ms",
         frozen.answered,
         frozen.cut,
         frozen.percentile_ms(100),
         frozen.percentile_ms(99),
     ));
     assert!(frozen.percentile_ms(100) < FROZEN_PAUSE.as_secs_f64() * 1e3);
+    assert!(refused_for < FROZEN_PAUSE, "credit is back");
 
     let killed = kill_meanwhile(
         &runtime,
@@ -209,8 +212,10 @@ fn drive() {
         (rate, time),
     );
     print_line(&format!(
-        "{KILLS} kills: {} answered, {} cut off",
-        killed.answered, killed.cut
+        "{KILLS} kills: {} answered, {} cut off, {} refused",
+        killed.answered,
+        killed.cut,
+        killed.refused().0,
     ));
     // Records of the killed processes are posted by those that followed them.
     std::thread::sleep(Duration::from_secs(4));

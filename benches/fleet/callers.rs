@@ -22,10 +22,19 @@ pub struct Seen {
     pub answered: u64,
     /// Calls whose connection broke after they were sent, or that were given up.
     pub cut: u64,
+    /// When calls were answered 503, because the store did not answer.
+    refused: Vec<Instant>,
     took: Vec<Duration>,
 }
 
 impl Seen {
+    /// How many calls were answered 503, and the time from the first to the last of them.
+    pub fn refused(&self) -> (usize, Duration) {
+        let (first, last) = (self.refused.iter().min(), self.refused.iter().max());
+        let time = first.zip(last).map(|(first, last)| *last - *first);
+        (self.refused.len(), time.unwrap_or_default())
+    }
+
     pub fn percentile_ms(&self, percent: usize) -> f64 {
         let place = (self.took.len() * percent / 100).min(self.took.len() - 1);
         self.took[place].as_secs_f64() * 1e3
@@ -83,6 +92,7 @@ impl Load {
         for seen in futures::future::join_all(callers).await {
             all.answered += seen.answered;
             all.cut += seen.cut;
+            all.refused.extend(seen.refused);
             all.took.extend(seen.took);
         }
         all.took.sort_unstable();
@@ -107,9 +117,13 @@ impl Load {
             None => self.connect(number).await,
         };
         match tokio::time::timeout(CALL_TIMEOUT, exchange(&mut stream, &request)).await {
-            Ok(Some(())) => {
-                seen.answered += 1;
-                seen.took.push(due.elapsed());
+            Ok(Some(is_answered)) => {
+                if is_answered {
+                    seen.answered += 1;
+                    seen.took.push(due.elapsed());
+                } else {
+                    seen.refused.push(Instant::now());
+                }
                 *connection = Some(stream);
             }
             _ => seen.cut += 1,
@@ -142,17 +156,21 @@ impl Load {
     }
 }
 
-/// Sends a request and reads its response; `None` if the connection breaks.
-async fn exchange(stream: &mut TcpStream, request: &[u8]) -> Option<()> {
+/// Sends a request and reads its response. Returns whether it is an answer and not a 503; `None` if the connection breaks.
+async fn exchange(stream: &mut TcpStream, request: &[u8]) -> Option<bool> {
     stream.write_all(request).await.ok()?;
     let (mut response, mut buffer) = (Response::default(), [0; 8 << 10]);
+    let mut status = Kind::Json.status();
     loop {
         let bytes = stream.read(&mut buffer).await.ok()?;
         if bytes == 0 {
             return None;
         }
-        if response.feed(&buffer[..bytes], Kind::Json.status()) {
-            return Some(());
+        if buffer.starts_with(b"HTTP/1.1 503") {
+            status = b"503";
+        }
+        if response.feed(&buffer[..bytes], status) {
+            return Some(status != b"503");
         }
     }
 }
