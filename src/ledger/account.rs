@@ -224,10 +224,10 @@ impl OrganizationAccount {
         spenders.for_each(|spender| spender.tally = Tally::default());
         state.plan = spending.plan.until(now_ms, state.plan_since_ms);
         for (id, tally) in &spending.keys {
-            spender_entry(&mut state.keys, &id.as_str().into()).tally = tally.until(now_ms);
+            spender_entry(&mut state.keys, id).tally = tally.until(now_ms);
         }
         for (id, tally) in &spending.members {
-            spender_entry(&mut state.members, &id.as_str().into()).tally = tally.until(now_ms);
+            spender_entry(&mut state.members, id).tally = tally.until(now_ms);
         }
         state.forget_unstored();
         for row in &spending.rows {

@@ -4,9 +4,9 @@
 //! them in the same transaction. What such a process adds to an hour is the difference to what is marked as counted, and is
 //! counted in the background. Counters change under the lock of the organization's balance.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
-use filters::ledger::Funding;
+use filters::ledger::{Funding, LimitScope};
 use filters::money::Usd;
 use filters::money::tally::{PlanTally, Tally};
 use sqlx::any::AnyRow;
@@ -30,8 +30,6 @@ const PLACES: &str = "(SELECT value ->> 0 AS o, value ->> 1 AS k, CAST(value ->>
 /// The SQL of the hour of a place.
 const IS_PLACE: &str = "spent.organization_id = r.o AND spent.key_id = r.k AND spent.hour = r.h \
      AND spent.funding = r.f AND spent.is_premium = r.p AND spent.member_id = r.m";
-/// The scope of a plan.
-const PLAN: &str = "plan";
 /// The maximum number of hours that are counted at once, because other changes of the organization wait for it.
 const MAX_HOURS: i64 = 1_000;
 
@@ -66,8 +64,8 @@ struct Uncounted {
 /// The counters of organizations, by organization and scope.
 #[derive(Default)]
 struct Counters {
-    spenders: BTreeMap<(String, String), Tally>,
-    plans: BTreeMap<String, PlanTally>,
+    spenders: HashMap<(String, LimitScope), Tally>,
+    plans: HashMap<String, PlanTally>,
 }
 
 impl Store {
@@ -213,13 +211,13 @@ impl Uncounted {
 }
 
 impl<'a> Addition<'a> {
-    /// Returns the scopes in which it counts, each with its organization.
-    fn scopes(self) -> impl Iterator<Item = (&'a str, String)> {
-        let key = Some(format!("key/{}", self.key_id));
-        let member = (!self.member_id.is_empty()).then(|| format!("member/{}", self.member_id));
-        let plan = self.is_plan.then(|| PLAN.to_owned());
-        let scopes = [key, member, plan].into_iter().flatten();
-        scopes.map(move |scope| (self.organization_id, scope))
+    /// Returns the scopes in which it counts.
+    fn scopes(self) -> impl Iterator<Item = LimitScope> {
+        let key = Some(LimitScope::Key(self.key_id.into()));
+        let member =
+            (!self.member_id.is_empty()).then(|| LimitScope::Member(self.member_id.into()));
+        let plan = self.is_plan.then_some(LimitScope::Plan);
+        [key, member, plan].into_iter().flatten()
     }
 }
 
@@ -255,7 +253,11 @@ async fn plan_starts(
 
 /// Reads the counters to which this is added.
 async fn read(change: &mut AnyConnection, added: &[Addition<'_>]) -> Result<Counters, StoreError> {
-    let scopes: BTreeSet<_> = added.iter().flat_map(|of| of.scopes()).collect();
+    let scopes = added.iter().flat_map(|of| {
+        let scopes = of.scopes().map(|scope| scope.to_string());
+        scopes.map(|scope| (of.organization_id, scope))
+    });
+    let scopes: BTreeSet<_> = scopes.collect();
     let scopes: Vec<_> = scopes.into_iter().collect();
     let sql = "SELECT organization_id, scope, sums \
                FROM (SELECT value ->> 0 AS id, value ->> 1 AS wanted FROM {rows}) AS r \
@@ -264,13 +266,13 @@ async fn read(change: &mut AnyConnection, added: &[Addition<'_>]) -> Result<Coun
     let mut counters = Counters::default();
     for row in scopes.query(sql).fetch_all(change).await? {
         let organization: String = row.try_get("organization_id")?;
-        let (scope, sums): (String, &str) = (row.try_get("scope")?, row.try_get("sums")?);
-        if scope == PLAN {
+        let (scope, sums): (&str, &str) = (row.try_get("scope")?, row.try_get("sums")?);
+        let scope = scope.parse().map_err(|_| StoreError::Damaged("scope"))?;
+        if scope == LimitScope::Plan {
             counters.plans.insert(organization, parse(sums)?);
         } else {
-            counters
-                .spenders
-                .insert((organization, scope), parse(sums)?);
+            let spender = (organization, scope);
+            counters.spenders.insert(spender, parse(sums)?);
         }
     }
     Ok(counters)
@@ -283,9 +285,9 @@ pub(super) fn parse<T: std::str::FromStr>(sums: &str) -> Result<T, StoreError> {
 
 async fn write(change: &mut AnyConnection, counters: &Counters) -> Result<(), StoreError> {
     let spenders = counters.spenders.iter();
-    let spenders = spenders.map(|((id, scope), sums)| (&**id, &**scope, sums.to_string()));
+    let spenders = spenders.map(|((id, scope), sums)| (id, scope.to_string(), sums.to_string()));
     let plans = counters.plans.iter();
-    let plans = plans.map(|(id, sums)| (&**id, PLAN, sums.to_string()));
+    let plans = plans.map(|(id, sums)| (id, LimitScope::Plan.to_string(), sums.to_string()));
     let rows: Vec<_> = spenders.chain(plans).collect();
     let sql = "INSERT INTO limit_counters (organization_id, scope, sums) \
                SELECT value ->> 0, value ->> 1, value ->> 2 FROM {rows} WHERE 1 = 1 \
@@ -296,9 +298,9 @@ async fn write(change: &mut AnyConnection, counters: &Counters) -> Result<(), St
 
 impl Counters {
     fn add(&mut self, of: &Addition<'_>, plan_since_ms: i64) {
-        for (organization, scope) in of.scopes() {
-            let organization = organization.to_owned();
-            if scope == PLAN {
+        for scope in of.scopes() {
+            let organization = of.organization_id.to_owned();
+            if scope == LimitScope::Plan {
                 let plan = self.plans.entry(organization).or_default();
                 plan.charge(of.cost, of.is_premium, of.ended_ms, plan_since_ms);
             } else {

@@ -2,8 +2,9 @@
 //! before read.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use filters::ledger::{Funding, LedgerEntry};
+use filters::ledger::{Funding, LedgerEntry, LimitScope, UnknownScope};
 use filters::money::Usd;
 use filters::money::tally::{PlanTally, Tally};
 use sqlx::any::AnyRow;
@@ -57,9 +58,9 @@ pub struct SpentRow {
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Spending {
     /// The counters of its keys, by id.
-    pub keys: Vec<(String, Tally)>,
+    pub keys: Vec<(Arc<str>, Tally)>,
     /// The same of its members.
-    pub members: Vec<(String, Tally)>,
+    pub members: Vec<(Arc<str>, Tally)>,
     /// The counter of its plan.
     pub plan: PlanTally,
     /// What is in no counter: what processes of the version before have just added, oldest first, and behind it what open
@@ -124,10 +125,13 @@ impl Store {
 impl Spending {
     fn add_counter(&mut self, row: &AnyRow) -> Result<(), StoreError> {
         let (scope, sums): (&str, &str) = (row.try_get("name")?, row.try_get("detail")?);
-        match scope.split_once('/') {
-            Some(("key", id)) => self.keys.push((id.to_owned(), counters::parse(sums)?)),
-            Some(("member", id)) => self.members.push((id.to_owned(), counters::parse(sums)?)),
-            _ => self.plan = counters::parse(sums)?,
+        match scope.parse() {
+            Ok(LimitScope::Key(id)) => self.keys.push((id, counters::parse(sums)?)),
+            Ok(LimitScope::Member(id)) => self.members.push((id, counters::parse(sums)?)),
+            Ok(LimitScope::Plan) => self.plan = counters::parse(sums)?,
+            Ok(LimitScope::Premium) | Err(UnknownScope) => {
+                return Err(StoreError::Damaged("scope"));
+            }
         }
         Ok(())
     }
@@ -153,7 +157,7 @@ pub(super) async fn add<'a>(
     change: &mut AnyConnection,
     entries: &[&'a LedgerEntry],
 ) -> Result<Vec<Addition<'a>>, StoreError> {
-    let hours = by_hour(entries);
+    let mut hours = by_hour(entries);
     if hours.is_empty() {
         return Ok(Vec::new());
     }
@@ -166,10 +170,8 @@ pub(super) async fn add<'a>(
             let (organization, key, number, funding, is_premium, member) = *hour;
             let (first, last) = added.ended_ms;
             let (nano, rest) = split_cost(added.cost);
-            let is_next = uncounted
-                .get(organization)
-                .is_none_or(|first| *first >= number);
-            let counts = (nano, rest, i64::from(is_next));
+            let first_uncounted = uncounted.get(organization);
+            let counts = first_uncounted.is_none_or(|first| *first >= number);
             (
                 organization,
                 key,
@@ -179,9 +181,9 @@ pub(super) async fn add<'a>(
                 member,
                 first,
                 last,
-                counts.0,
-                counts.1,
-                counts.2,
+                nano,
+                rest,
+                i64::from(counts),
             )
         })
         .collect();
@@ -191,7 +193,6 @@ pub(super) async fn add<'a>(
     );
     let rows = Rows::new(change, &rows)?;
     let rows = rows.query(&sql).fetch_all(change).await?;
-    let mut hours = hours;
     for row in &rows {
         if row.try_get::<i32, _>("is_uncounted")? != 0 {
             hours.remove(&read_place(row)?);

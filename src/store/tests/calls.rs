@@ -299,7 +299,7 @@ async fn what_a_key_spent_stays_with_the_member_it_had(fixture: Fixture) {
         let mut spent: Vec<_> = spending
             .members
             .iter()
-            .map(|(id, tally)| (id.as_str(), tally.spent(NOW_MS).total))
+            .map(|(id, tally)| (&**id, tally.spent(NOW_MS).total))
             .collect();
         spent.sort_unstable();
         assert_eq!(spent, [("m1", usd("0.1")), ("m2", usd("0.023"))]);

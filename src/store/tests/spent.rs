@@ -104,7 +104,7 @@ async fn members_of_a_joined_hour_are_summed_together(fixture: Fixture) {
     let members = fixture.spent().await.members;
     let members = members
         .iter()
-        .map(|(id, tally)| (id.as_str(), tally.spent(NOW_MS).total));
+        .map(|(id, tally)| (&**id, tally.spent(NOW_MS).total));
     let members: Vec<_> = members.collect();
     assert_eq!(members.len(), 2);
     assert!(members.contains(&("mem_1", usd("0.2"))), "{members:?}");
