@@ -14,7 +14,6 @@
     clippy::indexing_slicing,
     clippy::panic,
     clippy::print_stdout,
-    missing_docs,
     unreachable_pub,
     dead_code,
     clippy::duplicate_mod,

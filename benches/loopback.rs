@@ -16,7 +16,6 @@
     clippy::indexing_slicing,
     clippy::panic,
     clippy::print_stdout,
-    missing_docs,
     unreachable_pub,
     reason = "a bench"
 )]

@@ -12,7 +12,6 @@
     clippy::indexing_slicing,
     clippy::panic,
     clippy::print_stdout,
-    missing_docs,
     unreachable_pub,
     dead_code,
     reason = "a bench, which shares modules with another"

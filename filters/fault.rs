@@ -163,7 +163,6 @@ impl FaultRow {
 pub struct ExceededLimit {
     /// How many a window admits.
     pub limit: u64,
-    /// The length of the window.
     pub window_ms: u64,
     /// When there is room again.
     pub reset_ms: u64,
@@ -186,11 +185,9 @@ enum HeaderFact {
 pub struct Fault {
     /// Determines status, `type` and default `code`.
     pub kind: FaultKind,
-    /// Message for the caller.
     pub message: Cow<'static, str>,
     /// The wrong field, as a path such as `messages[2].content[0].type`.
     pub param: Option<String>,
-    /// Detail for the log.
     pub detail: Cow<'static, str>,
     /// How long the caller should wait, in seconds.
     pub retry_after_s: Option<u32>,

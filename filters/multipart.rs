@@ -24,9 +24,7 @@ const MAX_BOUNDARY_BYTES: usize = 70;
 pub struct Part<'b> {
     /// The name of its field.
     pub name: Cow<'b, str>,
-    /// Whether it is a file.
     pub is_file: bool,
-    /// Its content.
     pub content: &'b [u8],
 }
 

@@ -38,7 +38,6 @@ pub struct Follower<V>(watch::Receiver<Flight<V>>);
 /// What a follower gets.
 #[derive(Debug, Eq, PartialEq)]
 pub enum Outcome<V> {
-    /// The leader's result.
     Landed(V),
     /// The leader is gone, and left no result.
     Vacant,

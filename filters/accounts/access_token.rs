@@ -10,9 +10,7 @@ pub struct AccessToken {
     /// The hash of the API key that it stands for.
     #[serde(serialize_with = "write_hash", deserialize_with = "read_hash")]
     pub key: KeyHash,
-    /// The client that it was issued to.
     pub client_id: Box<str>,
-    /// The grant that it was issued under.
     pub grant_id: Box<str>,
     /// What it permits: a bit for each scope of the resource.
     pub scopes: u8,

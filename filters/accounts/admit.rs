@@ -28,9 +28,7 @@ pub enum AuthError {
     Malformed,
     /// Well formed, but never issued here.
     Unknown,
-    /// Issued, and revoked since.
     Revoked,
-    /// Issued, and expired since.
     Expired,
     /// Issued, with a value that this version of the server does not know.
     Unreadable,
@@ -46,9 +44,7 @@ pub enum AuthError {
     Conflicting,
     /// The key is valid, but its organization is held for review.
     OrganizationHeld,
-    /// The key is valid, but its organization is disabled.
     OrganizationDisabled,
-    /// The key is valid, but its project is archived.
     ProjectArchived,
 }
 

@@ -25,7 +25,6 @@ impl std::error::Error for UnknownValue {}
 /// Whose provider credentials the calls of a project use. Source: docs/model-gateway.md 1.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Mode {
-    /// The platform's credentials.
     #[default]
     Platform,
     /// The caller's own credentials only.
@@ -63,11 +62,8 @@ pub enum Plan {
     /// Pay as you go.
     #[default]
     None,
-    /// The smallest plan.
     Lite,
-    /// The middle plan.
     Pro,
-    /// The largest plan.
     Max,
 }
 
@@ -110,11 +106,9 @@ pub struct Member {
 pub struct Caller {
     /// `org_` and a uuid.
     pub organization_id: Arc<str>,
-    /// The organization's name.
     pub organization: Arc<str>,
     /// `proj_` and a uuid.
     pub project_id: Arc<str>,
-    /// The project's name.
     pub project: Arc<str>,
     /// `key_` and a uuid.
     pub key_id: Arc<str>,
@@ -122,7 +116,6 @@ pub struct Caller {
     pub key_label: Arc<str>,
     /// Whose provider credentials serve the project.
     pub mode: Mode,
-    /// The organization's plan.
     pub plan: Plan,
     /// When the plan's first cycle began, in unix milliseconds.
     pub plan_since_ms: i64,
@@ -178,15 +171,11 @@ impl OrganizationStatus {
 /// A key of the snapshot: its caller, and whether it is still valid.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct KeyRow {
-    /// The caller that the key authenticates.
     pub caller: Arc<Caller>,
-    /// Whether the key was revoked.
     pub is_revoked: bool,
     /// Whether the key, or something that it shares with others, has a value that this version does not know.
     pub is_unreadable: bool,
-    /// The state of its organization.
     pub organization_status: OrganizationStatus,
-    /// Whether its project is archived.
     pub is_project_archived: bool,
 }
 

@@ -24,41 +24,29 @@ pub struct Lists<T> {
 pub struct KeyRules {
     /// Rules by model: an id, an alias, or either after `provider/`.
     pub models: Lists<Box<str>>,
-    /// Rules by provider.
     pub providers: Lists<Box<str>>,
-    /// The highest input price.
     pub max_input: Option<Price>,
-    /// The highest output price.
     pub max_output: Option<Price>,
-    /// Rules by the client's address.
     pub addresses: Lists<Cidr>,
 }
 
 /// A way to serve a request, with the facts that rules check.
 #[derive(Clone, Copy, Debug)]
 pub struct Offer<'a> {
-    /// The model's id.
     pub model: &'a str,
     /// The model's other names.
     pub aliases: &'a [Box<str>],
-    /// Id of the provider.
     pub provider: &'a str,
-    /// The provider's name for the model.
     pub upstream_name: &'a str,
-    /// The prices, if they are known.
     pub prices: Option<&'a PriceSet>,
 }
 
 /// The kind of rule that forbids a request.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Forbidden {
-    /// The model.
     Model,
-    /// The provider.
     Provider,
-    /// The price.
     Price,
-    /// The client's address.
     Address,
 }
 

@@ -13,9 +13,7 @@ use crate::money::{Period, Price, Usd};
 /// The checked terms of a key.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct KeyTerms {
-    /// What the key may spend.
     pub limits: KeyLimits,
-    /// What the key may use.
     pub rules: KeyRules,
 }
 
@@ -29,16 +27,12 @@ pub struct TermsFile {
     /// The maximum it may spend in an hour, day, week or month, in USD.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub limit_per: BTreeMap<String, String>,
-    /// Models that it may use.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow_models: Vec<String>,
-    /// Models that it may not use.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deny_models: Vec<String>,
-    /// Providers that may serve it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow_providers: Vec<String>,
-    /// Providers that may not serve it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deny_providers: Vec<String>,
     /// The maximum input price, in USD per million tokens.
@@ -47,10 +41,8 @@ pub struct TermsFile {
     /// The maximum output price, in USD per million tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_price: Option<String>,
-    /// Address blocks that it may be used from.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow_ips: Vec<String>,
-    /// Address blocks that it may not be used from.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deny_ips: Vec<String>,
 }

@@ -7,7 +7,6 @@ use super::jwt::InvalidToken;
 /// Which issuer and audience tokens have to name; `None`: any.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ClaimRules {
-    /// The issuer.
     pub issuer: Option<Box<str>>,
     /// The audience, which has to be among those of a token.
     pub audience: Option<Box<str>>,
@@ -17,9 +16,7 @@ pub struct ClaimRules {
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub enum Texts {
-    /// One text.
     One(String),
-    /// Several.
     Several(Vec<String>),
 }
 

@@ -23,27 +23,20 @@ pub struct JwtTokens {
 /// Why a token is invalid.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum InvalidToken {
-    /// The token is empty.
     Empty,
     /// Malformed, another algorithm, or signed by another key.
     Signature,
     /// Its header demands an extension.
     Extension,
-    /// Another issuer than the configured one.
     Issuer,
-    /// It is not for the configured audience.
     Audience,
-    /// It has expired.
     Expired,
-    /// It has no expiry.
     NoExpiry,
-    /// It is not valid yet.
     NotYetValid,
     /// It names no SDK keys.
     NoSdkKeys,
     /// It does not name the key that signed it.
     NoKeyId,
-    /// It names a key that is not published.
     UnknownKey,
 }
 

@@ -18,13 +18,10 @@ pub struct Activation<'p> {
     pub variation_key: &'p str,
     /// `feature`, `experiment`, or empty for an unknown key.
     pub kind: &'static str,
-    /// Whether it is on.
     pub is_enabled: bool,
     /// Variables: key, value as JSON.
     pub variables: Vec<(&'p str, &'p str)>,
-    /// What was wrong.
     pub error: String,
-    /// The impression to send.
     pub impression: Option<Impression<'p>>,
     /// The experiment id and the variation id to add to the profile.
     pub remembers: Option<(&'p str, &'p str)>,

@@ -17,16 +17,13 @@ pub struct BatchOperation {
     pub method: String,
     /// The path and the query of the call, behind a base or alone.
     pub url: String,
-    /// The name of its item.
     #[serde(rename = "operationID")]
     pub operation_id: String,
-    /// The body.
     pub body: Value,
     /// The query beside that of the URL.
     pub parameters: Option<Map<String, Value>>,
     /// The same under the agent's name.
     pub params: Option<Map<String, Value>>,
-    /// The headers.
     pub headers: Option<Map<String, Value>>,
 }
 
@@ -112,7 +109,6 @@ fn without_base(url: &str) -> &str {
 pub struct FoundRoute {
     /// The route's index in the table that was searched.
     pub index: usize,
-    /// The route's name.
     pub name: &'static str,
     /// A batch may call the route's endpoint.
     pub is_operation: bool,
@@ -128,7 +124,6 @@ pub enum BatchTarget {
     Endpoint(usize),
     /// Nowhere.
     Missing {
-        /// Why.
         fault: Fault,
         /// Only a caller with valid credentials gets the fault.
         is_hidden: bool,
@@ -143,24 +138,17 @@ pub(super) fn no_decision_endpoint() -> Fault {
 /// An operation with its response.
 #[derive(Debug)]
 pub struct AnsweredOperation<'a> {
-    /// The operation.
     pub operation: &'a BatchOperation,
-    /// The status of the response.
     pub status: u16,
-    /// The body of the response.
     pub body: &'a [u8],
-    /// An id for the request, unless it came with one.
     pub request_id: String,
-    /// When it started and when it ended.
     pub times: Times,
 }
 
 /// When something started and ended, as RFC 3339 texts.
 #[derive(Clone, Debug)]
 pub struct Times {
-    /// The start.
     pub started_at: String,
-    /// The end.
     pub ended_at: String,
 }
 
@@ -169,7 +157,6 @@ pub(super) struct Item<'a> {
     pub(super) operation: &'a BatchOperation,
     pub(super) status: u16,
     pub(super) request_id: &'a str,
-    /// JSON.
     pub(super) body: &'a str,
     pub(super) started_at: &'a str,
     pub(super) ended_at: &'a str,
@@ -197,9 +184,7 @@ impl Item<'_> {
 pub struct AnsweredBatch {
     /// The items, as the protocol writes them, in the request's order.
     pub items: Vec<Vec<u8>>,
-    /// How many of them failed.
     pub error_count: u64,
-    /// When the batch started and when it ended.
     pub times: Times,
 }
 

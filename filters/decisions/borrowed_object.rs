@@ -28,18 +28,13 @@ pub struct BorrowedObject<'b> {
 /// The value of a member.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum BorrowedValue<'b> {
-    /// `null`.
     #[default]
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A number.
     Number(Number),
-    /// A string.
     Text(Cow<'b, str>),
-    /// A list.
     List(Vec<Value>),
-    /// An object.
     Object(BorrowedObject<'b>),
 }
 

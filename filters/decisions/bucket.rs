@@ -12,7 +12,6 @@ const BUCKET_COUNT: u64 = 10_000;
 pub(super) struct Range<T> {
     /// The first bucket after it.
     pub(super) end: u32,
-    /// The owner of its buckets.
     pub(super) owner: T,
 }
 

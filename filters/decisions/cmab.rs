@@ -11,7 +11,6 @@ use crate::json::Object;
 /// A request for a prediction: an experiment, and the attributes that the predictor may see.
 #[derive(Clone, Debug)]
 pub struct CmabRequest {
-    /// The experiment's id.
     pub experiment_id: Box<str>,
     attributes: Map<String, Value>,
 }

@@ -17,7 +17,6 @@ const MAX_KEY_BYTES: usize = 128;
 
 /// Where SDK keys stand, and which tokens count.
 pub struct SdkRules {
-    /// Headers that carry the SDK key.
     pub headers: Vec<HeaderName>,
     /// Our tokens, where clients are configured.
     pub tokens: Option<JwtTokens>,

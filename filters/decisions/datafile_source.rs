@@ -7,7 +7,6 @@ use super::credentials::key_name;
 /// The meaning of a reply of the source.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum SourceAnswer {
-    /// The datafile follows.
     Datafile,
     /// The datafile is the one that was sent before.
     Unchanged,

@@ -16,7 +16,6 @@ pub enum DecisionSource {
     /// A rule of a rollout, or nothing at all.
     #[default]
     Rollout,
-    /// A holdout.
     Holdout,
     /// An experiment that a request names by its key.
     Experiment,
@@ -37,29 +36,22 @@ impl DecisionSource {
 /// A decision.
 #[derive(Debug, Default)]
 pub struct Decision<'p> {
-    /// The flag's key.
     pub flag_key: Cow<'p, str>,
     /// The rule that decided; empty: none.
     pub rule_key: &'p str,
-    /// Its id.
     pub experiment_id: &'p str,
     /// The variation; empty: none.
     pub variation_key: &'p str,
-    /// Its id.
     pub variation_id: &'p str,
-    /// Whether the flag is on.
     pub is_enabled: bool,
     /// Variables: key, value as JSON.
     pub variables: Vec<(&'p str, &'p str)>,
-    /// The reasons.
     pub reasons: Vec<String>,
-    /// Where the variation came from.
     pub source: DecisionSource,
     /// The project has the flag.
     pub is_known: bool,
     /// Whether the delivery for everyone else decided.
     pub is_everyone_else: bool,
-    /// The impressions to send.
     pub impressions: Vec<Impression<'p>>,
     /// The experiment id and the variation id to add to the profile.
     pub remembers: Option<(&'p str, &'p str)>,
@@ -70,7 +62,6 @@ pub struct Decision<'p> {
 /// A prediction that is needed.
 #[derive(Clone, Debug)]
 pub struct PredictionRequest<'p> {
-    /// For which experiment.
     pub experiment_id: &'p str,
     /// The attributes that the predictor may see: keys and ids.
     pub attributes: &'p [(Box<str>, Box<str>)],

@@ -62,8 +62,6 @@ pub enum HoldoutScope {
 /// How requests for predictions name attributes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum AttributeName {
-    /// By the attribute's id.
     Id,
-    /// By the attribute's key.
     Key,
 }

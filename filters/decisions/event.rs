@@ -19,9 +19,7 @@ const RESERVED: &str = "$opt_";
 /// How events name the client that sends them.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct EventClient {
-    /// The client's name.
     pub name: &'static str,
-    /// The client's version.
     pub version: &'static str,
 }
 
@@ -72,9 +70,7 @@ impl Head {
 /// The user, the time and the id of an event.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment<'a> {
-    /// The user's id.
     pub user_id: &'a str,
-    /// The user's attributes.
     pub attributes: &'a BorrowedObject<'a>,
     /// Unix time.
     pub now_ms: u64,

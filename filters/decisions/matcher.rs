@@ -11,7 +11,6 @@ use super::semver::{self, Version};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UserAttributes<'a> {
     pub(super) attributes: &'a BorrowedObject<'a>,
-    /// The segments that were fetched for the user.
     pub(super) segments: &'a [String],
 }
 

@@ -15,7 +15,6 @@ use crate::json::{Object, Str};
 /// The topic of a notice, by the names of the parameter `filter`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Topic {
-    /// A decision.
     Decision,
     /// A conversion.
     Track,

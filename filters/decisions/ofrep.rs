@@ -24,13 +24,11 @@ pub struct OfrepContext<'a> {
 pub enum OfrepError {
     /// The body is no JSON object.
     Parse,
-    /// The context is no object.
     Context,
     /// This member of the context is no string.
     Member(&'static str),
     /// The context names no user.
     TargetingKeyMissing,
-    /// The project has no such flag.
     FlagNotFound,
 }
 

@@ -3,13 +3,10 @@
 /// Options of a decision.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Options {
-    /// No event is made.
     pub disable_decision_event: bool,
-    /// Only flags that are on are listed.
     pub enabled_flags_only: bool,
     /// The user's profile is neither read nor written.
     pub ignore_user_profile: bool,
-    /// Variables are left out.
     pub exclude_variables: bool,
     /// All reasons are shown, not only errors.
     pub include_reasons: bool,

@@ -32,15 +32,12 @@ impl std::error::Error for InvalidDatafile {}
 pub struct Project {
     /// How it is decided where SDKs differ.
     pub rules: EvaluationRules,
-    /// The account, for events.
     pub account_id: Box<str>,
-    /// The project, for events.
     pub project_id: Box<str>,
     /// The revision: two datafiles of one revision are the same.
     pub revision: Box<str>,
     /// The SDK key written in it, which need not be the one it was fetched with.
     pub sdk_key: Box<str>,
-    /// The environment.
     pub environment_key: Box<str>,
     /// `US` or `EU`.
     pub region: Box<str>,
@@ -68,7 +65,6 @@ pub struct Project {
 /// The customer-data platform as the datafile names it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Odp {
-    /// Where it is.
     pub host: Box<str>,
     /// The key for its API.
     pub public_key: Box<str>,
@@ -162,7 +158,6 @@ pub(super) struct Flag {
     pub(super) rollout_id: Box<str>,
     pub(super) rollout: Option<usize>,
     pub(super) variables: Vec<Variable>,
-    /// The values of variables in variations that have their own, by the variation's id.
     pub(super) values: ByText<Vec<super::variable::Typed>>,
     /// Global holdouts.
     pub(super) holdouts: Vec<usize>,

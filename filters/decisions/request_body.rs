@@ -46,15 +46,10 @@ pub struct DecisionBody<'b> {
 /// The body of `POST /v1/decide`.
 #[derive(Debug, Default)]
 pub struct Decide<'b> {
-    /// The user.
     pub user: DecisionUser<'b>,
-    /// The options.
     pub options: Options,
-    /// The forced decisions.
     pub forced: Vec<Forced>,
-    /// Whether to fetch segments first.
     pub fetch_segments: bool,
-    /// How to fetch segments.
     pub segment_options: SegmentOptions,
 }
 
@@ -63,25 +58,20 @@ pub struct Decide<'b> {
 pub struct SegmentOptions {
     /// The cache is neither read nor written.
     pub ignore_cache: bool,
-    /// The cache is cleared first.
     pub reset_cache: bool,
 }
 
 /// A user and the user's attributes.
 #[derive(Debug, Default)]
 pub struct DecisionUser<'b> {
-    /// The id.
     pub id: Cow<'b, str>,
-    /// The attributes.
     pub attributes: BorrowedObject<'b>,
 }
 
 /// The body of `POST /v1/override`.
 #[derive(Debug, Default)]
 pub struct Override<'b> {
-    /// The user.
     pub user_id: Cow<'b, str>,
-    /// The experiment.
     pub experiment_key: Cow<'b, str>,
     /// The variation; empty: the override is removed.
     pub variation_key: Cow<'b, str>,

@@ -20,7 +20,6 @@ pub(super) enum Ruling<'p> {
         is_new: bool,
         cmab_uuid: Option<Box<str>>,
     },
-    /// A prediction is needed first.
     NeedsPrediction,
     /// The prediction failed, which ends the decision.
     Failed,

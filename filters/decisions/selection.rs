@@ -22,9 +22,7 @@ pub struct SelectionRules {
 /// The kind of an item.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ItemKind {
-    /// A feature.
     Feature,
-    /// An experiment.
     Experiment,
 }
 

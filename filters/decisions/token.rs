@@ -12,16 +12,13 @@ use crate::json::Object;
 pub struct TokenRequest {
     /// The kind of grant; only `client_credentials` is known.
     pub grant_type: String,
-    /// The client's id.
     pub client_id: String,
-    /// The client's secret.
     pub client_secret: String,
 }
 
 /// A refusal in the words of RFC 6749.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct TokenRefusal {
-    /// The status.
     pub status: u16,
     error: &'static str,
     description: String,

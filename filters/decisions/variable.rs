@@ -26,7 +26,6 @@ pub(super) enum VariableKind {
 /// A value in its type.
 #[derive(Clone, Debug)]
 pub(super) struct Typed {
-    /// As JSON.
     pub(super) json: Box<str>,
     /// The text is no value of the type; `json` replaces it.
     pub(super) is_bad: bool,

@@ -30,13 +30,11 @@ pub struct CacheRequest<'r> {
     pub credential_kind: &'r str,
     /// Whether the credential is a public key that the operation accepts.
     pub is_public: bool,
-    /// Method as received.
     pub method: &'r Method,
     /// Path as received, without the query.
     pub path: &'r str,
     /// Query without its `?`.
     pub query: &'r str,
-    /// Headers as received.
     pub headers: &'r HeaderMap,
 }
 
@@ -82,7 +80,6 @@ pub struct HeadKey {
 enum DocumentSource {
     /// In the query, which has been checked. Such a request must have no body.
     Query,
-    /// The body is the document.
     Body,
     /// In the JSON of the body.
     Json,

@@ -27,18 +27,15 @@ pub struct GraphOperation {
 /// A row of `graph.operations` in the configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct OperationRow<'a> {
-    /// Methods. Each is an operation of its own.
     pub methods: &'a [String],
     /// Path: `{name}` stands for one segment, `*` at the end for any number of segments.
     pub path: &'a str,
-    /// Name of its category.
     pub category: &'a str,
 }
 
 /// Why a row of the configuration is invalid.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum InvalidRow {
-    /// No category has this name.
     Category(String),
     /// The path cannot be normalised, or `*` is not its last segment.
     Path(String),

@@ -9,7 +9,6 @@ use crate::limits::RowId;
 /// A tenant of the configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct Tenant<'a> {
-    /// Tenant id.
     pub id: &'a str,
     /// Its allocation in requests per second.
     pub allocation_qps: Option<f64>,
@@ -20,9 +19,7 @@ pub struct Tenant<'a> {
 /// Why a tenant of the configuration is invalid.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum InvalidTenant {
-    /// The allocation is invalid.
     Allocation(InvalidAllocation),
-    /// No operation has this name.
     Operation(String),
 }
 

@@ -16,7 +16,6 @@ pub struct Tiers(Box<[u64]>);
 /// Why tiers are invalid.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum InvalidTiers {
-    /// There is none.
     Empty,
     /// A tier is 0, or not above the one before it.
     NotAscending,

@@ -3,17 +3,13 @@
 /// The type of a JSON value.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Type {
-    /// `{…}`
     Object,
-    /// `[…]`
     Array,
-    /// `"…"`
     String,
     /// `1`, `-2.5e3`
     Number,
     /// `true`, `false`
     Bool,
-    /// `null`
     Null,
 }
 
@@ -34,9 +30,7 @@ impl Type {
 /// Why a text is refused.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ErrorKind {
-    /// Not UTF-8.
     Utf8,
-    /// Not valid JSON.
     Syntax,
     /// The text ends inside a value.
     Truncated,
@@ -55,7 +49,6 @@ pub enum ErrorKind {
 pub struct Error {
     /// Byte offset in the text.
     pub at: usize,
-    /// The reason.
     pub kind: ErrorKind,
 }
 

@@ -30,10 +30,8 @@ impl std::fmt::Display for EntryId {
 /// Who pays for a call.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub enum Funding {
-    /// The organization's credit.
     #[default]
     Credit,
-    /// The allowance of its plan.
     Plan,
     /// The caller's BYOK key: the provider bills the caller.
     Byok,
@@ -61,7 +59,6 @@ pub enum CallOutcome {
     Completed,
     /// The provider's reply broke off.
     Broken,
-    /// The client disconnected.
     ClientDisconnected,
     /// The server process ended during the call.
     Killed,
@@ -84,7 +81,6 @@ impl CallOutcome {
 
 /// The caller that made a call.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "the words say it")]
 pub struct CallOwner {
     pub organization_id: Arc<str>,
     pub project_id: Arc<str>,
@@ -95,7 +91,6 @@ pub struct CallOwner {
 
 /// The parts of a cost. Units: 1e-18 USD.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "the words say it")]
 pub struct CostParts {
     #[serde(with = "units")]
     pub total: Usd,
@@ -136,21 +131,15 @@ impl From<&Cost> for CostParts {
 pub struct UsageRecord {
     /// The model's id in the catalogue.
     pub model: Arc<str>,
-    /// The provider that replied.
     pub provider: Arc<str>,
-    /// The provider's id of the model.
     pub upstream_model: Arc<str>,
-    /// The provider's region, if one was used.
     pub region: Option<Arc<str>>,
-    /// All prompt tokens.
     pub prompt_tokens: u64,
     /// Prompt tokens read from the provider's cache.
     pub cached_tokens: u64,
     /// Prompt tokens written to the provider's cache.
     pub cache_write_tokens: u64,
-    /// All completion tokens.
     pub completion_tokens: u64,
-    /// Completion tokens spent on reasoning.
     pub reasoning_tokens: u64,
     /// Billable searches.
     pub web_searches: u64,
@@ -163,7 +152,6 @@ pub struct UsageRecord {
     pub is_estimated: bool,
     /// Whether the model is premium, which plans limit separately.
     pub is_premium: bool,
-    /// Number of attempts at providers.
     pub attempts: u32,
 }
 
@@ -177,30 +165,22 @@ impl UsageRecord {
 /// The names of an experiment: a flag, the rule that decided it, and the variation.
 #[derive(Clone, Debug, Default, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 pub struct ExperimentNames {
-    /// The flag's key.
     pub flag: Box<str>,
     /// The rule's key; empty: none.
     pub rule: Box<str>,
-    /// The variation's key.
     pub variation: Box<str>,
 }
 
 /// One row of the ledger: a call that has ended.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct LedgerEntry {
-    /// The call's id.
     pub id: EntryId,
     /// When the call ended, in unix milliseconds.
     pub at_ms: i64,
-    /// The caller.
     pub owner: CallOwner,
-    /// Who pays.
     pub funding: Funding,
-    /// What the call used.
     pub usage: UsageRecord,
-    /// How the call ended.
     pub outcome: CallOutcome,
-    /// The amount that was reserved.
     #[serde(with = "units")]
     pub reserved: Usd,
     /// The amount taken from the balance.
@@ -213,7 +193,6 @@ pub struct LedgerEntry {
     pub duration_ms: u64,
     /// Time from the request's head to the first content.
     pub first_event_ms: Option<u64>,
-    /// Whether the response was an event stream.
     pub is_stream: bool,
     /// The experiment that has filled the request. It is written beside the entry, so that other calls take no byte for it.
     #[serde(skip)]

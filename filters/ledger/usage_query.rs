@@ -27,7 +27,6 @@ const MAX_OFFSET: i64 = 10_000;
 /// Whole hours, numbered from the beginning of 1970 in UTC.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct UsageHours {
-    /// The first.
     pub from: i64,
     /// The one after the last.
     pub until: i64,
@@ -38,27 +37,21 @@ pub struct UsageHours {
 pub enum Granularity {
     /// Days, in UTC.
     Day,
-    /// Hours.
     Hour,
 }
 
 /// What sums are made by.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum UsageGroup {
-    /// The provider that replied.
     Provider,
-    /// The model.
     Model,
-    /// The API key.
     ApiKey,
 }
 
 /// What sums are sorted by; the greatest comes first.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum UsageOrder {
-    /// The number of requests.
     Requests,
-    /// The cost.
     Cost,
     /// All tokens of prompts and completions.
     Tokens,
@@ -67,22 +60,16 @@ pub enum UsageOrder {
 /// A question about each period of a time.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct UsageQuery {
-    /// The time.
     pub hours: UsageHours,
-    /// The length of a period.
     pub granularity: Granularity,
 }
 
 /// A question about the parts of a time's sum.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct BreakdownQuery {
-    /// The time.
     pub hours: UsageHours,
-    /// What each part is of.
     pub group: UsageGroup,
-    /// Their order.
     pub order: UsageOrder,
-    /// The most parts to tell.
     pub limit: i64,
     /// How many parts to leave out first.
     pub offset: i64,

@@ -32,9 +32,7 @@ pub fn retry_after_s(reset_ms: u64) -> u64 {
 /// Source: docs/model-gateway.md 8.2, 8.3; draft-ietf-httpapi-ratelimit-headers; docs/decisions.md 9.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Quota {
-    /// The verdict of the window.
     pub verdict: Verdict,
-    /// The length of the window.
     pub window_ms: u64,
 }
 

@@ -69,7 +69,6 @@ impl RowId {
 pub struct WindowKey {
     /// The party that it counts requests of.
     pub subject: Subject,
-    /// The kind of requests.
     pub row: RowId,
 }
 

@@ -36,7 +36,6 @@ pub fn lease_parts(processes: u64) -> u64 {
 pub struct SharedCount {
     /// How many units it has counted for this call: none if it is full.
     pub units: u64,
-    /// How many it counts with them.
     pub count: u64,
     /// The time until more are available.
     pub reset_ms: u64,
@@ -72,7 +71,6 @@ pub enum Step {
 /// Units that go back to the window that counted them.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Leftover {
-    /// How many.
     pub units: u64,
     /// The time of their token.
     pub at_ms: u64,
@@ -220,7 +218,6 @@ struct Known {
     /// The time in which `requests` are counted, in lengths of a lease.
     slot: u64,
     requests: u64,
-    /// The requests of the slot before.
     requests_before: u64,
     /// Whether a call for a lease is on its way.
     is_asking: bool,
@@ -231,7 +228,6 @@ struct Known {
 /// Units that this process holds.
 #[derive(Clone, Copy, Debug)]
 struct Lease {
-    /// The limit under which they were counted.
     limit: u64,
     units: u64,
     /// What the window had left beside them.

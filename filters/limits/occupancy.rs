@@ -3,9 +3,7 @@
 /// How the permits are held when an organization asks for one more.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Occupancy {
-    /// The number of permits.
     pub total: usize,
-    /// How many are taken.
     pub taken: usize,
     /// How many the organization has.
     pub own: usize,

@@ -14,27 +14,18 @@ pub const MINUTE_MS: u64 = 60_000;
 pub enum QuotaGroup {
     /// Chat completions and the endpoints that stand for them.
     Chat,
-    /// Embeddings.
     Embeddings,
-    /// Image generation.
     Images,
-    /// Image editing.
     ImageEdits,
     /// Speech.
     Audio,
-    /// Transcriptions.
     Transcriptions,
-    /// Translations.
     Translations,
-    /// Videos.
     Video,
-    /// Moderation.
     Moderation,
     /// Text recognition in images.
     Ocr,
-    /// Reranking.
     Rerank,
-    /// Search.
     Search,
     /// Typed decisions.
     Decision,
@@ -129,7 +120,6 @@ pub struct QuotaLimit {
 /// Whom the quotas count.
 #[derive(Clone, Copy, Debug)]
 pub struct Payer<'a> {
-    /// The organization's id.
     pub organization: &'a Arc<str>,
     /// Whether the key is that of the first run, for which built-in limits do not hold.
     pub is_first_run: bool,

@@ -14,7 +14,6 @@ const LITTLE_PART: usize = 16;
 pub struct Share {
     /// All bytes.
     pub total: usize,
-    /// How many are held.
     pub held: usize,
     /// How many the owner holds.
     pub own: usize,

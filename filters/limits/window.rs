@@ -24,7 +24,6 @@ pub enum Algorithm {
 pub struct Verdict {
     /// Whether the request may pass. If so, it has been counted.
     pub is_allowed: bool,
-    /// The limit.
     pub limit: u64,
     /// The number of requests left after it.
     pub remaining: u64,

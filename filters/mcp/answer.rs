@@ -16,9 +16,7 @@ const LIST_TTL_MS: u64 = 60_000;
 /// What is served beside tools.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Offered {
-    /// Resources.
     pub resources: bool,
-    /// Prompts.
     pub prompts: bool,
 }
 

@@ -31,7 +31,6 @@ pub type Members = Map<String, Value>;
 pub enum Message {
     /// A request, which gets a result or an error.
     Call(Call),
-    /// A notification, which gets no answer.
     Notification(Notification),
     /// A response; the server asks nothing, so nobody waits for it.
     Response,
@@ -40,7 +39,6 @@ pub enum Message {
 /// A notification.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Notification {
-    /// The name of the method.
     pub method: String,
     /// The parameters; empty if there are none.
     pub params: Members,
@@ -59,7 +57,6 @@ impl Notification {
 pub struct Call {
     /// A text or a number, which the answer repeats.
     pub id: Value,
-    /// The name of the method.
     pub method: String,
     /// The parameters; empty if there are none.
     pub params: Members,
@@ -85,13 +82,9 @@ impl Call {
 /// An error of the protocol, with the status that its response has.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RpcError {
-    /// The code.
     pub code: i32,
-    /// What is wrong.
     pub message: Cow<'static, str>,
-    /// The status of the response.
     pub status: u16,
-    /// The id of the request, where it is known.
     pub id: Option<Box<Value>>,
     /// More of it, for programs.
     pub data: Option<Box<Value>>,

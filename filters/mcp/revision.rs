@@ -24,7 +24,6 @@ const CAPABILITIES_MEMBER: &str = "io.modelcontextprotocol/clientCapabilities";
 /// A revision of the protocol; an older one is less.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Revision {
-    /// 2025-06-18.
     June2025,
     /// 2025-11-25: the newest that begins with `initialize`.
     November2025,

@@ -36,7 +36,6 @@ const MAX_ENDED: usize = 1 << 16;
 pub struct Session {
     /// When it ends, in unix seconds.
     pub ends_s: u64,
-    /// What tells it from all others.
     pub nonce: [u8; NONCE_BYTES],
     /// The revision that its `initialize` agreed on.
     pub revision: Revision,

@@ -73,7 +73,6 @@ pub trait Front: Debug + Send + Sync {
 /// A checked body.
 #[derive(Clone, Debug)]
 pub enum Received {
-    /// It is complete.
     Complete(ModelRequest),
     /// It names a managed prompt or a flag, which completes it.
     Managed(Box<ManagedRequest>),

@@ -24,17 +24,13 @@ use super::request::Source;
 pub struct ManagedRequest {
     /// The body, each of whose members has been checked.
     pub source: Source,
-    /// The model string, if it is set.
     pub model: Option<Box<str>>,
     /// Whether that is a model, and not the name of a prompt or a flag.
     pub has_model: bool,
-    /// The prompt that it names.
     pub prompt: Option<NamedPrompt>,
-    /// The key of the flag that it names.
     pub flag: Option<Box<str>>,
     /// `user`, where it is set and not empty.
     pub user: Option<Box<str>>,
-    /// The session that the body names.
     pub session: Option<Box<str>>,
     /// Whether it has an effort inside `reasoning`.
     pub has_inner_effort: bool,
@@ -43,18 +39,14 @@ pub struct ManagedRequest {
 /// A prompt that a request names.
 #[derive(Clone, Debug)]
 pub struct NamedPrompt {
-    /// Its name and version.
     pub reference: PromptReference,
-    /// Where it is named.
     pub place: ReferencePlace,
-    /// The values of variables.
     pub variables: Vec<GivenVariable>,
 }
 
 /// A variable of the object `prompt`.
 #[derive(Clone, Debug)]
 pub struct GivenVariable {
-    /// Its name.
     pub name: Box<str>,
     /// Its value: a string, a number or a boolean of the body.
     pub value: Range<usize>,

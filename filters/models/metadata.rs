@@ -67,21 +67,17 @@ fn members(write: impl FnOnce(&mut Object<'_>)) -> Box<str> {
 /// `metadata` of an answer.
 #[derive(Debug)]
 pub struct Metadata<'a> {
-    /// The request's id.
     pub request_id: &'a str,
     /// The model string as sent.
     pub requested_model: &'a str,
     /// Members that say which managed prompt completed the request, without braces around them.
     pub managed: Option<&'a str>,
-    /// The provider named in the model string.
     pub requested_provider: Option<&'a str>,
-    /// The organization that sent the request.
     pub organization_id: &'a str,
     /// The project of its key.
     pub project_id: &'a str,
     /// The call's id in the ledger and in the log.
     pub log_id: Option<&'a str>,
-    /// Who answered, and how.
     pub answer: AnswerMembers<'a>,
     /// Why the providers were chosen, as JSON, if the request asks for it.
     pub route: Option<&'a [u8]>,
@@ -92,9 +88,7 @@ pub struct Metadata<'a> {
 pub enum AnswerMembers<'a> {
     /// Those of an answer that has just come.
     Fresh {
-        /// The model at the provider that answered.
         used: &'a UsedNames,
-        /// What its prices depended on.
         price: PriceNotes,
         /// One entry per attempt.
         routing: &'a [AttemptRecord],
@@ -132,7 +126,6 @@ impl AnswerMembers<'_> {
 /// What the prices of a call depended on.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PriceNotes {
-    /// The tier that the client asked for.
     pub requested_tier: ServiceTier,
     /// The tier that served the call: as the provider says, else as requested.
     pub used_tier: ServiceTier,
@@ -161,13 +154,11 @@ impl PriceNotes {
 /// One attempt, as the client sees it. Source: docs/decisions.md 3.
 #[derive(Clone, Debug)]
 pub struct AttemptRecord {
-    /// The model at the provider that was asked.
     pub used: Arc<UsedNames>,
     /// The status of the reply; 0 without one.
     pub status_code: u16,
     /// `none` on success.
     pub error_type: &'static str,
-    /// Whether the provider answered.
     pub succeeded: bool,
     /// 16 hex digits that stand for the credential.
     pub api_key_hash: Option<Arc<str>>,

@@ -92,7 +92,6 @@ pub enum Parameter {
     VendorSafeguards,
     /// The length of vectors.
     Dimensions,
-    /// Inputs that are tokens.
     TokenInputs,
     /// Of requests for images alone, as the four that follow.
     #[serde(rename = "style")]
@@ -361,7 +360,6 @@ impl JsonSchema for Parameter {
 /// Null asks for nothing, and neither does a value that changes nothing, such as a penalty of 0.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AskedParameters {
-    /// Which.
     pub set: ParameterSet,
     /// The values of those that are numbers, and the counts of those that are lists; also values that ask for nothing.
     pub numbers: Vec<(Parameter, f64)>,

@@ -10,7 +10,6 @@ const DRAWN_IMAGE_TOKENS: u64 = 1120;
 /// The tokens and the cost of a call.
 #[derive(Clone, Debug)]
 pub struct Settlement {
-    /// Tokens.
     pub usage: Usage,
     /// Their cost, where the price is known.
     pub cost: Option<Cost>,
@@ -51,15 +50,10 @@ pub struct Usage {
     pub cache_write_5m: Option<u64>,
     /// Of those, written for an hour, where the provider reports it.
     pub cache_write_1h: Option<u64>,
-    /// Prompt tokens of audio.
     pub audio_prompt: u64,
-    /// Prompt tokens of images.
     pub image_prompt: u64,
-    /// Prompt tokens of video.
     pub video_prompt: u64,
-    /// Completion tokens of audio.
     pub audio_completion: u64,
-    /// Completion tokens of images.
     pub image_completion: u64,
     /// Drawn images, as counted by the gateway.
     pub images: u64,
@@ -80,20 +74,15 @@ pub struct Usage {
 /// Counts that a report has not, or not as a number.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Unread {
-    /// That of the prompt.
     pub prompt: bool,
-    /// That of the completion.
     pub completion: bool,
 }
 
 /// The most that a reply can take.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct UsageLimits {
-    /// Prompt tokens.
     pub prompt: u64,
-    /// Completion tokens.
     pub completion: u64,
-    /// Searches.
     pub searches: u64,
     /// Units, where any are asked for.
     pub units: UnitCounts,

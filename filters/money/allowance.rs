@@ -21,7 +21,6 @@ pub struct KeyLimits {
 /// The allowance of a plan.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Allowance {
-    /// In a cycle.
     pub cycle: Usd,
     /// On premium models, in seven days from the first such call.
     pub weekly_premium: Usd,
@@ -32,7 +31,6 @@ pub struct Allowance {
 /// All limits on the spending of one call.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct SpendingBounds {
-    /// The key's limits.
     pub key: KeyLimits,
     /// The budget of the member who owns the key; `None`: no owner or no budget.
     pub member: Option<Usd>,
@@ -43,11 +41,9 @@ pub struct SpendingBounds {
 /// The spending against each of the [`SpendingBounds`], including open reservations.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct SpentSoFar {
-    /// By the key.
     pub key: Spent,
     /// By all keys of its owner, in total.
     pub member: Usd,
-    /// From the plan, by the whole organization.
     pub plan: PlanSpent,
 }
 
@@ -56,9 +52,7 @@ pub struct SpentSoFar {
 pub enum LimitReached {
     /// The key's lifetime limit.
     Key(Usd),
-    /// The key's limit of a period.
     KeyPeriod(Period, Usd),
-    /// The owner's budget.
     Member(Usd),
     /// The plan's credit of this cycle.
     Cycle(Usd),

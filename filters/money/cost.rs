@@ -8,7 +8,6 @@ use super::usd::Usd;
 /// `completion`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct BilledTokens {
-    /// All prompt tokens.
     pub prompt: u64,
     /// Prompt tokens read from the cache.
     pub cached: u64,
@@ -16,23 +15,16 @@ pub struct BilledTokens {
     pub written_5m: u64,
     /// Prompt tokens written to the cache for an hour.
     pub written_1h: u64,
-    /// Prompt tokens of audio.
     pub audio_prompt: u64,
-    /// Prompt tokens of images.
     pub image_prompt: u64,
     /// Completion tokens, including reasoning.
     pub completion: u64,
-    /// Completion tokens of audio.
     pub audio_completion: u64,
-    /// Completion tokens of images.
     pub image_completion: u64,
-    /// Completion tokens of reasoning.
     pub reasoning: u64,
     /// Drawn images.
     pub images: u64,
-    /// Searches.
     pub web_searches: u64,
-    /// Units.
     pub units: UnitCounts,
     /// Whether the pages among them are annotated.
     pub annotates: bool,
@@ -41,9 +33,7 @@ pub struct BilledTokens {
 /// A cost and its parts.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Cost {
-    /// The total.
     pub total: Usd,
-    /// The parts.
     pub details: Details,
 }
 
@@ -54,29 +44,19 @@ pub struct Details {
     pub upstream_inference_cost: Usd,
     /// Uncached, cached and written prompt.
     pub upstream_inference_prompt_cost: Usd,
-    /// Completion.
     pub upstream_inference_completions_cost: Usd,
-    /// The total.
     pub total_cost: Usd,
     /// Uncached prompt without images and audio.
     pub input_cost: Usd,
     /// Completion without images.
     pub output_cost: Usd,
-    /// Cached prompt.
     pub cached_input_cost: Usd,
-    /// Written prompt.
     pub cache_write_input_cost: Usd,
-    /// The fee per request.
     pub request_cost: Usd,
-    /// Searches.
     pub web_search_cost: Usd,
-    /// Images in.
     pub image_input_cost: Usd,
-    /// Images out.
     pub image_output_cost: Usd,
-    /// Audio in.
     pub audio_input_cost: Usd,
-    /// Storage.
     pub data_storage_cost: Usd,
     /// Pages, seconds and other units, which the contract has no member for: told only where they cost.
     pub unit_cost: Usd,

@@ -35,11 +35,8 @@ const MAX_DRAWN_IMAGE_TOKENS: u64 = 2_000;
 pub struct CostInputs {
     /// Bytes of the request without media data.
     pub bytes: u64,
-    /// Number of image parts.
     pub images: u64,
-    /// Number of audio parts.
     pub audio: u64,
-    /// Number of file parts.
     pub files: u64,
     /// The limit per choice that the provider gets.
     pub max_tokens: Option<u64>,
@@ -51,11 +48,8 @@ pub struct CostInputs {
     pub draws: Option<bool>,
     /// How many requests to the provider make the answer; 0 counts as 1.
     pub requests: u64,
-    /// Maximum number of searches.
     pub searches: u64,
-    /// Of those, the billed ones.
     pub billed_searches: u64,
-    /// The most of each unit.
     pub units: UnitCounts,
     /// Whether the pages among them shall be annotated.
     pub annotates: bool,
@@ -66,15 +60,10 @@ pub struct CostInputs {
 pub struct TokenBounds {
     /// Maximum tokens of one choice: of the answer, or of prompt and answer together.
     pub max_output: Option<u64>,
-    /// Maximum prompt tokens of an image.
     pub image_tokens: Option<u64>,
-    /// Maximum prompt tokens of an audio part.
     pub audio_tokens: Option<u64>,
-    /// Maximum prompt tokens of a file.
     pub file_tokens: Option<u64>,
-    /// Maximum images of one choice.
     pub drawn_images: Option<u64>,
-    /// Maximum prompt tokens of the results of a search.
     pub search_tokens: Option<u64>,
 }
 

@@ -22,7 +22,6 @@ pub struct Rates {
 pub struct PriceChange {
     /// All prices of tokens times this,
     pub factor: Factor,
-    /// but for these,
     pub own: TokenPrices,
     /// and for long prompts these, where they are given: in place of all steps that there are. Otherwise the steps are
     /// those that there are, times the factor, and no price there is below the own one. Our choice: a price of long
@@ -47,7 +46,6 @@ pub struct PriceListParts {
     pub base: PriceSet,
     /// The prices of longer prompts: the tokens beyond which they hold, and what they change.
     pub long: Vec<(u64, TokenPrices)>,
-    /// Of each tier that has its own.
     pub tiers: Vec<(ServiceTier, PriceChange)>,
     /// Of calls that start at certain hours.
     pub off_peak: Option<(Schedule, PriceChange)>,
@@ -74,7 +72,6 @@ pub struct PriceList {
 /// What of a call decides its prices: the tier, and the unix second in which it starts.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct PricePoint {
-    /// The tier.
     pub tier: ServiceTier,
     /// Units: unix seconds.
     pub start_s: u64,

@@ -44,11 +44,8 @@ pub struct PriceSet {
     pub cache_write: Option<Price>,
     /// Per prompt token written to the cache for an hour; `None`: as `cache_write`.
     pub cache_write_1h: Option<Price>,
-    /// Per request.
     pub request: Price,
-    /// Per search of a model on the web.
     pub web_search: Price,
-    /// Per unit.
     pub units: UnitPrices,
     /// Per page that is read and annotated, in place of the price of a page.
     pub annotated_page: Option<Price>,
@@ -56,7 +53,6 @@ pub struct PriceSet {
 
 /// Prices of tokens that replace those of a [`PriceSet`], where they are given.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-#[expect(missing_docs, reason = "the fields are those of a PriceSet")]
 pub struct TokenPrices {
     pub input: Option<Price>,
     pub output: Option<Price>,
@@ -73,7 +69,6 @@ pub struct TokenPrices {
 /// A price that a factor makes one that cannot be billed.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Unscalable {
-    /// Its key.
     pub key: &'static str,
     /// The prompt tokens beyond which it holds.
     pub above: Option<u64>,

@@ -27,7 +27,6 @@ pub struct Form {
 /// A text of a form.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct FormField {
-    /// The name of the field.
     pub name: Box<str>,
     /// Its bytes.
     pub content: Vec<u8>,
@@ -38,9 +37,7 @@ pub struct FormField {
 pub struct FormFile {
     /// The name of its field.
     pub name: Box<str>,
-    /// Its own name.
     pub file_name: Box<str>,
-    /// Its media type, as the client says.
     pub media_type: Option<Box<str>>,
     /// Where it stands among the bytes of all files.
     pub range: Range<u64>,

@@ -22,7 +22,6 @@ pub enum ChunkError {
     LineEnd,
     /// An extension has a control byte.
     Extension,
-    /// A trailer is not a name and a value.
     Trailer,
     /// Extensions and trailers are longer than [`MAX_UNREAD_BYTES`].
     TooLong,

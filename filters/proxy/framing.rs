@@ -35,7 +35,6 @@ const LINE_BYTES: usize = 4;
 pub enum BodyFraming {
     /// By its length in bytes; without a length it has none.
     Length(u64),
-    /// By chunks.
     Chunks,
 }
 

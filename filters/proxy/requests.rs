@@ -16,9 +16,7 @@ const HEAD_END: &[u8] = b"\r\n\r\n";
 /// Why the bytes of a request go no further.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Refusal {
-    /// Its head is refused.
     Head(HeadError),
-    /// The chunks of its body are refused.
     Body(ChunkError),
 }
 
@@ -31,7 +29,6 @@ enum RequestPart {
     Length(u64),
     /// In a chunked body.
     Chunks(Chunks),
-    /// Behind a request.
     Behind,
     /// Behind what was refused.
     Refused(Refusal),

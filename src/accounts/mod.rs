@@ -47,7 +47,6 @@ pub struct AccountsHandle {
 
 /// BYOK keys that come into force.
 pub enum ByokRows {
-    /// All there are.
     All(Vec<ByokKeyRow>),
     /// Those of some organizations: their ids, and all their keys.
     Of(Vec<String>, Vec<ByokKeyRow>),
@@ -55,7 +54,6 @@ pub enum ByokRows {
 
 /// Prompts that come into force.
 pub enum PromptRows {
-    /// All there are.
     All(Vec<PromptRecord>),
     /// Those that have changed; one without versions is removed.
     Changed(Vec<PromptRecord>),
@@ -63,9 +61,7 @@ pub enum PromptRows {
 
 /// Rows beside the accounts, which come into force with them.
 pub enum PublishedRows {
-    /// BYOK keys.
     Byok(ByokRows),
-    /// Managed prompts.
     Prompts(PromptRows),
 }
 

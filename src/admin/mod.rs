@@ -18,7 +18,6 @@ const PLAIN_TEXT: &str = "text/plain";
 
 /// The operator's endpoints.
 pub struct Admin {
-    /// The state that they report.
     state: Arc<ProxyState>,
     /// The hash of the token that all but the probes require; `None`: what names this machine is answered without one.
     token_hash: Option<[u8; 32]>,

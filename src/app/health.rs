@@ -77,7 +77,6 @@ impl Health {
 pub struct HealthPart {
     /// Whether it can be reached; true if its check was skipped.
     pub connected: bool,
-    /// The reason if not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<&'static str>,
 }
@@ -115,7 +114,6 @@ struct Parts {
 /// The checks that the query skips: `skip=redis,database`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Skip {
-    /// Whether the check of Redis is skipped.
     pub redis: bool,
     /// Whether the check of the store is skipped.
     pub database: bool,

@@ -24,7 +24,6 @@ pub(super) struct LateStore {
     pub(super) store: Store,
     pub(super) accounts: AccountsHandle,
     pub(super) ledger: Arc<Ledger>,
-    /// Whether the store has answered.
     pub(super) is_ready: bool,
 }
 

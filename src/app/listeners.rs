@@ -43,9 +43,7 @@ const MAX_PARTS: usize = 2048;
 pub(super) struct Listeners {
     public: TcpListener,
     admin: TcpListener,
-    /// The address of the public listener.
     pub(super) public_address: SocketAddr,
-    /// The address of the admin listener.
     pub(super) admin_address: SocketAddr,
 }
 

@@ -80,7 +80,6 @@ struct Prepared {
     first_run: Option<FirstRun>,
     accounts: AccountsHandle,
     snapshots: StoreSnapshots,
-    /// Whether the store has answered.
     is_ready: bool,
 }
 

@@ -24,11 +24,8 @@ const SHUTDOWN_TIMEOUT: Duration = queue::DRAIN_TIMEOUT.saturating_add(Duration:
 
 /// A running gateway.
 pub struct Running {
-    /// The state of its parts.
     pub app: AppState,
-    /// The address of the public listener.
     pub public: SocketAddr,
-    /// The address of the admin listener.
     pub admin: SocketAddr,
     /// The organization and key that the first start created.
     pub first_run: Option<FirstRun>,
@@ -83,7 +80,6 @@ async fn close(store: &Store) {
 /// How a gateway is asked to stop.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum StopMode {
-    /// Do not stop.
     No,
     /// Close the listeners; running requests may end within the grace period.
     Gracefully,

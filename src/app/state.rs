@@ -13,13 +13,11 @@ use crate::proxy::state::ProxyState;
 pub struct AppState {
     /// The state that all requests share in the core.
     pub proxy: Arc<ProxyState>,
-    /// The model gateway.
     pub models: Arc<Models>,
     /// The flag decisions; `None` if they are off.
     pub decisions: Option<Arc<DecisionService>>,
     /// The graph limits; `None` if they are off.
     pub graph: Option<Arc<Graph>>,
-    /// The ledger of what calls cost.
     pub ledger: Arc<Ledger>,
     /// The description of what the listener serves.
     pub openapi: Arc<OpenApi>,

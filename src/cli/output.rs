@@ -67,7 +67,6 @@ pub struct Output {
 /// What became of the result so far.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum ResultState {
-    /// It was written.
     Written,
     /// Its reader has closed the pipe, as `head` does: what follows is not wanted.
     Unwanted,

@@ -201,9 +201,7 @@ fn flag_name(error: &InvalidTerm) -> String {
 
 /// Terms in the columns of `key list`.
 pub(super) struct TermColumns {
-    /// The limits of periods, or null.
     pub(super) periods: Value,
-    /// The rules, or null.
     pub(super) rules: Value,
 }
 

@@ -29,7 +29,6 @@ pub(super) struct CheckedCatalog {
     pub file: Result<CatalogFile, Vec<Problem>>,
     /// Findings that are not errors.
     pub warnings: Vec<Problem>,
-    /// All ids and aliases.
     pub names: BTreeSet<String>,
 }
 

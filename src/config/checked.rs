@@ -27,31 +27,22 @@ use filters::cidr::Cidr;
 
 /// The whole checked configuration.
 pub struct Config {
-    /// The public listener.
     pub listen: Listen,
-    /// The operator's listener.
     pub admin: AdminConfig,
-    /// The process settings.
     pub server: Server,
-    /// The store of accounts.
     pub store: StoreConfig,
     /// State shared by several processes.
     pub shared: SharedConfig,
-    /// Limits of requests.
     pub limits: Limits,
     /// The selection of attempts, and timeouts.
     pub routing: Routing,
     /// Images that are fetched for providers.
     pub media: MediaConfig,
-    /// Jobs of videos.
     pub videos: VideosConfig,
     /// How many bytes of replies of models are cached; 0: none.
     pub reply_cache_bytes: u64,
-    /// The catalogue of models.
     pub models: ModelsConfig,
-    /// The allowances of plans.
     pub plans: Plans,
-    /// Whether requests may name managed prompts.
     pub prompts_enabled: bool,
     /// The MCP server; `None`: it is off.
     pub mcp: Option<McpConfig>,
@@ -61,11 +52,8 @@ pub struct Config {
     pub off_providers: Vec<OffProvider>,
     /// Those of them that only lack a platform key. They serve callers with BYOK keys.
     pub byok_only_providers: Vec<ProviderConfig>,
-    /// The decision endpoints, if they are on.
     pub decisions: Option<DecisionsConfig>,
-    /// The graph service, if it is on.
     pub graph: Option<GraphConfig>,
-    /// Log settings.
     pub log: Log,
 }
 
@@ -73,13 +61,11 @@ pub struct Config {
 pub struct Listen {
     /// The listening address. With port 0 the system chooses a port.
     pub address: SocketAddr,
-    /// The certificate, if connections are encrypted.
     pub tls: Option<CertificateFiles>,
     /// How long a client may take to send its request head.
     pub header_timeout: Duration,
     /// Maximum size of a request head.
     pub header_bytes: usize,
-    /// Maximum number of concurrent connections.
     pub max_connections: usize,
     /// Maximum number of concurrent connections of one address; 0: no such limit.
     pub max_connections_per_ip: usize,
@@ -87,7 +73,6 @@ pub struct Listen {
     pub http2: bool,
     /// The header with the client's address, trusted only from `trusted_proxies`.
     pub client_ip_header: Option<HeaderName>,
-    /// Address blocks of trusted proxies.
     pub trusted_proxies: Vec<Cidr>,
 }
 
@@ -118,7 +103,6 @@ pub struct StoreConfig {
     pub secret: Option<SecretBytes>,
     /// What the charge of a call survives, before the last byte of its response goes out.
     pub durability: Durability,
-    /// Maximum size of the journal.
     pub journal_bytes: u64,
     /// How long calls stay in the ledger; `None` means for ever.
     pub usage_retention: Option<Duration>,
@@ -183,11 +167,8 @@ pub struct VideosConfig {
 /// A provider that is off.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct OffProvider {
-    /// Its name.
     pub name: String,
-    /// Why it is off.
     pub why: String,
-    /// What switches it on.
     pub cure: String,
 }
 
@@ -235,9 +216,7 @@ pub struct BodyBytes {
 pub struct McpConfig {
     /// Which web pages may call.
     pub origins: Origins,
-    /// How long a session lasts.
     pub session_lifetime: Duration,
-    /// How many streams an API key may have open.
     pub streams_per_key: usize,
     /// How long a call goes on without its client, and an answer is kept.
     pub resume_timeout: Duration,
@@ -300,7 +279,6 @@ pub struct ModelsConfig {
     pub file: Option<PathBuf>,
     /// Whether `/v1/models` needs a key.
     pub require_key: bool,
-    /// The models of the file, or all its problems.
     pub catalog: Result<CatalogFile, Vec<Problem>>,
 }
 

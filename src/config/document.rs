@@ -11,9 +11,7 @@ use super::walk::Finding;
 /// The position of a value.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum SourceSpan {
-    /// Bytes of the file.
     Bytes(Range<usize>),
-    /// A variable of the environment.
     Variable(String),
     /// No position.
     Nowhere,
@@ -34,7 +32,6 @@ pub(super) enum Value {
     /// The text of the number, because an amount of money must not pass through a float.
     Float(String),
     Text(String),
-    /// The text of the date, which may have a time.
     Date(String),
     List(Vec<Node>),
     Table(Table),

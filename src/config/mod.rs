@@ -46,9 +46,7 @@ use walk::{Finding, Walk};
 /// The source of a configuration.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Source {
-    /// A file.
     File(PathBuf),
-    /// A text with a name.
     Text {
         /// The name that problems are reported with.
         name: String,
@@ -88,11 +86,8 @@ impl std::fmt::Display for Source {
 
 /// A valid configuration with its warnings and origins.
 pub struct LoadedConfig {
-    /// The checked configuration.
     pub config: Config,
-    /// Findings that are not errors.
     pub warnings: Vec<Problem>,
-    /// Every value with its origin.
     pub origins: Origins,
 }
 

@@ -12,16 +12,12 @@ use super::walk::{format_of, join_key};
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ValueSource {
-    /// The built-in default.
     Default,
-    /// A line of a file.
     File {
-        /// The file as it was named.
         file: String,
         /// The line, from 1.
         line: usize,
     },
-    /// A variable of the environment.
     Variable(String),
 }
 

@@ -11,12 +11,10 @@ use unicode_width::UnicodeWidthChar;
 pub struct Problem {
     /// The dotted key, such as `routing.attempts`; empty if no key is concerned.
     pub key: String,
-    /// The place.
     #[serde(flatten)]
     pub place: Location,
     /// The message: names what came and what is accepted.
     pub message: String,
-    /// How to fix it.
     pub cure: String,
 }
 
@@ -24,11 +22,9 @@ pub struct Problem {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Location {
-    /// In a file.
     File(Spot),
     /// In a variable of the environment.
     Variable {
-        /// The variable's name.
         variable: String,
     },
     /// No place, for example of a missing key.
@@ -38,7 +34,6 @@ pub enum Location {
 /// A spot in a file.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Spot {
-    /// The file as it was named.
     pub file: String,
     /// The line, from 1.
     pub line: usize,

@@ -13,7 +13,6 @@ use super::walk::Finding;
 
 /// A good file of a prompt.
 pub struct ReadPrompt {
-    /// What it compiles to.
     pub prompt: Prompt,
     /// The prompt as JSON, for the store.
     pub json: String,

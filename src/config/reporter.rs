@@ -11,7 +11,6 @@ use super::walk::Finding;
 pub(super) struct Reporter<'a> {
     /// The file as it was named.
     pub name: &'a str,
-    /// Its text.
     pub text: &'a str,
     /// Bytes that must never be shown.
     pub hidden: &'a [Range<usize>],

@@ -35,7 +35,6 @@ const MIN_PEPPER_BYTES: usize = 32;
 pub(super) struct Rules<'a> {
     pub walk: &'a mut Walk,
     pub warnings: Vec<Finding>,
-    /// The warnings of the catalogue, whose places are in its own file.
     pub catalog_warnings: Vec<Problem>,
     pub env: &'a BTreeMap<String, String>,
 }

@@ -31,7 +31,6 @@ pub(super) struct NotInForce {
 /// The results of a walk.
 #[derive(Debug, Default)]
 pub(super) struct Walk {
-    /// The problems.
     pub findings: Vec<Finding>,
     /// Keys that are set but not in force yet; a whole section counts once.
     pub not_in_force: Vec<NotInForce>,

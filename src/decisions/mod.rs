@@ -65,9 +65,7 @@ pub struct DecisionService {
     pub events: EventQueue,
     /// Notices of decisions; `None`: they are off.
     pub notifications: Option<Notifications>,
-    /// Predictions for bandits.
     pub cmab: CmabClient,
-    /// Segments of users.
     pub segments: Segments,
     /// Events on their way to the customer-data platform.
     pub odp_events: OdpEvents,
@@ -77,7 +75,6 @@ pub struct DecisionService {
     pub hash_limiter: HashLimiter,
     /// The projects for which webhooks announce new datafiles.
     pub webhooks: Vec<Webhook>,
-    /// The most operations of a batch.
     pub batch_max_operations: usize,
     /// How many of them run at once.
     pub batch_concurrency: usize,

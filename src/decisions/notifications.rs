@@ -34,7 +34,6 @@ pub struct Notifications(Arc<Subscribers>);
 #[derive(Default)]
 struct Subscribers {
     channels: ArcSwap<Channels>,
-    /// Locked while a subscriber is added.
     adding: Mutex<()>,
 }
 

@@ -29,7 +29,6 @@ enum Target {
     Single(Handle),
     /// An event stream, which reads no body.
     Stream(Handle),
-    /// The batch.
     Batch,
 }
 

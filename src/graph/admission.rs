@@ -35,7 +35,6 @@ const MAX_READ_FIRST: usize = 64 << 10;
 
 /// Admits requests to the graph service.
 pub struct GraphHandler {
-    /// The graph service.
     pub graph: Arc<Graph>,
 }
 

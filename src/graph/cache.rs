@@ -50,9 +50,7 @@ pub struct ResponseCache {
 
 /// A cached response.
 pub struct CachedResponse {
-    /// Its end-to-end headers.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// Its body.
     pub body: Bytes,
     /// The time of its arrival, less the age that it had then.
     generated: Instant,
@@ -68,7 +66,6 @@ impl CachedResponse {
 
 /// The result of a search in the cache.
 pub enum Lookup {
-    /// A cached response.
     Hit(Arc<CachedResponse>),
     /// No cached response: this request is the leader and fetches it.
     Miss(FetchGuard),

@@ -49,9 +49,7 @@ pub struct GraphExchange {
     pub body: Option<Bytes>,
     /// How many more bytes a streamed request body may have.
     pub remaining_bytes: usize,
-    /// Collects the response, if it may be cacheable.
     pub cache_writer: Option<CacheWriter>,
-    /// One of the permits for concurrent requests.
     permit: Option<OwnedSemaphorePermit>,
     /// One of those for bodies that still come, until the service answers.
     upload_permit: Option<OwnedSemaphorePermit>,
@@ -64,7 +62,6 @@ pub struct GraphExchange {
 
 /// One unit of a window.
 pub struct Admission {
-    /// The window.
     pub key: WindowKey,
     /// Proves that the unit was taken.
     pub refund: RefundToken,
@@ -78,7 +75,6 @@ pub enum LimitOutcome {
     Uncounted,
     /// The request was counted and forwarded.
     Admitted,
-    /// The request was over the limit.
     Refused,
     /// The request was answered from the cache and not counted.
     Hit,

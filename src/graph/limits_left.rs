@@ -23,7 +23,6 @@ use crate::proxy::response::Response;
 
 /// Tells a tenant's limits.
 pub(super) struct LimitsLeft {
-    /// The graph service.
     pub(super) graph: Arc<Graph>,
 }
 

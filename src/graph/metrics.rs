@@ -13,7 +13,6 @@ use crate::telemetry::metrics::Metrics;
 /// The counters of graph requests.
 pub struct GraphMetrics {
     metrics: Arc<Metrics>,
-    /// The counters of each operation, by outcome.
     decisions: HashMap<RowId, [OnceLock<IntCounter>; LimitOutcome::COUNT]>,
     answered: OnceLock<IntCounter>,
     cache_hits: OnceLock<IntCounter>,

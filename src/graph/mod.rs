@@ -31,31 +31,22 @@ use crate::telemetry::metrics::Metrics;
 
 /// The state that all requests to the graph service share.
 pub struct Graph {
-    /// The table of operations.
     pub operations: Operations,
-    /// The limits of each tenant.
     pub limits: TenantLimits,
-    /// The tenants and their credentials.
     pub tenants: Tenants,
     /// The key sets that verify tokens; `tenants` refers to them by index.
     pub key_sets: Vec<Arc<RemoteKeySet>>,
     /// Recent signatures, so that none is used twice.
     pub nonces: Nonces,
-    /// The windows.
     pub counters: Arc<WindowCounters>,
-    /// The origin of the service.
     pub origin: Arc<Origin>,
-    /// The cache of responses, if one is configured.
     pub cache: Option<Arc<ResponseCache>>,
     /// Whether a path that no operation has is refused.
     pub rejects_unknown: bool,
-    /// The length of a window in seconds.
     pub window_s: u64,
-    /// The permits of concurrent requests.
     pub permits: Arc<Semaphore>,
     /// The permits of requests whose bodies still come while they run: half of them, so that slow ones do not hold all.
     pub upload_permits: Arc<Semaphore>,
-    /// Its counters.
     pub metrics: GraphMetrics,
     body_bytes: usize,
     data_bytes: usize,

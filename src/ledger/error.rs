@@ -7,21 +7,14 @@ use std::path::{Path, PathBuf};
 pub enum LedgerError {
     /// A file or folder of the journal.
     File {
-        /// The path.
         path: PathBuf,
-        /// The error of the operating system.
         error: std::io::Error,
     },
-    /// A file of the journal is damaged.
     Damaged {
-        /// The path.
         path: PathBuf,
-        /// The offset of the damaged record.
         offset: usize,
-        /// What is wrong with the record.
         reason: &'static str,
     },
-    /// The store failed.
     Store(crate::store::StoreError),
 }
 

@@ -21,7 +21,6 @@ const GIVE_UP_PAUSE: Duration = Duration::from_secs(1);
 
 /// How a job ended, for the ledger.
 pub struct JobEnd<'a> {
-    /// Its state, as JSON.
     pub state: &'a str,
     /// When something has to be done next, in unix milliseconds; 0: nothing.
     pub due_ms: i64,

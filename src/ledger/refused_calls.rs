@@ -89,7 +89,6 @@ impl RefusedCalls {
 
 /// What the store made of calls.
 pub(super) struct Posted<'a> {
-    /// Whether the process was registered.
     pub(super) was_registered: bool,
     /// The calls that the store does not take, each tried alone.
     pub(super) refused: Vec<(&'a LedgerEntry, StoreError)>,

@@ -21,7 +21,6 @@ use crate::shared_wait;
 /// How windows are shared.
 #[derive(Clone)]
 pub struct Sharing {
-    /// Where they are.
     pub redis: Redis,
     /// How limits behave while Redis is unavailable.
     pub on_outage: OnOutage,

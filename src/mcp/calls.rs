@@ -10,9 +10,7 @@ use crate::proxy::buffered::interim::Cancellation;
 /// Who may take a call back.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) enum CallOwner {
-    /// The session that it is of.
     Session([u8; 16]),
-    /// The API key, where the call is of no session.
     Key(Arc<str>),
 }
 
@@ -27,7 +25,6 @@ pub(super) struct RunningCalls(Mutex<HashMap<CallKey, Vec<Arc<Cancellation>>>>);
 pub(super) struct RunningCall {
     calls: Arc<RunningCalls>,
     key: CallKey,
-    /// Whether it is taken back.
     pub(super) cancellation: Arc<Cancellation>,
 }
 

@@ -20,23 +20,18 @@ use crate::telemetry::metrics::Metrics;
 pub struct Deployment {
     /// The candidate's number in the catalogue; `usize::MAX` outside it.
     pub index: usize,
-    /// The model of the catalogue.
     pub model: Arc<Model>,
     /// The provider's own name and price of the model.
     pub mapping: Arc<Mapping>,
-    /// The provider's region.
     pub region: Option<Arc<str>>,
     /// The prices there; `None`: unknown.
     pub prices: Option<Arc<PriceList>>,
-    /// The provider.
     pub provider: Arc<Provider>,
-    /// Where it is called.
     pub site: Arc<Site>,
     /// The wire in which the provider serves the mapping.
     pub wire: &'static dyn Wire,
     /// Its names as clients see them. Source: docs/decisions.md 3.
     pub used: Arc<UsedNames>,
-    /// Its counters.
     pub metrics: DeploymentMetrics,
     /// The least tokens that are marked for its cache; `None`: nothing is marked.
     auto_cache: Option<u64>,

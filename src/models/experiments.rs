@@ -7,11 +7,8 @@ use futures::future::BoxFuture;
 /// A flag, and the user whom it is decided for.
 #[derive(Clone, Copy, Debug)]
 pub struct AskedFlag<'a> {
-    /// The SDK key of the datafile.
     pub sdk_key: &'a str,
-    /// The flag's key.
     pub flag: &'a str,
-    /// The user.
     pub user_id: &'a str,
     /// The wall clock.
     pub now_ms: u64,

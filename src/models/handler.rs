@@ -33,7 +33,6 @@ const DEBUG: HeaderName = HeaderName::from_static("x-weirgate-debug");
 
 /// Opens calls of models.
 pub struct ModelHandler {
-    /// The model gateway.
     pub models: Arc<Models>,
     /// How clients of the route speak.
     pub front: &'static dyn Front,

@@ -9,7 +9,6 @@ use crate::proxy::hedge::HedgeConnector;
 pub struct Hedging {
     /// How long a stream may say nothing until one begins.
     pub after: Duration,
-    /// Makes their connections.
     pub connector: Arc<HedgeConnector>,
 }
 

@@ -50,11 +50,8 @@ use self::videos::Videos;
 pub struct Models {
     /// Catalogue, providers and their health.
     pub planner: Planner,
-    /// The ledger of what calls cost.
     pub ledger: Arc<Ledger>,
-    /// The callers' BYOK keys.
     pub byok_keys: Arc<ByokSnapshot>,
-    /// Managed prompts.
     pub prompts: Arc<PromptSnapshot>,
     /// What decides the flags of experiments; `None`: the process has no flag decisions.
     pub experiments: Option<Box<dyn Experiments>>,
@@ -66,11 +63,8 @@ pub struct Models {
     pub sessions: Sessions,
     /// What jobs of videos need.
     pub videos: Videos,
-    /// The allowances of plans.
     pub plans: Plans,
-    /// All metrics.
     pub metrics: Arc<Metrics>,
-    /// The process's clocks.
     pub clock: Clock,
     /// Bounds second and later fallbacks.
     pub retry_budget: Arc<RetryBudget>,

@@ -52,11 +52,9 @@ pub struct PlanContext<'a> {
     pub caller: Option<&'a Caller>,
     /// The providers that the caller's organization has BYOK keys for.
     pub byok_providers: &'a [&'a str],
-    /// The session.
     pub session: Option<Session>,
     /// Whether the client refuses a fallback.
     pub no_fallback: bool,
-    /// Whether the plan is to be explained.
     pub explains: bool,
     /// The monotonic clock.
     pub now_ms: u64,
@@ -68,7 +66,6 @@ pub struct PlanContext<'a> {
 pub struct Selection {
     /// The attempts.
     pub plan: RoutePlan,
-    /// The provider named in the model string.
     pub provider: Option<Arc<str>>,
 }
 

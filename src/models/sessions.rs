@@ -48,9 +48,7 @@ pub struct Sessions {
 /// The session of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Session {
-    /// Its key.
     pub key: SessionKey,
-    /// Where it is bound, if it is.
     pub binding: Option<Binding>,
 }
 

@@ -9,9 +9,7 @@ use crate::accounts::PublishedRows;
 /// Snapshots that follow the store. Clones share them.
 #[derive(Clone)]
 pub struct StoreSnapshots {
-    /// The callers' BYOK keys.
     pub byok_keys: Arc<ByokSnapshot>,
-    /// Managed prompts.
     pub prompts: Arc<PromptSnapshot>,
 }
 

@@ -25,9 +25,7 @@ pub(super) struct OwnHeaders<'a> {
     pub authority: Option<&'a HeaderValue>,
     /// The length of the body.
     pub body_bytes: usize,
-    /// The request's id.
     pub request_id: &'a HeaderValue,
-    /// The header of the credential.
     pub credential: Option<&'a (HeaderName, HeaderValue)>,
     /// Those that the wire has for this request alone.
     pub of_wire: &'a [(HeaderName, HeaderValue)],

@@ -115,7 +115,6 @@ async fn collect_form(
 
 /// A JSON body that has arrived.
 pub enum JsonBody {
-    /// It is whole in memory.
     Whole(Bytes),
     /// The long data of its data URLs is not in memory.
     Uploaded(UploadedBody),

@@ -21,7 +21,6 @@ use crate::telemetry::metrics::InFlight;
 
 /// Facts about a request that are the same for all handlers.
 pub struct RequestInfo {
-    /// The request id, from the client or generated here.
     pub id: RequestId,
     /// The time at which the head was read.
     pub started: Instant,
@@ -41,11 +40,9 @@ pub struct RequestInfo {
     pub permit: Option<Permit>,
     /// The memory that the request's body takes.
     pub body_reservation: BodyReservation,
-    /// The quota that the request counted against.
     pub quota: Option<Quota>,
     /// The announcement that its route will end.
     pub deprecation: Option<Deprecation>,
-    /// The size of the request body.
     pub body_bytes: usize,
     /// What it has waited for what processes share.
     pub shared_wait: WaitBudget,
@@ -105,7 +102,6 @@ pub struct Context {
     pub exchange: Option<Box<dyn Exchange>>,
     /// The slot that gets the real session back when the buffered one is dropped.
     pub slot: Option<SessionSlot>,
-    /// The fault that the client was sent.
     pub fault: Option<Fault>,
     /// The status that was sent; 0 before that.
     pub status: u16,

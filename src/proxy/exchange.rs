@@ -92,7 +92,6 @@ pub trait Exchange: Send + Sync {
 
 /// Where the reply of an attempt comes from.
 pub enum Upstream {
-    /// An origin, which is asked.
     Origin(Arc<Origin>),
     /// A hedge, which was asked beside an earlier attempt.
     Hedge(Arc<Adopted>),
@@ -123,13 +122,11 @@ pub enum Write {
     Tail(Bytes, Option<Gate>),
     /// The end of a complete body.
     EndBody,
-    /// No bytes.
     Nothing,
 }
 
 /// The end of a request.
 pub struct End<'a> {
-    /// The error that ended it early.
     pub error: Option<&'a Error>,
     /// Whether the client disconnected before it had the whole response.
     pub is_client_disconnected: bool,
@@ -140,7 +137,6 @@ pub struct End<'a> {
 pub enum LogPart {
     /// The members after the caller's.
     BeforeStatus,
-    /// The members after the sizes.
     AfterSizes,
 }
 

@@ -35,7 +35,6 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// The handler of a route.
 #[derive(Clone)]
 pub enum Handler {
-    /// It answers in-process.
     Endpoint(Arc<dyn Endpoint>),
     /// It sends the request to an upstream.
     Forward(Arc<dyn Forward>),
@@ -120,7 +119,6 @@ pub enum Buffering {
 /// A request as an endpoint sees it.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
-    /// The headers.
     pub headers: &'a HeaderMap,
     /// The path as received.
     pub path: &'a str,
@@ -130,7 +128,6 @@ pub struct Request<'a> {
     pub body: &'a [u8],
     /// The caller, if the route requires an API key.
     pub caller: Option<&'a Arc<Caller>>,
-    /// The client's address, if it is known.
     pub client_ip: Option<IpAddr>,
     /// The time of the request: milliseconds of the wall clock.
     pub now_ms: u64,

@@ -23,7 +23,6 @@ use super::{connection_state, connections, failure, finish, request};
 
 /// Implements Pingora's hooks.
 pub struct Proxy {
-    /// The state that all requests share.
     pub state: Arc<ProxyState>,
 }
 

@@ -38,7 +38,6 @@ const MAX_H2_STREAMS: usize = 100;
 /// The timeouts of a connection to an origin.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectTimeouts {
-    /// The time to connect.
     pub connect: Duration,
     /// The time of one read or write.
     pub read_write: Duration,
@@ -273,7 +272,6 @@ impl ServiceDiscovery for Resolver {
 
 /// Resolves names in the background, again and again.
 pub struct DnsRefresh {
-    /// Origins that are resolved from the start.
     pub eager: Vec<Arc<Origin>>,
     /// Origins that are refreshed after a request has resolved them.
     pub lazy: Vec<Arc<Origin>>,
@@ -299,7 +297,6 @@ impl BackgroundService for DnsRefresh {
 
 /// Checks the health of origins in the background, and tells the log of what has changed.
 pub struct HealthChecks {
-    /// Origins with health checks.
     pub origins: Vec<Arc<Origin>>,
 }
 

@@ -20,7 +20,6 @@ const WAIT: Duration = Duration::from_secs(2);
 pub struct Permits {
     total: usize,
     taken: AtomicUsize,
-    /// The permits of each organization that has any.
     by_organization: Mutex<HashMap<Arc<str>, usize>>,
     /// Until when somebody waits: milliseconds after `started`; 0: nobody.
     waiting_until_ms: AtomicU64,

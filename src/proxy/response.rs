@@ -19,18 +19,15 @@ use super::deprecation::Deprecation;
 
 /// A response of our own.
 pub struct Response {
-    /// The status.
     pub status: u16,
     /// The headers beside the ids and the length. Without `Content-Type` the body is JSON.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// The body.
     pub body: Reply,
 }
 
 /// What each head of ours tells of its request.
 #[derive(Clone)]
 pub struct HeadFields {
-    /// The request's id.
     pub request_id: HeaderValue,
     /// The quota that the request counted against.
     pub quota: Option<Quota>,

@@ -24,7 +24,6 @@ pub struct Route {
     pub method: Method,
     /// The normalised path; `*` stands for one segment, `**` for the rest of the path as received.
     pub path: &'static str,
-    /// The access rule.
     pub access: Access,
     /// The quota that requests count against.
     pub quota: Option<QuotaGroup>,
@@ -34,13 +33,11 @@ pub struct Route {
     pub takes_permit: bool,
     /// The rule for reading the body before the handler sees the request.
     pub body: BodyRule,
-    /// The style of error responses.
     pub errors: ErrorStyle,
     /// What callers are told of the route beyond this row: a JSON text. CONTRIBUTING.md lists its members.
     pub description: &'static str,
     /// Whether the configuration has it on. What is off answers with a refusal, and is not described.
     pub is_on: bool,
-    /// The handler of its requests.
     pub handler: Handler,
 }
 
@@ -236,7 +233,6 @@ fn matches_pattern(pattern: &str, path: &str) -> bool {
 
 /// All routes.
 pub struct Router {
-    /// The reserved routes.
     routes: Vec<Route>,
     paths: PathTable,
     fallback: Option<Route>,

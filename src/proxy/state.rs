@@ -22,13 +22,10 @@ use http::HeaderName;
 
 /// The shared state of the core.
 pub struct ProxyState {
-    /// The settings of the request path.
     pub settings: ProxySettings,
-    /// All metrics.
     pub metrics: Arc<Metrics>,
     /// Writes the log lines of requests.
     pub access_log: Arc<AccessLog>,
-    /// The callers.
     pub accounts: AccountsHandle,
     /// Hashes API keys.
     pub pepper: Pepper,
@@ -44,11 +41,8 @@ pub struct ProxyState {
     pub spool: Spool,
     /// The abandoned streams of HTTP/2 connections.
     pub stream_resets: Arc<StreamResets>,
-    /// The limits of each client address.
     pub address_limits: Arc<AddressLimits>,
-    /// The routes.
     pub router: Router,
-    /// The process's clocks.
     pub clock: Clock,
     /// What must run until the process stops.
     pub tasks: Tasks,
@@ -81,9 +75,7 @@ impl ProxyState {
 pub struct ProxySettings {
     /// The maximum size of a request head.
     pub header_bytes: usize,
-    /// Whether each request writes a log line.
     pub writes_access_log: bool,
-    /// The source of the client's address.
     pub client_ip: ClientIp,
 }
 
@@ -92,7 +84,6 @@ pub struct ProxySettings {
 pub struct ClientIp {
     /// The header that names the address; `None`: the socket's address counts.
     pub header: Option<HeaderName>,
-    /// The proxies that may set the header.
     pub trusted_proxies: Vec<Cidr>,
 }
 

@@ -83,7 +83,6 @@ impl Tls {
 /// Why TLS does not start.
 #[derive(Debug)]
 pub enum TlsError {
-    /// The files are unusable.
     Certificate(CertificateError),
     /// The crypto library refused.
     Library(rustls::Error),

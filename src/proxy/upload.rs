@@ -158,9 +158,7 @@ fn no_place(error: &io::Error) -> Fault {
 /// A piece of the body of an upstream request.
 #[derive(Clone)]
 pub enum BodyPiece {
-    /// These bytes.
     Bytes(Bytes),
-    /// A range of an upload.
     Upload(Arc<Upload>, Range<u64>),
 }
 

@@ -57,7 +57,6 @@ impl Script {
 /// One call of a script.
 #[derive(Clone)]
 pub struct ScriptCall {
-    /// The script.
     pub script: Script,
     /// The keys that it may use: `KEYS`.
     pub keys: Vec<Vec<u8>>,

@@ -21,7 +21,6 @@ pub(super) struct SandboxRequest {
     pub(super) model: String,
     pub(super) is_stream: bool,
     pub(super) include_usage: bool,
-    /// The number of choices, from 1 to 8.
     pub(super) choices: usize,
     /// The text of the last user message; parts are joined by newlines.
     pub(super) user_text: String,

@@ -39,7 +39,6 @@ pub(super) struct ChatServer;
 /// The reply to a request.
 struct Reply {
     body: ReplyBody,
-    /// The delay before its head.
     delay: Duration,
     /// Whether only half of its body is sent before the connection closes.
     is_cut: bool,

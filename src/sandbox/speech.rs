@@ -24,7 +24,6 @@ const MP3_FRAME_BYTES: usize = 417;
 
 /// What a request is answered with.
 pub(super) enum Speech {
-    /// A file of this media type.
     File(&'static str, Vec<u8>),
     /// The data of events.
     Events(Vec<String>),

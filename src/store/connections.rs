@@ -41,7 +41,6 @@ const POOLER: &str = "store.url leads to a pooler in front of PostgreSQL that do
 pub(super) enum Purpose {
     /// Calls are stored and leases change. Nothing else can take these connections away.
     Ledger,
-    /// The process says that it lives.
     Heartbeat,
     /// Everything else, by requests, commands and background work.
     Rest,

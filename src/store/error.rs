@@ -8,37 +8,27 @@ use sqlx::migrate::MigrateError;
 /// Why an operation of the store failed. No variant holds a key, the pepper or a password.
 #[derive(Debug)]
 pub enum StoreError {
-    /// The name is in use.
     AlreadyExists {
         /// The kind of thing that was to be created: `organization`, `project`.
         kind: &'static str,
-        /// Its name.
         name: String,
     },
-    /// The name or id does not exist.
     NotFound {
-        /// The kind of thing.
         kind: &'static str,
-        /// The name or id.
         name: String,
     },
     /// The thing was disabled or archived.
     Inactive {
-        /// The kind of thing.
         kind: &'static str,
-        /// Its name.
         name: String,
     },
-    /// The name is invalid.
     InvalidName {
-        /// The kind of thing.
         kind: &'static str,
         /// What is wrong with the name.
         problem: &'static str,
     },
     /// The text of a provider's key is invalid. The message says why and nothing about the text.
     InvalidSecret(&'static str),
-    /// A limit or a rule is invalid.
     InvalidTerm(InvalidTerm),
     /// `store.url` or `store.secret` is unusable: the configuration must change.
     Configuration(String),
@@ -50,14 +40,11 @@ pub enum StoreError {
     Randomness,
     /// A file or folder of the store failed.
     File {
-        /// The path.
         path: PathBuf,
-        /// The error of the operating system.
         error: std::io::Error,
     },
     /// Another server works on the SQLite file.
     InUse {
-        /// The file.
         database: PathBuf,
         /// The process id of that server, if it is known.
         pid: Option<u32>,
@@ -71,9 +58,7 @@ pub enum StoreError {
         /// The newest that this one knows.
         known: i64,
     },
-    /// The migration of the tables failed.
     Migration(MigrateError),
-    /// The database failed.
     Database(sqlx::Error),
 }
 

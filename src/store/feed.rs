@@ -20,15 +20,10 @@ pub(super) const MAX_CHANGES: i64 = 10_000;
 /// What a change has changed, by id.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Changed<'a> {
-    /// The organization.
     Organization(&'a str),
-    /// The project.
     Project(&'a str),
-    /// The member.
     Member(&'a str),
-    /// The API key.
     Key(&'a str),
-    /// The BYOK keys of this organization.
     ProviderKeys(&'a str),
     /// The prompt: its versions or its labels.
     Prompt(&'a str),
@@ -101,17 +96,12 @@ pub(super) struct Changes {
     pub revision: i64,
     /// Whether the feed had every revision up to there.
     pub is_complete: bool,
-    /// Ids of organizations.
     pub organizations: BTreeSet<String>,
-    /// Ids of projects.
     pub projects: BTreeSet<String>,
-    /// Ids of members.
     pub members: BTreeSet<String>,
     /// Ids of API keys.
     pub keys: BTreeSet<String>,
-    /// Ids of organizations whose BYOK keys have changed.
     pub byok_organizations: BTreeSet<String>,
-    /// Ids of prompts.
     pub prompts: BTreeSet<String>,
     /// Ids of grants and clients of OAuth that were revoked.
     pub revoked: BTreeSet<String>,

@@ -10,7 +10,6 @@ const CREDIT: Usd = Usd::from_units(10 * 10_i128.pow(18));
 
 /// What the first start created. It has no `Debug`, because it holds a key.
 pub struct FirstRun {
-    /// The organization's name.
     pub organization: &'static str,
     /// Its key, which is shown only once.
     pub key: KeyText,

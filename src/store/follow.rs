@@ -14,11 +14,9 @@ const PAGE: i64 = 4096;
 
 /// A snapshot that follows another one.
 pub struct Followed {
-    /// The next snapshot.
     pub snapshot: AccountsSnapshot,
     /// The organizations whose BYOK keys have changed, with all their keys.
     pub byok: Vec<(String, Vec<SealedKey>)>,
-    /// The prompts that have changed.
     pub prompts: Vec<PromptRecord>,
     /// The rows that were read, with the revision that they make.
     pub records: Vec<AccountRecord>,

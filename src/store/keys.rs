@@ -19,15 +19,11 @@ pub struct IssuedKey {
     pub id: String,
     /// The owner's label; may be empty.
     pub label: String,
-    /// The name of its project.
     pub project: String,
     /// The last four characters of its text.
     pub last_four: String,
-    /// Unix milliseconds.
     pub created_at_ms: i64,
-    /// When the key expires, in unix milliseconds.
     pub expires_at_ms: Option<i64>,
-    /// When the key was revoked, in unix milliseconds.
     pub revoked_at_ms: Option<i64>,
     /// The name of its owner; `None`: only the organization owns it.
     pub member: Option<String>,
@@ -40,13 +36,10 @@ pub struct IssuedKey {
 /// The settings of a new key.
 #[derive(Clone, Copy, Debug)]
 pub struct NewKey<'a> {
-    /// The name of its organization.
     pub organization: &'a str,
-    /// The name of its project.
     pub project: &'a str,
     /// The owner's label; may be empty.
     pub label: &'a str,
-    /// When it expires, in unix milliseconds.
     pub expires_at_ms: Option<i64>,
     /// The name of its owner; `None`: only the organization owns it.
     pub member: Option<&'a str>,
@@ -75,13 +68,11 @@ impl Default for NewKey<'_> {
 /// The changes of a key; `None` leaves a setting unchanged.
 #[derive(Clone, Debug, Default)]
 pub struct KeyChange {
-    /// The owner's label.
     pub label: Option<String>,
     /// When it expires, in unix milliseconds; `Some(None)`: never.
     pub expires_at_ms: Option<Option<i64>>,
     /// The name of its owner; `Some(None)`: only the organization owns it.
     pub member: Option<Option<String>>,
-    /// All of its terms.
     pub terms: Option<TermsFile>,
     /// Whether its requests may ask why their providers were chosen.
     pub is_debug: Option<bool>,

@@ -15,7 +15,6 @@ pub struct Member {
     pub name: String,
     /// The total that all its keys may spend together; `None`: no limit.
     pub budget: Option<Usd>,
-    /// Unix milliseconds.
     pub created_at_ms: i64,
 }
 

@@ -28,7 +28,6 @@ const MIGRATION_TIMEOUT: Duration = Duration::from_secs(1800);
 /// The settings of a store. It has no `Debug`, because it holds secrets.
 #[derive(Clone)]
 pub struct StoreSettings {
-    /// The URL.
     pub url: StoreUrl,
     /// The folder of `secret.key`.
     pub state_dir: PathBuf,
@@ -52,7 +51,6 @@ impl StoreSettings {
 
 /// An opened store.
 pub struct OpenedStore {
-    /// The store.
     pub store: Store,
     /// Whether this call created the SQLite file. If several processes open it at once, only one did.
     pub is_new_file: bool,

@@ -17,11 +17,8 @@ pub struct Organization {
     pub id: String,
     /// Its unique name.
     pub name: String,
-    /// Its plan.
     pub plan: Plan,
-    /// Whether its keys count.
     pub status: OrganizationStatus,
-    /// Unix milliseconds.
     pub created_at_ms: i64,
 }
 

@@ -21,9 +21,7 @@ pub struct Project {
     pub cache_ttl_s: Option<u32>,
     /// The SDK key of the datafile whose flags its requests may name as models.
     pub experiments: Option<String>,
-    /// Whether it was archived.
     pub is_archived: bool,
-    /// Unix milliseconds.
     pub created_at_ms: i64,
 }
 

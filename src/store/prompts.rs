@@ -15,7 +15,6 @@ use super::{AccountChange, Changed, Store, StoreError, new_id, organizations};
 /// The organization of a prompt, and its project if it has one: names, not ids.
 #[derive(Clone, Copy, Debug)]
 pub struct PromptOwner<'a> {
-    /// The organization.
     pub organization: &'a str,
     /// The project whose prompt it is; `None`: it serves all projects of the organization.
     pub project: Option<&'a str>,
@@ -26,24 +25,19 @@ pub struct PromptOwner<'a> {
 pub struct StoredPrompt {
     /// `prompt_` and a uuid.
     pub id: String,
-    /// Its name.
     pub name: String,
-    /// The name of its project.
     pub project: Option<String>,
     /// The numbers of its versions and the times at which they came, in unix milliseconds.
     pub versions: Vec<(u64, i64)>,
-    /// Each label with its version, by name.
     pub labels: Vec<(String, u64)>,
 }
 
 /// A version.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct StoredVersion {
-    /// Its number.
     pub number: u64,
     /// The JSON.
     pub content: String,
-    /// Unix milliseconds.
     pub created_at_ms: i64,
 }
 
@@ -54,11 +48,8 @@ pub struct PromptRecord {
     pub id: String,
     /// The id of its project, else of its organization.
     pub owner_id: String,
-    /// Its name.
     pub name: String,
-    /// Each label with its version.
     pub labels: Vec<(String, u64)>,
-    /// Each version with its JSON.
     pub versions: Vec<(u64, String)>,
 }
 

@@ -16,13 +16,11 @@ use crate::config::Secret;
 pub struct ProviderKey {
     /// `pk_` and a uuid.
     pub id: String,
-    /// The provider's name in the configuration.
     pub provider: String,
     /// The owner's label, unique for the organization and the provider.
     pub label: String,
     /// The last four characters of its text.
     pub last_four: String,
-    /// Unix milliseconds.
     pub created_at_ms: i64,
 }
 
@@ -40,11 +38,8 @@ pub struct SealedKey {
 pub struct ByokKeyRow {
     /// `pk_` and a uuid.
     pub id: String,
-    /// The id of its organization.
     pub organization_id: String,
-    /// The provider's name in the configuration.
     pub provider: String,
-    /// The owner's label.
     pub label: String,
     /// Its text; `None` if it was encrypted under another secret or is damaged.
     pub secret: Option<Secret>,

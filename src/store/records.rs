@@ -17,13 +17,9 @@ use super::{PromptRecord, SealedKey, StoreError};
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AccountRecord {
-    /// An organization.
     Organization(OrganizationRecord),
-    /// A project.
     Project(ProjectRecord),
-    /// A member.
     Member(MemberRecord),
-    /// An API key.
     Key(KeyRecord),
     /// All BYOK keys of an organization.
     ByokKeys(String, Vec<SealedKey>),

@@ -30,7 +30,6 @@ const MAX_HALVINGS: u32 = 14;
 pub struct UnreadableRows {
     /// What is wrong with the first ones.
     pub named: Vec<String>,
-    /// The number of all.
     pub count: u64,
 }
 

@@ -20,13 +20,11 @@ use super::{PromptRecord, SealedKey, Store, StoreError};
 /// All accounts as of one revision, with what it takes to follow their changes.
 #[derive(Default)]
 pub struct LoadedAccounts {
-    /// The snapshot for requests.
     pub snapshot: AccountsSnapshot,
     /// What its keys share.
     pub shared: SharedRows,
     /// All BYOK keys, oldest first.
     pub byok: Vec<SealedKey>,
-    /// All prompts.
     pub prompts: Vec<PromptRecord>,
     /// The rows that cannot be read. Their keys are refused.
     pub unreadable: UnreadableRows,

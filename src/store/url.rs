@@ -7,7 +7,6 @@ use super::StoreError;
 /// The location of the store.
 #[derive(Clone, Eq, PartialEq)]
 pub enum StoreUrl {
-    /// A SQLite file.
     Sqlite(PathBuf),
     /// A PostgreSQL server. The URL may hold a password, so there is no `Debug`.
     Postgres(String),

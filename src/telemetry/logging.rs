@@ -70,9 +70,7 @@ struct Buffer(Mutex<Vec<u8>>);
 /// Requests to the writer.
 #[derive(Default)]
 struct Requests {
-    /// The number of flushes requested.
     flushes: u64,
-    /// The number of flushes done.
     flushed: u64,
     is_closed: bool,
 }

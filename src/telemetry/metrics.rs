@@ -29,9 +29,7 @@ pub struct Metrics {
     pub tokens: IntCounterVec,
     /// Cost in USD, by provider and model.
     pub cost: CounterVec,
-    /// Requests in flight.
     pub in_flight: IntGauge,
-    /// Event streams open.
     pub streams_open: IntGauge,
     /// Client connections open.
     pub connections: IntGauge,
@@ -87,11 +85,9 @@ pub struct Metrics {
     pub ledger_dropped: IntCounter,
     /// Second and later fallbacks that the retry budget refused.
     pub fallbacks_refused: IntCounter,
-    /// Hedges, by outcome.
     pub hedges: IntCounterVec,
     /// How long the oldest ended call has waited for the store.
     pub journal_lag: Gauge,
-    /// Bytes of the journal.
     pub journal_bytes: IntGauge,
     /// Log lines dropped because the reader was too slow.
     pub log_dropped: IntCounter,

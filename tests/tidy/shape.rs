@@ -133,6 +133,35 @@ pub fn missing_module_docs(file: &Source) -> Vec<String> {
         .collect()
 }
 
+/// Public items without documentation. Fields and variants may go without, because their names say it.
+pub fn missing_item_docs(file: &Source) -> Vec<String> {
+    const ITEMS: &[&str] = &[
+        "async", "const", "enum", "fn", "static", "struct", "trait", "type",
+    ];
+    let lines: Vec<&str> = file.text.lines().collect();
+    let depth = |line: &str| line.len() - line.trim_start().len();
+    let (mut found, mut offset) = (Vec::new(), 0);
+    for (number, code) in file.shipped.lines().enumerate() {
+        let item = code.trim_start().strip_prefix("pub ");
+        let word = item.and_then(|item| item.split_whitespace().next());
+        if word.is_some_and(|word| ITEMS.contains(&word)) && !code.contains(" $") {
+            // Attributes may stand between, on several lines.
+            let mut above = lines[..number].iter().rev().skip_while(|line| {
+                let is_attribute = line.trim_start().starts_with("#[");
+                is_attribute || line.trim_start() == ")]" || depth(line) > depth(code)
+            });
+            if !above
+                .next()
+                .is_some_and(|line| line.trim_start().starts_with("///"))
+            {
+                found.push(file.finding(offset, "a public item without `///`"));
+            }
+        }
+        offset += lines[number].len() + 1;
+    }
+    found
+}
+
 /// Notes of work not done.
 pub fn unfinished_notes(file: &Source) -> Vec<String> {
     let mut found = Vec::new();

@@ -156,7 +156,6 @@ pub trait Protocol: Send + Sync {
 pub struct EndpointRules {
     /// A body sent to an endpoint that reads none has to be JSON too.
     pub checks_unread_bodies: bool,
-    /// How activate reads its selection.
     pub selection: SelectionRules,
     /// A missing profile service is a fault before the body is read.
     pub checks_profiles_first: bool,
@@ -168,6 +167,5 @@ pub struct EndpointRules {
     pub checks_batch_credentials: bool,
     /// `ENABLED_FLAGS_ONLY` counts for a decision of one key too; otherwise for lists alone.
     pub filters_single_decisions: bool,
-    /// Event streams have heartbeats.
     pub has_heartbeats: bool,
 }

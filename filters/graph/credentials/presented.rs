@@ -42,7 +42,6 @@ impl From<ConflictingCredentials> for Fault {
 
 /// A credential as received. It has no `Debug`, because it is a secret.
 pub enum PresentedCredential<'r> {
-    /// No credential.
     Absent,
     /// A public key, from the query or the header.
     Single(Cow<'r, str>),
@@ -50,7 +49,6 @@ pub enum PresentedCredential<'r> {
     Signed(Signed<'r>),
     /// An application's key and its secret.
     Basic(Basic),
-    /// A token.
     Bearer(&'r str),
     /// An unknown scheme, or a malformed value.
     Other,
@@ -72,7 +70,6 @@ pub struct Signed<'r> {
     pub key: &'r str,
     /// Unix time in milliseconds as received, because the signature covers the text.
     pub timestamp_ms: &'r str,
-    /// A nonce.
     pub nonce: &'r str,
     /// Base64.
     pub signature: &'r str,

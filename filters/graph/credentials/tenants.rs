@@ -19,13 +19,11 @@ const LEEWAY_MS: i64 = 300_000;
 /// The kind of a credential, whether or not it is valid.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum CredentialKind {
-    /// No credential.
     Absent,
     /// A public key.
     Single,
     /// An application's key, with a signature or its secret.
     App,
-    /// A token.
     Bearer,
     /// An unknown scheme, or a malformed value.
     Other,
@@ -36,14 +34,12 @@ pub enum CredentialKind {
 pub struct Identity {
     /// The tenant that the request counts for. Without one it counts for the client's address.
     pub tenant: Option<Arc<str>>,
-    /// The kind of the credential.
     pub kind: CredentialKind,
 }
 
 /// The inputs that verify a credential.
 #[derive(Clone, Copy)]
 pub struct VerificationInputs<'r> {
-    /// Method as received.
     pub method: &'r str,
     /// Path and query as received, byte for byte.
     pub path_and_query: &'r str,
@@ -51,7 +47,6 @@ pub struct VerificationInputs<'r> {
     pub body_md5: Option<[u8; 16]>,
     /// Unix time.
     pub now_ms: i64,
-    /// Whether public keys are credentials for this operation.
     pub accepts_single_key: bool,
     /// The claims of the token, verified if [`Tenants::required_key_set`] names a key set.
     pub claims: Option<&'r TenantClaims>,

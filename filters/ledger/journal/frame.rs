@@ -60,9 +60,7 @@ impl SegmentId {
 /// A place in a lane: all bytes before it.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Watermark {
-    /// The number of the segment.
     pub segment: u32,
-    /// The offset in that segment.
     pub offset: u32,
 }
 

@@ -7,18 +7,15 @@ use super::frame::SegmentRead;
 pub struct FoundSegment {
     /// Its number, from its file's name.
     pub number: u32,
-    /// What its bytes hold.
     pub read: SegmentRead,
 }
 
 /// Bytes that are not intact.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Mismatch {
-    /// The number of the segment.
     pub segment: u32,
     /// The offset of the first byte that is not intact.
     pub offset: u32,
-    /// What is wrong there.
     pub reason: &'static str,
 }
 

@@ -18,7 +18,6 @@ const MAX_STATE_BYTES: usize = 4_096;
 /// What a client asks for.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct AuthorizationRequest {
-    /// The client.
     pub client_id: String,
     /// Where the answer goes.
     pub redirect_uri: String,
@@ -28,7 +27,6 @@ pub struct AuthorizationRequest {
     pub challenge: String,
     /// The scopes, as [`Scopes::bits`].
     pub scopes: u8,
-    /// The resource.
     pub resource: String,
 }
 

@@ -20,7 +20,6 @@ const MAX_DOCUMENT_URL_BYTES: usize = 1_024;
 pub struct Client {
     /// Its id. The URL of its metadata document, if it has one.
     pub id: String,
-    /// What it says about itself.
     pub metadata: ClientMetadata,
 }
 
@@ -56,9 +55,7 @@ pub struct ClientMetadata {
     pub name: Option<String>,
     /// Where its answers may go: one or more, each a [`RedirectUri`].
     pub redirect_uris: Vec<String>,
-    /// How it proves who it is.
     pub auth: ClientAuth,
-    /// Whether it gets refresh tokens.
     pub has_refresh_tokens: bool,
 }
 

@@ -23,7 +23,6 @@ pub struct Consent<'a> {
     pub client_host: Option<&'a str>,
     /// Where the browser goes afterwards: a host, with its port if it has one.
     pub redirect_host: &'a str,
-    /// What the client asks for.
     pub scopes: &'a [Scope],
     /// The URL that the form is sent to.
     pub action: &'a str,

@@ -11,29 +11,19 @@ use crate::fault::{Fault, FaultKind};
 pub enum OAuthErrorCode {
     /// A parameter is missing, wrong, or there twice.
     InvalidRequest,
-    /// The client is unknown, or it did not prove who it is.
     InvalidClient,
     /// A code or a refresh token is not good, or not for this client.
     InvalidGrant,
-    /// The client may not do this.
     UnauthorizedClient,
-    /// The kind of grant is not one of this server.
     UnsupportedGrantType,
-    /// The type of response is not one of this server.
     UnsupportedResponseType,
-    /// A scope is unknown, or more than was allowed.
     InvalidScope,
-    /// The resource is not one of this server.
     InvalidTarget,
-    /// The person has said no.
     AccessDenied,
-    /// A redirect URI is not acceptable.
     InvalidRedirectUri,
-    /// The metadata of a client is not acceptable.
     InvalidClientMetadata,
     /// The server cannot serve the request now.
     TemporarilyUnavailable,
-    /// The server failed.
     ServerError,
 }
 

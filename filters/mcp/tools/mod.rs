@@ -34,7 +34,6 @@ pub struct McpTool {
 pub struct RouteRequest {
     /// The query; empty if there is none.
     pub query: String,
-    /// The body.
     pub body: Option<Value>,
     /// The key of the project whose flags are meant, where the arguments name one.
     pub sdk_key: Option<String>,
@@ -45,7 +44,6 @@ pub struct RouteRequest {
 /// The credential of the request to a route.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Authorization {
-    /// That of the client.
     #[default]
     Client,
     /// One for the graph service: the value of the header, where the arguments have it, else what the client sends in a header of
@@ -56,7 +54,6 @@ pub enum Authorization {
 /// A response of a route, a 200.
 #[derive(Clone, Copy, Debug)]
 pub struct RouteResponse<'r> {
-    /// The media type.
     pub media_type: &'r str,
     /// The whole body.
     pub body: &'r [u8],

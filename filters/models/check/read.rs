@@ -61,7 +61,6 @@ pub(crate) fn integer(walk: &mut Walker<'_>, least: u64, most: u64) -> Result<u6
 /// A limit as it was written.
 #[derive(Clone, Debug)]
 pub(crate) struct Limit {
-    /// The number.
     pub number: f64,
     /// What it counts; `u64::MAX`: nothing that bounds.
     pub count: u64,

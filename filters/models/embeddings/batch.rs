@@ -5,7 +5,6 @@ use std::ops::Range;
 /// One input of a request.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Input {
-    /// Where it stands in the body.
     pub place: Range<usize>,
     /// Bytes of its text; a token counts as four.
     pub bytes: u64,
@@ -39,7 +38,6 @@ impl Input {
 /// What a provider takes at once.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct BatchLimits {
-    /// The most inputs.
     pub inputs: u64,
     /// The most tokens of all of them; an input that alone has more is a batch of its own.
     pub tokens: u64,

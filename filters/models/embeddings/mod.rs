@@ -31,7 +31,6 @@ pub struct EmbeddingFacts {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LongestText {
     index: usize,
-    /// Its tokens, at the least.
     tokens: u64,
 }
 
@@ -42,7 +41,6 @@ struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 /// How a vector is said in JSON. Source: docs/model-gateway.md 2.6.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Encoding {
-    /// An array of numbers.
     #[default]
     Float,
     /// Little-endian 32-bit floats, packed and written as base64.

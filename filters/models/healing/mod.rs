@@ -27,7 +27,6 @@ const MAX_REPAIR_BYTES: usize = 1 << 20;
 pub struct Healed {
     /// Valid JSON: an object or a list.
     pub json: String,
-    /// What was done.
     pub strategy: HealingStrategy,
     /// Two values stood side by side.
     lacks_comma: bool,
@@ -40,11 +39,9 @@ pub enum HealingStrategy {
     MarkdownExtraction,
     /// It stood among other text.
     MixedContentExtraction,
-    /// Its syntax was wrong.
     SyntaxFix,
     /// Its end was missing.
     TruncationCompletion,
-    /// More than one of these.
     CombinedStrategies,
 }
 
@@ -64,9 +61,7 @@ impl HealingStrategy {
 /// What became of a text that should be JSON.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Outcome {
-    /// It is valid, and was not changed.
     Valid,
-    /// It was repaired.
     Healed(HealingStrategy),
     /// It is not valid, and was not changed.
     Unhealed,

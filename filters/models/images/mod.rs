@@ -18,7 +18,6 @@ pub struct ImageFacts {
     pub prompt: Range<usize>,
     /// The images to edit: JSON strings of the body, each an address or a data URL.
     pub images: Vec<Range<usize>>,
-    /// How they are drawn.
     pub options: ImageOptions,
     /// Members that the gateway does not know, as key and JSON value.
     pub unknown: Vec<(Box<str>, Box<str>)>,

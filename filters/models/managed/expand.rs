@@ -15,9 +15,7 @@ use crate::models::request::RequestMember;
 /// A body that names neither a prompt nor a flag any more.
 #[derive(Clone, Debug)]
 pub struct Expansion {
-    /// The body.
     pub body: Bytes,
-    /// Who has written what of it.
     pub managed: Managed,
 }
 
@@ -26,7 +24,6 @@ pub struct Expansion {
 pub struct Filling<'f> {
     /// The variation, which counts before the prompt.
     pub variation: Option<&'f Variation>,
-    /// The prompt.
     pub prompt: Option<&'f FoundPrompt>,
 }
 

@@ -14,7 +14,6 @@ pub const FLAG_PREFIX: &str = "@flag/";
 /// What a flag says for a user.
 #[derive(Clone, Debug)]
 pub struct DecidedVariation {
-    /// The names of flag, rule and variation.
     pub names: Arc<ExperimentNames>,
     /// Its variables: key, value as JSON.
     pub variables: Vec<(Box<str>, Box<str>)>,
@@ -23,13 +22,9 @@ pub struct DecidedVariation {
 /// A variation whose variables are told apart.
 #[derive(Clone, Debug)]
 pub struct Variation {
-    /// The names of flag, rule and variation.
     pub names: Arc<ExperimentNames>,
-    /// The model.
     pub model: Option<Box<str>>,
-    /// The prompt.
     pub prompt: Option<PromptReference>,
-    /// Members of the request.
     pub parameters: Vec<PromptParameter>,
     /// All others, as JSON: values for variables of the prompt.
     pub variables: Vec<(Box<str>, Box<str>)>,

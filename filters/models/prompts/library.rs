@@ -12,18 +12,15 @@ use crate::fault::{Fault, FaultKind, quoted};
 pub struct PromptEntry {
     /// The id of the project whose prompt it is, else of the organization.
     pub owner_id: Box<str>,
-    /// Its name.
     pub name: Box<str>,
     /// The version of each label.
     pub labels: BTreeMap<Box<str>, u64>,
-    /// The versions by number.
     pub versions: BTreeMap<u64, Arc<Prompt>>,
 }
 
 /// The prompts in force. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct PromptLibrary {
-    /// By id.
     entries: HashMap<Box<str>, Arc<PromptEntry>>,
     /// By owner and name.
     names: HashMap<Box<str>, HashMap<Box<str>, Arc<PromptEntry>>>,
@@ -32,13 +29,9 @@ pub struct PromptLibrary {
 /// The version that a request means.
 #[derive(Clone, Debug)]
 pub struct FoundPrompt {
-    /// Its text.
     pub prompt: Arc<Prompt>,
-    /// The name of the prompt.
     pub name: Box<str>,
-    /// The number of the version.
     pub version: u64,
-    /// The label by which it was found.
     pub label: Option<Box<str>>,
 }
 

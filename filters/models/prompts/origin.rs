@@ -10,9 +10,7 @@ use crate::ledger::ExperimentNames;
 /// Who has filled a member.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum FilledBy {
-    /// The variation of a flag.
     Variation,
-    /// The prompt.
     Prompt,
 }
 
@@ -26,9 +24,7 @@ pub struct Managed {
     /// Shape: `"prompt":{"id","version","label"}`, the label only if the prompt was found by it; and
     /// `"experiment":{"flag","rule","variation"}`. Our choice: the contract leaves open how an answer names them.
     pub members: Box<str>,
-    /// The experiment.
     pub experiment: Option<Arc<ExperimentNames>>,
-    /// The members that were filled.
     filled: Vec<(Box<str>, FilledBy)>,
     message_count: usize,
     /// The prompt as messages name it.

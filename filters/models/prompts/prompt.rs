@@ -13,7 +13,6 @@ use crate::json::Str;
 pub struct Mistake {
     /// The member, such as `messages[1].role`.
     pub path: String,
-    /// The bytes of the file.
     pub span: Range<usize>,
     /// What is wrong and what is accepted, to stand behind the member's name.
     pub said: String,
@@ -37,7 +36,6 @@ pub struct Prompt {
     pub model: Option<Box<str>>,
     /// The members of a request that it fills where the caller left them unset.
     pub parameters: Vec<PromptParameter>,
-    /// The number of its messages.
     pub message_count: usize,
     pub(super) template: Template,
     pub(super) variables: Vec<PromptVariable>,
@@ -46,22 +44,18 @@ pub struct Prompt {
 /// A member of a request.
 #[derive(Clone, Debug)]
 pub struct PromptParameter {
-    /// Its name.
     pub key: Box<str>,
-    /// Its value, as JSON.
     pub json: Box<str>,
 }
 
 /// A variable.
 #[derive(Clone, Debug)]
 pub struct PromptVariable {
-    /// Its name.
     pub name: Box<str>,
     /// What its values must be; `None`: a string, a number or a boolean.
     pub kind: Option<VariableKind>,
     /// The value where a request gives none.
     pub default: Option<DefaultValue>,
-    /// What it is for, in the words of the file.
     pub description: Option<Box<str>>,
     /// Whether a message holds it.
     pub is_used: bool,
@@ -70,22 +64,17 @@ pub struct PromptVariable {
 /// A type of variables.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum VariableKind {
-    /// Strings.
     String,
-    /// Numbers.
     Number,
-    /// Booleans.
     Boolean,
 }
 
 /// The value of a variable that a request leaves out.
 #[derive(Clone, Debug)]
 pub enum DefaultValue {
-    /// A text.
     Text(Box<str>),
     /// A number, as it is written.
     Number(Box<str>),
-    /// A boolean.
     Bool(bool),
 }
 

@@ -15,16 +15,13 @@ const MAX_NAME_BYTES: usize = 128;
 /// A prompt by its name, and the version that is meant.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct PromptReference {
-    /// Its name.
     pub name: Box<str>,
-    /// The version.
     pub version: VersionReference,
 }
 
 /// A version by its number or a label.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum VersionReference {
-    /// The version that has the label.
     Label(Box<str>),
     /// The version of this number, from 1.
     Number(u64),

@@ -15,7 +15,6 @@ const CLOSING: &str = "}}";
 /// A value of a variable.
 #[derive(Clone, Copy, Debug)]
 pub enum PromptValue<'a> {
-    /// A text.
     Text(Str<'a>),
     /// A number, as it is written.
     Number(&'a str),
@@ -73,7 +72,6 @@ pub struct Template {
 pub enum TextPart<'a> {
     /// Text that stays.
     Literal(&'a str),
-    /// The name of a variable.
     Variable(&'a str),
     /// Braces around something that is no name, or that are not closed.
     Malformed(&'a str),

@@ -7,16 +7,13 @@ use crate::json::{Error, Str, Type, Walker};
 /// A value and the bytes of the file that it stands in.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// The value.
     pub value: NodeValue,
-    /// Its bytes.
     pub span: Range<usize>,
 }
 
 /// A value of a file. Members and items are in the order of the file.
 #[derive(Clone, Debug)]
 pub enum NodeValue {
-    /// `null`.
     Null,
     /// `true`, `false`.
     Bool(bool),
@@ -24,9 +21,7 @@ pub enum NodeValue {
     Number(Box<str>),
     /// A text without escapes.
     Text(Box<str>),
-    /// A list.
     List(Vec<Node>),
-    /// An object or a table.
     Table(Vec<NodeMember>),
     /// A value that JSON does not have, by its name with an article.
     Other(&'static str),
@@ -37,11 +32,8 @@ pub enum NodeValue {
 /// A member of a table.
 #[derive(Clone, Debug)]
 pub struct NodeMember {
-    /// Its name.
     pub key: Box<str>,
-    /// The bytes of the name.
     pub key_span: Range<usize>,
-    /// Its value.
     pub node: Node,
 }
 

@@ -33,9 +33,7 @@ pub struct ReplyKey(pub [u8; 32]);
 /// Whose request it is, and who may answer it.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyScope<'a> {
-    /// The caller's organization.
     pub organization_id: &'a str,
-    /// The caller's project.
     pub project_id: &'a str,
     /// Whose credentials serve it.
     pub mode: Mode,

@@ -111,7 +111,6 @@ impl ReplyRecorder {
 pub struct Recording<'a> {
     /// What the client's response is made by.
     pub sink: &'a mut dyn Sink,
-    /// The record.
     pub recorder: &'a mut ReplyRecorder,
 }
 

@@ -13,7 +13,6 @@ use crate::models::request::{ModelRequest, Needs, Payload};
 /// The reason why a mapping cannot serve a request, and the field that needs it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Lack {
-    /// The field.
     pub param: Cow<'static, str>,
     /// Why it cannot be served.
     pub reason: Cow<'static, str>,

@@ -24,11 +24,8 @@ const MIN_CACHED_TOKENS: u64 = 1024;
 /// One model.
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// The id for clients.
     pub id: Arc<str>,
-    /// The name for people.
     pub name: Box<str>,
-    /// The maker of the model.
     pub family: Box<str>,
     /// `chat`, `embedding`, …
     pub model_type: Box<str>,
@@ -36,7 +33,6 @@ pub struct Model {
     pub operations: Vec<Operation>,
     /// Other names.
     pub aliases: Vec<Box<str>>,
-    /// A description.
     pub description: Option<Box<str>>,
     /// The model to use in its place, once it is deprecated.
     pub successor: Option<Box<str>>,
@@ -71,7 +67,6 @@ pub struct Mapping {
     pub tokenizer: Option<Tokenizer>,
     /// What it takes of embeddings at once.
     pub batch: BatchLimits,
-    /// The videos that it makes.
     pub video: VideoLimits,
     /// The least prompt tokens that its provider caches.
     pub min_cached_tokens: u64,
@@ -79,15 +74,10 @@ pub struct Mapping {
     pub bounds: TokenBounds,
     /// Its capabilities; `None`: all that its kind has.
     pub capabilities: Option<Capabilities>,
-    /// What it does with parameters.
     pub parameters: Parameters,
-    /// How it is told to reason.
     pub thinking: Thinking,
-    /// How it searches the web.
     pub search: WebSearch,
-    /// Modes it takes.
     pub reasoning_modes: Vec<Box<str>>,
-    /// Tiers it takes.
     pub service_tiers: Vec<Box<str>>,
     /// The day from which it should not be used.
     pub deprecated_at: Option<Date>,
@@ -98,7 +88,6 @@ pub struct Mapping {
 /// A region of a mapping.
 #[derive(Clone, Debug)]
 pub struct Region {
-    /// Its name.
     pub name: Arc<str>,
     /// Prices there; `None`: unknown.
     pub prices: Option<Arc<PriceList>>,

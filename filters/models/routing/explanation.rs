@@ -27,9 +27,7 @@ pub struct Explanation {
     pub strategy: Option<Strategy>,
     /// How many candidates are tried at most.
     pub max_attempts: usize,
-    /// What has put the first candidate first.
     pub first_by: FirstBy,
-    /// The request's session, if it belongs to one.
     pub session: Option<SessionNote>,
     /// All candidates that can serve the request, in order.
     pub considered: Vec<Considered>,
@@ -42,9 +40,7 @@ pub struct Explanation {
 /// What has put a candidate first.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum FirstBy {
-    /// It was the best of those that are ready.
     Score,
-    /// It answered the session last.
     Session,
     /// It had failed, and one request tries whether it works again.
     Trial,
@@ -64,7 +60,6 @@ pub struct SessionNote {
 /// A candidate that can serve the request, and what decides its place.
 #[derive(Clone, Debug)]
 pub struct Considered {
-    /// The candidate.
     pub candidate: Arc<Candidate>,
     /// Whether it is among the attempts.
     pub is_tried: bool,

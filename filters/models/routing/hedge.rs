@@ -3,7 +3,6 @@
 /// A planned attempt, as far as it matters for a hedge.
 #[derive(Clone, Copy, Debug)]
 pub struct HedgeCandidate<'a> {
-    /// The provider.
     pub provider: &'a str,
     /// Its region, where one was named.
     pub region: Option<&'a str>,

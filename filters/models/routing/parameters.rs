@@ -26,9 +26,7 @@ pub struct Parameters {
 /// The numbers that a provider takes, or how many items of a list.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds {
-    /// The least.
     pub min: f64,
-    /// The most.
     pub max: f64,
     /// What happens to other numbers.
     pub outside: Outside,

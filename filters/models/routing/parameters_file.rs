@@ -51,7 +51,6 @@ pub struct WrittenBounds {
 /// What happens to a number outside its bounds.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the words say it")]
 pub enum Outside {
     #[default]
     Clamp,
@@ -63,9 +62,7 @@ pub enum Outside {
 pub struct ParameterProblem {
     /// The key, below the table.
     pub key: String,
-    /// What is wrong.
     pub message: String,
-    /// What is accepted.
     pub cure: String,
 }
 

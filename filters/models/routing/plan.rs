@@ -21,13 +21,11 @@ use crate::money::{PricePoint, PriceSet};
 pub struct PlanInputs<'a> {
     /// The most providers tried.
     pub attempts: usize,
-    /// Weights of the automatic strategy.
     pub weights: Weights,
     /// The share of requests, and of their cost, that measures other candidates than the best one.
     pub exploration: f64,
     /// Two random numbers of 0 to 1.
     pub random: (f64, f64),
-    /// The health of the providers.
     pub health: &'a Health,
     /// The process's clock.
     pub now_ms: u64,
@@ -37,15 +35,12 @@ pub struct PlanInputs<'a> {
     pub preferred: Option<usize>,
     /// The tokens of the session's prompt that were cached there.
     pub cached_tokens: u64,
-    /// The request belongs to a session.
     pub has_session: bool,
-    /// The client wants no fallback.
     pub no_fallback: bool,
     /// Whether the caller pays for calls on the platform's keys.
     pub is_billed: bool,
     /// Providers for which the caller has BYOK keys. They go first. Source: docs/facts/model-gateway.md 4.1.
     pub keyed: &'a ProviderSet,
-    /// Whether the plan is to be explained.
     pub explains: bool,
 }
 
@@ -58,16 +53,13 @@ pub struct RoutePlan {
     pub lower_tool_choice: bool,
     /// The candidates that cannot serve the request.
     pub left_out: Vec<LeftOut>,
-    /// Why it is what it is, if it is to be explained.
     pub explanation: Option<Box<Explanation>>,
 }
 
 /// A candidate that cannot serve a request.
 #[derive(Clone, Debug)]
 pub struct LeftOut {
-    /// Its provider.
     pub provider: Arc<str>,
-    /// Its model's id.
     pub model: Arc<str>,
     /// The field that it cannot serve, and why.
     pub lack: Lack,

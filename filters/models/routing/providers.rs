@@ -19,11 +19,8 @@ pub struct ProviderNames {
 /// What all mappings of a provider have where the catalogue says nothing else.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProviderDefaults {
-    /// What it does with parameters.
     pub parameters: Parameters,
-    /// How its models are told to reason.
     pub thinking: ThinkingDefaults,
-    /// How they are told to search the web.
     pub search: SearchDialect,
     /// The same of the mappings that are asked over another API.
     pub others: Vec<(MappingWire, Self)>,

@@ -22,7 +22,6 @@ pub struct Resolved {
     pub candidates: Vec<Arc<Candidate>>,
     /// The provider named in the string: no other is tried.
     pub provider: Option<Arc<str>>,
-    /// The gateway chooses the model.
     pub is_auto: bool,
     /// The candidates that the caller may not use.
     pub barred: Vec<LeftOut>,
@@ -33,11 +32,8 @@ pub struct Resolved {
 pub struct Candidate {
     /// Its number, for tables beside the catalogue; `usize::MAX` outside it.
     pub index: usize,
-    /// The model.
     pub model: Arc<Model>,
-    /// The model at its provider.
     pub mapping: Arc<Mapping>,
-    /// The region, where one was named.
     pub region: Option<Arc<str>>,
     /// The prices there; `None`: unknown, so every cost is unknown.
     pub prices: Option<Arc<PriceList>>,

@@ -6,11 +6,8 @@ use crate::models::request::Strategy;
 /// Weights of the factors.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Weights {
-    /// Of the price.
     pub price: f64,
-    /// Of the uptime.
     pub uptime: f64,
-    /// Of the throughput.
     pub throughput: f64,
     /// Of the latency; streams only.
     pub latency: f64,
@@ -87,9 +84,7 @@ pub struct ScoreParts {
     pub throughput: f64,
     /// The latency, as far as it lies above the lowest.
     pub latency: f64,
-    /// The provider's preference.
     pub priority: f64,
-    /// The penalty of a low uptime.
     pub penalty: f64,
 }
 

@@ -67,7 +67,6 @@ pub enum SearchUnit {
 /// How a mapping searches.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct WebSearch {
-    /// How it is told to.
     pub dialect: SearchDialect,
     /// What is billed.
     pub unit: SearchUnit,

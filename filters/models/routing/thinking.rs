@@ -26,7 +26,6 @@ pub enum ThinkingControl {
 /// What the kind of a provider says of reasoning where the catalogue says nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ThinkingDefaults {
-    /// What the provider is told.
     pub control: ThinkingControl,
     /// The budgets that efforts stand for, by their order in [`Effort::ALL`]. Units: tokens.
     pub budgets: [u64; Effort::ALL.len()],
@@ -71,7 +70,6 @@ pub struct WrittenThinking<'a> {
 /// How a mapping is told to reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Thinking {
-    /// What the provider is told.
     pub control: ThinkingControl,
     /// The efforts it takes, in order; empty: unknown, or none.
     pub efforts: Vec<Effort>,

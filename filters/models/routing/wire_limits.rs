@@ -8,7 +8,6 @@ use crate::models::speech::format::AudioFormat;
 pub struct WireLimits {
     /// The most choices of one answer.
     pub choices: u32,
-    /// Whether several choices may be streamed.
     pub streams_choices: bool,
     /// Whether `json_schema` is understood.
     pub json_schema: bool,
@@ -18,21 +17,16 @@ pub struct WireLimits {
     pub media: MediaLimits,
     /// Whether the assistant may speak first.
     pub assistant_first: bool,
-    /// Whether `service_tier` can be said.
     pub service_tiers: bool,
     /// Whether `reasoning.mode` can be said.
     pub reasoning_modes: bool,
-    /// Whether a stop sequence may be blank.
     pub blank_stops: bool,
-    /// Whether images can be asked for.
     pub image_output: bool,
-    /// Whether inputs may be tokens.
     pub token_inputs: bool,
     /// Formats of speech; empty: any.
     pub speech_formats: &'static [AudioFormat],
     /// Whether a search of the web can be said, whatever the mapping's dialect.
     pub web_search: bool,
-    /// Whether a search can be demanded.
     pub demanded_search: bool,
 }
 

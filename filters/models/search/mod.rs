@@ -5,11 +5,8 @@ use crate::json::{Object, Str};
 /// What a front found in a request to search the web.
 #[derive(Clone, Debug)]
 pub struct SearchFacts {
-    /// How many queries it has.
     pub queries: usize,
-    /// The most results.
     pub max_results: u64,
-    /// Which kind of search it asks for, where it does.
     pub kind: Option<SearchKind>,
     /// The country that it searches for, in capitals.
     pub country: Option<Box<str>>,
@@ -102,9 +99,7 @@ impl Day {
 /// A result of a provider whose results have other members. Strings are as the reply has them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FoundPage<'a> {
-    /// The title.
     pub title: Option<Str<'a>>,
-    /// The address.
     pub url: Option<Str<'a>>,
     /// What it says about the query.
     pub snippet: Option<Str<'a>>,

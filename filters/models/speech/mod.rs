@@ -18,7 +18,6 @@ const SPARE_TOKENS: u64 = 256;
 pub struct SpeechFacts {
     /// The format, where the client asked for one.
     pub format: Option<AudioFormat>,
-    /// Characters that are spoken.
     pub characters: u64,
     /// How fast, where the client asked for it; 1 is the usual speed.
     pub speed: Option<f64>,

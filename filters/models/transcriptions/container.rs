@@ -7,9 +7,7 @@ pub enum Container {
     Wav,
     /// MPEG audio, or an MPEG program stream.
     Mpeg,
-    /// FLAC.
     Flac,
-    /// Ogg.
     Ogg,
     /// MPEG-4.
     Mp4,

@@ -6,7 +6,6 @@ pub enum TranscriptFormat {
     /// An object with the text.
     #[default]
     Json,
-    /// The text alone.
     Text,
     /// Subtitles of SubRip.
     Srt,

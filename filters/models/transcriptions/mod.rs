@@ -20,7 +20,6 @@ pub struct TranscriptionFacts {
     pub format: TranscriptFormat,
     /// All texts of the form but the model, the format and `stream`, by name and in order.
     pub fields: Vec<(Box<str>, Bytes)>,
-    /// The audio.
     pub audio: AudioFile,
     /// Divides the parts of a form that goes to a provider; no content holds it.
     pub boundary: Box<str>,
@@ -31,10 +30,8 @@ pub struct TranscriptionFacts {
 pub struct AudioFile {
     /// Its name, with the ending of its format.
     pub name: Box<str>,
-    /// Its media type.
     pub media_type: Box<str>,
     /// Where its bytes stand in what the client has uploaded.
     pub range: Range<u64>,
-    /// How long it is.
     pub time: AudioTime,
 }

@@ -8,7 +8,6 @@ use crate::json::{Object, Str, Walker};
 /// What a front found in a request for decisions.
 #[derive(Clone, Debug, Default)]
 pub struct DecisionFacts {
-    /// Where the state stands in the body.
     pub state: Range<usize>,
     /// The questions, in the order of the request.
     pub questions: Vec<Question>,
@@ -17,11 +16,8 @@ pub struct DecisionFacts {
 /// A question.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// Its name.
     pub id: Box<str>,
-    /// What is asked.
     pub instructions: Box<str>,
-    /// How it is answered.
     pub answers: AnswerKind,
 }
 
@@ -66,7 +62,6 @@ pub enum Answer<'a> {
     Noul(&'a str),
     /// The option, the probability of each, and how sure the choice is.
     Choice {
-        /// The option.
         choice: Cow<'a, str>,
         /// Each option with its probability.
         probabilities: Vec<(Cow<'a, str>, &'a str)>,
@@ -75,7 +70,6 @@ pub enum Answer<'a> {
     },
     /// A place among the levels, which may lie between two of them.
     Score {
-        /// The place.
         score: &'a str,
         /// The numbers of the levels, each with its name.
         legend: Vec<(Cow<'a, str>, Cow<'a, str>)>,

@@ -17,9 +17,7 @@ use serde::{Deserialize, Serialize};
 /// What a front found in a request for a video.
 #[derive(Clone, Debug, Default)]
 pub struct VideoFacts {
-    /// How long it is to be.
     pub seconds: u32,
-    /// Its size.
     pub size: VideoSize,
     /// Whether it has sound; `None`: the client does not say, so it has.
     pub audio: Option<bool>,
@@ -33,16 +31,13 @@ pub struct VideoFacts {
     pub reference_images: Vec<Range<usize>>,
     /// The first member that names videos or sounds to follow.
     pub reference_media: Option<&'static str>,
-    /// Who is told of its end.
     pub callback: Option<Callback>,
 }
 
 /// Who is told of the end of a job.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Callback {
-    /// The address.
     pub url: Box<str>,
-    /// The secret of the signatures.
     pub secret: Box<str>,
 }
 
@@ -93,9 +88,7 @@ impl VideoSize {
 /// What a mapping makes. An empty list leaves it to the provider.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct VideoLimits {
-    /// The sizes.
     pub sizes: Vec<VideoSize>,
-    /// The lengths, in seconds.
     pub seconds: Vec<u32>,
 }
 

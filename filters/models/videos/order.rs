@@ -12,9 +12,7 @@ pub struct VideoOrder {
     pub model: Box<str>,
     /// The provider's name in the configuration.
     pub provider: Box<str>,
-    /// The provider's id of the model.
     pub upstream_model: Box<str>,
-    /// The provider's region, if one was used.
     pub region: Option<Box<str>>,
     /// `provider/model`, with `:region` where one was used.
     pub used_model: Box<str>,
@@ -24,11 +22,8 @@ pub struct VideoOrder {
     pub key_hash: Option<Box<str>>,
     /// The id of that key, where it is the caller's own.
     pub byok_id: Option<Box<str>>,
-    /// The provider's id of the job.
     pub job: Box<str>,
-    /// How long it is to be.
     pub seconds: u32,
-    /// Its size.
     pub size: VideoSize,
     /// When it was ordered, in unix milliseconds. Prices are those of this time.
     pub created_ms: u64,
@@ -42,12 +37,10 @@ pub struct VideoOrder {
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobStatus {
-    /// The provider has it, and has not begun.
     #[default]
     Queued,
     /// It is being made.
     InProgress,
-    /// It is there.
     Completed,
     /// It is not: the provider failed, or a filter has refused it.
     Failed,
@@ -72,7 +65,6 @@ impl JobStatus {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
 pub struct JobState {
-    /// What became of it.
     pub status: JobStatus,
     /// From 0 to 100.
     pub progress: u8,
@@ -80,7 +72,6 @@ pub struct JobState {
     pub ended_ms: Option<u64>,
     /// Until when its provider keeps it, where that is known, in unix milliseconds.
     pub expires_ms: Option<u64>,
-    /// Why it failed.
     pub error: Option<JobError>,
     /// Where its provider has it, if not at the path of the job.
     pub link: Option<Box<str>>,
@@ -100,7 +91,6 @@ pub struct JobState {
 pub struct JobError {
     /// A word for programs.
     pub code: Box<str>,
-    /// A sentence.
     pub message: Box<str>,
 }
 

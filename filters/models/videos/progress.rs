@@ -12,14 +12,10 @@ const MAX_UNKNOWN: u32 = 3;
 /// What a provider says of a job.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum VideoReport {
-    /// It goes on.
     Running {
-        /// Whether it has begun.
         has_begun: bool,
-        /// From 0 to 100, where it is told.
         progress: Option<u8>,
     },
-    /// It is there.
     Completed {
         /// How long it is, where that is told. Units: milliseconds.
         output_ms: Option<u64>,
@@ -28,14 +24,12 @@ pub enum VideoReport {
         /// Until when the provider keeps it.
         expires: Expiry,
     },
-    /// It failed.
     Failed(JobError),
 }
 
 /// Until when a provider keeps a video.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Expiry {
-    /// It does not say.
     Unknown,
     /// Until this time, in unix milliseconds.
     At(u64),

@@ -5,9 +5,7 @@ use std::ops::Range;
 /// What of the bytes is sent.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum AskedRange {
-    /// All of them.
     Whole,
-    /// These.
     Some(Range<u64>),
     /// None: the range begins behind the end.
     Unsatisfiable,

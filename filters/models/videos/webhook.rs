@@ -20,13 +20,10 @@ const SECRET_PREFIX: &str = "whsec_";
 /// A webhook as it is sent. Each try has the same id and body.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Webhook {
-    /// `webhook-id`.
     pub id: String,
     /// `webhook-timestamp`, in unix seconds.
     pub timestamp: String,
-    /// `webhook-signature`.
     pub signature: String,
-    /// The body.
     pub body: Vec<u8>,
 }
 

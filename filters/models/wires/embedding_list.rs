@@ -31,7 +31,6 @@ pub(super) struct ExpectedVectors {
     pub first: usize,
     /// How many inputs it answers.
     pub count: usize,
-    /// How the client reads vectors.
     pub encoding: Encoding,
     /// Whether the provider cuts vectors off, so that they have no longer the length 1, which clients of the convention
     /// rely on.

@@ -32,7 +32,6 @@ pub enum FailureKind {
 /// Why an attempt failed.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Failure {
-    /// What kind of failure.
     pub kind: FailureKind,
     /// Whether the next provider may try. Source: docs/decisions.md 5.
     pub is_retryable: bool,
@@ -46,7 +45,6 @@ pub struct Failure {
     pub message: Cow<'static, str>,
     /// The upstream's `code` or error type word, where it gave one that is harmless to pass on.
     pub code: Option<Box<str>>,
-    /// The parameter the upstream complained of.
     pub param: Option<Box<str>>,
     pub(super) words: ProviderWords,
 }

@@ -27,9 +27,7 @@ const OF_THE_CONVENTION: [&str; 6] = [
 
 /// What a provider with words of its own can be told of a search.
 pub(super) struct SearchWords {
-    /// The most results.
     pub(super) max_results: u64,
-    /// Whether it can be told a country.
     pub(super) country: bool,
     /// The recencies that it knows.
     pub(super) recencies: &'static [&'static str],

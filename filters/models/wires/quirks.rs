@@ -36,19 +36,15 @@ pub enum StreamUsage {
     Ask,
     /// Always; the question is refused or superfluous.
     Always,
-    /// Never.
     Never,
 }
 
 /// How reasoning text of earlier turns goes back.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum ReasoningReplay {
-    /// Not at all.
     #[default]
     None,
-    /// As `reasoning_content`.
     ReasoningContent,
-    /// As `reasoning`.
     Reasoning,
     /// As `reasoning_content`, and empty where a turn with tool calls has lost it.
     ReasoningContentRequired,
@@ -65,7 +61,6 @@ pub struct Quirks {
     pub auth_header: http::HeaderName,
     /// Where usage of a stream stands.
     pub stream_usage: StreamUsage,
-    /// How reasoning text goes back.
     pub reasoning_replay: ReasoningReplay,
     /// Reported completion tokens leave reasoning out.
     pub reasoning_excluded_from_completion: bool,

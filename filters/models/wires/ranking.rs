@@ -22,7 +22,6 @@ pub(super) struct Words {
     pub(super) top_n: &'static str,
     /// Bounds of what of a long document is read, where the provider has a word for them.
     pub(super) bounds: &'static [&'static str],
-    /// Whether results repeat their documents unless told not to.
     pub(super) repeats_documents: bool,
 }
 

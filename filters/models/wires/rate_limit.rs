@@ -18,7 +18,6 @@ const MIN_UNIX_S: f64 = 1e9;
 /// The headers of one limit.
 #[derive(Debug)]
 pub struct LimitHeaders {
-    /// How much may be used.
     pub limit: HeaderName,
     /// How much of it is left.
     pub remaining: HeaderName,

@@ -20,13 +20,11 @@ use crate::models::search::SearchFacts;
 
 /// The API of such providers. They tell no limits in the heads of their replies.
 pub(super) struct SearchApi {
-    /// What they can be told.
     pub(super) words: SearchWords,
     /// The header of their keys; `None`: that of the convention.
     pub(super) key_header: Option<&'static str>,
     /// Adds what is asked for to a request, beside the query.
     pub(super) write: fn(&mut Object<'_>, &SearchFacts, &Target<'_>),
-    /// Reads a result.
     pub(super) read_page: ReadPage,
     /// Statuses that say that the key has no credit left.
     pub(super) exhausted: &'static [u16],

@@ -7,7 +7,6 @@ use crate::config::{Config, Datafile, GraphUpstream};
 /// The API key in command lines.
 #[derive(Clone, Debug)]
 pub enum ApiKey {
-    /// The key itself.
     Text(String),
     /// The variable of the shell that holds the key.
     Variable(&'static str),
@@ -16,9 +15,7 @@ pub enum ApiKey {
 /// The credentials in command lines. A command that needs one that is missing is left out.
 #[derive(Clone, Debug, Default)]
 pub struct Keys {
-    /// An API key.
     pub api: Option<ApiKey>,
-    /// An SDK key.
     pub sdk: Option<String>,
     /// The parameter of the query that names a tenant of the graph service.
     pub graph: Option<String>,

@@ -37,15 +37,12 @@ pub struct OpenApi {
 
 /// Routes that are shown together.
 pub struct Section<'r> {
-    /// The name of the section.
     pub tag: &'static str,
-    /// Its routes.
     pub routes: &'r [Route],
 }
 
 /// The route of the graph service, and the operations that it stands for.
 pub struct GraphSection<'r> {
-    /// The route.
     pub route: &'r Route,
     /// The operations in force.
     pub operations: &'r Operations,

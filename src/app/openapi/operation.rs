@@ -28,9 +28,7 @@ const UNKNOWN_PATHS: &str = "/*";
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OperationDescription {
-    /// What the operation does, in some words.
     summary: String,
-    /// More of it.
     description: Option<String>,
     /// Parameters, as OpenAPI writes them.
     #[serde(default)]

@@ -23,7 +23,6 @@ const MAX_SHOWN: usize = 20;
 struct ListedModel {
     /// USD per token, of prompt and completion, where the provider lists prices.
     prices: [Option<Price>; 2],
-    /// What the provider says of its end.
     ends_at: Option<String>,
 }
 

@@ -89,7 +89,6 @@ struct ImportRow {
     title: Option<String>,
     /// The model's type, where it is not chat.
     model_type: Option<&'static str>,
-    /// The day of the model's release.
     created: Option<String>,
     provider: String,
     name: String,

@@ -11,9 +11,7 @@ use crate::config::secret::{Secret, SecretBytes};
 
 /// The decision endpoints.
 pub struct DecisionsConfig {
-    /// Headers that carry the SDK key.
     pub sdk_key_headers: Vec<HeaderName>,
-    /// The protocol of requests and responses.
     pub protocol: &'static dyn Protocol,
     /// Projects with local datafiles, by SDK key.
     pub projects: Vec<(Box<str>, Datafile)>,
@@ -23,23 +21,17 @@ pub struct DecisionsConfig {
     pub unknown_key_ttl: Duration,
     /// How often datafiles are checked for changes.
     pub poll_interval: Duration,
-    /// Maximum size of a datafile.
     pub datafile_max_bytes: u64,
     /// URL that events are sent to; `None` discards them.
     pub event_url: Option<String>,
-    /// Maximum number of events of one dispatch.
     pub event_batch: usize,
     /// Maximum delay of an event before a smaller batch is sent.
     pub event_flush: Duration,
     /// Maximum number of queued events.
     pub event_queue: usize,
-    /// Maximum number of operations in a batch.
     pub batch_max_operations: usize,
-    /// Maximum number of concurrent operations of a batch.
     pub batch_concurrency: usize,
-    /// Whether overrides may be set.
     pub overrides: bool,
-    /// Store of user profiles, if they are stored.
     pub profiles: Option<ProfileStore>,
     /// How long a profile in Redis is kept after its last use; `None`: for ever.
     pub profile_ttl: Option<Duration>,
@@ -47,7 +39,6 @@ pub struct DecisionsConfig {
     pub max_profiles: u64,
     /// The Redis of agent mode, whose keys are the agent's; `None` in document mode, which uses the shared one.
     pub agent_redis: Option<Secret>,
-    /// Whether decisions are published to subscribers.
     pub notifications: bool,
     /// URL of the key set that verifies foreign tokens.
     pub jwks_url: Option<String>,
@@ -63,13 +54,11 @@ pub struct DecisionsConfig {
     pub cmab_endpoint: String,
     /// Whether the operator wrote it.
     pub is_cmab_written: bool,
-    /// Lifetime of a token in seconds.
     pub token_ttl_s: u64,
     /// The issuer and the audience that tokens have to name.
     pub claim_rules: ClaimRules,
     /// Keys of tokens. The first signs, all verify.
     pub token_keys: Vec<SecretBytes>,
-    /// Clients that may request tokens.
     pub clients: Vec<Client>,
     /// Senders that may announce new datafiles.
     pub webhooks: Vec<Webhook>,
@@ -95,7 +84,6 @@ pub enum ProfileStore {
 /// A sender that may announce new datafiles.
 #[derive(Clone)]
 pub struct Webhook {
-    /// The project's id.
     pub project_id: Box<str>,
     /// The secret that signs announcements; without it they are refused.
     pub secret: Option<Secret>,
@@ -115,9 +103,7 @@ pub enum Datafile {
 /// A client that may request tokens.
 #[derive(Clone, Debug)]
 pub struct Client {
-    /// The client's id.
     pub id: Box<str>,
-    /// The hash of its secret.
     pub secret_hash: Box<str>,
     /// The SDK keys that its tokens are valid for.
     pub sdk_keys: Vec<String>,

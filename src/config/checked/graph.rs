@@ -17,13 +17,9 @@ pub struct GraphConfig {
     pub rejects_unknown: bool,
     /// The length of a window in seconds, at least 1.
     pub window_s: u64,
-    /// Maximum number of concurrent requests.
     pub in_flight: usize,
-    /// The algorithm of the windows.
     pub algorithm: Algorithm,
-    /// The table of operations.
     pub operations: Operations,
-    /// The limits of each tenant.
     pub limits: filters::graph::TenantLimits,
     /// The tenants' credentials.
     pub tenants: Vec<Tenant>,
@@ -34,7 +30,6 @@ pub struct GraphConfig {
 /// The location of the graph service.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum GraphUpstream {
-    /// The built-in sandbox.
     Sandbox,
     /// A URL with scheme, host and port.
     At(Uri),
@@ -42,20 +37,17 @@ pub enum GraphUpstream {
 
 /// The credentials of a tenant.
 pub struct Tenant {
-    /// Its id.
     pub id: Arc<str>,
     /// Its public keys.
     pub single_keys: Vec<String>,
     /// Its applications' keys, each with its secret if signatures are to be verified.
     pub app_keys: Vec<(String, Option<Secret>)>,
-    /// The issuers of its tokens.
     pub bearer: Vec<Bearer>,
 }
 
 /// An issuer of tokens of a tenant.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Bearer {
-    /// The issuer.
     pub issuer: String,
     /// The required audience; `None` accepts any.
     pub audience: Option<String>,

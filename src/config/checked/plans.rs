@@ -6,11 +6,8 @@ use filters::money::allowance::Allowance;
 /// The allowances of plans.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Plans {
-    /// The smallest plan.
     pub lite: Allowance,
-    /// The middle plan.
     pub pro: Allowance,
-    /// The largest plan.
     pub max: Allowance,
 }
 

@@ -13,7 +13,6 @@ use crate::config::secret::Secret;
 pub struct ProviderConfig {
     /// Its name: the prefix of `provider/model`.
     pub name: String,
-    /// Its kind, which determines its wire.
     pub kind: ProviderKind,
     /// Those of its endpoints, `http` or `https`, without a slash at the end; all have the same path. Never empty; the
     /// sandbox gets its own when it is bound.
@@ -24,15 +23,12 @@ pub struct ProviderConfig {
     pub health: Option<HealthConfig>,
     /// Its keys in the order in which they are tried; empty if it needs none, or only serves BYOK keys.
     pub keys: Vec<Secret>,
-    /// Its regions.
     pub regions: Vec<RegionConfig>,
     /// Whether calls without a region serve only callers with a BYOK key.
     pub is_byok_only: bool,
-    /// Headers added to each request to it.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// Its preference among equal providers; 1 is neutral.
     pub priority: f64,
-    /// Its quirks.
     pub quirks: Quirks,
     /// What its mappings have where the catalogue says nothing else.
     pub defaults: ProviderDefaults,
@@ -50,7 +46,6 @@ pub struct HealthConfig {
 /// A region of a provider.
 #[derive(Clone)]
 pub struct RegionConfig {
-    /// Its name.
     pub name: String,
     /// Its address, without a slash at the end; `None`: that of the provider.
     pub base_url: Option<String>,
@@ -63,21 +58,14 @@ pub struct RegionConfig {
 pub enum ProviderKind {
     /// OpenAI itself.
     OpenAi,
-    /// Anthropic.
     Anthropic,
-    /// Google AI Studio.
     Google,
     /// Any provider that speaks the OpenAI convention.
     Compatible,
-    /// Cohere.
     Cohere,
-    /// Voyage AI.
     Voyage,
-    /// Tavily.
     Tavily,
-    /// Exa.
     Exa,
-    /// The built-in sandbox.
     Sandbox,
 }
 

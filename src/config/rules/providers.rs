@@ -38,7 +38,6 @@ const RESERVED: [&str; 14] = [
 /// The configured providers.
 #[derive(Default)]
 pub(super) struct FoundProviders {
-    /// Providers that are on.
     pub on: Vec<ProviderConfig>,
     /// The others.
     pub off: Vec<OffProvider>,

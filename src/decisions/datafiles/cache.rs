@@ -35,7 +35,6 @@ pub(super) struct Slot {
 pub(super) struct FetchState {
     /// The source's `Last-Modified`.
     pub(super) modified: Option<String>,
-    /// The entry was evicted: it is not fetched again.
     pub(super) is_evicted: bool,
 }
 

@@ -66,13 +66,11 @@ type FileVersion = (SystemTime, u64);
 
 /// The project of an SDK key.
 pub enum ProjectLookup {
-    /// A project.
     Project(Arc<LoadedDatafile>),
     /// A project whose datafile has never been usable.
     Unusable,
     /// No project: none has the key, and there is no source.
     Unknown,
-    /// The source refuses the key with this status.
     Refused(StatusCode),
 }
 

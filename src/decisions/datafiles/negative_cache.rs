@@ -19,7 +19,6 @@ const MAX_KEYS: usize = 10_000;
 /// FetchFailure a fetch failed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum FetchFailure {
-    /// The source refused the key with this status.
     Refused(StatusCode),
     /// The source did not answer, or its datafile is unusable.
     Failed,

@@ -38,9 +38,7 @@ pub struct BatchRoutes {
 
 /// A route as a batch sees it.
 pub struct BatchRoute {
-    /// The route's name.
     pub name: &'static str,
-    /// The method.
     pub method: Method,
     /// The normalised path.
     pub path: &'static str,

@@ -21,7 +21,6 @@ use crate::proxy::handler::Request;
 pub struct DecidedFlag {
     /// The rule's key; empty: none.
     pub rule: Box<str>,
-    /// The variation's key.
     pub variation: Box<str>,
     /// Its variables: key, value as JSON.
     pub variables: Vec<(Box<str>, Box<str>)>,
@@ -31,13 +30,9 @@ pub struct DecidedFlag {
 
 /// Why a flag decides nothing.
 pub enum Undecided {
-    /// No project has the SDK key.
     NoProject,
-    /// The project has no such flag.
     NoFlag,
-    /// It is off for the user.
     Off,
-    /// The decision failed.
     Failed(Fault),
 }
 

@@ -50,7 +50,6 @@ struct Queue {
     items: UnboundedSender<QueuedEvent>,
     /// The free capacity.
     free: Arc<Semaphore>,
-    /// The whole capacity.
     capacity: usize,
 }
 

@@ -28,7 +28,6 @@ struct SpoolFile {
     file: File,
     bytes: u64,
     since: Instant,
-    /// The last event in it.
     last: u64,
 }
 
@@ -43,7 +42,6 @@ impl SpoolFile {
 
 /// A file of an earlier process, and the bodies in it.
 pub(super) struct LeftFile {
-    /// The file.
     pub(super) path: PathBuf,
     /// The bodies, ready to be sent.
     pub(super) bodies: Vec<Vec<u8>>,

@@ -52,7 +52,6 @@ pub(super) struct Unstored {
 
 /// Ended calls to store.
 pub struct JournalBatch {
-    /// The calls.
     pub entries: Vec<LedgerEntry>,
     /// Whether more calls wait than are in the batch.
     pub has_more: bool,

@@ -45,16 +45,13 @@ const COOKIE_ID_CHARS: usize = 12;
 struct ConsentRequest {
     /// Its id, of random digits.
     id: String,
-    /// The value of its cookie.
     cookie: String,
     /// The code that it gives if the person allows. It is always the same one, because a browser that sends the form twice shows
     /// the second response alone.
     code: String,
     /// When it expires, in unix milliseconds.
     expires_at_ms: i64,
-    /// The issuer that it is of.
     issuer: String,
-    /// The client's name.
     client_name: String,
     /// The host of the client's document, if it has one.
     document_host: Option<String>,

@@ -47,11 +47,9 @@ pub struct ClientDocuments {
 pub(super) enum DocumentError {
     /// Very many are being fetched.
     Busy,
-    /// It cannot be used.
     Unusable {
         /// What is wrong, in words of our own: a page shows it, and no text of a stranger may stand there.
         reason: &'static str,
-        /// The same in detail.
         detail: String,
     },
 }

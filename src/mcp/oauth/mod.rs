@@ -47,17 +47,12 @@ const TURN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What the authorization server shares with the rest of the gateway.
 pub struct OAuthParts {
-    /// The store, in turns.
     pub store: StoreTurns,
-    /// The callers.
     pub accounts: AccountsHandle,
     /// Hashes secrets.
     pub pepper: Pepper,
-    /// Makes access tokens.
     pub tokens: Arc<AccessTokens>,
-    /// Counts what an address may do.
     pub address_limits: Arc<AddressLimits>,
-    /// What clients say about themselves.
     pub documents: ClientDocuments,
     /// Where the gateway is reached.
     pub own_origin: OwnOrigin,

@@ -14,7 +14,6 @@ use crate::proxy::response::Response;
 
 /// `GET /v1/credits`.
 pub struct Credits {
-    /// The model gateway.
     pub models: Arc<Models>,
 }
 

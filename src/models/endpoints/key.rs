@@ -19,7 +19,6 @@ use crate::proxy::response::Response;
 
 /// `GET /v1/key`.
 pub struct KeyStatus {
-    /// The model gateway.
     pub models: Arc<Models>,
 }
 

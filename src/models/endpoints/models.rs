@@ -24,13 +24,11 @@ const PATH: &str = "/v1/models/";
 
 /// `GET /v1/models`.
 pub struct ListModels {
-    /// The model gateway.
     pub models: Arc<Models>,
 }
 
 /// `GET /v1/models/{id}`. An id may have slashes, plain or escaped.
 pub struct GetModel {
-    /// The model gateway.
     pub models: Arc<Models>,
 }
 
@@ -65,13 +63,10 @@ impl Endpoint for GetModel {
 struct Query<'q> {
     /// Whether to list models that are no longer served.
     include_deactivated: bool,
-    /// Whether to leave out deprecated models.
     exclude_deprecated: bool,
     /// Whether to list one entry per provider, with the id `provider/model`.
     is_mapped: bool,
-    /// The only type to list.
     model_type: Option<Cow<'q, str>>,
-    /// The only provider to list.
     provider: Option<Cow<'q, str>>,
 }
 

@@ -20,19 +20,16 @@ const PATH: &str = "/v1/prompts/";
 
 /// `GET /v1/prompts`.
 pub struct ListPrompts {
-    /// The model gateway.
     pub models: Arc<Models>,
 }
 
 /// `GET /v1/prompts/{name}`. A name may have slashes, plain or escaped, and a label or a version behind `@`.
 pub struct GetPrompt {
-    /// The model gateway.
     pub models: Arc<Models>,
 }
 
 /// `POST /v1/prompts/{name}`: the same with the values of its variables.
 pub struct RenderPrompt {
-    /// The model gateway.
     pub models: Arc<Models>,
 }
 

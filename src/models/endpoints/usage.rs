@@ -25,13 +25,11 @@ const TURN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// `GET /v1/usage`.
 pub struct GetUsage {
-    /// The store, in turns.
     pub turns: Arc<StoreTurns>,
 }
 
 /// `GET /v1/usage/breakdown`.
 pub struct GetUsageBreakdown {
-    /// The store, in turns.
     pub turns: Arc<StoreTurns>,
 }
 

@@ -21,25 +21,21 @@ const PAGE: [i64; 2] = [20, 100];
 
 /// `GET /v1/videos`.
 pub struct ListVideos {
-    /// The model gateway.
     pub models: Arc<Models>,
 }
 
 /// `GET /v1/videos/{id}`.
 pub struct GetVideo {
-    /// The model gateway.
     pub models: Arc<Models>,
 }
 
 /// `GET /v1/videos/{id}/content`.
 pub struct VideoContent {
-    /// The model gateway.
     pub models: Arc<Models>,
 }
 
 /// `DELETE /v1/videos/{id}`.
 pub struct DeleteVideo {
-    /// The model gateway.
     pub models: Arc<Models>,
 }
 

@@ -12,7 +12,6 @@ use crate::models::providers::KeyPool;
 
 /// One planned attempt.
 pub struct PlannedAttempt {
-    /// The model at a provider.
     pub deployment: Arc<Deployment>,
     /// The keys: the platform's, or the caller's own.
     pub keys: Arc<KeyPool>,

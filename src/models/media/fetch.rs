@@ -33,7 +33,6 @@ pub(super) enum FetchError {
     Redirects,
     /// The connection failed.
     Broken,
-    /// What came is no image.
     NoImage,
 }
 

@@ -44,7 +44,6 @@ pub struct Media {
 
 /// The images of one request, and the memory that they take.
 pub struct FetchedImages {
-    /// The images.
     pub images: InlinedImages,
     /// The bytes of their data URLs in the body, each as often as the request names its address.
     inlined_bytes: usize,

@@ -10,7 +10,6 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 pub(super) struct Permits {
     all: Arc<Semaphore>,
     max_fetches: usize,
-    /// The organizations that fetch at the moment.
     organizations: Mutex<HashMap<Box<str>, Weak<Semaphore>>>,
 }
 

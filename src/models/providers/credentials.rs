@@ -50,7 +50,6 @@ pub struct Credential {
 pub struct ByokKey {
     /// `pk_` and a uuid.
     pub id: Arc<str>,
-    /// The owner's name for it.
     pub label: Arc<str>,
 }
 

@@ -25,11 +25,8 @@ const MIN_REVEALING_BYTES: usize = 8;
 
 /// One provider.
 pub struct Provider {
-    /// Its name in the configuration.
     pub name: Arc<str>,
-    /// Whether it is the built-in provider.
     pub is_sandbox: bool,
-    /// Whether images are fetched for providers that take no addresses.
     fetches_images: bool,
     /// Formats of audio that its kind takes; empty: those of the wire.
     audio_formats: &'static [&'static str],
@@ -39,17 +36,14 @@ pub struct Provider {
     pub quirks: Quirks,
     /// Where it is called if no region is named.
     pub home: Arc<Site>,
-    /// Where it is called in its regions.
     regions: Vec<(Box<str>, Arc<Site>)>,
     /// Its preference among equal providers; 1 is neutral.
     pub priority: f64,
-    /// Headers added to each request.
     pub headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 /// Where a provider is called, and with which keys.
 pub struct Site {
-    /// Its endpoints.
     pub endpoints: Arc<Endpoints>,
     /// The path of the base URLs, which precedes the wire's path; it does not end with a slash.
     base_path: String,

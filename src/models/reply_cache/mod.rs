@@ -83,7 +83,6 @@ pub struct Search {
 
 /// The result of a search.
 pub enum ReplyLookup {
-    /// A reply.
     Hit(Arc<CachedReply>),
     /// No reply: this request is the leader, and stores the one that it gets.
     Miss(CallGuard),

@@ -21,7 +21,6 @@ pub struct Callbacks {
 /// What came of a webhook.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Delivery {
-    /// It was taken.
     Taken,
     /// It was not, and may be later.
     Refused,

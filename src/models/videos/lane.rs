@@ -16,7 +16,6 @@ const MAX_OF_ORGANIZATION: usize = 16;
 pub(super) struct Lane {
     is_open: bool,
     tasks: JoinSet<()>,
-    /// The organizations of the tasks.
     organizations: HashMap<Id, Arc<str>>,
 }
 

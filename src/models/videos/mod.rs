@@ -33,7 +33,6 @@ pub struct Videos {
     contents: Outbound,
     /// Tells the end of jobs.
     pub callbacks: Callbacks,
-    /// The most bytes of a video.
     max_bytes: u64,
     /// After this time a job is given up.
     job_timeout: Duration,
@@ -64,9 +63,7 @@ impl Videos {
 
 /// A job of the store, read.
 pub struct ReadJob {
-    /// What was ordered.
     pub order: VideoOrder,
-    /// How far it has come.
     pub state: JobState,
 }
 

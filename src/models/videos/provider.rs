@@ -21,7 +21,6 @@ const USER_AGENT: &str = concat!("weirgate/", env!("CARGO_PKG_VERSION"));
 
 /// The provider of a job.
 pub(super) struct JobProvider {
-    /// The model there, with its prices.
     pub(super) deployment: Arc<Deployment>,
     wire: &'static dyn VideoWire,
     job: Box<str>,

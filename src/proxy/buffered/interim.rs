@@ -40,7 +40,6 @@ impl Cancellation {
 
 /// What may happen before the response to one request.
 pub struct Interim {
-    /// Whether it is taken back.
     pub(super) cancellation: Arc<Cancellation>,
     /// The headers of the response, beside those of all responses.
     pub(super) headers: Vec<(HeaderName, HeaderValue)>,

@@ -23,7 +23,6 @@ pub struct Timeouts {
     pub first_event: Duration,
     /// Streams: the time between two events.
     pub idle: Duration,
-    /// The time of one attempt as a whole.
     pub attempt: Duration,
     /// The time of all attempts together.
     pub request: Duration,
@@ -45,7 +44,6 @@ const TERMINAL_TIMEOUT: Duration = Duration::from_secs(1);
 pub enum Stage {
     /// No content was sent; another provider may still serve the request.
     Pending,
-    /// Content was sent.
     Committed,
     /// The whole response was sent.
     Complete,
@@ -86,7 +84,6 @@ pub struct AttemptState {
     /// Whether only the request body is buffered.
     is_replay: bool,
     request_deadline: Instant,
-    /// The hedge, where there may be one.
     race: Option<Arc<Race>>,
     interim: OnceLock<Interim>,
 }

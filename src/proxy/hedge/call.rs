@@ -45,13 +45,10 @@ impl Default for HedgeConnector {
 
 /// A request that is to be sent as a hedge.
 pub struct HedgeCall {
-    /// Makes the connection.
     pub connector: Arc<HedgeConnector>,
-    /// Where it goes.
     pub origin: Arc<Origin>,
     /// Its head, with the length of the body.
     pub head: RequestHeader,
-    /// Its body.
     pub body: Vec<Bytes>,
     /// How long each read may take.
     pub read_timeout: Duration,

@@ -15,7 +15,6 @@ pub struct JournalOwner {
     pub ended_last_ms: i64,
     /// The number of its single calls in the store. They are kept as long as the process is listed.
     pub calls: i64,
-    /// Whether it runs.
     pub is_running: bool,
 }
 

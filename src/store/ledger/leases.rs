@@ -27,7 +27,6 @@ const LEASE_DIVISOR: i128 = 4;
 /// The result of a change of a lease.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct LeaseGrant {
-    /// The amount that was added.
     pub amount: Usd,
     /// The amount that other processes hold, some of which they may not need.
     pub others: Usd,
@@ -46,20 +45,16 @@ pub enum LeaseChange {
 /// A change of a process's lease of one organization.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct LeaseRequest {
-    /// The organization's id.
     pub organization_id: String,
     /// Counts the changes of this lease. A change without a confirmation is repeated under its number and applied once.
     pub number: i64,
-    /// The change.
     pub change: LeaseChange,
 }
 
 /// The results of changes, each in the order of the requests.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct LeaseGrants {
-    /// Of credit.
     pub credit: Vec<LeaseGrant>,
-    /// Of limits.
     pub limits: Vec<LimitGrant>,
 }
 
@@ -298,7 +293,6 @@ async fn count_processes(change: &mut AnyConnection) -> Result<i64, StoreError> 
 /// The lease of a process.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Lease {
-    /// The amount.
     pub amount: Usd,
     /// The number of the last change, and the amount that it added.
     change_number: i64,

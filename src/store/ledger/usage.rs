@@ -14,11 +14,9 @@ use super::{HOUR_MS, join_cost};
 /// What usage is grouped by.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum By {
-    /// By the key's id.
     Key,
     /// By the model's id in the catalogue.
     Model,
-    /// By the provider that replied.
     Provider,
 }
 
@@ -54,13 +52,10 @@ impl By {
 pub struct Usage {
     /// The key, model or provider; empty for the sum of all.
     pub name: String,
-    /// The number of calls.
     pub requests: i64,
-    /// All prompt tokens.
     pub prompt_tokens: i64,
     /// Prompt tokens read from a provider's cache.
     pub cached_tokens: i64,
-    /// All completion tokens.
     pub completion_tokens: i64,
     /// The cost, including calls that BYOK keys paid.
     pub cost: Usd,
@@ -220,7 +215,6 @@ impl Store {
 
 /// The single calls of an hour.
 struct CallSums {
-    /// The number of all.
     all: i64,
     /// Those since a time.
     since: Sums,

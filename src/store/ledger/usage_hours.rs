@@ -15,7 +15,6 @@ use super::usage::{By, Usage, columns, read_usage};
 /// Whose calls are summed.
 #[derive(Clone, Debug)]
 pub struct UsageScope {
-    /// The id of the organization.
     pub organization_id: Arc<str>,
     /// The id of the only key; `None`: all keys of the organization.
     pub key_id: Option<Arc<str>>,
@@ -26,7 +25,6 @@ pub struct UsageScope {
 pub struct PeriodUsage {
     /// The number of its first hour since the beginning of 1970 in UTC.
     pub first_hour: i64,
-    /// The sum.
     pub usage: Usage,
 }
 
@@ -35,7 +33,6 @@ pub struct PeriodUsage {
 pub struct UsagePart {
     /// The sum, under the id of a key, a model or a provider.
     pub usage: Usage,
-    /// What a key is called.
     pub label: Option<String>,
 }
 

@@ -114,19 +114,15 @@ pub(super) async fn add(
 /// The calls of a variation: those that were completed, cut short, or failed.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct VariationUsage {
-    /// The project's name.
     pub project: String,
     /// Flag, rule and variation.
     pub names: ExperimentNames,
-    /// The number of calls.
     pub requests: u64,
     /// How many of them no provider answered, or broke off.
     pub failures: u64,
-    /// All prompt tokens.
     pub prompt_tokens: i64,
     /// Prompt tokens read from a provider's cache.
     pub cached_tokens: i64,
-    /// All completion tokens.
     pub completion_tokens: i64,
     /// The cost, including calls that BYOK keys paid.
     pub cost: Usd,
@@ -138,7 +134,6 @@ pub struct VariationUsage {
 
 /// Calls of one variation, outcome and duration.
 struct Calls {
-    /// The project's id.
     project: String,
     names: ExperimentNames,
     outcome: String,

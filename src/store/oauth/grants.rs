@@ -13,9 +13,7 @@ const IN_VAIN: &str = "-";
 /// A code that a person gives to a client.
 #[derive(Clone, Copy, Debug)]
 pub struct NewCode<'a> {
-    /// The hash of its text.
     pub hash: &'a [u8],
-    /// The client.
     pub client_id: &'a str,
     /// The metadata of the client, if it has a document in the place of a registration: JSON.
     pub document: Option<&'a str>,
@@ -30,7 +28,6 @@ pub struct NewCode<'a> {
 /// A code as it is used.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct StoredCode {
-    /// The client that it was given to.
     pub client_id: String,
     /// The API key that the person signed in with.
     pub key_id: String,
@@ -38,7 +35,6 @@ pub struct StoredCode {
     pub request: String,
     /// When it expires, in unix milliseconds.
     pub expires_at_ms: i64,
-    /// The hash of the API key.
     pub key_hash: Vec<u8>,
 }
 
@@ -47,15 +43,12 @@ pub struct StoredCode {
 pub struct OAuthGrant {
     /// Its id, of random digits. Whoever knows it has had a token of it.
     pub id: String,
-    /// The client.
     pub client_id: String,
     /// The API key that the person signed in with.
     pub key_id: String,
-    /// The hash of the API key.
     pub key_hash: Vec<u8>,
     /// What is allowed: names, separated by spaces.
     pub scopes: String,
-    /// The resource that it is for.
     pub resource: String,
     /// When it ends unless it is used, in unix milliseconds.
     pub expires_at_ms: i64,
@@ -68,7 +61,6 @@ pub struct OAuthGrant {
 /// What became of a code.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Redeemed<R> {
-    /// A grant.
     Granted(OAuthGrant),
     /// Nothing, for this reason; it cannot be used again.
     Refused(R),

@@ -36,7 +36,6 @@ pub struct OAuthClientRow {
     pub used_at_ms: i64,
     /// When it was revoked, in unix milliseconds.
     pub revoked_at_ms: Option<i64>,
-    /// The number of its grants.
     pub grants: i64,
 }
 

@@ -45,6 +45,16 @@ fn a_waived_call_is_accepted_and_the_next_one_found() {
 }
 
 #[test]
+fn items_without_documentation_are_found() {
+    let text = "/// A.\n#[derive(\n    B,\n)]\npub struct A {\n    pub b: u8,\n}\npub fn c() {}\n";
+    let text = format!(
+        "{text}impl A {{\n    /// D.\n    pub fn d() {{}}\n    pub const fn e() {{}}\n}}\n"
+    );
+    let found = lines(&missing_item_docs(&Source::new("src/x.rs", &text)));
+    assert_eq!(found, [8, 12]);
+}
+
+#[test]
 fn empty_names_are_found() {
     for path in [
         "src/utils.rs",

@@ -38,7 +38,6 @@ const UNFILLED: [(&str, &str); 6] = [
 /// A good file.
 #[derive(Debug)]
 pub struct CheckedPrompt {
-    /// What it compiles to.
     pub prompt: Prompt,
     /// The file as JSON, for the store.
     pub json: String,

@@ -23,7 +23,6 @@ pub(super) struct ListWriter {
     out: Vec<u8>,
     /// The items that came as one slice of a reply, and nothing before them.
     held: Option<(Bytes, Range<usize>)>,
-    /// The whole list, made of those.
     whole: Option<Bytes>,
     /// The length of `out` up to the last part that has ended.
     ended_bytes: usize,

@@ -19,9 +19,7 @@ pub(super) struct Drawn {
     ended_count: u64,
     /// Keys and JSON values beside them.
     members: Vec<(&'static str, Box<str>)>,
-    /// A filter has stopped it.
     pub(super) is_filtered: bool,
-    /// An image came as an address.
     has_address: bool,
     usage: Option<Usage>,
     service_tier: Option<ServiceTier>,

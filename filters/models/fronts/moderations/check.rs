@@ -31,7 +31,6 @@ struct Findings {
     results: usize,
     is_parts: bool,
     images: u64,
-    /// Bytes of all texts.
     text_bytes: u64,
     /// Bytes of the addresses and the data of images.
     image_bytes: u64,

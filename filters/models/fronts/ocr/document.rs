@@ -17,7 +17,6 @@ const KINDS: [(&str, &str); 3] = [
 /// What was found of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Document {
-    /// It is one image.
     pub(super) is_image: bool,
     /// It is named by the id that a provider gave it.
     pub(super) is_file: bool,

@@ -31,7 +31,6 @@ const HAS_RECOVERED: u8 = 4;
 pub struct Measurements {
     pub(super) latency_ms: Weights,
     pub(super) throughput: Weights,
-    /// Of whole replies.
     pub(super) duration_ms: Weights,
     /// Calls, and their tokens: of prompts, cached, written, of completions.
     pub(super) tokens: [f32; 5],

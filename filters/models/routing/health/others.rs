@@ -20,7 +20,6 @@ pub struct PeerState {
     pub version: u64,
     /// When it was measured, by our monotonic clock; negative before its start.
     pub at_ms: i64,
-    /// The state.
     pub measured: Measurements,
 }
 

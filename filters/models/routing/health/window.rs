@@ -89,7 +89,6 @@ pub(super) struct Window {
 struct Learned {
     latency_ms: Histogram,
     throughput: Histogram,
-    /// Of whole replies.
     duration_ms: Histogram,
     tokens: TokenUse,
     answered: f32,

@@ -39,7 +39,6 @@ pub enum ImagesDialect {
 /// The wire.
 #[derive(Debug)]
 pub struct Images {
-    /// How it says what is drawn.
     pub dialect: ImagesDialect,
 }
 

@@ -13,7 +13,6 @@ use crate::sse::SseEvent;
 #[derive(Debug)]
 pub(super) struct TranscriptEvents {
     estimate: Estimate,
-    /// Bytes of text that have come.
     text_bytes: usize,
 }
 

@@ -51,7 +51,6 @@ pub(super) enum ItemKind {
     Message,
     Reasoning,
     Call,
-    /// An image that the model drew.
     Image,
     /// A look at the web: a search, or a page that it found.
     Search,

@@ -13,7 +13,6 @@ use crate::proxy::hedge::Race;
 
 /// Why a wait for the client ended.
 pub(super) enum Waited {
-    /// The client disconnected, or its session ended.
     Client(Result<Option<Bytes>>),
     /// The timer fired and this is due.
     Due(Wake),

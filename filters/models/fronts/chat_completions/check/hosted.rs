@@ -34,7 +34,6 @@ pub(super) struct HostedTool {
     names_callers: bool,
     has_search_type: bool,
     max_uses: Option<Limit>,
-    /// The options of a search, as parameters.
     options: Vec<Parameter>,
 }
 

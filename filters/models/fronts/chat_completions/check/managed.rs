@@ -17,7 +17,6 @@ use crate::models::request::Source;
 #[derive(Debug, Default)]
 pub(super) struct NamedPrompts {
     by_model: Option<PromptReference>,
-    /// The key of a flag.
     by_flag: Option<Box<str>>,
     by_object: Option<Box<NamedByObject>>,
 }

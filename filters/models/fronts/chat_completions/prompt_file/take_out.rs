@@ -7,9 +7,7 @@ use crate::models::prompts::tree::{Node, NodeValue};
 /// The value at fault, or the one that lacks a value.
 #[derive(Debug)]
 pub(super) struct Culprit {
-    /// Its bytes of the file.
     pub(super) span: Range<usize>,
-    /// Where it stands in the file.
     pub(super) path: String,
     /// It lacks only what was taken out before.
     pub(super) is_echo: bool,
