@@ -102,9 +102,9 @@ fn account_bytes() -> u64 {
             };
             let spent = Spent {
                 cost: Usd::from_units(1),
-                is_byok: true,
+                funding: Funding::Byok,
                 is_premium: false,
-                at_ms: 1_800_000_000_000,
+                is_stored: true,
             };
             account.settle(&hold, &spent, |_| ());
             account

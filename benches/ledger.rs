@@ -14,13 +14,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use filters::ledger::{CallOwner, CostParts, EntryId, Funding, LedgerEntry, UsageRecord};
+use filters::ledger::{
+    CallOwner, CostParts, EntryId, Funding, LedgerEntry, LimitState, Room, UsageRecord,
+};
 use filters::money::Usd;
-use filters::money::allowance::{KeyLimits, SpendingBounds};
+use filters::money::allowance::{KeyLimits, LimitReached, SpendingBounds};
 use weirgate::config::Durability;
 use weirgate::ledger::account::{Hold, LimitedCall, OrganizationAccount, Spent};
 use weirgate::ledger::journal::{Journal, MAX_SEGMENT_AGE};
-use weirgate::store::ledger::Spending;
 use weirgate::store::{Store, StoreSettings, StoreUrl};
 
 #[global_allocator]
@@ -34,7 +35,6 @@ const MAX_JOURNAL_DURATION: Duration = Duration::from_micros(6);
 fn main() {
     let account = OrganizationAccount::new("org_0190c3a2-0000-7000-8000-000000000000");
     account.add_lease(Usd::parse("1000000").unwrap());
-    account.load((&Spending::default(), 0), i64::MAX, |_| {});
     let key: Arc<str> = "key_0190c3a2-0000-7000-8000-000000000000".into();
     let hold = Hold {
         key_id: &key,
@@ -53,10 +53,11 @@ fn main() {
     };
     let cost = Spent {
         cost: Usd::parse("0.0035").unwrap(),
-        is_byok: false,
+        funding: Funding::Credit,
         is_premium: false,
-        at_ms: NOW_MS,
+        is_stored: true,
     };
+    lease_limits(&account, &call(hold, &bounded));
     for (name, bounds) in [
         ("unlimited", SpendingBounds::default()),
         ("limited", bounded),
@@ -96,8 +97,26 @@ fn call<'a>(hold: Hold<'a>, bounds: &'a SpendingBounds) -> LimitedCall<'a> {
         bounds,
         plan_since_ms: 0,
         now_ms: NOW_MS,
-        needs_lease: false,
+        needs_lease: true,
     }
+}
+
+/// Leases the limits of a call, of which a million dollars are left.
+fn lease_limits(account: &OrganizationAccount, call: &LimitedCall<'_>) {
+    let left = Usd::parse("1000000").unwrap();
+    let state = LimitState {
+        room: Some(Room {
+            left,
+            reached: LimitReached::Key(left),
+            resets_ms: i64::MAX,
+        }),
+        processes: 1,
+        ..LimitState::default()
+    };
+    let wanted = account.missing_limits(call);
+    let requests = account.offer_limits(&wanted, call.hold.amount, (1, NOW_MS));
+    let grants = requests.iter().map(|request| request.offer.decide(&state));
+    account.apply_limits(&requests, &grants.collect::<Vec<_>>());
 }
 
 /// Posts batches of 20 keys of 5 organizations, and of as many organizations as calls.

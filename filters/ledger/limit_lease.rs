@@ -12,9 +12,10 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use super::limit_grant::LimitOffer;
+use super::limit_grant::{LimitGrant, LimitOffer};
 use crate::money::allowance::{Allowance, KeyLimits, LimitReached, SpendingBounds, SpentSoFar};
-use crate::money::{Period, Usd};
+use crate::money::tally::{DAILY_WINDOW_MS, PREMIUM_WINDOW_MS};
+use crate::money::{Period, Usd, period};
 
 /// Whose spending is limited. One lease is for all limits of a scope.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -46,6 +47,17 @@ pub enum LimitTerms {
     Premium(Allowance, i64),
 }
 
+/// What the tightest limit of a scope leaves.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Room {
+    /// The amount. Negative beyond the limit.
+    pub left: Usd,
+    /// The refusal that names the limit.
+    pub reached: LimitReached,
+    /// When the limit begins anew at the earliest, in unix milliseconds; `i64::MAX`: never.
+    pub resets_ms: i64,
+}
+
 /// A process's lease of the limits of one scope.
 #[derive(Clone, Debug, Default)]
 pub struct LimitLease {
@@ -53,15 +65,15 @@ pub struct LimitLease {
     terms: Option<LimitTerms>,
     /// When it was granted, in unix milliseconds.
     granted_ms: i64,
+    /// All that the store has granted; `None`: the store knows nothing of it.
+    granted: Option<Usd>,
     /// What may still be reserved. The last call makes it negative.
     left: Usd,
     /// What was left after the last grant, if the store may grant more; else zero.
     part: Usd,
-    /// The cost of ended calls; at least that of those that are not stored.
-    ended: Usd,
-    /// The cost of ended calls that may not be stored.
-    unstored: Usd,
-    /// Whether the store may hold an amount for this process.
+    /// What the limits left at the last grant, and how much of that was not granted to this process.
+    room: Option<(Room, Usd)>,
+    /// Whether the store holds an amount for this process.
     is_held: bool,
 }
 
@@ -80,39 +92,56 @@ impl LimitTerms {
         all.into_iter().flatten()
     }
 
-    /// Returns what the tightest limit leaves, and the refusal that names it. Negative beyond a limit.
-    pub fn room(&self, spent: &SpentSoFar) -> (Usd, LimitReached) {
-        let room = |limit: Usd, spent, reached: LimitReached| (limit.minus(spent), reached);
+    /// Returns when the plan began, in unix milliseconds; 0 if it is none.
+    pub fn plan_since_ms(&self) -> i64 {
+        match *self {
+            Self::Plan(_, since_ms) | Self::Premium(_, since_ms) => since_ms,
+            Self::Key(_) | Self::Member(_) => 0,
+        }
+    }
+
+    /// Returns what the tightest limit leaves.
+    pub fn room(&self, spent: &SpentSoFar, now_ms: i64) -> Room {
+        let room = |limit: Usd, spent, reached: fn(Usd) -> LimitReached, resets_ms| Room {
+            left: limit.minus(spent),
+            reached: reached(limit),
+            resets_ms,
+        };
         match *self {
             Self::Key(limits) => {
-                let lifetime = limits.lifetime.into_iter();
+                let lifetime = limits.lifetime;
                 let lifetime =
-                    lifetime.map(|limit| room(limit, spent.key.total, LimitReached::Key(limit)));
+                    lifetime.map(|limit| room(limit, spent.key.total, LimitReached::Key, i64::MAX));
                 let periods = Period::ALL.into_iter().zip(limits.periods);
                 let periods = periods.zip(spent.key.periods);
                 let periods = periods.filter_map(|((period, limit), spent)| {
-                    limit.map(|limit| room(limit, spent, LimitReached::KeyPeriod(period, limit)))
+                    let limit = limit?;
+                    Some(Room {
+                        left: limit.minus(spent),
+                        reached: LimitReached::KeyPeriod(period, limit),
+                        resets_ms: period.end_ms(now_ms),
+                    })
                 });
-                let tightest = lifetime.chain(periods).min_by_key(|(room, _)| *room);
-                tightest.unwrap_or((Usd::ZERO, LimitReached::Key(Usd::ZERO)))
+                let tightest = lifetime.into_iter().chain(periods);
+                let tightest = tightest.min_by_key(|room| room.left);
+                tightest.unwrap_or(room(Usd::ZERO, Usd::ZERO, LimitReached::Key, i64::MAX))
             }
-            Self::Member(budget) => room(budget, spent.member, LimitReached::Member(budget)),
-            Self::Plan(plan, _) => {
-                let cycle = room(
-                    plan.cycle,
-                    spent.plan.cycle,
-                    LimitReached::Cycle(plan.cycle),
-                );
-                let daily = room(
-                    plan.daily,
-                    spent.plan.daily,
-                    LimitReached::Daily(plan.daily),
-                );
-                std::cmp::min_by_key(cycle, daily, |(room, _)| *room)
+            Self::Member(budget) => room(budget, spent.member, LimitReached::Member, i64::MAX),
+            Self::Plan(plan, since_ms) => {
+                let spent = &spent.plan;
+                let resets_ms = period::cycle(since_ms, now_ms).1;
+                let cycle = room(plan.cycle, spent.cycle, LimitReached::Cycle, resets_ms);
+                // A window that is not open yet begins now at the earliest.
+                let resets_ms = spent.daily_resets_ms.unwrap_or(now_ms + DAILY_WINDOW_MS);
+                let daily = room(plan.daily, spent.daily, LimitReached::Daily, resets_ms);
+                std::cmp::min_by_key(cycle, daily, |room| room.left)
             }
             Self::Premium(plan, _) => {
+                let spent = &spent.plan;
+                let resets_ms = spent.premium_resets_ms;
+                let resets_ms = resets_ms.unwrap_or(now_ms + PREMIUM_WINDOW_MS);
                 let weekly = plan.weekly_premium;
-                room(weekly, spent.plan.premium, LimitReached::Premium(weekly))
+                room(weekly, spent.premium, LimitReached::Premium, resets_ms)
             }
         }
     }
@@ -134,14 +163,30 @@ impl LimitLease {
         self.part > Usd::ZERO && self.left.units() < self.part.units() / 4
     }
 
-    /// Returns whether the store may hold an amount for this process.
+    /// Returns whether the store holds an amount for this process.
     pub fn is_held(&self) -> bool {
         self.is_held
     }
 
-    /// Returns whether ended calls may not be stored.
-    pub fn has_unstored(&self) -> bool {
-        self.unstored > Usd::ZERO
+    /// Returns the refusal of a call for which nothing is left, as the store gave it last.
+    pub fn reached(&self) -> Option<LimitReached> {
+        self.room.map(|(room, _)| room.reached)
+    }
+
+    /// Returns when the tightest limit begins anew, in unix milliseconds, as the store said last.
+    pub fn resets_ms(&self) -> i64 {
+        self.room.map_or(0, |(room, _)| room.resets_ms)
+    }
+
+    /// Returns whether a call may begin that no lease is granted for: under these limits something was left at the last
+    /// grant, here or elsewhere, or what was known then is over.
+    pub fn may_be_left(&self, terms: &LimitTerms, now_ms: i64) -> bool {
+        match self.room {
+            Some((room, beside)) if self.is_of(terms, now_ms) && now_ms < room.resets_ms => {
+                self.left.plus(beside) > Usd::ZERO
+            }
+            _ => true,
+        }
     }
 
     /// Reserves an amount; a negative amount ends a reservation.
@@ -152,69 +197,63 @@ impl LimitLease {
     /// Adds the cost of a call that has ended.
     pub fn charge(&mut self, cost: Usd) {
         self.left = self.left.minus(cost);
-        self.ended = self.ended.plus(cost);
-        self.unstored = self.unstored.plus(cost);
     }
 
-    /// Forgets which ended calls are not stored, before they are counted anew.
-    pub fn forget_unstored(&mut self) {
-        self.unstored = Usd::ZERO;
+    /// Adds the cost of a call that has ended and is not going to be stored, so that the store does not hold it for ever.
+    pub fn charge_unstored(&mut self, cost: Usd) {
+        self.charge(cost);
+        self.granted = self.granted.map(|granted| granted.minus(cost));
     }
 
-    /// Counts an ended call that is not stored.
-    pub fn add_unstored(&mut self, cost: Usd) {
-        self.unstored = self.unstored.plus(cost);
-    }
-
-    /// Continues from what the store knows this process has stored. What is reported never falls, or another process
-    /// that compares two reports would miss what was stored between them.
-    pub fn continue_from(&mut self, stored: Usd) {
-        let told = self.ended.minus(self.unstored);
-        if told < stored {
-            self.ended = self.ended.plus(stored.minus(told));
+    /// Returns the offer for a change of what the process has reserved: for more under limits, for a call of this cost, or
+    /// to return what is left. That is taken out: no call spends it while it is returned.
+    pub fn offer(
+        &mut self,
+        reserved: Usd,
+        wanted: Option<(LimitTerms, Usd)>,
+        now_ms: i64,
+    ) -> LimitOffer {
+        if self.granted.is_none() {
+            self.left = Usd::ZERO;
         }
-    }
-
-    /// Returns the offer for a change, with what the process has reserved and the room under the limits. Without a need,
-    /// what is left is taken out: no call spends it while it is returned.
-    pub fn offer(&mut self, reserved: Usd, room: Usd, need: Option<Usd>) -> LimitOffer {
-        if need.is_none() {
-            self.left = self.left.min(Usd::ZERO);
+        let mut left = self.left.max(Usd::ZERO);
+        let exceeded = left.minus(self.left);
+        if wanted.is_none() {
+            self.left = self.left.minus(left);
+            // Also where the answer does not come, the next offer says so.
+            self.granted = self.granted.map(|granted| granted.minus(left));
+            left = Usd::ZERO;
         }
-        let kept = match self.terms {
-            Some(_) => self.left.max(Usd::ZERO),
-            None => Usd::ZERO,
-        };
         self.is_held = true;
         LimitOffer {
-            room,
-            kept,
-            held: reserved.plus(self.unstored),
-            stored: self.ended.minus(self.unstored),
-            need,
-            left: self.left,
+            granted: self.granted,
+            reserved,
+            left,
+            wanted: wanted.map(|(terms, cost)| (terms, cost.plus(exceeded))),
+            now_ms,
         }
     }
 
-    /// Applies what the store granted on an offer made at `at_ms`: what is left, without what calls have taken and
-    /// given back since.
-    pub fn apply(&mut self, offer: &LimitOffer, granted: Usd, terms: LimitTerms, at_ms: i64) {
-        self.left = self.left.plus(granted.minus(offer.left));
-        self.part = match granted > offer.kept {
-            true => granted,
+    /// Applies what the store granted on an offer.
+    pub fn apply(&mut self, offer: &LimitOffer, grant: &LimitGrant) {
+        self.granted = Some(grant.granted);
+        self.left = self.left.plus(grant.added);
+        self.is_held = grant.held > Usd::ZERO;
+        let Some((terms, _)) = offer.wanted else {
+            return;
+        };
+        self.part = match grant.added > Usd::ZERO {
+            true => offer.left.plus(grant.added),
             false => Usd::ZERO,
         };
-        (self.terms, self.granted_ms) = (Some(terms), at_ms);
-    }
-
-    /// Records that the store holds no amount for this process any more.
-    pub fn mark_returned(&mut self) {
-        self.is_held = false;
+        let beside = |room: Room| room.left.minus(grant.held).max(Usd::ZERO);
+        self.room = grant.room.map(|room| (room, beside(room)));
+        (self.terms, self.granted_ms) = (Some(terms), offer.now_ms);
     }
 
     /// Forgets the lease: the store has given it to others.
     pub fn revoke(&mut self) {
-        (self.terms, self.is_held) = (None, false);
+        (self.terms, self.granted, self.is_held) = (None, None, false);
     }
 }
 

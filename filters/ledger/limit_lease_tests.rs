@@ -1,4 +1,5 @@
-use super::{LimitLease, LimitScope, LimitTerms};
+use super::{LimitLease, LimitScope, LimitTerms, Room};
+use crate::ledger::{LimitGrant, LimitOffer, LimitState};
 use crate::money::allowance::{Allowance, KeyLimits, LimitReached, SpendingBounds, SpentSoFar};
 use crate::money::{Period, Usd};
 
@@ -6,11 +7,25 @@ fn usd(units: i128) -> Usd {
     Usd::from_units(units)
 }
 
+/// What the store grants where so much is left of the limits, and others hold nothing.
+fn grant(offer: &LimitOffer, left: i128) -> LimitGrant {
+    let room = Room {
+        left: usd(left),
+        reached: LimitReached::Member(usd(left)),
+        resets_ms: 9_000,
+    };
+    offer.decide(&LimitState {
+        room: Some(room),
+        processes: 1,
+        ..LimitState::default()
+    })
+}
+
 /// A lease of so much, under these limits, granted at 1,000.
 fn granted(terms: LimitTerms, left: i128) -> LimitLease {
     let mut lease = LimitLease::default();
-    let offer = lease.offer(Usd::ZERO, usd(left), Some(usd(1)));
-    lease.apply(&offer, usd(left), terms, 1_000);
+    let offer = lease.offer(Usd::ZERO, Some((terms, usd(1))), 1_000);
+    lease.apply(&offer, &grant(&offer, left));
     lease
 }
 
@@ -49,9 +64,9 @@ fn nothing_is_spent_of_a_lease_before_its_grant_or_after_its_end() {
     // A call that began before there was a lease ends and leaves a part of its reservation.
     lease.reserve(usd(-10));
     assert!(!lease.admits());
-    let offer = lease.offer(Usd::ZERO, usd(5), Some(usd(1)));
-    assert_eq!(offer.kept, Usd::ZERO);
-    lease.apply(&offer, usd(5), TERMS, 0);
+    let offer = lease.offer(Usd::ZERO, Some((TERMS, usd(1))), 0);
+    assert_eq!(offer.left, Usd::ZERO);
+    lease.apply(&offer, &grant(&offer, 5));
     lease.charge(usd(5));
     assert!(!lease.admits());
     let mut lease = granted(TERMS, 10);
@@ -64,10 +79,10 @@ fn nothing_is_spent_of_a_lease_before_its_grant_or_after_its_end() {
 fn a_grant_keeps_what_calls_have_taken_meanwhile() {
     let mut lease = granted(TERMS, 10);
     lease.reserve(usd(4));
-    let offer = lease.offer(usd(4), usd(100), Some(usd(1)));
-    assert_eq!((offer.kept, offer.held), (usd(6), usd(4)));
+    let offer = lease.offer(usd(4), Some((TERMS, usd(1))), 1_000);
+    assert_eq!((offer.left, offer.granted), (usd(6), Some(usd(10))));
     lease.reserve(usd(5));
-    lease.apply(&offer, usd(20), TERMS, 1_000);
+    lease.apply(&offer, &grant(&offer, 24));
     lease.charge(usd(14));
     assert!(lease.admits());
     lease.charge(usd(1));
@@ -75,14 +90,59 @@ fn a_grant_keeps_what_calls_have_taken_meanwhile() {
 }
 
 #[test]
-fn what_is_left_is_taken_out_at_once_when_it_is_returned() {
+fn what_is_left_is_taken_out_at_once_when_it_is_returned_and_told_again_where_no_answer_came() {
     let mut lease = granted(TERMS, 10);
     lease.charge(usd(3));
-    let offer = lease.offer(usd(2), Usd::ZERO, None);
-    assert_eq!((offer.kept, offer.held), (Usd::ZERO, usd(5)));
+    let offer = lease.offer(Usd::ZERO, None, 1_000);
+    assert_eq!(offer.granted, Some(usd(3)));
     assert!(!lease.admits());
-    lease.mark_returned();
+    let again = lease.offer(Usd::ZERO, None, 1_000);
+    assert_eq!(again.granted, Some(usd(3)));
+    let stored = LimitState {
+        stored: usd(3),
+        ..LimitState::default()
+    };
+    lease.apply(&again, &again.decide(&stored));
     assert!(!lease.is_held());
+}
+
+#[test]
+fn what_nobody_stores_is_held_until_the_next_change_alone() {
+    let mut lease = granted(TERMS, 10);
+    lease.charge_unstored(usd(4));
+    let offer = lease.offer(Usd::ZERO, Some((TERMS, usd(1))), 1_000);
+    assert_eq!((offer.granted, offer.left), (Some(usd(6)), usd(6)));
+    let grant = grant(&offer, 10);
+    assert_eq!(grant.added, usd(4));
+}
+
+#[test]
+fn a_call_that_exceeds_a_lease_is_asked_for_with_the_next() {
+    let mut lease = granted(TERMS, 10);
+    lease.reserve(usd(30));
+    let offer = lease.offer(usd(30), Some((TERMS, usd(2))), 1_000);
+    assert_eq!(offer.wanted, Some((TERMS, usd(22))));
+}
+
+#[test]
+fn without_a_lease_what_was_left_at_the_last_grant_decides_until_the_limit_begins_anew() {
+    let mut lease = granted(TERMS, 10);
+    lease.charge(usd(9));
+    assert!(lease.may_be_left(&TERMS, 2_000));
+    lease.charge(usd(1));
+    assert!(!lease.may_be_left(&TERMS, 2_000));
+    assert!(lease.may_be_left(&TERMS, 9_000), "it has begun anew");
+    assert!(lease.may_be_left(&LimitTerms::Member(usd(1)), 2_000));
+    // What others hold may come back.
+    let mut lease = LimitLease::default();
+    let offer = lease.offer(Usd::ZERO, Some((TERMS, usd(1))), 1_000);
+    let mut grant = grant(&offer, 10);
+    (grant.granted, grant.added, grant.held) = (usd(4), usd(4), usd(4));
+    lease.apply(&offer, &grant);
+    lease.charge(usd(9));
+    assert!(lease.may_be_left(&TERMS, 2_000));
+    lease.charge(usd(1));
+    assert!(!lease.may_be_left(&TERMS, 2_000));
 }
 
 #[test]
@@ -92,25 +152,15 @@ fn a_process_asks_for_more_while_a_quarter_is_left_but_not_where_there_is_none()
     assert!(!lease.is_low());
     lease.charge(usd(1));
     assert!(lease.is_low());
-    let offer = lease.offer(Usd::ZERO, usd(24), Some(usd(1)));
-    lease.apply(&offer, usd(24), TERMS, 0);
+    let offer = lease.offer(Usd::ZERO, Some((TERMS, usd(1))), 0);
+    let stored = LimitState {
+        stored: usd(76),
+        ..LimitState::default()
+    };
+    lease.apply(&offer, &offer.decide(&stored));
     assert!(!lease.is_low());
     lease.charge(usd(25));
     assert!(!lease.is_low(), "the last call has exceeded it");
-}
-
-#[test]
-fn what_is_told_to_be_stored_never_falls() {
-    let mut lease = granted(TERMS, 100);
-    lease.continue_from(usd(40));
-    lease.charge(usd(5));
-    assert_eq!(lease.offer(Usd::ZERO, Usd::ZERO, None).stored, usd(40));
-    lease.forget_unstored();
-    assert_eq!(lease.offer(Usd::ZERO, Usd::ZERO, None).stored, usd(45));
-    // Calls that ended before there was a lease are not stored.
-    lease.add_unstored(usd(7));
-    lease.continue_from(usd(45));
-    assert_eq!(lease.offer(Usd::ZERO, Usd::ZERO, None).stored, usd(45));
 }
 
 #[test]
@@ -133,7 +183,8 @@ fn the_tightest_limit_gives_the_room_and_its_name() {
         plan: Some(plan),
     };
     let rooms: Vec<_> = LimitTerms::of_call(&bounds, 0, true)
-        .map(|terms| terms.room(&spent))
+        .map(|terms| terms.room(&spent, 0))
+        .map(|room| (room.left, room.reached))
         .collect();
     let expected = [
         (usd(3), LimitReached::KeyPeriod(Period::Day, usd(10))),

@@ -19,5 +19,5 @@ pub use balance::{Balance, Charge};
 pub use entry::{
     CallOutcome, CallOwner, CostParts, EntryId, ExperimentNames, Funding, LedgerEntry, UsageRecord,
 };
-pub use limit_grant::{HeldLimit, HeldLimits, LimitGrant, LimitOffer};
-pub use limit_lease::{LimitLease, LimitScope, LimitTerms, UnknownScope};
+pub use limit_grant::{LimitGrant, LimitOffer, LimitState};
+pub use limit_lease::{LimitLease, LimitScope, LimitTerms, Room, UnknownScope};

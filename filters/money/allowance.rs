@@ -1,8 +1,8 @@
-//! Checks whether a key, its owner and its plan may spend more. Source: docs/decisions.md 6,
+//! The limits of a key, its owner and its plan, and what is spent of them. Source: docs/decisions.md 6,
 //! docs/facts/model-gateway.md 5.3, 5.4.
 //!
-//! A limit is reached when spending plus open reservations equal it, so a limit of 0 is reached at once. Credit is not
-//! checked here: the ledger keeps the balance that concurrent requests share.
+//! A limit is reached when spending plus open reservations equal it, so a limit of 0 is reached at once. What is left of
+//! them is leased like credit: see `crate::ledger`.
 
 use super::period::Period;
 use super::tally::{PlanSpent, Spent};
@@ -60,48 +60,6 @@ pub enum LimitReached {
     Premium(Usd),
     /// The plan's daily share.
     Daily(Usd),
-}
-
-/// Checks whether one more call may be paid.
-///
-/// `is_premium`: the model is premium ([`super::PriceSet::is_premium`]). Errors: the first limit that is reached. The
-/// key's own limits come first, so that a key's holder learns of the owner's limits only if they apply.
-pub fn check(
-    bounds: &SpendingBounds,
-    spent: &SpentSoFar,
-    is_premium: bool,
-) -> Result<(), LimitReached> {
-    check_key(&bounds.key, &spent.key)?;
-    check_limit(bounds.member, spent.member, LimitReached::Member)?;
-    let Some(plan) = &bounds.plan else {
-        return Ok(());
-    };
-    check_limit(Some(plan.cycle), spent.plan.cycle, LimitReached::Cycle)?;
-    if is_premium {
-        let limit = Some(plan.weekly_premium);
-        check_limit(limit, spent.plan.premium, LimitReached::Premium)?;
-    }
-    check_limit(Some(plan.daily), spent.plan.daily, LimitReached::Daily)
-}
-
-fn check_key(limits: &KeyLimits, spent: &Spent) -> Result<(), LimitReached> {
-    check_limit(limits.lifetime, spent.total, LimitReached::Key)?;
-    let pairs = limits.periods.into_iter().zip(spent.periods);
-    for (period, (limit, spent)) in Period::ALL.into_iter().zip(pairs) {
-        check_limit(limit, spent, |limit| LimitReached::KeyPeriod(period, limit))?;
-    }
-    Ok(())
-}
-
-fn check_limit(
-    limit: Option<Usd>,
-    spent: Usd,
-    to_error: impl Fn(Usd) -> LimitReached,
-) -> Result<(), LimitReached> {
-    match limit {
-        Some(limit) if spent >= limit => Err(to_error(limit)),
-        _ => Ok(()),
-    }
 }
 
 impl From<LimitReached> for Fault {

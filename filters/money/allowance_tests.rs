@@ -1,14 +1,26 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 use proptest::prelude::*;
 
-use super::allowance::{Allowance, KeyLimits, LimitReached, SpendingBounds, SpentSoFar, check};
+use super::allowance::{Allowance, KeyLimits, LimitReached, SpendingBounds, SpentSoFar};
 use super::period::{Period, cycle};
 use super::tally::{DAILY_WINDOW_MS, PREMIUM_WINDOW_MS, PlanSpent, PlanTally, Spent, Tally};
 use super::{Price, PriceSet, Usd};
 use crate::fault::Fault;
+use crate::ledger::LimitTerms;
 
 fn usd(text: &str) -> Usd {
     Usd::parse(text).unwrap()
+}
+
+/// Returns the first limit that leaves nothing.
+fn check(
+    bounds: &SpendingBounds,
+    spent: &SpentSoFar,
+    is_premium: bool,
+) -> Result<(), LimitReached> {
+    let rooms = LimitTerms::of_call(bounds, 0, is_premium).map(|terms| terms.room(spent, 0));
+    let mut reached = rooms.filter(|room| room.left <= Usd::ZERO);
+    reached.next().map_or(Ok(()), |room| Err(room.reached))
 }
 
 fn ms(text: &str) -> i64 {

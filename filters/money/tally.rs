@@ -90,15 +90,6 @@ impl Tally {
         }
     }
 
-    /// Returns it with what is dated after `now_ms`, by a clock that was ahead, as spent now.
-    #[must_use]
-    pub fn until(mut self, now_ms: i64) -> Self {
-        for (period, sums) in Period::ALL.into_iter().zip(&mut self.periods) {
-            sums.move_back(now_ms, period.start_ms(now_ms), self.total);
-        }
-        self
-    }
-
     /// Returns the sums at `now_ms`.
     pub fn spent(&self, now_ms: i64) -> Spent {
         let mut periods = [Usd::ZERO; 4];
@@ -128,19 +119,6 @@ impl PlanTally {
         if is_premium {
             self.premium.charge_window(usd, ended, PREMIUM_WINDOW_MS);
         }
-    }
-
-    /// Returns it with what is dated after `now_ms`, by a clock that was ahead, as spent now, for a plan that began at
-    /// `since_ms`.
-    #[must_use]
-    pub fn until(mut self, now_ms: i64, since_ms: i64) -> Self {
-        let start_ms = cycle(since_ms, now_ms).0;
-        self.cycle.move_back(now_ms, start_ms, self.total);
-        for window in [&mut self.premium, &mut self.daily] {
-            window.latest.start_ms = window.latest.start_ms.min(now_ms);
-            window.before.start_ms = window.before.start_ms.min(now_ms);
-        }
-        self
     }
 
     /// Returns the sums at `now_ms` for a plan that began at `since_ms`. An ended window counts as zero.
@@ -174,23 +152,6 @@ impl PeriodSums {
             self.before = first;
         } else if start_ms == self.before.start_ms {
             self.before.spent = self.before.spent.plus(usd);
-        }
-    }
-
-    /// Moves periods after `now_ms` to the one around it, which began at `start_ms`. Where the sum from then on is not known,
-    /// it is the `total`.
-    fn move_back(&mut self, now_ms: i64, start_ms: i64, total: Usd) {
-        if self.latest.start_ms <= now_ms {
-            return;
-        }
-        let spent = self.since(start_ms, total);
-        self.latest = PeriodSum { start_ms, spent };
-        if self.before.start_ms >= start_ms {
-            // Of earlier periods only the total is known.
-            self.before = PeriodSum {
-                start_ms: start_ms.saturating_sub(1),
-                spent: Usd::ZERO,
-            };
         }
     }
 

@@ -5,19 +5,17 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use filters::ledger::{Balance, Charge, Funding, LedgerEntry};
+use filters::ledger::{Balance, Charge, Funding};
 use filters::money::Usd;
 use filters::money::allowance::{LimitReached, SpendingBounds, SpentSoFar};
-use filters::money::tally::{PlanTally, Tally};
 
 pub use super::account_limits::LimitedCall;
 use super::account_limits::PlanLimits;
 use super::account_state::{
-    AccountState, LACK_TTL, Lack, MAX_LACK_ANSWERS, Spender, Spenders, spender_entry,
+    AccountState, KnownSpent, LACK_TTL, Lack, MAX_LACK_ANSWERS, Spender, Spenders, spender_entry,
 };
 use super::leases::LeaseState;
 use crate::store::Credit;
-use crate::store::ledger::Spending;
 
 /// How long the store is not asked again for a lease after it did not answer.
 const LEASE_FAILURE_TTL: Duration = Duration::from_secs(1);
@@ -55,12 +53,12 @@ pub struct Hold<'a> {
 pub struct Spent {
     /// The cost.
     pub cost: Usd,
-    /// Whether a BYOK key paid.
-    pub is_byok: bool,
+    /// Who pays it.
+    pub funding: Funding,
     /// Whether the model that replied is premium; the plan of the call may have had others.
     pub is_premium: bool,
-    /// When the call ended, in unix milliseconds.
-    pub at_ms: i64,
+    /// Whether it is stored. Else nothing but this process knows of it.
+    pub is_stored: bool,
 }
 
 /// Why an amount was not reserved.
@@ -72,8 +70,6 @@ pub enum HoldError {
     Lease(Usd),
     /// A lease of a limit has nothing left, or has to be granted first.
     Limit,
-    /// The keys' spending has not been read yet.
-    NotLoaded,
 }
 
 impl OrganizationAccount {
@@ -88,15 +84,11 @@ impl OrganizationAccount {
                 balance: Balance::default(),
                 keys: Spenders::default(),
                 members: Spenders::default(),
-                plan: PlanTally::default(),
                 plan_reserved: Usd::ZERO,
                 premium_reserved: Usd::ZERO,
                 plan_limits: PlanLimits::default(),
-                plan_since_ms: 0,
                 credit: None,
-                loaded_at: None,
-                job_changes: 0,
-                has_bounds: false,
+                spendings: 0,
                 requests: 0,
                 refused: (0, Usd::ZERO),
                 lack: None,
@@ -112,9 +104,7 @@ impl OrganizationAccount {
         let hold = &call.hold;
         let mut state = self.lock();
         state.last_used = Instant::now();
-        state.plan_since_ms = call.plan_since_ms;
         if *call.bounds != SpendingBounds::default() {
-            state.has_bounds = true;
             state.check_limits(call)?;
         }
         if hold.funding == Funding::Credit && !state.balance.reserve(hold.amount) {
@@ -126,25 +116,24 @@ impl OrganizationAccount {
 
     /// Ends a reservation and charges the cost. Returns what `submit` makes of the charge.
     ///
-    /// Cost: the lock is held while `submit` runs. Otherwise a [`Self::load`] between the two would miss the call.
+    /// Cost: the lock is held while `submit` runs. Otherwise what is read between the two would miss the call.
     pub fn settle<T>(&self, hold: &Hold<'_>, spent: &Spent, submit: impl FnOnce(Charge) -> T) -> T {
-        let Spent { cost, is_byok, .. } = *spent;
+        let cost = spent.cost;
         let mut state = self.lock();
         state.add_reserved(hold, Usd::ZERO.minus(hold.amount));
-        let charge = match (hold.funding, is_byok) {
-            (Funding::Credit, false) => state.balance.settle(hold.amount, cost),
-            (Funding::Credit, true) => {
+        let charge = match (hold.funding, spent.funding) {
+            (Funding::Credit, Funding::Byok | Funding::Unbilled) => {
                 state.balance.release(hold.amount);
                 Charge::default()
             }
+            (Funding::Credit, _) => state.balance.settle(hold.amount, cost),
             _ => Charge::default(),
         };
-        let is_plan = hold.funding == Funding::Plan && !is_byok;
-        let (key, member) = (hold.key_id, hold.member_id);
-        let ended = (spent.at_ms, spent.at_ms);
-        state.charge(key, member, is_plan, spent.is_premium, cost, ended);
-        let (member, premium) = (member.map(|id| &**id), is_plan.then_some(spent.is_premium));
-        state.each_limit(key, member, premium, |lease| lease.charge(cost));
+        let premium = (spent.funding == Funding::Plan).then_some(spent.is_premium);
+        state.spend(hold, premium, |lease| match spent.is_stored {
+            true => lease.charge(cost),
+            false => lease.charge_unstored(cost),
+        });
         submit(charge)
     }
 
@@ -172,99 +161,39 @@ impl OrganizationAccount {
         }
         let is_plan = hold.funding == Funding::Plan && !is_byok;
         let premium = is_plan.then_some(hold.is_premium);
-        let member = hold.member_id.map(|id| &**id);
-        state.each_limit(hold.key_id, member, premium, |lease| lease.charge(amount));
-        state.follow_job();
+        state.spend(hold, premium, |lease| lease.charge(amount));
     }
 
-    /// Follows the end of a job, which the store has charged: the spending has to be read again.
+    /// Follows the end of a job, which the store has charged: it may have left more than was held for it.
     pub fn follow_job(&self) {
-        self.lock().follow_job();
-    }
-
-    /// Returns how often jobs have changed the spending in the store.
-    pub fn job_changes(&self) -> u64 {
-        self.lock().job_changes
-    }
-
-    /// Returns what was spent so far, without open reservations; `None` if it has not been loaded.
-    pub fn spent(
-        &self,
-        key_id: &str,
-        member_id: Option<&str>,
-        plan_since_ms: i64,
-        now_ms: i64,
-    ) -> Option<SpentSoFar> {
         let mut state = self.lock();
-        state.plan_since_ms = plan_since_ms;
-        state
-            .loaded_at
-            .is_some()
-            .then(|| state.settled(key_id, member_id, now_ms))
+        state.spendings += 1;
+        state.forget_lacks();
     }
 
-    /// Loads the spending as the store has it, and the calls that `pending` shows: those submitted but not
-    /// stored. The lock keeps new calls out meanwhile, so that each call counts exactly once.
-    ///
-    /// `job_changes` is what [`Self::job_changes`] was before the rows were read: if a job has changed them since, they are
-    /// read again. Calls of other organizations are skipped. What is dated after `now_ms`, by a clock that was ahead, counts as
-    /// spent now.
-    pub fn load(
-        &self,
-        (spending, job_changes): (&Spending, u64),
-        now_ms: i64,
-        pending: impl FnOnce(&mut dyn FnMut(&LedgerEntry)),
-    ) {
-        let mut state = self.lock();
-        // The plan may have begun by a clock that is ahead.
-        let now_ms = now_ms.max(state.plan_since_ms);
-        let spenders = state.keys.values_mut();
-        spenders.for_each(|spender| spender.tally = Tally::default());
-        let spenders = state.members.values_mut();
-        spenders.for_each(|spender| spender.tally = Tally::default());
-        state.plan = spending.plan.until(now_ms, state.plan_since_ms);
-        for (id, tally) in &spending.keys {
-            spender_entry(&mut state.keys, id).tally = tally.until(now_ms);
-        }
-        for (id, tally) in &spending.members {
-            spender_entry(&mut state.members, id).tally = tally.until(now_ms);
-        }
-        state.forget_unstored();
-        for row in &spending.rows {
-            let (first_ms, last_ms) = row.ended_ms;
-            let (plan, ended) = (row.is_plan, (first_ms.min(now_ms), last_ms.min(now_ms)));
-            let (key, member) = (row.key_id.as_str().into(), to_arc(row.member_id.as_deref()));
-            state.charge(&key, member.as_ref(), plan, row.is_premium, row.cost, ended);
-        }
-        pending(&mut |entry| {
-            let (owner, usage) = (&entry.owner, &entry.usage);
-            if *owner.organization_id != *self.organization_id {
-                return;
-            }
-            let (key, member) = (Arc::clone(&owner.key_id), owner.member_id.clone());
-            let (plan, premium) = (entry.funding == Funding::Plan, usage.is_premium);
-            let at_ms = entry.at_ms.min(now_ms);
-            let (cost, ended) = (usage.total(), (at_ms, at_ms));
-            state.charge(&key, member.as_ref(), plan, premium, cost, ended);
-            let premium = plan.then_some(premium);
-            state.each_limit(&key, member.as_deref(), premium, |lease| {
-                lease.add_unstored(cost);
-            });
-        });
-        if state.job_changes == job_changes {
-            state.loaded_at = Some(Instant::now());
-        }
+    /// Returns how often this process has changed what is spent.
+    pub fn spendings(&self) -> u64 {
+        self.lock().spendings
     }
 
-    /// Forgets what was loaded, so that it is loaded again before it is used.
-    pub fn forget_spent(&self) {
-        self.lock().loaded_at = None;
-    }
-
-    /// Returns whether the spending by other processes must be read again regularly.
-    pub fn has_bounds(&self) -> bool {
+    /// Returns what a key, its member and its plan had spent when it was last read; whether nothing has changed since in this
+    /// process; and its age.
+    pub fn known_spent(&self, key_id: &str) -> Option<(SpentSoFar, bool, Duration)> {
         let state = self.lock();
-        state.has_bounds && state.loaded_at.is_some()
+        let known = state.keys.get(key_id)?.known.as_deref()?;
+        let is_current = known.spendings == state.spendings;
+        Some((known.spent, is_current, known.read_at.elapsed()))
+    }
+
+    /// Keeps what was spent as it was read after so many [`Self::spendings`].
+    pub fn set_known_spent(&self, key_id: &Arc<str>, spent: SpentSoFar, spendings: u64) {
+        let read_at = Instant::now();
+        let known = KnownSpent {
+            read_at,
+            spendings,
+            spent,
+        };
+        spender_entry(&mut self.lock().keys, key_id).known = Some(Box::new(known));
     }
 
     /// Returns the credit as it was last read, and when.
@@ -275,12 +204,6 @@ impl OrganizationAccount {
     /// Keeps the credit as it was read, and when.
     pub(super) fn set_known_credit(&self, read: (Instant, Credit)) {
         self.lock().credit = Some(read);
-    }
-
-    /// Returns whether the keys' spending was last read longer ago than `after`.
-    pub fn is_stale(&self, after: Duration) -> bool {
-        let loaded_at = self.lock().loaded_at;
-        loaded_at.is_none_or(|loaded_at| loaded_at.elapsed() > after)
     }
 
     /// Returns whether the account was used within this time.
@@ -399,8 +322,4 @@ impl OrganizationAccount {
     pub(super) fn lock(&self) -> MutexGuard<'_, AccountState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn to_arc(text: Option<&str>) -> Option<Arc<str>> {
-    text.map(Arc::from)
 }

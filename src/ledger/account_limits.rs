@@ -1,16 +1,13 @@
 //! The account's leases of limits: of its keys, its members and its plan.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use filters::ledger::{
-    Funding, HeldLimits, LimitGrant, LimitLease, LimitOffer, LimitScope, LimitTerms,
-};
+use filters::ledger::{Funding, LimitGrant, LimitLease, LimitScope, LimitTerms};
 use filters::money::Usd;
-use filters::money::allowance::{LimitReached, SpendingBounds, SpentSoFar};
+use filters::money::allowance::{LimitReached, SpendingBounds};
 
-use super::account::{Hold, OrganizationAccount};
+use super::account::{Hold, HoldError, OrganizationAccount};
 use super::account_state::{AccountState, LACK_TTL, MAX_LACK_ANSWERS, Spender, spender_entry};
 use crate::store::ledger::LimitRequest;
 
@@ -27,6 +24,8 @@ struct LimitLack {
     since: Instant,
     /// How often the store said so.
     answers: u32,
+    /// Until this time, in unix milliseconds, nothing comes back.
+    until_ms: i64,
 }
 
 /// The leases of an organization's plan, and what is known of all its leases.
@@ -51,19 +50,8 @@ pub struct LimitedCall<'a> {
     pub plan_since_ms: i64,
     /// The time, in unix milliseconds.
     pub now_ms: i64,
-    /// Whether other processes may spend on the same limits, so that it needs leases of them.
+    /// Whether it needs leases of its limits. Else what is known of them decides.
     pub needs_lease: bool,
-}
-
-/// What a call finds of the leases of its limits.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Leased {
-    /// One was never granted, or under other limits.
-    Unknown,
-    /// Of one nothing is left.
-    UsedUp,
-    /// All have something left.
-    Covered,
 }
 
 /// A lease that is to be changed.
@@ -73,13 +61,6 @@ pub struct WantedLimit {
     pub scope: LimitScope,
     /// The limits; `None`: what is left is returned.
     pub terms: Option<LimitTerms>,
-}
-
-/// A change of a lease, on its way to the store.
-pub struct OfferedLimit {
-    wanted: WantedLimit,
-    offer: LimitOffer,
-    at_ms: i64,
 }
 
 impl LimitedCall<'_> {
@@ -128,88 +109,45 @@ impl OrganizationAccount {
         selected
     }
 
-    /// Makes the leases that are to change, so that they follow their calls from here on.
-    pub fn begin_limits(&self, wanted: &[WantedLimit]) {
-        let mut state = self.lock();
-        state.plan_limits.has_leases = true;
-        for wanted in wanted {
-            state.limit_slot(&wanted.scope).get_or_insert_default();
-        }
-    }
-
-    /// Returns whether one of these leases has ended calls that may not be stored.
-    pub fn has_unstored(&self, wanted: &[WantedLimit]) -> bool {
-        let mut state = self.lock();
-        wanted.iter().any(|wanted| {
-            let limit = state.limit(&wanted.scope);
-            limit.is_some_and(|limit| limit.lease.has_unstored())
-        })
-    }
-
-    /// Makes the requests that change leases, from what the account has just loaded and what processes held before that.
+    /// Makes the requests that change leases. `need`: what a call may cost. `number`: that of this change.
     pub fn offer_limits(
         &self,
         wanted: &[WantedLimit],
         need: Usd,
-        mut held: HashMap<String, HeldLimits>,
-        owner: &str,
-        now_ms: i64,
-    ) -> (Vec<LimitRequest>, Vec<OfferedLimit>) {
+        (number, now_ms): (i64, i64),
+    ) -> Vec<LimitRequest> {
         let mut state = self.lock();
-        let offers = wanted.iter().map(|wanted| {
-            let scope = wanted.scope.to_string();
-            let mut seen = held.remove(&scope).unwrap_or_default();
-            let own = seen.remove(owner).unwrap_or_default();
-            let room = wanted.terms.map(|terms| {
-                let spent = state.spent_of(&wanted.scope, now_ms);
-                terms.room(&spent).0
-            });
+        state.plan_limits.has_leases = true;
+        let requests = wanted.iter().map(|wanted| {
             let reserved = state.reserved_of(&wanted.scope);
             let limit = state.limit_slot(&wanted.scope).get_or_insert_default();
-            limit.lease.continue_from(own.stored);
-            let need = wanted.terms.map(|_| need);
-            let offer = limit.lease.offer(reserved, room.unwrap_or_default(), need);
-            let request = LimitRequest {
+            let terms = wanted.terms.map(|terms| (terms, need));
+            LimitRequest {
                 organization_id: self.organization_id.to_string(),
-                scope,
-                offer,
-                seen,
-            };
-            let wanted = wanted.clone();
-            let at_ms = now_ms;
-            let offered = OfferedLimit {
-                wanted,
-                offer,
-                at_ms,
-            };
-            (request, offered)
+                scope: wanted.scope.clone(),
+                number,
+                offer: limit.lease.offer(reserved, terms, now_ms),
+            }
         });
-        offers.unzip()
+        requests.collect()
     }
 
     /// Applies what the store granted.
-    pub fn apply_limits(&self, offered: &[OfferedLimit], grants: &[LimitGrant]) {
+    pub fn apply_limits(&self, requests: &[LimitRequest], grants: &[LimitGrant]) {
         let mut state = self.lock();
-        for (offered, grant) in offered.iter().zip(grants) {
-            let Some(limit) = state.limit(&offered.wanted.scope) else {
+        for (request, grant) in requests.iter().zip(grants) {
+            let Some(limit) = state.limit(&request.scope) else {
                 continue;
             };
-            if let (Some(left), Some(terms)) = (grant.left, offered.wanted.terms) {
-                limit
-                    .lease
-                    .apply(&offered.offer, left, terms, offered.at_ms);
-            }
-            if grant.amount == Usd::ZERO {
-                limit.lease.mark_returned();
-            }
+            limit.lease.apply(&request.offer, grant);
             if limit.lease.admits() {
                 limit.lack = None;
             }
         }
     }
 
-    /// Records that the store has nothing left of these limits.
-    pub fn record_limit_lack(&self, wanted: &[WantedLimit]) {
+    /// Records that the store has nothing left of these limits. `is_final`: nothing comes back before they begin anew.
+    pub fn record_limit_lack(&self, wanted: &[WantedLimit], is_final: bool) {
         let mut state = self.lock();
         for wanted in wanted {
             let Some((limit, terms)) = state.limit(&wanted.scope).zip(wanted.terms) else {
@@ -220,6 +158,10 @@ impl OrganizationAccount {
                 terms,
                 since: known.as_ref().map_or_else(Instant::now, |lack| lack.since),
                 answers: known.map_or(1, |lack| lack.answers + 1),
+                until_ms: match is_final {
+                    true => limit.lease.resets_ms(),
+                    false => 0,
+                },
             });
         }
     }
@@ -233,8 +175,9 @@ impl OrganizationAccount {
             let lack = limit.filter(|limit| !limit.lease.admits());
             let lack = lack.and_then(|limit| limit.lack.as_ref());
             lack.is_some_and(|lack| {
-                lack.is_fresh(&terms)
-                    && (lack.answers >= MAX_LACK_ANSWERS || lack.since >= waits_since)
+                let is_final = lack.terms == terms && call.now_ms < lack.until_ms;
+                let is_known = lack.answers >= MAX_LACK_ANSWERS || lack.since >= waits_since;
+                is_final || (is_known && lack.is_fresh(&terms))
             })
         })
     }
@@ -252,12 +195,13 @@ impl OrganizationAccount {
 
     /// Returns the refusal of a call that a lease does not cover: the tightest limit of the first such scope.
     pub fn reached_limit(&self, call: &LimitedCall<'_>) -> Option<LimitReached> {
-        if !call.needs_lease {
-            return None;
-        }
-        let wanted = self.missing_limits(call).into_iter().next()?;
-        let spent = self.lock().spent_of(&wanted.scope, call.now_ms);
-        Some(wanted.terms?.room(&spent).1)
+        let state = self.lock();
+        let lacking = |terms: &LimitTerms| {
+            let limit = state.limit_of(terms, &call.hold)?;
+            let is_lacking = limit.lease.is_of(terms, call.now_ms) && !limit.lease.admits();
+            is_lacking.then(|| limit.lease.reached()).flatten()
+        };
+        call.terms().find_map(|terms| lacking(&terms))
     }
 
     /// Returns the leases of which the store may hold an amount.
@@ -282,6 +226,12 @@ impl OrganizationAccount {
             .collect()
     }
 
+    /// Returns whether something is left of the lease of this scope.
+    pub fn still_admits(&self, scope: &LimitScope) -> bool {
+        let mut state = self.lock();
+        state.limit(scope).is_some_and(|limit| limit.lease.admits())
+    }
+
     /// Returns whether the store may hold an amount of this scope.
     pub fn holds_limit(&self, scope: &LimitScope) -> bool {
         let mut state = self.lock();
@@ -304,19 +254,24 @@ impl LimitLack {
 }
 
 impl AccountState {
-    /// Returns what the call finds of its leases.
-    pub(super) fn leased(&self, call: &LimitedCall<'_>) -> Leased {
-        let mut found = Leased::Covered;
+    /// Checks the limits of a call: each has to be leased and to have something left, or, without a lease, is known to be
+    /// reached or not.
+    pub(super) fn check_limits(&self, call: &LimitedCall<'_>) -> Result<(), HoldError> {
         for terms in call.terms() {
-            let limit = self.limit_of(&terms, &call.hold);
-            match limit.map(|limit| &limit.lease) {
-                Some(lease) if !lease.is_of(&terms, call.now_ms) => return Leased::Unknown,
-                Some(lease) if lease.admits() => {}
-                Some(_) => found = Leased::UsedUp,
-                None => return Leased::Unknown,
+            let lease = self.limit_of(&terms, &call.hold).map(|limit| &limit.lease);
+            if call.needs_lease {
+                let covers =
+                    |lease: &LimitLease| lease.is_of(&terms, call.now_ms) && lease.admits();
+                if !lease.is_some_and(covers) {
+                    return Err(HoldError::Limit);
+                }
+            } else if let Some(lease) = lease
+                && !lease.may_be_left(&terms, call.now_ms)
+            {
+                return Err(lease.reached().map_or(HoldError::Limit, HoldError::Reached));
             }
         }
-        found
+        Ok(())
     }
 
     /// Reserves an amount of the leases; a negative amount ends a reservation.
@@ -326,8 +281,20 @@ impl AccountState {
         self.each_limit(hold.key_id, member, premium, |lease| lease.reserve(amount));
     }
 
+    /// Counts what a call has spent. `premium`: the plan pays, and whether the model is premium.
+    pub(super) fn spend(
+        &mut self,
+        hold: &Hold<'_>,
+        premium: Option<bool>,
+        change: impl FnMut(&mut LimitLease),
+    ) {
+        self.spendings += 1;
+        let member = hold.member_id.map(|id| &**id);
+        self.each_limit(hold.key_id, member, premium, change);
+    }
+
     /// Applies `change` to the leases that a call has. `premium`: the plan pays, and whether the model is premium.
-    pub(super) fn each_limit(
+    fn each_limit(
         &mut self,
         key_id: &str,
         member_id: Option<&str>,
@@ -350,10 +317,9 @@ impl AccountState {
         all.for_each(|limit| change(&mut limit.lease));
     }
 
-    /// Forgets which ended calls are not stored, before they are counted anew.
-    pub(super) fn forget_unstored(&mut self) {
-        self.limits()
-            .for_each(|limit| limit.lease.forget_unstored());
+    /// Forgets what the store lately had not.
+    pub(super) fn forget_lacks(&mut self) {
+        self.limits().for_each(|limit| limit.lack = None);
     }
 
     fn limits(&mut self) -> impl Iterator<Item = &mut LeasedLimit> {
@@ -389,15 +355,6 @@ impl AccountState {
             LimitTerms::Member(_) => self.members.get(hold.member_id?)?.limit.as_deref(),
             LimitTerms::Plan(..) => self.plan_limits.plan.as_deref(),
             LimitTerms::Premium(..) => self.plan_limits.premium.as_deref(),
-        }
-    }
-
-    /// Returns the spending on the limits of a scope, with open reservations.
-    fn spent_of(&self, scope: &LimitScope, now_ms: i64) -> SpentSoFar {
-        match scope {
-            LimitScope::Key(id) => self.spent(id, None, now_ms),
-            LimitScope::Member(id) => self.spent("", Some(id), now_ms),
-            LimitScope::Plan | LimitScope::Premium => self.spent("", None, now_ms),
         }
     }
 

@@ -22,15 +22,11 @@ use crate::store::ledger::OldCalls;
 const FLUSH_INTERVAL: Duration = Duration::from_millis(200);
 /// The maximum number of calls in a batch.
 pub(super) const MAX_BATCH_ENTRIES: usize = 4096;
-/// The time limit of one operation of the store.
-const STORE_TIMEOUT: Duration = Duration::from_secs(8);
 /// After this time without a call the free amount of a lease is returned, if other processes share the store. They get
 /// it earlier on request.
 const LEASE_IDLE_TIMEOUT: Duration = Duration::from_secs(300);
-/// Spending is read again for organizations that were active within this time.
-const ACTIVE_WINDOW: Duration = Duration::from_secs(5);
-/// How often the spending by other processes is read again.
-const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
+/// How often idle leases are looked for.
+const IDLE_INTERVAL: Duration = Duration::from_secs(1);
 /// How often old calls are deleted.
 const CLEAN_INTERVAL: Duration = Duration::from_secs(600);
 /// The pause between two deletions, in which other writes proceed.
@@ -74,9 +70,9 @@ impl Ledger {
         self.drain(state).await;
     }
 
-    /// Shares with other processes: returns idle leases and reads spending again. Runs until it is dropped.
+    /// Shares with other processes: returns idle leases. Runs until it is dropped.
     pub(super) async fn share(self: Arc<Self>) {
-        let mut ticks = tokio::time::interval(REFRESH_INTERVAL);
+        let mut ticks = tokio::time::interval(IDLE_INTERVAL);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
@@ -84,7 +80,6 @@ impl Ledger {
             if !self.is_failing() {
                 self.return_idle_leases(LEASE_IDLE_TIMEOUT).await;
             }
-            self.refresh_spent().await;
         }
     }
 
@@ -183,21 +178,8 @@ impl Ledger {
                     "calls and limits follow the system's clock by {} s",
                     by_ms / 1000
                 );
-                // What was spent under a later time is read again as spent until now.
-                let accounts = self.accounts();
-                accounts.iter().for_each(|account| account.forget_spent());
             }
             Difference::Followed(_) => {}
-        }
-    }
-
-    /// Reads the spending of keys with limits again, which other processes may have raised.
-    async fn refresh_spent(&self) {
-        for account in self.accounts() {
-            if account.has_bounds() && account.is_active(ACTIVE_WINDOW) {
-                // Failures are reported by other operations of the store, and the next refresh follows soon.
-                _ = tokio::time::timeout(STORE_TIMEOUT, self.read_spent(&account)).await;
-            }
         }
     }
 

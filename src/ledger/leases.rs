@@ -21,8 +21,6 @@ pub(super) const RETURN_TIMEOUT: Duration = Duration::from_millis(300);
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// The time limit of one operation of the store.
 pub(super) const STORE_TIMEOUT: Duration = Duration::from_secs(4);
-/// How often spending is read while calls are being posted.
-const SPENT_TRIES: u32 = 5;
 /// The interval between two tries to listen.
 const LISTEN_RETRY_INTERVAL: Duration = Duration::from_millis(500);
 /// How long nothing is heard before the connection is checked.
@@ -146,62 +144,6 @@ impl Ledger {
         }
     }
 
-    /// Reads an organization's spending on the store's runtime.
-    pub(super) async fn load_spent(
-        self: &Arc<Self>,
-        account: &Arc<OrganizationAccount>,
-    ) -> Result<(), ()> {
-        if !self.is_attached() {
-            return Err(());
-        }
-        let (ledger, account) = (Arc::clone(self), Arc::clone(account));
-        let load = self.runtime.spawn(async move {
-            let read = ledger.read_spent(&account);
-            timeout(STORE_TIMEOUT, read).await
-        });
-        match load.await {
-            Ok(Ok(Ok(()))) => Ok(()),
-            _ => Err(()),
-        }
-    }
-
-    /// Reads the spending that all processes have stored, and adds the calls that this process has not stored yet.
-    ///
-    /// Calls on their way to the store would be in both sources or in neither. So the two are joined only if the store
-    /// had as many posts of this process as the calls that wait are without. Else it tries again, and at last it keeps
-    /// posts off.
-    pub(super) async fn read_spent(&self, account: &OrganizationAccount) -> Result<(), StoreError> {
-        for _ in 0..SPENT_TRIES {
-            if self.try_read_spent(account, false).await? {
-                return Ok(());
-            }
-            tokio::time::sleep(POLL_INTERVAL).await;
-        }
-        let _flush_guard = self.flush_lock.lock().await;
-        self.try_read_spent(account, true).await?;
-        Ok(())
-    }
-
-    /// Returns whether the spending was read. `is_alone`: nothing is being posted.
-    async fn try_read_spent(
-        &self,
-        account: &OrganizationAccount,
-        is_alone: bool,
-    ) -> Result<bool, StoreError> {
-        let organization = &*account.organization_id;
-        let now_ms = self.now_ms();
-        let job_changes = account.job_changes();
-        let stored = self.store.spent(&self.owner, organization);
-        let stored = stored.await?;
-        // This decodes the waiting records, so that the account is not locked for that long.
-        let mut waiting = self.journal.waiting();
-        let is_exact = is_alone || waiting.posts() == Some(stored.posts);
-        if is_exact {
-            account.load((&stored, job_changes), now_ms, |visit| waiting.visit(visit));
-        }
-        Ok(is_exact)
-    }
-
     /// Requests the next lease while some of this one is left.
     pub(super) fn top_up(self: &Arc<Self>, account: &Arc<OrganizationAccount>, need: Usd) {
         if !self.is_shared || !account.is_low() {
@@ -256,7 +198,7 @@ impl Ledger {
         self.apply_pending(account, &mut state).await
     }
 
-    fn next_lease_number(&self) -> i64 {
+    pub(super) fn next_lease_number(&self) -> i64 {
         self.last_lease_number.fetch_add(1, Ordering::Relaxed) + 1
     }
 

@@ -1,9 +1,5 @@
 //! Requests leases of limits from the store, and returns what other processes need.
-//!
-//! A change reads three things in this order: what processes hold, what is spent, and, when it is made, what processes
-//! hold then. So what another process has stored meanwhile is known or counts twice, and is never missed.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -119,22 +115,23 @@ impl Ledger {
             let grants = self.renew_limits(account, &missing, need).await?;
             let Some(grants) = grants else {
                 // The next heartbeat registers this process again.
-                Self::pause(started).await?;
+                if started.elapsed() >= STORE_TIMEOUT {
+                    return Err(StoreError::TimedOut.into());
+                }
+                tokio::time::sleep(POLL_INTERVAL).await;
                 continue;
             };
-            let mut grant = grants.iter();
-            missing.retain(|_| !grant.next().is_some_and(is_granted));
+            let others = grants.iter().map(|grant| grant.others);
+            let lacking = missing.into_iter().zip(others);
+            let lacking = lacking.filter(|(wanted, _)| !account.still_admits(&wanted.scope));
+            let (lacking, others): (Vec<_>, Vec<_>) = lacking.unzip();
+            missing = lacking;
             if missing.is_empty() {
                 return Ok(RequestResult::Granted);
             }
-            if grants.iter().any(|grant| grant.left.is_none()) {
-                Self::pause(started).await?;
-                continue;
-            }
-            let lacking = grants.iter().filter(|grant| !is_granted(grant));
-            let may_be_returned = lacking.clone().all(|grant| grant.others > Usd::ZERO);
+            let may_be_returned = self.is_shared && others.iter().all(|of| *of > Usd::ZERO);
             if !may_be_returned || started.elapsed() >= RETURN_TIMEOUT {
-                account.record_limit_lack(&missing);
+                account.record_limit_lack(&missing, !self.is_shared);
                 return Ok(RequestResult::Lacking);
             }
             if !has_notified {
@@ -143,15 +140,6 @@ impl Ledger {
             }
             tokio::time::sleep(POLL_INTERVAL).await;
         }
-    }
-
-    /// Pauses before the next try. Errors: the time is over.
-    async fn pause(started: Instant) -> Result<(), Arc<StoreError>> {
-        if started.elapsed() >= STORE_TIMEOUT {
-            return Err(StoreError::TimedOut.into());
-        }
-        tokio::time::sleep(POLL_INTERVAL).await;
-        Ok(())
     }
 
     async fn request_limit_returns(
@@ -170,7 +158,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Changes leases of limits by what is spent now. Returns `None` if the store no longer knows this process.
+    /// Changes leases of limits. Returns `None` if the store no longer knows this process.
     async fn renew_limits(
         &self,
         account: &OrganizationAccount,
@@ -178,17 +166,11 @@ impl Ledger {
         need: Usd,
     ) -> Result<Option<Vec<LimitGrant>>, Arc<StoreError>> {
         let _change = account.limit_lock.lock().await;
-        account.begin_limits(wanted);
-        let scopes = wanted.iter().map(|wanted| wanted.scope.to_string());
-        let scopes: Vec<String> = scopes.collect();
-        let held = self.store.held_limits(&account.organization_id, &scopes);
-        let held = held.await?;
-        self.read_spent(account).await?;
-        let (requests, offered) =
-            account.offer_limits(wanted, need, held, &self.owner, self.now_ms());
-        let grants = self.change_limits(requests).await?;
+        let change = (self.next_lease_number(), self.now_ms());
+        let requests = account.offer_limits(wanted, need, change);
+        let grants = self.change_limits(requests.clone()).await?;
         if let Some(grants) = &grants {
-            account.apply_limits(&offered, grants);
+            account.apply_limits(&requests, grants);
         }
         Ok(grants)
     }
@@ -199,7 +181,8 @@ impl Ledger {
         account: &Arc<OrganizationAccount>,
         call: &LimitedCall<'_>,
     ) {
-        if !call.needs_lease {
+        // A process that is alone has all there is.
+        if !self.is_shared || !call.needs_lease {
             return;
         }
         let low = account.low_limits(call);
@@ -231,31 +214,9 @@ impl Ledger {
         wanted: Vec<WantedLimit>,
     ) {
         for wanted in wanted.chunks(MAX_RETURNS) {
-            if let Err(error) = self.try_return_limits(account, wanted).await {
+            if let Err(error) = self.renew_limits(account, wanted, Usd::ZERO).await {
                 log::warn!("a lease of a limit could not be given back: {error}");
             }
         }
     }
-
-    async fn try_return_limits(
-        &self,
-        account: &OrganizationAccount,
-        wanted: &[WantedLimit],
-    ) -> Result<(), Arc<StoreError>> {
-        let _change = account.limit_lock.lock().await;
-        if account.has_unstored(wanted) {
-            // Calls that are stored by now need not be held for.
-            self.read_spent(account).await?;
-        }
-        let (requests, offered) =
-            account.offer_limits(wanted, Usd::ZERO, HashMap::new(), "", self.now_ms());
-        if let Some(grants) = self.change_limits(requests).await? {
-            account.apply_limits(&offered, &grants);
-        }
-        Ok(())
-    }
-}
-
-fn is_granted(grant: &LimitGrant) -> bool {
-    grant.left.is_some_and(|left| left > Usd::ZERO)
 }

@@ -23,6 +23,7 @@ mod receipt;
 pub mod recovery;
 mod refused_calls;
 pub mod reservation;
+mod spent;
 mod start;
 mod store_turns;
 
@@ -34,10 +35,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, mpsc};
 use std::time::{Duration, Instant};
 
-use filters::accounts::Caller;
 use filters::ledger::{Charge, EntryId, Funding};
 use filters::money::Usd;
-use filters::money::allowance::{SpendingBounds, SpentSoFar};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
@@ -59,8 +58,6 @@ use crate::telemetry::metrics::Metrics;
 
 /// After this time without a successful write the process spends no more credit. Source: docs/promises.md.
 const STORE_OUTAGE_TIMEOUT: Duration = Duration::from_secs(10);
-/// The maximum age of other processes' spending in answers about it.
-const MAX_SPENT_AGE: Duration = Duration::from_secs(1);
 /// The time limit of one reservation, whatever it waits for.
 const RESERVE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How many requests work with the store at once, beside money: all but one of the connections that it has for them, so
@@ -135,22 +132,17 @@ impl Ledger {
         account: &Arc<OrganizationAccount>,
         call: &NewReservation<'_>,
     ) -> Result<Reservation, ReservationError> {
-        let mut call = *call;
         let began = Instant::now();
         for _ in 0..MAX_TRIES {
             let seen_requests = account.request_count();
-            match self.try_reserve(account, &call) {
+            match self.try_reserve(account, call) {
                 Ok(reservation) => return Ok(reservation),
                 Err(HoldError::Reached(reached)) => return Err(ReservationError::Reached(reached)),
-                Err(HoldError::NotLoaded) => match self.load_spent(account).await {
-                    Ok(()) => {}
-                    Err(()) => call.bounds = unread_bounds(&call)?,
-                },
-                Err(HoldError::Limit) => match self.wait_for_limits(account, &call, began).await {
+                Err(HoldError::Limit) => match self.wait_for_limits(account, call, began).await {
                     Ok(Some(reservation)) => return Ok(reservation),
                     Ok(None) => {}
                     Err(ReservationError::Unavailable) if !is_funded(call.funding) => {
-                        return self.reserve_unleased(account, &call);
+                        return self.reserve_unleased(account, call);
                     }
                     Err(refused) => return Err(refused),
                 },
@@ -159,7 +151,7 @@ impl Ledger {
                 }
                 Err(HoldError::Lease(_)) => {
                     if let Some(reservation) = self
-                        .wait_for_lease(account, &call, (seen_requests, began))
+                        .wait_for_lease(account, call, (seen_requests, began))
                         .await?
                     {
                         return Ok(reservation);
@@ -167,7 +159,7 @@ impl Ledger {
                 }
             }
         }
-        let reached = account.reached_limit(&self.limited(&call));
+        let reached = account.reached_limit(&self.limited(call));
         Err(reached.map_or(ReservationError::NoCredit, ReservationError::Reached))
     }
 
@@ -182,16 +174,7 @@ impl Ledger {
             needs_lease: false,
             ..self.limited(call)
         };
-        let unread = SpendingBounds::default();
-        let reserved = match account.reserve(&known) {
-            // Limits that cannot be read do not stop the call.
-            Err(HoldError::NotLoaded) => account.reserve(&LimitedCall {
-                bounds: &unread,
-                ..known
-            }),
-            reserved => reserved,
-        };
-        match reserved {
+        match account.reserve(&known) {
             Ok(()) => Ok(Reservation::begin(self, account, call)),
             Err(HoldError::Reached(reached)) => Err(ReservationError::Reached(reached)),
             Err(_) => Err(ReservationError::Unavailable),
@@ -272,28 +255,7 @@ impl Ledger {
             plan_since_ms: call.caller.plan_since_ms,
             now_ms: self.now_ms(),
             // While the store fails, the limits of calls on the caller's own keys follow what is known here.
-            needs_lease: self.is_shared && (is_funded(call.funding) || !self.is_failing()),
-        }
-    }
-
-    /// Returns what a key, its member and its plan have spent, without open reservations. The spending of other
-    /// processes is at most [`MAX_SPENT_AGE`] old while the store responds.
-    ///
-    /// Errors: the spending was never read and the store does not respond.
-    pub async fn spent(self: &Arc<Self>, caller: &Caller) -> Result<SpentSoFar, ReservationError> {
-        let account = self.account(&caller.organization_id);
-        let member = caller.member.as_deref().map(|member| &*member.id);
-        let cached = || {
-            let (key, since_ms) = (&caller.key_id, caller.plan_since_ms);
-            account.spent(key, member, since_ms, self.now_ms())
-        };
-        let known = cached();
-        if known.is_some() && !(self.is_shared && account.is_stale(MAX_SPENT_AGE)) {
-            return known.ok_or(ReservationError::Unavailable);
-        }
-        match self.load_spent(&account).await {
-            Ok(()) => cached().ok_or(ReservationError::Unavailable),
-            Err(()) => known.ok_or(ReservationError::Unavailable),
+            needs_lease: is_funded(call.funding) || !self.is_failing(),
         }
     }
 
@@ -384,14 +346,5 @@ impl Ledger {
         let ms = u64::try_from(unix_ms()).unwrap_or_default();
         let id = uuid::Builder::from_unix_timestamp_millis(ms, &random).into_uuid();
         EntryId(*id.as_bytes())
-    }
-}
-
-/// Returns the bounds of a call whose limits cannot be read: none if the provider bills the caller, so that they do not
-/// stop the call. Errors: credit or plan pay.
-fn unread_bounds(call: &NewReservation<'_>) -> Result<SpendingBounds, ReservationError> {
-    match is_funded(call.funding) {
-        true => Err(ReservationError::Unavailable),
-        false => Ok(SpendingBounds::default()),
     }
 }

@@ -196,12 +196,6 @@ impl Reservation {
         let hold = self.hold();
         let at_ms = self.ledger.now_ms().max(self.plan_since_ms);
         let cost = ended.usage.total();
-        let spent = account::Spent {
-            cost,
-            is_byok: ended.is_byok,
-            is_premium: ended.usage.is_premium,
-            at_ms,
-        };
         let funding = match self.entry.funding {
             _ if ended.outcome == CallOutcome::Failed => Funding::Unbilled,
             _ if ended.is_byok => Funding::Byok,
@@ -211,6 +205,12 @@ impl Reservation {
         // A call of which the journal has a part needs an end there.
         let is_dropped = !is_funded(funding) && self.lane.is_none() && self.ledger.drop_unfunded();
         let lane = self.lane.unwrap_or_else(|| journal.lane());
+        let spent = account::Spent {
+            cost,
+            funding,
+            is_premium: ended.usage.is_premium,
+            is_stored: !is_dropped,
+        };
         let mut entry = LedgerEntry {
             at_ms,
             funding,

@@ -5,22 +5,20 @@
     reason = "tests"
 )]
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use filters::accounts::{Caller, Mode, Plan};
 use filters::fault::Fault;
-use filters::ledger::{CallOutcome, CallOwner, CostParts, Funding, LedgerEntry, UsageRecord};
+use filters::ledger::{CallOutcome, CostParts, Funding, UsageRecord};
 use filters::money::Usd;
-use filters::money::allowance::SpendingBounds;
+use filters::money::allowance::{KeyLimits, LimitReached, SpendingBounds};
 
-use super::account::{Hold, OrganizationAccount, Spent};
 use super::flusher::retention_cutoff_ms;
-use super::journal::{Journal, MAX_SEGMENT_AGE, SEGMENT_BYTES};
+use super::journal::SEGMENT_BYTES;
 use super::{CallEnd, Ledger, NewReservation, ReservationError};
 use crate::config::Durability;
 use crate::store::Store;
-use crate::store::ledger::{Spending, SpentRow};
 use crate::telemetry::metrics::Metrics;
 use crate::{config, store};
 
@@ -34,19 +32,6 @@ fn usage(units: i128) -> UsageRecord {
     }
 }
 
-fn entry(n: usize) -> LedgerEntry {
-    LedgerEntry {
-        owner: CallOwner {
-            organization_id: "o".repeat(200).into(),
-            key_id: "key".into(),
-            request_id: n.to_string().into(),
-            ..CallOwner::default()
-        },
-        usage: usage(5),
-        ..LedgerEntry::default()
-    }
-}
-
 #[test]
 fn a_row_stays_as_long_as_a_journal_may_know_its_call() {
     const DAY_MS: i64 = 24 * 3_600_000;
@@ -55,107 +40,6 @@ fn a_row_stays_as_long_as_a_journal_may_know_its_call() {
         |journal_started_ms| retention_cutoff_ms(100 * DAY_MS, retention, journal_started_ms);
     assert_eq!(cutoff(100 * DAY_MS), 98 * DAY_MS);
     assert_eq!(cutoff(90 * DAY_MS), 89 * DAY_MS);
-}
-
-#[test]
-fn spending_is_exact_while_loads_race_with_ends_of_calls() {
-    let folder = tempfile::tempdir().unwrap();
-    let journal =
-        Journal::start(folder.path(), [7; 16], Durability::Process, MAX_SEGMENT_AGE).unwrap();
-    let account = OrganizationAccount::new(&"o".repeat(200));
-    let key_id: Arc<str> = "key".into();
-    let hold = Hold {
-        key_id: &key_id,
-        member_id: None,
-        funding: Funding::Byok,
-        amount: Usd::ZERO,
-        is_premium: false,
-    };
-    let cost = Spent {
-        cost: Usd::from_units(5),
-        is_byok: true,
-        is_premium: false,
-        at_ms: 0,
-    };
-    account.load((&Spending::default(), 0), i64::MAX, |_| {});
-    let is_done = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let loader = scope.spawn(|| {
-            let mut loads = 0_u32;
-            while !is_done.load(Ordering::Relaxed) || loads == 0 {
-                account.load((&Spending::default(), 0), i64::MAX, |visit| {
-                    journal.waiting().visit(visit)
-                });
-                loads += 1;
-            }
-            loads
-        });
-        let mut settled = Vec::new();
-        while settled.len() < 2_000 {
-            let entry = entry(settled.len());
-            let end = account.settle(&hold, &cost, |_| journal.end(0, &entry));
-            _ = end.write(false);
-            let spent = account.spent(&key_id, None, 0, 0).unwrap();
-            settled.push(spent.key.total);
-        }
-        is_done.store(true, Ordering::Relaxed);
-        assert!(loader.join().unwrap() > 0);
-        let exact: Vec<Usd> = (1..=2_000).map(|n| Usd::from_units(5 * n)).collect();
-        assert_eq!(settled, exact);
-    });
-}
-
-#[test]
-fn what_a_clock_that_is_ahead_has_dated_counts_as_spent_now() {
-    const DAY_MS: i64 = 24 * 3_600_000;
-    let now_ms = 1_800_000_000_000;
-    let account = OrganizationAccount::new("org_1");
-    let row = |units, at_ms| SpentRow {
-        key_id: "key".to_owned(),
-        member_id: None,
-        is_plan: true,
-        is_premium: true,
-        ended_ms: (at_ms, at_ms),
-        cost: Usd::from_units(units),
-    };
-    let rows = vec![row(10, now_ms), row(1, now_ms + 40 * DAY_MS)];
-    let spending = Spending {
-        rows,
-        ..Spending::default()
-    };
-    account.load((&spending, 0), now_ms, |_| {});
-    let spent = account.spent("key", None, 0, now_ms).unwrap();
-    let all = Usd::from_units(11);
-    assert_eq!((spent.key.total, spent.key.periods), (all, [all; 4]));
-    assert_eq!(
-        (spent.plan.cycle, spent.plan.daily, spent.plan.premium),
-        (all, all, all)
-    );
-    // The days that come are not closed by it.
-    let tomorrow = account.spent("key", None, 0, now_ms + DAY_MS).unwrap();
-    assert_eq!(tomorrow.key.periods[1], Usd::ZERO);
-}
-
-#[test]
-fn a_clock_that_is_behind_the_plan_hides_nothing_of_what_it_pays() {
-    let (since_ms, now_ms) = (1_800_000_000_000, 1_799_000_000_000);
-    let account = OrganizationAccount::new("org_1");
-    _ = account.spent("key", None, since_ms, now_ms);
-    let row = SpentRow {
-        key_id: "key".to_owned(),
-        member_id: None,
-        is_plan: true,
-        is_premium: false,
-        ended_ms: (since_ms, since_ms),
-        cost: Usd::from_units(5),
-    };
-    let spending = Spending {
-        rows: vec![row],
-        ..Spending::default()
-    };
-    account.load((&spending, 0), now_ms, |_| {});
-    let spent = account.spent("key", None, since_ms, now_ms).unwrap();
-    assert_eq!(spent.plan.cycle, Usd::from_units(5));
 }
 
 #[tokio::test]
@@ -221,7 +105,10 @@ async fn an_idle_account_gives_its_lease_back_and_leaves_memory() {
     let mut caller = caller();
     caller.organization_id = id.as_str().into();
     let bounds = SpendingBounds {
-        member: Some(Usd::from_units(21)),
+        key: KeyLimits {
+            lifetime: Some(Usd::from_units(21)),
+            ..KeyLimits::default()
+        },
         ..SpendingBounds::default()
     };
     let call = NewReservation {
@@ -247,17 +134,17 @@ async fn an_idle_account_gives_its_lease_back_and_leaves_memory() {
         };
         assert!(running.settle(ended).is_durable().await);
         drop(running);
-        ledger.drop_idle_accounts(Duration::ZERO).await;
-        assert!(ledger.accounts().is_empty());
-        let settled = Usd::from_units(7 * n);
-        loop {
-            let account = store.account(&id).await.unwrap();
-            if account.settled == settled {
-                assert_eq!(account.free(), granted.minus(settled));
-                break;
-            }
+        // Its limit is held for the call until that is stored.
+        while !ledger.accounts().is_empty() {
             tokio::time::sleep(Duration::from_millis(20)).await;
+            ledger.drop_idle_accounts(Duration::ZERO).await;
         }
+        let settled = Usd::from_units(7 * n);
+        let account = store.account(&id).await.unwrap();
+        assert_eq!(
+            (account.settled, account.free()),
+            (settled, granted.minus(settled))
+        );
     }
 }
 
@@ -319,7 +206,6 @@ async fn spending_is_read_while_calls_are_being_posted() {
     let (ledger, _) = start(folder.path(), 64 * SEGMENT_BYTES, &metrics).await;
     let caller = caller();
     let call = byok_call(&caller);
-    let account = ledger.account(&caller.organization_id);
     let started = std::time::Instant::now();
     let mut ended = 0;
     // The flusher posts several times meanwhile.
@@ -327,15 +213,52 @@ async fn spending_is_read_while_calls_are_being_posted() {
         let mut running = ledger.reserve(&call).await.unwrap();
         _ = running.settle(five_units());
         ended += 1;
-        ledger.read_spent(&account).await.unwrap();
         let spent = ledger.spent(&caller).await.unwrap().key.total;
         assert_eq!(spent, Usd::from_units(5 * ended));
     }
     assert!(ledger.store.posts(&ledger.owner).await.unwrap() > 2);
     // A post that takes long.
     let _flush_guard = ledger.flush_lock.lock().await;
-    let read = tokio::time::timeout(Duration::from_secs(1), ledger.read_spent(&account));
+    ledger.account(&caller.organization_id).follow_job();
+    let read = tokio::time::timeout(Duration::from_secs(1), ledger.spent(&caller));
     assert!(read.await.is_ok_and(|read| read.is_ok()));
+}
+
+#[tokio::test]
+async fn a_limit_that_is_reached_refuses_from_memory_until_it_is_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let metrics = Arc::new(Metrics::new().unwrap());
+    let (ledger, _) = start(folder.path(), 64 * SEGMENT_BYTES, &metrics).await;
+    let caller = caller();
+    let limited = |units| NewReservation {
+        bounds: SpendingBounds {
+            key: KeyLimits {
+                lifetime: Some(Usd::from_units(units)),
+                ..KeyLimits::default()
+            },
+            ..SpendingBounds::default()
+        },
+        ..byok_call(&caller)
+    };
+    for _ in 0..2 {
+        let mut running = ledger.reserve(&limited(10)).await.unwrap();
+        _ = running.settle(five_units());
+    }
+    let reached = ReservationError::Reached(LimitReached::Key(Usd::from_units(10)));
+    assert_eq!(
+        ledger.reserve(&limited(10)).await.err(),
+        Some(reached.clone())
+    );
+    let asked = || ledger.last_lease_number.load(Ordering::Relaxed);
+    let before = asked();
+    for _ in 0..100 {
+        assert_eq!(
+            ledger.reserve(&limited(10)).await.err(),
+            Some(reached.clone())
+        );
+    }
+    assert_eq!(asked(), before);
+    assert!(ledger.reserve(&limited(11)).await.is_ok());
 }
 
 /// A call on a key of the caller's own.

@@ -1,73 +1,100 @@
 //! Leases of limits: what each process holds of the limits of a key, a member or a plan.
 //!
-//! They change in the same transactions as leases of credit, under the same locks. The store knows no limit: a process
-//! says how much room it sees. What it is granted is decided in `filters::ledger`.
+//! They change in the same transactions as leases of credit, under the same locks, and so does what is spent. What a process
+//! is granted is decided in `filters::ledger`.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use filters::ledger::{HeldLimit, HeldLimits, LimitGrant, LimitOffer};
+use filters::ledger::{Funding, LedgerEntry, LimitGrant, LimitOffer, LimitScope, LimitState};
+use filters::money::Usd;
+use sqlx::any::AnyRow;
 use sqlx::{AnyConnection, Row};
-use tokio::time::timeout;
 
-use super::super::{Store, StoreError};
+use super::super::StoreError;
 use super::rows::Rows;
-use super::{QUERY_TIMEOUT, finish, usd};
+use super::{spent, usd};
 
 /// A change of a process's lease of the limits of a scope.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct LimitRequest {
     /// The organization's id.
     pub organization_id: String,
-    /// The scope, as text.
-    pub scope: String,
+    /// Whose limits.
+    pub scope: LimitScope,
+    /// Counts the changes of the process. One that comes behind a later one changes nothing.
+    pub number: i64,
     /// What the process tells.
     pub offer: LimitOffer,
-    /// What processes held before the process read what is spent.
-    pub seen: HeldLimits,
 }
 
-impl Store {
-    /// Returns what processes hold of the limits of an organization's scopes, by scope.
-    pub async fn held_limits(
-        &self,
-        organization_id: &str,
-        scopes: &[String],
-    ) -> Result<HashMap<String, HeldLimits>, StoreError> {
-        let wanted: Vec<_> = scopes
-            .iter()
-            .map(|scope| (organization_id, scope.as_str()))
-            .collect();
-        let mut connection = self.ledger_pool.acquire().await?;
-        let read = timeout(QUERY_TIMEOUT, read(connection.unlimited()?, &wanted)).await;
-        let held = finish(connection, read)?;
-        Ok(held
-            .into_iter()
-            .map(|((_, scope), held)| (scope, held))
-            .collect())
-    }
+/// An organization's id, and a scope as text.
+type ScopeKey<'a> = (&'a str, String);
+
+/// What processes hold of the limits of a scope.
+#[derive(Clone, Copy, Default)]
+struct Held {
+    /// The process's own lease.
+    own: Option<Lease>,
+    /// The amount of all others.
+    others: Usd,
 }
 
-/// Reads what processes hold, by organization and scope.
-async fn read(
-    connection: &mut AnyConnection,
-    wanted: &[(&str, &str)],
-) -> Result<HashMap<(String, String), HeldLimits>, StoreError> {
-    let sql = "SELECT organization_id, scope, owner, amount, stored \
-               FROM (SELECT value ->> 0 AS id, value ->> 1 AS wanted FROM {rows}) AS r \
-               CROSS JOIN limit_leases WHERE organization_id = r.id AND scope = r.wanted";
-    let rows = Rows::new(connection, wanted)?;
-    let mut all: HashMap<(String, String), HeldLimits> = HashMap::new();
-    for row in rows.query(sql).fetch_all(connection).await? {
-        let scope = (row.try_get("organization_id")?, row.try_get("scope")?);
-        let held = HeldLimit {
-            amount: usd(&row, "amount")?,
-            stored: usd(&row, "stored")?,
+/// The lease of a process.
+#[derive(Clone, Copy, Default)]
+struct Lease {
+    granted: Usd,
+    /// How much of what it spent is stored.
+    stored: Usd,
+    /// The number of its last change.
+    number: i64,
+    /// Calls that ended before this time are none of the lease. Units: unix milliseconds.
+    since_ms: i64,
+}
+
+/// An amount of a process that is stored from now on: of a call that has ended, or of a job that begins.
+#[derive(Clone, Copy)]
+pub(super) struct Stored<'a> {
+    pub organization_id: &'a str,
+    pub key_id: &'a str,
+    pub member_id: Option<&'a str>,
+    /// Whether the plan pays, and if so whether the model is premium.
+    pub premium: Option<bool>,
+    pub at_ms: i64,
+    pub cost: Usd,
+}
+
+impl<'a> Stored<'a> {
+    /// Returns what is stored of a call; `None` if it cost nothing.
+    pub(super) fn of_call(call: &'a LedgerEntry) -> Option<Self> {
+        let cost = call.usage.total();
+        let stored = Self {
+            organization_id: &call.owner.organization_id,
+            key_id: &call.owner.key_id,
+            member_id: call.owner.member_id.as_deref(),
+            premium: (call.funding == Funding::Plan).then_some(call.usage.is_premium),
+            at_ms: call.at_ms,
+            cost,
         };
-        all.entry(scope)
-            .or_default()
-            .insert(row.try_get("owner")?, held);
+        (cost != Usd::ZERO).then_some(stored)
     }
-    Ok(all)
+
+    fn places(&self) -> impl Iterator<Item = ScopeKey<'a>> {
+        let key = Some(LimitScope::Key(self.key_id.into()));
+        let member = self.member_id.map(|id| LimitScope::Member(id.into()));
+        let plan = self.premium.map(|_| LimitScope::Plan);
+        let premium = self.premium.filter(|is_premium| *is_premium);
+        let premium = premium.map(|_| LimitScope::Premium);
+        let organization = self.organization_id;
+        let scopes = [key, member, plan, premium].into_iter().flatten();
+        scopes.map(move |scope| (organization, scope.to_string()))
+    }
+}
+
+impl Lease {
+    /// Returns what the process holds.
+    fn held(self) -> Usd {
+        self.granted.minus(self.stored).max(Usd::ZERO)
+    }
 }
 
 /// Changes leases of a process, whose organizations' balances are locked. Returns the results in the order of the
@@ -81,33 +108,155 @@ pub(super) async fn change(
     if requests.is_empty() {
         return Ok(Vec::new());
     }
-    let wanted: Vec<_> = requests
-        .iter()
-        .map(|request| (request.organization_id.as_str(), request.scope.as_str()))
-        .collect();
-    let held = read(change, &wanted).await?;
+    let places: BTreeSet<ScopeKey<'_>> = requests.iter().map(LimitRequest::place).collect();
+    let held = read(change, owner, &places).await?;
+    let wanted = requests.iter().filter(|of| of.offer.wanted.is_some());
+    let wanted = wanted.map(|of| (&*of.organization_id, &of.scope));
+    let spent = spent::read(change, owner, wanted).await?;
     let mut grants = Vec::with_capacity(requests.len());
-    // Of two requests for one scope the last counts: one statement changes no row twice.
     let mut changed = BTreeMap::new();
-    let none = HeldLimits::default();
-    for (request, scope) in requests.iter().zip(wanted) {
-        let now = held
-            .get(&(scope.0.to_owned(), scope.1.to_owned()))
-            .unwrap_or(&none);
-        let grant = request.offer.decide(owner, &request.seen, now, processes);
-        let row = (grant.amount.to_string(), request.offer.stored.to_string());
-        changed.insert(scope, row);
+    for request in requests {
+        let place = request.place();
+        let held = held.get(&place).copied().unwrap_or_default();
+        let own = held.own.unwrap_or_default();
+        let state = LimitState {
+            stored: own.stored,
+            others: held.others,
+            room: request.offer.wanted.map(|(terms, _)| {
+                let (now_ms, since_ms) = (request.offer.now_ms, terms.plan_since_ms());
+                let spent = spent.spent_in(&request.organization_id, &request.scope);
+                terms.room(&spent.so_far(now_ms, since_ms), now_ms)
+            }),
+            processes,
+        };
+        let grant = request.offer.decide(&state);
         grants.push(grant);
+        if request.number > own.number {
+            changed.insert(place, own.after(request, &grant));
+        }
     }
-    let rows: Vec<_> = changed
-        .into_iter()
-        .map(|((id, scope), (amount, stored))| (id, scope, amount, stored))
-        .collect();
-    let sql = "INSERT INTO limit_leases (organization_id, scope, owner, amount, stored) \
-               SELECT value ->> 0, value ->> 1, $2, value ->> 2, value ->> 3 \
+    write(change, owner, &changed).await?;
+    Ok(grants)
+}
+
+impl LimitRequest {
+    fn place(&self) -> ScopeKey<'_> {
+        (&self.organization_id, self.scope.to_string())
+    }
+}
+
+impl Lease {
+    /// Returns the lease after a change.
+    fn after(self, request: &LimitRequest, grant: &LimitGrant) -> Self {
+        let now_ms = request.offer.now_ms;
+        Self {
+            granted: grant.granted,
+            number: request.number,
+            since_ms: match request.offer.granted {
+                None => now_ms,
+                // Calls are dated by a clock that may have been set back.
+                Some(_) => self.since_ms.min(now_ms),
+            },
+            ..self
+        }
+    }
+}
+
+/// Takes what is stored of a process out of its leases. The organizations' balances are locked.
+pub(super) async fn take_stored(
+    change: &mut AnyConnection,
+    owner: &str,
+    all: &[Stored<'_>],
+) -> Result<(), StoreError> {
+    let places: BTreeSet<ScopeKey<'_>> = all.iter().flat_map(Stored::places).collect();
+    if places.is_empty() {
+        return Ok(());
+    }
+    let held = read(change, owner, &places).await?;
+    let mut changed: BTreeMap<ScopeKey<'_>, Lease> = BTreeMap::new();
+    for stored in all {
+        for place in stored.places() {
+            let Some(own) = held.get(&place).and_then(|held| held.own) else {
+                continue;
+            };
+            if stored.at_ms >= own.since_ms {
+                let own = changed.entry(place).or_insert(own);
+                own.stored = own.stored.plus(stored.cost);
+            }
+        }
+    }
+    write(change, owner, &changed).await
+}
+
+/// Reads what processes hold, by organization and scope.
+async fn read<'a>(
+    change: &mut AnyConnection,
+    owner: &str,
+    places: &BTreeSet<ScopeKey<'a>>,
+) -> Result<HashMap<ScopeKey<'a>, Held>, StoreError> {
+    let sql = "SELECT number, owner, amount, stored, granted, turn, since \
+               FROM (SELECT value ->> 0 AS id, value ->> 1 AS wanted, \
+               CAST(value ->> 2 AS BIGINT) AS number FROM {rows}) AS r \
+               CROSS JOIN limit_leases WHERE organization_id = r.id AND scope = r.wanted";
+    let places: Vec<&ScopeKey<'_>> = places.iter().collect();
+    let wanted = places.iter().enumerate();
+    let wanted: Vec<_> = wanted.map(|(n, (id, scope))| (id, scope, n)).collect();
+    let rows = Rows::new(change, &wanted)?;
+    let mut all: HashMap<ScopeKey<'a>, Held> = HashMap::new();
+    for row in rows.query(sql).fetch_all(change).await? {
+        let number = row.try_get::<i64, _>("number")?;
+        let place = usize::try_from(number).ok().and_then(|at| places.get(at));
+        let Some(place) = place else { continue };
+        let held = all.entry(ScopeKey::clone(place)).or_default();
+        if row.try_get::<&str, _>("owner")? == owner {
+            held.own = Some(read_lease(&row)?);
+        } else {
+            held.others = held.others.plus(usd(&row, "amount")?);
+        }
+    }
+    Ok(all)
+}
+
+fn read_lease(row: &AnyRow) -> Result<Lease, StoreError> {
+    Ok(Lease {
+        granted: usd(row, "granted")?,
+        stored: usd(row, "stored")?,
+        number: row.try_get("turn")?,
+        since_ms: row.try_get("since")?,
+    })
+}
+
+/// Writes leases. Processes of the version before read the amount.
+async fn write(
+    change: &mut AnyConnection,
+    owner: &str,
+    leases: &BTreeMap<ScopeKey<'_>, Lease>,
+) -> Result<(), StoreError> {
+    if leases.is_empty() {
+        return Ok(());
+    }
+    let rows = leases.iter().map(|((id, scope), lease)| {
+        let amounts = [lease.held(), lease.stored, lease.granted];
+        let [held, stored, granted] = amounts.map(|amount| amount.to_string());
+        (
+            id,
+            scope,
+            held,
+            stored,
+            granted,
+            lease.number,
+            lease.since_ms,
+        )
+    });
+    let rows: Vec<_> = rows.collect();
+    let sql = "INSERT INTO limit_leases \
+               (organization_id, scope, owner, amount, stored, granted, turn, since) \
+               SELECT value ->> 0, value ->> 1, $2, value ->> 2, value ->> 3, value ->> 4, \
+               CAST(value ->> 5 AS BIGINT), CAST(value ->> 6 AS BIGINT) \
                FROM {rows} WHERE 1 = 1 ON CONFLICT (organization_id, scope, owner) DO UPDATE \
-               SET amount = excluded.amount, stored = excluded.stored";
+               SET amount = excluded.amount, stored = excluded.stored, granted = excluded.granted, \
+               turn = excluded.turn, since = excluded.since";
     let rows = Rows::new(change, &rows)?;
     rows.query(sql).bind(owner).execute(change).await?;
-    Ok(grants)
+    Ok(())
 }

@@ -33,7 +33,7 @@ pub use journals::JournalOwner;
 pub use leases::{CHANNEL, LeaseChange, LeaseGrant, LeaseGrants, LeaseRequest};
 pub use limits::LimitRequest;
 pub use post::MAX_ORGANIZATIONS;
-pub use spent::{Spending, SpentRow};
+pub use spent::ScopeSpent;
 pub use usage::{By, Usage};
 pub use usage_hours::{PeriodUsage, UsagePart, UsageScope};
 pub use variations::VariationUsage;

@@ -11,9 +11,10 @@ use tokio::time::timeout;
 
 use super::super::{Store, StoreError};
 use super::counters::Addition;
+use super::limits::Stored;
 use super::rows::Rows;
 use super::{
-    QUERY_TIMEOUT, StoreAccount, calls, counters, finish, hours, leases, lock_balances,
+    QUERY_TIMEOUT, StoreAccount, calls, counters, finish, hours, leases, limits, lock_balances,
     read_accounts, spent, variations,
 };
 
@@ -102,7 +103,8 @@ struct Charges<'a> {
     shortfall: Usd,
 }
 
-/// Charges calls to balances and to the process's leases, and counts what they `added` to hours. Returns the charge of each.
+/// Charges calls to balances and to the process's leases of credit and of limits, and counts what they `added` to hours.
+/// Returns the charge of each.
 pub(super) async fn charge(
     change: &mut AnyConnection,
     owner: &str,
@@ -119,14 +121,19 @@ pub(super) async fn charge(
             organization.or_default().calls.push((place, entry));
         }
     }
-    let counted = added.iter().map(|added| added.organization_id);
-    let ids: BTreeSet<&str> = organizations.keys().copied().chain(counted).collect();
+    let stored: Vec<Stored<'_>> = entries
+        .iter()
+        .filter_map(|of| Stored::of_call(of))
+        .collect();
+    let spending = stored.iter().map(|stored| stored.organization_id);
+    let ids: BTreeSet<&str> = organizations.keys().copied().chain(spending).collect();
     let ids: Vec<&str> = ids.into_iter().collect();
     if ids.is_empty() {
         return Ok(charges);
     }
     let balances = lock_balances(change, &ids).await?;
     counters::add(change, added).await?;
+    limits::take_stored(change, owner, &stored).await?;
     if organizations.is_empty() {
         return Ok(charges);
     }

@@ -1,20 +1,20 @@
 //! What organizations have spent: the counters of their limits, and the hours of their keys, which processes of the version
 //! before read.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use filters::ledger::{Funding, LedgerEntry, LimitScope, UnknownScope};
+use filters::ledger::{Funding, LedgerEntry, LimitScope};
 use filters::money::Usd;
+use filters::money::allowance::SpentSoFar;
 use filters::money::tally::{PlanTally, Tally};
 use sqlx::any::AnyRow;
-use sqlx::{AnyConnection, AssertSqlSafe, Row};
+use sqlx::{AnyConnection, Row};
 use tokio::time::timeout;
 
 use super::super::{Store, StoreError};
 use super::counters::{Addition, UNCOUNTED};
 use super::rows::Rows;
-use super::{HOUR_MS, QUERY_TIMEOUT, counters, finish, join_cost, split_cost, video_jobs};
+use super::{HOUR_MS, QUERY_TIMEOUT, counters, finish, join_cost, split_cost, usd};
 
 /// Adds to hours. The last value of a row is 1 if it is counted in the same change. An hour of which something else is not
 /// counted stays so as a whole.
@@ -37,37 +37,107 @@ ON CONFLICT (organization_id, key_id, hour, funding, is_premium, member_id) DO U
     counted_rest = spent.counted_rest + CASE WHEN spent.counted_nano = spent.cost_nano \
     AND spent.counted_rest = spent.cost_rest THEN excluded.counted_rest ELSE 0 END";
 
-/// The spending of a key in one hour, for one kind of model and one funding.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct SpentRow {
-    /// The key's id.
-    pub key_id: String,
-    /// The id of the member who owned it.
-    pub member_id: Option<String>,
-    /// Whether the organization's plan paid.
-    pub is_plan: bool,
-    /// Whether the models were premium.
-    pub is_premium: bool,
-    /// When the first and the last call ended, in unix milliseconds.
-    pub ended_ms: (i64, i64),
-    /// The cost.
-    pub cost: Usd,
+/// The SQL of the rows of [`scope_row`].
+const WANTED: &str = "\
+WITH wanted AS (SELECT value ->> 0 AS wanted_id, value ->> 1 AS counter, value ->> 2 AS of_key, \
+    value ->> 3 AS of_member FROM {rows})";
+/// The SQL that reads counters, what open jobs may cost, and how many times the process `$2` had stored calls.
+const COUNTERS: &str = "\
+SELECT wanted_id, counter, 'counter' AS part, sums AS detail, 0 AS is_premium, 0 AS first_at, \
+    0 AS last_at, 0 AS nano, 0 AS rest \
+FROM wanted CROSS JOIN limit_counters WHERE organization_id = wanted_id AND scope = counter \
+UNION ALL \
+SELECT wanted_id, counter, 'job' AS part, reserved AS detail, is_premium, created_at AS first_at, \
+    created_at AS last_at, 0 AS nano, 0 AS rest \
+FROM wanted CROSS JOIN video_jobs \
+WHERE organization_id = wanted_id AND is_open = 1 AND (key_id = of_key OR {of_scope}) \
+UNION ALL \
+SELECT '' AS wanted_id, '' AS counter, 'posts' AS part, '' AS detail, 0 AS is_premium, \
+    0 AS first_at, 0 AS last_at, posts AS nano, 0 AS rest \
+FROM journal_owners WHERE owner = $2";
+/// The SQL that reads hours which are not counted. It reads all of them, so there have to be some.
+const HOURS: &str = "\
+SELECT wanted_id, counter, 'hour' AS part, '' AS detail, is_premium, first_at, last_at, \
+    cost_nano - counted_nano AS nano, cost_rest - counted_rest AS rest \
+FROM wanted CROSS JOIN spent \
+WHERE organization_id = wanted_id AND {uncounted} AND of_key <> '' AND key_id = of_key \
+UNION ALL \
+SELECT wanted_id, counter, 'hour' AS part, '' AS detail, is_premium, first_at, last_at, \
+    cost_nano - counted_nano AS nano, cost_rest - counted_rest AS rest \
+FROM wanted CROSS JOIN spent \
+WHERE organization_id = wanted_id AND {uncounted} AND {of_scope}";
+/// The SQL of an hour, or of a job, that counts in a scope which is no key's.
+const IS_OF_SCOPE: &str =
+    "(of_member <> '' AND member_id = of_member OR counter = 'plan' AND funding = 'plan')";
+
+/// What is spent in a scope, as of one moment.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct ScopeSpent {
+    /// The counter of a key or a member.
+    tally: Tally,
+    /// The counter of the plan.
+    plan: PlanTally,
+    /// What is in no counter: what processes of the version before have just added, and what open jobs may cost. Oldest first.
+    uncounted: Vec<Cost>,
 }
 
-/// What an organization has spent, as of one moment.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Spending {
-    /// The counters of its keys, by id.
-    pub keys: Vec<(Arc<str>, Tally)>,
-    /// The same of its members.
-    pub members: Vec<(Arc<str>, Tally)>,
-    /// The counter of its plan.
-    pub plan: PlanTally,
-    /// What is in no counter: what processes of the version before have just added, oldest first, and behind it what open
-    /// jobs may cost.
-    pub rows: Vec<SpentRow>,
+/// The cost of calls that ended between two times, in unix milliseconds.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Cost {
+    is_premium: bool,
+    ended_ms: (i64, i64),
+    cost: Usd,
+}
+
+impl ScopeSpent {
+    /// Adds calls that are not stored.
+    pub fn add(&mut self, cost: Usd, is_premium: bool, ended_ms: (i64, i64)) {
+        let cost = Cost {
+            is_premium,
+            ended_ms,
+            cost,
+        };
+        self.uncounted.push(cost);
+    }
+
+    /// Returns what is spent at `now_ms`, for a plan that began at `plan_since_ms`.
+    pub fn so_far(&self, now_ms: i64, plan_since_ms: i64) -> SpentSoFar {
+        let (mut tally, mut plan) = (self.tally, self.plan);
+        for of in &self.uncounted {
+            tally.charge(of.cost, of.ended_ms.1);
+            plan.charge(of.cost, of.is_premium, of.ended_ms, plan_since_ms);
+        }
+        let key = tally.spent(now_ms);
+        SpentSoFar {
+            key,
+            member: key.total,
+            plan: plan.spent(now_ms, plan_since_ms),
+        }
+    }
+}
+
+/// What is spent in scopes.
+#[derive(Default)]
+pub(super) struct AllSpent {
+    /// By organization and the text of the scope's counter.
+    scopes: HashMap<(String, String), ScopeSpent>,
     /// How many times the process had stored calls, all of which are included.
-    pub posts: i64,
+    posts: i64,
+}
+
+impl AllSpent {
+    pub(super) fn spent_in(&self, organization_id: &str, scope: &LimitScope) -> ScopeSpent {
+        let place = (organization_id.to_owned(), counter(scope));
+        self.scopes.get(&place).cloned().unwrap_or_default()
+    }
+}
+
+/// Returns the text of the scope whose counter counts for a scope.
+fn counter(scope: &LimitScope) -> String {
+    match scope {
+        LimitScope::Premium => LimitScope::Plan.to_string(),
+        scope => scope.to_string(),
+    }
 }
 
 impl Store {
@@ -81,71 +151,106 @@ impl Store {
         Ok(posts.unwrap_or_default())
     }
 
-    /// Returns what an organization has spent, and what open jobs may cost. Cost: a row for each of its keys and members,
-    /// however long they have spent.
-    pub async fn spent(&self, owner: &str, organization_id: &str) -> Result<Spending, StoreError> {
-        let sql = format!(
-            "SELECT 'counter' AS part, scope AS name, sums AS detail, '' AS member_id, \
-             0 AS is_premium, 0 AS first_at, 0 AS last_at, 0 AS nano, 0 AS rest \
-             FROM limit_counters WHERE organization_id = $1 \
-             UNION ALL \
-             SELECT 'hour' AS part, key_id AS name, funding AS detail, member_id, is_premium, \
-             first_at, last_at, cost_nano - counted_nano AS nano, cost_rest - counted_rest AS rest \
-             FROM spent WHERE organization_id = $1 AND {UNCOUNTED} \
-             UNION ALL \
-             SELECT 'posts' AS part, '' AS name, '' AS detail, '' AS member_id, 0 AS is_premium, \
-             0 AS first_at, 0 AS last_at, posts AS nano, 0 AS rest \
-             FROM journal_owners WHERE owner = $2 \
-             ORDER BY first_at"
-        );
+    /// Returns what is spent in scopes of an organization, in their order, what open jobs may cost included, and how many times
+    /// the process had stored calls by then.
+    pub async fn spent(
+        &self,
+        owner: &str,
+        organization_id: &str,
+        scopes: &[LimitScope],
+    ) -> Result<(Vec<ScopeSpent>, i64), StoreError> {
         let mut connection = self.ledger_pool.acquire().await?;
-        let query = sqlx::query(AssertSqlSafe(sql));
-        let query = query.bind(organization_id).bind(owner);
-        let raw = connection.unlimited()?;
-        let read = async {
-            // Jobs first: one that ends between the two counts twice, and never not at all.
-            let open = video_jobs::open_spending(raw, organization_id).await?;
-            Ok((open, query.fetch_all(raw).await?))
-        };
-        let read = timeout(QUERY_TIMEOUT, read).await;
-        let (open, rows) = finish(connection, read)?;
-        let mut spending = Spending::default();
-        for row in &rows {
-            match row.try_get::<&str, _>("part")? {
-                "counter" => spending.add_counter(row)?,
-                "hour" => spending.rows.push(read_hour(row)?),
-                _ => spending.posts = row.try_get("nano")?,
-            }
-        }
-        spending.rows.extend(open);
-        Ok(spending)
+        let wanted = scopes.iter().map(|scope| (organization_id, scope));
+        let read = timeout(QUERY_TIMEOUT, read(connection.unlimited()?, owner, wanted)).await;
+        let all = finish(connection, read)?;
+        let spent = scopes
+            .iter()
+            .map(|scope| all.spent_in(organization_id, scope));
+        Ok((spent.collect(), all.posts))
     }
 }
 
-impl Spending {
-    fn add_counter(&mut self, row: &AnyRow) -> Result<(), StoreError> {
-        let (scope, sums): (&str, &str) = (row.try_get("name")?, row.try_get("detail")?);
-        match scope.parse() {
-            Ok(LimitScope::Key(id)) => self.keys.push((id, counters::parse(sums)?)),
-            Ok(LimitScope::Member(id)) => self.members.push((id, counters::parse(sums)?)),
-            Ok(LimitScope::Plan) => self.plan = counters::parse(sums)?,
-            Ok(LimitScope::Premium) | Err(UnknownScope) => {
-                return Err(StoreError::Damaged("scope"));
+/// A scope as a row: the organization, the scope's counter, and the key or the member that it is of.
+type ScopeRow<'a> = (&'a str, String, &'a str, &'a str);
+
+fn scope_row<'a>(organization: &'a str, scope: &'a LimitScope) -> ScopeRow<'a> {
+    let (key, member) = match scope {
+        LimitScope::Key(id) => (&**id, ""),
+        LimitScope::Member(id) => ("", &**id),
+        LimitScope::Plan | LimitScope::Premium => ("", ""),
+    };
+    (organization, counter(scope), key, member)
+}
+
+/// Reads what is spent in scopes of organizations. Cost: a row for each scope, however long it has spent.
+pub(super) async fn read<'a>(
+    connection: &mut AnyConnection,
+    owner: &str,
+    scopes: impl Iterator<Item = (&'a str, &'a LimitScope)>,
+) -> Result<AllSpent, StoreError> {
+    let wanted: BTreeSet<_> = scopes.map(|(id, scope)| scope_row(id, scope)).collect();
+    let wanted: Vec<_> = wanted.into_iter().collect();
+    let ids: BTreeSet<&str> = wanted.iter().map(|row| row.0).collect();
+    let ids: Vec<&str> = ids.into_iter().collect();
+    let mut all = AllSpent::default();
+    // Hours come first: one that is counted meanwhile counts twice, and never not at all.
+    if !counters::first_uncounted(connection, &ids)
+        .await?
+        .is_empty()
+    {
+        all.read(connection, (HOURS, None), &wanted).await?;
+    }
+    all.read(connection, (COUNTERS, Some(owner)), &wanted)
+        .await?;
+    Ok(all)
+}
+
+impl AllSpent {
+    async fn read(
+        &mut self,
+        connection: &mut AnyConnection,
+        (parts, owner): (&str, Option<&str>),
+        wanted: &[ScopeRow<'_>],
+    ) -> Result<(), StoreError> {
+        let sql = format!("{WANTED} {parts} ORDER BY first_at")
+            .replace("{uncounted}", UNCOUNTED)
+            .replace("{of_scope}", IS_OF_SCOPE);
+        let wanted = Rows::new(connection, wanted)?;
+        let mut query = wanted.query(&sql);
+        if let Some(owner) = owner {
+            query = query.bind(owner);
+        }
+        for row in query.fetch_all(connection).await? {
+            if row.try_get::<&str, _>("part")? == "posts" {
+                self.posts = row.try_get("nano")?;
+                continue;
             }
+            let place = (row.try_get("wanted_id")?, row.try_get("counter")?);
+            self.scopes.entry(place).or_default().read(&row)?;
         }
         Ok(())
     }
 }
 
-fn read_hour(row: &AnyRow) -> Result<SpentRow, StoreError> {
-    Ok(SpentRow {
-        key_id: row.try_get("name")?,
-        member_id: Some(row.try_get("member_id")?).filter(|id: &String| !id.is_empty()),
-        is_plan: row.try_get::<String, _>("detail")? == "plan",
-        is_premium: row.try_get::<i64, _>("is_premium")? != 0,
-        ended_ms: (row.try_get("first_at")?, row.try_get("last_at")?),
-        cost: join_cost(row.try_get("nano")?, row.try_get("rest")?),
-    })
+impl ScopeSpent {
+    /// Adds a row of [`COUNTERS`] or [`HOURS`].
+    fn read(&mut self, row: &AnyRow) -> Result<(), StoreError> {
+        let detail: &str = row.try_get("detail")?;
+        let cost = match row.try_get::<&str, _>("part")? {
+            "counter" => {
+                match row.try_get::<&str, _>("counter")? == LimitScope::Plan.to_string() {
+                    true => self.plan = counters::parse(detail)?,
+                    false => self.tally = counters::parse(detail)?,
+                }
+                return Ok(());
+            }
+            "hour" => join_cost(row.try_get("nano")?, row.try_get("rest")?),
+            _ => usd(row, "detail")?,
+        };
+        let ended_ms = (row.try_get("first_at")?, row.try_get("last_at")?);
+        self.add(cost, row.try_get::<i64, _>("is_premium")? != 0, ended_ms);
+        Ok(())
+    }
 }
 
 /// An hour: its organization, key, number and funding, whether its models are premium, and the member.

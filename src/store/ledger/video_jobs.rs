@@ -15,8 +15,9 @@ use tokio::time::timeout;
 
 use super::super::cipher::Cipher;
 use super::super::{Store, StoreError};
+use super::limits::Stored;
 use super::{
-    QUERY_TIMEOUT, SpentRow, StoreAccount, calls, finish, hours, leases, lock_balances, post,
+    QUERY_TIMEOUT, StoreAccount, calls, finish, hours, leases, limits, lock_balances, post,
     read_accounts, spent, usd,
 };
 
@@ -295,9 +296,12 @@ async fn begin(
     let mut change = connection.begin().await?;
     // The first statement is a write, because SQLite cannot upgrade a reading transaction.
     leases::lock_process(&mut change, process).await?;
+    lock_balances(&mut change, &[&*job.owner.organization_id]).await?;
     if job.funding == Funding::Credit {
         move_lease(&mut change, process, job).await?;
     }
+    // From here on what it may cost counts as spent.
+    limits::take_stored(&mut change, process, &[to_be_held(job)]).await?;
     let sql = format!(
         "INSERT INTO video_jobs ({COLUMNS}, due_at, claimed_by, claimed_until) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 1, $14, '', 0)"
@@ -324,6 +328,17 @@ async fn begin(
     Ok(())
 }
 
+fn to_be_held(job: &VideoJob) -> Stored<'_> {
+    Stored {
+        organization_id: &job.owner.organization_id,
+        key_id: &job.owner.key_id,
+        member_id: job.owner.member_id.as_deref(),
+        premium: (job.funding == Funding::Plan).then_some(job.is_premium),
+        at_ms: i64::MAX,
+        cost: job.reserved,
+    }
+}
+
 /// Moves what a job may cost to its own lease. What the lease of the process does not cover, because it has expired, is
 /// taken from the amount that no process leases, as far as that goes.
 async fn move_lease(
@@ -332,7 +347,6 @@ async fn move_lease(
     job: &VideoJob,
 ) -> Result<(), StoreError> {
     let id = &*job.owner.organization_id;
-    lock_balances(change, &[id]).await?;
     let own = leases::read_leases(change, &[id], process).await?;
     let leased = own.get(id).map_or(Usd::ZERO, |lease| lease.amount);
     let from_lease = job.reserved.min(leased);
@@ -386,27 +400,4 @@ async fn end(
     query.execute(&mut *change).await?;
     change.commit().await?;
     Ok(Some(charge))
-}
-
-/// Returns what open jobs of an organization may cost, as if it were spent when they were ordered.
-pub(super) async fn open_spending(
-    connection: &mut AnyConnection,
-    organization_id: &str,
-) -> Result<Vec<SpentRow>, StoreError> {
-    let sql = "SELECT key_id, member_id, funding, is_premium, reserved, created_at \
-               FROM video_jobs WHERE organization_id = $1 AND is_open = 1";
-    let query = sqlx::query(sql).bind(organization_id);
-    let rows = query.fetch_all(connection).await?;
-    let read = |row: &AnyRow| -> Result<SpentRow, StoreError> {
-        let created_ms = row.try_get("created_at")?;
-        Ok(SpentRow {
-            key_id: row.try_get("key_id")?,
-            member_id: Some(row.try_get("member_id")?).filter(|id: &String| !id.is_empty()),
-            is_plan: row.try_get::<String, _>("funding")? == Funding::Plan.as_str(),
-            is_premium: row.try_get::<i64, _>("is_premium")? != 0,
-            ended_ms: (created_ms, created_ms),
-            cost: usd(row, "reserved")?,
-        })
-    };
-    rows.iter().map(read).collect()
 }

@@ -149,8 +149,7 @@ async fn deleted_calls_leave_balance_spending_and_the_sums_of_hours(fixture: Fix
     assert!(fixture.calls().await.is_empty());
     assert_eq!(fixture.requests_since(0).await, 1);
     assert_eq!(fixture.account().await.settled, usd("0.1"));
-    let spending = fixture.store.spent("", ORG).await.unwrap();
-    assert_eq!(spending.keys[0].1.spent(NOW_MS).total, usd("0.1"));
+    assert_eq!(fixture.spent_of("key/key_1").await.key.total, usd("0.1"));
 }
 
 async fn an_hour_that_is_cut_counts_its_later_calls_or_as_a_whole(fixture: Fixture) {
@@ -295,15 +294,10 @@ async fn what_a_key_spent_stays_with_the_member_it_had(fixture: Fixture) {
             let joined = fixture.store.join_past_spent(NOW_MS + 2 * HOUR_MS).await;
             assert!(!joined.unwrap(), "nothing is left");
         }
-        let spending = fixture.store.spent("", ORG).await.unwrap();
-        let mut spent: Vec<_> = spending
-            .members
-            .iter()
-            .map(|(id, tally)| (&**id, tally.spent(NOW_MS).total))
-            .collect();
-        spent.sort_unstable();
-        assert_eq!(spent, [("m1", usd("0.1")), ("m2", usd("0.023"))]);
-        assert_eq!(spending.keys[0].1.spent(NOW_MS).total, usd("0.1234"));
+        for (scope, spent) in [("member/m1", "0.1"), ("member/m2", "0.023")] {
+            assert_eq!(fixture.spent_of(scope).await.member, usd(spent));
+        }
+        assert_eq!(fixture.spent_of("key/key_1").await.key.total, usd("0.1234"));
     }
 }
 

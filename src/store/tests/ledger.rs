@@ -212,9 +212,7 @@ async fn a_call_that_is_posted_again_is_charged_once(fixture: Fixture) {
         .await;
     let settled = fixture.account().await.settled;
     assert_eq!(settled, usd("0.3"));
-    let keys = fixture.store.spent("", ORG).await.unwrap().keys;
-    assert_eq!(keys.len(), 1);
-    assert_eq!(keys[0].1.spent(NOW_MS).total, usd("0.3"));
+    assert_eq!(fixture.spent_of("key/key_1").await.key.total, usd("0.3"));
 }
 
 async fn an_hour_knows_its_first_and_its_last_call(fixture: Fixture) {
@@ -257,8 +255,7 @@ async fn what_the_balance_does_not_pay_leaves_it_alone(fixture: Fixture) {
     };
     fixture.post("a", vec![of_plan]).await;
     assert_eq!(fixture.account().await.settled, Usd::ZERO);
-    let plan = fixture.store.spent("", ORG).await.unwrap().plan;
-    assert_eq!(plan.spent(NOW_MS, 0).cycle, usd("0.1"));
+    assert_eq!(fixture.spent_of("plan").await.plan.cycle, usd("0.1"));
 }
 
 async fn a_batch_of_any_length_is_written_as_a_whole(fixture: Fixture) {

@@ -1,116 +1,168 @@
 //! Leases of limits: what they hold, what others see of them, and what becomes of those of a process that is gone.
 
-use filters::ledger::{HeldLimit, HeldLimits, LimitGrant, LimitOffer};
+use filters::ledger::{LedgerEntry, LimitGrant, LimitOffer, LimitScope, LimitTerms};
+use filters::money::Usd;
+use filters::money::allowance::KeyLimits;
 
 use super::super::ledger::{LeaseChange, LeaseRequest, LimitRequest};
-use super::ledger::{ORG, usd};
+use super::ledger::{ORG, entry, usd};
 use super::*;
 
 on_both!(
-    a_lease_of_a_limit_is_held_and_seen_by_others,
-    what_a_process_stored_after_another_looked_counts_against_its_room,
-    a_process_that_is_gone_holds_nothing_and_outdates_who_saw_it,
+    a_limit_is_granted_less_what_is_spent_and_what_others_hold,
+    a_call_that_is_stored_moves_from_its_lease_to_what_is_spent,
+    calls_that_ended_before_a_lease_are_none_of_it,
+    a_change_that_comes_behind_a_later_one_changes_nothing,
+    a_process_that_is_gone_holds_nothing,
     leases_of_credit_and_of_limits_change_together_or_not_at_all,
 );
 
-const SCOPE: &str = "key/key_1";
+fn key() -> LimitScope {
+    LimitScope::Key("key_1".into())
+}
 
-fn asks(room: &str, need: &str, held: &str, stored: &str) -> LimitOffer {
+/// A process asks for more of a limit of 8 USD for a call of this cost; `granted` as far as it knows.
+fn asks(need: &str, granted: Option<&str>) -> LimitOffer {
+    let limits = KeyLimits {
+        lifetime: Some(usd("8")),
+        ..KeyLimits::default()
+    };
     LimitOffer {
-        room: usd(room),
-        need: Some(usd(need)),
-        held: usd(held),
-        stored: usd(stored),
+        granted: granted.map(usd),
+        wanted: Some((LimitTerms::Key(limits), usd(need))),
+        now_ms: NOW_MS,
         ..LimitOffer::default()
     }
 }
 
-fn request(scope: &str, offer: LimitOffer, seen: &HeldLimits) -> LimitRequest {
+fn request(scope: LimitScope, number: i64, offer: LimitOffer) -> LimitRequest {
     LimitRequest {
         organization_id: ORG.to_owned(),
-        scope: scope.to_owned(),
+        scope,
+        number,
         offer,
-        seen: seen.clone(),
     }
 }
 
 impl Fixture {
-    async fn seen(&self) -> HeldLimits {
-        let held = self.store.held_limits(ORG, &[SCOPE.to_owned()]).await;
-        held.unwrap().remove(SCOPE).unwrap_or_default()
-    }
-
-    async fn limit(&self, owner: &str, offer: LimitOffer, seen: &HeldLimits) -> LimitGrant {
-        let requests = [request(SCOPE, offer, seen)];
+    async fn limit(&self, owner: &str, number: i64, offer: LimitOffer) -> LimitGrant {
+        let requests = [request(key(), number, offer)];
         let changed = self.store.change_leases(owner, &[], &requests).await;
         changed.unwrap().unwrap().limits[0]
     }
+
+    /// What processes of the version before see of the leases: by process the amount and what is stored.
+    async fn seen(&self) -> Vec<(String, String, String)> {
+        let sql = "SELECT owner, amount, stored FROM limit_leases ORDER BY owner";
+        let seen = sqlx::query_as(sql).fetch_all(self.store.pool.unlimited());
+        seen.await.unwrap()
+    }
 }
 
-async fn a_lease_of_a_limit_is_held_and_seen_by_others(fixture: Fixture) {
+fn ended(n: u8, cost: &str, at_ms: i64) -> LedgerEntry {
+    LedgerEntry {
+        at_ms,
+        ..entry(n, cost)
+    }
+}
+
+async fn a_limit_is_granted_less_what_is_spent_and_what_others_hold(fixture: Fixture) {
     fixture.begin("a").await;
     fixture.begin("b").await;
-    let none = HeldLimits::new();
-    let grant = fixture.limit("a", asks("8", "0.1", "0.5", "0"), &none);
-    let grant = grant.await;
-    assert_eq!((grant.left, grant.amount), (Some(usd("2")), usd("2.5")));
-    let seen = fixture.seen().await;
-    let held = HeldLimit {
-        amount: usd("2.5"),
-        stored: usd("0"),
-    };
-    assert_eq!(seen, [("a".to_owned(), held)].into());
+    fixture.post("gone", vec![entry(1, "2")]).await;
+    let grant = fixture.limit("a", 1, asks("0.1", None)).await;
+    assert_eq!((grant.added, grant.held), (usd("1.5"), usd("1.5")));
+    assert_eq!(grant.room.unwrap().left, usd("6"));
     // The other gets its part of what remains, and what it needs as far as there is so much.
-    let grant = fixture.limit("b", asks("8", "0.1", "0", "0"), &seen).await;
-    assert_eq!((grant.left, grant.others), (Some(usd("1.375")), usd("2.5")));
-    let grant = fixture.limit("b", asks("8", "9", "0", "0"), &seen).await;
-    assert_eq!(grant.left, Some(usd("5.5")));
+    let grant = fixture.limit("b", 1, asks("0.5", None)).await;
+    assert_eq!((grant.added, grant.others), (usd("1.125"), usd("1.5")));
+    let grant = fixture.limit("b", 2, asks("9", Some("1.125"))).await;
+    assert_eq!((grant.added, grant.held), (usd("3.375"), usd("4.5")));
     // What the first returns is free at once.
     let returned = LimitOffer {
-        held: usd("0.5"),
+        granted: Some(usd("0.5")),
         ..LimitOffer::default()
     };
-    fixture.limit("a", returned, &none).await;
-    let grant = fixture.limit("b", asks("8", "9", "0", "0"), &seen).await;
-    assert_eq!(grant.left, Some(usd("7.5")));
+    fixture.limit("a", 2, returned).await;
+    let grant = fixture.limit("b", 3, asks("9", Some("4.5"))).await;
+    assert_eq!((grant.added, grant.others), (usd("1"), usd("0.5")));
 }
 
-async fn what_a_process_stored_after_another_looked_counts_against_its_room(fixture: Fixture) {
+async fn a_call_that_is_stored_moves_from_its_lease_to_what_is_spent(fixture: Fixture) {
     fixture.begin("a").await;
     fixture.begin("b").await;
-    let none = HeldLimits::new();
-    fixture.limit("a", asks("8", "2", "0", "0"), &none).await;
-    let seen = fixture.seen().await;
-    // It spends all, stores it and says so.
-    fixture.limit("a", asks("0", "0", "0", "2"), &none).await;
-    let grant = fixture.limit("b", asks("8", "9", "0", "0"), &seen).await;
-    assert_eq!((grant.left, grant.others), (Some(usd("6")), usd("0")));
-    let grant = fixture.limit("b", asks("2", "9", "0", "0"), &seen).await;
-    assert_eq!(grant.left, None);
-    let seen = fixture.seen().await;
-    let grant = fixture.limit("b", asks("2", "9", "0", "0"), &seen).await;
-    assert_eq!(grant.left, Some(usd("2")));
+    fixture.limit("a", 1, asks("3", None)).await;
+    fixture.post("a", vec![ended(1, "2", NOW_MS)]).await;
+    let row = |owner: &str, amount: &str, stored: &str| {
+        let texts = [owner, amount, stored].map(str::to_owned);
+        let [owner, amount, stored] = texts;
+        (owner, amount, stored)
+    };
+    assert_eq!(fixture.seen().await, [row("a", "1", "2")]);
+    let grant = fixture.limit("b", 1, asks("8", None)).await;
+    assert_eq!((grant.added, grant.others), (usd("5"), usd("1")));
+    // The last call exceeds the lease. Others do not hold less than nothing, and the rest is owed no more.
+    fixture.post("a", vec![ended(2, "3", NOW_MS)]).await;
+    assert_eq!(fixture.seen().await[0], row("a", "0", "5"));
+    fixture
+        .limit(
+            "b",
+            2,
+            LimitOffer {
+                granted: Some(Usd::ZERO),
+                ..LimitOffer::default()
+            },
+        )
+        .await;
+    let grant = fixture.limit("a", 2, asks("9", Some("3"))).await;
+    assert_eq!((grant.held, grant.added), (usd("3"), usd("5")));
+    assert_eq!(grant.room.unwrap().left, usd("3"));
 }
 
-async fn a_process_that_is_gone_holds_nothing_and_outdates_who_saw_it(fixture: Fixture) {
+async fn calls_that_ended_before_a_lease_are_none_of_it(fixture: Fixture) {
+    fixture.begin("a").await;
+    fixture.limit("a", 1, asks("3", None)).await;
+    fixture.post("a", vec![ended(1, "2", NOW_MS - 1)]).await;
+    let grant = fixture.limit("a", 2, asks("3", Some("8"))).await;
+    assert_eq!((grant.held, grant.room.unwrap().left), (usd("8"), usd("6")));
+    // A clock that was set back dates calls of the lease as earlier.
+    let earlier = LimitOffer {
+        now_ms: NOW_MS - 10,
+        ..asks("3", Some("8"))
+    };
+    fixture.limit("a", 3, earlier).await;
+    fixture.post("a", vec![ended(2, "1", NOW_MS - 5)]).await;
+    assert_eq!(
+        fixture.limit("a", 4, asks("3", Some("8"))).await.held,
+        usd("7")
+    );
+}
+
+async fn a_change_that_comes_behind_a_later_one_changes_nothing(fixture: Fixture) {
+    fixture.begin("a").await;
+    fixture.limit("a", 5, asks("3", None)).await;
+    let before = fixture.seen().await;
+    let returned = LimitOffer {
+        granted: Some(Usd::ZERO),
+        ..LimitOffer::default()
+    };
+    fixture.limit("a", 4, returned).await;
+    assert_eq!(fixture.seen().await, before);
+}
+
+async fn a_process_that_is_gone_holds_nothing(fixture: Fixture) {
     for owner in ["a", "b", "c"] {
         fixture.begin(owner).await;
     }
-    let none = HeldLimits::new();
     for owner in ["a", "b"] {
-        fixture.limit(owner, asks("8", "2", "0", "0"), &none).await;
+        fixture.limit(owner, 1, asks("2", None)).await;
     }
-    let seen = fixture.seen().await;
     fixture.silence("a").await;
     fixture.store.unregister_process("b").await.unwrap();
-    let grant = fixture.limit("c", asks("8", "8", "0", "0"), &seen).await;
-    assert_eq!((grant.left, grant.others), (None, usd("0")));
-    let seen = fixture.seen().await;
-    assert!(seen.keys().all(|owner| owner == "c"));
-    let grant = fixture.limit("c", asks("8", "8", "0", "0"), &seen).await;
-    assert_eq!(grant.left, Some(usd("8")));
+    let grant = fixture.limit("c", 1, asks("8", None)).await;
+    assert_eq!((grant.added, grant.others), (usd("8"), usd("0")));
     // The silent one learns that it has lost its leases.
-    let requests = [request(SCOPE, asks("8", "8", "0", "0"), &seen)];
+    let requests = [request(key(), 2, asks("8", Some("2")))];
     let changed = fixture.store.change_leases("a", &[], &requests).await;
     assert_eq!(changed.unwrap(), None);
 }
@@ -119,20 +171,26 @@ async fn leases_of_credit_and_of_limits_change_together_or_not_at_all(fixture: F
     fixture.organization("acme").await;
     fixture.begin("a").await;
     fixture.begin("b").await;
-    let none = HeldLimits::new();
     let credit = [LeaseRequest {
         organization_id: ORG.to_owned(),
         number: 1,
         change: LeaseChange::Take(usd("1")),
     }];
-    let scopes = ["plan", SCOPE, "member/m"];
-    let limits = scopes.map(|scope| request(scope, asks("8", "3", "0", "0"), &none));
+    let limits = ["plan", "key/key_1", "member/m"].map(|scope| {
+        let scope: LimitScope = scope.parse().unwrap();
+        let terms = LimitTerms::Member(usd("8"));
+        let offer = LimitOffer {
+            wanted: Some((terms, usd("3"))),
+            ..asks("3", None)
+        };
+        request(scope, 1, offer)
+    });
     let changed = fixture.store.change_leases("a", &credit, &limits).await;
     let grants = changed.unwrap().unwrap();
     assert_eq!(grants.credit[0].amount, usd("0"));
-    let left = grants.limits.iter().map(|grant| grant.left);
-    assert!(left.eq([Some(usd("3")); 3]));
+    let added = grants.limits.iter().map(|grant| grant.added);
+    assert!(added.eq([usd("3"); 3]));
     let gone = fixture.store.change_leases("gone", &credit, &limits).await;
     assert_eq!(gone.unwrap(), None);
-    assert_eq!(fixture.seen().await.len(), 1);
+    assert_eq!(fixture.seen().await.len(), 3);
 }

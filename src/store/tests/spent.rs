@@ -2,12 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use filters::ledger::LedgerEntry;
+use filters::ledger::{LedgerEntry, LimitOffer, LimitScope, LimitTerms};
 use filters::money::Usd;
+use filters::money::allowance::SpentSoFar;
+use filters::money::tally::Tally;
 
+use super::super::ledger::{LimitRequest, ScopeSpent};
 use super::ledger::{ORG, entry, usd};
 use super::*;
-use crate::store::ledger::Spending;
 
 const HOUR_MS: i64 = 3_600_000;
 
@@ -28,17 +30,24 @@ impl Fixture {
         hours.await.unwrap()
     }
 
-    async fn spent(&self) -> Spending {
-        self.store.spent("a", ORG).await.unwrap()
+    /// What is spent in a scope, by its name.
+    pub(super) async fn spent_of(&self, scope: &str) -> SpentSoFar {
+        let scopes = [scope.parse().unwrap()];
+        let (spent, _) = self.store.spent("a", ORG, &scopes).await.unwrap();
+        spent[0].so_far(NOW_MS, 0)
     }
 
     /// What the first key has spent by its counter, and what is in no counter.
     async fn counted(&self) -> (Usd, Usd) {
-        let spending = self.spent().await;
-        let counted = spending.keys.first();
-        let counted = counted.map_or(Usd::ZERO, |(_, tally)| tally.spent(NOW_MS).total);
-        let rows = spending.rows.iter().map(|row| row.cost);
-        (counted, rows.fold(Usd::ZERO, Usd::plus))
+        let sql = "SELECT sums FROM limit_counters WHERE scope = 'key/key_1'";
+        let sums = sqlx::query_scalar(sql).fetch_optional(self.store.pool.unlimited());
+        let sums: Option<String> = sums.await.unwrap();
+        let tally = sums.map_or_else(Tally::default, |sums| sums.parse().unwrap());
+        let counted = tally.spent(NOW_MS).total;
+        (
+            counted,
+            self.spent_of("key/key_1").await.key.total.minus(counted),
+        )
     }
 
     /// Adds a cent to an hour as a process of the version before does.
@@ -72,10 +81,10 @@ async fn hours_that_nobody_looks_back_at_are_one_row_and_what_comes_late_is_adde
     fixture.post("a", calls.collect()).await;
     assert_eq!(fixture.hours().await, (30, 3_000_000_000));
     let since_ms = NOW_MS + 21 * HOUR_MS;
-    let before = fixture.spent().await;
+    let before = fixture.spent_of("key/key_1").await;
     assert!(!fixture.store.join_past_spent(since_ms).await.unwrap());
     assert_eq!(fixture.hours().await, (11, 3_000_000_000));
-    assert_eq!(fixture.spent().await, before);
+    assert_eq!(fixture.spent_of("key/key_1").await, before);
     // A process that was away brings a call of a joined hour.
     fixture
         .post("late", vec![at(31, NOW_MS + 5 * HOUR_MS)])
@@ -101,26 +110,32 @@ async fn members_of_a_joined_hour_are_summed_together(fixture: Fixture) {
     let joined = fixture.store.join_past_spent(NOW_MS + 9 * HOUR_MS);
     assert!(!joined.await.unwrap());
     assert_eq!(fixture.hours().await, (3, 400_000_000));
-    let members = fixture.spent().await.members;
-    let members = members
-        .iter()
-        .map(|(id, tally)| (&**id, tally.spent(NOW_MS).total));
-    let members: Vec<_> = members.collect();
-    assert_eq!(members.len(), 2);
-    assert!(members.contains(&("mem_1", usd("0.2"))), "{members:?}");
+    assert_eq!(fixture.spent_of("member/mem_1").await.member, usd("0.2"));
+    assert_eq!(fixture.spent_of("member/mem_2").await.member, usd("0.1"));
 }
 
 async fn what_was_spent_comes_with_the_number_of_posts_in_it(fixture: Fixture) {
     let posts = async |owner: &'static str| {
-        let spending = fixture.store.spent(owner, ORG).await.unwrap();
-        assert_eq!(fixture.store.posts(owner).await.unwrap(), spending.posts);
-        (spending.posts, spending.keys.len())
+        let scopes = [LimitScope::Key("key_1".into())];
+        let (_, posts) = fixture.store.spent(owner, ORG, &scopes).await.unwrap();
+        assert_eq!(fixture.store.posts(owner).await.unwrap(), posts);
+        posts
     };
-    assert_eq!(posts("a").await, (0, 0));
+    assert_eq!(posts("a").await, 0);
     fixture.post("a", vec![entry(1, "0.1")]).await;
     fixture.post("a", vec![entry(2, "0.1")]).await;
     fixture.post("b", vec![entry(3, "0.1")]).await;
-    assert_eq!((posts("a").await, posts("b").await), ((2, 1), (1, 1)));
+    assert_eq!((posts("a").await, posts("b").await), (2, 1));
+}
+
+/// The plan began by a clock that was ahead.
+#[test]
+fn a_clock_that_is_behind_the_plan_hides_nothing_of_what_it_pays() {
+    let (since_ms, now_ms) = (NOW_MS, NOW_MS - 1_000_000_000);
+    let mut spent = ScopeSpent::default();
+    spent.add(usd("5"), true, (since_ms, since_ms));
+    let plan = spent.so_far(now_ms, since_ms).plan;
+    assert_eq!([plan.cycle, plan.daily, plan.premium], [usd("5"); 3]);
 }
 
 #[tokio::test]
@@ -187,10 +202,9 @@ async fn a_history_of_the_version_before_is_counted_in_order(fixture: Fixture) {
     assert_eq!(fixture.counted().await, (Usd::ZERO, usd("0.41")));
     fixture.count_all().await;
     assert_eq!(fixture.counted().await, (usd("0.41"), Usd::ZERO));
-    let spending = fixture.spent().await;
-    let day = spending.keys[0].1.spent(NOW_MS).periods[1];
+    let day = fixture.spent_of("key/key_1").await.key.periods[1];
     assert_eq!(day, usd("0.11"));
-    let daily = spending.plan.spent(NOW_MS, 0).daily;
+    let daily = fixture.spent_of("plan").await.plan.daily;
     assert!(daily <= usd("0.12"), "{daily} in a window of 24 hours");
 }
 
@@ -243,16 +257,24 @@ async fn a_long_history_of_many_keys_costs_no_statement_time(fixture: Fixture) {
         count < Duration::from_millis(50),
         "a look for more takes {count:?}"
     );
-    // A row of each key is read, and none of its hours.
-    let spending = fixture.spent().await;
-    assert!(spending.rows.is_empty());
-    assert_eq!(spending.keys.len(), usize::try_from(KEYS).unwrap());
-    let with_history = least(async |_| drop(fixture.spent().await)).await;
-    let emptied = sqlx::query("DELETE FROM spent").execute(fixture.store.pool.unlimited());
-    emptied.await.unwrap();
-    let without = least(async |_| drop(fixture.spent().await)).await;
-    assert!(
-        with_history < 2 * without + Duration::from_millis(5),
-        "{with_history:?} with a history, {without:?} without"
-    );
+    // All statements of a change of a lease together.
+    fixture.begin("a").await;
+    let lease = least(async |n| {
+        let terms = LimitTerms::Member(usd("100"));
+        let offer = LimitOffer {
+            wanted: Some((terms, usd("0.1"))),
+            now_ms: NOW_MS,
+            ..LimitOffer::default()
+        };
+        let request = LimitRequest {
+            organization_id: ORG.to_owned(),
+            scope: LimitScope::Key("key_1".into()),
+            number: i64::from(n),
+            offer,
+        };
+        let changed = fixture.store.change_leases("a", &[], &[request]).await;
+        assert!(changed.unwrap().is_some());
+    });
+    let lease = lease.await;
+    assert!(lease < Duration::from_millis(50), "a lease takes {lease:?}");
 }
