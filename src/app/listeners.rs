@@ -103,7 +103,7 @@ fn bind(address: SocketAddr, key: &str) -> Result<(TcpListener, SocketAddr), Boo
 
 fn server_conf(config: &Config) -> ServerConf {
     ServerConf {
-        threads: config.server.threads,
+        threads: config.server.worker_threads(),
         upstream_keepalive_pool_size: MIN_IDLE_CONNECTIONS.max(config.limits.in_flight),
         max_retries: config.routing.attempts as usize * (TRIES_PER_ATTEMPT + MAX_PARTS),
         grace_period_seconds: Some(config.server.grace_period.as_secs()),

@@ -43,7 +43,7 @@ pub fn serve(loaded: LoadedConfig) -> ExitCode {
         None => "http",
     };
     let grace = loaded.config.server.grace_period;
-    let level = loaded.config.log.level;
+    let level = loaded.config.log.level.into();
     let format = loaded.config.log.format;
     // Signals are caught from here on: a signal during the start stops the process once it has started.
     let signals = match Signals::new([SIGTERM, SIGINT, SIGHUP]) {

@@ -64,8 +64,7 @@ fn report(
 fn collect_findings(args: &CheckArgs, loaded: &LoadedConfig) -> (Vec<CheckFinding>, Exit) {
     let config = &loaded.config;
     let mut findings = with_severity("warning", loaded.warnings.iter().cloned());
-    let off = config.off_providers.iter();
-    let off = off.map(|off| off_problem(off, serves_own_keys(config, off)));
+    let off = config.off_providers.iter().map(off_problem);
     findings.extend(with_severity("note", off));
     if let Err(problems) = &config.models.catalog {
         findings.extend(with_severity("error", problems.iter().cloned()));
@@ -161,21 +160,14 @@ fn format_count(count: usize, noun: &str) -> String {
     format!("{count} {noun}{plural}")
 }
 
-/// Returns whether a provider that is off serves callers with keys of their own.
-fn serves_own_keys(config: &Config, off: &OffProvider) -> bool {
-    let mut byok_only = config.byok_only_providers.iter();
-    byok_only.any(|provider| provider.name == off.name)
-}
-
-fn off_problem(off: &OffProvider, serves_own_keys: bool) -> Problem {
-    let but = match serves_own_keys {
-        true => " (callers with a key of their own are served)",
-        false => "",
-    };
+fn off_problem(off: &OffProvider) -> Problem {
     Problem {
         key: format!("providers.{}", off.name),
         place: config::Location::Nowhere {},
-        message: format!("is off: {}{but}", off.why),
+        message: format!(
+            "is off: {} (callers with a key of their own are served)",
+            off.why
+        ),
         cure: off.cure.clone(),
     }
 }
@@ -184,11 +176,7 @@ fn off_problem(off: &OffProvider, serves_own_keys: bool) -> Problem {
 fn off_line(config: &Config) -> Option<String> {
     let off = config.off_providers.iter();
     let shown: Vec<_> = off
-        .map(|off| {
-            let serves = serves_own_keys(config, off);
-            let but = if serves { "" } else { "; for all callers" };
-            format!("{} ({}{but})", off.name, off.cure)
-        })
+        .map(|off| format!("{} ({})", off.name, off.cure))
         .collect();
     let shown = (!shown.is_empty()).then(|| shown.join(", "))?;
     Some(format!(
@@ -294,26 +282,25 @@ mod tests {
         let toml = "[providers.groq]\nkind = \"openai-compatible\"\nbase_url = \"https://x.test/v1\"\n\
                     keys = [{ env = \"GROQ_API_KEY\" }]\n\
                     [providers.other]\nkind = \"openai-compatible\"\nbase_url = \"https://x.test/v1\"\n\
-                    [providers.two]\nkind = \"openai\"\nkeys = [{ env = \"A\" }, { file = \"/nonexistent\" }]\n\
-                    [providers.cloud]\nkind = \"vertex\"\nbase_url = \"https://x.test\"\n";
+                    [providers.two]\nkind = \"openai\"\nkeys = [{ env = \"A\" }, { file = \"/nonexistent\" }]\n";
         let (exit, shown) = check(toml, CheckFormat::Human, false);
         assert_eq!(exit, Exit::Done);
         let off: Vec<_> = shown.lines().filter(|it| it.contains("groq")).collect();
         assert_eq!(
             off,
             ["providers off, but for callers with keys of their own: \
-              cloud (its kind is not built yet; for all callers), groq (set GROQ_API_KEY), \
+              groq (set GROQ_API_KEY), \
               other (list its keys), two (set A or write it to /nonexistent)"]
         );
         let (_, shown) = check(toml, CheckFormat::Json, false);
         let rows: Value = serde_json::from_str(&shown).unwrap();
         let rows = rows.as_array().unwrap().iter();
         let notes: Vec<_> = rows.filter(|row| row["severity"] == "note").collect();
-        assert_eq!(notes.len(), 4);
-        assert_eq!(notes[1]["key"], "providers.groq");
-        assert_eq!(notes[1]["cure"], "set GROQ_API_KEY");
+        assert_eq!(notes.len(), 3);
+        assert_eq!(notes[0]["key"], "providers.groq");
+        assert_eq!(notes[0]["cure"], "set GROQ_API_KEY");
         let why = "is off: GROQ_API_KEY is not set (callers with a key of their own are served)";
-        assert_eq!(notes[1]["message"], why);
+        assert_eq!(notes[0]["message"], why);
     }
 
     #[test]

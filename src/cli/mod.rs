@@ -56,24 +56,14 @@ pub struct Cli {
     /// The configuration [default: ./conf/weirgate.toml, else /etc/weirgate/weirgate.toml, else built in]
     #[arg(short, long, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
-    #[command(flatten)]
-    serve: ServeArgs,
     #[command(subcommand)]
     command: Option<Command>,
-}
-
-/// Options of the server.
-#[derive(Args, Clone, Copy)]
-struct ServeArgs {
-    /// Take the listeners over from the running server: not supported yet, so it is refused and no help tells of it
-    #[arg(long, hide = true)]
-    upgrade: bool,
 }
 
 #[derive(Subcommand)]
 enum Command {
     /// Run the server; the same as no command
-    Serve(ServeArgs),
+    Serve,
     /// Name every problem of the configuration, each with its place and its cure
     Check(CheckArgs),
     /// Show the configuration in force, or its schema
@@ -219,12 +209,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>, out: &mut Output) -> ExitCo
         Err(error) => return refuse(&error, out).into(),
     };
     let source = Source::find(cli.config.as_deref());
-    if cli.serve.upgrade {
-        return refuse_unsupported(out, "--upgrade").into();
-    }
     let exit = match cli.command {
-        None => return serve(ServeArgs { upgrade: false }, &source, out),
-        Some(Command::Serve(args)) => return serve(args, &source, out),
+        None | Some(Command::Serve) => return serve(&source, out),
         Some(Command::Check(args)) => check::run(&args, &source, out),
         Some(Command::Config(command)) => configuration::run(&command, &source, out),
         Some(Command::Org(command)) => org::run(&command, &source, out),
@@ -251,10 +237,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, out: &mut Output) -> ExitCo
     out.finish(exit).into()
 }
 
-fn serve(args: ServeArgs, source: &Source, out: &mut Output) -> ExitCode {
-    if args.upgrade {
-        return refuse_unsupported(out, "--upgrade").into();
-    }
+fn serve(source: &Source, out: &mut Output) -> ExitCode {
     match load(source, out) {
         Ok(loaded) => {
             for warning in &loaded.warnings {
@@ -292,12 +275,6 @@ fn refuse(error: &clap::Error, out: &mut Output) -> Exit {
     }
     out.styled_text(&text);
     out.finish(Exit::Done)
-}
-
-/// Refuses an option that is known but not supported yet.
-fn refuse_unsupported(out: &mut Output, option: &str) -> Exit {
-    out.fail(&format!("{option} is not supported yet: leave it out"));
-    Exit::Usage
 }
 
 #[cfg(test)]

@@ -113,13 +113,6 @@ fn check_provider(name: &str, source: &Source, out: &mut Output) -> Result<(), E
     if byok_only.any(|provider| provider.name == name) {
         return Ok(());
     }
-    if let Some(off) = config.off_providers.iter().find(|off| off.name == name) {
-        out.warn(&format!(
-            "the provider `{name}` is off, {}: the key is not used until it is on",
-            off.why
-        ));
-        return Ok(());
-    }
     let known = config.providers.iter().map(|provider| &provider.name);
     let off = config.off_providers.iter().map(|off| &off.name);
     let known: Vec<&str> = known.chain(off).map(String::as_str).collect();

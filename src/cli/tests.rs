@@ -199,16 +199,6 @@ fn the_configuration_may_be_named_before_or_after_the_command() {
 }
 
 #[test]
-fn what_is_not_built_yet_is_refused_as_wrong_usage() {
-    let desk = Desk::with_acme();
-    for words in [&["--upgrade"][..], &["serve", "--upgrade"]] {
-        let answer = desk.run(words);
-        assert_eq!(answer.code, Exit::Usage.into(), "{words:?}");
-        assert!(answer.err.contains("not supported yet"), "{words:?}");
-    }
-}
-
-#[test]
 fn no_help_tells_of_what_is_not_built() {
     fn walk(command: &mut Words, seen: &mut usize) {
         let help = command.render_long_help().to_string();
@@ -228,7 +218,9 @@ fn no_help_tells_of_what_is_not_built() {
 #[test]
 fn wrong_words_are_wrong_usage() {
     let desk = Desk::new();
-    let commands: [&[&str]; 8] = [
+    let commands: [&[&str]; 10] = [
+        &["--upgrade"],
+        &["serve", "--upgrade"],
         &["org"],
         &["org", "create"],
         &["org", "create", "acme", "--plan", "huge"],

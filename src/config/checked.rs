@@ -9,7 +9,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use filters::limits::{QuotaGroup, QuotaLimit};
 use filters::mcp::origin::Origins;
 use filters::models::routing::CatalogFile;
 use http::HeaderName;
@@ -21,6 +20,10 @@ pub use self::providers::{
     HealthConfig, ProviderConfig, ProviderKind, RegionConfig, provider_names,
 };
 use super::certificate::CertificateFiles;
+pub use super::file::{
+    BodyBytes, Durability, Limits, Log, LogFormat, LogLevel, MediaConfig, OnOutage, Routing,
+    Server, VideosConfig, Weights,
+};
 use super::problem::Problem;
 use super::secret::{Secret, SecretBytes};
 use filters::cidr::Cidr;
@@ -84,14 +87,6 @@ pub struct AdminConfig {
     pub token: Option<Secret>,
 }
 
-/// The process settings.
-pub struct Server {
-    /// Worker threads, at least 1.
-    pub threads: usize,
-    /// How long requests in flight may take after SIGTERM.
-    pub grace_period: Duration,
-}
-
 /// The store of accounts.
 #[derive(Clone)]
 pub struct StoreConfig {
@@ -108,16 +103,6 @@ pub struct StoreConfig {
     pub usage_retention: Option<Duration>,
 }
 
-/// What the charge of a call survives, before the last byte of its response goes out.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Durability {
-    /// The end of the process: the charge is in the kernel.
-    #[default]
-    Process,
-    /// A power cut: the charge is on the disk.
-    Power,
-}
-
 /// State shared by several processes.
 pub struct SharedConfig {
     /// The URL of the shared Redis, which may hold a password; `None` shares nothing.
@@ -126,89 +111,12 @@ pub struct SharedConfig {
     pub on_outage: OnOutage,
 }
 
-/// How limits behave while Redis is unavailable. Source: docs/interface.md, `shared.on_outage`.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum OnOutage {
-    /// Each process applies the whole limit.
-    Open,
-    /// Each process applies its share of the limit.
-    #[default]
-    Local,
-    /// Requests are refused with 503.
-    Closed,
-}
-
-/// Images that are fetched for providers that take no addresses.
-#[derive(Clone, Debug)]
-pub struct MediaConfig {
-    /// Whether they are fetched.
-    pub fetch: bool,
-    /// Maximum size of one image.
-    pub max_bytes: usize,
-    /// Timeout of one image.
-    pub timeout: Duration,
-    /// Maximum number of fetches at once.
-    pub max_fetches: usize,
-    /// Maximum size of the cache.
-    pub cache_bytes: usize,
-    /// The operator's own origins.
-    pub origins: Vec<String>,
-}
-
-/// Jobs of videos.
-#[derive(Clone, Debug)]
-pub struct VideosConfig {
-    /// After this time a job is given up.
-    pub timeout: Duration,
-    /// The operator's own origins of callbacks.
-    pub callback_origins: Vec<String>,
-}
-
 /// A provider that is off.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct OffProvider {
     pub name: String,
     pub why: String,
     pub cure: String,
-}
-
-/// Limits of requests.
-pub struct Limits {
-    /// Maximum number of concurrent requests of models.
-    pub in_flight: usize,
-    /// Maximum number of bytes of all request bodies in memory.
-    pub buffered_bytes: usize,
-    /// Maximum number of bytes of all uploads on the disk.
-    pub spooled_bytes: usize,
-    /// Maximum size of a body.
-    pub body_bytes: BodyBytes,
-    /// Requests per minute and organization, by endpoint group.
-    pub requests_per_minute: Vec<(QuotaGroup, QuotaLimit)>,
-    /// Whether a shared window counts each request in Redis on its own.
-    pub shared_exact: bool,
-}
-
-/// The maximum size of a body, by endpoint.
-#[derive(Clone, Copy, Debug)]
-pub struct BodyBytes {
-    /// Chat completions and the like.
-    pub chat: usize,
-    /// Images.
-    pub images: usize,
-    /// OCR.
-    pub ocr: usize,
-    /// Forms with audio.
-    pub audio: usize,
-    /// Videos that providers send.
-    pub video: usize,
-    /// Decisions.
-    pub decisions: usize,
-    /// Batches of decisions.
-    pub batch: usize,
-    /// Graph queries.
-    pub graph: usize,
-    /// Graph data.
-    pub graph_data: usize,
 }
 
 /// The MCP server.
@@ -226,52 +134,6 @@ pub struct McpConfig {
     pub refresh_token_ttl: Duration,
 }
 
-/// The selection of attempts, and timeouts.
-#[derive(Clone, Debug)]
-pub struct Routing {
-    /// Maximum number of attempts of one request.
-    pub attempts: u32,
-    /// The share of requests that try a provider out of order, from 0 to 1.
-    pub exploration: f64,
-    /// How long a session stays with its provider.
-    pub sticky_ttl: Duration,
-    /// The weights of the automatic strategy.
-    pub weights: Weights,
-    /// Timeout of a connection to a provider.
-    pub connect_timeout: Duration,
-    /// Timeout from the request to the first event of a stream.
-    pub first_event_timeout: Duration,
-    /// Timeout between two events of a stream.
-    pub idle_timeout: Duration,
-    /// Timeout of a whole reply that does not stream, per attempt.
-    pub total_timeout: Duration,
-    /// Timeout of a whole stream, per attempt.
-    pub stream_total_timeout: Duration,
-    /// Timeout of all attempts together.
-    pub deadline: Duration,
-    /// How long a waiting client gets nothing before a comment is sent.
-    pub keepalive: Duration,
-    /// How long a stream may say nothing until a second attempt begins beside it; `None`: for ever.
-    pub hedge_after: Option<Duration>,
-    /// The models that `auto` chooses from, best first.
-    pub auto: Vec<String>,
-    /// The models that `auto` chooses from where images are asked for.
-    pub auto_images: Vec<String>,
-}
-
-/// The weights of the automatic strategy. None is negative; all may be zero.
-#[derive(Clone, Copy, Debug)]
-pub struct Weights {
-    /// Of the price.
-    pub price: f64,
-    /// Of the uptime.
-    pub uptime: f64,
-    /// Of the throughput.
-    pub throughput: f64,
-    /// Of the latency.
-    pub latency: f64,
-}
-
 /// The catalogue of models.
 #[derive(Clone, Debug)]
 pub struct ModelsConfig {
@@ -280,26 +142,4 @@ pub struct ModelsConfig {
     /// Whether `/v1/models` needs a key.
     pub require_key: bool,
     pub catalog: Result<CatalogFile, Vec<Problem>>,
-}
-
-/// Log settings.
-#[derive(Clone, Copy, Debug)]
-pub struct Log {
-    /// The least severe level that is logged to stderr.
-    pub level: log::LevelFilter,
-    /// Whether each request writes a line to stdout.
-    pub access: bool,
-    /// The form of the lines.
-    pub format: LogFormat,
-}
-
-/// The form of the lines on stdout.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum LogFormat {
-    /// Text on a terminal, JSON elsewhere.
-    Auto,
-    /// JSON.
-    Json,
-    /// Text for people.
-    Text,
 }

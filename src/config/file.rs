@@ -1,10 +1,12 @@
 //! The configuration file: the only table of keys.
 //!
 //! A field is a key. Its type, bounds, default and first line of documentation are what `config schema` prints
-//! and what the document is checked against. `x-not-in-force` marks what is checked but not acted on yet;
-//! `format` names a check of `format.rs`.
+//! and what the document is checked against. `format` names a check of `format.rs`.
 
 use std::collections::BTreeMap;
+use std::num::NonZero;
+use std::thread::available_parallelism;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,11 +17,13 @@ pub(super) mod providers;
 pub(super) mod quotas;
 pub(super) mod routing;
 pub(super) mod secret;
+pub(super) mod time;
 
 pub(super) use decisions::DecisionsConfig;
 pub(super) use graph::GraphConfig;
 pub(super) use providers::ProviderConfig;
-pub(super) use routing::{Limits, ModelsConfig, Routing};
+pub(super) use routing::ModelsConfig;
+pub use routing::{BodyBytes, Limits, Routing, Weights};
 pub(super) use secret::{SecretRef, Usd};
 
 /// The configuration of Weirgate.
@@ -64,9 +68,6 @@ pub(super) struct File {
     pub mcp: Mcp,
     /// What is logged.
     pub log: Log,
-    /// Traces sent elsewhere.
-    #[schemars(extend("x-not-in-force" = true))]
-    pub telemetry: Telemetry,
 }
 
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
@@ -145,26 +146,35 @@ impl Default for AdminConfig {
     }
 }
 
-#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+/// The process settings.
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Server {
+pub struct Server {
     /// Worker threads; 0: as many as cores.
     #[schemars(range(max = 1024))]
     pub threads: usize,
     /// Seconds requests in flight may take after SIGTERM.
-    #[schemars(range(max = 86_400))]
-    pub grace_period_s: u64,
-    /// The socket over which a new process takes the listeners of the old one.
-    #[schemars(extend("x-not-in-force" = true))]
-    pub upgrade_socket: String,
+    #[serde(rename = "grace_period_s", with = "time::seconds")]
+    #[schemars(with = "u64", range(max = 86_400))]
+    pub grace_period: Duration,
+}
+
+impl Server {
+    /// Returns the number of worker threads, at least 1.
+    pub fn worker_threads(&self) -> usize {
+        let cores = || available_parallelism().map_or(1, NonZero::get);
+        match self.threads {
+            0 => cores(),
+            threads => threads,
+        }
+    }
 }
 
 impl Default for Server {
     fn default() -> Self {
         Self {
             threads: 0,
-            grace_period_s: 300,
-            upgrade_socket: "/run/weirgate/upgrade.sock".to_owned(),
+            grace_period: Duration::from_secs(300),
         }
     }
 }
@@ -203,9 +213,10 @@ impl Default for StoreConfig {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, Serialize)]
+/// What the charge of a call survives, before the last byte of its response goes out.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Durability {
+pub enum Durability {
     #[default]
     Process,
     Power,
@@ -221,9 +232,10 @@ pub(super) struct SharedConfig {
     pub on_outage: OnOutage,
 }
 
+/// How limits behave while Redis is unavailable. Source: docs/interface.md, `shared.on_outage`.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum OnOutage {
+pub enum OnOutage {
     Open,
     #[default]
     Local,
@@ -245,35 +257,39 @@ impl Default for CacheConfig {
     }
 }
 
-#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+/// Images that are fetched for providers that take no addresses.
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct MediaConfig {
+pub struct MediaConfig {
     /// Whether they are fetched; if not, such providers are left out for such requests.
     pub fetch: bool,
     /// The most bytes of one image.
     #[schemars(range(min = 1024, max = 104_857_600))]
     pub max_bytes: usize,
     /// Seconds that one image may take.
-    #[schemars(range(min = 1, max = 300))]
-    pub timeout_s: u64,
+    #[serde(rename = "timeout_s", with = "time::seconds")]
+    #[schemars(with = "u64", range(min = 1, max = 300))]
+    pub timeout: Duration,
     /// The most fetches at once.
     #[schemars(range(min = 1, max = 10_000))]
     pub max_fetches: usize,
     /// The most bytes of memory that fetched images take; 0: none is used again.
     pub cache_bytes: usize,
-    /// Your own origins, such as https://pictures.internal:8443: their addresses may be private, and plain http is
+    /// Your own origins, such as `https://pictures.internal:8443`: their addresses may be private, and plain http is
     /// spoken where it is written so. All others have to be public, and https.
     #[schemars(extend("items" = {"type": "string", "format": "url"}, "uniqueItems" = true))]
     pub origins: Vec<String>,
 }
 
-#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+/// Jobs of videos.
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct VideosConfig {
+pub struct VideosConfig {
     /// Seconds after which a job that has not ended is given up; it costs nothing then.
-    #[schemars(range(min = 1, max = 604_800))]
-    pub timeout_s: u64,
-    /// Your own origins of callbacks, such as https://hooks.internal:8443: their addresses may be private, and plain http
+    #[serde(rename = "timeout_s", with = "time::seconds")]
+    #[schemars(with = "u64", range(min = 1, max = 604_800))]
+    pub timeout: Duration,
+    /// Your own origins of callbacks, such as `https://hooks.internal:8443`: their addresses may be private, and plain http
     /// is spoken where it is written so. All others have to be public, and https.
     #[schemars(extend("items" = {"type": "string", "format": "url"}, "uniqueItems" = true))]
     pub callback_origins: Vec<String>,
@@ -282,7 +298,7 @@ pub(super) struct VideosConfig {
 impl Default for VideosConfig {
     fn default() -> Self {
         Self {
-            timeout_s: 3600,
+            timeout: Duration::from_secs(3600),
             callback_origins: Vec::new(),
         }
     }
@@ -293,7 +309,7 @@ impl Default for MediaConfig {
         Self {
             fetch: true,
             max_bytes: 10 << 20,
-            timeout_s: 10,
+            timeout: Duration::from_secs(10),
             max_fetches: 32,
             cache_bytes: 64 << 20,
             origins: Vec::new(),
@@ -368,9 +384,10 @@ impl Default for Mcp {
     }
 }
 
-#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+/// Log settings.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Log {
+pub struct Log {
     /// The least severe messages shown on stderr.
     pub level: LogLevel,
     /// Whether each request writes one line on stdout after it ended.
@@ -389,17 +406,19 @@ impl Default for Log {
     }
 }
 
+/// The form of the lines on stdout; `Auto`: text on a terminal, JSON elsewhere.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum LogFormat {
+pub enum LogFormat {
     Auto,
     Json,
     Text,
 }
 
+/// The least severe level that is logged.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum LogLevel {
+pub enum LogLevel {
     Off,
     Error,
     Warn,
@@ -408,10 +427,15 @@ pub(super) enum LogLevel {
     Trace,
 }
 
-#[derive(Debug, Default, Deserialize, JsonSchema, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct Telemetry {
-    /// Where OTLP traces are sent; empty: nowhere.
-    #[schemars(extend("format" = "url-or-empty"))]
-    pub otlp_endpoint: String,
+impl From<LogLevel> for log::LevelFilter {
+    fn from(level: LogLevel) -> Self {
+        match level {
+            LogLevel::Off => Self::Off,
+            LogLevel::Error => Self::Error,
+            LogLevel::Warn => Self::Warn,
+            LogLevel::Info => Self::Info,
+            LogLevel::Debug => Self::Debug,
+            LogLevel::Trace => Self::Trace,
+        }
+    }
 }

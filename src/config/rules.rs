@@ -2,17 +2,12 @@
 //! values.
 
 use std::collections::BTreeMap;
-use std::num::NonZero;
 use std::path::{Path, PathBuf};
-use std::thread::available_parallelism;
 use std::time::Duration;
 
-use super::checked::{
-    BodyBytes, Config, Durability, Limits, Log, LogFormat, MediaConfig, Routing, Server,
-    StoreConfig, VideosConfig, Weights,
-};
+use super::checked::{Config, Routing, StoreConfig};
 use super::document::SourceSpan;
-use super::file::{self, File, LogLevel, SecretRef};
+use super::file::{self, File, SecretRef};
 use super::problem::Problem;
 use super::secret::{self, Secret, SecretBytes};
 use super::walk::{Finding, Walk};
@@ -42,26 +37,23 @@ pub(super) struct Rules<'a> {
 impl Rules<'_> {
     /// Checks `file` and makes the checked configuration. It is valid only if nothing was refused.
     pub(super) fn apply(&mut self, file: &File) -> Config {
-        self.check_not_in_force();
         let decisions = decisions::check(self, file);
         let graph = graph::check(self, file);
         let found = providers::check(self, file);
         shared::warn_of_leases(self, file);
+        self.check_routing(&file.routing);
         let listen = listen::check(self, &file.listen);
         Config {
             mcp: mcp::check(self, &file.mcp, listen.address),
             listen,
             admin: listen::check_admin(self, file),
-            server: to_server(&file.server),
+            server: file.server.clone(),
             store: self.check_store(&file.store),
             shared: shared::check(self, &file.shared),
-            limits: to_limits(&file.limits),
-            routing: self.check_routing(&file.routing),
-            media: to_media(&file.media),
-            videos: VideosConfig {
-                timeout: seconds(file.videos.timeout_s),
-                callback_origins: file.videos.callback_origins.clone(),
-            },
+            limits: file.limits.clone(),
+            routing: file.routing.clone(),
+            media: file.media.clone(),
+            videos: file.videos.clone(),
             reply_cache_bytes: file.cache.max_bytes,
             models: models::check(self, file, found.names()),
             plans: plans::check(self, file),
@@ -71,7 +63,7 @@ impl Rules<'_> {
             byok_only_providers: found.byok_only,
             decisions,
             graph,
-            log: to_log(&file.log),
+            log: file.log,
         }
     }
 
@@ -155,28 +147,6 @@ impl Rules<'_> {
         is_literal
     }
 
-    /// Refuses values that would have no effect, and warns of keys whose value is the default.
-    fn check_not_in_force(&mut self) {
-        for unused in std::mem::take(&mut self.walk.not_in_force) {
-            if let Some((key, default)) = unused.changed {
-                let cure = format!("take it out, or leave it at its default, {default}");
-                self.refuse(
-                    &key,
-                    "is not built yet: this value would have no effect",
-                    cure,
-                );
-                continue;
-            }
-            self.warnings.push(Finding {
-                key: unused.key,
-                at: unused.at,
-                message: "not in force yet".to_owned(),
-                cure: "nothing to do: it is checked, and counts once its feature is built"
-                    .to_owned(),
-            });
-        }
-    }
-
     fn check_store(&mut self, store: &file::StoreConfig) -> StoreConfig {
         let is_sqlite = store.url.starts_with("sqlite:");
         if !is_sqlite && store.secret.is_none() {
@@ -197,10 +167,7 @@ impl Rules<'_> {
         StoreConfig {
             url: store.url.clone(),
             state_dir: self.state_dir(store),
-            durability: match store.durability {
-                file::Durability::Process => Durability::Process,
-                file::Durability::Power => Durability::Power,
-            },
+            durability: store.durability,
             journal_bytes: store.journal_bytes,
             usage_retention: (store.usage_retention_days > 0)
                 .then(|| Duration::from_secs(store.usage_retention_days * 86_400)),
@@ -245,60 +212,37 @@ impl Rules<'_> {
             .unwrap_or_else(|| PathBuf::from("var"))
     }
 
-    fn check_routing(&mut self, routing: &file::Routing) -> Routing {
+    fn check_routing(&mut self, routing: &Routing) {
+        let (deadline, first_event) = (routing.deadline, routing.first_event_timeout);
         for (key, value) in [
-            ("routing.total_timeout_s", routing.total_timeout_s),
+            ("routing.total_timeout_s", routing.total_timeout),
             (
                 "routing.stream_total_timeout_s",
-                routing.stream_total_timeout_s,
+                routing.stream_total_timeout,
             ),
-            (
-                "routing.first_event_timeout_s",
-                routing.first_event_timeout_s,
-            ),
+            ("routing.first_event_timeout_s", first_event),
         ] {
-            if value > routing.deadline_s {
+            if value > deadline {
                 let message = format!(
-                    "{value} s can never pass: routing.deadline_s ends all attempts after {} s",
-                    routing.deadline_s
+                    "{} s can never pass: routing.deadline_s ends all attempts after {} s",
+                    value.as_secs(),
+                    deadline.as_secs()
                 );
                 self.warn(key, message, "raise routing.deadline_s, or lower this");
             }
         }
-        if routing.hedge_after_ms / 1000 >= routing.first_event_timeout_s {
+        if let Some(hedge_after) = routing.hedge_after.filter(|after| *after >= first_event) {
             let key = "routing.hedge_after_ms";
             let message = format!(
                 "{} ms can never pass without an event: routing.first_event_timeout_s ends such attempts after {} s",
-                routing.hedge_after_ms, routing.first_event_timeout_s
+                hedge_after.as_millis(),
+                first_event.as_secs()
             );
             self.warn(
                 key,
                 message,
                 "lower this, or raise routing.first_event_timeout_s",
             );
-        }
-        let weights = &routing.weights;
-        Routing {
-            attempts: routing.attempts,
-            exploration: routing.exploration,
-            sticky_ttl: seconds(routing.sticky_ttl_s),
-            weights: Weights {
-                price: weights.price,
-                uptime: weights.uptime,
-                throughput: weights.throughput,
-                latency: weights.latency,
-            },
-            connect_timeout: seconds(routing.connect_timeout_s),
-            first_event_timeout: seconds(routing.first_event_timeout_s),
-            idle_timeout: seconds(routing.idle_timeout_s),
-            total_timeout: seconds(routing.total_timeout_s),
-            stream_total_timeout: seconds(routing.stream_total_timeout_s),
-            deadline: seconds(routing.deadline_s),
-            keepalive: seconds(routing.keepalive_s),
-            hedge_after: (routing.hedge_after_ms > 0)
-                .then(|| Duration::from_millis(routing.hedge_after_ms)),
-            auto: routing.auto.clone(),
-            auto_images: routing.auto_images.clone(),
         }
     }
 }
@@ -313,71 +257,6 @@ pub(super) fn cure_of_unreadable(error: &std::io::Error) -> &'static str {
 
 fn seconds(value: u64) -> Duration {
     Duration::from_secs(value)
-}
-
-fn to_server(server: &file::Server) -> Server {
-    let cores = || available_parallelism().map_or(1, NonZero::get);
-    Server {
-        threads: if server.threads == 0 {
-            cores()
-        } else {
-            server.threads
-        },
-        grace_period: seconds(server.grace_period_s),
-    }
-}
-
-fn to_limits(limits: &file::Limits) -> Limits {
-    let bytes = &limits.body_bytes;
-    Limits {
-        in_flight: limits.in_flight,
-        buffered_bytes: limits.buffered_bytes,
-        spooled_bytes: limits.spooled_bytes,
-        body_bytes: BodyBytes {
-            chat: bytes.chat,
-            images: bytes.images,
-            ocr: bytes.ocr,
-            audio: bytes.audio,
-            video: bytes.video,
-            decisions: bytes.decisions,
-            batch: bytes.batch,
-            graph: bytes.graph,
-            graph_data: bytes.graph_data,
-        },
-        requests_per_minute: limits.requests_per_minute.limits().to_vec(),
-        shared_exact: limits.shared_exact,
-    }
-}
-
-fn to_media(media: &file::MediaConfig) -> MediaConfig {
-    MediaConfig {
-        fetch: media.fetch,
-        max_bytes: media.max_bytes,
-        timeout: Duration::from_secs(media.timeout_s),
-        max_fetches: media.max_fetches,
-        cache_bytes: media.cache_bytes,
-        origins: media.origins.clone(),
-    }
-}
-
-fn to_log(log: &file::Log) -> Log {
-    let level = match log.level {
-        LogLevel::Off => log::LevelFilter::Off,
-        LogLevel::Error => log::LevelFilter::Error,
-        LogLevel::Warn => log::LevelFilter::Warn,
-        LogLevel::Info => log::LevelFilter::Info,
-        LogLevel::Debug => log::LevelFilter::Debug,
-        LogLevel::Trace => log::LevelFilter::Trace,
-    };
-    Log {
-        level,
-        access: log.access,
-        format: match log.format {
-            file::LogFormat::Auto => LogFormat::Auto,
-            file::LogFormat::Json => LogFormat::Json,
-            file::LogFormat::Text => LogFormat::Text,
-        },
-    }
 }
 
 /// Returns the folder of an SQLite file, or `None` for a database in memory or on a server.

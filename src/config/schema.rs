@@ -9,7 +9,7 @@ use super::file::File;
 
 /// Returns the JSON Schema (2020-12) of the configuration.
 ///
-/// Shape: no references; `x-not-in-force` marks keys that are checked but not in use yet.
+/// Shape: no references.
 pub fn schema() -> Value {
     schema_of::<File>()
 }

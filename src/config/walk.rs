@@ -19,21 +19,10 @@ pub(super) struct Finding {
     pub cure: String,
 }
 
-/// A key that is set but not in force yet.
-#[derive(Debug)]
-pub(super) struct NotInForce {
-    pub key: String,
-    pub at: SourceSpan,
-    /// The first key in it whose value is not the default, with that default.
-    pub changed: Option<(String, Json)>,
-}
-
 /// The results of a walk.
 #[derive(Debug, Default)]
 pub(super) struct Walk {
     pub findings: Vec<Finding>,
-    /// Keys that are set but not in force yet; a whole section counts once.
-    pub not_in_force: Vec<NotInForce>,
     /// The position of each key's value.
     pub places: BTreeMap<String, SourceSpan>,
     /// Bytes of the file that may hold a secret and must never be shown.
@@ -155,13 +144,6 @@ impl Walk {
             let Some(value) = self.check_node(value, inner, &place) else {
                 continue;
             };
-            if inner.get("x-not-in-force") == Some(&Json::Bool(true)) {
-                self.not_in_force.push(NotInForce {
-                    changed: find_change(&value, inner, &place),
-                    key: place,
-                    at: at.clone(),
-                });
-            }
             valid.insert(name.clone(), value);
         }
         let mut is_complete = true;
@@ -329,18 +311,6 @@ fn is_reference(name: &str, text: &str) -> bool {
         "file" => !text.is_empty(),
         _ => false,
     }
-}
-
-/// Returns the first key in a value that is not at its default, with that default.
-fn find_change(value: &Json, schema: &Json, key: &str) -> Option<(String, Json)> {
-    let known = schema.get("properties");
-    if let (Json::Object(members), Some(known)) = (value, known) {
-        return members.iter().find_map(|(name, member)| {
-            find_change(member, known.get(name)?, &join_key(key, name))
-        });
-    }
-    let default = schema.get("default").unwrap_or(&Json::Null);
-    (value != default).then(|| (key.to_owned(), default.clone()))
 }
 
 const SECRET_WORDS: [&str; 6] = ["key", "secret", "token", "pass", "auth", "credential"];

@@ -25,7 +25,7 @@ impl Quotas {
     pub fn new(config: &Config, sharing: Option<&Sharing>, decisions: &IntCounterVec) -> Self {
         let window = Duration::from_millis(MINUTE_MS);
         Self {
-            limits: Limits::new(config.limits.requests_per_minute.iter().copied()),
+            limits: Limits::new(config.limits.requests_per_minute.limits()),
             counters: Arc::new(WindowCounters::with_sharing(
                 Algorithm::Fixed,
                 window,

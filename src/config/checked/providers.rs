@@ -5,6 +5,8 @@ use std::time::Duration;
 use filters::models::routing::providers::{ProviderDefaults, ProviderNames};
 use filters::models::wires::{Quirks, WireKind};
 use http::{HeaderName, HeaderValue};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::config::secret::Secret;
 
@@ -53,14 +55,15 @@ pub struct RegionConfig {
     pub keys: Option<Vec<Secret>>,
 }
 
-/// A kind of provider that is supported.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+/// A kind of provider.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ProviderKind {
-    /// OpenAI itself.
+    #[serde(rename = "openai")]
     OpenAi,
     Anthropic,
     Google,
-    /// Any provider that speaks the OpenAI convention.
+    #[serde(rename = "openai-compatible")]
     Compatible,
     Cohere,
     Voyage,
@@ -70,6 +73,16 @@ pub enum ProviderKind {
 }
 
 impl ProviderKind {
+    /// Returns whether its requests can name a region, so that regions need no address.
+    pub(crate) fn names_regions(self) -> bool {
+        self == Self::Anthropic
+    }
+
+    /// Returns whether it serves models in one of two APIs, so that a mapping may choose.
+    pub(crate) fn has_two_wires(self) -> bool {
+        matches!(self, Self::OpenAi | Self::Compatible)
+    }
+
     /// Returns the wire that the provider uses.
     pub fn wire_kind(self) -> WireKind {
         match self {

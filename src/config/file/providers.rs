@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::SecretRef;
+use crate::config::checked::ProviderKind;
 
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -140,37 +141,6 @@ pub(crate) struct RegionConfig {
 
 fn one() -> f64 {
     1.0
-}
-
-#[derive(Clone, Copy, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum ProviderKind {
-    #[serde(rename = "openai")]
-    OpenAi,
-    Anthropic,
-    Google,
-    Vertex,
-    Bedrock,
-    Azure,
-    #[serde(rename = "openai-compatible")]
-    Compatible,
-    Cohere,
-    Voyage,
-    Tavily,
-    Exa,
-    Sandbox,
-}
-
-impl ProviderKind {
-    /// Returns whether its requests can name a region, so that regions need no address.
-    pub(crate) fn names_regions(self) -> bool {
-        self == Self::Anthropic
-    }
-
-    /// Returns whether it serves models in one of two APIs, so that a mapping may choose.
-    pub(crate) fn has_two_wires(self) -> bool {
-        matches!(self, Self::OpenAi | Self::Compatible)
-    }
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]

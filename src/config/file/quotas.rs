@@ -4,9 +4,10 @@ use filters::limits::{QuotaGroup, QuotaLimit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+/// Requests per minute and organization, by endpoint group, as they are set.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct RequestsPerMinute {
+pub struct RequestsPerMinute {
     /// Chat completions, and the endpoints that stand for them.
     #[schemars(extend("default" = 600))]
     pub chat: Option<u64>,
@@ -50,7 +51,7 @@ pub(crate) struct RequestsPerMinute {
 
 impl RequestsPerMinute {
     /// Returns the limit of each group that is in force.
-    pub(crate) fn limits(&self) -> [(QuotaGroup, QuotaLimit); QuotaGroup::ALL.len()] {
+    pub fn limits(&self) -> [(QuotaGroup, QuotaLimit); QuotaGroup::ALL.len()] {
         QuotaGroup::ALL.map(|group| (group, group.limit(|group| self.set(group))))
     }
 

@@ -1,13 +1,17 @@
 //! `[limits]`, `[routing]` and `[models]`, as the file has them.
 
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::quotas::RequestsPerMinute;
+use super::time;
 
-#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+/// Limits of requests.
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Limits {
+pub struct Limits {
     /// The most model requests at once; more are refused with 529.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub in_flight: usize,
@@ -38,9 +42,10 @@ impl Default for Limits {
     }
 }
 
-#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+/// The maximum size of a body, by endpoint.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct BodyBytes {
+pub struct BodyBytes {
     /// Chat completions and the other model endpoints.
     #[schemars(range(min = 1024, max = 1_073_741_824))]
     pub chat: usize,
@@ -86,9 +91,10 @@ impl Default for BodyBytes {
     }
 }
 
-#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+/// The selection of attempts, and timeouts.
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Routing {
+pub struct Routing {
     /// The most providers tried for one request.
     #[schemars(range(min = 1, max = 10))]
     pub attempts: u32,
@@ -96,34 +102,43 @@ pub(crate) struct Routing {
     #[schemars(range(min = 0, max = 1))]
     pub exploration: f64,
     /// Seconds a session stays with its provider.
-    #[schemars(range(max = 604_800))]
-    pub sticky_ttl_s: u64,
+    #[serde(rename = "sticky_ttl_s", with = "time::seconds")]
+    #[schemars(with = "u64", range(max = 604_800))]
+    pub sticky_ttl: Duration,
     /// The weights of the strategy `auto`.
     pub weights: Weights,
     /// Seconds to connect to a provider.
-    #[schemars(range(min = 1, max = 300))]
-    pub connect_timeout_s: u64,
+    #[serde(rename = "connect_timeout_s", with = "time::seconds")]
+    #[schemars(with = "u64", range(min = 1, max = 300))]
+    pub connect_timeout: Duration,
     /// Seconds from the request to the first event of a stream, per attempt.
-    #[schemars(range(min = 1, max = 86_400))]
-    pub first_event_timeout_s: u64,
+    #[serde(rename = "first_event_timeout_s", with = "time::seconds")]
+    #[schemars(with = "u64", range(min = 1, max = 86_400))]
+    pub first_event_timeout: Duration,
     /// Seconds between two events of a stream.
-    #[schemars(range(min = 1, max = 86_400))]
-    pub idle_timeout_s: u64,
+    #[serde(rename = "idle_timeout_s", with = "time::seconds")]
+    #[schemars(with = "u64", range(min = 1, max = 86_400))]
+    pub idle_timeout: Duration,
     /// Seconds for a whole reply that does not stream, per attempt.
-    #[schemars(range(min = 1, max = 86_400))]
-    pub total_timeout_s: u64,
+    #[serde(rename = "total_timeout_s", with = "time::seconds")]
+    #[schemars(with = "u64", range(min = 1, max = 86_400))]
+    pub total_timeout: Duration,
     /// Seconds for a whole stream, per attempt.
-    #[schemars(range(min = 1, max = 86_400))]
-    pub stream_total_timeout_s: u64,
+    #[serde(rename = "stream_total_timeout_s", with = "time::seconds")]
+    #[schemars(with = "u64", range(min = 1, max = 86_400))]
+    pub stream_total_timeout: Duration,
     /// Seconds for all attempts together.
-    #[schemars(range(min = 1, max = 86_400))]
-    pub deadline_s: u64,
+    #[serde(rename = "deadline_s", with = "time::seconds")]
+    #[schemars(with = "u64", range(min = 1, max = 86_400))]
+    pub deadline: Duration,
     /// Seconds of silence before a waiting client of a stream gets a comment.
-    #[schemars(range(min = 1, max = 3600))]
-    pub keepalive_s: u64,
+    #[serde(rename = "keepalive_s", with = "time::seconds")]
+    #[schemars(with = "u64", range(min = 1, max = 3600))]
+    pub keepalive: Duration,
     /// Milliseconds without content after which a second attempt begins beside a stream, at another provider or region; 0: never.
-    #[schemars(range(max = 3_600_000))]
-    pub hedge_after_ms: u64,
+    #[serde(rename = "hedge_after_ms", with = "time::optional_ms")]
+    #[schemars(with = "u64", range(max = 3_600_000))]
+    pub hedge_after: Option<Duration>,
     /// The models that `auto` chooses from: the cheapest that can serve the request, the first of equals.
     #[schemars(inner(length(min = 1)), extend("uniqueItems" = true))]
     pub auto: Vec<String>,
@@ -137,25 +152,26 @@ impl Default for Routing {
         Self {
             attempts: 3,
             exploration: 0.01,
-            sticky_ttl_s: 3600,
+            sticky_ttl: Duration::from_secs(3600),
             weights: Weights::default(),
-            connect_timeout_s: 5,
-            first_event_timeout_s: 120,
-            idle_timeout_s: 60,
-            total_timeout_s: 600,
-            stream_total_timeout_s: 1200,
-            deadline_s: 1500,
-            keepalive_s: 15,
-            hedge_after_ms: 0,
+            connect_timeout: Duration::from_secs(5),
+            first_event_timeout: Duration::from_secs(120),
+            idle_timeout: Duration::from_secs(60),
+            total_timeout: Duration::from_secs(600),
+            stream_total_timeout: Duration::from_secs(1200),
+            deadline: Duration::from_secs(1500),
+            keepalive: Duration::from_secs(15),
+            hedge_after: None,
             auto: Vec::new(),
             auto_images: Vec::new(),
         }
     }
 }
 
-#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+/// The weights of the automatic strategy. None is negative; all may be zero.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Weights {
+pub struct Weights {
     /// Of the price.
     #[schemars(range(min = 0, max = 1000))]
     pub price: f64,

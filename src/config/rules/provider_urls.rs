@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use http::Uri;
 
 use super::Rules;
-use crate::config::file::{self, providers as raw};
+use crate::config::checked::ProviderKind;
+use crate::config::file;
 
 /// Returns the addresses that the operator wrote.
 pub(super) fn listed_urls(provider: &file::ProviderConfig) -> Vec<&str> {
@@ -28,19 +29,16 @@ pub(super) fn check_base_urls(
     provider: &file::ProviderConfig,
 ) -> Vec<String> {
     let default = match provider.kind {
-        raw::ProviderKind::OpenAi => "https://api.openai.com/v1",
-        raw::ProviderKind::Anthropic => "https://api.anthropic.com",
-        raw::ProviderKind::Google => "https://generativelanguage.googleapis.com",
-        raw::ProviderKind::Cohere => "https://api.cohere.com",
-        raw::ProviderKind::Voyage => "https://api.voyageai.com/v1",
-        raw::ProviderKind::Tavily => "https://api.tavily.com",
-        raw::ProviderKind::Exa => "https://api.exa.ai",
+        ProviderKind::OpenAi => "https://api.openai.com/v1",
+        ProviderKind::Anthropic => "https://api.anthropic.com",
+        ProviderKind::Google => "https://generativelanguage.googleapis.com",
+        ProviderKind::Cohere => "https://api.cohere.com",
+        ProviderKind::Voyage => "https://api.voyageai.com/v1",
+        ProviderKind::Tavily => "https://api.tavily.com",
+        ProviderKind::Exa => "https://api.exa.ai",
         _ => "",
     };
-    let is_needed = matches!(
-        provider.kind,
-        raw::ProviderKind::Compatible | raw::ProviderKind::Azure
-    );
+    let is_needed = provider.kind == ProviderKind::Compatible;
     let listed = listed_urls(provider);
     if listed.is_empty() && is_needed {
         let message = "is missing: this kind has no usual address";
@@ -120,9 +118,9 @@ pub(super) fn check_url_end(
         return;
     }
     let version = match provider.kind {
-        raw::ProviderKind::Anthropic => "/v1",
-        raw::ProviderKind::Google => "/v1beta",
-        raw::ProviderKind::Cohere => "/v2",
+        ProviderKind::Anthropic => "/v1",
+        ProviderKind::Google => "/v1beta",
+        ProviderKind::Cohere => "/v2",
         _ => return,
     };
     if url.ends_with(version) {

@@ -39,9 +39,9 @@ const RESERVED: [&str; 14] = [
 #[derive(Default)]
 pub(super) struct FoundProviders {
     pub on: Vec<ProviderConfig>,
-    /// The others.
+    /// Why each of `byok_only` is.
     pub off: Vec<OffProvider>,
-    /// Those of the others that only lack a platform key. They serve callers with BYOK keys.
+    /// Providers that lack a platform key. They serve callers with BYOK keys.
     pub byok_only: Vec<ProviderConfig>,
 }
 
@@ -56,17 +56,12 @@ impl FoundProviders {
 pub(super) fn check(rules: &mut Rules<'_>, file: &File) -> FoundProviders {
     let mut found = FoundProviders::default();
     for (name, raw) in &file.providers {
-        let reason = match check_provider(rules, name, raw) {
-            Ok((provider, None)) => {
-                found.on.push(provider);
-                continue;
-            }
-            Ok((provider, Some(reason))) => {
-                found.byok_only.push(provider);
-                reason
-            }
-            Err(reason) => reason,
+        let (provider, reason) = check_provider(rules, name, raw);
+        let Some(reason) = reason else {
+            found.on.push(provider);
+            continue;
         };
+        found.byok_only.push(provider);
         found.off.push(OffProvider {
             name: name.clone(),
             why: reason.why,
@@ -100,27 +95,17 @@ impl Reason {
     }
 }
 
-/// Checks one provider. Returns it with the reason for a missing key, if it needs one. Errors: why it is off for all
-/// callers.
+/// Checks one provider. Returns it with the reason for a missing key, if it needs one.
 fn check_provider(
     rules: &mut Rules<'_>,
     name: &str,
     provider: &file::ProviderConfig,
-) -> Result<(ProviderConfig, Option<Reason>), Reason> {
+) -> (ProviderConfig, Option<Reason>) {
     let key = join_key("providers", name);
     let headers = check_headers(rules, &key, provider);
     let keys = find_keys(rules, &key, provider);
     let base_urls = check_base_urls(rules, &key, provider);
-    let Some(kind) = to_kind(provider.kind) else {
-        let message = "not in force yet: this kind is not built";
-        rules.warn(
-            &format!("{key}.kind"),
-            message,
-            "nothing to do: the provider stays off",
-        );
-        let cure = "its kind is not built yet";
-        return Err(Reason::new("its kind is not in force yet", cure));
-    };
+    let kind = provider.kind;
     if !matches!(kind, ProviderKind::OpenAi | ProviderKind::Compatible) {
         warn_idle_quirks(rules, &key);
     }
@@ -156,22 +141,7 @@ fn check_provider(
         quirks: to_quirks(provider),
         defaults: to_defaults(rules, &key, kind, provider),
     };
-    Ok((provider, missing_key))
-}
-
-fn to_kind(kind: raw::ProviderKind) -> Option<ProviderKind> {
-    match kind {
-        raw::ProviderKind::OpenAi => Some(ProviderKind::OpenAi),
-        raw::ProviderKind::Anthropic => Some(ProviderKind::Anthropic),
-        raw::ProviderKind::Google => Some(ProviderKind::Google),
-        raw::ProviderKind::Compatible => Some(ProviderKind::Compatible),
-        raw::ProviderKind::Cohere => Some(ProviderKind::Cohere),
-        raw::ProviderKind::Voyage => Some(ProviderKind::Voyage),
-        raw::ProviderKind::Tavily => Some(ProviderKind::Tavily),
-        raw::ProviderKind::Exa => Some(ProviderKind::Exa),
-        raw::ProviderKind::Sandbox => Some(ProviderKind::Sandbox),
-        raw::ProviderKind::Vertex | raw::ProviderKind::Bedrock | raw::ProviderKind::Azure => None,
-    }
+    (provider, missing_key)
 }
 
 /// How often the health of endpoints is checked, where nothing else is said.
@@ -224,14 +194,14 @@ fn find_keys(
 fn find_listed(
     rules: &mut Rules<'_>,
     key: &str,
-    kind: raw::ProviderKind,
+    kind: ProviderKind,
     listed: &[file::SecretRef],
 ) -> Result<Vec<Secret>, Reason> {
     let mut found = Vec::new();
     let mut absent = Vec::new();
     for (index, reference) in listed.iter().enumerate() {
         let place = format!("{key}.keys[{index}]");
-        if kind != raw::ProviderKind::Sandbox && rules.refuse_literal(&place, reference) {
+        if kind != ProviderKind::Sandbox && rules.refuse_literal(&place, reference) {
             continue;
         }
         match secret::find_text(reference, rules.env) {
@@ -303,8 +273,8 @@ fn check_regions(
 
 fn needs_key(provider: &file::ProviderConfig) -> bool {
     match provider.kind {
-        raw::ProviderKind::Sandbox => false,
-        raw::ProviderKind::Compatible => {
+        ProviderKind::Sandbox => false,
+        ProviderKind::Compatible => {
             let urls = listed_urls(provider);
             let is_local = !urls.is_empty() && urls.into_iter().all(is_loopback);
             provider.keys.is_none() && !is_local

@@ -3,7 +3,7 @@
 use redis::{ConnectionAddr, IntoConnectionInfo};
 
 use super::Rules;
-use crate::config::checked::{OnOutage, SharedConfig};
+use crate::config::checked::SharedConfig;
 use crate::config::document::SourceSpan;
 use crate::config::file;
 use crate::config::origin::without_password;
@@ -15,11 +15,7 @@ pub(super) fn check(rules: &mut Rules<'_>, shared: &file::SharedConfig) -> Share
     let url = Some(shared.redis.as_str()).filter(|url| !url.is_empty());
     SharedConfig {
         redis: url.map(Secret::new),
-        on_outage: match shared.on_outage {
-            file::OnOutage::Open => OnOutage::Open,
-            file::OnOutage::Local => OnOutage::Local,
-            file::OnOutage::Closed => OnOutage::Closed,
-        },
+        on_outage: shared.on_outage,
     }
 }
 

@@ -19,7 +19,6 @@ max_bytes = 268435456
 [server]
 threads = 0
 grace_period_s = 300
-upgrade_socket = "/run/weirgate/upgrade.sock"
 [store]
 url = "sqlite:var/weirgate.db"
 state_dir = "var"
@@ -105,29 +104,6 @@ fn a_file_of_all_sections_is_accepted() {
         ["claude-sonnet-4-6", "gpt-5-mini"]
     );
     assert_eq!(loaded.config.off_providers.len(), 2);
-}
-
-#[test]
-fn sections_of_features_to_come_are_warned_of() {
-    let loaded = good_with(
-        WHOLE,
-        &[(
-            "WEIRGATE_TOKEN_KEY",
-            "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
-        )],
-    );
-    let idle: Vec<_> = warned(&loaded)
-        .into_iter()
-        .filter(|(_, text)| *text == "not in force yet")
-        .map(|(key, _)| key)
-        .collect();
-    let section = "server.upgrade_socket";
-    assert!(idle.contains(&section), "{section} in {idle:?}");
-    assert!(!idle.iter().any(|key| {
-        ["listen", "providers", "decisions"]
-            .iter()
-            .any(|it| key.starts_with(it))
-    }));
 }
 
 #[test]

@@ -115,21 +115,6 @@ fn a_wrong_address_is_told_once() {
 }
 
 #[test]
-fn a_kind_that_is_not_built_is_off_with_a_warning() {
-    for kind in ["vertex", "bedrock", "azure"] {
-        let toml = format!("[providers.p]\nkind = \"{kind}\"\nbase_url = \"https://h\"\n");
-        let loaded = good(&toml);
-        assert_eq!(loaded.config.off_providers.len(), 1);
-        assert!(
-            warned(&loaded)
-                .iter()
-                .any(|(key, text)| *key == "providers.p.kind"
-                    && text.starts_with("not in force yet"))
-        );
-    }
-}
-
-#[test]
 fn headers_of_the_connection_and_of_credentials_are_not_configured() {
     for name in ["Authorization", "host", "X-Api-Key", "content-length"] {
         let toml = format!("{GROQ}headers = {{ \"{name}\" = \"x\" }}\n");

@@ -112,16 +112,6 @@ fn the_shipped_file_is_good_without_a_single_key() {
 }
 
 #[test]
-fn the_shipped_file_sets_nothing_that_is_not_in_force() {
-    let loaded = good(&without_catalogue(SHIPPED));
-    let idle: Vec<_> = warned(&loaded)
-        .into_iter()
-        .filter(|(_, text)| text.contains("in force"))
-        .collect();
-    assert_eq!(idle, []);
-}
-
-#[test]
 fn the_usual_variables_switch_the_shipped_providers_on() {
     let names = [
         "OPENAI_API_KEY",
@@ -183,7 +173,6 @@ fn a_value_that_is_shipped_for_a_section_of_scalars_is_its_default() {
         "routing.auto_images",
         "graph.upstream",
         "decisions.token_keys",
-        "server.upgrade_socket",
     ];
     let schema = schema();
     let document: toml::Value = toml::Value::Table(toml::from_str(&uncommented()).unwrap());

@@ -18,7 +18,7 @@ fn an_empty_file_gives_the_documented_defaults() {
     assert_eq!(config.store.url, "sqlite:var/weirgate.db");
     assert_eq!(config.limits.in_flight, 1000);
     assert_eq!(config.limits.body_bytes.chat, 20_971_520);
-    let limits = config.limits.requests_per_minute;
+    let limits = config.limits.requests_per_minute.limits();
     assert!(limits.iter().all(|(_, limit)| limit.is_built_in));
     assert_eq!(config.server.grace_period, Duration::from_secs(300));
     assert!(config.models.require_key);
@@ -27,7 +27,7 @@ fn an_empty_file_gives_the_documented_defaults() {
 
 #[test]
 fn threads_are_as_many_as_cores_unless_told() {
-    assert!(good("").config.server.threads >= 1);
+    assert!(good("").config.server.worker_threads() >= 1);
     assert_eq!(good("[server]\nthreads = 7\n").config.server.threads, 7);
 }
 
@@ -44,7 +44,7 @@ fn limits_are_shown_as_they_are_in_force() {
     assert_eq!(groups.map(shown), [6, 6, 0, 0, 300]);
     let spoken = ["transcriptions", "translations"];
     assert_eq!(spoken.map(shown), [300, 2]);
-    for (group, limit) in loaded.config.limits.requests_per_minute {
+    for (group, limit) in loaded.config.limits.requests_per_minute.limits() {
         assert_eq!(limit.per_minute, shown(group.as_str()), "{group:?}");
     }
 }
