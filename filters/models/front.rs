@@ -17,7 +17,7 @@ pub trait Front: Debug + Send + Sync {
     fn name(&self) -> &'static str;
 
     /// Returns what callers are told of the API, beside what its row in the route table says: a JSON text.
-    fn description(&self) -> &'static str;
+    fn description(&'static self) -> &'static str;
 
     /// Checks a body, which may name a managed prompt or a flag.
     ///

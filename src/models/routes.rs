@@ -7,14 +7,14 @@ use filters::limits::QuotaGroup;
 use filters::models::front::Front;
 use filters::models::fronts::ALTERNATIVE_STYLE;
 use filters::models::fronts::chat_completions::ChatCompletions;
-use filters::models::fronts::embeddings::Embeddings;
+use filters::models::fronts::embeddings::EMBEDDINGS;
 use filters::models::fronts::images::{ImageEdits, ImageGenerations};
-use filters::models::fronts::moderations::Moderations;
+use filters::models::fronts::moderations::MODERATIONS;
 use filters::models::fronts::ocr::Ocr;
-use filters::models::fronts::rerank::Rerank;
-use filters::models::fronts::search::Search;
-use filters::models::fronts::speech::Speech;
-use filters::models::fronts::systemone::SystemOne;
+use filters::models::fronts::rerank::RERANK;
+use filters::models::fronts::search::SEARCH;
+use filters::models::fronts::speech::SPEECH;
+use filters::models::fronts::systemone::SYSTEM_ONE;
 use filters::models::fronts::transcriptions::{Transcriptions, Translations};
 use filters::models::fronts::videos::Videos;
 use filters::models::operation::Operation;
@@ -200,15 +200,15 @@ fn calls(models: &Arc<Models>, config: &Config) -> Vec<Route> {
     };
     vec![
         forward(Operation::Chat, QuotaGroup::Chat, &ChatCompletions),
-        forward(Operation::Embeddings, QuotaGroup::Embeddings, &Embeddings),
+        forward(Operation::Embeddings, QuotaGroup::Embeddings, &EMBEDDINGS),
         forward(Operation::Images, QuotaGroup::Images, &ImageGenerations),
         forward(Operation::ImageEdits, QuotaGroup::ImageEdits, &ImageEdits),
-        forward(Operation::Rerank, QuotaGroup::Rerank, &Rerank),
-        forward(Operation::Moderations, QuotaGroup::Moderation, &Moderations),
-        forward(Operation::Speech, QuotaGroup::Audio, &Speech),
+        forward(Operation::Rerank, QuotaGroup::Rerank, &RERANK),
+        forward(Operation::Moderations, QuotaGroup::Moderation, &MODERATIONS),
+        forward(Operation::Speech, QuotaGroup::Audio, &SPEECH),
         forward(Operation::Ocr, QuotaGroup::Ocr, &Ocr),
-        forward(Operation::Search, QuotaGroup::Search, &Search),
-        forward(Operation::TypedDecisions, QuotaGroup::Decision, &SystemOne),
+        forward(Operation::Search, QuotaGroup::Search, &SEARCH),
+        forward(Operation::TypedDecisions, QuotaGroup::Decision, &SYSTEM_ONE),
         forward(
             Operation::Transcriptions,
             QuotaGroup::Transcriptions,

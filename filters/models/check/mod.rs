@@ -1,5 +1,5 @@
 //! What the 400 rules of every front share: values read by their type ([`read`]), the
-//! top-level object ([`top`]), addresses and data URLs ([`media`]), and refusals that name the field,
+//! top-level object ([`top`]) and its declared shape ([`shape`]), addresses and data URLs ([`media`]), and refusals that name the field,
 //! what came and what is accepted ([`reject`]). The rules themselves stand beside their front.
 
 pub(crate) mod media;
@@ -7,4 +7,5 @@ pub(crate) mod read;
 pub(crate) mod reject;
 #[cfg(test)]
 pub(crate) mod samples;
+pub(crate) mod shape;
 pub(crate) mod top;

@@ -110,18 +110,6 @@ pub(crate) fn one_of(
         })
 }
 
-/// One word of a closed list, or null.
-pub(crate) fn nullable_one_of(
-    walk: &mut Walker<'_>,
-    words: &[&'static str],
-) -> Result<Option<&'static str>, Reject> {
-    if walk.null()? {
-        Ok(None)
-    } else {
-        one_of(walk, words).map(Some)
-    }
-}
-
 /// `one of` and the words of a closed list, written only into a message.
 pub(crate) struct OneOf<'w>(pub(crate) &'w [&'w str]);
 

@@ -6,6 +6,7 @@ pub mod images;
 mod item_list;
 pub mod moderations;
 pub mod ocr;
+mod plain_front;
 pub mod rerank;
 pub mod search;
 pub mod speech;
@@ -19,6 +20,7 @@ mod nullable_tests;
 mod tests;
 
 use http::HeaderName;
+pub use plain_front::PlainFront;
 
 /// The header by which a client names the version of an API whose errors have the alternative style.
 ///

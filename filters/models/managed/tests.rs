@@ -371,9 +371,9 @@ fn a_request_without_a_prompt_is_complete_and_another_operation_takes_none() {
     let plain = json!({"model": "m", "messages": [{"role": "user", "content": "@prompt/hi"}]});
     let read = ChatCompletions.read(plain.to_string().into()).unwrap();
     assert!(matches!(read, Received::Complete(request) if request.managed.is_none()));
-    use crate::models::fronts::embeddings::Embeddings;
+    use crate::models::fronts::embeddings::EMBEDDINGS;
     let body = json!({"model": "@prompt/hi", "input": "a"});
-    let fault = Embeddings.read(body.to_string().into()).unwrap_err();
+    let fault = EMBEDDINGS.read(body.to_string().into()).unwrap_err();
     assert_eq!(
         (fault.status(), fault.param.as_deref()),
         (400, Some("model"))

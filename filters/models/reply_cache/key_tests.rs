@@ -8,7 +8,7 @@ use crate::accounts::Mode;
 use crate::json::Walker;
 use crate::models::front::Front;
 use crate::models::fronts::chat_completions::ChatCompletions;
-use crate::models::fronts::embeddings::Embeddings;
+use crate::models::fronts::embeddings::EMBEDDINGS;
 use crate::models::fronts::ocr::Ocr;
 use crate::spooled_json::{KEPT_CHARS, SpooledJsonReader};
 
@@ -134,7 +134,7 @@ fn fronts_do_not_share_replies() {
     let body = r#"{"model":"m","messages":[],"input":"Hi"}"#;
     let body = body.replace("[]", r#"[{"role":"user","content":"a"}]"#);
     let chat = key_of(&ChatCompletions, &SCOPE, &body);
-    assert_ne!(chat, key_of(&Embeddings, &SCOPE, &body));
+    assert_ne!(chat, key_of(&EMBEDDINGS, &SCOPE, &body));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Failure, FailureKind, Quirks, ReplyHead, Target, WireKind, decode_reply};
 use crate::models::front::Front;
-use crate::models::fronts::systemone::SystemOne;
+use crate::models::fronts::systemone::SYSTEM_ONE;
 use crate::models::operation::Operation;
 use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
@@ -24,7 +24,7 @@ fn request(more: &Value) -> ModelRequest {
     let mut body = json!({"model": "m", "state": {"a": 1}, "questions": questions});
     let more = more.as_object().unwrap().clone();
     body.as_object_mut().unwrap().extend(more);
-    SystemOne.parse(body.to_string().into()).unwrap()
+    SYSTEM_ONE.parse(body.to_string().into()).unwrap()
 }
 
 fn sent(wire: WireKind, more: &Value) -> (String, Value) {

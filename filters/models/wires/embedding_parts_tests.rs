@@ -8,10 +8,10 @@ use super::embeddings_tests::{HEAD, openai_item, openai_reply, request, target};
 use crate::models::embeddings::batch::BatchLimits;
 use crate::models::reply::Sink;
 use crate::models::usage::Usage;
-use crate::models::wires::cohere::Cohere;
+use crate::models::wires::cohere::COHERE;
 use crate::models::wires::google::Google;
 use crate::models::wires::openai::OpenAi;
-use crate::models::wires::voyage::Voyage;
+use crate::models::wires::voyage::VOYAGE;
 use crate::models::wires::{Progress, Quirks, Target, Wire};
 
 #[test]
@@ -27,8 +27,8 @@ fn a_batch_is_asked_for_in_parts_and_its_vectors_numbered_through() {
     for (wire, place, counts) in [
         (&OpenAi as &dyn Wire, "/input", vec![200, 50]),
         (&Google, "/requests", vec![100, 100, 50]),
-        (&Cohere, "/texts", vec![96, 96, 58]),
-        (&Voyage, "/input", vec![200, 50]),
+        (&COHERE, "/texts", vec![96, 96, 58]),
+        (&VOYAGE, "/input", vec![200, 50]),
     ] {
         let mut first = 0;
         for (part, count) in counts.iter().enumerate() {
@@ -73,9 +73,9 @@ fn the_vectors_of_a_later_part_have_the_numbers_of_their_inputs() {
     let cohere = json!({"embeddings": {"float": [[7]]}});
     for (wire, reply) in [
         (&OpenAi as &dyn Wire, &list),
-        (&Voyage, &list),
+        (&VOYAGE, &list),
         (&Google, &json!({"embeddings": [{"values": [7]}]})),
-        (&Cohere, &cohere),
+        (&COHERE, &cohere),
     ] {
         let mut items = Items::default();
         let mut decoder = wire.decoder(&request, &target, &HEAD);

@@ -6,13 +6,13 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::anthropic::Anthropic;
-use super::cohere::Cohere;
+use super::cohere::COHERE;
 use super::google::Google;
 use super::openai::OpenAi;
-use super::voyage::Voyage;
+use super::voyage::VOYAGE;
 use super::{Failure, FailureKind, Progress, Quirks, ReplyHead, Target, Wire};
 use crate::models::front::Front;
-use crate::models::fronts::embeddings::Embeddings;
+use crate::models::fronts::embeddings::EMBEDDINGS;
 use crate::models::metadata::{AnswerMembers, Metadata, UsedNames};
 use crate::models::operation::Operation;
 use crate::models::parameter::Parameter;
@@ -39,7 +39,7 @@ pub(super) fn request(more: &Value) -> ModelRequest {
     body.as_object_mut()
         .unwrap()
         .extend(more.as_object().unwrap().clone());
-    Embeddings.parse(body.to_string().into()).unwrap()
+    EMBEDDINGS.parse(body.to_string().into()).unwrap()
 }
 
 /// Path and body of the upstream request.
@@ -161,7 +161,7 @@ fn google_gets_one_content_per_input() {
 #[test]
 fn cohere_gets_texts_and_is_told_to_cut_none_off() {
     let (path, body) = encoded(
-        &Cohere,
+        &COHERE,
         &request(&json!({"user": "ann"})),
         &Quirks::default(),
     );
@@ -169,7 +169,7 @@ fn cohere_gets_texts_and_is_told_to_cut_none_off() {
         "embedding_types": ["float"], "truncate": "NONE"});
     assert_eq!((path.as_str(), body), ("/v2/embed", expected));
     let one = json!({"input": "\u{e9}\"\n", "dimensions": 8, "input_type": "query", "encoding_format": "base64"});
-    let (_, body) = encoded(&Cohere, &request(&one), &Quirks::default());
+    let (_, body) = encoded(&COHERE, &request(&one), &Quirks::default());
     let expected = json!({"model": "up x", "texts": ["\u{e9}\"\n"], "input_type": "search_query",
         "embedding_types": ["float"], "truncate": "NONE", "output_dimension": 8});
     assert_eq!(body, expected);
@@ -178,14 +178,14 @@ fn cohere_gets_texts_and_is_told_to_cut_none_off() {
 #[test]
 fn voyage_gets_its_own_words() {
     let (path, body) = encoded(
-        &Voyage,
+        &VOYAGE,
         &request(&json!({"user": "ann"})),
         &Quirks::default(),
     );
     let expected = json!({"model": "up x", "input": ["a", "b"], "truncation": false});
     assert_eq!((path.as_str(), body), ("/embeddings", expected));
     let one = json!({"input": "a", "dimensions": 8, "input_type": "search_query", "encoding_format": "base64"});
-    let (_, body) = encoded(&Voyage, &request(&one), &Quirks::default());
+    let (_, body) = encoded(&VOYAGE, &request(&one), &Quirks::default());
     let expected = json!({"model": "up x", "input": ["a"], "truncation": false, "input_type": "query",
         "output_dimension": 8, "encoding_format": "base64"});
     assert_eq!(body, expected);
@@ -214,11 +214,11 @@ fn a_use_of_the_vectors_is_said_in_the_words_of_each_wire() {
         ("classification", "classification", None, "CLASSIFICATION"),
         ("clustering", "clustering", None, "CLUSTERING"),
     ] {
-        assert_eq!(word(&Cohere, given).unwrap(), cohere);
-        assert_eq!(word(&Voyage, given).ok().as_deref(), voyage);
+        assert_eq!(word(&COHERE, given).unwrap(), cohere);
+        assert_eq!(word(&VOYAGE, given).ok().as_deref(), voyage);
         assert_eq!(word(&Google, given).unwrap(), google);
     }
-    for wire in [&Cohere as &dyn Wire, &Voyage, &Google] {
+    for wire in [&COHERE as &dyn Wire, &VOYAGE, &Google] {
         let fault = wire.encode(&asked("poem"), &target(&quirks)).unwrap_err();
         assert_eq!(
             (fault.status(), fault.param.as_deref()),
@@ -231,7 +231,7 @@ fn a_use_of_the_vectors_is_said_in_the_words_of_each_wire() {
 fn coheres_vectors_become_items_and_its_billed_tokens_the_usage() {
     let mut reply = json!({"id": "1", "texts": ["a", "b"], "embeddings": {"float": [[0.5, -1e-3], [2, 4]]},
         "meta": {"api_version": {"version": "2"}, "billed_units": {"input_tokens": 5.0}}});
-    let body = whole(&Cohere, &request(&json!({})), &reply).unwrap();
+    let body = whole(&COHERE, &request(&json!({})), &reply).unwrap();
     let data = json!([
         openai_item(0, json!([0.5, -1e-3])),
         openai_item(1, json!([2, 4]))
@@ -240,7 +240,7 @@ fn coheres_vectors_become_items_and_its_billed_tokens_the_usage() {
         "usage": {"prompt_tokens": 5, "total_tokens": 5}});
     assert_eq!(body, expected);
     let packed = request(&json!({"encoding_format": "base64"}));
-    let body = whole(&Cohere, &packed, &reply).unwrap();
+    let body = whole(&COHERE, &packed, &reply).unwrap();
     assert_eq!(body["data"][1]["embedding"], "AAAAQAAAgEA=");
     for bad in [
         json!([[1]]),
@@ -249,7 +249,7 @@ fn coheres_vectors_become_items_and_its_billed_tokens_the_usage() {
         json!({}),
     ] {
         reply["embeddings"]["float"] = bad.clone();
-        let failure = whole(&Cohere, &request(&json!({})), &reply).unwrap_err();
+        let failure = whole(&COHERE, &request(&json!({})), &reply).unwrap_err();
         assert_eq!(
             (failure.kind, failure.is_retryable),
             (FailureKind::Malformed, true),
@@ -265,7 +265,7 @@ fn voyages_total_is_the_prompt() {
         openai_item(1, json!([2]))
     ]));
     reply["usage"] = json!({"total_tokens": 7});
-    let body = whole(&Voyage, &request(&json!({})), &reply).unwrap();
+    let body = whole(&VOYAGE, &request(&json!({})), &reply).unwrap();
     assert_eq!(
         (&body["data"], &body["usage"]["prompt_tokens"]),
         (&reply["data"], &7.into())
@@ -297,11 +297,11 @@ fn the_limits_of_a_wire_say_what_it_offers() {
     let quirks = Quirks::default();
     assert!(Anthropic.encode(&request, &target(&quirks)).is_err());
     assert!(whole(&Anthropic, &request, &json!({})).is_err());
-    for wire in [&Cohere as &dyn Wire, &Voyage] {
+    for wire in [&COHERE as &dyn Wire, &VOYAGE] {
         assert!(!wire.limits(Operation::Embeddings).unwrap().token_inputs);
         assert!(wire.limits(Operation::Chat).is_none());
     }
-    for wire in [&OpenAi as &dyn Wire, &Google, &Cohere, &Voyage] {
+    for wire in [&OpenAi as &dyn Wire, &Google, &COHERE, &VOYAGE] {
         assert_eq!(wire.max_output(&request, &target(&quirks)), Some(0));
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::item_tests::{Got, encoded, read, target};
 use super::{FailureKind, Quirks, Target, WireKind};
 use crate::models::front::Front;
-use crate::models::fronts::search::Search;
+use crate::models::fronts::search::SEARCH;
 use crate::models::operation::Operation;
 use crate::models::request::ModelRequest;
 use crate::money::Unit;
@@ -19,7 +19,7 @@ fn request(more: &Value) -> ModelRequest {
     let mut body = json!({"model": "m", "query": "cats\n"});
     let more = more.as_object().unwrap().clone();
     body.as_object_mut().unwrap().extend(more);
-    Search.parse(body.to_string().into()).unwrap()
+    SEARCH.parse(body.to_string().into()).unwrap()
 }
 
 fn sent(wire: WireKind, more: &Value) -> (String, Value) {

@@ -10,7 +10,7 @@ mod blame;
 mod choices_tests;
 mod citation;
 mod closed_schema;
-pub mod cohere;
+mod cohere;
 mod count;
 mod decided;
 #[cfg(test)]
@@ -70,9 +70,10 @@ mod tier_tests;
 mod tier_word;
 #[cfg(test)]
 mod transcription_tests;
+mod vector_api;
 #[cfg(test)]
 mod video_tests;
-pub mod voyage;
+mod voyage;
 pub mod wire;
 
 pub use decoder::{Decoder, Progress, ReplyHead, decode_reply};
@@ -114,8 +115,8 @@ impl WireKind {
             Self::Responses => &responses::Responses,
             Self::Messages => &anthropic::Anthropic,
             Self::Contents => &google::Google,
-            Self::Cohere => &cohere::Cohere,
-            Self::Voyage => &voyage::Voyage,
+            Self::Cohere => &cohere::COHERE,
+            Self::Voyage => &voyage::VOYAGE,
             Self::Tavily => &tavily::TAVILY,
             Self::Exa => &exa::EXA,
             Self::Images => &images::Images {

@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use super::item_tests::{encoded, read};
 use super::{FailureKind, Quirks, WireKind};
 use crate::models::front::Front;
-use crate::models::fronts::moderations::Moderations;
+use crate::models::fronts::moderations::MODERATIONS;
 use crate::models::operation::Operation;
 use crate::models::request::ModelRequest;
 
 fn request(input: &Value) -> ModelRequest {
     let body = json!({"model": "m", "x": 1, "input": input});
-    Moderations.parse(body.to_string().into()).unwrap()
+    MODERATIONS.parse(body.to_string().into()).unwrap()
 }
 
 fn sent(input: &Value, quirks: &Quirks) -> (String, Value) {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::item_tests::{Got, encoded, read};
 use super::{Failure, FailureKind, Quirks, WireKind};
 use crate::models::front::Front;
-use crate::models::fronts::rerank::Rerank;
+use crate::models::fronts::rerank::RERANK;
 use crate::models::operation::Operation;
 use crate::models::request::ModelRequest;
 use crate::money::Unit;
@@ -20,7 +20,7 @@ fn request(more: &Value) -> ModelRequest {
     body.as_object_mut()
         .unwrap()
         .extend(more.as_object().unwrap().clone());
-    Rerank.parse(body.to_string().into()).unwrap()
+    RERANK.parse(body.to_string().into()).unwrap()
 }
 
 fn sent(wire: WireKind, more: &Value) -> (String, Value) {

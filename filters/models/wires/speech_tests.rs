@@ -12,7 +12,7 @@ use super::openai::OpenAi;
 use super::responses::Responses;
 use super::{Failure, FailureKind, Progress, Quirks, ReplyHead, Target, Wire, decode_reply};
 use crate::models::front::Front;
-use crate::models::fronts::speech::Speech;
+use crate::models::fronts::speech::SPEECH;
 use crate::models::operation::Operation;
 use crate::models::reply::{ReplyIdentity, ResponseKind};
 use crate::models::request::ModelRequest;
@@ -31,7 +31,7 @@ fn request(more: &Value) -> ModelRequest {
     body.as_object_mut()
         .unwrap()
         .extend(more.as_object().unwrap().clone());
-    Speech.parse(body.to_string().into()).unwrap()
+    SPEECH.parse(body.to_string().into()).unwrap()
 }
 
 fn encoded(wire: &dyn Wire, more: &Value, streams: bool) -> Value {

@@ -1,11 +1,11 @@
 //! Operations whose replies are lists: their requests, and replies of every wire that offers them.
 
 use filters::models::front::Front;
-use filters::models::fronts::moderations::Moderations;
+use filters::models::fronts::moderations::MODERATIONS;
 use filters::models::fronts::ocr::Ocr;
-use filters::models::fronts::rerank::Rerank;
-use filters::models::fronts::search::Search;
-use filters::models::fronts::systemone::SystemOne;
+use filters::models::fronts::rerank::RERANK;
+use filters::models::fronts::search::SEARCH;
+use filters::models::fronts::systemone::SYSTEM_ONE;
 use filters::models::fronts::videos::Videos;
 use filters::models::request::ModelRequest;
 use filters::models::wires::{Piece, Quirks, ReplyHead, WireKind};
@@ -44,7 +44,7 @@ pub fn rerank() -> Operation {
     let result = json!({"index": {"$one": [0, 1, 2, "$int"]}, "relevance_score": {"$one": [0.5, 1e-7, "$number"]}, "document?": "$any"});
     let usage = json!({"total_tokens?": "$int", "prompt_tokens?": "$int"});
     Operation {
-        front: &Rerank,
+        front: &RERANK,
         requests: json!({
             "model": {"$one": ["m", "$text"]}, "query": {"$one": ["q", "$text"]}, "documents": {"$many": document},
             "top_n?": {"$one": [1, null, "$int"]}, "return_documents?": {"$one": [true, false, null]},
@@ -65,7 +65,7 @@ pub fn moderations() -> Operation {
     let flags = json!({"$one": [{"hate": true}, {"hate": false, "pii": "$any"}, "$any"]});
     let result = json!({"flagged?": {"$one": [true, false, "$any"]}, "categories": flags, "category_scores": {"hate": "$number"}});
     Operation {
-        front: &Moderations,
+        front: &MODERATIONS,
         requests: json!({
             "model?": {"$one": ["m", null, "$text"]}, "unknown?": "$any",
             "input": {"$one": ["a", "$text", {"$many": "$text"}, {"$many": part}, [{"type": "text", "text": "a"}]]},
@@ -101,7 +101,7 @@ pub fn search() -> Operation {
     let page = json!({"title?": {"$one": ["a", "$any"]}, "url": {"$one": ["https://a.example", "$any"]}, "content?": "$text",
         "highlights?": {"$one": [{"$many": "$text"}, "$any"]}, "publishedDate?": "$any", "snippet?": "$text"});
     Operation {
-        front: &Search,
+        front: &SEARCH,
         requests: json!({
             "model?": {"$one": ["m", null, "$text"]}, "query": {"$one": ["a", "$text", ["a"], {"$many": "$text"}]},
             "max_results?": {"$one": [1, null, "$int"]}, "search_type?": {"$one": ["web", "fast", "$text"]},
@@ -125,7 +125,7 @@ pub fn decisions() -> Operation {
     let named = json!({"noul?": number, "choice?": {"$one": ["a", "$any"]}, "score?": number, "confidence?": number,
         "probabilities?": {"a": number, "c?": number}, "legend?": {"$one": [{"0": "low"}, ["low"], "$any"]}});
     Operation {
-        front: &SystemOne,
+        front: &SYSTEM_ONE,
         requests: json!({
             "model": {"$one": ["m", "$text"]}, "state": {"$one": ["a", "$text", {"a": "$any"}, ["$any"]]},
             "questions": {"q": question, "r?": question}, "prompt_cache_key?": "$any", "unknown?": "$any",

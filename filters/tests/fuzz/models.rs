@@ -3,7 +3,7 @@
 use filters::models::chat::data_url;
 use filters::models::front::{Front, Received};
 use filters::models::fronts::chat_completions::ChatCompletions;
-use filters::models::fronts::embeddings::Embeddings;
+use filters::models::fronts::embeddings::EMBEDDINGS;
 use filters::models::fronts::images::{ImageEdits, ImageGenerations};
 use filters::models::operation::Operation;
 use filters::models::request::ModelRequest;
@@ -194,7 +194,7 @@ fn accepted_embeddings_are_json_on_every_wire() {
         let body = damage::tree(choices, body);
         let body = grammar::write(choices, &body);
         let body = damage::bytes(choices, body);
-        match Embeddings.parse(body.into()) {
+        match EMBEDDINGS.parse(body.into()) {
             Ok(request) => encodes(&request, &quirks(choices)),
             Err(fault) => assert!((400..500).contains(&fault.status()), "{fault:?}"),
         }

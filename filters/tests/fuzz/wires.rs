@@ -4,7 +4,7 @@ use bytes::Bytes;
 use filters::fault::{Fault, FaultKind};
 use filters::models::front::Front;
 use filters::models::fronts::chat_completions::ChatCompletions;
-use filters::models::fronts::embeddings::Embeddings;
+use filters::models::fronts::embeddings::EMBEDDINGS;
 use filters::models::fronts::images::ImageGenerations;
 use filters::models::metadata::{AnswerMembers, Metadata, UsedNames};
 use filters::models::operation::Operation;
@@ -179,7 +179,7 @@ impl Requests {
         Self([
             chat(true),
             chat(false),
-            Embeddings.parse(embeddings.into()).unwrap(),
+            EMBEDDINGS.parse(embeddings.into()).unwrap(),
             images(true),
             images(false),
         ])

@@ -5,17 +5,17 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 
-use super::Embeddings;
+use super::EMBEDDINGS;
 use crate::fault::Fault;
 use crate::json::{Type, Walker};
-use crate::models::check::read::{array, integer, one_of, required, string};
+use crate::models::check::read::{array, integer, string};
 use crate::models::check::reject::{Reject, other};
-use crate::models::check::top::{MODEL, members, model};
+use crate::models::check::shape::{Field, Is, U32, plain_request, read_members};
+use crate::models::check::top::MODEL;
 use crate::models::embeddings::batch::Input;
 use crate::models::embeddings::{EmbeddingFacts, Encoding};
 use crate::models::parameter::{AskedParameters, Parameter};
-use crate::models::request::{ModelRequest, Needs, Payload, Source};
-use crate::money::{CostInputs, UnitCounts};
+use crate::models::request::{ModelRequest, Payload, Source};
 
 /// How many inputs a request may have. Our choice: as many as OpenAI takes.
 const MAX_INPUTS: usize = 2048;
@@ -24,7 +24,7 @@ const INPUT: &str =
 
 /// The findings of the pass.
 #[derive(Debug, Default)]
-struct Findings {
+pub(super) struct Findings {
     model: Option<Box<str>>,
     inputs: Vec<Input>,
     are_tokens: bool,
@@ -32,44 +32,56 @@ struct Findings {
     dimensions: Option<u32>,
 }
 
+type Row = Field<Findings>;
+
+pub(super) static FIELDS: [Row; 5] = [
+    Row::new("model", Is::Model(|found, model| found.model = Some(model)))
+        .required(MODEL)
+        .doc("The model."),
+    Row::new("input", Is::Own(input)).required(INPUT),
+    Row::new(
+        "encoding_format",
+        Is::Word(&["float", "base64"], |found, word| {
+            found.encoding = match word {
+                "base64" => Encoding::Base64,
+                _ => Encoding::Float,
+            };
+        }),
+    ),
+    Row::new(
+        "dimensions",
+        Is::Integer(1, U32, |found, length| {
+            found.dimensions = u32::try_from(length).ok()
+        }),
+    )
+    .doc("The length of vectors, of models that can shorten them."),
+    Row::new("user", Is::Text).doc("Accepted; the provider gets an opaque id of the key."),
+];
+
 /// Checks a body.
 ///
 /// Cost: one pass; allocates for keys and for the places of the inputs. Errors: 400 naming the field, what came and what is accepted.
 pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
     let mut found = Findings::default();
-    let members = pass(&body, &mut found).map_err(Reject::into_fault)?;
+    let members = read_members(&FIELDS, &body, &mut found).map_err(Reject::into_fault)?;
+    let (are_tokens, dimensions) = (found.are_tokens, found.dimensions);
     let asked = asked(&found);
     let text_bytes = found.inputs.iter().map(|input| input.bytes);
     let text_bytes = text_bytes.fold(0, u64::saturating_add);
+    let payload = Payload::Embeddings(EmbeddingFacts {
+        inputs: found.inputs,
+        encoding: found.encoding,
+        dimensions,
+        longest_text: OnceLock::new(),
+    });
+    let source = Source::new(body, members);
+    let mut request = plain_request(&EMBEDDINGS, found.model, source, payload);
+    request.needs.token_inputs = are_tokens;
+    request.needs.dimensions = dimensions.is_some();
     Ok(ModelRequest {
-        front: &Embeddings,
-        model: found.model.unwrap_or_default(),
-        is_stream: false,
-        strategy: None,
-        session: None,
-        needs: Needs {
-            choices: 1,
-            token_inputs: found.are_tokens,
-            dimensions: found.dimensions.is_some(),
-            ..Needs::default()
-        },
-        cost_inputs: CostInputs {
-            bytes: body.len() as u64,
-            choices: 1,
-            draws: Some(false),
-            ..CostInputs::default()
-        },
         text_bytes,
-        units: UnitCounts::default(),
         asked,
-        source: Source::new(body, members),
-        managed: None,
-        payload: Payload::Embeddings(EmbeddingFacts {
-            inputs: found.inputs,
-            encoding: found.encoding,
-            dimensions: found.dimensions,
-            longest_text: OnceLock::new(),
-        }),
+        ..request
     })
 }
 
@@ -83,35 +95,6 @@ fn asked(found: &Findings) -> AskedParameters {
         asked.set.insert(Parameter::Dimensions);
     }
     asked
-}
-
-fn pass(
-    body: &Bytes,
-    found: &mut Findings,
-) -> Result<Vec<crate::models::request::RequestMember>, Reject> {
-    let mut walk = Walker::new(body)?;
-    let members = members(&mut walk, |walk, key| member(walk, key, found))?;
-    walk.end()?;
-    required(found.model.as_ref(), "model", MODEL)?;
-    required(found.inputs.first(), "input", INPUT)?;
-    Ok(members)
-}
-
-fn member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<(), Reject> {
-    match key {
-        "model" => found.model = Some(model(walk)?),
-        "input" => input(walk, found)?,
-        "encoding_format" => {
-            found.encoding = match one_of(walk, &["float", "base64"])? {
-                "base64" => Encoding::Base64,
-                _ => Encoding::Float,
-            };
-        }
-        "dimensions" => found.dimensions = u32::try_from(integer(walk, 1, u32::MAX.into())?).ok(),
-        "user" => _ = string(walk)?,
-        _ => _ = walk.skip()?,
-    }
-    Ok(())
 }
 
 fn input(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::Embeddings;
+use super::EMBEDDINGS;
 use crate::fault::Fault;
 use crate::models::embeddings::EmbeddingFacts;
 use crate::models::front::Front;
@@ -15,7 +15,7 @@ use crate::models::request::{ModelRequest, Payload};
 use crate::models::usage::{Settlement, Usage};
 
 fn checked(body: &Value) -> Result<ModelRequest, Fault> {
-    Embeddings.parse(body.to_string().into())
+    EMBEDDINGS.parse(body.to_string().into())
 }
 
 fn with(key: &str, value: Value) -> Result<ModelRequest, Fault> {
@@ -66,7 +66,7 @@ fn every_input_is_found_where_it_stands() {
         ("[ [1] , [2,3]]", vec!["[1]", "[2,3]"]),
     ] {
         let body = format!(r#"{{"model":"m","input":{input},"x":1}}"#);
-        let request = Embeddings.parse(body.clone().into()).unwrap();
+        let request = EMBEDDINGS.parse(body.clone().into()).unwrap();
         let facts = facts(&request);
         let places = facts.inputs.iter().map(|input| &body[input.place.clone()]);
         assert_eq!(places.collect::<Vec<_>>(), expected);
@@ -188,7 +188,7 @@ fn more_inputs_than_the_bound_are_refused_and_as_many_are_not() {
 #[test]
 fn keys_that_came_twice_are_refused() {
     let body = r#"{"model":"m","input":"a","\u0069nput":"b"}"#;
-    let fault = Embeddings.parse(body.into()).unwrap_err();
+    let fault = EMBEDDINGS.parse(body.into()).unwrap_err();
     assert_eq!(fault.param.as_deref(), Some("input"));
 }
 
@@ -196,7 +196,7 @@ fn keys_that_came_twice_are_refused() {
 fn a_body_cut_anywhere_is_no_json() {
     let body = json!({"model": "m", "input": ["a\u{e9}", "b"], "x": {"y": [1]}}).to_string();
     for end in 0..body.len() {
-        let fault = Embeddings
+        let fault = EMBEDDINGS
             .parse(body.as_bytes()[..end].to_vec().into())
             .unwrap_err();
         assert_eq!(fault.status(), 400, "{end}");
@@ -206,7 +206,7 @@ fn a_body_cut_anywhere_is_no_json() {
 proptest! {
     #[test]
     fn bytes_of_any_kind_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        _ = Embeddings.parse(bytes.into());
+        _ = EMBEDDINGS.parse(bytes.into());
     }
 }
 

@@ -2,17 +2,15 @@
 
 use bytes::Bytes;
 
-use super::Moderations;
+use super::MODERATIONS;
 use crate::fault::Fault;
 use crate::json::{Type, Walker};
 use crate::models::check::media::{self, Addresses};
 use crate::models::check::read::{array, object, one_of, required, string};
 use crate::models::check::reject::{Reject, other};
-use crate::models::check::top::{members, model};
+use crate::models::check::shape::{Field, Is, plain_request, read_members};
 use crate::models::moderations::ModerationFacts;
-use crate::models::parameter::AskedParameters;
-use crate::models::request::{ModelRequest, Needs, Payload, RequestMember, Source};
-use crate::money::{CostInputs, UnitCounts};
+use crate::models::request::{ModelRequest, Payload, Source};
 
 /// The model of a request that names none. Source: docs/facts/model-gateway.md 1.11.
 const DEFAULT_MODEL: &str = "omni-moderation-latest";
@@ -25,9 +23,8 @@ const IMAGE: &str = "an http or https address, or a base64 data URL of an image"
 
 /// The findings of the pass.
 #[derive(Debug, Default)]
-struct Findings {
+pub(super) struct Findings {
     model: Option<Box<str>>,
-    has_input: bool,
     results: usize,
     is_parts: bool,
     images: u64,
@@ -36,69 +33,46 @@ struct Findings {
     image_bytes: u64,
 }
 
+type Row = Field<Findings>;
+
+pub(super) static FIELDS: [Row; 2] = [
+    Row::new("model", Is::Model(|found, model| found.model = Some(model)))
+        .nullable()
+        .doc("Default `omni-moderation-latest`."),
+    Row::new("input", Is::Own(input)).required(INPUT),
+];
+
 /// Checks a body.
 ///
 /// Cost: one pass; allocates for keys and addresses of images. Errors: 400 naming the field, what came and what is
 /// accepted.
 pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
     let mut found = Findings::default();
-    let members = pass(&body, &mut found).map_err(Reject::into_fault)?;
-    Ok(ModelRequest {
-        front: &Moderations,
-        model: found.model.unwrap_or_else(|| DEFAULT_MODEL.into()),
-        is_stream: false,
-        strategy: None,
-        session: None,
-        needs: Needs {
-            choices: 1,
-            vision: found.images > 0,
-            ..Needs::default()
-        },
-        cost_inputs: CostInputs {
-            bytes: (body.len() as u64).saturating_sub(found.image_bytes),
-            images: found.images,
-            choices: 1,
-            draws: Some(false),
-            ..CostInputs::default()
-        },
-        text_bytes: found.text_bytes,
-        units: UnitCounts::default(),
-        asked: AskedParameters::default(),
-        source: Source::new(body, members),
-        managed: None,
-        payload: Payload::Moderations(ModerationFacts {
-            results: found.results,
-            is_text_parts: found.is_parts && found.images == 0,
-        }),
-    })
+    let members = read_members(&FIELDS, &body, &mut found).map_err(Reject::into_fault)?;
+    let payload = Payload::Moderations(ModerationFacts {
+        results: found.results,
+        is_text_parts: found.is_parts && found.images == 0,
+    });
+    let model = found.model.unwrap_or_else(|| DEFAULT_MODEL.into());
+    let source = Source::new(body, members);
+    let mut request = plain_request(&MODERATIONS, Some(model), source, payload);
+    request.needs.vision = found.images > 0;
+    let cost_inputs = &mut request.cost_inputs;
+    cost_inputs.bytes = cost_inputs.bytes.saturating_sub(found.image_bytes);
+    cost_inputs.images = found.images;
+    request.text_bytes = found.text_bytes;
+    Ok(request)
 }
 
-fn pass(body: &Bytes, found: &mut Findings) -> Result<Vec<RequestMember>, Reject> {
-    let mut walk = Walker::new(body)?;
-    let members = members(&mut walk, |walk, key| member(walk, key, found))?;
-    walk.end()?;
-    required(found.has_input.then_some(()), "input", INPUT)?;
-    Ok(members)
-}
-
-fn member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<(), Reject> {
-    match key {
-        "model" if walk.null()? => {}
-        "model" => found.model = Some(model(walk)?),
-        "input" => {
-            found.has_input = true;
-            match walk.peek()? {
-                Type::String => {
-                    found.results = 1;
-                    text(walk, found)?;
-                }
-                Type::Array => items(walk, found)?,
-                _ => return Err(other(walk, INPUT)),
-            }
+fn input(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    match walk.peek()? {
+        Type::String => {
+            found.results = 1;
+            text(walk, found)
         }
-        _ => _ = walk.skip()?,
+        Type::Array => items(walk, found),
+        _ => Err(other(walk, INPUT)),
     }
-    Ok(())
 }
 
 /// An array: of texts, which are judged one by one, or of parts, which are judged together.

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::Moderations;
+use super::MODERATIONS;
 use crate::fault::Fault;
 use crate::models::check::samples::{NO_PICTURES, PIXEL};
 use crate::models::front::Front;
@@ -13,7 +13,7 @@ use crate::models::request::{ModelRequest, Payload};
 use crate::models::usage::Usage;
 
 fn checked(body: &Value) -> Result<ModelRequest, Fault> {
-    Moderations.parse(body.to_string().into())
+    MODERATIONS.parse(body.to_string().into())
 }
 
 fn with_input(input: &Value) -> Result<ModelRequest, Fault> {
@@ -160,7 +160,7 @@ fn a_picture_is_judged_as_by_other_operations() {
 proptest! {
     #[test]
     fn bytes_of_any_kind_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        _ = Moderations.parse(bytes.into());
+        _ = MODERATIONS.parse(bytes.into());
     }
 }
 

@@ -7,25 +7,63 @@ use super::document::{DOCUMENT, Document, document};
 use super::pages::pages;
 use crate::fault::Fault;
 use crate::json::{Type, Walker};
-use crate::models::check::read::{
-    boolean, integer, nullable_one_of, nullable_string, object, one_of, required,
-};
+use crate::models::check::read::{object, one_of, required};
 use crate::models::check::reject::{Reject, other};
-use crate::models::check::top::{MODEL, members, model};
+use crate::models::check::shape::{Field, Is, U32, plain_request, read_members};
+use crate::models::check::top::MODEL;
 use crate::models::ocr::OcrFacts;
-use crate::models::parameter::AskedParameters;
-use crate::models::request::{MediaNeeds, ModelRequest, Needs, Payload, RequestMember, Source};
-use crate::money::CostInputs;
+use crate::models::request::{ModelRequest, Payload, Source};
 use crate::spooled_json::SpooledData;
 
 /// The findings of the pass.
 #[derive(Debug, Default)]
-struct Findings {
+pub(super) struct Findings {
     model: Option<Box<str>>,
     document: Option<Document>,
     pages: Option<u64>,
     annotates: bool,
 }
+
+type Row = Field<Findings>;
+
+const fn ignored_flag(key: &'static str) -> Row {
+    Row::new(key, Is::Boolean(|_, _| ())).nullable()
+}
+
+const fn ignored_number(key: &'static str) -> Row {
+    Row::new(key, Is::Integer(0, U32, |_, _| ())).nullable()
+}
+
+const fn ignored_word(key: &'static str, words: &'static [&'static str]) -> Row {
+    Row::new(key, Is::Word(words, |_, _| ())).nullable()
+}
+
+pub(super) static FIELDS: [Row; 14] = [
+    Row::new("model", Is::Model(|found, model| found.model = Some(model)))
+        .required(MODEL)
+        .doc("The model."),
+    Row::new(
+        "document",
+        Is::Own(|walk, found| document(walk).map(|it| found.document = Some(it))),
+    )
+    .required(DOCUMENT),
+    Row::new(
+        "pages",
+        Is::Own(|walk, found| pages(walk).map(|it| found.pages = Some(it))),
+    )
+    .nullable(),
+    ignored_flag("include_image_base64"),
+    ignored_number("image_limit"),
+    ignored_number("image_min_size"),
+    Row::new("bbox_annotation_format", Is::Own(format)).nullable(),
+    Row::new("document_annotation_format", Is::Own(format)).nullable(),
+    Row::new("document_annotation_prompt", Is::Text).nullable(),
+    ignored_word("table_format", &["markdown", "html"]),
+    ignored_flag("extract_header"),
+    ignored_flag("extract_footer"),
+    ignored_flag("include_blocks"),
+    ignored_word("confidence_scores_granularity", &["word", "page", "block"]),
+];
 
 /// Checks a body, of which some data may not be in memory.
 ///
@@ -33,7 +71,7 @@ struct Findings {
 /// is accepted.
 pub(super) fn check(body: Bytes, spooled: Vec<SpooledData>) -> Result<ModelRequest, Fault> {
     let mut found = Findings::default();
-    let members = pass(&body, &mut found).map_err(Reject::into_fault)?;
+    let members = read_members(&FIELDS, &body, &mut found).map_err(Reject::into_fault)?;
     let document = found.document.unwrap_or_default();
     let facts = OcrFacts {
         pages: if document.is_image {
@@ -42,87 +80,23 @@ pub(super) fn check(body: Bytes, spooled: Vec<SpooledData>) -> Result<ModelReque
             found.pages
         },
     };
-    Ok(ModelRequest {
-        front: &Ocr,
-        model: found.model.unwrap_or_default(),
-        is_stream: false,
-        strategy: None,
-        session: None,
-        needs: Needs {
-            choices: 1,
-            media: MediaNeeds {
-                file_ids: document.is_file,
-                ..MediaNeeds::default()
-            },
-            ..Needs::default()
-        },
-        cost_inputs: CostInputs {
-            bytes: (body.len() as u64).saturating_sub(document.data_bytes),
-            choices: 1,
-            draws: Some(false),
-            units: facts.most_units(),
-            annotates: found.annotates,
-            ..CostInputs::default()
-        },
-        text_bytes: 0,
-        units: facts.expected_units(),
-        asked: AskedParameters::default(),
-        source: Source {
-            spooled,
-            ..Source::new(body, members)
-        },
-        managed: None,
-        payload: Payload::Ocr(facts),
-    })
-}
-
-fn pass(body: &Bytes, found: &mut Findings) -> Result<Vec<RequestMember>, Reject> {
-    let mut walk = Walker::new(body)?;
-    let members = members(&mut walk, |walk, key| member(walk, key, found))?;
-    walk.end()?;
-    required(found.model.as_ref(), "model", MODEL)?;
-    required(found.document.as_ref(), "document", DOCUMENT)?;
-    Ok(members)
-}
-
-fn member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<(), Reject> {
-    match key {
-        "model" => found.model = Some(model(walk)?),
-        "document" => found.document = Some(document(walk)?),
-        "pages" if walk.null()? => {}
-        "pages" => found.pages = Some(pages(walk)?),
-        "include_image_base64" | "extract_header" | "extract_footer" | "include_blocks"
-            if !walk.null()? =>
-        {
-            boolean(walk)?;
-        }
-        "image_limit" | "image_min_size" if !walk.null()? => {
-            integer(walk, 0, u32::MAX.into())?;
-        }
-        "bbox_annotation_format" | "document_annotation_format" if !walk.null()? => {
-            format(walk)?;
-            found.annotates = true;
-        }
-        "document_annotation_prompt" => _ = nullable_string(walk)?,
-        "table_format" => _ = nullable_one_of(walk, &["markdown", "html"])?,
-        "confidence_scores_granularity" => {
-            nullable_one_of(walk, &["word", "page", "block"])?;
-        }
-        "include_image_base64"
-        | "extract_header"
-        | "extract_footer"
-        | "include_blocks"
-        | "image_limit"
-        | "image_min_size"
-        | "bbox_annotation_format"
-        | "document_annotation_format" => {}
-        _ => _ = walk.skip()?,
-    }
-    Ok(())
+    let source = Source {
+        spooled,
+        ..Source::new(body, members)
+    };
+    let mut request = plain_request(&Ocr, found.model, source, Payload::Ocr(facts));
+    request.needs.media.file_ids = document.is_file;
+    let cost_inputs = &mut request.cost_inputs;
+    cost_inputs.bytes = cost_inputs.bytes.saturating_sub(document.data_bytes);
+    cost_inputs.units = facts.most_units();
+    cost_inputs.annotates = found.annotates;
+    request.units = facts.expected_units();
+    Ok(request)
 }
 
 /// The form of annotations: that of `response_format` in chats.
-fn format(walk: &mut Walker<'_>) -> Result<(), Reject> {
+fn format(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    found.annotates = true;
     let (mut kind, mut has_schema) = (None, false);
     object(walk, &["type", "json_schema"], |walk, key| {
         match key {

@@ -1,10 +1,13 @@
 //! OCR: the 400 rules of its requests, and the pages that answer them. Source: docs/model-gateway.md 2.13.
 
+use std::sync::LazyLock;
+
 use bytes::Bytes;
 
 use super::item_list::{ItemWriter, ListEnd};
 use crate::fault::Fault;
 use crate::json::{Object, Str};
+use crate::models::check::shape::describe;
 use crate::models::front::{Front, Received};
 use crate::models::reply::{ReplyIdentity, Writer};
 use crate::models::request::ModelRequest;
@@ -27,7 +30,14 @@ impl Front for Ocr {
     }
 
     fn description(&self) -> &'static str {
-        include_str!("description.json")
+        static TEXT: LazyLock<String> = LazyLock::new(|| {
+            describe(
+                include_str!("description.json"),
+                "OcrRequest",
+                &check::FIELDS,
+            )
+        });
+        &TEXT
     }
 
     fn read(&self, body: Bytes) -> Result<Received, Fault> {

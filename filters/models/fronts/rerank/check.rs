@@ -4,16 +4,16 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::Rerank;
+use super::RERANK;
 use crate::fault::Fault;
 use crate::json::{Type, Walker};
-use crate::models::check::read::{array, boolean, integer, object, required, string};
+use crate::models::check::read::{array, object, required, string};
 use crate::models::check::reject::{Reject, other};
-use crate::models::check::top::{MODEL, members, model};
-use crate::models::parameter::AskedParameters;
-use crate::models::request::{ModelRequest, Needs, Payload, RequestMember, Source};
+use crate::models::check::shape::{Field, Is, U32, plain_request, read_members};
+use crate::models::check::top::MODEL;
+use crate::models::request::{ModelRequest, Payload, Source};
 use crate::models::rerank::RerankFacts;
-use crate::money::{CostInputs, Unit, UnitCounts};
+use crate::money::{Unit, UnitCounts};
 
 /// How many documents a request may have. Our choice: ten times as many as providers recommend.
 const MAX_DOCUMENTS: usize = 10_000;
@@ -24,14 +24,12 @@ const SEARCH_DOCUMENTS: u64 = 100;
 const SPLIT_BYTES: u64 = 500;
 
 const DOCUMENTS: &str = "an array of strings, or of objects with a `text`";
-const QUERY: &str = "a string";
 
 /// The findings of the pass.
 #[derive(Debug, Default)]
-struct Findings {
+pub(super) struct Findings {
     model: Option<Box<str>>,
     query_bytes: u64,
-    has_query: bool,
     documents: Vec<Range<usize>>,
     has_objects: bool,
     document_bytes: u64,
@@ -60,73 +58,63 @@ impl Findings {
     }
 }
 
+type Row = Field<Findings>;
+
+pub(super) static FIELDS: [Row; 7] = [
+    Row::new("model", Is::Model(|found, model| found.model = Some(model)))
+        .required(MODEL)
+        .doc("The model."),
+    Row::new(
+        "query",
+        Is::Own(|walk, found| text(walk).map(|bytes| found.query_bytes = bytes)),
+    )
+    .required("a string"),
+    Row::new("documents", Is::Own(documents)).required(DOCUMENTS),
+    Row::new(
+        "top_n",
+        Is::Integer(1, U32, |found, most| {
+            found.top_n = usize::try_from(most).ok()
+        }),
+    )
+    .nullable()
+    .doc("The most results."),
+    Row::new(
+        "return_documents",
+        Is::Boolean(|found, returns| found.returns_documents = returns),
+    )
+    .nullable(),
+    Row::new("max_tokens_per_doc", Is::Integer(1, U32, |_, _| ())).nullable(),
+    Row::new("max_chunks_per_doc", Is::Integer(1, U32, |_, _| ())).nullable(),
+];
+
 /// Checks a body.
 ///
 /// Cost: one pass; allocates for keys and the places of documents. Errors: 400 naming the field, what came and what is
 /// accepted.
 pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
     let mut found = Findings::default();
-    let members = pass(&body, &mut found).map_err(Reject::into_fault)?;
+    let members = read_members(&FIELDS, &body, &mut found).map_err(Reject::into_fault)?;
     let text_bytes = found.text_bytes();
+    let (units, most_units) = (
+        found.units(found.count()),
+        found.units(found.split_documents),
+    );
+    let payload = Payload::Rerank(RerankFacts {
+        documents: found.documents.into(),
+        has_objects: found.has_objects,
+        top_n: found.top_n,
+        returns_documents: found.returns_documents,
+    });
+    let source = Source::new(body, members);
+    let mut request = plain_request(&RERANK, found.model, source, payload);
+    let cost_inputs = &mut request.cost_inputs;
+    cost_inputs.bytes = cost_inputs.bytes.saturating_add(text_bytes);
+    cost_inputs.units = most_units;
     Ok(ModelRequest {
-        front: &Rerank,
-        is_stream: false,
-        strategy: None,
-        session: None,
-        needs: Needs {
-            choices: 1,
-            ..Needs::default()
-        },
-        cost_inputs: CostInputs {
-            bytes: text_bytes.saturating_add(body.len() as u64),
-            choices: 1,
-            draws: Some(false),
-            units: found.units(found.split_documents),
-            ..CostInputs::default()
-        },
         text_bytes,
-        units: found.units(found.count()),
-        asked: AskedParameters::default(),
-        source: Source::new(body, members),
-        managed: None,
-        payload: Payload::Rerank(RerankFacts {
-            documents: found.documents.into(),
-            has_objects: found.has_objects,
-            top_n: found.top_n,
-            returns_documents: found.returns_documents,
-        }),
-        model: found.model.unwrap_or_default(),
+        units,
+        ..request
     })
-}
-
-fn pass(body: &Bytes, found: &mut Findings) -> Result<Vec<RequestMember>, Reject> {
-    let mut walk = Walker::new(body)?;
-    let members = members(&mut walk, |walk, key| member(walk, key, found))?;
-    walk.end()?;
-    required(found.model.as_ref(), "model", MODEL)?;
-    required(found.has_query.then_some(()), "query", QUERY)?;
-    required((found.count() > 0).then_some(()), "documents", DOCUMENTS)?;
-    Ok(members)
-}
-
-fn member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<(), Reject> {
-    match key {
-        "model" => found.model = Some(model(walk)?),
-        "query" => {
-            found.query_bytes = text(walk)?;
-            found.has_query = true;
-        }
-        "documents" => documents(walk, found)?,
-        "top_n" => {
-            let most = nullable_integer(walk)?;
-            found.top_n = most.and_then(|most| usize::try_from(most).ok());
-        }
-        "max_tokens_per_doc" | "max_chunks_per_doc" => _ = nullable_integer(walk)?,
-        "return_documents" if walk.null()? => {}
-        "return_documents" => found.returns_documents = boolean(walk)?,
-        _ => _ = walk.skip()?,
-    }
-    Ok(())
 }
 
 fn documents(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
@@ -174,12 +162,5 @@ fn text(walk: &mut Walker<'_>) -> Result<u64, Reject> {
     match string(walk)?.len() as u64 {
         0 => Err(Reject::rule("is empty; accepted is a text")),
         bytes => Ok(bytes),
-    }
-}
-
-fn nullable_integer(walk: &mut Walker<'_>) -> Result<Option<u64>, Reject> {
-    match walk.null()? {
-        true => Ok(None),
-        false => integer(walk, 1, u32::MAX.into()).map(Some),
     }
 }

@@ -1,13 +1,11 @@
 //! Reranking: the 400 rules of its requests, and the results that answer them. Source: docs/model-gateway.md 2.10.
 
-use bytes::Bytes;
+use std::sync::LazyLock;
 
 use super::item_list::{ItemWriter, ListEnd};
-use crate::fault::Fault;
+use super::plain_front::PlainFront;
 use crate::json::{Object, Str};
-use crate::models::front::{Front, Received};
-use crate::models::reply::{ReplyIdentity, Writer};
-use crate::models::request::ModelRequest;
+use crate::models::check::shape::describe;
 use crate::money::Unit;
 
 mod check;
@@ -15,26 +13,18 @@ mod check;
 mod tests;
 
 /// The front of `POST /v1/rerank`.
-#[derive(Debug)]
-pub struct Rerank;
-
-impl Front for Rerank {
-    fn name(&self) -> &'static str {
-        "rerank"
-    }
-
-    fn description(&self) -> &'static str {
-        include_str!("description.json")
-    }
-
-    fn read(&self, body: Bytes) -> Result<Received, Fault> {
-        check::check(body).map(Received::Complete)
-    }
-
-    fn writer(&self, _: &ModelRequest, identity: ReplyIdentity) -> Box<dyn Writer> {
-        Box::new(ItemWriter::of_results(identity, write_end))
-    }
-}
+pub static RERANK: PlainFront = PlainFront {
+    name: "rerank",
+    description: LazyLock::new(|| {
+        describe(
+            include_str!("description.json"),
+            "RerankRequest",
+            &check::FIELDS,
+        )
+    }),
+    check: check::check,
+    writer: |_, identity| Box::new(ItemWriter::of_results(identity, write_end)),
+};
 
 /// Writes `meta`: what the provider bills, in the convention's words.
 fn write_end(end: &ListEnd<'_>, out: &mut Vec<u8>) {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::Rerank;
+use super::RERANK;
 use crate::fault::Fault;
 use crate::models::front::Front;
 use crate::models::fronts::tests::complete;
@@ -14,7 +14,7 @@ use crate::models::usage::Usage;
 use crate::money::{Unit, UnitCounts};
 
 fn checked(body: &Value) -> Result<ModelRequest, Fault> {
-    Rerank.parse(body.to_string().into())
+    RERANK.parse(body.to_string().into())
 }
 
 fn with(key: &str, value: Value) -> Result<ModelRequest, Fault> {
@@ -172,7 +172,7 @@ fn a_refusal_names_the_field_what_came_and_what_is_accepted() {
         assert!(fault.message.contains("is missing"), "{fault}");
     }
     let twice = r#"{"model":"m","query":"q","documents":[{"text":"a","text":"b"}]}"#;
-    let fault = Rerank.parse(twice.into()).unwrap_err();
+    let fault = RERANK.parse(twice.into()).unwrap_err();
     assert_eq!(fault.param.as_deref(), Some("documents[0].text"));
 }
 
@@ -187,7 +187,7 @@ fn more_documents_than_the_bound_are_refused_and_as_many_are_not() {
 proptest! {
     #[test]
     fn bytes_of_any_kind_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        _ = Rerank.parse(bytes.into());
+        _ = RERANK.parse(bytes.into());
     }
 }
 

@@ -2,16 +2,15 @@
 
 use bytes::Bytes;
 
-use super::Search;
+use super::SEARCH;
 use crate::fault::Fault;
 use crate::json::{Type, Walker};
-use crate::models::check::read::{array, integer, nullable_one_of, required, string};
+use crate::models::check::read::{array, string};
 use crate::models::check::reject::{Reject, other};
-use crate::models::check::top::{members, model};
-use crate::models::parameter::AskedParameters;
-use crate::models::request::{ModelRequest, Needs, Payload, RequestMember, Source};
+use crate::models::check::shape::{Field, Is, U32, plain_request, read_members};
+use crate::models::request::{ModelRequest, Payload, Source};
 use crate::models::search::{Day, SearchFacts, SearchKind};
-use crate::money::{CostInputs, Unit, UnitCounts};
+use crate::money::{Unit, UnitCounts};
 
 /// The model of a request that names none. Our choice: all searches that the catalogue knows.
 const DEFAULT_MODEL: &str = "web-search";
@@ -25,97 +24,117 @@ const MAX_BYTES: usize = 8192;
 const QUERY: &str = "a string, or an array of 1 to 5 strings";
 const COUNTRY: &str = "a code of two letters, such as US";
 const DAY: &str = "a day as MM/DD/YYYY";
-const RECENCIES: [&str; 5] = ["hour", "day", "week", "month", "year"];
 
 /// The findings of the pass.
 #[derive(Debug, Default)]
-struct Findings {
+pub(super) struct Findings {
     model: Option<Box<str>>,
     query_bytes: u64,
     facts: SearchFacts,
 }
+
+type Row = Field<Findings>;
+
+type Take<T> = fn(&mut Findings, T);
+
+const fn number(key: &'static str, most: u64, take: Take<u64>) -> Row {
+    Row::new(key, Is::Integer(1, most, take)).nullable()
+}
+
+const fn choice(
+    key: &'static str,
+    words: &'static [&'static str],
+    take: Take<&'static str>,
+) -> Row {
+    Row::new(key, Is::Word(words, take)).nullable()
+}
+
+pub(super) static FIELDS: [Row; 15] = [
+    Row::new("model", Is::Model(|found, model| found.model = Some(model)))
+        .nullable()
+        .doc("The search; by default `web-search`."),
+    Row::new("query", Is::Own(query)).required(QUERY),
+    choice("search_type", &["web", "fast"], |found, word| {
+        let mut kinds = SearchKind::ALL.into_iter();
+        found.facts.kind = kinds.find(|kind| kind.as_str() == word);
+    }),
+    number("max_results", MAX_RESULTS, |found, most| {
+        found.facts.max_results = most;
+    })
+    .doc("By default 10."),
+    number("max_tokens", U32, |_, _| ()),
+    number("max_tokens_per_page", U32, |_, _| ()),
+    choice("search_context_size", &["low", "medium", "high"], |_, _| ()),
+    Row::new("country", Is::Own(country)).nullable(),
+    Row::new(
+        "search_language_filter",
+        Is::Own(|walk, _| texts(walk, |_| Ok(()))),
+    )
+    .nullable(),
+    Row::new("search_domain_filter", Is::Own(domains)).nullable(),
+    choice(
+        "search_recency_filter",
+        &["hour", "day", "week", "month", "year"],
+        |found, word| found.facts.recency = Some(word),
+    ),
+    Row::new(
+        "search_after_date_filter",
+        Is::Own(|walk, found| day(walk).map(|day| found.facts.after = Some(day))),
+    )
+    .nullable(),
+    Row::new(
+        "search_before_date_filter",
+        Is::Own(|walk, found| day(walk).map(|day| found.facts.before = Some(day))),
+    )
+    .nullable(),
+    Row::new(
+        "last_updated_after_filter",
+        Is::Own(|walk, _| day(walk).map(|_| ())),
+    )
+    .nullable(),
+    Row::new(
+        "last_updated_before_filter",
+        Is::Own(|walk, _| day(walk).map(|_| ())),
+    )
+    .nullable(),
+];
 
 /// Checks a body.
 ///
 /// Cost: one pass; allocates for keys and filters. Errors: 400 naming the field, what came and what is accepted.
 pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
     let mut found = Findings::default();
-    let members = pass(&body, &mut found).map_err(Reject::into_fault)?;
+    let members = read_members(&FIELDS, &body, &mut found)
+        .and_then(|members| check_together(&found.facts).map(|()| members))
+        .map_err(Reject::into_fault)?;
     // Some bill what they read of each page.
     let units = UnitCounts::ZERO
         .with(Unit::Search, 1)
         .with(Unit::Document, found.facts.max_results);
-    Ok(ModelRequest {
-        front: &Search,
-        model: found.model.unwrap_or_else(|| DEFAULT_MODEL.into()),
-        is_stream: false,
-        strategy: None,
-        session: None,
-        needs: Needs {
-            choices: 1,
-            ..Needs::default()
-        },
-        cost_inputs: CostInputs {
-            bytes: body.len() as u64,
-            choices: 1,
-            draws: Some(false),
-            units,
-            ..CostInputs::default()
-        },
-        text_bytes: found.query_bytes,
-        units,
-        asked: AskedParameters::default(),
-        source: Source::new(body, members),
-        managed: None,
-        payload: Payload::Search(found.facts),
-    })
+    let model = found.model.unwrap_or_else(|| DEFAULT_MODEL.into());
+    let source = Source::new(body, members);
+    let mut request = plain_request(&SEARCH, Some(model), source, Payload::Search(found.facts));
+    request.cost_inputs.units = units;
+    request.text_bytes = found.query_bytes;
+    request.units = units;
+    Ok(request)
 }
 
-fn pass(body: &Bytes, found: &mut Findings) -> Result<Vec<RequestMember>, Reject> {
-    let mut walk = Walker::new(body)?;
-    let members = members(&mut walk, |walk, key| member(walk, key, found))?;
-    walk.end()?;
-    required((found.facts.queries > 0).then_some(()), "query", QUERY)?;
-    let facts = &found.facts;
-    if let (Some(after), Some(before)) = (facts.after, facts.before)
-        && after > before
-    {
-        let said = "is later than `search_before_date_filter`; accepted is a day before it";
-        return Err(Reject::rule(said).within("search_after_date_filter"));
+fn check_together(facts: &SearchFacts) -> Result<(), Reject> {
+    match (facts.after, facts.before) {
+        (Some(after), Some(before)) if after > before => {
+            let said = "is later than `search_before_date_filter`; accepted is a day before it";
+            Err(Reject::rule(said).within("search_after_date_filter"))
+        }
+        _ => Ok(()),
     }
-    Ok(members)
 }
 
-fn member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<(), Reject> {
-    let facts = &mut found.facts;
-    if key != "query" && walk.null()? {
-        return Ok(());
-    }
-    match key {
-        "model" => found.model = Some(model(walk)?),
-        "query" => found.query_bytes = query(walk, facts)?,
-        "search_type" => facts.kind = kind(walk)?,
-        "max_results" => facts.max_results = integer(walk, 1, MAX_RESULTS)?,
-        "max_tokens" | "max_tokens_per_page" => _ = integer(walk, 1, u32::MAX.into())?,
-        "search_context_size" => _ = nullable_one_of(walk, &["low", "medium", "high"])?,
-        "country" => facts.country = Some(country(walk)?),
-        "search_language_filter" => texts(walk, |_| Ok(()))?,
-        "search_domain_filter" => domains(walk, facts)?,
-        "search_recency_filter" => facts.recency = nullable_one_of(walk, &RECENCIES)?,
-        "search_after_date_filter" => facts.after = Some(day(walk)?),
-        "search_before_date_filter" => facts.before = Some(day(walk)?),
-        "last_updated_after_filter" | "last_updated_before_filter" => _ = day(walk)?,
-        _ => _ = walk.skip()?,
-    }
-    Ok(())
-}
-
-/// The queries; returns their bytes.
-fn query(walk: &mut Walker<'_>, facts: &mut SearchFacts) -> Result<u64, Reject> {
-    let mut bytes = 0;
+fn query(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    let (facts, bytes) = (&mut found.facts, &mut found.query_bytes);
     match walk.peek()? {
         Type::String => {
-            bytes = text(walk)?.len() as u64;
+            *bytes = text(walk)?.len() as u64;
             facts.queries = 1;
         }
         Type::Array => {
@@ -124,7 +143,7 @@ fn query(walk: &mut Walker<'_>, facts: &mut SearchFacts) -> Result<u64, Reject> 
                     let said = format!("is one of more than {MAX_QUERIES} queries");
                     return Err(Reject::rule(said));
                 }
-                bytes += text(walk)?.len() as u64;
+                *bytes += text(walk)?.len() as u64;
                 Ok(())
             })?;
         }
@@ -132,7 +151,7 @@ fn query(walk: &mut Walker<'_>, facts: &mut SearchFacts) -> Result<u64, Reject> 
     }
     match facts.queries {
         0 => Err(Reject::rule(format!("is empty; accepted is {QUERY}"))),
-        _ => Ok(bytes),
+        _ => Ok(()),
     }
 }
 
@@ -149,16 +168,11 @@ fn text(walk: &mut Walker<'_>) -> Result<Box<str>, Reject> {
     }
 }
 
-fn kind(walk: &mut Walker<'_>) -> Result<Option<SearchKind>, Reject> {
-    let word = nullable_one_of(walk, &SearchKind::ALL.map(SearchKind::as_str))?;
-    let mut kinds = SearchKind::ALL.into_iter();
-    Ok(kinds.find(|kind| Some(kind.as_str()) == word))
-}
-
-fn country(walk: &mut Walker<'_>) -> Result<Box<str>, Reject> {
+fn country(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     let code = string(walk)?.unescaped();
     if code.len() == 2 && code.bytes().all(|byte| byte.is_ascii_alphabetic()) {
-        return Ok(code.to_ascii_uppercase().into());
+        found.facts.country = Some(code.to_ascii_uppercase().into());
+        return Ok(());
     }
     let shown: String = code.chars().take(40).collect();
     Err(Reject::rule(format!("is {shown:?}; accepted is {COUNTRY}")))
@@ -183,7 +197,8 @@ fn texts(
 }
 
 /// Domains, which are included or, behind a minus, excluded.
-fn domains(walk: &mut Walker<'_>, facts: &mut SearchFacts) -> Result<(), Reject> {
+fn domains(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    let facts = &mut found.facts;
     texts(walk, |domain| {
         match domain.strip_prefix('-') {
             Some("") => return Err(Reject::rule("is empty; accepted is a domain")),

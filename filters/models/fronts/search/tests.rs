@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::Search;
+use super::SEARCH;
 use crate::fault::Fault;
 use crate::models::front::Front;
 use crate::models::fronts::tests::complete;
@@ -14,7 +14,7 @@ use crate::models::usage::Usage;
 use crate::money::Unit;
 
 fn checked(body: &Value) -> Result<ModelRequest, Fault> {
-    Search.parse(body.to_string().into())
+    SEARCH.parse(body.to_string().into())
 }
 
 fn with(key: &str, value: Value) -> Result<ModelRequest, Fault> {
@@ -265,7 +265,7 @@ fn filters_of_another_shape_are_named() {
 proptest! {
     #[test]
     fn bytes_of_any_kind_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        _ = Search.parse(bytes.into());
+        _ = SEARCH.parse(bytes.into());
     }
 
     #[test]

@@ -2,17 +2,17 @@
 
 use bytes::Bytes;
 
-use super::Speech;
+use super::SPEECH;
 use crate::fault::Fault;
 use crate::json::{Type, Walker};
-use crate::models::check::read::{number, object, one_of, required, string};
+use crate::models::check::read::{number, object, required, string};
 use crate::models::check::reject::{Reject, other};
-use crate::models::check::top::{MODEL, members, model};
-use crate::models::parameter::AskedParameters;
-use crate::models::request::{ModelRequest, Needs, Payload, RequestMember, Source};
+use crate::models::check::shape::{Field, Is, plain_request, read_members};
+use crate::models::check::top::MODEL;
+use crate::models::request::{ModelRequest, Payload, Source};
 use crate::models::speech::SpeechFacts;
 use crate::models::speech::format::{AudioFormat, FORMAT_WORDS};
-use crate::money::{CostInputs, Unit, UnitCounts};
+use crate::money::{Unit, UnitCounts};
 
 /// The most characters of an input or of instructions. Source: docs/model-gateway.md 2.12.
 const MAX_CHARACTERS: usize = 4096;
@@ -22,9 +22,9 @@ const VOICE: &str = "the name of a voice, or an object with the `id` of one";
 
 /// The findings of the pass.
 #[derive(Debug, Default)]
-struct Findings {
+pub(super) struct Findings {
     model: Option<Box<str>>,
-    characters: Option<u64>,
+    characters: u64,
     /// Bytes of input and instructions.
     text_bytes: u64,
     format: Option<AudioFormat>,
@@ -32,69 +32,64 @@ struct Findings {
     wants_events: bool,
 }
 
+type Row = Field<Findings>;
+
+pub(super) static FIELDS: [Row; 7] = [
+    Row::new("model", Is::Model(|found, model| found.model = Some(model)))
+        .required(MODEL)
+        .doc("The model."),
+    Row::new(
+        "input",
+        Is::Own(|walk, found| text(walk, found).map(|count| found.characters = count)),
+    )
+    .required("the text to speak"),
+    Row::new(
+        "instructions",
+        Is::Own(|walk, found| text(walk, found).map(|_| ())),
+    ),
+    Row::new("voice", Is::Own(|walk, _| voice(walk))),
+    Row::new(
+        "response_format",
+        Is::Word(&FORMAT_WORDS, |found, word| {
+            found.format = AudioFormat::from_word(word);
+        }),
+    ),
+    Row::new(
+        "speed",
+        Is::Own(|walk, found| speed(walk).map(|speed| found.speed = speed)),
+    ),
+    Row::new(
+        "stream_format",
+        Is::Word(&["audio", "sse"], |found, word| {
+            found.wants_events = word == "sse";
+        }),
+    ),
+];
+
 /// Checks a body.
 ///
 /// Cost: one pass; allocates for keys, never for the input unless it has escapes. Errors: 400 naming the field, what came
 /// and what is accepted.
 pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
     let mut found = Findings::default();
-    let members = pass(&body, &mut found).map_err(Reject::into_fault)?;
-    let characters = found.characters.unwrap_or_default();
-    let units = UnitCounts::default().with(Unit::Character, characters);
+    let members = read_members(&FIELDS, &body, &mut found).map_err(Reject::into_fault)?;
+    let units = UnitCounts::default().with(Unit::Character, found.characters);
+    let payload = Payload::Speech(SpeechFacts {
+        format: found.format,
+        characters: found.characters,
+        speed: found.speed,
+    });
+    let source = Source::new(body, members);
+    let mut request = plain_request(&SPEECH, found.model, source, payload);
+    request.needs.speech_format = found.format;
+    request.cost_inputs.bytes = found.text_bytes;
+    request.cost_inputs.units = units;
     Ok(ModelRequest {
-        front: &Speech,
-        model: found.model.unwrap_or_default(),
         is_stream: found.wants_events,
-        strategy: None,
-        session: None,
-        needs: Needs {
-            choices: 1,
-            speech_format: found.format,
-            ..Needs::default()
-        },
-        cost_inputs: CostInputs {
-            bytes: found.text_bytes,
-            choices: 1,
-            draws: Some(false),
-            units,
-            ..CostInputs::default()
-        },
         text_bytes: found.text_bytes,
         units,
-        asked: AskedParameters::default(),
-        source: Source::new(body, members),
-        managed: None,
-        payload: Payload::Speech(SpeechFacts {
-            format: found.format,
-            characters,
-            speed: found.speed,
-        }),
+        ..request
     })
-}
-
-fn pass(body: &Bytes, found: &mut Findings) -> Result<Vec<RequestMember>, Reject> {
-    let mut walk = Walker::new(body)?;
-    let members = members(&mut walk, |walk, key| member(walk, key, found))?;
-    walk.end()?;
-    required(found.model.as_ref(), "model", MODEL)?;
-    required(found.characters, "input", "the text to speak")?;
-    Ok(members)
-}
-
-fn member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<(), Reject> {
-    match key {
-        "model" => found.model = Some(model(walk)?),
-        "input" => found.characters = Some(text(walk, found)?),
-        "instructions" => _ = text(walk, found)?,
-        "voice" => voice(walk)?,
-        "response_format" => {
-            found.format = AudioFormat::from_word(one_of(walk, &FORMAT_WORDS)?);
-        }
-        "speed" => found.speed = speed(walk)?,
-        "stream_format" => found.wants_events = one_of(walk, &["audio", "sse"])? == "sse",
-        _ => _ = walk.skip()?,
-    }
-    Ok(())
 }
 
 /// Reads a text, and returns its characters.

@@ -2,13 +2,12 @@
 //!
 //! Source: docs/model-gateway.md 2.12.
 
-use bytes::Bytes;
+use std::sync::LazyLock;
 
 use self::writer::{EventWriter, FileWriter};
-use crate::fault::Fault;
-use crate::models::front::{Front, Received};
-use crate::models::reply::{ReplyIdentity, Writer};
-use crate::models::request::{ModelRequest, Payload};
+use super::plain_front::PlainFront;
+use crate::models::check::shape::describe;
+use crate::models::request::Payload;
 
 mod check;
 #[cfg(test)]
@@ -16,23 +15,17 @@ mod tests;
 mod writer;
 
 /// The front of `POST /v1/audio/speech`.
-#[derive(Debug)]
-pub struct Speech;
-
-impl Front for Speech {
-    fn name(&self) -> &'static str {
-        "speech"
-    }
-
-    fn description(&self) -> &'static str {
-        include_str!("description.json")
-    }
-
-    fn read(&self, body: Bytes) -> Result<Received, Fault> {
-        check::check(body).map(Received::Complete)
-    }
-
-    fn writer(&self, request: &ModelRequest, _: ReplyIdentity) -> Box<dyn Writer> {
+pub static SPEECH: PlainFront = PlainFront {
+    name: "speech",
+    description: LazyLock::new(|| {
+        describe(
+            include_str!("description.json"),
+            "SpeechRequest",
+            &check::FIELDS,
+        )
+    }),
+    check: check::check,
+    writer: |request, _| {
         let format = match &request.payload {
             Payload::Speech(facts) => facts.format,
             _ => None,
@@ -41,5 +34,5 @@ impl Front for Speech {
             true => Box::new(EventWriter::new(format)),
             false => Box::new(FileWriter::new(format)),
         }
-    }
-}
+    },
+};

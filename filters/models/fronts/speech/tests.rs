@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::Speech;
+use super::SPEECH;
 use crate::fault::{Fault, FaultKind};
 use crate::models::front::Front;
 use crate::models::operation::Operation;
@@ -17,7 +17,7 @@ fn checked(more: &Value) -> Result<ModelRequest, Fault> {
     let fields = body.as_object_mut().unwrap();
     fields.extend(more.as_object().unwrap().clone());
     fields.retain(|_, value| *value != "(none)");
-    Speech.parse(body.to_string().into())
+    SPEECH.parse(body.to_string().into())
 }
 
 fn writer(more: &Value) -> Box<dyn Writer> {
@@ -26,7 +26,7 @@ fn writer(more: &Value) -> Box<dyn Writer> {
         created: 7,
         model: "here/m".into(),
     };
-    Speech.writer(&checked(more).unwrap(), identity)
+    SPEECH.writer(&checked(more).unwrap(), identity)
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn a_refusal_names_the_field_what_came_and_what_is_accepted() {
         );
     }
     let twice = Bytes::from_static(br#"{"model":"m","input":"a","input":"b"}"#);
-    let fault = Speech.parse(twice).unwrap_err();
+    let fault = SPEECH.parse(twice).unwrap_err();
     assert_eq!(fault.param.as_deref(), Some("input"));
 }
 

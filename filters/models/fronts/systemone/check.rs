@@ -4,81 +4,61 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::SystemOne;
+use super::SYSTEM_ONE;
 use super::questions::{QUESTIONS, questions};
 use crate::fault::Fault;
 use crate::json::{Type, Walker};
-use crate::models::check::read::{required, string};
+use crate::models::check::read::string;
 use crate::models::check::reject::{Reject, other};
-use crate::models::check::top::{MODEL, members, model};
-use crate::models::parameter::AskedParameters;
-use crate::models::request::{ModelRequest, Needs, Payload, RequestMember, Source};
+use crate::models::check::shape::{Field, Is, plain_request, read_members};
+use crate::models::check::top::MODEL;
+use crate::models::request::{ModelRequest, Payload, Source};
 use crate::models::typed_decisions::{DecisionFacts, Question};
-use crate::money::{CostInputs, UnitCounts};
 
 const STATE: &str = "a string, an object or an array";
 
 /// The findings of the pass.
 #[derive(Debug, Default)]
-struct Findings {
+pub(super) struct Findings {
     model: Option<Box<str>>,
-    state: Option<Range<usize>>,
-    questions: Option<Vec<Question>>,
+    state: Range<usize>,
+    questions: Vec<Question>,
 }
+
+type Row = Field<Findings>;
+
+pub(super) static FIELDS: [Row; 3] = [
+    Row::new("model", Is::Model(|found, model| found.model = Some(model)))
+        .required(MODEL)
+        .doc("The model."),
+    Row::new(
+        "state",
+        Is::Own(|walk, found| state(walk).map(|place| found.state = place)),
+    )
+    .required(STATE),
+    Row::new(
+        "questions",
+        Is::Own(|walk, found| questions(walk).map(|all| found.questions = all)),
+    )
+    .required(QUESTIONS),
+];
 
 /// Checks a body.
 ///
 /// Cost: one pass; allocates for keys and questions. Errors: 400 naming the field, what came and what is accepted.
 pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
     let mut found = Findings::default();
-    let members = pass(&body, &mut found).map_err(Reject::into_fault)?;
-    let bytes = body.len() as u64;
+    let members = read_members(&FIELDS, &body, &mut found).map_err(Reject::into_fault)?;
+    let payload = Payload::TypedDecisions(DecisionFacts {
+        state: found.state,
+        questions: found.questions,
+    });
+    let source = Source::new(body, members);
+    let request = plain_request(&SYSTEM_ONE, found.model, source, payload);
     Ok(ModelRequest {
-        front: &SystemOne,
-        model: found.model.unwrap_or_default(),
-        is_stream: false,
-        strategy: None,
-        session: None,
-        needs: Needs {
-            choices: 1,
-            ..Needs::default()
-        },
-        cost_inputs: CostInputs {
-            bytes,
-            choices: 1,
-            draws: Some(false),
-            ..CostInputs::default()
-        },
-        text_bytes: bytes,
-        units: UnitCounts::ZERO,
-        asked: AskedParameters::default(),
-        source: Source::new(body, members),
-        managed: None,
-        payload: Payload::TypedDecisions(DecisionFacts {
-            state: found.state.unwrap_or_default(),
-            questions: found.questions.unwrap_or_default(),
-        }),
+        text_bytes: request.cost_inputs.bytes,
+        ..request
     })
-}
-
-fn pass(body: &Bytes, found: &mut Findings) -> Result<Vec<RequestMember>, Reject> {
-    let mut walk = Walker::new(body)?;
-    let members = members(&mut walk, |walk, key| member(walk, key, found))?;
-    walk.end()?;
-    required(found.model.as_ref(), "model", MODEL)?;
-    required(found.state.as_ref(), "state", STATE)?;
-    required(found.questions.as_ref(), "questions", QUESTIONS)?;
-    Ok(members)
-}
-
-fn member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<(), Reject> {
-    match key {
-        "model" => found.model = Some(model(walk)?),
-        "state" => found.state = Some(state(walk)?),
-        "questions" => found.questions = Some(questions(walk)?),
-        _ => _ = walk.skip()?,
-    }
-    Ok(())
 }
 
 /// What is decided about; returns where it stands.

@@ -1,13 +1,11 @@
 //! Typed decisions: the 400 rules of their requests, and the answers. Source: docs/model-gateway.md 2.15.
 
-use bytes::Bytes;
+use std::sync::LazyLock;
 
 use super::item_list::{ItemWriter, ListEnd};
-use crate::fault::Fault;
+use super::plain_front::PlainFront;
 use crate::json::{Object, Str};
-use crate::models::front::{Front, Received};
-use crate::models::reply::{ReplyIdentity, Writer};
-use crate::models::request::ModelRequest;
+use crate::models::check::shape::describe;
 
 mod check;
 mod questions;
@@ -15,29 +13,23 @@ mod questions;
 mod tests;
 
 /// The front of `POST /v1/systemone`.
-#[derive(Debug)]
-pub struct SystemOne;
-
-impl Front for SystemOne {
-    fn name(&self) -> &'static str {
-        "systemone"
-    }
-
-    fn description(&self) -> &'static str {
-        include_str!("description.json")
-    }
-
-    fn read(&self, body: Bytes) -> Result<Received, Fault> {
-        check::check(body).map(Received::Complete)
-    }
-
-    fn writer(&self, _: &ModelRequest, identity: ReplyIdentity) -> Box<dyn Writer> {
+pub static SYSTEM_ONE: PlainFront = PlainFront {
+    name: "systemone",
+    description: LazyLock::new(|| {
+        describe(
+            include_str!("description.json"),
+            "DecisionRequest",
+            &check::FIELDS,
+        )
+    }),
+    check: check::check,
+    writer: |_, identity| {
         let mut begin = b"{\"model\":".to_vec();
         Str::Plain(&identity.model).write(&mut begin);
         begin.extend_from_slice(b",\"answers\":{");
         Box::new(ItemWriter::new(identity, begin, write_end))
-    }
-}
+    },
+};
 
 /// Writes `usage`. Tokens of answers are told, and not billed.
 fn write_end(end: &ListEnd<'_>, out: &mut Vec<u8>) {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::SystemOne;
+use super::SYSTEM_ONE;
 use crate::fault::Fault;
 use crate::models::front::Front;
 use crate::models::fronts::tests::complete;
@@ -13,7 +13,7 @@ use crate::models::typed_decisions::{Answer, AnswerKind, DecisionFacts};
 use crate::models::usage::Usage;
 
 fn checked(body: &Value) -> Result<ModelRequest, Fault> {
-    SystemOne.parse(body.to_string().into())
+    SYSTEM_ONE.parse(body.to_string().into())
 }
 
 fn noul() -> Value {
@@ -61,7 +61,7 @@ fn questions_are_read_in_their_order() {
         "z":{"type":"noul","instructions":"Is it?","criteria":null},
         "a":{"type":"choice","instructions":"Which?","criteria":{"x":"ex","b":null}},
         "m":{"type":"score","instructions":"How?","criteria":["low","high"]}}}"#;
-    let request = SystemOne.parse(body.into()).unwrap();
+    let request = SYSTEM_ONE.parse(body.into()).unwrap();
     let questions = &facts(&request).questions;
     let ids: Vec<&str> = questions.iter().map(|question| &*question.id).collect();
     assert_eq!(ids, ["z", "a", "m"]);
@@ -160,7 +160,7 @@ fn a_refusal_names_the_field_what_came_and_what_is_accepted() {
         assert_eq!(fault.param.as_deref(), Some(missing));
     }
     let twice = r#"{"model":"m","state":"a","questions":{"q":{"type":"noul","instructions":"a"},"q":{"type":"noul","instructions":"b"}}}"#;
-    let fault = SystemOne.parse(twice.into()).unwrap_err();
+    let fault = SYSTEM_ONE.parse(twice.into()).unwrap_err();
     assert_eq!(fault.param.as_deref(), Some("questions.q"));
 }
 
@@ -213,7 +213,7 @@ fn criteria_are_those_of_the_type() {
 proptest! {
     #[test]
     fn bytes_of_any_kind_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-        _ = SystemOne.parse(bytes.into());
+        _ = SYSTEM_ONE.parse(bytes.into());
     }
 }
 

@@ -8,13 +8,13 @@ use super::Videos;
 use crate::fault::Fault;
 use crate::json::{Type, Walker};
 use crate::models::check::media::{self as pictures, Addresses};
-use crate::models::check::read::{array, boolean, integer, object, required, string};
+use crate::models::check::read::{array, integer, object, required, string};
 use crate::models::check::reject::{Reject, other};
-use crate::models::check::top::{MODEL, members, model};
-use crate::models::parameter::AskedParameters;
-use crate::models::request::{ModelRequest, Needs, Payload, RequestMember, Source};
+use crate::models::check::shape::{Field, Is, plain_request, read_members};
+use crate::models::check::top::MODEL;
+use crate::models::request::{ModelRequest, Payload, Source};
 use crate::models::videos::{Callback, VideoFacts, VideoSize};
-use crate::money::{CostInputs, Unit, UnitCounts};
+use crate::money::{Unit, UnitCounts};
 
 /// The longest video. Our choice: what is reserved has a bound.
 const MAX_SECONDS: u64 = 600;
@@ -32,10 +32,8 @@ const CALLBACK: &str = "an https address of at most 2,048 bytes, without user na
 
 /// The findings of the pass.
 #[derive(Debug, Default)]
-struct Findings {
+pub(super) struct Findings {
     model: Option<Box<str>>,
-    seconds: Option<u32>,
-    has_prompt: bool,
     prompt_bytes: u64,
     facts: VideoFacts,
     images: u64,
@@ -43,56 +41,82 @@ struct Findings {
     callback_secret: Option<Box<str>>,
 }
 
+type Row = Field<Findings>;
+
+/// A member that a function reads, and for which the convention takes null for "unset".
+const fn optional(
+    key: &'static str,
+    read: fn(&mut Walker<'_>, &mut Findings) -> Result<(), Reject>,
+) -> Row {
+    Row::new(key, Is::Own(read)).nullable()
+}
+
+pub(super) static FIELDS: [Row; 14] = [
+    Row::new("model", Is::Model(|found, model| found.model = Some(model)))
+        .required(MODEL)
+        .doc("The model."),
+    Row::new("prompt", Is::Own(prompt)).required("a text"),
+    Row::new(
+        "seconds",
+        Is::Own(|walk, found| seconds(walk).map(|seconds| found.facts.seconds = seconds)),
+    )
+    .required(SECONDS),
+    optional("size", |walk, found| {
+        size(walk).map(|size| found.facts.size = size)
+    }),
+    Row::new(
+        "audio",
+        Is::Boolean(|found, audio| found.facts.audio = Some(audio)),
+    )
+    .nullable()
+    .doc("Whether it has sound; default true."),
+    optional("n", |walk, _| integer(walk, 1, 1).map(|_| ())),
+    optional("image", |walk, found| {
+        image(walk, found).map(|place| found.facts.image = Some(place))
+    }),
+    optional("last_frame", |walk, found| {
+        image(walk, found).map(|place| found.facts.last_frame = Some(place))
+    }),
+    optional("reference_images", references),
+    optional("input_reference", |walk, found| {
+        let place = image(walk, found)?;
+        add_reference(found, place)
+    }),
+    optional("reference_videos", |walk, found| {
+        media(walk, "video_url", found, "reference_videos")
+    }),
+    optional("reference_audios", |walk, found| {
+        media(walk, "audio_url", found, "reference_audios")
+    }),
+    optional("callback_url", |walk, found| {
+        callback_url(walk).map(|url| found.callback_url = Some(url))
+    }),
+    optional("callback_secret", |walk, found| {
+        secret(walk).map(|secret| found.callback_secret = Some(secret))
+    }),
+];
+
 /// Checks a body.
 ///
 /// Cost: one pass; allocates for keys and addresses. Errors: 400 naming the field, what came and what is accepted.
 pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
     let mut found = Findings::default();
-    let (model, members) = pass(&body, &mut found).map_err(Reject::into_fault)?;
+    let members = read_members(&FIELDS, &body, &mut found)
+        .and_then(|members| check_together(&mut found).map(|()| members))
+        .map_err(Reject::into_fault)?;
     let output_ms = u64::from(found.facts.seconds) * 1000;
     let units = UnitCounts::default().with(Unit::OutputTime, output_ms);
+    let source = Source::new(body, members);
+    let payload = Payload::Videos(found.facts);
+    let mut request = plain_request(&Videos, found.model, source, payload);
+    request.needs.vision = found.images > 0;
+    request.cost_inputs.bytes = found.prompt_bytes;
+    request.cost_inputs.units = units;
     Ok(ModelRequest {
-        front: &Videos,
-        model,
-        is_stream: false,
-        strategy: None,
-        session: None,
-        needs: Needs {
-            choices: 1,
-            vision: found.images > 0,
-            ..Needs::default()
-        },
-        cost_inputs: CostInputs {
-            bytes: found.prompt_bytes,
-            choices: 1,
-            draws: Some(false),
-            units,
-            ..CostInputs::default()
-        },
         text_bytes: found.prompt_bytes,
         units,
-        asked: AskedParameters::default(),
-        source: Source::new(body, members),
-        managed: None,
-        payload: Payload::Videos(found.facts),
+        ..request
     })
-}
-
-fn pass(body: &Bytes, found: &mut Findings) -> Result<(Box<str>, Vec<RequestMember>), Reject> {
-    let mut walk = Walker::new(body)?;
-    let members = members(&mut walk, |walk, key| {
-        if walk.peek()? == Type::Null && !matches!(key, "model" | "prompt" | "seconds") {
-            // The convention takes null for "unset".
-            return walk.null().map(|_| ()).map_err(Reject::from);
-        }
-        member(walk, key, found)
-    })?;
-    walk.end()?;
-    let model = required(found.model.take(), "model", MODEL)?;
-    required(found.has_prompt.then_some(()), "prompt", "a text")?;
-    found.facts.seconds = required(found.seconds, "seconds", SECONDS)?;
-    check_together(found)?;
-    Ok((model, members))
 }
 
 /// Checks what members mean beside each other.
@@ -124,30 +148,6 @@ fn check_together(found: &mut Findings) -> Result<(), Reject> {
     Ok(())
 }
 
-fn member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<(), Reject> {
-    match key {
-        "model" => found.model = Some(model(walk)?),
-        "prompt" => prompt(walk, found)?,
-        "seconds" => found.seconds = Some(seconds(walk)?),
-        "size" => found.facts.size = size(walk)?,
-        "audio" => found.facts.audio = Some(boolean(walk)?),
-        "n" => _ = integer(walk, 1, 1)?,
-        "image" => found.facts.image = Some(image(walk, found)?),
-        "last_frame" => found.facts.last_frame = Some(image(walk, found)?),
-        "reference_images" => references(walk, found)?,
-        "input_reference" => {
-            let place = image(walk, found)?;
-            add_reference(found, place)?;
-        }
-        "reference_videos" => media(walk, "video_url", found, "reference_videos")?,
-        "reference_audios" => media(walk, "audio_url", found, "reference_audios")?,
-        "callback_url" => found.callback_url = Some(callback_url(walk)?),
-        "callback_secret" => found.callback_secret = Some(secret(walk)?),
-        _ => _ = walk.skip()?,
-    }
-    Ok(())
-}
-
 fn prompt(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     walk.peek()?;
     let start = walk.at();
@@ -160,7 +160,6 @@ fn prompt(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
         let said = format!("has {bytes} bytes; accepted are at most {MAX_PROMPT_BYTES}");
         return Err(Reject::rule(said));
     }
-    found.has_prompt = true;
     found.prompt_bytes = bytes as u64;
     found.facts.prompt = start..walk.at();
     Ok(())

@@ -1,8 +1,11 @@
 //! Videos: the 400 rules of an order, and the job that answers it. Source: docs/model-gateway.md 2.17.
 
+use std::sync::LazyLock;
+
 use bytes::Bytes;
 
 use crate::fault::Fault;
+use crate::models::check::shape::describe;
 use crate::models::front::{Front, Received};
 use crate::models::metadata::Metadata;
 use crate::models::reply::{ReplyIdentity, Reported, Sink, Writer};
@@ -27,7 +30,14 @@ impl Front for Videos {
     }
 
     fn description(&self) -> &'static str {
-        include_str!("description.json")
+        static TEXT: LazyLock<String> = LazyLock::new(|| {
+            describe(
+                include_str!("description.json"),
+                "VideoRequest",
+                &check::FIELDS,
+            )
+        });
+        &TEXT
     }
 
     fn read(&self, body: Bytes) -> Result<Received, Fault> {

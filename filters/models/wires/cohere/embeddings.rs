@@ -16,21 +16,27 @@ use crate::models::wires::embedding_list::{self, ExpectedVectors, count};
 use crate::models::wires::failure::Failure;
 use crate::models::wires::scan::malformed;
 use crate::models::wires::splice::Splice;
+use crate::models::wires::vector_api::EmbeddingsCodec;
 use crate::models::wires::wire::Target;
 
-/// What its embeddings can do.
-pub(super) const LIMITS: WireLimits = WireLimits {
-    token_inputs: false,
-    ..WireLimits::WIDEST
-};
-
 /// What is asked for at once.
-pub(super) const AT_ONCE: BatchLimits = BatchLimits {
+const AT_ONCE: BatchLimits = BatchLimits {
     inputs: 96,
     tokens: u64::MAX,
 };
 
-pub(super) fn encode(
+pub(super) const CODEC: EmbeddingsCodec = EmbeddingsCodec {
+    path: "/v2/embed",
+    limits: WireLimits {
+        token_inputs: false,
+        ..WireLimits::WIDEST
+    },
+    at_once: AT_ONCE,
+    encode,
+    decoder,
+};
+
+fn encode(
     request: &ModelRequest,
     facts: &EmbeddingFacts,
     target: &Target<'_>,
@@ -64,7 +70,7 @@ fn input_type_word(asked: Option<InputType>) -> &'static str {
 }
 
 /// Returns the decoder of a reply.
-pub(super) fn decoder(facts: &EmbeddingFacts, target: &Target<'_>) -> Box<dyn Decoder> {
+fn decoder(facts: &EmbeddingFacts, target: &Target<'_>) -> Box<dyn Decoder> {
     let batch = embedding_list::batch(facts, target, AT_ONCE);
     let expected = ExpectedVectors::for_batch(facts, &batch);
     let read = move |body: &Bytes, sink: &mut dyn Sink| read(body, &expected, sink);

@@ -11,21 +11,27 @@ use crate::models::routing::wire_limits::WireLimits;
 use crate::models::wires::decoder::Decoder;
 use crate::models::wires::embedding_list::{self, ExpectedVectors};
 use crate::models::wires::splice::Splice;
+use crate::models::wires::vector_api::EmbeddingsCodec;
 use crate::models::wires::wire::Target;
 
-/// What its embeddings can do.
-pub(super) const LIMITS: WireLimits = WireLimits {
-    token_inputs: false,
-    ..WireLimits::WIDEST
-};
-
 /// What is asked for at once: of the tokens what all models take.
-pub(super) const AT_ONCE: BatchLimits = BatchLimits {
+const AT_ONCE: BatchLimits = BatchLimits {
     inputs: 1000,
     tokens: 120_000,
 };
 
-pub(super) fn encode(
+pub(super) const CODEC: EmbeddingsCodec = EmbeddingsCodec {
+    path: "/embeddings",
+    limits: WireLimits {
+        token_inputs: false,
+        ..WireLimits::WIDEST
+    },
+    at_once: AT_ONCE,
+    encode,
+    decoder,
+};
+
+fn encode(
     request: &ModelRequest,
     facts: &EmbeddingFacts,
     target: &Target<'_>,
@@ -62,7 +68,7 @@ fn input_type_word(asked: InputType) -> Result<&'static str, Fault> {
 }
 
 /// Returns the decoder of a reply.
-pub(super) fn decoder(facts: &EmbeddingFacts, target: &Target<'_>) -> Box<dyn Decoder> {
+fn decoder(facts: &EmbeddingFacts, target: &Target<'_>) -> Box<dyn Decoder> {
     let batch = embedding_list::batch(facts, target, AT_ONCE);
     embedding_list::decoder(ExpectedVectors::for_batch(facts, &batch))
 }

@@ -1,83 +1,21 @@
 //! Voyage's wire: embeddings, rerank. Its replies have the shapes of OpenAI's convention, its requests have words of their own.
 
 mod embeddings;
-mod rerank;
 
-use bytes::Bytes;
+use super::error_body;
+use super::ranking::Words;
+use super::vector_api::VectorApi;
 
-use crate::fault::Fault;
-use crate::models::embeddings::batch::BatchLimits;
-use crate::models::operation::Operation;
-use crate::models::request::{ModelRequest, Payload};
-use crate::models::routing::parameters::Parameters;
-use crate::models::routing::providers::ProviderDefaults;
-use crate::models::routing::wire_limits::WireLimits;
-use crate::models::wires::decoder::{Decoder, ReplyHead, no_decoder, not_offered};
-use crate::models::wires::error_body;
-use crate::models::wires::failure::Failure;
-use crate::models::wires::quirks::Quirks;
-use crate::models::wires::ranking;
-use crate::models::wires::wire::{Target, Wire, WireHead};
-
-/// The wire. Its providers tell no limits in the heads of their replies.
-#[derive(Debug)]
-pub struct Voyage;
-
-impl Wire for Voyage {
-    fn limits(&self, operation: Operation) -> Option<WireLimits> {
-        match operation {
-            Operation::Embeddings => Some(embeddings::LIMITS),
-            Operation::Rerank => Some(WireLimits::WIDEST),
-            _ => None,
-        }
-    }
-
-    fn defaults(&self) -> ProviderDefaults {
-        ProviderDefaults {
-            parameters: Parameters::of_another_convention(),
-            ..ProviderDefaults::plain()
-        }
-    }
-
-    fn head(&self, operation: Operation, _: bool, _: &str, _: &Quirks) -> Option<WireHead> {
-        let path = match operation {
-            Operation::Embeddings => "/embeddings",
-            Operation::Rerank => "/rerank",
-            _ => return None,
-        };
-        Some(WireHead::at(path))
-    }
-
-    fn list_head(&self) -> Option<WireHead> {
-        None
-    }
-
-    fn encode(&self, request: &ModelRequest, target: &Target<'_>) -> Result<Vec<Bytes>, Fault> {
-        match &request.payload {
-            Payload::Embeddings(facts) => embeddings::encode(request, facts, target),
-            Payload::Rerank(facts) => rerank::encode(request, facts, target),
-            _ => Err(not_offered()),
-        }
-    }
-
-    fn embeddings_at_once(&self) -> BatchLimits {
-        embeddings::AT_ONCE
-    }
-
-    fn decoder(
-        &self,
-        request: &ModelRequest,
-        target: &Target<'_>,
-        _: &ReplyHead,
-    ) -> Box<dyn Decoder> {
-        match &request.payload {
-            Payload::Embeddings(facts) => embeddings::decoder(facts, target),
-            Payload::Rerank(facts) => ranking::decoder(request, facts),
-            _ => no_decoder(),
-        }
-    }
-
-    fn classify(&self, status: u16, body: &[u8]) -> Failure {
-        error_body::classify(status, body)
-    }
-}
+/// The wire. Of rankings `top_k` results stand in `data`.
+pub(super) static VOYAGE: VectorApi = VectorApi {
+    embeddings: embeddings::CODEC,
+    rerank_path: "/rerank",
+    rerank_words: Words {
+        top_n: "top_k",
+        bounds: &[],
+        repeats_documents: false,
+    },
+    rerank_passes: "truncation",
+    list_path: None,
+    classify: error_body::classify,
+};

@@ -5,9 +5,9 @@ use filters::accounts::Mode;
 use filters::models::embeddings::tokenizer::Tokenizer;
 use filters::models::front::Front;
 use filters::models::fronts::chat_completions::ChatCompletions;
-use filters::models::fronts::embeddings::Embeddings;
+use filters::models::fronts::embeddings::EMBEDDINGS;
 use filters::models::fronts::images::{ImageEdits, ImageGenerations};
-use filters::models::fronts::speech::Speech;
+use filters::models::fronts::speech::SPEECH;
 use filters::models::fronts::transcriptions::Transcriptions;
 use filters::models::reply_cache::key::{KeyScope, ReplyKeys};
 use filters::models::request::Payload;
@@ -107,7 +107,7 @@ fn simple(name: &str, front: &'static dyn Front, grammar: Value) -> Reader {
 /// Returns the reader that judges how long the texts of embeddings are.
 fn lengths(grammar: Value) -> Reader {
     let find = |body: &Bytes| {
-        let request = Embeddings.parse(body.clone()).ok()?;
+        let request = EMBEDDINGS.parse(body.clone()).ok()?;
         let Payload::Embeddings(facts) = &request.payload else {
             return None;
         };
@@ -137,9 +137,9 @@ pub fn others() -> Vec<Reader> {
     vec![
         simple("images", &ImageGenerations, drawn),
         simple("edits of images", &ImageEdits, edited),
-        simple("embeddings", &Embeddings, texts.clone()),
+        simple("embeddings", &EMBEDDINGS, texts.clone()),
         lengths(texts).with(&attacks::RUNS),
-        simple("speech", &Speech, spoken),
+        simple("speech", &SPEECH, spoken),
         of("rerank", lists::rerank()),
         of("moderations", lists::moderations()),
         of("ocr", lists::ocr()).with(&attacks::OCR),

@@ -2,7 +2,7 @@
 
 use filters::models::front::Front;
 use filters::models::fronts::chat_completions::ChatCompletions;
-use filters::models::fronts::embeddings::Embeddings;
+use filters::models::fronts::embeddings::EMBEDDINGS;
 use filters::models::fronts::images::ImageGenerations;
 use filters::models::request::ModelRequest;
 use filters::models::wires::{Quirks, ReplyHead, WireKind};
@@ -81,7 +81,7 @@ pub fn whole() -> Vec<Reader> {
             },
         ));
     }
-    let embeddings = || parsed(&Embeddings, json!({"model": "m", "input": ["a", "b"]}));
+    let embeddings = || parsed(&EMBEDDINGS, json!({"model": "m", "input": ["a", "b"]}));
     for wire in [WireKind::Contents, WireKind::Cohere, WireKind::Voyage] {
         let (_, grammar) = grammars(wire);
         let name = format!("replies: {wire:?}, embeddings");
