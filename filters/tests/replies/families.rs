@@ -10,6 +10,8 @@ pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) wire: WireKind,
     pub(crate) quirks: Quirks,
+    /// Members of the request beside the usual ones.
+    pub(crate) members: Value,
     /// The JSON of each event.
     pub(crate) events: Vec<String>,
     pub(crate) whole: Option<String>,
@@ -60,6 +62,7 @@ pub(crate) fn captured(folder: &Path) -> Vec<Case> {
                     name,
                     wire,
                     quirks,
+                    members: Value::Null,
                     events: Vec::new(),
                     whole: None,
                 });
@@ -93,6 +96,7 @@ fn case(name: &str, wire: WireKind, events: &[Value], whole: &Value) -> Case {
         name: name.into(),
         wire,
         quirks: Quirks::default(),
+        members: Value::Null,
         events: events.iter().map(Value::to_string).collect(),
         whole: Some(whole.to_string()),
     }
@@ -110,7 +114,7 @@ fn chunk(choice: &Value, own: &Value) -> Value {
     chunk
 }
 
-fn merge(into: &mut Value, more: &Value) {
+pub(crate) fn merge(into: &mut Value, more: &Value) {
     for (key, value) in more.as_object().into_iter().flatten() {
         into[key] = value.clone();
     }

@@ -11,6 +11,7 @@
 )]
 
 mod families;
+mod golden;
 mod replay;
 mod rules;
 
@@ -22,6 +23,7 @@ use filters::models::reply::{ReplyIdentity, Writer};
 use filters::models::reply_cache::recorder::{Recording, ReplyRecorder};
 use filters::models::request::ModelRequest;
 use filters::models::usage::Settlement;
+use filters::models::wires::failure::Failure;
 use filters::models::wires::{Progress, ReplyHead, Target, WireKind, decode_reply};
 use serde_json::{Value, json};
 
@@ -36,20 +38,28 @@ fn identity() -> ReplyIdentity {
     }
 }
 
-fn request(is_stream: bool) -> ModelRequest {
-    let body =
+fn request(is_stream: bool, members: &Value) -> ModelRequest {
+    let mut body =
         json!({"model": "m", "stream": is_stream, "messages": [{"role": "user", "content": "Hi"}]});
+    families::merge(&mut body, members);
     ChatCompletions.parse(body.to_string().into()).unwrap()
 }
 
-/// What the client gets of a reply that comes in these pieces. Errors: why the reply was given up.
-fn answer<'p>(
+/// What reading a reply came to: the writer and the recorder that took it, and why it was given up.
+struct Read {
+    writer: Box<dyn Writer>,
+    recorder: ReplyRecorder,
+    failure: Option<Failure>,
+}
+
+/// Reads a reply that comes in these pieces.
+fn read<'p>(
     case: &Case,
     is_stream: bool,
     is_event_stream: bool,
     pieces: impl IntoIterator<Item = &'p [u8]>,
-) -> Result<Vec<u8>, String> {
-    let request = request(is_stream);
+) -> Read {
+    let request = request(is_stream, &case.members);
     let target = Target::plain("here", "upstream-model", &case.quirks);
     let head = ReplyHead {
         status: 200,
@@ -59,34 +69,49 @@ fn answer<'p>(
     let mut writer = request.front.writer(&request, identity());
     let mut recorder = ReplyRecorder::new(usize::MAX);
     let mut decoder = decode_reply(case.wire.wire(), &request, &target, &head);
-    let mut progress = Progress::Open;
+    let mut sink = Recording {
+        sink: &mut *writer,
+        recorder: &mut recorder,
+    };
+    let mut progress = Ok(Progress::Open);
     for piece in pieces {
-        if progress == Progress::Open {
-            let mut sink = Recording {
-                sink: &mut *writer,
-                recorder: &mut recorder,
-            };
-            let fed = decoder.feed(&Bytes::copy_from_slice(piece), &mut sink);
-            progress = fed.map_err(|failure| format!("{failure:?}"))?;
+        if progress == Ok(Progress::Open) {
+            progress = decoder.feed(&Bytes::copy_from_slice(piece), &mut sink);
         }
     }
-    if progress == Progress::Open {
-        let mut sink = Recording {
-            sink: &mut *writer,
-            recorder: &mut recorder,
-        };
-        decoder
-            .end(&mut sink)
-            .map_err(|failure| format!("{failure:?}"))?;
+    if progress == Ok(Progress::Open) {
+        progress = decoder.end(&mut sink);
     }
-    let settlement = Settlement {
+    Read {
+        writer,
+        recorder,
+        failure: progress.err(),
+    }
+}
+
+/// What the client gets of a reply that comes in these pieces. Errors: why the reply was given up.
+fn answer<'p>(
+    case: &Case,
+    is_stream: bool,
+    is_event_stream: bool,
+    pieces: impl IntoIterator<Item = &'p [u8]>,
+) -> Result<Vec<u8>, String> {
+    let mut read = read(case, is_stream, is_event_stream, pieces);
+    if let Some(failure) = read.failure {
+        return Err(format!("{failure:?}"));
+    }
+    let settlement = settlement(&*read.writer);
+    complete(&mut *read.writer, &settlement);
+    let answered: Vec<u8> = read.writer.take().into();
+    replay::check(case, read.recorder, &settlement, is_stream, &answered);
+    Ok(answered)
+}
+
+fn settlement(writer: &dyn Writer) -> Settlement {
+    Settlement {
         usage: writer.reported().to_usage(2, true),
         cost: None,
-    };
-    complete(&mut *writer, &settlement);
-    let answered: Vec<u8> = writer.take().into();
-    replay::check(&case.name, recorder, &settlement, is_stream, &answered);
-    Ok(answered)
+    }
 }
 
 /// Ends a response of this usage.
@@ -113,15 +138,11 @@ fn complete(writer: &mut dyn Writer, settlement: &Settlement) {
 fn stream_of(case: &Case) -> Vec<u8> {
     let mut stream = Vec::new();
     for event in &case.events {
-        if matches!(case.wire, WireKind::Messages | WireKind::Responses) {
-            let parsed: Value = serde_json::from_str(event).unwrap();
-            let kind = parsed["type"].as_str().unwrap();
+        let parsed: Value = serde_json::from_str(event).unwrap_or_default();
+        if let Some(kind) = parsed["type"].as_str() {
             stream.extend_from_slice(format!("event: {kind}\n").as_bytes());
         }
         stream.extend_from_slice(format!("data: {event}\n\n").as_bytes());
-    }
-    if case.wire == WireKind::Compatible {
-        stream.extend_from_slice(b"data: [DONE]\n\n");
     }
     stream
 }
@@ -129,7 +150,10 @@ fn stream_of(case: &Case) -> Vec<u8> {
 /// Checks a stream: as it came, in pieces of some lengths, cut in two at every byte, and folded into a whole answer.
 fn check_stream(case: &Case) -> Value {
     let name = &case.name;
-    let stream = stream_of(case);
+    let mut stream = stream_of(case);
+    if case.wire == WireKind::Compatible {
+        stream.extend_from_slice(b"data: [DONE]\n\n");
+    }
     let streamed =
         answer(case, true, true, [&*stream]).unwrap_or_else(|why| panic!("{name}: {why}"));
     let shown = read_stream(name, &streamed);

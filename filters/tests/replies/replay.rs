@@ -6,17 +6,19 @@ use filters::models::reply_cache::recorder::ReplyRecorder;
 use filters::models::usage::Settlement;
 use serde_json::Value;
 
+use crate::families::Case;
 use crate::rules::{read_stream, read_whole};
 use crate::{complete, identity, request};
 
 /// Checks the record of a reply that was `answered`.
 pub(crate) fn check(
-    name: &str,
+    case: &Case,
     recorder: ReplyRecorder,
     settlement: &Settlement,
     is_stream: bool,
     answered: &[u8],
 ) {
+    let name = &*case.name;
     let Some(events) = recorder.into_events() else {
         return assert!(!is_storable(is_stream, answered), "{name}: was not stored");
     };
@@ -25,7 +27,7 @@ pub(crate) fn check(
     // Ids of calls are made up from the id of the response, so the replay has the same one here.
     let (id, created) = identity_of(answered);
     let replay = |is_stream| {
-        let request = request(is_stream);
+        let request = request(is_stream, &case.members);
         let mut writer = request.front.writer(&request, identity());
         writer.identity(Some(&id), Some(created));
         reply.replay(&mut *writer).unwrap();
