@@ -12,7 +12,10 @@ use crate::graph::{self, Graph};
 use crate::mcp::routes::{McpParts, routes as mcp_routes};
 use crate::models::{self, Models};
 use crate::proxy::handler::Handler;
-use crate::proxy::router::{Access, BodyRule, ErrorStyle, Route, Router};
+use crate::proxy::router::{Access, BodyRule, ErrorStyle, ReservedSegments, Route, Router};
+
+/// The paths of our own routes. Source: docs/decisions.md 18.
+const RESERVED: ReservedSegments = &["v1", "oauth", "ofrep", "mcp*", ".well-known", "webhooks"];
 
 /// Returns the router of all rows, and the description of those that are served.
 ///
@@ -53,7 +56,7 @@ pub fn router(
     let document = Arc::new(document);
     let own = [health, openapi::route(Arc::clone(&document))];
     let rows = [&own[..], &of_models, &of_decisions, &limits, &of_mcp].concat();
-    Ok((Router::new(rows, fallback), document))
+    Ok((Router::new(rows, RESERVED, fallback), document))
 }
 
 fn health_route(health: Health) -> Route {

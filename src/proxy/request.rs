@@ -10,7 +10,7 @@ use super::context::{Context, RequestInfo};
 use super::handler::{Buffering, Handler, Incoming, Opened, Request};
 use super::request_id::RequestId;
 use super::response::{self, Reply, Response};
-use super::router::{BodyRule, ErrorStyle, Route, is_reserved};
+use super::router::{BodyRule, ErrorStyle, Route};
 use super::state::ProxyState;
 use super::{admission, body};
 use crate::proxy::body::JsonBody;
@@ -148,7 +148,7 @@ fn find_route<'s>(
         Ok(index)
     });
     let index = index.inspect_err(|_| {
-        let is_ours = is_reserved(path) || state.router.lacks_prefix(path);
+        let is_ours = state.router.is_ours_alone(path);
         let fallback = state.router.fallback().filter(|_| !is_ours);
         if let Some(Handler::Forward(forward)) = fallback.map(|route| &route.handler) {
             ctx.exchange = forward.refused(head);

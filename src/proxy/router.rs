@@ -121,24 +121,24 @@ impl BodyRule {
     }
 }
 
-/// First path segments that are reserved for our own routes. Source: docs/decisions.md 18.
-const RESERVED_PREFIXES: [&str; 5] = ["v1", "oauth", "ofrep", ".well-known", "webhooks"];
-/// Reserves every first segment that starts with it.
-const MCP_PREFIX: &str = "mcp";
-
 /// The first segment of the paths of the model gateway.
 const VERSION_PREFIX: &str = "/v1";
 
-/// Returns whether a path is reserved: it is never forwarded, even if no route takes it.
-pub fn is_reserved(path: &str) -> bool {
+/// First path segments, of which none is forwarded, even if no route takes the path. One with a `*` at its end stands for all that
+/// begin like it.
+pub type ReservedSegments = &'static [&'static str];
+
+/// Returns whether the first segment of a path is reserved. An empty one always is.
+fn is_reserved(reserved: ReservedSegments, path: &str) -> bool {
     let first = path.trim_start_matches('/').split('/').next();
     let first = first.unwrap_or_default();
-    let start = first.get(..MCP_PREFIX.len());
-    first.is_empty()
-        || start.is_some_and(|start| start.eq_ignore_ascii_case(MCP_PREFIX))
-        || RESERVED_PREFIXES
-            .iter()
-            .any(|reserved| first.eq_ignore_ascii_case(reserved))
+    let is = |segment: &&str| match segment.strip_suffix('*') {
+        Some(start) => first
+            .get(..start.len())
+            .is_some_and(|first| first.eq_ignore_ascii_case(start)),
+        None => first.eq_ignore_ascii_case(segment),
+    };
+    first.is_empty() || reserved.iter().any(is)
 }
 
 /// A list of methods and paths, matched in order.
@@ -151,11 +151,16 @@ impl PathTable {
         Self(rows)
     }
 
-    /// Returns the index of the row that matches a request. With `has_fallback`, a path that is not reserved has the index
-    /// after the last row.
+    /// Returns the index of the row that matches a request. With a fallback there are reserved segments, and a path without one
+    /// has the index after the last row.
     ///
     /// Errors: 400 for a path that cannot be normalised, 404, 405.
-    pub fn find(&self, method: &Method, path: &str, has_fallback: bool) -> Result<usize, Fault> {
+    pub fn find(
+        &self,
+        method: &Method,
+        path: &str,
+        reserved: Option<ReservedSegments>,
+    ) -> Result<usize, Fault> {
         // Nearly every path is spelled as in the table and needs no normalised copy.
         let rows = &self.0;
         let is_exact =
@@ -173,7 +178,7 @@ impl PathTable {
         }
         let received = path;
         let path = normalise(received)?;
-        if has_fallback && !is_reserved(&path) {
+        if reserved.is_some_and(|reserved| !is_reserved(reserved, &path)) {
             return Ok(rows.len());
         }
         if has_nameless_segment(received) {
@@ -235,20 +240,27 @@ fn matches_pattern(pattern: &str, path: &str) -> bool {
 pub struct Router {
     routes: Vec<Route>,
     paths: PathTable,
+    reserved: ReservedSegments,
     fallback: Option<Route>,
 }
 
 impl Router {
     /// Creates a router. The fallback takes every path that is not reserved; without one such paths are unknown.
-    pub fn new(routes: Vec<Route>, fallback: Option<Route>) -> Self {
+    pub fn new(routes: Vec<Route>, reserved: ReservedSegments, fallback: Option<Route>) -> Self {
         let paths = routes
             .iter()
             .map(|route| (route.method.clone(), route.path));
         Self {
             paths: PathTable::new(paths.collect()),
             routes,
+            reserved,
             fallback,
         }
+    }
+
+    /// Returns whether a path is ours alone: it is reserved, or lacks the `/v1` of one that is.
+    pub fn is_ours_alone(&self, path: &str) -> bool {
+        is_reserved(self.reserved, path) || self.lacks_prefix(path)
     }
 
     /// Returns the reserved routes.
@@ -284,7 +296,8 @@ impl Router {
     /// Errors: 400 for a path that cannot be normalised, 404, 405. A path that lacks the `/v1` of a route that takes API
     /// keys is 404, even with a fallback: a client with a wrong base URL would send its key there.
     pub fn find(&self, method: &Method, path: &str) -> Result<usize, Fault> {
-        let index = self.paths.find(method, path, self.fallback.is_some());
+        let reserved = self.fallback.as_ref().map(|_| self.reserved);
+        let index = self.paths.find(method, path, reserved);
         let is_forwarded = index.as_ref().is_ok_and(|index| self.is_fallback(*index));
         if (is_forwarded || index.is_err()) && self.lacks_prefix(path) {
             let message = "there is nothing at this path: add `/v1` to the base URL";
@@ -294,7 +307,7 @@ impl Router {
     }
 
     /// Returns whether a path is that of a route that takes API keys, but for its `/v1`.
-    pub fn lacks_prefix(&self, path: &str) -> bool {
+    fn lacks_prefix(&self, path: &str) -> bool {
         let Ok(path) = normalise(path) else {
             return false;
         };
@@ -356,7 +369,8 @@ mod tests {
             route("preflight", Method::OPTIONS, "/.well-known/**"),
         ];
         let graph = has_graph.then(|| route("graph", Method::GET, ""));
-        let router = Router::new(routes, graph);
+        let reserved = &["v1", "ofrep", ".well-known", "own*"];
+        let router = Router::new(routes, reserved, graph);
         let index = router.find(method, path)?;
         Ok(router.get(index).unwrap().name)
     }
@@ -453,13 +467,11 @@ mod tests {
             "/V1/nothing",
             "/v1",
             "/x/../v1/nothing",
-            "//oauth/x",
             "/ofrep/v2",
-            "/mcp",
-            "/mcp/oauth/x",
-            "/MCP;x/y",
+            "/own",
+            "/own/oauth/x",
+            "/OWNER;x/y",
             "/.well-known/x",
-            "/webhooks/x",
         ] {
             let found = find(&Method::PUT, path, true);
             assert_ne!(found.ok(), Some("graph"), "{path}");

@@ -62,7 +62,7 @@ impl BatchRoutes {
 
     /// The route that takes a method at a path. Errors: 400 for a path that cannot be normalised, 404, 405.
     fn find(&self, method: &Method, path: &str) -> Result<FoundRoute, Fault> {
-        let index = self.paths.find(method, path, false)?;
+        let index = self.paths.find(method, path, None)?;
         let route = self.routes.get(index);
         Ok(FoundRoute {
             index,

@@ -188,6 +188,7 @@ fn what_is_ours_is_never_sent_on() {
         "/v1/nothing",
         "/oauth/x",
         "/mcp/x",
+        "/MCP-x;a/y",
         "/.well-known/x",
         "/webhooks/x",
         "/OFREP/x",
