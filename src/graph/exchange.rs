@@ -23,7 +23,7 @@ use super::{CacheWriter, Graph, origin_form};
 use crate::proxy::body;
 use crate::proxy::buffered::error_types::ATTEMPT_ABORTED;
 use crate::proxy::context::RequestInfo;
-use crate::proxy::exchange::{Broken, End, Exchange, LogPart, Report, Upstream, Write};
+use crate::proxy::exchange::{Begun, Broken, End, Exchange, LogPart, Report, Upstream, Write};
 use crate::proxy::response::Response;
 
 /// The maximum of connections that are tried for one request.
@@ -157,8 +157,9 @@ fn no_permit() -> Fault {
 }
 
 impl Exchange for GraphExchange {
-    fn begin_attempt(&mut self, _: &RequestInfo) -> Result<Upstream> {
-        Ok(Upstream::Origin(Arc::clone(&self.graph.origin)))
+    fn begin_attempt<'a>(&'a mut self, _: &'a RequestInfo) -> Result<Begun<'a>> {
+        let origin = Arc::clone(&self.graph.origin);
+        Ok(Begun::At(Upstream::Origin(origin)))
     }
 
     /// Sets the host of the service and removes headers that would override the method.

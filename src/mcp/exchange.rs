@@ -25,7 +25,7 @@ use super::kept_answers::KeptAnswer;
 use crate::proxy::buffered::interim::Interim;
 use crate::proxy::buffered::state::{AttemptState, Stage};
 use crate::proxy::context::RequestInfo;
-use crate::proxy::exchange::{Broken, End, Exchange, LogPart, Report, Upstream, Write};
+use crate::proxy::exchange::{Begun, Broken, End, Exchange, LogPart, Report, Write};
 use crate::proxy::handler::Buffering;
 use crate::proxy::response::{Response, stream_headers};
 
@@ -208,12 +208,8 @@ impl Exchange for ToolExchange {
         self.inner.as_ref().is_some_and(|inner| inner.is_billed())
     }
 
-    fn begin_attempt(&mut self, info: &RequestInfo) -> Result<Upstream> {
+    fn begin_attempt<'a>(&'a mut self, info: &'a RequestInfo) -> Result<Begun<'a>> {
         self.inner()?.begin_attempt(info)
-    }
-
-    fn prepare_attempt<'a>(&'a mut self, info: &'a RequestInfo) -> Option<BoxFuture<'a, ()>> {
-        self.inner.as_mut()?.prepare_attempt(info)
     }
 
     fn upstream_head(&mut self, info: &RequestInfo, head: &mut RequestHeader) -> Result<()> {

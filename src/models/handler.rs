@@ -15,10 +15,10 @@ use futures::future::{self, BoxFuture, Either};
 use http::{HeaderMap, HeaderName};
 
 use super::Models;
-use super::exchange::{ModelExchange, PlannedAttempt, billing, caching};
+use super::exchange::{ModelExchange, PlannedAttempt, caching};
 use super::experiments::SendImpression;
 use super::planner::{PlanContext, Resolution, Selection};
-use super::providers::{ByokKeys, KeyPool};
+use super::providers::{KeyPool, ProviderKeys};
 use super::reply_cache::{ReplyLookup, Search};
 use super::sessions::{Session, session_id, session_of_head};
 use crate::proxy::body;
@@ -73,18 +73,18 @@ impl Forward for ModelHandler {
             call.expect_impression(impression);
             call.set_upload(upload);
             if let Some(found) = found
-                && let Some(replayed) = caching::replay(&mut call, incoming.info(), found)
+                && let Some(replayed) = call.replay(incoming.info(), found)
             {
                 *exchange = Some(call);
                 return Ok(Opened::Response(replayed));
             }
             let mut permit = incoming.take_permit();
-            let reserving = billing::reserve(&mut call, incoming.info());
+            let reserving = call.reserve(incoming.info());
             let reserved = Permit::free_while(&mut permit, reserving).await.flatten();
             incoming.set_permit(permit);
             let reserved = reserved.map_err(|fault| call.explain(fault));
             if reserved.is_err() {
-                caching::leave(&mut call);
+                call.leave_followers();
             }
             let state = call.state();
             *exchange = Some(call);
@@ -211,41 +211,43 @@ impl ModelHandler {
         explains: bool,
     ) -> Result<(ModelExchange, Option<ReplyLookup>), Fault> {
         let (head, info) = (&incoming.head().headers, incoming.info());
-        let caller = info.caller.as_deref();
-        let ttl = caching::ttl(caller, head);
-        let resolution = {
-            let byok_keys = self.models.byok_keys.current();
-            let byok_providers = byok_providers(&byok_keys, caller);
-            let context = self.context(head, info, &byok_providers, explains);
-            let planner = &self.models.planner;
-            planner.resolve(&request, &context, ttl.is_some())?
-        };
+        let ttl = caching::ttl(info.caller.as_deref(), head);
+        let byok_keys = self.byok_keys(info);
+        let byok_providers: Vec<&str> =
+            byok_keys.iter().flat_map(|keys| keys.providers()).collect();
+        let context = self.context(head, info, &byok_providers, explains);
+        let planner = &self.models.planner;
+        let resolution = planner.resolve(&request, &context, ttl.is_some())?;
         let search = ttl.and_then(|ttl| self.search(info, &request, &resolution, ttl));
         let (session, found) = self
             .find_session_and_reply((head, info), &request, search, explains)
             .await;
-        let found_by = (resolution, session, explains);
-        let call = self.plan_resolved((head, info), request, found_by)?;
+        let context = PlanContext { session, ..context };
+        let byok_keys = byok_keys.as_deref();
+        let call = self.plan_resolved(info, request, resolution, (&context, byok_keys))?;
         Ok((call, found))
+    }
+
+    /// Returns the keys of a caller that uses BYOK keys.
+    fn byok_keys(&self, info: &RequestInfo) -> Option<Arc<ProviderKeys>> {
+        let caller = info.caller.as_deref();
+        let caller = caller.filter(|caller| caller.mode != Mode::Platform)?;
+        let all = self.models.byok_keys.current();
+        all.of_organization(&caller.organization_id).cloned()
     }
 
     fn plan_resolved(
         &self,
-        (head, info): (&HeaderMap, &RequestInfo),
+        info: &RequestInfo,
         request: ModelRequest,
-        (resolution, session, explains): (Resolution, Option<Session>, bool),
+        resolution: Resolution,
+        (context, byok_keys): (&PlanContext<'_>, Option<&ProviderKeys>),
     ) -> Result<ModelExchange, Fault> {
         let models = &self.models;
-        let caller = info.caller.as_deref();
-        let byok_keys = models.byok_keys.current();
-        let byok_providers = byok_providers(&byok_keys, caller);
-        let context = PlanContext {
-            session,
-            ..self.context(head, info, &byok_providers, explains)
-        };
-        let planner = &models.planner;
-        let mut selection = planner.plan_attempts(&request, resolution, &context)?;
-        let attempts = planned_attempts(models, caller, &byok_keys, &selection);
+        let mut selection = models
+            .planner
+            .plan_attempts(&request, resolution, context)?;
+        let attempts = planned_attempts(models, context.caller, byok_keys, &selection);
         if attempts.is_empty() {
             let message = "the provider has no key for this region";
             let fault = Fault::new(FaultKind::ModelNotFound, message).with_param("model");
@@ -257,7 +259,7 @@ impl ModelHandler {
         }
         let mut call = ModelExchange::new(Arc::clone(models), request, info, &selection, attempts);
         call.set_explanation(selection.plan.explanation.take());
-        if let Some(session) = session {
+        if let Some(session) = context.session {
             call.bind_session(session.key);
         }
         Ok(call)
@@ -300,25 +302,14 @@ impl ModelHandler {
     }
 }
 
-/// Returns the providers for which a caller that uses BYOK keys has some.
-fn byok_providers<'k>(byok_keys: &'k ByokKeys, caller: Option<&Caller>) -> Vec<&'k str> {
-    let caller = caller.filter(|caller| caller.mode != Mode::Platform);
-    caller.map_or(Vec::new(), |caller| {
-        byok_keys.providers(&caller.organization_id)
-    })
-}
-
 /// Returns the attempts: with the caller's own keys, with the platform's, or first with those and then with these.
 fn planned_attempts(
     models: &Models,
     caller: Option<&Caller>,
-    byok_keys: &ByokKeys,
+    byok_keys: Option<&ProviderKeys>,
     selection: &Selection,
 ) -> Vec<PlannedAttempt> {
     let candidates = &selection.plan.attempts;
-    let (mode, organization) = caller.map_or((Mode::Platform, ""), |caller| {
-        (caller.mode, &*caller.organization_id)
-    });
     let attempt = |candidate: &Candidate, keys: Option<&Arc<KeyPool>>| {
         let deployment = models.planner.deployment(candidate)?;
         Some(PlannedAttempt {
@@ -327,7 +318,7 @@ fn planned_attempts(
         })
     };
     let byok = candidates.iter().filter_map(|candidate| {
-        let keys = byok_keys.find(organization, &candidate.mapping.provider)?;
+        let keys = byok_keys?.find(&candidate.mapping.provider)?;
         attempt(candidate, Some(keys))
     });
     let platform = candidates
@@ -335,7 +326,7 @@ fn planned_attempts(
         .filter(|candidate| caller.is_none() || !candidate.is_unpriced_region())
         .filter_map(|candidate| attempt(candidate, None))
         .filter(|attempt| !attempt.keys.is_empty());
-    match mode {
+    match caller.map_or(Mode::Platform, |caller| caller.mode) {
         Mode::Platform => platform.collect(),
         Mode::Byok => byok.collect(),
         Mode::Hybrid => byok.chain(platform).collect(),

@@ -29,14 +29,8 @@ pub trait Exchange: Send + Sync {
         false
     }
 
-    /// Starts the next attempt and returns where its reply comes from.
-    fn begin_attempt(&mut self, info: &RequestInfo) -> Result<Upstream>;
-
-    /// Gets what the attempt needs that did not begin, in the background of other requests; `None`: nothing can be had,
-    /// and the attempt has failed. Afterwards it begins again.
-    fn prepare_attempt<'a>(&'a mut self, _info: &'a RequestInfo) -> Option<BoxFuture<'a, ()>> {
-        None
-    }
+    /// Begins the next attempt.
+    fn begin_attempt<'a>(&'a mut self, info: &'a RequestInfo) -> Result<Begun<'a>>;
 
     /// Rewrites the head of the upstream request.
     fn upstream_head(&mut self, info: &RequestInfo, head: &mut RequestHeader) -> Result<()>;
@@ -88,6 +82,14 @@ pub trait Exchange: Send + Sync {
 
     /// Writes the exchange's members of the log line.
     fn log(&self, _info: &RequestInfo, _part: LogPart, _line: &mut Object<'_>) {}
+}
+
+/// The beginning of an attempt.
+pub enum Begun<'a> {
+    /// Its reply comes from here.
+    At(Upstream),
+    /// It lacks something. Once this has been awaited, it begins again.
+    Wait(BoxFuture<'a, ()>),
 }
 
 /// Where the reply of an attempt comes from.

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::buffered::error_types::ATTEMPT_ABORTED;
 use super::buffered::session::BufferedSession;
 use super::context::Context;
-use super::exchange::{Broken, Upstream};
+use super::exchange::{Begun, Broken, Upstream};
 use super::state::ProxyState;
 use super::{connection_state, connections, failure, finish, request};
 
@@ -50,12 +50,9 @@ impl ProxyHttp for Proxy {
             return Error::e_explain(ATTEMPT_ABORTED, "no exchange is open");
         };
         let upstream = loop {
-            match exchange.begin_attempt(&ctx.info) {
-                Ok(upstream) => break upstream,
-                Err(error) => match exchange.prepare_attempt(&ctx.info) {
-                    Some(preparing) => preparing.await,
-                    None => return Err(error),
-                },
+            match exchange.begin_attempt(&ctx.info)? {
+                Begun::At(upstream) => break upstream,
+                Begun::Wait(wait) => wait.await,
             }
             ctx.info.now = Instant::now();
         };

@@ -76,7 +76,7 @@ fn pingora_is_known_to_the_core_alone() {
 }
 
 #[test]
-fn no_circle_of_files_spans_folders() {
+fn no_circle_of_files_spans_folders_or_is_in_one_that_has_none() {
     hold_for_all(rules::circles(&TREE));
 }
 

@@ -12,7 +12,7 @@ pub const TYPES: &[Retired] = &[
          Lookups Organs Own OwnKey OwnKeys Patience Place Presented Published Rhythm Seat Settled Short Situation \
          Sticky Taken Teller Tellers Ticket Told TurnedAway Turns Want Who Whose Written",
     ),
-    ("src/", "Answer Answers Call Choice Flags Gateway Watch"),
+    ("src/", "Answer Answers Choice Flags Gateway Watch"),
     ("src/accounts/", "Accounts"),
     ("src/app/", "Row"),
     ("src/config/", "Origin"),
@@ -55,7 +55,7 @@ pub const TYPES: &[Retired] = &[
 /// Modules.
 pub const MODULES: &[Retired] = &[(
     "",
-    "adopt alike attempt choice copies envelope fold gateway held house kept kindred learn lend notices organs \
+    "adopt alike choice copies envelope fold gateway held house kept kindred learn lend notices organs \
      place predictor retired seal seat shelf spoken storing ticket told truth turned_away upstreams watch worst \
      written",
 )];

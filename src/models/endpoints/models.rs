@@ -138,7 +138,8 @@ impl<'m> View<'m> {
     fn new(models: &'m Models, caller: Option<&'m Caller>) -> Self {
         let byok_keys = models.byok_keys.current();
         let byok = caller.filter(|caller| caller.mode != Mode::Platform);
-        let byok = byok.map_or(Vec::new(), |it| byok_keys.providers(&it.organization_id));
+        let byok = byok.and_then(|caller| byok_keys.of_organization(&caller.organization_id));
+        let byok: Vec<&str> = byok.into_iter().flat_map(|keys| keys.providers()).collect();
         Self {
             providers: models.planner.usable_providers(caller, &byok),
             models,

@@ -4,70 +4,80 @@ use filters::json::Object;
 use filters::models::routing::plan::LeftOut;
 use filters::money::Cost;
 
+use super::attempt::Attempt;
+use super::billing::Billing;
 use super::caching::Caching;
-use super::{ModelExchange, schema};
+use super::call::{AttemptLog, Call};
+use super::schema;
 use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::log_ms;
 
-/// Writes the model, the attempts, and what the call took.
-pub(super) fn write(exchange: &ModelExchange, info: &RequestInfo, line: &mut Object<'_>) {
-    line.text("model", exchange.request.requested_model());
-    if let Some(managed) = &exchange.request.managed {
-        line.members(&managed.members);
-    }
-    exchange
-        .billing
-        .with_log_id(|id| line.optional_text("log_id", id));
-    match (&exchange.caching, exchange.deployment()) {
-        (Caching::Replayed(reply), _) => line.members(reply.log()),
-        (_, Some(deployment)) => {
-            line.members(deployment.used.log());
-            let deprecated_at = deployment.mapping.deprecated_at.as_ref();
-            line.optional_text("deprecated_at", deprecated_at.map(|date| &*date.0));
+impl Call {
+    /// Writes the model, the attempts, and what the call took, of which this one is the last.
+    pub(super) fn write_log(&self, last: &Attempt, info: &RequestInfo, line: &mut Object<'_>) {
+        line.text("model", self.request.requested_model());
+        if let Some(managed) = &self.request.managed {
+            line.members(&managed.members);
         }
-        (_, None) => line.members(r#""used_model":"","provider":"""#),
-    }
-    line.bool("stream", exchange.request.is_stream);
-    if matches!(exchange.caching, Caching::Replayed(_)) {
-        line.bool("cached", true);
-    }
-    line.value("attempts", |out| write_attempts(exchange, out));
-    if !exchange.left_out.is_empty() {
-        line.array("left_out", &exchange.left_out, LeftOut::write);
-    }
-    if exchange.cursor.parts.count > 1 {
-        line.number("parts", exchange.cursor.parts.count.into());
-    }
-    match exchange.timing.first_content {
-        Some(at) => log_ms(line, "first_event_ms", at.duration_since(info.started)),
-        None => line.raw("first_event_ms", "null"),
-    }
-    if let Some(answer) = exchange.reader.structured() {
-        line.text("healed", answer.outcome.as_str());
-        if let Some(schema) = exchange.request.source.response_schema() {
-            match schema::fits(schema.get(), answer.text) {
-                Some(fits) => line.bool("fits_schema", fits),
-                None => line.raw("fits_schema", "null"),
+        self.billing
+            .with_log_id(|id| line.optional_text("log_id", id));
+        match (&self.caching, last.deployment(self)) {
+            (Caching::Replayed(reply), _) => line.members(reply.log()),
+            (_, Some(deployment)) => {
+                line.members(deployment.used.log());
+                let deprecated_at = deployment.mapping.deprecated_at.as_ref();
+                line.optional_text("deprecated_at", deprecated_at.map(|date| &*date.0));
+            }
+            (_, None) => line.members(r#""used_model":"","provider":"""#),
+        }
+        line.bool("stream", self.request.is_stream);
+        if matches!(self.caching, Caching::Replayed(_)) {
+            line.bool("cached", true);
+        }
+        line.value("attempts", |out| write_attempts(&self.log, out));
+        if !self.left_out.is_empty() {
+            line.array("left_out", &self.left_out, LeftOut::write);
+        }
+        if last.cursor.parts.count > 1 {
+            line.number("parts", last.cursor.parts.count.into());
+        }
+        match self.timing.first_content {
+            Some(at) => log_ms(line, "first_event_ms", at.duration_since(info.started)),
+            None => line.raw("first_event_ms", "null"),
+        }
+        if let Some(answer) = last.reader.structured() {
+            line.text("healed", answer.outcome.as_str());
+            if let Some(schema) = self.request.source.response_schema() {
+                match schema::fits(schema.get(), answer.text) {
+                    Some(fits) => line.bool("fits_schema", fits),
+                    None => line.raw("fits_schema", "null"),
+                }
             }
         }
+        self.billing.write_log(line);
     }
-    let Some(settled) = exchange.billing.settlement() else {
-        return;
-    };
-    line.number("prompt_tokens", settled.usage.prompt);
-    line.number("completion_tokens", settled.usage.completion);
-    line.number("cached_tokens", settled.usage.cached);
-    for (unit, count) in settled.usage.units.set() {
-        line.number(unit.as_str(), count);
-    }
-    line.bool("estimated", settled.usage.estimated);
-    exchange.billing.price_notes().write(line);
-    if let Some(abandoned) = exchange.billing.abandoned() {
-        write_cost("abandoned_cost", abandoned, line);
-    }
-    match &settled.cost {
-        Some(cost) => write_cost("cost", cost, line),
-        None => line.raw("cost", "null"),
+}
+
+impl Billing {
+    fn write_log(&self, line: &mut Object<'_>) {
+        let Some(settled) = self.settlement() else {
+            return;
+        };
+        line.number("prompt_tokens", settled.usage.prompt);
+        line.number("completion_tokens", settled.usage.completion);
+        line.number("cached_tokens", settled.usage.cached);
+        for (unit, count) in settled.usage.units.set() {
+            line.number(unit.as_str(), count);
+        }
+        line.bool("estimated", settled.usage.estimated);
+        self.price_notes().write(line);
+        if let Some(abandoned) = self.abandoned() {
+            write_cost("abandoned_cost", abandoned, line);
+        }
+        match &settled.cost {
+            Some(cost) => write_cost("cost", cost, line),
+            None => line.raw("cost", "null"),
+        }
     }
 }
 
@@ -80,11 +90,11 @@ fn write_cost(key: &str, cost: &Cost, line: &mut Object<'_>) {
 }
 
 /// Writes the attempts: the entries of `metadata.routing`, and the causes of the failed ones.
-fn write_attempts(exchange: &ModelExchange, out: &mut Vec<u8>) {
+fn write_attempts(log: &AttemptLog, out: &mut Vec<u8>) {
     // Only the last record may have no failure: it succeeded, or the retry budget refused it.
-    let failures = exchange.log.failures.iter().map(Some);
+    let failures = log.failures.iter().map(Some);
     let failures = failures.chain(std::iter::repeat(None));
-    let attempts = exchange.log.records.iter().zip(failures);
+    let attempts = log.records.iter().zip(failures);
     out.push(b'[');
     for (at, (record, failure)) in attempts.enumerate() {
         if at > 0 {

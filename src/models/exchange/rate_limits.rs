@@ -4,7 +4,9 @@ use filters::models::wires::rate_limit::{early_rest_ms, refused_rest_ms};
 use filters::models::wires::{Failure, FailureKind};
 use pingora::http::ResponseHeader;
 
-use super::ModelExchange;
+use super::attempt::Attempt;
+use super::call::Call;
+use crate::models::Models;
 use crate::proxy::context::RequestInfo;
 
 /// The rest of a throttled key whose provider does not say how long it has to be.
@@ -12,55 +14,69 @@ const THROTTLED_MS: u64 = 10_000;
 /// Statuses whose `retry-after` is about a limit or an overload.
 const TOLD_STATUSES: [u16; 3] = [429, 503, 529];
 
-/// Reads what the head of a reply says of the limits of the key, and lets the key rest.
-pub(super) fn read(exchange: &ModelExchange, info: &RequestInfo, head: &ResponseHeader) {
-    let Some(deployment) = exchange.deployment() else {
-        return;
-    };
-    let (limits, unix_ms) = (deployment.wire.rate_limits(), info.unix_ms());
-    let rest_ms = match head.status.as_u16() {
-        status if TOLD_STATUSES.contains(&status) => {
-            refused_rest_ms(&head.headers, limits, unix_ms)
+impl Attempt {
+    /// Reads what the head of its reply says of the limits of the key, and lets the key rest.
+    pub(super) fn read_limits(
+        &self,
+        call: &Call,
+        models: &Models,
+        info: &RequestInfo,
+        head: &ResponseHeader,
+    ) {
+        let Some(deployment) = self.deployment(call) else {
+            return;
+        };
+        let (limits, unix_ms) = (deployment.wire.rate_limits(), info.unix_ms());
+        let rest_ms = match head.status.as_u16() {
+            status if TOLD_STATUSES.contains(&status) => {
+                refused_rest_ms(&head.headers, limits, unix_ms)
+            }
+            _ => early_rest_ms(&head.headers, limits, unix_ms),
+        };
+        if let Some(rest_ms) = rest_ms {
+            let now_ms = models.clock.ms_at(info.now);
+            self.rest(call, models, now_ms, now_ms + rest_ms);
         }
-        _ => early_rest_ms(&head.headers, limits, unix_ms),
-    };
-    if let Some(rest_ms) = rest_ms {
-        let now_ms = exchange.models.clock.ms_at(info.now);
-        rest(exchange, now_ms, now_ms + rest_ms);
     }
-}
 
-/// Lets the key of a refused attempt rest, if the head has not told how long: as long as the body tells, else for a while if
-/// it was throttled. A limit is no failure of the provider.
-pub(super) fn rest_refused(exchange: &ModelExchange, failure: &Failure, now_ms: u64) {
-    let FailureKind::Status(status) = failure.kind else {
-        return;
-    };
-    let told_ms = failure.retry_after_ms.map(u64::from);
-    let told_ms = told_ms.filter(|_| TOLD_STATUSES.contains(&status));
-    let rest_ms = told_ms.or((status == 429).then_some(THROTTLED_MS));
-    let Some((deployment, key)) = exchange.deployment().zip(exchange.credential()) else {
-        return;
-    };
-    if let Some(rest_ms) = rest_ms
-        && !key.rests(deployment.index, now_ms)
-    {
-        rest(exchange, now_ms, now_ms + rest_ms);
+    /// Lets the key of a refused attempt rest, if the head has not told how long: as long as the body tells, else for a while if
+    /// it was throttled. A limit is no failure of the provider.
+    pub(super) fn rest_refused(
+        &self,
+        call: &Call,
+        models: &Models,
+        failure: &Failure,
+        now_ms: u64,
+    ) {
+        let FailureKind::Status(status) = failure.kind else {
+            return;
+        };
+        let told_ms = failure.retry_after_ms.map(u64::from);
+        let told_ms = told_ms.filter(|_| TOLD_STATUSES.contains(&status));
+        let rest_ms = told_ms.or((status == 429).then_some(THROTTLED_MS));
+        let Some((deployment, key)) = self.deployment(call).zip(self.credential(call)) else {
+            return;
+        };
+        if let Some(rest_ms) = rest_ms
+            && !key.rests(deployment.index, now_ms)
+        {
+            self.rest(call, models, now_ms, now_ms + rest_ms);
+        }
     }
-}
 
-/// Lets the key rest, and the candidate, too, if no key of the platform is left there.
-fn rest(exchange: &ModelExchange, now_ms: u64, until_ms: u64) {
-    let Some((attempt, key)) = exchange.attempt().zip(exchange.credential()) else {
-        return;
-    };
-    let candidate = attempt.deployment.index;
-    key.rest(candidate, until_ms);
-    // The keys of one caller say nothing of what others may do.
-    if attempt.is_byok() {
-        return;
-    }
-    if let Some(until_ms) = attempt.keys.rest_until_ms(candidate, now_ms) {
-        exchange.models.planner.rest(candidate, until_ms);
+    /// Lets the key rest, and the candidate, too, if no key of the platform is left there.
+    fn rest(&self, call: &Call, models: &Models, now_ms: u64, until_ms: u64) {
+        let Some((attempt, key)) = self.planned(call).zip(self.credential(call)) else {
+            return;
+        };
+        let candidate = attempt.deployment.index;
+        key.rest(candidate, until_ms);
+        // The keys of one caller say nothing of what others may do.
+        if attempt.is_byok() {
+            return;
+        }
+        if let Some(until_ms) = attempt.keys.rest_until_ms(candidate, now_ms) {
+            models.planner.rest(candidate, until_ms);
+        }
     }
 }

@@ -45,10 +45,23 @@ impl ByokSnapshot {
 
 /// All BYOK keys, by organization and provider. The number of rows in the store limits the memory.
 #[derive(Default)]
-pub struct ByokKeys(HashMap<Arc<str>, Arc<ProviderPools>>);
+pub struct ByokKeys(HashMap<Arc<str>, Arc<ProviderKeys>>);
 
 /// The keys of an organization, by provider.
-type ProviderPools = HashMap<Box<str>, Arc<KeyPool>>;
+#[derive(Default)]
+pub struct ProviderKeys(HashMap<Box<str>, Arc<KeyPool>>);
+
+impl ProviderKeys {
+    /// Returns the providers that it has keys for.
+    pub fn providers(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(|provider| &**provider)
+    }
+
+    /// Returns the keys for a provider. The pool is never empty.
+    pub fn find(&self, provider: &str) -> Option<&Arc<KeyPool>> {
+        self.0.get(provider)
+    }
+}
 
 impl ByokKeys {
     /// Creates the keys of these rows. A key that was in `before` keeps its health, because a key's secret never changes.
@@ -74,11 +87,11 @@ impl ByokKeys {
             let pool = pools.entry((row.organization_id, row.provider));
             pool.or_default().push(key);
         }
-        let mut organizations: HashMap<Arc<str>, ProviderPools> = HashMap::new();
+        let mut organizations: HashMap<Arc<str>, ProviderKeys> = HashMap::new();
         for ((organization, provider), credentials) in pools {
             let pool = Arc::new(KeyPool::new(credentials));
             let by_provider = organizations.entry(organization.into()).or_default();
-            by_provider.insert(provider.into(), pool);
+            by_provider.0.insert(provider.into(), pool);
         }
         let organizations = organizations.into_iter();
         Self(
@@ -96,15 +109,13 @@ impl ByokKeys {
         Self(kept.chain(changed.0).collect())
     }
 
-    /// Returns the providers that an organization has keys for.
-    pub fn providers(&self, organization_id: &str) -> Vec<&str> {
-        let pools = self.0.get(organization_id);
-        let providers = pools.into_iter().flat_map(|pools| pools.keys());
-        providers.map(|provider| &**provider).collect()
+    /// Returns the keys of an organization, if it has any.
+    pub fn of_organization(&self, organization_id: &str) -> Option<&Arc<ProviderKeys>> {
+        self.0.get(organization_id)
     }
 
     /// Returns the keys of an organization for a provider. The pool is never empty.
     pub fn find(&self, organization_id: &str, provider: &str) -> Option<&Arc<KeyPool>> {
-        self.0.get(organization_id)?.get(provider)
+        self.0.get(organization_id)?.find(provider)
     }
 }

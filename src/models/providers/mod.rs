@@ -14,7 +14,7 @@ use filters::models::routing::wire_limits::WireLimits;
 use filters::models::wires::{Quirks, Wire, WireKind};
 use http::{HeaderName, HeaderValue};
 
-pub use self::byok::{ByokKeys, ByokSnapshot};
+pub use self::byok::{ByokKeys, ByokSnapshot, ProviderKeys};
 pub use self::credentials::{ByokKey, Credential, KeyPool};
 use self::endpoints::Endpoints;
 use crate::config::{self, Secret};

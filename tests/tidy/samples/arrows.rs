@@ -253,12 +253,12 @@ fn circles_across_folders_are_found() {
     let way = "src/b/y.rs → src/b/z.rs → src/a/x.rs → src/b/y.rs";
     assert_eq!(
         found[1],
-        format!("src/b/y.rs:2: in a circle across folders: {way}")
+        format!("src/b/y.rs:2: in a circle of files: {way}")
     );
 }
 
 #[test]
-fn circles_inside_a_folder_are_accepted() {
+fn circles_inside_a_folder_are_accepted_unless_it_is_free_of_them() {
     let is = |files: &[(&str, &str)]| {
         let tree = tree(files);
         circles::circles(&Graph::new("src", &tree).arrows()).len()
@@ -279,4 +279,9 @@ fn circles_inside_a_folder_are_accepted() {
         ("src/a/x/mod.rs", "use super::A; pub struct X;"),
     ];
     assert_eq!(is(&below), 1);
+    let free = [
+        ("src/models/exchange/mod.rs", "use x::X; pub struct A;"),
+        ("src/models/exchange/x.rs", "use super::A; pub struct X;"),
+    ];
+    assert_eq!(is(&free), 1);
 }

@@ -1,0 +1,274 @@
+//! One attempt of a call: which of the planned ones it is, with which key and at which endpoint, and the reply that is read.
+//! Attempts share their [`Call`], so a hedge may run beside another one.
+
+use std::sync::Arc;
+
+use filters::fault::Fault;
+use filters::models::metadata::{AttemptRecord, Owed};
+use filters::models::reply::ReplyIdentity;
+use filters::models::reply_cache::recorder::ReplyRecorder;
+use filters::models::routing::health::RunningAttempt;
+use filters::models::wires::{Failure, Target, opaque};
+use http::{HeaderName, HeaderValue};
+
+use super::call::Call;
+use super::planned_attempt::PlannedAttempt;
+use super::reply_reader::ReplyReader;
+use crate::models::deployment::Deployment;
+use crate::models::providers::Credential;
+use crate::models::providers::endpoints::TriedEndpoints;
+use crate::proxy::context::RequestInfo;
+
+/// How many other keys of one provider are tried inside an attempt. Source: docs/decisions.md 13.
+const MAX_KEY_RETRIES: u8 = 2;
+/// How many other endpoints of one provider are tried inside an attempt.
+const MAX_ENDPOINT_RETRIES: u8 = 2;
+/// Keys of one provider that a call can tell apart.
+const MAX_KEYS: usize = 64;
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Attempt {
+    pub(super) cursor: Cursor,
+    pub(super) reader: ReplyReader,
+    /// Measures it while it runs.
+    pub(super) measured: Option<RunningAttempt>,
+}
+
+/// Which attempt it is, and which keys it has used.
+#[derive(Default)]
+pub(super) struct Cursor {
+    /// The index of the attempt.
+    pub(super) attempt: usize,
+    /// Which part of the request it asks for.
+    pub(super) parts: PartProgress,
+    /// The index of its key.
+    key: usize,
+    /// The keys of this provider used so far, as bits.
+    used_keys: u64,
+    key_retries: u8,
+    /// The number of the endpoint.
+    pub(super) endpoint: usize,
+    /// The endpoints of this provider used so far.
+    pub(super) tried_endpoints: TriedEndpoints,
+    pub(super) endpoint_retries: u8,
+    /// The attempt was already repeated, because a reused connection had been closed.
+    pub(super) was_repeated: bool,
+    /// The attempt is repeated with its key.
+    pub(super) keeps_key: bool,
+    /// The state of earlier turns is left out, because the provider has refused it.
+    without_state: bool,
+    /// The number of attempts before it whose wires could not express the request.
+    pub(super) unsaid: usize,
+}
+
+/// How far an attempt has come whose provider takes the request in several parts.
+#[derive(Default)]
+pub(super) struct PartProgress {
+    /// The part that it asks for, from 0.
+    pub(super) part: u32,
+    /// How many parts there are.
+    pub(super) count: u32,
+    /// Bytes of text of this part, for estimates.
+    pub(super) text_bytes: u64,
+    /// The part has ended, and the next follows.
+    pub(super) has_ended: bool,
+}
+
+impl PartProgress {
+    /// Returns whether another part follows this one.
+    pub(super) fn has_next(&self) -> bool {
+        self.part + 1 < self.count
+    }
+}
+
+impl Cursor {
+    /// Returns that of the planned attempt at this index, behind this one.
+    pub(super) fn later(&self, attempt: usize) -> Self {
+        Self {
+            attempt,
+            unsaid: self.unsaid,
+            ..Self::default()
+        }
+    }
+
+    /// Picks the key of the attempt.
+    pub(super) fn pick_key(&mut self, attempt: &PlannedAttempt, now_ms: u64) {
+        if !std::mem::take(&mut self.keeps_key) {
+            let (keys, candidate) = (&attempt.keys, attempt.deployment.index);
+            self.key = keys.pick(self.used_keys, candidate, now_ms);
+        }
+        self.used_keys |= 1 << (self.key % MAX_KEYS);
+    }
+
+    /// Moves on to another key of the provider after a failure that is about the key; returns whether there is one.
+    fn next_key(&mut self, keys: usize) -> bool {
+        let has_unused = (0..keys.min(MAX_KEYS)).any(|key| self.used_keys & (1 << key) == 0);
+        let moves = has_unused && self.key_retries < MAX_KEY_RETRIES;
+        self.key_retries += u8::from(moves);
+        moves
+    }
+}
+
+impl Attempt {
+    /// The planned attempt that it is.
+    pub(super) fn planned<'c>(&self, call: &'c Call) -> Option<&'c PlannedAttempt> {
+        call.attempts.get(self.cursor.attempt)
+    }
+
+    /// The model at its provider that it asks.
+    pub(super) fn deployment<'c>(&self, call: &'c Call) -> Option<&'c Deployment> {
+        self.planned(call).map(|attempt| &*attempt.deployment)
+    }
+
+    /// Its key.
+    pub(super) fn credential<'c>(&self, call: &'c Call) -> Option<&'c Credential> {
+        self.planned(call)?.keys.get(self.cursor.key)
+    }
+
+    /// Returns whether the provider bills the caller itself.
+    pub(super) fn is_byok(&self, call: &Call) -> bool {
+        self.planned(call).is_some_and(PlannedAttempt::is_byok)
+    }
+
+    /// Returns whether the provider bills its request although nobody reads the reply. A job that has begun is there, whether
+    /// or not its client still is.
+    pub(super) fn bills_after_disconnect(&self, call: &Call) -> bool {
+        let planned = self.planned(call);
+        call.request.payload.operation().begins_job()
+            || planned.is_some_and(PlannedAttempt::bills_after_disconnect)
+    }
+
+    /// The header of its key; `None` if its provider needs no key.
+    ///
+    /// Errors: the key cannot stand in a header.
+    pub(super) fn credential_header<'c>(
+        &self,
+        call: &'c Call,
+    ) -> Result<Option<&'c (HeaderName, HeaderValue)>, Fault> {
+        let Some((attempt, key)) = self.planned(call).zip(self.credential(call)) else {
+            return Ok(None);
+        };
+        attempt.deployment.provider.credential(key)
+    }
+
+    /// Returns a failure without what its provider must not reveal with its words: its key and its addresses.
+    pub(super) fn scrubbed(&self, call: &Call, failure: Failure) -> Failure {
+        let deployment = self.deployment(call);
+        let revealing = deployment.map(|deployment| deployment.provider.revealing());
+        let mut revealing = revealing.unwrap_or_default();
+        let secret = self.credential(call).and_then(|key| key.secret.as_ref());
+        revealing.extend(secret.map(|secret| secret.expose().to_owned()));
+        failure.scrubbed(&revealing)
+    }
+
+    /// Its target, as its wire needs to know it.
+    pub(super) fn target<'c>(&self, call: &'c Call) -> Option<Target<'c>> {
+        let attempt = self.planned(call)?;
+        let target = attempt.deployment.target();
+        Some(Target {
+            lower_tool_choice: call.lower_tool_choice,
+            refuses_state: self.cursor.without_state,
+            inlined: call.images.inlined(),
+            key_id: call.key_id.as_deref(),
+            part: self.cursor.parts.part,
+            // Nothing is reserved for a caller's own key.
+            unasked_output: target.unasked_output.filter(|_| !attempt.is_byok()),
+            ..target
+        })
+    }
+
+    /// Returns the reader of its reply.
+    pub(super) fn new_reader(
+        &self,
+        call: &Call,
+        info: &RequestInfo,
+        recorder: Option<ReplyRecorder>,
+    ) -> Option<ReplyReader> {
+        let identity = ReplyIdentity {
+            id: info.id.as_str().into(),
+            created: info.unix_s(),
+            model: Arc::clone(&self.deployment(call)?.used.used_model),
+        };
+        let writer = call.request.front.writer(&call.request, identity);
+        Some(ReplyReader::new(writer, recorder))
+    }
+
+    /// The entry of `metadata.routing` for it.
+    pub(super) fn record(&self, call: &Call, failure: Option<&Failure>) -> Option<AttemptRecord> {
+        let deployment = self.deployment(call)?;
+        let key = self.credential(call);
+        let own = key.and_then(|key| key.byok.as_ref());
+        Some(AttemptRecord {
+            used: Arc::clone(&deployment.used),
+            status_code: failure.map_or(200, Failure::status),
+            error_type: failure.map_or("none", Failure::error_type),
+            succeeded: failure.is_none(),
+            api_key_hash: key.and_then(|key| key.fingerprint.clone()),
+            credential_source: if own.is_some() { "byok" } else { "platform" },
+            provider_key: own.map(|own| (Arc::clone(&own.id), Arc::clone(&own.label))),
+            owed: None,
+        })
+    }
+
+    /// Adds it, which has failed, to those that have ended. `owed` is what it costs all the same.
+    pub(super) fn record_end(&self, call: &mut Call, failure: &Failure, owed: Option<Owed>) {
+        let Some(record) = self.record(call, Some(failure)) else {
+            return;
+        };
+        let record = AttemptRecord { owed, ..record };
+        if let Some(deployment) = self.deployment(call) {
+            deployment.metrics.count_attempt(&record);
+        }
+        call.log.records.push(record);
+    }
+
+    /// Returns whether it is repeated after a failure at another endpoint of its provider: where it is not about the key.
+    pub(super) fn moves_endpoint(&self, call: &Call, failure: &Failure, now_ms: u64) -> bool {
+        let cursor = &self.cursor;
+        failure.is_retryable
+            && !failure.is_about_the_key()
+            && cursor.endpoint_retries < MAX_ENDPOINT_RETRIES
+            && self.deployment(call).is_some_and(|deployment| {
+                let endpoints = &deployment.site.endpoints;
+                endpoints.has_another(cursor.tried_endpoints, now_ms)
+            })
+    }
+
+    /// Repeats it once, with the same key, without the state that the provider refuses; returns whether it does.
+    ///
+    /// The state of a turn is good for its model alone, often for its account alone, and not for ever. The conversation goes
+    /// on without it.
+    pub(super) fn repeat_without_state(&mut self, call: &Call, failure: &Failure) -> bool {
+        let body = &call.request.source.body;
+        let cursor = &mut self.cursor;
+        if !failure.refuses_state || cursor.without_state || !opaque::may_be_in(body) {
+            return false;
+        }
+        cursor.without_state = true;
+        cursor.keeps_key = true;
+        true
+    }
+
+    /// Repeats it, with the same key, at another endpoint of its provider, if there is one to move to; returns whether it does.
+    pub(super) fn repeat_elsewhere(&mut self, moves_endpoint: bool) -> bool {
+        if moves_endpoint {
+            self.cursor.endpoint_retries += 1;
+            self.cursor.keeps_key = true;
+        }
+        moves_endpoint
+    }
+
+    /// Repeats it with another key of its provider, if the failure is about the key; returns whether it does.
+    pub(super) fn repeat_with_next_key(&mut self, call: &Call, failure: &Failure) -> bool {
+        let keys = self.planned(call).map_or(0, |attempt| attempt.keys.len());
+        failure.is_about_the_key() && self.cursor.next_key(keys)
+    }
+
+    /// Becomes the next planned attempt.
+    pub(super) fn advance(&mut self) {
+        let key = self.cursor.key;
+        self.cursor = self.cursor.later(self.cursor.attempt + 1);
+        self.cursor.key = key;
+    }
+}

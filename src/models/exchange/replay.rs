@@ -1,0 +1,110 @@
+//! Stored replies: one is replayed in place of all attempts, or the one that has come is stored.
+
+use bytes::Bytes;
+use filters::models::metadata::{AnswerMembers, AttemptRecord};
+use filters::models::reply::ReplyIdentity;
+use filters::models::reply_cache::cached_reply::CachedReply;
+use filters::models::reply_cache::recorder::ReplyRecorder;
+use http::{HeaderName, HeaderValue};
+use uuid::Uuid;
+
+use super::ModelExchange;
+use super::caching::Caching;
+use super::reply_reader::ReplyReader;
+use crate::models::reply_cache::ReplyLookup;
+use crate::proxy::context::RequestInfo;
+use crate::proxy::response::{self, Reply, Response};
+
+const CACHE_STATUS: HeaderName = HeaderName::from_static("x-weirgate-cache");
+
+impl ModelExchange {
+    /// Returns the replayed response to a call, if a reply was found.
+    ///
+    /// It needs no credit: nothing is reserved and nothing settled. Our choice: so a caller without credit gets what its
+    /// project has paid for already.
+    pub fn replay(&mut self, info: &RequestInfo, found: ReplyLookup) -> Option<Response> {
+        let reply = match found {
+            ReplyLookup::Hit(reply) => reply,
+            ReplyLookup::Miss(guard) => {
+                self.call.caching = Caching::Storing(guard);
+                return None;
+            }
+            ReplyLookup::Bypass => return None,
+        };
+        let body = self.write_reply(info, &reply)?;
+        self.call.caching = Caching::Replayed(reply);
+        self.call.send_impression();
+        let mut headers = vec![(CACHE_STATUS, HeaderValue::from_static("HIT"))];
+        if self.call.request.is_stream {
+            headers.extend(response::stream_headers());
+        }
+        Some(Response {
+            status: 200,
+            headers,
+            body: Reply::Bytes(body),
+        })
+    }
+
+    /// Returns the body of a replayed response; `None`: the reply is damaged.
+    fn write_reply(&mut self, info: &RequestInfo, reply: &CachedReply) -> Option<Bytes> {
+        let identity = ReplyIdentity {
+            id: info.id.as_str().into(),
+            created: info.unix_s(),
+            model: reply.used_model().into(),
+        };
+        let call = &mut self.call;
+        let mut writer = call.request.front.writer(&call.request, identity);
+        reply.replay(&mut *writer)?;
+        let billing = &mut call.billing;
+        billing.record_replay(reply.settlement(), Uuid::now_v7());
+        let settlement = call.billing.settlement()?;
+        call.with_metadata(info, reply.members(), |metadata| {
+            writer.complete(settlement, metadata);
+        });
+        let body = writer.take();
+        // The log line tells of its answer what it tells of a fresh one.
+        self.running.reader = ReplyReader::new(writer, None);
+        Some(body)
+    }
+
+    /// Lets one of the followers call: this call is refused, which says nothing about theirs.
+    pub fn leave_followers(&mut self) {
+        self.call.caching = Caching::Off;
+    }
+
+    /// Stores the complete reply that was recorded, or lets the followers call if it may not be stored.
+    pub(super) fn store_reply(&mut self, info: &RequestInfo) {
+        let Caching::Storing(guard) = std::mem::take(&mut self.call.caching) else {
+            return;
+        };
+        let recorded = self.running.reader.take_recorder();
+        let events = recorded.and_then(ReplyRecorder::into_events);
+        let (call, deployment) = (&self.call, self.running.deployment(&self.call));
+        let (Some(events), Some(settlement), Some(deployment)) =
+            (events, call.billing.settlement(), deployment)
+        else {
+            return guard.release_followers();
+        };
+        let used = &deployment.used;
+        // Nobody owes a replay anything.
+        let free = call
+            .log
+            .records
+            .iter()
+            .cloned()
+            .map(|record| AttemptRecord {
+                owed: None,
+                ..record
+            });
+        let free: Vec<AttemptRecord> = free.collect();
+        let members = AnswerMembers::Fresh {
+            used,
+            price: call.billing.price_notes(),
+            routing: &free,
+        };
+        let names = (&*used.used_model, used.log());
+        let stored_ms = info.unix_ms();
+        let reply = CachedReply::new(events, settlement.usage, names, &members, stored_ms);
+        guard.store(reply);
+    }
+}

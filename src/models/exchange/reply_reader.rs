@@ -1,0 +1,198 @@
+//! A reply that is read piece by piece, and the response that is made of it.
+
+use bytes::Bytes;
+use filters::models::reply::{Reported, ResponseKind, Sink, StructuredAnswer, Writer};
+use filters::models::reply_cache::recorder::{Recording, ReplyRecorder};
+use filters::models::usage::Usage;
+use filters::models::wires::{Decoder, Failure, Progress};
+use filters::money::{ServiceTier, UnitCounts};
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct ReplyReader {
+    writer: Option<Box<dyn Writer>>,
+    /// From the head of the reply on.
+    decoder: Option<Box<dyn Decoder>>,
+    /// The failure of a status that the next provider may mend, if the body does not tell more.
+    refusal: Option<Failure>,
+    is_complete: bool,
+    /// Records the reply, if the cache stores it.
+    recorder: Option<ReplyRecorder>,
+}
+
+impl ReplyReader {
+    /// Reads into this writer.
+    pub(super) fn new(writer: Box<dyn Writer>, recorder: Option<ReplyRecorder>) -> Self {
+        Self {
+            writer: Some(writer),
+            decoder: None,
+            refusal: None,
+            is_complete: false,
+            recorder,
+        }
+    }
+
+    /// Reads the body of the reply with this decoder. `tier` is the one that its head reports.
+    pub(super) fn open(&mut self, decoder: Box<dyn Decoder>, tier: Option<ServiceTier>) {
+        if let Some(writer) = &mut self.writer {
+            if let Some(format) = decoder.media_format() {
+                writer.media_format(format);
+            }
+            if let Some(tier) = tier {
+                writer.service_tier(tier);
+            }
+        }
+        self.decoder = Some(decoder);
+    }
+
+    /// Keeps the failure of a status that the next provider may mend.
+    pub(super) fn refuse(&mut self, refusal: Failure) {
+        self.refusal = Some(refusal);
+    }
+
+    /// Records that the whole response has been made.
+    pub(super) fn complete(&mut self) {
+        self.is_complete = true;
+    }
+
+    /// Returns how the response goes out.
+    pub(super) fn kind(&self) -> Option<ResponseKind> {
+        self.writer.as_ref().map(|writer| writer.kind())
+    }
+
+    /// Ends a part of the reply; the next one follows.
+    pub(super) fn end_part(&mut self) {
+        if let Some(writer) = &mut self.writer {
+            writer.end_part();
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.end_part();
+        }
+    }
+
+    /// Begins the reply to another part than the first, or to the same once more.
+    pub(super) fn begin_part(&mut self) {
+        self.decoder = None;
+        self.refusal = None;
+        if let Some(writer) = &mut self.writer {
+            writer.begin_part();
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.begin_part();
+        }
+    }
+
+    /// Takes the record of the reply.
+    pub(super) fn take_recorder(&mut self) -> Option<ReplyRecorder> {
+        self.recorder.take()
+    }
+
+    /// Returns whether the head of the reply has come.
+    pub(super) fn is_open(&self) -> bool {
+        self.decoder.is_some()
+    }
+
+    /// Reads a piece of a reply of which nobody gets anything yet; returns whether content has come, held back or not.
+    pub(super) fn read_ahead(&mut self, chunk: &Bytes, is_end: bool) -> Result<bool, Failure> {
+        let progress = self.read(chunk, is_end)?;
+        let has_content = self.writer.as_ref().is_some_and(|it| it.has_content());
+        Ok(has_content || self.holds_text() || progress == Progress::Complete)
+    }
+
+    /// Returns whether the whole response has been made.
+    pub(super) fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// Returns the failure of a status that the next provider may mend, once.
+    pub(super) fn take_refusal(&mut self) -> Option<Failure> {
+        self.refusal.take()
+    }
+
+    /// The response being made.
+    pub(super) fn writer_mut(&mut self) -> Option<&mut (dyn Writer + 'static)> {
+        self.writer.as_deref_mut()
+    }
+
+    /// Returns whether text has come that the writer holds back.
+    pub(super) fn holds_text(&self) -> bool {
+        self.writer
+            .as_ref()
+            .is_some_and(|writer| writer.holds_text())
+    }
+
+    /// Ends the text that the writer holds back; `is_whole`: it did not break off.
+    pub(super) fn end_text(&mut self, is_whole: bool) {
+        if let Some(writer) = &mut self.writer {
+            writer.end_text(is_whole);
+        }
+    }
+
+    /// Returns the answer, where it was held back to be repaired.
+    pub(super) fn structured(&self) -> Option<StructuredAnswer<'_>> {
+        self.writer.as_ref()?.structured()
+    }
+
+    /// Returns the usage of the reply at hand as reported, else estimated from what the request tells; `is_whole`: it has
+    /// come to its end. `asked` are the units that the request asks for.
+    pub(super) fn usage(&self, prompt_bytes: u64, asked: UnitCounts, is_whole: bool) -> Usage {
+        let reported = self.reported();
+        let usage = reported.to_usage(prompt_bytes, is_whole);
+        match reported.usage {
+            Some(_) => usage,
+            None => Usage {
+                units: asked,
+                ..usage
+            },
+        }
+    }
+
+    /// Returns what the provider has reported so far.
+    pub(super) fn reported(&self) -> Reported {
+        let writer = self.writer.as_ref();
+        writer.map(|writer| writer.reported()).unwrap_or_default()
+    }
+
+    /// Returns the tier that the provider says it used.
+    pub(super) fn service_tier(&self) -> Option<ServiceTier> {
+        self.writer.as_ref()?.reported().service_tier
+    }
+
+    /// Reads a piece of the reply into the response. Errors: those of the wire, and a reply that has come to its end and is no
+    /// answer.
+    pub(super) fn read_whole(&mut self, chunk: &Bytes, is_end: bool) -> Result<Progress, Failure> {
+        let progress = self.read(chunk, is_end)?;
+        let writer = self.writer.as_ref();
+        match writer.and_then(|writer| writer.lack()) {
+            Some(lack) if progress == Progress::Complete => Err(Failure::malformed(lack)),
+            _ => Ok(progress),
+        }
+    }
+
+    fn read(&mut self, chunk: &Bytes, is_end: bool) -> Result<Progress, Failure> {
+        let (Some(writer), Some(decoder)) = (&mut self.writer, &mut self.decoder) else {
+            return Err(Failure::malformed("a body came before its head"));
+        };
+        let sink: &mut dyn Sink = writer.as_mut();
+        match &mut self.recorder {
+            None => decode(decoder.as_mut(), chunk, is_end, sink),
+            Some(recorder) => {
+                let mut recording = Recording { sink, recorder };
+                decode(decoder.as_mut(), chunk, is_end, &mut recording)
+            }
+        }
+    }
+}
+
+fn decode(
+    decoder: &mut dyn Decoder,
+    chunk: &Bytes,
+    is_end: bool,
+    sink: &mut dyn Sink,
+) -> Result<Progress, Failure> {
+    let progress = decoder.feed(chunk, sink)?;
+    if is_end && progress == Progress::Open {
+        return decoder.end(sink);
+    }
+    Ok(progress)
+}

@@ -1,0 +1,113 @@
+//! What a call may cost at most: what is reserved before its first attempt, and for the one of two attempts that is cancelled.
+
+use filters::accounts::{Caller, Plan};
+use filters::fault::Fault;
+use filters::ledger::Funding;
+use filters::money::Usd;
+use filters::money::allowance::{LimitReached, SpendingBounds};
+
+use super::ModelExchange;
+use super::call::Call;
+use super::planned_attempt::PlannedAttempt;
+use crate::ledger::{NewReservation, ReservationError};
+use crate::models::Models;
+use crate::proxy::context::RequestInfo;
+
+impl ModelExchange {
+    /// Reserves the maximum that the planned attempts may cost.
+    ///
+    /// Where credit or plan do not suffice, the attempts remain that need neither. Errors: 402, 503.
+    pub async fn reserve(&mut self, info: &RequestInfo) -> Result<(), Fault> {
+        let Some(caller) = info.caller.as_deref() else {
+            return Ok(());
+        };
+        let Self { models, call, .. } = self;
+        loop {
+            let wanted = call.reservation(models, caller, info, call.attempts.iter());
+            match models.ledger.reserve(&wanted).await {
+                Ok(reservation) => {
+                    call.billing.begin(reservation);
+                    return Ok(());
+                }
+                Err(refusal) if !call.avoid(&refusal) => return Err(refusal.into()),
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+impl Call {
+    /// Drops the attempts that a refusal forbids; returns whether other attempts remain.
+    fn avoid(&mut self, refusal: &ReservationError) -> bool {
+        let attempts = &mut self.attempts;
+        let may_run: fn(&PlannedAttempt) -> bool = match refusal {
+            ReservationError::Reached(LimitReached::Premium(_)) => {
+                |attempt| attempt.is_byok() || !attempt.deployment.is_premium()
+            }
+            ReservationError::Reached(LimitReached::Cycle(_) | LimitReached::Daily(_))
+            | ReservationError::NoCredit
+            | ReservationError::Unavailable => PlannedAttempt::is_byok,
+            // These limit calls on the caller's own keys as well.
+            ReservationError::Reached(
+                LimitReached::Key(_) | LimitReached::KeyPeriod(..) | LimitReached::Member(_),
+            ) => return false,
+        };
+        let can_avoid = attempts.iter().any(may_run) && !attempts.iter().all(may_run);
+        if can_avoid {
+            attempts.retain(may_run);
+        }
+        can_avoid
+    }
+
+    /// Returns what is to be reserved for attempts: what pays for them, and the maximum that they may cost.
+    pub(super) fn reservation<'c>(
+        &'c self,
+        models: &Models,
+        caller: &'c Caller,
+        info: &'c RequestInfo,
+        attempts: impl Iterator<Item = &'c PlannedAttempt> + Clone,
+    ) -> NewReservation<'c> {
+        let has_platform = attempts.clone().any(|attempt| !attempt.is_byok());
+        let paid = attempts.filter(|attempt| has_platform != attempt.is_byok());
+        let max_cost = self.max_cost(paid.clone());
+        let funding = match (has_platform, caller.plan) {
+            (false, _) => Funding::Byok,
+            _ if max_cost == Usd::ZERO => Funding::Unbilled,
+            (_, Plan::None) => Funding::Credit,
+            _ => Funding::Plan,
+        };
+        let plan = models.plans.allowance(caller.plan);
+        NewReservation {
+            caller,
+            request_id: info.id.as_str(),
+            is_stream: self.request.is_stream,
+            funding,
+            max_cost,
+            is_premium: paid.clone().any(|attempt| attempt.deployment.is_premium()),
+            bounds: SpendingBounds {
+                key: caller
+                    .terms
+                    .as_ref()
+                    .map_or_else(Default::default, |terms| terms.limits),
+                member: caller.member.as_ref().and_then(|member| member.budget),
+                plan: plan.filter(|_| funding == Funding::Plan),
+            },
+            experiment: self.request.experiment(),
+        }
+    }
+
+    /// Returns the most that attempts may cost, one after the other. A failed attempt costs nothing, unless it has several
+    /// parts, of which all but one may have ended.
+    fn max_cost<'c>(&self, attempts: impl Iterator<Item = &'c PlannedAttempt>) -> Usd {
+        let (mut most, mut failed) = (Usd::ZERO, Usd::ZERO);
+        for attempt in attempts {
+            let cost = attempt.max_cost(&self.request, self.price_point);
+            let cost = cost.unwrap_or(Usd::ZERO);
+            most = most.max(failed.plus(cost));
+            if attempt.is_split(&self.request) {
+                failed = failed.plus(cost);
+            }
+        }
+        most
+    }
+}
