@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, header};
 
-use super::wire::Piece;
+use super::wire::BodySlice;
 use crate::models::transcriptions::AudioFile;
 
 /// A form in the making: texts first, the file last.
@@ -45,16 +45,16 @@ impl<'a> FormBody<'a> {
     }
 
     /// Ends the form with a file.
-    pub(super) fn end_with(mut self, name: &str, file: &AudioFile) -> Vec<Piece> {
+    pub(super) fn end_with(mut self, name: &str, file: &AudioFile) -> Vec<BodySlice> {
         let file_name = escaped(&file.name);
         self.part(&format!("name=\"{name}\"; filename=\"{file_name}\""));
         let media_type = format!("content-type: {}\r\n\r\n", file.media_type);
         self.out.extend_from_slice(media_type.as_bytes());
         let end = format!("\r\n--{}--\r\n", self.boundary);
         vec![
-            Piece::Bytes(self.out.into()),
-            Piece::Upload(file.range.clone()),
-            Piece::Bytes(Bytes::from(end)),
+            BodySlice::Bytes(self.out.into()),
+            BodySlice::Upload(file.range.clone()),
+            BodySlice::Bytes(Bytes::from(end)),
         ]
     }
 }

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::{Failure, Piece, Quirks, ReplyHead, Target, Wire, decode_reply};
+use super::{BodySlice, Failure, Quirks, ReplyHead, Target, Wire, decode_reply};
 use crate::fault::Fault;
 use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
@@ -27,8 +27,8 @@ pub(super) fn encoded(
     let pieces = wire.encode_pieces(request, &target)?.into_iter();
     let body: Vec<u8> = pieces
         .flat_map(|piece| match piece {
-            Piece::Bytes(bytes) => bytes,
-            Piece::Upload(range) => panic!("{range:?} is not in memory"),
+            BodySlice::Bytes(bytes) => bytes,
+            BodySlice::Upload(range) => panic!("{range:?} is not in memory"),
         })
         .collect();
     let operation = request.payload.operation();

@@ -80,7 +80,7 @@ pub use decoder::{Decoder, Progress, ReplyHead, decode_reply};
 pub use failure::{Failure, FailureKind};
 use images::ImagesDialect;
 pub use quirks::Quirks;
-pub use wire::{Parts, Piece, Target, VideoWire, Wire, WireHead};
+pub use wire::{BodySlice, Parts, Target, VideoWire, Wire, WireHead};
 
 /// All wires.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

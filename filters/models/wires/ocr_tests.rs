@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::item_tests::{Got, encoded, read, target};
-use super::{FailureKind, Piece, Quirks, WireKind};
+use super::{BodySlice, FailureKind, Quirks, WireKind};
 use crate::models::front::Front;
 use crate::models::fronts::ocr::Ocr;
 use crate::models::operation::Operation;
@@ -70,8 +70,8 @@ fn data_that_is_not_in_memory_goes_out_in_its_place() {
         let mut sent = Vec::new();
         for piece in wire.encode_pieces(&request, &target(&quirks)).unwrap() {
             match piece {
-                Piece::Bytes(bytes) => sent.extend_from_slice(&bytes),
-                Piece::Upload(range) => {
+                BodySlice::Bytes(bytes) => sent.extend_from_slice(&bytes),
+                BodySlice::Upload(range) => {
                     sent.extend_from_slice(&spooled[range.start as usize..range.end as usize]);
                 }
             }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::wire::Piece;
+use super::wire::BodySlice;
 use crate::json::Str;
 use crate::spooled_json::SpooledData;
 
@@ -69,27 +69,27 @@ impl<'a> Splice<'a> {
     }
 
     /// The finished body, with the data that is not in memory in the slices where it belongs.
-    pub(super) fn finish_with(mut self, spooled: &[SpooledData]) -> Vec<Piece> {
+    pub(super) fn finish_with(mut self, spooled: &[SpooledData]) -> Vec<BodySlice> {
         if spooled.is_empty() {
-            return self.finish().into_iter().map(Piece::Bytes).collect();
+            return self.finish().into_iter().map(BodySlice::Bytes).collect();
         }
         let new = Bytes::from(std::mem::take(&mut self.new));
         let mut out = Vec::with_capacity(self.pieces.len() + 2 * spooled.len());
         for piece in self.pieces {
             let range = match piece {
                 SplicePiece::New(range) => {
-                    out.push(Piece::Bytes(new.slice(range)));
+                    out.push(BodySlice::Bytes(new.slice(range)));
                     continue;
                 }
                 SplicePiece::Slice(range) => range,
             };
             let mut from = range.start;
             for data in spooled.iter().filter(|data| range.contains(&data.at)) {
-                out.push(Piece::Bytes(self.source.slice(from..data.at)));
-                out.push(Piece::Upload(data.range.clone()));
+                out.push(BodySlice::Bytes(self.source.slice(from..data.at)));
+                out.push(BodySlice::Upload(data.range.clone()));
                 from = data.at;
             }
-            out.push(Piece::Bytes(self.source.slice(from..range.end)));
+            out.push(BodySlice::Bytes(self.source.slice(from..range.end)));
         }
         out
     }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::anthropic::Anthropic;
 use super::item_tests::{Got, target};
 use super::openai::OpenAi;
-use super::{Failure, FailureKind, Piece, Quirks, ReplyHead, Wire, decode_reply};
+use super::{BodySlice, Failure, FailureKind, Quirks, ReplyHead, Wire, decode_reply};
 use crate::models::front::Front;
 use crate::models::fronts::transcriptions::{Transcriptions, Translations};
 use crate::models::operation::Operation;
@@ -44,9 +44,9 @@ fn request(more: &[(&str, &str)]) -> ModelRequest {
 /// The pieces in memory, with a mark for the file.
 fn encoded(request: &ModelRequest, quirks: &Quirks) -> String {
     let pieces = OpenAi.encode_pieces(request, &target(quirks)).unwrap();
-    let piece = |piece: &Piece| match piece {
-        Piece::Bytes(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
-        Piece::Upload(range) => format!("<{}..{}>", range.start, range.end),
+    let piece = |piece: &BodySlice| match piece {
+        BodySlice::Bytes(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
+        BodySlice::Upload(range) => format!("<{}..{}>", range.start, range.end),
     };
     pieces.iter().map(piece).collect()
 }

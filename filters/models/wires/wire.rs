@@ -81,9 +81,9 @@ pub trait Wire: Send + Sync {
         &self,
         request: &ModelRequest,
         target: &Target<'_>,
-    ) -> Result<Vec<Piece>, Fault> {
+    ) -> Result<Vec<BodySlice>, Fault> {
         let body = self.encode(request, target)?;
-        Ok(body.into_iter().map(Piece::Bytes).collect())
+        Ok(body.into_iter().map(BodySlice::Bytes).collect())
     }
 
     /// Returns how many requests to this provider ask for what a request wants; [`Wire::encode`] and [`Wire::decoder`] have
@@ -149,7 +149,7 @@ pub trait Wire: Send + Sync {
 
 /// A piece of the body of an upstream request.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Piece {
+pub enum BodySlice {
     /// These bytes.
     Bytes(Bytes),
     /// A range of what the client has uploaded.

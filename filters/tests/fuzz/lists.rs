@@ -8,7 +8,7 @@ use filters::models::fronts::search::SEARCH;
 use filters::models::fronts::systemone::SYSTEM_ONE;
 use filters::models::fronts::videos::Videos;
 use filters::models::request::ModelRequest;
-use filters::models::wires::{Piece, Quirks, ReplyHead, WireKind};
+use filters::models::wires::{BodySlice, Quirks, ReplyHead, WireKind};
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
@@ -186,10 +186,10 @@ fn requests(name: &str, operation: &Operation) {
 }
 
 /// The bytes of a body that is whole in memory.
-fn in_memory(pieces: Vec<Piece>) -> Vec<u8> {
+fn in_memory(pieces: Vec<BodySlice>) -> Vec<u8> {
     let bytes = pieces.into_iter().map(|piece| match piece {
-        Piece::Bytes(bytes) => bytes,
-        Piece::Upload(range) => panic!("{range:?} is not in memory"),
+        BodySlice::Bytes(bytes) => bytes,
+        BodySlice::Upload(range) => panic!("{range:?} is not in memory"),
     });
     bytes.collect::<Vec<_>>().concat()
 }

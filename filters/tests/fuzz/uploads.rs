@@ -2,7 +2,7 @@
 
 use filters::models::front::Front;
 use filters::models::fronts::transcriptions::{Transcriptions, Translations};
-use filters::models::wires::{Piece, Quirks, Wire, WireKind};
+use filters::models::wires::{BodySlice, Quirks, Wire, WireKind};
 use filters::multipart::{self, Form, FormError, FormReader};
 
 use crate::choices::Choices;
@@ -92,8 +92,10 @@ fn an_upload_is_read_or_refused_and_goes_out_as_a_form() {
         let sent: Vec<u8> = pieces
             .into_iter()
             .flat_map(|piece| match piece {
-                Piece::Bytes(bytes) => bytes.to_vec(),
-                Piece::Upload(range) => files[range.start as usize..range.end as usize].to_vec(),
+                BodySlice::Bytes(bytes) => bytes.to_vec(),
+                BodySlice::Upload(range) => {
+                    files[range.start as usize..range.end as usize].to_vec()
+                }
             })
             .collect();
         let parts = multipart::parts(&sent, "random-0123456789").unwrap();

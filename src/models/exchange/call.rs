@@ -8,7 +8,7 @@ use filters::models::request::ModelRequest;
 use filters::models::routing::affinity::SessionKey;
 use filters::models::routing::explanation::Explanation;
 use filters::models::routing::plan::LeftOut;
-use filters::models::wires::{Failure, Piece};
+use filters::models::wires::{BodySlice, Failure};
 use filters::money::PricePoint;
 use tokio::time::Instant;
 
@@ -114,13 +114,13 @@ impl Call {
     /// Returns a piece of the body of a request, as the buffered session sends it.
     ///
     /// Errors: the piece is of an upload, and nothing was uploaded.
-    pub(super) fn body_piece(&self, piece: Piece) -> Result<BodyPiece, Fault> {
+    pub(super) fn body_piece(&self, piece: BodySlice) -> Result<BodyPiece, Fault> {
         match (piece, &self.upload) {
-            (Piece::Bytes(bytes), _) => Ok(BodyPiece::Bytes(bytes)),
-            (Piece::Upload(range), Some(upload)) => {
+            (BodySlice::Bytes(bytes), _) => Ok(BodyPiece::Bytes(bytes)),
+            (BodySlice::Upload(range), Some(upload)) => {
                 Ok(BodyPiece::Upload(Arc::clone(upload), range))
             }
-            (Piece::Upload(_), None) => {
+            (BodySlice::Upload(_), None) => {
                 Err(Fault::new(FaultKind::Internal, "nothing was uploaded"))
             }
         }

@@ -49,7 +49,7 @@ use crate::models::wires::found_pages;
 use crate::models::wires::quirks::Quirks;
 use crate::models::wires::ranking;
 use crate::models::wires::rate_limit::{self, LimitHeaders};
-use crate::models::wires::wire::{Piece, Target, VideoWire, Wire, WireHead};
+use crate::models::wires::wire::{BodySlice, Target, VideoWire, Wire, WireHead};
 
 /// The wire.
 #[derive(Debug)]
@@ -124,13 +124,13 @@ impl Wire for OpenAi {
         &self,
         request: &ModelRequest,
         target: &Target<'_>,
-    ) -> Result<Vec<Piece>, Fault> {
+    ) -> Result<Vec<BodySlice>, Fault> {
         match &request.payload {
             Payload::Transcription(facts) => Ok(transcriptions::encode(request, facts, target)),
             Payload::Ocr(_) => Ok(ocr::encode(request, target)),
             _ => {
                 let body = self.encode(request, target)?;
-                Ok(body.into_iter().map(Piece::Bytes).collect())
+                Ok(body.into_iter().map(BodySlice::Bytes).collect())
             }
         }
     }

@@ -12,7 +12,7 @@ use crate::models::wires::error_body::classify_error;
 use crate::models::wires::failure::Failure;
 use crate::models::wires::scan::malformed;
 use crate::models::wires::splice::Splice;
-use crate::models::wires::wire::{Piece, Target};
+use crate::models::wires::wire::{BodySlice, Target};
 
 /// Members of the form; a strict provider gets no others.
 const KNOWN: [&str; 14] = [
@@ -32,7 +32,7 @@ const KNOWN: [&str; 14] = [
     "confidence_scores_granularity",
 ];
 
-pub(super) fn encode(request: &ModelRequest, target: &Target<'_>) -> Vec<Piece> {
+pub(super) fn encode(request: &ModelRequest, target: &Target<'_>) -> Vec<BodySlice> {
     let source = &request.source;
     let mut splice = Splice::new(&source.body);
     splice.new_bytes(b"{\"model\":");

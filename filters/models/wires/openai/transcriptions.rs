@@ -17,7 +17,7 @@ use crate::models::wires::error_body::classify_error;
 use crate::models::wires::failure::Failure;
 use crate::models::wires::form::FormBody;
 use crate::models::wires::scan::malformed;
-use crate::models::wires::wire::{Piece, Target};
+use crate::models::wires::wire::{BodySlice, Target};
 use crate::money::{Unit, UnitCounts};
 
 /// Fields of the convention; a strict provider gets no others.
@@ -42,7 +42,7 @@ pub(super) fn encode(
     request: &ModelRequest,
     facts: &TranscriptionFacts,
     target: &Target<'_>,
-) -> Vec<Piece> {
+) -> Vec<BodySlice> {
     let mut form = FormBody::new(&facts.boundary);
     form.field("model", target.model.as_bytes());
     let format = facts.format.upstream();
