@@ -2,35 +2,59 @@
 
 use crate::source::Source;
 
-/// The names of a table of routes: the first `name: "…"` after every `Route {` or `Row {`.
-pub fn route_names(table: &Source) -> Vec<String> {
+/// The rows of a table of routes: the folder of `src` that it is in, and the first `name: "…"` after every `Route {` or
+/// `Row {`.
+pub fn route_names(table: &Source) -> Vec<[String; 2]> {
     let code = &table.shipped_strings;
     let rows = ["Route {", "Row {"]
         .into_iter()
         .flat_map(|opening| code.split(opening).skip(1));
     let quoted = |row: &str| {
         let (_, name) = row.split_once("name: \"")?;
-        name.split_once('"').map(|(name, _)| name.to_owned())
+        let (name, _) = name.split_once('"')?;
+        Some([table.modules()[0], name].map(str::to_owned))
     };
     rows.filter_map(quoted).collect()
 }
 
-/// Rows without a test module: neither listed in `main` (the test binary's text) nor a file of `files`.
-pub fn untested_routes(names: &[String], main: &str, files: &[String]) -> Vec<String> {
-    let is_tested = |name: &&String| {
-        let line = format!("mod {name};");
-        let is_listed = main.lines().any(|it| it.trim() == line);
-        let paths = [
-            format!("tests/gateway/{name}.rs"),
-            format!("tests/gateway/{name}/mod.rs"),
-        ];
-        is_listed && paths.iter().any(|path| files.contains(path))
+/// Rows without a test module in the folder of their product. The module is named like the row, whose name may begin with
+/// the product's; the folder itself is the module of a row named like the product.
+pub fn untested_routes(rows: &[[String; 2]], tests: &[Source]) -> Vec<String> {
+    let is_tested = |[product, name]: &&[String; 2]| {
+        let is_named = |path: &[&str]| match path {
+            [folder] => folder == name,
+            [folder, .., module] => {
+                folder == product && (module == name || format!("{product}_{module}") == *name)
+            }
+            [] => false,
+        };
+        let paths = tests.iter().map(|test| test.modules().split_off(1));
+        paths
+            .filter(|path| is_named(path))
+            .any(|path| is_declared(&path, tests))
     };
-    let untested = names.iter().filter(|name| !is_tested(name));
-    let message = |name: &String| {
-        format!("route `{name}` needs `mod {name};` in tests/gateway/main.rs and its file")
+    let untested = rows.iter().filter(|row| !is_tested(row));
+    let message = |[product, name]: &[String; 2]| {
+        format!(
+            "route `{name}` needs its module in tests/gateway/{product}, declared from main.rs on"
+        )
     };
     untested.map(message).collect()
+}
+
+/// Whether the test binary has the module: a file that no `mod` line names is not compiled.
+fn is_declared(path: &[&str], tests: &[Source]) -> bool {
+    (0..path.len()).all(|depth| {
+        let above = if depth == 0 {
+            &["main"]
+        } else {
+            &path[..depth]
+        };
+        let line = format!("mod {};", path[depth]);
+        let parents = tests.iter().filter(|test| &test.modules()[1..] == above);
+        let mut lines = parents.flat_map(|parent| parent.code.lines());
+        lines.any(|it| it.trim_start_matches("pub ") == line)
+    })
 }
 
 /// The packages of a lock file, one per version.

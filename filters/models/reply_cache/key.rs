@@ -1,7 +1,7 @@
 //! The key of a cached reply: what has to be equal for two requests to share one.
 //!
 //! Nothing of a request's head is in it, because nothing of the head but `traceparent` reaches a provider
-//! (`tests/gateway/chat_completions.rs: nothing_of_the_clients_head_reaches_the_provider`).
+//! (`tests/gateway/models/fronts/chat_completions.rs: nothing_of_the_clients_head_reaches_the_provider`).
 
 use std::sync::Arc;
 

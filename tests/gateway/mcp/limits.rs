@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{failure, given, result, rpc, tool};
-use crate::graph_limits::{before, of, service};
+use crate::graph::limits::{before, of, service};
 use crate::support::boot::Gateway;
 
 #[test]

@@ -7,7 +7,7 @@ use weirgate::app::StopMode;
 
 use super::sessions::{SESSION, begin, initialize};
 use super::{code, result, rpc};
-use crate::prompt::greeting;
+use crate::models::endpoints::prompt::greeting;
 use crate::support::ask::Ask;
 use crate::support::boot::{Gateway, MODELS, create_key};
 use crate::support::client::{Client, End, ask};

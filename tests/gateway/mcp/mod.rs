@@ -1,8 +1,12 @@
 //! `POST /mcp`: messages, tools and what they cost. Source: docs/mcp.md.
 
+mod end;
+mod info;
 mod limits;
 mod listening;
 mod models;
+mod oauth;
+mod preflight;
 mod prompts;
 mod protocol;
 mod resources;

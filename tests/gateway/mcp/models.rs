@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{failure, given, result, tool};
-use crate::chat_completions::reply;
 use crate::ledger::used;
+use crate::models::fronts::chat_completions::reply;
 use crate::support::ask::Ask;
 use crate::support::boot::{Gateway, MODELS};
 use crate::support::client::{Client, ask};

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{code, result, rpc};
-use crate::prompt::greeting;
+use crate::models::endpoints::prompt::greeting;
 use crate::support::boot::{Gateway, MODELS, create_organization};
 use crate::support::client::ask;
 

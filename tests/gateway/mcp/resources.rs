@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{code, result, rpc};
-use crate::chat_completions::reply;
-use crate::prompt::greeting;
+use crate::models::endpoints::prompt::greeting;
+use crate::models::fronts::chat_completions::reply;
 use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
 use crate::support::client::ask;

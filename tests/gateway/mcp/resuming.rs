@@ -7,8 +7,10 @@ use serde_json::{Value, json};
 use super::running::{cancelled, hi, in_two, messages_of, rest, said, take_back, watched};
 use super::sessions::{SESSION, begin, initialize};
 use super::{code, rpc};
-use crate::http2::{DATA, END_HEADERS, END_STREAM, HEADERS, Http2, POST, RST_STREAM, frame, head};
 use crate::ledger::used;
+use crate::proxy::http2::{
+    DATA, END_HEADERS, END_STREAM, HEADERS, Http2, POST, RST_STREAM, frame, head,
+};
 use crate::support::ask::Ask;
 use crate::support::boot::{Gateway, create_key};
 use crate::support::client::{Client, ask};

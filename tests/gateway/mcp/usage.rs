@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{failure, given, tool};
-use crate::chat_completions::reply;
+use crate::models::fronts::chat_completions::reply;
 use crate::support::boot::Gateway;
 use crate::support::upstream::Upstream;
 

@@ -102,19 +102,44 @@ fn a_second_crypto_stack_is_found() {
 }
 
 #[test]
-fn routes_without_tests_are_found() {
-    let table = |text: &str| route_names(&Source::new("src/models/routes.rs", text));
+fn the_rows_of_a_table_of_routes_are_found() {
+    let table = |text: &str| route_names(&Source::new("src/mcp/oauth/routes.rs", text));
     let rows = "pub struct Row { pub name: &'static str }\nRow { name: \"a\", x: 1 }, Row {\n    name: \"b\",\n}";
-    assert_eq!(table(rows), ["a", "b"]);
-    assert_eq!(table(&rows.replace("Row", "Route")), ["a", "b"]);
+    assert_eq!(table(rows), [["mcp", "a"], ["mcp", "b"]]);
+    assert_eq!(table(&rows.replace("Row", "Route")), table(rows));
     assert!(table("#[cfg(test)]\nmod tests { const A: Row = Row { name: \"a\" }; }").is_empty());
-    let file = |name: &str| format!("tests/gateway/{name}.rs");
-    let names = ["a", "b"].map(str::to_owned);
-    let files = ["a", "b"].map(file);
-    assert_eq!(untested_routes(&names, "mod a;", &files).len(), 1);
-    assert_eq!(
-        untested_routes(&names, "mod a;\nmod b;", &files[..1]).len(),
-        1
-    );
-    assert!(untested_routes(&names, "mod a;\nmod b;", &files).is_empty());
+}
+
+#[test]
+fn routes_without_tests_are_found() {
+    let is_tested = |[product, name]: [&str; 2], files: &[(&str, &str)]| {
+        let file =
+            |(path, text): &(&str, &str)| Source::new(&format!("tests/gateway/{path}"), text);
+        let files: Vec<Source> = files.iter().map(file).collect();
+        untested_routes(&[[product, name].map(str::to_owned)], &files).is_empty()
+    };
+    let tree = [
+        ("main.rs", "mod mcp;"),
+        ("mcp/mod.rs", "mod oauth;"),
+        ("mcp/oauth/mod.rs", "pub mod a;"),
+        ("mcp/oauth/a.rs", ""),
+    ];
+    for (name, is) in [
+        ("a", true),
+        ("mcp_a", true),
+        ("mcp", true),
+        ("b", false),
+        ("mcp_b", false),
+    ] {
+        assert_eq!(is_tested(["mcp", name], &tree), is, "{name}");
+    }
+    assert!(!is_tested(["models", "a"], &tree));
+    assert!(!is_tested(["mcp", "a"], &tree[..3]));
+    for at in 0..3 {
+        let mut tree = tree;
+        tree[at].1 = "// mod mcp; mod oauth; mod a;";
+        assert!(!is_tested(["mcp", "a"], &tree));
+    }
+    let other = [tree[0], ("mcp/mod.rs", "mod a;"), ("mcp/a/mod.rs", "")];
+    assert!(is_tested(["mcp", "a"], &other));
 }

@@ -1,0 +1,243 @@
+//! Real client libraries against the gateway; see `tests/clients`.
+
+use crate::models::endpoints::prompt::greeting;
+use crate::support::boot::Gateway;
+use crate::support::script::Reply;
+use crate::support::scripted;
+use crate::support::sdk::{self, Script, Settings};
+use crate::support::upstream::Upstream;
+
+const MODELS: &str = r#"
+[[models]]
+id = "sandbox-chat"
+family = "sandbox"
+[[models.providers]]
+provider = "sandbox"
+name = "sandbox-chat"
+input_price = "0.1"
+output_price = "0.4"
+capabilities = ["streaming", "tools", "parallel_tools", "forced_tools", "vision", "json_object", "json_schema", "reasoning", "n"]
+[[models]]
+id = "sandbox-image"
+[[models.providers]]
+provider = "sandbox"
+name = "sandbox-image"
+input_price = "0.1"
+output_price = "0.4"
+max_output = 4096
+capabilities = ["streaming", "vision", "image_output"]
+[[models]]
+id = "sandbox-cut"
+family = "sandbox"
+[[models.providers]]
+provider = "sandbox"
+name = "sandbox-cut"
+[[models]]
+id = "sandbox-embedding"
+type = "embedding"
+[[models.providers]]
+provider = "sandbox"
+name = "sandbox-embedding"
+max_inputs = 2
+[[models]]
+id = "sandbox-moderation"
+type = "moderation"
+[[models.providers]]
+provider = "sandbox"
+name = "sandbox-moderation"
+[[models]]
+id = "flaky"
+family = "test"
+[[models.providers]]
+provider = "flaky"
+name = "flaky"
+[[models]]
+id = "vectors"
+type = "embedding"
+[[models.providers]]
+provider = "vectors"
+name = "vectors"
+[[models]]
+id = "speech"
+type = "speech"
+[[models.providers]]
+provider = "sandbox"
+name = "sandbox-speech"
+[[models]]
+id = "transcription"
+type = "transcription"
+operations = ["transcriptions", "translations"]
+[[models.providers]]
+provider = "sandbox"
+name = "sandbox-transcription"
+[[models]]
+id = "sandbox-video"
+type = "video"
+[[models.providers]]
+provider = "sandbox"
+name = "sandbox-video"
+output_second_price = "0.1"
+"#;
+
+fn accept(script: Script) {
+    let flaky = Upstream::sequence([
+        Reply::json(503, "{}"),
+        crate::models::fronts::chat_completions::reply(),
+    ]);
+    let vectors = Upstream::always(crate::models::fronts::embeddings::vectors());
+    let toml = format!(
+        "[providers.sandbox]\nkind = \"sandbox\"\n[providers.flaky]\nkind = \"openai-compatible\"\nbase_url = \"{}/v1\"\nkeys = []\n\
+         [providers.vectors]\nkind = \"openai-compatible\"\nbase_url = \"{}/v1\"\nkeys = []\n",
+        flaky.url(),
+        vectors.url()
+    );
+    let gateway = Gateway::start(&toml, MODELS);
+    let base_url = format!("http://{}/v1", gateway.address());
+    let settings = Settings {
+        base_url: &base_url,
+        api_key: &gateway.key,
+        model: "sandbox-chat",
+        cut_model: "sandbox/sandbox-cut",
+        flaky_model: "flaky",
+        embedding_model: "vectors",
+        speech_model: "speech",
+        transcription_model: "transcription",
+    };
+    sdk::run(script, &settings.variables(), &[]);
+}
+
+/// Contract: model-gateway 1 It accepts chat
+/// Contract: model-gateway 1 Requests and responses
+#[test]
+fn the_openai_python_client_sees_no_difference() {
+    accept(Script::OpenaiPython);
+}
+
+/// Contract: model-gateway 1 Requests and responses
+#[test]
+fn the_openai_node_client_sees_no_difference() {
+    accept(Script::OpenaiNode);
+}
+
+const ITEMS: &str = r#"
+[[models]]
+id = "sandbox-rerank"
+type = "rerank"
+[[models.providers]]
+provider = "sandbox"
+name = "sandbox-rerank"
+[[models]]
+id = "sandbox-ocr"
+type = "ocr"
+[[models.providers]]
+provider = "sandbox"
+name = "sandbox-ocr"
+[[models]]
+id = "sandbox-search"
+type = "search"
+[[models.providers]]
+provider = "sandbox"
+name = "sandbox-search"
+"#;
+
+/// Contract: model-gateway 1 It accepts chat
+#[test]
+fn the_clients_of_other_apis_see_no_difference() {
+    let gateway = Gateway::start("[providers.sandbox]\nkind = \"sandbox\"\n", ITEMS);
+    let url = format!("http://{}", gateway.address());
+    let variables = [("SERVER_URL", &*url), ("API_KEY", &gateway.key)];
+    sdk::run(Script::ItemsPython, &variables, &[]);
+}
+
+/// Contract: graph-limits 8.1 5
+#[test]
+fn the_urql_client_sees_no_difference() {
+    let toml = "[graph]\nupstream = \"sandbox\"\nwindow_s = 2\n\
+                [[graph.tenants]]\nid = \"wide\"\nsingle_keys = [\"wide\"]\n\
+                [[graph.tenants]]\nid = \"narrow\"\nsingle_keys = [\"narrow\"]\n\
+                limits = { \"POST /content/v2\" = 1 }\n";
+    let gateway = Gateway::start(toml, "");
+    let url = format!("http://{}/content/v2", gateway.address());
+    sdk::run(Script::UrqlNode, &[("GRAPH_URL", &url)], &[]);
+}
+
+/// The same provider on each wire: `chat`, `items`, `blocks` and `parts`.
+fn accept_on_every_wire(script: Script) {
+    let provider = scripted::provider();
+    let url = provider.url();
+    let toml = format!(
+        "[providers.first]\nkind = \"openai\"\nbase_url = \"{url}/v1\"\nkeys = [{{ env = \"FIRST_KEY\" }}]\n\
+         [providers.second]\nkind = \"anthropic\"\nbase_url = \"{url}\"\nkeys = [{{ env = \"FIRST_KEY\" }}]\n\
+         [providers.third]\nkind = \"google\"\nbase_url = \"{url}\"\nkeys = [{{ env = \"FIRST_KEY\" }}]\n"
+    );
+    let models = [
+        ("chat", "first", "chat"),
+        ("items", "first", "responses"),
+        ("blocks", "second", ""),
+        ("parts", "third", ""),
+    ];
+    let models: String = models
+        .iter()
+        .map(|(id, provider, wire)| {
+            let wire = if wire.is_empty() { String::new() } else { format!("wire = \"{wire}\"\n") };
+            format!("[[models]]\nid = \"{id}\"\n[[models.providers]]\nprovider = \"{provider}\"\nname = \"up-{id}\"\nmax_output = 32000\n{wire}")
+        })
+        .collect();
+    let gateway = Gateway::start_with_env(&toml, &models, &[("FIRST_KEY", "sk-first")]);
+    let base_url = format!("http://{}/v1", gateway.address());
+    let variables = [
+        ("BASE_URL", &*base_url),
+        ("API_KEY", &gateway.key),
+        ("MODELS", "chat,items,blocks,parts"),
+    ];
+    sdk::run(script, &variables, &[]);
+}
+
+#[test]
+fn openai_and_langchain_in_python_see_no_difference_between_wires() {
+    accept_on_every_wire(Script::WiresPython);
+}
+
+#[test]
+fn openai_and_the_ai_sdk_in_node_see_no_difference_between_wires() {
+    accept_on_every_wire(Script::WiresNode);
+}
+
+/// Runs a client of the Model Context Protocol.
+fn accept_mcp(script: Script) {
+    let models = MODELS.split("[[models]]").nth(1).unwrap();
+    let toml = "[providers.sandbox]\nkind = \"sandbox\"\n\
+                [[decisions.projects]]\nsdk_key = \"sandbox\"\ndatafile = \"sandbox\"\n\
+                [graph]\nupstream = \"sandbox\"\n[[graph.tenants]]\nid = \"t1\"\nsingle_keys = [\"k1\"]\n";
+    let slow = models.replace("\"sandbox-chat\"", "\"sandbox-slow\"");
+    let gateway = Gateway::start(toml, &format!("[[models]]{models}[[models]]{slow}"));
+    gateway.put("support/hi", &[], &greeting());
+    let url = format!("http://{}/mcp", gateway.address());
+    let variables = [("MCP_URL", &*url), ("API_KEY", &gateway.key)];
+    sdk::run(script, &variables, &[]);
+}
+
+#[test]
+fn the_python_client_of_the_model_context_protocol_is_at_home() {
+    accept_mcp(Script::McpPython);
+}
+
+#[test]
+fn the_typescript_client_of_the_model_context_protocol_is_at_home() {
+    accept_mcp(Script::McpNode);
+}
+
+#[test]
+fn the_conformance_suite_of_the_model_context_protocol_finds_nothing() {
+    accept_mcp(Script::McpConformance);
+}
+
+#[test]
+fn the_python_client_of_the_model_context_protocol_signs_in() {
+    accept_mcp(Script::McpOauthPython);
+}
+
+#[test]
+fn the_typescript_client_of_the_model_context_protocol_signs_in() {
+    accept_mcp(Script::McpOauthNode);
+}

@@ -1,0 +1,82 @@
+//! What `make install` lays out.
+
+use std::path::Path;
+use std::process::Command;
+
+use weirgate::config::{self, Source};
+
+/// Lays the configuration out under a folder.
+fn install(root: &Path) -> String {
+    let output = Command::new("make")
+        .args(["--no-print-directory", "install-conf", "PREFIX=/usr"])
+        .arg(format!("DESTDIR={}", root.display()))
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn an_installed_configuration_has_no_sandbox() {
+    let root = tempfile::tempdir().unwrap();
+    install(root.path());
+    let conf = root.path().join("etc/weirgate");
+    let models = conf.join("models.toml").display().to_string();
+    let env = [
+        ("WEIRGATE_MODELS__FILE".to_owned(), models),
+        ("OPENAI_API_KEY".to_owned(), "k".to_owned()),
+    ];
+    let source = Source::File(conf.join("weirgate.toml"));
+    let loaded = config::load(&source, env).unwrap_or_else(|bad| panic!("{}", bad[0]));
+    let on = loaded.config.providers.iter();
+    assert_eq!(on.map(|on| &on.name).collect::<Vec<_>>(), ["openai"]);
+    assert!(loaded.config.graph.is_none() && loaded.config.decisions.is_none());
+    assert_eq!(
+        loaded.config.store.url,
+        "sqlite:/var/lib/weirgate/weirgate.db"
+    );
+    let warned: Vec<_> = loaded.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(warned, Vec::<String>::new());
+}
+
+#[test]
+fn an_edited_configuration_is_kept_and_the_new_one_laid_beside_it() {
+    let root = tempfile::tempdir().unwrap();
+    let conf = root.path().join("etc/weirgate");
+    install(root.path());
+    let names = || {
+        let files = std::fs::read_dir(&conf).unwrap();
+        let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<_> = names.collect();
+        names.sort_unstable();
+        names
+    };
+    assert_eq!(names(), ["models.toml", "weirgate.toml"]);
+    // Nothing was edited, so nothing is left over.
+    install(root.path());
+    assert_eq!(names(), ["models.toml", "weirgate.toml"]);
+    let shipped = std::fs::read(conf.join("weirgate.toml")).unwrap();
+    std::fs::write(conf.join("weirgate.toml"), "# mine\n").unwrap();
+    let said = install(root.path());
+    assert!(said.contains("weirgate.toml.new"), "{said}");
+    assert_eq!(
+        names(),
+        ["models.toml", "weirgate.toml", "weirgate.toml.new"]
+    );
+    assert_eq!(
+        std::fs::read(conf.join("weirgate.toml")).unwrap(),
+        b"# mine\n"
+    );
+    assert_eq!(
+        std::fs::read(conf.join("weirgate.toml.new")).unwrap(),
+        shipped
+    );
+}
+
+#[test]
+fn the_unit_reloads_nothing_and_dumps_nothing() {
+    let unit = include_str!("../../../systemd/weirgate.service");
+    assert!(!unit.contains("ExecReload"));
+    assert!(unit.lines().any(|line| line == "LimitCORE=0"));
+}

@@ -1,0 +1,8 @@
+//! The process as a whole: its start, its pages, its clients.
+
+mod canaries;
+mod clients;
+mod health;
+mod install;
+mod openapi;
+mod process;

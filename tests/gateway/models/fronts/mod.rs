@@ -1,0 +1,17 @@
+//! Endpoints that call models, one module per route.
+
+mod bad_chat;
+pub mod chat_completions;
+pub mod embeddings;
+mod image_edits;
+mod images;
+mod moderations;
+mod ocr;
+mod operations;
+mod rerank;
+mod search;
+mod speech;
+mod systemone;
+pub mod transcriptions;
+mod translations;
+pub mod videos;

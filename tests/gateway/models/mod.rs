@@ -1,0 +1,17 @@
+//! The model gateway.
+
+mod debug_keys;
+pub mod endpoints;
+pub mod exchange;
+mod experiments;
+pub mod fronts;
+mod media;
+mod providers;
+mod reply_cache;
+mod retry_budget;
+mod routing;
+mod sessions;
+mod shared_health;
+mod shared_sessions;
+mod variations;
+mod wires;

@@ -1,0 +1,5 @@
+//! Providers: their keys, endpoints and regions.
+
+mod byok;
+mod endpoints;
+mod regions;

@@ -1,0 +1,5 @@
+//! The store: its files, its outages, its versions.
+
+mod files;
+mod outage;
+mod upgrade;
