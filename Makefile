@@ -31,8 +31,11 @@ test-tools: cmake
 	@python3 -c 'import ensurepip' 2>/dev/null || { $(APT) update -qq && $(APT) install -y -qq python3-venv; }
 	@command -v promtool >/dev/null || { $(APT) update -qq && $(APT) install -y -qq prometheus; }
 
+# What is built first is no time of the suite.
 test: test-tools clients ## Run the whole suite
-	$(CARGO) test --workspace --locked
+	$(CARGO) test --workspace --locked --no-run
+	@began=$$(date +%s); $(CARGO) test --workspace --locked; status=$$?; took=$$(($$(date +%s) - began)); \
+	echo "tests took $$((took / 60)) min $$((took % 60)) s"; exit $$status
 
 # Screenshots are left in target/browser.
 test-browser: test-tools browser-tools target/browser/.done ## Walk through the consent page in Chromium
