@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use filters::limits::QuotaGroup;
 use filters::money::Usd;
@@ -18,6 +18,7 @@ use super::ask::Ask;
 use super::client::{self, Answer};
 use super::described;
 use super::loopback::own_address;
+use super::{POLL, every};
 
 /// A gateway with one organization and one key.
 pub struct Gateway {
@@ -196,19 +197,16 @@ impl Gateway {
 
     /// The log line of the request with this id. It is written after the response.
     pub fn log_line(&self, request_id: &str) -> serde_json::Value {
-        let give_up = Instant::now() + Duration::from_secs(5);
-        loop {
+        let find = |_| {
             self.running.app.proxy.access_log.flush();
             let text = self.log.text();
             let mut lines = text.lines().map(|line| {
                 serde_json::from_str::<serde_json::Value>(line).expect("lines of JSON")
             });
-            if let Some(line) = lines.find(|line| line["request_id"] == request_id) {
-                return line;
-            }
-            assert!(Instant::now() < give_up, "no line of {request_id}: {text}");
-            std::thread::yield_now();
-        }
+            lines.find(|line| line["request_id"] == request_id)
+        };
+        let found = every(POLL, Duration::from_secs(5)).find_map(find);
+        found.unwrap_or_else(|| panic!("no line of {request_id}: {}", self.log.text()))
     }
 
     /// The address of the operator's listener.
@@ -231,14 +229,12 @@ impl Gateway {
             let done = work(&store).await;
             (done, store.revision().await.unwrap())
         });
-        let until = Instant::now() + Duration::from_secs(1);
-        while self.running.app.proxy.accounts.current().revision() < revision {
-            assert!(
-                Instant::now() < until,
-                "the change was not seen within a second"
-            );
-            std::thread::yield_now();
-        }
+        let accounts = &self.running.app.proxy.accounts;
+        let is_seen = |_| accounts.current().revision() >= revision;
+        assert!(
+            every(POLL, Duration::from_secs(1)).any(is_seen),
+            "the change was not seen within a second"
+        );
         done
     }
 

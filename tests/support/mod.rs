@@ -53,12 +53,29 @@ use std::time::{Duration, Instant};
 /// How long a test waits for something that must happen before it fails.
 pub const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// How often a test looks.
+pub const POLL: Duration = Duration::from_millis(5);
+
+/// Looks again and again for so long at the most: returns the time since the first look, which is at once.
+pub fn every(pause: Duration, limit: Duration) -> impl Iterator<Item = Duration> {
+    let started = Instant::now();
+    std::iter::successors(Some(Duration::ZERO), move |_| {
+        std::thread::sleep(pause);
+        let waited = started.elapsed();
+        (waited < limit).then_some(waited)
+    })
+}
+
 /// Waits until `holds`, and returns how long it took.
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) -> Duration {
-    let started = Instant::now();
-    while !holds() {
-        assert!(started.elapsed() < WAIT_TIMEOUT, "{what}");
-        std::thread::sleep(Duration::from_millis(5));
+    let mut looks = every(POLL, WAIT_TIMEOUT);
+    let is_seen = |_: &Duration| holds();
+    looks.find(is_seen).unwrap_or_else(|| panic!("{what}"))
+}
+
+/// Asserts that something holds for so long. No event ends a wait for what must not happen, so the time is short.
+pub fn stays(what: &str, time: Duration, holds: impl Fn() -> bool) {
+    for waited in every(POLL, time) {
+        assert!(holds(), "{what}, but not after {waited:?}");
     }
-    started.elapsed()
 }

@@ -5,11 +5,12 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
 use super::loopback::own_address;
+use super::{POLL, every};
 
 /// A running program. Killed when dropped.
 pub struct Process {
@@ -160,14 +161,7 @@ impl Process {
 
     /// Returns how long it took to end, if it did.
     pub fn wait(&mut self, patience: Duration) -> Option<Duration> {
-        let started = Instant::now();
-        while started.elapsed() < patience {
-            if self.child.try_wait().unwrap().is_some() {
-                return Some(started.elapsed());
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        None
+        every(POLL, patience).find(|_| self.child.try_wait().unwrap().is_some())
     }
 }
 

@@ -6,6 +6,7 @@
 )]
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use filters::ledger::journal::HEADER_BYTES;
@@ -132,8 +133,9 @@ async fn a_charge_that_survives_a_power_cut_is_confirmed_behind_its_force() {
 fn all_records_are_forced_soon() {
     let folder = tempfile::tempdir().unwrap();
     let journal = start(folder.path(), Durability::Process);
-    // The background thread has gone to sleep.
-    std::thread::sleep(Duration::from_millis(1200));
+    until("the background thread sleeps", || {
+        journal.shared.is_asleep.load(Ordering::Relaxed)
+    });
     _ = end(&journal, 1);
     let started = Instant::now();
     until("it is forced", || {

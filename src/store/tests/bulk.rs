@@ -52,7 +52,7 @@ impl Fixture {
 
 impl Fixture {
     /// Waits until so many statements of this database wait for a lock.
-    async fn until_waiting(&self, count: i64) {
+    pub(super) async fn until_waiting(&self, count: i64) {
         let sql = "SELECT COUNT(*) FROM pg_stat_activity \
                    WHERE datname = current_database() AND wait_event_type = 'Lock'";
         loop {

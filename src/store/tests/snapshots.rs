@@ -351,7 +351,7 @@ async fn a_revocation_counts_within_a_second_while_everything_is_read() {
     sqlx::query(sql).execute(&mut *lock).await.unwrap();
     let (stop, stopped) = tokio::sync::watch::channel(false);
     let follower = tokio::spawn(accounts.clone().run_refresh(store.clone(), stopped));
-    tokio::time::sleep(Duration::from_millis(600)).await;
+    fixture.until_waiting(1).await;
     let other = Store::open(&fixture.settings).await.unwrap().store;
     other.revoke_key(&issued.id, NOW_MS).await.unwrap();
     let revoked = std::time::Instant::now();

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use weirgate::app::boot;
 use weirgate::config;
@@ -17,6 +17,7 @@ use crate::support::loopback::own_address;
 use crate::support::process::{Process, serve_in, weirgate};
 use crate::support::script::{Gate, Reply};
 use crate::support::upstream::Upstream;
+use crate::support::{POLL, every};
 
 /// Runs command lines in the folder of a process; returns each with what it printed, the status on the last line.
 fn run_all<'l>(process: &Process, lines: &[&'l str], key: &str) -> Vec<(&'l str, String)> {
@@ -281,11 +282,11 @@ fn stopped_within_a_stream(upstream: &Upstream) -> (Process, Client) {
     client.head();
     client.chunk().unwrap();
     process.terminate();
-    let until = Instant::now() + Duration::from_secs(5);
-    while TcpStream::connect(process.address).is_ok() {
-        assert!(Instant::now() < until, "the listener closes");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let is_closed = |_| TcpStream::connect(process.address).is_err();
+    assert!(
+        every(POLL, Duration::from_secs(5)).any(is_closed),
+        "the listener closes"
+    );
     (process, client)
 }
 

@@ -9,13 +9,11 @@ mod shared_limits;
 mod tls;
 mod tricks;
 
-use std::time::Instant;
-
-use crate::support::WAIT_TIMEOUT;
 use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
 use crate::support::client::{Answer, ask};
 use crate::support::script::Reply;
+use crate::support::until;
 use crate::support::upstream::Upstream;
 
 /// The reply of the scripted service.
@@ -57,11 +55,7 @@ fn limit(answer: &Answer) -> (&str, &str) {
 impl Gateway {
     /// Blocks until the metrics have this value: a request is counted after its response.
     fn wait_metric(&self, line: &str) {
-        let give_up = Instant::now() + WAIT_TIMEOUT;
-        while !self.metrics().contains(line) {
-            assert!(Instant::now() < give_up, "{line} not in {}", self.metrics());
-            std::thread::yield_now();
-        }
+        until(line, || self.metrics().contains(line));
     }
 
     fn graph(&self, request: &Ask) -> Answer {

@@ -319,15 +319,19 @@ fn a_journal_with_a_flipped_bit_is_named_at_the_start() {
     let server = Server::start(place.path());
     let ask = Ask::post("/v1/chat/completions", STREAM).key(&key);
     assert_eq!(client::ask(server.address, &ask).status(), 200);
-    // The journal is forced, which its next record says.
-    std::thread::sleep(Duration::from_millis(500));
-    server.kill();
     let process = paths(&place.path().join("journal")).remove(0);
     let is_used = |path: &PathBuf| {
         let bytes = std::fs::read(path).unwrap();
         bytes.iter().skip(HEADER_BYTES).any(|byte| *byte != 0)
     };
     let file = paths(&process).into_iter().find(is_used).unwrap();
+    // A frame without a record says how far the journal is forced.
+    let empty = [0xa5, b'W', b'G', 2, 0, 0, 0, 0];
+    until("the journal is forced", || {
+        let bytes = std::fs::read(&file).unwrap();
+        bytes.windows(empty.len()).any(|eight| eight == empty)
+    });
+    server.kill();
     let mut bytes = std::fs::read(&file).unwrap();
     let at = HEADER_BYTES + 30;
     bytes[at] ^= 4;

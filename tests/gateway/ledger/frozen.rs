@@ -12,10 +12,12 @@ use crate::support::own_postgres::Postgres;
 use crate::support::postgres_proxy::PostgresProxy;
 use crate::support::server::Server;
 use crate::support::upstream::Upstream;
-use crate::support::{WAIT_TIMEOUT, until};
+use crate::support::{WAIT_TIMEOUT, every, until};
 
 /// How long credit may be refused. Source: docs/promises.md.
 const OUTAGE: Duration = Duration::from_secs(15);
+/// The time between calls on an own key: it has a limit of 500.
+const PACE: Duration = Duration::from_millis(50);
 
 fn chat(key: &str) -> Ask {
     Ask::post("/v1/chat/completions", PLAIN).key(key)
@@ -23,17 +25,13 @@ fn chat(key: &str) -> Ask {
 
 /// Asks until credit is spent again, and asserts that it took no longer than promised, and that own keys serve meanwhile.
 fn credit_is_back(server: &Server, paid: &Ask, own: &Ask) {
-    let began = Instant::now();
-    loop {
+    let is_back = |_| {
         let status = client::ask(server.address, paid).status();
         assert_eq!(client::ask(server.address, own).status(), 200);
-        std::thread::sleep(Duration::from_millis(50));
-        match status {
-            200 => break,
-            503 => assert!(began.elapsed() < OUTAGE, "credit is not back"),
-            other => panic!("{other}"),
-        }
-    }
+        assert!([200, 503].contains(&status), "{status}");
+        status == 200
+    };
+    assert!(every(PACE, OUTAGE).any(is_back), "credit is not back");
 }
 
 /// Freezes one of two processes once it sends a statement with these words, while it holds its locks.
@@ -83,13 +81,15 @@ fn credit_is_back_after_the_stores_host_was_gone_without_a_word() {
         assert_eq!(client::ask(server.address, ask).status(), 200);
     }
     proxy.fall_silent();
-    let silent = Instant::now();
-    while client::ask(server.address, &paid).status() != 503 {
-        assert!(silent.elapsed() < WAIT_TIMEOUT, "credit is spent on");
+    let is_refused = |_| {
+        let status = client::ask(server.address, &paid).status();
         assert_eq!(client::ask(server.address, &own).status(), 200);
-        // The key has a limit of 500 calls.
-        std::thread::sleep(Duration::from_millis(50));
-    }
+        status == 503
+    };
+    assert!(
+        every(PACE, WAIT_TIMEOUT).any(is_refused),
+        "credit is spent on"
+    );
     for _ in 0..20 {
         assert_eq!(client::ask(server.address, &own).status(), 200);
     }
@@ -130,11 +130,11 @@ fn who_waits_for_credit_takes_no_permit_from_own_keys_and_waits_once() {
             })
         })
         .collect();
-    while waiting.iter().any(|thread| !thread.is_finished()) {
+    let is_over = |_| {
         assert_eq!(client::ask(server.address, &own).status(), 200);
-        // The key has a limit of 500 calls.
-        std::thread::sleep(Duration::from_millis(50));
-    }
+        waiting.iter().all(|thread| thread.is_finished())
+    };
+    assert!(every(PACE, WAIT_TIMEOUT).any(is_over), "they wait on");
     for thread in waiting {
         let (status, took) = thread.join().unwrap();
         assert_eq!(status, 503);

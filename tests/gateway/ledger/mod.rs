@@ -7,7 +7,7 @@ pub mod money;
 mod refused_calls;
 mod shared_limits;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
 use weirgate::store::Credit;
@@ -17,6 +17,7 @@ use crate::support::boot::{CENT, Gateway, MODELS};
 use crate::support::client::{self, Client};
 use crate::support::script::{Cut, Gate, Reply};
 use crate::support::upstream::Upstream;
+use crate::support::{POLL, every, stays};
 
 /// A reasoning model at a provider of the Anthropic wire.
 const THINKER: &str = r#"
@@ -61,18 +62,11 @@ fn message() -> Reply {
 
 /// Waits until this much of the organization's credit is used, and returns the credit.
 pub fn used(gateway: &Gateway, amount: &str) -> Credit {
-    let until = Instant::now() + Duration::from_secs(3);
-    loop {
-        let credit = gateway.beside(async |store| store.credit("acme").await.unwrap());
-        if credit.used.to_string() == amount {
-            return credit;
-        }
-        assert!(
-            Instant::now() < until,
-            "{amount} is not used, but {credit:?}"
-        );
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let credit = || gateway.beside(async |store| store.credit("acme").await.unwrap());
+    let mut seen = every(POLL, Duration::from_secs(3)).map(|_| credit());
+    let is_used = |credit: &Credit| credit.used.to_string() == amount;
+    let found = seen.find(is_used);
+    found.unwrap_or_else(|| panic!("{amount} is not used, but {:?}", credit()))
 }
 
 /// Sends this many requests at once; returns how many were served and how many had no credit.
@@ -308,9 +302,12 @@ fn a_lease_stays_where_no_other_process_could_use_it() {
     let upstream = Upstream::always(reply());
     let gateway = gateway(&upstream, CENT, "1");
     assert_eq!(gateway.chat(PLAIN).status(), 200);
-    // Idle: the next call is served though the store may be away by then.
-    std::thread::sleep(Duration::from_secs(6));
-    assert_eq!(used(&gateway, "0.01").reserved.to_string(), "0.99");
+    used(&gateway, "0.01");
+    // Idle: the next call is served though the store may be away by then. Where leases go back, they are looked at each
+    // second.
+    let lease = || gateway.beside(async |store| store.credit("acme").await.unwrap().reserved);
+    let is_kept = || lease().to_string() == "0.99";
+    stays("the lease is kept", Duration::from_millis(1500), is_kept);
 }
 
 #[test]

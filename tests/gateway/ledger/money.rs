@@ -19,6 +19,7 @@ use crate::support::loopback::own_address;
 use crate::support::own_postgres::Postgres;
 use crate::support::server::Server;
 use crate::support::upstream::{Received, Upstream};
+use crate::support::{POLL, every, until};
 
 /// A model of one provider; a call of 1000 tokens of prompt and 100 of completion costs 0.0035.
 pub const TOKENS: &str = r#"
@@ -140,18 +141,10 @@ impl Place {
 
     /// Waits until this much credit is used, and returns the credit.
     pub fn used(&self, amount: &str) -> Credit {
-        let until = Instant::now() + Duration::from_secs(10);
-        loop {
-            let credit = self.credit();
-            if credit.used.to_string() == amount {
-                return credit;
-            }
-            assert!(
-                Instant::now() < until,
-                "{amount} is not used, but {credit:?}"
-            );
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        let mut seen = every(POLL, Duration::from_secs(10)).map(|_| self.credit());
+        let is_used = |credit: &Credit| credit.used.to_string() == amount;
+        let found = seen.find(is_used);
+        found.unwrap_or_else(|| panic!("{amount} is not used, but {:?}", self.credit()))
     }
 }
 
@@ -240,11 +233,7 @@ fn what_is_spent_in_one_process_is_shown_by_another_that_knew_less() {
     assert_eq!(usage(), "0");
     let ask = Ask::post("/v1/chat/completions", PLAIN).key(&key);
     assert_eq!(client::ask(first.address, &ask).status(), 200);
-    let until = Instant::now() + Duration::from_secs(20);
-    while usage() != "0.01" {
-        assert!(Instant::now() < until, "it is read again");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    until("it is read again", || usage() == "0.01");
 }
 
 #[test]
@@ -263,17 +252,11 @@ fn a_store_that_goes_and_returns_loses_nothing() {
     for _ in 0..5 {
         assert_eq!(client::ask(server.address, &ask).status(), 200);
     }
-    let refused = loop {
-        let answer = client::ask(server.address, &ask);
-        if answer.status() != 200 {
-            break answer;
-        }
-        assert!(
-            gone.elapsed() < Duration::from_secs(16),
-            "credit is spent on and on"
-        );
-        std::thread::sleep(Duration::from_millis(250));
-    };
+    // There is credit for so many calls.
+    let calls = every(Duration::from_millis(250), Duration::from_secs(16));
+    let mut answers = calls.map(|_| client::ask(server.address, &ask));
+    let refused = answers.find(|answer| answer.status() != 200);
+    let refused = refused.expect("credit is spent on and on");
     assert_eq!(refused.status(), 503);
     assert!(refused.header("retry-after").is_some());
     // Calls that the caller's own provider bills still succeed.
@@ -289,14 +272,9 @@ fn a_store_that_goes_and_returns_loses_nothing() {
     let skipped = client::ask(server.address, &Ask::get("/?skip=redis,database"));
     assert_eq!(skipped.status(), 200);
     postgres.start_again();
-    let back = Instant::now();
-    while client::ask(server.address, &ask).status() != 200 {
-        assert!(
-            back.elapsed() < Duration::from_secs(20),
-            "credit is not spent again"
-        );
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    until("credit is spent again", || {
+        client::ask(server.address, &ask).status() == 200
+    });
     let is_ours = |it: &&Received| it.header("authorization").is_none();
     let served = upstream.requests().iter().filter(is_ours).count();
     let used = format!("0.{served:02}");
@@ -330,6 +308,7 @@ fn a_store_that_stalls_for_five_seconds_delays_no_call() {
     let ask = Ask::post("/v1/chat/completions", PLAIN).key(&key);
     let before = slowest_in_a_hundred(server.address, &ask, Duration::from_secs(2));
     let (url, (locked, is_locked)) = (postgres.url(), std::sync::mpsc::channel());
+    let (over, is_over) = tokio::sync::oneshot::channel();
     let stalling = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -346,12 +325,13 @@ fn a_store_that_stalls_for_five_seconds_delays_no_call() {
                 }
             };
             locked.send(()).unwrap();
-            tokio::time::sleep(STALL).await;
+            _ = is_over.await;
             change.rollback().await.unwrap();
         });
     });
     is_locked.recv().unwrap();
-    let stalled = slowest_in_a_hundred(server.address, &ask, STALL - Duration::from_millis(500));
+    let stalled = slowest_in_a_hundred(server.address, &ask, STALL);
+    over.send(()).unwrap();
     stalling.join().unwrap();
     assert!(
         stalled <= before * 3 + 25,
@@ -441,10 +421,8 @@ fn a_start_without_its_store_serves_own_keys_and_then_credit() {
     assert_eq!(client::ask(server.address, &late).status(), 200);
     let id = &revoked.1.id;
     place.store(async |store| store.revoke_key(id, 0).await.unwrap());
-    let until = Instant::now() + Duration::from_secs(5);
-    while client::ask(server.address, &late).status() != 401 {
-        assert!(Instant::now() < until);
-    }
+    let is_revoked = |_| client::ask(server.address, &late).status() == 401;
+    assert!(every(POLL, Duration::from_secs(5)).any(is_revoked));
     let copy = place.path().join("accounts.jsonl");
     let mode = std::fs::metadata(&copy).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -476,14 +454,9 @@ fn a_start_without_its_store_serves_own_keys_and_then_credit() {
     assert_eq!(client::ask(empty.admin, &Ask::get("/readyz")).status(), 200);
     postgres.start_again();
     for server in [&server, &empty] {
-        let back = Instant::now();
-        while client::ask(server.address, &credit).status() != 200 {
-            assert!(
-                back.elapsed() < Duration::from_secs(20),
-                "no credit is spent"
-            );
-            std::thread::sleep(Duration::from_millis(100));
-        }
+        until("credit is spent", || {
+            client::ask(server.address, &credit).status() == 200
+        });
         assert_eq!(client::ask(server.address, &late).status(), 401);
     }
     server.stop();

@@ -33,6 +33,11 @@ struct Fleet {
 }
 
 impl Fleet {
+    /// A change of a limit counts within a second, and nothing that a client sees tells when.
+    fn pass_a_second() {
+        std::thread::sleep(Duration::from_millis(1500));
+    }
+
     /// Starts the processes after `change`.
     fn start(change: impl FnOnce(&Place)) -> Fleet {
         let postgres = Postgres::start();
@@ -192,7 +197,8 @@ fn a_limit_holds_and_is_spent_whole_though_a_process_is_killed_meanwhile() {
     _ = fleet.spend_at_once();
     let spent = || fleet.places[0].credit().used.units() / Usd::parse("0.01").unwrap().units();
     until("all is stored", || spent() >= CALLS as i128);
-    std::thread::sleep(Duration::from_secs(1));
+    // A process that stops has stored all its calls.
+    fleet.servers.into_iter().for_each(Server::stop);
     assert_spent(usize::try_from(spent()).unwrap(), CALLS);
 }
 
@@ -211,7 +217,7 @@ fn a_limit_that_is_raised_or_lowered_while_it_is_leased_counts_within_a_second()
         });
     }
     fleet.limit_key(&format!("0.{:02}", spent + 4));
-    std::thread::sleep(Duration::from_millis(1500));
+    Fleet::pass_a_second();
     let (served, _) = fleet.spend_at_once();
     assert_spent(served, 4);
 }
@@ -223,7 +229,7 @@ fn a_key_that_is_given_to_another_member_is_held_to_the_budget_of_that_one() {
     assert_spent(served, 3);
     assert_eq!(code, "member_budget_reached");
     give_to(&fleet.places[0], "bob", "0.04");
-    std::thread::sleep(Duration::from_millis(1500));
+    Fleet::pass_a_second();
     let (served, code) = fleet.spend_at_once();
     assert_spent(served, 4);
     assert_eq!(code, "member_budget_reached");

@@ -1,13 +1,12 @@
 //! The retry budget of second and later fallbacks.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
 use crate::models::fronts::chat_completions::{PLAIN, reply};
-use crate::support::WAIT_TIMEOUT;
 use crate::support::boot::Gateway;
 use crate::support::client::{Answer, Client};
 use crate::support::script::{Gate, Reply};
+use crate::support::until;
 use crate::support::upstream::Upstream;
 
 /// Three providers of one model, cheapest first.
@@ -43,11 +42,7 @@ fn at_once(
                 })
             })
             .collect();
-        let started = Instant::now();
-        while !is_settled(ended.load(Ordering::Relaxed)) {
-            assert!(started.elapsed() < WAIT_TIMEOUT);
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        until("they settle", || is_settled(ended.load(Ordering::Relaxed)));
         gate.open();
         calls.into_iter().map(|call| call.join().unwrap()).collect()
     })
@@ -117,11 +112,8 @@ fn a_call_leaves_the_budget_however_it_ends() {
         let gateway = three([broken[0].url(), broken[1].url(), last.url()]);
         let budget = || format!("{:?}", gateway.running.app.models.retry_budget);
         let wait_for = |expected: &str| {
-            let started = Instant::now();
-            while !budget().contains(expected) {
-                assert!(started.elapsed() < WAIT_TIMEOUT, "{status:?}: {}", budget());
-                std::thread::sleep(Duration::from_millis(5));
-            }
+            let what = format!("{status:?}: {expected}");
+            until(&what, || budget().contains(expected));
         };
         let mut client = Client::connect(gateway.address());
         client.send(&gateway.chat_ask(PLAIN));

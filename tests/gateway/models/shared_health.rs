@@ -7,7 +7,7 @@ use filters::models::routing::health::Measurements;
 
 use crate::redis::fleet::Fleet;
 use crate::support::redis::Redis;
-use crate::support::until;
+use crate::support::{WAIT_TIMEOUT, every, until};
 
 const STATES: &str = "weirgate:{health}:states";
 const CHANGES: &str = "weirgate:{health}:changes";
@@ -53,11 +53,12 @@ fn a_provider_that_fails_for_one_process_is_avoided_by_the_others_and_by_new_one
         sent += 1;
         fleet.provider(process, &format!("more {sent}"))
     };
-    until("a cool-down", || {
+    // A call has to fail again and again, and each may be told to the others behind it.
+    let fails = |_| {
         assert_eq!(ask(&fleet, 0), "second");
-        std::thread::sleep(Duration::from_millis(50));
         cools_down(&redis)
-    });
+    };
+    assert!(every(Duration::from_millis(50), WAIT_TIMEOUT).any(fails));
     exchanged(&redis);
     let failed = fleet.first.requests().len();
     assert_eq!(ask(&fleet, 1), "second");

@@ -1,6 +1,6 @@
 //! Client connections: their number, the size of a head and the time that it may take.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
@@ -88,7 +88,13 @@ fn a_connection_of_http2_may_be_idle_for_longer_than_a_head_may_take() {
         .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
         .unwrap();
     stream.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).unwrap();
-    std::thread::sleep(Duration::from_millis(2500));
+    // Its settings come, and then nothing, not even the end.
+    stream
+        .set_read_timeout(Some(Duration::from_millis(1500)))
+        .unwrap();
+    let end = stream.read_to_end(&mut Vec::new()).unwrap_err();
+    assert_eq!(end.kind(), ErrorKind::WouldBlock);
+    stream.set_read_timeout(Some(WAIT_TIMEOUT)).unwrap();
     let ping = [
         0, 0, 8, 6, 0, 0, 0, 0, 0, b'w', b'e', b'i', b'r', b'g', b'a', b't', b'e',
     ];

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use crate::models::fronts::chat_completions::{PLAIN, reply};
-use crate::support::WAIT_TIMEOUT;
 use crate::support::boot::{Gateway, MODELS};
 use crate::support::process::misconfigured_start;
 use crate::support::tls::Authority;
 use crate::support::upstream::Upstream;
+use crate::support::{WAIT_TIMEOUT, stays, until};
 
 /// The files of a listener's certificate and of those who trust it.
 struct Files(TempDir);
@@ -103,13 +103,8 @@ fn nothing_is_answered_without_tls() {
         assert!(answer.len() < 9, "{}", String::from_utf8_lossy(&answer));
     }
     assert_eq!(first.requests().len(), 0);
-    let until = Instant::now() + WAIT_TIMEOUT;
-    while !gateway
-        .metrics()
-        .contains("\nweirgate_tls_failures_total 2\n")
-    {
-        assert!(Instant::now() < until, "{}", gateway.metrics());
-    }
+    let line = "\nweirgate_tls_failures_total 2\n";
+    until(line, || gateway.metrics().contains(line));
 }
 
 #[test]
@@ -141,16 +136,15 @@ fn a_new_certificate_is_used_without_a_restart_and_a_bad_one_is_not() {
     let files = Files::new();
     let (_first, gateway) = gateway(&files, "");
     files.renew("next.pem");
-    let until = Instant::now() + Duration::from_secs(20);
-    while files.ask(&gateway, "next.pem", &[]).is_none() {
-        assert!(Instant::now() < until, "the new certificate is used");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    until("the new certificate is used", || {
+        files.ask(&gateway, "next.pem", &[]).is_some()
+    });
     assert_eq!(files.ask(&gateway, "ca.pem", &[]), None);
     // The key is not that of the certificate.
     std::fs::write(files.path("key.pem"), Authority::new().issue("localhost").1).unwrap();
-    std::thread::sleep(Duration::from_millis(2500));
-    assert!(files.ask(&gateway, "next.pem", &[]).is_some());
+    // The files are read each second.
+    let is_next = || files.ask(&gateway, "next.pem", &[]).is_some();
+    stays("the good one is used", Duration::from_millis(1500), is_next);
 }
 
 #[test]

@@ -4,11 +4,12 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::support::process::{Process, serve_in, weirgate};
+use crate::support::{POLL, WAIT_TIMEOUT, every};
 
 /// The names of the organizations in a SQLite file that is copied to a folder of its own, with its secret.
 fn organizations(database: &Path, secret: &Path) -> Vec<String> {
@@ -41,16 +42,11 @@ fn a_second_server_on_the_same_file_is_refused_with_the_first_ones_pid() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let until = Instant::now() + Duration::from_secs(20);
-        let status = loop {
-            if let Some(status) = second.try_wait().unwrap() {
-                break status;
-            }
-            if Instant::now() > until {
-                second.kill().unwrap();
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        };
+        let ended = every(POLL, WAIT_TIMEOUT).find_map(|_| second.try_wait().unwrap());
+        if ended.is_none() {
+            second.kill().unwrap();
+        }
+        let status = second.wait().unwrap();
         let mut said = String::new();
         second
             .stderr

@@ -1,11 +1,14 @@
 //! `POST /v1/batch`.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::support::ask::Ask;
 use crate::support::client::ask;
 use crate::support::flags::{agent, gateway, json_of, plain, post, refused, said};
 use crate::support::script::{Gate, Reply};
+use crate::support::stays;
 use crate::support::upstream::Upstream;
 
 /// An operation of a batch, with a valid SDK key.
@@ -467,9 +470,9 @@ fn a_batch_of_invented_keys_fetches_few_at_once() {
         ask(address, &call).json()
     });
     source.wait_requests(8);
-    // The operations were all started together: what may be fetched is asked for by now.
-    std::thread::sleep(std::time::Duration::from_millis(300));
-    assert_eq!(source.requests().len(), 8);
+    // The operations were all started together: what may be fetched is asked for soon.
+    let are_few = || source.requests().len() == 8;
+    stays("few are fetched", Duration::from_millis(200), are_few);
     gate.open();
     assert_eq!(batch.join().unwrap()["errorCount"], 40);
     assert_eq!(source.requests().len(), 40);
@@ -503,9 +506,9 @@ fn batches_of_invented_keys_fetch_few_at_once_together() {
         })
         .collect();
     source.wait_requests(32);
-    // What may be fetched is asked for by now.
-    std::thread::sleep(std::time::Duration::from_millis(300));
-    assert_eq!(source.requests().len(), 32);
+    // What may be fetched is asked for soon.
+    let are_few = || source.requests().len() == 32;
+    stays("few are fetched", Duration::from_millis(200), are_few);
     // A request of its own does not wait for batches.
     let alone = std::thread::spawn(move || {
         let call = Ask::get("/v1/config").header("X-Platform-SDK-Key", "invented");

@@ -1,16 +1,16 @@
 //! `GET /v1/datafile`, and files that change while they are served.
 
-use std::time::Instant;
+use std::time::Duration;
 
 use serde_json::json;
 
-use crate::support::WAIT_TIMEOUT;
 use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
 use crate::support::client::{Answer, ask};
 use crate::support::flags;
 use crate::support::script::{Gate, Reply};
 use crate::support::upstream::Upstream;
+use crate::support::{stays, until};
 
 fn get(gateway: &Gateway, key: &str) -> Answer {
     ask(
@@ -78,26 +78,19 @@ fn a_file_is_read_again_and_a_bad_one_leaves_the_last_in_force() {
         (missing.status(), missing.header("retry-after")),
         (503, Some("5"))
     );
-    let until = |expected: &str| {
-        let started = Instant::now();
-        while get(&gateway, "file").json()["revision"] != expected {
-            assert!(
-                started.elapsed() < WAIT_TIMEOUT,
-                "revision {expected} never came"
-            );
-        }
+    let comes = |expected: &str| {
+        until(expected, || {
+            get(&gateway, "file").json()["revision"] == expected
+        })
     };
     std::fs::write(&path, datafile("1")).unwrap();
-    until("1");
+    comes("1");
     std::fs::write(&path, "{\"version\": \"5\"}").unwrap();
     let refused = "weirgate_datafiles_total{outcome=\"refused\"} 2";
-    let started = Instant::now();
-    while !gateway.metrics().contains(refused) {
-        assert!(started.elapsed() < WAIT_TIMEOUT, "{}", gateway.metrics());
-    }
+    until(refused, || gateway.metrics().contains(refused));
     assert_eq!(get(&gateway, "file").json()["revision"], "1");
     std::fs::write(&path, datafile("longer")).unwrap();
-    until("longer");
+    comes("longer");
 }
 
 /// A gateway that fetches datafiles from there and has its state in this folder.
@@ -185,11 +178,7 @@ fn access_tokens_of_a_key_are_cached_for_a_few_callers_only() {
             .unwrap()
             .count()
     };
-    let started = Instant::now();
-    while on_disk() > 8 {
-        assert!(started.elapsed() < WAIT_TIMEOUT, "none was dropped");
-        std::thread::yield_now();
-    }
+    until("one is dropped", || on_disk() <= 8);
     let dropped = "weirgate_datafiles_total{outcome=\"dropped\"} 1";
     assert!(gateway.metrics().contains(dropped), "{}", gateway.metrics());
 }
@@ -221,13 +210,9 @@ fn a_datafile_that_is_malformed_leaves_the_one_before_in_force() {
     assert_eq!(get(&gateway, "k").json()["revision"], "1");
     upstream.wait_requests(3);
     assert_eq!(get(&gateway, "k").json()["revision"], "1");
-    let started = Instant::now();
-    while get(&gateway, "k").json()["revision"] != "2" {
-        assert!(
-            started.elapsed() < WAIT_TIMEOUT,
-            "the new datafile never came"
-        );
-    }
+    until("the new datafile comes", || {
+        get(&gateway, "k").json()["revision"] == "2"
+    });
 }
 
 #[test]
@@ -253,8 +238,8 @@ fn datafiles_are_polled_side_by_side_and_at_most_sixteen_at_once() {
         assert_eq!(get(&gateway, &format!("key{n}")).status(), 200);
     }
     source.wait_requests(KEYS + 16);
-    std::thread::sleep(std::time::Duration::from_millis(200));
-    assert_eq!(source.requests().len(), KEYS + 16);
+    let are_few = || source.requests().len() == KEYS + 16;
+    stays("few are polled", Duration::from_millis(200), are_few);
     gate.open();
     source.wait_requests(2 * KEYS);
 }

@@ -1,7 +1,5 @@
 //! `GET /v1/credits`: what an organization has left, to the last digit.
 
-use std::time::Duration;
-
 use filters::money::Usd;
 use serde_json::{Value, json};
 
@@ -9,6 +7,7 @@ use crate::models::fronts::chat_completions::{PLAIN, reply};
 use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
 use crate::support::client::{Answer, ask};
+use crate::support::until;
 use crate::support::upstream::Upstream;
 
 impl Gateway {
@@ -18,15 +17,9 @@ impl Gateway {
 
     /// Asks until the answer is this one.
     fn comes_to(&self, expected: &Value) {
-        let mut answer = self.credits().json();
-        for _ in 0..100 {
-            if answer == *expected {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(50));
-            answer = self.credits().json();
-        }
-        panic!("{answer} is not {expected}");
+        until(&format!("{expected}"), || {
+            self.credits().json() == *expected
+        });
     }
 }
 

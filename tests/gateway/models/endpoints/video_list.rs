@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::models::fronts::videos::{VIDEOS, get, order, studio, there};
 use crate::support::script::Reply;
+use crate::support::until;
 
 fn ids(page: &Value) -> Vec<&str> {
     let data = page["data"].as_array().unwrap();
@@ -21,9 +22,11 @@ fn jobs_are_listed_from_the_newest_on_in_pages() {
     assert_eq!(empty, expected);
     let ordered: Vec<String> = (0..3)
         .map(|_| {
+            let ordered = order(&gateway)["id"].as_str().unwrap().to_owned();
             // Ids are in the order of milliseconds.
-            std::thread::sleep(std::time::Duration::from_millis(5));
-            order(&gateway)["id"].as_str().unwrap().to_owned()
+            let at = std::time::Instant::now();
+            until("a millisecond passes", || at.elapsed().as_millis() > 1);
+            ordered
         })
         .collect();
     let all = get(&gateway, "/v1/videos").json();

@@ -10,6 +10,7 @@ use crate::models::fronts::chat_completions::chunk;
 use crate::support::boot::{Gateway, MODELS};
 use crate::support::client::{Client, ask};
 use crate::support::script::{Gate, Reply};
+use crate::support::stays;
 use crate::support::upstream::Upstream;
 
 #[test]
@@ -61,9 +62,13 @@ fn held(gate: &Gate) -> Reply {
 fn a_client_that_leaves_pays_for_no_text_that_was_held_unless_its_provider_bills_it() {
     // A token of the prompt at 2.5 USD per million, of the answer at 10: reasoning of six bytes is two tokens, and with the
     // text of five bytes, as it came, three.
-    for (models, cost) in [
-        (MODELS.to_owned(), "0.0000225"),
-        (MODELS.replacen(", \"cancellation\"", "", 1), "0.0000325"),
+    for (models, cost, is_billed) in [
+        (MODELS.to_owned(), "0.0000225", false),
+        (
+            MODELS.replacen(", \"cancellation\"", "", 1),
+            "0.0000325",
+            true,
+        ),
     ] {
         let gate = Gate::default();
         let first = Upstream::always(held(&gate));
@@ -86,8 +91,12 @@ fn a_client_that_leaves_pays_for_no_text_that_was_held_unless_its_provider_bills
             thoughts += String::from_utf8_lossy(&piece.bytes).matches("Hm.").count();
         }
         drop(client);
-        // The gateway has seen it by then.
-        std::thread::sleep(Duration::from_millis(300));
+        if is_billed {
+            let is_read_on = || !first.is_closed(0);
+            stays("it is read on", Duration::from_millis(300), is_read_on);
+        } else {
+            first.wait_closed(0);
+        }
         gate.open();
         used(&gateway, cost);
         assert_eq!(gateway.log_line("gone")["outcome"], "client_gone");

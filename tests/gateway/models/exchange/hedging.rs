@@ -10,13 +10,14 @@ use crate::ledger::money::Place;
 use crate::ledger::used;
 use crate::models::exchange::streams::drain;
 use crate::models::fronts::chat_completions::{STREAM, chunk, stream, usage};
+use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
 use crate::support::client::{Answer, Client, ask};
 use crate::support::script::{Gate, Reply};
 use crate::support::server::Server;
 use crate::support::sse;
 use crate::support::upstream::Upstream;
-use crate::support::{ask::Ask, until};
+use crate::support::{stays, until};
 
 const SOON: &str = "[routing]\nhedge_after_ms = 100";
 /// Providers that stop billing when nobody reads on, and such that do not.
@@ -512,10 +513,11 @@ fn a_call_on_the_caller_s_own_key_has_no_hedge_on_the_platform_s() {
     let mut client = Client::connect(gateway.address());
     client.send(&gateway.chat_ask(STREAM));
     first.request(0);
-    std::thread::sleep(Duration::from_millis(400));
+    let has_none = || second.requests().is_empty();
+    stays("there is no hedge", Duration::from_millis(400), has_none);
     gate.open();
     assert_answered(&client.answer());
-    assert!(second.requests().is_empty());
+    assert!(has_none());
 }
 
 /// Starts a process in front of two silent providers, the second of which goes on as told.

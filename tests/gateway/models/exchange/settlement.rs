@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use filters::money::Usd;
 use serde_json::json;
 use sqlx::{Connection, SqliteConnection};
 
@@ -13,11 +14,14 @@ use crate::support::client::{Client, ask};
 use crate::support::script::{Gate, Reply};
 use crate::support::sse;
 use crate::support::upstream::Upstream;
+use crate::support::{stays, until};
 
 /// One token of prompt at the first provider of [`MODELS`], and at the second.
 const PROMPT: [&str; 2] = ["0.0000025", "0.000005"];
 /// The same and two tokens for the eight characters of [`begun`].
 const DELIVERED: &str = "0.0000225";
+/// The gateway notices sooner that a client has left, and nothing outside tells when.
+const NOTICE: Duration = Duration::from_millis(200);
 
 /// Sends a request and leaves once the provider has it.
 fn leave_early(gateway: &Gateway, upstream: &Upstream, body: &str, id: &str) {
@@ -106,9 +110,13 @@ fn a_client_that_leaves_before_its_request_is_sent_pays_nothing_and_no_provider_
     sql("BEGIN IMMEDIATE");
     let mut client = Client::connect(gateway.address());
     client.send(&gateway.chat_ask(PLAIN).header("x-request-id", "unsent"));
-    std::thread::sleep(Duration::from_millis(300));
+    let is_unsent = || upstream.requests().is_empty();
+    until("it waits", || {
+        gateway.running.app.proxy.metrics.in_flight.get() == 1
+    });
+    stays("it waits for credit", NOTICE, is_unsent);
     drop(client);
-    std::thread::sleep(Duration::from_millis(100));
+    stays("it is not sent", NOTICE, is_unsent);
     sql("COMMIT");
     let line = gateway.log_line("unsent");
     assert_eq!(
@@ -127,8 +135,9 @@ fn a_provider_that_bills_anyway_is_read_on_whatever_its_models_claim() {
     let gateway = configured(&upstream, "bills_after_disconnect = true", MODELS, "");
     leave_early(&gateway, &upstream, STREAM, "early");
     // The provider works on, and nothing is charged before it says what it took.
-    std::thread::sleep(Duration::from_millis(500));
-    used(&gateway, "0");
+    let nothing =
+        || gateway.beside(async |store| store.credit("acme").await.unwrap().used == Usd::ZERO);
+    stays("nothing is charged", NOTICE, nothing);
     gate.open();
     used(&gateway, "0.0035");
     assert_eq!(gateway.log_line("early")["estimated"], false);
@@ -162,7 +171,9 @@ fn a_provider_that_fails_after_the_client_has_left_is_not_paid() {
         let upstream = Upstream::sequence([failing, stream()]);
         let gateway = configured(&upstream, "", &without_cancellation(), "");
         leave_early(&gateway, &upstream, STREAM, "early");
-        std::thread::sleep(Duration::from_millis(100));
+        stays("nobody else is asked", NOTICE, || {
+            upstream.requests().len() == 1
+        });
         gate.open();
         assert_eq!(gateway.log_line("early")["outcome"], "client_gone");
         assert_eq!(

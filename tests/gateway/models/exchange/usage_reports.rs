@@ -1,5 +1,7 @@
 //! Usage that cannot be true, that is no number, or that nobody saw: what it costs. Source: docs/promises.md, Money.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::ledger::{gateway, used};
@@ -7,6 +9,7 @@ use crate::models::fronts::chat_completions::{PLAIN, STREAM, chunk};
 use crate::support::boot::{Gateway, MODELS};
 use crate::support::client::Client;
 use crate::support::script::{Gate, Reply};
+use crate::support::stays;
 use crate::support::upstream::Upstream;
 
 /// A whole answer of 8 bytes with this report.
@@ -95,7 +98,8 @@ fn leave(
     let mut client = Client::connect(gateway.address());
     client.send(&gateway.chat_ask(body).header("x-request-id", "left"));
     upstream.request(0);
-    std::thread::sleep(std::time::Duration::from_millis(1_000));
+    let works = || !upstream.is_closed(0);
+    stays("it works", Duration::from_secs(1), works);
     after(&mut client);
     drop(client);
     let line = gateway.log_line("left");

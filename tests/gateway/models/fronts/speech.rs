@@ -13,6 +13,7 @@ use crate::support::boot::Gateway;
 use crate::support::client::{Answer, Client, End, ask};
 use crate::support::script::{Cut, Gate, Reply};
 use crate::support::sse;
+use crate::support::stays;
 use crate::support::upstream::Upstream;
 
 /// A voice at two providers that speak OpenAI's convention, one at Gemini, one that says its tokens, and a chat.
@@ -135,7 +136,8 @@ fn the_bytes_leave_as_they_come() {
         body.extend(client.chunk().unwrap().bytes);
     }
     // No comment is written into a file, however long its provider is silent.
-    std::thread::sleep(Duration::from_millis(1500));
+    let is_silent = || !upstream.is_closed(0);
+    stays("it is waited for", Duration::from_millis(1200), is_silent);
     gate.open();
     while let Some(chunk) = client.chunk() {
         body.extend(chunk.bytes);

@@ -19,8 +19,8 @@ use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
 use crate::support::client::{Answer, ask};
 use crate::support::script::Reply;
-use crate::support::until;
 use crate::support::upstream::{Received, Upstream};
+use crate::support::{stays, until};
 
 mod crashes;
 mod lanes;
@@ -224,7 +224,14 @@ fn a_job_survives_a_restart_and_is_paid_once() {
     let gateway = gateway.restart();
     wait_for(&gateway, &ordered, "completed");
     used(&gateway, "0.4");
-    std::thread::sleep(Duration::from_millis(1_200));
+    // Open jobs are looked at twice a second.
+    let asked = studio.requests().len();
+    let is_over = || studio.requests().len() == asked;
+    stays(
+        "it is not asked for again",
+        Duration::from_millis(600),
+        is_over,
+    );
     assert_eq!(at_the_end(gateway), amounts("0.4", "0"));
 }
 
@@ -312,8 +319,13 @@ fn a_callback_is_told_the_end_until_it_takes_it() {
     );
     assert_eq!(body["data"]["usage"]["cost"], json!(0.4));
     assert!(elsewhere.requests().is_empty(), "a redirect was followed");
-    std::thread::sleep(Duration::from_millis(1_500));
-    assert_eq!(hook.requests().len(), 3);
+    // What is not taken is told again after a second, and later after two.
+    let is_taken = || hook.requests().len() == 3;
+    stays(
+        "it is not told again",
+        Duration::from_millis(1_500),
+        is_taken,
+    );
     let metrics = gateway.metrics();
     assert!(metrics.contains("weirgate_video_callbacks_total{outcome=\"refused\"} 2"));
     assert!(metrics.contains("weirgate_video_callbacks_total{outcome=\"taken\"} 1"));

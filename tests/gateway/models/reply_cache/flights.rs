@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 use crate::support::script::Gate;
-use crate::support::until;
+use crate::support::{stays, until};
 
 fn wait_in_flight(gateway: &Gateway, count: usize) {
     let line = format!("\nweirgate_requests_in_flight {count}\n");
@@ -110,7 +110,8 @@ fn a_reply_that_is_read_to_its_end_is_stored_though_its_client_has_left() {
     let leader = sent(&gateway, PLAIN, 1);
     first.wait_requests(1);
     drop(leader);
-    std::thread::sleep(Duration::from_millis(200));
+    let is_read_on = || !first.is_closed(0);
+    stays("it is read on", Duration::from_millis(200), is_read_on);
     gate.open();
     used(&gateway, "0.01");
     until("a hit", || is_hit(&gateway.chat(PLAIN)));

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -11,6 +11,7 @@ use super::MODELS;
 use crate::ledger::money::{Place, rows};
 use crate::support::ask::Ask;
 use crate::support::client;
+use crate::support::every;
 use crate::support::own_postgres::Postgres;
 use crate::support::script::Reply;
 use crate::support::server::Server;
@@ -107,16 +108,11 @@ fn kill_at_random_moments(store_url: &str, processes: usize) {
         }
     }
     let server = Server::start(place.path());
-    let until = Instant::now() + Duration::from_secs(90);
-    let jobs = loop {
-        let jobs = list(server.address, &key);
-        let is_over = |job: &Value| matches!(job["status"].as_str(), Some("completed" | "failed"));
-        if jobs.iter().all(is_over) {
-            break jobs;
-        }
-        assert!(Instant::now() < until, "jobs are not ended");
-        std::thread::sleep(Duration::from_millis(200));
-    };
+    let is_over = |job: &Value| matches!(job["status"].as_str(), Some("completed" | "failed"));
+    let looks = every(Duration::from_millis(200), Duration::from_secs(90));
+    let mut lists = looks.map(|_| list(server.address, &key));
+    let ended = lists.find(|jobs| jobs.iter().all(is_over));
+    let jobs = ended.expect("jobs are not ended");
     server.stop();
     let known: HashSet<&str> = jobs.iter().map(|job| job["id"].as_str().unwrap()).collect();
     assert_eq!(known.len(), jobs.len(), "a job is listed twice");
