@@ -70,13 +70,13 @@ enum State {
 }
 
 impl SpooledJsonReader {
-    /// Begins a body of about so many bytes.
-    pub fn new(length: usize) -> Self {
-        Self {
-            // One that grows takes its memory twice; one that is never filled takes none.
-            body: Vec::with_capacity(length.min(KEPT_CHARS + 4096)),
-            ..Self::keeping([KEPT_CHARS, KEPT_APPLICATION_CHARS])
-        }
+    /// Begins a body. It takes memory as it comes.
+    #[expect(
+        clippy::new_without_default,
+        reason = "there is more than one beginning"
+    )]
+    pub fn new() -> Self {
+        Self::keeping([KEPT_CHARS, KEPT_APPLICATION_CHARS])
     }
 
     fn keeping(kept_chars: [usize; 2]) -> Self {
@@ -110,9 +110,9 @@ impl SpooledJsonReader {
         }
     }
 
-    /// Returns how many bytes of the body are in memory.
-    pub fn kept_bytes(&self) -> usize {
-        self.body.len()
+    /// Returns how much memory the body takes, with the room for what comes next.
+    pub fn held_bytes(&self) -> usize {
+        self.body.capacity()
     }
 
     /// Returns the body.
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn of_long_data_only_the_beginning_stays() {
-        let mut reader = SpooledJsonReader::new(26 << 20);
+        let mut reader = SpooledJsonReader::new();
         let mut spooled = Vec::new();
         reader.feed(br#"{"a":"data:application/pdf;base64,"#, &mut spooled);
         for _ in 0..400 {
@@ -301,9 +301,18 @@ mod tests {
             spooled.clear();
         }
         reader.feed(b"\"}", &mut spooled);
-        assert!(reader.kept_bytes() < KEPT_APPLICATION_CHARS + 100);
+        assert!(reader.held_bytes() < 2 * (KEPT_APPLICATION_CHARS + 100));
         let read = reader.finish();
+        assert!(read.body.len() < KEPT_APPLICATION_CHARS + 100);
         assert_eq!(read.data[0].range, 0..399 * 65_536);
+    }
+
+    #[test]
+    fn a_body_takes_memory_as_it_comes() {
+        let mut reader = SpooledJsonReader::new();
+        assert_eq!(reader.held_bytes(), 0);
+        reader.feed(b"{", &mut Vec::new());
+        assert!(reader.held_bytes() < 100);
     }
 
     proptest! {

@@ -124,17 +124,21 @@ impl ModelHandler {
             None => self.front.read(body),
             Some(boundary) => self.front.read_form(&body, boundary),
         });
-        let managed = match received? {
-            Received::Complete(request) => return Ok((request, None)),
-            Received::Managed(managed) => managed,
+        let (request, impression) = match received? {
+            Received::Complete(request) => (request, None),
+            // Boxed, because few requests are managed, and this future is large.
+            Received::Managed(managed) => {
+                Box::pin(self.complete(incoming, &managed, body_bytes)).await?
+            }
         };
-        // Boxed, because few requests are managed, and this future is large.
-        Box::pin(self.complete(incoming, &managed, body_bytes)).await
+        // A prompt or the base64 of a form's files may have made it longer.
+        incoming.reserve_body(request.source.body.len())?;
+        Ok((request, impression))
     }
 
     async fn complete(
         &self,
-        incoming: &mut Incoming<'_>,
+        incoming: &Incoming<'_>,
         managed: &ManagedRequest,
         body_bytes: usize,
     ) -> Result<(ModelRequest, Option<SendImpression>), Fault> {
@@ -149,7 +153,6 @@ impl ModelHandler {
         let request = body::off_worker(body_bytes, || {
             models.complete(self.front, managed, variation.as_ref(), caller)
         })?;
-        incoming.reserve_body(request.source.body.len())?;
         Ok((request, impression))
     }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use filters::fault::{Fault, FaultKind};
+use filters::json::count_values;
 use filters::multipart::FormReader;
 use filters::spooled_json::{SpooledJson, SpooledJsonReader};
 use filters::{form, multipart};
@@ -26,6 +27,8 @@ pub const BODY_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 pub const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Larger bodies are parsed and encoded in a blocking section, so that the worker's other requests go on.
 const LARGE_BYTES: usize = 1 << 20;
+/// The memory of a value in a tree of JSON, with its part of the list that holds it. `[],[],…` names one for three bytes.
+const TREE_BYTES: usize = 64;
 /// The time that every body has, whatever its maximum size.
 const MIN_BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// A body has one more second for each of these many bytes of its maximum size.
@@ -130,8 +133,8 @@ pub async fn read_spooled_json(
     spool: &Spool,
 ) -> Result<JsonBody, Fault> {
     check_json_type(&session.req_header().headers)?;
-    let length = begin_body(session, max_bytes).await?;
-    let collecting = collect_spooled_json(session, (length, max_bytes), info, spool);
+    begin_body(session, max_bytes).await?;
+    let collecting = collect_spooled_json(session, max_bytes, info, spool);
     let collected = tokio::time::timeout(timeout(max_bytes), collecting).await;
     info.now = Instant::now();
     let (json, writer) = collected.unwrap_or_else(|_| Err(too_slow()))?;
@@ -147,18 +150,18 @@ pub async fn read_spooled_json(
 /// Reads the pieces of a JSON body. Without long data nothing is written.
 async fn collect_spooled_json(
     session: &mut Session,
-    (length, max_bytes): (Option<usize>, usize),
+    max_bytes: usize,
     info: &mut RequestInfo,
     spool: &Spool,
 ) -> Result<(SpooledJson, Option<UploadWriter>), Fault> {
-    let mut reader = SpooledJsonReader::new(length.unwrap_or_default());
+    let mut reader = SpooledJsonReader::new();
     let mut writer = None;
     let mut data = Vec::new();
     while let Some(piece) = read_piece(session).await? {
         info.body_bytes += piece.len();
         check_size(info.body_bytes, max_bytes)?;
         reader.feed(&piece, &mut data);
-        info.body_reservation.grow_to(reader.kept_bytes())?;
+        info.body_reservation.grow_to(reader.held_bytes())?;
         if data.is_empty() {
             continue;
         }
@@ -200,6 +203,17 @@ pub async fn read_body(
     let body = tokio::time::timeout(timeout(max_bytes), body).await;
     info.now = Instant::now();
     body.unwrap_or_else(|_| Err(too_slow()))
+}
+
+/// Reserves what a body becomes while an endpoint makes a tree of it, which may be twenty times its bytes.
+///
+/// Errors: 529 without memory for it.
+pub fn reserve_tree(
+    body: Option<&[u8]>,
+    mut reservation: BodyReservation,
+) -> Result<BodyReservation, Fault> {
+    reservation.grow_to(TREE_BYTES * body.map_or(0, count_values))?;
+    Ok(reservation)
 }
 
 /// Calls what parses or encodes a body of this length.
@@ -372,7 +386,24 @@ fn broken() -> Fault {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use std::sync::mpsc;
+
     use super::*;
+
+    #[test]
+    fn work_on_a_large_body_leaves_its_worker_to_others() {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .build()
+            .unwrap();
+        let (told, hears) = mpsc::channel();
+        let working = runtime.spawn(async move {
+            off_worker(LARGE_BYTES + 1, || hears.recv_timeout(MIN_BODY_TIMEOUT))
+        });
+        runtime.spawn(async move { told.send(()).unwrap() });
+        runtime.block_on(working).unwrap().unwrap();
+    }
 
     #[test]
     fn a_body_has_room_for_twice_what_has_come() {

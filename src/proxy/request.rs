@@ -108,6 +108,8 @@ async fn open(
     }
     match &route.handler {
         Handler::Endpoint(endpoint) => {
+            let tree = state.body_budget.reservation(info.body_owner());
+            let _tree = body::reserve_tree(body.as_deref(), tree)?;
             let request = endpoint_request(state, session, info, body.as_deref());
             let response = endpoint.call(request).await?;
             Ok(Opened::Response(endpoint.frame(response)))

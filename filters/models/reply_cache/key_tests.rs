@@ -147,7 +147,7 @@ fn data_that_is_not_in_memory_counts() {
     };
     let key = |url: String| {
         let body = json!({"model": "m", "document": {"document_url": url}}).to_string();
-        let mut reader = SpooledJsonReader::new(0);
+        let mut reader = SpooledJsonReader::new();
         reader.feed(body.as_bytes(), &mut Vec::new());
         let request = Ocr.read_spooled(reader.finish()).unwrap();
         ReplyKeys::new(&[9; 32])

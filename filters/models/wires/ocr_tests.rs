@@ -57,7 +57,7 @@ fn data_that_is_not_in_memory_goes_out_in_its_place() {
     let data = "QUJD".repeat(300_000);
     let url = format!("data:text/plain;base64,{data}");
     let body = json!({"model": "m", "other": url, "document": {"document_url": url}, "pages": [0]});
-    let (mut reader, mut spooled) = (SpooledJsonReader::new(0), Vec::new());
+    let (mut reader, mut spooled) = (SpooledJsonReader::new(), Vec::new());
     reader.feed(body.to_string().as_bytes(), &mut spooled);
     let request = Ocr.read_spooled(reader.finish()).unwrap();
     let wire = WireKind::Compatible.wire();

@@ -221,6 +221,47 @@ fn bodies_that_are_announced_and_do_not_come_take_nothing() {
     assert_eq!(gateway.chat(PLAIN).status(), 200);
 }
 
+/// Source: docs/security.md 96a.
+#[test]
+fn a_body_counts_as_the_tree_that_it_becomes() {
+    let first = Upstream::always(reply());
+    let more = format!("{FLAGS}[limits]\nbuffered_bytes = 1048576\n");
+    let gateway = Gateway::with(&first.url(), &first.url(), &more);
+    let decide = |attribute: &str| {
+        let body = format!(r#"{{"userId":"u","userAttributes":{{"a":[{attribute}]}}}}"#);
+        let asked = Ask::post("/v1/decide?keys=dark_mode", &body);
+        let asked = asked.header("x-platform-sdk-key", "sandbox");
+        ask(gateway.address(), &asked).status()
+    };
+    assert_eq!(decide(&format!("\"{}\"", "a".repeat(30_000))), 200);
+    assert_eq!(decide(&format!("[]{}", ",[]".repeat(10_000))), 529);
+    assert_eq!(gateway.running.app.proxy.body_budget.reserved_bytes(), 0);
+}
+
+/// Source: docs/security.md 96.
+#[test]
+fn what_is_off_reads_no_body() {
+    let first = Upstream::always(reply());
+    let off = "[prompts]\nenabled = false\n";
+    let no_overrides = format!("{off}[decisions]\noverrides = false\n{FLAGS}");
+    for (more, path) in [
+        (off, "/v1/decide"),
+        (off, "/v1/batch"),
+        (off, "/oauth/token"),
+        (off, "/v1/prompts/a/render"),
+        (&no_overrides, "/v1/override"),
+    ] {
+        let gateway = Gateway::with(&first.url(), &first.url(), more);
+        let mut client = Client::connect(gateway.address());
+        client.send_bytes(format!(
+            "POST {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nX-Platform-SDK-Key: sandbox\r\nContent-Length: 200000\r\n\r\n",
+            gateway.key,
+        ));
+        let status = client.head().status;
+        assert!(matches!(status, 403 | 404), "{path}: {status}");
+    }
+}
+
 /// Source: docs/security.md 96.
 #[test]
 fn bodies_without_a_key_leave_memory_for_those_with_one() {

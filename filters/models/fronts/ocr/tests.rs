@@ -39,7 +39,7 @@ fn pages(request: &ModelRequest) -> [u64; 2] {
 
 /// A request of which the data that is not in memory is missing, and the data.
 fn spooled(body: &Value) -> (Result<ModelRequest, Fault>, Vec<u8>) {
-    let (mut reader, mut data) = (SpooledJsonReader::new(0), Vec::new());
+    let (mut reader, mut data) = (SpooledJsonReader::new(), Vec::new());
     reader.feed(body.to_string().as_bytes(), &mut data);
     (Ocr.read_spooled(reader.finish()), data)
 }

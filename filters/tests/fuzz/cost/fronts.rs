@@ -147,7 +147,7 @@ pub fn others() -> Vec<Reader> {
         of("decisions of models", lists::decisions()),
         of("videos", lists::videos()),
         Reader::new("spooled JSON", of_grammar(chat_grammar()), |body| {
-            let (mut reader, mut data) = (SpooledJsonReader::new(body.len()), Vec::new());
+            let (mut reader, mut data) = (SpooledJsonReader::new(), Vec::new());
             for piece in body.chunks(PIECE_BYTES) {
                 reader.feed(piece, &mut data);
                 data.clear();

@@ -243,6 +243,20 @@ fn a_form_says_the_same_as_json() {
     assert_eq!(chat.status(), 415);
 }
 
+/// Source: docs/security.md 96a.
+#[test]
+fn a_form_counts_as_the_json_that_it_becomes() {
+    let first = Upstream::always(drawn(1));
+    let gateway = gateway_with(&first, &first, "[limits]\nbuffered_bytes = 1048576\n", "1");
+    let fields = [("model", "pair"), ("prompt", "A hat")];
+    let edit = |bytes: usize| {
+        let png = [STANDARD.decode(PNG).unwrap(), vec![0; bytes]].concat();
+        let form = form(&fields, &[("image", &png)]);
+        post_form(&gateway, "/v1/images/edits", form, "; boundary=x").status()
+    };
+    assert_eq!((edit(500_000), edit(850_000)), (200, 529));
+}
+
 #[test]
 fn a_form_that_is_none_or_lacks_a_part_is_refused_by_name() {
     let first = Upstream::always(drawn(1));
