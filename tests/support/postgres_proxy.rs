@@ -1,11 +1,12 @@
-//! What stands between a gateway and its PostgreSQL: it can fall silent as a host does that is gone without a word, freeze
-//! a process at a statement, and drop the options of a connection as a pooler does.
+//! What stands between a gateway and its PostgreSQL: it can fall silent as a host does that is gone without a word, take no
+//! connection, freeze a process at a statement, and drop the options of a connection as a pooler does.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use super::loopback::own_address;
 
@@ -20,6 +21,8 @@ pub struct PostgresProxy {
 struct State {
     /// Odd while it is silent. A connection of another time stays silent for ever.
     era: AtomicU64,
+    /// Connections that nobody accepts. While there are some, none is accepted.
+    backlog: Mutex<Vec<TcpStream>>,
     /// Whether the options of connections are dropped.
     is_pooler: bool,
     /// The statement at which a process is frozen, and its id.
@@ -58,6 +61,9 @@ impl PostgresProxy {
         std::thread::spawn(move || {
             let mut lost = Vec::new();
             for client in listener.incoming().map_while(Result::ok) {
+                while !state.backlog.lock().unwrap().is_empty() {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
                 let era = state.era.load(Ordering::SeqCst);
                 match TcpStream::connect(&server) {
                     Ok(server) if era.is_multiple_of(2) => {
@@ -88,8 +94,19 @@ impl PostgresProxy {
         self.state.era.fetch_add(1, Ordering::SeqCst);
     }
 
+    /// Falls silent, and fills the queue of its listener: a new connection is not even opened.
+    pub fn fill_backlog(&self) {
+        self.fall_silent();
+        let mut backlog = self.state.backlog.lock().unwrap();
+        let patience = Duration::from_millis(200);
+        while let Ok(queued) = TcpStream::connect_timeout(&self.address, patience) {
+            backlog.push(queued);
+        }
+    }
+
     /// New connections are served again; those of before are not.
     pub fn speak(&self) {
+        self.state.backlog.lock().unwrap().clear();
         self.state.era.fetch_add(1, Ordering::SeqCst);
     }
 
