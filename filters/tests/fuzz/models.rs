@@ -1,5 +1,6 @@
 //! Requests of models, what the wires make of them, and names of models.
 
+use filters::fault::Fault;
 use filters::models::chat::data_url;
 use filters::models::front::{Front, Received};
 use filters::models::fronts::chat_completions::ChatCompletions;
@@ -265,8 +266,8 @@ fn a_form_is_read_or_refused() {
     });
 }
 
-#[test]
-fn any_name_of_a_model_is_found_or_refused() {
+/// Finds models of a catalogue by any name; returns how many candidates they have.
+pub fn names() -> impl Fn(&str, Operation) -> Result<usize, Fault> {
     let models = json!({"models": [
         {"id": "m", "aliases": ["nick"], "providers": [{"provider": "a", "name": "m-up", "input_price": "1", "output_price": "2", "regions": ["eu"]}]},
         {"id": "org/slashed", "providers": [{"provider": "b", "name": "slashed:8b", "input_price": "3", "output_price": "3"}]},
@@ -275,6 +276,16 @@ fn any_name_of_a_model_is_found_or_refused() {
     let names = || ["a", "b", "local"].into_iter().collect::<ProviderNames>();
     let catalog = Catalog::check(serde_json::from_value(models).unwrap(), names()).unwrap();
     let on = names().set(["a", "b", "local"]);
+    move |name, operation| {
+        let auto = ["m".to_owned()];
+        let found = resolve(name, operation, &catalog, &on, &auto, 1_800_000_000)?;
+        Ok(found.candidates.len())
+    }
+}
+
+#[test]
+fn any_name_of_a_model_is_found_or_refused() {
+    let find = names();
     run("models: names", |choices| {
         const PARTS: [&str; 16] = [
             "m",
@@ -307,28 +318,26 @@ fn any_name_of_a_model_is_found_or_refused() {
             Operation::Moderations,
             Operation::Speech,
         ] {
-            match resolve(
-                &name,
-                operation,
-                &catalog,
-                &on,
-                &["m".to_owned()],
-                1_800_000_000,
-            ) {
-                Ok(found) => assert!(!found.candidates.is_empty(), "{name}"),
+            match find(&name, operation) {
+                Ok(count) => assert!(count > 0, "{name}"),
                 Err(fault) => assert!(matches!(fault.status(), 400 | 404 | 410), "{fault:?}"),
             }
         }
     });
 }
 
-#[test]
-fn a_catalogue_is_checked_or_refused() {
-    let grammar = json!({"models": [{
+/// The grammar of catalogues.
+pub fn catalog_grammar() -> Value {
+    json!({"models": [{
         "id": {"$one": ["m", "a/m", "$text"]}, "type?": {"$one": ["text", "embedding", "$text"]}, "aliases?": {"$many": "$text"}, "created?": {"$one": ["2026-01-01", "$text"]},
         "providers": [{"provider": "a", "name": "up", "input_price?": {"$one": ["1.5", "$text"]}, "output_price?": "2", "context_size?": "$int", "max_output?": "$int",
             "regions?": {"$many": "$text"}, "capabilities?": {"$many": {"$one": ["tools", "streaming", "vision"]}}, "deactivated_at?": "2026-02-30"}],
-    }]});
+    }]})
+}
+
+#[test]
+fn a_catalogue_is_checked_or_refused() {
+    let grammar = catalog_grammar();
     run("models: catalogue", |choices| {
         let written = grammar::compose(choices, &grammar);
         let written = damage::tree(choices, written);

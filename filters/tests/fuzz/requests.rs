@@ -33,7 +33,7 @@ fn chunked(choices: &mut Choices<'_>) -> (Vec<u8>, Vec<u8>) {
     (body, said)
 }
 
-fn request(choices: &mut Choices<'_>) -> Vec<u8> {
+pub fn request(choices: &mut Choices<'_>) -> Vec<u8> {
     let head = "POST /content/v2 HTTP/1.1\r\nHost: a\r\n";
     match choices.below(3) {
         0 => format!("{head}\r\n").into_bytes(),

@@ -6,6 +6,7 @@
 //! the square of its input, or faster, still fails there. What may cost more stands in [`exceptions`] with its reason.
 
 mod attacks;
+mod catalogue;
 mod exceptions;
 mod fronts;
 mod grow;
@@ -215,6 +216,11 @@ fn events_of_providers_cost_what_their_bytes_allow() {
 #[test]
 fn datafiles_and_decisions_cost_what_their_bytes_allow() {
     check(others::decisions());
+}
+
+#[test]
+fn names_amounts_and_the_catalogue_cost_what_their_bytes_allow() {
+    check(catalogue::catalogue());
 }
 
 #[test]
