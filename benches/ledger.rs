@@ -114,7 +114,8 @@ fn lease_limits(account: &OrganizationAccount, call: &LimitedCall<'_>) {
         ..LimitState::default()
     };
     let wanted = account.missing_limits(call);
-    let requests = account.offer_limits(&wanted, call.hold.amount, (1, NOW_MS));
+    let requests = account.offer_limits(&wanted, call.hold.amount, (1, NOW_MS), |_| false);
+    let requests = requests.unwrap_or_default();
     let grants = requests.iter().map(|request| request.offer.decide(&state));
     account.apply_limits(&requests, &grants.collect::<Vec<_>>());
 }

@@ -67,6 +67,8 @@ pub struct LimitLease {
     granted_ms: i64,
     /// All that the store has granted; `None`: the store knows nothing of it.
     granted: Option<Usd>,
+    /// The cost of calls that are not going to be stored, as far as the store was not told. It is in `granted`.
+    unstored: Usd,
     /// What may still be reserved. The last call makes it negative.
     left: Usd,
     /// What was left after the last grant, if the store may grant more; else zero.
@@ -163,6 +165,16 @@ impl LimitLease {
         self.part > Usd::ZERO && self.left.units() < self.part.units() / 4
     }
 
+    /// Returns whether the store holds what this process says. Else it holds what runs, from the next change on.
+    pub fn is_granted(&self) -> bool {
+        self.granted.is_some()
+    }
+
+    /// Makes the next change hold nothing but what runs then: what has ended is stored, or never will be.
+    pub fn forget_granted(&mut self) {
+        self.granted = None;
+    }
+
     /// Returns whether the store holds an amount for this process.
     pub fn is_held(&self) -> bool {
         self.is_held
@@ -202,7 +214,7 @@ impl LimitLease {
     /// Adds the cost of a call that has ended and is not going to be stored, so that the store does not hold it for ever.
     pub fn charge_unstored(&mut self, cost: Usd) {
         self.charge(cost);
-        self.granted = self.granted.map(|granted| granted.minus(cost));
+        self.unstored = self.unstored.plus(cost);
     }
 
     /// Returns the offer for a change of what the process has reserved: for more under limits, for a call of this cost, or
@@ -213,8 +225,10 @@ impl LimitLease {
         wanted: Option<(LimitTerms, Usd)>,
         now_ms: i64,
     ) -> LimitOffer {
-        if self.granted.is_none() {
-            self.left = Usd::ZERO;
+        let unstored = std::mem::take(&mut self.unstored);
+        match &mut self.granted {
+            Some(granted) => *granted = granted.minus(unstored),
+            None => self.left = Usd::ZERO,
         }
         let mut left = self.left.max(Usd::ZERO);
         let exceeded = left.minus(self.left);

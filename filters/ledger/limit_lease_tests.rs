@@ -117,6 +117,25 @@ fn what_nobody_stores_is_held_until_the_next_change_alone() {
 }
 
 #[test]
+fn what_nobody_stores_while_a_change_runs_is_told_with_the_next_one() {
+    let mut lease = granted(TERMS, 10);
+    let offer = lease.offer(Usd::ZERO, Some((TERMS, usd(1))), 1_000);
+    lease.charge_unstored(usd(4));
+    lease.apply(&offer, &grant(&offer, 10));
+    let next = lease.offer(Usd::ZERO, None, 1_000);
+    assert_eq!(next.granted, Some(Usd::ZERO));
+    // The first lease holds what runs, and a call that has ended before does not.
+    let mut lease = LimitLease::default();
+    lease.charge_unstored(usd(4));
+    let offer = lease.offer(usd(3), Some((TERMS, usd(1))), 1_000);
+    lease.reserve(usd(-3));
+    lease.charge_unstored(usd(3));
+    lease.apply(&offer, &grant(&offer, 10));
+    let next = lease.offer(Usd::ZERO, Some((TERMS, usd(1))), 1_000);
+    assert_eq!((next.granted, next.left), (Some(usd(7)), usd(7)));
+}
+
+#[test]
 fn a_call_that_exceeds_a_lease_is_asked_for_with_the_next() {
     let mut lease = granted(TERMS, 10);
     lease.reserve(usd(30));

@@ -109,19 +109,34 @@ impl OrganizationAccount {
         selected
     }
 
-    /// Makes the requests that change leases. `need`: what a call may cost. `number`: that of this change.
+    /// Makes the requests that change leases. `need`: what a call may cost. `number`: that of this change. `is_waiting` says
+    /// whether the store does not have all calls of a scope that have ended.
+    ///
+    /// Returns `None` if such calls would be neither spent nor held: the first lease of their scope has to wait for them.
     pub fn offer_limits(
         &self,
         wanted: &[WantedLimit],
         need: Usd,
         (number, now_ms): (i64, i64),
-    ) -> Vec<LimitRequest> {
+        is_waiting: impl Fn(&LimitScope) -> bool,
+    ) -> Option<Vec<LimitRequest>> {
         let mut state = self.lock();
+        let mut is_early = |wanted: &WantedLimit| {
+            let limit = state.limit(&wanted.scope);
+            let is_granted = limit.is_some_and(|limit| limit.lease.is_granted());
+            wanted.terms.is_some() && !is_granted && is_waiting(&wanted.scope)
+        };
+        if wanted.iter().any(&mut is_early) {
+            return None;
+        }
         state.plan_limits.has_leases = true;
         let requests = wanted.iter().map(|wanted| {
             let reserved = state.reserved_of(&wanted.scope);
             let limit = state.limit_slot(&wanted.scope).get_or_insert_default();
             let terms = wanted.terms.map(|terms| (terms, need));
+            if terms.is_none() && !is_waiting(&wanted.scope) {
+                limit.lease.forget_granted();
+            }
             LimitRequest {
                 organization_id: self.organization_id.to_string(),
                 scope: wanted.scope.clone(),
@@ -129,7 +144,7 @@ impl OrganizationAccount {
                 offer: limit.lease.offer(reserved, terms, now_ms),
             }
         });
-        requests.collect()
+        Some(requests.collect())
     }
 
     /// Applies what the store granted.

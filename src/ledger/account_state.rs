@@ -60,9 +60,6 @@ pub(super) struct KnownSpent {
     pub(super) spent: SpentSoFar,
 }
 
-/// The longest time that a plan or a calendar month looks back.
-pub(super) const LOOKBACK_MS: i64 = 32 * 24 * 3_600_000;
-
 impl AccountState {
     /// Adds to the reserved amounts of key, member and plan; a negative amount subtracts.
     pub(super) fn add_reserved(&mut self, hold: &Hold<'_>, amount: Usd) {

@@ -9,7 +9,6 @@ use filters::money::Usd;
 use tokio::sync::watch;
 
 use super::Ledger;
-use super::account_state::LOOKBACK_MS;
 use super::clock::{Difference, MAX_DRIFT_MS, follow_system};
 use super::heartbeat::StoreWork;
 use super::journal::JournalBatch;
@@ -35,6 +34,8 @@ const CLEAN_PAUSE: Duration = Duration::from_millis(50);
 const COUNT_INTERVAL: Duration = Duration::from_secs(10);
 /// The pause between two steps of it, in which other writes proceed.
 const COUNT_PAUSE: Duration = Duration::from_millis(5);
+/// The longest time that a plan or a calendar month looks back.
+const LOOKBACK_MS: i64 = 32 * 24 * 3_600_000;
 /// Spending is joined this much later than limits look back, because the clocks of processes may differ.
 const PAST_MARGIN_MS: i64 = 48 * 3_600_000;
 /// How much later than its stored call a journal, also that of another process, may date a call.

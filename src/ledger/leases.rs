@@ -317,9 +317,7 @@ impl Ledger {
     }
 
     async fn receive_requests(self: &Arc<Self>) -> Result<(), StoreError> {
-        let mut listener = self.store.listener().await?;
-        let listening = timeout(STORE_TIMEOUT, listener.listen(store::ledger::CHANNEL));
-        listening.await.map_err(|_| StoreError::TimedOut)??;
+        let mut listener = self.store.listen(store::ledger::CHANNEL).await?;
         loop {
             let Ok(received) = timeout(LISTEN_CHECK_INTERVAL, listener.recv()).await else {
                 // A connection that died without a word is silent for ever.

@@ -11,6 +11,7 @@ use super::account::{HoldError, OrganizationAccount};
 use super::account_limits::{LimitedCall, WantedLimit};
 use super::leases::{POLL_INTERVAL, RETURN_TIMEOUT, STORE_TIMEOUT};
 use super::reservation::{NewReservation, Reservation, ReservationError};
+use super::spent::is_spent_in;
 use crate::store::StoreError;
 
 /// The maximum number of leases that an account returns in one change.
@@ -110,7 +111,7 @@ impl Ledger {
         need: Usd,
     ) -> Result<RequestResult, Arc<StoreError>> {
         let started = Instant::now();
-        let mut has_notified = false;
+        let mut notified: Option<Instant> = None;
         loop {
             let grants = self.renew_limits(account, &missing, need).await?;
             let Some(grants) = grants else {
@@ -130,13 +131,16 @@ impl Ledger {
                 return Ok(RequestResult::Granted);
             }
             let may_be_returned = self.is_shared && others.iter().all(|of| *of > Usd::ZERO);
-            if !may_be_returned || started.elapsed() >= RETURN_TIMEOUT {
-                account.record_limit_lack(&missing, !self.is_shared);
+            let is_late = notified.is_some_and(|notified| notified.elapsed() >= RETURN_TIMEOUT);
+            if !may_be_returned || is_late {
+                // One that died on the same file may hold something until its leases expire.
+                let is_alone = !self.is_shared && others.iter().all(|of| *of == Usd::ZERO);
+                account.record_limit_lack(&missing, is_alone);
                 return Ok(RequestResult::Lacking);
             }
-            if !has_notified {
+            if notified.is_none() {
                 self.request_limit_returns(account, &missing).await?;
-                has_notified = true;
+                notified = Some(Instant::now());
             }
             tokio::time::sleep(POLL_INTERVAL).await;
         }
@@ -165,14 +169,31 @@ impl Ledger {
         wanted: &[WantedLimit],
         need: Usd,
     ) -> Result<Option<Vec<LimitGrant>>, Arc<StoreError>> {
-        let _change = account.limit_lock.lock().await;
-        let change = (self.next_lease_number(), self.now_ms());
-        let requests = account.offer_limits(wanted, need, change);
-        let grants = self.change_limits(requests.clone()).await?;
-        if let Some(grants) = &grants {
-            account.apply_limits(&requests, grants);
+        let started = Instant::now();
+        while started.elapsed() < STORE_TIMEOUT {
+            let turn = account.limit_lock.lock().await;
+            let change = (self.next_lease_number(), self.now_ms());
+            let is_waiting = |scope: &LimitScope| self.has_waiting_call(account, scope);
+            if let Some(requests) = account.offer_limits(wanted, need, change, is_waiting) {
+                let grants = self.change_limits(requests.clone()).await?;
+                if let Some(grants) = &grants {
+                    account.apply_limits(&requests, grants);
+                }
+                return Ok(grants);
+            }
+            drop(turn);
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
-        Ok(grants)
+        Err(StoreError::TimedOut.into())
+    }
+
+    fn has_waiting_call(&self, account: &OrganizationAccount, scope: &LimitScope) -> bool {
+        let mut is_waiting = false;
+        self.journal.waiting().visit(|call| {
+            is_waiting |=
+                call.owner.organization_id == account.organization_id && is_spent_in(call, scope);
+        });
+        is_waiting
     }
 
     /// Requests more while some of the leases of a call's limits is left.

@@ -6,13 +6,11 @@ use std::time::Duration;
 use filters::accounts::Caller;
 use filters::ledger::{Funding, LedgerEntry, LimitScope};
 use filters::money::allowance::SpentSoFar;
-use tokio::time::timeout;
 
 use super::Ledger;
-use super::leases::{POLL_INTERVAL, STORE_TIMEOUT};
+use super::leases::POLL_INTERVAL;
 use super::reservation::ReservationError;
 use crate::store::StoreError;
-use crate::store::ledger::ScopeSpent;
 
 /// The maximum age of other processes' spending.
 const MAX_SPENT_AGE: Duration = Duration::from_secs(1);
@@ -54,9 +52,6 @@ impl Ledger {
     }
 
     async fn load_spent(self: &Arc<Self>, caller: &Caller) -> Option<SpentSoFar> {
-        if !self.is_attached() {
-            return None;
-        }
         let member = caller.member.as_deref();
         let member = member.map(|member| LimitScope::Member(Arc::clone(&member.id)));
         let key = LimitScope::Key(Arc::clone(&caller.key_id));
@@ -69,11 +64,8 @@ impl Ledger {
             plan_since_ms: caller.plan_since_ms,
         };
         let ledger = Arc::clone(self);
-        let load = self.runtime.spawn(async move {
-            let read = ledger.read_spent(&spenders);
-            timeout(STORE_TIMEOUT, read).await
-        });
-        load.await.ok()?.ok()?.ok()
+        let read = self.with_store(|_, _| async move { ledger.read_spent(&spenders).await });
+        read.await.ok()
     }
 
     /// Reads the spending that all processes have stored, and adds the calls that this process has not stored yet.
@@ -103,7 +95,10 @@ impl Ledger {
         waiting.visit(|call| {
             if call.owner.organization_id == of.organization_id {
                 let scopes = of.scopes.iter().zip(&mut stored);
-                scopes.for_each(|(scope, spent)| add_waiting(scope, spent, call));
+                for (_, spent) in scopes.filter(|(scope, _)| is_spent_in(call, scope)) {
+                    let ended_ms = (call.at_ms, call.at_ms);
+                    spent.add(call.usage.total(), call.usage.is_premium, ended_ms);
+                }
             }
         });
         let (now_ms, mut so_far) = (self.now_ms(), SpentSoFar::default());
@@ -119,15 +114,11 @@ impl Ledger {
     }
 }
 
-/// Adds a call that is not stored to the spending of a scope, if it counts there.
-fn add_waiting(scope: &LimitScope, spent: &mut ScopeSpent, call: &LedgerEntry) {
-    let counts = match scope {
+/// Returns whether a call counts as spent in a scope of its organization.
+pub(super) fn is_spent_in(call: &LedgerEntry, scope: &LimitScope) -> bool {
+    match scope {
         LimitScope::Key(id) => *id == call.owner.key_id,
         LimitScope::Member(id) => call.owner.member_id.as_ref() == Some(id),
         LimitScope::Plan | LimitScope::Premium => call.funding == Funding::Plan,
-    };
-    if counts {
-        let ended_ms = (call.at_ms, call.at_ms);
-        spent.add(call.usage.total(), call.usage.is_premium, ended_ms);
     }
 }

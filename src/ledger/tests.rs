@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use filters::accounts::{Caller, Mode, Plan};
 use filters::fault::Fault;
-use filters::ledger::{CallOutcome, CostParts, Funding, UsageRecord};
+use filters::ledger::{
+    CallOutcome, CostParts, Funding, LimitOffer, LimitScope, LimitTerms, UsageRecord,
+};
 use filters::money::Usd;
 use filters::money::allowance::{KeyLimits, LimitReached, SpendingBounds};
 
@@ -19,6 +21,7 @@ use super::journal::SEGMENT_BYTES;
 use super::{CallEnd, Ledger, NewReservation, ReservationError};
 use crate::config::Durability;
 use crate::store::Store;
+use crate::store::ledger::LimitRequest;
 use crate::telemetry::metrics::Metrics;
 use crate::{config, store};
 
@@ -230,16 +233,7 @@ async fn a_limit_that_is_reached_refuses_from_memory_until_it_is_another() {
     let metrics = Arc::new(Metrics::new().unwrap());
     let (ledger, _) = start(folder.path(), 64 * SEGMENT_BYTES, &metrics).await;
     let caller = caller();
-    let limited = |units| NewReservation {
-        bounds: SpendingBounds {
-            key: KeyLimits {
-                lifetime: Some(Usd::from_units(units)),
-                ..KeyLimits::default()
-            },
-            ..SpendingBounds::default()
-        },
-        ..byok_call(&caller)
-    };
+    let limited = |units| limited_call(&caller, units);
     for _ in 0..2 {
         let mut running = ledger.reserve(&limited(10)).await.unwrap();
         _ = running.settle(five_units());
@@ -259,6 +253,73 @@ async fn a_limit_that_is_reached_refuses_from_memory_until_it_is_another() {
     }
     assert_eq!(asked(), before);
     assert!(ledger.reserve(&limited(11)).await.is_ok());
+}
+
+/// A call under a limit of the key.
+fn limited_call(caller: &Caller, units: i128) -> NewReservation<'_> {
+    NewReservation {
+        bounds: SpendingBounds {
+            key: KeyLimits {
+                lifetime: Some(Usd::from_units(units)),
+                ..KeyLimits::default()
+            },
+            ..SpendingBounds::default()
+        },
+        ..byok_call(caller)
+    }
+}
+
+#[tokio::test]
+async fn the_first_lease_of_a_limit_counts_the_calls_that_were_not_stored() {
+    let folder = tempfile::tempdir().unwrap();
+    let metrics = Arc::new(Metrics::new().unwrap());
+    let (ledger, _) = start(folder.path(), 64 * SEGMENT_BYTES, &metrics).await;
+    let flush_guard = ledger.flush_lock.lock().await;
+    let caller = caller();
+    let mut running = ledger.reserve(&byok_call(&caller)).await.unwrap();
+    _ = running.settle(five_units());
+    // The key has a limit from here on, and the call is on its way to the store.
+    let call = limited_call(&caller, 5);
+    let reserving = ledger.reserve(&call);
+    tokio::pin!(reserving);
+    let early = tokio::time::timeout(Duration::from_millis(300), &mut reserving).await;
+    assert!(early.is_err(), "it waits for the post");
+    drop(flush_guard);
+    let reached = ReservationError::Reached(LimitReached::Key(Usd::from_units(5)));
+    assert_eq!(reserving.await.err(), Some(reached));
+    assert!(ledger.reserve(&limited_call(&caller, 6)).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_limit_that_a_dead_process_holds_comes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let metrics = Arc::new(Metrics::new().unwrap());
+    let (ledger, store) = start(folder.path(), 64 * SEGMENT_BYTES, &metrics).await;
+    let caller = caller();
+    let limits = limited_call(&caller, 10).bounds.key;
+    let request = LimitRequest {
+        organization_id: caller.organization_id.to_string(),
+        scope: LimitScope::Key(Arc::clone(&caller.key_id)),
+        number: 1,
+        offer: LimitOffer {
+            wanted: Some((LimitTerms::Key(limits), Usd::from_units(10))),
+            ..LimitOffer::default()
+        },
+    };
+    store.register_process("dead").await.unwrap();
+    let held = store.change_leases("dead", &[], &[request]).await.unwrap();
+    assert_eq!(held.unwrap().limits[0].held, Usd::from_units(10));
+    let reached = ReservationError::Reached(LimitReached::Key(Usd::from_units(10)));
+    for _ in 0..3 {
+        let refused = ledger.reserve(&limited_call(&caller, 10)).await.err();
+        assert_eq!(refused, Some(reached.clone()));
+    }
+    store.unregister_process("dead").await.unwrap();
+    let gone = std::time::Instant::now();
+    while ledger.reserve(&limited_call(&caller, 10)).await.is_err() {
+        assert!(gone.elapsed() < Duration::from_secs(2), "it stays refused");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }
 
 /// A call on a key of the caller's own.

@@ -117,11 +117,15 @@ impl Store {
         self.check_pepper().await
     }
 
-    /// Returns a connection on which other processes can be heard, on a PostgreSQL store.
-    pub async fn listener(&self) -> Result<PgListener, StoreError> {
+    /// Returns a connection on which other processes of a PostgreSQL store are heard on a channel.
+    pub async fn listen(&self, channel: &str) -> Result<PgListener, StoreError> {
         let url = options(&self.url, Purpose::Heartbeat)?.database_url;
-        let connected = timeout(ACQUIRE_TIMEOUT, PgListener::connect(url.as_str())).await;
-        Ok(connected.map_err(|_| StoreError::TimedOut)??)
+        let listening = timeout(ACQUIRE_TIMEOUT, async {
+            let mut listener = PgListener::connect(url.as_str()).await?;
+            listener.listen(channel).await?;
+            Ok(listener)
+        });
+        listening.await.map_err(|_| StoreError::TimedOut)?
     }
 
     /// Compares the pepper's mark with the mark under which the keys were made.

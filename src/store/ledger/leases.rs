@@ -250,7 +250,7 @@ async fn change_credit(
 /// Returns the result of a change, and the amount of the lease after it.
 fn change_lease(
     account: &StoreAccount,
-    lease: Lease,
+    lease: CreditLease,
     request: &LeaseRequest,
     processes: i64,
 ) -> (LeaseGrant, Usd) {
@@ -292,7 +292,7 @@ async fn count_processes(change: &mut AnyConnection) -> Result<i64, StoreError> 
 
 /// The lease of a process.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Lease {
+pub(super) struct CreditLease {
     pub amount: Usd,
     /// The number of the last change, and the amount that it added.
     change_number: i64,
@@ -304,14 +304,14 @@ pub(super) async fn read_leases(
     change: &mut AnyConnection,
     organization_ids: &[&str],
     owner: &str,
-) -> Result<HashMap<String, Lease>, StoreError> {
+) -> Result<HashMap<String, CreditLease>, StoreError> {
     let sql = "SELECT organization_id, amount, turn, taken \
                FROM (SELECT value ->> 0 AS id FROM {rows}) AS r \
                CROSS JOIN leases WHERE organization_id = r.id AND owner = $2";
     let ids = Rows::from_texts(change, organization_ids.iter().copied())?;
     let rows = ids.query(sql).bind(owner).fetch_all(change).await?;
     let leases = rows.iter().map(|row| {
-        let lease = Lease {
+        let lease = CreditLease {
             amount: usd(row, "amount")?,
             change_number: row.try_get("turn")?,
             last_grant: usd(row, "taken")?,

@@ -27,28 +27,31 @@ pub struct LimitRequest {
     pub offer: LimitOffer,
 }
 
+/// The SQL of whether leases of other processes are read. Their number grows with the fleet.
+type Others = &'static str;
+const OTHERS: Others = "1 = 1";
+const NO_OTHERS: Others = "1 = 0";
+
 /// An organization's id, and a scope as text.
 type ScopeKey<'a> = (&'a str, String);
 
 /// What processes hold of the limits of a scope.
 #[derive(Clone, Copy, Default)]
-struct Held {
+struct ScopeLeases {
     /// The process's own lease.
-    own: Option<Lease>,
+    own: Option<ScopeLease>,
     /// The amount of all others.
     others: Usd,
 }
 
 /// The lease of a process.
 #[derive(Clone, Copy, Default)]
-struct Lease {
+struct ScopeLease {
     granted: Usd,
     /// How much of what it spent is stored.
     stored: Usd,
     /// The number of its last change.
     number: i64,
-    /// Calls that ended before this time are none of the lease. Units: unix milliseconds.
-    since_ms: i64,
 }
 
 /// An amount of a process that is stored from now on: of a call that has ended, or of a job that begins.
@@ -59,7 +62,6 @@ pub(super) struct Stored<'a> {
     pub member_id: Option<&'a str>,
     /// Whether the plan pays, and if so whether the model is premium.
     pub premium: Option<bool>,
-    pub at_ms: i64,
     pub cost: Usd,
 }
 
@@ -72,7 +74,6 @@ impl<'a> Stored<'a> {
             key_id: &call.owner.key_id,
             member_id: call.owner.member_id.as_deref(),
             premium: (call.funding == Funding::Plan).then_some(call.usage.is_premium),
-            at_ms: call.at_ms,
             cost,
         };
         (cost != Usd::ZERO).then_some(stored)
@@ -90,7 +91,7 @@ impl<'a> Stored<'a> {
     }
 }
 
-impl Lease {
+impl ScopeLease {
     /// Returns what the process holds.
     fn held(self) -> Usd {
         self.granted.minus(self.stored).max(Usd::ZERO)
@@ -109,7 +110,7 @@ pub(super) async fn change(
         return Ok(Vec::new());
     }
     let places: BTreeSet<ScopeKey<'_>> = requests.iter().map(LimitRequest::place).collect();
-    let held = read(change, owner, &places).await?;
+    let held = read(change, (owner, OTHERS), &places).await?;
     let wanted = requests.iter().filter(|of| of.offer.wanted.is_some());
     let wanted = wanted.map(|of| (&*of.organization_id, &of.scope));
     let spent = spent::read(change, owner, wanted).await?;
@@ -132,7 +133,13 @@ pub(super) async fn change(
         let grant = request.offer.decide(&state);
         grants.push(grant);
         if request.number > own.number {
-            changed.insert(place, own.after(request, &grant));
+            let (granted, number) = (grant.granted, request.number);
+            let own = ScopeLease {
+                granted,
+                number,
+                ..own
+            };
+            changed.insert(place, own);
         }
     }
     write(change, owner, &changed).await?;
@@ -142,23 +149,6 @@ pub(super) async fn change(
 impl LimitRequest {
     fn place(&self) -> ScopeKey<'_> {
         (&self.organization_id, self.scope.to_string())
-    }
-}
-
-impl Lease {
-    /// Returns the lease after a change.
-    fn after(self, request: &LimitRequest, grant: &LimitGrant) -> Self {
-        let now_ms = request.offer.now_ms;
-        Self {
-            granted: grant.granted,
-            number: request.number,
-            since_ms: match request.offer.granted {
-                None => now_ms,
-                // Calls are dated by a clock that may have been set back.
-                Some(_) => self.since_ms.min(now_ms),
-            },
-            ..self
-        }
     }
 }
 
@@ -172,38 +162,40 @@ pub(super) async fn take_stored(
     if places.is_empty() {
         return Ok(());
     }
-    let held = read(change, owner, &places).await?;
-    let mut changed: BTreeMap<ScopeKey<'_>, Lease> = BTreeMap::new();
+    let held = read(change, (owner, NO_OTHERS), &places).await?;
+    let own = held
+        .into_iter()
+        .filter_map(|(place, held)| Some((place, held.own?)));
+    let mut own: BTreeMap<ScopeKey<'_>, ScopeLease> = own.collect();
     for stored in all {
         for place in stored.places() {
-            let Some(own) = held.get(&place).and_then(|held| held.own) else {
-                continue;
-            };
-            if stored.at_ms >= own.since_ms {
-                let own = changed.entry(place).or_insert(own);
+            if let Some(own) = own.get_mut(&place) {
                 own.stored = own.stored.plus(stored.cost);
             }
         }
     }
-    write(change, owner, &changed).await
+    write(change, owner, &own).await
 }
 
-/// Reads what processes hold, by organization and scope.
+/// Reads what a process holds, by organization and scope, and what others do if they are asked for.
 async fn read<'a>(
     change: &mut AnyConnection,
-    owner: &str,
+    (owner, others): (&str, Others),
     places: &BTreeSet<ScopeKey<'a>>,
-) -> Result<HashMap<ScopeKey<'a>, Held>, StoreError> {
-    let sql = "SELECT number, owner, amount, stored, granted, turn, since \
-               FROM (SELECT value ->> 0 AS id, value ->> 1 AS wanted, \
-               CAST(value ->> 2 AS BIGINT) AS number FROM {rows}) AS r \
-               CROSS JOIN limit_leases WHERE organization_id = r.id AND scope = r.wanted";
+) -> Result<HashMap<ScopeKey<'a>, ScopeLeases>, StoreError> {
+    let sql = format!(
+        "SELECT number, owner, amount, stored, granted, turn \
+         FROM (SELECT value ->> 0 AS id, value ->> 1 AS wanted, \
+         CAST(value ->> 2 AS BIGINT) AS number FROM {{rows}}) AS r \
+         CROSS JOIN limit_leases WHERE organization_id = r.id AND scope = r.wanted \
+         AND (owner = $2 OR {others})"
+    );
     let places: Vec<&ScopeKey<'_>> = places.iter().collect();
     let wanted = places.iter().enumerate();
     let wanted: Vec<_> = wanted.map(|(n, (id, scope))| (id, scope, n)).collect();
     let rows = Rows::new(change, &wanted)?;
-    let mut all: HashMap<ScopeKey<'a>, Held> = HashMap::new();
-    for row in rows.query(sql).fetch_all(change).await? {
+    let mut all: HashMap<ScopeKey<'a>, ScopeLeases> = HashMap::new();
+    for row in rows.query(&sql).bind(owner).fetch_all(change).await? {
         let number = row.try_get::<i64, _>("number")?;
         let place = usize::try_from(number).ok().and_then(|at| places.get(at));
         let Some(place) = place else { continue };
@@ -217,12 +209,11 @@ async fn read<'a>(
     Ok(all)
 }
 
-fn read_lease(row: &AnyRow) -> Result<Lease, StoreError> {
-    Ok(Lease {
+fn read_lease(row: &AnyRow) -> Result<ScopeLease, StoreError> {
+    Ok(ScopeLease {
         granted: usd(row, "granted")?,
         stored: usd(row, "stored")?,
         number: row.try_get("turn")?,
-        since_ms: row.try_get("since")?,
     })
 }
 
@@ -230,7 +221,7 @@ fn read_lease(row: &AnyRow) -> Result<Lease, StoreError> {
 async fn write(
     change: &mut AnyConnection,
     owner: &str,
-    leases: &BTreeMap<ScopeKey<'_>, Lease>,
+    leases: &BTreeMap<ScopeKey<'_>, ScopeLease>,
 ) -> Result<(), StoreError> {
     if leases.is_empty() {
         return Ok(());
@@ -238,24 +229,16 @@ async fn write(
     let rows = leases.iter().map(|((id, scope), lease)| {
         let amounts = [lease.held(), lease.stored, lease.granted];
         let [held, stored, granted] = amounts.map(|amount| amount.to_string());
-        (
-            id,
-            scope,
-            held,
-            stored,
-            granted,
-            lease.number,
-            lease.since_ms,
-        )
+        (id, scope, held, stored, granted, lease.number)
     });
     let rows: Vec<_> = rows.collect();
     let sql = "INSERT INTO limit_leases \
-               (organization_id, scope, owner, amount, stored, granted, turn, since) \
+               (organization_id, scope, owner, amount, stored, granted, turn) \
                SELECT value ->> 0, value ->> 1, $2, value ->> 2, value ->> 3, value ->> 4, \
-               CAST(value ->> 5 AS BIGINT), CAST(value ->> 6 AS BIGINT) \
+               CAST(value ->> 5 AS BIGINT) \
                FROM {rows} WHERE 1 = 1 ON CONFLICT (organization_id, scope, owner) DO UPDATE \
                SET amount = excluded.amount, stored = excluded.stored, granted = excluded.granted, \
-               turn = excluded.turn, since = excluded.since";
+               turn = excluded.turn";
     let rows = Rows::new(change, &rows)?;
     rows.query(sql).bind(owner).execute(change).await?;
     Ok(())

@@ -159,7 +159,7 @@ impl Store {
         organization_id: &str,
         scopes: &[LimitScope],
     ) -> Result<(Vec<ScopeSpent>, i64), StoreError> {
-        let mut connection = self.ledger_pool.acquire().await?;
+        let mut connection = self.pool.acquire().await?;
         let wanted = scopes.iter().map(|scope| (organization_id, scope));
         let read = timeout(QUERY_TIMEOUT, read(connection.unlimited()?, owner, wanted)).await;
         let all = finish(connection, read)?;

@@ -334,7 +334,6 @@ fn to_be_held(job: &VideoJob) -> Stored<'_> {
         key_id: &job.owner.key_id,
         member_id: job.owner.member_id.as_deref(),
         premium: (job.funding == Funding::Plan).then_some(job.is_premium),
-        at_ms: i64::MAX,
         cost: job.reserved,
     }
 }

@@ -1,6 +1,6 @@
 //! Leases of limits: what they hold, what others see of them, and what becomes of those of a process that is gone.
 
-use filters::ledger::{LedgerEntry, LimitGrant, LimitOffer, LimitScope, LimitTerms};
+use filters::ledger::{LimitGrant, LimitOffer, LimitScope, LimitTerms};
 use filters::money::Usd;
 use filters::money::allowance::KeyLimits;
 
@@ -11,7 +11,6 @@ use super::*;
 on_both!(
     a_limit_is_granted_less_what_is_spent_and_what_others_hold,
     a_call_that_is_stored_moves_from_its_lease_to_what_is_spent,
-    calls_that_ended_before_a_lease_are_none_of_it,
     a_change_that_comes_behind_a_later_one_changes_nothing,
     a_process_that_is_gone_holds_nothing,
     leases_of_credit_and_of_limits_change_together_or_not_at_all,
@@ -59,13 +58,6 @@ impl Fixture {
     }
 }
 
-fn ended(n: u8, cost: &str, at_ms: i64) -> LedgerEntry {
-    LedgerEntry {
-        at_ms,
-        ..entry(n, cost)
-    }
-}
-
 async fn a_limit_is_granted_less_what_is_spent_and_what_others_hold(fixture: Fixture) {
     fixture.begin("a").await;
     fixture.begin("b").await;
@@ -92,7 +84,7 @@ async fn a_call_that_is_stored_moves_from_its_lease_to_what_is_spent(fixture: Fi
     fixture.begin("a").await;
     fixture.begin("b").await;
     fixture.limit("a", 1, asks("3", None)).await;
-    fixture.post("a", vec![ended(1, "2", NOW_MS)]).await;
+    fixture.post("a", vec![entry(1, "2")]).await;
     let row = |owner: &str, amount: &str, stored: &str| {
         let texts = [owner, amount, stored].map(str::to_owned);
         let [owner, amount, stored] = texts;
@@ -102,7 +94,7 @@ async fn a_call_that_is_stored_moves_from_its_lease_to_what_is_spent(fixture: Fi
     let grant = fixture.limit("b", 1, asks("8", None)).await;
     assert_eq!((grant.added, grant.others), (usd("5"), usd("1")));
     // The last call exceeds the lease. Others do not hold less than nothing, and the rest is owed no more.
-    fixture.post("a", vec![ended(2, "3", NOW_MS)]).await;
+    fixture.post("a", vec![entry(2, "3")]).await;
     assert_eq!(fixture.seen().await[0], row("a", "0", "5"));
     fixture
         .limit(
@@ -117,25 +109,6 @@ async fn a_call_that_is_stored_moves_from_its_lease_to_what_is_spent(fixture: Fi
     let grant = fixture.limit("a", 2, asks("9", Some("3"))).await;
     assert_eq!((grant.held, grant.added), (usd("3"), usd("5")));
     assert_eq!(grant.room.unwrap().left, usd("3"));
-}
-
-async fn calls_that_ended_before_a_lease_are_none_of_it(fixture: Fixture) {
-    fixture.begin("a").await;
-    fixture.limit("a", 1, asks("3", None)).await;
-    fixture.post("a", vec![ended(1, "2", NOW_MS - 1)]).await;
-    let grant = fixture.limit("a", 2, asks("3", Some("8"))).await;
-    assert_eq!((grant.held, grant.room.unwrap().left), (usd("8"), usd("6")));
-    // A clock that was set back dates calls of the lease as earlier.
-    let earlier = LimitOffer {
-        now_ms: NOW_MS - 10,
-        ..asks("3", Some("8"))
-    };
-    fixture.limit("a", 3, earlier).await;
-    fixture.post("a", vec![ended(2, "1", NOW_MS - 5)]).await;
-    assert_eq!(
-        fixture.limit("a", 4, asks("3", Some("8"))).await.held,
-        usd("7")
-    );
 }
 
 async fn a_change_that_comes_behind_a_later_one_changes_nothing(fixture: Fixture) {
