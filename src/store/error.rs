@@ -58,6 +58,8 @@ pub enum StoreError {
         /// The newest that this one knows.
         known: i64,
     },
+    /// The tables are of a version that is too old, or of none.
+    UnknownTables,
     Migration(MigrateError),
     Database(sqlx::Error),
 }
@@ -159,6 +161,10 @@ impl std::fmt::Display for StoreError {
                  version knows {known}. Start the newer version, or restore the backup that was made \
                  before the upgrade (docs/upgrade.md)"
             ),
+            Self::UnknownTables => f.write_str(
+                "the store's tables are of a version that is too old for this one, and were not \
+                 changed. Start a version between them first (docs/upgrade.md)",
+            ),
             Self::Migration(error) => write!(f, "the store's tables: {error}"),
             Self::Database(error) => write!(f, "the store: {error}"),
         }
@@ -184,6 +190,12 @@ fn is_unavailable(error: &sqlx::Error) -> bool {
 /// Returns whether PostgreSQL's code says that a time limit is over: of a statement, of a wait for a lock, of a transaction.
 fn is_code_of_time(code: &str) -> bool {
     matches!(code, "57014" | "55P03" | "25P03")
+}
+
+impl From<MigrateError> for StoreError {
+    fn from(error: MigrateError) -> Self {
+        Self::Migration(error)
+    }
 }
 
 impl From<sqlx::Error> for StoreError {

@@ -1,7 +1,7 @@
 //! The store of accounts: organizations, their projects and members, API keys, credit, BYOK keys, managed prompts, and the
 //! clients and grants of OAuth.
 //!
-//! It is SQLite by default and PostgreSQL by URL. The statements are the same for both; only the migrations differ.
+//! It is SQLite by default and PostgreSQL by URL. The statements are the same for both, and almost all definitions of tables.
 //! Each change first raises `revision` in its own transaction and writes to the feed what it has changed. A running server
 //! thereby follows changes by the command line ([`crate::accounts`]), and the row's lock serializes changes. The text of a
 //! key is never stored. Requests read the snapshot of [`Store::load_accounts`]; only a request that its lease does not cover waits for [`crate::ledger`] to
@@ -20,6 +20,7 @@ mod keys;
 pub mod ledger;
 mod lock;
 mod members;
+mod migrate;
 mod oauth;
 mod open;
 mod organizations;

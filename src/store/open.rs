@@ -4,23 +4,18 @@ use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::migrate::Migrator;
 use sqlx::postgres::PgListener;
 use sqlx::{AnyPool, Connection};
 use tokio::time::timeout;
 
 use super::connections::{ACQUIRE_TIMEOUT, Connections, Purpose, connect, options};
+use super::migrate::migrate;
 use super::secret::{self, file_error};
 use super::{Store, StoreError, StoreUrl, url};
 use crate::durable;
-
-static SQLITE: LazyLock<Migrator> =
-    LazyLock::new(|| beside_newer(sqlx::migrate!("src/store/migrations/sqlite")));
-static POSTGRES: LazyLock<Migrator> =
-    LazyLock::new(|| beside_newer(sqlx::migrate!("src/store/migrations/postgres")));
 
 /// The time limit of all migrations together. Large tables take minutes.
 const MIGRATION_TIMEOUT: Duration = Duration::from_secs(1800);
@@ -179,38 +174,6 @@ async fn lock_folder(folder: &Path) -> Result<fs::File, StoreError> {
         .map_err(std::io::Error::other)
         .flatten()
         .map_err(|error| file_error(folder, error))
-}
-
-async fn migrate(pool: &AnyPool, url: &StoreUrl) -> Result<(), StoreError> {
-    let migrator = match url {
-        StoreUrl::Sqlite(_) => {
-            // The file keeps the mode. With it, readers and the writer do not wait for each other.
-            sqlx::query("PRAGMA journal_mode = WAL")
-                .execute(pool)
-                .await?;
-            &SQLITE
-        }
-        StoreUrl::Postgres(_) => &POSTGRES,
-    };
-    migrator.run(pool).await.map_err(StoreError::Migration)?;
-    let known = migrator.iter().map(|migration| migration.version).max();
-    check_version(pool, known.unwrap_or_default()).await
-}
-
-/// Lets a process start on tables to which a newer version has added: see [`check_version`].
-fn beside_newer(mut migrator: Migrator) -> Migrator {
-    migrator.set_ignore_missing(true);
-    migrator
-}
-
-/// Refuses tables that a newer version has changed so that this one cannot work with them.
-async fn check_version(pool: &AnyPool, known: i64) -> Result<(), StoreError> {
-    let sql = "SELECT needs_migration FROM store_state WHERE one = 1";
-    let needed: i64 = sqlx::query_scalar(sql).fetch_one(pool).await?;
-    match needed > known {
-        true => Err(StoreError::NewerTables { needed, known }),
-        false => Ok(()),
-    }
 }
 
 /// Creates the file and its folders if they are missing, readable only by their owner.

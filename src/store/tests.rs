@@ -29,35 +29,39 @@ struct Fixture {
     _folder: TempDir,
 }
 
+impl Fixture {
+    async fn open(settings: StoreSettings, folder: TempDir) -> Self {
+        let store = Store::open(&settings).await.unwrap().store;
+        Self {
+            store,
+            settings,
+            _folder: folder,
+        }
+    }
+}
+
 async fn on_sqlite() -> Fixture {
     let folder = TempDir::new().unwrap();
-    let settings = sqlite_settings(folder.path());
-    let store = Store::open(&settings).await.unwrap().store;
-    Fixture {
-        store,
-        settings,
-        _folder: folder,
-    }
+    Fixture::open(sqlite_settings(folder.path()), folder).await
 }
 
 async fn on_postgres() -> Fixture {
     let folder = TempDir::new().unwrap();
+    Fixture::open(postgres_settings(folder.path()).await, folder).await
+}
+
+/// Makes an empty database.
+async fn postgres_settings(folder: &Path) -> StoreSettings {
     let database = postgres::database();
     sqlx::any::install_default_drivers();
     let admin = sqlx::AnyPool::connect(&database.server_url).await.unwrap();
     let create = sqlx::AssertSqlSafe(database.create);
     sqlx::query(create).execute(&admin).await.unwrap();
     admin.close().await;
-    let settings = StoreSettings {
+    StoreSettings {
         url: StoreUrl::parse(&database.url).unwrap(),
-        state_dir: folder.path().to_owned(),
+        state_dir: folder.to_owned(),
         secret: Some(vec![7; 32]),
-    };
-    let store = Store::open(&settings).await.unwrap().store;
-    Fixture {
-        store,
-        settings,
-        _folder: folder,
     }
 }
 

@@ -63,13 +63,14 @@ impl Fixture {
              '0', '0.1', '0', 1, 0)"
         ))
         .await;
-        let migration = match self.settings.url {
-            StoreUrl::Sqlite(_) => include_str!("../migrations/sqlite/0006_usage.sql"),
-            StoreUrl::Postgres(_) => include_str!("../migrations/postgres/0006_usage.sql"),
-        };
-        let (_, carry_over) = migration.split_once("INSERT INTO").unwrap();
-        let (carry_over, _) = carry_over.split_once(';').unwrap();
-        self.execute(&format!("INSERT INTO{carry_over}")).await;
+        // As earlier versions did when sums of hours were new.
+        self.execute(
+            "INSERT INTO usage_hours \
+             SELECT organization_id, at / 3600000, key_id, model, provider, outcome, 1, prompt_tokens, \
+             cached_tokens, cache_write_tokens, completion_tokens, reasoning_tokens, web_searches, \
+             cost_nano, cost_rest FROM ledger",
+        )
+        .await;
     }
 }
 

@@ -15,11 +15,14 @@ ALTER TABLE spent ADD COLUMN counted_rest BIGINT NOT NULL DEFAULT 0;
 UPDATE spent SET hour = -2 WHERE hour = -1;
 CREATE INDEX spent_uncounted ON spent (organization_id, hour)
     WHERE hour <> -1 AND (cost_nano <> counted_nano OR cost_rest <> counted_rest);
-CREATE TRIGGER spent_keeps_uncounted BEFORE DELETE ON spent
+{CREATE FUNCTION keep_uncounted_spent() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
+CREATE TRIGGER spent_keeps_uncounted BEFORE DELETE ON spent FOR EACH ROW
+    WHEN (OLD.hour <> -1 AND (OLD.cost_nano <> OLD.counted_nano OR OLD.cost_rest <> OLD.counted_rest))
+    EXECUTE FUNCTION keep_uncounted_spent();|CREATE TRIGGER spent_keeps_uncounted BEFORE DELETE ON spent
     WHEN OLD.hour <> -1 AND (OLD.cost_nano <> OLD.counted_nano OR OLD.cost_rest <> OLD.counted_rest)
 BEGIN
     SELECT RAISE(IGNORE);
-END;
+END;}
 
 -- The least number of a migration that a process has to know to work with these tables. An older process refuses them.
 ALTER TABLE store_state ADD COLUMN needs_migration BIGINT NOT NULL DEFAULT 0;
