@@ -10,8 +10,8 @@ use sqlx::any::AnyRow;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, Row};
 use tokio::time::timeout;
 
-use super::super::rows::Rows;
 use super::super::{Store, StoreError};
+use super::hour_tables::{HourTable, USAGE, VARIATIONS};
 use super::{QUERY_TIMEOUT, finish};
 
 /// The hours of a day, in UTC.
@@ -19,56 +19,8 @@ const DAY_HOURS: i64 = 24;
 /// The maximum number of rows that are moved at once, because other writes wait for it.
 pub(super) const MAX_ROWS: i64 = 2_000;
 
-/// A table of sums by the hour.
-struct HourTable {
-    name: &'static str,
-    /// The columns that make a row one of its hour.
-    texts: &'static [&'static str],
-    numbers: &'static [&'static str],
-    sums: &'static [&'static str],
-}
-
-const TABLES: [HourTable; 2] = [
-    HourTable {
-        name: "usage_hours",
-        texts: &["organization_id", "key_id", "model", "provider", "outcome"],
-        numbers: &[],
-        sums: &[
-            "requests",
-            "prompt_tokens",
-            "cached_tokens",
-            "cache_write_tokens",
-            "completion_tokens",
-            "reasoning_tokens",
-            "web_searches",
-            "cost_nano",
-            "cost_rest",
-        ],
-    },
-    HourTable {
-        name: "variation_hours",
-        texts: &[
-            "organization_id",
-            "project_id",
-            "flag",
-            "rule",
-            "variation",
-            "outcome",
-        ],
-        numbers: &["duration_step"],
-        sums: &[
-            "requests",
-            "prompt_tokens",
-            "cached_tokens",
-            "completion_tokens",
-            "cost_nano",
-            "cost_rest",
-        ],
-    },
-];
-
-/// What makes a row one of its day: texts, numbers, and the first hour of the day.
-type DayKey = (Vec<String>, Vec<i64>, i64);
+/// What makes a row one of its day: texts, and numbers with the first hour of the day.
+type DayKey = (Vec<String>, Vec<i64>);
 
 impl Store {
     /// Moves some sums of hours before this one into those of their days. Returns whether there may be more. Hours of the
@@ -107,7 +59,7 @@ pub(super) fn first_of_day(hour: i64) -> i64 {
 async fn join(connection: &mut AnyConnection, before: i64) -> Result<bool, StoreError> {
     let mut change = connection.begin().await?;
     let mut has_more = false;
-    for table in &TABLES {
+    for table in [USAGE, VARIATIONS] {
         // What is deleted here is what is added below, whatever another process adds to these hours meanwhile.
         let query = AssertSqlSafe(table.take_sql());
         let query = sqlx::query(query).bind(before).bind(MAX_ROWS);
@@ -121,11 +73,8 @@ async fn join(connection: &mut AnyConnection, before: i64) -> Result<bool, Store
                 *to = to.saturating_add(sum);
             }
         }
-        if !days.is_empty() {
-            let days: Vec<Vec<Value>> = days.into_iter().map(to_row).collect();
-            let days = Rows::new(&*change, &days)?;
-            days.query(&table.add_sql()).execute(&mut *change).await?;
-        }
+        let days: Vec<Vec<Value>> = days.into_iter().map(to_row).collect();
+        table.add(&mut change, &days).await?;
     }
     let sql =
         "UPDATE store_state SET usage_days_before = $1 WHERE one = 1 AND usage_days_before < $1";
@@ -134,9 +83,8 @@ async fn join(connection: &mut AnyConnection, before: i64) -> Result<bool, Store
     Ok(has_more)
 }
 
-fn to_row(((texts, numbers, hour), sums): (DayKey, Vec<i64>)) -> Vec<Value> {
-    let numbers = numbers.into_iter().chain([hour]).chain(sums);
-    let numbers = numbers.map(Value::from);
+fn to_row(((texts, numbers), sums): (DayKey, Vec<i64>)) -> Vec<Value> {
+    let numbers = numbers.into_iter().chain(sums).map(Value::from);
     texts.into_iter().map(Value::from).chain(numbers).collect()
 }
 
@@ -151,46 +99,19 @@ impl HourTable {
         )
     }
 
-    /// Returns the SQL that adds rows, in the order of [`Self::columns`].
-    fn add_sql(&self) -> String {
-        let values = self.columns().into_iter().enumerate();
-        let values = values.map(|(place, _)| match place < self.texts.len() {
-            true => format!("value ->> {place}"),
-            false => format!("CAST(value ->> {place} AS BIGINT)"),
-        });
-        let values: Vec<String> = values.collect();
-        let sums = self.sums.iter();
-        let sums =
-            sums.map(|sum| format!("{sum} = {name}.{sum} + excluded.{sum}", name = self.name));
-        let sums: Vec<String> = sums.collect();
-        format!(
-            "INSERT INTO {} ({}) SELECT {} FROM {{rows}} WHERE 1 = 1 ON CONFLICT ({}) DO UPDATE SET {}",
-            self.name,
-            self.columns().join(", "),
-            values.join(", "),
-            self.key().join(", "),
-            sums.join(", ")
-        )
-    }
-
-    fn key(&self) -> Vec<&'static str> {
-        [self.texts, self.numbers, &["hour"]].concat()
-    }
-
-    fn columns(&self) -> Vec<&'static str> {
-        [&*self.key(), self.sums].concat()
-    }
-
+    /// Returns what makes a row one of its day, and its sums.
     fn read(&self, row: &AnyRow) -> Result<(DayKey, Vec<i64>), StoreError> {
-        let texts: Result<Vec<String>, _> = self
-            .texts
-            .iter()
-            .map(|column| row.try_get(*column))
-            .collect();
-        let count = |columns: &[&'static str]| -> Result<Vec<i64>, sqlx::Error> {
+        let texts = self.texts.iter().map(|column| row.try_get(*column));
+        let texts: Result<Vec<String>, _> = texts.collect();
+        let read = |columns: &[&'static str]| -> Result<Vec<i64>, sqlx::Error> {
             columns.iter().map(|column| row.try_get(*column)).collect()
         };
-        let hour = first_of_day(row.try_get("hour")?);
-        Ok(((texts?, count(self.numbers)?, hour), count(self.sums)?))
+        let mut numbers = read(self.numbers)?;
+        // The hour is the last of them.
+        numbers
+            .last_mut()
+            .into_iter()
+            .for_each(|hour| *hour = first_of_day(*hour));
+        Ok(((texts?, numbers), read(self.sums)?))
     }
 }

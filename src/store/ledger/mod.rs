@@ -7,6 +7,7 @@
 mod calls;
 mod counters;
 mod days;
+mod hour_tables;
 mod hours;
 mod journals;
 mod leases;

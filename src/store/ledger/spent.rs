@@ -7,6 +7,7 @@ use filters::ledger::{Funding, LedgerEntry, LimitScope};
 use filters::money::Usd;
 use filters::money::allowance::SpentSoFar;
 use filters::money::tally::{PlanTally, Tally};
+use serde::Serialize;
 use sqlx::any::AnyRow;
 use sqlx::{AnyConnection, Row};
 use tokio::time::timeout;
@@ -193,7 +194,7 @@ pub(super) async fn read<'a>(
     let ids: BTreeSet<&str> = wanted.iter().map(|row| row.0).collect();
     let ids: Vec<&str> = ids.into_iter().collect();
     let mut all = AllSpent::default();
-    // Hours come first: one that is counted meanwhile counts twice, and never not at all.
+    // Hours are read first: one that is counted between the two readings counts twice, and is never missed.
     if !counters::first_uncounted(connection, &ids)
         .await?
         .is_empty()
@@ -254,7 +255,7 @@ impl ScopeSpent {
 }
 
 /// An hour: its organization, key, number and funding, whether its models are premium, and the member.
-type Hour<'a> = (&'a str, &'a str, i64, &'a str, i64, &'a str);
+pub(super) type Hour<'a> = (&'a str, &'a str, i64, &'a str, i64, &'a str);
 
 /// Adds the costs of calls to the hours in which they ended. Returns what this change has to add to the counters; what is
 /// not among it is counted in the background.
@@ -269,34 +270,16 @@ pub(super) async fn add<'a>(
     let mut ids: Vec<&str> = hours.keys().map(|hour| hour.0).collect();
     ids.dedup();
     let uncounted = counters::first_uncounted(change, &ids).await?;
-    let rows: Vec<_> = hours
-        .iter()
-        .map(|(hour, added)| {
-            let (organization, key, number, funding, is_premium, member) = *hour;
-            let (first, last) = added.ended_ms;
-            let (nano, rest) = split_cost(added.cost);
-            let first_uncounted = uncounted.get(organization);
-            let counts = first_uncounted.is_none_or(|first| *first >= number);
-            (
-                organization,
-                key,
-                number,
-                funding,
-                is_premium,
-                member,
-                first,
-                last,
-                nano,
-                rest,
-                i64::from(counts),
-            )
-        })
-        .collect();
+    let rows = hours.iter().map(|(hour, added)| {
+        let first_uncounted = uncounted.get(hour.0);
+        let counts = first_uncounted.is_none_or(|first| *first >= hour.2);
+        to_row(*hour, added.ended_ms, added.cost, counts)
+    });
+    let rows = Rows::new(change, &rows.collect::<Vec<_>>())?;
     let sql = format!(
         "{ADD} RETURNING organization_id, key_id, hour, funding, is_premium, member_id, \
          CASE WHEN {UNCOUNTED} THEN 1 ELSE 0 END AS is_uncounted"
     );
-    let rows = Rows::new(change, &rows)?;
     let rows = rows.query(&sql).fetch_all(change).await?;
     for row in &rows {
         if row.try_get::<i32, _>("is_uncounted")? != 0 {
@@ -304,6 +287,29 @@ pub(super) async fn add<'a>(
         }
     }
     Ok(hours.into_values().collect())
+}
+
+/// Returns the row of [`ADD`].
+pub(super) fn to_row(
+    (organization, key, hour, funding, is_premium, member): Hour<'_>,
+    ended_ms: (i64, i64),
+    cost: Usd,
+    is_counted: bool,
+) -> impl Serialize {
+    let (nano, rest) = split_cost(cost);
+    (
+        organization,
+        key,
+        hour,
+        funding,
+        is_premium,
+        member,
+        ended_ms.0,
+        ended_ms.1,
+        nano,
+        rest,
+        i64::from(is_counted),
+    )
 }
 
 /// Sums the costs of calls by the hour in which they ended.

@@ -8,8 +8,8 @@ use tokio::time::timeout;
 
 use super::super::rows::Rows;
 use super::super::{Store, StoreError};
-use super::spent::ADD;
-use super::{HOUR_MS, QUERY_TIMEOUT, finish, join_cost, split_cost};
+use super::spent::{ADD, to_row};
+use super::{HOUR_MS, QUERY_TIMEOUT, finish, join_cost};
 
 /// Stands for all hours that were joined. It is before every hour.
 const PAST: i64 = -1;
@@ -60,28 +60,19 @@ async fn join(connection: &mut sqlx::AnyConnection, before: i64) -> Result<bool,
         *times = (times.0.min(ended.0), times.1.max(ended.1));
         *sum = sum.plus(cost);
     }
-    let joined: Vec<_> = sums
-        .into_iter()
-        .map(
-            |((organization, key, funding, is_premium, member), (ended, cost))| {
-                let (nano, rest) = split_cost(cost);
-                let (first, last) = ended;
-                (
-                    organization,
-                    key,
-                    PAST,
-                    funding,
-                    is_premium,
-                    member,
-                    first,
-                    last,
-                    nano,
-                    rest,
-                    1,
-                )
-            },
-        )
-        .collect();
+    let joined = sums.iter().map(|(spender, (ended_ms, cost))| {
+        let (organization, key, funding, is_premium, member) = spender;
+        let hour = (
+            &**organization,
+            &**key,
+            PAST,
+            &**funding,
+            *is_premium,
+            &**member,
+        );
+        to_row(hour, *ended_ms, *cost, true)
+    });
+    let joined: Vec<_> = joined.collect();
     if !joined.is_empty() {
         let joined = Rows::new(&*change, &joined)?;
         joined.query(ADD).execute(&mut *change).await?;

@@ -7,72 +7,22 @@ use std::collections::BTreeMap;
 use filters::ledger::duration_step::{duration_of_step, duration_step, percentile};
 use filters::ledger::{CallOutcome, CallOwner, ExperimentNames, LedgerEntry};
 use filters::money::Usd;
-use serde::ser::{Serialize, SerializeTuple, Serializer};
 use sqlx::any::AnyRow;
 use sqlx::{AnyConnection, Row};
 
 use super::super::{Store, StoreError};
-use super::hours::MAX_COUNT;
-use super::rows::Rows;
-use super::{HOUR_MS, join_cost, split_cost};
+use super::hour_tables::{HourRow, HourSums, VARIATIONS};
+use super::{HOUR_MS, join_cost};
 
-// `WHERE 1 = 1`: without it SQLite takes the ON behind it for that of a join.
-const ADD: &str = "\
-INSERT INTO variation_hours (organization_id, hour, project_id, flag, rule, variation, outcome, \
-    duration_step, requests, prompt_tokens, cached_tokens, completion_tokens, cost_nano, cost_rest) \
-SELECT value ->> 0, CAST(value ->> 1 AS BIGINT), value ->> 2, value ->> 3, value ->> 4, \
-    value ->> 5, value ->> 6, CAST(value ->> 7 AS BIGINT), CAST(value ->> 8 AS BIGINT), \
-    CAST(value ->> 9 AS BIGINT), CAST(value ->> 10 AS BIGINT), CAST(value ->> 11 AS BIGINT), \
-    CAST(value ->> 12 AS BIGINT), CAST(value ->> 13 AS BIGINT) \
-FROM {rows} WHERE 1 = 1 \
-ON CONFLICT (organization_id, hour, project_id, flag, rule, variation, outcome, duration_step) \
-DO UPDATE SET \
-    requests = variation_hours.requests + excluded.requests, \
-    prompt_tokens = variation_hours.prompt_tokens + excluded.prompt_tokens, \
-    cached_tokens = variation_hours.cached_tokens + excluded.cached_tokens, \
-    completion_tokens = variation_hours.completion_tokens + excluded.completion_tokens, \
-    cost_nano = variation_hours.cost_nano + excluded.cost_nano, \
-    cost_rest = variation_hours.cost_rest + excluded.cost_rest";
-
-/// The key of a row: organization, hour, project, experiment, outcome, step of the duration.
+/// Organization, hour, project, experiment, outcome, step of the duration.
 type RowKey<'a> = (&'a str, i64, &'a str, &'a ExperimentNames, &'a str, u32);
-
-/// A row, in the order of the columns that [`ADD`] reads.
-struct VariationRow<'a> {
-    key: RowKey<'a>,
-    /// Calls, and tokens of the prompt, from a cache and of the completion.
-    counts: [u64; 4],
-    /// As [`split_cost`] returns it.
-    cost: (i64, i64),
-}
-
-impl Serialize for VariationRow<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (organization, hour, project, names, outcome, step) = self.key;
-        let (nano, rest) = self.cost;
-        let mut row = serializer.serialize_tuple(14)?;
-        row.serialize_element(organization)?;
-        row.serialize_element(&hour)?;
-        for text in [project, &names.flag, &names.rule, &names.variation, outcome] {
-            row.serialize_element(text)?;
-        }
-        row.serialize_element(&step)?;
-        for count in self.counts {
-            row.serialize_element(&count)?;
-        }
-        row.serialize_element(&nano)?;
-        row.serialize_element(&rest)?;
-        row.end()
-    }
-}
 
 /// Adds the calls of experiments to the hours in which they ended.
 pub(super) async fn add(
     change: &mut AnyConnection,
     entries: &[&LedgerEntry],
 ) -> Result<(), StoreError> {
-    // In the order in which all processes lock the rows: so none waits for another that waits for it.
-    let mut rows: BTreeMap<RowKey<'_>, ([u64; 4], Usd)> = BTreeMap::new();
+    let mut rows: BTreeMap<RowKey<'_>, HourSums<4>> = BTreeMap::new();
     for entry in entries {
         let Some(names) = &entry.experiment else {
             continue;
@@ -92,23 +42,18 @@ pub(super) async fn add(
             usage.cached_tokens,
             usage.completion_tokens,
         ];
-        let (sums, cost) = rows.entry(key).or_default();
-        for (sum, count) in sums.iter_mut().zip(counts) {
-            *sum += count.min(MAX_COUNT);
+        rows.entry(key).or_default().add(counts, usage.total());
+    }
+    let rows = rows.into_iter().map(|(key, sums)| {
+        let (organization, hour, project, names, outcome, step) = key;
+        let (flag, rule, variation) = (&*names.flag, &*names.rule, &*names.variation);
+        HourRow {
+            texts: [organization, project, flag, rule, variation, outcome],
+            numbers: sums.to_numbers(&[i64::from(step), hour]),
         }
-        *cost = cost.plus(usage.total());
-    }
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let rows = rows.into_iter().map(|(key, (counts, cost))| VariationRow {
-        key,
-        counts,
-        cost: split_cost(cost),
     });
     let rows: Vec<_> = rows.collect();
-    Rows::new(change, &rows)?.query(ADD).execute(change).await?;
-    Ok(())
+    VARIATIONS.add(change, &rows).await
 }
 
 /// The calls of a variation: those that were completed, cut short, or failed.
