@@ -304,7 +304,7 @@ impl OrganizationAccount {
         self.lock().lease_failed_at = Some(Instant::now());
     }
 
-    /// Returns whether the store did not answer such a request after this time, or a moment ago. Then nobody else waits for
+    /// Returns whether the store did not answer such a request after this time, or a moment ago. Then no other call waits for
     /// it as long again.
     pub fn has_lease_failure(&self, waits_since: Instant) -> bool {
         let failed_at = self.lock().lease_failed_at;

@@ -202,7 +202,7 @@ impl OrganizationAccount {
         self.lock().plan_limits.failed_at = Some(Instant::now());
     }
 
-    /// Returns whether the store did not answer such a request after this time. Who has waited for it does not ask again.
+    /// Returns whether the store did not answer such a request after this time. A call that waited for it does not ask again.
     pub fn has_limit_failure(&self, waits_since: Instant) -> bool {
         let failed_at = self.lock().plan_limits.failed_at;
         failed_at.is_some_and(|failed_at| failed_at >= waits_since)

@@ -10,7 +10,7 @@ use super::leases::STORE_TIMEOUT;
 use super::reservation::ReservationError;
 use crate::store::Credit;
 
-/// For so long an answer is given again, so that nobody makes the store work by asking.
+/// The maximum age of an answer that is given again, so that requests cannot make the store work.
 const MAX_CREDIT_AGE: Duration = Duration::from_secs(1);
 
 impl Ledger {

@@ -44,7 +44,7 @@ const RETENTION_MARGIN_MS: i64 = 24 * 3_600_000;
 /// The flusher's state between ticks.
 #[derive(Default)]
 struct FlushState {
-    /// So many of the next calls may be stored already: a batch with them failed.
+    /// The number of next calls that may be stored already: a batch with them failed.
     doubtful: usize,
     /// How many times this process had stored calls after the last batch.
     posts: i64,

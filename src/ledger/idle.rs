@@ -34,7 +34,7 @@ impl Ledger {
             .accounts
             .write()
             .unwrap_or_else(PoisonError::into_inner);
-        // Nobody gets an account while the map is locked, so one that has no other owner now has none.
+        // No task gets an account while the map is locked, so one without other owners keeps none.
         accounts.retain(|_, account| {
             Arc::strong_count(account) > 1 || account.is_active(idle) || !is_empty(account)
         });

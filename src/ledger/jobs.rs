@@ -40,8 +40,8 @@ impl Ledger {
     /// Stores a job that the call of a reservation has begun, with what is reserved for it; `job` says how much of
     /// that it may cost, and lacks what else the reservation knows. `is_byok`: a BYOK key serves the call.
     ///
-    /// The receipt resolves once it is decided whether there is a job, whether or not anybody waits: a client that is told
-    /// that there is none may order again, and is not to pay for two.
+    /// The receipt resolves once it is decided whether the job exists, also if the client has left: a client that is told of
+    /// no job may order again, and must not pay for two.
     pub fn begin_job(
         self: &Arc<Self>,
         reservation: Reservation,
@@ -73,8 +73,8 @@ impl Ledger {
         receipt
     }
 
-    /// Ends a job that nobody was told of: the store may have it, although it did not say so in time. Until the store answers,
-    /// what the job may cost stays reserved.
+    /// Ends a job of which no client was told: the store may have it, although it did not answer in time. The amount stays
+    /// reserved until the store answers.
     async fn give_up_job(
         self: &Arc<Self>,
         reservation: Reservation,
@@ -155,7 +155,7 @@ impl Ledger {
         let (turns, runtime) = (Arc::clone(&self.request_turns), self.runtime.clone());
         let done = timeout(STORE_TIMEOUT, async move {
             let turn = turns.acquire_owned().await;
-            // Who waits may give up before the database does. The turn ends with the work.
+            // The request may give up before the database does. The turn ends with the work.
             let working = runtime.spawn(async move {
                 let _turn = turn;
                 work.await

@@ -351,14 +351,14 @@ impl Ledger {
     }
 }
 
-/// Tells those who asked for changes what became of them.
+/// Sends each task the results of the changes that it requested.
 fn answer(queued: Vec<QueuedChange>, changed: Result<Option<LeaseGrants>, Arc<StoreError>>) {
     let is_known = matches!(changed, Ok(Some(_)));
     let none = changed.as_ref().map(|_| ()).map_err(Arc::clone);
     let grants = changed.ok().flatten().unwrap_or_default();
     let (mut credit, mut limits) = (grants.credit.into_iter(), grants.limits.into_iter());
-    // A receiver is gone if the task that asked was dropped. A change of credit is pending then, and one of limits is
-    // known to the store alone until the next one.
+    // A task that was dropped has no receiver. Its change of credit stays pending, and only the store knows its change of
+    // limits until the next one.
     for change in queued {
         match change {
             QueuedChange::Credit(_, done) => {

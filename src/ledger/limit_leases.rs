@@ -62,7 +62,7 @@ impl Ledger {
                 return Err(ReservationError::Unavailable);
             }
         }
-        // Whoever asked comes first.
+        // The call that asked comes first.
         Ok(self.try_reserve(account, call).ok())
     }
 

@@ -184,7 +184,7 @@ impl Reservation {
         }
     }
 
-    /// Ends the call and charges its usage; a failed call is nobody's to pay. The last byte of the response waits for the
+    /// Ends the call and charges its usage; a failed call costs nothing. The last byte of the response waits for the
     /// receipt, which resolves when the charge survives what the configuration says.
     pub fn settle(&mut self, ended: CallEnd) -> Receipt {
         if std::mem::replace(&mut self.has_ended, true) {

@@ -1,4 +1,4 @@
-//! The store, as far as requests may take it that anybody can send, or that take it long: money must not wait for them.
+//! Turns at the store for requests without a key, and for long ones: money must not wait for them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,8 +22,8 @@ pub struct StoreTurns {
 }
 
 impl StoreTurns {
-    /// Makes the turns at the ledger's store. A request waits so long for its turn; then it is told that too many others
-    /// have come, in the words of `busy`.
+    /// Makes the turns at the ledger's store. A request waits at most `wait` for its turn; then it is refused in the words of
+    /// `busy`.
     pub fn new(ledger: Arc<Ledger>, wait: Duration, busy: &'static str) -> Self {
         Self {
             ledger,

@@ -238,8 +238,8 @@ impl HeartbeatTask {
 
 /// The counts of the last heartbeats.
 ///
-/// A Redis that comes back empty first knows one process, and the others within a second. If it fails again meanwhile,
-/// each process would believe that it is alone. So the highest recent count is used.
+/// A Redis that comes back empty first knows one process, and the others within a second. If it fails again before that,
+/// each process would take itself for the only one. So the highest recent count is used.
 #[derive(Default)]
 struct ProcessCounts {
     counts: [u64; REMEMBERED_HEARTBEATS],

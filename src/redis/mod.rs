@@ -109,8 +109,8 @@ impl Redis {
         self.command(command).await
     }
 
-    /// Returns the first `max_bytes` of the value of a key; empty: there is none. It waits at most `timeout`; a wait that was
-    /// in vain does not make Redis unavailable for others, because what is large may take its time.
+    /// Returns the first `max_bytes` of the value of a key; empty: the key does not exist. It waits at most `timeout`; a wait
+    /// without success does not make Redis unavailable for others, because a large value takes time.
     ///
     /// Errors: [`Unavailable`].
     pub async fn get_start(
@@ -124,7 +124,7 @@ impl Redis {
         self.command_within(command, timeout).await
     }
 
-    /// Returns the score of a member of a sorted set; `None`: it is none. It waits as [`Self::get_start`] does.
+    /// Returns the score of a member of a sorted set; `None`: the set does not have it. It waits as [`Self::get_start`] does.
     ///
     /// Errors: [`Unavailable`].
     pub async fn score(
@@ -292,10 +292,10 @@ async fn run<T: FromRedisValue>(
     invocation.invoke_async(&mut connection).await
 }
 
-/// Returns the reply if it arrives in time and before the request has waited long enough for Redis. A command whose reply
-/// nobody awaits is sent nevertheless.
+/// Returns the reply if it arrives in time and before the request has waited long enough for Redis. A command is sent also
+/// if its reply is not awaited any more.
 ///
-/// Errors: for how long it was awaited in vain.
+/// Errors: how long it waited without success.
 async fn await_in_budget<T>(
     timeout: Duration,
     pending: &mut BoxFuture<'static, RedisResult<T>>,

@@ -199,7 +199,7 @@ impl Drop for Connected {
         if self.has_transaction {
             self.hang_up();
         }
-        // The server may be silent from here on, and a connection that waits for it is one that nobody else has.
+        // The server may be silent from here on, and a connection that waits for it would be missing in the pool.
         if let Some(mut connection) = self.connection.take() {
             let back = connection.return_to_pool();
             tokio::spawn(timeout(PING_TIMEOUT, back));

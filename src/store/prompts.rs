@@ -335,7 +335,7 @@ async fn read_prompt(
     })
 }
 
-/// Returns the id of a prompt, and makes its row if there is none.
+/// Returns the id of a prompt, and makes its row if it is missing.
 async fn find_or_insert(
     change: &mut AccountChange,
     owner: PromptOwner<'_>,

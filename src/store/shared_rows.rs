@@ -1,7 +1,7 @@
 //! What API keys share: organizations, projects and members, of which each key's caller is made.
 //!
-//! A row that this version cannot read, because a newer one wrote it or the store is damaged, refuses the keys that need
-//! it and nobody else: a feed that stopped at such a row would keep every later revocation from coming into force.
+//! A row that this version cannot read, because a newer one wrote it or the store is damaged, refuses only the keys that
+//! need it: a feed that stopped at such a row would keep every later revocation from coming into force.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use super::records::{
     AccountRecord, KeyRecord, MemberRecord, OrganizationRecord, ProjectRecord, SharedKind,
 };
 
-/// So many rows that cannot be read are named; beyond them they are only counted.
+/// The maximum number of unreadable rows that are named; others are only counted.
 const MAX_NAMED: usize = 8;
 
-/// Halved so often, the largest step is 1.
+/// After this many halvings the largest step is 1.
 const MAX_HALVINGS: u32 = 14;
 
 /// Rows that this version cannot read.

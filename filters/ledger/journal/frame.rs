@@ -100,7 +100,7 @@ pub fn encode_frame<'a>(record: impl Into<RecordRef<'a>>, out: &mut Vec<u8>) {
     }
 }
 
-/// Returns the length in bytes of the first of several encoded frames; `None` if there is none.
+/// Returns the length in bytes of the first of several encoded frames; `None` without frames.
 pub fn frame_length(frames: &[u8]) -> Option<usize> {
     let [_, length, ..] = words(frames.first_chunk()?);
     Some(FRAME_HEAD_BYTES + length as usize)
@@ -108,7 +108,7 @@ pub fn frame_length(frames: &[u8]) -> Option<usize> {
 
 /// Decodes a record that [`encode_frame`] has encoded.
 ///
-/// Errors: it is none of this version.
+/// Errors: another version encoded it.
 pub fn decode_record(record: &[u8]) -> Result<Record, &'static str> {
     postcard::from_bytes(record).map_err(|_| "a record is none of this version")
 }
@@ -238,7 +238,7 @@ struct Frame {
 
 /// Reads the frame at the start of `rest`.
 ///
-/// Errors: why there is none; `None` if only zeros follow.
+/// Errors: why the bytes are no frame; `None` if only zeros follow.
 fn read_frame(rest: &[u8], salt: u32) -> Result<Frame, Option<&'static str>> {
     let Some((head, behind)) = rest.split_first_chunk::<FRAME_HEAD_BYTES>() else {
         let is_begun = rest.iter().any(|byte| *byte != 0);

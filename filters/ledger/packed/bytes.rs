@@ -36,7 +36,7 @@ pub(super) fn write_name(name: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(digits.as_ref().map_or(&[], |digits| digits.as_slice()));
 }
 
-/// Writes a name or that there is none.
+/// Writes an optional name.
 pub(super) fn write_optional_name(name: Option<&str>, out: &mut Vec<u8>) {
     out.push(u8::from(name.is_some()));
     if let Some(name) = name {

@@ -56,7 +56,7 @@ impl Store {
     /// keys still include them.
     ///
     /// A process that ended without [`Store::forget_journal`] may bring the calls of its journal again at any time, and
-    /// nobody else knows how far they go back. All of its calls stay, because only they prevent a second charge.
+    /// no other process knows how far they go back. All of its calls stay, because only they prevent a second charge.
     pub async fn delete_old_calls(&self, old: &OldCalls<'_>) -> Result<bool, StoreError> {
         let _turn = self.write_turn().await;
         let sql = "DELETE FROM call_batches WHERE id IN (SELECT id FROM call_batches b \
@@ -77,7 +77,7 @@ impl Store {
         )
     }
 
-    /// Records that the journal of a process is gone, so that nobody brings its calls again.
+    /// Records that the journal of a process is deleted, so that its calls never come again.
     pub async fn forget_journal(&self, owner: &str) -> Result<(), StoreError> {
         let _turn = self.write_turn().await;
         let sql = "DELETE FROM journal_owners WHERE owner = $1";
@@ -134,7 +134,7 @@ pub(super) async fn insert(
     Ok(())
 }
 
-/// Returns the ids of those calls of a process that are stored already. Nobody else stores them. Cost: the ids of all its
+/// Returns the ids of those calls of a process that are stored already. No other process stores them. Cost: the ids of all its
 /// calls that began in the same time, whatever the number of processes.
 pub(super) async fn stored_ids(
     change: &mut AnyConnection,

@@ -143,7 +143,7 @@ pub(super) async fn first_uncounted(
 }
 
 /// Reads again what is to be counted of these hours, the oldest first. An hour to which another process is adding is left
-/// to that one, so nobody waits here for a process that waits for the balance.
+/// to that one, so this change does not wait for a process that waits for the balance.
 async fn lock_hours(
     change: &mut AnyConnection,
     hours: &[Uncounted],

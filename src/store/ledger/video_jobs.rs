@@ -25,8 +25,8 @@ use super::{
 const COLUMNS: &str = "id, organization_id, project_id, key_id, member_id, request_id, funding, \
                        is_premium, reserved, ordered, state, secret, created_at, is_open";
 
-/// The SQL of a job for which something has to be done, and that nobody works on: a claim ends with its time, and with its
-/// process.
+/// The SQL of a job for which something has to be done and that no process has claimed: a claim ends with its time, and with
+/// its process.
 const DUE: &str = "due_at > 0 AND due_at <= {now} AND (claimed_until <= {now} \
                    OR claimed_by NOT IN (SELECT owner FROM ledger_processes))";
 
@@ -47,7 +47,7 @@ pub struct VideoJob {
     pub ordered: String,
     /// How far it has come, as JSON.
     pub state: String,
-    /// What signs its webhooks; `None`: nobody is told.
+    /// The secret that signs its webhooks; `None`: it has no webhook.
     pub secret: Option<String>,
     /// When it was ordered, in unix milliseconds.
     pub created_ms: i64,
@@ -58,11 +58,11 @@ pub struct VideoJob {
 /// Which of the jobs that are due are claimed: the first of each organization before the second of any.
 #[derive(Clone, Debug)]
 pub struct DueJobs {
-    /// Those that go on; else those whose end is told.
+    /// Jobs that go on; else jobs whose webhook is due.
     pub is_open: bool,
-    /// The most of all.
+    /// The maximum number.
     pub most: usize,
-    /// The most of one organization.
+    /// The maximum number of one organization.
     pub of_organization: usize,
     /// The most of some organizations, where that is another number.
     pub of_others: Vec<(Arc<str>, usize)>,
@@ -158,7 +158,7 @@ impl Store {
     ) -> Result<Vec<VideoJob>, StoreError> {
         let due = DUE.replace("{now}", "$3");
         let most = wanted.most_sql(6);
-        // Whoever has waited for the row of another one checks it again.
+        // A process that has waited for the row of another one checks it again.
         let sql = format!(
             "UPDATE video_jobs SET claimed_by = $1, claimed_until = $2 WHERE {due} AND id IN \
              (SELECT id FROM (SELECT id, due_at, organization_id, ROW_NUMBER() OVER \
@@ -300,7 +300,7 @@ async fn begin(
     if job.funding == Funding::Credit {
         move_lease(&mut change, process, job).await?;
     }
-    // From here on what it may cost counts as spent.
+    // From here on its maximum cost counts as spent.
     limits::take_stored(&mut change, process, &[to_be_held(job)]).await?;
     let sql = format!(
         "INSERT INTO video_jobs ({COLUMNS}, due_at, claimed_by, claimed_until) \

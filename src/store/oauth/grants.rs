@@ -41,7 +41,7 @@ pub struct StoredCode {
 /// A grant: what a person has allowed to a client.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct OAuthGrant {
-    /// Its id, of random digits. Whoever knows it has had a token of it.
+    /// Its id, of random digits. Only holders of its tokens know it.
     pub id: String,
     pub client_id: String,
     /// The API key that the person signed in with.
@@ -66,7 +66,7 @@ pub enum Redeemed<R> {
     Refused(R),
     /// It was used before. The grant that it had become is ended.
     Replayed,
-    /// There is none with this hash.
+    /// No code has this hash.
     Unknown,
 }
 
@@ -95,8 +95,8 @@ impl Store {
         Ok(true)
     }
 
-    /// Uses a code once, whoever else tries at the same time. `judge` returns the grant that it becomes, or why it becomes
-    /// none.
+    /// Uses a code once, also if others try at the same time. `judge` returns the grant that the code becomes, or the reason
+    /// of a refusal.
     pub async fn redeem_code<R>(
         &self,
         hash: &[u8],

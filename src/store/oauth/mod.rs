@@ -1,6 +1,6 @@
 //! OAuth of the MCP server: clients, and in [`grants`] the codes that persons give them and the grants that codes become.
 //!
-//! What is revoked goes through the feed of account changes, so that its access tokens, which have no rows, end at once.
+//! Revocations go through the feed of account changes, so that access tokens, which have no rows, end at once.
 
 mod grants;
 
@@ -14,7 +14,7 @@ use super::{Changed, Store, StoreError};
 use filters::accounts::REVOCATION_KEPT_MS;
 pub use grants::{NewCode, OAuthGrant, Redeemed, StoredCode};
 
-/// The most clients that never got a grant. Beyond it the oldest of them are forgotten.
+/// The maximum number of clients that never got a grant. Beyond it the oldest of them are forgotten.
 const MAX_UNUSED_CLIENTS: i64 = 10_000;
 /// How long a client is kept that never got a grant.
 const UNUSED_KEPT_MS: i64 = 86_400_000;
@@ -28,9 +28,9 @@ pub struct OAuthClientRow {
     pub id: String,
     /// Its metadata: JSON.
     pub metadata: String,
-    /// The hash of its secret; empty: it has none.
+    /// The hash of its secret; empty: no secret.
     pub secret_hash: Vec<u8>,
-    /// When it came, in unix milliseconds.
+    /// When it was registered or first seen, in unix milliseconds.
     pub created_at_ms: i64,
     /// When it last got a grant, in unix milliseconds; 0: never.
     pub used_at_ms: i64,
