@@ -34,8 +34,8 @@ use filters::models::routing::providers::{ProviderNames, ProviderSet};
 use filters::models::routing::resolve::resolve;
 use filters::models::routing::score::Weights;
 use filters::models::usage::Settlement;
-use filters::models::wires::openai::OpenAi;
-use filters::models::wires::{Quirks, ReplyHead, Target, Wire, WireKind, decode_reply};
+use filters::models::wires::openai::OPENAI;
+use filters::models::wires::{Codec, Quirks, ReplyHead, Target, Wire, WireKind, decode_reply};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -55,7 +55,8 @@ fn main() {
         let request = ChatCompletions.parse(body.clone()).unwrap();
         let quirks = Quirks::default();
         measure(&format!("encode {size}"), 1, || {
-            OpenAi.encode(&request, &target(&quirks)).unwrap()
+            let codec = OPENAI.codec(Operation::Chat).unwrap();
+            codec.encode(&request, &target(&quirks)).unwrap()
         });
         let reply = [whole_reply(bytes)];
         measure(&format!("whole reply {size}"), 1, || {
@@ -77,7 +78,8 @@ fn main() {
         let quirks = Quirks::default();
         measure(&format!("check and translate 50 KB, {name}"), 1, || {
             let request = ChatCompletions.parse(conversation.clone()).unwrap();
-            kind.wire().encode(&request, &target(&quirks)).unwrap()
+            let codec = kind.wire().codec(request.payload.operation()).unwrap();
+            codec.encode(&request, &target(&quirks)).unwrap()
         });
         let pieces = stream_pieces(kind);
         let bytes: usize = pieces.iter().map(Bytes::len).sum();
@@ -262,19 +264,19 @@ fn plans(mappings: usize) {
             &[],
             1_800_000_000,
         );
-        let limits = |_: &Mapping| OpenAi.limits(Operation::Chat);
+        let limits = |_: &Mapping| OPENAI.codec(Operation::Chat).map(Codec::limits);
         plan(&request, resolved.unwrap(), &inputs, limits, |_| 1.0).unwrap()
     });
 }
 
 /// Reads a reply into the client's response; returns its bytes.
 fn answer(request: &ModelRequest, used: &UsedNames, pieces: &[Bytes], media_type: &[u8]) -> usize {
-    answer_on(&OpenAi, request, used, pieces, media_type)
+    answer_on(&OPENAI, request, used, pieces, media_type)
 }
 
 /// Reads a reply of a wire into the client's response; returns its bytes.
 fn answer_on(
-    wire: &'static dyn Wire,
+    wire: &Wire,
     request: &ModelRequest,
     used: &UsedNames,
     pieces: &[Bytes],
@@ -282,7 +284,7 @@ fn answer_on(
 ) -> usize {
     let quirks = Quirks::default();
     let head = ReplyHead::new(200, media_type);
-    let mut decoder = decode_reply(wire, request, &target(&quirks), &head);
+    let mut decoder = decode_reply(wire, request, &target(&quirks), &head).unwrap();
     let identity = ReplyIdentity {
         id: "0190c3a2000070008000000000000000".into(),
         created: 1,

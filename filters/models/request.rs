@@ -121,6 +121,39 @@ impl ModelRequest {
     }
 }
 
+/// What one or more of the variants of [`Payload`] hold.
+pub trait Facts: 'static {
+    /// Returns those of a request; `None`: it is of another operation.
+    fn find(payload: &Payload) -> Option<&Self>;
+}
+
+macro_rules! facts {
+    ($($facts:ty: $variant:pat => $found:expr;)*) => {
+        $(impl Facts for $facts {
+            fn find(payload: &Payload) -> Option<&Self> {
+                match payload {
+                    $variant => Some($found),
+                    _ => None,
+                }
+            }
+        })*
+    };
+}
+
+facts! {
+    ChatFacts: Payload::Chat(facts) | Payload::Images(facts, _) => facts;
+    EmbeddingFacts: Payload::Embeddings(facts) => facts;
+    ImageFacts: Payload::Images(_, facts) => facts;
+    RerankFacts: Payload::Rerank(facts) => facts;
+    ModerationFacts: Payload::Moderations(facts) => facts;
+    SpeechFacts: Payload::Speech(facts) => facts;
+    OcrFacts: Payload::Ocr(facts) => facts;
+    SearchFacts: Payload::Search(facts) => facts;
+    DecisionFacts: Payload::TypedDecisions(facts) => facts;
+    TranscriptionFacts: Payload::Transcription(facts) => facts;
+    VideoFacts: Payload::Videos(facts) => facts;
+}
+
 impl Payload {
     /// The operation.
     pub fn operation(&self) -> Operation {

@@ -29,7 +29,7 @@ pub struct Deployment {
     pub provider: Arc<Provider>,
     pub site: Arc<Site>,
     /// The wire in which the provider serves the mapping.
-    pub wire: &'static dyn Wire,
+    pub wire: &'static Wire,
     /// Its names as clients see them. Source: docs/decisions.md 3.
     pub used: Arc<UsedNames>,
     pub metrics: DeploymentMetrics,
@@ -55,12 +55,12 @@ impl Deployment {
         let used = UsedNames::new(&model.id, &provider.name, region_name, &mapping.name);
         let site = provider.site(region_name);
         let heads = model.operations.iter().filter_map(|operation| {
-            let quirks = &provider.quirks;
+            let codec = wire.codec(*operation)?;
             let head = |is_stream| {
-                let own = wire.head(*operation, is_stream, &mapping.name, quirks)?;
-                Some(UpstreamHead::new(provider, site, &own, is_stream))
+                let own = codec.head(is_stream, &mapping.name, &provider.quirks);
+                UpstreamHead::new(provider, site, &own, is_stream)
             };
-            Some((*operation, [head(false)?, head(true)?]))
+            Some((*operation, [head(false), head(true)]))
         });
         let marks = provider.quirks.cache_breakpoints && mapping.can(Capability::CacheControl);
         let marks = marks && prices.as_deref().is_none_or(caches);

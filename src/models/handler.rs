@@ -7,6 +7,7 @@ use filters::accounts::{Caller, Mode};
 use filters::fault::{Fault, FaultKind};
 use filters::models::front::{Front, Received};
 use filters::models::managed::ManagedRequest;
+use filters::models::operation::Operation;
 use filters::models::request::ModelRequest;
 use filters::models::routing::explanation::check_debug;
 use filters::models::routing::resolve::Candidate;
@@ -250,7 +251,8 @@ impl ModelHandler {
         let mut selection = models
             .planner
             .plan_attempts(&request, resolution, context)?;
-        let attempts = planned_attempts(models, context.caller, byok_keys, &selection);
+        let operation = request.payload.operation();
+        let attempts = planned_attempts(models, context.caller, byok_keys, (operation, &selection));
         if attempts.is_empty() {
             let message = "the provider has no key for this region";
             let fault = Fault::new(FaultKind::ModelNotFound, message).with_param("model");
@@ -310,13 +312,14 @@ fn planned_attempts(
     models: &Models,
     caller: Option<&Caller>,
     byok_keys: Option<&ProviderKeys>,
-    selection: &Selection,
+    (operation, selection): (Operation, &Selection),
 ) -> Vec<PlannedAttempt> {
     let candidates = &selection.plan.attempts;
     let attempt = |candidate: &Candidate, keys: Option<&Arc<KeyPool>>| {
         let deployment = models.planner.deployment(candidate)?;
         Some(PlannedAttempt {
             keys: Arc::clone(keys.unwrap_or(&deployment.site.keys)),
+            codec: deployment.wire.codec(operation)?,
             deployment,
         })
     };

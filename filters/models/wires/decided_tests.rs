@@ -67,7 +67,7 @@ fn read(wire: WireKind, body: &[u8]) -> Result<(Value, Decided), Failure> {
     let target = Target::plain("here", "up x", &quirks);
     let head = ReplyHead::new(200, b"application/json");
     let request = request(&json!({}));
-    let mut decoder = decode_reply(wire.wire(), &request, &target, &head);
+    let mut decoder = decode_reply(wire.wire(), &request, &target, &head).unwrap();
     let mut decided = Decided::default();
     decoder.feed(&bytes::Bytes::copy_from_slice(body), &mut decided)?;
     decoder.end(&mut decided)?;

@@ -4,7 +4,6 @@ use bytes::Bytes;
 
 use super::failure::{Failure, FailureKind};
 use super::wire::{Target, Wire};
-use crate::fault::{Fault, FaultKind};
 use crate::models::chat::delta::{Delta, Finish};
 use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
@@ -98,32 +97,34 @@ impl ReplyHead {
     }
 }
 
-/// Returns the decoder of a reply. That of another status than 200 reads why, and always fails.
+/// Returns the decoder of a reply; that of another status than 200 reads why, and always fails. `None`: the wire does not
+/// offer the operation.
 pub fn decode_reply(
-    wire: &'static dyn Wire,
+    wire: &Wire,
     request: &ModelRequest,
     target: &Target<'_>,
     head: &ReplyHead,
-) -> Box<dyn Decoder> {
+) -> Option<Box<dyn Decoder>> {
+    let codec = wire.codec(request.payload.operation())?;
     let decoder: Box<dyn Decoder> = match (head.status, request.is_stream) {
-        (200, true) => wire.decoder(request, target, head),
+        (200, true) => codec.decoder(request, target, head),
         (200, false) => {
-            let decoder = wire.decoder(request, target, head);
+            let decoder = codec.decoder(request, target, head);
             Box::new(Folded {
                 free_bytes: decoder.max_bytes(),
                 decoder,
             })
         }
         (status, _) => Box::new(Refusal {
-            wire,
+            classify: wire.classify,
             status,
             body: Vec::new(),
         }),
     };
-    match request.payload.images() {
+    Some(match request.payload.images() {
         Some(_) => Box::new(FilteredImages(decoder)),
         None => decoder,
-    }
+    })
 }
 
 /// A reply to a request for images: where a filter has refused it, it is an answer without images, and nothing is billed
@@ -381,7 +382,7 @@ where
 
 /// A refusal, of which only the beginning counts.
 struct Refusal {
-    wire: &'static dyn Wire,
+    classify: fn(u16, &[u8]) -> Failure,
     status: u16,
     body: Vec<u8>,
 }
@@ -389,7 +390,7 @@ struct Refusal {
 impl Refusal {
     /// Returns what the body says. A status that the next provider may mend counts, whatever the body says.
     fn failure(&self) -> Failure {
-        let by_body = self.wire.classify(self.status, &self.body);
+        let by_body = (self.classify)(self.status, &self.body);
         let by_status = Failure::refused(self.status, "");
         match by_status.is_retryable {
             true => Failure {
@@ -414,21 +415,6 @@ impl Decoder for Refusal {
     fn end(&mut self, _: &mut dyn Sink) -> Result<Progress, Failure> {
         Err(self.failure())
     }
-}
-
-/// The fault of an operation that planning keeps from this wire.
-pub(super) fn not_offered() -> Fault {
-    Fault::new(
-        FaultKind::Internal,
-        "the provider does not offer this operation",
-    )
-}
-
-/// The decoder of an operation that planning keeps from this wire.
-pub(super) fn no_decoder() -> Box<dyn Decoder> {
-    Box::new(WholeReply::new(|_, _| {
-        Err(Failure::malformed(not_offered().message))
-    }))
 }
 
 /// The failure of a stream that ended before its end.

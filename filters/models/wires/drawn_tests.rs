@@ -131,7 +131,9 @@ fn what_may_draw_is_told_by_the_wire_the_listing_and_the_request() {
         object.extend(members.as_object().unwrap().clone());
         let request = ChatCompletions.parse(request.to_string().into()).unwrap();
         let quirks = Quirks::default();
-        wire.wire().draws(&request, &target(wire, &quirks, listed))
+        wire.wire()
+            .codec_of(&request)
+            .draws(&request, &target(wire, &quirks, listed))
     };
     let (none, text) = (json!({}), json!({"modalities": ["text"]}));
     let image = json!({"modalities": ["image"]});

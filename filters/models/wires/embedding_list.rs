@@ -8,11 +8,12 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
+use super::codec::Parts;
 use super::decoder::{Decoder, WholeReply};
 use super::error_body::classify_error;
 use super::failure::Failure;
 use super::scan::malformed;
-use super::wire::{Parts, Target};
+use super::wire::Target;
 use crate::json::{Error, Type, Walker};
 use crate::models::embeddings::batch::BatchLimits;
 use crate::models::embeddings::{EmbeddingFacts, Encoding, vector, write_item};

@@ -9,10 +9,10 @@ use crate::models::embeddings::batch::BatchLimits;
 use crate::models::reply::Sink;
 use crate::models::usage::Usage;
 use crate::models::wires::cohere::COHERE;
-use crate::models::wires::google::Google;
-use crate::models::wires::openai::OpenAi;
+use crate::models::wires::google::GOOGLE;
+use crate::models::wires::openai::OPENAI;
 use crate::models::wires::voyage::VOYAGE;
-use crate::models::wires::{Progress, Quirks, Target, Wire};
+use crate::models::wires::{Progress, Quirks, Target};
 
 #[test]
 fn a_batch_is_asked_for_in_parts_and_its_vectors_numbered_through() {
@@ -25,8 +25,8 @@ fn a_batch_is_asked_for_in_parts_and_its_vectors_numbered_through() {
     };
     // Where the inputs stand, and how many parts there are.
     for (wire, place, counts) in [
-        (&OpenAi as &dyn Wire, "/input", vec![200, 50]),
-        (&Google, "/requests", vec![100, 100, 50]),
+        (&OPENAI, "/input", vec![200, 50]),
+        (&GOOGLE, "/requests", vec![100, 100, 50]),
         (&COHERE, "/texts", vec![96, 96, 58]),
         (&VOYAGE, "/input", vec![200, 50]),
     ] {
@@ -38,7 +38,7 @@ fn a_batch_is_asked_for_in_parts_and_its_vectors_numbered_through() {
                 part,
                 ..target(&quirks)
             };
-            let parts = wire.parts(&request, &target);
+            let parts = wire.codec_of(&request).parts(&request, &target);
             assert_eq!(parts.count as usize, counts.len());
             let bytes: usize = texts[first..first + count].iter().map(String::len).sum();
             assert_eq!(parts.text_bytes, bytes as u64);
@@ -72,9 +72,9 @@ fn the_vectors_of_a_later_part_have_the_numbers_of_their_inputs() {
     let list = openai_reply(json!([openai_item(0, json!([7]))]));
     let cohere = json!({"embeddings": {"float": [[7]]}});
     for (wire, reply) in [
-        (&OpenAi as &dyn Wire, &list),
+        (&OPENAI, &list),
         (&VOYAGE, &list),
-        (&Google, &json!({"embeddings": [{"values": [7]}]})),
+        (&GOOGLE, &json!({"embeddings": [{"values": [7]}]})),
         (&COHERE, &cohere),
     ] {
         let mut items = Items::default();

@@ -5,12 +5,12 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::anthropic::Anthropic;
+use super::anthropic::ANTHROPIC;
 use super::cohere::COHERE;
-use super::google::Google;
-use super::openai::OpenAi;
+use super::google::GOOGLE;
+use super::openai::OPENAI;
 use super::voyage::VOYAGE;
-use super::{Failure, FailureKind, Progress, Quirks, ReplyHead, Target, Wire};
+use super::{Failure, FailureKind, Progress, Quirks, ReplyHead, Target, Wire, decode_reply};
 use crate::models::front::Front;
 use crate::models::fronts::embeddings::EMBEDDINGS;
 use crate::models::metadata::{AnswerMembers, Metadata, UsedNames};
@@ -43,7 +43,7 @@ pub(super) fn request(more: &Value) -> ModelRequest {
 }
 
 /// Path and body of the upstream request.
-fn encoded(wire: &dyn Wire, request: &ModelRequest, quirks: &Quirks) -> (String, Value) {
+fn encoded(wire: &Wire, request: &ModelRequest, quirks: &Quirks) -> (String, Value) {
     let target = target(quirks);
     let body = wire.encode(request, &target).unwrap().concat();
     let head = wire.head(Operation::Embeddings, false, target.model, quirks);
@@ -52,7 +52,7 @@ fn encoded(wire: &dyn Wire, request: &ModelRequest, quirks: &Quirks) -> (String,
 
 /// The client's response to a reply that comes in pieces.
 fn response<'p>(
-    wire: &dyn Wire,
+    wire: &Wire,
     request: &ModelRequest,
     pieces: impl IntoIterator<Item = &'p [u8]>,
 ) -> Result<Value, Failure> {
@@ -92,7 +92,7 @@ fn response<'p>(
     Ok(serde_json::from_slice(&writer.take()).unwrap())
 }
 
-fn whole(wire: &dyn Wire, request: &ModelRequest, reply: &Value) -> Result<Value, Failure> {
+fn whole(wire: &Wire, request: &ModelRequest, reply: &Value) -> Result<Value, Failure> {
     response(wire, request, [reply.to_string().as_bytes()])
 }
 
@@ -112,7 +112,7 @@ fn google_reply() -> Value {
 #[test]
 fn our_own_wire_gets_the_members_as_they_came_and_an_opaque_user() {
     let more = json!({"user": "ann@example.com", "dimensions": 8, "encoding_format": "base64", "input_type": "query"});
-    let (path, body) = encoded(&OpenAi, &request(&more), &Quirks::default());
+    let (path, body) = encoded(&OPENAI, &request(&more), &Quirks::default());
     let user = body["user"].as_str().unwrap().to_owned();
     let expected = json!({"model": "up x", "input": ["a", "b"], "dimensions": 8,
         "encoding_format": "base64", "input_type": "query", "user": user});
@@ -133,11 +133,11 @@ fn what_a_provider_does_not_take_is_left_out() {
         parameters: &Parameters::plain().without(&[Parameter::User], &[]),
         ..target(&quirks)
     };
-    let body = OpenAi.encode(&more, &target).unwrap().concat();
+    let body = OPENAI.encode(&more, &target).unwrap().concat();
     let body: Value = serde_json::from_slice(&body).unwrap();
     let expected = json!({"model": "up x", "input": ["a", "b"], "dimensions": 8});
     assert_eq!(body, expected);
-    let head = OpenAi.head(Operation::Embeddings, false, target.model, &quirks);
+    let head = OPENAI.head(Operation::Embeddings, false, target.model, &quirks);
     assert_eq!(head.unwrap().path, "/openai/v1/embeddings?v=1");
 }
 
@@ -145,7 +145,7 @@ fn what_a_provider_does_not_take_is_left_out() {
 fn google_gets_one_content_per_input() {
     let content =
         |text: &str| json!({"model": "models/up x", "content": {"parts": [{"text": text}]}});
-    let (path, body) = encoded(&Google, &request(&json!({})), &Quirks::default());
+    let (path, body) = encoded(&GOOGLE, &request(&json!({})), &Quirks::default());
     let expected = json!({"requests": [content("a"), content("b")]});
     assert_eq!(
         (path.as_str(), body),
@@ -154,7 +154,7 @@ fn google_gets_one_content_per_input() {
     let one = request(&json!({"input": "\u{e9}\"\n", "dimensions": 8, "user": "ann"}));
     let mut expected = content("\u{e9}\"\n");
     expected["outputDimensionality"] = 8.into();
-    let (_, body) = encoded(&Google, &one, &Quirks::default());
+    let (_, body) = encoded(&GOOGLE, &one, &Quirks::default());
     assert_eq!(body, json!({"requests": [expected]}));
 }
 
@@ -196,7 +196,7 @@ fn voyage_gets_its_own_words() {
 fn a_use_of_the_vectors_is_said_in_the_words_of_each_wire() {
     let quirks = Quirks::default();
     let asked = |word: &str| request(&json!({"input_type": word}));
-    let word = |wire: &dyn Wire, word: &str| {
+    let word = |wire: &Wire, word: &str| {
         let body = wire.encode(&asked(word), &target(&quirks));
         let body: Value = serde_json::from_slice(&body?.concat()).unwrap();
         let places = ["/input_type", "/requests/0/taskType"];
@@ -216,9 +216,9 @@ fn a_use_of_the_vectors_is_said_in_the_words_of_each_wire() {
     ] {
         assert_eq!(word(&COHERE, given).unwrap(), cohere);
         assert_eq!(word(&VOYAGE, given).ok().as_deref(), voyage);
-        assert_eq!(word(&Google, given).unwrap(), google);
+        assert_eq!(word(&GOOGLE, given).unwrap(), google);
     }
-    for wire in [&COHERE as &dyn Wire, &VOYAGE, &Google] {
+    for wire in [&COHERE, &VOYAGE, &GOOGLE] {
         let fault = wire.encode(&asked("poem"), &target(&quirks)).unwrap_err();
         assert_eq!(
             (fault.status(), fault.param.as_deref()),
@@ -277,32 +277,36 @@ fn long_vectors_pass_as_they_came_unless_they_hold_more_than_numbers() {
     let one = request(&json!({"input": "a"}));
     let numbers: Vec<f64> = (0..400).map(|at| f64::from(at) / -7.0).collect();
     let reply = openai_reply(json!([openai_item(0, json!(numbers))]));
-    let body = whole(&OpenAi, &one, &reply).unwrap();
+    let body = whole(&OPENAI, &one, &reply).unwrap();
     assert_eq!(body["data"], reply["data"]);
     for bad in ["null", "\"a\"", "{}", "[1]", "x"] {
         let text = reply.to_string().replacen("[-0.0", &format!("[{bad}"), 1);
         let text = text.replacen("[0.0", &format!("[{bad}"), 1);
         assert!(text.contains(bad));
-        let failure = response(&OpenAi, &one, [text.as_bytes()]).unwrap_err();
+        let failure = response(&OPENAI, &one, [text.as_bytes()]).unwrap_err();
         assert_eq!(failure.kind, FailureKind::Malformed, "{bad}");
     }
 }
 
 #[test]
 fn the_limits_of_a_wire_say_what_it_offers() {
-    assert!(Anthropic.limits(Operation::Embeddings).is_none());
-    assert!(!Google.limits(Operation::Embeddings).unwrap().token_inputs);
-    assert!(OpenAi.limits(Operation::Embeddings).unwrap().token_inputs);
+    assert!(ANTHROPIC.limits(Operation::Embeddings).is_none());
+    assert!(!GOOGLE.limits(Operation::Embeddings).unwrap().token_inputs);
+    assert!(OPENAI.limits(Operation::Embeddings).unwrap().token_inputs);
     let request = request(&json!({}));
     let quirks = Quirks::default();
-    assert!(Anthropic.encode(&request, &target(&quirks)).is_err());
-    assert!(whole(&Anthropic, &request, &json!({})).is_err());
-    for wire in [&COHERE as &dyn Wire, &VOYAGE] {
+    assert!(ANTHROPIC.encode(&request, &target(&quirks)).is_err());
+    assert!(decode_reply(&ANTHROPIC, &request, &target(&quirks), &HEAD).is_none());
+    for wire in [&COHERE, &VOYAGE] {
         assert!(!wire.limits(Operation::Embeddings).unwrap().token_inputs);
         assert!(wire.limits(Operation::Chat).is_none());
     }
-    for wire in [&OpenAi as &dyn Wire, &Google, &COHERE, &VOYAGE] {
-        assert_eq!(wire.max_output(&request, &target(&quirks)), Some(0));
+    for wire in [&OPENAI, &GOOGLE, &COHERE, &VOYAGE] {
+        assert_eq!(
+            wire.codec_of(&request)
+                .max_output(&request, &target(&quirks)),
+            Some(0)
+        );
     }
 }
 
@@ -316,7 +320,7 @@ fn a_provider_has_its_own_name_for_the_length_of_vectors() {
         ..target(&quirks)
     };
     let request = request(&json!({"dimensions": 8}));
-    let body = OpenAi.encode(&request, &target).unwrap().concat();
+    let body = OPENAI.encode(&request, &target).unwrap().concat();
     let body: Value = serde_json::from_slice(&body).unwrap();
     assert_eq!(
         (&body["output_dimension"], body.get("dimensions")),
@@ -336,7 +340,7 @@ fn items_of_our_own_wire_pass_as_they_came() {
     let mut first = openai_item(0, json!([0.1, -0.2]));
     first["own"] = json!({"kept": true});
     let data = json!([first, openai_item(1, json!([1e-9, 2]))]);
-    let body = whole(&OpenAi, &request(&json!({})), &openai_reply(data.clone())).unwrap();
+    let body = whole(&OPENAI, &request(&json!({})), &openai_reply(data.clone())).unwrap();
     let expected = json!({"object": "list", "data": data, "model": "here/m",
         "usage": {"prompt_tokens": 6, "total_tokens": 6}});
     assert_eq!(body, expected);
@@ -345,11 +349,11 @@ fn items_of_our_own_wire_pass_as_they_came() {
 #[test]
 fn items_stand_in_the_order_of_the_inputs_and_are_named() {
     let data = json!([openai_item(1, json!([2])), openai_item(0, json!([1]))]);
-    let body = whole(&OpenAi, &request(&json!({})), &openai_reply(data)).unwrap();
+    let body = whole(&OPENAI, &request(&json!({})), &openai_reply(data)).unwrap();
     let expected = json!([openai_item(0, json!([1])), openai_item(1, json!([2]))]);
     assert_eq!(body["data"], expected);
     let bare = json!([{"embedding": [1]}, {"embedding": [2]}]);
-    let body = whole(&OpenAi, &request(&json!({})), &openai_reply(bare)).unwrap();
+    let body = whole(&OPENAI, &request(&json!({})), &openai_reply(bare)).unwrap();
     assert_eq!(body["data"], expected);
 }
 
@@ -365,18 +369,18 @@ fn a_vector_comes_in_the_encoding_that_was_asked_for() {
     ] {
         let request = request(&json!({"encoding_format": asked, "input": "a"}));
         let data = json!([openai_item(0, given.clone())]);
-        let body = whole(&OpenAi, &request, &openai_reply(data)).unwrap();
+        let body = whole(&OPENAI, &request, &openai_reply(data)).unwrap();
         assert_eq!(&body["data"][0]["embedding"], expected, "{asked} {given}");
     }
     let request = request(&json!({"encoding_format": "base64", "input": "a"}));
     let reply = json!({"embeddings": [{"values": [1.0, -0.5]}]});
-    let body = whole(&Google, &request, &reply).unwrap();
+    let body = whole(&GOOGLE, &request, &reply).unwrap();
     assert_eq!(body["data"], json!([openai_item(0, packed)]));
 }
 
 #[test]
 fn googles_vectors_become_items_and_usage_is_estimated_where_it_does_not_come() {
-    let body = whole(&Google, &request(&json!({})), &google_reply()).unwrap();
+    let body = whole(&GOOGLE, &request(&json!({})), &google_reply()).unwrap();
     let data = json!([
         openai_item(0, json!([3.0, 4.0])),
         openai_item(1, json!([0.5, -0.25]))
@@ -386,7 +390,7 @@ fn googles_vectors_become_items_and_usage_is_estimated_where_it_does_not_come() 
     assert_eq!(body, expected);
     let mut reply = google_reply();
     reply["usageMetadata"] = json!({"promptTokenCount": 9});
-    let body = whole(&Google, &request(&json!({})), &reply).unwrap();
+    let body = whole(&GOOGLE, &request(&json!({})), &reply).unwrap();
     assert_eq!(
         body["usage"],
         json!({"prompt_tokens": 9, "total_tokens": 9})
@@ -396,7 +400,7 @@ fn googles_vectors_become_items_and_usage_is_estimated_where_it_does_not_come() 
 #[test]
 fn a_vector_that_google_shortened_gets_the_length_one() {
     let request = request(&json!({"dimensions": 2}));
-    let body = whole(&Google, &request, &google_reply()).unwrap();
+    let body = whole(&GOOGLE, &request, &google_reply()).unwrap();
     assert_eq!(body["data"][0]["embedding"], json!([0.6, 0.8]));
 }
 
@@ -404,7 +408,7 @@ fn a_vector_that_google_shortened_gets_the_length_one() {
 fn usage_that_is_only_a_total_counts_as_the_prompt() {
     let mut reply = openai_reply(json!([openai_item(0, json!([1]))]));
     reply["usage"] = json!({"total_tokens": 4});
-    let body = whole(&OpenAi, &request(&json!({"input": "a"})), &reply).unwrap();
+    let body = whole(&OPENAI, &request(&json!({"input": "a"})), &reply).unwrap();
     assert_eq!(
         body["usage"],
         json!({"prompt_tokens": 4, "total_tokens": 4})
@@ -426,7 +430,7 @@ fn a_reply_without_one_vector_per_input_is_malformed() {
         json!({}),
     ] {
         let failure =
-            whole(&OpenAi, &request(&json!({})), &openai_reply(data.clone())).unwrap_err();
+            whole(&OPENAI, &request(&json!({})), &openai_reply(data.clone())).unwrap_err();
         assert_eq!(failure.kind, FailureKind::Malformed, "{data}");
         assert!(failure.is_retryable);
     }
@@ -439,7 +443,7 @@ fn a_reply_without_one_vector_per_input_is_malformed() {
         json!({"embeddings": [{"values": [1]}, 7]}),
     ] {
         let request = request(&json!({"encoding_format": "base64"}));
-        let failure = whole(&Google, &request, &reply).unwrap_err();
+        let failure = whole(&GOOGLE, &request, &reply).unwrap_err();
         assert_eq!(failure.kind, FailureKind::Malformed, "{reply}");
     }
 }
@@ -448,9 +452,9 @@ fn a_reply_without_one_vector_per_input_is_malformed() {
 fn an_error_inside_a_200_may_be_mended_by_the_next_provider() {
     let error = json!({"error": {"message": "too many", "code": 429}});
     for (wire, reply) in [
-        (&OpenAi as &dyn Wire, error.clone()),
-        (&Google, error.clone()),
-        (&Google, json!([error])),
+        (&OPENAI, error.clone()),
+        (&GOOGLE, error.clone()),
+        (&GOOGLE, json!([error])),
     ] {
         let failure = whole(wire, &request(&json!({})), &reply).unwrap_err();
         assert_eq!(
@@ -466,7 +470,7 @@ fn a_reply_cut_at_every_byte_says_the_same_and_one_that_ends_there_fails() {
         openai_item(0, json!([0.25, "\u{e9}".len()])),
         openai_item(1, json!("AACAPw=="))
     ]));
-    for (wire, reply) in [(&OpenAi as &dyn Wire, ours), (&Google, google_reply())] {
+    for (wire, reply) in [(&OPENAI, ours), (&GOOGLE, google_reply())] {
         let request = request(&json!({}));
         let expected = whole(wire, &request, &reply).unwrap();
         let text = reply.to_string();
@@ -483,7 +487,7 @@ fn a_reply_without_end_is_given_up() {
     let request = request(&json!({}));
     let piece = vec![b' '; 1 << 20];
     let pieces = (0..65).map(|_| piece.as_slice());
-    let failure = response(&OpenAi, &request, pieces).unwrap_err();
+    let failure = response(&OPENAI, &request, pieces).unwrap_err();
     assert_eq!(failure.kind, FailureKind::Malformed);
 }
 
@@ -509,7 +513,7 @@ proptest! {
         key in "(data|embeddings|usage|usageMetadata|error)", value in any_json(), rest in any_json()
     ) {
         let reply = json!({key: value, "data": rest});
-        for wire in [&OpenAi as &dyn Wire, &Google] {
+        for wire in [&OPENAI, &GOOGLE] {
             _ = whole(wire, &request(&json!({})), &reply);
         }
     }
@@ -520,7 +524,7 @@ proptest! {
     ) {
         let request = request(&json!({"input": ["a", "b", "c", "d", "e", "f"]}));
         let items: Vec<Value> = order.iter().map(|at| openai_item(*at, json!([*at]))).collect();
-        let body = whole(&OpenAi, &request, &openai_reply(items.into())).unwrap();
+        let body = whole(&OPENAI, &request, &openai_reply(items.into())).unwrap();
         let sorted: Vec<Value> = (0..6).map(|at| openai_item(at, json!([at]))).collect();
         prop_assert_eq!(&body["data"], &Value::from(sorted));
     }

@@ -1,9 +1,8 @@
 //! A form with one file whose bytes are not in memory.
 
-use bytes::Bytes;
 use http::{HeaderName, HeaderValue, header};
 
-use super::wire::BodySlice;
+use super::codec::BodySlice;
 use crate::models::transcriptions::AudioFile;
 
 /// A form in the making: texts first, the file last.
@@ -52,9 +51,9 @@ impl<'a> FormBody<'a> {
         self.out.extend_from_slice(media_type.as_bytes());
         let end = format!("\r\n--{}--\r\n", self.boundary);
         vec![
-            BodySlice::Bytes(self.out.into()),
+            self.out.into(),
             BodySlice::Upload(file.range.clone()),
-            BodySlice::Bytes(Bytes::from(end)),
+            end.into(),
         ]
     }
 }

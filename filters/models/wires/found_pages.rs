@@ -1,7 +1,6 @@
 //! Searches of the web in the words of providers, and their results.
 
-use bytes::Bytes;
-
+use super::codec::BodySlice;
 use super::decoder::{Decoder, WholeReply};
 use super::error_body::classify_error;
 use super::failure::Failure;
@@ -42,7 +41,7 @@ pub(super) fn encode(
     target: &Target<'_>,
     words: &SearchWords,
     write: impl FnOnce(&mut Object<'_>),
-) -> Result<Vec<Bytes>, Fault> {
+) -> Result<Vec<BodySlice>, Fault> {
     check(request, facts, target, words)?;
     let query = request.source.member("query");
     let query = query.map(|member| only_query(request, member)).transpose();

@@ -102,7 +102,7 @@ fn each_wire_has_its_path_and_its_words() {
         assert!(wire.wire().limits(Operation::Search).is_none());
     }
     for wire in [WireKind::Tavily, WireKind::Exa] {
-        assert!(wire.wire().limits(Operation::Chat).is_none() && wire.wire().list_head().is_none());
+        assert!(wire.wire().limits(Operation::Chat).is_none() && wire.wire().list_path.is_none());
     }
 }
 

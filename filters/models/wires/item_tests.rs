@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::{BodySlice, Failure, Quirks, ReplyHead, Target, Wire, decode_reply};
+use super::{Failure, Quirks, ReplyHead, Target, Wire, decode_reply};
 use crate::fault::Fault;
 use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
@@ -19,18 +19,12 @@ pub(super) fn target(quirks: &Quirks) -> Target<'_> {
 
 /// Path and body of the upstream request.
 pub(super) fn encoded(
-    wire: &dyn Wire,
+    wire: &Wire,
     request: &ModelRequest,
     quirks: &Quirks,
 ) -> Result<(String, Value), Fault> {
     let target = target(quirks);
-    let pieces = wire.encode_pieces(request, &target)?.into_iter();
-    let body: Vec<u8> = pieces
-        .flat_map(|piece| match piece {
-            BodySlice::Bytes(bytes) => bytes,
-            BodySlice::Upload(range) => panic!("{range:?} is not in memory"),
-        })
-        .collect();
+    let body = wire.encode(request, &target)?.concat();
     let operation = request.payload.operation();
     let head = wire.head(operation, false, target.model, quirks).unwrap();
     Ok((head.path, serde_json::from_slice(&body).unwrap()))
@@ -61,14 +55,14 @@ impl Sink for Got {
 
 /// Reads a reply of this status.
 pub(super) fn read(
-    wire: &'static dyn Wire,
+    wire: &'static Wire,
     request: &ModelRequest,
     status: u16,
     body: &[u8],
 ) -> Result<Got, Failure> {
     let quirks = Quirks::default();
     let head = ReplyHead::new(status, b"application/json");
-    let mut decoder = decode_reply(wire, request, &target(&quirks), &head);
+    let mut decoder = decode_reply(wire, request, &target(&quirks), &head).unwrap();
     let mut got = Got::default();
     decoder.feed(&Bytes::copy_from_slice(body), &mut got)?;
     decoder.end(&mut got)?;

@@ -10,6 +10,7 @@ mod blame;
 mod choices_tests;
 mod citation;
 mod closed_schema;
+pub mod codec;
 mod cohere;
 mod count;
 mod decided;
@@ -56,7 +57,6 @@ mod replay;
 pub mod responses;
 mod scan;
 mod scrub;
-mod search_api;
 #[cfg(test)]
 mod search_reply_tests;
 #[cfg(test)]
@@ -70,17 +70,18 @@ mod tier_tests;
 mod tier_word;
 #[cfg(test)]
 mod transcription_tests;
-mod vector_api;
 #[cfg(test)]
 mod video_tests;
 mod voyage;
 pub mod wire;
+#[cfg(test)]
+mod wire_tests;
 
+pub use codec::{BodySlice, Codec, Parts};
 pub use decoder::{Decoder, Progress, ReplyHead, decode_reply};
 pub use failure::{Failure, FailureKind};
-use images::ImagesDialect;
 pub use quirks::Quirks;
-pub use wire::{BodySlice, Parts, Target, VideoWire, Wire, WireHead};
+pub use wire::{Target, VideoWire, Wire, WireHead};
 
 /// All wires.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -109,22 +110,18 @@ pub enum WireKind {
 
 impl WireKind {
     /// Returns the wire.
-    pub fn wire(self) -> &'static dyn Wire {
+    pub fn wire(self) -> &'static Wire {
         match self {
-            Self::Compatible => &openai::OpenAi,
-            Self::Responses => &responses::Responses,
-            Self::Messages => &anthropic::Anthropic,
-            Self::Contents => &google::Google,
+            Self::Compatible => &openai::OPENAI,
+            Self::Responses => &responses::RESPONSES,
+            Self::Messages => &anthropic::ANTHROPIC,
+            Self::Contents => &google::GOOGLE,
             Self::Cohere => &cohere::COHERE,
             Self::Voyage => &voyage::VOYAGE,
             Self::Tavily => &tavily::TAVILY,
             Self::Exa => &exa::EXA,
-            Self::Images => &images::Images {
-                dialect: ImagesDialect::Sizes,
-            },
-            Self::ImagesByRatio => &images::Images {
-                dialect: ImagesDialect::Ratios,
-            },
+            Self::Images => &images::IMAGES,
+            Self::ImagesByRatio => &images::IMAGES_BY_RATIO,
         }
     }
 }

@@ -61,14 +61,17 @@ fn data_that_is_not_in_memory_goes_out_in_its_place() {
     reader.feed(body.to_string().as_bytes(), &mut spooled);
     let request = Ocr.read_spooled(reader.finish()).unwrap();
     let wire = WireKind::Compatible.wire();
-    assert!(wire.encode(&request, &target(&Quirks::default())).is_err());
     for drop_unknown_fields in [false, true] {
         let quirks = Quirks {
             drop_unknown_fields,
             ..Quirks::default()
         };
         let mut sent = Vec::new();
-        for piece in wire.encode_pieces(&request, &target(&quirks)).unwrap() {
+        for piece in wire
+            .codec_of(&request)
+            .encode(&request, &target(&quirks))
+            .unwrap()
+        {
             match piece {
                 BodySlice::Bytes(bytes) => sent.extend_from_slice(&bytes),
                 BodySlice::Upload(range) => {

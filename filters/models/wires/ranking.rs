@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 
-use super::decoder::{Decoder, WholeReply};
+use super::codec::BodySlice;
+use super::decoder::{Decoder, ReplyHead, WholeReply};
 use super::error_body::classify_error;
 use super::failure::Failure;
 use super::scan::malformed;
@@ -46,7 +47,7 @@ pub(super) fn encode(
     target: &Target<'_>,
     words: &Words,
     passes: impl Fn(&str) -> bool,
-) -> Result<Vec<Bytes>, Fault> {
+) -> Result<Vec<BodySlice>, Fault> {
     let source = &request.source;
     let mut splice = Splice::new(&source.body);
     splice.new_bytes(b"{\"model\":");
@@ -104,7 +105,12 @@ struct RankingRequest {
 }
 
 /// Returns the decoder of a reply.
-pub(super) fn decoder(request: &ModelRequest, facts: &RerankFacts) -> Box<dyn Decoder> {
+pub(super) fn decoder(
+    request: &ModelRequest,
+    facts: &RerankFacts,
+    _: &Target<'_>,
+    _: &ReplyHead,
+) -> Box<dyn Decoder> {
     let asked = RankingRequest {
         body: request.source.body.clone(),
         facts: facts.clone(),

@@ -252,7 +252,7 @@ mod tests {
             ("x-ratelimit-reset-requests", "120ms"),
         ]);
         let rests =
-            |kind: WireKind, headers| early_rest_ms(headers, kind.wire().rate_limits(), NOW_MS);
+            |kind: WireKind, headers| early_rest_ms(headers, kind.wire().rate_limits, NOW_MS);
         for (kind, of_anthropic, of_convention) in [
             (WireKind::Messages, Some(20_000), None),
             (WireKind::Compatible, None, Some(120)),

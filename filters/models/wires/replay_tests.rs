@@ -36,7 +36,7 @@ pub(super) fn request() -> ModelRequest {
 
 /// Feeds pieces of a reply to the wire's decoder.
 pub(super) fn feed<'p>(
-    wire: &dyn Wire,
+    wire: &Wire,
     target: &Target<'_>,
     head: &ReplyHead,
     pieces: impl IntoIterator<Item = &'p [u8]>,
@@ -77,7 +77,7 @@ fn render(mut answer: WholeWriter) -> Value {
 
 /// Folds a stream cut into pieces of this many bytes.
 pub(super) fn fold(
-    wire: &dyn Wire,
+    wire: &Wire,
     target: &Target<'_>,
     text: &str,
     piece: usize,
@@ -87,7 +87,7 @@ pub(super) fn fold(
 
 /// Folds a stream that comes in these pieces.
 pub(super) fn fold_pieces<'p>(
-    wire: &dyn Wire,
+    wire: &Wire,
     target: &Target<'_>,
     pieces: impl IntoIterator<Item = &'p [u8]>,
 ) -> Result<Value, Failure> {
@@ -97,16 +97,12 @@ pub(super) fn fold_pieces<'p>(
 }
 
 /// A whole reply.
-pub(super) fn whole(wire: &dyn Wire, target: &Target<'_>, body: &Value) -> Result<Value, Failure> {
+pub(super) fn whole(wire: &Wire, target: &Target<'_>, body: &Value) -> Result<Value, Failure> {
     whole_bytes(wire, target, body.to_string().as_bytes())
 }
 
 /// A whole reply of these bytes.
-pub(super) fn whole_bytes(
-    wire: &dyn Wire,
-    target: &Target<'_>,
-    body: &[u8],
-) -> Result<Value, Failure> {
+pub(super) fn whole_bytes(wire: &Wire, target: &Target<'_>, body: &[u8]) -> Result<Value, Failure> {
     let mut sink = answer();
     feed(wire, target, &WHOLE, [body], &mut sink)?;
     Ok(render(sink))
@@ -120,7 +116,7 @@ pub(super) struct Told {
 
 /// A mapping that reasons, of this control and these efforts; the rest is what the wire says.
 pub(super) fn told(
-    wire: &dyn Wire,
+    wire: &Wire,
     control: Option<ThinkingControl>,
     efforts: &[&str],
 ) -> &'static Told {

@@ -6,10 +6,10 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::anthropic::Anthropic;
-use super::google::Google;
-use super::openai::OpenAi;
-use super::responses::Responses;
+use super::anthropic::ANTHROPIC;
+use super::google::GOOGLE;
+use super::openai::OPENAI;
+use super::responses::RESPONSES;
 use super::{Failure, FailureKind, Progress, Quirks, ReplyHead, Target, Wire, decode_reply};
 use crate::models::front::Front;
 use crate::models::fronts::speech::SPEECH;
@@ -34,7 +34,7 @@ fn request(more: &Value) -> ModelRequest {
     SPEECH.parse(body.to_string().into()).unwrap()
 }
 
-fn encoded(wire: &dyn Wire, more: &Value, streams: bool) -> Value {
+fn encoded(wire: &Wire, more: &Value, streams: bool) -> Value {
     let quirks = Quirks::default();
     let pieces = wire
         .encode(&request(more), &target(&quirks, streams))
@@ -44,7 +44,7 @@ fn encoded(wire: &dyn Wire, more: &Value, streams: bool) -> Value {
 
 /// The media type, the bytes and the usage that a reply of pieces becomes.
 fn response(
-    wire: &'static dyn Wire,
+    wire: &'static Wire,
     more: &Value,
     media_type: &str,
     pieces: &[&[u8]],
@@ -58,7 +58,7 @@ fn response(
     let mut writer = request.front.writer(&request, identity);
     let quirks = Quirks::default();
     let head = ReplyHead::new(200, media_type.as_bytes());
-    let mut decoder = decode_reply(wire, &request, &target(&quirks, false), &head);
+    let mut decoder = decode_reply(wire, &request, &target(&quirks, false), &head).unwrap();
     if let Some(format) = decoder.media_format() {
         writer.media_format(format);
     }
@@ -108,17 +108,17 @@ fn our_own_wire_gets_the_members_as_they_came_and_a_voice() {
     let more = json!({"response_format": "wav", "speed": 1.5, "lang_code": "b"});
     let expected = json!({"model": "up x", "input": "Hi \"you\"", "response_format": "wav",
         "speed": 1.5, "lang_code": "b", "voice": "alloy"});
-    assert_eq!(encoded(&OpenAi, &more, false), expected);
+    assert_eq!(encoded(&OPENAI, &more, false), expected);
     let more = json!({"voice": {"id": "v"}, "stream_format": "audio"});
     let expected = json!({"model": "up x", "input": "Hi \"you\"", "voice": {"id": "v"}});
-    assert_eq!(encoded(&OpenAi, &more, false), expected);
+    assert_eq!(encoded(&OPENAI, &more, false), expected);
     // Only events tell the tokens, so a provider that has them is asked for them.
-    assert_eq!(encoded(&OpenAi, &more, true)["stream_format"], "sse");
+    assert_eq!(encoded(&OPENAI, &more, true)["stream_format"], "sse");
     let quirks = Quirks {
         chat_path: "/deployments/d/chat/completions?api-version=1".into(),
         ..Quirks::default()
     };
-    let head = OpenAi.head(Operation::Speech, false, "m", &quirks).unwrap();
+    let head = OPENAI.head(Operation::Speech, false, "m", &quirks).unwrap();
     assert_eq!(head.path, "/deployments/d/audio/speech?api-version=1");
 }
 
@@ -128,7 +128,7 @@ fn our_own_wire_gets_the_members_as_they_came_and_a_voice() {
 #[test]
 fn gemini_is_told_a_voice_and_a_style() {
     let body = encoded(
-        &Google,
+        &GOOGLE,
         &json!({"instructions": "Softly:", "speed": 1}),
         false,
     );
@@ -143,12 +143,12 @@ fn gemini_is_told_a_voice_and_a_style() {
         (json!({"speed": 2}), "speed"),
         (json!({"voice": {"id": "v"}}), "voice"),
     ] {
-        let fault = Google
+        let fault = GOOGLE
             .encode(&request(&more), &target(&quirks, false))
             .unwrap_err();
         assert_eq!((fault.status(), fault.param.as_deref()), (400, Some(param)));
     }
-    for wire in [&Anthropic as &dyn Wire, &Responses] {
+    for wire in [&ANTHROPIC, &RESPONSES] {
         assert!(wire.limits(Operation::Speech).is_none());
         assert!(
             wire.encode(&request(&json!({})), &target(&quirks, false))
@@ -161,7 +161,7 @@ fn gemini_is_told_a_voice_and_a_style() {
 fn a_file_passes_as_it_comes_and_has_the_type_that_the_provider_names() {
     let reply = |more: &Value, media_type| {
         let (media_type, out, usage) =
-            response(&OpenAi, more, media_type, &[b"ID3", b"", b"abc"]).unwrap();
+            response(&OPENAI, more, media_type, &[b"ID3", b"", b"abc"]).unwrap();
         assert_eq!((&out[..], usage), (&b"ID3abc"[..], None));
         media_type
     };
@@ -176,10 +176,10 @@ fn a_file_passes_as_it_comes_and_has_the_type_that_the_provider_names() {
 fn events_become_the_same_bytes_wherever_they_are_cut() {
     let ours = openai_events();
     let samples = google_event(b"abcd", None) + &google_event(b"ef", Some("STOP"));
-    let ours: (&'static dyn Wire, _, &[u8]) = (&OpenAi, ours, b"ID3abc");
+    let ours: (&'static Wire, _, &[u8]) = (&OPENAI, ours, b"ID3abc");
     let mut wav = crate::models::speech::wav::head(16_000).to_vec();
     wav.extend_from_slice(b"abcdef");
-    let theirs: (&'static dyn Wire, _, &[u8]) = (&Google, samples, &wav);
+    let theirs: (&'static Wire, _, &[u8]) = (&GOOGLE, samples, &wav);
     for (wire, events, expected) in [ours, theirs] {
         for cut in 0..events.len() {
             let (one, two) = events.as_bytes().split_at(cut);
@@ -192,7 +192,7 @@ fn events_become_the_same_bytes_wherever_they_are_cut() {
     }
     let pcm = google_event(b"abcd", Some("STOP"));
     let read = response(
-        &Google,
+        &GOOGLE,
         &json!({"response_format": "pcm"}),
         "text/event-stream",
         &[pcm.as_bytes()],
@@ -210,22 +210,22 @@ fn a_reply_without_audio_fails() {
     let silent = google_event(b"", Some("STOP"));
     let unended = google_event(b"ab", None);
     let events = "text/event-stream";
-    let cases: [(&'static dyn Wire, &str, &[u8], FailureKind); 9] = [
-        (&OpenAi, "application/json", error, FailureKind::Status(429)),
-        (&OpenAi, "text/html", b"<html>", FailureKind::Malformed),
-        (&OpenAi, "audio/mpeg", b"", FailureKind::Malformed),
-        (&OpenAi, events, done, FailureKind::Malformed),
-        (&OpenAi, events, delta, FailureKind::Truncated),
+    let cases: [(&'static Wire, &str, &[u8], FailureKind); 9] = [
+        (&OPENAI, "application/json", error, FailureKind::Status(429)),
+        (&OPENAI, "text/html", b"<html>", FailureKind::Malformed),
+        (&OPENAI, "audio/mpeg", b"", FailureKind::Malformed),
+        (&OPENAI, events, done, FailureKind::Malformed),
+        (&OPENAI, events, delta, FailureKind::Truncated),
         (
-            &OpenAi,
+            &OPENAI,
             events,
             b"data: {\"audio\":\"?\"}\n\n",
             FailureKind::Malformed,
         ),
-        (&Google, events, silent.as_bytes(), FailureKind::Malformed),
-        (&Google, events, unended.as_bytes(), FailureKind::Truncated),
+        (&GOOGLE, events, silent.as_bytes(), FailureKind::Malformed),
+        (&GOOGLE, events, unended.as_bytes(), FailureKind::Truncated),
         (
-            &Google,
+            &GOOGLE,
             "application/json",
             theirs,
             FailureKind::Status(429),

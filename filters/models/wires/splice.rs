@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::wire::BodySlice;
+use super::codec::BodySlice;
 use crate::json::Str;
 use crate::spooled_json::SpooledData;
 
@@ -71,31 +71,31 @@ impl<'a> Splice<'a> {
     /// The finished body, with the data that is not in memory in the slices where it belongs.
     pub(super) fn finish_with(mut self, spooled: &[SpooledData]) -> Vec<BodySlice> {
         if spooled.is_empty() {
-            return self.finish().into_iter().map(BodySlice::Bytes).collect();
+            return self.finish();
         }
         let new = Bytes::from(std::mem::take(&mut self.new));
         let mut out = Vec::with_capacity(self.pieces.len() + 2 * spooled.len());
         for piece in self.pieces {
             let range = match piece {
                 SplicePiece::New(range) => {
-                    out.push(BodySlice::Bytes(new.slice(range)));
+                    out.push(new.slice(range).into());
                     continue;
                 }
                 SplicePiece::Slice(range) => range,
             };
             let mut from = range.start;
             for data in spooled.iter().filter(|data| range.contains(&data.at)) {
-                out.push(BodySlice::Bytes(self.source.slice(from..data.at)));
+                out.push(self.source.slice(from..data.at).into());
                 out.push(BodySlice::Upload(data.range.clone()));
                 from = data.at;
             }
-            out.push(BodySlice::Bytes(self.source.slice(from..range.end)));
+            out.push(self.source.slice(from..range.end).into());
         }
         out
     }
 
     /// The finished body.
-    pub(super) fn finish(self) -> Vec<Bytes> {
+    pub(super) fn finish(self) -> Vec<BodySlice> {
         let Self {
             source,
             new,
@@ -118,8 +118,8 @@ impl<'a> Splice<'a> {
         }
         let new = Bytes::from(new);
         let slice = |piece: SplicePiece| match piece {
-            SplicePiece::Slice(range) => source.slice(range),
-            SplicePiece::New(range) => new.slice(range),
+            SplicePiece::Slice(range) => source.slice(range).into(),
+            SplicePiece::New(range) => new.slice(range).into(),
         };
         pieces.into_iter().map(slice).collect()
     }

@@ -13,7 +13,7 @@ const PRIORITY: Option<ServiceTier> = Some(ServiceTier::Priority);
 const STANDARD: Option<ServiceTier> = Some(ServiceTier::Standard);
 
 /// The tier that a whole reply or the events of a stream report.
-fn served(wire: &dyn Wire, body: &Value, is_stream: bool) -> Option<ServiceTier> {
+fn served(wire: &Wire, body: &Value, is_stream: bool) -> Option<ServiceTier> {
     let quirks = Quirks::default();
     let target = Target::plain("p", "m", &quirks);
     let mut answer = WholeWriter::new(ReplyIdentity {
@@ -103,5 +103,5 @@ fn replies_and_streams_name_the_tier_that_served_them() {
             assert_eq!(served(google, &body, false), None, "{member} {word}");
         }
     }
-    assert!(google.tier_header().is_some() && openai.tier_header().is_none());
+    assert!(google.tier_header.is_some() && openai.tier_header.is_none());
 }

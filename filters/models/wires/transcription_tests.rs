@@ -4,10 +4,10 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::anthropic::Anthropic;
+use super::anthropic::ANTHROPIC;
 use super::item_tests::{Got, target};
-use super::openai::OpenAi;
-use super::{BodySlice, Failure, FailureKind, Quirks, ReplyHead, Wire, decode_reply};
+use super::openai::OPENAI;
+use super::{BodySlice, Failure, FailureKind, Quirks, ReplyHead, decode_reply};
 use crate::models::front::Front;
 use crate::models::fronts::transcriptions::{Transcriptions, Translations};
 use crate::models::operation::Operation;
@@ -43,7 +43,10 @@ fn request(more: &[(&str, &str)]) -> ModelRequest {
 
 /// The pieces in memory, with a mark for the file.
 fn encoded(request: &ModelRequest, quirks: &Quirks) -> String {
-    let pieces = OpenAi.encode_pieces(request, &target(quirks)).unwrap();
+    let pieces = OPENAI
+        .codec_of(request)
+        .encode(request, &target(quirks))
+        .unwrap();
     let piece = |piece: &BodySlice| match piece {
         BodySlice::Bytes(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
         BodySlice::Upload(range) => format!("<{}..{}>", range.start, range.end),
@@ -89,18 +92,17 @@ fn the_form_has_the_providers_model_and_the_file_last() {
     let end = "--b0\r\ncontent-disposition: form-data; name=\"file\"; filename=\"a %22b%22.ogg\"\r\n\
                content-type: audio/ogg\r\n\r\n<3..4003>\r\n--b0--\r\n";
     assert!(form.ends_with(end), "{form}");
-    let headers = OpenAi.request_headers(&asked);
+    let headers = OPENAI.codec_of(&asked).headers(&asked);
     assert_eq!(headers[0].1, "multipart/form-data; boundary=b0");
     for (operation, path) in [
         (Operation::Transcriptions, "/audio/transcriptions"),
         (Operation::Translations, "/audio/translations"),
     ] {
-        let head = OpenAi.head(operation, false, "up", &quirks).unwrap();
+        let head = OPENAI.head(operation, false, "up", &quirks).unwrap();
         assert_eq!(head.path, path);
-        assert!(Anthropic.head(operation, false, "up", &quirks).is_none());
-        assert!(Anthropic.limits(operation).is_none());
+        assert!(ANTHROPIC.head(operation, false, "up", &quirks).is_none());
+        assert!(ANTHROPIC.limits(operation).is_none());
     }
-    assert!(OpenAi.encode(&asked, &target(&quirks)).is_err());
 }
 
 #[test]
@@ -154,7 +156,7 @@ fn decoded(
         false => ReplyHead::new(200, b"application/json"),
     };
     let quirks = Quirks::default();
-    let mut decoder = decode_reply(&OpenAi, request, &target(&quirks), &head);
+    let mut decoder = decode_reply(&OPENAI, request, &target(&quirks), &head).unwrap();
     let mut got = Got::default();
     for piece in pieces {
         if decoder.feed(&Bytes::copy_from_slice(piece), &mut got)? == super::Progress::Complete {

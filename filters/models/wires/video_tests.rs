@@ -43,7 +43,7 @@ fn job(kind: WireKind, status: u16, reply: &[u8]) -> Result<Option<String>, Fail
     let quirks = Quirks::default();
     let head = ReplyHead::new(status, b"application/json");
     let request = request(&json!({}));
-    let mut decoder = decode_reply(kind.wire(), &request, &target(&quirks), &head);
+    let mut decoder = decode_reply(kind.wire(), &request, &target(&quirks), &head).unwrap();
     let mut job = Job::default();
     decoder.feed(&reply.to_vec().into(), &mut job)?;
     decoder.end(&mut job)?;
@@ -51,7 +51,7 @@ fn job(kind: WireKind, status: u16, reply: &[u8]) -> Result<Option<String>, Fail
 }
 
 fn videos(kind: WireKind) -> &'static dyn VideoWire {
-    kind.wire().videos().unwrap()
+    kind.wire().videos.unwrap()
 }
 
 fn report(kind: WireKind, reply: &Value) -> Option<VideoReport> {

@@ -1,16 +1,14 @@
-//! The seam between a provider's API and the operations.
+//! The API of a kind of provider, and the target of an attempt.
 
 use std::borrow::Cow;
-use std::ops::Range;
 
-use bytes::Bytes;
-use http::{HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue, header};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::decoder::{Decoder, ReplyHead};
-use super::embedding_list;
+use super::codec::{BodySlice, Codec};
+use super::error_body;
 use super::failure::Failure;
 use super::quirks::Quirks;
 use super::rate_limit::LimitHeaders;
@@ -24,136 +22,87 @@ use crate::models::routing::parameters::{Parameters, Treatment};
 use crate::models::routing::providers::ProviderDefaults;
 use crate::models::routing::search::WebSearch;
 use crate::models::routing::thinking::Thinking;
-use crate::models::routing::wire_limits::WireLimits;
 use crate::models::videos::progress::VideoReport;
 
-/// The API of one kind of provider.
-pub trait Wire: Send + Sync {
-    /// Returns the limits of an operation; `None`: the wire does not offer it.
-    fn limits(&self, operation: Operation) -> Option<WireLimits>;
+/// An API of providers. Shape: the table that the folder of a wire holds.
+pub struct Wire {
+    /// How it does each operation that it offers.
+    pub(super) codecs: &'static [(Operation, &'static dyn Codec)],
+    pub(super) defaults: fn() -> ProviderDefaults,
+    /// The path of the provider's list of models; `None`: its API has none.
+    pub list_path: Option<&'static str>,
+    /// Headers of the request for it.
+    pub list_headers: &'static [(&'static str, &'static str)],
+    /// The header of its keys; `None`: that of the convention, or of the provider's quirks.
+    pub(super) key_header: Option<&'static str>,
+    /// The header of a reply that names the tier that served it; `None`: its replies say so inside, or not at all.
+    pub tier_header: Option<&'static str>,
+    /// The headers in which its providers tell their limits.
+    pub rate_limits: &'static [LimitHeaders],
+    /// How its providers say what becomes of a video; `None`: it makes none.
+    pub videos: Option<&'static dyn VideoWire>,
+    pub(super) classify: fn(u16, &[u8]) -> Failure,
+}
+
+impl Wire {
+    /// A wire of another convention, with words of its own for each operation.
+    pub(super) const OF_ITS_OWN: Self = Self {
+        codecs: &[],
+        defaults: || ProviderDefaults {
+            parameters: Parameters::of_another_convention(),
+            ..ProviderDefaults::plain()
+        },
+        list_path: None,
+        list_headers: &[],
+        key_header: None,
+        tier_header: None,
+        rate_limits: &[],
+        videos: None,
+        classify: error_body::classify,
+    };
+
+    /// Returns how it does an operation; `None`: it does not offer it.
+    pub fn codec(&self, operation: Operation) -> Option<&'static dyn Codec> {
+        let mut codecs = self.codecs.iter();
+        let (_, codec) = codecs.find(|(offered, _)| *offered == operation)?;
+        Some(*codec)
+    }
 
     /// Returns what its mappings do with parameters and how they are told to reason, where neither configuration nor
     /// catalogue says anything else.
-    fn defaults(&self) -> ProviderDefaults;
-
-    /// Returns what all requests of an operation for an upstream's model have in their head; `None`: the wire does not
-    /// offer the operation.
-    fn head(
-        &self,
-        operation: Operation,
-        is_stream: bool,
-        model: &str,
-        quirks: &Quirks,
-    ) -> Option<WireHead>;
-
-    /// Returns the head of a request for the provider's list of models; `None`: its API has none.
-    fn list_head(&self) -> Option<WireHead> {
-        Some(WireHead::at("/models"))
+    pub fn defaults(&self) -> ProviderDefaults {
+        (self.defaults)()
     }
 
-    /// Returns the headers that one request has beside those of [`Self::head`]: `content-type` in place of the usual one, others
-    /// behind what is there.
-    fn request_headers(&self, _: &ModelRequest) -> Vec<(HeaderName, HeaderValue)> {
-        Vec::new()
+    /// Returns the meaning of a reply of another status than 200, whose body may be cut short or empty.
+    pub fn classify(&self, status: u16, body: &[u8]) -> Failure {
+        (self.classify)(status, body)
     }
 
     /// Returns the header of a credential, marked sensitive.
     ///
     /// Errors: an internal fault where the credential cannot stand in a header.
-    fn credential(
+    pub fn credential(
         &self,
         secret: &str,
         quirks: &Quirks,
     ) -> Result<(HeaderName, HeaderValue), Fault> {
-        convention_credential(secret, quirks)
+        let usual = || quirks.auth_header.clone();
+        let name = self.key_header.map_or_else(usual, HeaderName::from_static);
+        let value = match name == header::AUTHORIZATION {
+            true => Cow::Owned(format!("Bearer {secret}")),
+            false => Cow::Borrowed(secret),
+        };
+        let mut value = HeaderValue::from_str(&value).map_err(|_| {
+            Fault::new(
+                FaultKind::Internal,
+                "the provider's credential is not usable",
+            )
+            .with_detail("a credential holds bytes that cannot stand in a header")
+        })?;
+        value.set_sensitive(true);
+        Ok((name, value))
     }
-
-    /// Encodes the body of a request for an upstream, as slices of the client's body where nothing changed.
-    ///
-    /// Errors: a 400 that names the field that this wire cannot express.
-    fn encode(&self, request: &ModelRequest, target: &Target<'_>) -> Result<Vec<Bytes>, Fault>;
-
-    /// Encodes the same as [`Wire::encode`] in pieces, some of which may be ranges of what the client has uploaded. The first
-    /// is in memory.
-    ///
-    /// Errors: as [`Wire::encode`].
-    fn encode_pieces(
-        &self,
-        request: &ModelRequest,
-        target: &Target<'_>,
-    ) -> Result<Vec<BodySlice>, Fault> {
-        let body = self.encode(request, target)?;
-        Ok(body.into_iter().map(BodySlice::Bytes).collect())
-    }
-
-    /// Returns how many requests to this provider ask for what a request wants; [`Wire::encode`] and [`Wire::decoder`] have
-    /// the part that `target` names. All of them say one request where nothing is divided.
-    fn parts(&self, request: &ModelRequest, target: &Target<'_>) -> Parts {
-        match &request.payload {
-            Payload::Embeddings(facts) => {
-                embedding_list::parts(facts, target, self.embeddings_at_once())
-            }
-            _ => Parts::of_images(request, target),
-        }
-    }
-
-    /// Returns what its providers take of embeddings at once.
-    fn embeddings_at_once(&self) -> BatchLimits {
-        BatchLimits::NONE
-    }
-
-    /// Returns the maximum tokens of each answer that [`Wire::encode`] allows this provider; `None`: it sets no bound.
-    fn max_output(&self, request: &ModelRequest, target: &Target<'_>) -> Option<u64> {
-        match &request.payload {
-            Payload::Chat(_) | Payload::Images(..) => target.max_tokens(request),
-            Payload::Speech(facts) => Some(facts.max_tokens()),
-            Payload::Transcription(_) => None,
-            // No text is made: only the prompt costs.
-            _ => Some(0),
-        }
-    }
-
-    /// Returns whether the answer that [`Wire::encode`] asks for may hold images; `None`: nothing tells.
-    fn draws(&self, request: &ModelRequest, target: &Target<'_>) -> Option<bool> {
-        target.may_draw(request)
-    }
-
-    /// Returns the decoder of a reply of status 200.
-    fn decoder(
-        &self,
-        request: &ModelRequest,
-        target: &Target<'_>,
-        head: &ReplyHead,
-    ) -> Box<dyn Decoder>;
-
-    /// Returns the header of a reply that names the tier that served it; `None`: its replies say so inside, or not at all.
-    fn tier_header(&self) -> Option<HeaderName> {
-        None
-    }
-
-    /// Returns the headers in which its providers tell their limits.
-    fn rate_limits(&self) -> &'static [LimitHeaders] {
-        &[]
-    }
-
-    /// Returns how its providers say what becomes of a video; `None`: it makes none.
-    fn videos(&self) -> Option<&'static dyn VideoWire> {
-        None
-    }
-
-    /// Returns the meaning of a reply of another status.
-    ///
-    /// `body` may be cut short or empty.
-    fn classify(&self, status: u16, body: &[u8]) -> Failure;
-}
-
-/// A piece of the body of an upstream request.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum BodySlice {
-    /// These bytes.
-    Bytes(Bytes),
-    /// A range of what the client has uploaded.
-    Upload(Range<u64>),
 }
 
 /// How a provider says what becomes of a video that it has begun to make. Paths are appended to that of its base URL.
@@ -171,28 +120,6 @@ pub trait VideoWire: Send + Sync {
 
     /// Returns the path by which the provider forgets a job; `None`: it has none.
     fn delete_path(&self, job: &str, quirks: &Quirks) -> Option<String>;
-}
-
-/// How a request is divided among requests to one provider, which are made one after the other.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Parts {
-    /// How many there are; at least 1.
-    pub count: u32,
-    /// Bytes of text of the part at hand, for estimates.
-    pub text_bytes: u64,
-}
-
-impl Parts {
-    /// Returns how often a provider is asked that draws fewer images at once than a request wants; other requests are not
-    /// divided.
-    pub fn of_images(request: &ModelRequest, target: &Target<'_>) -> Self {
-        let wanted = request.image_count().unwrap_or(1).max(1);
-        let at_once = target.images_at_once(request);
-        Self {
-            count: wanted.div_ceil(at_once),
-            text_bytes: request.text_bytes,
-        }
-    }
 }
 
 /// The target of one attempt.
@@ -223,7 +150,7 @@ pub struct Target<'a> {
     pub quirks: &'a Quirks,
     /// What the mapping takes of embeddings at once.
     pub batch: BatchLimits,
-    /// Which part of the request is asked for, of those that [`Wire::parts`] counts; from 0.
+    /// Which part of the request is asked for, of those that [`Codec::parts`] counts; from 0.
     pub part: u32,
     /// Whether it has refused the state of earlier turns, which is left out now.
     pub refuses_state: bool,
@@ -271,7 +198,7 @@ impl Target<'_> {
     }
 
     /// Returns the same; `None`: the request leaves it to a model that is not listed either way.
-    fn may_draw(&self, request: &ModelRequest) -> Option<bool> {
+    pub(super) fn may_draw(&self, request: &ModelRequest) -> Option<bool> {
         let listed = self.image_output;
         match request.needs.image_output {
             Some(wants) => Some(wants && listed != Some(false)),
@@ -320,7 +247,7 @@ impl Target<'_> {
     }
 
     /// Returns how many images the provider draws at once, at least 1.
-    fn images_at_once(&self, request: &ModelRequest) -> u32 {
+    pub(super) fn images_at_once(&self, request: &ModelRequest) -> u32 {
         if !self.parameters.supports(Parameter::ImageCount) {
             return 1;
         }
@@ -373,7 +300,7 @@ impl Target<'_> {
 }
 
 /// The head of an upstream request without scheme and authority.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct WireHead {
     /// Path and query, to be appended to the path of the provider's base URL.
     pub path: String,
@@ -381,50 +308,14 @@ pub struct WireHead {
     pub headers: Vec<(HeaderName, HeaderValue)>,
 }
 
-impl WireHead {
-    /// Returns a head that is a path alone.
-    pub fn at(path: impl Into<String>) -> Self {
-        Self {
-            path: path.into(),
-            headers: Vec::new(),
-        }
-    }
-}
-
-/// Returns a header for a credential, marked sensitive, so that no log prints it.
-///
-/// Errors: an internal fault where the credential cannot stand in a header.
-pub fn credential(name: HeaderName, value: &str) -> Result<(HeaderName, HeaderValue), Fault> {
-    let mut value = HeaderValue::from_str(value).map_err(|_| {
-        Fault::new(
-            FaultKind::Internal,
-            "the provider's credential is not usable",
-        )
-        .with_detail("a credential holds bytes that cannot stand in a header")
-    })?;
-    value.set_sensitive(true);
-    Ok((name, value))
-}
-
-/// Returns the header of a credential as providers of OpenAI's conventions want it. Errors: as [`credential`].
-pub(super) fn convention_credential(
-    secret: &str,
-    quirks: &Quirks,
-) -> Result<(HeaderName, HeaderValue), Fault> {
-    let name = quirks.auth_header.clone();
-    let value = if name == http::header::AUTHORIZATION {
-        format!("Bearer {secret}")
-    } else {
-        secret.to_owned()
-    };
-    credential(name, &value)
-}
-
 /// Writes the body of an upstream request.
 ///
 /// `source_bytes` is the length of the client's body: what a request says in the words of a wire is about as long as it
 /// was. Errors: an internal fault.
-pub(super) fn write_body(body: &impl Serialize, source_bytes: usize) -> Result<Vec<Bytes>, Fault> {
+pub(super) fn write_body(
+    body: &impl Serialize,
+    source_bytes: usize,
+) -> Result<Vec<BodySlice>, Fault> {
     let mut bytes = Vec::with_capacity(source_bytes + 4096);
     serde_json::to_writer(&mut bytes, body).map_err(|error| {
         Fault::new(FaultKind::Internal, "the request could not be translated")

@@ -17,6 +17,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use filters::models::chat::inlined::{InlinedImage, InlinedImages};
 use filters::models::front::{Front, Received};
 use filters::models::fronts::chat_completions::ChatCompletions;
@@ -26,7 +27,7 @@ use filters::models::request::{ModelRequest, Payload};
 use filters::models::routing::capable;
 use filters::models::routing::catalog::{Catalog, Mapping};
 use filters::models::routing::providers::ProviderNames;
-use filters::models::wires::{Quirks, Target, WireKind};
+use filters::models::wires::{BodySlice, Quirks, Target, WireKind};
 use serde_json::{Value, json};
 
 use crate::fields::{Field, SECTIONS};
@@ -101,9 +102,11 @@ fn mapping(kind: WireKind, passes: Passes) -> Mapping {
 /// The upstream request of a client's request: its path and its body; `None`: the wire refuses it.
 fn sent(kind: WireKind, passes: Passes, request: &ModelRequest) -> Option<(String, Value)> {
     let (wire, mapping, quirks) = (kind.wire(), mapping(kind, passes), Quirks::default());
-    capable::check(request, &mapping, wire.limits(Operation::Chat).as_ref()).ok()?;
+    let codec = wire.codec(Operation::Chat)?;
+    let limits = codec.limits();
+    capable::check(request, &mapping, Some(&limits)).ok()?;
     let mut inlined = InlinedImages::default();
-    if let (Payload::Chat(chat), Some(limits)) = (&request.payload, wire.limits(Operation::Chat)) {
+    if let Payload::Chat(chat) = &request.payload {
         let images = chat.remote_images.iter();
         for image in images.filter(|image| limits.media.must_fetch(image)) {
             let fetched = InlinedImage::read(b"GIF89a").unwrap();
@@ -118,11 +121,17 @@ fn sent(kind: WireKind, passes: Passes, request: &ModelRequest) -> Option<(Strin
         inlined: &inlined,
         ..Target::plain("p", "up", &quirks)
     };
-    let body = wire.encode(request, &target).ok()?.concat();
-    let head = wire
-        .head(Operation::Chat, request.is_stream, "up", &quirks)
-        .unwrap();
+    let slices = codec.encode(request, &target).ok()?;
+    let body: Vec<u8> = slices.into_iter().flat_map(in_memory).collect();
+    let head = codec.head(request.is_stream, "up", &quirks);
     Some((head.path, serde_json::from_slice(&body).unwrap()))
+}
+
+fn in_memory(slice: BodySlice) -> Bytes {
+    match slice {
+        BodySlice::Bytes(bytes) => bytes,
+        BodySlice::Upload(range) => panic!("{range:?} is not in memory"),
+    }
 }
 
 fn parse(body: &Value) -> Result<Received, String> {

@@ -8,11 +8,11 @@ use filters::models::fronts::search::SEARCH;
 use filters::models::fronts::systemone::SYSTEM_ONE;
 use filters::models::fronts::videos::Videos;
 use filters::models::request::ModelRequest;
-use filters::models::wires::{BodySlice, Quirks, ReplyHead, WireKind};
+use filters::models::wires::{Quirks, ReplyHead, WireKind};
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
-use crate::models::target;
+use crate::models::{in_memory, target};
 use crate::run::run;
 use crate::wires::answer;
 use crate::{damage, grammar};
@@ -177,28 +177,20 @@ fn requests(name: &str, operation: &Operation) {
             ..Quirks::default()
         };
         for wire in offering(&request) {
-            match wire.wire().encode_pieces(&request, &target(&quirks)) {
-                Ok(pieces) => assert!(is_json(&in_memory(pieces)), "{wire:?}"),
+            let codec = wire.wire().codec(request.payload.operation()).unwrap();
+            match codec.encode(&request, &target(&quirks)) {
+                Ok(slices) => assert!(is_json(&in_memory(slices)), "{wire:?}"),
                 Err(fault) => assert_eq!(fault.status(), 400, "{fault:?}"),
             }
         }
     });
 }
 
-/// The bytes of a body that is whole in memory.
-fn in_memory(pieces: Vec<BodySlice>) -> Vec<u8> {
-    let bytes = pieces.into_iter().map(|piece| match piece {
-        BodySlice::Bytes(bytes) => bytes,
-        BodySlice::Upload(range) => panic!("{range:?} is not in memory"),
-    });
-    bytes.collect::<Vec<_>>().concat()
-}
-
 /// The wires that offer the operation of a request.
 pub fn offering(request: &ModelRequest) -> impl Iterator<Item = WireKind> {
     let operation = request.payload.operation();
     let wires = WIRES.into_iter();
-    wires.filter(move |wire| wire.wire().limits(operation).is_some())
+    wires.filter(move |wire| wire.wire().codec(operation).is_some())
 }
 
 fn replies(name: &str, operation: &Operation) {

@@ -13,7 +13,7 @@ use filters::models::routing::catalog::Catalog;
 use filters::models::routing::providers::ProviderNames;
 use filters::models::routing::resolve::resolve;
 use filters::models::wires::quirks::ReasoningReplay;
-use filters::models::wires::{Failure, Quirks, Target, WireKind};
+use filters::models::wires::{BodySlice, Failure, Quirks, Target, WireKind};
 use filters::multipart;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
@@ -124,20 +124,29 @@ fn json(bytes: &[u8]) {
     );
 }
 
+/// The bytes of a body that is whole in memory.
+pub fn in_memory(slices: Vec<BodySlice>) -> Vec<u8> {
+    let bytes = slices.into_iter().map(|slice| match slice {
+        BodySlice::Bytes(bytes) => bytes,
+        BodySlice::Upload(range) => panic!("{range:?} is not in memory"),
+    });
+    bytes.collect::<Vec<_>>().concat()
+}
+
 /// What has to hold of every accepted request on every wire.
 fn encodes(request: &ModelRequest, quirks: &Quirks) {
     json(&request.source.body);
     for wire in WIRES {
         let (wire, target) = (wire.wire(), target(quirks));
-        if wire.limits(request.payload.operation()).is_none() {
+        let Some(codec) = wire.codec(request.payload.operation()) else {
             continue;
-        }
-        let _ = wire.max_output(request, &target);
-        if let Ok(pieces) = wire.encode(request, &target) {
-            let body = pieces.concat();
+        };
+        let _ = codec.max_output(request, &target);
+        if let Ok(slices) = codec.encode(request, &target) {
+            let body = in_memory(slices);
             json(&body);
-            let again = wire.encode(request, &target).unwrap().concat();
-            assert_eq!(body, again);
+            let again = codec.encode(request, &target).unwrap();
+            assert_eq!(body, in_memory(again));
         }
     }
 }
@@ -226,12 +235,13 @@ fn accepted_requests_for_images_are_json_on_every_wire_or_a_form() {
                 encodes(&request, &quirks(choices));
                 let quirks = Quirks::default();
                 for wire in [WireKind::Images, WireKind::ImagesByRatio] {
-                    let sent = wire.wire().encode(&request, &target(&quirks));
-                    let is_form = wire == WireKind::Images
-                        && request.payload.operation() == Operation::ImageEdits;
+                    let operation = request.payload.operation();
+                    let codec = wire.wire().codec(operation).unwrap();
+                    let sent = codec.encode(&request, &target(&quirks)).map(in_memory);
+                    let is_form = wire == WireKind::Images && operation == Operation::ImageEdits;
                     match sent {
-                        Ok(pieces) if is_form => assert!(pieces.concat().ends_with(b"--\r\n")),
-                        Ok(pieces) => json(&pieces.concat()),
+                        Ok(body) if is_form => assert!(body.ends_with(b"--\r\n")),
+                        Ok(body) => json(&body),
                         Err(fault) => assert_eq!(fault.status(), 400, "{fault:?}"),
                     }
                 }

@@ -2,7 +2,7 @@
 
 use filters::models::front::Front;
 use filters::models::fronts::transcriptions::{Transcriptions, Translations};
-use filters::models::wires::{BodySlice, Quirks, Wire, WireKind};
+use filters::models::wires::{BodySlice, Quirks, WireKind};
 use filters::multipart::{self, Form, FormError, FormReader};
 
 use crate::choices::Choices;
@@ -87,11 +87,12 @@ fn an_upload_is_read_or_refused_and_goes_out_as_a_form() {
             drop_unknown_fields: choices.once_in(2),
             ..Quirks::default()
         };
-        let wire: &dyn Wire = WireKind::Compatible.wire();
-        let pieces = wire.encode_pieces(&request, &target(&quirks)).unwrap();
-        let sent: Vec<u8> = pieces
+        let wire = WireKind::Compatible.wire();
+        let codec = wire.codec(request.payload.operation()).unwrap();
+        let slices = codec.encode(&request, &target(&quirks)).unwrap();
+        let sent: Vec<u8> = slices
             .into_iter()
-            .flat_map(|piece| match piece {
+            .flat_map(|slice| match slice {
                 BodySlice::Bytes(bytes) => bytes.to_vec(),
                 BodySlice::Upload(range) => {
                     files[range.start as usize..range.end as usize].to_vec()

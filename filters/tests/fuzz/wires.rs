@@ -213,7 +213,7 @@ pub fn answer_pieces(
     };
     let mut writer = request.front.writer(request, identity);
     let read = || -> Result<(), Failure> {
-        let mut decoder = decode_reply(wire.wire(), request, &target(quirks), head);
+        let mut decoder = decode_reply(wire.wire(), request, &target(quirks), head).unwrap();
         for piece in pieces {
             if decoder.feed(&piece, &mut *writer)? == Progress::Complete {
                 return Ok(());

@@ -68,7 +68,7 @@ fn read<'p>(
     };
     let mut writer = request.front.writer(&request, identity());
     let mut recorder = ReplyRecorder::new(usize::MAX);
-    let mut decoder = decode_reply(case.wire.wire(), &request, &target, &head);
+    let mut decoder = decode_reply(case.wire.wire(), &request, &target, &head).unwrap();
     let mut sink = Recording {
         sink: &mut *writer,
         recorder: &mut recorder,

@@ -22,7 +22,7 @@ use filters::models::request::ModelRequest;
 use filters::models::routing::parameters::Parameters;
 use filters::models::routing::thinking::{Thinking, ThinkingControl, WrittenThinking};
 use filters::models::wires::quirks::ReasoningReplay;
-use filters::models::wires::{Quirks, Target, Wire, WireKind};
+use filters::models::wires::{BodySlice, Quirks, Target, Wire, WireKind};
 use serde_json::{Value, json};
 
 const WIRES: [(&str, WireKind); 4] = [
@@ -44,7 +44,7 @@ struct Settings {
 }
 
 impl Settings {
-    fn of(wire: &dyn Wire) -> Self {
+    fn of(wire: &Wire) -> Self {
         let thinking = |control| {
             let written = WrittenThinking {
                 control: Some(control),
@@ -163,10 +163,15 @@ fn cases() -> Vec<(String, ModelRequest)> {
     cases
 }
 
-fn said(wire: &dyn Wire, request: &ModelRequest, target: &Target<'_>) -> String {
-    match wire.encode(request, target) {
-        Ok(pieces) => {
-            let body = String::from_utf8(pieces.concat()).unwrap();
+fn said(wire: &Wire, request: &ModelRequest, target: &Target<'_>) -> String {
+    let codec = wire.codec(request.payload.operation()).unwrap();
+    match codec.encode(request, target) {
+        Ok(slices) => {
+            let body = slices.into_iter().flat_map(|slice| match slice {
+                BodySlice::Bytes(bytes) => bytes,
+                BodySlice::Upload(range) => panic!("{range:?} is not in memory"),
+            });
+            let body = String::from_utf8(body.collect()).unwrap();
             serde_json::from_str::<Value>(&body).unwrap_or_else(|error| panic!("{error}: {body}"));
             body.replace('\n', "⏎")
         }

@@ -277,7 +277,7 @@ impl Replay {
         if let Some(running) = &mut flight.running {
             running.record_reply(now_ms);
         }
-        let limits = WireKind::Compatible.wire().rate_limits();
+        let limits = WireKind::Compatible.wire().rate_limits;
         if let Some(rest_ms) = early_rest_ms(&flight.head, limits, now_ms) {
             self.health.rest(candidate.index, now_ms + rest_ms);
         }
@@ -318,7 +318,7 @@ impl Replay {
             }
             Outcome::Throttled { .. } => {
                 running.record_reply(now_ms);
-                let limits = WireKind::Compatible.wire().rate_limits();
+                let limits = WireKind::Compatible.wire().rate_limits;
                 let told = refused_rest_ms(&flight.head, limits, now_ms);
                 self.health.rest(candidate.index, now_ms + told.unwrap());
             }

@@ -87,14 +87,18 @@ fn mappings_of<'c>(config: &'c Config, provider: &str) -> Vec<&'c WrittenMapping
 /// Asks a provider for its models, by name. Errors: why there is no list.
 async fn list(provider: &ProviderConfig) -> Result<BTreeMap<String, ListedModel>, String> {
     let wire = provider.kind.wire_kind().wire();
-    let head = wire.list_head();
-    let head = head.ok_or_else(|| "its API has none".to_owned())?;
+    let path = wire
+        .list_path
+        .ok_or_else(|| "its API has none".to_owned())?;
     // Equal endpoints serve the same models.
     let base_url = provider.base_urls.first().map_or("", String::as_str);
-    let url = format!("{base_url}{}", head.path);
+    let url = format!("{base_url}{path}");
     let client = Outbound::new(LIST_TIMEOUT, [base_url]).map_err(describe)?;
     let mut request = client.get(&url)?;
-    for (name, value) in head.headers.into_iter().chain(provider.headers.clone()) {
+    for (name, value) in wire.list_headers {
+        request = request.header(*name, *value);
+    }
+    for (name, value) in &provider.headers {
         request = request.header(name, value);
     }
     if let Some(key) = provider.keys.first() {

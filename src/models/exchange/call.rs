@@ -114,8 +114,8 @@ impl Call {
     /// Returns a piece of the body of a request, as the buffered session sends it.
     ///
     /// Errors: the piece is of an upload, and nothing was uploaded.
-    pub(super) fn body_piece(&self, piece: BodySlice) -> Result<BodyPiece, Fault> {
-        match (piece, &self.upload) {
+    pub(super) fn body_piece(&self, slice: BodySlice) -> Result<BodyPiece, Fault> {
+        match (slice, &self.upload) {
             (BodySlice::Bytes(bytes), _) => Ok(BodyPiece::Bytes(bytes)),
             (BodySlice::Upload(range), Some(upload)) => {
                 Ok(BodyPiece::Upload(Arc::clone(upload), range))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use filters::models::request::ModelRequest;
 use filters::models::routing::catalog::Capability;
-use filters::models::wires::Target;
+use filters::models::wires::{Codec, Target};
 use filters::money::{CostInputs, PricePoint, Usd};
 
 use crate::models::deployment::Deployment;
@@ -13,6 +13,8 @@ use crate::models::providers::KeyPool;
 /// One planned attempt.
 pub struct PlannedAttempt {
     pub deployment: Arc<Deployment>,
+    /// How its wire does the operation.
+    pub codec: &'static dyn Codec,
     /// The keys: the platform's, or the caller's own.
     pub keys: Arc<KeyPool>,
 }
@@ -25,8 +27,7 @@ impl PlannedAttempt {
 
     /// Returns whether the provider takes a request in several parts.
     pub(super) fn is_split(&self, request: &ModelRequest) -> bool {
-        let deployment = &self.deployment;
-        let parts = deployment.wire.parts(request, &deployment.target());
+        let parts = self.codec.parts(request, &self.deployment.target());
         parts.count > 1
     }
 
@@ -42,7 +43,7 @@ impl PlannedAttempt {
         let deployment = &self.deployment;
         let target = deployment.target();
         let mapping = &deployment.mapping;
-        let requests = deployment.wire.parts(request, &target).count.into();
+        let requests = self.codec.parts(request, &target).count.into();
         // Each drawing is asked for with the whole prompt.
         let repeats = request.image_count().map_or(1, |_| requests);
         let searches = target.max_searches(request).saturating_mul(repeats);
@@ -50,13 +51,13 @@ impl PlannedAttempt {
         let inputs = CostInputs {
             searches,
             billed_searches: mapping.search.billed(searches),
-            max_tokens: deployment.wire.max_output(request, &target),
+            max_tokens: self.codec.max_output(request, &target),
             requests,
             bytes: asked.bytes.saturating_mul(repeats),
             images: asked.images.saturating_mul(repeats),
             audio: asked.audio.saturating_mul(repeats),
             files: asked.files.saturating_mul(repeats),
-            draws: deployment.wire.draws(request, &target),
+            draws: self.codec.draws(request, &target),
             ..asked
         };
         deployment.max_cost(point, &inputs)

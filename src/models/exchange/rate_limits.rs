@@ -26,7 +26,7 @@ impl Attempt {
         let Some(deployment) = self.deployment(call) else {
             return;
         };
-        let (limits, unix_ms) = (deployment.wire.rate_limits(), info.unix_ms());
+        let (limits, unix_ms) = (deployment.wire.rate_limits, info.unix_ms());
         let rest_ms = match head.status.as_u16() {
             status if TOLD_STATUSES.contains(&status) => {
                 refused_rest_ms(&head.headers, limits, unix_ms)

@@ -163,13 +163,12 @@ impl Attempt {
         self.cursor.pick_key(attempt, now_ms);
         self.credential_header(call)?;
         let target = self.target(call).ok_or_else(no_attempt)?;
-        let (wire, request) = (attempt.deployment.wire, &call.request);
-        let pieces = body::off_worker(request.source.body.len(), || {
-            wire.encode_pieces(request, &target)
-        })?;
-        let pieces = pieces.into_iter().map(|piece| call.body_piece(piece));
-        let body = pieces.collect::<Result<_, Fault>>()?;
-        let parts = wire.parts(request, &target);
+        let (codec, request) = (attempt.codec, &call.request);
+        let slices =
+            body::off_worker(request.source.body.len(), || codec.encode(request, &target))?;
+        let slices = slices.into_iter().map(|slice| call.body_piece(slice));
+        let body = slices.collect::<Result<_, Fault>>()?;
+        let parts = codec.parts(request, &target);
         self.cursor.parts.count = parts.count;
         self.cursor.parts.text_bytes = parts.text_bytes;
         Ok(body)
@@ -194,13 +193,14 @@ impl Attempt {
         body_bytes: usize,
     ) -> Option<RequestHeader> {
         let request = &call.request;
-        let deployment = self.deployment(call)?;
+        let attempt = self.planned(call)?;
+        let deployment = &attempt.deployment;
         let template = deployment.head(request.payload.operation(), request.is_stream)?;
         let endpoints = Some(&deployment.site.endpoints).filter(|it| it.are_several());
         let origin = endpoints.and_then(|endpoints| endpoints.origin(self.cursor.endpoint));
         let own = OwnHeaders {
             authority: origin.map(|origin| &origin.authority),
-            of_wire: &deployment.wire.request_headers(request),
+            of_wire: &attempt.codec.headers(request),
             body_bytes,
             request_id: info.id.as_header(),
             credential: self.credential_header(call).ok().flatten(),

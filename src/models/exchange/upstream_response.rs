@@ -37,10 +37,13 @@ impl Attempt {
         let Some((deployment, target)) = self.deployment(call).zip(self.target(call)) else {
             return;
         };
-        let tier = deployment.wire.tier_header();
+        let tier = deployment.wire.tier_header;
         let tier = tier.and_then(|name| head.headers.get(name)?.to_str().ok());
         let tier = tier.and_then(ServiceTier::from_reply);
-        let mut decoder = decode_reply(deployment.wire, &call.request, &target, &reply);
+        let decoder = decode_reply(deployment.wire, &call.request, &target, &reply);
+        let Some(mut decoder) = decoder else {
+            return;
+        };
         let length = head.headers.get(header::CONTENT_LENGTH);
         let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
         decoder.expect(length.unwrap_or(0));

@@ -19,13 +19,14 @@ impl Attempt {
         let request = &call.request;
         let prompt_bytes = self.cursor.parts.text_bytes;
         let usage = self.reader.usage(prompt_bytes, request.units, is_whole);
-        let Some(deployment) = self.deployment(call) else {
+        let Some(attempt) = self.planned(call) else {
             return usage;
         };
+        let deployment = &attempt.deployment;
         let (mapping, target) = (&deployment.mapping, deployment.target());
         let made = (target.max_searches(request), usage.images);
         let usage = usage.within(&usage_limits(mapping, request, made));
-        let told = deployment.wire.max_output(request, &target);
+        let told = attempt.codec.max_output(request, &target);
         let choices = u64::from(request.needs.choices.max(1));
         let most = mapping.bounds.output(told).saturating_mul(choices);
         usage.with_hidden(hidden, most)

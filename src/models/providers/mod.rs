@@ -31,7 +31,7 @@ pub struct Provider {
     /// Formats of audio that its kind takes; empty: those of the wire.
     audio_formats: &'static [&'static str],
     /// The usual wire of its kind.
-    wire: &'static dyn Wire,
+    wire: &'static Wire,
     /// Its deviations from the wire.
     pub quirks: Quirks,
     /// Where it is called if no region is named.
@@ -198,7 +198,7 @@ impl Provider {
     }
 
     /// Returns the wire in which it serves a mapping.
-    pub fn wire_of(&self, mapping: &Mapping) -> &'static dyn Wire {
+    pub fn wire_of(&self, mapping: &Mapping) -> &'static Wire {
         match mapping.wire {
             None | Some(MappingWire::Chat) => self.wire,
             Some(MappingWire::Responses) => WireKind::Responses.wire(),
@@ -210,7 +210,7 @@ impl Provider {
     /// Returns the limits that a mapping's wire and the provider's quirks set for an operation; `None`: the wire does not
     /// offer the operation. They hold even if the catalogue claims more.
     pub fn limits(&self, mapping: &Mapping, operation: Operation) -> Option<WireLimits> {
-        let limits = self.wire_of(mapping).limits(operation)?;
+        let limits = self.wire_of(mapping).codec(operation)?.limits();
         let mut media = limits.media;
         if self.quirks.inline_images {
             media.remote_images = false;

@@ -34,7 +34,7 @@ impl JobProvider {
     /// Finds the provider of a job; `None`: the configuration has it no more, or not its key.
     pub(super) fn find(models: &Models, organization: &str, order: &VideoOrder) -> Option<Self> {
         let deployment = Arc::clone(models.planner.deployment_of(order)?);
-        let wire = deployment.wire.videos()?;
+        let wire = deployment.wire.videos?;
         let byok_keys = models.byok_keys.current();
         let key = match &order.byok_id {
             Some(id) => byok_keys

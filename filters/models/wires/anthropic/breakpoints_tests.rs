@@ -5,10 +5,11 @@ use serde_json::{Value, json};
 use super::*;
 use crate::models::front::Front;
 use crate::models::fronts::chat_completions::ChatCompletions;
+use crate::models::wires::{Quirks, Target};
 
 /// The body of a request, where what has 10 tokens is cached; `None`: the gateway marks nothing.
 fn sent(request: &Value, auto_cache: Option<u64>) -> Value {
-    let parameters = Anthropic.defaults().parameters;
+    let parameters = ANTHROPIC.defaults().parameters;
     let quirks = Quirks::default();
     let target = Target {
         parameters: &parameters,
@@ -16,7 +17,7 @@ fn sent(request: &Value, auto_cache: Option<u64>) -> Value {
         ..Target::plain("anthropic", "claude-x", &quirks)
     };
     let request = ChatCompletions.parse(request.to_string().into()).unwrap();
-    let body = Anthropic.encode(&request, &target).unwrap().concat();
+    let body = ANTHROPIC.encode(&request, &target).unwrap().concat();
     serde_json::from_slice(&body).unwrap()
 }
 

@@ -4,7 +4,6 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -25,11 +24,10 @@ use crate::models::routing::search::SearchDialect;
 use crate::models::routing::thinking::{ThinkingControl, ThinkingDefaults};
 use crate::models::routing::{Outside, WrittenBounds, WrittenParameters};
 use crate::models::wires::closed_schema;
-use crate::models::wires::wire::{Target, WireHead, write_body};
+use crate::models::wires::codec::BodySlice;
+use crate::models::wires::wire::{Target, write_body};
 
-const VERSION: HeaderName = HeaderName::from_static("anthropic-version");
 const BETA: HeaderName = HeaderName::from_static("anthropic-beta");
-pub(super) const KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 /// The beta of `output_config.effort`, without which the first model that takes it refuses it. Source:
 /// docs/facts/wire-formats.md 3.2.
@@ -138,7 +136,7 @@ pub(super) fn encode(
     request: &ModelRequest,
     chat: &ChatFacts,
     target: &Target<'_>,
-) -> Result<Vec<Bytes>, Fault> {
+) -> Result<Vec<BodySlice>, Fault> {
     let call = (chat.read_tree)(&request.source.body)?;
     let functions = &call.tools.functions;
     let marked = functions.iter().filter(|tool| tool.cache_control.is_some());
@@ -193,14 +191,6 @@ pub(super) fn encode(
         stream: request.is_stream,
     };
     write_body(&body, request.source.body.len())
-}
-
-/// Returns the head of all requests.
-pub(super) fn head() -> WireHead {
-    WireHead {
-        path: "/v1/messages".to_owned(),
-        headers: vec![(VERSION, HeaderValue::from_static("2023-06-01"))],
-    }
 }
 
 /// Returns the header of the betas that the request's safeguards and its effort need: without it the provider refuses them.

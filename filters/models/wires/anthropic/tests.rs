@@ -4,16 +4,15 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::fault::Fault;
 use crate::models::front::Front;
 use crate::models::fronts::chat_completions::ChatCompletions;
 use crate::models::routing::thinking::ThinkingControl;
-use crate::models::wires::failure::FailureKind;
-use crate::models::wires::quirks::Quirks;
-use crate::models::wires::replay;
+use crate::models::wires::{Failure, FailureKind, Quirks, Target, replay};
 
 fn target<'a>(quirks: &'a Quirks, efforts: &[&str]) -> Target<'a> {
     let control = (!efforts.is_empty()).then_some(ThinkingControl::Adaptive);
-    let told = replay::told(&Anthropic, control, efforts);
+    let told = replay::told(&ANTHROPIC, control, efforts);
     Target {
         parameters: &told.parameters,
         thinking: &told.thinking,
@@ -25,12 +24,12 @@ fn target<'a>(quirks: &'a Quirks, efforts: &[&str]) -> Target<'a> {
 /// Folds a stream cut into pieces of this many bytes.
 fn fold(text: &str, piece: usize) -> Result<Value, Failure> {
     let quirks = Quirks::default();
-    replay::fold(&Anthropic, &target(&quirks, &[]), text, piece)
+    replay::fold(&ANTHROPIC, &target(&quirks, &[]), text, piece)
 }
 
 fn whole(body: &Value) -> Result<Value, Failure> {
     let quirks = Quirks::default();
-    replay::whole(&Anthropic, &target(&quirks, &[]), body)
+    replay::whole(&ANTHROPIC, &target(&quirks, &[]), body)
 }
 
 fn sse_of(events: &[Value]) -> String {
@@ -152,26 +151,26 @@ fn a_repeated_start_is_ignored_and_another_answer_is_not() {
 fn refusals_name_the_account_where_it_is_to_blame() {
     let low = json!({"type": "error", "error": {"type": "invalid_request_error", "message": "Your credit balance is too low"}});
     assert!(
-        Anthropic
+        ANTHROPIC
             .classify(400, low.to_string().as_bytes())
             .is_retryable
     );
     let bad = json!({"type": "error", "error": {"type": "invalid_request_error", "message": "max_tokens: too large"}});
-    let bad = Anthropic.classify(400, bad.to_string().as_bytes());
+    let bad = ANTHROPIC.classify(400, bad.to_string().as_bytes());
     let bad = bad.scrubbed(&[""; 0]);
     assert!(!bad.is_retryable && bad.message.contains("too large"));
-    assert!(Anthropic.classify(502, b"<html>").is_retryable);
+    assert!(ANTHROPIC.classify(502, b"<html>").is_retryable);
 }
 
 /// What goes up for a request.
 fn sent(request: Value, efforts: &[&str]) -> Result<Value, Fault> {
     let quirks = Quirks::default();
     let request = ChatCompletions.parse(request.to_string().into()).unwrap();
-    let encoded = Anthropic.encode(&request, &target(&quirks, efforts))?;
+    let encoded = ANTHROPIC.encode(&request, &target(&quirks, efforts))?;
     let operation = request.payload.operation();
-    let head = Anthropic.head(operation, request.is_stream, "m", &quirks);
+    let head = ANTHROPIC.head(operation, request.is_stream, "m", &quirks);
     assert_eq!(head.unwrap().path, "/v1/messages");
-    let (name, value) = Anthropic.credential("sk-ant-secret", &quirks)?;
+    let (name, value) = ANTHROPIC.credential("sk-ant-secret", &quirks)?;
     assert!(name == "x-api-key" && value.is_sensitive());
     Ok(serde_json::from_slice(&encoded.concat()).unwrap())
 }
@@ -364,7 +363,9 @@ fn the_bound_of_the_answer_is_the_one_that_is_sent() {
         let members = more.as_object().unwrap().clone();
         ask.as_object_mut().unwrap().extend(members);
         let request = ChatCompletions.parse(ask.to_string().into()).unwrap();
-        let bound = Anthropic.max_output(&request, &target(&quirks, &[]));
+        let bound = ANTHROPIC
+            .codec_of(&request)
+            .max_output(&request, &target(&quirks, &[]));
         let body = sent(ask, &[]).unwrap();
         assert_eq!(body["max_tokens"].as_u64(), bound, "{more}");
     }

@@ -11,12 +11,12 @@ use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
 use crate::models::routing::wire_limits::WireLimits;
 use crate::models::usage::Usage;
+use crate::models::wires::codec::{BodySlice, OperationCodec};
 use crate::models::wires::decoder::{Decoder, WholeReply};
 use crate::models::wires::embedding_list::{self, ExpectedVectors, count};
 use crate::models::wires::failure::Failure;
 use crate::models::wires::scan::malformed;
 use crate::models::wires::splice::Splice;
-use crate::models::wires::vector_api::EmbeddingsCodec;
 use crate::models::wires::wire::Target;
 
 /// What is asked for at once.
@@ -25,22 +25,22 @@ const AT_ONCE: BatchLimits = BatchLimits {
     tokens: u64::MAX,
 };
 
-pub(super) const CODEC: EmbeddingsCodec = EmbeddingsCodec {
-    path: "/v2/embed",
+pub(super) static CODEC: OperationCodec<EmbeddingFacts> = OperationCodec {
     limits: WireLimits {
         token_inputs: false,
         ..WireLimits::WIDEST
     },
-    at_once: AT_ONCE,
-    encode,
-    decoder,
+    parts: |_, facts, target| embedding_list::parts(facts, target, AT_ONCE),
+    ..OperationCodec::new("/v2/embed", encode, |_, facts, target, _| {
+        decoder(facts, target)
+    })
 };
 
 fn encode(
     request: &ModelRequest,
     facts: &EmbeddingFacts,
     target: &Target<'_>,
-) -> Result<Vec<Bytes>, Fault> {
+) -> Result<Vec<BodySlice>, Fault> {
     let asked = request.source.member("input_type");
     let asked = InputType::read(asked.map(|member| request.source.value(member)))?;
     let mut splice = Splice::new(&request.source.body);

@@ -2,20 +2,18 @@
 
 mod embeddings;
 mod failure;
+mod rerank;
 
-use super::ranking::Words;
-use super::vector_api::VectorApi;
+use crate::models::operation::Operation;
+use crate::models::wires::wire::Wire;
 
-/// The wire. Its rankings never repeat documents.
-pub(super) static COHERE: VectorApi = VectorApi {
-    embeddings: embeddings::CODEC,
-    rerank_path: "/v2/rerank",
-    rerank_words: Words {
-        top_n: "top_n",
-        bounds: &["max_tokens_per_doc"],
-        repeats_documents: false,
-    },
-    rerank_passes: "priority",
+/// The wire.
+pub(super) static COHERE: Wire = Wire {
+    codecs: &[
+        (Operation::Embeddings, &embeddings::CODEC),
+        (Operation::Rerank, &rerank::CODEC),
+    ],
     list_path: Some("/v1/models?page_size=1000"),
     classify: failure::classify,
+    ..Wire::OF_ITS_OWN
 };

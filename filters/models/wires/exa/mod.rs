@@ -2,27 +2,38 @@
 //! so results are billed as documents beside the search.
 
 use crate::json::{Error, Object, Str, Type};
+use crate::models::operation::Operation;
 use crate::models::search::{FoundPage, SearchFacts};
-use crate::models::wires::found_pages::{SearchWords, read_members, text, write_list};
-use crate::models::wires::search_api::SearchApi;
-use crate::models::wires::wire::Target;
+use crate::models::wires::codec::OperationCodec;
+use crate::models::wires::found_pages::{self, SearchWords, read_members, text, write_list};
+use crate::models::wires::wire::{Target, Wire};
 
 /// The characters of the highlights of a result.
 const TEXT_CHARS: u64 = 2000;
 
 /// The wire.
-pub(super) const EXA: SearchApi = SearchApi {
-    words: SearchWords {
-        // It finds more pages, at another price.
-        max_results: 25,
-        country: true,
-        recencies: &[],
-    },
+pub(super) static EXA: Wire = Wire {
+    codecs: &[(Operation::Search, &CODEC)],
     key_header: Some("x-api-key"),
-    write,
-    read_page,
-    exhausted: &[],
+    ..Wire::OF_ITS_OWN
 };
+
+const WORDS: SearchWords = SearchWords {
+    // It finds more pages, at another price.
+    max_results: 25,
+    country: true,
+    recencies: &[],
+};
+
+static CODEC: OperationCodec<SearchFacts> = OperationCodec::new(
+    "/search",
+    |request, facts, target| {
+        found_pages::encode(request, facts, target, &WORDS, |body| {
+            write(body, facts, target)
+        })
+    },
+    |_, facts, _, _| found_pages::decoder(facts, read_page),
+);
 
 fn write(body: &mut Object<'_>, facts: &SearchFacts, target: &Target<'_>) {
     body.text("type", target.model);

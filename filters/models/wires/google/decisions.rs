@@ -3,26 +3,33 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::fault::Fault;
 use crate::json::{Object, Str};
 use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
 use crate::models::typed_decisions::{Answer, AnswerKind, DecisionFacts, Question};
 use crate::models::usage::Usage;
+use crate::models::wires::codec::{BodySlice, OperationCodec};
 use crate::models::wires::decided::{input_tokens, is_option, number, write_answers};
-use crate::models::wires::decoder::{Decoder, WholeReply};
+use crate::models::wires::decoder::WholeReply;
 use crate::models::wires::error_body::classify_error;
 use crate::models::wires::failure::Failure;
 use crate::models::wires::wire::Target;
 
-pub(super) fn encode(
+pub(super) static CODEC: OperationCodec<DecisionFacts> =
+    OperationCodec::new("/v1beta/decisions", encode, |_, facts, _, _| {
+        let facts = facts.clone();
+        Box::new(WholeReply::new(move |body, sink| read(body, &facts, sink)))
+    });
+
+fn encode(
     request: &ModelRequest,
     facts: &DecisionFacts,
     target: &Target<'_>,
-) -> Vec<Bytes> {
+) -> Result<Vec<BodySlice>, Fault> {
     let source = &request.source;
     let mut out = Vec::with_capacity(source.body.len() + 256);
     let mut body = Object::open(&mut out);
@@ -41,7 +48,7 @@ pub(super) fn encode(
         out.push(b'}');
     });
     body.close();
-    vec![out.into()]
+    Ok(vec![out.into()])
 }
 
 fn write_question(question: &Question, out: &mut Vec<u8>) {
@@ -107,12 +114,6 @@ struct Report {
     total_input_tokens: Option<u64>,
     total_cached_tokens: Option<u64>,
     total_output_tokens: Option<u64>,
-}
-
-/// Returns the decoder of a reply.
-pub(super) fn decoder(facts: &DecisionFacts) -> Box<dyn Decoder> {
-    let facts = facts.clone();
-    Box::new(WholeReply::new(move |body, sink| read(body, &facts, sink)))
 }
 
 fn read(body: &[u8], facts: &DecisionFacts, sink: &mut dyn Sink) -> Result<(), Failure> {

@@ -13,7 +13,9 @@ use crate::models::embeddings::batch::BatchLimits;
 use crate::models::embeddings::input_type::InputType;
 use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
+use crate::models::routing::wire_limits::WireLimits;
 use crate::models::usage::Usage;
+use crate::models::wires::codec::{BodySlice, OperationCodec};
 use crate::models::wires::decoder::{Decoder, WholeReply};
 use crate::models::wires::embedding_list::{self, ExpectedVectors, count};
 use crate::models::wires::failure::Failure;
@@ -21,16 +23,29 @@ use crate::models::wires::scan::malformed;
 use crate::models::wires::wire::Target;
 
 /// What is asked for at once.
-pub(super) const AT_ONCE: BatchLimits = BatchLimits {
+const AT_ONCE: BatchLimits = BatchLimits {
     inputs: 100,
     tokens: u64::MAX,
 };
 
-pub(super) fn encode(
+pub(super) static CODEC: OperationCodec<EmbeddingFacts> = OperationCodec {
+    limits: WireLimits {
+        token_inputs: false,
+        ..WireLimits::WIDEST
+    },
+    parts: |_, facts, target| embedding_list::parts(facts, target, AT_ONCE),
+    ..OperationCodec::new(
+        "/v1beta/models/{model}:batchEmbedContents",
+        encode,
+        |_, facts, target, _| decoder(facts, target),
+    )
+};
+
+fn encode(
     request: &ModelRequest,
     facts: &EmbeddingFacts,
     target: &Target<'_>,
-) -> Result<Vec<Bytes>, Fault> {
+) -> Result<Vec<BodySlice>, Fault> {
     let batch = embedding_list::batch(facts, target, AT_ONCE);
     let mut body = Vec::with_capacity(facts.place(&batch).len() + 160 * batch.len());
     body.extend_from_slice(b"{\"requests\":[");
@@ -82,7 +97,7 @@ fn task(asked: InputType) -> &'static str {
 }
 
 /// Returns the decoder of a reply.
-pub(super) fn decoder(facts: &EmbeddingFacts, target: &Target<'_>) -> Box<dyn Decoder> {
+fn decoder(facts: &EmbeddingFacts, target: &Target<'_>) -> Box<dyn Decoder> {
     let batch = embedding_list::batch(facts, target, AT_ONCE);
     let expected = ExpectedVectors {
         is_cut: facts.dimensions.is_some(),

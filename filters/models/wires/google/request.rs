@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
-use http::HeaderName;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -21,9 +19,9 @@ use crate::models::routing::providers::ProviderDefaults;
 use crate::models::routing::search::SearchDialect;
 use crate::models::routing::thinking::{ThinkingControl, ThinkingDefaults};
 use crate::models::routing::{Outside, WrittenBounds, WrittenParameters};
+use crate::models::wires::codec::BodySlice;
 use crate::models::wires::wire::{Target, write_body};
 
-pub(super) const KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
 /// Stop sequences of one request.
 const STOPS: f64 = 5.0;
 
@@ -91,7 +89,7 @@ pub(super) fn encode(
     request: &ModelRequest,
     chat: &ChatFacts,
     target: &Target<'_>,
-) -> Result<Vec<Bytes>, Fault> {
+) -> Result<Vec<BodySlice>, Fault> {
     let call = (chat.read_tree)(&request.source.body)?;
     let origin = target.replayed_origin();
     let conversation = ContentsConversation::read(&call.messages, target, origin.as_deref())?;
@@ -107,21 +105,6 @@ pub(super) fn encode(
         safety_settings: safety(),
     };
     write_body(&body, request.source.body.len())
-}
-
-/// A model id as a path segment.
-pub(super) fn escaped(model: &str) -> String {
-    let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'~');
-    model
-        .bytes()
-        .map(|b| {
-            if is_plain(b) {
-                char::from(b).to_string()
-            } else {
-                format!("%{b:02X}")
-            }
-        })
-        .collect()
 }
 
 /// Returns whether the mapping thinks by levels. Such models refuse calls without a signature.

@@ -14,8 +14,10 @@ use crate::fault::{Fault, FaultKind};
 use crate::json::{Error, Type, Walker};
 use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
+use crate::models::routing::wire_limits::WireLimits;
 use crate::models::speech::format::AudioFormat;
 use crate::models::speech::{SpeechFacts, wav};
+use crate::models::wires::codec::{BodySlice, OperationCodec};
 use crate::models::wires::decoder::{
     Decoder, EventDecoder, EventStream, Progress, ReplyHead, WholeReply, truncated,
 };
@@ -23,19 +25,30 @@ use crate::models::wires::failure::Failure;
 use crate::models::wires::wire::{Target, write_body};
 use crate::sse::SseEvent;
 
-/// The formats that samples can be said in.
-pub(super) const FORMATS: [AudioFormat; 2] = [AudioFormat::Wav, AudioFormat::Pcm];
 /// The voice of a request that names none. Source: docs/facts/wire-formats.md 1.6.
 const VOICE: &str = "Kore";
 /// Samples a second where a reply does not tell.
 const SAMPLES_PER_S: u32 = 24_000;
 
+pub(super) static CODEC: OperationCodec<SpeechFacts> = OperationCodec {
+    limits: WireLimits {
+        speech_formats: &[AudioFormat::Wav, AudioFormat::Pcm],
+        ..WireLimits::WIDEST
+    },
+    max_output: |_, facts, _| Some(facts.max_tokens()),
+    ..OperationCodec::new(
+        "/v1beta/models/{model}:streamGenerateContent?alt=sse",
+        encode,
+        |_, facts, _, head| decoder(facts, head),
+    )
+};
+
 /// Errors: 400 for a speed or the id of a voice, which this wire cannot say.
-pub(super) fn encode(
+fn encode(
     request: &ModelRequest,
     facts: &SpeechFacts,
     target: &Target<'_>,
-) -> Result<Vec<Bytes>, Fault> {
+) -> Result<Vec<BodySlice>, Fault> {
     if facts
         .speed
         .is_some_and(|speed| (speed - 1.0).abs() > f64::EPSILON)
@@ -99,7 +112,7 @@ fn member(request: &ModelRequest, key: &str) -> Result<Option<Said>, Fault> {
 }
 
 /// Returns the decoder of a reply.
-pub(super) fn decoder(facts: &SpeechFacts, head: &ReplyHead) -> Box<dyn Decoder> {
+fn decoder(facts: &SpeechFacts, head: &ReplyHead) -> Box<dyn Decoder> {
     let format = facts.format.unwrap_or(AudioFormat::Wav);
     let samples = Samples {
         format,

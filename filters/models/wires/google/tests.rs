@@ -4,16 +4,15 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::fault::Fault;
 use crate::models::front::Front;
 use crate::models::fronts::chat_completions::ChatCompletions;
 use crate::models::routing::thinking::ThinkingControl;
-use crate::models::wires::failure::FailureKind;
-use crate::models::wires::quirks::Quirks;
-use crate::models::wires::replay;
+use crate::models::wires::{Failure, FailureKind, Quirks, Target, replay};
 
 fn target<'a>(quirks: &'a Quirks, efforts: &[&str]) -> Target<'a> {
     let control = (!efforts.is_empty()).then_some(ThinkingControl::Levels);
-    let told = replay::told(&Google, control, efforts);
+    let told = replay::told(&GOOGLE, control, efforts);
     Target {
         parameters: &told.parameters,
         thinking: &told.thinking,
@@ -25,12 +24,12 @@ fn target<'a>(quirks: &'a Quirks, efforts: &[&str]) -> Target<'a> {
 /// Folds a stream cut into pieces of this many bytes.
 fn fold(text: &str, piece: usize) -> Result<Value, Failure> {
     let quirks = Quirks::default();
-    replay::fold(&Google, &target(&quirks, &[]), text, piece)
+    replay::fold(&GOOGLE, &target(&quirks, &[]), text, piece)
 }
 
 fn whole(body: &Value) -> Result<Value, Failure> {
     let quirks = Quirks::default();
-    replay::whole(&Google, &target(&quirks, &[]), body)
+    replay::whole(&GOOGLE, &target(&quirks, &[]), body)
 }
 
 fn sse_of(events: &[Value]) -> String {
@@ -117,12 +116,12 @@ fn errors_in_a_200_and_in_arrays_are_failures_of_their_status() {
     }
     let bad_key = json!([{"error": {"code": 400, "message": "API key not valid.", "details": [{"reason": "API_KEY_INVALID"}]}}]);
     assert!(
-        Google
+        GOOGLE
             .classify(400, bad_key.to_string().as_bytes())
             .is_retryable
     );
     assert!(
-        !Google
+        !GOOGLE
             .classify(400, br#"{"error":{"code":400,"message":"bad schema"}}"#)
             .is_retryable
     );
@@ -134,7 +133,7 @@ fn a_refusal_says_in_its_body_when_to_try_again() {
         let body = format!(
             r#"{{"error":{{"code":429,"message":"quota","status":"RESOURCE_EXHAUSTED","details":{details}}}}}"#
         );
-        Google
+        GOOGLE
             .classify(429, body.as_bytes())
             .retry_after_ms
             .map(u64::from)
@@ -166,11 +165,11 @@ fn a_blocked_prompt_is_filtered_and_a_malformed_call_is_a_failure() {
 fn sent(request: Value, efforts: &[&str]) -> Result<(String, Value), Fault> {
     let quirks = Quirks::default();
     let request = ChatCompletions.parse(request.to_string().into()).unwrap();
-    let encoded = Google.encode(&request, &target(&quirks, efforts))?;
-    let (name, value) = Google.credential("AIza-secret", &quirks)?;
+    let encoded = GOOGLE.encode(&request, &target(&quirks, efforts))?;
+    let (name, value) = GOOGLE.credential("AIza-secret", &quirks)?;
     assert!(name == "x-goog-api-key" && value.is_sensitive());
     let operation = request.payload.operation();
-    let head = Google.head(operation, request.is_stream, "gemini x", &quirks);
+    let head = GOOGLE.head(operation, request.is_stream, "gemini x", &quirks);
     Ok((
         head.unwrap().path,
         serde_json::from_slice(&encoded.concat()).unwrap(),

@@ -15,7 +15,8 @@ use crate::models::request::ModelRequest;
 use crate::models::videos::order::JobError;
 use crate::models::videos::progress::{Expiry, VideoReport};
 use crate::models::videos::{VideoFacts, VideoSize};
-use crate::models::wires::decoder::{Decoder, WholeReply};
+use crate::models::wires::codec::{BodySlice, OperationCodec};
+use crate::models::wires::decoder::WholeReply;
 use crate::models::wires::failure::Failure;
 use crate::models::wires::quirks::Quirks;
 use crate::models::wires::wire::{Target, VideoWire, write_body};
@@ -23,14 +24,20 @@ use crate::models::wires::wire::{Target, VideoWire, write_body};
 /// How long the provider keeps a video.
 const KEPT_MS: u64 = 48 * 3_600_000;
 
+pub(super) static CODEC: OperationCodec<VideoFacts> = OperationCodec::new(
+    "/v1beta/models/{model}:predictLongRunning",
+    encode,
+    |_, _, _, _| Box::new(WholeReply::new(read)),
+);
+
 /// Encodes an order.
 ///
 /// Errors: a 400 that names what has no word here: another size, videos or sounds to follow, and pictures by address.
-pub(super) fn encode(
+fn encode(
     request: &ModelRequest,
     facts: &VideoFacts,
     target: &Target<'_>,
-) -> Result<Vec<Bytes>, Fault> {
+) -> Result<Vec<BodySlice>, Fault> {
     let refuse = |param: &str, said: &str| {
         Fault::invalid(param.to_owned(), format!("{} {said}", target.provider))
     };
@@ -107,11 +114,6 @@ fn image(body: &[u8], place: &Range<usize>) -> Option<Value> {
     let url = text(body, place);
     let found = data_url::parse(&url)?;
     Some(json!({ "bytesBase64Encoded": found.data, "mimeType": found.media_type }))
-}
-
-/// Returns the decoder of the reply to an order.
-pub(super) fn decoder() -> Box<dyn Decoder> {
-    Box::new(WholeReply::new(read))
 }
 
 fn read(body: &Bytes, sink: &mut dyn Sink) -> Result<(), Failure> {

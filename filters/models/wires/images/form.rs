@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use crate::fault::Fault;
 use crate::models::chat::data_url::{self, decode_base64};
 use crate::models::chat::inlined::InlinedImages;
+use crate::models::wires::codec::BodySlice;
 use crate::models::wires::form::escaped;
 
 /// What no part may hold. It is the same for all requests, because the head of a request is older than its body: a part
@@ -24,7 +24,7 @@ pub(super) fn write(
     members: &Map<String, Value>,
     images: &[Cow<'_, str>],
     inlined: &InlinedImages,
-) -> Result<Vec<Bytes>, Fault> {
+) -> Result<Vec<BodySlice>, Fault> {
     let mut pieces = Vec::with_capacity(2 * images.len() + 1);
     let mut head = Vec::with_capacity(1024);
     for (key, value) in members {

@@ -2,16 +2,16 @@
 
 use std::borrow::Cow;
 
-use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-use super::{ImagesDialect, form};
+use super::form;
 use crate::fault::Fault;
 use crate::json::Walker;
 use crate::models::images::{ImageFacts, ImageOptions, pixels, ratio_of};
 use crate::models::parameter::Parameter;
 use crate::models::request::ModelRequest;
 use crate::models::routing::parameters::Treatment;
+use crate::models::wires::codec::BodySlice;
 use crate::models::wires::drawn;
 use crate::models::wires::wire::{Target, write_body};
 
@@ -52,6 +52,15 @@ const RATIOS: [&str; 13] = [
 /// The most images that they edit at once.
 const MAX_INPUTS: usize = 3;
 
+/// How an API for images says what is drawn.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum ImagesDialect {
+    /// By sizes in pixels.
+    Sizes,
+    /// By ratio and resolution.
+    Ratios,
+}
+
 /// A request that is being written.
 struct Drawing<'a> {
     images: &'a ImageFacts,
@@ -80,7 +89,7 @@ pub(super) fn encode(
     images: &ImageFacts,
     request: &ModelRequest,
     target: &Target<'_>,
-) -> Result<Vec<Bytes>, Fault> {
+) -> Result<Vec<BodySlice>, Fault> {
     let drawing = Drawing {
         images,
         request,

@@ -283,7 +283,7 @@ fn read(
     };
     let mut taken = Taken::default();
     with_target(kind, InlinedImages::NONE, |target| {
-        let mut decoder = decode_reply(kind.wire(), request, target, &head);
+        let mut decoder = decode_reply(kind.wire(), request, target, &head).unwrap();
         let body = Bytes::copy_from_slice(body.as_bytes());
         if decoder.feed(&body, &mut taken)? == Progress::Open {
             assert_eq!(decoder.end(&mut taken)?, Progress::Complete);

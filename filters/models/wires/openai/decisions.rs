@@ -2,17 +2,18 @@
 
 use std::borrow::Cow;
 
-use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::fault::Fault;
 use crate::json::Object;
 use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
 use crate::models::typed_decisions::{Answer, AnswerKind, DecisionFacts, Question};
 use crate::models::usage::Usage;
+use crate::models::wires::codec::{BodySlice, OperationCodec};
 use crate::models::wires::decided::{input_tokens, is_option, number, write_answers};
-use crate::models::wires::decoder::{Decoder, WholeReply};
+use crate::models::wires::decoder::WholeReply;
 use crate::models::wires::error_body::classify_error;
 use crate::models::wires::failure::Failure;
 use crate::models::wires::wire::Target;
@@ -24,11 +25,17 @@ const PASSED: [&str; 3] = [
     "safety_identifier",
 ];
 
-pub(super) fn encode(
+pub(super) static CODEC: OperationCodec<DecisionFacts> =
+    OperationCodec::new("decisions", encode, |_, facts, _, _| {
+        let facts = facts.clone();
+        Box::new(WholeReply::new(move |body, sink| read(body, &facts, sink)))
+    });
+
+fn encode(
     request: &ModelRequest,
     facts: &DecisionFacts,
     target: &Target<'_>,
-) -> Vec<Bytes> {
+) -> Result<Vec<BodySlice>, Fault> {
     let source = &request.source;
     let mut out = Vec::with_capacity(source.body.len() + 1024);
     let mut body = Object::open(&mut out);
@@ -45,7 +52,7 @@ pub(super) fn encode(
         }
     }
     body.close();
-    vec![out.into()]
+    Ok(vec![out.into()])
 }
 
 fn write_question(question: &Question, out: &mut Vec<u8>) {
@@ -124,12 +131,6 @@ struct Report {
 struct Details {
     cached_tokens: Option<u64>,
     cache_write_tokens: Option<u64>,
-}
-
-/// Returns the decoder of a reply.
-pub(super) fn decoder(facts: &DecisionFacts) -> Box<dyn Decoder> {
-    let facts = facts.clone();
-    Box::new(WholeReply::new(move |body, sink| read(body, &facts, sink)))
 }
 
 fn read(body: &[u8], facts: &DecisionFacts, sink: &mut dyn Sink) -> Result<(), Failure> {

@@ -1,6 +1,5 @@
 //! Embeddings on the wire that has our shapes: the request passes as slices, and so do the items of the reply.
 
-use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use super::request::{new_member, quoted};
@@ -9,7 +8,7 @@ use crate::models::embeddings::EmbeddingFacts;
 use crate::models::embeddings::batch::BatchLimits;
 use crate::models::parameter::Parameter;
 use crate::models::request::ModelRequest;
-use crate::models::wires::decoder::Decoder;
+use crate::models::wires::codec::{BodySlice, OperationCodec};
 use crate::models::wires::embedding_list::{self, ExpectedVectors};
 use crate::models::wires::splice::Splice;
 use crate::models::wires::wire::Target;
@@ -18,13 +17,21 @@ use crate::models::wires::wire::Target;
 const KNOWN: [&str; 5] = ["model", "input", "encoding_format", "dimensions", "user"];
 
 /// What is asked for at once, unless the mapping takes less.
-pub(super) const AT_ONCE: BatchLimits = BatchLimits::NONE;
+const AT_ONCE: BatchLimits = BatchLimits::NONE;
 
-pub(super) fn encode(
+pub(super) static CODEC: OperationCodec<EmbeddingFacts> = OperationCodec {
+    parts: |_, facts, target| embedding_list::parts(facts, target, AT_ONCE),
+    ..OperationCodec::new("embeddings", encode, |_, facts, target, _| {
+        let batch = embedding_list::batch(facts, target, AT_ONCE);
+        embedding_list::decoder(ExpectedVectors::for_batch(facts, &batch))
+    })
+};
+
+fn encode(
     request: &ModelRequest,
     facts: &EmbeddingFacts,
     target: &Target<'_>,
-) -> Result<Vec<Bytes>, Fault> {
+) -> Result<Vec<BodySlice>, Fault> {
     let quirks = target.quirks;
     let is_dropped = |key: &str| !KNOWN.contains(&key) && !quirks.passes_unknown(key, &KNOWN);
     let takes_user = target.parameters.supports(Parameter::User);
@@ -62,10 +69,4 @@ pub(super) fn encode(
 fn user(key_id: &str) -> String {
     let digest = Sha256::digest(key_id);
     digest.iter().take(16).map(|b| format!("{b:02x}")).collect()
-}
-
-/// Returns the decoder of a reply.
-pub(super) fn decoder(facts: &EmbeddingFacts, target: &Target<'_>) -> Box<dyn Decoder> {
-    let batch = embedding_list::batch(facts, target, AT_ONCE);
-    embedding_list::decoder(ExpectedVectors::for_batch(facts, &batch))
 }

@@ -1,11 +1,10 @@
 //! Searches of the web in Perplexity's form, which is the convention's: options and results pass as they are.
 
-use bytes::Bytes;
-
 use crate::fault::Fault;
 use crate::models::request::ModelRequest;
 use crate::models::search::{SearchFacts, SearchKind};
-use crate::models::wires::found_pages::check_kind;
+use crate::models::wires::codec::{BodySlice, OperationCodec};
+use crate::models::wires::found_pages::{self, check_kind};
 use crate::models::wires::splice::Splice;
 use crate::models::wires::wire::Target;
 
@@ -28,12 +27,17 @@ const KNOWN: [&str; 15] = [
     "last_updated_before_filter",
 ];
 
+pub(super) static CODEC: OperationCodec<SearchFacts> =
+    OperationCodec::new("search", encode, |_, facts, _, _| {
+        found_pages::decoder(facts, found_pages::read_own)
+    });
+
 /// Encodes a request. Where the model is a kind of search, it stands in `search_type`, because such an API has no models.
-pub(super) fn encode(
+fn encode(
     request: &ModelRequest,
     facts: &SearchFacts,
     target: &Target<'_>,
-) -> Result<Vec<Bytes>, Fault> {
+) -> Result<Vec<BodySlice>, Fault> {
     let source = &request.source;
     let mut splice = Splice::new(&source.body);
     let kinds = SearchKind::ALL.map(SearchKind::as_str);

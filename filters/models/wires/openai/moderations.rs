@@ -10,7 +10,8 @@ use crate::models::moderations::ModerationFacts;
 use crate::models::reply::Sink;
 use crate::models::request::{ModelRequest, RequestMember};
 use crate::models::usage::Usage;
-use crate::models::wires::decoder::{Decoder, WholeReply};
+use crate::models::wires::codec::{BodySlice, OperationCodec};
+use crate::models::wires::decoder::WholeReply;
 use crate::models::wires::error_body::classify_error;
 use crate::models::wires::failure::Failure;
 use crate::models::wires::scan::malformed;
@@ -20,11 +21,17 @@ use crate::models::wires::wire::Target;
 /// Members of the convention; a strict provider gets no others.
 const KNOWN: [&str; 2] = ["model", "input"];
 
-pub(super) fn encode(
+pub(super) static CODEC: OperationCodec<ModerationFacts> =
+    OperationCodec::new("moderations", encode, |_, facts, _, _| {
+        let facts = *facts;
+        Box::new(WholeReply::new(move |body, sink| read(body, facts, sink)))
+    });
+
+fn encode(
     request: &ModelRequest,
-    facts: ModerationFacts,
+    facts: &ModerationFacts,
     target: &Target<'_>,
-) -> Result<Vec<Bytes>, Fault> {
+) -> Result<Vec<BodySlice>, Fault> {
     let source = &request.source;
     let mut splice = Splice::new(&source.body);
     splice.new_bytes(b"{\"model\":");
@@ -71,11 +78,6 @@ fn joined(body: &Bytes, member: &RequestMember) -> Result<Vec<u8>, Error> {
 fn internal(error: Error) -> Fault {
     Fault::new(FaultKind::Internal, "the request could not be translated")
         .with_detail(format!("checked parts do not walk: {error}"))
-}
-
-/// Returns the decoder of a reply.
-pub(super) fn decoder(facts: ModerationFacts) -> Box<dyn Decoder> {
-    Box::new(WholeReply::new(move |body, sink| read(body, facts, sink)))
 }
 
 fn read(body: &[u8], facts: ModerationFacts, sink: &mut dyn Sink) -> Result<(), Failure> {

@@ -2,17 +2,19 @@
 
 use bytes::Bytes;
 
+use crate::fault::Fault;
 use crate::json::{Error, Type, Walker};
 use crate::models::ocr::OcrFacts;
 use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
 use crate::models::usage::Usage;
-use crate::models::wires::decoder::{Decoder, WholeReply};
+use crate::models::wires::codec::{BodySlice, OperationCodec};
+use crate::models::wires::decoder::WholeReply;
 use crate::models::wires::error_body::classify_error;
 use crate::models::wires::failure::Failure;
 use crate::models::wires::scan::malformed;
 use crate::models::wires::splice::Splice;
-use crate::models::wires::wire::{BodySlice, Target};
+use crate::models::wires::wire::Target;
 
 /// Members of the form; a strict provider gets no others.
 const KNOWN: [&str; 14] = [
@@ -32,7 +34,14 @@ const KNOWN: [&str; 14] = [
     "confidence_scores_granularity",
 ];
 
-pub(super) fn encode(request: &ModelRequest, target: &Target<'_>) -> Vec<BodySlice> {
+pub(super) static CODEC: OperationCodec<OcrFacts> =
+    OperationCodec::new("ocr", encode, |_, _, _, _| Box::new(WholeReply::new(read)));
+
+fn encode(
+    request: &ModelRequest,
+    _: &OcrFacts,
+    target: &Target<'_>,
+) -> Result<Vec<BodySlice>, Fault> {
     let source = &request.source;
     let mut splice = Splice::new(&source.body);
     splice.new_bytes(b"{\"model\":");
@@ -48,12 +57,7 @@ pub(super) fn encode(request: &ModelRequest, target: &Target<'_>) -> Vec<BodySli
         }
     }
     splice.new_bytes(b"}");
-    splice.finish_with(&source.spooled)
-}
-
-/// Returns the decoder of a reply.
-pub(super) fn decoder() -> Box<dyn Decoder> {
-    Box::new(WholeReply::new(read))
+    Ok(splice.finish_with(&source.spooled))
 }
 
 /// What a reply holds.

@@ -1,7 +1,5 @@
 //! From a checked request to the body for a provider: most members stay slices, few are replaced.
 
-use bytes::Bytes;
-
 use super::drawing;
 use super::messages;
 use super::search;
@@ -16,6 +14,7 @@ use crate::models::routing::parameters::{Parameters, Treatment};
 use crate::models::routing::providers::ProviderDefaults;
 use crate::models::routing::search::SearchDialect;
 use crate::models::routing::thinking::{ThinkingControl, ThinkingDefaults};
+use crate::models::wires::codec::BodySlice;
 use crate::models::wires::quirks::StreamUsage;
 use crate::models::wires::splice::Splice;
 use crate::models::wires::wire::Target;
@@ -109,7 +108,7 @@ pub(super) fn encode(
     request: &ModelRequest,
     chat: &ChatFacts,
     target: &Target<'_>,
-) -> Result<Vec<Bytes>, Fault> {
+) -> Result<Vec<BodySlice>, Fault> {
     let mut splice = Splice::new(&request.source.body);
     let mut is_first = true;
     for member in &request.source.members {

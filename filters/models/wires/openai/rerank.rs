@@ -1,12 +1,8 @@
 //! Reranking as servers of the convention offer it beside their chat: Jina's form, which most have taken over.
 
-use bytes::Bytes;
-
-use crate::fault::Fault;
-use crate::models::request::ModelRequest;
 use crate::models::rerank::RerankFacts;
-use crate::models::wires::ranking::{KNOWN, Words, encode as encode_in};
-use crate::models::wires::wire::Target;
+use crate::models::wires::codec::OperationCodec;
+use crate::models::wires::ranking::{self, KNOWN, Words};
 
 const WORDS: Words = Words {
     top_n: "top_n",
@@ -14,13 +10,13 @@ const WORDS: Words = Words {
     repeats_documents: true,
 };
 
-pub(super) fn encode(
-    request: &ModelRequest,
-    facts: &RerankFacts,
-    target: &Target<'_>,
-) -> Result<Vec<Bytes>, Fault> {
-    let quirks = target.quirks;
-    encode_in(request, facts, target, &WORDS, |key| {
-        quirks.passes_unknown(key, &KNOWN)
-    })
-}
+pub(super) static CODEC: OperationCodec<RerankFacts> = OperationCodec::new(
+    "rerank",
+    |request, facts, target| {
+        let quirks = target.quirks;
+        ranking::encode(request, facts, target, &WORDS, |key| {
+            quirks.passes_unknown(key, &KNOWN)
+        })
+    },
+    ranking::decoder,
+);

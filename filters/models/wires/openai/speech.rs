@@ -4,16 +4,18 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::request::{new_member, quoted};
+use crate::fault::Fault;
 use crate::models::chat::tree::Text;
 use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
+use crate::models::speech::SpeechFacts;
 use crate::models::speech::format::AudioFormat;
 use crate::models::usage::Usage;
+use crate::models::wires::codec::{BodySlice, OperationCodec};
 use crate::models::wires::decoder::{
     Decoder, EventDecoder, EventStream, FileKind, Progress, ReplyHead, WholeReply, truncated,
 };
@@ -37,7 +39,19 @@ const KNOWN: [&str; 7] = [
 /// The voice of a request that names none: the convention requires one. Our choice.
 const VOICE: &[u8] = b"\"alloy\"";
 
-pub(super) fn encode(request: &ModelRequest, target: &Target<'_>) -> Vec<Bytes> {
+pub(super) static CODEC: OperationCodec<SpeechFacts> = OperationCodec {
+    fixed_headers: &[("accept", "*/*")],
+    max_output: |_, facts, _| Some(facts.max_tokens()),
+    ..OperationCodec::new("audio/speech", encode, |_, facts, _, head| {
+        decoder(facts.format, head)
+    })
+};
+
+fn encode(
+    request: &ModelRequest,
+    _: &SpeechFacts,
+    target: &Target<'_>,
+) -> Result<Vec<BodySlice>, Fault> {
     let quirks = target.quirks;
     let is_dropped = |key: &str| !KNOWN.contains(&key) && !quirks.passes_unknown(key, &KNOWN);
     let source = &request.source;
@@ -60,11 +74,11 @@ pub(super) fn encode(request: &ModelRequest, target: &Target<'_>) -> Vec<Bytes> 
         new_member(&mut splice, "stream_format", b"\"sse\"");
     }
     splice.new_bytes(b"}");
-    splice.finish()
+    Ok(splice.finish())
 }
 
 /// Returns the decoder of a reply: events, a file, or a JSON text that says what went wrong.
-pub(super) fn decoder(format: Option<AudioFormat>, head: &ReplyHead) -> Box<dyn Decoder> {
+fn decoder(format: Option<AudioFormat>, head: &ReplyHead) -> Box<dyn Decoder> {
     if head.is_event_stream {
         return Box::new(EventStream::new(SpeechEvents::default()));
     }

@@ -19,9 +19,7 @@ use crate::models::reply::Writer;
 use crate::models::routing::parameters::Parameters;
 use crate::models::routing::thinking::ThinkingControl;
 use crate::models::usage::{Settlement, Usage};
-use crate::models::wires::failure::FailureKind;
-use crate::models::wires::quirks::Quirks;
-use crate::models::wires::replay;
+use crate::models::wires::{Failure, FailureKind, Quirks, Target, replay};
 
 fn envelope() -> ReplyIdentity {
     ReplyIdentity {
@@ -53,7 +51,7 @@ fn no_metadata(out: &mut Vec<u8>) {
 fn stream(quirks: &Quirks, chunks: &[&[u8]]) -> Result<String, Failure> {
     let mut sink = ChunkWriter::new(envelope(), true);
     let chunks = chunks.iter().copied();
-    replay::feed(&OpenAi, &target(quirks), &replay::EVENTS, chunks, &mut sink)?;
+    replay::feed(&OPENAI, &target(quirks), &replay::EVENTS, chunks, &mut sink)?;
     let usage = sink.reported().usage;
     sink.finish_stream(|out| write_reported(usage, out), no_metadata);
     Ok(String::from_utf8(sink.take().into()).unwrap())
@@ -61,7 +59,7 @@ fn stream(quirks: &Quirks, chunks: &[&[u8]]) -> Result<String, Failure> {
 
 fn whole(quirks: &Quirks, body: &[u8]) -> Result<Value, Failure> {
     let mut sink = WholeWriter::new(envelope());
-    replay::feed(&OpenAi, &target(quirks), &replay::WHOLE, [body], &mut sink)?;
+    replay::feed(&OPENAI, &target(quirks), &replay::WHOLE, [body], &mut sink)?;
     let usage = sink.reported().usage;
     let response = sink.render(0, |out| write_reported(usage, out), no_metadata);
     Ok(serde_json::from_slice(&response).unwrap())
@@ -306,11 +304,11 @@ fn what_few_providers_know_goes_to_those_whose_table_passes_it() {
             parameters,
             ..target(&quirks)
         };
-        let body = OpenAi.encode(&parsed, &target).unwrap().concat();
+        let body = OPENAI.encode(&parsed, &target).unwrap().concat();
         serde_json::from_slice(&body).unwrap()
     };
     let text = |part: Value| json!([{"role": "user", "content": [part]}]);
-    let usual = sent(&OpenAi.defaults().parameters);
+    let usual = sent(&OPENAI.defaults().parameters);
     let plain = json!({"type": "text", "text": "a"});
     let expected = json!({"model": "upstream-model", "messages": text(plain)});
     assert_eq!(usual, expected);
@@ -327,7 +325,7 @@ fn what_few_providers_know_goes_to_those_whose_table_passes_it() {
 fn an_effort_is_a_word_a_budget_or_a_switch_with_or_without_a_word() {
     let quirks = Quirks::default();
     let sent = |control, efforts: &[&str], effort: &str| -> Value {
-        let told = replay::told(&OpenAi, Some(control), efforts);
+        let told = replay::told(&OPENAI, Some(control), efforts);
         let messages = json!([{"role": "user", "content": "a"}]);
         let request = json!({"model": "m", "reasoning_effort": effort, "messages": messages});
         let parsed = ChatCompletions.parse(request.to_string().into()).unwrap();
@@ -335,7 +333,7 @@ fn an_effort_is_a_word_a_budget_or_a_switch_with_or_without_a_word() {
             thinking: &told.thinking,
             ..target(&quirks)
         };
-        let body = OpenAi.encode(&parsed, &target).unwrap().concat();
+        let body = OPENAI.encode(&parsed, &target).unwrap().concat();
         let mut body: Value = serde_json::from_slice(&body).unwrap();
         let members = body.as_object_mut().unwrap();
         members.retain(|key, _| key != "model" && key != "messages");
@@ -535,7 +533,7 @@ fn values_over_several_lines_stay_in_one_event() {
     ] {
         let mut sink = ChunkWriter::new(envelope(), true);
         let quirks = Quirks::default();
-        replay::feed(&OpenAi, &target(&quirks), head, pieces, &mut sink).unwrap();
+        replay::feed(&OPENAI, &target(&quirks), head, pieces, &mut sink).unwrap();
         let out = String::from_utf8(sink.take().into()).unwrap();
         assert!(out.contains("system_fingerprint") && out.contains("annotations"));
         for event in out.split_terminator("\n\n") {

@@ -6,18 +6,20 @@
 use serde::Deserialize;
 
 use super::transcription_events::TranscriptEvents;
+use crate::fault::Fault;
 use crate::json::{Type, Walker};
 use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
 use crate::models::transcriptions::format::TranscriptFormat;
 use crate::models::transcriptions::{AudioTime, TranscriptionFacts};
 use crate::models::usage::Usage;
+use crate::models::wires::codec::{BodySlice, OperationCodec};
 use crate::models::wires::decoder::{Decoder, EventStream, ReplyHead, WholeReply};
 use crate::models::wires::error_body::classify_error;
 use crate::models::wires::failure::Failure;
-use crate::models::wires::form::FormBody;
+use crate::models::wires::form::{self, FormBody};
 use crate::models::wires::scan::malformed;
-use crate::models::wires::wire::{BodySlice, Target};
+use crate::models::wires::wire::Target;
 use crate::money::{Unit, UnitCounts};
 
 /// Fields of the convention; a strict provider gets no others.
@@ -37,12 +39,24 @@ const KNOWN: [&str; 13] = [
     "known_speaker_references",
 ];
 
+pub(super) static TRANSCRIPTIONS: OperationCodec<TranscriptionFacts> =
+    codec("audio/transcriptions");
+pub(super) static TRANSLATIONS: OperationCodec<TranscriptionFacts> = codec("audio/translations");
+
+const fn codec(endpoint: &'static str) -> OperationCodec<TranscriptionFacts> {
+    OperationCodec {
+        headers: |_, facts| form::content_type(&facts.boundary).into_iter().collect(),
+        max_output: |_, _, _| None,
+        ..OperationCodec::new(endpoint, encode, decoder)
+    }
+}
+
 /// Writes the form of a request: its fields as they came, behind the provider's own name of the model.
-pub(super) fn encode(
+fn encode(
     request: &ModelRequest,
     facts: &TranscriptionFacts,
     target: &Target<'_>,
-) -> Vec<BodySlice> {
+) -> Result<Vec<BodySlice>, Fault> {
     let mut form = FormBody::new(&facts.boundary);
     form.field("model", target.model.as_bytes());
     let format = facts.format.upstream();
@@ -59,11 +73,16 @@ pub(super) fn encode(
             form.field(name, content);
         }
     }
-    form.end_with("file", &facts.audio)
+    Ok(form.end_with("file", &facts.audio))
 }
 
 /// Returns the decoder of a reply: events, or an object.
-pub(super) fn decoder(request: &ModelRequest, head: &ReplyHead) -> Box<dyn Decoder> {
+fn decoder(
+    request: &ModelRequest,
+    _: &TranscriptionFacts,
+    _: &Target<'_>,
+    head: &ReplyHead,
+) -> Box<dyn Decoder> {
     let estimate = Estimate::new(request);
     if head.is_event_stream {
         return Box::new(EventStream::new(TranscriptEvents::new(estimate)));

@@ -4,13 +4,14 @@
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::beside;
+use crate::fault::Fault;
 use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
 use crate::models::videos::VideoFacts;
 use crate::models::videos::order::JobError;
 use crate::models::videos::progress::{Expiry, VideoReport};
-use crate::models::wires::decoder::{Decoder, WholeReply};
+use crate::models::wires::codec::{BodySlice, OperationCodec};
+use crate::models::wires::decoder::WholeReply;
 use crate::models::wires::error_body::classify_error;
 use crate::models::wires::failure::Failure;
 use crate::models::wires::quirks::Quirks;
@@ -38,11 +39,16 @@ const OWN: [&str; 5] = [
     "callback_secret",
 ];
 
-pub(super) fn encode(
+pub(super) static CODEC: OperationCodec<VideoFacts> =
+    OperationCodec::new("videos", encode, |_, _, _, _| {
+        Box::new(WholeReply::new(read))
+    });
+
+fn encode(
     request: &ModelRequest,
     facts: &VideoFacts,
     target: &Target<'_>,
-) -> Vec<Bytes> {
+) -> Result<Vec<BodySlice>, Fault> {
     let source = &request.source;
     let mut splice = Splice::new(&source.body);
     splice.new_bytes(b"{\"model\":");
@@ -61,12 +67,7 @@ pub(super) fn encode(
         }
     }
     splice.new_bytes(b"}");
-    splice.finish()
-}
-
-/// Returns the decoder of the reply to an order.
-pub(super) fn decoder() -> Box<dyn Decoder> {
-    Box::new(WholeReply::new(read))
+    Ok(splice.finish())
 }
 
 fn read(body: &Bytes, sink: &mut dyn Sink) -> Result<(), Failure> {
@@ -108,8 +109,7 @@ pub(super) struct ConventionVideos;
 
 impl VideoWire for ConventionVideos {
     fn status_path(&self, job: &str, quirks: &Quirks) -> Option<String> {
-        let videos = beside(&quirks.chat_path, "videos");
-        Some(format!("{videos}/{}", segment(job)?))
+        Some(format!("{}/{}", quirks.path("videos"), segment(job)?))
     }
 
     fn read_status(&self, body: &[u8]) -> Result<VideoReport, Failure> {

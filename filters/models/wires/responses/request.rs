@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -19,6 +18,7 @@ use crate::models::parameter::Parameter;
 use crate::models::request::{Effort, ModelRequest};
 use crate::models::routing::parameters::{Parameters, Treatment};
 use crate::models::routing::providers::ProviderDefaults;
+use crate::models::wires::codec::BodySlice;
 use crate::models::wires::wire::{Target, write_body};
 
 /// The least limit of tokens that is accepted.
@@ -154,7 +154,7 @@ pub(super) fn encode(
     request: &ModelRequest,
     chat: &ChatFacts,
     target: &Target<'_>,
-) -> Result<Vec<Bytes>, Fault> {
+) -> Result<Vec<BodySlice>, Fault> {
     let call = (chat.read_tree)(&request.source.body)?;
     let origin = target.replayed_origin();
     let history = History::read(&call.messages, origin.as_deref(), target)?;

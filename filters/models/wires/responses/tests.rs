@@ -8,8 +8,10 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::fault::Fault;
 use crate::models::front::Front;
 use crate::models::fronts::chat_completions::ChatCompletions;
+use crate::models::wires::{Failure, Quirks, Target};
 
 fn target(quirks: &Quirks) -> Target<'_> {
     Target {
@@ -24,7 +26,7 @@ fn sent_by(members: Value, quirks: &Quirks) -> Result<Value, Fault> {
     let members = members.as_object().unwrap().clone();
     request.as_object_mut().unwrap().extend(members);
     let request = ChatCompletions.parse(request.to_string().into())?;
-    let body: Vec<Bytes> = Responses.encode(&request, &target(quirks))?;
+    let body: Vec<Bytes> = RESPONSES.encode(&request, &target(quirks))?;
     Ok(serde_json::from_slice(&body.concat()).unwrap())
 }
 

@@ -1,24 +1,39 @@
 //! Tavily's wire: searches of the web. A mapping's model is the depth of its searches.
 
 use crate::json::{Error, Object, Str};
+use crate::models::operation::Operation;
 use crate::models::search::{FoundPage, SearchFacts};
-use crate::models::wires::found_pages::{SearchWords, read_members, text, write_list};
-use crate::models::wires::search_api::SearchApi;
-use crate::models::wires::wire::Target;
+use crate::models::wires::codec::OperationCodec;
+use crate::models::wires::error_body;
+use crate::models::wires::found_pages::{self, SearchWords, read_members, text, write_list};
+use crate::models::wires::wire::{Target, Wire};
 
 /// The wire.
-pub(super) const TAVILY: SearchApi = SearchApi {
-    words: SearchWords {
-        max_results: 20,
-        country: false,
-        recencies: &["day", "week", "month", "year"],
+pub(super) static TAVILY: Wire = Wire {
+    codecs: &[(Operation::Search, &CODEC)],
+    // Statuses that say that the key has no credit left: beyond a plan's own.
+    classify: |status, body| match status {
+        432 | 433 => error_body::classify(402, body),
+        _ => error_body::classify(status, body),
     },
-    key_header: None,
-    write,
-    read_page,
-    // Beyond a plan's own statuses.
-    exhausted: &[432, 433],
+    ..Wire::OF_ITS_OWN
 };
+
+const WORDS: SearchWords = SearchWords {
+    max_results: 20,
+    country: false,
+    recencies: &["day", "week", "month", "year"],
+};
+
+static CODEC: OperationCodec<SearchFacts> = OperationCodec::new(
+    "/search",
+    |request, facts, target| {
+        found_pages::encode(request, facts, target, &WORDS, |body| {
+            write(body, facts, target)
+        })
+    },
+    |_, facts, _, _| found_pages::decoder(facts, read_page),
+);
 
 fn write(body: &mut Object<'_>, facts: &SearchFacts, target: &Target<'_>) {
     body.text("search_depth", target.model);

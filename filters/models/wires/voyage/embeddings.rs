@@ -1,17 +1,15 @@
 //! Embeddings in the words of this wire.
 
-use bytes::Bytes;
-
 use crate::fault::Fault;
 use crate::models::embeddings::batch::BatchLimits;
 use crate::models::embeddings::input_type::{self, InputType};
 use crate::models::embeddings::{EmbeddingFacts, Encoding};
 use crate::models::request::ModelRequest;
 use crate::models::routing::wire_limits::WireLimits;
+use crate::models::wires::codec::{BodySlice, OperationCodec};
 use crate::models::wires::decoder::Decoder;
 use crate::models::wires::embedding_list::{self, ExpectedVectors};
 use crate::models::wires::splice::Splice;
-use crate::models::wires::vector_api::EmbeddingsCodec;
 use crate::models::wires::wire::Target;
 
 /// What is asked for at once: of the tokens what all models take.
@@ -20,22 +18,22 @@ const AT_ONCE: BatchLimits = BatchLimits {
     tokens: 120_000,
 };
 
-pub(super) const CODEC: EmbeddingsCodec = EmbeddingsCodec {
-    path: "/embeddings",
+pub(super) static CODEC: OperationCodec<EmbeddingFacts> = OperationCodec {
     limits: WireLimits {
         token_inputs: false,
         ..WireLimits::WIDEST
     },
-    at_once: AT_ONCE,
-    encode,
-    decoder,
+    parts: |_, facts, target| embedding_list::parts(facts, target, AT_ONCE),
+    ..OperationCodec::new("/embeddings", encode, |_, facts, target, _| {
+        decoder(facts, target)
+    })
 };
 
 fn encode(
     request: &ModelRequest,
     facts: &EmbeddingFacts,
     target: &Target<'_>,
-) -> Result<Vec<Bytes>, Fault> {
+) -> Result<Vec<BodySlice>, Fault> {
     let asked = request.source.member("input_type");
     let asked = InputType::read(asked.map(|member| request.source.value(member)))?;
     let mut splice = Splice::new(&request.source.body);

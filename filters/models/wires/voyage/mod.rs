@@ -1,21 +1,16 @@
 //! Voyage's wire: embeddings, rerank. Its replies have the shapes of OpenAI's convention, its requests have words of their own.
 
 mod embeddings;
+mod rerank;
 
-use super::error_body;
-use super::ranking::Words;
-use super::vector_api::VectorApi;
+use crate::models::operation::Operation;
+use crate::models::wires::wire::Wire;
 
-/// The wire. Of rankings `top_k` results stand in `data`.
-pub(super) static VOYAGE: VectorApi = VectorApi {
-    embeddings: embeddings::CODEC,
-    rerank_path: "/rerank",
-    rerank_words: Words {
-        top_n: "top_k",
-        bounds: &[],
-        repeats_documents: false,
-    },
-    rerank_passes: "truncation",
-    list_path: None,
-    classify: error_body::classify,
+/// The wire.
+pub(super) static VOYAGE: Wire = Wire {
+    codecs: &[
+        (Operation::Embeddings, &embeddings::CODEC),
+        (Operation::Rerank, &rerank::CODEC),
+    ],
+    ..Wire::OF_ITS_OWN
 };

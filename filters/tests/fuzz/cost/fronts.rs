@@ -47,9 +47,8 @@ fn encode(front: &dyn Front, wires: &[WireKind], quirks: &Quirks, body: &Bytes) 
         return;
     };
     for wire in wires {
-        let wire = wire.wire();
-        if wire.limits(request.payload.operation()).is_some() {
-            let _ = wire.encode_pieces(&request, &target(quirks));
+        if let Some(codec) = wire.wire().codec(request.payload.operation()) {
+            let _ = codec.encode(&request, &target(quirks));
         }
     }
 }
@@ -171,9 +170,9 @@ pub fn forms() -> Vec<Reader> {
         }
         let Ok(form) = reader.finish() else { return };
         if let Ok(request) = Transcriptions.read_upload(form) {
-            let _ = WireKind::Compatible
-                .wire()
-                .encode_pieces(&request, &target(&Quirks::default()));
+            let wire = WireKind::Compatible.wire();
+            let codec = wire.codec(request.payload.operation()).unwrap();
+            let _ = codec.encode(&request, &target(&Quirks::default()));
         }
     };
     let form = |body: &Bytes| {

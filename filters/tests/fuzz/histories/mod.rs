@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use self::conversation::Conversation;
 use crate::choices::Choices;
-use crate::models::{WIRES, target};
+use crate::models::{WIRES, in_memory, target};
 use crate::run::run;
 
 /// What a wire sends upstream. Errors: the parameter that the 400 names.
@@ -27,8 +27,8 @@ fn sent(kind: WireKind, request: &ModelRequest, auto_cache: Option<u64>) -> Resu
         parameters: wire.defaults().parameters,
         ..Mapping::default()
     };
-    let limits = wire.limits(request.payload.operation());
-    if let Err(lack) = capable::check(request, &mapping, limits.as_ref()) {
+    let codec = wire.codec(request.payload.operation()).unwrap();
+    if let Err(lack) = capable::check(request, &mapping, Some(&codec.limits())) {
         return Err(lack.param.into_owned());
     }
     let target = Target {
@@ -36,8 +36,8 @@ fn sent(kind: WireKind, request: &ModelRequest, auto_cache: Option<u64>) -> Resu
         auto_cache,
         ..target(&quirks)
     };
-    match wire.encode(request, &target) {
-        Ok(pieces) => Ok(serde_json::from_slice(&pieces.concat()).unwrap()),
+    match codec.encode(request, &target) {
+        Ok(slices) => Ok(serde_json::from_slice(&in_memory(slices)).unwrap()),
         Err(fault) => {
             assert_eq!(fault.status(), 400, "{fault:?}");
             Err(fault.param.unwrap_or_default())

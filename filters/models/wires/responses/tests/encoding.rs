@@ -14,15 +14,15 @@ fn a_plain_request_is_stateless_and_asks_for_its_reasoning() {
                "input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hi"}]}]})
     );
     let quirks = Quirks::default();
-    let head = Responses.head(Operation::Chat, true, "m", &quirks).unwrap();
+    let head = RESPONSES.head(Operation::Chat, true, "m", &quirks).unwrap();
     assert_eq!(head.path, "/responses");
     assert!(
-        Responses
+        RESPONSES
             .head(Operation::Embeddings, false, "m", &quirks)
             .is_none()
     );
-    assert!(Responses.limits(Operation::Embeddings).is_none());
-    let (name, value) = Responses.credential("sk-secret", &quirks).unwrap();
+    assert!(RESPONSES.limits(Operation::Embeddings).is_none());
+    let (name, value) = RESPONSES.credential("sk-secret", &quirks).unwrap();
     assert!(name == "authorization" && value == "Bearer sk-secret" && value.is_sensitive());
 }
 
@@ -95,7 +95,7 @@ fn what_an_operator_drops_is_left_out() {
         parameters: &Parameters::plain().without(&dropped, &[]),
         ..target(&quirks)
     };
-    let body = Responses.encode(&request, &target).unwrap().concat();
+    let body = RESPONSES.encode(&request, &target).unwrap().concat();
     let body: Value = serde_json::from_slice(&body).unwrap();
     assert!(body.get("user").is_none());
     assert_eq!(body["reasoning"], json!({"effort": "low"}));
@@ -115,7 +115,7 @@ fn a_model_that_does_not_reason_is_not_asked_to() {
         thinking: &Thinking::new(&unwritten, &ThinkingDefaults::LEVELS).unwrap(),
         ..target(&quirks)
     };
-    let body = Responses.encode(&request, &plain).unwrap().concat();
+    let body = RESPONSES.encode(&request, &plain).unwrap().concat();
     let body: Value = serde_json::from_slice(&body).unwrap();
     let keys: Vec<&String> = body.as_object().unwrap().keys().collect();
     assert_eq!(keys, ["model", "input", "store"]);
@@ -133,7 +133,7 @@ fn a_forced_call_that_nobody_honours_is_lowered() {
             lower_tool_choice: true,
             ..target(&quirks)
         };
-        let body = Responses.encode(&request, &target).unwrap().concat();
+        let body = RESPONSES.encode(&request, &target).unwrap().concat();
         let body: Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(body["tool_choice"], lowered);
     }
@@ -152,7 +152,12 @@ fn the_bound_of_the_answer_is_the_one_that_is_sent() {
         let request = json!({"model": "m", "max_tokens": asked, "messages": [{"role": "user", "content": "Hi"}]});
         let body = sent(json!({"max_tokens": asked, "messages": request["messages"]})).unwrap();
         let request = ChatCompletions.parse(request.to_string().into()).unwrap();
-        assert_eq!(Responses.max_output(&request, &target(&quirks)), bound);
+        assert_eq!(
+            RESPONSES
+                .codec_of(&request)
+                .max_output(&request, &target(&quirks)),
+            bound
+        );
         assert_eq!(body["max_output_tokens"].as_u64(), bound);
     }
 }
@@ -264,7 +269,7 @@ fn cache_breakpoints_go_to_models_whose_table_passes_them() {
             parameters,
             ..target(&quirks)
         };
-        let body = Responses.encode(&parsed, &target).unwrap().concat();
+        let body = RESPONSES.encode(&parsed, &target).unwrap().concat();
         serde_json::from_slice(&body).unwrap()
     };
     let passed = said(Parameters::PLAIN);
@@ -284,7 +289,7 @@ fn cache_breakpoints_go_to_models_whose_table_passes_them() {
             point
         );
     }
-    let usual = said(&Responses.defaults().parameters);
+    let usual = said(&RESPONSES.defaults().parameters);
     assert!(!usual.to_string().contains("prompt_cache"), "{usual}");
     assert_eq!(usual["input"][3]["output"], "r");
 }

@@ -5,11 +5,11 @@ use crate::models::wires::failure::FailureKind;
 use crate::models::wires::replay;
 
 fn whole(body: &Value) -> Result<Value, Failure> {
-    replay::whole(&Responses, &target(&Quirks::default()), body)
+    replay::whole(&RESPONSES, &target(&Quirks::default()), body)
 }
 
 fn fold(text: &str, piece: usize) -> Result<Value, Failure> {
-    replay::fold(&Responses, &target(&Quirks::default()), text, piece)
+    replay::fold(&RESPONSES, &target(&Quirks::default()), text, piece)
 }
 
 fn fold_events(events: &[Value]) -> Result<Value, Failure> {
@@ -107,9 +107,9 @@ fn a_stream_split_anywhere_is_the_same_and_a_beginning_of_it_is_no_success() {
     let end = text.trim_end().len();
     for at in 0..text.len() {
         let (head, tail) = text.as_bytes().split_at(at);
-        let pieces = replay::fold_pieces(&Responses, &target, [head, tail]);
+        let pieces = replay::fold_pieces(&RESPONSES, &target, [head, tail]);
         assert_eq!(pieces.unwrap(), expected, "split at {at}");
-        let beginning = replay::fold_pieces(&Responses, &target, [head]);
+        let beginning = replay::fold_pieces(&RESPONSES, &target, [head]);
         assert_eq!(beginning.is_ok(), at >= end, "cut at {at}");
     }
 }
@@ -121,7 +121,7 @@ fn a_whole_reply_cut_short_is_no_success() {
     for at in 0..body.len() {
         let piece = body.as_bytes().get(..at).unwrap();
         assert!(
-            replay::whole_bytes(&Responses, &target(&quirks), piece).is_err(),
+            replay::whole_bytes(&RESPONSES, &target(&quirks), piece).is_err(),
             "{at}"
         );
     }
@@ -356,12 +356,12 @@ fn a_broken_event_is_malformed_and_never_silence() {
 #[test]
 fn refusals_are_those_of_the_family() {
     let body = json!({"error": {"message": "Unknown parameter: 'input[1].name'.", "type": "invalid_request_error", "param": "input[1].name", "code": "unknown_parameter"}});
-    let failure = Responses
+    let failure = RESPONSES
         .classify(400, body.to_string().as_bytes())
         .scrubbed(&[""; 0]);
     assert!(!failure.is_retryable);
     assert_eq!(failure.param.as_deref(), Some("input[1].name"));
     let empty = json!({"error": {"message": "You exceeded your current quota", "type": "insufficient_quota", "code": "insufficient_quota"}});
-    let failure = Responses.classify(429, empty.to_string().as_bytes());
+    let failure = RESPONSES.classify(429, empty.to_string().as_bytes());
     assert!(failure.is_retryable && failure.blames_key);
 }

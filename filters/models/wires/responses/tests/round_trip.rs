@@ -7,7 +7,7 @@ use crate::models::wires::replay;
 fn said(output: &Value) -> Value {
     let quirks = Quirks::default();
     let body = response("completed", output.clone());
-    let answer = replay::whole(&Responses, &target(&quirks), &body).unwrap();
+    let answer = replay::whole(&RESPONSES, &target(&quirks), &body).unwrap();
     answer["choices"][0]["message"].clone()
 }
 

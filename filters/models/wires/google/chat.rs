@@ -1,0 +1,32 @@
+//! Chats, and images that a chat draws.
+
+use super::{reply, request};
+use crate::models::chat::facts::ChatFacts;
+use crate::models::routing::wire_limits::{MediaLimits, WireLimits};
+use crate::models::wires::codec::OperationCodec;
+
+pub(super) static CODEC: OperationCodec<ChatFacts> = OperationCodec {
+    // Source: docs/model-gateway.md 2.1.
+    limits: WireLimits {
+        choices: 8,
+        streams_choices: false,
+        media: MediaLimits {
+            remote_images: false,
+            http_images: false,
+            fetches: true,
+            other_images: false,
+            ..MediaLimits::WIDEST
+        },
+        reasoning_modes: false,
+        // The model searches when it sees fit.
+        demanded_search: false,
+        ..WireLimits::WIDEST
+    },
+    stream_endpoint: "/v1beta/models/{model}:streamGenerateContent?alt=sse",
+    max_output: |request, _, target| target.max_tokens(request),
+    ..OperationCodec::new(
+        "/v1beta/models/{model}:generateContent",
+        request::encode,
+        |request, _, target, head| reply::decoder(request, target, head),
+    )
+};

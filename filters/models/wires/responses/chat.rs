@@ -1,0 +1,19 @@
+//! Chats, and images that a chat draws.
+
+use super::{drawing, reply, request};
+use crate::models::chat::facts::ChatFacts;
+use crate::models::routing::wire_limits::WireLimits;
+use crate::models::wires::codec::OperationCodec;
+
+pub(super) static CODEC: OperationCodec<ChatFacts> = OperationCodec {
+    limits: WireLimits {
+        choices: 1,
+        streams_choices: false,
+        ..WireLimits::WIDEST
+    },
+    max_output: |request, _, target| request::max_output(request, target),
+    draws: |request, target| Some(drawing::is_wanted(request, target)),
+    ..OperationCodec::new("/responses", request::encode, |_, _, target, head| {
+        reply::decoder(target, head)
+    })
+};
