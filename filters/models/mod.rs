@@ -19,6 +19,7 @@ pub mod embeddings;
 pub mod front;
 pub mod fronts;
 pub mod healing;
+pub mod hosts;
 pub mod images;
 mod key_shape;
 pub mod managed;

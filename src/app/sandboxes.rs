@@ -1,11 +1,12 @@
 //! The built-in upstreams of a gateway.
 
+use filters::models::hosts::ProviderKind;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 use super::background;
 use super::boot::{BootError, failed};
-use crate::config::{Config, GraphUpstream, ProviderKind};
+use crate::config::{Config, GraphUpstream};
 use crate::sandbox;
 
 /// The built-in upstreams that are configured.

@@ -9,13 +9,12 @@ mod retirement;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use filters::models::hosts::ProviderKind;
 use serde_json::{Value, json};
 
 use super::{CheckArgs, CheckFormat, Exit, Output};
 use crate::config;
-use crate::config::{
-    Config, LoadedConfig, OffProvider, Problem, ProviderConfig, ProviderKind, Source,
-};
+use crate::config::{Config, LoadedConfig, OffProvider, Problem, ProviderConfig, Source};
 
 /// A severity and a problem.
 type CheckFinding = (&'static str, Problem);

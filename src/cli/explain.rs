@@ -10,6 +10,7 @@ use filters::accounts::{Caller, KeyTerms, Mode, Plan};
 use filters::fault::Fault;
 use filters::models::front::Front;
 use filters::models::fronts::chat_completions::ChatCompletions;
+use filters::models::hosts::ProviderKind;
 use filters::models::request::ModelRequest;
 use filters::models::routing::affinity::SessionKey;
 use filters::models::routing::explanation::Considered;
@@ -19,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::accounts::on_store;
 use super::{Exit, Output, OutputFormat, Record, Source, load};
-use crate::config::{Config, ProviderKind};
+use crate::config::Config;
 use crate::models::planner::{self, PlanContext, Planner};
 use crate::models::providers::Provider;
 use crate::models::sessions::Session;

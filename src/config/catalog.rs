@@ -168,7 +168,7 @@ fn check_wires(walk: &mut Walk, models: &[Node], providers: &BTreeMap<String, Pr
             };
             if providers
                 .get(provider)
-                .is_none_or(|known| known.kind.has_two_wires())
+                .is_none_or(|known| !known.kind.host().other_wires.is_empty())
             {
                 continue;
             }

@@ -51,13 +51,14 @@ impl Deployment {
             prices,
         } = candidate;
         let region_name = region.as_deref();
-        let wire = provider.wire_of(mapping);
+        let wire = provider.host.wire(mapping.wire);
         let used = UsedNames::new(&model.id, &provider.name, region_name, &mapping.name);
         let site = provider.site(region_name);
         let heads = model.operations.iter().filter_map(|operation| {
             let codec = wire.codec(*operation)?;
             let head = |is_stream| {
-                let own = codec.head(is_stream, &mapping.name, &provider.quirks);
+                let (name, quirks) = (&mapping.name, &provider.quirks);
+                let own = provider.host.head(codec, is_stream, name, quirks);
                 UpstreamHead::new(provider, site, &own, is_stream)
             };
             Some((*operation, [head(false), head(true)]))

@@ -80,6 +80,7 @@ const MODELS: &[Level] = &[
     level(&["routing"]),
     level(&["reply_cache"]),
     level(&["fronts", "wires"]),
+    level(&["hosts"]),
 ];
 /// Stands for every operation except chat: embeddings, images, speech and so on.
 const FACTS: &str = "(facts)";

@@ -7,8 +7,7 @@ use http::{HeaderName, HeaderValue};
 
 use super::decoder::{Decoder, ReplyHead, WholeReply};
 use super::failure::Failure;
-use super::quirks::Quirks;
-use super::wire::{Target, WireHead};
+use super::wire::Target;
 use crate::fault::{Fault, FaultKind};
 use crate::models::request::{Facts, ModelRequest};
 use crate::models::routing::wire_limits::WireLimits;
@@ -18,8 +17,13 @@ pub trait Codec: Send + Sync {
     /// Returns what the wire can say of it, whatever the catalogue says.
     fn limits(&self) -> WireLimits;
 
-    /// Returns what all requests for an upstream's model have in their head.
-    fn head(&self, is_stream: bool, model: &str, quirks: &Quirks) -> WireHead;
+    /// Returns the end of its path, where `{model}` stands for the upstream's model. Without a slash in front it stands
+    /// beside that of chat.
+    fn endpoint(&self, is_stream: bool) -> &'static str;
+
+    /// Returns the names and values of what heads have beside `host`, `content-length`, the credential and the configured
+    /// headers, or in place of the usual `accept` and `content-type`.
+    fn fixed_headers(&self) -> &'static [(&'static str, &'static str)];
 
     /// Returns the headers that one request has beside those: `content-type` in place of the usual one, others behind what is
     /// there.
@@ -90,13 +94,8 @@ impl Parts {
 /// A [`Codec`] of an operation with the facts `F`. Shape: the table that a wire's file for the operation holds.
 pub(super) struct OperationCodec<F: 'static> {
     pub(super) limits: WireLimits,
-    /// The path behind that of the base URL, where `{model}` stands for the upstream's model. Without a slash in front it
-    /// stands beside that of chat.
     pub(super) endpoint: &'static str,
-    /// The path of a stream.
     pub(super) stream_endpoint: &'static str,
-    /// What heads have beside `host`, `content-length`, the credential and the configured headers, or in place of the usual
-    /// `accept` and `content-type`.
     pub(super) fixed_headers: &'static [(&'static str, &'static str)],
     pub(super) headers: fn(&ModelRequest, &F) -> Vec<(HeaderName, HeaderValue)>,
     pub(super) parts: fn(&ModelRequest, &F, &Target<'_>) -> Parts,
@@ -136,19 +135,15 @@ impl<F: Facts> Codec for OperationCodec<F> {
         self.limits
     }
 
-    fn head(&self, is_stream: bool, model: &str, quirks: &Quirks) -> WireHead {
-        let endpoint = match is_stream {
+    fn endpoint(&self, is_stream: bool) -> &'static str {
+        match is_stream {
             true => self.stream_endpoint,
             false => self.endpoint,
-        };
-        let fixed = self.fixed_headers.iter().map(|(name, value)| {
-            let name = HeaderName::from_static(name);
-            (name, HeaderValue::from_static(value))
-        });
-        WireHead {
-            path: quirks.path(&endpoint.replace("{model}", &escaped(model))),
-            headers: fixed.collect(),
         }
+    }
+
+    fn fixed_headers(&self) -> &'static [(&'static str, &'static str)] {
+        self.fixed_headers
     }
 
     fn headers(&self, request: &ModelRequest) -> Vec<(HeaderName, HeaderValue)> {
@@ -195,18 +190,3 @@ impl<F: Facts> Codec for OperationCodec<F> {
 
 /// A wire finds a codec by the operation of the request, so no caller reads this.
 const OTHER_OPERATION: &str = "the request is of another operation";
-
-/// A model's name as a part of a path.
-fn escaped(model: &str) -> String {
-    let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'~');
-    model
-        .bytes()
-        .map(|b| {
-            if is_plain(b) {
-                char::from(b).to_string()
-            } else {
-                format!("%{b:02X}")
-            }
-        })
-        .collect()
-}

@@ -91,9 +91,17 @@ fn each_wire_has_its_path_and_its_words() {
     let compatible = WireKind::Compatible.wire();
     let (_, body) = encoded(compatible, &request(&more), &closed).unwrap();
     assert_eq!((body.get("x"), &body["max_results"]), (None, &json!(5)));
-    let (name, value) = WireKind::Exa.wire().credential("sk", &closed).unwrap();
+    let (name, value) = WireKind::Exa
+        .wire()
+        .host()
+        .credential("sk", &closed)
+        .unwrap();
     assert_eq!((name.as_str(), value.as_bytes()), ("x-api-key", &b"sk"[..]));
-    let (name, value) = WireKind::Tavily.wire().credential("sk", &closed).unwrap();
+    let (name, value) = WireKind::Tavily
+        .wire()
+        .host()
+        .credential("sk", &closed)
+        .unwrap();
     assert_eq!(
         (name.as_str(), value.as_bytes()),
         ("authorization", &b"Bearer sk"[..])
@@ -102,7 +110,10 @@ fn each_wire_has_its_path_and_its_words() {
         assert!(wire.wire().limits(Operation::Search).is_none());
     }
     for wire in [WireKind::Tavily, WireKind::Exa] {
-        assert!(wire.wire().limits(Operation::Chat).is_none() && wire.wire().list_path.is_none());
+        assert!(
+            wire.wire().limits(Operation::Chat).is_none()
+                && wire.wire().host().model_list.is_none()
+        );
     }
 }
 

@@ -114,21 +114,7 @@ impl Default for Quirks {
     }
 }
 
-/// The end of the path of chat in the convention.
-const CHAT: &str = "chat/completions";
-
 impl Quirks {
-    /// Returns the path of an endpoint: without a slash in front it stands beside that of chat.
-    pub(super) fn path(&self, endpoint: &str) -> String {
-        let chat = &self.chat_path;
-        match endpoint {
-            CHAT => chat.clone(),
-            _ if endpoint.starts_with('/') => endpoint.to_owned(),
-            _ if chat.contains(CHAT) => chat.replacen(CHAT, endpoint, 1),
-            _ => format!("/{endpoint}"),
-        }
-    }
-
     /// Returns whether a top-level member that is not of the `known` ones reaches the provider.
     ///
     /// Some servers read names in any case, so another spelling of a known name, or of one that chooses a model, is left

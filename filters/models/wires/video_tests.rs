@@ -156,21 +156,23 @@ fn a_reply_to_an_order_names_its_job() {
 
 #[test]
 fn paths_stand_beside_those_of_orders() {
-    let quirks = Quirks::default();
-    let convention = videos(WireKind::Compatible);
-    assert_eq!(
-        convention.status_path("video_1", &quirks).unwrap(),
-        "/videos/video_1"
-    );
-    assert_eq!(
-        convention.content_path("video_1", &quirks).unwrap(),
-        "/videos/video_1/content"
-    );
-    assert_eq!(convention.status_path("a/b", &quirks), None);
+    let path = |kind: WireKind, end: Option<String>| {
+        let host = kind.wire().host();
+        end.map(|end| host.path(&end, &Quirks::default()))
+    };
+    let (chat, convention) = (WireKind::Compatible, videos(WireKind::Compatible));
+    let status = path(chat, convention.status_endpoint("video_1"));
+    assert_eq!(status.unwrap(), "/videos/video_1");
+    let content = path(chat, convention.content_endpoint("video_1"));
+    assert_eq!(content.unwrap(), "/videos/video_1/content");
+    assert_eq!(convention.status_endpoint("a/b"), None);
     let operations = videos(WireKind::Contents);
-    let path = operations.status_path("models/veo/operations/a1", &quirks);
-    assert_eq!(path.unwrap(), "/v1beta/models/veo/operations/a1");
-    assert_eq!(operations.content_path("a", &quirks), None);
+    let status = operations.status_endpoint("models/veo/operations/a1");
+    assert_eq!(
+        path(WireKind::Contents, status).unwrap(),
+        "/v1beta/models/veo/operations/a1"
+    );
+    assert_eq!(operations.content_endpoint("a"), None);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use http::{HeaderName, HeaderValue, header};
+use http::{HeaderName, HeaderValue};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -29,12 +29,6 @@ pub struct Wire {
     /// How it does each operation that it offers.
     pub(super) codecs: &'static [(Operation, &'static dyn Codec)],
     pub(super) defaults: fn() -> ProviderDefaults,
-    /// The path of the provider's list of models; `None`: its API has none.
-    pub list_path: Option<&'static str>,
-    /// Headers of the request for it.
-    pub list_headers: &'static [(&'static str, &'static str)],
-    /// The header of its keys; `None`: that of the convention, or of the provider's quirks.
-    pub(super) key_header: Option<&'static str>,
     /// The header of a reply that names the tier that served it; `None`: its replies say so inside, or not at all.
     pub tier_header: Option<&'static str>,
     /// The headers in which its providers tell their limits.
@@ -52,9 +46,6 @@ impl Wire {
             parameters: Parameters::of_another_convention(),
             ..ProviderDefaults::plain()
         },
-        list_path: None,
-        list_headers: &[],
-        key_header: None,
         tier_header: None,
         rate_limits: &[],
         videos: None,
@@ -78,37 +69,12 @@ impl Wire {
     pub fn classify(&self, status: u16, body: &[u8]) -> Failure {
         (self.classify)(status, body)
     }
-
-    /// Returns the header of a credential, marked sensitive.
-    ///
-    /// Errors: an internal fault where the credential cannot stand in a header.
-    pub fn credential(
-        &self,
-        secret: &str,
-        quirks: &Quirks,
-    ) -> Result<(HeaderName, HeaderValue), Fault> {
-        let usual = || quirks.auth_header.clone();
-        let name = self.key_header.map_or_else(usual, HeaderName::from_static);
-        let value = match name == header::AUTHORIZATION {
-            true => Cow::Owned(format!("Bearer {secret}")),
-            false => Cow::Borrowed(secret),
-        };
-        let mut value = HeaderValue::from_str(&value).map_err(|_| {
-            Fault::new(
-                FaultKind::Internal,
-                "the provider's credential is not usable",
-            )
-            .with_detail("a credential holds bytes that cannot stand in a header")
-        })?;
-        value.set_sensitive(true);
-        Ok((name, value))
-    }
 }
 
-/// How a provider says what becomes of a video that it has begun to make. Paths are appended to that of its base URL.
+/// How a provider says what becomes of a video that it has begun to make. Its paths are ends, as those of codecs are.
 pub trait VideoWire: Send + Sync {
     /// Returns the path that tells how a job does; `None`: the provider's id of it cannot stand in a path.
-    fn status_path(&self, job: &str, quirks: &Quirks) -> Option<String>;
+    fn status_endpoint(&self, job: &str) -> Option<String>;
 
     /// Reads what the provider says of a job, in a reply of status 200.
     ///
@@ -116,10 +82,10 @@ pub trait VideoWire: Send + Sync {
     fn read_status(&self, body: &[u8]) -> Result<VideoReport, Failure>;
 
     /// Returns the path of the bytes, where no link was told.
-    fn content_path(&self, job: &str, quirks: &Quirks) -> Option<String>;
+    fn content_endpoint(&self, job: &str) -> Option<String>;
 
     /// Returns the path by which the provider forgets a job; `None`: it has none.
-    fn delete_path(&self, job: &str, quirks: &Quirks) -> Option<String>;
+    fn delete_endpoint(&self, job: &str) -> Option<String>;
 }
 
 /// The target of one attempt.

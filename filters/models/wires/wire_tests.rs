@@ -5,6 +5,7 @@ use bytes::Bytes;
 
 use super::{BodySlice, Codec, Decoder, Quirks, ReplyHead, Target, Wire, WireHead};
 use crate::fault::{Fault, FaultKind};
+use crate::models::hosts::{Host, ProviderKind};
 use crate::models::operation::Operation;
 use crate::models::request::ModelRequest;
 use crate::models::routing::wire_limits::WireLimits;
@@ -22,7 +23,28 @@ impl Wire {
         quirks: &Quirks,
     ) -> Option<WireHead> {
         let codec = self.codec(operation)?;
-        Some(codec.head(is_stream, model, quirks))
+        Some(self.host().head(codec, is_stream, model, quirks))
+    }
+
+    /// A host that serves it.
+    pub(super) fn host(&self) -> &'static Host {
+        let kinds = [
+            "openai",
+            "anthropic",
+            "google",
+            "cohere",
+            "voyage",
+            "tavily",
+            "exa",
+        ];
+        let kinds = kinds.map(|kind| serde_json::from_value::<ProviderKind>(kind.into()).unwrap());
+        let is_served = |host: &&Host| {
+            let others = host.other_wires.iter().map(|(_, kind)| *kind);
+            let mut wires = std::iter::once(host.wire).chain(others);
+            wires.any(|kind| std::ptr::eq(kind.wire(), self))
+        };
+        let mut hosts = kinds.into_iter().map(ProviderKind::host);
+        hosts.find(is_served).unwrap()
     }
 
     pub(super) fn codec_of(&self, request: &ModelRequest) -> &'static dyn Codec {

@@ -21,6 +21,7 @@ use bytes::Bytes;
 use filters::models::chat::inlined::{InlinedImage, InlinedImages};
 use filters::models::front::{Front, Received};
 use filters::models::fronts::chat_completions::ChatCompletions;
+use filters::models::hosts::ProviderKind;
 use filters::models::operation::Operation;
 use filters::models::parameter::Parameter;
 use filters::models::request::{ModelRequest, Payload};
@@ -123,7 +124,12 @@ fn sent(kind: WireKind, passes: Passes, request: &ModelRequest) -> Option<(Strin
     };
     let slices = codec.encode(request, &target).ok()?;
     let body: Vec<u8> = slices.into_iter().flat_map(in_memory).collect();
-    let head = codec.head(request.is_stream, "up", &quirks);
+    let host = match kind {
+        WireKind::Messages => ProviderKind::Anthropic,
+        WireKind::Contents => ProviderKind::Google,
+        _ => ProviderKind::OpenAi,
+    };
+    let head = host.host().head(codec, request.is_stream, "up", &quirks);
     Some((head.path, serde_json::from_slice(&body).unwrap()))
 }
 

@@ -86,23 +86,22 @@ fn mappings_of<'c>(config: &'c Config, provider: &str) -> Vec<&'c WrittenMapping
 
 /// Asks a provider for its models, by name. Errors: why there is no list.
 async fn list(provider: &ProviderConfig) -> Result<BTreeMap<String, ListedModel>, String> {
-    let wire = provider.kind.wire_kind().wire();
-    let path = wire
-        .list_path
-        .ok_or_else(|| "its API has none".to_owned())?;
+    let host = provider.kind.host();
+    let list = host.model_list;
+    let list = list.ok_or_else(|| "its API has none".to_owned())?;
     // Equal endpoints serve the same models.
     let base_url = provider.base_urls.first().map_or("", String::as_str);
-    let url = format!("{base_url}{path}");
+    let url = format!("{base_url}{}", list.path);
     let client = Outbound::new(LIST_TIMEOUT, [base_url]).map_err(describe)?;
     let mut request = client.get(&url)?;
-    for (name, value) in wire.list_headers {
+    for (name, value) in list.headers {
         request = request.header(*name, *value);
     }
     for (name, value) in &provider.headers {
         request = request.header(name, value);
     }
     if let Some(key) = provider.keys.first() {
-        let header = wire.credential(key.expose(), &provider.quirks);
+        let header = host.credential(key.expose(), &provider.quirks);
         let (name, value) = header.map_err(|fault| fault.message.into_owned())?;
         request = request.header(name, value);
     }

@@ -24,7 +24,7 @@ pub(super) fn is_reachable(
     region: &str,
 ) -> bool {
     providers.get(provider).is_none_or(|provider| {
-        provider.kind.names_regions() || provider.regions.contains_key(region)
+        provider.kind.host().names_regions || provider.regions.contains_key(region)
     })
 }
 

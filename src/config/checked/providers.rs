@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
+use filters::models::hosts::ProviderKind;
 use filters::models::routing::providers::{ProviderDefaults, ProviderNames};
-use filters::models::wires::{Quirks, WireKind};
+use filters::models::wires::Quirks;
 use http::{HeaderName, HeaderValue};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use crate::config::secret::Secret;
 
@@ -53,56 +52,6 @@ pub struct RegionConfig {
     pub base_url: Option<String>,
     /// Its keys, empty if none is present; `None`: those of the provider.
     pub keys: Option<Vec<Secret>>,
-}
-
-/// A kind of provider.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ProviderKind {
-    #[serde(rename = "openai")]
-    OpenAi,
-    Anthropic,
-    Google,
-    #[serde(rename = "openai-compatible")]
-    Compatible,
-    Cohere,
-    Voyage,
-    Tavily,
-    Exa,
-    Sandbox,
-}
-
-impl ProviderKind {
-    /// Returns whether its requests can name a region, so that regions need no address.
-    pub(crate) fn names_regions(self) -> bool {
-        self == Self::Anthropic
-    }
-
-    /// Returns whether it serves models in one of two APIs, so that a mapping may choose.
-    pub(crate) fn has_two_wires(self) -> bool {
-        matches!(self, Self::OpenAi | Self::Compatible)
-    }
-
-    /// Returns the wire that the provider uses.
-    pub fn wire_kind(self) -> WireKind {
-        match self {
-            Self::OpenAi | Self::Compatible | Self::Sandbox => WireKind::Compatible,
-            Self::Anthropic => WireKind::Messages,
-            Self::Google => WireKind::Contents,
-            Self::Cohere => WireKind::Cohere,
-            Self::Voyage => WireKind::Voyage,
-            Self::Tavily => WireKind::Tavily,
-            Self::Exa => WireKind::Exa,
-        }
-    }
-
-    /// Returns the formats of audio that the kind takes, under all their names; empty: those of its wire.
-    pub fn audio_formats(self) -> &'static [&'static str] {
-        match self {
-            Self::OpenAi => &["wav", "mp3", "mpeg", "mpga"],
-            _ => &[],
-        }
-    }
 }
 
 /// Returns the names of providers, whose order gives them their numbers, with what their mappings have where the catalogue

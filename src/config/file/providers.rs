@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use filters::models::hosts::ProviderKind;
 use filters::models::routing::WrittenParameters;
 use filters::models::routing::search::SearchDialect;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::SecretRef;
-use crate::config::checked::ProviderKind;
 
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]

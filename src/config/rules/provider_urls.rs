@@ -2,10 +2,10 @@
 
 use std::net::IpAddr;
 
+use filters::models::hosts::ProviderKind;
 use http::Uri;
 
 use super::Rules;
-use crate::config::checked::ProviderKind;
 use crate::config::file;
 
 /// Returns the addresses that the operator wrote.
@@ -28,16 +28,6 @@ pub(super) fn check_base_urls(
     key: &str,
     provider: &file::ProviderConfig,
 ) -> Vec<String> {
-    let default = match provider.kind {
-        ProviderKind::OpenAi => "https://api.openai.com/v1",
-        ProviderKind::Anthropic => "https://api.anthropic.com",
-        ProviderKind::Google => "https://generativelanguage.googleapis.com",
-        ProviderKind::Cohere => "https://api.cohere.com",
-        ProviderKind::Voyage => "https://api.voyageai.com/v1",
-        ProviderKind::Tavily => "https://api.tavily.com",
-        ProviderKind::Exa => "https://api.exa.ai",
-        _ => "",
-    };
     let is_needed = provider.kind == ProviderKind::Compatible;
     let listed = listed_urls(provider);
     if listed.is_empty() && is_needed {
@@ -53,7 +43,7 @@ pub(super) fn check_base_urls(
         check_url_end(rules, &url_place(key, provider, number), provider, url);
     }
     match listed.as_slice() {
-        [] => vec![default.to_owned()],
+        [] => vec![provider.kind.host().base_url.unwrap_or_default().to_owned()],
         listed => listed.iter().map(|url| (*url).to_owned()).collect(),
     }
 }
@@ -117,13 +107,8 @@ pub(super) fn check_url_end(
         );
         return;
     }
-    let version = match provider.kind {
-        ProviderKind::Anthropic => "/v1",
-        ProviderKind::Google => "/v1beta",
-        ProviderKind::Cohere => "/v2",
-        _ => return,
-    };
-    if url.ends_with(version) {
+    let version = provider.kind.host().path_prefix;
+    if !version.is_empty() && url.ends_with(version) {
         let message = format!("ends in {version}, which is added to it");
         rules.warn(
             key,

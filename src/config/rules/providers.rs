@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use filters::models::hosts::ProviderKind;
 use filters::models::routing::providers::ProviderNames;
 use http::{HeaderName, HeaderValue};
 
@@ -11,7 +12,7 @@ use super::provider_urls::{
 };
 use super::quirks::{to_defaults, to_quirks};
 use crate::config::checked::{
-    HealthConfig, OffProvider, ProviderConfig, ProviderKind, RegionConfig, provider_names,
+    HealthConfig, OffProvider, ProviderConfig, RegionConfig, provider_names,
 };
 use crate::config::file::{self, File, providers as raw};
 use crate::config::secret::{self, Absent, Secret};
@@ -106,7 +107,7 @@ fn check_provider(
     let keys = find_keys(rules, &key, provider);
     let base_urls = check_base_urls(rules, &key, provider);
     let kind = provider.kind;
-    if !matches!(kind, ProviderKind::OpenAi | ProviderKind::Compatible) {
+    if kind.host().other_wires.is_empty() {
         warn_idle_quirks(rules, &key);
     }
     let (keys, missing_key) = match keys {
@@ -242,7 +243,7 @@ fn check_regions(
             check_url_end(rules, &format!("{key}.base_url"), provider, url);
         }
         let listed = region.keys.as_deref().filter(|keys| !keys.is_empty());
-        if base_url.is_none() && listed.is_none() && !provider.kind.names_regions() {
+        if base_url.is_none() && listed.is_none() && !provider.kind.host().names_regions {
             let message = "has neither base_url nor keys, so calls would not go to the region";
             rules.refuse(
                 &key,

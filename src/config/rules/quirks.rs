@@ -1,17 +1,13 @@
 //! What a provider does otherwise than its kind.
 
-use std::collections::BTreeMap;
-
-use filters::models::parameter::Parameter;
+use filters::models::hosts::ProviderKind;
 use filters::models::routing::providers::ProviderDefaults;
-use filters::models::routing::{MappingWire, Outside, WrittenBounds, WrittenParameters};
+use filters::models::wires::Quirks;
 use filters::models::wires::quirks::{ReasoningReplay, StreamUsage};
-use filters::models::wires::{Quirks, WireKind};
 use http::HeaderName;
 
 use super::Rules;
 use super::provider_urls::is_known_server;
-use crate::config::checked::ProviderKind;
 use crate::config::file::{self, providers as raw};
 
 /// Returns what the provider's mappings have where the catalogue says nothing else.
@@ -26,40 +22,17 @@ pub(super) fn to_defaults(
         let place = format!("{key}.parameters.{}", problem.key);
         rules.refuse(&place, problem.message, &problem.cure);
     }
-    let mut defaults = kind.wire_kind().wire().defaults();
-    if kind == ProviderKind::Compatible {
-        // Of OpenAI's own fields this one is refused by strict servers, and does nothing at the others.
-        let own = [Parameter::PromptCacheRetention];
-        defaults.parameters = defaults.parameters.without(&own, &[]);
-    }
-    if kind == ProviderKind::OpenAi {
-        let name = "max_completion_tokens".to_owned();
-        let four = WrittenBounds {
-            min: None,
-            max: Some(4.0),
-            outside: Some(Outside::Refuse),
-        };
-        let own = WrittenParameters {
-            rename: BTreeMap::from([(Parameter::MaxTokens, name)]),
-            bounds: BTreeMap::from([(Parameter::Stop, four)]),
-            ..WrittenParameters::default()
-        };
-        defaults.parameters = defaults.parameters.with(&own);
-    }
+    let host = kind.host();
+    let mut defaults = host.wire.wire().defaults();
+    defaults.parameters = (host.parameters)(defaults.parameters);
     defaults.parameters = defaults.parameters.with(written);
     defaults.search = provider.web_search.unwrap_or(defaults.search);
-    if matches!(kind, ProviderKind::OpenAi | ProviderKind::Compatible) {
-        let others = [
-            (MappingWire::Responses, WireKind::Responses),
-            (MappingWire::Images, WireKind::Images),
-            (MappingWire::ImagesByRatio, WireKind::ImagesByRatio),
-        ];
-        defaults.others.extend(others.map(|(wire, kind)| {
-            let mut other = kind.wire().defaults();
-            other.parameters = other.parameters.with(written);
-            (wire, other)
-        }));
-    }
+    let others = host.other_wires.iter().map(|(word, kind)| {
+        let mut other = kind.wire().defaults();
+        other.parameters = other.parameters.with(written);
+        (*word, other)
+    });
+    defaults.others.extend(others);
     defaults
 }
 

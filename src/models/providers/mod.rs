@@ -7,11 +7,11 @@ pub mod endpoints;
 use std::sync::Arc;
 
 use filters::fault::Fault;
+use filters::models::hosts::{Host, ProviderKind};
 use filters::models::operation::Operation;
-use filters::models::routing::MappingWire;
 use filters::models::routing::catalog::Mapping;
 use filters::models::routing::wire_limits::WireLimits;
-use filters::models::wires::{Quirks, Wire, WireKind};
+use filters::models::wires::Quirks;
 use http::{HeaderName, HeaderValue};
 
 pub use self::byok::{ByokKeys, ByokSnapshot, ProviderKeys};
@@ -28,10 +28,8 @@ pub struct Provider {
     pub name: Arc<str>,
     pub is_sandbox: bool,
     fetches_images: bool,
-    /// Formats of audio that its kind takes; empty: those of the wire.
-    audio_formats: &'static [&'static str],
-    /// The usual wire of its kind.
-    wire: &'static Wire,
+    /// The row of its kind.
+    pub host: &'static Host,
     /// Its deviations from the wire.
     pub quirks: Quirks,
     /// Where it is called if no region is named.
@@ -185,10 +183,9 @@ impl Provider {
         let regions = regions.collect::<Result<_, String>>()?;
         Ok(Self {
             name: provider.name.as_str().into(),
-            is_sandbox: provider.kind == config::ProviderKind::Sandbox,
+            is_sandbox: provider.kind == ProviderKind::Sandbox,
             fetches_images,
-            audio_formats: provider.kind.audio_formats(),
-            wire: provider.kind.wire_kind().wire(),
+            host: provider.kind.host(),
             quirks: provider.quirks.clone(),
             regions,
             home: Arc::new(home),
@@ -197,20 +194,10 @@ impl Provider {
         })
     }
 
-    /// Returns the wire in which it serves a mapping.
-    pub fn wire_of(&self, mapping: &Mapping) -> &'static Wire {
-        match mapping.wire {
-            None | Some(MappingWire::Chat) => self.wire,
-            Some(MappingWire::Responses) => WireKind::Responses.wire(),
-            Some(MappingWire::Images) => WireKind::Images.wire(),
-            Some(MappingWire::ImagesByRatio) => WireKind::ImagesByRatio.wire(),
-        }
-    }
-
     /// Returns the limits that a mapping's wire and the provider's quirks set for an operation; `None`: the wire does not
     /// offer the operation. They hold even if the catalogue claims more.
     pub fn limits(&self, mapping: &Mapping, operation: Operation) -> Option<WireLimits> {
-        let limits = self.wire_of(mapping).codec(operation)?.limits();
+        let limits = self.host.wire(mapping.wire).codec(operation)?.limits();
         let mut media = limits.media;
         if self.quirks.inline_images {
             media.remote_images = false;
@@ -218,8 +205,8 @@ impl Provider {
             media.fetches = true;
         }
         media.fetches &= self.fetches_images;
-        if !self.audio_formats.is_empty() {
-            media.audio = self.audio_formats;
+        if !self.host.audio_formats.is_empty() {
+            media.audio = self.host.audio_formats;
         }
         Some(WireLimits {
             json_schema: self.quirks.json_schema,
@@ -231,7 +218,7 @@ impl Provider {
 
     /// Returns the header that its credentials have, without one; `None`: it cannot be written.
     pub fn credential_place(&self) -> Option<(HeaderName, HeaderValue)> {
-        self.wire.credential("", &self.quirks).ok()
+        self.host.credential("", &self.quirks).ok()
     }
 
     /// Returns whether its requests carry a credential.
@@ -247,7 +234,7 @@ impl Provider {
         &self,
         key: &'k Credential,
     ) -> Result<Option<&'k (HeaderName, HeaderValue)>, Fault> {
-        key.header(|secret| self.wire.credential(secret, &self.quirks))
+        key.header(|secret| self.host.credential(secret, &self.quirks))
     }
 
     /// Returns what its words must not reveal: its addresses, the path behind them, and the values of its headers.

@@ -55,17 +55,18 @@ impl JobProvider {
         })
     }
 
-    /// Returns the address of a path.
-    fn url(&self, path: &str) -> Option<String> {
-        self.deployment.site.url(self.endpoint, path)
+    /// Returns the address of an end of a path.
+    fn url(&self, end: &str) -> Option<String> {
+        let provider = &self.deployment.provider;
+        let path = provider.host.path(end, &provider.quirks);
+        self.deployment.site.url(self.endpoint, &path)
     }
 
     /// Returns the address of the bytes; `link`: as the provider has told it.
     pub(super) fn content_url(&self, link: Option<&str>) -> Option<Url> {
-        let quirks = &self.deployment.provider.quirks;
         let url = match link {
             Some(link) => link.to_owned(),
-            None => self.url(&self.wire.content_path(&self.job, quirks)?)?,
+            None => self.url(&self.wire.content_endpoint(&self.job)?)?,
         };
         Url::parse(&url).ok()
     }
@@ -93,9 +94,8 @@ impl JobProvider {
 
     /// Asks how the job does.
     pub(super) async fn poll(&self, videos: &Videos) -> Result<VideoReport, PollFailure> {
-        let quirks = &self.deployment.provider.quirks;
-        let path = self.wire.status_path(&self.job, quirks);
-        let url = path.and_then(|path| Url::parse(&self.url(&path)?).ok());
+        let end = self.wire.status_endpoint(&self.job);
+        let url = end.and_then(|end| Url::parse(&self.url(&end)?).ok());
         let url = url.ok_or(PollFailure::Failed)?;
         let request = videos.polls.get(url.as_str());
         let request = request.map_err(|_| PollFailure::Failed)?;
@@ -134,9 +134,8 @@ impl JobProvider {
 
     /// Tells the provider to forget the job. It is not asked twice: it forgets by itself.
     pub(super) async fn forget(&self, videos: &Videos) {
-        let quirks = &self.deployment.provider.quirks;
-        let path = self.wire.delete_path(&self.job, quirks);
-        let url = path.and_then(|path| Url::parse(&self.url(&path)?).ok());
+        let end = self.wire.delete_endpoint(&self.job);
+        let url = end.and_then(|end| Url::parse(&self.url(&end)?).ok());
         let request = url.and_then(|url| {
             let request = videos.polls.delete(url.as_str()).ok()?;
             Some(self.sign(request, &url))

@@ -26,11 +26,11 @@ pub(super) static CODEC: OperationCodec<ChatFacts> = OperationCodec {
         image_output: false,
         ..WireLimits::WIDEST
     },
-    fixed_headers: &super::VERSION,
+    fixed_headers: &[("anthropic-version", "2023-06-01")],
     headers: |request, _| request::own_headers(request),
     max_output: |request, _, target| Some(request::max_tokens(request, target)),
     draws: |_, _| Some(false),
-    ..OperationCodec::new("/v1/messages", request::encode, |_, _, target, head| {
+    ..OperationCodec::new("/messages", request::encode, |_, _, target, head| {
         reply::decoder(target, head)
     })
 };

@@ -31,9 +31,6 @@ use crate::models::wires::wire::Wire;
 /// What marks our carriers of thinking state. Source: docs/facts/model-gateway.md 10.6.
 const FORMAT: &str = "anthropic-claude-v1";
 
-/// The header that all requests have.
-const VERSION: [(&str, &str); 1] = [("anthropic-version", "2023-06-01")];
-
 /// Media types of images. Source: docs/facts/wire-formats.md 3.1.
 const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 
@@ -41,9 +38,6 @@ const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"]
 pub static ANTHROPIC: Wire = Wire {
     codecs: &[(Operation::Chat, &chat::CODEC)],
     defaults: request::defaults,
-    list_path: Some("/v1/models?limit=1000"),
-    list_headers: &VERSION,
-    key_header: Some("x-api-key"),
     rate_limits: &rate_limit::LIMITS,
     classify: failure::classify,
     ..Wire::OF_ITS_OWN

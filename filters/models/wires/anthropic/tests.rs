@@ -170,7 +170,7 @@ fn sent(request: Value, efforts: &[&str]) -> Result<Value, Fault> {
     let operation = request.payload.operation();
     let head = ANTHROPIC.head(operation, request.is_stream, "m", &quirks);
     assert_eq!(head.unwrap().path, "/v1/messages");
-    let (name, value) = ANTHROPIC.credential("sk-ant-secret", &quirks)?;
+    let (name, value) = ANTHROPIC.host().credential("sk-ant-secret", &quirks)?;
     assert!(name == "x-api-key" && value.is_sensitive());
     Ok(serde_json::from_slice(&encoded.concat()).unwrap())
 }

@@ -31,7 +31,7 @@ pub(super) static CODEC: OperationCodec<EmbeddingFacts> = OperationCodec {
         ..WireLimits::WIDEST
     },
     parts: |_, facts, target| embedding_list::parts(facts, target, AT_ONCE),
-    ..OperationCodec::new("/v2/embed", encode, |_, facts, target, _| {
+    ..OperationCodec::new("/embed", encode, |_, facts, target, _| {
         decoder(facts, target)
     })
 };

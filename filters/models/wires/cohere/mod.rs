@@ -13,7 +13,6 @@ pub(super) static COHERE: Wire = Wire {
         (Operation::Embeddings, &embeddings::CODEC),
         (Operation::Rerank, &rerank::CODEC),
     ],
-    list_path: Some("/v1/models?page_size=1000"),
     classify: failure::classify,
     ..Wire::OF_ITS_OWN
 };

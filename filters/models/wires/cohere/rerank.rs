@@ -11,7 +11,7 @@ const WORDS: Words = Words {
 };
 
 pub(super) static CODEC: OperationCodec<RerankFacts> = OperationCodec::new(
-    "/v2/rerank",
+    "/rerank",
     |request, facts, target| {
         ranking::encode(request, facts, target, &WORDS, |key| key == "priority")
     },

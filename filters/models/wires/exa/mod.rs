@@ -14,7 +14,6 @@ const TEXT_CHARS: u64 = 2000;
 /// The wire.
 pub(super) static EXA: Wire = Wire {
     codecs: &[(Operation::Search, &CODEC)],
-    key_header: Some("x-api-key"),
     ..Wire::OF_ITS_OWN
 };
 

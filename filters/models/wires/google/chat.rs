@@ -22,10 +22,10 @@ pub(super) static CODEC: OperationCodec<ChatFacts> = OperationCodec {
         demanded_search: false,
         ..WireLimits::WIDEST
     },
-    stream_endpoint: "/v1beta/models/{model}:streamGenerateContent?alt=sse",
+    stream_endpoint: "/models/{model}:streamGenerateContent?alt=sse",
     max_output: |request, _, target| target.max_tokens(request),
     ..OperationCodec::new(
-        "/v1beta/models/{model}:generateContent",
+        "/models/{model}:generateContent",
         request::encode,
         |request, _, target, head| reply::decoder(request, target, head),
     )

@@ -20,7 +20,7 @@ use crate::models::wires::failure::Failure;
 use crate::models::wires::wire::Target;
 
 pub(super) static CODEC: OperationCodec<DecisionFacts> =
-    OperationCodec::new("/v1beta/decisions", encode, |_, facts, _, _| {
+    OperationCodec::new("/decisions", encode, |_, facts, _, _| {
         let facts = facts.clone();
         Box::new(WholeReply::new(move |body, sink| read(body, &facts, sink)))
     });

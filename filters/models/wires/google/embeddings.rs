@@ -35,7 +35,7 @@ pub(super) static CODEC: OperationCodec<EmbeddingFacts> = OperationCodec {
     },
     parts: |_, facts, target| embedding_list::parts(facts, target, AT_ONCE),
     ..OperationCodec::new(
-        "/v1beta/models/{model}:batchEmbedContents",
+        "/models/{model}:batchEmbedContents",
         encode,
         |_, facts, target, _| decoder(facts, target),
     )

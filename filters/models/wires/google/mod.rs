@@ -43,8 +43,6 @@ pub static GOOGLE: Wire = Wire {
         (Operation::Videos, &videos::CODEC),
     ],
     defaults: request::defaults,
-    list_path: Some("/v1beta/models?pageSize=1000"),
-    key_header: Some("x-goog-api-key"),
     tier_header: Some("x-gemini-service-tier"),
     videos: Some(&videos::Operations),
     classify: failure::classify,

@@ -37,7 +37,7 @@ pub(super) static CODEC: OperationCodec<SpeechFacts> = OperationCodec {
     },
     max_output: |_, facts, _| Some(facts.max_tokens()),
     ..OperationCodec::new(
-        "/v1beta/models/{model}:streamGenerateContent?alt=sse",
+        "/models/{model}:streamGenerateContent?alt=sse",
         encode,
         |_, facts, _, head| decoder(facts, head),
     )

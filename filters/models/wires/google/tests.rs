@@ -166,7 +166,7 @@ fn sent(request: Value, efforts: &[&str]) -> Result<(String, Value), Fault> {
     let quirks = Quirks::default();
     let request = ChatCompletions.parse(request.to_string().into()).unwrap();
     let encoded = GOOGLE.encode(&request, &target(&quirks, efforts))?;
-    let (name, value) = GOOGLE.credential("AIza-secret", &quirks)?;
+    let (name, value) = GOOGLE.host().credential("AIza-secret", &quirks)?;
     assert!(name == "x-goog-api-key" && value.is_sensitive());
     let operation = request.payload.operation();
     let head = GOOGLE.head(operation, request.is_stream, "gemini x", &quirks);

@@ -18,14 +18,13 @@ use crate::models::videos::{VideoFacts, VideoSize};
 use crate::models::wires::codec::{BodySlice, OperationCodec};
 use crate::models::wires::decoder::WholeReply;
 use crate::models::wires::failure::Failure;
-use crate::models::wires::quirks::Quirks;
 use crate::models::wires::wire::{Target, VideoWire, write_body};
 
 /// How long the provider keeps a video.
 const KEPT_MS: u64 = 48 * 3_600_000;
 
 pub(super) static CODEC: OperationCodec<VideoFacts> = OperationCodec::new(
-    "/v1beta/models/{model}:predictLongRunning",
+    "/models/{model}:predictLongRunning",
     encode,
     |_, _, _, _| Box::new(WholeReply::new(read)),
 );
@@ -154,8 +153,8 @@ fn operation(name: &str) -> Option<&str> {
 pub(super) struct Operations;
 
 impl VideoWire for Operations {
-    fn status_path(&self, job: &str, _: &Quirks) -> Option<String> {
-        Some(format!("/v1beta/{}", operation(job)?))
+    fn status_endpoint(&self, job: &str) -> Option<String> {
+        Some(format!("/{}", operation(job)?))
     }
 
     fn read_status(&self, body: &[u8]) -> Result<VideoReport, Failure> {
@@ -182,11 +181,11 @@ impl VideoWire for Operations {
         Ok(read_videos(reply.get("response").unwrap_or(&Value::Null)))
     }
 
-    fn content_path(&self, _: &str, _: &Quirks) -> Option<String> {
+    fn content_endpoint(&self, _: &str) -> Option<String> {
         None
     }
 
-    fn delete_path(&self, _: &str, _: &Quirks) -> Option<String> {
+    fn delete_endpoint(&self, _: &str) -> Option<String> {
         None
     }
 }

@@ -37,7 +37,6 @@ pub static IMAGES: Wire = Wire {
             &[],
         )
     },
-    list_path: Some("/models"),
     rate_limits: &rate_limit::CONVENTION,
     ..Wire::OF_ITS_OWN
 };

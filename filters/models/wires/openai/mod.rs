@@ -55,7 +55,6 @@ pub static OPENAI: Wire = Wire {
         (Operation::Videos, &videos::CODEC),
     ],
     defaults: request::defaults,
-    list_path: Some("/models"),
     rate_limits: &rate_limit::CONVENTION,
     videos: Some(&videos::ConventionVideos),
     ..Wire::OF_ITS_OWN

@@ -14,7 +14,6 @@ use crate::models::wires::codec::{BodySlice, OperationCodec};
 use crate::models::wires::decoder::WholeReply;
 use crate::models::wires::error_body::classify_error;
 use crate::models::wires::failure::Failure;
-use crate::models::wires::quirks::Quirks;
 use crate::models::wires::splice::Splice;
 use crate::models::wires::wire::{Target, VideoWire};
 
@@ -108,8 +107,8 @@ fn segment(id: &str) -> Option<&str> {
 pub(super) struct ConventionVideos;
 
 impl VideoWire for ConventionVideos {
-    fn status_path(&self, job: &str, quirks: &Quirks) -> Option<String> {
-        Some(format!("{}/{}", quirks.path("videos"), segment(job)?))
+    fn status_endpoint(&self, job: &str) -> Option<String> {
+        Some(format!("videos/{}", segment(job)?))
     }
 
     fn read_status(&self, body: &[u8]) -> Result<VideoReport, Failure> {
@@ -150,12 +149,12 @@ impl VideoWire for ConventionVideos {
         }
     }
 
-    fn content_path(&self, job: &str, quirks: &Quirks) -> Option<String> {
-        Some(format!("{}/content", self.status_path(job, quirks)?))
+    fn content_endpoint(&self, job: &str) -> Option<String> {
+        Some(format!("{}/content", self.status_endpoint(job)?))
     }
 
-    fn delete_path(&self, job: &str, quirks: &Quirks) -> Option<String> {
-        self.status_path(job, quirks)
+    fn delete_endpoint(&self, job: &str) -> Option<String> {
+        self.status_endpoint(job)
     }
 }
 

@@ -35,7 +35,6 @@ pub static RESPONSES: Wire = Wire {
         (Operation::ImageEdits, &chat::CODEC),
     ],
     defaults: request::defaults,
-    list_path: Some("/models"),
     rate_limits: &rate_limit::CONVENTION,
     ..Wire::OF_ITS_OWN
 };

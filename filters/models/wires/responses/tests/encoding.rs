@@ -22,7 +22,7 @@ fn a_plain_request_is_stateless_and_asks_for_its_reasoning() {
             .is_none()
     );
     assert!(RESPONSES.limits(Operation::Embeddings).is_none());
-    let (name, value) = RESPONSES.credential("sk-secret", &quirks).unwrap();
+    let (name, value) = RESPONSES.host().credential("sk-secret", &quirks).unwrap();
     assert!(name == "authorization" && value == "Bearer sk-secret" && value.is_sensitive());
 }
 
