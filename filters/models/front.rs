@@ -1,23 +1,35 @@
 //! The seam between a public API and the operations: a front parses requests and writes responses.
 
 use std::fmt::Debug;
+use std::sync::LazyLock;
 
 use bytes::Bytes;
 
 use super::managed::ManagedRequest;
+use super::operation::Operation;
 use super::reply::{ReplyIdentity, Writer};
 use super::request::ModelRequest;
 use crate::fault::{Fault, FaultKind};
+use crate::limits::QuotaGroup;
 use crate::multipart::Form;
 use crate::spooled_json::SpooledJson;
 
+/// What a front is beside its code: of this its row of the route table is made.
+#[derive(Debug)]
+pub struct FrontRow {
+    /// The name of its route.
+    pub name: &'static str,
+    pub path: &'static str,
+    pub operation: Operation,
+    pub quota: QuotaGroup,
+    /// What callers are told of the API beyond the row: a JSON text.
+    pub description: LazyLock<String>,
+}
+
 /// One public API. A front knows no wire.
 pub trait Front: Debug + Send + Sync {
-    /// Returns its name, which is that of its row in the route table.
-    fn name(&self) -> &'static str;
-
-    /// Returns what callers are told of the API, beside what its row in the route table says: a JSON text.
-    fn description(&'static self) -> &'static str;
+    /// Returns its row.
+    fn row(&'static self) -> &'static FrontRow;
 
     /// Checks a body, which may name a managed prompt or a flag.
     ///

@@ -34,108 +34,117 @@ pub enum Operation {
     Videos,
 }
 
+/// What is particular to an operation.
+#[derive(Debug)]
+pub struct OperationRow {
+    /// The name for messages to the caller.
+    pub name: &'static str,
+    /// What its answers are, in the words of `GET /v1/models`.
+    pub output_modality: &'static str,
+    /// The member of a request that holds the prompt.
+    pub prompt_member: &'static str,
+    /// Its parameters, as `GET /v1/models` lists them; those of chats and images depend on the model.
+    pub parameters: &'static [&'static str],
+}
+
 impl Operation {
-    /// Returns the name for messages to the caller.
-    pub fn as_str(self) -> &'static str {
+    /// Returns what is particular to it.
+    pub fn row(self) -> &'static OperationRow {
         match self {
-            Self::Chat => "chat completions",
-            Self::Embeddings => "embeddings",
-            Self::Images => "image generation",
-            Self::ImageEdits => "image editing",
-            Self::Rerank => "reranking",
-            Self::Moderations => "moderations",
-            Self::Speech => "speech",
-            Self::Ocr => "OCR",
-            Self::Search => "web search",
-            Self::TypedDecisions => "typed decisions",
-            Self::Transcriptions => "transcriptions",
-            Self::Translations => "translations",
-            Self::Videos => "videos",
-        }
-    }
-
-    /// Returns the path of its endpoint.
-    pub fn path(self) -> &'static str {
-        match self {
-            Self::Chat => "/v1/chat/completions",
-            Self::Embeddings => "/v1/embeddings",
-            Self::Images => "/v1/images/generations",
-            Self::ImageEdits => "/v1/images/edits",
-            Self::Rerank => "/v1/rerank",
-            Self::Moderations => "/v1/moderations",
-            Self::Speech => "/v1/audio/speech",
-            Self::Ocr => "/v1/ocr",
-            Self::Search => "/v1/search",
-            Self::TypedDecisions => "/v1/systemone",
-            Self::Transcriptions => "/v1/audio/transcriptions",
-            Self::Translations => "/v1/audio/translations",
-            Self::Videos => "/v1/videos",
-        }
-    }
-
-    /// Returns what its answers are, in the words of `GET /v1/models`.
-    pub fn output_modality(self) -> &'static str {
-        match self {
-            Self::Chat => "text",
-            Self::Embeddings => "embedding",
-            Self::Images | Self::ImageEdits => "image",
-            Self::Rerank => "rerank",
-            Self::Moderations => "moderation",
-            Self::Speech => "audio",
-            Self::Ocr => "ocr",
-            Self::Search => "search",
-            Self::TypedDecisions => "decision",
-            Self::Transcriptions | Self::Translations => "transcription",
-            Self::Videos => "video",
-        }
-    }
-
-    /// Returns the member of a request that holds the prompt.
-    pub fn prompt_member(self) -> &'static str {
-        match self {
-            Self::Chat => "messages",
-            Self::Embeddings | Self::Moderations | Self::Speech => "input",
-            Self::Images | Self::ImageEdits | Self::Videos => "prompt",
-            Self::Rerank => "documents",
-            Self::Ocr => "document",
-            Self::Search => "query",
-            Self::TypedDecisions => "state",
-            Self::Transcriptions | Self::Translations => "file",
-        }
-    }
-
-    /// Returns its parameters, as `GET /v1/models` lists them; those of chats and images depend on the model.
-    pub fn parameters(self) -> &'static [&'static str] {
-        match self {
-            Self::Chat
-            | Self::Images
-            | Self::ImageEdits
-            | Self::Moderations
-            | Self::TypedDecisions => &[],
-            Self::Embeddings => &["encoding_format", "dimensions"],
-            Self::Rerank => &["top_n", "return_documents"],
-            Self::Speech => &[
-                "voice",
-                "instructions",
-                "response_format",
-                "speed",
-                "stream_format",
-            ],
-            Self::Search => &[
-                "max_results",
-                "search_domain_filter",
-                "search_after_date_filter",
-                "search_before_date_filter",
-            ],
-            Self::Ocr => &[
-                "pages",
-                "include_image_base64",
-                "image_limit",
-                "document_annotation_format",
-            ],
-            Self::Transcriptions => &["language", "prompt", "response_format", "temperature"],
-            Self::Translations => &["prompt", "response_format", "temperature"],
-            Self::Videos => &["seconds", "size", "audio"],
+            Self::Chat => &OperationRow {
+                name: "chat completions",
+                output_modality: "text",
+                prompt_member: "messages",
+                parameters: &[],
+            },
+            Self::Embeddings => &OperationRow {
+                name: "embeddings",
+                output_modality: "embedding",
+                prompt_member: "input",
+                parameters: &["encoding_format", "dimensions"],
+            },
+            Self::Images => &OperationRow {
+                name: "image generation",
+                output_modality: "image",
+                prompt_member: "prompt",
+                parameters: &[],
+            },
+            Self::ImageEdits => &OperationRow {
+                name: "image editing",
+                output_modality: "image",
+                prompt_member: "prompt",
+                parameters: &[],
+            },
+            Self::Rerank => &OperationRow {
+                name: "reranking",
+                output_modality: "rerank",
+                prompt_member: "documents",
+                parameters: &["top_n", "return_documents"],
+            },
+            Self::Moderations => &OperationRow {
+                name: "moderations",
+                output_modality: "moderation",
+                prompt_member: "input",
+                parameters: &[],
+            },
+            Self::Speech => &OperationRow {
+                name: "speech",
+                output_modality: "audio",
+                prompt_member: "input",
+                parameters: &[
+                    "voice",
+                    "instructions",
+                    "response_format",
+                    "speed",
+                    "stream_format",
+                ],
+            },
+            Self::Ocr => &OperationRow {
+                name: "OCR",
+                output_modality: "ocr",
+                prompt_member: "document",
+                parameters: &[
+                    "pages",
+                    "include_image_base64",
+                    "image_limit",
+                    "document_annotation_format",
+                ],
+            },
+            Self::Search => &OperationRow {
+                name: "web search",
+                output_modality: "search",
+                prompt_member: "query",
+                parameters: &[
+                    "max_results",
+                    "search_domain_filter",
+                    "search_after_date_filter",
+                    "search_before_date_filter",
+                ],
+            },
+            Self::TypedDecisions => &OperationRow {
+                name: "typed decisions",
+                output_modality: "decision",
+                prompt_member: "state",
+                parameters: &[],
+            },
+            Self::Transcriptions => &OperationRow {
+                name: "transcriptions",
+                output_modality: "transcription",
+                prompt_member: "file",
+                parameters: &["language", "prompt", "response_format", "temperature"],
+            },
+            Self::Translations => &OperationRow {
+                name: "translations",
+                output_modality: "transcription",
+                prompt_member: "file",
+                parameters: &["prompt", "response_format", "temperature"],
+            },
+            Self::Videos => &OperationRow {
+                name: "videos",
+                output_modality: "video",
+                prompt_member: "prompt",
+                parameters: &["seconds", "size", "audio"],
+            },
         }
     }
 

@@ -179,7 +179,7 @@ impl ModelHandler {
         let (Some(cache), Some(search)) = (&self.models.reply_cache, search) else {
             return (session.await, None);
         };
-        let reply = Box::pin(cache.find(&search, request.front.name()));
+        let reply = Box::pin(cache.find(&search, request.front.row().name));
         match future::select(reply, Box::pin(session)).await {
             Either::Left((reply @ ReplyLookup::Hit(_), _)) if !explains => (None, Some(reply)),
             Either::Left((reply, session)) => (session.await, Some(reply)),

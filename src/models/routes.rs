@@ -3,20 +3,9 @@
 use std::sync::Arc;
 
 use filters::fault::Fault;
-use filters::limits::QuotaGroup;
 use filters::models::front::Front;
-use filters::models::fronts::ALTERNATIVE_STYLE;
-use filters::models::fronts::chat_completions::ChatCompletions;
-use filters::models::fronts::embeddings::EMBEDDINGS;
-use filters::models::fronts::images::{ImageEdits, ImageGenerations};
-use filters::models::fronts::moderations::MODERATIONS;
-use filters::models::fronts::ocr::Ocr;
-use filters::models::fronts::rerank::RERANK;
-use filters::models::fronts::search::SEARCH;
-use filters::models::fronts::speech::SPEECH;
-use filters::models::fronts::systemone::SYSTEM_ONE;
-use filters::models::fronts::transcriptions::{Transcriptions, Translations};
 use filters::models::fronts::videos::Videos;
+use filters::models::fronts::{ALTERNATIVE_STYLE, FRONTS};
 use filters::models::operation::Operation;
 use http::{HeaderMap, Method};
 
@@ -188,39 +177,21 @@ fn prompts(models: &Arc<Models>, config: &Config) -> Vec<Route> {
 
 /// Returns the rows that call models.
 fn calls(models: &Arc<Models>, config: &Config) -> Vec<Route> {
-    let forward = |operation: Operation, group, front: &'static dyn Front| Route {
-        quota: Some(group),
-        body: body_rule(operation, config),
-        ..row(
-            front.name(),
-            (Method::POST, operation.path()),
-            handler(models, front),
-            front.description(),
-        )
+    let forward = |front: &&'static dyn Front| {
+        let front = *front;
+        let told = front.row();
+        Route {
+            quota: Some(told.quota),
+            body: body_rule(told.operation, config),
+            ..row(
+                told.name,
+                (Method::POST, told.path),
+                handler(models, front),
+                &told.description,
+            )
+        }
     };
-    vec![
-        forward(Operation::Chat, QuotaGroup::Chat, &ChatCompletions),
-        forward(Operation::Embeddings, QuotaGroup::Embeddings, &EMBEDDINGS),
-        forward(Operation::Images, QuotaGroup::Images, &ImageGenerations),
-        forward(Operation::ImageEdits, QuotaGroup::ImageEdits, &ImageEdits),
-        forward(Operation::Rerank, QuotaGroup::Rerank, &RERANK),
-        forward(Operation::Moderations, QuotaGroup::Moderation, &MODERATIONS),
-        forward(Operation::Speech, QuotaGroup::Audio, &SPEECH),
-        forward(Operation::Ocr, QuotaGroup::Ocr, &Ocr),
-        forward(Operation::Search, QuotaGroup::Search, &SEARCH),
-        forward(Operation::TypedDecisions, QuotaGroup::Decision, &SYSTEM_ONE),
-        forward(
-            Operation::Transcriptions,
-            QuotaGroup::Transcriptions,
-            &Transcriptions,
-        ),
-        forward(
-            Operation::Translations,
-            QuotaGroup::Translations,
-            &Translations,
-        ),
-        forward(Operation::Videos, QuotaGroup::Video, &Videos),
-    ]
+    FRONTS.iter().map(forward).collect()
 }
 
 /// Returns the rows of videos that were ordered.
@@ -237,7 +208,7 @@ fn videos(models: &Arc<Models>) -> Vec<Route> {
     vec![
         endpoint(
             "video_list",
-            (Method::GET, Operation::Videos.path()),
+            (Method::GET, Videos.row().path),
             Arc::new(list),
             include_str!("endpoints/video_list.json"),
         ),

@@ -22,7 +22,26 @@ mod tests;
 use http::HeaderName;
 pub use plain_front::PlainFront;
 
+use super::front::Front;
+
 /// The header by which a client names the version of an API whose errors have the alternative style.
 ///
 /// Source: docs/model-gateway.md 7.
 pub const ALTERNATIVE_STYLE: HeaderName = HeaderName::from_static("anthropic-version");
+
+/// All fronts.
+pub static FRONTS: [&dyn Front; 13] = [
+    &chat_completions::ChatCompletions,
+    &embeddings::EMBEDDINGS,
+    &images::ImageGenerations,
+    &images::ImageEdits,
+    &rerank::RERANK,
+    &moderations::MODERATIONS,
+    &speech::SPEECH,
+    &ocr::Ocr,
+    &search::SEARCH,
+    &systemone::SYSTEM_ONE,
+    &transcriptions::Transcriptions,
+    &transcriptions::Translations,
+    &videos::Videos,
+];

@@ -63,7 +63,7 @@ impl ReplyKeys {
             scope.organization_id,
             scope.project_id,
             scope.mode.as_str(),
-            request.front.name(),
+            request.front.row().name,
         ];
         for word in words {
             write_framed(b's', word.as_bytes(), &mut message);

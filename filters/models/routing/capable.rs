@@ -74,7 +74,7 @@ pub fn check(
     wire: Option<&WireLimits>,
 ) -> Result<(), Lack> {
     let Some(wire) = wire else {
-        let operation = request.payload.operation().as_str();
+        let operation = request.payload.operation().row().name;
         return Err(Lack::new("model", format!("does not offer {operation}")));
     };
     check_capabilities(request, mapping)?;
@@ -121,7 +121,7 @@ pub fn honours_forced_tools(mapping: &Mapping, wire: &WireLimits) -> bool {
 pub fn find_foreign_file(request: &ModelRequest) -> Option<Lack> {
     let reason = "gets a `file_id` only if `model` names the provider, as in `provider/model`";
     let has_ids = request.needs.media.file_ids;
-    let param = request.payload.operation().prompt_member();
+    let param = request.payload.operation().row().prompt_member;
     has_ids.then(|| Lack::new(param, reason))
 }
 
@@ -129,7 +129,7 @@ pub fn find_foreign_file(request: &ModelRequest) -> Option<Lack> {
 fn check_capabilities(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
     let needs = &request.needs;
     let has_audio = !needs.audio.is_empty();
-    let place = request.payload.operation().prompt_member();
+    let place = request.payload.operation().row().prompt_member;
     // Speech goes out as it comes, as events too, whatever the provider does.
     let streams = request.is_stream && !matches!(request.payload, Payload::Speech(_));
     let wanted = [
@@ -387,7 +387,7 @@ fn check_video(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
 fn check_sizes(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
     match mapping.context_size {
         Some(size) if request.needs.context_tokens > size => Err(Lack::new(
-            request.payload.operation().prompt_member(),
+            request.payload.operation().row().prompt_member,
             format!("has a context of {size} tokens"),
         )),
         _ => Ok(()),

@@ -103,7 +103,7 @@ fn resolve_auto(
             "model",
             format!(
                 "`auto` chooses among chat models; {} need a model id",
-                operation.as_str()
+                operation.row().name
             ),
         ));
     }
@@ -278,7 +278,7 @@ fn other_operation(model: &Model, operation: Operation) -> Fault {
         "`{}` is a model for {}, not for {}",
         model.id,
         model.model_type,
-        operation.as_str()
+        operation.row().name
     );
     for (at, served) in model.operations.iter().enumerate() {
         message.push_str(if at == 0 {

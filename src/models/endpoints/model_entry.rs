@@ -81,7 +81,7 @@ fn architecture(model: &Model, any: &impl Fn(Capability) -> bool, draws: bool) -
         .filter_map(|(name, takes)| takes.then_some(name))
         .collect();
     let outputs = model.operations.iter();
-    let mut outputs: Vec<&str> = outputs.map(|it| it.output_modality()).collect();
+    let mut outputs: Vec<&str> = outputs.map(|it| it.row().output_modality).collect();
     outputs.extend(draws.then_some("image"));
     outputs.sort_unstable();
     outputs.dedup();
@@ -189,7 +189,7 @@ fn parameters(
         return image_parameters(mappings);
     }
     if !model.operations.is_empty() && !serves(Operation::Chat) {
-        let named = model.operations.iter().flat_map(|it| it.parameters());
+        let named = model.operations.iter().flat_map(|it| it.row().parameters);
         let named = named.filter(|name| **name != "dimensions" || any(Capability::Dimensions));
         return named.copied().collect();
     }

@@ -1,12 +1,16 @@
 //! Chat completions: the 400 rules of its requests and of prompt files, and responses as chunks of a stream or as one whole
 //! reply; JSON that was asked for is repaired.
 
+use std::sync::LazyLock;
+
 use bytes::Bytes;
 use serde::Deserialize;
 
 use crate::fault::Fault;
+use crate::limits::QuotaGroup;
 use crate::models::chat::tree::Text;
-use crate::models::front::{Front, Received};
+use crate::models::front::{Front, FrontRow, Received};
+use crate::models::operation::Operation;
 use crate::models::reply::{ReplyIdentity, Writer};
 use crate::models::request::{ModelRequest, Payload};
 
@@ -36,12 +40,15 @@ use self::whole::WholeWriter;
 pub struct ChatCompletions;
 
 impl Front for ChatCompletions {
-    fn name(&self) -> &'static str {
-        "chat_completions"
-    }
-
-    fn description(&self) -> &'static str {
-        include_str!("description.json")
+    fn row(&'static self) -> &'static FrontRow {
+        static ROW: FrontRow = FrontRow {
+            name: "chat_completions",
+            path: "/v1/chat/completions",
+            operation: Operation::Chat,
+            quota: QuotaGroup::Chat,
+            description: LazyLock::new(|| include_str!("description.json").to_owned()),
+        };
+        &ROW
     }
 
     fn read(&self, body: Bytes) -> Result<Received, Fault> {

@@ -4,7 +4,10 @@ use std::sync::LazyLock;
 
 use self::writer::ListWriter;
 use super::plain_front::PlainFront;
+use crate::limits::QuotaGroup;
 use crate::models::check::shape::describe;
+use crate::models::front::FrontRow;
+use crate::models::operation::Operation;
 
 mod check;
 #[cfg(test)]
@@ -13,14 +16,19 @@ mod writer;
 
 /// The front of `POST /v1/embeddings`.
 pub static EMBEDDINGS: PlainFront = PlainFront {
-    name: "embeddings",
-    description: LazyLock::new(|| {
-        describe(
-            include_str!("description.json"),
-            "EmbeddingRequest",
-            &check::FIELDS,
-        )
-    }),
+    row: FrontRow {
+        name: "embeddings",
+        path: "/v1/embeddings",
+        operation: Operation::Embeddings,
+        quota: QuotaGroup::Embeddings,
+        description: LazyLock::new(|| {
+            describe(
+                include_str!("description.json"),
+                "EmbeddingRequest",
+                &check::FIELDS,
+            )
+        }),
+    },
     check: check::check,
     writer: |_, identity| Box::new(ListWriter::new(&identity.model)),
 };

@@ -1,12 +1,16 @@
 //! Images: the 400 rules of requests for them, the chat that such a request stands for, and the list or the events that
 //! answer it. Source: docs/model-gateway.md 2.7.
 
+use std::sync::LazyLock;
+
 use bytes::Bytes;
 
 use self::events::EventWriter;
 use self::list::ListWriter;
 use crate::fault::Fault;
-use crate::models::front::{Front, Received};
+use crate::limits::QuotaGroup;
+use crate::models::front::{Front, FrontRow, Received};
+use crate::models::operation::Operation;
 use crate::models::reply::{ReplyIdentity, Writer};
 use crate::models::request::ModelRequest;
 
@@ -30,12 +34,15 @@ pub struct ImageGenerations;
 pub struct ImageEdits;
 
 impl Front for ImageGenerations {
-    fn name(&self) -> &'static str {
-        "images"
-    }
-
-    fn description(&self) -> &'static str {
-        include_str!("generations.json")
+    fn row(&'static self) -> &'static FrontRow {
+        static ROW: FrontRow = FrontRow {
+            name: "images",
+            path: "/v1/images/generations",
+            operation: Operation::Images,
+            quota: QuotaGroup::Images,
+            description: LazyLock::new(|| include_str!("generations.json").to_owned()),
+        };
+        &ROW
     }
 
     fn read(&self, body: Bytes) -> Result<Received, Fault> {
@@ -56,12 +63,15 @@ impl Front for ImageGenerations {
 }
 
 impl Front for ImageEdits {
-    fn name(&self) -> &'static str {
-        "image_edits"
-    }
-
-    fn description(&self) -> &'static str {
-        include_str!("edits.json")
+    fn row(&'static self) -> &'static FrontRow {
+        static ROW: FrontRow = FrontRow {
+            name: "image_edits",
+            path: "/v1/images/edits",
+            operation: Operation::ImageEdits,
+            quota: QuotaGroup::ImageEdits,
+            description: LazyLock::new(|| include_str!("edits.json").to_owned()),
+        };
+        &ROW
     }
 
     fn read(&self, body: Bytes) -> Result<Received, Fault> {

@@ -5,7 +5,10 @@ use std::sync::LazyLock;
 use super::item_list::{ItemWriter, ListEnd};
 use super::plain_front::PlainFront;
 use crate::json::Str;
+use crate::limits::QuotaGroup;
 use crate::models::check::shape::describe;
+use crate::models::front::FrontRow;
+use crate::models::operation::Operation;
 
 mod check;
 #[cfg(test)]
@@ -13,14 +16,19 @@ mod tests;
 
 /// The front of `POST /v1/moderations`.
 pub static MODERATIONS: PlainFront = PlainFront {
-    name: "moderations",
-    description: LazyLock::new(|| {
-        describe(
-            include_str!("description.json"),
-            "ModerationRequest",
-            &check::FIELDS,
-        )
-    }),
+    row: FrontRow {
+        name: "moderations",
+        path: "/v1/moderations",
+        operation: Operation::Moderations,
+        quota: QuotaGroup::Moderation,
+        description: LazyLock::new(|| {
+            describe(
+                include_str!("description.json"),
+                "ModerationRequest",
+                &check::FIELDS,
+            )
+        }),
+    },
     check: check::check,
     writer: |_, identity| {
         let begin = b"{\"results\":[".to_vec();

@@ -7,8 +7,10 @@ use bytes::Bytes;
 use super::item_list::{ItemWriter, ListEnd};
 use crate::fault::Fault;
 use crate::json::{Object, Str};
+use crate::limits::QuotaGroup;
 use crate::models::check::shape::describe;
-use crate::models::front::{Front, Received};
+use crate::models::front::{Front, FrontRow, Received};
+use crate::models::operation::Operation;
 use crate::models::reply::{ReplyIdentity, Writer};
 use crate::models::request::ModelRequest;
 use crate::money::Unit;
@@ -25,19 +27,21 @@ mod tests;
 pub struct Ocr;
 
 impl Front for Ocr {
-    fn name(&self) -> &'static str {
-        "ocr"
-    }
-
-    fn description(&self) -> &'static str {
-        static TEXT: LazyLock<String> = LazyLock::new(|| {
-            describe(
-                include_str!("description.json"),
-                "OcrRequest",
-                &check::FIELDS,
-            )
-        });
-        &TEXT
+    fn row(&'static self) -> &'static FrontRow {
+        static ROW: FrontRow = FrontRow {
+            name: "ocr",
+            path: "/v1/ocr",
+            operation: Operation::Ocr,
+            quota: QuotaGroup::Ocr,
+            description: LazyLock::new(|| {
+                describe(
+                    include_str!("description.json"),
+                    "OcrRequest",
+                    &check::FIELDS,
+                )
+            }),
+        };
+        &ROW
     }
 
     fn read(&self, body: Bytes) -> Result<Received, Fault> {

@@ -5,7 +5,10 @@ use std::sync::LazyLock;
 use super::item_list::{ItemWriter, ListEnd};
 use super::plain_front::PlainFront;
 use crate::json::{Object, Str};
+use crate::limits::QuotaGroup;
 use crate::models::check::shape::describe;
+use crate::models::front::FrontRow;
+use crate::models::operation::Operation;
 use crate::money::Unit;
 
 mod check;
@@ -14,14 +17,19 @@ mod tests;
 
 /// The front of `POST /v1/rerank`.
 pub static RERANK: PlainFront = PlainFront {
-    name: "rerank",
-    description: LazyLock::new(|| {
-        describe(
-            include_str!("description.json"),
-            "RerankRequest",
-            &check::FIELDS,
-        )
-    }),
+    row: FrontRow {
+        name: "rerank",
+        path: "/v1/rerank",
+        operation: Operation::Rerank,
+        quota: QuotaGroup::Rerank,
+        description: LazyLock::new(|| {
+            describe(
+                include_str!("description.json"),
+                "RerankRequest",
+                &check::FIELDS,
+            )
+        }),
+    },
     check: check::check,
     writer: |_, identity| Box::new(ItemWriter::of_results(identity, write_end)),
 };

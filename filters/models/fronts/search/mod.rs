@@ -5,7 +5,10 @@ use std::sync::LazyLock;
 
 use super::item_list::{ItemWriter, ListEnd};
 use super::plain_front::PlainFront;
+use crate::limits::QuotaGroup;
 use crate::models::check::shape::describe;
+use crate::models::front::FrontRow;
+use crate::models::operation::Operation;
 
 mod check;
 #[cfg(test)]
@@ -13,14 +16,19 @@ mod tests;
 
 /// The front of `POST /v1/search`.
 pub static SEARCH: PlainFront = PlainFront {
-    name: "search",
-    description: LazyLock::new(|| {
-        describe(
-            include_str!("description.json"),
-            "SearchRequest",
-            &check::FIELDS,
-        )
-    }),
+    row: FrontRow {
+        name: "search",
+        path: "/v1/search",
+        operation: Operation::Search,
+        quota: QuotaGroup::Search,
+        description: LazyLock::new(|| {
+            describe(
+                include_str!("description.json"),
+                "SearchRequest",
+                &check::FIELDS,
+            )
+        }),
+    },
     check: check::check,
     writer: |_, identity| Box::new(ItemWriter::of_results(identity, write_end)),
 };

@@ -6,7 +6,10 @@ use std::sync::LazyLock;
 
 use self::writer::{EventWriter, FileWriter};
 use super::plain_front::PlainFront;
+use crate::limits::QuotaGroup;
 use crate::models::check::shape::describe;
+use crate::models::front::FrontRow;
+use crate::models::operation::Operation;
 use crate::models::request::Payload;
 
 mod check;
@@ -16,14 +19,19 @@ mod writer;
 
 /// The front of `POST /v1/audio/speech`.
 pub static SPEECH: PlainFront = PlainFront {
-    name: "speech",
-    description: LazyLock::new(|| {
-        describe(
-            include_str!("description.json"),
-            "SpeechRequest",
-            &check::FIELDS,
-        )
-    }),
+    row: FrontRow {
+        name: "speech",
+        path: "/v1/audio/speech",
+        operation: Operation::Speech,
+        quota: QuotaGroup::Audio,
+        description: LazyLock::new(|| {
+            describe(
+                include_str!("description.json"),
+                "SpeechRequest",
+                &check::FIELDS,
+            )
+        }),
+    },
     check: check::check,
     writer: |request, _| {
         let format = match &request.payload {

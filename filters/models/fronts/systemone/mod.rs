@@ -5,7 +5,10 @@ use std::sync::LazyLock;
 use super::item_list::{ItemWriter, ListEnd};
 use super::plain_front::PlainFront;
 use crate::json::{Object, Str};
+use crate::limits::QuotaGroup;
 use crate::models::check::shape::describe;
+use crate::models::front::FrontRow;
+use crate::models::operation::Operation;
 
 mod check;
 mod questions;
@@ -14,14 +17,19 @@ mod tests;
 
 /// The front of `POST /v1/systemone`.
 pub static SYSTEM_ONE: PlainFront = PlainFront {
-    name: "systemone",
-    description: LazyLock::new(|| {
-        describe(
-            include_str!("description.json"),
-            "DecisionRequest",
-            &check::FIELDS,
-        )
-    }),
+    row: FrontRow {
+        name: "systemone",
+        path: "/v1/systemone",
+        operation: Operation::TypedDecisions,
+        quota: QuotaGroup::Decision,
+        description: LazyLock::new(|| {
+            describe(
+                include_str!("description.json"),
+                "DecisionRequest",
+                &check::FIELDS,
+            )
+        }),
+    },
     check: check::check,
     writer: |_, identity| {
         let mut begin = b"{\"model\":".to_vec();

@@ -2,12 +2,16 @@
 //!
 //! Source: docs/model-gateway.md 2.16.
 
+use std::sync::LazyLock;
+
 use bytes::Bytes;
 
 use self::events::EventWriter;
 use self::whole::TranscriptWriter;
 use crate::fault::{Fault, FaultKind};
-use crate::models::front::{Front, Received};
+use crate::limits::QuotaGroup;
+use crate::models::front::{Front, FrontRow, Received};
+use crate::models::operation::Operation;
 use crate::models::reply::{ReplyIdentity, Writer};
 use crate::models::request::{ModelRequest, Payload};
 use crate::models::transcriptions::format::TranscriptFormat;
@@ -31,12 +35,15 @@ pub struct Transcriptions;
 pub struct Translations;
 
 impl Front for Transcriptions {
-    fn name(&self) -> &'static str {
-        "transcriptions"
-    }
-
-    fn description(&self) -> &'static str {
-        include_str!("transcriptions.json")
+    fn row(&'static self) -> &'static FrontRow {
+        static ROW: FrontRow = FrontRow {
+            name: "transcriptions",
+            path: "/v1/audio/transcriptions",
+            operation: Operation::Transcriptions,
+            quota: QuotaGroup::Transcriptions,
+            description: LazyLock::new(|| include_str!("transcriptions.json").to_owned()),
+        };
+        &ROW
     }
 
     fn read(&self, _: Bytes) -> Result<Received, Fault> {
@@ -53,12 +60,15 @@ impl Front for Transcriptions {
 }
 
 impl Front for Translations {
-    fn name(&self) -> &'static str {
-        "translations"
-    }
-
-    fn description(&self) -> &'static str {
-        include_str!("translations.json")
+    fn row(&'static self) -> &'static FrontRow {
+        static ROW: FrontRow = FrontRow {
+            name: "translations",
+            path: "/v1/audio/translations",
+            operation: Operation::Translations,
+            quota: QuotaGroup::Translations,
+            description: LazyLock::new(|| include_str!("translations.json").to_owned()),
+        };
+        &ROW
     }
 
     fn read(&self, _: Bytes) -> Result<Received, Fault> {

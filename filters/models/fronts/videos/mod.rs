@@ -5,9 +5,11 @@ use std::sync::LazyLock;
 use bytes::Bytes;
 
 use crate::fault::Fault;
+use crate::limits::QuotaGroup;
 use crate::models::check::shape::describe;
-use crate::models::front::{Front, Received};
+use crate::models::front::{Front, FrontRow, Received};
 use crate::models::metadata::Metadata;
+use crate::models::operation::Operation;
 use crate::models::reply::{ReplyIdentity, Reported, Sink, Writer};
 use crate::models::request::ModelRequest;
 use crate::models::usage::{Settlement, Usage};
@@ -25,19 +27,21 @@ mod tests;
 pub struct Videos;
 
 impl Front for Videos {
-    fn name(&self) -> &'static str {
-        "videos"
-    }
-
-    fn description(&self) -> &'static str {
-        static TEXT: LazyLock<String> = LazyLock::new(|| {
-            describe(
-                include_str!("description.json"),
-                "VideoRequest",
-                &check::FIELDS,
-            )
-        });
-        &TEXT
+    fn row(&'static self) -> &'static FrontRow {
+        static ROW: FrontRow = FrontRow {
+            name: "videos",
+            path: "/v1/videos",
+            operation: Operation::Videos,
+            quota: QuotaGroup::Video,
+            description: LazyLock::new(|| {
+                describe(
+                    include_str!("description.json"),
+                    "VideoRequest",
+                    &check::FIELDS,
+                )
+            }),
+        };
+        &ROW
     }
 
     fn read(&self, body: Bytes) -> Result<Received, Fault> {

@@ -106,7 +106,7 @@ pub fn whole() -> Vec<Reader> {
     ] {
         let request = || parsed(operation.front, operation.request.clone());
         for wire in offering(&request()) {
-            let name = format!("replies: {wire:?}, {}", operation.front.name());
+            let name = format!("replies: {wire:?}, {}", operation.front.row().name);
             readers.push(reader(
                 name,
                 wire,
