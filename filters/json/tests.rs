@@ -104,6 +104,17 @@ fn keys_are_compared_without_their_escapes() {
 }
 
 #[test]
+fn an_escape_is_one_character_and_a_pair_of_them_too() {
+    for (contents, chars) in [
+        (r#"a\n\\u\"é"#, 6),
+        (r"\u00e4\ud83d\ude00\uDBFF\uDFFFx\/", 5),
+        ("", 0),
+    ] {
+        assert_eq!(Str::Raw(contents).count_chars(), chars, "{contents}");
+    }
+}
+
+#[test]
 fn a_value_of_another_type_is_told_from_broken_json() {
     assert_eq!(
         Walker::over("12").string().unwrap_err().kind,
@@ -130,7 +141,10 @@ proptest! {
         Str::Plain(&text).write(&mut json);
         let json = String::from_utf8(json).unwrap();
         let mut walker = Walker::over(&json);
-        prop_assert_eq!(walker.string().unwrap().unescaped(), text.as_str());
+        let string = walker.string().unwrap();
+        prop_assert_eq!(string.unescaped(), text.as_str());
+        prop_assert_eq!(string.count_chars(), text.chars().count() as u64);
+        prop_assert_eq!(string.contents(), Str::Plain(&text).contents());
         prop_assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text);
     }
 }

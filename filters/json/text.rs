@@ -42,6 +42,40 @@ impl<'a> Str<'a> {
         }
     }
 
+    /// Returns the contents of the JSON string, without quotes. Cost: allocates only for text without escapes.
+    pub fn contents(self) -> Cow<'a, str> {
+        match self {
+            Self::Raw(text) => Cow::Borrowed(text),
+            Self::Plain(text) => {
+                let mut out = Vec::with_capacity(text.len());
+                write_escaped(text, &mut out);
+                // Escaping text makes text.
+                Cow::Owned(String::from_utf8(out).unwrap_or_default())
+            }
+        }
+    }
+
+    /// Returns the number of characters of the text.
+    pub fn count_chars(self) -> u64 {
+        let text = match self {
+            Self::Plain(text) => return text.chars().count() as u64,
+            Self::Raw(text) => text,
+        };
+        let mut count = text.chars().count();
+        let mut rest = text.as_bytes();
+        while let Some(at) = memchr::memchr(b'\\', rest) {
+            let escape = rest.get(at + 1..).unwrap_or_default();
+            // The second half of a surrogate pair is no character of its own.
+            count = count.saturating_sub(match escape {
+                [b'u', b'd' | b'D', b'c'..=b'f' | b'C'..=b'F', ..] => 6,
+                [b'u', ..] => 5,
+                _ => 1,
+            });
+            rest = escape.get(1..).unwrap_or_default();
+        }
+        count as u64
+    }
+
     /// Writes the contents of the JSON string, without quotes.
     pub fn write_contents(self, out: &mut Vec<u8>) {
         match self {
