@@ -289,6 +289,7 @@ fn answer_on(
         id: "0190c3a2000070008000000000000000".into(),
         created: 1,
         model: "provider/model".into(),
+        maker: "provider/model".into(),
     };
     let mut writer = request.front.writer(request, identity);
     let mut bytes = 0;

@@ -79,6 +79,8 @@ pub struct ReplyIdentity {
     pub created: u64,
     /// `provider/model`, with `:region` where one was used. Source: docs/decisions.md 3.
     pub model: Arc<str>,
+    /// What marks the state that the model makes: `provider/model`, with the provider's own name of the model.
+    pub maker: Arc<str>,
 }
 
 impl ReplyIdentity {

@@ -10,7 +10,7 @@ use crate::models::usage::{Settlement, Usage};
 use crate::money::Cost;
 
 /// The version of the stored form. Another version is no reply.
-pub const FORM_VERSION: u8 = 2;
+pub const FORM_VERSION: u8 = 3;
 
 /// A stored reply.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -25,17 +25,18 @@ struct Head {
     stored_ms: u64,
     usage: Usage,
     used_model: Box<str>,
+    maker: Box<str>,
     log: Box<str>,
     metadata: Box<str>,
 }
 
 impl CachedReply {
-    /// Stores a reply whose pieces are `events`. `members` are those of its metadata, `used_model` and `log` name the
-    /// model that answered, in responses and as members of a log line. `stored_ms` is unix time.
+    /// Stores a reply whose pieces are `events`. `members` are those of its metadata. `used_model`, `maker` and `log` name
+    /// the model that answered: in responses, in the state that it made and as members of a log line. `stored_ms` is unix time.
     pub fn new(
         events: Bytes,
         usage: Usage,
-        (used_model, log): (&str, &str),
+        (used_model, maker, log): (&str, &str, &str),
         members: &AnswerMembers<'_>,
         stored_ms: u64,
     ) -> Self {
@@ -43,6 +44,7 @@ impl CachedReply {
             stored_ms,
             usage,
             used_model: used_model.into(),
+            maker: maker.into(),
             log: log.into(),
             metadata: members.to_json(),
         };
@@ -57,13 +59,18 @@ impl CachedReply {
     /// Returns the bytes of memory that it takes, about.
     pub fn size(&self) -> usize {
         let head = &self.head;
-        let texts = head.used_model.len() + head.log.len() + head.metadata.len();
+        let texts = head.used_model.len() + head.maker.len() + head.log.len() + head.metadata.len();
         size_of::<Self>() + texts + self.events.len()
     }
 
     /// Returns `provider/model`, with `:region` where one was used.
     pub fn used_model(&self) -> &str {
         &self.head.used_model
+    }
+
+    /// Returns what marks the state that the model made.
+    pub fn maker(&self) -> &str {
+        &self.head.maker
     }
 
     /// Returns the members of a log line that name the model that answered.

@@ -95,7 +95,7 @@ fn a_replay_makes_the_calls_that_were_recorded() {
     recording.item(b"{}");
     recording.delta(&ending(Finish::Stop));
     let members = AnswerMembers::Replayed("\"a\":1");
-    let names = ("provider/model", "\"provider\":\"p\"");
+    let names = ("provider/model", "provider/up", "\"provider\":\"p\"");
     let events = recorder.into_events().unwrap();
     let reply = CachedReply::new(events, Usage::default(), names, &members, 5);
     let stored = Bytes::from(reply.to_bytes().unwrap());
@@ -103,7 +103,7 @@ fn a_replay_makes_the_calls_that_were_recorded() {
     let mut replayed = Noted::default();
     reply.replay(&mut replayed).unwrap();
     assert_eq!(replayed.0, expected.0);
-    assert_eq!((reply.used_model(), reply.log()), names);
+    assert_eq!((reply.used_model(), reply.maker(), reply.log()), names);
     assert_eq!((reply.age_ms(4), reply.age_ms(9)), (0, 4));
 }
 
@@ -118,7 +118,7 @@ fn a_plain_text_is_recorded_with_its_escapes() {
     ];
     let events = record(1000, &deltas).unwrap();
     let members = AnswerMembers::Replayed("\"a\":1");
-    let reply = CachedReply::new(events, Usage::default(), ("", ""), &members, 0);
+    let reply = CachedReply::new(events, Usage::default(), ("", "", ""), &members, 0);
     let mut replayed = Noted::default();
     reply.replay(&mut replayed).unwrap();
     let first = format!("{:?}", text(r#"a\n\""#));
@@ -188,7 +188,7 @@ fn a_record_is_bounded() {
 fn what_is_no_stored_reply_is_refused() {
     let events = record(1000, &[text("abc"), ending(Finish::Stop)]).unwrap();
     let members = AnswerMembers::Replayed("\"a\":1");
-    let reply = CachedReply::new(events, Usage::default(), ("m", "l"), &members, 0);
+    let reply = CachedReply::new(events, Usage::default(), ("m", "p/m", "l"), &members, 0);
     let bytes = reply.to_bytes().unwrap();
     for cut in 1..bytes.len() {
         let cut = Bytes::copy_from_slice(bytes.get(..cut).unwrap());

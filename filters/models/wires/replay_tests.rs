@@ -56,11 +56,12 @@ pub(super) fn feed<'p>(
 }
 
 /// An answer without a word yet.
-fn answer() -> WholeWriter {
+fn answer(target: &Target<'_>) -> WholeWriter {
     WholeWriter::new(ReplyIdentity {
         id: "chatcmpl-made".into(),
         created: 7,
         model: "provider/model".into(),
+        maker: target.origin().into(),
     })
 }
 
@@ -91,7 +92,7 @@ pub(super) fn fold_pieces<'p>(
     target: &Target<'_>,
     pieces: impl IntoIterator<Item = &'p [u8]>,
 ) -> Result<Value, Failure> {
-    let mut sink = answer();
+    let mut sink = answer(target);
     feed(wire, target, &EVENTS, pieces, &mut sink)?;
     Ok(render(sink))
 }
@@ -103,7 +104,7 @@ pub(super) fn whole(wire: &Wire, target: &Target<'_>, body: &Value) -> Result<Va
 
 /// A whole reply of these bytes.
 pub(super) fn whole_bytes(wire: &Wire, target: &Target<'_>, body: &[u8]) -> Result<Value, Failure> {
-    let mut sink = answer();
+    let mut sink = answer(target);
     feed(wire, target, &WHOLE, [body], &mut sink)?;
     Ok(render(sink))
 }

@@ -30,6 +30,7 @@ fn read(
         id: "i".into(),
         created: 1,
         model: "m".into(),
+        maker: target.origin().into(),
     });
     let mut progress = Progress::Open;
     let mut pieces = body.as_bytes().chunks(piece);

@@ -54,6 +54,7 @@ fn response(
         id: "1".into(),
         created: 7,
         model: "here/m".into(),
+        maker: "here/m".into(),
     };
     let mut writer = request.front.writer(&request, identity);
     let quirks = Quirks::default();

@@ -20,6 +20,7 @@ fn served(wire: &Wire, body: &Value, is_stream: bool) -> Option<ServiceTier> {
         id: "i".into(),
         created: 1,
         model: "p/m".into(),
+        maker: "p/m".into(),
     });
     let events = body.as_array().into_iter().flatten();
     let text: String = events.map(|event| format!("data: {event}\n\n")).collect();

@@ -35,6 +35,7 @@ fn identity() -> ReplyIdentity {
         id: "made".into(),
         created: 7,
         model: "here/m".into(),
+        maker: "here/upstream-model".into(),
     }
 }
 

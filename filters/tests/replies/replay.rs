@@ -23,7 +23,7 @@ pub(crate) fn check(
         return assert!(!is_storable(is_stream, answered), "{name}: was not stored");
     };
     let members = AnswerMembers::Replayed("\"a\":1");
-    let reply = CachedReply::new(events, settlement.usage, ("", ""), &members, 0);
+    let reply = CachedReply::new(events, settlement.usage, ("", "", ""), &members, 0);
     // Ids of calls are made up from the id of the response, so the replay has the same one here.
     let (id, created) = identity_of(answered);
     let replay = |is_stream| {

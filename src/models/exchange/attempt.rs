@@ -185,10 +185,12 @@ impl Attempt {
         info: &RequestInfo,
         recorder: Option<ReplyRecorder>,
     ) -> Option<ReplyReader> {
+        let used = &self.deployment(call)?.used;
         let identity = ReplyIdentity {
             id: info.id.as_str().into(),
             created: info.unix_s(),
-            model: Arc::clone(&self.deployment(call)?.used.used_model),
+            model: Arc::clone(&used.used_model),
+            maker: Arc::clone(&used.maker),
         };
         let writer = call.request.front.writer(&call.request, identity);
         Some(ReplyReader::new(writer, recorder))

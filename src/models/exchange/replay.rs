@@ -51,6 +51,7 @@ impl ModelExchange {
             id: info.id.as_str().into(),
             created: info.unix_s(),
             model: reply.used_model().into(),
+            maker: reply.maker().into(),
         };
         let call = &mut self.call;
         let mut writer = call.request.front.writer(&call.request, identity);
@@ -102,7 +103,7 @@ impl ModelExchange {
             price: call.billing.price_notes(),
             routing: &free,
         };
-        let names = (&*used.used_model, used.log());
+        let names = (&*used.used_model, &*used.maker, used.log());
         let stored_ms = info.unix_ms();
         let reply = CachedReply::new(events, settlement.usage, names, &members, stored_ms);
         guard.store(reply);

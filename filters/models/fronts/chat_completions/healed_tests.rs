@@ -20,6 +20,7 @@ fn writer(is_stream: bool) -> Box<dyn Writer> {
         id: "1".into(),
         created: 1,
         model: "p/m".into(),
+        maker: "p/m".into(),
     };
     ChatCompletions.writer(&request, identity)
 }

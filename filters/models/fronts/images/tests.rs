@@ -274,6 +274,7 @@ fn writer(is_stream: bool, is_edit: bool) -> Box<dyn Writer> {
         id: "id".into(),
         created: 7,
         model: "p/m".into(),
+        maker: "p/m".into(),
     };
     let stream = json!({ "stream": is_stream });
     match is_edit {
@@ -422,6 +423,7 @@ fn parts_make_one_list_and_what_is_asked_for_again_is_dropped() {
             id: "id".into(),
             created: 7,
             model: "p/m".into(),
+            maker: "p/m".into(),
         };
         let request = generated(json!({"n": 2, "stream": is_stream})).unwrap();
         let mut writer = ImageGenerations.writer(&request, identity);

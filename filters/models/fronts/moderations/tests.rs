@@ -171,6 +171,7 @@ fn the_results_have_the_conventions_members() {
         id: "1".into(),
         created: 7,
         model: "here/m".into(),
+        maker: "here/m".into(),
     };
     let mut writer = request.front.writer(&request, identity);
     writer.item(br#"{"flagged":false}"#);

@@ -414,6 +414,7 @@ fn the_response_has_the_pages_and_what_is_billed() {
         id: "1".into(),
         created: 7,
         model: "here/m".into(),
+        maker: "here/m".into(),
     };
     let usage = Usage {
         units: OcrFacts::units(3),

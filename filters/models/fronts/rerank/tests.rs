@@ -197,6 +197,7 @@ fn writer() -> Box<dyn Writer> {
         id: "req-1".into(),
         created: 7,
         model: "here/m".into(),
+        maker: "here/m".into(),
     };
     request.front.writer(&request, identity)
 }

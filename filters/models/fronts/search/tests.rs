@@ -283,6 +283,7 @@ fn the_response_has_the_conventions_members() {
         id: "r-1".into(),
         created: 7,
         model: "here/m".into(),
+        maker: "here/m".into(),
     };
     let mut writer = request.front.writer(&request, identity());
     writer.item(br#"{"title":"a"}"#);

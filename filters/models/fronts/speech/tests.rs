@@ -25,6 +25,7 @@ fn writer(more: &Value) -> Box<dyn Writer> {
         id: "1".into(),
         created: 7,
         model: "here/m".into(),
+        maker: "here/m".into(),
     };
     SPEECH.writer(&checked(more).unwrap(), identity)
 }

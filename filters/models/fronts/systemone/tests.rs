@@ -224,6 +224,7 @@ fn the_response_has_the_conventions_members() {
         id: "1".into(),
         created: 7,
         model: "here/m".into(),
+        maker: "here/m".into(),
     };
     let mut writer = request.front.writer(&request, identity());
     let mut write = |id: &str, answer: Answer<'_>| {

@@ -253,6 +253,7 @@ fn writer(more: &[(&str, &str)]) -> Box<dyn Writer> {
         id: "1".into(),
         created: 7,
         model: "here/m".into(),
+        maker: "here/m".into(),
     };
     request.front.writer(&request, identity)
 }

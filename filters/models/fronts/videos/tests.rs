@@ -228,6 +228,7 @@ fn the_answer_is_a_queued_job() {
         id: "1".into(),
         created: 5,
         model: "here/m".into(),
+        maker: "here/m".into(),
     };
     let mut writer = Videos.writer(&request, identity);
     assert!(writer.lack().is_some() && writer.job().is_none());

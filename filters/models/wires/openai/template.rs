@@ -123,6 +123,7 @@ mod tests {
             id: "i".into(),
             created: 1,
             model: "m".into(),
+            maker: "m".into(),
         };
         ChunkWriter::new(identity, false)
     }

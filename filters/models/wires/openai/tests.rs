@@ -26,6 +26,7 @@ fn envelope() -> ReplyIdentity {
         id: "chatcmpl-made".into(),
         created: 7,
         model: "here/model".into(),
+        maker: "here/upstream-model".into(),
     }
 }
 
