@@ -2,7 +2,7 @@
 //!
 //! An [`operation`] names the task, a [`front`] is the API of the client, a wire the API of the provider. [`request`]
 //! holds a checked request, [`reply`] the way from a wire to a front, [`usage`] and [`metadata`] the parts of a
-//! response. [`chat`] holds the typed tree and the deltas of chat, [`embeddings`] the encodings of vectors, [`images`] how
+//! response. [`chat`] holds the typed tree and the pieces of chat, [`embeddings`] the encodings of vectors, [`images`] how
 //! images are drawn, [`speech`] the formats of audio, [`videos`] the jobs that make videos,
 //! [`healing`] the repair of JSON, [`fronts`] the public shapes, [`wires`] the providers' shapes, [`routing`] the plan,
 //! [`reply_cache`] replies that are replayed. [`prompts`] are templates of chat requests, [`managed`] is a request that

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::chat::delta::Delta;
+use super::chat::piece::Piece;
 use super::healing::Outcome;
 use super::metadata::Metadata;
 use super::speech::format::AudioFormat;
@@ -15,36 +15,53 @@ use crate::fault::Fault;
 use crate::json::Str;
 use crate::money::ServiceTier;
 
-/// Takes the pieces that decoders read. A writer overrides the methods of its operation; the defaults drop their
-/// pieces.
+/// Takes the pieces that decoders read. A writer overrides the methods of its operation; the defaults pass their pieces on to
+/// [`Self::inner`].
 pub trait Sink {
-    /// The provider's own identity of the reply; the first one counts. `created` is unix seconds.
-    fn identity(&mut self, _id: Option<&str>, _created: Option<u64>) {}
-
-    /// The body that the texts of the following calls may be slices of, so that a sink need not copy them.
-    fn source(&mut self, _body: &Bytes) {}
-
-    /// A piece of a choice of a chat.
-    fn delta(&mut self, _delta: &Delta<'_>) {}
-
-    /// A piece of the answer's text: [`Self::delta`] with nothing else.
-    fn text(&mut self, index: u32, text: Str<'_>) {
-        self.delta(&Delta {
-            index,
-            content: Some(text),
-            ..Delta::default()
-        });
+    /// Returns the sink before which this one stands; `None`: what this one does not take is dropped.
+    fn inner(&mut self) -> Option<&mut dyn Sink> {
+        None
     }
 
-    /// Ends a tool call: arguments that stayed empty become `{}`. Decoders call it where their provider reports the end
-    /// (a block's stop); the sink ends the other calls at the finish.
-    fn tool_done(&mut self, _index: u32, _key: u64) {}
+    /// The provider's own identity of the reply; the first one counts. `created` is unix seconds.
+    fn identity(&mut self, id: Option<&str>, created: Option<u64>) {
+        if let Some(inner) = self.inner() {
+            inner.identity(id, created);
+        }
+    }
+
+    /// The body that the texts of the following calls may be slices of, so that a sink need not copy them.
+    fn source(&mut self, body: &Bytes) {
+        if let Some(inner) = self.inner() {
+            inner.source(body);
+        }
+    }
+
+    /// Pieces of a choice of a chat that are said together. None at all begin the choice.
+    fn pieces(&mut self, choice: u32, pieces: &[Piece<'_>]) {
+        if let Some(inner) = self.inner() {
+            inner.pieces(choice, pieces);
+        }
+    }
+
+    /// A piece of the answer's text: [`Self::pieces`] of it alone.
+    fn text(&mut self, choice: u32, text: Str<'_>) {
+        self.pieces(choice, &[Piece::Text(text)]);
+    }
 
     /// An unknown member of the reply itself, as `(key, JSON value)`; the last one of a key counts.
-    fn member(&mut self, _key: &str, _value: &str) {}
+    fn member(&mut self, key: &str, value: &str) {
+        if let Some(inner) = self.inner() {
+            inner.member(key, value);
+        }
+    }
 
     /// The next item of a list, as JSON in the public shape.
-    fn item(&mut self, _item: &[u8]) {}
+    fn item(&mut self, item: &[u8]) {
+        if let Some(inner) = self.inner() {
+            inner.item(item);
+        }
+    }
 
     /// The next items of a list, as JSON in the public shape with commas between them: a slice of `body`.
     fn items(&mut self, body: &Bytes, place: Range<usize>) {
@@ -52,22 +69,46 @@ pub trait Sink {
     }
 
     /// An item of a list that is not finished yet, as JSON in the public shape.
-    fn partial(&mut self, _item: &[u8]) {}
+    fn partial(&mut self, item: &[u8]) {
+        if let Some(inner) = self.inner() {
+            inner.partial(item);
+        }
+    }
 
     /// The format of the media that come, where the provider's reply tells it before the first of them.
-    fn media_format(&mut self, _format: AudioFormat) {}
+    fn media_format(&mut self, format: AudioFormat) {
+        if let Some(inner) = self.inner() {
+            inner.media_format(format);
+        }
+    }
 
     /// The next bytes of a file.
-    fn media(&mut self, _bytes: &Bytes) {}
+    fn media(&mut self, bytes: &Bytes) {
+        if let Some(inner) = self.inner() {
+            inner.media(bytes);
+        }
+    }
 
     /// How many searches the answer has taken so far, also if its end never comes; the last count counts.
-    fn searches(&mut self, _count: u64) {}
+    fn searches(&mut self, count: u64) {
+        if let Some(inner) = self.inner() {
+            inner.searches(count);
+        }
+    }
 
     /// A report of usage; the last one counts, never the sum.
-    fn usage(&mut self, usage: Usage);
+    fn usage(&mut self, usage: Usage) {
+        if let Some(inner) = self.inner() {
+            inner.usage(usage);
+        }
+    }
 
     /// A report of the tier that serves the request; the last one counts.
-    fn service_tier(&mut self, _tier: ServiceTier) {}
+    fn service_tier(&mut self, tier: ServiceTier) {
+        if let Some(inner) = self.inner() {
+            inner.service_tier(tier);
+        }
+    }
 }
 
 /// The identity of one reply.

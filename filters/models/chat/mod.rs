@@ -1,11 +1,11 @@
 //! Chat: what wires need to know of a request ([`facts`]), the typed tree that wires of another convention read
-//! ([`tree`]), data URLs ([`data_url`]), the size of images ([`dimensions`]), images by address ([`inlined`]), and the deltas that every answer is made of ([`delta`]). No provider's name
+//! ([`tree`]), data URLs ([`data_url`]), the size of images ([`dimensions`]), images by address ([`inlined`]), and the pieces that every answer is made of ([`piece`]). No provider's name
 //! stands in here.
 
 pub mod data_url;
-pub mod delta;
 pub mod dimensions;
 pub mod facts;
 pub mod inlined;
+pub mod piece;
 pub mod sniff;
 pub mod tree;

@@ -125,6 +125,4 @@ impl CachedReply {
 /// Takes the pieces of a reply that is only checked.
 struct Nowhere;
 
-impl Sink for Nowhere {
-    fn usage(&mut self, _: Usage) {}
-}
+impl Sink for Nowhere {}

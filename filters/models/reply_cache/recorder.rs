@@ -4,13 +4,10 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::event::{Event, inside, write_delta};
+use super::event::Event;
 use crate::json::Str;
-use crate::models::chat::delta::{Delta, Finish};
+use crate::models::chat::piece::{Finish, Piece};
 use crate::models::reply::Sink;
-use crate::models::speech::format::AudioFormat;
-use crate::models::usage::Usage;
-use crate::money::ServiceTier;
 
 /// The record of one reply, and what decides whether it may be stored.
 #[derive(Debug)]
@@ -93,17 +90,20 @@ impl ReplyRecorder {
         self.write(|out| text.and_then(|item| Event::Item(item).write(out)));
     }
 
-    fn note_delta(&mut self, delta: &Delta<'_>) {
-        self.note_choice(delta.index, delta.finish.is_some());
-        let refusal = delta.refusal.filter(|text| !text.is_empty());
-        if refusal.is_some() || delta.finish == Some(Finish::ContentFilter) {
-            self.refuse();
+    fn note_pieces(&mut self, choice: u32, pieces: &[Piece<'_>]) {
+        self.note_choice(choice, matches!(pieces.last(), Some(Piece::Finish(_))));
+        for piece in pieces {
+            match piece {
+                Piece::Refusal(text) if !text.is_empty() => self.refuse(),
+                Piece::Finish(Finish::Filtered) => self.refuse(),
+                // Reasoning alone is no answer.
+                Piece::Text(text) => self.has_content |= !text.is_empty(),
+                Piece::Native { .. } | Piece::Image(_) => self.has_content = true,
+                Piece::Call { .. } | Piece::Arguments { .. } => self.has_content = true,
+                _ => {}
+            }
         }
-        let lists = [delta.native_blocks, delta.images];
-        // Reasoning alone is no answer.
-        self.has_content |= delta.content.is_some_and(|text| !text.is_empty())
-            || lists.iter().flatten().any(|list| !list.is_empty())
-            || !delta.tools.is_empty();
+        self.write(|out| Event::Pieces(choice, pieces.to_vec()).write(out));
     }
 }
 
@@ -115,33 +115,24 @@ pub struct Recording<'a> {
 }
 
 impl Sink for Recording<'_> {
-    /// Neither id nor time is recorded: a replay has its own.
-    fn identity(&mut self, id: Option<&str>, created: Option<u64>) {
-        self.sink.identity(id, created);
+    // Neither id nor time is recorded, because a replay has its own; nothing unfinished, because a replay has what it became;
+    // and what was reported is stored as the usage that was settled.
+
+    fn inner(&mut self) -> Option<&mut dyn Sink> {
+        Some(self.sink)
     }
 
-    fn source(&mut self, body: &Bytes) {
-        self.sink.source(body);
+    fn pieces(&mut self, choice: u32, pieces: &[Piece<'_>]) {
+        self.recorder.note_pieces(choice, pieces);
+        self.sink.pieces(choice, pieces);
     }
 
-    fn delta(&mut self, delta: &Delta<'_>) {
-        self.recorder.note_delta(delta);
-        self.recorder.write(|out| write_delta(delta, out));
-        self.sink.delta(delta);
-    }
-
-    fn text(&mut self, index: u32, text: Str<'_>) {
+    fn text(&mut self, choice: u32, text: Str<'_>) {
         let recorder = &mut *self.recorder;
-        recorder.note_choice(index, false);
+        recorder.note_choice(choice, false);
         recorder.has_content |= !text.is_empty();
-        recorder.write(|out| Event::Text(index, &inside(text)).write(out));
-        self.sink.text(index, text);
-    }
-
-    fn tool_done(&mut self, index: u32, key: u64) {
-        let event = Event::ToolDone(index, key);
-        self.recorder.write(|out| event.write(out));
-        self.sink.tool_done(index, key);
+        recorder.write(|out| Event::Text(choice, text).write(out));
+        self.sink.text(choice, text);
     }
 
     fn member(&mut self, key: &str, value: &str) {
@@ -161,32 +152,9 @@ impl Sink for Recording<'_> {
         self.sink.items(body, place);
     }
 
-    /// Nothing unfinished is recorded: a replay has what it became.
-    fn partial(&mut self, item: &[u8]) {
-        self.sink.partial(item);
-    }
-
     /// Media are not stored.
-    fn media_format(&mut self, format: AudioFormat) {
-        self.sink.media_format(format);
-    }
-
     fn media(&mut self, bytes: &Bytes) {
         self.recorder.refuse();
         self.sink.media(bytes);
-    }
-
-    // What was reported is stored as the usage that was settled.
-
-    fn searches(&mut self, count: u64) {
-        self.sink.searches(count);
-    }
-
-    fn usage(&mut self, usage: Usage) {
-        self.sink.usage(usage);
-    }
-
-    fn service_tier(&mut self, tier: ServiceTier) {
-        self.sink.service_tier(tier);
     }
 }

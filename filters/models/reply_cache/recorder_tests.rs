@@ -4,7 +4,7 @@ use bytes::Bytes;
 use super::cached_reply::CachedReply;
 use super::recorder::{Recording, ReplyRecorder};
 use crate::json::Str;
-use crate::models::chat::delta::{Delta, Finish, ToolDelta};
+use crate::models::chat::piece::{Citation, Finish, Image, Piece, StateOf, StatePiece};
 use crate::models::metadata::AnswerMembers;
 use crate::models::reply::Sink;
 use crate::models::usage::Usage;
@@ -14,12 +14,8 @@ use crate::models::usage::Usage;
 struct Noted(Vec<String>);
 
 impl Sink for Noted {
-    fn delta(&mut self, delta: &Delta<'_>) {
-        self.0.push(format!("{delta:?}"));
-    }
-
-    fn tool_done(&mut self, index: u32, key: u64) {
-        self.0.push(format!("done {index} {key}"));
+    fn pieces(&mut self, choice: u32, pieces: &[Piece<'_>]) {
+        self.0.push(format!("{choice} {pieces:?}"));
     }
 
     fn member(&mut self, key: &str, value: &str) {
@@ -29,71 +25,101 @@ impl Sink for Noted {
     fn item(&mut self, item: &[u8]) {
         self.0.push(format!("item {item:?}"));
     }
-
-    fn usage(&mut self, _: Usage) {}
 }
 
-fn text(text: &str) -> Delta<'_> {
-    Delta {
-        content: Some(Str::Raw(text)),
-        ..Delta::default()
-    }
-}
+/// Pieces of a choice that are said together.
+type Said<'a> = (u32, &'a [Piece<'a>]);
 
-fn ending(finish: Finish) -> Delta<'static> {
-    Delta {
-        finish: Some(finish),
-        ..Delta::default()
-    }
-}
+const STOP: Said<'_> = (0, &[Piece::Finish(Finish::Stop)]);
+const A: Said<'_> = (0, &[Piece::Text(Str::Raw("a"))]);
 
-fn record(max_bytes: usize, deltas: &[Delta<'_>]) -> Option<Bytes> {
+fn record(max_bytes: usize, said: &[Said<'_>]) -> Option<Bytes> {
     let (mut noted, mut recorder) = (Noted::default(), ReplyRecorder::new(max_bytes));
     let mut recording = Recording {
         sink: &mut noted,
         recorder: &mut recorder,
     };
-    deltas.iter().for_each(|delta| recording.delta(delta));
-    assert_eq!(noted.0.len(), deltas.len());
+    for (choice, pieces) in said {
+        recording.pieces(*choice, pieces);
+    }
+    assert_eq!(noted.0.len(), said.len());
     recorder.into_events()
 }
 
 #[test]
 fn a_replay_makes_the_calls_that_were_recorded() {
-    let tool = ToolDelta {
-        key: 7,
-        id: Some(Str::Raw("c\\n")),
-        name: Some(Str::Raw("f")),
-        arguments: Some(Str::Raw("{}")),
-        extra_content: Some("{\"google\":1}"),
+    let raw = Str::Raw;
+    let state = |of| {
+        Piece::State(StatePiece {
+            of,
+            format: "f",
+            number: 3,
+            data: raw("s\\n"),
+        })
     };
-    let whole = Delta {
-        index: 1,
-        content: Some(Str::Raw("a\\\"b")),
-        reasoning: Some(Str::Raw("hm")),
-        reasoning_details: Some("{\"type\":\"x\"}"),
-        native_blocks: Some("{\"b\":1}"),
-        annotations: Some("{}"),
-        images: Some("{},{}"),
-        image_count: 2,
-        tools: &[tool],
-        logprobs: Some("null"),
-        extra: &[("k", "[1]")],
-        finish: Some(Finish::Length),
-        refusal: None,
-    };
+    let (id, name, url, title) = (Some(raw("c\\n")), Some(raw("f")), raw("u"), Some(raw("t")));
+    let (start, end) = (1, 2);
+    let whole = [
+        Piece::Text(raw("a\\\"b")),
+        Piece::Reasoning(raw("hm")),
+        Piece::Message {
+            phase: Some(raw("p")),
+        },
+        Piece::Message { phase: None },
+        state(StateOf::Reasoning(raw("hm"))),
+        state(StateOf::Redacted),
+        state(StateOf::Item { id, summary: "[]" }),
+        state(StateOf::Text),
+        state(StateOf::Image),
+        state(StateOf::Call(7)),
+        state(StateOf::Details),
+        state(StateOf::Extra(Some(7))),
+        Piece::Details("{\"type\":\"x\"}"),
+        Piece::Call { key: 7, id, name },
+        Piece::Arguments {
+            key: 7,
+            json: raw("{}"),
+        },
+        Piece::CallEnd { key: 7 },
+        Piece::Citation(Citation::Page {
+            url,
+            title,
+            start,
+            end,
+        }),
+        Piece::Citation(Citation::Said("{}")),
+        Piece::Image(Image::Data {
+            media_type: "image/png",
+            data: raw("aGk="),
+        }),
+        Piece::Image(Image::Said {
+            items: "{},{}",
+            count: 2,
+        }),
+        Piece::Native {
+            format: "f",
+            number: 1,
+            json: "{\"b\":1}",
+        },
+        Piece::Safeguards("[]"),
+        Piece::Logprobs("null"),
+        Piece::Other {
+            key: "k",
+            json: "[1]",
+        },
+        Piece::Finish(Finish::Sequence(raw("END"))),
+    ];
     let mut recorder = ReplyRecorder::new(10_000);
     let mut expected = Noted::default();
     let mut recording = Recording {
         sink: &mut expected,
         recorder: &mut recorder,
     };
-    recording.text(0, Str::Raw("one"));
-    recording.delta(&whole);
-    recording.tool_done(1, 7);
+    recording.text(0, raw("one"));
+    recording.pieces(1, &whole);
     recording.member("system_fingerprint", "\"fp\"");
     recording.item(b"{}");
-    recording.delta(&ending(Finish::Stop));
+    recording.pieces(0, &[Piece::Finish(Finish::Stop)]);
     let members = AnswerMembers::Replayed("\"a\":1");
     let names = ("provider/model", "provider/up", "\"provider\":\"p\"");
     let events = recorder.into_events().unwrap();
@@ -109,84 +135,58 @@ fn a_replay_makes_the_calls_that_were_recorded() {
 
 #[test]
 fn a_plain_text_is_recorded_with_its_escapes() {
-    let deltas = [
-        Delta {
-            content: Some(Str::Plain("a\n\"")),
-            ..Delta::default()
-        },
-        ending(Finish::Stop),
-    ];
-    let events = record(1000, &deltas).unwrap();
+    let text = [Piece::Text(Str::Plain("a\n\""))];
+    let events = record(1000, &[(0, &text), STOP]).unwrap();
     let members = AnswerMembers::Replayed("\"a\":1");
     let reply = CachedReply::new(events, Usage::default(), ("", "", ""), &members, 0);
     let mut replayed = Noted::default();
     reply.replay(&mut replayed).unwrap();
-    let first = format!("{:?}", text(r#"a\n\""#));
+    let first = format!("0 {:?}", [Piece::Text(Str::Raw(r#"a\n\""#))]);
     assert_eq!(replayed.0.first(), Some(&first));
 }
 
 #[test]
 fn only_whole_unfiltered_answers_with_content_are_stored() {
-    let stop = ending(Finish::Stop);
-    let other = Delta {
-        index: 1,
-        ..text("b")
-    };
-    let refusal = Delta {
-        refusal: Some(Str::Raw("no")),
-        ..Delta::default()
-    };
-    let reasoning = Delta {
-        reasoning: Some(Str::Raw("hm")),
-        ..Delta::default()
-    };
-    let call = Delta {
-        tools: &[ToolDelta {
-            key: 1,
-            id: None,
-            name: None,
-            arguments: None,
-            extra_content: None,
-        }],
-        ..Delta::default()
-    };
-    let cases: [(&str, &[Delta<'_>], bool); 11] = [
-        ("stop", &[text("a"), stop], true),
-        ("length", &[text("a"), ending(Finish::Length)], true),
-        ("calls", &[call, ending(Finish::ToolCalls)], true),
-        (
-            "both choices",
-            &[text("a"), other, stop, Delta { index: 1, ..stop }],
-            true,
-        ),
-        (
-            "filtered",
-            &[text("a"), ending(Finish::ContentFilter)],
-            false,
-        ),
-        ("refused", &[refusal, stop], false),
-        ("empty", &[text(""), stop], false),
-        ("reasoning alone", &[reasoning, stop], false),
+    let length: Said<'_> = (0, &[Piece::Finish(Finish::Length)]);
+    let called: Said<'_> = (0, &[Piece::Finish(Finish::ToolCalls)]);
+    let filtered: Said<'_> = (0, &[Piece::Finish(Finish::Filtered)]);
+    let other: Said<'_> = (1, &[Piece::Text(Str::Raw("b"))]);
+    let other_stop: Said<'_> = (1, STOP.1);
+    let refusal: Said<'_> = (0, &[Piece::Refusal(Str::Raw("no"))]);
+    let reasoning: Said<'_> = (0, &[Piece::Reasoning(Str::Raw("hm"))]);
+    let empty: Said<'_> = (0, &[Piece::Text(Str::Raw(""))]);
+    let (key, id, name) = (1, None, None);
+    let call = [Piece::Call { key, id, name }];
+    let cases: [(&str, &[Said<'_>], bool); 11] = [
+        ("stop", &[A, STOP], true),
+        ("length", &[A, length], true),
+        ("calls", &[(0, &call), called], true),
+        ("both choices", &[A, other, STOP, other_stop], true),
+        ("filtered", &[A, filtered], false),
+        ("refused", &[refusal, STOP], false),
+        ("empty", &[empty, STOP], false),
+        ("reasoning alone", &[reasoning, STOP], false),
         ("nothing", &[], false),
-        ("no end", &[text("a")], false),
-        ("one choice without end", &[text("a"), other, stop], false),
+        ("no end", &[A], false),
+        ("one choice without end", &[A, other, STOP], false),
     ];
-    for (name, deltas, is_stored) in cases {
-        assert_eq!(record(1000, deltas).is_some(), is_stored, "{name}");
+    for (name, said, is_stored) in cases {
+        assert_eq!(record(1000, said).is_some(), is_stored, "{name}");
     }
 }
 
 #[test]
 fn a_record_is_bounded() {
     let long = "x".repeat(1000);
-    let deltas = [text(&long), text("a"), ending(Finish::Stop)];
-    assert!(record(900, &deltas).is_none());
-    assert!(record(1100, &deltas).is_some());
+    let long = [Piece::Text(Str::Raw(&long))];
+    let said = [(0, &long[..]), A, STOP];
+    assert!(record(900, &said).is_none());
+    assert!(record(1100, &said).is_some());
 }
 
 #[test]
 fn what_is_no_stored_reply_is_refused() {
-    let events = record(1000, &[text("abc"), ending(Finish::Stop)]).unwrap();
+    let events = record(1000, &[A, STOP]).unwrap();
     let members = AnswerMembers::Replayed("\"a\":1");
     let reply = CachedReply::new(events, Usage::default(), ("m", "p/m", "l"), &members, 0);
     let bytes = reply.to_bytes().unwrap();

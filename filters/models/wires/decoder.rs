@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::failure::{Failure, FailureKind};
 use super::wire::{Target, Wire};
-use crate::models::chat::delta::{Delta, Finish};
+use crate::models::chat::piece::{Finish, Piece};
 use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
 use crate::models::speech::format::AudioFormat;
@@ -140,10 +140,7 @@ fn without_images(
             return Err(failure);
         }
         sink.usage(Usage::default());
-        sink.delta(&Delta {
-            finish: Some(Finish::ContentFilter),
-            ..Delta::default()
-        });
+        sink.pieces(0, &[Piece::Finish(Finish::Filtered)]);
         Ok(Progress::Complete)
     })
 }
@@ -429,9 +426,7 @@ mod tests {
 
     struct Nobody;
 
-    impl Sink for Nobody {
-        fn usage(&mut self, _: Usage) {}
-    }
+    impl Sink for Nobody {}
 
     /// A stream whose end never comes.
     struct Endless;

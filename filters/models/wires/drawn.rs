@@ -1,7 +1,7 @@
-//! Images that a model drew, as items of `images`, and the sizes in which models of OpenAI draw. Source:
+//! Unfinished images that a model drew, and the sizes in which models of OpenAI draw. Source:
 //! docs/model-gateway.md 2.5.
 
-use crate::json::{Str, write_escaped, write_number};
+use crate::json::{Str, write_number};
 
 /// The sizes that all of them have, by their ratio of width to height.
 const SIZES: [(&str, &str); 3] = [
@@ -14,18 +14,6 @@ const SIZES: [(&str, &str); 3] = [
 pub(super) fn size_of_ratio(ratio: &str) -> Option<&'static str> {
     let known = SIZES.iter().find(|(known, _)| *known == ratio);
     known.map(|(_, size)| *size)
-}
-
-/// Returns an item: a data URL of this media type and base64.
-pub(super) fn item(media_type: &str, data: &str) -> String {
-    const HEAD: &[u8] = br#"{"type":"image_url","image_url":{"url":"data:"#;
-    let mut out = Vec::with_capacity(HEAD.len() + media_type.len() + data.len() + 16);
-    out.extend_from_slice(HEAD);
-    write_escaped(media_type, &mut out);
-    out.extend_from_slice(b";base64,");
-    write_escaped(data, &mut out);
-    out.extend_from_slice(br#""}}"#);
-    String::from_utf8(out).unwrap_or_default()
 }
 
 /// Returns an unfinished image in the public shape.

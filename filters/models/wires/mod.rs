@@ -8,7 +8,6 @@ pub mod anthropic;
 mod blame;
 #[cfg(test)]
 mod choices_tests;
-mod citation;
 mod closed_schema;
 pub mod codec;
 mod cohere;

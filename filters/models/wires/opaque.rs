@@ -1,10 +1,9 @@
 //! State that only its provider can read, on its way through the client and back.
 //!
-//! It rides in items of `reasoning_details`, or of `vendor_native_blocks` where it is a block of its own, with its origin:
-//! `provider/model`. A wire that makes the items itself writes it as their `model`, beside their format, and gets back
-//! those of both alone ([`made_by`]). Items that a provider of the chat convention makes stay as they are, but for one more
-//! member `origin` ([`write_tagged`]), without which they go back to it ([`write_untagged`]), and so does what such a
-//! provider puts beside a call or a message as `extra_content` ([`tag`], [`untag`]). Blocks
+//! The front of chats writes it into items of `reasoning_details`, or of `vendor_native_blocks` where it is a block of its
+//! own, with its origin: `provider/model`. A wire of another convention gets back those of its format and origin alone
+//! ([`made_by`]). Items that a provider of the chat convention made go back to it without their origin ([`write_untagged`]),
+//! and so does what such a provider put beside a call or a message as `extra_content` ([`untag`]). Blocks
 //! ([`NativeBlock`]) remember their format and place too, and go back to every model of their provider; one that names
 //! neither format nor origin goes to whoever knows its type. Everything else is stripped. Source: docs/decisions.md 4.
 //!
@@ -23,9 +22,9 @@ const ORIGIN: &str = "origin";
 /// The member that names the format of a block.
 const FORMAT: &str = "format";
 /// The member that has the number of a block among the blocks of its turn.
-pub(super) const BLOCK_INDEX: &str = "block_index";
+const BLOCK_INDEX: &str = "block_index";
 /// The member that has the number of characters of the answer's text before a block.
-pub(super) const TEXT_OFFSET: &str = "text_offset";
+const TEXT_OFFSET: &str = "text_offset";
 
 /// A block of an earlier turn that only its provider can read. Source: docs/model-gateway.md 2.2.
 #[derive(Debug)]
@@ -88,36 +87,6 @@ impl NativeBlock {
             block,
         }))
     }
-
-    /// Returns the item of a block. `changed` has members in place of those of the block.
-    pub(super) fn write(
-        block: &str,
-        changed: &[(&str, &str)],
-        (format, origin): (&str, &str),
-        (index, offset): (u64, u64),
-    ) -> Result<String, Error> {
-        let mut out = vec![b'{'];
-        let mut walk = Walker::over(block);
-        walk.object(|walk, key| {
-            let value = walk.skip()?;
-            let mut changed = changed.iter();
-            let value = changed
-                .find(|(changed, _)| *changed == key)
-                .map_or(value, |(_, value)| value);
-            write_member(&key, value, &mut out);
-            Ok::<(), Error>(())
-        })?;
-        for (key, name) in [(FORMAT, format), (ORIGIN, origin)] {
-            write_key(key, &mut out);
-            Str::Plain(name).write(&mut out);
-            out.push(b',');
-        }
-        write_member(BLOCK_INDEX, &index.to_string(), &mut out);
-        write_member(TEXT_OFFSET, &offset.to_string(), &mut out);
-        out.pop();
-        out.push(b'}');
-        Ok(String::from_utf8(out).unwrap_or_default())
-    }
 }
 
 /// Returns the provider of an origin.
@@ -149,19 +118,6 @@ pub(super) fn made_by<'a>(
     items.filter(is_theirs)
 }
 
-/// Writes the items inside a JSON array, each with its origin. What is no object cannot be tagged and is
-/// left out.
-pub(super) fn write_tagged(items: &str, origin: &str, out: &mut Vec<u8>) -> Result<(), Error> {
-    each_object(items, out, |members, out| {
-        for (key, value) in members.iter().filter(|(key, _)| *key != ORIGIN) {
-            write_member(key, value, out);
-        }
-        write_key(ORIGIN, out);
-        Str::Plain(origin).write(out);
-        out.push(b',');
-    })
-}
-
 /// Writes those of the items inside a JSON array that are of this origin, without it.
 pub(super) fn write_untagged(items: &str, origin: &str, out: &mut Vec<u8>) -> Result<(), Error> {
     let is_theirs = |(key, value): &(Cow<'_, str>, &str)| {
@@ -175,11 +131,6 @@ pub(super) fn write_untagged(items: &str, origin: &str, out: &mut Vec<u8>) -> Re
             }
         }
     })
-}
-
-/// Returns an `extra_content` whose objects, one for each vendor, have their origin.
-pub(super) fn tag(extra: &str, origin: &str) -> Option<String> {
-    each_vendor(extra, |object, out| write_tagged(object, origin, out))
 }
 
 /// Returns an `extra_content` of those objects alone that are of this origin, without it; `None`: none is.

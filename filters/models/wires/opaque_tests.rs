@@ -156,24 +156,6 @@ fn a_turn_without_details_of_this_provider_goes_back_as_text() {
     );
 }
 
-#[test]
-fn details_are_tagged_piece_by_piece_and_odd_ones_left_out() {
-    let tagged = |items: &str| {
-        let mut out = Vec::new();
-        super::write_tagged(items, "m\"", &mut out).unwrap();
-        String::from_utf8(out).unwrap()
-    };
-    assert_eq!(tagged("[]"), "");
-    assert_eq!(
-        tagged(r#"[{"a": [1, 2]}, 5, {}]"#),
-        r#"{"a":[1, 2],"origin":"m\""},{"origin":"m\""}"#
-    );
-    assert_eq!(
-        tagged(r#"[{"origin": "another", "b": 1}]"#),
-        r#"{"b":1,"origin":"m\""}"#
-    );
-}
-
 /// Contract: model-gateway 2.2 tool_calls
 #[test]
 fn the_signature_of_a_call_goes_back_to_its_model_and_without_a_name_to_any() {

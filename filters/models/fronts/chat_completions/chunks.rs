@@ -9,10 +9,11 @@ use bytes::Bytes;
 
 use super::head::write_head;
 use super::members::DeltaMembers;
-use super::tools::{Opening, Tools};
+use super::tools::{CallPiece, Opening, Tools};
+use super::turn::Turn;
 use crate::fault::Fault;
 use crate::json::{Str, write_escaped, write_number};
-use crate::models::chat::delta::{Delta, Finish, ToolDelta};
+use crate::models::chat::piece::{Finish, Piece, StateOf, StatePiece, split_finish};
 use crate::models::metadata::{Metadata, USAGE_CAPACITY, write_usage};
 use crate::models::numbering::Numbering;
 use crate::models::reply::{ReplyIdentity, Reported, ResponseKind, Sink, Writer};
@@ -53,6 +54,7 @@ struct ChunkChoice {
     has_role: bool,
     is_finished: bool,
     tools: Tools,
+    turn: Turn,
 }
 
 impl ChunkWriter {
@@ -121,6 +123,7 @@ impl ChunkWriter {
                 has_role: false,
                 is_finished: false,
                 tools: Tools::new(index),
+                turn: Turn::default(),
             });
         }
         at
@@ -161,7 +164,7 @@ impl ChunkWriter {
     fn chunk(
         &mut self,
         index: u32,
-        finish: Option<Finish>,
+        finish_reason: Option<&str>,
         logprobs: Option<&str>,
         members: impl FnOnce(&mut Vec<u8>),
     ) {
@@ -188,9 +191,9 @@ impl ChunkWriter {
         }
         self.join_lines(start);
         self.out.extend_from_slice(b",\"finish_reason\":");
-        match finish {
+        match finish_reason {
             None => self.out.extend_from_slice(b"null"),
-            Some(finish) => Str::Plain(finish.as_str()).write(&mut self.out),
+            Some(reason) => Str::Plain(reason).write(&mut self.out),
         }
         self.out.extend_from_slice(b"}]}\n\n");
     }
@@ -222,12 +225,12 @@ impl ChunkWriter {
         self.out.extend_from_slice(TAIL);
     }
 
-    fn tool(&mut self, index: u32, delta: &ToolDelta<'_>) {
+    fn call(&mut self, index: u32, call: CallPiece<'_>) {
         let at = self.choice(index);
         let Some(choice) = self.choices.get_mut(at) else {
             return;
         };
-        let Some(piece) = choice.tools.take(delta, &self.identity) else {
+        let Some(piece) = choice.tools.take(call, &self.identity) else {
             return;
         };
         self.has_content = true;
@@ -249,16 +252,16 @@ impl ChunkWriter {
         }
     }
 
-    fn finish(&mut self, index: u32, finish: Finish) {
+    fn finish(&mut self, index: u32, finish: Finish<'_>) {
         self.fill_arguments(index, None);
         let at = self.choice(index);
         let Some(choice) = self.choices.get_mut(at) else {
             return;
         };
         choice.is_finished = true;
-        let finish = choice.tools.finish(finish);
+        let reason = choice.tools.finish_reason(finish);
         self.has_content = true;
-        self.chunk(index, Some(finish), None, |_| ());
+        self.chunk(index, Some(reason), None, |_| ());
     }
 }
 
@@ -276,61 +279,51 @@ impl Sink for ChunkWriter {
         }
     }
 
-    fn delta(&mut self, delta: &Delta<'_>) {
-        let index = delta.index;
+    fn pieces(&mut self, index: u32, pieces: &[Piece<'_>]) {
         let at = self.choice(index);
-        let Some((has_role, is_finished)) = self
-            .choices
-            .get(at)
-            .map(|choice| (choice.has_role, choice.is_finished))
-        else {
+        let Some(choice) = self.choices.get_mut(at).filter(|it| !it.is_finished) else {
             return;
         };
-        if is_finished {
-            return;
-        }
-        if has_role
-            && !self.top_level_is_new
-            && let Some(text) = delta.only_content()
-        {
-            return self.write_text(index, text);
-        }
-        let text = DeltaMembers::from_delta(delta);
-        if text.any || (!has_role && delta.tools.is_empty() && delta.finish.is_none()) {
-            self.has_content |= text.is_content;
-            self.images += delta.image_count;
-            self.output_bytes += text.bytes;
-            self.tells_reasoning |= delta.reasoning.is_some_and(|text| !text.is_empty());
-            self.chunk(index, None, delta.logprobs, |out| {
-                text.write(delta, out);
-                if !has_role && !text.any {
+        let (has_role, calls) = (choice.has_role, choice.tools.count());
+        let maker = &self.identity.maker;
+        let members = DeltaMembers::new(pieces, &mut choice.turn, calls, maker);
+        let called = CallPiece::read(pieces, maker);
+        if members.any() || (!has_role && pieces.iter().all(is_of_delta)) {
+            self.has_content |= members.is_content;
+            self.images += members.images;
+            self.output_bytes += members.bytes;
+            self.tells_reasoning |= members.tells_reasoning;
+            self.chunk(index, None, members.logprobs, |out| {
+                out.extend_from_slice(&members.json);
+                if !has_role && !members.any() {
                     out.extend_from_slice(b"\"content\":\"\",");
                 }
             });
         }
-        for tool in delta.tools {
-            self.tool(index, tool);
+        for call in called {
+            self.call(index, call);
         }
-        if let Some(finish) = delta.finish {
+        for piece in pieces {
+            if let Piece::CallEnd { key } = piece {
+                self.fill_arguments(index, Some(*key));
+            }
+        }
+        if let (_, Some(finish)) = split_finish(pieces) {
             self.finish(index, finish);
         }
     }
 
     fn text(&mut self, index: u32, text: Str<'_>) {
-        let choice = self.numbers.get(&index).and_then(|at| self.choices.get(at));
-        let is_open = choice.is_some_and(|choice| choice.has_role && !choice.is_finished);
-        if is_open && !self.top_level_is_new && !text.is_empty() {
-            return self.write_text(index, text);
+        let at = self.numbers.get(&index);
+        let choice = at.and_then(|at| self.choices.get_mut(at));
+        let choice = choice.filter(|choice| choice.has_role && !choice.is_finished);
+        match choice.filter(|_| !self.top_level_is_new && !text.is_empty()) {
+            Some(choice) => {
+                choice.turn.text(text);
+                self.write_text(index, text);
+            }
+            None => self.pieces(index, &[Piece::Text(text)]),
         }
-        self.delta(&Delta {
-            index,
-            content: Some(text),
-            ..Delta::default()
-        });
-    }
-
-    fn tool_done(&mut self, index: u32, key: u64) {
-        self.fill_arguments(index, Some(key));
     }
 
     fn member(&mut self, key: &str, value: &str) {
@@ -406,6 +399,18 @@ impl Writer for ChunkWriter {
         });
         self.out
             .extend_from_slice(&fault.error_event(usage.as_deref()));
+    }
+}
+
+/// Returns whether a piece is a member of a delta, so that it opens a choice even if it is empty.
+fn is_of_delta(piece: &Piece<'_>) -> bool {
+    let is_of_call =
+        |state: &StatePiece<'_>| matches!(state.of, StateOf::Call(_) | StateOf::Extra(Some(_)));
+    match piece {
+        Piece::State(state) => !is_of_call(state),
+        Piece::Message { .. } | Piece::Call { .. } | Piece::Arguments { .. } => false,
+        Piece::CallEnd { .. } | Piece::Finish(_) => false,
+        _ => true,
     }
 }
 

@@ -9,12 +9,11 @@ use bytes::Bytes;
 
 use crate::fault::Fault;
 use crate::json::Str;
-use crate::models::chat::delta::{Delta, Finish};
+use crate::models::chat::piece::{Finish, Piece, split_finish};
 use crate::models::healing::{Outcome, heal, is_valid};
 use crate::models::metadata::Metadata;
 use crate::models::reply::{Reported, ResponseKind, Sink, StructuredAnswer, Writer};
-use crate::models::usage::{Settlement, Usage};
-use crate::money::ServiceTier;
+use crate::models::usage::Settlement;
 
 /// A longer text is let go: no model writes as much, and it takes memory.
 const MAX_HELD_BYTES: usize = 8 << 20;
@@ -83,42 +82,37 @@ impl HealedWriter {
 }
 
 impl Sink for HealedWriter {
-    fn identity(&mut self, id: Option<&str>, created: Option<u64>) {
-        self.inner.identity(id, created);
+    fn inner(&mut self) -> Option<&mut dyn Sink> {
+        Some(&mut *self.inner)
     }
 
-    fn source(&mut self, body: &Bytes) {
-        self.inner.source(body);
-    }
-
-    fn delta(&mut self, delta: &Delta<'_>) {
-        if !self.holds(delta.index) {
-            return self.inner.delta(delta);
-        }
-        if !delta.tools.is_empty() {
+    fn pieces(&mut self, index: u32, pieces: &[Piece<'_>]) {
+        let is_call =
+            |piece: &Piece<'_>| matches!(piece, Piece::Call { .. } | Piece::Arguments { .. });
+        if self.holds(index) && pieces.iter().any(is_call) {
             self.let_go();
-            return self.inner.delta(delta);
         }
-        if let Some(text) = delta.content {
-            self.hold(text);
+        if !self.holds(index) {
+            return self.inner.pieces(index, pieces);
         }
-        if delta.only_content().is_none() {
-            self.inner.delta(&Delta {
-                content: None,
-                finish: None,
-                ..*delta
-            });
-        }
-        if let Some(finish) = delta.finish {
-            match finish {
-                Finish::ContentFilter => self.let_go(),
-                Finish::Stop | Finish::Length | Finish::ToolCalls => self.heal(),
+        let (said, finish) = split_finish(pieces);
+        let mut others = Vec::new();
+        for piece in said {
+            match piece {
+                Piece::Text(text) => self.hold(*text),
+                other => others.push(*other),
             }
-            self.inner.delta(&Delta {
-                index: delta.index,
-                finish: delta.finish,
-                ..Delta::default()
-            });
+        }
+        let is_text_alone = matches!(pieces, [Piece::Text(text)] if !text.is_empty());
+        if !is_text_alone {
+            self.inner.pieces(index, &others);
+        }
+        if let Some(finish) = finish {
+            match finish {
+                Finish::Filtered => self.let_go(),
+                _ => self.heal(),
+            }
+            self.inner.pieces(index, &[Piece::Finish(finish)]);
         }
     }
 
@@ -128,30 +122,6 @@ impl Sink for HealedWriter {
         } else {
             self.inner.text(index, text);
         }
-    }
-
-    fn tool_done(&mut self, index: u32, key: u64) {
-        self.inner.tool_done(index, key);
-    }
-
-    fn member(&mut self, key: &str, value: &str) {
-        self.inner.member(key, value);
-    }
-
-    fn item(&mut self, item: &[u8]) {
-        self.inner.item(item);
-    }
-
-    fn searches(&mut self, count: u64) {
-        self.inner.searches(count);
-    }
-
-    fn usage(&mut self, usage: Usage) {
-        self.inner.usage(usage);
-    }
-
-    fn service_tier(&mut self, tier: ServiceTier) {
-        self.inner.service_tier(tier);
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::ChatCompletions;
 use crate::fault::{Fault, FaultKind};
 use crate::json::Str;
-use crate::models::chat::delta::{Delta, Finish, ToolDelta};
+use crate::models::chat::piece::{Finish, Piece};
 use crate::models::front::Front;
 use crate::models::healing::{HealingStrategy, Outcome};
 use crate::models::metadata::{AnswerMembers, Metadata, UsedNames};
@@ -25,18 +25,8 @@ fn writer(is_stream: bool) -> Box<dyn Writer> {
     ChatCompletions.writer(&request, identity)
 }
 
-fn said(text: &str) -> Delta<'_> {
-    Delta {
-        content: Some(Str::Plain(text)),
-        ..Delta::default()
-    }
-}
-
-fn ended(finish: Finish) -> Delta<'static> {
-    Delta {
-        finish: Some(finish),
-        ..Delta::default()
-    }
+fn said(text: &str) -> Piece<'_> {
+    Piece::Text(Str::Plain(text))
 }
 
 fn written(writer: &mut dyn Writer) -> String {
@@ -46,12 +36,12 @@ fn written(writer: &mut dyn Writer) -> String {
 #[test]
 fn a_held_text_is_no_content_and_counts_as_it_came_once_it_is_out() {
     let mut writer = writer(true);
-    writer.delta(&said("Here it is: {\"a\": 1,"));
+    writer.pieces(0, &[said("Here it is: {\"a\": 1,")]);
     writer.text(0, Str::Plain("}"));
     assert!(writer.holds_text() && !writer.has_content());
     assert_eq!(writer.reported().output_bytes, 0);
     assert!(writer.structured().is_none());
-    writer.delta(&ended(Finish::Stop));
+    writer.pieces(0, &[Piece::Finish(Finish::Stop)]);
     assert!(writer.has_content() && !writer.holds_text());
     assert_eq!(writer.reported().output_bytes, 21);
     let out = written(&mut *writer);
@@ -67,17 +57,11 @@ fn a_held_text_is_no_content_and_counts_as_it_came_once_it_is_out() {
 #[test]
 fn what_is_no_text_of_the_answer_passes_as_it_comes() {
     let mut writer = writer(true);
-    writer.delta(&Delta {
-        reasoning: Some(Str::Plain("Hm.")),
-        ..said("{a: ")
-    });
+    writer.pieces(0, &[said("{a: "), Piece::Reasoning(Str::Plain("Hm."))]);
     assert!(writer.has_content());
     let out = written(&mut *writer);
     assert!(out.contains("Hm.") && !out.contains("{a"), "{out}");
-    writer.delta(&Delta {
-        refusal: Some(Str::Plain("No.")),
-        ..Delta::default()
-    });
+    writer.pieces(0, &[Piece::Refusal(Str::Plain("No."))]);
     assert!(written(&mut *writer).contains("\"refusal\":\"No.\""));
     // Another choice than the first was not asked for, and is none of its business.
     writer.text(1, Str::Plain("{b: "));
@@ -87,21 +71,19 @@ fn what_is_no_text_of_the_answer_passes_as_it_comes() {
 #[test]
 fn a_call_lets_the_text_before_it_go() {
     let mut writer = writer(true);
-    writer.delta(&said("I call f({x: 1})."));
-    let call = [ToolDelta {
+    writer.pieces(0, &[said("I call f({x: 1}).")]);
+    let call = Piece::Call {
+        key: 0,
+        id: None,
         name: Some(Str::Plain("f")),
-        ..ToolDelta::default()
-    }];
-    writer.delta(&Delta {
-        tools: &call,
-        ..Delta::default()
-    });
+    };
+    writer.pieces(0, &[call]);
     let out = written(&mut *writer);
     let (text, call) = (out.find("f({x: 1})"), out.find("tool_calls"));
     assert!(text.is_some() && text < call, "{out}");
-    writer.delta(&said(" Then {y: 2}."));
+    writer.pieces(0, &[said(" Then {y: 2}.")]);
     assert!(written(&mut *writer).contains("{y: 2}"));
-    writer.delta(&ended(Finish::ToolCalls));
+    writer.pieces(0, &[Piece::Finish(Finish::ToolCalls)]);
     assert!(writer.structured().is_none());
 }
 
@@ -109,7 +91,7 @@ fn a_call_lets_the_text_before_it_go() {
 fn an_answer_without_text_stays_without() {
     for is_stream in [true, false] {
         let mut writer = writer(is_stream);
-        writer.delta(&ended(Finish::Stop));
+        writer.pieces(0, &[Piece::Finish(Finish::Stop)]);
         writer.end_text(true);
         assert!(writer.structured().is_none());
         assert_eq!(writer.reported().output_bytes, 0);
@@ -119,7 +101,7 @@ fn an_answer_without_text_stays_without() {
 #[test]
 fn an_end_without_a_reason_is_an_end() {
     let mut writer = writer(true);
-    writer.delta(&said("{a: 1"));
+    writer.pieces(0, &[said("{a: 1")]);
     writer.end_text(true);
     assert!(written(&mut *writer).contains(r#"{\"a\":1}"#));
 }
@@ -127,7 +109,7 @@ fn an_end_without_a_reason_is_an_end() {
 #[test]
 fn what_broke_off_goes_out_unrepaired_before_the_error() {
     let mut writer = writer(true);
-    writer.delta(&said("{a: 1"));
+    writer.pieces(0, &[said("{a: 1")]);
     writer.end_text(false);
     let settlement = Settlement {
         usage: Usage::estimate(0, 5, 0),
@@ -152,20 +134,20 @@ fn a_text_that_never_ends_is_let_go() {
     assert!(writer.has_content());
     writer.text(0, Str::Plain("b"));
     assert_eq!(writer.reported().output_bytes, (9 << 20) + 1);
-    writer.delta(&ended(Finish::Stop));
+    writer.pieces(0, &[Piece::Finish(Finish::Stop)]);
     assert!(writer.structured().is_none());
 }
 
 #[test]
 fn a_whole_answer_is_repaired_with_all_its_members() {
     let mut writer = writer(false);
-    writer.delta(&Delta {
-        reasoning: Some(Str::Raw("Hm.")),
-        logprobs: Some("{\"content\":[]}"),
-        finish: Some(Finish::Length),
-        content: Some(Str::Raw("{\\\"a\\\": [1, \\u0032")),
-        ..Delta::default()
-    });
+    let pieces = [
+        Piece::Text(Str::Raw("{\\\"a\\\": [1, \\u0032")),
+        Piece::Reasoning(Str::Raw("Hm.")),
+        Piece::Logprobs("{\"content\":[]}"),
+        Piece::Finish(Finish::Length),
+    ];
+    writer.pieces(0, &pieces);
     let settlement = Settlement {
         usage: Usage::estimate(0, 5, 0),
         cost: None,

@@ -18,11 +18,13 @@ mod check;
 pub mod chunks;
 mod head;
 mod healed;
+mod items;
 mod members;
 pub mod prompt_file;
 mod repeated;
 mod text;
 mod tools;
+mod turn;
 pub mod whole;
 
 #[cfg(test)]

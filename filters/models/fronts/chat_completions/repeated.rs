@@ -7,19 +7,19 @@
 
 use bytes::Bytes;
 
+use super::items::write_image;
 use crate::fault::Fault;
 use crate::json::Str;
-use crate::models::chat::delta::{Delta, Finish};
+use crate::models::chat::piece::{Finish, Image, Piece, split_finish};
 use crate::models::metadata::Metadata;
 use crate::models::reply::{Reported, ResponseKind, Sink, StructuredAnswer, Writer};
 use crate::models::usage::{Settlement, Usage};
-use crate::money::ServiceTier;
 
 /// Writes an answer of several replies.
 pub(super) struct RepeatedWriter {
     inner: Box<dyn Writer>,
     /// The choices whose first reply has ended, and how the last one has.
-    ended: Vec<(u32, Finish)>,
+    ended: Vec<(u32, Finish<'static>)>,
     /// The images of a further reply, which is asked for again if it breaks off.
     waiting: Vec<Waiting>,
     /// A reply has ended, so what comes is of a further one.
@@ -31,7 +31,7 @@ pub(super) struct RepeatedWriter {
 /// Images of a choice, as items of a list, and their number.
 struct Waiting {
     index: u32,
-    images: Box<str>,
+    items: Box<str>,
     count: u64,
 }
 
@@ -65,7 +65,16 @@ impl RepeatedWriter {
         self.is_further || self.ended.iter().any(|(ended, _)| *ended == index)
     }
 
-    fn note_finish(&mut self, index: u32, finish: Finish) {
+    fn note_finish(&mut self, index: u32, finish: Finish<'_>) {
+        let finish = match finish {
+            // The convention has no word for which.
+            Finish::Stop | Finish::Sequence(_) => Finish::Stop,
+            Finish::Length => Finish::Length,
+            Finish::ContextFull => Finish::ContextFull,
+            Finish::ToolCalls => Finish::ToolCalls,
+            Finish::Paused => Finish::Paused,
+            Finish::Filtered => Finish::Filtered,
+        };
         self.part.has_finished = true;
         match self.ended.iter_mut().find(|(ended, _)| *ended == index) {
             Some((_, last)) => *last = finish,
@@ -73,52 +82,65 @@ impl RepeatedWriter {
         }
     }
 
+    /// Takes of a piece of a further reply what joins the answer.
+    fn keep(&mut self, index: u32, piece: &Piece<'_>) {
+        match piece {
+            Piece::Text(text) | Piece::Reasoning(text) | Piece::Refusal(text) => {
+                self.part.dropped_bytes += text.len() as u64;
+            }
+            Piece::Image(image) => {
+                let mut items = Vec::new();
+                let items = match write_image(image, &mut items) {
+                    Some(said) => said.into(),
+                    None => String::from_utf8(items).unwrap_or_default().into(),
+                };
+                self.waiting.push(Waiting {
+                    index,
+                    items,
+                    count: image.count(),
+                });
+            }
+            _ => {}
+        }
+    }
+
     /// Writes the images of further replies that have ended.
     fn show_waiting(&mut self) {
-        for Waiting {
-            index,
-            images,
-            count,
-        } in std::mem::take(&mut self.waiting)
-        {
-            self.inner.delta(&Delta {
-                index,
-                images: Some(&images),
-                image_count: count,
-                ..Delta::default()
-            });
+        for waiting in std::mem::take(&mut self.waiting) {
+            let image = Image::Said {
+                items: &waiting.items,
+                count: waiting.count,
+            };
+            self.inner.pieces(waiting.index, &[Piece::Image(image)]);
         }
     }
 }
 
 impl Sink for RepeatedWriter {
+    fn inner(&mut self) -> Option<&mut dyn Sink> {
+        Some(&mut *self.inner)
+    }
+
     fn identity(&mut self, id: Option<&str>, created: Option<u64>) {
         if !self.is_further {
             self.inner.identity(id, created);
         }
     }
 
-    fn source(&mut self, body: &Bytes) {
-        self.inner.source(body);
-    }
-
-    fn delta(&mut self, delta: &Delta<'_>) {
-        self.part.images += delta.image_count;
-        if self.is_further(delta.index) {
-            let texts = [delta.content, delta.reasoning, delta.refusal];
-            let bytes = texts.iter().flatten().map(|text| text.len() as u64);
-            self.part.dropped_bytes += bytes.sum::<u64>();
-            self.waiting.extend(delta.images.map(|images| Waiting {
-                index: delta.index,
-                images: images.into(),
-                count: delta.image_count,
-            }));
-        } else {
-            let finish = None;
-            self.inner.delta(&Delta { finish, ..*delta });
+    fn pieces(&mut self, index: u32, pieces: &[Piece<'_>]) {
+        let (said, finish) = split_finish(pieces);
+        for piece in said {
+            if let Piece::Image(image) = piece {
+                self.part.images += image.count();
+            }
         }
-        if let Some(finish) = delta.finish {
-            self.note_finish(delta.index, finish);
+        if self.is_further(index) {
+            said.iter().for_each(|piece| self.keep(index, piece));
+        } else {
+            self.inner.pieces(index, said);
+        }
+        if let Some(finish) = finish {
+            self.note_finish(index, finish);
         }
     }
 
@@ -130,20 +152,6 @@ impl Sink for RepeatedWriter {
         }
     }
 
-    fn tool_done(&mut self, index: u32, key: u64) {
-        if !self.is_further(index) {
-            self.inner.tool_done(index, key);
-        }
-    }
-
-    fn member(&mut self, key: &str, value: &str) {
-        self.inner.member(key, value);
-    }
-
-    fn item(&mut self, item: &[u8]) {
-        self.inner.item(item);
-    }
-
     fn searches(&mut self, count: u64) {
         self.part.searches = count;
     }
@@ -153,10 +161,6 @@ impl Sink for RepeatedWriter {
         if !usage.is_zero() || self.part.has_finished {
             self.part.usage = Some(usage);
         }
-    }
-
-    fn service_tier(&mut self, tier: ServiceTier) {
-        self.inner.service_tier(tier);
     }
 }
 
@@ -220,11 +224,7 @@ impl Writer for RepeatedWriter {
     fn complete(&mut self, settlement: &Settlement, metadata: &Metadata<'_>) {
         self.show_waiting();
         for (index, finish) in std::mem::take(&mut self.ended) {
-            self.inner.delta(&Delta {
-                index,
-                finish: Some(finish),
-                ..Delta::default()
-            });
+            self.inner.pieces(index, &[Piece::Finish(finish)]);
         }
         self.inner.complete(settlement, metadata);
     }

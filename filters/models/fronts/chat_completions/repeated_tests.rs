@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::ChatCompletions;
 use crate::json::Str;
-use crate::models::chat::delta::{Delta, Finish};
+use crate::models::chat::piece::{Finish, Image, Piece};
 use crate::models::front::Front;
 use crate::models::fronts::tests::{complete, end};
 use crate::models::reply::{ReplyIdentity, Writer};
@@ -25,24 +25,18 @@ fn writer(is_stream: bool) -> Box<dyn Writer> {
 
 /// A reply that says a text and draws an image.
 fn reply(writer: &mut dyn Writer, text: &str, image: &str) {
-    writer.delta(&Delta {
-        content: Some(Str::Plain(text)),
-        ..Delta::default()
-    });
+    writer.pieces(0, &[Piece::Text(Str::Plain(text))]);
     draw(writer, image);
-    writer.delta(&Delta {
-        finish: Some(Finish::Stop),
-        ..Delta::default()
-    });
+    writer.pieces(0, &[Piece::Finish(Finish::Stop)]);
 }
 
 fn draw(writer: &mut dyn Writer, image: &str) {
     let image = json!({"type": "image_url", "image_url": {"url": image}}).to_string();
-    writer.delta(&Delta {
-        images: Some(&image),
-        image_count: 1,
-        ..Delta::default()
-    });
+    let image = Image::Said {
+        items: &image,
+        count: 1,
+    };
+    writer.pieces(0, &[Piece::Image(image)]);
 }
 
 fn urls(message: &Value) -> Vec<&str> {

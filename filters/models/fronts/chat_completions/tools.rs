@@ -2,10 +2,58 @@
 
 use std::collections::HashSet;
 
-use crate::json::{Str, write_escaped};
-use crate::models::chat::delta::{Finish, ToolDelta};
+use super::items::extra_of_call;
+use crate::json::Str;
+use crate::models::chat::piece::{Finish, Piece};
 use crate::models::numbering::Numbering;
 use crate::models::reply::ReplyIdentity;
+
+/// What pieces that are said together say of one call.
+#[derive(Debug, Default)]
+pub(super) struct CallPiece<'a> {
+    key: u64,
+    id: Option<Str<'a>>,
+    name: Option<Str<'a>>,
+    arguments: Option<Str<'a>>,
+    extra_content: Option<String>,
+}
+
+impl<'a> CallPiece<'a> {
+    /// Returns what pieces say of calls, in their order: a call with the arguments and the state that follow it.
+    pub(super) fn read(pieces: &[Piece<'a>], maker: &str) -> Vec<Self> {
+        let mut calls: Vec<Self> = Vec::new();
+        for piece in pieces {
+            match piece {
+                Piece::Call { key, id, name } => calls.push(Self {
+                    key: *key,
+                    id: *id,
+                    name: *name,
+                    ..Self::default()
+                }),
+                Piece::Arguments { key, json } => match calls.last_mut() {
+                    Some(call) if call.key == *key && call.arguments.is_none() => {
+                        call.arguments = Some(*json);
+                    }
+                    _ => calls.push(Self {
+                        key: *key,
+                        arguments: Some(*json),
+                        ..Self::default()
+                    }),
+                },
+                piece => {
+                    let state = extra_of_call(piece, maker);
+                    let call = calls.last_mut();
+                    if let Some(((key, extra), call)) = state.zip(call)
+                        && call.key == key
+                    {
+                        call.extra_content = extra;
+                    }
+                }
+            }
+        }
+        calls
+    }
+}
 
 /// The calls of one choice.
 #[derive(Debug)]
@@ -71,21 +119,27 @@ impl Tools {
         }
     }
 
+    /// Returns the number of calls of which something has come.
+    pub(super) fn count(&self) -> usize {
+        self.calls.len()
+    }
+
     /// Takes a piece of a reply with this identity; returns `None` where nothing goes out yet.
     pub(super) fn take(
         &mut self,
-        delta: &ToolDelta<'_>,
+        piece: CallPiece<'_>,
         identity: &ReplyIdentity,
     ) -> Option<ToolCallPiece> {
-        let at = self.position(delta.key);
-        let id = delta.id.filter(|id| !id.is_empty()).map(inside);
-        let name = delta.name.filter(|name| !name.is_empty()).map(inside);
-        let arguments = delta.arguments.map(inside).unwrap_or_default();
+        let at = self.position(piece.key);
+        let contents = |text: Str<'_>| Box::<str>::from(text.contents());
+        let id = piece.id.filter(|id| !id.is_empty()).map(contents);
+        let name = piece.name.filter(|name| !name.is_empty()).map(contents);
+        let arguments = piece.arguments.map(contents).unwrap_or_default();
         let call = self.calls.get_mut(at)?;
         if call.is_closed {
             return None;
         }
-        if let Some(extra) = delta.extra_content {
+        if let Some(extra) = piece.extra_content {
             call.extra_content = Some(extra.into());
         }
         if let Some(number) = call.number {
@@ -143,13 +197,15 @@ impl Tools {
         empty
     }
 
-    /// Returns the finish reason, given the calls. Source: docs/facts/wire-formats.md R3.
-    pub(super) fn finish(&self, finish: Finish) -> Finish {
-        let has_calls = self.opened > 0;
+    /// Returns the convention's word for the end, given the calls. Source: docs/facts/wire-formats.md R3.
+    pub(super) fn finish_reason(&self, finish: Finish<'_>) -> &'static str {
         match finish {
-            Finish::Stop | Finish::ToolCalls if has_calls => Finish::ToolCalls,
-            Finish::ToolCalls => Finish::Stop,
-            other => other,
+            Finish::Stop | Finish::Sequence(_) | Finish::ToolCalls if self.opened > 0 => {
+                "tool_calls"
+            }
+            Finish::Stop | Finish::Sequence(_) | Finish::ToolCalls => "stop",
+            Finish::Length | Finish::ContextFull | Finish::Paused => "length",
+            Finish::Filtered => "content_filter",
         }
     }
 
@@ -193,15 +249,4 @@ fn make_id(identity: &ReplyIdentity, index: u32, number: usize) -> Box<str> {
     let start = unique.len().saturating_sub(20);
     let unique = unique.get(start..).unwrap_or_default();
     format!("call_{unique}{index}_{number}").into()
-}
-
-fn inside(text: Str<'_>) -> Box<str> {
-    match text {
-        Str::Raw(raw) => raw.into(),
-        Str::Plain(plain) => {
-            let mut out = Vec::with_capacity(plain.len());
-            write_escaped(plain, &mut out);
-            String::from_utf8(out).unwrap_or_default().into_boxed_str()
-        }
-    }
 }

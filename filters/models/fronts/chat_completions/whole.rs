@@ -1,14 +1,16 @@
-//! One whole response, made of the same deltas that make a stream.
+//! One whole response, made of the same pieces that make a stream.
 
 use bytes::Bytes;
 
 use super::head::write_head;
+use super::items::{LISTS, list_items, other_member};
 use super::members::write_key;
 use super::text::KeptText;
-use super::tools::{Opening, Tools};
+use super::tools::{CallPiece, Opening, Tools};
+use super::turn::Turn;
 use crate::fault::Fault;
 use crate::json::{Str, write_number};
-use crate::models::chat::delta::{Delta, Finish};
+use crate::models::chat::piece::{Finish, Piece, split_finish};
 use crate::models::metadata::{Metadata, USAGE_CAPACITY, write_usage};
 use crate::models::numbering::Numbering;
 use crate::models::reply::{ReplyIdentity, Reported, Sink, Writer};
@@ -46,15 +48,9 @@ struct WholeChoice {
     extra: Vec<(Box<str>, Box<str>)>,
     calls: Vec<(Opening, Vec<u8>)>,
     tools: Tools,
-    finish: Option<Finish>,
+    turn: Turn,
+    finish_reason: Option<&'static str>,
 }
-
-const LISTS: [&str; 4] = [
-    "reasoning_details",
-    "vendor_native_blocks",
-    "annotations",
-    "images",
-];
 
 impl WholeWriter {
     /// A reply with this identity.
@@ -76,7 +72,11 @@ impl WholeWriter {
 
     /// Returns whether there is an answer: at least one choice, each with its end.
     fn is_whole(&self) -> bool {
-        !self.choices.is_empty() && self.choices.iter().all(|choice| choice.finish.is_some())
+        !self.choices.is_empty()
+            && self
+                .choices
+                .iter()
+                .all(|choice| choice.finish_reason.is_some())
     }
 
     /// Returns the whole response. `usage` and `metadata` write JSON objects of about `their_bytes`. Source:
@@ -131,60 +131,79 @@ impl WholeChoice {
             extra: Vec::new(),
             calls: Vec::new(),
             tools: Tools::new(index),
-            finish: None,
+            turn: Turn::default(),
+            finish_reason: None,
         }
     }
 
-    fn take(&mut self, delta: &Delta<'_>, source: &Bytes, identity: &ReplyIdentity) -> u64 {
+    /// Takes pieces that are said together. Returns the bytes of their text.
+    fn take(&mut self, pieces: &[Piece<'_>], source: &Bytes, identity: &ReplyIdentity) -> u64 {
         let mut bytes = 0;
-        let texts = [
-            (delta.content, &mut self.content),
-            (delta.reasoning, &mut self.reasoning),
-            (delta.refusal, &mut self.refusal),
-        ];
-        for (text, kept) in texts {
-            let Some(text) = text else { continue };
-            bytes += text.len() as u64;
-            kept.push(text, source);
-        }
-        let lists = [
-            delta.reasoning_details,
-            delta.native_blocks,
-            delta.annotations,
-            delta.images,
-        ];
-        for (list, kept) in lists.into_iter().zip(&mut self.lists) {
-            let Some(list) = list.filter(|list| !list.is_empty()) else {
-                continue;
-            };
-            if !kept.is_empty() {
-                kept.push(Str::Raw(","), source);
+        for piece in pieces {
+            bytes += self.take_text(piece, source);
+            self.turn.note(piece, self.tools.count());
+            if let Some((list, items)) = list_items(piece, &self.turn, &identity.maker)
+                && let Some(kept) = self.lists.get_mut(list)
+            {
+                if !kept.is_empty() {
+                    kept.push(Str::Raw(","), source);
+                }
+                kept.push(Str::Raw(&items), source);
             }
-            kept.push(Str::Raw(list), source);
-        }
-        if let Some(logprobs) = delta.logprobs {
-            self.logprobs = Some(logprobs.into());
-        }
-        for (key, value) in delta.extra {
-            self.extra.retain(|(known, _)| &**known != *key);
-            self.extra.push(((*key).into(), (*value).into()));
-        }
-        for tool in delta.tools {
-            let Some(piece) = self.tools.take(tool, identity) else {
-                continue;
-            };
-            bytes += piece.arguments.len() as u64;
-            if let Some(opening) = piece.opening {
-                self.calls.push((opening, Vec::new()));
+            if let Some((key, json)) = other_member(piece, &identity.maker) {
+                self.set_extra(key, &json);
             }
-            if let Some((_, arguments)) = self.calls.get_mut(piece.number) {
-                arguments.extend_from_slice(piece.arguments.as_bytes());
+            if let Piece::Logprobs(logprobs) = piece {
+                self.logprobs = Some((*logprobs).into());
             }
         }
-        if let Some(finish) = delta.finish {
-            self.finish = Some(finish);
+        for call in CallPiece::read(pieces, &identity.maker) {
+            bytes += self.take_call(call, identity);
+        }
+        for piece in pieces {
+            if let Piece::CallEnd { key } = piece {
+                // Empty arguments become `{}` when the reply is written.
+                self.tools.close(Some(*key));
+            }
+        }
+        if let (_, Some(finish)) = split_finish(pieces) {
+            for (key, json) in self.turn.members(self.tools.count()) {
+                self.set_extra(key, &json);
+            }
+            self.finish_reason = Some(self.tools.finish_reason(finish));
         }
         bytes
+    }
+
+    /// Takes a part of a text. Returns its bytes.
+    fn take_text(&mut self, piece: &Piece<'_>, source: &Bytes) -> u64 {
+        let (text, kept) = match piece {
+            Piece::Text(text) => (text, &mut self.content),
+            Piece::Reasoning(text) => (text, &mut self.reasoning),
+            Piece::Refusal(text) => (text, &mut self.refusal),
+            _ => return 0,
+        };
+        kept.push(*text, source);
+        text.len() as u64
+    }
+
+    /// Takes what comes of a call. Returns the bytes of its arguments.
+    fn take_call(&mut self, call: CallPiece<'_>, identity: &ReplyIdentity) -> u64 {
+        let Some(piece) = self.tools.take(call, identity) else {
+            return 0;
+        };
+        if let Some(opening) = piece.opening {
+            self.calls.push((opening, Vec::new()));
+        }
+        if let Some((_, arguments)) = self.calls.get_mut(piece.number) {
+            arguments.extend_from_slice(piece.arguments.as_bytes());
+        }
+        piece.arguments.len() as u64
+    }
+
+    fn set_extra(&mut self, key: &str, json: &str) {
+        self.extra.retain(|(known, _)| &**known != key);
+        self.extra.push((key.into(), json.into()));
     }
 
     fn write(&mut self, out: &mut Vec<u8>) {
@@ -223,9 +242,10 @@ impl WholeChoice {
             out.extend_from_slice(b",\"logprobs\":");
             out.extend_from_slice(logprobs.as_bytes());
         }
-        let finish = self.tools.finish(self.finish.unwrap_or(Finish::Stop));
+        let natural = || self.tools.finish_reason(Finish::Stop);
+        let reason = self.finish_reason.unwrap_or_else(natural);
         out.extend_from_slice(b",\"finish_reason\":");
-        Str::Plain(finish.as_str()).write(out);
+        Str::Plain(reason).write(out);
         out.push(b'}');
     }
 
@@ -269,20 +289,13 @@ impl Sink for WholeWriter {
         }
     }
 
-    fn delta(&mut self, delta: &Delta<'_>) {
-        let at = self.choice(delta.index);
-        let choice = self.choices.get_mut(at);
-        if let Some(choice) = choice.filter(|choice| choice.finish.is_none()) {
-            self.output_bytes += choice.take(delta, &self.source, &self.identity);
-            self.images += delta.image_count;
-        }
-    }
-
-    fn tool_done(&mut self, index: u32, key: u64) {
+    fn pieces(&mut self, index: u32, pieces: &[Piece<'_>]) {
         let at = self.choice(index);
-        if let Some(choice) = self.choices.get_mut(at) {
-            // Empty arguments become `{}` when the reply is written.
-            choice.tools.close(Some(key));
+        let choice = self.choices.get_mut(at);
+        if let Some(choice) = choice.filter(|choice| choice.finish_reason.is_none()) {
+            let images = choice.turn.images;
+            self.output_bytes += choice.take(pieces, &self.source, &self.identity);
+            self.images += choice.turn.images - images;
         }
     }
 

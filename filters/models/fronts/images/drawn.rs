@@ -1,7 +1,7 @@
 //! What both forms of a response take of a reply: images, the members beside them, and whether a filter stopped it.
 
 use crate::json::{Error, Str, Type, Walker};
-use crate::models::chat::delta::{Delta, Finish};
+use crate::models::chat::piece::{Finish, Image, Piece};
 use crate::models::chat::sniff::image_type_of_base64;
 use crate::models::reply::Reported;
 use crate::models::usage::Usage;
@@ -27,36 +27,44 @@ pub(super) struct Drawn {
 }
 
 impl Drawn {
-    /// Takes a piece of the answer of a chat; `image` gets the base64 of each image.
-    pub(super) fn delta(&mut self, delta: &Delta<'_>, mut image: impl FnMut(Str<'_>)) {
-        let texts = [delta.content, delta.reasoning, delta.refusal];
-        let bytes: usize = texts.iter().flatten().map(|text| text.len()).sum();
-        self.text_bytes += bytes as u64;
-        let is_refusal = delta.refusal.is_some_and(|text| !text.is_empty());
-        self.is_filtered |= is_refusal || delta.finish == Some(Finish::ContentFilter);
-        let Some(items) = delta.images.filter(|items| !items.is_empty()) else {
-            return;
-        };
-        let list = ["[", items, "]"].concat();
-        // What cannot be read is no image.
-        _ = Walker::over(&list).array(|walk, _| {
-            if let Some(url) = url_of_item(walk)? {
-                self.url(url, &mut image);
+    /// Takes pieces of the answer of a chat; `image` gets the base64 of each image.
+    pub(super) fn pieces(&mut self, pieces: &[Piece<'_>], mut image: impl FnMut(Str<'_>)) {
+        for piece in pieces {
+            match piece {
+                Piece::Text(text) | Piece::Reasoning(text) => self.text_bytes += text.len() as u64,
+                Piece::Refusal(text) => {
+                    self.text_bytes += text.len() as u64;
+                    self.is_filtered |= !text.is_empty();
+                }
+                Piece::Finish(Finish::Filtered) => self.is_filtered = true,
+                Piece::Image(Image::Data { data, .. }) => self.data(&data.unescaped(), &mut image),
+                Piece::Image(Image::Said { items, .. }) => {
+                    let list = ["[", items, "]"].concat();
+                    // What cannot be read is no image.
+                    _ = Walker::over(&list).array(|walk, _| {
+                        if let Some(url) = url_of_item(walk)? {
+                            self.url(url, &mut image);
+                        }
+                        Ok::<(), Error>(())
+                    });
+                }
+                _ => {}
             }
-            Ok::<(), Error>(())
-        });
+        }
     }
 
     fn url(&mut self, url: Str<'_>, image: &mut impl FnMut(Str<'_>)) {
         let url = url.unescaped();
         match url.split_once(";base64,") {
-            Some((head, data)) if head.starts_with("data:") => {
-                self.count += 1;
-                self.sniff(data);
-                image(Str::Plain(data));
-            }
+            Some((head, data)) if head.starts_with("data:") => self.data(data, image),
             _ => self.has_address = true,
         }
+    }
+
+    fn data(&mut self, data: &str, image: &mut impl FnMut(Str<'_>)) {
+        self.count += 1;
+        self.sniff(data);
+        image(Str::Plain(data));
     }
 
     /// Notes the format of an image as its bytes tell it.

@@ -6,7 +6,7 @@ use super::drawn::Drawn;
 use super::usage::{USAGE_CAPACITY, write_usage};
 use crate::fault::{Fault, FaultKind};
 use crate::json::write_number;
-use crate::models::chat::delta::Delta;
+use crate::models::chat::piece::Piece;
 use crate::models::metadata::Metadata;
 use crate::models::reply::{Reported, ResponseKind, Sink, Writer};
 use crate::models::usage::{Settlement, Usage};
@@ -94,10 +94,10 @@ impl Sink for EventWriter {
             .unwrap_or(self.created);
     }
 
-    fn delta(&mut self, delta: &Delta<'_>) {
+    fn pieces(&mut self, _: u32, pieces: &[Piece<'_>]) {
         let mut drawn = std::mem::take(&mut self.drawn);
         let mut images = Vec::new();
-        drawn.delta(delta, |data| {
+        drawn.pieces(pieces, |data| {
             let mut members = b"\"b64_json\":".to_vec();
             data.write(&mut members);
             images.push(members);

@@ -6,7 +6,7 @@ use super::drawn::Drawn;
 use super::usage::{USAGE_CAPACITY, write_usage};
 use crate::fault::Fault;
 use crate::json::{Object, write_number};
-use crate::models::chat::delta::Delta;
+use crate::models::chat::piece::Piece;
 use crate::models::metadata::Metadata;
 use crate::models::reply::{Reported, Sink, Writer};
 use crate::models::usage::{Settlement, Usage};
@@ -58,9 +58,9 @@ impl Sink for ListWriter {
             .unwrap_or(self.created);
     }
 
-    fn delta(&mut self, delta: &Delta<'_>) {
+    fn pieces(&mut self, _: u32, pieces: &[Piece<'_>]) {
         let mut drawn = std::mem::take(&mut self.drawn);
-        drawn.delta(delta, |data| {
+        drawn.pieces(pieces, |data| {
             self.next();
             self.out.extend_from_slice(b"{\"b64_json\":");
             data.write(&mut self.out);

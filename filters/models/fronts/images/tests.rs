@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{ImageEdits, ImageGenerations};
 use crate::fault::Fault;
-use crate::models::chat::delta::{Delta, Finish};
+use crate::models::chat::piece::{Finish, Image, Piece};
 use crate::models::front::Front;
 use crate::models::images::ImageOptions;
 use crate::models::metadata::{AnswerMembers, Metadata, UsedNames};
@@ -329,19 +329,15 @@ const USAGE: Usage = Usage {
     set_aside: 0,
 };
 
-fn images(items: &str) -> Delta<'_> {
-    Delta {
-        images: Some(items),
-        image_count: 1,
-        ..Delta::default()
-    }
+fn images(items: &str) -> Piece<'_> {
+    Piece::Image(Image::Said { items, count: 1 })
 }
 
 #[test]
 fn images_of_a_chat_and_items_make_one_list() {
     let mut writer = writer(false, true);
     let item = json!({"type": "image_url", "image_url": {"url": data_url(PNG)}}).to_string();
-    writer.delta(&images(&item));
+    writer.pieces(0, &[images(&item)]);
     writer.item(br#"{"b64_json":"aGk=","revised_prompt":"A \"cat\""}"#);
     writer.member("quality", "\"high\"");
     writer.member("background", "\"auto\"");
@@ -361,10 +357,7 @@ fn images_of_a_chat_and_items_make_one_list() {
 #[test]
 fn a_filtered_request_is_an_empty_list_and_no_image_at_all_is_none() {
     let mut filtered = writer(false, false);
-    filtered.delta(&Delta {
-        finish: Some(Finish::ContentFilter),
-        ..Delta::default()
-    });
+    filtered.pieces(0, &[Piece::Finish(Finish::Filtered)]);
     assert_eq!(filtered.lack(), None);
     let list: Value = serde_json::from_str(&complete(&mut *filtered)).unwrap();
     assert_eq!((&list["data"], &list["created"]), (&json!([]), &json!(7)));
@@ -378,7 +371,7 @@ fn a_filtered_request_is_an_empty_list_and_no_image_at_all_is_none() {
         ("[1", "no image"),
     ] {
         let mut none = writer(false, false);
-        none.delta(&images(item));
+        none.pieces(0, &[images(item)]);
         assert!(none.lack().unwrap().contains(said), "{item}");
     }
 }
@@ -449,10 +442,7 @@ fn parts_make_one_list_and_what_is_asked_for_again_is_dropped() {
 #[test]
 fn a_filtered_stream_ends_with_an_error_and_a_broken_one_too() {
     let mut filtered = writer(true, false);
-    filtered.delta(&Delta {
-        finish: Some(Finish::ContentFilter),
-        ..Delta::default()
-    });
+    filtered.pieces(0, &[Piece::Finish(Finish::Filtered)]);
     let events = events(&complete(&mut *filtered));
     assert_eq!(events[0].0, "event: error");
     let error = &events[0].1["error"];

@@ -4,12 +4,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::FORMAT;
-use crate::json::Str;
-use crate::models::chat::delta::{Delta, ToolDelta};
+use crate::json::{Error, Str, Walker};
+use crate::models::chat::piece::{Citation, Piece, StateOf, StatePiece};
 use crate::models::chat::tree::Text;
 use crate::models::reply::Sink;
-use crate::models::wires::citation::Citation;
-use crate::models::wires::opaque::{NativeBlock, TEXT_OFFSET};
 
 /// A content block, a delta of one, or what the end of a message says.
 #[derive(Debug, Default, Deserialize)]
@@ -42,6 +40,8 @@ pub(super) struct ReplyBlock<'a> {
     #[serde(borrow)]
     pub(super) stop_reason: Option<Text<'a>>,
     #[serde(borrow)]
+    pub(super) stop_sequence: Option<&'a RawValue>,
+    #[serde(borrow)]
     pub(super) stop_details: Option<StopDetails<'a>>,
     #[serde(borrow)]
     pub(super) safeguard_results: Option<&'a RawValue>,
@@ -66,23 +66,11 @@ struct Source<'a> {
 }
 
 /// The blocks of an answer so far.
-#[derive(Debug)]
-pub(super) struct Turn {
-    origin: Box<str>,
+#[derive(Debug, Default)]
+pub(super) struct SaidBlocks {
     /// Characters of text.
     chars: u64,
     searches: u64,
-}
-
-impl Turn {
-    /// A turn of this origin, which marks its state.
-    pub(super) fn new(origin: &str) -> Self {
-        Self {
-            origin: origin.into(),
-            chars: 0,
-            searches: 0,
-        }
-    }
 }
 
 /// A content block that is being read.
@@ -137,7 +125,7 @@ impl OpenBlock {
     pub(super) fn begin(
         index: u64,
         raw: &RawValue,
-        turn: &mut Turn,
+        said: &mut SaidBlocks,
         sink: &mut dyn Sink,
     ) -> serde_json::Result<Self> {
         let block: ReplyBlock<'_> = serde_json::from_str(raw.get())?;
@@ -145,7 +133,7 @@ impl OpenBlock {
         let mut open = Self {
             index,
             kind,
-            offset: turn.chars,
+            offset: said.chars,
             thinking: String::new(),
             signature: String::new(),
             input: None,
@@ -158,41 +146,42 @@ impl OpenBlock {
                 raw.get().clone_into(&mut open.native);
                 if &*block.kind == "server_tool_use" && block.name.as_deref() == Some("web_search")
                 {
-                    turn.searches += 1;
-                    sink.searches(turn.searches);
+                    said.searches += 1;
+                    sink.searches(said.searches);
                 }
             }
             _ => {}
         }
         open.sources
             .extend(block.citations.iter().flatten().filter_map(named));
-        open.delta(&block, turn, sink);
+        open.delta(&block, said, sink);
         Ok(open)
     }
 
     fn begin_call(&mut self, block: &ReplyBlock<'_>, sink: &mut dyn Sink) {
         let is_given = |raw: &&RawValue| raw.get().trim() != "{}" && raw.get() != "null";
         self.input = block.input.filter(is_given).map(|raw| raw.get().to_owned());
-        let tool = ToolDelta {
+        let call = Piece::Call {
             key: self.index,
             id: block.id.as_deref().map(Str::Plain),
             name: block.name.as_deref().map(Str::Plain),
-            ..ToolDelta::default()
         };
-        sink.delta(&Delta {
-            tools: &[tool],
-            ..Delta::default()
-        });
+        sink.pieces(0, &[call]);
     }
 
     /// Takes a piece.
-    pub(super) fn delta(&mut self, delta: &ReplyBlock<'_>, turn: &mut Turn, sink: &mut dyn Sink) {
+    pub(super) fn delta(
+        &mut self,
+        delta: &ReplyBlock<'_>,
+        said: &mut SaidBlocks,
+        sink: &mut dyn Sink,
+    ) {
         match self.kind {
             BlockKind::Text => {
                 self.sources.extend(delta.citation.iter().filter_map(named));
                 let text = delta.text.as_deref().unwrap_or_default();
                 if !text.is_empty() {
-                    turn.chars += text.chars().count() as u64;
+                    said.chars += text.chars().count() as u64;
                     sink.text(0, Str::Plain(text));
                 }
             }
@@ -202,10 +191,7 @@ impl OpenBlock {
                 let thinking = delta.thinking.as_deref().unwrap_or_default();
                 if !thinking.is_empty() {
                     self.thinking.push_str(thinking);
-                    sink.delta(&Delta {
-                        reasoning: Some(Str::Plain(thinking)),
-                        ..Delta::default()
-                    });
+                    sink.pieces(0, &[Piece::Reasoning(Str::Plain(thinking))]);
                 }
             }
             BlockKind::Redacted => self
@@ -229,79 +215,78 @@ impl OpenBlock {
     }
 
     /// Ends the block: hands out what could not go before.
-    pub(super) fn finish(&mut self, turn: &Turn, sink: &mut dyn Sink) {
-        let origin = &*turn.origin;
-        let details = match self.kind {
+    pub(super) fn finish(&mut self, said: &SaidBlocks, sink: &mut dyn Sink) {
+        let of = match self.kind {
             BlockKind::Tool => {
                 if let Some(input) = self.input.take() {
                     self.arguments(&input, sink);
                 }
-                return sink.tool_done(0, self.index);
+                return sink.pieces(0, &[Piece::CallEnd { key: self.index }]);
             }
-            BlockKind::Text => return self.cite(turn, sink),
-            BlockKind::Native => return self.hand_out_native(origin, sink),
-            BlockKind::Thinking if !self.signature.is_empty() => serde_json::json!({
-                "type": "reasoning.text", "format": FORMAT, "model": origin, "index": self.index,
-                TEXT_OFFSET: self.offset, "text": self.thinking, "signature": self.signature,
-            }),
-            BlockKind::Redacted => serde_json::json!({
-                "type": "reasoning.encrypted", "format": FORMAT, "model": origin, "index": self.index,
-                TEXT_OFFSET: self.offset, "data": self.signature,
-            }),
-            _ => return,
+            BlockKind::Text => return self.cite(said, sink),
+            BlockKind::Native => return self.hand_out_native(sink),
+            BlockKind::Thinking if !self.signature.is_empty() => {
+                StateOf::Reasoning(Str::Plain(&self.thinking))
+            }
+            BlockKind::Redacted => StateOf::Redacted,
+            BlockKind::Thinking | BlockKind::Other => return,
         };
-        sink.delta(&Delta {
-            reasoning_details: Some(&details.to_string()),
-            ..Delta::default()
-        });
+        let state = StatePiece {
+            of,
+            format: FORMAT,
+            number: self.index,
+            data: Str::Plain(&self.signature),
+        };
+        sink.pieces(0, &[Piece::State(state)]);
     }
 
     /// The whole block rests on its sources.
-    fn cite(&self, turn: &Turn, sink: &mut dyn Sink) {
-        let mut list = Vec::new();
-        for (url, title) in &self.sources {
-            let citation = Citation {
+    fn cite(&self, said: &SaidBlocks, sink: &mut dyn Sink) {
+        let pages = self.sources.iter().map(|(url, title)| {
+            Piece::Citation(Citation::Page {
                 url: Str::Plain(url),
                 title: Some(Str::Plain(title)),
                 start: self.offset,
-                end: turn.chars,
-            };
-            citation.write(&mut list);
-        }
-        let list = String::from_utf8(list).unwrap_or_default();
-        if !list.is_empty() {
-            sink.delta(&Delta {
-                annotations: Some(&list),
-                ..Delta::default()
-            });
+                end: said.chars,
+            })
+        });
+        let pages: Vec<Piece<'_>> = pages.collect();
+        if !pages.is_empty() {
+            sink.pieces(0, &pages);
         }
     }
 
-    fn hand_out_native(&self, origin: &str, sink: &mut dyn Sink) {
+    fn hand_out_native(&self, sink: &mut dyn Sink) {
         let input = self.input.as_deref().filter(|input| is_json(input));
-        let changed = input.map(|input| ("input", input));
-        let place = (self.index, self.offset);
-        let item = NativeBlock::write(&self.native, changed.as_slice(), (FORMAT, origin), place);
-        if let Ok(item) = item {
-            sink.delta(&Delta {
-                native_blocks: Some(&item),
-                ..Delta::default()
-            });
-        }
+        let whole = input.and_then(|input| with_input(&self.native, input).ok());
+        let block = Piece::Native {
+            format: FORMAT,
+            number: self.index,
+            json: whole.as_deref().unwrap_or(&self.native),
+        };
+        sink.pieces(0, &[block]);
     }
 
     fn arguments(&self, piece: &str, sink: &mut dyn Sink) {
-        let arguments = Some(Str::Plain(piece));
-        let tool = ToolDelta {
-            key: self.index,
-            arguments,
-            ..ToolDelta::default()
-        };
-        sink.delta(&Delta {
-            tools: &[tool],
-            ..Delta::default()
-        });
+        let (key, json) = (self.index, Str::Plain(piece));
+        sink.pieces(0, &[Piece::Arguments { key, json }]);
     }
+}
+
+/// Returns a block whose input has come in pieces.
+fn with_input(block: &str, input: &str) -> Result<String, Error> {
+    let mut out = Vec::with_capacity(block.len() + input.len());
+    Walker::over(block).object(|walk, key| {
+        let value = walk.skip()?;
+        out.push(if out.is_empty() { b'{' } else { b',' });
+        Str::Plain(&key).write(&mut out);
+        out.push(b':');
+        let value = if key == "input" { input } else { value };
+        out.extend_from_slice(value.as_bytes());
+        Ok::<(), Error>(())
+    })?;
+    out.push(b'}');
+    Ok(String::from_utf8(out).unwrap_or_default())
 }
 
 fn named(source: &Source<'_>) -> Option<(String, String)> {

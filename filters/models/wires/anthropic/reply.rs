@@ -6,10 +6,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::failure::{ErrorBody, classify_error};
-use super::open_block::{OpenBlock, ReplyBlock, StopDetails, Turn};
+use super::open_block::{OpenBlock, ReplyBlock, SaidBlocks, StopDetails};
 use super::usage::Report;
 use crate::json::Str;
-use crate::models::chat::delta::{Delta, Finish};
+use crate::models::chat::piece::{Finish, Piece};
 use crate::models::chat::tree::Text;
 use crate::models::reply::Sink;
 use crate::models::wires::decoder::{Decoder, Progress, ReplyHead};
@@ -30,6 +30,8 @@ struct ReplyMessage<'a> {
     content: Vec<&'a RawValue>,
     #[serde(borrow)]
     stop_reason: Option<Text<'a>>,
+    #[serde(borrow)]
+    stop_sequence: Option<&'a RawValue>,
     #[serde(borrow)]
     stop_details: Option<StopDetails<'a>>,
     #[serde(borrow)]
@@ -60,17 +62,14 @@ struct Data<'a> {
 }
 
 /// Returns the decoder of a chat's reply.
-pub(super) fn decoder(target: &Target<'_>, head: &ReplyHead) -> Box<dyn Decoder> {
-    let origin = target.origin();
+pub(super) fn decoder(_: &Target<'_>, head: &ReplyHead) -> Box<dyn Decoder> {
     if head.is_event_stream {
-        return Box::new(EventStream::new(MessageEvents::new(&origin)));
+        return Box::new(EventStream::new(MessageEvents::default()));
     }
-    Box::new(WholeReply::new(move |body, sink| {
-        read_whole(body, &origin, sink)
-    }))
+    Box::new(WholeReply::new(|body, sink| read_whole(body, sink)))
 }
 
-fn read_whole(body: &[u8], origin: &str, sink: &mut dyn Sink) -> Result<(), Failure> {
+fn read_whole(body: &[u8], sink: &mut dyn Sink) -> Result<(), Failure> {
     let message: ReplyMessage<'_> = serde_json::from_slice(body).map_err(malformed)?;
     if let Some(error) = &message.error {
         return Err(classify_error(error));
@@ -80,41 +79,32 @@ fn read_whole(body: &[u8], origin: &str, sink: &mut dyn Sink) -> Result<(), Fail
             "the provider's reply holds no whole answer",
         ));
     };
-    let mut turn = Turn::new(origin);
+    let mut said = SaidBlocks::default();
     for (index, block) in message.content.iter().enumerate() {
-        let open = OpenBlock::begin(index as u64, block, &mut turn, sink);
-        open.map_err(malformed)?.finish(&turn, sink);
+        let open = OpenBlock::begin(index as u64, block, &mut said, sink);
+        open.map_err(malformed)?.finish(&said, sink);
     }
     explain(message.stop_details.as_ref(), sink);
     let results = message.safeguard_results.map(RawValue::get);
-    end(parse_finish(&reason), results, sink);
+    let sequence = message.stop_sequence.map(RawValue::get);
+    end(parse_finish(&reason, sequence), results, sink);
     message.usage.tell(sink);
     Ok(())
 }
 
 /// Reads events.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct MessageEvents {
-    turn: Turn,
+    said: SaidBlocks,
     id: Option<Box<str>>,
     open: BTreeMap<u64, OpenBlock>,
     usage: Report,
-    reason: Option<Finish>,
+    /// The stop reason, and the stop sequence as JSON.
+    stop: Option<(Box<str>, Option<Box<str>>)>,
     safeguard_results: Option<Box<str>>,
 }
 
 impl MessageEvents {
-    fn new(origin: &str) -> Self {
-        Self {
-            turn: Turn::new(origin),
-            id: None,
-            open: BTreeMap::new(),
-            usage: Report::default(),
-            reason: None,
-            safeguard_results: None,
-        }
-    }
-
     fn start(&mut self, message: ReplyMessage<'_>) -> Result<(), Failure> {
         let id: &str = &message.id;
         match &self.id {
@@ -133,7 +123,8 @@ impl MessageEvents {
 
     fn end_of_message(&mut self, delta: &ReplyBlock<'_>, sink: &mut dyn Sink) {
         if let Some(reason) = &delta.stop_reason {
-            self.reason = Some(parse_finish(reason));
+            let sequence = delta.stop_sequence.map(|sequence| sequence.get().into());
+            self.stop = Some((reason.0.as_ref().into(), sequence));
             explain(delta.stop_details.as_ref(), sink);
         }
         if let Some(results) = delta.safeguard_results {
@@ -157,21 +148,21 @@ impl EventDecoder for MessageEvents {
             }
             "content_block_start" => {
                 let block = data.content_block.unwrap_or(RawValue::NULL);
-                let open = OpenBlock::begin(data.index, block, &mut self.turn, sink);
+                let open = OpenBlock::begin(data.index, block, &mut self.said, sink);
                 let open = open.map_err(malformed)?;
                 if let Some(mut unfinished) = self.open.insert(data.index, open) {
-                    unfinished.finish(&self.turn, sink);
+                    unfinished.finish(&self.said, sink);
                 }
             }
             "content_block_delta" => {
                 let delta = data.delta.unwrap_or_default();
                 if let Some(open) = self.open.get_mut(&data.index) {
-                    open.delta(&delta, &mut self.turn, sink);
+                    open.delta(&delta, &mut self.said, sink);
                 }
             }
             "content_block_stop" => {
                 if let Some(mut open) = self.open.remove(&data.index) {
-                    open.finish(&self.turn, sink);
+                    open.finish(&self.said, sink);
                 }
             }
             "message_delta" => {
@@ -194,14 +185,15 @@ impl EventDecoder for MessageEvents {
 
 impl MessageEvents {
     fn ended_properly(&mut self, sink: &mut dyn Sink) -> Result<Progress, Failure> {
-        let Some(finish) = self.reason else {
+        let Some((reason, sequence)) = &self.stop else {
             return Err(Failure::malformed(
                 "the provider's answer has no stop reason",
             ));
         };
         for mut open in std::mem::take(&mut self.open).into_values() {
-            open.finish(&self.turn, sink);
+            open.finish(&self.said, sink);
         }
+        let finish = parse_finish(reason, sequence.as_deref());
         end(finish, self.safeguard_results.as_deref(), sink);
         self.usage.tell(sink);
         Ok(Progress::Complete)
@@ -209,32 +201,33 @@ impl MessageEvents {
 }
 
 /// Ends the answer, with what the safeguards found in it.
-fn end(finish: Finish, safeguard_results: Option<&str>, sink: &mut dyn Sink) {
-    let results = safeguard_results.filter(|results| *results != "null");
-    let results = results.map(|results| ("vendor_safeguard_results", results));
-    sink.delta(&Delta {
-        extra: results.as_slice(),
-        finish: Some(finish),
-        ..Delta::default()
-    });
+fn end(finish: Finish<'_>, safeguard_results: Option<&str>, sink: &mut dyn Sink) {
+    let finish = Piece::Finish(finish);
+    match safeguard_results.filter(|results| *results != "null") {
+        Some(results) => sink.pieces(0, &[Piece::Safeguards(results), finish]),
+        None => sink.pieces(0, &[finish]),
+    }
 }
 
 fn explain(details: Option<&StopDetails<'_>>, sink: &mut dyn Sink) {
     if let Some(text) = details.and_then(|details| details.explanation.as_deref()) {
-        sink.delta(&Delta {
-            refusal: Some(Str::Plain(text)),
-            ..Delta::default()
-        });
+        sink.pieces(0, &[Piece::Refusal(Str::Plain(text))]);
     }
 }
 
-/// Source: docs/facts/wire-formats.md 3.4, docs/facts/model-gateway.md 9.5.
-fn parse_finish(reason: &str) -> Finish {
+/// The finish of a stop reason; `sequence` is JSON. Source: docs/facts/wire-formats.md 3.4, docs/facts/model-gateway.md 9.5.
+fn parse_finish<'a>(reason: &str, sequence: Option<&'a str>) -> Finish<'a> {
     match reason {
-        // A paused turn goes on where the client sends it back: the provider's own limit has cut it.
-        "max_tokens" | "model_context_window_exceeded" | "pause_turn" => Finish::Length,
+        "max_tokens" => Finish::Length,
+        "model_context_window_exceeded" => Finish::ContextFull,
+        "pause_turn" => Finish::Paused,
         "tool_use" => Finish::ToolCalls,
-        "refusal" => Finish::ContentFilter,
+        "refusal" => Finish::Filtered,
+        "stop_sequence" => {
+            let quoted = sequence.unwrap_or_default().strip_prefix('"');
+            let said = quoted.and_then(|text| text.strip_suffix('"'));
+            Finish::Sequence(Str::Raw(said.unwrap_or_default()))
+        }
         _ => Finish::Stop,
     }
 }

@@ -5,8 +5,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::json::Str;
+use crate::models::chat::piece::{Citation, Piece};
 use crate::models::chat::tree::Text;
-use crate::models::wires::citation::Citation;
+use crate::models::reply::Sink;
 
 /// What a candidate has said of its grounds; the last report counts.
 #[derive(Debug, Default)]
@@ -85,31 +86,27 @@ impl Grounds {
         queries.max(u64::from(rests_on_pages))
     }
 
-    /// Returns the characters of the text so far.
-    pub(super) fn chars(&self) -> u64 {
-        self.text.chars().count() as u64
-    }
-
-    /// Returns the citations as the inside of a JSON array: one for each page of each piece of the text.
-    pub(super) fn citations(&self) -> String {
+    /// Hands out the citations: one for each page of each piece of the text.
+    pub(super) fn cite(&self, choice: u32, sink: &mut dyn Sink) {
         let report = self.report.as_deref().unwrap_or("{}");
         let report: Report<'_> = serde_json::from_str(report).unwrap_or_default();
-        let mut list = Vec::new();
+        let mut citations = Vec::new();
         for support in &report.grounding_supports {
             let (start, end) = self.place(&support.segment);
             let chunks = support.grounding_chunk_indices.iter();
             let pages = chunks.filter_map(|at| report.grounding_chunks.get(*at)?.web.as_ref());
-            for page in pages {
-                let citation = Citation {
+            citations.extend(pages.map(|page| {
+                Piece::Citation(Citation::Page {
                     url: Str::Plain(&page.uri),
                     title: page.title.as_deref().map(Str::Plain),
                     start,
                     end,
-                };
-                citation.write(&mut list);
-            }
+                })
+            }));
         }
-        String::from_utf8(list).unwrap_or_default()
+        if !citations.is_empty() {
+            sink.pieces(choice, &citations);
+        }
     }
 
     /// Returns the first character of a segment and the one behind it.
@@ -143,10 +140,24 @@ impl Grounds {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
     use serde_json::{Value, json};
 
     use super::*;
+
+    /// The places of the citations.
+    #[derive(Default)]
+    struct Places(Vec<(u64, u64)>);
+
+    impl Sink for Places {
+        fn pieces(&mut self, _: u32, pieces: &[Piece<'_>]) {
+            for piece in pieces {
+                if let Piece::Citation(Citation::Page { start, end, .. }) = piece {
+                    self.0.push((*start, *end));
+                }
+            }
+        }
+    }
 
     fn citations(parts: &[&str], segment: Value) -> Value {
         let mut grounds = Grounds::default();
@@ -155,10 +166,10 @@ mod tests {
             "groundingSupports": [{"segment": segment, "groundingChunkIndices": [0, 1, 7]}]});
         let raw = serde_json::value::to_raw_value(&report).unwrap();
         assert_eq!(grounds.report(&raw), 2);
-        let list: Value = serde_json::from_str(&format!("[{}]", grounds.citations())).unwrap();
-        assert_eq!(list.as_array().unwrap().len(), 1);
-        let place = &list[0]["url_citation"];
-        json!([place["start_index"], place["end_index"]])
+        let mut places = Places::default();
+        grounds.cite(0, &mut places);
+        assert_eq!(places.0.len(), 1);
+        json!(places.0[0])
     }
 
     #[test]

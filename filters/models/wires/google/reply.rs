@@ -9,31 +9,28 @@ use super::failure::{classify_error, find_error};
 use super::grounding::Grounds;
 use super::usage::UsageReport;
 use crate::json::{Object, Str};
-use crate::models::chat::delta::{Delta, Finish, ToolDelta};
+use crate::models::chat::piece::{Finish, Image, Piece, StateOf, StatePiece};
 use crate::models::numbering::Numbering;
 use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
 use crate::models::wires::decoder::{Decoder, Progress, ReplyHead};
 use crate::models::wires::decoder::{EventDecoder, EventStream, WholeReply, truncated};
-use crate::models::wires::drawn;
 use crate::models::wires::failure::{Failure, FailureKind};
-use crate::models::wires::opaque::NativeBlock;
 use crate::models::wires::wire::Target;
 use crate::sse::SseEvent;
 
 /// Returns the decoder of a chat's reply.
 pub(super) fn decoder(
     request: &ModelRequest,
-    target: &Target<'_>,
+    _: &Target<'_>,
     head: &ReplyHead,
 ) -> Box<dyn Decoder> {
-    let origin = target.origin();
     let searches = request.needs.web_search.is_some();
     if head.is_event_stream {
-        Box::new(EventStream::new(ContentEvents::new(origin, searches)))
+        Box::new(EventStream::new(ContentEvents::new(searches)))
     } else {
         Box::new(WholeReply::new(move |body, sink| {
-            read_whole(body, ContentEvents::new(origin.clone(), searches), sink)
+            read_whole(body, ContentEvents::new(searches), sink)
         }))
     }
 }
@@ -55,15 +52,12 @@ fn read_whole(body: &[u8], mut events: ContentEvents, sink: &mut dyn Sink) -> Re
 #[derive(Debug, Default)]
 struct SeenCandidate {
     has_ended: bool,
-    /// How many images it has drawn.
-    images: u64,
     grounds: Grounds,
 }
 
 /// Reads events.
 #[derive(Debug, Default)]
 pub(super) struct ContentEvents {
-    origin: Box<str>,
     usage: UsageReport,
     /// Whether the answer may rest on searches.
     may_search: bool,
@@ -97,9 +91,8 @@ impl EventDecoder for ContentEvents {
 }
 
 impl ContentEvents {
-    fn new(origin: Box<str>, may_search: bool) -> Self {
+    fn new(may_search: bool) -> Self {
         Self {
-            origin,
             may_search,
             ..Self::default()
         }
@@ -124,7 +117,7 @@ impl ContentEvents {
             .prompt_feedback
             .and_then(|feedback| feedback.block_reason);
         if block.is_some() && reply.candidates.is_empty() {
-            self.finish(0, Finish::ContentFilter, sink);
+            self.finish(0, Finish::Filtered, sink);
         }
         for candidate in &reply.candidates {
             self.candidate(candidate, sink)?;
@@ -173,24 +166,13 @@ impl ContentEvents {
         self.candidates.get_mut(at)
     }
 
-    fn finish(&mut self, index: u32, finish: Finish, sink: &mut dyn Sink) {
+    fn finish(&mut self, index: u32, finish: Finish<'_>, sink: &mut dyn Sink) {
         if let Some(seen) = self.seen(index)
             && !std::mem::replace(&mut seen.has_ended, true)
         {
-            let citations = seen.grounds.citations();
-            if !citations.is_empty() {
-                sink.delta(&Delta {
-                    index,
-                    annotations: Some(&citations),
-                    ..Delta::default()
-                });
-            }
+            seen.grounds.cite(index, sink);
         }
-        sink.delta(&Delta {
-            index,
-            finish: Some(finish),
-            ..Delta::default()
-        });
+        sink.pieces(index, &[Piece::Finish(finish)]);
     }
 
     fn part(&mut self, index: u32, part: &ReplyPart<'_>, sink: &mut dyn Sink) {
@@ -205,61 +187,23 @@ impl ContentEvents {
             }
         }
         if let Some(call) = &part.function_call {
-            self.call(index, call, part.thought_signature.as_deref(), sink);
-            return;
+            return self.call(index, call, part, sink);
         }
         if let Some(text) = part.text.as_deref().filter(|text| !text.is_empty()) {
-            let text = Some(Str::Plain(text));
-            let delta = Delta {
-                index,
-                ..Delta::default()
-            };
-            sink.delta(&if part.thought {
-                Delta {
-                    reasoning: text,
-                    ..delta
-                }
-            } else {
-                Delta {
-                    content: text,
-                    ..delta
-                }
-            });
-        }
-        let image = self.image(index, part, sink);
-        if let Some(signature) = part.thought_signature.as_deref().filter(|s| !s.is_empty()) {
-            let mut details = serde_json::json!({
-                "type": "reasoning.encrypted", "format": FORMAT, "model": self.origin, "data": signature,
-            });
-            if let Some(number) = image
-                && let Some(details) = details.as_object_mut()
-            {
-                details.insert("image".to_owned(), number.into());
+            let text = Str::Plain(text);
+            match part.thought {
+                true => sink.pieces(index, &[Piece::Reasoning(text)]),
+                false => sink.text(index, text),
             }
-            sink.delta(&Delta {
-                index,
-                reasoning_details: Some(&details.to_string()),
-                ..Delta::default()
-            });
         }
-    }
-
-    /// Hands out an image; returns its number among those of its candidate. Sketches of a thought are not shown.
-    fn image(&mut self, index: u32, part: &ReplyPart<'_>, sink: &mut dyn Sink) -> Option<u64> {
-        let data = part.inline_data.as_ref()?;
-        if part.thought || !data.mime_type.starts_with("image/") {
-            return None;
+        let image = part.image();
+        if let Some(image) = image {
+            sink.pieces(index, &[Piece::Image(image)]);
         }
-        let seen = self.seen(index)?;
-        let number = seen.images;
-        seen.images += 1;
-        sink.delta(&Delta {
-            index,
-            images: Some(&drawn::item(&data.mime_type, &data.data)),
-            image_count: 1,
-            ..Delta::default()
-        });
-        Some(number)
+        let of = image.map_or(StateOf::Text, |_| StateOf::Image);
+        if let Some(state) = part.state(of) {
+            sink.pieces(index, &[state]);
+        }
     }
 
     /// What the provider's own tools did goes back as it is.
@@ -275,17 +219,13 @@ impl ContentEvents {
         object.raw(kind, raw.get());
         object.optional_text("thoughtSignature", part.thought_signature.as_deref());
         object.close();
-        let block = String::from_utf8(block).unwrap_or_default();
-        let offset = self.seen(index).map_or(0, |seen| seen.grounds.chars());
-        let place = (self.native, offset);
+        let block = Piece::Native {
+            format: FORMAT,
+            number: self.native,
+            json: &String::from_utf8(block).unwrap_or_default(),
+        };
         self.native += 1;
-        if let Ok(item) = NativeBlock::write(&block, &[], (FORMAT, &self.origin), place) {
-            sink.delta(&Delta {
-                index,
-                native_blocks: Some(&item),
-                ..Delta::default()
-            });
-        }
+        sink.pieces(index, &[block]);
     }
 
     /// A call comes whole. Its id is the provider's, else made of the reply's, so that it is unique across turns.
@@ -293,7 +233,7 @@ impl ContentEvents {
         &mut self,
         index: u32,
         call: &FunctionCall<'_>,
-        signature: Option<&str>,
+        part: &ReplyPart<'_>,
         sink: &mut dyn Sink,
     ) {
         let key = self.calls;
@@ -304,31 +244,47 @@ impl ContentEvents {
             .as_deref()
             .filter(|id| !id.is_empty())
             .or((!self.id.is_empty()).then_some(&made));
-        let extra = signature
-            .filter(|signature| !signature.is_empty())
-            .map(|signature| {
-                serde_json::json!({ "google": { "thought_signature": signature, "model": self.origin } })
-                    .to_string()
-            });
-        let arguments = call.args.map_or("{}", RawValue::get);
-        let tool = ToolDelta {
+        let begin = Piece::Call {
             key,
             id: id.map(Str::Plain),
             name: call.name.as_deref().map(Str::Plain),
-            arguments: Some(Str::Plain(arguments)),
-            extra_content: extra.as_deref(),
         };
-        sink.delta(&Delta {
-            index,
-            tools: &[tool],
-            ..Delta::default()
-        });
-        sink.tool_done(index, key);
+        let json = Str::Plain(call.args.map_or("{}", RawValue::get));
+        let arguments = Piece::Arguments { key, json };
+        let end = Piece::CallEnd { key };
+        match part.state(StateOf::Call(key)) {
+            Some(state) => sink.pieces(index, &[begin, arguments, state, end]),
+            None => sink.pieces(index, &[begin, arguments, end]),
+        }
+    }
+}
+
+impl ReplyPart<'_> {
+    /// The image that it is. Sketches of a thought are not shown.
+    fn image(&self) -> Option<Image<'_>> {
+        let drawn = self.inline_data.as_ref()?;
+        let is_shown = !self.thought && drawn.mime_type.starts_with("image/");
+        is_shown.then_some(Image::Data {
+            media_type: &drawn.mime_type,
+            data: Str::Plain(&drawn.data),
+        })
+    }
+
+    /// Its signature, which is state.
+    fn state<'a>(&'a self, of: StateOf<'a>) -> Option<Piece<'a>> {
+        let signature = self.thought_signature.as_deref();
+        let signature = signature.filter(|signature| !signature.is_empty())?;
+        Some(Piece::State(StatePiece {
+            of,
+            format: FORMAT,
+            number: 0,
+            data: Str::Plain(signature),
+        }))
     }
 }
 
 /// Source: docs/facts/wire-formats.md 4.4. `None`: there is no valid call, and nothing to wait for.
-fn parse_finish(reason: &str) -> Option<Finish> {
+fn parse_finish(reason: &str) -> Option<Finish<'static>> {
     match reason {
         "MAX_TOKENS" => Some(Finish::Length),
         "MALFORMED_FUNCTION_CALL"
@@ -348,7 +304,7 @@ fn parse_finish(reason: &str) -> Option<Finish> {
         | "IMAGE_RECITATION"
         | "IMAGE_OTHER"
         | "NO_IMAGE"
-        | "MODEL_ARMOR" => Some(Finish::ContentFilter),
+        | "MODEL_ARMOR" => Some(Finish::Filtered),
         _ => Some(Finish::Stop),
     }
 }

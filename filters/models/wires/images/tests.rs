@@ -252,8 +252,9 @@ struct Taken {
 }
 
 impl Sink for Taken {
-    fn delta(&mut self, delta: &crate::models::chat::delta::Delta<'_>) {
-        self.is_filtered |= delta.finish.is_some();
+    fn pieces(&mut self, _: u32, pieces: &[crate::models::chat::piece::Piece<'_>]) {
+        let is_end = |piece: &_| matches!(piece, crate::models::chat::piece::Piece::Finish(_));
+        self.is_filtered |= pieces.iter().any(is_end);
     }
     fn item(&mut self, item: &[u8]) {
         self.items.push(serde_json::from_slice(item).unwrap());

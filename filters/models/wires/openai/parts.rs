@@ -1,7 +1,7 @@
 //! Content in parts, as some providers of this convention answer.
 
 use crate::json::{Error, Str, Type, Walker};
-use crate::models::chat::delta::Delta;
+use crate::models::chat::piece::Piece;
 use crate::models::reply::Sink;
 use crate::models::wires::scan::text;
 
@@ -23,21 +23,13 @@ pub(super) fn content_parts(parts: &str, index: u32, sink: &mut dyn Sink) -> Res
         })?;
         if let Some(thinking) = thinking {
             Walker::over(thinking).array(|walk, _| {
-                let reasoning = part_text(walk)?;
-                sink.delta(&Delta {
-                    index,
-                    reasoning,
-                    ..Delta::default()
-                });
+                let reasoning = part_text(walk)?.map(Piece::Reasoning);
+                sink.pieces(index, reasoning.as_slice());
                 Ok::<(), Error>(())
             })?;
         }
-        if content.is_some() {
-            sink.delta(&Delta {
-                index,
-                content,
-                ..Delta::default()
-            });
+        if let Some(content) = content {
+            sink.pieces(index, &[Piece::Text(content)]);
         }
         Ok(())
     })

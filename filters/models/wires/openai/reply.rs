@@ -3,13 +3,13 @@
 use bytes::Bytes;
 
 use super::calls::Calls;
-use super::delta::{Message, Tags};
+use super::delta::{Choice, Message};
 use super::search::Sources;
 use super::stream::ChunkEvents;
 use super::template::Plain;
 use super::usage;
 use crate::json::{Error, Str, Type, Walker};
-use crate::models::chat::delta::{Delta, Finish};
+use crate::models::chat::piece::Finish;
 use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
 use crate::models::usage::Usage;
@@ -17,7 +17,6 @@ use crate::models::wires::decoder::{Decoder, ReplyHead};
 use crate::models::wires::decoder::{EventStream, WholeReply};
 use crate::models::wires::error_body::classify_error;
 use crate::models::wires::failure::Failure;
-use crate::models::wires::opaque::write_tagged;
 use crate::models::wires::quirks::ReasoningReplay;
 use crate::models::wires::scan::{malformed, seconds, text};
 use crate::models::wires::wire::Target;
@@ -33,7 +32,6 @@ pub(super) fn decoder(
     let reading = Reading {
         adds_reasoning: quirks.reasoning_excluded_from_completion,
         is_whole: !head.is_event_stream,
-        origin: target.origin(),
         takes_details: quirks.reasoning_replay == ReasoningReplay::ReasoningDetails,
         sources: Sources::new(request, target),
     };
@@ -63,8 +61,6 @@ pub(super) struct Reading {
     /// Reported completion tokens leave reasoning out.
     pub(super) adds_reasoning: bool,
     pub(super) is_whole: bool,
-    /// The tag of the provider's own state.
-    pub(super) origin: Box<str>,
     /// It takes its `reasoning_details` back.
     pub(super) takes_details: bool,
     /// How the answer shows its searches.
@@ -152,12 +148,9 @@ impl Reading {
         if searches > 0 {
             sink.searches(searches);
         }
-        if let Some((list, _)) = found {
+        if let Some((sources, _)) = found {
             read.has_sources = true;
-            sink.delta(&Delta {
-                annotations: Some(&list),
-                ..Delta::default()
-            });
+            sink.pieces(0, &sources);
         }
     }
 
@@ -205,34 +198,22 @@ impl Reading {
             }
             Ok::<(), Error>(())
         })?;
-        let finish = match finish.map(Str::unescaped).filter(|word| !word.is_empty()) {
-            None => None,
-            Some(word) => match parse_finish(&word) {
-                Some(finish) => Some(finish),
-                None => {
-                    failure.get_or_insert_with(|| {
-                        Failure::refused(502, "the provider ended its answer with an error")
-                    });
-                    None
-                }
-            },
-        };
-        read.choices += 1;
-        read.finishes += u32::from(finish.is_some());
-        let end = Delta {
+        let word = finish.map(Str::unescaped).filter(|word| !word.is_empty());
+        let finish = word.as_deref().map(parse_finish);
+        if finish == Some(None) {
+            failure.get_or_insert_with(|| {
+                Failure::refused(502, "the provider ended its answer with an error")
+            });
+        }
+        let choice = Choice {
             index,
             logprobs,
-            ..Delta::default()
+            finish: finish.flatten(),
+            takes_details: self.takes_details,
         };
-        let mut tagged = Vec::new();
-        if let Some(items) = message.details.filter(|_| self.takes_details) {
-            write_tagged(items, &self.origin, &mut tagged)?;
-        }
-        let tags = Tags {
-            origin: &self.origin,
-            details: std::str::from_utf8(&tagged).unwrap_or_default(),
-        };
-        read.plain = message.hand_out(end, tags, finish, calls, sink)?;
+        read.choices += 1;
+        read.finishes += u32::from(choice.finish.is_some());
+        read.plain = message.hand_out(choice, calls, sink)?;
         Ok(())
     }
 }
@@ -240,11 +221,12 @@ impl Reading {
 /// The finish reason of a word; `None` where the word says that the answer failed.
 ///
 /// Source: docs/facts/wire-formats.md 5.3, 5.4.
-fn parse_finish(word: &str) -> Option<Finish> {
+fn parse_finish(word: &str) -> Option<Finish<'static>> {
     match word {
-        "length" | "max_tokens" | "model_length" => Some(Finish::Length),
+        "length" | "max_tokens" => Some(Finish::Length),
+        "model_length" => Some(Finish::ContextFull),
         "tool_calls" | "function_call" | "tool_use" => Some(Finish::ToolCalls),
-        "content_filter" | "sensitive" => Some(Finish::ContentFilter),
+        "content_filter" | "sensitive" => Some(Finish::Filtered),
         "error" | "abort" | "network_error" | "insufficient_system_resource" => None,
         _ => Some(Finish::Stop),
     }

@@ -5,11 +5,11 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::json::{Error, Type, Walker};
+use crate::models::chat::piece::{Citation, Piece};
 use crate::models::chat::tree::{SearchLocation, Tools, WebSearchTool};
 use crate::models::parameter::Parameter;
 use crate::models::request::ModelRequest;
 use crate::models::routing::search::SearchDialect;
-use crate::models::wires::citation::Citation;
 use crate::models::wires::scan::text;
 use crate::models::wires::wire::Target;
 
@@ -142,9 +142,9 @@ impl Sources {
         }
     }
 
-    /// Returns the sources that a reply or a chunk lists, as annotations of the whole answer, and their searches; `None`: it
+    /// Returns the sources that a reply or a chunk lists, as citations of the whole answer, and their searches; `None`: it
     /// lists none.
-    pub(super) fn read(&self, data: &[u8]) -> Option<(String, u64)> {
+    pub(super) fn read<'a>(&self, data: &'a [u8]) -> Option<(Vec<Piece<'a>>, u64)> {
         let member = self.member?;
         memchr::memmem::find(data, member.as_bytes())?;
         let mut list = Vec::new();
@@ -156,14 +156,11 @@ impl Sources {
             walk.skip().map(|_| ())
         });
         walked.ok()?;
-        let list = String::from_utf8(list)
-            .ok()
-            .filter(|list| !list.is_empty())?;
-        Some((list, u64::from(self.are_a_search)))
+        (!list.is_empty()).then(|| (list, u64::from(self.are_a_search)))
     }
 }
 
-fn source(walk: &mut Walker<'_>, list: &mut Vec<u8>) -> Result<(), Error> {
+fn source<'a>(walk: &mut Walker<'a>, list: &mut Vec<Piece<'a>>) -> Result<(), Error> {
     if walk.peek()? != Type::Object {
         return walk.skip().map(|_| ());
     }
@@ -177,13 +174,12 @@ fn source(walk: &mut Walker<'_>, list: &mut Vec<u8>) -> Result<(), Error> {
         Ok::<(), Error>(())
     })?;
     if let Some(url) = url.filter(|url| !url.is_empty()) {
-        let citation = Citation {
+        list.push(Piece::Citation(Citation::Page {
             url,
             title,
             start: 0,
             end: 0,
-        };
-        citation.write(list);
+        }));
     }
     Ok(())
 }

@@ -5,7 +5,7 @@
 //! but this string has to be read: whatever the rest meant, it means again.
 
 use crate::json::{Str, Walker, split_plain_string};
-use crate::models::chat::delta::Delta;
+use crate::models::chat::piece::Piece;
 use crate::models::reply::Sink;
 
 /// Random letters by which some providers hide the length of a text; never looked at.
@@ -69,11 +69,7 @@ impl EventTemplate {
         };
         match self.member {
             TemplateMember::Content => sink.text(self.index, text),
-            TemplateMember::Reasoning => sink.delta(&Delta {
-                index: self.index,
-                reasoning: Some(text),
-                ..Delta::default()
-            }),
+            TemplateMember::Reasoning => sink.pieces(self.index, &[Piece::Reasoning(text)]),
         }
         true
     }

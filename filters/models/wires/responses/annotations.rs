@@ -1,25 +1,28 @@
-//! Annotations: flat here, nested in the convention. Source: docs/facts/wire-formats.md 2.3.
+//! Annotations. Source: docs/facts/wire-formats.md 2.3.
 
 use super::item::members;
 use crate::json::{Error, Walker};
-use crate::models::wires::citation::Citation;
+use crate::models::chat::piece::{Citation, Piece};
 use crate::models::wires::scan::text;
 
-/// Returns the annotations of a part as the inside of a JSON array.
+/// Returns the citations of a part.
 ///
 /// The places of an annotation count the characters of its part. All parts become one text, so they move by the `chars`
 /// of the parts before. Other annotations than citations of pages are left out.
-pub(super) fn write_annotations(list: Option<&str>, chars: u64) -> Result<String, Error> {
-    let mut out = Vec::new();
+pub(super) fn citations(list: Option<&str>, chars: u64) -> Result<Vec<Piece<'_>>, Error> {
+    let mut citations = Vec::new();
     if let Some(list) = list {
-        Walker::over(list).array(|walk, _| write_annotation(walk, chars, &mut out))?;
+        Walker::over(list).array(|walk, _| {
+            citations.extend(citation(walk, chars)?);
+            Ok::<(), Error>(())
+        })?;
     }
-    Ok(String::from_utf8(out).unwrap_or_default())
+    Ok(citations)
 }
 
-fn write_annotation(walk: &mut Walker<'_>, chars: u64, out: &mut Vec<u8>) -> Result<(), Error> {
+fn citation<'a>(walk: &mut Walker<'a>, chars: u64) -> Result<Option<Piece<'a>>, Error> {
     let (mut kind, mut url, mut title) = (None, None, None);
-    let (mut start, mut end) = (0, 0);
+    let (mut start, mut end) = (0_u64, 0_u64);
     members(walk, |walk, key| {
         match key {
             "type" => kind = text(walk)?,
@@ -32,14 +35,11 @@ fn write_annotation(walk: &mut Walker<'_>, chars: u64, out: &mut Vec<u8>) -> Res
         Ok(())
     })?;
     let is_citation = kind.is_some_and(|kind| kind.unescaped() == "url_citation");
-    if let Some(url) = url.filter(|_| is_citation) {
-        let citation = Citation {
-            url,
-            title,
-            start: chars.saturating_add(start),
-            end: chars.saturating_add(end),
-        };
-        citation.write(out);
-    }
-    Ok(())
+    let page = |url| Citation::Page {
+        url,
+        title,
+        start: chars.saturating_add(start),
+        end: chars.saturating_add(end),
+    };
+    Ok(url.filter(|_| is_citation).map(page).map(Piece::Citation))
 }

@@ -2,7 +2,7 @@
 //!
 //! [`request`] and [`history`] say a request in its words, [`reply`] reads whole replies and events into [`output`], which
 //! both share. Nothing is stored at the provider: reasoning comes encrypted, rides in `reasoning_details` ([`reasoning`]),
-//! and goes back to its provider before the message or the call that followed it ([`turn`] keeps their order).
+//! and goes back to its provider before the message or the call that followed it.
 //! Searches are counted and their citations handed out; their items stay behind.
 //! Deliberately absent: other hosted tools (search among functions too), stored responses, background, probabilities of tokens.
 
@@ -17,7 +17,6 @@ mod reasoning;
 mod reply;
 mod request;
 mod tools;
-mod turn;
 mod usage;
 
 #[cfg(test)]

@@ -3,15 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use super::annotations::write_annotations;
+use super::annotations::citations;
 use super::item::{Item, ItemKind, ItemPart};
-use super::reasoning::write_details;
-use super::turn::TurnOrder;
+use super::reasoning::UnsaidState;
 use crate::json::{Error, Str};
-use crate::models::chat::delta::{Delta, Finish, ToolDelta};
+use crate::models::chat::piece::{Image, Piece};
 use crate::models::numbering::Numbering;
 use crate::models::reply::Sink;
-use crate::models::wires::drawn;
 
 /// Which text of an item a piece belongs to.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -32,16 +30,16 @@ pub(super) struct PartPlace {
 }
 
 /// The items so far.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Output {
-    origin: Box<str>,
     items: Vec<OpenItem>,
     numbers: Numbering<u64>,
     /// The parts whose text has come in pieces.
     streamed: BTreeSet<PartPlace>,
-    order: TurnOrder,
-    /// Carriers of reasoning whose following item has not come.
-    pending: Vec<String>,
+    /// How many messages and calls have been said.
+    place: u64,
+    /// State of reasoning whose following item has not come.
+    pending: Vec<UnsaidState>,
     has_reasoning: bool,
     /// The images so far.
     images: u64,
@@ -52,27 +50,12 @@ pub(super) struct Output {
 
 #[derive(Debug, Default)]
 struct OpenItem {
-    has_arguments: bool,
+    /// Texts, which begin a message, or arguments.
+    has_text: bool,
     is_done: bool,
 }
 
 impl Output {
-    /// The output of a provider, whose name marks the reasoning.
-    pub(super) fn new(origin: Box<str>) -> Self {
-        Self {
-            origin,
-            items: Vec::new(),
-            numbers: Numbering::default(),
-            streamed: BTreeSet::new(),
-            order: TurnOrder::default(),
-            pending: Vec::new(),
-            has_reasoning: false,
-            images: 0,
-            chars: 0,
-            searches: 0,
-        }
-    }
-
     /// Returns whether no item has come.
     pub(super) fn is_empty(&self) -> bool {
         self.items.is_empty()
@@ -96,10 +79,10 @@ impl Output {
             ItemKind::Image | ItemKind::Search | ItemKind::Other => self.pending.clear(),
         }
         match item.kind {
-            ItemKind::Message => self.order.begin_message(number, item.phase),
+            ItemKind::Message => sink.pieces(0, &[Piece::Message { phase: item.phase }]),
             ItemKind::Call => {
-                self.order.begin_call();
-                call(number, item, None, sink);
+                self.place += 1;
+                sink.pieces(0, &[call(number, item)]);
             }
             ItemKind::Reasoning | ItemKind::Image | ItemKind::Search | ItemKind::Other => {}
         }
@@ -115,27 +98,18 @@ impl Output {
         let is_first = self.streamed.insert(place);
         match place.kind {
             PartKind::Text => {
-                self.begin_message(place.item, sink);
-                self.order.text(place.item, text);
+                self.say(place.item, sink);
                 sink.text(0, text);
             }
             PartKind::Refusal => {
-                self.begin_message(place.item, sink);
-                self.order.text(place.item, Str::Plain(""));
-                let refusal = Some(text);
-                sink.delta(&Delta {
-                    refusal,
-                    ..Delta::default()
-                });
+                self.say(place.item, sink);
+                sink.pieces(0, &[Piece::Refusal(text)]);
             }
             PartKind::Summary | PartKind::Reasoning => {
                 let separator = (is_first && self.has_reasoning).then_some(Str::Raw(r"\n\n"));
                 self.has_reasoning = true;
                 for reasoning in [separator, Some(text)].into_iter().flatten() {
-                    sink.delta(&Delta {
-                        reasoning: Some(reasoning),
-                        ..Delta::default()
-                    });
+                    sink.pieces(0, &[Piece::Reasoning(reasoning)]);
                 }
             }
         }
@@ -152,9 +126,10 @@ impl Output {
         };
         let at = self.begin(number, &item, sink);
         if let Some(open) = self.items.get_mut(at) {
-            open.has_arguments = true;
+            open.has_text = true;
         }
-        call(number, &item, Some(piece), sink);
+        let (key, json) = (number, piece);
+        sink.pieces(0, &[Piece::Arguments { key, json }]);
     }
 
     /// Takes the arguments of a call as a whole, unless they have come in pieces.
@@ -165,7 +140,7 @@ impl Output {
         sink: &mut dyn Sink,
     ) {
         let known = self.numbers.get(&number).and_then(|at| self.items.get(at));
-        if !known.is_some_and(|open| open.has_arguments) {
+        if !known.is_some_and(|open| open.has_text) {
             self.arguments(number, whole, sink);
         }
     }
@@ -187,9 +162,9 @@ impl Output {
             ItemKind::Reasoning => self.reasoning(number, item, sink),
             ItemKind::Call => {
                 // Where the beginning did not come, or had no name, this opens the call.
-                call(number, item, None, sink);
+                sink.pieces(0, &[call(number, item)]);
                 self.whole_arguments(number, item.arguments, sink);
-                sink.tool_done(0, number);
+                sink.pieces(0, &[Piece::CallEnd { key: number }]);
                 Ok(())
             }
             ItemKind::Image => {
@@ -205,27 +180,17 @@ impl Output {
         }
     }
 
-    /// Ends the answer.
-    pub(super) fn end(&mut self, finish: Finish, sink: &mut dyn Sink) {
-        let members = std::mem::take(&mut self.order).into_members();
-        let extra: Vec<(&str, &str)> = members
-            .iter()
-            .map(|(key, value)| (*key, value.as_str()))
-            .collect();
-        sink.delta(&Delta {
-            extra: &extra,
-            finish: Some(finish),
-            ..Delta::default()
-        });
-    }
-
-    /// A text whose item has not been begun begins a message.
-    fn begin_message(&mut self, number: u64, sink: &mut dyn Sink) {
+    /// Takes note that a message says something; a text whose item has not been begun begins one.
+    fn say(&mut self, number: u64, sink: &mut dyn Sink) {
         let item = Item {
             kind: ItemKind::Message,
             ..Item::default()
         };
-        self.begin(number, &item, sink);
+        let at = self.begin(number, &item, sink);
+        if let Some(open) = self.items.get_mut(at) {
+            self.place += u64::from(!open.has_text);
+            open.has_text = true;
+        }
     }
 
     fn message(&mut self, number: u64, item: &Item<'_>, sink: &mut dyn Sink) -> Result<(), Error> {
@@ -237,15 +202,11 @@ impl Output {
             };
             self.rest(place(PartKind::Text), read.text, sink);
             self.rest(place(PartKind::Refusal), read.refusal, sink);
-            let list = write_annotations(read.annotations, self.chars)?;
-            if !list.is_empty() {
-                sink.delta(&Delta {
-                    annotations: Some(&list),
-                    ..Delta::default()
-                });
+            let citations = citations(read.annotations, self.chars)?;
+            if !citations.is_empty() {
+                sink.pieces(0, &citations);
             }
-            let text = read.text.map(Str::unescaped).unwrap_or_default();
-            self.chars += text.chars().count() as u64;
+            self.chars += read.text.map_or(0, Str::count_chars);
             Ok(())
         })
     }
@@ -271,8 +232,7 @@ impl Output {
                 Ok(())
             })?;
         }
-        let details = write_details(item, &self.origin, self.order.place());
-        self.pending.extend(details);
+        self.pending.extend(UnsaidState::new(item, self.place));
         Ok(())
     }
 
@@ -288,41 +248,27 @@ impl Output {
     }
 
     fn hand_out_pending(&mut self, sink: &mut dyn Sink) {
-        for details in self.pending.drain(..) {
-            sink.delta(&Delta {
-                reasoning_details: Some(&details),
-                ..Delta::default()
-            });
+        for state in self.pending.drain(..) {
+            sink.pieces(0, &[Piece::State(state.piece())]);
         }
     }
 }
 
 /// Hands out an image, and returns whether there is one: a call of the drawing tool that failed has none.
 fn image(item: &Item<'_>, sink: &mut dyn Sink) -> bool {
-    let Some(result) = item.result.filter(|result| !result.is_empty()) else {
+    let Some(data) = item.result.filter(|result| !result.is_empty()) else {
         return false;
     };
     let format = item.output_format.map(Str::unescaped);
-    let media_type = format!("image/{}", format.as_deref().unwrap_or("png"));
-    sink.delta(&Delta {
-        images: Some(&drawn::item(&media_type, &result.unescaped())),
-        image_count: 1,
-        ..Delta::default()
-    });
+    let media_type = &format!("image/{}", format.as_deref().unwrap_or("png"));
+    sink.pieces(0, &[Piece::Image(Image::Data { media_type, data })]);
     true
 }
 
-/// Hands out a piece of a call.
-fn call(number: u64, item: &Item<'_>, arguments: Option<Str<'_>>, sink: &mut dyn Sink) {
-    let tool = ToolDelta {
+fn call<'a>(number: u64, item: &Item<'a>) -> Piece<'a> {
+    Piece::Call {
         key: number,
         id: item.call_id,
         name: item.name,
-        arguments,
-        extra_content: None,
-    };
-    sink.delta(&Delta {
-        tools: &[tool],
-        ..Delta::default()
-    });
+    }
 }

@@ -8,31 +8,48 @@ use serde_json::value::RawValue;
 
 use super::input::{InputItem, Summary};
 use super::item::Item;
-use crate::json::{Object, Str};
+use crate::json::Str;
+use crate::models::chat::piece::{StateOf, StatePiece};
 use crate::models::chat::tree::ChatMessage;
 use crate::models::wires::opaque;
 
 /// What marks our carriers.
 const FORMAT: &str = "openai-responses-v1";
 
-/// Returns the carrier of a reasoning item, as JSON; `None` where the provider gave nothing to send back.
-///
-/// `place` is the number of messages and calls before it in its turn.
-pub(super) fn write_details(item: &Item<'_>, origin: &str, place: u64) -> Option<String> {
-    let data = item.encrypted_content.filter(|data| !data.is_empty())?;
-    let mut out = Vec::with_capacity(data.len() + 256);
-    let mut details = Object::open(&mut out);
-    details.text("type", "reasoning.encrypted");
-    details.text("format", FORMAT);
-    details.text("model", origin);
-    details.number("index", place);
-    if let Some(id) = item.id.filter(|id| !id.is_empty()) {
-        details.value("id", |out| id.write(out));
+/// The state of a reasoning item that waits for the item that follows it. Texts are contents of JSON strings.
+#[derive(Debug)]
+pub(super) struct UnsaidState {
+    id: Option<Box<str>>,
+    summary: Box<str>,
+    data: Box<str>,
+    /// The number of messages and calls before it in its turn.
+    place: u64,
+}
+
+impl UnsaidState {
+    /// The state of an item; `None`: the provider gave nothing to send back.
+    pub(super) fn new(item: &Item<'_>, place: u64) -> Option<Self> {
+        let data = item.encrypted_content.filter(|data| !data.is_empty())?;
+        let id = item.id.filter(|id| !id.is_empty());
+        Some(Self {
+            id: id.map(|id| id.contents().into()),
+            summary: item.summary.unwrap_or("[]").into(),
+            data: data.contents().into(),
+            place,
+        })
     }
-    details.raw("summary", item.summary.unwrap_or("[]"));
-    details.value("data", |out| Str::write(data, out));
-    details.close();
-    String::from_utf8(out).ok()
+
+    pub(super) fn piece(&self) -> StatePiece<'_> {
+        StatePiece {
+            of: StateOf::Item {
+                id: self.id.as_deref().map(Str::Raw),
+                summary: &self.summary,
+            },
+            format: FORMAT,
+            number: self.place,
+            data: Str::Raw(&self.data),
+        }
+    }
 }
 
 /// Reasoning of an earlier turn.

@@ -6,7 +6,7 @@ use super::item::{Item, Response, members, some};
 use super::output::{Output, PartKind, PartPlace};
 use super::usage::{Report, count_searches};
 use crate::json::{Error, Str, Walker};
-use crate::models::chat::delta::Finish;
+use crate::models::chat::piece::{Finish, Piece};
 use crate::models::reply::Sink;
 use crate::models::wires::decoder::{Decoder, Progress, ReplyHead};
 use crate::models::wires::decoder::{EventDecoder, EventStream, WholeReply, truncated};
@@ -19,24 +19,20 @@ use crate::money::ServiceTier;
 use crate::sse::SseEvent;
 
 /// Returns the decoder of a chat's reply.
-pub(super) fn decoder(target: &Target<'_>, head: &ReplyHead) -> Box<dyn Decoder> {
-    let output = Output::new(target.origin());
+pub(super) fn decoder(_: &Target<'_>, head: &ReplyHead) -> Box<dyn Decoder> {
     if head.is_event_stream {
-        return Box::new(EventStream::new(ResponseEvents { output }));
+        return Box::new(EventStream::new(ResponseEvents::default()));
     }
-    let origin = target.origin();
-    Box::new(WholeReply::new(move |body, sink| {
-        read_whole(body, Output::new(origin.clone()), sink)
-    }))
+    Box::new(WholeReply::new(read_whole))
 }
 
-fn read_whole(body: &Bytes, mut output: Output, sink: &mut dyn Sink) -> Result<(), Failure> {
+fn read_whole(body: &Bytes, sink: &mut dyn Sink) -> Result<(), Failure> {
     sink.source(body);
     let mut walk = Walker::new(body).map_err(malformed)?;
     let response = Response::read(&mut walk).map_err(malformed)?;
     walk.end().map_err(malformed)?;
     let status = response.status.map(Str::unescaped).unwrap_or_default();
-    end(&status, &response, &mut output, sink)
+    end(&status, &response, &mut Output::default(), sink)
 }
 
 /// Ends an answer with the response that holds its status and usage.
@@ -75,7 +71,7 @@ fn end(
     let report = report
         .transpose()
         .map_err(|_| Failure::malformed("the provider's report of usage cannot be read"))?;
-    output.end(finish, sink);
+    sink.pieces(0, &[Piece::Finish(finish)]);
     // Where the provider counts the searches itself, that is what it bills.
     if let Some(count) = response.tool_usage.and_then(count_searches) {
         sink.searches(count);
@@ -92,9 +88,9 @@ fn no_answer() -> Failure {
 }
 
 /// Every reason but a filter is a limit: of tokens, of messages, or of the caller.
-fn incomplete(reason: Option<Str<'_>>) -> Finish {
+fn incomplete(reason: Option<Str<'_>>) -> Finish<'static> {
     match reason.map(Str::unescaped).as_deref() {
-        Some("content_filter") => Finish::ContentFilter,
+        Some("content_filter") => Finish::Filtered,
         _ => Finish::Length,
     }
 }
@@ -108,7 +104,7 @@ fn read_items(list: Option<&str>, output: &mut Output, sink: &mut dyn Sink) -> R
 }
 
 /// Reads events.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct ResponseEvents {
     output: Output,
 }
