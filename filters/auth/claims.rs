@@ -4,15 +4,15 @@ use serde::Deserialize;
 
 use super::jwt::InvalidToken;
 
-/// Which issuer and audience tokens have to name; `None`: any.
+/// The issuer and the audience that tokens have to name; `None` accepts any.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ClaimRules {
     pub issuer: Option<Box<str>>,
-    /// The audience, which has to be among those of a token.
+    /// A token's `aud` has to contain this audience.
     pub audience: Option<Box<str>>,
 }
 
-/// A text or several, as `aud` may be written.
+/// The claim `aud`, which is one string or a list of them.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub enum Texts {

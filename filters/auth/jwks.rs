@@ -37,7 +37,7 @@ struct TimedClaims<C> {
 impl KeySet {
     /// Parses a key set. Keys without an id, for encryption, or of an unsupported type are skipped.
     ///
-    /// Errors: not a key set, or no key in it can be used.
+    /// Errors: `text` is no key set, or has no usable key.
     pub fn parse(text: &[u8]) -> Result<Self, String> {
         // Keys are parsed one by one, so that one of an unknown type does not invalidate the others.
         #[derive(Deserialize)]
@@ -80,8 +80,8 @@ impl KeySet {
     }
 }
 
-/// Checks that the header of a token demands nothing that is not understood here. The library ignores such demands, which
-/// RFC 7515 4.1.11 forbids.
+/// Checks that the header of a token demands no extension that this code does not know. The library ignores such
+/// demands, which RFC 7515 4.1.11 forbids.
 ///
 /// Errors: not a token; [`InvalidToken::Extension`] for `crit`, and for `b64` other than true.
 pub(super) fn check_header(token: &str) -> Result<(), InvalidToken> {
@@ -100,7 +100,7 @@ pub(super) fn check_header(token: &str) -> Result<(), InvalidToken> {
 
 /// Returns the id of the key that the token names.
 ///
-/// Errors: not a token, its header demands an extension, or it names no key.
+/// Errors: the text is no token, its header demands an extension, or it names no key.
 pub fn read_key_id(token: &str) -> Result<String, InvalidToken> {
     check_header(token)?;
     let header = decode_header(token).map_err(|_| InvalidToken::Signature)?;

@@ -12,7 +12,7 @@ use super::jwks::{check_header, check_times, signature_only};
 /// The issuer of our tokens, unless another is configured.
 const ISSUER: &str = "Weirgate";
 
-/// The keys of tokens. It has no `Debug`, because the keys are secrets.
+/// The keys of tokens. The type has no `Debug`, because the keys are secrets.
 pub struct JwtTokens {
     claim_rules: ClaimRules,
     signing_key: EncodingKey,
@@ -24,18 +24,18 @@ pub struct JwtTokens {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum InvalidToken {
     Empty,
-    /// Malformed, another algorithm, or signed by another key.
+    /// The token is malformed, uses another algorithm, or was signed by another key.
     Signature,
-    /// Its header demands an extension.
+    /// The header demands an extension.
     Extension,
     Issuer,
     Audience,
     Expired,
     NoExpiry,
     NotYetValid,
-    /// It names no SDK keys.
+    /// The token names no SDK keys.
     NoSdkKeys,
-    /// It does not name the key that signed it.
+    /// The token does not name the key that signed it.
     NoKeyId,
     UnknownKey,
 }

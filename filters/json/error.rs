@@ -34,11 +34,11 @@ pub enum ErrorKind {
     Syntax,
     /// The text ends inside a value.
     Truncated,
-    /// More than [`MAX_DEPTH`](super::MAX_DEPTH) levels.
+    /// The text nests more than [`MAX_DEPTH`](super::MAX_DEPTH) levels.
     TooDeep,
     /// Half of a surrogate pair, which is not Unicode text.
     LoneSurrogate,
-    /// More text after the value.
+    /// Text follows the value.
     Trailing,
     /// The value has another type than the expected one.
     Type,

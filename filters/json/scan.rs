@@ -4,9 +4,9 @@ use super::error::{Error, ErrorKind};
 use super::text::{find_special, short_string_length};
 use super::walk::Walker;
 
-/// The numbers of shorter arrays are parsed.
+/// The shortest array, in bytes, whose numbers are skipped without being parsed.
 const LONG_BYTES: usize = 512;
-/// How many bytes of a long array are checked together.
+/// The bytes of a long array that are checked together.
 const BLOCK_BYTES: usize = 256;
 
 impl Walker<'_> {
@@ -93,7 +93,8 @@ impl Walker<'_> {
         u32::from_str_radix(digits, 16).map_err(|_| self.syntax_error())
     }
 
-    /// Skips a long array, in which numbers, commas and white space may stand; returns false, at its start, if it is short.
+    /// Skips a long array that holds only numbers, commas and white space. Returns false for a short array, and then
+    /// stays at its start.
     pub(super) fn skip_number_bytes(&mut self) -> Result<bool, Error> {
         let rest = self.text.as_bytes().get(self.at + 1..).unwrap_or_default();
         let Some(length) = memchr::memchr(b']', rest).filter(|length| *length >= LONG_BYTES) else {

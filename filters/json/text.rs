@@ -119,16 +119,16 @@ pub fn write_escaped(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(rest);
 }
 
-/// Returns the contents of a JSON string without escapes, from behind its opening quote on, and the rest from its closing
-/// quote on. `None`: the string has escapes, or is none.
+/// Splits a JSON string without escapes into its contents and the rest, which begins at the closing quote. `bytes`
+/// begins after the opening quote. Returns `None` if the string has escapes or does not end.
 pub fn split_plain_string(bytes: &[u8]) -> Option<(&str, &[u8])> {
     let (text, rest) = bytes.split_at_checked(find_special(bytes)?)?;
     let text = std::str::from_utf8(text).ok()?;
     rest.starts_with(b"\"").then_some((text, rest))
 }
 
-/// Returns the length of a string of less than 16 bytes without escapes, as keys and most words are, from behind its opening
-/// quote on. `None`: the string may be another one.
+/// Returns the length of a string of less than 16 bytes without escapes, which keys and most words are. `bytes`
+/// begins after the opening quote. Returns `None` for any other string.
 #[inline]
 pub(super) fn short_string_length(bytes: &[u8]) -> Option<usize> {
     for start in [0, 8] {
@@ -145,9 +145,9 @@ pub(super) fn short_string_length(bytes: &[u8]) -> Option<usize> {
 /// Finds the first byte that ends a run of plain text in a JSON string: a quote, a backslash or a control character.
 ///
 /// Cost: short strings such as keys are compared eight bytes at once. Longer ones are compared in blocks, which the
-/// compiler vectorises; a search that may end at each byte took ten times as long. What is long and plain beyond these is
-/// searched in windows at a fifth of the cost of blocks. Windows have an end, so that a text with a line end every few bytes
-/// is not searched to its end for each of them.
+/// compiler vectorises; a loop that may end at each byte took ten times as long. Long plain text after these blocks
+/// is searched in windows, at a fifth of the cost of blocks. A window has an end: otherwise a text with a line end
+/// every few bytes would be searched to its end for each of them.
 pub(super) fn find_special(bytes: &[u8]) -> Option<usize> {
     const SHORT: usize = 32;
     const BLOCKS: usize = 4;
@@ -169,14 +169,14 @@ pub(super) fn find_special(bytes: &[u8]) -> Option<usize> {
 const BLOCK: usize = 32;
 const WINDOW: usize = 512;
 
-/// Returns how many blocks at the start are plain, at most this many.
+/// Counts the plain blocks at the start, up to `most`.
 fn count_plain_blocks(bytes: &[u8], most: usize) -> usize {
     let is_plain = |block: &&[u8]| !block.iter().fold(false, |any, &b| any | is_special(b));
     let blocks = bytes.chunks_exact(BLOCK).take(most);
     blocks.take_while(is_plain).count()
 }
 
-/// Returns how many windows at the start are plain.
+/// Counts the plain windows at the start.
 fn count_plain_windows(bytes: &[u8]) -> usize {
     let is_plain = |window: &&[u8]| {
         let least = window.iter().fold(u8::MAX, |least, &b| least.min(b));
@@ -185,7 +185,8 @@ fn count_plain_windows(bytes: &[u8]) -> usize {
     bytes.chunks_exact(WINDOW).take_while(is_plain).count()
 }
 
-/// Returns whether a text is plain, if it is as short as most names; false does not say that it is not.
+/// Returns whether a text is plain, for texts as short as most names. Returns false for every other text, plain or
+/// not.
 ///
 /// Cost: no branch per byte, because the last word overlaps the one before.
 fn is_short_and_plain(bytes: &[u8]) -> bool {
@@ -223,7 +224,7 @@ fn find_special_by_words(bytes: &[u8]) -> Option<usize> {
     Some(words.len() * 8 + at)
 }
 
-/// Sets the high bit of each special byte. A borrow may set further bits, above the first.
+/// Sets the high bit of each special byte. A borrow may also set bits above the first of these.
 fn mark_special(word: u64) -> u64 {
     const EACH: u64 = u64::from_le_bytes([1; 8]);
     const HIGH: u64 = EACH * 0x80;

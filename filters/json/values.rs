@@ -1,6 +1,6 @@
-//! How many values a text has, for those who make a tree of it: a tree takes up to fifty times the bytes of its text.
+//! Counts the values of a text before a tree is built of it: a tree takes up to fifty times the bytes of its text.
 
-/// Returns how many values a JSON text has, or one more for each empty list and object.
+/// Returns the number of values in a JSON text. Each empty list and object may count as two.
 ///
 /// Cost: one pass; allocates nothing.
 pub fn count_values(json: &[u8]) -> usize {

@@ -24,7 +24,7 @@ impl<'a> Walker<'a> {
         if let Ok(text) = simdutf8::basic::from_utf8(bytes) {
             return Ok(Self::over(text));
         }
-        // The fast check does not say where the text is wrong.
+        // The fast check does not say where the text is not UTF-8.
         let place = std::str::from_utf8(bytes).map_err(|error| error.valid_up_to());
         Err(Error {
             at: place.err().unwrap_or_default(),
@@ -162,8 +162,8 @@ impl<'a> Walker<'a> {
 
     /// Skips the next value, an array of numbers, and returns its text.
     ///
-    /// Cost: for a long array much less than [`Self::skip`], because its numbers are not parsed: what holds bytes of numbers
-    /// alone, with commas and white space, counts as numbers.
+    /// Cost: for a long array much less than [`Self::skip`], because its numbers are not parsed: bytes that occur in
+    /// numbers, commas and white space are accepted in any order.
     pub fn numbers(&mut self) -> Result<&'a str, Error> {
         self.skip_whitespace();
         if self.byte() != Some(b'[') {

@@ -104,7 +104,7 @@ impl<'o> Object<'o> {
         self.out.push(b'}');
     }
 
-    /// Writes several members, which `json` is: keys and values without braces, at least one.
+    /// Writes several members. `json` holds their keys and values without braces, and at least one member.
     #[inline]
     pub fn members(&mut self, json: &str) {
         self.out.reserve(json.len() + 1);

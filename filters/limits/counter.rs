@@ -10,11 +10,11 @@ pub(super) trait Counter {
     fn new(now_ms: u64) -> Self;
     /// Counts one request if the limit allows it.
     fn admit(&mut self, limit: u64, now_ms: u64, window_ms: u64) -> Verdict;
-    /// Returns one unit if its window has not ended. Returns whether it did.
+    /// Gives one unit back if its window has not ended. Returns whether it did.
     fn refund(&mut self, refund_token: RefundToken, now_ms: u64, window_ms: u64) -> bool;
-    /// Returns how many admissions count now, and changes nothing.
+    /// Returns how many admissions count now.
     fn count(&self, now_ms: u64, window_ms: u64) -> u64;
-    /// Returns whether nothing in the window counts any more.
+    /// Returns whether no admission in the window counts any more.
     fn has_ended(&self, now_ms: u64, window_ms: u64) -> bool;
 }
 
@@ -26,8 +26,8 @@ pub(super) struct Fixed {
 }
 
 impl Fixed {
-    /// Returns the time since the start. A clock before the start was read by a slow thread, so the window has not
-    /// ended.
+    /// Returns the time since the start, or 0 for an older time: a slow thread may have read its clock before the
+    /// window started.
     fn elapsed_ms(&self, now_ms: u64) -> u64 {
         now_ms.saturating_sub(self.start_ms)
     }

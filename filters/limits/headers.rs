@@ -13,7 +13,7 @@ const STATE: HeaderName = HeaderName::from_static("ratelimit");
 const LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("ratelimit-remaining");
 const RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
-/// The wait before another try, in milliseconds.
+/// The header with the wait before another try, in milliseconds.
 pub const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 /// The largest integer of a structured field has 15 digits.
 const MAX_STRUCTURED_INTEGER: u64 = 999_999_999_999_999;
@@ -38,7 +38,7 @@ pub struct Quota {
 
 impl Quota {
     /// Returns the headers for each response to a request that was checked against a quota. Other responses have none
-    /// of them.
+    /// of these headers.
     ///
     /// Cost: two short strings.
     pub fn headers(&self) -> [Header; 5] {
@@ -67,7 +67,7 @@ impl Quota {
     }
 
     /// Returns the quota of a request that is over a limit.
-    pub fn of_exceeded(exceeded: ExceededLimit) -> Self {
+    pub fn from_exceeded(exceeded: ExceededLimit) -> Self {
         Self {
             verdict: Verdict {
                 is_allowed: false,
@@ -103,7 +103,7 @@ impl Quota {
     }
 }
 
-/// Makes a header value of a text that has only digits and punctuation.
+/// Makes a header value of a text that contains only digits and punctuation.
 fn ascii(text: String) -> HeaderValue {
     HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""))
 }

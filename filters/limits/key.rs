@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub enum Subject {
     /// A tenant or an organization, by id.
     Named(Arc<str>),
-    /// Clients without a credential that counts, by address.
+    /// A client without a valid credential, by address.
     Address(Address),
 }
 
@@ -35,7 +35,7 @@ impl From<IpAddr> for Subject {
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Address(u64);
 
-/// A prefix that no client's IPv6 address has, because it is multicast.
+/// A multicast prefix, which no client's IPv6 address has.
 const V4_PREFIX: u64 = 0xffff_ffff_0000_0000;
 
 impl From<IpAddr> for Address {
@@ -49,8 +49,8 @@ impl From<IpAddr> for Address {
 
 /// The kind of request that a window counts: an operation of one method, or a group of endpoints.
 ///
-/// It is derived from a name. So it survives a reload that reorders rows, and it is the same in each process. Two names
-/// collide with a probability of 2^-64.
+/// The id is derived from a name, so it survives a reload that reorders rows, and it is the same in each process. Two
+/// names collide with a probability of 2^-64.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct RowId(u64);
 
@@ -67,7 +67,7 @@ impl RowId {
 /// The key of one window. Source: docs/graph-limits.md 8.1.2; docs/model-gateway.md 8.1.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct WindowKey {
-    /// The party that it counts requests of.
+    /// The party whose requests are counted.
     pub subject: Subject,
     pub row: RowId,
 }

@@ -1,23 +1,23 @@
 //! Leases: a process takes several units of a hot window in one step, and admits requests from memory with them.
 //!
-//! The shared window counts units when they are leased, so all processes together never admit more than it counts. A unit
-//! is spent in the window that counted it, within [`lease_ms`]; what is left then goes back to that window. Only a window
-//! that gets many requests has leases; others count each request on their own.
+//! The shared window counts units when they are leased, so all processes together never admit more than the limit. A
+//! process spends a unit in the window that counted it, within [`lease_ms`], and then gives the rest back to that
+//! window. Only windows with many requests have leases; others count each request on its own.
 //!
-//! Our choice: what a lease gives up is exactness on the short side. Until it goes back, a unit that one process holds and
-//! does not need is refused to the others.
+//! Our choice: leases may admit less than the limit. A unit that one process holds and does not need is refused to
+//! the others until the process gives it back.
 
 use super::key::WindowKey;
 use super::shards::{SHARD_COUNT, Shards};
 use super::window::{Algorithm, RefundToken, Verdict};
 
-/// How long a process may hold units at most. Source: docs/interface.md, `limits.shared_exact`.
+/// The longest time for which a process holds units. Source: docs/interface.md, `limits.shared_exact`.
 const MAX_LEASE_MS: u64 = 100;
-/// The requests of one process in the time of a lease from which a window is hot. Below, a lease would save little.
+/// A window is hot if one process sends this many requests in the time of a lease. Below, a lease would save little.
 const HOT_REQUESTS: u64 = 4;
-/// The most units of one lease, because Redis serves nobody else while it counts them.
+/// The largest lease. Redis serves no other call while it counts the units of one.
 const MAX_UNITS: u64 = 1_000;
-/// For how many times of a lease a key without requests is remembered.
+/// A key without requests is remembered for this many times the length of a lease.
 const REMEMBERED_SLOTS: u64 = 10;
 
 /// Returns how long units of a window of this length may be held: 100 ms, or a tenth of a short window.
@@ -25,21 +25,21 @@ pub fn lease_ms(window_ms: u64) -> u64 {
     (window_ms / 10).clamp(1, MAX_LEASE_MS)
 }
 
-/// Returns into how many parts the rest of a window is divided, of which one lease gets one at most. It is half of the
-/// fair part of a process, so leases become smaller near the limit, and end as single units.
+/// Returns the divisor of the rest of a window: one lease gets at most this part. The part is half of a process's
+/// fair share, so leases become smaller near the limit and end as single units.
 pub fn lease_parts(processes: u64) -> u64 {
     processes.max(1).saturating_mul(2)
 }
 
-/// The answer of a shared window.
+/// The reply of a shared window.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct SharedCount {
-    /// How many units it has counted for this call: none if it is full.
+    /// The units counted for this call, or 0 if the window is full.
     pub units: u64,
     pub count: u64,
-    /// The time until more are available.
+    /// The time until more units are available.
     pub reset_ms: u64,
-    /// The time for the token of these units.
+    /// The time in the token of these units.
     pub at_ms: u64,
 }
 
@@ -56,15 +56,15 @@ impl SharedCount {
     }
 }
 
-/// How a request finds out whether it is admitted.
+/// The way in which a request is admitted or refused.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Step {
-    /// It is decided, from memory.
+pub enum LeaseStep {
+    /// The table decides from memory.
     Decided(Verdict),
-    /// The shared window has to count one unit: call it, then [`Leases::learn`].
+    /// Ask the shared window to count one unit, then call [`Leases::record_count`].
     AskForOne,
-    /// The shared window is to count up to this many units, of which the request gets one: call it, then
-    /// [`Leases::learn_lease`] or [`Leases::fail_lease`].
+    /// Ask the shared window to count up to this many units, one of them for the request; then call
+    /// [`Leases::record_lease`] or [`Leases::record_failed_lease`].
     AskForLease(u64),
 }
 
@@ -72,18 +72,18 @@ pub enum Step {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Leftover {
     pub units: u64,
-    /// The time of their token.
+    /// The time in the token of these units.
     pub at_ms: u64,
 }
 
-/// What this process knows of shared windows: the units that it holds, and the requests that it gets.
+/// The leases and the recent requests of this process, by window.
 ///
 /// Times are those of a monotonic clock of this process.
 #[derive(Debug)]
 pub struct Leases {
     algorithm: Algorithm,
     lease_ms: u64,
-    shards: Shards<Known>,
+    shards: Shards<KnownWindow>,
 }
 
 impl Leases {
@@ -96,22 +96,22 @@ impl Leases {
         }
     }
 
-    /// Decides a request, or says what to ask the shared window. Cost: one lock of one shard, one lookup; a new key is
-    /// cloned.
-    pub fn admit(&self, key: &WindowKey, limit: u64, now_ms: u64) -> Step {
+    /// Decides a request, or says what to ask of the shared window. Cost: one lock of one shard, one lookup; a new
+    /// key is cloned.
+    pub fn admit(&self, key: &WindowKey, limit: u64, now_ms: u64) -> LeaseStep {
         let slot = now_ms / self.lease_ms;
         let step = self.shards.with(
             key,
-            || Known::new(slot),
+            || KnownWindow::new(slot),
             |known| known.has_ended(slot),
             |known| known.admit(limit, now_ms, slot),
         );
-        step.unwrap_or(Step::AskForOne)
+        step.unwrap_or(LeaseStep::AskForOne)
     }
 
-    /// Notes the answer to a call for one unit that was sent at `sent_ms`: a window that is full is not asked again for a
-    /// moment.
-    pub fn learn(&self, key: &WindowKey, limit: u64, count: &SharedCount, sent_ms: u64) {
+    /// Records the reply to a call for one unit that was sent at `sent_ms`. After a refusal, the process does not ask
+    /// the full window again for a moment.
+    pub fn record_count(&self, key: &WindowKey, limit: u64, count: &SharedCount, sent_ms: u64) {
         if count.units == 0 {
             let refusal = self.refusal(limit, count, sent_ms);
             self.shards
@@ -119,16 +119,16 @@ impl Leases {
         }
     }
 
-    /// Notes the answer to a call for a lease that was sent at `sent_ms`. Returns what is left of the lease before, and
-    /// when the units end that are now held; `None` if there are none.
-    pub fn learn_lease(
+    /// Records the reply to a call for a lease that was sent at `sent_ms`. Returns the units left of the previous
+    /// lease, and the time at which the new lease ends, if it has units.
+    pub fn record_lease(
         &self,
         key: &WindowKey,
         limit: u64,
         count: &SharedCount,
         (sent_ms, now_ms): (u64, u64),
     ) -> (Option<Leftover>, Option<u64>) {
-        self.learn(key, limit, count, sent_ms);
+        self.record_count(key, limit, count, sent_ms);
         let lease = Lease {
             limit,
             units: count.units.saturating_sub(1),
@@ -139,39 +139,39 @@ impl Leases {
             resets_ms: sent_ms + count.reset_ms,
         };
         let ends_ms = (lease.units > 0).then_some(lease.ends_ms);
-        let learn = |known: &mut Known| {
+        let record_count = |known: &mut KnownWindow| {
             known.is_asking = false;
             ends_ms.and_then(|_| known.lease.replace(lease)?.into_leftover())
         };
         let slot = now_ms / self.lease_ms;
         // A sweep may have dropped the key meanwhile.
-        let has_ended = |known: &Known| known.has_ended(slot);
+        let has_ended = |known: &KnownWindow| known.has_ended(slot);
         let leftover = self
             .shards
-            .with(key, || Known::new(slot), has_ended, learn)
+            .with(key, || KnownWindow::new(slot), has_ended, record_count)
             .flatten();
         (leftover, ends_ms)
     }
 
-    /// Notes that the call for a lease got no answer.
-    pub fn fail_lease(&self, key: &WindowKey) {
+    /// Records that the call for a lease got no reply.
+    pub fn record_failed_lease(&self, key: &WindowKey) {
         self.shards
             .with_existing(key, |known| known.is_asking = false);
     }
 
-    /// Ends the lease of a key if its time is over at `now_ms`. Returns what goes back to its window.
+    /// Ends the lease of a key if its time is over at `now_ms`. Returns the units to give back to its window.
     pub fn end_lease(&self, key: &WindowKey, now_ms: u64) -> Option<Leftover> {
-        let end = |known: &mut Known| {
+        let end = |known: &mut KnownWindow| {
             let lease = known.lease.take_if(|lease| lease.ends_ms <= now_ms);
             lease?.into_leftover()
         };
         self.shards.with_existing(key, end)?
     }
 
-    /// Puts one unit of this token back into the lease of its window. Returns whether there is one; else the unit goes
-    /// back to the shared window.
+    /// Puts one unit of this token back into the lease of its window. Returns false if there is no such lease; the
+    /// caller then gives the unit back to the shared window.
     pub fn refund(&self, key: &WindowKey, at_ms: u64, now_ms: u64) -> bool {
-        let refund = |known: &mut Known| {
+        let refund = |known: &mut KnownWindow| {
             known.refusal = None;
             let lease = known.lease.as_mut();
             let lease = lease.filter(|lease| lease.at_ms == at_ms && lease.is_current(now_ms));
@@ -191,8 +191,8 @@ impl Leases {
         self.shards.sweep(shard, |known| known.has_ended(slot));
     }
 
-    /// Returns for how long after its call units may be spent. A millisecond is the most that the clocks, read in
-    /// milliseconds, may differ.
+    /// Returns for how long after its call units may be spent. The clocks are read in milliseconds, so they may
+    /// differ by one millisecond, which is taken off.
     fn spendable_ms(&self, count: &SharedCount) -> u64 {
         let window_ms = match self.algorithm {
             Algorithm::Fixed => count.reset_ms,
@@ -201,9 +201,9 @@ impl Leases {
         self.lease_ms.min(window_ms).saturating_sub(1)
     }
 
-    fn refusal(&self, limit: u64, count: &SharedCount, sent_ms: u64) -> Refusal {
+    fn refusal(&self, limit: u64, count: &SharedCount, sent_ms: u64) -> CachedRefusal {
         let lasts_ms = (self.lease_ms / 10).min(count.reset_ms.saturating_sub(1));
-        Refusal {
+        CachedRefusal {
             limit,
             at_ms: count.at_ms,
             ends_ms: sent_ms + lasts_ms,
@@ -212,17 +212,17 @@ impl Leases {
     }
 }
 
-/// What this process knows of one window.
+/// The lease and the recent requests of this process in one window.
 #[derive(Debug)]
-struct Known {
-    /// The time in which `requests` are counted, in lengths of a lease.
+struct KnownWindow {
+    /// The number of the lease-long interval in which `requests` are counted.
     slot: u64,
     requests: u64,
     requests_before: u64,
-    /// Whether a call for a lease is on its way.
+    /// Whether a call for a lease awaits its reply.
     is_asking: bool,
     lease: Option<Lease>,
-    refusal: Option<Refusal>,
+    refusal: Option<CachedRefusal>,
 }
 
 /// Units that this process holds.
@@ -230,25 +230,26 @@ struct Known {
 struct Lease {
     limit: u64,
     units: u64,
-    /// What the window had left beside them.
+    /// The units that the window had left beside these.
     rest: u64,
     at_ms: u64,
-    /// A request whose clock was read before may be older than its window, or younger than what has gone back.
+    /// The time from which the units may be spent. A request that read its clock earlier may belong to an earlier
+    /// window, or to a unit that this process has given back.
     since_ms: u64,
     ends_ms: u64,
     resets_ms: u64,
 }
 
-/// The refusal of a full window, which holds for some milliseconds.
+/// The refusal of a full window. It is repeated from memory for some milliseconds.
 #[derive(Clone, Copy, Debug)]
-struct Refusal {
+struct CachedRefusal {
     limit: u64,
     at_ms: u64,
     ends_ms: u64,
     resets_ms: u64,
 }
 
-impl Known {
+impl KnownWindow {
     fn new(slot: u64) -> Self {
         Self {
             slot,
@@ -260,26 +261,26 @@ impl Known {
         }
     }
 
-    fn admit(&mut self, limit: u64, now_ms: u64, slot: u64) -> Step {
+    fn admit(&mut self, limit: u64, now_ms: u64, slot: u64) -> LeaseStep {
         self.observe(slot);
         let needed = self.requests.max(self.requests_before);
         if let Some(verdict) = self.spend(limit, now_ms) {
-            return Step::Decided(verdict);
+            return LeaseStep::Decided(verdict);
         }
         if needed < HOT_REQUESTS {
-            return Step::AskForOne;
+            return LeaseStep::AskForOne;
         }
         if let Some(verdict) = self.refuse(limit, now_ms) {
-            return Step::Decided(verdict);
+            return LeaseStep::Decided(verdict);
         }
         if self.is_asking {
-            return Step::AskForOne;
+            return LeaseStep::AskForOne;
         }
         self.is_asking = true;
-        Step::AskForLease(needed.min(MAX_UNITS))
+        LeaseStep::AskForLease(needed.min(MAX_UNITS))
     }
 
-    /// Counts a request. A clock that was read before the slot began counts in it.
+    /// Counts a request. A request that read its clock before the slot began counts in the slot.
     fn observe(&mut self, slot: u64) {
         match slot.saturating_sub(self.slot) {
             0 => {}

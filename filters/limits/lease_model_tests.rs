@@ -229,15 +229,15 @@ impl World {
         let sent_ms = self.clock_ms(process);
         let leases = &self.processes[process].leases;
         let lease = match leases.admit(&key(), self.limit, sent_ms) {
-            Step::Decided(verdict) => {
+            LeaseStep::Decided(verdict) => {
                 if verdict.is_allowed {
                     let at_ms = verdict.refund_token.shared_ms().unwrap();
                     self.admit(process, at_ms, self.now_us);
                 }
                 return;
             }
-            Step::AskForOne => None,
-            Step::AskForLease(units) => Some(units),
+            LeaseStep::AskForOne => None,
+            LeaseStep::AskForLease(units) => Some(units),
         };
         self.travelling.push(Travelling::Call {
             process,
@@ -278,10 +278,10 @@ impl World {
                 let times = (sent_ms, self.clock_ms(process));
                 let leases = &self.processes[process].leases;
                 if is_lease {
-                    let (leftover, _) = leases.learn_lease(&key(), self.limit, &count, times);
+                    let (leftover, _) = leases.record_lease(&key(), self.limit, &count, times);
                     self.travelling.extend(leftover.map(Travelling::Return));
                 } else {
-                    leases.learn(&key(), self.limit, &count, sent_ms);
+                    leases.record_count(&key(), self.limit, &count, sent_ms);
                 }
                 if count.verdict(self.limit).is_allowed {
                     self.admit(process, count.at_ms, ran_us);
@@ -309,7 +309,7 @@ impl World {
                 return self.travelling.push(Travelling::Return(leftover));
             }
         };
-        self.processes[process].leases.fail_lease(&key());
+        self.processes[process].leases.record_failed_lease(&key());
         self.travelling.extend(leftover.map(Travelling::Return));
     }
 

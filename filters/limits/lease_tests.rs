@@ -17,7 +17,7 @@ fn leases() -> Leases {
     Leases::new(Algorithm::Fixed, WINDOW_MS)
 }
 
-fn admit(leases: &Leases, now_ms: u64) -> Step {
+fn admit(leases: &Leases, now_ms: u64) -> LeaseStep {
     leases.admit(&key("t"), LIMIT, now_ms)
 }
 
@@ -34,7 +34,7 @@ fn counted(units: u64, count: u64) -> SharedCount {
 /// Sends requests at one time until the window is to give a lease; returns its size.
 fn heat(leases: &Leases, now_ms: u64) -> u64 {
     for _ in 0..HOT_REQUESTS {
-        if let Step::AskForLease(units) = admit(leases, now_ms) {
+        if let LeaseStep::AskForLease(units) = admit(leases, now_ms) {
             return units;
         }
     }
@@ -46,14 +46,14 @@ fn with_lease(units: u64, now_ms: u64) -> Leases {
     let leases = leases();
     heat(&leases, now_ms);
     let count = counted(units, units);
-    let (_, ends_ms) = leases.learn_lease(&key("t"), LIMIT, &count, (now_ms, now_ms));
+    let (_, ends_ms) = leases.record_lease(&key("t"), LIMIT, &count, (now_ms, now_ms));
     assert_eq!(ends_ms, Some(now_ms + 99));
     leases
 }
 
-fn verdict(step: Step) -> Verdict {
+fn verdict(step: LeaseStep) -> Verdict {
     match step {
-        Step::Decided(verdict) => verdict,
+        LeaseStep::Decided(verdict) => verdict,
         step => panic!("{step:?}"),
     }
 }
@@ -62,7 +62,7 @@ fn verdict(step: Step) -> Verdict {
 fn a_cold_window_asks_for_each_request() {
     let leases = leases();
     for now_ms in (0..3_000).step_by(34) {
-        assert_eq!(admit(&leases, now_ms), Step::AskForOne, "{now_ms}");
+        assert_eq!(admit(&leases, now_ms), LeaseStep::AskForOne, "{now_ms}");
     }
 }
 
@@ -71,11 +71,15 @@ fn a_hot_window_asks_for_what_it_needed_in_the_last_100_ms() {
     let leases = leases();
     for now_ms in 100..160 {
         admit(&leases, now_ms);
-        leases.fail_lease(&key("t"));
+        leases.record_failed_lease(&key("t"));
     }
-    assert_eq!(admit(&leases, 200), Step::AskForLease(60));
-    leases.fail_lease(&key("t"));
-    assert_eq!(admit(&leases, 400), Step::AskForOne, "it has cooled down");
+    assert_eq!(admit(&leases, 200), LeaseStep::AskForLease(60));
+    leases.record_failed_lease(&key("t"));
+    assert_eq!(
+        admit(&leases, 400),
+        LeaseStep::AskForOne,
+        "it has cooled down"
+    );
 }
 
 #[test]
@@ -83,18 +87,18 @@ fn no_lease_is_larger_than_what_redis_counts_at_once() {
     let leases = leases();
     for _ in 0..5_000 {
         admit(&leases, 0);
-        leases.fail_lease(&key("t"));
+        leases.record_failed_lease(&key("t"));
     }
-    assert_eq!(admit(&leases, 1), Step::AskForLease(MAX_UNITS));
+    assert_eq!(admit(&leases, 1), LeaseStep::AskForLease(MAX_UNITS));
 }
 
 #[test]
 fn one_request_asks_for_a_lease_and_the_others_for_themselves() {
     let leases = leases();
     heat(&leases, 0);
-    assert_eq!(admit(&leases, 1), Step::AskForOne);
-    leases.fail_lease(&key("t"));
-    assert!(matches!(admit(&leases, 2), Step::AskForLease(_)));
+    assert_eq!(admit(&leases, 1), LeaseStep::AskForOne);
+    leases.record_failed_lease(&key("t"));
+    assert!(matches!(admit(&leases, 2), LeaseStep::AskForLease(_)));
 }
 
 #[test]
@@ -105,7 +109,7 @@ fn units_are_spent_from_memory_and_say_what_is_left_over_all_processes() {
     assert_eq!(second.refund_token.shared_ms(), Some(77));
     assert_eq!((second.remaining, second.reset_ms), (LIMIT - 2, 4_990));
     assert_eq!(verdict(admit(&leases, 1_011)).remaining, LIMIT - 3);
-    assert!(matches!(admit(&leases, 1_012), Step::AskForLease(_)));
+    assert!(matches!(admit(&leases, 1_012), LeaseStep::AskForLease(_)));
     let first = counted(3, 3).verdict(LIMIT);
     assert_eq!((first.remaining, first.is_allowed), (LIMIT - 1, true));
 }
@@ -115,7 +119,7 @@ fn units_are_held_for_less_than_100_ms() {
     let leases = with_lease(9, 1_000);
     assert!(verdict(admit(&leases, 1_098)).is_allowed);
     assert_eq!(leases.end_lease(&key("t"), 1_098), None);
-    assert!(matches!(admit(&leases, 1_099), Step::AskForLease(_)));
+    assert!(matches!(admit(&leases, 1_099), LeaseStep::AskForLease(_)));
     let leftover = Leftover {
         units: 7,
         at_ms: 77,
@@ -134,7 +138,7 @@ fn units_of_a_fixed_window_end_with_it_and_those_of_a_sliding_one_do_not() {
             ..counted(5, 5)
         };
         leases
-            .learn_lease(&key("t"), LIMIT, &count, (1_000, 1_001))
+            .record_lease(&key("t"), LIMIT, &count, (1_000, 1_001))
             .1
     };
     assert_eq!(ends_ms(Algorithm::Fixed), Some(1_019));
@@ -144,27 +148,27 @@ fn units_of_a_fixed_window_end_with_it_and_those_of_a_sliding_one_do_not() {
 #[test]
 fn units_are_not_spent_by_a_clock_read_before_they_were_there() {
     let leases = with_lease(9, 1_000);
-    assert!(!matches!(admit(&leases, 999), Step::Decided(_)));
+    assert!(!matches!(admit(&leases, 999), LeaseStep::Decided(_)));
 }
 
 #[test]
 fn units_counted_under_another_limit_are_not_spent() {
     let leases = with_lease(9, 1_000);
     let step = leases.admit(&key("t"), LIMIT - 1, 1_001);
-    assert!(!matches!(step, Step::Decided(_)));
+    assert!(!matches!(step, LeaseStep::Decided(_)));
 }
 
 #[test]
 fn what_is_left_of_a_lease_goes_back_when_another_replaces_it() {
     let leases = with_lease(9, 1_000);
     let times = (1_100, 1_101);
-    let (leftover, _) = leases.learn_lease(&key("t"), LIMIT, &counted(2, 11), times);
+    let (leftover, _) = leases.record_lease(&key("t"), LIMIT, &counted(2, 11), times);
     let expected = Leftover {
         units: 8,
         at_ms: 77,
     };
     assert_eq!(leftover, Some(expected));
-    let (leftover, ends_ms) = leases.learn_lease(&key("t"), LIMIT, &counted(1, 12), times);
+    let (leftover, ends_ms) = leases.record_lease(&key("t"), LIMIT, &counted(1, 12), times);
     assert_eq!(
         (leftover, ends_ms),
         (None, None),
@@ -187,19 +191,19 @@ fn a_refund_goes_to_the_lease_of_its_window() {
 fn a_full_window_that_is_hot_is_not_asked_again_for_10_ms() {
     let leases = leases();
     heat(&leases, 1_000);
-    leases.learn_lease(&key("t"), LIMIT, &counted(0, LIMIT), (1_000, 1_001));
+    leases.record_lease(&key("t"), LIMIT, &counted(0, LIMIT), (1_000, 1_001));
     let refused = verdict(admit(&leases, 1_009));
     assert_eq!(
         (refused.is_allowed, refused.limit, refused.remaining),
         (false, LIMIT, 0)
     );
     assert_eq!(refused.reset_ms, 4_991);
-    assert!(!matches!(admit(&leases, 1_010), Step::Decided(_)));
-    leases.learn(&key("t"), LIMIT, &counted(0, LIMIT), 1_010);
+    assert!(!matches!(admit(&leases, 1_010), LeaseStep::Decided(_)));
+    leases.record_count(&key("t"), LIMIT, &counted(0, LIMIT), 1_010);
     assert!(!verdict(admit(&leases, 1_019)).is_allowed);
     assert!(!leases.refund(&key("t"), 77, 1_019));
     assert!(
-        !matches!(admit(&leases, 1_019), Step::Decided(_)),
+        !matches!(admit(&leases, 1_019), LeaseStep::Decided(_)),
         "there is room"
     );
 }
@@ -212,13 +216,13 @@ fn a_refusal_does_not_outlast_its_window_and_a_cold_one_is_asked_again() {
         reset_ms: 3,
         ..counted(0, LIMIT)
     };
-    ended.learn_lease(&key("t"), LIMIT, &count, (1_000, 1_000));
+    ended.record_lease(&key("t"), LIMIT, &count, (1_000, 1_000));
     assert!(!verdict(admit(&ended, 1_001)).is_allowed);
-    assert!(!matches!(admit(&ended, 1_002), Step::Decided(_)));
+    assert!(!matches!(admit(&ended, 1_002), LeaseStep::Decided(_)));
     let cold = leases();
     admit(&cold, 0);
-    cold.learn(&key("t"), LIMIT, &counted(0, LIMIT), 0);
-    assert_eq!(admit(&cold, 1), Step::AskForOne);
+    cold.record_count(&key("t"), LIMIT, &counted(0, LIMIT), 0);
+    assert_eq!(admit(&cold, 1), LeaseStep::AskForOne);
 }
 
 #[test]

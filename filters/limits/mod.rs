@@ -18,7 +18,7 @@ mod share;
 mod window;
 
 pub use key::{Address, RowId, Subject, WindowKey};
-pub use lease::{Leases, Leftover, SharedCount, Step, lease_ms, lease_parts};
+pub use lease::{LeaseStep, Leases, Leftover, SharedCount, lease_ms, lease_parts};
 pub use occupancy::Occupancy;
 pub use outage::outage_share;
 pub use quota::{Payer, QuotaGroup, QuotaLimit, Quotas};

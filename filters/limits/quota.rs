@@ -68,11 +68,11 @@ impl QuotaGroup {
         }
     }
 
-    /// Returns the requests per minute of an organization where nobody has set a limit.
+    /// Returns the requests per minute of an organization where no operator has set a limit.
     ///
-    /// Source: docs/interface.md, `limits.requests_per_minute`. Our choice: a person or a service at work stays below it,
-    /// and a loop that has gone wrong does not.
-    pub fn built_in(self) -> u64 {
+    /// Source: docs/interface.md, `limits.requests_per_minute`. Our choice: a person or a service at work stays below
+    /// this limit; a client in an endless loop does not.
+    pub fn built_in_limit(self) -> u64 {
         match self {
             Self::Chat | Self::Decision => 600,
             Self::Embeddings | Self::Moderation | Self::Rerank => 1200,
@@ -87,9 +87,9 @@ impl QuotaGroup {
         }
     }
 
-    /// Returns the group that this one was a part of, whose limit it has where its own is not set: configurations of that
-    /// time go on to limit it.
-    fn elder(self) -> Option<Self> {
+    /// Returns the group that this one was once a part of. Configurations from that time set only the limit of the
+    /// older group, so it also holds for this one.
+    fn parent_group(self) -> Option<Self> {
         match self {
             Self::ImageEdits => Some(Self::Images),
             Self::Transcriptions | Self::Translations => Some(Self::Audio),
@@ -98,11 +98,11 @@ impl QuotaGroup {
         }
     }
 
-    /// Returns the limit that is in force, of those that an operator has set.
+    /// Returns the limit in force. `set` returns the limits that an operator has set.
     pub fn limit(self, set: impl Fn(Self) -> Option<u64>) -> QuotaLimit {
-        let own = set(self).or_else(|| set(self.elder()?));
+        let own = set(self).or_else(|| set(self.parent_group()?));
         QuotaLimit {
-            per_minute: own.unwrap_or_else(|| self.built_in()),
+            per_minute: own.unwrap_or_else(|| self.built_in_limit()),
             is_built_in: own.is_none(),
         }
     }
@@ -113,15 +113,15 @@ impl QuotaGroup {
 pub struct QuotaLimit {
     /// Requests per minute; 0 means no limit.
     pub per_minute: u64,
-    /// Whether it is the built-in one, because no operator has set another.
+    /// Whether no operator has set another limit.
     pub is_built_in: bool,
 }
 
-/// Whom the quotas count.
+/// The organization whose requests a quota counts.
 #[derive(Clone, Copy, Debug)]
 pub struct Payer<'a> {
     pub organization: &'a Arc<str>,
-    /// Whether the key is that of the first run, for which built-in limits do not hold.
+    /// Whether the key is the one made at the first run. Built-in limits do not hold for it.
     pub is_first_run: bool,
 }
 

@@ -14,10 +14,10 @@ use loom::sync::{Mutex, MutexGuard};
 
 use super::key::WindowKey;
 
-/// So many that two threads rarely meet, so few that empty shards take little memory.
+/// With this many shards two threads rarely meet, and empty shards take little memory.
 #[cfg(not(all(test, model)))]
 pub(super) const SHARD_COUNT: usize = 256;
-/// The model checker explores every lock.
+/// The model checker explores every lock, so its table has one shard.
 #[cfg(all(test, model))]
 pub(super) const SHARD_COUNT: usize = 1;
 
@@ -40,7 +40,8 @@ impl<E> Shards<E> {
         Self(shards.collect())
     }
 
-    /// Acts on the entry of a key, or on a new one, which is kept. `None` cannot happen: every key has a shard.
+    /// Acts on the entry of a key, which is created if it is missing. Never returns `None`, because every key has a
+    /// shard.
     pub(super) fn with<R>(
         &self,
         key: &WindowKey,
@@ -98,7 +99,7 @@ impl<E> Shards<E> {
 /// Drops ended entries before a full map would double. Each pass over a full map pays for as many insertions as it freed
 /// entries. A map that stays more than half full doubles, so the cost per insertion stays constant.
 pub(super) fn ensure_capacity<E>(map: &mut Map<E>, has_ended: impl Fn(&E) -> bool) {
-    // Afterwards the map does not count the places of what was dropped as free.
+    // Read before `retain`: afterwards the capacity does not count the slots of dropped entries as free.
     let capacity = map.capacity();
     if map.len() < capacity || map.is_empty() {
         return;

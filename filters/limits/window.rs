@@ -10,38 +10,38 @@ use super::shards::{SHARD_COUNT, Shards};
 /// How a window counts. Source: docs/decisions.md 26.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Algorithm {
-    /// A window starts with the first request after the last one has ended. Any other span of the same length may admit
-    /// up to twice the limit.
+    /// A window starts with the first request after the previous window ended. Any other span of the same length may
+    /// admit up to twice the limit.
     #[default]
     Fixed,
-    /// No span of a window's length admits more than the limit. It stores the time of each admission: 16 bytes per
-    /// millisecond that had one in the last window.
+    /// No span of a window's length admits more than the limit. The table stores the time of each admission: 16 bytes
+    /// per millisecond with an admission.
     Sliding,
 }
 
 /// The verdict of a window on one request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Verdict {
-    /// Whether the request may pass. If so, it has been counted.
+    /// Whether the request may pass. A request that may pass has been counted.
     pub is_allowed: bool,
     pub limit: u64,
-    /// The number of requests left after it.
+    /// The number of requests left after this one.
     pub remaining: u64,
-    /// The time until more than `remaining` are available.
+    /// The time until more than `remaining` requests are available.
     pub reset_ms: u64,
     /// The counted unit, for [`Windows::refund`].
     pub refund_token: RefundToken,
 }
 
-/// A unit that a window counted, and the window that did.
+/// A counted unit and the window that counted it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct RefundToken(pub(super) u64);
 
-/// Marks tokens of windows in Redis. No clock in milliseconds reaches this bit.
+/// This bit marks tokens of windows in Redis. No clock in milliseconds reaches it.
 const SHARED_BIT: u64 = 1 << 63;
 
 impl RefundToken {
-    /// The token of no unit.
+    /// The token of a request that counted no unit.
     pub const NONE: Self = Self(0);
 
     /// Returns the token of a unit that a window in Redis counted at this time.
@@ -95,8 +95,8 @@ impl Windows {
         }
     }
 
-    /// Returns one unit to the window that counted it, and never below zero. Returns whether it did. Use a token at
-    /// most once.
+    /// Gives one unit back to the window that counted it, never below zero. Returns whether the window took it. Use a
+    /// token at most once.
     pub fn refund(&self, key: &WindowKey, refund_token: RefundToken, now_ms: u64) -> bool {
         match &self.table {
             Table::Fixed(shards) => refund(shards, key, refund_token, (now_ms, self.window_ms)),
@@ -104,8 +104,8 @@ impl Windows {
         }
     }
 
-    /// Returns how many requests of a key count now. Nothing is counted, and no window begins. Cost: one lock of one shard, and for
-    /// sliding windows a look at each millisecond that had a request.
+    /// Returns how many requests of a key count now, without counting one or starting a window. Cost: one lock of one
+    /// shard, and for sliding windows one step for each millisecond that had a request.
     pub fn count(&self, key: &WindowKey, now_ms: u64) -> u64 {
         let times = (now_ms, self.window_ms);
         let count = match &self.table {
@@ -132,8 +132,7 @@ impl Windows {
         }
     }
 
-    /// Returns the number of windows, including ended ones that are not dropped yet. Cost: every lock, one after
-    /// another.
+    /// Returns the number of windows, including ended ones that are not dropped yet. Cost: every lock, one at a time.
     pub fn len(&self) -> usize {
         match &self.table {
             Table::Fixed(shards) => shards.len(),
@@ -174,7 +173,7 @@ fn refund<C: Counter>(
     refunded.unwrap_or(false)
 }
 
-/// Refuses a request whose key has no shard, which cannot happen: refusing is the safe verdict.
+/// Refuses a request whose key has no shard. This cannot happen, and refusing is the safe verdict.
 fn refused_verdict(limit: u64, window_ms: u64) -> Verdict {
     Verdict {
         is_allowed: false,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use filters::fault::Fault;
-use filters::limits::{Algorithm, Leases, Leftover, Step, Verdict, WindowKey};
+use filters::limits::{Algorithm, LeaseStep, Leases, Leftover, Verdict, WindowKey};
 use prometheus::IntCounterVec;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -63,13 +63,13 @@ impl SharedWindows {
         };
         let sent_ms = self.now_ms();
         match leases.admit(key, limit, sent_ms) {
-            Step::Decided(verdict) => Ok(verdict),
-            Step::AskForOne => {
+            LeaseStep::Decided(verdict) => Ok(verdict),
+            LeaseStep::AskForOne => {
                 let count = self.windows.take(key, limit, 1).await?;
-                leases.learn(key, limit, &count, sent_ms);
+                leases.record_count(key, limit, &count, sent_ms);
                 Ok(count.verdict(limit))
             }
-            Step::AskForLease(wanted) => {
+            LeaseStep::AskForLease(wanted) => {
                 let (answer, answered) = oneshot::channel();
                 let lease = Lease {
                     shared: self.clone(),
@@ -142,13 +142,13 @@ impl Lease {
         let count = match shared.windows.take(key, limit, wanted).await {
             Ok(count) => count,
             Err(error) => {
-                self.leases.fail_lease(key);
+                self.leases.record_failed_lease(key);
                 _ = answer.send(Err(error));
                 return;
             }
         };
         let times = (sent_ms, shared.now_ms());
-        let (before, ends_ms) = self.leases.learn_lease(key, limit, &count, times);
+        let (before, ends_ms) = self.leases.record_lease(key, limit, &count, times);
         if answer.send(Ok(count.verdict(limit))).is_err() && count.units > 0 {
             shared.refund(key, count.at_ms).await;
         }

@@ -73,9 +73,9 @@ impl BodyReservation {
             held: held.all,
             own: held.by_owner.get(&self.owner).copied().unwrap_or_default(),
             body: self.bytes,
-            is_open: self.owner.is_none(),
+            is_keyless: self.owner.is_none(),
         };
-        if !share.admits(more) {
+        if !share.is_admitted(more) {
             let message =
                 "the bodies of other requests take all memory for them: try again in a second";
             return Err(Fault::new(FaultKind::Overloaded, message).with_retry_after_s(1));

@@ -96,7 +96,7 @@ impl Permits {
             active: taken.len(),
             others_wait: self.others_wait(now),
         };
-        let admits = occupancy.admits();
+        let admits = occupancy.is_admitted();
         if !admits && occupancy.is_below_share() {
             let wait_ms = u64::try_from(WAIT.as_millis()).unwrap_or_default();
             let until_ms = self.elapsed_ms(now) + wait_ms;

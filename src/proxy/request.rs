@@ -255,7 +255,7 @@ async fn send(
     mut response: Response,
 ) -> Result<()> {
     if let Some(exceeded) = ctx.fault.as_ref().and_then(Fault::exceeded) {
-        ctx.info.quota = Some(Quota::of_exceeded(exceeded));
+        ctx.info.quota = Some(Quota::from_exceeded(exceeded));
     }
     let fields = ctx.info.head_fields();
     let refused = fields.quota.filter(|quota| !quota.verdict.is_allowed);

@@ -95,7 +95,7 @@ impl Notice {
 
     fn to_response(&self, now_ms: u64) -> Response {
         let mut response = page(self.status, consent::notice(self.title, &self.text), None);
-        if let Some(quota) = self.exceeded.map(Quota::of_exceeded) {
+        if let Some(quota) = self.exceeded.map(Quota::from_exceeded) {
             response.headers.extend(quota.headers());
             response.headers.extend(quota.refusal(now_ms / 1000));
         }
