@@ -1,27 +1,28 @@
-//! Access tokens of OAuth: what one says. It stands for an API key, for one client, one resource and some minutes.
+//! Access tokens of OAuth. A token stands for an API key, for one client, one resource and some minutes.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::api_key::KeyHash;
 
-/// What an access token says. Its text is the encrypted bytes of it, so that its holder reads none of this.
+/// The contents of an access token. The text of a token is the encryption of these bytes, so its holder cannot read
+/// them.
 #[derive(Clone, Deserialize, Eq, PartialEq, Serialize)]
 pub struct AccessToken {
-    /// The hash of the API key that it stands for.
+    /// The hash of the API key for which the token stands.
     #[serde(serialize_with = "write_hash", deserialize_with = "read_hash")]
     pub key: KeyHash,
     pub client_id: Box<str>,
     pub grant_id: Box<str>,
-    /// What it permits: a bit for each scope of the resource.
+    /// The permissions of the token: a bit for each scope of the resource.
     pub scopes: u8,
-    /// The resource that it is for: a URL.
+    /// The URL of the resource that accepts the token.
     pub audience: Box<str>,
     /// When it expires, in unix milliseconds.
     pub expires_ms: i64,
 }
 
 impl AccessToken {
-    /// Returns its bytes; `None` never happens for texts that fit into memory.
+    /// Returns the bytes of the contents. `None` never happens for texts that fit into memory.
     pub fn to_bytes(&self) -> Option<Vec<u8>> {
         postcard::to_stdvec(self).ok()
     }

@@ -13,30 +13,30 @@ use super::api_key::{ApiKey, KeyHash, Pepper, holds_api_key};
 use super::caller::{AccountsSnapshot, Caller, KeyRow, OrganizationStatus};
 use crate::fault::{Fault, FaultKind};
 
-/// The scheme of Basic credentials, with the space behind it.
+/// The scheme of Basic credentials, with the space after it.
 const BASIC: &[u8] = b"basic ";
 const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
-/// Why a request is not authenticated. It never holds a key.
+/// The reason for which a request is not authenticated. It never contains a key.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum AuthError {
     /// No key, or an empty one.
     Missing,
     /// `Authorization` names a scheme other than `Bearer`.
     OtherScheme,
-    /// Not in the format of a key, or its checksum does not match.
+    /// The key does not have the format of a key, or its checksum does not match.
     Malformed,
-    /// Well formed, but never issued here.
+    /// The key is well formed, but this server never issued it.
     Unknown,
     Revoked,
     Expired,
-    /// Issued, with a value that this version of the server does not know.
+    /// This server issued the key, but the key has a value that this version does not know.
     Unreadable,
-    /// An access token that is not of this server, or not for what the request names.
+    /// The access token is not of this server, or not for the requested resource.
     TokenUnknown,
-    /// An access token whose time is over.
+    /// The access token has expired.
     TokenExpired,
-    /// An access token whose grant or client was ended.
+    /// The grant or the client of the access token was revoked.
     TokenRevoked,
     /// `Authorization` or `x-api-key` came more than once.
     Repeated,
@@ -49,7 +49,8 @@ pub enum AuthError {
 }
 
 impl AuthError {
-    /// Returns whether a key or a token came and is none: a request without one guesses nothing.
+    /// Returns whether a key or a token came and is invalid. Such a request may be guessing keys; a request without
+    /// any cannot.
     pub fn is_refused_key(self) -> bool {
         matches!(
             self,
@@ -175,7 +176,7 @@ pub fn admit_hash(
 
 /// Returns the caller of the API key that a genuine access token stands for, if the token is for `audience`.
 ///
-/// `now_ms` is unix time in milliseconds. Errors: [`AuthError`]; the token's own come before those of its key.
+/// `now_ms` is unix time in milliseconds. Errors: [`AuthError`]. Errors of the token come before those of its key.
 pub fn admit_token(
     token: &AccessToken,
     audience: Option<&str>,
@@ -215,8 +216,8 @@ fn decode_basic(value: &[u8]) -> Option<Vec<u8>> {
     STANDARD.decode(encoded.trim_ascii()).ok()
 }
 
-/// Checks that an issued key is still valid. The key's own state comes first: the holder of a dead key learns nothing
-/// about its organization.
+/// Checks that an issued key is still valid. The state of the key itself comes first, so that the holder of a revoked
+/// key learns nothing about its organization.
 fn check_row(row: &KeyRow, now_ms: i64) -> Result<(), AuthError> {
     if row.is_revoked {
         return Err(AuthError::Revoked);
@@ -235,9 +236,9 @@ fn check_row(row: &KeyRow, now_ms: i64) -> Result<(), AuthError> {
     }
 }
 
-/// Returns the one API key, or the one token, that the headers present.
+/// Returns the API key or the token that the headers present.
 ///
-/// Errors: [`AuthError`]: there is none, or more than one.
+/// Errors: [`AuthError`], if there is none or more than one.
 pub fn credential(headers: &HeaderMap) -> Result<&[u8], AuthError> {
     let bearer = single_value(headers, &AUTHORIZATION)?.map(parse_bearer);
     let plain = single_value(headers, &X_API_KEY)?.map(|value| value.as_bytes().trim_ascii());

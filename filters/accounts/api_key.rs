@@ -24,11 +24,12 @@ const MIN_PEPPER_LEN: usize = 32;
 /// The base62 digits in the order of their values.
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// The letters between `wg` and `_` of what OAuth issues: access tokens, codes, refresh tokens and secrets of clients.
+/// The letters between `wg` and `_` in what OAuth issues: access tokens, codes, refresh tokens and secrets of
+/// clients.
 const OAUTH_KINDS: &[u8] = b"acrs";
 
-/// Returns whether `text` holds an API key, a secret of [`OAUTH_KINDS`], or most of one. A mistyped one counts too, because
-/// most of it is right.
+/// Returns whether `text` contains an API key, a secret of [`OAUTH_KINDS`], or most of one. A mistyped key counts
+/// too, because most of it is right.
 pub fn holds_api_key(text: &[u8]) -> bool {
     memchr::memmem::find_iter(text, b"wg").any(|start| {
         let rest = text.get(start + 2..).unwrap_or_default();
@@ -42,7 +43,7 @@ pub fn holds_api_key(text: &[u8]) -> bool {
     })
 }
 
-/// Returns whether a text begins with as many digits as a key has. `is_more` tells what counts beside letters and digits.
+/// Returns whether a text begins with as many digits as a key has. `is_more` accepts further characters.
 fn has_digits(text: &[u8], is_more: impl Fn(u8) -> bool) -> bool {
     let digits = text
         .iter()
@@ -147,7 +148,7 @@ impl Pepper {
         self.mac(key.0)
     }
 
-    /// Returns the hash that the store holds for another secret, such as that of an OAuth client.
+    /// Returns the hash that the store holds for another secret, such as the secret of an OAuth client.
     pub fn hash_secret(&self, secret: &[u8]) -> KeyHash {
         self.mac(&[b"hash of ", secret].concat())
     }

@@ -22,7 +22,7 @@ impl std::fmt::Display for UnknownValue {
 
 impl std::error::Error for UnknownValue {}
 
-/// Whose provider credentials the calls of a project use. Source: docs/model-gateway.md 1.
+/// Whose provider keys the calls of a project use. Source: docs/model-gateway.md 1.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Mode {
     #[default]
@@ -112,7 +112,7 @@ pub struct Caller {
     pub project: Arc<str>,
     /// `key_` and a uuid.
     pub key_id: Arc<str>,
-    /// The owner's name for the key; may be empty.
+    /// The owner's name for the key, which may be empty.
     pub key_label: Arc<str>,
     /// Whose provider credentials serve the project.
     pub mode: Mode,
@@ -125,21 +125,21 @@ pub struct Caller {
     pub terms: Option<Arc<KeyTerms>>,
     /// How long the project's responses may be cached, in seconds; `None` means never.
     pub cache_ttl_s: Option<u32>,
-    /// The SDK key of the datafile whose flags its requests may name as models.
+    /// The SDK key of a datafile. Requests may name the flags of that datafile as models.
     pub experiments: Option<Arc<str>>,
     /// When the key expires, in unix milliseconds.
     pub expires_at_ms: Option<i64>,
-    /// Whether its requests may ask why their providers were chosen.
+    /// Whether requests with this key may ask why their providers were chosen.
     pub is_debug: bool,
 }
 
 /// The organization that the first start creates.
 pub const FIRST_RUN_ORGANIZATION: &str = "default";
-/// The label of its key.
+/// The label of the key that the first start creates.
 pub const FIRST_RUN_LABEL: &str = "first run";
 
 impl Caller {
-    /// Returns whether the key is the one that the first start has printed, to try the gateway with.
+    /// Returns whether the key is the one that the first start printed for trying the gateway.
     pub fn is_first_run(&self) -> bool {
         *self.organization == *FIRST_RUN_ORGANIZATION && *self.key_label == *FIRST_RUN_LABEL
     }
@@ -148,12 +148,12 @@ impl Caller {
 /// The state of an organization.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum OrganizationStatus {
-    /// Its keys count.
+    /// The keys of the organization are valid.
     #[default]
     Active,
-    /// An operator reviews it; until that has ended its keys are refused.
+    /// An operator reviews the organization. Until the review ends, its keys are refused.
     Held,
-    /// Its keys do not count any more.
+    /// The keys of the organization are no longer valid.
     Disabled,
 }
 
@@ -179,16 +179,17 @@ pub struct KeyRow {
     pub is_project_archived: bool,
 }
 
-/// The number of parts of a snapshot. A change copies the parts that it touches: of a million keys a thousand each.
+/// The number of parts of a snapshot. A change copies only the parts that it touches: of a million keys, a thousand
+/// per part.
 const SHARDS: usize = 1024;
 
-/// How long a revocation is kept: longer than an access token is good for.
+/// How long a revocation is kept. Every access token expires earlier.
 pub const REVOCATION_KEPT_MS: i64 = 86_400_000;
 
-/// Every key that was ever issued, by its hash, as of one revision of the store, and what was revoked of late.
+/// All keys that were ever issued, by hash, as of one revision of the store, and the recent revocations.
 ///
-/// Revoked and expired keys stay in the snapshot, so that their errors differ from those of unknown keys. Cost of a copy:
-/// copies share their parts until one of them changes.
+/// Revoked and expired keys stay in the snapshot, so that their errors differ from those of unknown keys. Cost of a
+/// copy: copies share their parts until one of the copies changes.
 #[derive(Clone)]
 pub struct AccountsSnapshot {
     revision: i64,
@@ -220,7 +221,7 @@ impl AccountsSnapshot {
         snapshot
     }
 
-    /// Returns the revision of the store that the snapshot was read at.
+    /// Returns the revision of the store at which the snapshot was read.
     pub fn revision(&self) -> i64 {
         self.revision
     }
@@ -230,25 +231,26 @@ impl AccountsSnapshot {
         self.revision = revision;
     }
 
-    /// Adds a key, or replaces its row. Cost: the first change of a part copies it, if another snapshot has it too.
+    /// Adds a key or replaces its row. Cost: the first change of a part copies the part, if another snapshot shares
+    /// it.
     pub fn insert(&mut self, hash: KeyHash, row: KeyRow) {
-        if let Some(shard) = self.shards.get_mut(shard_of(&hash)) {
+        if let Some(shard) = self.shards.get_mut(shard_index(&hash)) {
             Arc::make_mut(shard).insert(hash, row);
         }
     }
 
-    /// Refuses a key whose row cannot be read any more. One that is not known stays so.
+    /// Refuses a key whose row can no longer be read. An unknown key stays unknown.
     pub fn refuse(&mut self, hash: &KeyHash) {
-        let shard = self.shards.get_mut(shard_of(hash));
+        let shard = self.shards.get_mut(shard_index(hash));
         if let Some(row) = shard.and_then(|shard| Arc::make_mut(shard).get_mut(hash)) {
             row.is_unreadable = true;
         }
     }
 
-    /// Revokes a grant or a client of OAuth by its id: its access tokens do not count any more. Revocations that no access
-    /// token outlives are dropped.
+    /// Revokes a grant or a client of OAuth by its id, so that its access tokens are no longer valid. Drops
+    /// revocations that are older than every valid access token.
     ///
-    /// `at_ms` is unix time in milliseconds. Cost: copies the revocations, if another snapshot has them too.
+    /// `at_ms` is unix time in milliseconds. Cost: copies the revocations if another snapshot shares them.
     pub fn revoke(&mut self, id: &str, at_ms: i64) {
         let revocations = Arc::make_mut(&mut self.revocations);
         revocations.retain(|_, earlier_ms| at_ms.saturating_sub(*earlier_ms) < REVOCATION_KEPT_MS);
@@ -272,12 +274,12 @@ impl AccountsSnapshot {
 
     /// Returns the row of a key. Cost: one map look-up, compared in constant time.
     pub fn find(&self, hash: &KeyHash) -> Option<&KeyRow> {
-        self.shards.get(shard_of(hash))?.get(hash)
+        self.shards.get(shard_index(hash))?.get(hash)
     }
 }
 
-/// Returns the part of a key. The bytes are uniform; the map of the part uses others.
-fn shard_of(hash: &KeyHash) -> usize {
+/// Returns the index of the part that holds a key. The bytes are uniform, and the map inside the part hashes others.
+fn shard_index(hash: &KeyHash) -> usize {
     let tail = hash.as_bytes().last_chunk::<2>().copied();
     usize::from(u16::from_le_bytes(tail.unwrap_or_default())) % SHARDS
 }

@@ -1,6 +1,5 @@
 //! Rules of a key: the models, providers and prices it may use, and the addresses it may be used from. Source:
-//! docs/facts/model-gateway.md 5.2. Allowing rules of one kind are united, kinds are joined by "and", and a denying
-//! rule wins over all.
+//! docs/facts/model-gateway.md 5.2.
 //!
 //! Allow rules of one kind are joined by "or", kinds by "and", and a deny rule wins over all.
 
@@ -10,7 +9,7 @@ use crate::cidr::Cidr;
 use crate::fault::{Fault, FaultKind};
 use crate::money::{Price, PriceSet};
 
-/// Allow and deny rules of one kind. Without allow rules, everything is allowed that is not denied.
+/// Allow and deny rules of one kind. Without allow rules, everything is allowed that no deny rule matches.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Lists<T> {
     /// One of these must match, unless the list is empty.
@@ -105,7 +104,7 @@ impl KeyRules {
 
     /// Checks the client's address.
     ///
-    /// Errors: the address is denied or not among those allowed; or it is unknown and only some are allowed.
+    /// Errors: the address is denied, or not among the allowed ones, or unknown while only some are allowed.
     pub fn check_address(&self, address: Option<IpAddr>) -> Result<(), Forbidden> {
         let is_allowed = match address {
             Some(address) => self.addresses.allows(|block| block.contains(address)),

@@ -21,10 +21,10 @@ pub struct KeyTerms {
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TermsFile {
-    /// The maximum it may ever spend, in USD.
+    /// The maximum that the key may ever spend, in USD.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,
-    /// The maximum it may spend in an hour, day, week or month, in USD.
+    /// The maximum that the key may spend in an hour, day, week or month, in USD.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub limit_per: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -52,7 +52,7 @@ pub struct TermsFile {
 pub struct InvalidTerm {
     /// The field of [`TermsFile`].
     pub field: &'static str,
-    /// What came and what is accepted.
+    /// The received value and the accepted ones.
     pub problem: String,
 }
 

@@ -38,7 +38,7 @@ pub struct CacheRequest<'r> {
     pub headers: &'r HeaderMap,
 }
 
-/// Why a request bypasses the cache.
+/// The reason for which a request bypasses the cache.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Bypass {
     /// The caller has no public key of a tenant, or the operation accepts none.
@@ -47,15 +47,15 @@ pub enum Bypass {
     Method,
     /// The client wants a fresh response: `cache=false`, `no-store` or `no-cache`.
     NoCache,
-    /// The request has a range, a condition, a cookie, an encoded body, two content types or a `Connection` that names a
-    /// header, so its response fits no other request.
+    /// The request has a range, a condition, a cookie, an encoded body, two content types, or a `Connection` that
+    /// names a header. Its response fits no other request.
     Unshareable,
-    /// The document is missing, unreadable or more than a query.
+    /// The document is missing, unreadable, or does more than read.
     Document,
 }
 
-/// All that may change the response: requests with equal keys share it. It is no hash, so no two different requests have
-/// equal keys. Cost of a clone: no copy.
+/// All parts of a request that may change the response. Requests with equal keys share a response. The key is no
+/// hash, so two different requests never have equal keys. Cost of a clone: no copy.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct CacheKey(Bytes);
 
@@ -75,10 +75,10 @@ pub struct HeadKey {
     document: DocumentSource,
 }
 
-/// Where a request carries its document.
+/// The place of the document in a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum DocumentSource {
-    /// In the query, which has been checked. Such a request must have no body.
+    /// In the query, which has been checked. The request must not have a body.
     Query,
     Body,
     /// In the JSON of the body.
@@ -157,7 +157,7 @@ fn collect_keyed(headers: &HeaderMap) -> Result<Vec<(&HeaderName, &HeaderValue)>
         if [RANGE, COOKIE, CONTENT_ENCODING].contains(name) || name.as_str().starts_with("if-") {
             return Err(Bypass::Unshareable);
         }
-        // A header that is named here is not sent on, so the service answers another request than this head shows.
+        // A named header is not forwarded, so the service would respond to another request than this head shows.
         if *name == CONNECTION && !names_nothing(value.as_bytes()) {
             return Err(Bypass::Unshareable);
         }

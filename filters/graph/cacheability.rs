@@ -1,4 +1,4 @@
-//! Rules for caching a response, and for recognising one that the service took from its own cache.
+//! Rules for caching a response, and for recognising a response from the service's own cache.
 
 use http::header::{AGE, CACHE_CONTROL, HeaderName, SET_COOKIE, VARY};
 use http::{HeaderMap, StatusCode};
@@ -23,7 +23,8 @@ pub fn is_cacheable(status: StatusCode, headers: &HeaderMap) -> bool {
         })
 }
 
-/// Returns how long a response stays fresh, in seconds, if it says so: `s-maxage`, else `max-age`, less its `Age`.
+/// Returns how long a response stays fresh, in seconds: its `s-maxage`, else its `max-age`, less its `Age`. Returns
+/// `None` without either.
 pub fn fresh_for_s(headers: &HeaderMap) -> Option<u64> {
     let value = |wanted: &str| {
         let lines = headers.get_all(CACHE_CONTROL).iter();
@@ -46,7 +47,7 @@ pub fn age_s(headers: &HeaderMap) -> Option<u64> {
     age.and_then(|age| age.trim().parse().ok())
 }
 
-/// Returns whether the service answered from a cache of its own. Such a request does not count: its unit is refunded.
+/// Returns whether the service responded from its own cache. Such a request does not count: its unit is refunded.
 ///
 /// A hit is `cf-cache-status` or `x-cache` with the word hit, or an `age` above zero. Source: docs/graph-limits.md
 /// 8.1.3; docs/facts/graph-service.md 1.4.

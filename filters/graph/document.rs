@@ -2,9 +2,10 @@
 
 /// Returns whether a document has operations and all of them are queries.
 ///
-/// It looks for the words `mutation` and `subscription` outside of all brackets, strings and comments, because only the
-/// kinds and names of definitions stand there. A query with such a name counts as the other kind: it is not cached,
-/// which is slow but correct. A document with unbalanced brackets is not a query. Cost: one pass, no allocation.
+/// The code looks for the words `mutation` and `subscription` outside of all brackets, strings and comments, because
+/// only the kinds and names of definitions occur there. A query with such a name counts as the other kind and is not
+/// cached, which is slow but correct. A document with unbalanced brackets is not a query. Cost: one pass, no
+/// allocation.
 pub(super) fn is_read_only(document: &str) -> bool {
     let mut rest = document.as_bytes();
     let mut depth = 0_usize;

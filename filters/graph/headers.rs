@@ -43,15 +43,15 @@ pub fn refusal_body(limit: u64, window_s: u64, tenant: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// Returns whether an upstream's header states its own limit, which the gateway replaces. `Retry-After` is not one,
-/// because a 503 of the graph service passes unchanged.
+/// Returns whether an upstream's header states its own limit, which the gateway replaces. `Retry-After` does not
+/// count, because a 503 of the graph service passes unchanged.
 pub fn is_limit_header(name: &HeaderName) -> bool {
     let name = name.as_str();
     name.starts_with("x-ratelimit-") || name == "ratelimit" || name.starts_with("ratelimit-")
 }
 
-/// Returns whether a request header makes the service use another method than the one that was counted. Such headers
-/// are removed before the request is forwarded. Source: docs/security.md 47.
+/// Returns whether a request header makes the service use another method than the counted one. Such headers are
+/// removed before the request is forwarded. Source: docs/security.md 47.
 pub fn overrides_method(name: &HeaderName) -> bool {
     const NAMES: [&str; 3] = [
         "x-http-method-override",

@@ -13,12 +13,12 @@ use crate::proxy::normalise;
 pub struct GraphOperation {
     /// `METHOD pattern`, the name in metrics, logs and `graph.tenants[].limits`.
     pub name: Box<str>,
-    /// The row id that its windows are counted under.
+    /// The row id under which its windows are counted.
     pub id: RowId,
     /// Its limits.
     pub category: Category,
-    /// Whether public keys are credentials for this operation. Others must not accept them: anyone who reads a tenant's
-    /// page could use up the windows of its management.
+    /// Whether public keys are credentials for this operation. For other operations they are not: anyone who reads a
+    /// tenant's page could otherwise use up the windows of the tenant's management.
     pub accepts_single_key: bool,
     /// Whether its bodies are uploaded content, which has a higher size limit than queries and settings.
     pub accepts_data: bool,
@@ -50,7 +50,7 @@ pub struct OperationMatch<'t> {
     pub operation: &'t Arc<GraphOperation>,
     /// Whether a row names the path and method. If not, `graph.unknown_paths` decides.
     pub is_known: bool,
-    /// Whether it is an `OPTIONS`, which carries no credential and counts by address, on a row of its own.
+    /// Whether the request is an `OPTIONS`. It carries no credential and counts by address, on a row of its own.
     pub is_preflight: bool,
 }
 
@@ -79,7 +79,7 @@ impl Operations {
         let mut entries = Vec::new();
         for row in rows {
             let category = find_category(row.category, categories)?;
-            // Public keys exist for queries.
+            // Public keys are only for queries.
             let accepts = (row.category == "query", row.category == DATA);
             for method in row.methods {
                 entries.push(operation_entry(method, row.path, None, category, accepts)?);
@@ -115,9 +115,9 @@ impl Operations {
         })
     }
 
-    /// Finds the operation of a request. `path` is [`normalise`]d; methods are compared without case, because servers
-    /// behind this one may do so. Cost: no allocation. Source: docs/graph-limits.md 8.1.2; docs/facts/graph-service.md
-    /// 1.2.
+    /// Finds the operation of a request. `path` is [`normalise`]d. Methods are compared without case, because servers
+    /// behind this one may do so too. Cost: no allocation. Source: docs/graph-limits.md 8.1.2;
+    /// docs/facts/graph-service.md 1.2.
     pub fn find(&self, method: &str, path: &str) -> OperationMatch<'_> {
         if method.eq_ignore_ascii_case("OPTIONS") {
             return self.find_preflight(path);
@@ -157,8 +157,8 @@ impl Operations {
         }
     }
 
-    /// Returns the operation on which requests of browsers before requests count, by address: they carry no credential, and take
-    /// nothing of the windows of the requests that they ask about.
+    /// Returns the operation on which preflight requests of browsers count, by address. They carry no credential, and
+    /// take nothing from the windows of the requests that they announce.
     pub fn preflights(&self) -> &Arc<GraphOperation> {
         &self.any
     }
@@ -189,7 +189,8 @@ fn find_category(
         .ok_or_else(|| InvalidRow::Category(name.to_owned()))
 }
 
-/// `counted_as` is the path that names the operation, if it is not `path`; `accepts`: public keys, data.
+/// Makes the entry of an operation. `counted_as` is the path that names the operation, if it is not `path`; `accepts`
+/// tells whether it takes public keys and data.
 fn operation_entry(
     method: &str,
     path: &str,
@@ -231,13 +232,13 @@ fn check_distinct<'a>(entries: impl Iterator<Item = &'a OperationEntry>) -> Resu
 
 #[derive(Clone, Debug)]
 struct Pattern {
-    segments: Vec<Segment>,
+    segments: Vec<PatternSegment>,
     /// Whether more segments may follow.
     is_prefix: bool,
 }
 
 #[derive(Clone, Debug)]
-enum Segment {
+enum PatternSegment {
     Literal(Box<str>),
     Any,
 }
@@ -253,8 +254,8 @@ impl Pattern {
             let is_variable = segment.starts_with('{') && segment.ends_with('}');
             match segment {
                 "*" => is_prefix = true,
-                _ if is_variable => segments.push(Segment::Any),
-                _ => segments.push(Segment::Literal(segment.into())),
+                _ if is_variable => segments.push(PatternSegment::Any),
+                _ => segments.push(PatternSegment::Literal(segment.into())),
             }
         }
         Some(Self {
@@ -270,8 +271,8 @@ impl Pattern {
             .iter()
             .all(|wanted| match (wanted, rest.next()) {
                 (_, None) => false,
-                (Segment::Any, Some(_)) => true,
-                (Segment::Literal(wanted), Some(segment)) => **wanted == *segment,
+                (PatternSegment::Any, Some(_)) => true,
+                (PatternSegment::Literal(wanted), Some(segment)) => **wanted == *segment,
             });
         begins && (self.is_prefix || rest.next().is_none())
     }

@@ -82,7 +82,7 @@ const fn row(
     }
 }
 
-/// The same with what stands under the path, which is counted with it.
+/// Makes the same row with the paths `under` it as aliases, which share its counter.
 const fn tree(
     methods: &'static [&'static str],
     path: &'static str,
@@ -95,8 +95,8 @@ const fn tree(
     }
 }
 
-/// The methods that change something. A category of writes has all of them, so that none of them is counted as an unknown
-/// path, which has a higher limit.
+/// The methods that change something. A category of writes has all of them. Otherwise one of them would count as an
+/// unknown path, which has a higher limit.
 const WRITES: &[&str] = &["POST", "PUT", "PATCH", "DELETE"];
 
 /// The rows in the order in which they are tried; rows of the configuration come first.
@@ -141,8 +141,8 @@ pub(super) const ROWS: &[BuiltInOperation] = &[
     row(&["GET", "POST", "PUT", "PATCH", "DELETE"], "/api/accounts/*", "account"),
 ];
 
-/// The methods that have a row of their own for unknown paths.
+/// The methods with a row of their own for unknown paths.
 pub(super) const METHODS: &[&str] = &["GET", "POST", "PUT", "PATCH", "DELETE"];
-/// The row that all other methods share on unknown paths. With a row for each method, a client could invent methods to
-/// get more limits.
+/// The row that all other methods share on unknown paths. With a row per method, a client could invent methods to get
+/// more limits.
 pub(super) const ANY: &str = "ANY";

@@ -34,7 +34,7 @@ pub struct TenantLimits {
 #[derive(Clone, Debug)]
 struct TenantTerms {
     allocation: Option<Allocation>,
-    /// Few, so a linear search suffices.
+    /// The list is short, so a linear search suffices.
     fixed_limits: Box<[(RowId, u64)]>,
 }
 
@@ -48,7 +48,7 @@ impl TenantLimits {
         }
     }
 
-    /// Adds a tenant. Errors: [`InvalidTenant`]; nothing is added then.
+    /// Adds a tenant. Errors: [`InvalidTenant`]; then no tenant is added.
     pub fn add(
         &mut self,
         tenant: &Tenant<'_>,

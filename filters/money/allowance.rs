@@ -1,15 +1,15 @@
 //! The limits of a key, its owner and its plan, and what is spent of them. Source: docs/decisions.md 6,
 //! docs/facts/model-gateway.md 5.3, 5.4.
 //!
-//! A limit is reached when spending plus open reservations equal it, so a limit of 0 is reached at once. What is left of
-//! them is leased like credit: see `crate::ledger`.
+//! A limit is reached when spending plus open reservations equal it, so a limit of 0 is reached at once. The
+//! remainders of limits are leased like credit: see `crate::ledger`.
 
 use super::period::Period;
 use super::tally::{PlanSpent, Spent};
 use super::usd::Usd;
 use crate::fault::{Fault, FaultKind};
 
-/// The limits of a key; `None`: no limit.
+/// The limits of a key; `None` means no limit.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct KeyLimits {
     /// In total.

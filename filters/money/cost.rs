@@ -4,8 +4,8 @@ use super::prices::PriceSet;
 use super::unit::{Unit, UnitCounts};
 use super::usd::Usd;
 
-/// The billed usage. `prompt` includes `cached` and both kinds of writes; media tokens are part of what is neither, and of
-/// `completion`.
+/// The billed usage. `prompt` includes `cached` and both kinds of cache writes. Media tokens are part of
+/// `completion`, or of the rest of `prompt`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct BilledTokens {
     pub prompt: u64,
@@ -26,7 +26,7 @@ pub struct BilledTokens {
     pub images: u64,
     pub web_searches: u64,
     pub units: UnitCounts,
-    /// Whether the pages among them are annotated.
+    /// Whether the read pages are annotated.
     pub annotates: bool,
 }
 
@@ -37,7 +37,8 @@ pub struct Cost {
     pub details: Details,
 }
 
-/// `usage.cost_details`: every field of the contract, 0 if it does not apply, and what units cost. Source: docs/model-gateway.md 2.5.
+/// `usage.cost_details`: each field of the contract, 0 where it does not apply, and the cost of units. Source:
+/// docs/model-gateway.md 2.5.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Details {
     /// Prompt and completion, without fees.
@@ -58,7 +59,8 @@ pub struct Details {
     pub image_output_cost: Usd,
     pub audio_input_cost: Usd,
     pub data_storage_cost: Usd,
-    /// Pages, seconds and other units, which the contract has no member for: told only where they cost.
+    /// Pages, seconds and other units. The contract has no member for them, so they are reported only if they cost
+    /// something.
     pub unit_cost: Usd,
 }
 
@@ -125,7 +127,7 @@ impl Cost {
     }
 }
 
-/// Returns the cost of `tokens` at `prices`, without rounding. The prices are those of a prompt of this length.
+/// Returns the cost of `tokens` at `prices`, without rounding. `prices` have to be those for a prompt of this length.
 pub(super) fn cost(prices: &PriceSet, tokens: &BilledTokens) -> Cost {
     let special = tokens
         .cached
@@ -184,7 +186,7 @@ pub(super) fn cost(prices: &PriceSet, tokens: &BilledTokens) -> Cost {
     Cost { total, details }
 }
 
-/// Returns the cost of images out: by the image where that has a price, else by their tokens.
+/// Returns the cost of drawn images: by the image if the image has a price, else by their tokens.
 fn drawn_cost(prices: &PriceSet, images: u64, tokens: u64) -> Usd {
     match prices.image {
         Some(each) => each.times(images),
@@ -192,7 +194,7 @@ fn drawn_cost(prices: &PriceSet, images: u64, tokens: u64) -> Usd {
     }
 }
 
-/// Returns the costs of the units of a request, and of those of its answer. `annotates`: its pages are annotated.
+/// Returns the cost of the units of a request, and of those of its response. `annotates`: its pages are annotated.
 pub(super) fn units_cost(prices: &PriceSet, counts: &UnitCounts, annotates: bool) -> (Usd, Usd) {
     let page = prices.annotated_page.filter(|_| annotates);
     let page = page.unwrap_or_else(|| prices.units.get(Unit::Page));
@@ -208,7 +210,7 @@ pub(super) fn units_cost(prices: &PriceSet, counts: &UnitCounts, annotates: bool
     )
 }
 
-/// Splits tokens into those that are neither, those of images and those of audio; no token counts twice.
+/// Splits tokens into the text tokens, those of images and those of audio. No token counts twice.
 fn split(tokens: u64, images: u64, audio: u64) -> (u64, u64, u64) {
     let images = images.min(tokens);
     let audio = audio.min(tokens - images);

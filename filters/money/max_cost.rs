@@ -1,7 +1,7 @@
 //! The maximum cost of a call, computed before the call. Source: docs/promises.md; docs/facts/model-gateway.md 5.4.
 //!
 //! A token covers at least one byte of text, so the bytes of a request bound its prompt. The bytes of an image, audio
-//! or file do not bound its tokens, so the catalogue does.
+//! part or file do not bound its tokens, so these bounds come from the catalogue.
 
 use super::cost::units_cost;
 use super::price_list::Rates;
@@ -9,25 +9,25 @@ use super::prices::PriceSet;
 use super::unit::UnitCounts;
 use super::usd::{Price, Usd};
 
-/// Maximum prompt tokens of an image, if the catalogue does not say.
+/// Maximum prompt tokens of an image, unless the catalogue has a bound.
 const MAX_IMAGE_TOKENS: u64 = 4_096;
-/// Maximum prompt tokens of an audio part, if the catalogue does not say.
+/// Maximum prompt tokens of an audio part, unless the catalogue has a bound.
 const MAX_AUDIO_TOKENS: u64 = 16_384;
-/// Maximum prompt tokens of a file, if the catalogue does not say.
+/// Maximum prompt tokens of a file, unless the catalogue has a bound.
 const MAX_FILE_TOKENS: u64 = 65_536;
-/// Maximum prompt tokens of the results of a search, if the catalogue does not say.
+/// Maximum prompt tokens of the results of a search, unless the catalogue has a bound.
 const MAX_SEARCH_TOKENS: u64 = 16_384;
-/// Maximum tokens of a choice, if neither the request nor the catalogue limits them. Providers that are paid by the token
-/// are told it. Source: docs/decisions.md 14.
+/// Maximum tokens of a choice, if neither the request nor the catalogue limits them. Requests to providers that
+/// charge by the token state this limit. Source: docs/decisions.md 14.
 pub const UNKNOWN_OUTPUT_TOKENS: u64 = 16_384;
 
-/// The most tokens of a choice whose limit bounds nothing, if the catalogue does not say: more than any model has, and no
-/// more are ever charged. Our choice.
+/// Maximum tokens of a choice with a higher limit, unless the catalogue has a bound. No model produces as many, and
+/// no more are ever charged. Our choice.
 pub const UNBOUNDED_OUTPUT_TOKENS: u64 = 2_000_000;
 
-/// Maximum images of a choice, if the catalogue does not say. Source: docs/model-gateway.md 2.7, the bound of `n`.
+/// Maximum images of a choice, unless the catalogue has a bound. Source: docs/model-gateway.md 2.7, the bound of `n`.
 const MAX_DRAWN_IMAGES: u64 = 10;
-/// Completion tokens of a drawn image that are reserved: more than any of the usual sizes takes. Our choice.
+/// Completion tokens that are reserved for a drawn image. No usual size takes as many. Our choice.
 const MAX_DRAWN_IMAGE_TOKENS: u64 = 2_000;
 
 /// The facts of a request that bound its cost.
@@ -38,27 +38,27 @@ pub struct CostInputs {
     pub images: u64,
     pub audio: u64,
     pub files: u64,
-    /// The limit per choice that the provider gets.
+    /// The token limit of one choice, as sent to the provider.
     pub max_tokens: Option<u64>,
     /// Number of requested choices, at least 1.
     pub choices: u64,
     /// Number of requested images of a choice (`image_config.n`).
     pub wanted_images: u64,
-    /// Whether the answer may hold images; `None`: nothing tells, so a price of images decides.
+    /// Whether the response may hold images. `None` means unknown; then images count if they have a price.
     pub draws: Option<bool>,
-    /// How many requests to the provider make the answer; 0 counts as 1.
+    /// The number of requests to the provider that one response takes; 0 counts as 1.
     pub requests: u64,
     pub searches: u64,
     pub billed_searches: u64,
     pub units: UnitCounts,
-    /// Whether the pages among them shall be annotated.
+    /// Whether the read pages are to be annotated.
     pub annotates: bool,
 }
 
 /// The token limits of a mapping.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct TokenBounds {
-    /// Maximum tokens of one choice: of the answer, or of prompt and answer together.
+    /// Maximum tokens of one choice: of the response, or of prompt and response together.
     pub max_output: Option<u64>,
     pub image_tokens: Option<u64>,
     pub audio_tokens: Option<u64>,
@@ -68,11 +68,11 @@ pub struct TokenBounds {
 }
 
 impl TokenBounds {
-    /// Returns the maximum tokens of a choice. `told` is the limit that the provider gets.
-    pub fn output(&self, told: Option<u64>) -> u64 {
-        match (told, self.max_output) {
-            (Some(told), Some(maximum)) => told.min(maximum),
-            (Some(told), None) => told.min(UNBOUNDED_OUTPUT_TOKENS),
+    /// Returns the maximum tokens of a choice. `limit` is the one that is sent to the provider.
+    pub fn output(&self, limit: Option<u64>) -> u64 {
+        match (limit, self.max_output) {
+            (Some(limit), Some(maximum)) => limit.min(maximum),
+            (Some(limit), None) => limit.min(UNBOUNDED_OUTPUT_TOKENS),
             (None, Some(maximum)) => maximum,
             (None, None) => UNKNOWN_OUTPUT_TOKENS,
         }
@@ -107,7 +107,7 @@ pub(super) fn max_cost(rates: &Rates, bounds: &TokenBounds, inputs: &CostInputs)
     rates.up_to(prompt).map(at).fold(Usd::ZERO, Usd::max)
 }
 
-/// Returns the maximum cost of images with a price of their own.
+/// Returns the maximum cost of images that have a price of their own.
 fn drawn_cost(prices: &PriceSet, bounds: &TokenBounds, inputs: &CostInputs) -> Usd {
     match prices.image {
         Some(each) if inputs.draws.unwrap_or(true) => {
@@ -117,7 +117,7 @@ fn drawn_cost(prices: &PriceSet, bounds: &TokenBounds, inputs: &CostInputs) -> U
     }
 }
 
-/// Returns the tokens of drawn images that are billed as tokens. Providers need not count them in the limit of tokens.
+/// Returns the tokens of drawn images that are billed as tokens. Providers may not count them in the token limit.
 fn drawn_tokens(prices: &PriceSet, bounds: &TokenBounds, inputs: &CostInputs) -> u64 {
     let draws = inputs.draws.unwrap_or(prices.output_image.is_some());
     if !draws || prices.image.is_some() {
@@ -126,7 +126,7 @@ fn drawn_tokens(prices: &PriceSet, bounds: &TokenBounds, inputs: &CostInputs) ->
     drawn_images(1, bounds, inputs).saturating_mul(MAX_DRAWN_IMAGE_TOKENS)
 }
 
-/// Returns the maximum images of all choices; `default`: those of a choice, where nothing tells.
+/// Returns the maximum images of all choices. `default` is the number per choice if no request or catalogue sets one.
 fn drawn_images(default: u64, bounds: &TokenBounds, inputs: &CostInputs) -> u64 {
     let of_choice = bounds.drawn_images.unwrap_or(default);
     let of_choice = of_choice.max(inputs.wanted_images);
@@ -147,7 +147,7 @@ fn max_prompt_price(prices: &PriceSet) -> Price {
     highest(prices.input, others)
 }
 
-/// Returns the highest price of a completion token: any of them may be drawn or spoken.
+/// Returns the highest price of a completion token: any token may belong to an image or to audio.
 fn max_output_price(prices: &PriceSet) -> Price {
     let others = [
         prices.output_image,

@@ -1,8 +1,9 @@
 //! Exact money, as integers of 1e-18 USD and never floats, and the limits on spending.
 //!
-//! [`usd`] has amounts and prices, [`prices`] those of one call, [`unit`](mod@unit) what is billed beside tokens, [`price_list`] all of a mapping, by [`tier`] and hours
-//! ([`schedule`]); [`cost`] is the formula, [`max_cost`] the maximum cost of a call, [`tally`] sums of spending,
-//! [`period`] the periods of limits, and [`allowance`] the 402 errors of keys, budgets and plans.
+//! [`usd`] has amounts and prices, [`prices`] the prices of one call, and [`unit`](mod@unit) the units that are
+//! billed beside tokens. [`price_list`] has all prices of a mapping, by [`tier`] and hours ([`schedule`]). [`cost`]
+//! is the formula, [`max_cost`] the maximum cost of a call, [`tally`] sums of spending, [`period`] the periods of
+//! limits, and [`allowance`] the 402 errors of keys, budgets and plans.
 
 pub mod allowance;
 mod cost;

@@ -39,11 +39,12 @@ impl Period {
 
     /// Returns when the period around `now_ms` began. Units: unix milliseconds.
     pub fn start_ms(self, now_ms: i64) -> i64 {
-        unix_ms(self.start(civil(now_ms)))
+        to_unix_ms(self.start(to_civil(now_ms)))
     }
 
-    /// Returns whether the period that began at `start_ms` holds a time; false if it may not.
-    pub fn surely_holds(self, start_ms: i64, at_ms: i64) -> bool {
+    /// Returns whether a time is certainly in the period that began at `start_ms`. False means that it may be
+    /// outside.
+    pub fn is_surely_around(self, start_ms: i64, at_ms: i64) -> bool {
         const HOUR_MS: i64 = 3_600_000;
         let least_ms = match self {
             Self::Hour => HOUR_MS,
@@ -62,7 +63,7 @@ impl Period {
             Self::Week => 1.week(),
             Self::Month => 1.month(),
         };
-        unix_ms(self.start(civil(now_ms)).saturating_add(length))
+        to_unix_ms(self.start(to_civil(now_ms)).saturating_add(length))
     }
 
     fn start(self, now: DateTime) -> DateTime {
@@ -111,12 +112,12 @@ impl FromStr for Period {
 /// Cycles are months counted from `since_ms`, so a cycle that began on the 31st returns to it in each month that has
 /// one. A time before `since_ms` belongs to the first cycle.
 pub fn cycle(since_ms: i64, now_ms: i64) -> (i64, i64) {
-    let (since, now) = (civil(since_ms), civil(now_ms));
+    let (since, now) = (to_civil(since_ms), to_civil(now_ms));
     let months = (i32::from(now.year()) - i32::from(since.year())) * 12 + i32::from(now.month())
         - i32::from(since.month());
-    let after = |months: i32| unix_ms(since.saturating_add(Span::new().months(months)));
+    let after = |months: i32| to_unix_ms(since.saturating_add(Span::new().months(months)));
     let months = months.max(0);
-    // In the month of `now`, the day on which the cycle begins may be still to come.
+    // The cycle may begin on a day of this month that is still to come.
     let months = if months > 0 && after(months) > now_ms {
         months - 1
     } else {
@@ -125,12 +126,12 @@ pub fn cycle(since_ms: i64, now_ms: i64) -> (i64, i64) {
     (after(months), after(months + 1))
 }
 
-fn civil(unix_ms: i64) -> DateTime {
+fn to_civil(unix_ms: i64) -> DateTime {
     let time = Timestamp::from_millisecond(unix_ms).unwrap_or(Timestamp::UNIX_EPOCH);
     Offset::UTC.to_datetime(time)
 }
 
-fn unix_ms(time: DateTime) -> i64 {
+fn to_unix_ms(time: DateTime) -> i64 {
     Offset::UTC
         .to_timestamp(time)
         .map_or(0, Timestamp::as_millisecond)

@@ -1,4 +1,4 @@
-//! All prices of a mapping: which of them hold depends on a call's tier, on when it starts and on its prompt.
+//! All prices of a mapping. Which of them hold depends on a call's tier, its start and the length of its prompt.
 //!
 //! Every combination is computed once, exactly, so that a call only chooses. Source: docs/facts/model-gateway.md 8.1.
 
@@ -9,23 +9,23 @@ use super::schedule::Schedule;
 use super::tier::ServiceTier;
 use super::usd::{Factor, Usd};
 
-/// The prices of a tier at a time: those of short prompts, and those of longer ones.
+/// The prices of a tier at a time, for short and for longer prompts.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Rates {
     short: PriceSet,
-    /// The prompt tokens beyond which prices hold, in ascending order.
+    /// The prices of longer prompts, map_sets with the prompt tokens above which they hold, in ascending order.
     long: Vec<(u64, PriceSet)>,
 }
 
-/// What some calls cost in place of others.
+/// The difference between the prices of some calls and the usual ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PriceChange {
-    /// All prices of tokens times this,
+    /// The factor on all token prices.
     pub factor: Factor,
     pub own: TokenPrices,
-    /// and for long prompts these, where they are given: in place of all steps that there are. Otherwise the steps are
-    /// those that there are, times the factor, and no price there is below the own one. Our choice: a price of long
-    /// prompts that nobody knows is not guessed too low.
+    /// The prices of long prompts, which replace all usual steps. Without them the usual steps hold, times the
+    /// factor, and no price of a step is below the price of short prompts. Our choice: an unknown price of long
+    /// prompts is not guessed too low.
     pub long: Option<Vec<(u64, TokenPrices)>>,
 }
 
@@ -39,28 +39,28 @@ impl Default for PriceChange {
     }
 }
 
-/// What a price list is made of.
+/// The parts of which a price list is made.
 #[derive(Clone, Debug, Default)]
 pub struct PriceListParts {
-    /// The prices of a call that nothing else is said of.
+    /// The usual prices.
     pub base: PriceSet,
-    /// The prices of longer prompts: the tokens beyond which they hold, and what they change.
+    /// The prices of longer prompts: the tokens above which they hold, and the prices that they replace.
     pub long: Vec<(u64, TokenPrices)>,
     pub tiers: Vec<(ServiceTier, PriceChange)>,
-    /// Of calls that start at certain hours.
+    /// The hours with other prices, and those prices.
     pub off_peak: Option<(Schedule, PriceChange)>,
     /// The share of all prices that is not billed.
     pub discount: Option<Factor>,
 }
 
-/// The prices of all tiers; a tier without its own has the usual ones.
+/// The prices of all tiers. A tier without its own prices has the usual ones.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 struct TierRates {
     usual: Rates,
     own: Vec<(ServiceTier, Rates)>,
 }
 
-/// See the module.
+/// All prices of a mapping.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PriceList {
     peak: TierRates,
@@ -69,7 +69,7 @@ pub struct PriceList {
     is_premium: bool,
 }
 
-/// What of a call decides its prices: the tier, and the unix second in which it starts.
+/// The facts of a call that decide its prices.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct PricePoint {
     pub tier: ServiceTier,
@@ -78,7 +78,7 @@ pub struct PricePoint {
 }
 
 impl Rates {
-    /// Makes the prices of a tier. `long` has what changes beyond numbers of prompt tokens.
+    /// Makes the prices of a tier. `long` has the prices that change above numbers of prompt tokens.
     pub fn new(short: PriceSet, long: &[(u64, TokenPrices)]) -> Self {
         let steps = long.iter();
         let mut long: Vec<_> = steps
@@ -93,7 +93,7 @@ impl Rates {
         &self.short
     }
 
-    /// Returns the prices of longer prompts: the tokens beyond which they hold, in ascending order.
+    /// Returns the prices of longer prompts, map_sets with the tokens above which they hold, in ascending order.
     pub fn long(&self) -> &[(u64, PriceSet)] {
         &self.long
     }
@@ -119,7 +119,7 @@ impl Rates {
         cost(self.for_prompt(tokens.prompt), tokens)
     }
 
-    fn each(
+    fn map_sets(
         &self,
         change: impl Fn(&PriceSet) -> Result<PriceSet, Unscalable>,
     ) -> Result<Self, Unscalable> {
@@ -128,18 +128,18 @@ impl Rates {
             short: change(&self.short)?,
             long: long
                 .map(|(above, prices)| {
-                    let changed = change(prices).map_err(|bad| Unscalable {
+                    let apply_change = change(prices).map_err(|bad| Unscalable {
                         above: Some(*above),
                         ..bad
                     });
-                    Ok((*above, changed?))
+                    Ok((*above, apply_change?))
                 })
                 .collect::<Result<_, _>>()?,
         })
     }
 
-    fn changed(&self, change: &PriceChange) -> Result<Self, Unscalable> {
-        let scaled = self.each(|prices| prices.scaled(change.factor))?;
+    fn apply_change(&self, change: &PriceChange) -> Result<Self, Unscalable> {
+        let scaled = self.map_sets(|prices| prices.scaled(change.factor))?;
         let short = scaled.short.with(&change.own);
         Ok(match &change.long {
             Some(long) => Self::new(short, long),
@@ -161,27 +161,27 @@ impl TierRates {
     fn new(usual: Rates, tiers: &[(ServiceTier, PriceChange)]) -> Result<Self, Unscalable> {
         let own = tiers
             .iter()
-            .map(|(tier, change)| Ok((*tier, usual.changed(change)?)));
+            .map(|(tier, change)| Ok((*tier, usual.apply_change(change)?)));
         Ok(Self {
             own: own.collect::<Result<_, _>>()?,
             usual,
         })
     }
 
-    fn each(
+    fn map_sets(
         &self,
         change: impl Fn(&PriceSet) -> Result<PriceSet, Unscalable>,
     ) -> Result<Self, Unscalable> {
         let own = self.own.iter();
         Ok(Self {
-            usual: self.usual.each(&change)?,
+            usual: self.usual.map_sets(&change)?,
             own: own
-                .map(|(tier, rates)| Ok((*tier, rates.each(&change)?)))
+                .map(|(tier, rates)| Ok((*tier, rates.map_sets(&change)?)))
                 .collect::<Result<_, _>>()?,
         })
     }
 
-    fn tier(&self, tier: ServiceTier) -> &Rates {
+    fn tier_rates(&self, tier: ServiceTier) -> &Rates {
         let mut own = self.own.iter();
         let found = own.find(|(known, _)| *known == tier);
         found.map_or(&self.usual, |(_, rates)| rates)
@@ -191,12 +191,13 @@ impl TierRates {
 impl PriceList {
     /// Computes all prices.
     ///
-    /// Errors: a factor makes a price that cannot be billed without rounding, or the discount is more than all.
+    /// Errors: a factor makes a price that cannot be billed without rounding, or the discount is more than the whole
+    /// price.
     pub fn new(parts: &PriceListParts) -> Result<Self, Unscalable> {
         let usual = Rates::new(parts.base, &parts.long);
         let off_peak = match &parts.off_peak {
             Some((schedule, change)) => {
-                let rates = TierRates::new(usual.changed(change)?, &parts.tiers)?;
+                let rates = TierRates::new(usual.apply_change(change)?, &parts.tiers)?;
                 Some((schedule.clone(), rates))
             }
             None => None,
@@ -215,12 +216,12 @@ impl PriceList {
             above: None,
             why,
         })?;
-        full.each(|prices| prices.scaled(rest)?.with_fees_scaled(rest))
+        full.map_sets(|prices| prices.scaled(rest)?.with_fees_scaled(rest))
     }
 
-    /// Returns the list with all prices of tokens times a factor. Errors: as [`PriceSet::scaled`].
+    /// Returns the list with all token prices times a factor. Errors: as [`PriceSet::scaled`].
     pub fn scaled(&self, factor: Factor) -> Result<Self, Unscalable> {
-        self.each(|prices| prices.scaled(factor))
+        self.map_sets(|prices| prices.scaled(factor))
     }
 
     /// Makes the list of prices that never change.
@@ -238,18 +239,18 @@ impl PriceList {
     /// Returns the prices of a call. Cost: no allocation.
     pub fn at(&self, point: PricePoint) -> &Rates {
         let rates = match &self.off_peak {
-            Some((schedule, rates)) if schedule.holds_at(point.start_s) => rates,
+            Some((schedule, rates)) if schedule.is_active_at(point.start_s) => rates,
             _ => &self.peak,
         };
-        rates.tier(point.tier)
+        rates.tier_rates(point.tier)
     }
 
-    /// Returns the prices at other than off-peak hours.
+    /// Returns the prices outside of the off-peak hours.
     pub fn peak(&self, tier: ServiceTier) -> &Rates {
-        self.peak.tier(tier)
+        self.peak.tier_rates(tier)
     }
 
-    /// Returns the hours that have prices of their own, and those of the usual tier then.
+    /// Returns the off-peak hours, and the prices of the usual tier in them.
     pub fn off_peak(&self) -> Option<(&Schedule, &Rates)> {
         let (schedule, rates) = self.off_peak.as_ref()?;
         Some((schedule, &rates.usual))
@@ -265,20 +266,20 @@ impl PriceList {
         self.discount
     }
 
-    /// Returns whether plans count the model as premium: by its usual price, whatever tier, hour, discount or region it is
-    /// called with. Source: docs/facts/model-gateway.md 5.3.
+    /// Returns whether plans count the model as premium. Its usual price decides, and not the tier, hour, discount or
+    /// region of a call. Source: docs/facts/model-gateway.md 5.3.
     pub fn is_premium(&self) -> bool {
         self.is_premium
     }
 
-    /// Returns whether a call that starts then has the prices of off-peak hours.
+    /// Returns whether a call that starts at `start_s` has off-peak prices.
     pub fn is_off_peak(&self, start_s: u64) -> bool {
         let off_peak = self.off_peak.as_ref();
-        off_peak.is_some_and(|(schedule, _)| schedule.holds_at(start_s))
+        off_peak.is_some_and(|(schedule, _)| schedule.is_active_at(start_s))
     }
 
-    /// Returns the maximum cost of a call. A provider that cannot serve the tier may serve the usual one, so the higher of
-    /// both counts.
+    /// Returns the maximum cost of a call. A provider that cannot serve the tier may serve the usual one, so the
+    /// higher cost of both counts.
     pub fn max_cost(&self, point: PricePoint, bounds: &TokenBounds, inputs: &CostInputs) -> Usd {
         let usual = PricePoint {
             tier: ServiceTier::Standard,
@@ -291,16 +292,16 @@ impl PriceList {
         }
     }
 
-    fn each(
+    fn map_sets(
         &self,
         change: impl Fn(&PriceSet) -> Result<PriceSet, Unscalable>,
     ) -> Result<Self, Unscalable> {
         let off_peak = match &self.off_peak {
-            Some((schedule, rates)) => Some((schedule.clone(), rates.each(&change)?)),
+            Some((schedule, rates)) => Some((schedule.clone(), rates.map_sets(&change)?)),
             None => None,
         };
         Ok(Self {
-            peak: self.peak.each(&change)?,
+            peak: self.peak.map_sets(&change)?,
             off_peak,
             discount: self.discount,
             is_premium: self.is_premium,

@@ -196,15 +196,15 @@ fn windows_wrap_midnight_and_belong_to_the_day_on_which_they_start() {
         (MONDAY, false),
         (MONDAY + DAY + 17 * HOUR, false),
     ] {
-        assert_eq!(wrapping.holds_at(start_s), holds, "{start_s}");
+        assert_eq!(wrapping.is_active_at(start_s), holds, "{start_s}");
     }
     let weekend = schedule("00:00-00:00", &[6, 7]);
     let days: Vec<bool> = (0..7)
-        .map(|day| weekend.holds_at(MONDAY + day * DAY + 5))
+        .map(|day| weekend.is_active_at(MONDAY + day * DAY + 5))
         .collect();
     assert_eq!(days, [false, false, false, false, false, true, true]);
     let evening = schedule("10:00-24:00", &[]);
-    let at = |hour| evening.holds_at(MONDAY + hour * HOUR);
+    let at = |hour| evening.is_active_at(MONDAY + hour * HOUR);
     assert_eq!((at(9), at(10), at(23), at(24)), (false, true, true, false));
     for bad in [
         "",

@@ -1,11 +1,11 @@
-//! The prices of one call, and how those of other calls are made of them.
+//! The prices of one call, and how the prices of other calls follow from them.
 
 use std::fmt;
 
 use super::unit::UnitPrices;
 use super::usd::{Factor, InvalidAmount, Price};
 
-/// The keys of prices of tokens in files, in the order of the fields of [`TokenPrices`].
+/// The keys of token prices in files, in the order of the fields of [`TokenPrices`].
 pub const TOKEN_PRICE_KEYS: [&str; 10] = [
     "input_price",
     "output_price",
@@ -19,7 +19,7 @@ pub const TOKEN_PRICE_KEYS: [&str; 10] = [
     "cache_write_1h_price",
 ];
 
-/// The prices of one call. A price that is `None` is that of other tokens of the prompt or of the completion.
+/// The prices of one call. Tokens whose price is `None` cost as other tokens of the prompt or of the completion.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct PriceSet {
     /// Per prompt token.
@@ -42,7 +42,7 @@ pub struct PriceSet {
     pub cached_input: Option<Price>,
     /// Per prompt token written to the cache for five minutes.
     pub cache_write: Option<Price>,
-    /// Per prompt token written to the cache for an hour; `None`: as `cache_write`.
+    /// Per prompt token written to the cache for an hour; `None` means the price of `cache_write`.
     pub cache_write_1h: Option<Price>,
     pub request: Price,
     pub web_search: Price,
@@ -51,7 +51,7 @@ pub struct PriceSet {
     pub annotated_page: Option<Price>,
 }
 
-/// Prices of tokens that replace those of a [`PriceSet`], where they are given.
+/// Prices of tokens. Each one that is given replaces its price in a [`PriceSet`].
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct TokenPrices {
     pub input: Option<Price>,
@@ -66,11 +66,11 @@ pub struct TokenPrices {
     pub cache_write_1h: Option<Price>,
 }
 
-/// A price that a factor makes one that cannot be billed.
+/// A price that cannot be billed after multiplication with a factor.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Unscalable {
     pub key: &'static str,
-    /// The prompt tokens beyond which it holds.
+    /// The prompt tokens above which the price holds.
     pub above: Option<u64>,
     pub(super) why: InvalidAmount,
 }
@@ -85,7 +85,7 @@ impl fmt::Display for Unscalable {
 }
 
 impl TokenPrices {
-    /// Makes prices of an array in the order of [`TOKEN_PRICE_KEYS`].
+    /// Makes prices from an array in the order of [`TOKEN_PRICE_KEYS`].
     pub fn from_array(prices: [Option<Price>; TOKEN_PRICE_KEYS.len()]) -> Self {
         let [
             input,
@@ -175,13 +175,14 @@ impl PriceSet {
         all.all(Price::is_zero) && self.units.is_zero()
     }
 
-    /// Returns the mean of input and output price, for comparisons; `None`: only other things cost, so it does not compare.
+    /// Returns the mean of input and output price, for comparisons. Returns `None` if tokens are free but something
+    /// else costs, because such prices do not compare.
     pub fn mean(&self) -> Option<f64> {
         let has_mean = !self.input.is_zero() || !self.output.is_zero() || self.is_free();
         has_mean.then(|| f64::midpoint(self.input.as_f64(), self.output.as_f64()))
     }
 
-    /// Returns these prices with others in their place.
+    /// Returns these prices with those of `own` in their place.
     #[must_use]
     pub fn with(&self, own: &TokenPrices) -> Self {
         Self {
@@ -199,7 +200,7 @@ impl PriceSet {
         }
     }
 
-    /// Returns these prices with those of tokens, images and units times a factor. Fees stay.
+    /// Returns these prices with those of tokens, images and units times a factor. Fees do not change.
     ///
     /// Errors: a product that cannot be billed without rounding.
     pub fn scaled(&self, factor: Factor) -> Result<Self, Unscalable> {
@@ -221,8 +222,9 @@ impl PriceSet {
         Ok(all.with(&TokenPrices::from_array(tokens)))
     }
 
-    /// Returns these prices of a step of long prompts for a tier, or for hours, that has prices of its own but no step:
-    /// where the step changes a price of short prompts the higher of both holds, else its own.
+    /// Returns these prices of a long-prompt step for a tier, or for hours, with own prices but without own steps.
+    /// Where the step changes a price of short prompts, the higher of step and own price holds; elsewhere the own
+    /// price does.
     pub(super) fn with_higher(&self, own: &TokenPrices, short: &Self) -> Self {
         let steps = self.tokens().to_array().into_iter();
         let pairs = steps.zip(short.tokens().to_array());
@@ -235,7 +237,7 @@ impl PriceSet {
         self.with(&TokenPrices::from_array(chosen))
     }
 
-    /// Returns these prices with those of fees times a factor. Errors: as [`Self::scaled`].
+    /// Returns these prices with the fees times a factor. Errors: as [`Self::scaled`].
     pub(super) fn with_fees_scaled(&self, factor: Factor) -> Result<Self, Unscalable> {
         let fee = |key, price| scale(key, Some(price), factor).map(Option::unwrap_or_default);
         Ok(Self {

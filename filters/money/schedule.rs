@@ -1,4 +1,4 @@
-//! Hours of the week at which other prices hold.
+//! Hours of the week with other prices.
 
 const DAY_MINUTES: u64 = 24 * 60;
 const DAY_S: u64 = DAY_MINUTES * 60;
@@ -12,7 +12,7 @@ pub struct Schedule {
     windows: Vec<HoursWindow>,
 }
 
-/// A part of a day. It may wrap midnight, and then belongs to the day on which it starts.
+/// A part of a day. A part that passes midnight belongs to the day on which it starts.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct HoursWindow {
     /// As written: `16:30-00:30`.
@@ -20,18 +20,18 @@ pub struct HoursWindow {
     start: u64,
     /// Units: minutes from the start, 1 to 1440.
     minutes: u64,
-    /// Weekdays from 1, Monday, to 7; empty: all.
+    /// Weekdays from 1, Monday, to 7; empty means all days.
     weekdays: Box<[u8]>,
 }
 
 impl HoursWindow {
-    /// Reads `16:30-00:30`. Where both are the same time, it is a whole day from then on.
+    /// Reads `16:30-00:30`. Two equal times are a whole day from that time on.
     ///
-    /// Errors: what is wrong with the text or the days.
+    /// Errors: says what is wrong with the text or the days.
     pub fn parse(text: &str, weekdays: &[u8]) -> Result<Self, String> {
         let ends = text
             .split_once('-')
-            .map(|(start, end)| (minute(start), minute(end)));
+            .map(|(start, end)| (parse_minute(start), parse_minute(end)));
         let Some((Some(start), Some(end))) = ends else {
             return Err(format!("{text:?} is no window such as \"16:30-00:30\""));
         };
@@ -56,16 +56,16 @@ impl HoursWindow {
         &self.text
     }
 
-    /// Returns its weekdays from 1, Monday, to 7; empty: all.
+    /// Returns the weekdays of the window from 1, Monday, to 7; empty means all days.
     pub fn weekdays(&self) -> &[u8] {
         &self.weekdays
     }
 
-    /// Returns whether it holds at a minute since 1970.
-    fn holds_at(&self, minute: u64) -> bool {
+    /// Returns whether the window covers a minute since 1970.
+    fn is_active_at(&self, minute: u64) -> bool {
         let (day, minute) = (minute / DAY_MINUTES, minute % DAY_MINUTES);
         let is_started = minute >= self.start;
-        // Before its start it can only be the window of the day before, which wrapped midnight.
+        // Before its start a window only covers the minute if it started on the day before and passed midnight.
         let (day, passed) = match is_started {
             true => (Some(day), minute - self.start),
             false => (day.checked_sub(1), minute + DAY_MINUTES - self.start),
@@ -77,7 +77,7 @@ impl HoursWindow {
 }
 
 /// Reads `16:30`; `24:00` is the end of the day.
-fn minute(text: &str) -> Option<u64> {
+fn parse_minute(text: &str) -> Option<u64> {
     let (hours, minutes) = text.trim().split_once(':')?;
     let number = |text: &str| match text.len() {
         1 | 2 => text.parse::<u64>().ok(),
@@ -99,9 +99,11 @@ impl Schedule {
         &self.windows
     }
 
-    /// Returns whether one of the windows holds. Units: unix seconds.
-    pub fn holds_at(&self, unix_s: u64) -> bool {
+    /// Returns whether one of the windows covers the time. Units: unix seconds.
+    pub fn is_active_at(&self, unix_s: u64) -> bool {
         let minute = unix_s / DAY_S * DAY_MINUTES + unix_s % DAY_S / 60;
-        self.windows.iter().any(|window| window.holds_at(minute))
+        self.windows
+            .iter()
+            .any(|window| window.is_active_at(minute))
     }
 }

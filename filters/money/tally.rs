@@ -1,11 +1,11 @@
-//! Sums of spending, as far as limits and plans need them.
+//! Sums of spending for limits and plans.
 //!
 //! A tally drops a period when the next one begins, so its size is constant. Charges may arrive slightly out of order,
 //! because a journal is replayed or several processes write. A late charge counts in its period if that is still the
 //! current one, and always in the total.
 //!
-//! A clock may also jump back, or be behind the one that dated a charge. So what is spent in a period is all that is
-//! spent from its start on: no time that is asked for has a limit to give that was spent under a later time.
+//! A clock may also jump back, or be behind the clock that dated a charge. So the spending of a period is all
+//! spending from its start on, and spending with a later date also counts against the limit.
 
 use std::fmt;
 use std::str::FromStr;
@@ -58,7 +58,7 @@ pub struct PlanSpent {
     pub daily_resets_ms: Option<i64>,
 }
 
-/// A text that is no tally.
+/// The error for a text that is not a tally.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct InvalidTally;
 
@@ -69,7 +69,7 @@ struct PeriodSum {
     spent: Usd,
 }
 
-/// The sums of the two latest periods with spending. Of spending before them only the total is known.
+/// The sums of the two latest periods with spending. Earlier spending is known only as part of the total.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 struct PeriodSums {
     latest: PeriodSum,
@@ -82,8 +82,8 @@ impl Tally {
         self.total = self.total.plus(usd);
         for (period, sum) in Period::ALL.into_iter().zip(&mut self.periods) {
             let start_ms = match sum.latest.start_ms {
-                // Most charges are of the period that the sum is of, which needs no calendar.
-                start_ms if start_ms > 0 && period.surely_holds(start_ms, at_ms) => start_ms,
+                // Most charges fall into the period of the sum, and then need no calendar.
+                start_ms if start_ms > 0 && period.is_surely_around(start_ms, at_ms) => start_ms,
                 _ => period.start_ms(at_ms),
             };
             sum.charge(usd, start_ms);
@@ -108,7 +108,7 @@ impl PlanTally {
     /// Adds the cost of calls that ended between the two times of `ended`, for a plan that began at `since_ms`.
     ///
     /// Calls of an earlier plan count in no cycle of this one, but windows continue from plan to plan. If a plan or a
-    /// window begins between the two times, the whole cost counts in the later one, so no spending is lost.
+    /// window begins between the two times, the whole cost counts in the later one, so that no spending is lost.
     pub fn charge(&mut self, usd: Usd, is_premium: bool, ended: (i64, i64), since_ms: i64) {
         let (_, last_ms) = ended;
         self.total = self.total.plus(usd);
@@ -155,7 +155,7 @@ impl PeriodSums {
         }
     }
 
-    /// Returns what was spent from `start_ms` on, or `total` if that is not known.
+    /// Returns the spending from `start_ms` on, or `total` if that spending is not known.
     fn since(&self, start_ms: i64, total: Usd) -> Usd {
         let Self { latest, before } = self;
         if start_ms > latest.start_ms {
@@ -186,7 +186,8 @@ impl PeriodSums {
         }
     }
 
-    /// Returns the sum of the window around `now_ms` with all later ones, and their end; zero if the last has ended.
+    /// Returns the sum of the window around `now_ms` and of all later ones, and their end. The sum is zero if the
+    /// last window has ended.
     fn read_window(&self, now_ms: i64, length_ms: i64, total: Usd) -> (Usd, Option<i64>) {
         let Self { latest, before } = self;
         let end_ms = latest.start_ms.saturating_add(length_ms);
@@ -204,8 +205,8 @@ impl PeriodSums {
     }
 }
 
-// As texts: the total, and of each period or window the start and the sum of the latest and of the one before, all apart by a
-// space.
+// A tally as text: the total, and then for each period or window the start and the sum of the latest and of the
+// previous one, separated by spaces.
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -219,13 +220,13 @@ impl FromStr for Tally {
     fn from_str(text: &str) -> Result<Self, InvalidTally> {
         let mut words = text.split(' ');
         let mut tally = Self {
-            total: usd(words.next())?,
+            total: parse_usd(words.next())?,
             ..Self::default()
         };
         for sums in &mut tally.periods {
             *sums = PeriodSums::read(&mut words)?;
         }
-        at_end(words).map(|()| tally)
+        check_end(words).map(|()| tally)
     }
 }
 
@@ -242,12 +243,12 @@ impl FromStr for PlanTally {
     fn from_str(text: &str) -> Result<Self, InvalidTally> {
         let mut words = text.split(' ');
         let tally = Self {
-            total: usd(words.next())?,
+            total: parse_usd(words.next())?,
             cycle: PeriodSums::read(&mut words)?,
             premium: PeriodSums::read(&mut words)?,
             daily: PeriodSums::read(&mut words)?,
         };
-        at_end(words).map(|()| tally)
+        check_end(words).map(|()| tally)
     }
 }
 
@@ -263,7 +264,7 @@ impl PeriodSums {
             let start_ms = words.next().and_then(|word| word.parse().ok());
             Ok(PeriodSum {
                 start_ms: start_ms.ok_or(InvalidTally)?,
-                spent: usd(words.next())?,
+                spent: parse_usd(words.next())?,
             })
         };
         Ok(Self {
@@ -273,12 +274,12 @@ impl PeriodSums {
     }
 }
 
-fn usd(word: Option<&str>) -> Result<Usd, InvalidTally> {
+fn parse_usd(word: Option<&str>) -> Result<Usd, InvalidTally> {
     let usd = word.and_then(|word| Usd::parse_signed(word).ok());
     usd.ok_or(InvalidTally)
 }
 
-fn at_end<'a>(mut words: impl Iterator<Item = &'a str>) -> Result<(), InvalidTally> {
+fn check_end<'a>(mut words: impl Iterator<Item = &'a str>) -> Result<(), InvalidTally> {
     match words.next() {
         None => Ok(()),
         Some(_) => Err(InvalidTally),

@@ -13,7 +13,7 @@ pub enum ServiceTier {
 }
 
 impl ServiceTier {
-    /// Returns the convention's word.
+    /// Returns the name of the tier in requests.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Standard => "default",
@@ -22,13 +22,13 @@ impl ServiceTier {
         }
     }
 
-    /// Returns the word that a provider has to be told; `None`: the usual tier needs none.
+    /// Returns the word that a request to the provider has to contain; `None` for the usual tier, which needs none.
     pub fn wire_word(self) -> Option<&'static str> {
         (self != Self::Standard).then(|| self.as_str())
     }
 
-    /// Reads the word of a reply for the tier that served it, in any case; `None`: another word, which says nothing of a
-    /// price.
+    /// Reads the tier that served a reply, in upper or lower case. Returns `None` for any other word, which does not
+    /// determine a price.
     ///
     /// Source: the vendors' references.
     pub fn from_reply(word: &str) -> Option<Self> {

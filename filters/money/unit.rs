@@ -1,19 +1,19 @@
-//! What providers bill beside tokens, requests and drawn images: the one table of units.
+//! The units that providers bill beside tokens, requests and drawn images.
 
 use serde::{Deserialize, Serialize};
 
 use super::usd::{InvalidAmount, Price};
 
-/// A unit. Its number is its place in [`PerUnit`] and in stored calls, so new ones come last.
+/// A unit. Its number is its index in [`PerUnit`] and in stored calls, so new units come last.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Unit {
     /// A page that was read.
     Page,
-    /// A millisecond of audio or video that was heard or seen.
+    /// A millisecond of audio or video in the request.
     InputTime,
-    /// A millisecond of audio or video that was made.
+    /// A millisecond of audio or video in the response.
     OutputTime,
-    /// A character of a text that was spoken.
+    /// A character of a text that is spoken.
     Character,
     /// A search: a query of the web, or one over up to a hundred documents.
     Search,
@@ -21,7 +21,7 @@ pub enum Unit {
     Document,
 }
 
-/// How many units there are.
+/// The number of units.
 const UNITS: usize = Unit::ALL.len();
 
 impl Unit {
@@ -35,7 +35,7 @@ impl Unit {
         Self::Document,
     ];
 
-    /// Returns the name of its count, in log lines.
+    /// Returns the name of the unit's count in log lines.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Page => "pages",
@@ -47,7 +47,7 @@ impl Unit {
         }
     }
 
-    /// Returns the key of its price in files.
+    /// Returns the key of the unit's price in files.
     pub fn price_key(self) -> &'static str {
         match self {
             Self::Page => "page_price",
@@ -59,7 +59,7 @@ impl Unit {
         }
     }
 
-    /// Parses its price: per page and search, per second, per 1,000 documents, per million characters.
+    /// Parses the unit's price: per page and search, per second, per 1,000 documents, per million characters.
     ///
     /// Errors: as [`Price::per_call`].
     pub fn parse_price(self, text: &str) -> Result<Price, InvalidAmount> {
@@ -70,7 +70,7 @@ impl Unit {
         }
     }
 
-    /// Returns whether it is a part of the answer, and not of the request.
+    /// Returns whether the unit is part of the response, and not of the request.
     pub(super) fn is_output(self) -> bool {
         self == Self::OutputTime
     }
@@ -80,14 +80,14 @@ impl Unit {
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct PerUnit<T>([T; UNITS]);
 
-/// How many of each unit.
+/// The count of each unit.
 pub type UnitCounts = PerUnit<u64>;
 
 /// The price of each unit.
 pub type UnitPrices = PerUnit<Price>;
 
 impl<T: Copy + Default + Eq> PerUnit<T> {
-    /// Makes it of the values in the order of [`Unit::ALL`].
+    /// Makes the table from the values in the order of [`Unit::ALL`].
     pub fn from_array(values: [T; UNITS]) -> Self {
         Self(values)
     }
@@ -102,7 +102,7 @@ impl<T: Copy + Default + Eq> PerUnit<T> {
         self.0.get(unit as usize).copied().unwrap_or_default()
     }
 
-    /// Returns it with another value of a unit.
+    /// Returns the table with another value for one unit.
     #[must_use]
     pub fn with(mut self, unit: Unit, value: T) -> Self {
         if let Some(place) = self.0.get_mut(unit as usize) {
@@ -124,10 +124,10 @@ impl<T: Copy + Default + Eq> PerUnit<T> {
 }
 
 impl UnitCounts {
-    /// Nothing.
+    /// The table of zeros.
     pub const ZERO: Self = Self([0; UNITS]);
 
-    /// Returns the sum of both.
+    /// Returns the sums of both tables.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         let add =
@@ -135,14 +135,14 @@ impl UnitCounts {
         other.set().fold(self, add)
     }
 
-    /// Returns the counts, each up to that of `most` where it has one.
+    /// Returns the counts, each at most that of `most` if `most` has one.
     #[must_use]
     pub fn at_most(self, most: Self) -> Self {
         let cap = |counts: Self, (unit, most)| counts.with(unit, counts.get(unit).min(most));
         most.set().fold(self, cap)
     }
 
-    /// Returns how much of the counts is beyond those of `within`.
+    /// Returns how many units the counts have beyond those of `within`.
     pub fn beyond(self, within: Self) -> u64 {
         let beyond = |(unit, count): (Unit, u64)| count.saturating_sub(within.get(unit));
         self.set().map(beyond).fold(0, u64::saturating_add)

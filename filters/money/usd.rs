@@ -8,7 +8,7 @@ use crate::json::write_number;
 const FRACTION_DIGITS: usize = 18;
 /// One dollar in units.
 const UNITS_PER_USD: u64 = 10_u64.pow(FRACTION_DIGITS as u32);
-/// What the upper half of a fraction's digits counts.
+/// The unit of the upper half of a fraction's digits.
 const HALF_FRACTION: u64 = 10_u64.pow(FRACTION_DIGITS as u32 / 2);
 /// The exclusive maximum of an amount, in dollars.
 const MAX_USD: u64 = 10_u64.pow(12);
@@ -106,7 +106,7 @@ impl Price {
         self.0 as f64
     }
 
-    /// Returns the price of one as a plain decimal: `0.0000025`.
+    /// Returns the price of one token, call or unit as a plain decimal: `0.0000025`.
     pub fn to_decimal(self) -> String {
         self.times(1).to_string()
     }
@@ -128,7 +128,7 @@ impl Factor {
             .ok_or_else(|| InvalidAmount(format!("{text:?} is more than 1000")))
     }
 
-    /// Returns what remains of one.
+    /// Returns one minus the factor.
     ///
     /// Errors: the factor is more than one.
     pub fn complement(self) -> Result<Self, InvalidAmount> {
@@ -162,7 +162,7 @@ impl Usd {
 
     /// Parses an amount that [`Self::write`] wrote, which may be a sum or a debt.
     ///
-    /// Errors: a text that it never writes.
+    /// Errors: the text is not one that [`Self::write`] produces.
     pub fn parse_signed(text: &str) -> Result<Self, InvalidAmount> {
         let (digits, is_negative) = match text.strip_prefix('-') {
             Some(digits) => (digits, true),
@@ -186,7 +186,7 @@ impl Usd {
         const WHOLE: i128 = 1_000_000_000;
         let (whole, rest) = (self.0 / WHOLE, self.0 % WHOLE);
         let billionths = i128::from(billionths);
-        // In two parts, neither product overflows for any amount that is stored.
+        // The product is split in two, so that neither part overflows for any stored amount.
         Self(
             whole
                 .saturating_mul(billionths)
@@ -234,10 +234,11 @@ impl Usd {
                 (units % u128::from(UNITS_PER_USD)) as u64
             }
         };
-        // Of most costs the lower half of the fraction is zero.
+        // Most costs have zeros in the lower half of the fraction.
         let (upper, lower) = (fraction / HALF_FRACTION, fraction % HALF_FRACTION);
         let mut buffer = itoa::Buffer::new();
-        // The decimal digits of a 1 plus the fraction are that 1 followed by the padded fraction.
+        // The decimal digits of 1 plus the fraction are a 1 followed by the padded fraction, so they keep its leading
+        // zeros.
         let digits = match lower {
             0 => buffer.format(HALF_FRACTION + upper),
             _ => buffer.format(UNITS_PER_USD + fraction),

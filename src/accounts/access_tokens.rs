@@ -1,7 +1,7 @@
-//! Access tokens of OAuth as texts: made, read, and admitted in the place of an API key.
+//! Access tokens of OAuth as texts. They are made, read, and admitted in place of an API key.
 //!
-//! A text is `wga_` and the encrypted bytes of an [`AccessToken`]. So a token needs no row of the store: its key, and whether it
-//! was revoked, stand in the snapshot of accounts, which follows the store.
+//! A text is `wga_` and the encrypted bytes of an [`AccessToken`]. So a token needs no row in the store: its key and
+//! its revocation are in the snapshot of accounts, which follows the store.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use filters::proxy::OwnOrigin;
 
 use crate::encryption::{Seal, SealError};
 
-/// The beginning of each text.
+/// The prefix of each text.
 const PREFIX: &str = "wga_";
-/// The purpose of the derived key, and the context of what is encrypted.
+/// The purpose of the derived key, which is also the context of the encryption.
 const PURPOSE: &str = "access tokens of OAuth, version 1";
 
 /// Makes and reads access tokens.
@@ -25,7 +25,7 @@ pub struct AccessTokens {
 }
 
 impl AccessTokens {
-    /// Makes one. `own_origin` tells at which origin the resources are that tokens are for.
+    /// Makes the reader and writer of tokens. `own_origin` gives the origin of the resources for which tokens are.
     ///
     /// Errors: never, because the derived key has the cipher's length.
     pub fn new(pepper: &Pepper, own_origin: OwnOrigin) -> Result<Self, SealError> {
@@ -33,30 +33,30 @@ impl AccessTokens {
         Ok(Self { seal, own_origin })
     }
 
-    /// Returns whether a credential has the form of an access token. An API key never has.
+    /// Returns whether a credential has the form of an access token. API keys never have it.
     pub fn is_token(credential: &[u8]) -> bool {
         credential.starts_with(PREFIX.as_bytes())
     }
 
     /// Returns the text of a token.
     ///
-    /// Errors: there are no random bytes.
+    /// Errors: the operating system gave no random bytes.
     pub fn write(&self, token: &AccessToken) -> Result<String, SealError> {
         let bytes = token.to_bytes().ok_or(SealError::Damaged)?;
         let sealed = self.seal.encrypt(PURPOSE.as_bytes(), &bytes)?;
         Ok(format!("{PREFIX}{}", BASE64.encode(sealed)))
     }
 
-    /// Reads a text of this server. It may have expired.
+    /// Reads a text that this server has made. The token may have expired.
     pub fn read(&self, text: &[u8]) -> Option<AccessToken> {
         let sealed = BASE64.decode(text.strip_prefix(PREFIX.as_bytes())?).ok()?;
         let bytes = self.seal.decrypt(PURPOSE.as_bytes(), &sealed).ok()?;
         AccessToken::from_bytes(&bytes)
     }
 
-    /// Returns a token and the caller that it stands for, if it is for this path of this host, as `peer` reaches it.
+    /// Returns a token and its caller, if the token is for this path of this host, as `peer` reaches it.
     ///
-    /// `now_ms` is unix time in milliseconds. Errors: [`AuthError`]. Cost: no look-up beyond those of an API key.
+    /// `now_ms` is unix time in milliseconds. Errors: [`AuthError`]. Cost: the look-ups of an API key.
     pub fn admit(
         &self,
         text: &[u8],

@@ -1,8 +1,8 @@
-//! A copy of the accounts on disk, from which a process starts while a store on another machine does not answer.
+//! A copy of the accounts on disk. A process starts from it while a store on another machine does not respond.
 //!
-//! The file has a line per row, as the store has them: keys are hashes, the callers' provider keys are encrypted. What
-//! changes is appended, and the last row of an id counts, so that a revocation is in the file as soon as it is in force.
-//! A line that ends with the revision makes those before it count.
+//! The file has a line per row, as in the store: keys are hashes, and BYOK keys are encrypted. Changes are appended,
+//! and the last row of an id counts, so a revocation is in the file as soon as it is in force. A line with the
+//! revision makes the lines before it valid.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, IntoInnerError, Write};
@@ -16,12 +16,12 @@ use crate::store::{AccountRecord, LoadedAccounts, RecordedAccounts};
 
 /// The name of the file in the state folder.
 const FILE: &str = "accounts.jsonl";
-/// The first line says this. A file of another form is not read.
+/// The version of the format, in the first line. A file of another version is not read.
 const FORM: u32 = 1;
-/// After that many more lines than the file began with, it is written anew.
+/// The file is rewritten once more lines were appended than this, and than it began with.
 const MIN_APPENDED: usize = 10_000;
 
-/// The first line: the form, and the store that the accounts are from.
+/// The first line: the format, and the store of the accounts.
 #[derive(Deserialize, PartialEq, Serialize)]
 struct Head {
     form: u32,
@@ -37,7 +37,7 @@ pub struct AccountsCopy {
     appended_lines: usize,
 }
 
-/// A file that is being written, or what ended that.
+/// A file that is being written, or the error that ended the writing.
 pub(super) struct Draft {
     path: PathBuf,
     out: io::Result<BufWriter<File>>,
@@ -45,7 +45,7 @@ pub(super) struct Draft {
 }
 
 impl AccountsCopy {
-    /// Makes the copy in a folder. `store` names the store; the copy of another one is not read.
+    /// Makes the copy in a folder. `store` identifies the store; the copy of another store is not read.
     pub fn new(state_dir: &Path, store: &str) -> Self {
         Self {
             path: state_dir.join(FILE),
@@ -56,7 +56,7 @@ impl AccountsCopy {
         }
     }
 
-    /// Reads the accounts, or returns `None` if there is no whole copy of this store.
+    /// Reads the accounts, or returns `None` if there is no complete copy of this store.
     pub(super) fn read(&self) -> Option<LoadedAccounts> {
         let mut lines = BufReader::new(File::open(&self.path).ok()?).split(b'\n');
         let head: Head = serde_json::from_slice(&lines.next()?.ok()?).ok()?;
@@ -66,7 +66,7 @@ impl AccountsCopy {
         let mut recorded = RecordedAccounts::default();
         let mut pending = Vec::new();
         let mut has_revision = false;
-        // A write that was cut short ends the copy before it.
+        // A line that was cut short ends the copy before it.
         while let Some(Ok(line)) = lines.next() {
             let Ok(record) = serde_json::from_slice::<AccountRecord>(&line) else {
                 break;
@@ -81,7 +81,7 @@ impl AccountsCopy {
         has_revision.then(|| recorded.load())
     }
 
-    /// Begins a new copy, which replaces this one with [`Self::replace`].
+    /// Begins a new copy. [`Self::replace`] puts it in place of this one.
     pub(super) fn begin(&self) -> Draft {
         let path = self.path.with_extension("new");
         let mut options = OpenOptions::new();
@@ -95,10 +95,10 @@ impl AccountsCopy {
         draft
     }
 
-    /// Puts a new copy in the place of this one.
+    /// Replaces this copy by a new one.
     ///
-    /// Errors: the file system failed, now or at an earlier line. Then there is no copy: the one before lacks what has
-    /// come into force, and could bring a revoked key back.
+    /// Errors: the file system failed, now or at an earlier line. Then there is no copy at all: the old one lacks
+    /// recent changes, and could make a revoked key valid again.
     pub(super) fn replace(&mut self, draft: Draft) -> io::Result<()> {
         let path = draft.path.clone();
         let replaced = self.try_replace(draft);
@@ -118,9 +118,9 @@ impl AccountsCopy {
         Ok(())
     }
 
-    /// Appends rows that came into force.
+    /// Appends rows that have come into force.
     ///
-    /// Errors: the file system failed. Then there is no copy, as with [`Self::replace`].
+    /// Errors: the file system failed. Then there is no copy at all, as with [`Self::replace`].
     pub(super) fn append(&mut self, records: &[AccountRecord]) -> io::Result<()> {
         let Some(file) = &mut self.file else {
             return Ok(());
@@ -148,7 +148,7 @@ impl AccountsCopy {
         }
     }
 
-    /// Returns whether the copy should be written anew.
+    /// Returns whether the copy should be rewritten.
     pub(super) fn is_long(&self) -> bool {
         self.appended_lines > self.base_lines.max(MIN_APPENDED)
     }
@@ -172,7 +172,7 @@ impl Draft {
         }
     }
 
-    /// Waits until the disk has the lines. Another thread waits for the disk, because this one has other work.
+    /// Waits until the lines are on disk. Another thread does the waiting, because this one has other work.
     pub(super) async fn sync(&mut self) {
         if let Ok(out) = &mut self.out
             && let Err(error) = sync(out).await

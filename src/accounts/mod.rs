@@ -1,9 +1,10 @@
 //! The snapshot of accounts, swapped while requests are served, and the rows of BYOK keys and prompts, published beside it.
 //!
-//! A request loads the current snapshot without a lock and never waits for the store. While the store does not respond,
-//! the last snapshot stays in force. It follows the store's feed of changes: only what has changed is read. Everything
-//! is read at the start, and again if the feed lacks a revision; meanwhile the snapshot in force follows on. A store on
-//! another machine has a [`copy`] here, from which a process starts while that store does not answer.
+//! A request loads the current snapshot without a lock and never waits for the store. While the store does not
+//! respond, the last snapshot stays in force. The snapshot follows the store's feed of changes, so only changes are
+//! read. Everything is read at the start, and again if the feed lacks a revision; meanwhile the snapshot in force
+//! still follows the feed. A store on another machine has a [`copy`] here, from which a process starts while that
+//! store does not respond.
 
 pub mod access_tokens;
 pub mod copy;
@@ -30,13 +31,13 @@ use crate::store::{
 const REFRESH_INTERVAL: Duration = Duration::from_millis(250);
 /// The time limit of one check, with the changes that it reads.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
-/// The time for which a change waits for the first page of the keys that share it.
+/// The time for which a change waits for the first page of its keys.
 const FIRST_PAGE_TIMEOUT: Duration = Duration::from_millis(500);
 /// The time limit for reading everything.
 const READ_TIMEOUT: Duration = Duration::from_secs(600);
-/// The pause after everything could not be read.
+/// The pause after a failure to read everything.
 const READ_RETRY_INTERVAL: Duration = Duration::from_secs(5);
-/// The maximum number of pages of keys that one check reads, so that the next changes do not wait for more.
+/// The maximum number of pages of keys that one check reads, so that later changes do not wait for all of them.
 const MAX_PAGES: usize = 8;
 
 /// The accounts in force. Clones share the snapshot.
@@ -45,21 +46,21 @@ pub struct AccountsHandle {
     shared: Arc<SharedSnapshot>,
 }
 
-/// BYOK keys that come into force.
+/// BYOK keys that are coming into force.
 pub enum ByokRows {
     All(Vec<ByokKeyRow>),
-    /// Those of some organizations: their ids, and all their keys.
+    /// All keys of some organizations, with the ids of these organizations.
     Of(Vec<String>, Vec<ByokKeyRow>),
 }
 
-/// Prompts that come into force.
+/// Prompts that are coming into force.
 pub enum PromptRows {
     All(Vec<PromptRecord>),
-    /// Those that have changed; one without versions is removed.
+    /// The changed prompts. A prompt without versions is removed.
     Changed(Vec<PromptRecord>),
 }
 
-/// Rows beside the accounts, which come into force with them.
+/// Rows that come into force together with the accounts.
 pub enum PublishedRows {
     Byok(ByokRows),
     Prompts(PromptRows),
@@ -69,18 +70,18 @@ type BoxedSubscriber = Box<dyn Fn(PublishedRows) + Send + Sync>;
 
 struct SharedSnapshot {
     current: ArcSwap<AccountsSnapshot>,
-    /// What the keys of the snapshot share. Held while the snapshot follows the store.
+    /// The data that keys of the snapshot share. It is locked while the snapshot follows the store.
     rows: tokio::sync::Mutex<SharedRows>,
-    /// Gets the rows beside the accounts before the accounts of their revision come into force.
+    /// Receives the other rows before the accounts of their revision come into force.
     publish: BoxedSubscriber,
-    /// The copy on disk; `None`: the store is on this machine.
+    /// The copy on disk, or `None` if the store is on this machine.
     copy: Option<Mutex<AccountsCopy>>,
-    /// Whether there are accounts: from the store, or from the copy.
+    /// Whether there are accounts, from the store or from the copy.
     is_loaded: AtomicBool,
-    /// Whether the feed lacked a change, so that everything must be read again.
+    /// Whether the feed lacked a change, so that everything has to be read again.
     is_incomplete: AtomicBool,
     failures: AtomicU64,
-    /// Counts rows that cannot be read.
+    /// Counts unreadable rows.
     unreadable: Option<IntCounter>,
     started: Instant,
     confirmed_ms: AtomicU64,
@@ -89,8 +90,8 @@ struct SharedSnapshot {
 impl AccountsHandle {
     /// Reads the first snapshot.
     ///
-    /// `publish` gets all BYOK rows and prompts, and at a later revision those that have changed, before the accounts of that
-    /// revision come into force: a request never sees a caller without the caller's keys.
+    /// `publish` gets all BYOK rows and prompts, and later the changed ones, before the accounts of their revision
+    /// come into force. So a request never sees a caller without the caller's keys.
     /// Errors: the store failed.
     pub async fn load(
         store: &Store,
@@ -101,8 +102,8 @@ impl AccountsHandle {
         Ok(accounts)
     }
 
-    /// Makes a handle without accounts, until [`Self::read_again`] or [`Self::read_copy`]. `unreadable` counts rows that
-    /// cannot be read.
+    /// Makes a handle without accounts. [`Self::read_again`] or [`Self::read_copy`] reads them. `unreadable` counts
+    /// unreadable rows.
     pub fn empty(
         copy: Option<AccountsCopy>,
         unreadable: Option<IntCounter>,
@@ -114,7 +115,7 @@ impl AccountsHandle {
         accounts
     }
 
-    /// Takes the accounts of the copy, if there is a whole one, until [`Self::read_again`] reads those of the store.
+    /// Takes the accounts of the copy, if it is complete, until [`Self::read_again`] reads those of the store.
     pub fn read_copy(&self, store: &Store) {
         let Some(loaded) = self.copy().and_then(|copy| copy.read()) else {
             return;
@@ -130,7 +131,7 @@ impl AccountsHandle {
         }
     }
 
-    /// Makes a handle that nothing refreshes, for tests and benches.
+    /// Makes a handle that is never refreshed, for tests and benches.
     pub fn fixed(snapshot: AccountsSnapshot) -> Self {
         let loaded = LoadedAccounts {
             snapshot,
@@ -162,7 +163,7 @@ impl AccountsHandle {
         }
     }
 
-    /// Returns whether there are accounts. If not, no key can be told from an unknown one.
+    /// Returns whether there are accounts. Without any, an issued key cannot be told from an unknown one.
     pub fn is_loaded(&self) -> bool {
         self.shared.is_loaded.load(Ordering::Relaxed)
     }
@@ -172,12 +173,12 @@ impl AccountsHandle {
         self.shared.current.load()
     }
 
-    /// Returns how often the store has failed to respond.
+    /// Returns how many times the store has failed to respond.
     pub fn failures(&self) -> u64 {
         self.shared.failures.load(Ordering::Relaxed)
     }
 
-    /// Returns how long ago the store last confirmed the snapshot.
+    /// Returns the time since the store last confirmed the snapshot.
     pub fn age(&self) -> Duration {
         let confirmed_ms = self.shared.confirmed_ms.load(Ordering::Relaxed);
         let confirmed = Duration::from_millis(confirmed_ms);
@@ -186,10 +187,10 @@ impl AccountsHandle {
 
     /// Checks the store's revision and swaps in the next snapshot if it has changed. Returns whether it has.
     ///
-    /// The keys of a changed organization, project or member follow in pages, of which one call reads a few, so that no
-    /// number of keys delays what has changed after them.
+    /// The keys of a changed organization, project or member follow in pages. One call reads a few pages, so that
+    /// many keys do not delay later changes.
     ///
-    /// Errors: the store failed; the snapshot stays. Cost: what has changed.
+    /// Errors: the store failed; the snapshot stays. Cost: proportional to the changes.
     pub async fn refresh(&self, store: &Store) -> Result<bool, StoreError> {
         let shared = &self.shared;
         let mut rows = shared.rows.lock().await;
@@ -202,8 +203,8 @@ impl AccountsHandle {
                 shared.is_incomplete.store(true, Ordering::Relaxed);
             }
             if !followed.byok.is_empty() {
-                // Before the swap: a caller's keys are there once the caller is, and the snapshot carries the revision,
-                // so a failure here repeats both.
+                // The keys are published before the swap, so that a caller's keys are there as soon as the caller is.
+                // The snapshot carries the revision, so a failure here repeats both.
                 let (organizations, keys): (Vec<_>, Vec<_>) = followed.byok.into_iter().unzip();
                 let keys = store.open_keys(keys.into_iter().flatten().collect())?;
                 let rows = ByokRows::Of(organizations, keys);
@@ -215,7 +216,7 @@ impl AccountsHandle {
             }
             self.append_to_copy(&followed.records);
             let mut snapshot = followed.snapshot;
-            // The keys of a small change come into force with it.
+            // The keys of a small change come into force together with it.
             let page =
                 tokio::time::timeout(FIRST_PAGE_TIMEOUT, store.follow_keys(&snapshot, &mut rows));
             if let Ok(Ok(Some((next, unreadable)))) = page.await {
@@ -238,12 +239,12 @@ impl AccountsHandle {
         Ok(has_changed)
     }
 
-    /// Makes the next steps smaller, because the store did not answer in time.
+    /// Makes the next steps smaller after the store did not respond in time.
     async fn slow_down(&self) {
         self.shared.rows.lock().await.slow_down();
     }
 
-    /// Reads everything again. Until that is done, the snapshot in force follows the feed.
+    /// Reads everything again. Meanwhile the snapshot in force follows the feed.
     ///
     /// Errors: the store failed; the snapshot stays.
     pub async fn read_again(&self, store: &Store) -> Result<(), StoreError> {
@@ -259,7 +260,8 @@ impl AccountsHandle {
         if let Some(draft) = &mut draft {
             draft.sync().await;
         }
-        // What came into force meanwhile stays so. Most of it is read before the snapshot in force has to wait.
+        // Changes that came into force in the meantime are kept. Most of them are read before the snapshot has to
+        // wait.
         self.catch_up(store, &mut loaded, &mut draft).await?;
         let mut rows = shared.rows.lock().await;
         self.catch_up(store, &mut loaded, &mut draft).await?;
@@ -308,7 +310,7 @@ impl AccountsHandle {
         Ok(())
     }
 
-    /// Counts rows that cannot be read, and names some of them.
+    /// Counts unreadable rows, and logs some of their ids.
     fn tell_unreadable(&self, rows: &UnreadableRows) {
         if rows.count == 0 {
             return;
@@ -337,7 +339,7 @@ impl AccountsHandle {
         let Some(mut copy) = self.copy() else { return };
         let appended = copy.append(records);
         if appended.is_err() || copy.is_long() {
-            // A copy is written with everything that is read.
+            // Everything has to be read again, which also rewrites the copy.
             self.shared.is_incomplete.store(true, Ordering::Relaxed);
         }
         if let Err(error) = appended {

@@ -19,7 +19,8 @@ const PLAIN_TEXT: &str = "text/plain";
 /// The operator's endpoints.
 pub struct Admin {
     state: Arc<ProxyState>,
-    /// The hash of the token that all but the probes require; `None`: what names this machine is answered without one.
+    /// The hash of the token that all endpoints but the probes require. `None` means that requests need no token, but
+    /// have to name this machine.
     token_hash: Option<[u8; 32]>,
 }
 
@@ -68,7 +69,7 @@ impl Admin {
         }
     }
 
-    /// Returns whether the request has the token. Hashes are compared, in a time that does not depend on them.
+    /// Returns whether the request has the token. The comparison of hashes takes constant time.
     fn is_authorized(&self, headers: &HeaderMap) -> bool {
         let Some(expected) = &self.token_hash else {
             return true;
@@ -85,8 +86,8 @@ impl Admin {
     }
 }
 
-/// Returns whether a request names this machine: by a name of loopback, or by the address at which its connection arrived. A page
-/// whose own name was pointed here sends that name.
+/// Returns whether a request names this machine: by a loopback name, or by the address at which its connection
+/// arrived. A web page whose own name was pointed at this machine sends that name instead.
 fn names_address(headers: &HeaderMap, address: Option<IpAddr>) -> bool {
     let mut hosts = headers.get_all(header::HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else {
@@ -98,7 +99,7 @@ fn names_address(headers: &HeaderMap, address: Option<IpAddr>) -> bool {
     is_loopback(host) || host_address(host).is_some_and(|host| Some(host) == address)
 }
 
-/// Returns the address that an authority is, with or without a port.
+/// Returns the address in an authority, which may have a port.
 fn host_address(authority: &str) -> Option<IpAddr> {
     let socket = authority.parse::<SocketAddr>().map(|it| it.ip());
     let bare = authority.trim_start_matches('[').trim_end_matches(']');

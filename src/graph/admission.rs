@@ -1,6 +1,7 @@
 //! Admits a request to the graph service: finds its operation and its tenant, and decides whether it may pass.
 //!
-//! The request is not changed. The decisions use a normalised copy of the path; the service gets the bytes as received.
+//! The request is not changed. Decisions use a normalised copy of the path, and the service gets the bytes as
+//! received.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -30,7 +31,7 @@ use crate::proxy::response::Response;
 
 const CACHE_STATUS: HeaderName = HeaderName::from_static("x-weirgate-cache");
 
-/// A body of this size is read before its request takes a permit; a larger one is passed on as it comes.
+/// A body up to this size is read before its request takes a permit. A larger one is forwarded as it arrives.
 const MAX_READ_FIRST: usize = 64 << 10;
 
 /// Admits requests to the graph service.
@@ -55,7 +56,7 @@ impl Forward for GraphHandler {
         })
     }
 
-    /// Uses the operation of the path; for a path that cannot be normalised, the operation of unknown paths.
+    /// Uses the operation of the path, or that of unknown paths if the path cannot be normalised.
     fn refused(&self, head: &Parts) -> Option<Box<dyn Exchange>> {
         let (operations, method) = (&self.graph.operations, head.method.as_str());
         let operation = match normalise(head.uri.path()) {
@@ -68,8 +69,8 @@ impl Forward for GraphHandler {
 
 /// Admits a request, or returns a response of our own.
 ///
-/// Errors: 400 for two credentials, 404 for an unknown path if those are refused, 413, 503 if `graph.in_flight` requests run or no process
-/// can count.
+/// Errors: 400 for two credentials, 404 for an unknown path if those are refused, 413, 503 if `graph.in_flight`
+/// requests run or neither Redis nor this process can count.
 async fn admit(
     graph: &Graph,
     incoming: &mut Incoming<'_>,
@@ -122,8 +123,8 @@ async fn admit(
     ))
 }
 
-/// Reads a body before its request takes a permit, so that one that trickles holds none: a small one, and one of HTTP/2, where nobody
-/// times the pieces of a body that is passed on.
+/// Reads a body before its request takes a permit, so that a slow client holds no permit: small bodies, and those of
+/// HTTP/2, whose pieces have no timeout when they are forwarded.
 ///
 /// Errors: the errors of reading the body.
 async fn read_first(
@@ -140,7 +141,7 @@ async fn read_first(
     Ok(())
 }
 
-/// Sets the tenant of a request and its limit; returns the kind of its credential. Source: docs/decisions.md 27.
+/// Sets the tenant of a request and its limit. Returns the kind of its credential. Source: docs/decisions.md 27.
 ///
 /// Errors: 400 for two credentials; the errors of reading the body, if the body is signed.
 async fn identify(

@@ -1,9 +1,9 @@
 //! The cache of responses of the graph service. Equal requests that arrive together share one fetch (single flight).
 //!
-//! The first request for a response that is not cached is the leader: it fetches the response and holds a [`FetchGuard`]
-//! meanwhile. Equal requests are followers and wait for it, up to a timeout. The fetch ends when the guard is dropped: a
-//! follower then finds the cached response, or becomes the next leader. If the response is not cacheable, every follower
-//! bypasses the cache.
+//! The first request for an uncached response is the leader: it fetches the response and holds a [`FetchGuard`]
+//! meanwhile. Equal requests are followers and wait for it, up to a timeout. The fetch ends when the guard is
+//! dropped. A follower then finds the cached response or becomes the next leader. If the response is not cacheable,
+//! every follower bypasses the cache.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,11 +19,11 @@ use crate::single_flight::{FlightGuard, Outcome, Role, SingleFlight};
 
 /// How long a follower waits for the leader's response. Source: docs/decisions.md 28.
 const FOLLOWER_TIMEOUT: Duration = Duration::from_secs(5);
-/// The size of an entry beside its key, headers and body: map, counters.
+/// The size of an entry without its key, headers and body.
 const ENTRY_OVERHEAD_BYTES: usize = 256;
 /// One response may take up to this fraction of the cache: a quarter.
 const MAX_RESPONSE_DIVISOR: u64 = 4;
-/// Headers that are not cached, because they belong to one connection or to one request.
+/// Headers that are not cached, because they belong to one connection or one request.
 const UNCACHED_HEADERS: [HeaderName; 10] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -39,8 +39,8 @@ const UNCACHED_HEADERS: [HeaderName; 10] = [
 
 /// Caches responses and coordinates fetches.
 pub struct ResponseCache {
-    /// Its hasher reads a key some ten times faster than SHA-256 does, and its seed is random: a client cannot make keys
-    /// that collide. If some do, their bytes are compared.
+    /// Its hasher reads keys some ten times faster than SHA-256, and has a random seed, so that a client cannot make
+    /// keys collide. The bytes of colliding keys are compared.
     responses: moka::sync::Cache<CacheKey, Arc<CachedResponse>, ahash::RandomState>,
     /// The running fetches. Followers look for the response in the cache.
     fetches: Arc<SingleFlight<CacheKey, ()>>,
@@ -52,7 +52,7 @@ pub struct ResponseCache {
 pub struct CachedResponse {
     pub headers: Vec<(HeaderName, HeaderValue)>,
     pub body: Bytes,
-    /// The time of its arrival, less the age that it had then.
+    /// The time of arrival, minus the age at arrival.
     generated: Instant,
     expires: Instant,
 }
@@ -67,9 +67,9 @@ impl CachedResponse {
 /// The result of a search in the cache.
 pub enum Lookup {
     Hit(Arc<CachedResponse>),
-    /// No cached response: this request is the leader and fetches it.
+    /// No cached response. This request is the leader and fetches it.
     Miss(FetchGuard),
-    /// The response is not cacheable, or the leader took too long: this request goes past the cache.
+    /// The response is not cacheable, or the leader took too long. This request bypasses the cache.
     Bypass,
 }
 
@@ -87,7 +87,7 @@ impl FetchGuard {
 }
 
 impl ResponseCache {
-    /// Creates an empty cache. It keeps a response for at most `ttl`, and takes about `max_bytes`.
+    /// Creates an empty cache, which keeps a response for at most `ttl` and takes about `max_bytes`.
     pub fn new(ttl: Duration, max_bytes: u64) -> Self {
         let entry_bytes = |key: &CacheKey, response: &Arc<CachedResponse>| {
             let headers = response.headers.iter();
@@ -111,10 +111,10 @@ impl ResponseCache {
         }
     }
 
-    /// Finds a cached response, or starts a fetch if `is_read_only` returns true. It waits for an equal request that is
-    /// already fetching, at most [`FOLLOWER_TIMEOUT`].
+    /// Finds a cached response, or starts a fetch if `is_read_only` returns true. It waits for an equal request that
+    /// is already fetching, for at most [`FOLLOWER_TIMEOUT`].
     ///
-    /// Cost of a hit: one search. `is_read_only` is called only without a hit.
+    /// Cost of a hit: one look-up. `is_read_only` is only called without a hit.
     pub async fn find(
         self: &Arc<Self>,
         key: CacheKey,
@@ -178,7 +178,7 @@ impl CacheWriter {
         }
     }
 
-    /// Takes the head of the response and returns whether the response is cacheable. If not, it releases the followers.
+    /// Takes the head of the response. Returns whether the response is cacheable; if not, it releases the followers.
     pub fn write_head(&mut self, head: &Parts) -> bool {
         self.partial = self.start(head);
         if self.partial.is_none() {
@@ -207,7 +207,7 @@ impl CacheWriter {
         })
     }
 
-    /// Takes a piece of the body. At the end it caches the response, if the response is whole.
+    /// Takes a piece of the body. At the end it caches the response if the response is complete.
     pub fn write_body(&mut self, piece: &[u8], is_end: bool) {
         let Some(partial) = &mut self.partial else {
             return;

@@ -1,8 +1,8 @@
-//! The exchange with the graph service. Request and response pass unchanged, except for the limit headers that every
-//! response has.
+//! The exchange with the graph service. Request and response are forwarded unchanged, except for the limit headers of
+//! every response.
 //!
-//! There is only one upstream, so a request is sent once. Only a failed connection is tried again, and a reused connection
-//! that the service had closed.
+//! There is only one upstream, so a request is sent once. It is only tried again after a failed connection, or on a
+//! reused connection that the service had closed.
 
 use std::sync::Arc;
 
@@ -26,61 +26,61 @@ use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::{Begun, Broken, End, Exchange, LogPart, Report, Upstream, Write};
 use crate::proxy::response::Response;
 
-/// The maximum of connections that are tried for one request.
+/// The maximum number of connections that are tried for one request.
 const MAX_CONNECTIONS: u8 = 2;
-// Pingora keeps the spelling of a name. It copies a `HeaderName` for that, but not a text.
+// A text keeps the spelling of the name in Pingora without a copy; a `HeaderName` would be copied.
 const REQUEST_ID: &str = "x-request-id";
 const ALTERNATE_REQUEST_ID: &str = "request-id";
 
 /// One request to the graph service, from its admission to the end of its response.
 pub struct GraphExchange {
     graph: Arc<Graph>,
-    /// The operation that it counts on.
+    /// The operation on which the request counts.
     pub operation: Arc<GraphOperation>,
-    /// The tenant; `None`: the client's address counts.
+    /// The tenant, or `None` if the client's address counts.
     pub tenant: Option<Arc<str>>,
     /// The limit in the response's headers, in requests per window.
     pub limit: u64,
     /// The limiter's decision so far.
     pub outcome: LimitOutcome,
-    /// The unit that it took from a window, until that is refunded.
+    /// The unit taken from a window, until it is refunded.
     pub admission: Option<Admission>,
     /// The whole request body, if it was read.
     pub body: Option<Bytes>,
-    /// How many more bytes a streamed request body may have.
+    /// The number of bytes that a streamed request body may still have.
     pub remaining_bytes: usize,
     pub cache_writer: Option<CacheWriter>,
     permit: Option<OwnedSemaphorePermit>,
-    /// One of those for bodies that still come, until the service answers.
+    /// A permit for a body that is still arriving, until the service responds.
     upload_permit: Option<OwnedSemaphorePermit>,
-    /// How many bytes of the body were passed on.
+    /// The forwarded bytes of the body.
     passed_bytes: usize,
     failed_connections: u8,
-    /// Set if the request body is too large.
+    /// The fault of a request body that is too large.
     fault: Option<Fault>,
 }
 
 /// One unit of a window.
 pub struct Admission {
     pub key: WindowKey,
-    /// Proves that the unit was taken.
+    /// The token that proves that the unit was taken.
     pub refund: RefundToken,
 }
 
 /// The limiter's decision about a request.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum LimitOutcome {
-    /// No decision: the request ended before, or it takes no unit.
+    /// No decision: the request ended earlier, or takes no unit.
     #[default]
     Uncounted,
     /// The request was counted and forwarded.
     Admitted,
     Refused,
-    /// The request was answered from the cache and not counted.
+    /// The response came from the cache, and the request was not counted.
     Hit,
     /// The request was counted, and its unit was refunded.
     Refunded,
-    /// No process could count.
+    /// Neither Redis nor this process could count.
     Unavailable,
 }
 
@@ -132,7 +132,7 @@ impl GraphExchange {
         }
     }
 
-    /// Acquires one of the permits for concurrent requests. A body that was not read comes while the request runs.
+    /// Acquires one of the permits for concurrent requests. A body that was not read arrives while the request runs.
     ///
     /// Errors: 503 if none is free.
     pub fn acquire_permit(&mut self, has_body: bool) -> Result<(), Fault> {
@@ -195,7 +195,7 @@ impl Exchange for GraphExchange {
             return Ok(());
         }
         self.passed_bytes += bytes;
-        // The hook knows the time of the head alone.
+        // This hook only knows the time of the head.
         if body::is_too_slow(info.started.elapsed(), self.passed_bytes) {
             self.fault = Some(body::too_slow());
             return Error::e_explain(ATTEMPT_ABORTED, "the body is too slow");
@@ -274,14 +274,14 @@ impl Exchange for GraphExchange {
         Ok(())
     }
 
-    /// Allows one more connection.
+    /// Allows a second connection.
     fn connect_failed(&mut self, _: &RequestInfo, mut error: Box<Error>) -> Box<Error> {
         self.failed_connections += 1;
         error.set_retry(self.failed_connections < MAX_CONNECTIONS);
         error
     }
 
-    /// Repeats a request only if it may be sent twice and a reused connection had been closed.
+    /// Repeats a request only if it may be sent twice and its reused connection had been closed.
     fn broke(&mut self, _: &RequestInfo, mut error: Box<Error>, broken: Broken) -> Box<Error> {
         if broken.is_repeatable {
             error.retry.decide_reuse(broken.was_reused);
@@ -294,7 +294,7 @@ impl Exchange for GraphExchange {
     fn report(&mut self, _: &RequestInfo, error: &Error, is_head_sent: bool) -> Report {
         let own = self.fault.take();
         let fault = own.or_else(|| fault(&self.graph, error));
-        // A started response stops where it is: it never gets an end that the service did not send.
+        // A started response stops where it is, so that it never gets an end that the service did not send.
         let write = if is_head_sent || fault.is_none() {
             Write::Nothing
         } else {
@@ -327,13 +327,13 @@ impl Exchange for GraphExchange {
     }
 }
 
-/// Returns the names that `is_wanted` accepts. Cost: without one no allocation.
+/// Returns the names that `is_wanted` accepts. Cost: allocates only if there are any.
 fn names(headers: &HeaderMap, is_wanted: impl Fn(&HeaderName) -> bool) -> Vec<HeaderName> {
     let names = headers.keys().filter(|name| is_wanted(name));
     names.cloned().collect()
 }
 
-/// Returns the fault of a request without a response from the service; `None` if the client disconnected.
+/// Returns the fault of a request without a response from the service, or `None` if the client disconnected.
 fn fault(graph: &Graph, error: &Error) -> Option<Fault> {
     if *error.esource() == ErrorSource::Downstream && *error.etype() != ATTEMPT_ABORTED {
         return None;

@@ -1,7 +1,7 @@
-//! `GET /v1/graph/limits`: a tenant's limits, and what is left of them now. Asking counts nowhere.
+//! `GET /v1/graph/limits`: a tenant's limits and their remainders. The request itself does not count.
 //!
-//! The tenant is that of the credential, as for a request to the service. A public key tells of the operations alone that it may
-//! call.
+//! The credential identifies the tenant, as in a request to the service. For a public key the response only contains
+//! the operations that the key may call.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use super::admission::read_claims;
 use crate::proxy::handler::{Endpoint, Request};
 use crate::proxy::response::Response;
 
-/// Tells a tenant's limits.
+/// Responds with a tenant's limits.
 pub(super) struct LimitsLeft {
     pub(super) graph: Arc<Graph>,
 }
@@ -36,10 +36,10 @@ impl Endpoint for LimitsLeft {
                 Fault::new(FaultKind::Unauthenticated, message).with_code("unknown_tenant")
             })?;
             let is_public = identity.kind == CredentialKind::Single;
-            let operations = wanted(graph, &request, is_public)?;
+            let operations = find_wanted(graph, &request, is_public)?;
             let left = operations
                 .iter()
-                .map(|operation| left(graph, &tenant, operation));
+                .map(|operation| describe_left(graph, &tenant, operation));
             let data: Vec<Value> = try_join_all(left).await?;
             let body = json!({"tenant": &*tenant, "window_s": graph.window_s, "data": data});
             Ok(Response::json(body.to_string().into_bytes()))
@@ -47,7 +47,7 @@ impl Endpoint for LimitsLeft {
     }
 }
 
-/// Returns the tenant of a request, whose credential is verified as that of a request to the service.
+/// Returns the tenant of a request. Its credential is verified as in a request to the service.
 async fn identify(graph: &Graph, request: &Request<'_>) -> Result<Identity, Fault> {
     let query = Some(request.query).filter(|query| !query.is_empty());
     let presented = PresentedCredential::from_request(request.headers, query)?;
@@ -73,16 +73,16 @@ async fn identify(graph: &Graph, request: &Request<'_>) -> Result<Identity, Faul
     Ok(graph.tenants.identify(&presented, &inputs, &graph.nonces))
 }
 
-/// Returns the operations that a request asks for; without a name, all that its credential may call.
+/// Returns the operations that a request asks for, or all that its credential may call if it names none.
 ///
-/// Errors: 400 for a name that is none of them.
-fn wanted<'g>(
+/// Errors: 400 for another name.
+fn find_wanted<'g>(
     graph: &'g Graph,
     request: &Request<'_>,
     is_public: bool,
 ) -> Result<Vec<&'g GraphOperation>, Fault> {
     let all = graph.operations.all().map(|operation| &**operation);
-    // Several rows may be one operation, with one window.
+    // Several rows may belong to one operation with one window.
     let mut seen = HashSet::new();
     let all = all.filter(|operation| seen.insert(operation.id));
     let all = all.filter(|operation| !is_public || operation.accepts_single_key);
@@ -100,7 +100,7 @@ fn wanted<'g>(
     Ok(found)
 }
 
-async fn left(
+async fn describe_left(
     graph: &Graph,
     tenant: &Arc<str>,
     operation: &GraphOperation,

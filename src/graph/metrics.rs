@@ -1,4 +1,4 @@
-//! The counters of graph requests, each looked up once. A lookup by labels costs a hash and a lock.
+//! The counters of graph requests, each looked up once. A look-up by labels costs a hash and a lock.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -19,7 +19,7 @@ pub struct GraphMetrics {
 }
 
 impl GraphMetrics {
-    /// Creates the counters of these operations. A series appears once it has counted something.
+    /// Creates the counters of these operations. A series appears after its first count.
     pub fn new(metrics: &Arc<Metrics>, operations: &Operations) -> Self {
         let rows = operations.all().map(|operation| operation.id);
         Self {
@@ -47,12 +47,12 @@ impl GraphMetrics {
         self.answered.get_or_init(counter).inc();
     }
 
-    /// Counts a request that the service could not answer, by its outcome.
+    /// Counts a request to which the service did not respond, by its outcome.
     pub fn count_failed(&self, outcome: &str) {
         self.metrics.count_graph_upstream(outcome);
     }
 
-    /// Counts a request that was answered from the cache.
+    /// Counts a response from the cache.
     pub fn count_cache_hit(&self) {
         let counter = || self.metrics.cache_hits.with_label_values(&["graph"]);
         self.cache_hits.get_or_init(counter).inc();

@@ -1,8 +1,9 @@
 //! The graph limits: operations and tenants, their windows, the origin of the service, and the cache of its responses.
 //!
 //! [`Graph`] is built once from the configuration and holds the state that outlives a request. `filters::limits` and
-//! `filters::graph` decide. [`admission`] admits a request, [`exchange`] takes it to the service and back. [`limits_left`]
-//! tells a tenant what is left. [`routes`] has the rows of the route table. Counting across processes is not here but in [`crate::limits`].
+//! `filters::graph` decide. [`admission`] admits a request, and [`exchange`] takes it to the service and back.
+//! [`limits_left`] shows a tenant the remainders of its limits. [`routes`] has the rows of the route table. Counting
+//! across processes is in [`crate::limits`].
 
 pub mod admission;
 mod cache;
@@ -36,16 +37,17 @@ pub struct Graph {
     pub tenants: Tenants,
     /// The key sets that verify tokens; `tenants` refers to them by index.
     pub key_sets: Vec<Arc<RemoteKeySet>>,
-    /// Recent signatures, so that none is used twice.
+    /// Recent signatures, so that none is accepted twice.
     pub nonces: Nonces,
     pub counters: Arc<WindowCounters>,
     pub origin: Arc<Origin>,
     pub cache: Option<Arc<ResponseCache>>,
-    /// Whether a path that no operation has is refused.
+    /// Whether a path without an operation is refused.
     pub rejects_unknown: bool,
     pub window_s: u64,
     pub permits: Arc<Semaphore>,
-    /// The permits of requests whose bodies still come while they run: half of them, so that slow ones do not hold all.
+    /// The permits of requests whose bodies still arrive while they run: half of all permits, so that slow clients do
+    /// not hold all of them.
     pub upload_permits: Arc<Semaphore>,
     pub metrics: GraphMetrics,
     body_bytes: usize,
@@ -55,7 +57,7 @@ pub struct Graph {
 impl Graph {
     /// Builds the state for the service at `url`.
     ///
-    /// Errors: the URL is not valid; the checks of the configuration should have found that.
+    /// Errors: the URL is invalid, which the checks of the configuration should have found.
     pub fn new(
         graph: &config::GraphConfig,
         url: &Uri,
@@ -118,7 +120,7 @@ impl Graph {
     }
 }
 
-/// Returns the tenants with their credentials, and the key sets that they refer to, each once.
+/// Returns the tenants with their credentials, and the key sets that they refer to, without repetitions.
 fn tenants(
     configured: &[config::Tenant],
     handle: &Handle,

@@ -1,4 +1,4 @@
-//! The graph service's rows of the route table: what a tenant has left, and all paths that are not reserved.
+//! The graph service's rows of the route table: a tenant's remainders, and all paths that are not reserved.
 
 use std::sync::Arc;
 
@@ -52,7 +52,8 @@ pub fn fallback(graph: &Arc<Graph>) -> Route {
     }
 }
 
-/// Returns a fault in the style of the graph service: only a 429 says how long to wait. Source: docs/graph-limits.md 8.1.4.
+/// Returns a fault in the style of the graph service, where only a 429 states how long to wait. Source:
+/// docs/graph-limits.md 8.1.4.
 fn error_response(fault: &Fault) -> Response {
     let mut response = Response {
         body: fault.graph_body().into(),

@@ -1,8 +1,8 @@
-//! The log: one JSON line per request on stdout, and messages of the process between them.
+//! The log: one JSON line per request on stdout, and messages of the process.
 //!
-//! Lines wait in buffers, one per worker, which a separate thread empties every few milliseconds. So a slow reader blocks
-//! no worker, and a line costs a worker neither an allocation nor the wake-up of a thread. The lines of one worker keep
-//! their order. Lines that find their buffer full are counted and dropped.
+//! Lines wait in buffers, about one per worker, which a separate thread empties every few milliseconds. So a slow
+//! reader blocks no worker, and a line costs a worker neither an allocation nor the wake-up of a thread. The lines of
+//! one worker keep their order. Lines that find their buffer full are counted and dropped.
 
 use std::cell::Cell;
 use std::io::Write;
@@ -18,24 +18,24 @@ use prometheus::IntCounter;
 use crate::priority;
 use crate::thread_number::thread_number;
 
-/// The number of buffers. If there are more threads, some share one.
+/// The number of buffers. With more threads, some share a buffer.
 const BUFFERS: usize = 16;
 /// The maximum size of one buffer: some seven thousand lines.
 const MAX_BUFFER_BYTES: usize = 4 << 20;
-/// A buffer above this size is freed once its lines are written: it grew while the reader was slow.
+/// A larger buffer is freed once its lines are written, because it only grew while the reader was slow.
 const KEPT_BUFFER_BYTES: usize = 256 << 10;
 /// The time between two writes.
 const WRITE_INTERVAL: Duration = Duration::from_millis(5);
 /// The writer parks after this time without a line, so that an idle process stays asleep. A shorter time would make
 /// workers wake the writer more often.
 const PARK_AFTER: Duration = Duration::from_secs(1);
-/// The least severe level of the libraries' messages, whatever `log.level` says. Below it Pingora, h2 and hyper write
+/// The least severe level for messages of libraries, whatever `log.level` says. Below it Pingora, h2 and hyper write
 /// whole heads with their keys, and database drivers write statements.
 const MAX_FOREIGN_LEVEL: log::Level = log::Level::Info;
 /// The maximum time that a flush waits.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The lines that wait, and the thread that writes them. The thread ends when the last clone is dropped.
+/// The waiting lines and the thread that writes them. The thread ends when the last clone is dropped.
 #[derive(Clone)]
 pub struct AccessLog(Arc<Writer>);
 
@@ -54,7 +54,7 @@ impl Drop for Writer {
 
 /// The lines that wait to be written.
 struct PendingLines {
-    buffers: [Buffer; BUFFERS],
+    buffers: [LineBuffer; BUFFERS],
     /// Whether the writer waits for a wake-up.
     is_parked: AtomicBool,
     requests: Mutex<Requests>,
@@ -62,10 +62,10 @@ struct PendingLines {
     dropped: IntCounter,
 }
 
-/// Whole lines with their ends. The alignment keeps the buffers of two workers in different cache lines.
+/// Complete lines. The alignment keeps the buffers of two workers in different cache lines.
 #[derive(Default)]
 #[repr(align(128))]
-struct Buffer(Mutex<Vec<u8>>);
+struct LineBuffer(Mutex<Vec<u8>>);
 
 /// Requests to the writer.
 #[derive(Default)]
@@ -110,7 +110,7 @@ impl AccessLog {
         }
     }
 
-    /// Waits until all lines added so far are written, but not for a reader that has stopped reading.
+    /// Waits until all lines added so far are written. It does not wait for a reader that has stopped reading.
     pub fn flush(&self) {
         let Writer { lines, thread } = &*self.0;
         let mut requests = lock(&lines.requests);
@@ -118,7 +118,7 @@ impl AccessLog {
         let wanted = requests.flushes;
         thread.unpark();
         let is_waiting = |requests: &mut Requests| requests.flushed < wanted;
-        // A timeout is no error: the process ends anyway.
+        // A timeout is ignored, because the process ends anyway.
         _ = lines
             .flushed
             .wait_timeout_while(requests, FLUSH_TIMEOUT, is_waiting);
@@ -137,7 +137,7 @@ impl PendingLines {
     }
 
     /// Returns the buffer of this thread.
-    fn own_buffer(&self) -> &Buffer {
+    fn own_buffer(&self) -> &LineBuffer {
         let [first, ..] = &self.buffers;
         self.buffers.get(thread_number() % BUFFERS).unwrap_or(first)
     }
@@ -152,7 +152,7 @@ fn run_writer(lines: &PendingLines, mut out: impl Write) {
     let mut batch = Vec::new();
     let mut last_write = Instant::now();
     loop {
-        // Requests are read first, so that the lines before them are among those written now.
+        // Requests are read first, so that the lines before them are written now.
         let (flushes, is_closed) = {
             let requests = lock(&lines.requests);
             (requests.flushes, requests.is_closed)
@@ -173,11 +173,11 @@ fn run_writer(lines: &PendingLines, mut out: impl Write) {
     }
 }
 
-/// Writes all lines that wait; returns whether there were any.
+/// Writes all waiting lines. Returns whether there were any.
 fn write_lines(lines: &PendingLines, batch: &mut Vec<u8>, out: &mut impl Write) -> bool {
     let mut has_lines = false;
     for buffer in &lines.buffers {
-        // The worker gets the empty buffer of the batch before, and goes on while this one is written.
+        // The worker gets the empty buffer of the previous batch and continues while this one is written.
         std::mem::swap(&mut *lock(&buffer.0), batch);
         if batch.is_empty() {
             continue;
@@ -204,7 +204,7 @@ fn answer_flushes(lines: &PendingLines, flushes: u64) {
 
 /// Waits for the next line or request.
 ///
-/// A worker that adds a line after the check takes the buffer's lock later than the check, so it sees `is_parked`.
+/// A worker that adds a line after the check also locks the buffer after the check, so it sees `is_parked`.
 fn park(lines: &PendingLines) {
     lines.is_parked.store(true, Ordering::Relaxed);
     if lines.is_empty() {
@@ -239,7 +239,7 @@ pub fn write_time(line: &mut Object<'_>, unix_us: u64) {
         out.push(b'"');
         out.extend_from_slice(&text);
         let dot = out.len();
-        // The digits of one million plus the microseconds are a 1 followed by the padded microseconds.
+        // One million plus the microseconds has the digit 1 followed by the padded microseconds.
         write_number(1_000_000 + unix_us % 1_000_000, out);
         if let Some(byte) = out.get_mut(dot) {
             *byte = b'.';
@@ -286,14 +286,14 @@ impl log::Log for Messages {
     fn flush(&self) {}
 }
 
-/// Returns whether a message is of this product, which never logs what a request holds.
+/// Returns whether a message comes from this product, whose messages never contain parts of requests.
 fn is_own_target(target: &str) -> bool {
     let root = target.split("::").next();
     matches!(root, Some("weirgate" | "filters"))
 }
 
-/// Returns a library's message without received bytes: Pingora quotes a malformed head with its keys behind `buf: `, in
-/// errors too.
+/// Returns a library's message without received bytes. Pingora quotes a malformed head with its keys after `buf: `,
+/// also in errors.
 fn without_bytes(message: &str) -> &str {
     let end = message.find("buf: ").unwrap_or(message.len());
     message.get(..end).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! All metrics in one list, with name, help and labels. Labels are bounded: no text of a caller becomes one.
+//! All metrics in one list, with name, help and labels. Labels are bounded: texts of callers never become labels.
 
 use std::sync::{Arc, OnceLock};
 
@@ -19,7 +19,7 @@ pub struct Metrics {
     registry: Registry,
     /// Ended requests, by route and status class.
     pub requests: IntCounterVec,
-    /// Their durations, by route.
+    /// The durations of ended requests, by route.
     pub request_seconds: HistogramVec,
     /// Attempts at providers, by provider, model and outcome.
     pub attempts: IntCounterVec,
@@ -31,21 +31,21 @@ pub struct Metrics {
     pub cost: CounterVec,
     pub in_flight: IntGauge,
     pub streams_open: IntGauge,
-    /// Client connections open.
+    /// Open client connections.
     pub connections: IntGauge,
     /// Client connections that were closed because too many were open.
     pub connections_refused: IntCounter,
-    /// Handshakes of TLS that failed.
+    /// Failed TLS handshakes.
     pub tls_failures: IntCounter,
     /// Requests to the graph service, by outcome.
     pub graph_upstream: IntCounterVec,
     /// Requests served from a cache, by route.
     pub cache_hits: IntCounterVec,
-    /// Requests whose reply was looked for in the response cache without success, by route.
+    /// Requests without a cached reply in the response cache, by route.
     pub cache_misses: IntCounterVec,
-    /// Replies in shared Redis that could not be used.
+    /// Unusable replies in shared Redis.
     pub cache_unusable: IntCounter,
-    /// States of providers' health that processes have told each other over Redis, by outcome.
+    /// Health states of providers that processes exchanged over Redis, by outcome.
     pub shared_measurements: IntCounterVec,
     /// Predictions for bandits by outcome.
     pub predictions: IntCounterVec,
@@ -53,9 +53,9 @@ pub struct Metrics {
     pub datafiles: IntCounterVec,
     /// Events of decisions, by outcome.
     pub events: IntCounterVec,
-    /// Reported usage that cannot be true.
+    /// Reported usage that is implausible.
     pub usage_set_aside: IntCounterVec,
-    /// Jobs of videos that have ended, by status.
+    /// Ended video jobs, by status.
     pub videos: IntCounterVec,
     /// Webhooks of videos, by outcome.
     pub video_callbacks: IntCounterVec,
@@ -65,19 +65,19 @@ pub struct Metrics {
     pub limiter_decisions: IntCounterVec,
     /// 1 while Redis is configured and unavailable.
     pub limiter_degraded: IntGauge,
-    /// Units of shared windows that this process held, by state.
+    /// Units of shared windows that this process has leased, by state.
     pub limiter_leased_units: IntCounterVec,
     /// The maximum cost of running calls, in USD.
     pub ledger_reserved: Gauge,
-    /// The sum charged to balances, in USD.
+    /// The sum of charges to balances, in USD.
     pub ledger_settled: Counter,
-    /// The sum of costs that balances did not cover, in USD.
+    /// The sum of costs beyond balances, in USD.
     pub ledger_shortfall: Counter,
-    /// Failed tries to store calls.
+    /// Failed attempts to store calls.
     pub ledger_failures: IntCounter,
-    /// Batches of calls that the store confirmed and has lost.
+    /// Batches of calls that the store confirmed and then lost.
     pub ledger_lost_posts: IntCounter,
-    /// Rows of accounts that could not be read.
+    /// Unreadable rows of accounts.
     pub accounts_unreadable: IntCounter,
     /// Calls that the store refused.
     pub ledger_refused: IntCounter,
@@ -86,7 +86,7 @@ pub struct Metrics {
     /// Second and later fallbacks that the retry budget refused.
     pub fallbacks_refused: IntCounter,
     pub hedges: IntCounterVec,
-    /// How long the oldest ended call has waited for the store.
+    /// The waiting time of the oldest ended call that is not stored.
     pub journal_lag: Gauge,
     pub journal_bytes: IntGauge,
     /// Log lines dropped because the reader was too slow.
@@ -98,8 +98,8 @@ const STATUS_CLASSES: [&str; 5] = ["none", "2xx", "3xx", "4xx", "5xx"];
 /// The number of routes with cached counters.
 const MAX_ROUTES: usize = 64;
 
-/// The counters of one route. A lookup by labels costs a hash and a lock, more than a small decision, so it happens
-/// once.
+/// The counters of one route, looked up once: a look-up by labels costs a hash and a lock, more than a small
+/// decision.
 #[derive(Default)]
 struct RouteMetrics {
     classes: [OnceLock<IntCounter>; STATUS_CLASSES.len()],
@@ -193,17 +193,17 @@ impl Metrics {
         self.datafiles.with_label_values(&[outcome]).inc();
     }
 
-    /// Counts a job of a video that has ended.
+    /// Counts an ended video job.
     pub fn count_video(&self, status: &str) {
         self.videos.with_label_values(&[status]).inc();
     }
 
-    /// Counts a webhook of a video.
+    /// Counts a video webhook.
     pub fn count_video_callback(&self, outcome: &str) {
         self.video_callbacks.with_label_values(&[outcome]).inc();
     }
 
-    /// Counts an image that was to be fetched.
+    /// Counts an attempt to fetch an image.
     pub fn count_media_fetch(&self, outcome: &str) {
         self.media_fetches.with_label_values(&[outcome]).inc();
     }
@@ -221,7 +221,7 @@ impl Metrics {
     /// Returns all metrics in the text format of Prometheus.
     pub fn render(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        // Encoding fails only for an invalid metric, and there is none.
+        // Encoding only fails for an invalid metric, which would be a bug.
         if let Err(error) = TextEncoder::new().encode(&self.registry.gather(), &mut out) {
             log::error!("metrics: {error}");
         }
@@ -256,7 +256,7 @@ fn histogram(
     register(r, HistogramVec::new(options, labels)?)
 }
 
-/// Counts a request in flight until it is dropped, so also a request without a log line.
+/// Counts a request in flight until it is dropped, even if the request has no log line.
 pub struct InFlight {
     metrics: Arc<Metrics>,
     is_stream: bool,
@@ -272,7 +272,7 @@ impl InFlight {
         }
     }
 
-    /// Counts it as an event stream too.
+    /// Counts the request as an event stream too.
     pub fn mark_stream(&mut self) {
         if !self.is_stream {
             self.is_stream = true;

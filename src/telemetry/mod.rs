@@ -1,4 +1,4 @@
-//! What operators observe: metrics and log lines.
+//! Metrics and log lines for operators.
 
 pub mod logging;
 pub mod metrics;

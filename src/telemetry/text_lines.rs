@@ -1,4 +1,4 @@
-//! The log for people: each JSON line becomes a line of text, on the thread that writes the log.
+//! The log as text for people: the thread that writes the log turns each JSON line into a line of text.
 
 use std::io::Write;
 
@@ -6,11 +6,11 @@ use filters::json::{Error, Walker};
 
 /// Writes JSON lines as text: time and level, then `key=value` for the other members.
 ///
-/// A value with spaces, quotation marks or `=` stays a JSON string, objects and arrays stay JSON. Control characters and
-/// those that change the direction of writing are escaped, so that no request moves the cursor of the reader.
+/// Values with spaces, quotation marks or `=` stay JSON strings, and objects and arrays stay JSON. Control characters
+/// and those that change the direction of writing are escaped, so that no request moves the reader's cursor.
 pub struct TextLines<W> {
     out: W,
-    /// The beginning of a line whose end has not come yet.
+    /// The beginning of a line whose end has not arrived.
     rest: Vec<u8>,
     text: String,
 }
@@ -54,14 +54,14 @@ fn write_line(line: &[u8], out: &mut String) {
     }
     let start = out.len();
     if write_members(line, out).is_err() {
-        // The line is not of ours.
+        // The line is not one of ours.
         out.truncate(start);
         write_safe(&String::from_utf8_lossy(line), out);
     }
     out.push('\n');
 }
 
-/// Errors: the line is no JSON object.
+/// Errors: the line is not a JSON object.
 fn write_members(line: &[u8], out: &mut String) -> Result<(), Error> {
     let mut walk = Walker::new(line)?;
     let mut is_first = true;

@@ -9,7 +9,7 @@ use serde_json::Value;
 pub struct TenantClaims {
     /// `iss`.
     pub issuer: String,
-    /// `aud`, which may be one or several.
+    /// `aud`, which may be one string or a list.
     pub audiences: Vec<String>,
     /// Whether a key set of the issuer verified signature and times. [`TenantClaims::from_unverified_token`] sets
     /// false; only the code that verified the token may set true.
