@@ -6,11 +6,11 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The most characters of a caller's text that a message quotes.
+/// The maximum characters of a caller's text in a message.
 const MAX_QUOTED_CHARS: usize = 100;
 
-/// Returns a caller's text as a message may quote it: at most [`MAX_QUOTED_CHARS`] characters, then an ellipsis. A message
-/// is logged and answered, so it must not be as long as its cause.
+/// Returns a caller's text for a message: at most [`MAX_QUOTED_CHARS`] characters, followed by an ellipsis if it is
+/// cut. Messages are logged and returned, so they must not grow with the input.
 pub fn quoted(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(MAX_QUOTED_CHARS) {
         None => Cow::Borrowed(text),
@@ -18,14 +18,15 @@ pub fn quoted(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns a message without what it quotes, and with `#` for numbers. Behind a colon another party may speak.
+/// Returns a message without its quotations, and with `#` for numbers. The text after a colon may come from another
+/// party, so it is dropped too.
 fn unquoted(message: &str) -> String {
     let is_mark = |c: char| matches!(c, '`' | '"' | '\'' | '“' | '”' | '‘' | '’');
     let (ours, is_cut) = match message.split_once(": ") {
         Some((ours, _)) => (ours, true),
         None => (message, false),
     };
-    // Greedy, because what is quoted may hold marks of its own.
+    // The match is greedy, because a quotation may contain such marks.
     let (before, after) = match (ours.split_once(is_mark), message.rsplit_once(is_mark)) {
         (Some((before, _)), _) if is_cut => (before, ""),
         (Some((before, _)), Some((_, after))) => (before, after),
@@ -95,7 +96,7 @@ pub enum FaultKind {
     UpstreamTimeout,
     /// 529: more concurrent requests than the maximum.
     Overloaded,
-    /// A response broke off after its first byte was sent. It only occurs as an event of a stream.
+    /// A response broke off after its first byte was sent. This kind only occurs as an event of a stream.
     StreamTruncated,
 }
 
@@ -158,22 +159,22 @@ impl FaultRow {
     }
 }
 
-/// A limit of which nothing is left.
+/// A limit without remaining units.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ExceededLimit {
-    /// How many a window admits.
+    /// The number of requests that a window admits.
     pub limit: u64,
     pub window_ms: u64,
-    /// When there is room again.
+    /// The time until the window admits requests again.
     pub reset_ms: u64,
 }
 
-/// What the headers of a refusal tell beside its status.
+/// A fact that the headers of a refusal state in addition to its status.
 #[derive(Clone, Debug, Eq, PartialEq)]
 enum HeaderFact {
     /// The limit that the request is over.
     Limit(ExceededLimit),
-    /// The methods that its path takes.
+    /// The methods that the path accepts.
     Methods(String),
 }
 
@@ -191,7 +192,7 @@ pub struct Fault {
     pub detail: Cow<'static, str>,
     /// How long the caller should wait, in seconds.
     pub retry_after_s: Option<u32>,
-    /// It is behind a pointer, because faults are returned by value everywhere.
+    /// Boxed, because faults are returned by value everywhere.
     header_fact: Option<Box<HeaderFact>>,
     code: Option<Box<str>>,
     status: Option<u16>,
@@ -222,7 +223,7 @@ impl Fault {
         Self::new(FaultKind::Invalid, message).with_param(param)
     }
 
-    /// Creates a 429 for a request over a limit, which its headers tell. Source: docs/model-gateway.md 8.3.
+    /// Creates a 429 for a request over a limit. Its headers state the limit. Source: docs/model-gateway.md 8.3.
     pub fn over_limit(exceeded: ExceededLimit, message: impl Into<Cow<'static, str>>) -> Self {
         let wait_s = exceeded.reset_ms.div_ceil(1_000).max(1);
         let mut fault = Self::new(FaultKind::RateLimited, message);
@@ -231,7 +232,7 @@ impl Fault {
         fault
     }
 
-    /// Creates a 405 for a path that takes these methods alone, which its headers tell. Source: RFC 9110 15.5.6.
+    /// Creates a 405 for a path that accepts only these methods. Its headers state them. Source: RFC 9110 15.5.6.
     pub fn wrong_method(methods: &[&str]) -> Self {
         let methods = methods.join(", ");
         let message = format!("this path does not take this method; accepted: {methods}");
@@ -240,7 +241,7 @@ impl Fault {
         fault
     }
 
-    /// Returns the limit that the request is over, if it is that.
+    /// Returns the limit that the request exceeds, if the fault was made by [`Self::over_limit`].
     pub fn exceeded(&self) -> Option<ExceededLimit> {
         match self.header_fact.as_deref() {
             Some(HeaderFact::Limit(exceeded)) => Some(*exceeded),
@@ -248,7 +249,7 @@ impl Fault {
         }
     }
 
-    /// Returns the methods that the path takes, if that is why it was refused.
+    /// Returns the methods that the path accepts, if the fault was made by [`Self::wrong_method`].
     pub fn methods(&self) -> Option<&str> {
         match self.header_fact.as_deref() {
             Some(HeaderFact::Methods(methods)) => Some(methods),
@@ -270,7 +271,7 @@ impl Fault {
         self
     }
 
-    /// Sets an upstream's own status, in the cases in which docs/decisions.md 5 passes it on.
+    /// Sets an upstream's own status, in the cases in which docs/decisions.md 5 forwards it.
     #[must_use]
     pub fn with_status(mut self, status: u16) -> Self {
         self.status = Some(status);
@@ -291,15 +292,15 @@ impl Fault {
         self
     }
 
-    /// Sets `metadata`, which the compatible style writes beside the error: a JSON text.
+    /// Sets `metadata`, a JSON text that the compatible style writes beside the error.
     #[must_use]
     pub fn with_metadata(mut self, json: Vec<u8>) -> Self {
         self.metadata = Some(Arc::new(json));
         self
     }
 
-    /// Returns the message as the log may hold it. One that was made for a request quotes what came, which is a part of a body:
-    /// what stands from the first to the last quotation mark or backtick is left out, what follows a colon, and digits.
+    /// Returns the message for the log. A message made for one request may quote parts of its body. So the log leaves
+    /// out the text from the first to the last quotation mark or backtick, the text after a colon, and digits.
     pub fn logged_message(&self) -> Cow<'_, str> {
         match &self.message {
             Cow::Borrowed(message) => Cow::Borrowed(message),
@@ -341,7 +342,8 @@ impl Fault {
 
     /// Returns the body in the compatible style.
     ///
-    /// Shape: `{"error":{"message","type","param","code"}}`, and `metadata` where there is one. Source:
+    /// Shape: `{"error":{"message","type","param","code"}}`, and `metadata` if it is set. Source:
+    /// docs/model-gateway.md 7.
     /// docs/model-gateway.md 7.
     pub fn compatible_body(&self) -> Vec<u8> {
         self.body_of(&self.compatible_error())

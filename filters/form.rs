@@ -1,4 +1,4 @@
-//! Parses the pairs of a query as forms encode them, and the media type of a head.
+//! Parses form-encoded queries, and the media type of a head.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderValue};
 pub struct Pair<'q> {
     /// The text before the first `=`.
     pub name: &'q str,
-    /// The text after it, or empty.
+    /// The text after the first `=`, or an empty text.
     pub value: &'q str,
 }
 
@@ -32,7 +32,7 @@ pub fn pairs(query: &str) -> impl Iterator<Item = Pair<'_>> {
         .split('&')
         .filter(|pair| !pair.is_empty())
         .map(|pair| {
-            // Does the same as `split_once`, without its cost for patterns of several bytes.
+            // Same as `split_once`, without its cost for patterns of several bytes.
             let equals = memchr::memchr(b'=', pair.as_bytes());
             let parts = equals.and_then(|at| Some((pair.get(..at)?, pair.get(at + 1..)?)));
             let (name, value) = parts.unwrap_or((pair, ""));
@@ -47,9 +47,9 @@ pub fn values<'q>(query: &'q str, name: &str) -> impl Iterator<Item = Cow<'q, st
         .map(Pair::decoded_value)
 }
 
-/// Decodes `+` to a space and `%xx` to its byte. Invalid escapes stay, and invalid UTF-8 becomes U+FFFD.
+/// Decodes `+` to a space and `%xx` to its byte. Invalid escapes remain, and invalid UTF-8 becomes U+FFFD.
 ///
-/// Cost: a text without either is borrowed.
+/// Cost: a text without `+` and `%` is borrowed.
 pub fn decode(text: &str) -> Cow<'_, str> {
     if !text.bytes().any(|byte| byte == b'%' || byte == b'+') {
         return Cow::Borrowed(text);

@@ -7,11 +7,11 @@
 //! |---|---|
 //! | [`fault`] | the status, code and message of an error |
 //! | [`cidr`] | whether a block contains an address |
-//! | [`public_address`] | whether an address is of the public Internet |
+//! [`public_address`] | whether an address belongs to the public Internet |
 //! | [`form`] | the pairs of a query, decoded |
 //! | [`multipart`] | the parts of a form with files |
 //! | [`json`] | whether a JSON text is valid and within limits, and where its members are |
-//! | [`spooled_json`] | which data of a JSON body need not be in memory |
+//! [`spooled_json`] | which data of a JSON body goes to the disk |
 //! | [`sse`] | where the events of an event stream begin and end |
 //! | [`proxy`] | the path and the client's address of a request |
 //! | [`money`] | the exact cost of a call |

@@ -1,4 +1,5 @@
-//! Forms with files (`multipart/form-data`): [`parts`] takes one apart where it lies, a [`FormReader`] while it arrives.
+//! Forms with files (`multipart/form-data`): [`parts`] splits a form in memory, a [`FormReader`] reads one as it
+//! arrives.
 //! Source: RFC 7578, RFC 2046 5.1.
 
 mod reader;
@@ -12,7 +13,7 @@ use crate::fault::{Fault, FaultKind};
 
 pub use reader::{Form, FormField, FormFile, FormReader};
 
-/// The most parts of a form: more than any client sends.
+/// The maximum number of parts. No client sends as many.
 const MAX_PARTS: usize = 128;
 /// The longest head of a part.
 const MAX_HEAD_BYTES: usize = 8 << 10;
@@ -28,21 +29,21 @@ pub struct Part<'b> {
     pub content: &'b [u8],
 }
 
-/// Why a form cannot be read.
+/// The reason for which a form cannot be read.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum FormError {
-    /// It does not begin or end with its boundary, or is cut short.
+    /// The form does not begin or end with its boundary, or is cut short.
     NoBoundary,
-    /// A part has no head, one that is too long, or no name.
+    /// A part has no head, a head that is too long, or no name.
     Head,
-    /// It has more parts than a form may have.
+    /// The form has more than [`MAX_PARTS`] parts.
     TooMany,
-    /// Its texts are longer than those of a form may be.
+    /// The texts of the form are too long.
     TooLong,
 }
 
 impl FormError {
-    /// Returns what is wrong, to follow "the form".
+    /// Returns the reason in words that follow "the form".
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NoBoundary => "does not begin and end with the boundary of `Content-Type`",
@@ -63,10 +64,11 @@ impl From<FormError> for Fault {
     }
 }
 
-/// Returns the boundary that a head names; empty: it names none that may be. `None`: the body is no form.
+/// Returns the boundary that a head names, or an empty text for an invalid one. Returns `None` if the body is not a
+/// form.
 pub fn boundary(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(CONTENT_TYPE)?;
-    // Most bodies are JSON, and looked at no further.
+    // Most bodies are JSON, which the first byte shows.
     let first = value.as_bytes().trim_ascii_start().first()?;
     if !first.eq_ignore_ascii_case(&b'm') {
         return None;
@@ -82,7 +84,7 @@ pub fn boundary(headers: &HeaderMap) -> Option<&str> {
     Some(found).map(|found| if is_valid { found } else { "" })
 }
 
-/// Returns the parameter of this name, without quotes around it.
+/// Returns the parameter with this name, without quotes around it.
 fn parameter<'v>(parameters: &'v str, wanted: &str) -> Option<&'v str> {
     parameters.split(';').find_map(|pair| {
         let (name, value) = pair.split_once('=')?;
@@ -93,7 +95,7 @@ fn parameter<'v>(parameters: &'v str, wanted: &str) -> Option<&'v str> {
 
 /// Reads the parts of a form.
 ///
-/// Cost: one search for each boundary; nothing of a content is copied.
+/// Cost: one search per boundary. Contents are not copied.
 pub fn parts<'b>(body: &'b [u8], boundary: &str) -> Result<Vec<Part<'b>>, FormError> {
     if boundary.is_empty() {
         return Err(FormError::NoBoundary);
@@ -103,7 +105,7 @@ pub fn parts<'b>(body: &'b [u8], boundary: &str) -> Result<Vec<Part<'b>>, FormEr
     let finder = memchr::memmem::Finder::new(next.as_bytes());
     let mut rest = match body.strip_prefix(first.as_bytes()) {
         Some(rest) => rest,
-        // What stands before the first boundary is no part.
+        // The text before the first boundary is not a part.
         None => {
             let at = finder.find(body).ok_or(FormError::NoBoundary)?;
             body.get(at + next.len()..).unwrap_or_default()
@@ -168,8 +170,8 @@ impl<'h> PartHead<'h> {
     }
 }
 
-/// Returns the text of a parameter of `Content-Disposition`. Browsers write quotes and line ends inside as `%22`, `%0D` and
-/// `%0A`, others escape quotes with a backslash; a semicolon may stand inside.
+/// Returns the text of a parameter of `Content-Disposition`. Browsers write quotes and line ends in it as `%22`,
+/// `%0D` and `%0A`, other clients escape quotes with a backslash. The text may contain a semicolon.
 fn quoted<'h>(disposition: &'h str, wanted: &str) -> Option<Cow<'h, str>> {
     let mut rest = disposition;
     while let Some((_, after)) = rest.split_once(';') {

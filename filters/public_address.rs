@@ -1,11 +1,12 @@
-//! Which addresses are of the public Internet. Every URL that a caller, a provider or a datafile names is judged here, and as
-//! the HTTP client reads it.
+//! Tells which addresses belong to the public Internet. Every URL from a caller, a provider or a datafile is checked
+//! here, as the HTTP client parses it.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use url::{Host, Position, Url};
 
-/// Returns whether an address is one of the public Internet. Source: the registries of special-purpose addresses, RFC 6890.
+/// Returns whether an address belongs to the public Internet. Source: the registries of special-purpose addresses,
+/// RFC 6890.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -17,7 +18,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     let [a, b, c, _] = address.octets();
     let is_shared = a == 100 && (64..128).contains(&b);
     let is_protocol = a == 192 && b == 0 && c == 0;
-    // The relays of 6to4, which nobody runs any more. Source: RFC 7526.
+    // The relays of 6to4, which are no longer in use. Source: RFC 7526.
     let is_relay = a == 192 && b == 88 && c == 99;
     let is_benchmark = a == 198 && (18..20).contains(&b);
     !(a == 0
@@ -39,33 +40,34 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         return is_public_v4(mapped);
     }
     match (a, b) {
-        // IPv4 behind a translator: its own prefix is one of 96 bits, and what else begins alike is for local use.
+        // IPv4 behind a translator. The well-known prefix has 96 bits; other addresses that begin like it are for
+        // local use.
         // Source: RFC 6052, RFC 8215.
         (0x64, 0xff9b) => [c, d, e, f] == [0; 4] && is_public_v4(embedded(high, low)),
         // 6to4.
         (0x2002, _) => is_public_v4(embedded(b, c)),
         // Teredo, and documentation.
         (0x2001, 0 | 0xdb8) => false,
-        // Benchmarks, and both generations of ORCHID, which are names and no places.
+        // Benchmarks, and both versions of ORCHID, which are identifiers and not addresses.
         (0x2001, 2) => c != 0,
         (0x2001, 0x10..=0x2f) => false,
         // Documentation again. Source: RFC 9637.
         (0x3fff, 0..=0xfff) => false,
-        // Only 2000::/3 is given out.
+        // Only addresses in 2000::/3 are assigned.
         _ => a & 0xe000 == 0x2000,
     }
 }
 
-/// Why a URL that a stranger chose must not be asked.
+/// The reason for which a URL from a stranger must not be requested.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum AddressError {
-    /// It cannot be read.
+    /// The URL cannot be parsed.
     Unreadable,
-    /// It holds a user name or a password.
+    /// The URL contains a user name or a password.
     User,
-    /// It is neither `https` nor what else is accepted.
+    /// The scheme is neither `https` nor another accepted one.
     Scheme,
-    /// Its host is not of the public Internet.
+    /// The host is not on the public Internet.
     NotPublic,
 }
 
@@ -93,15 +95,15 @@ impl From<AddressError> for String {
     }
 }
 
-/// Returns scheme, host and port of a URL, with the user name if it has one: what of it decides who is asked, and as whom.
-pub fn origin_of(url: &Url) -> &str {
+/// Returns scheme, user name, host and port of a URL. They decide which server is asked, and as which user.
+pub fn read_origin(url: &Url) -> &str {
     &url[..Position::BeforePath]
 }
 
-/// Checks a URL that a stranger chose, as the HTTP client reads it: whatever its text looks like, this is the host that
-/// would be asked. A name passes, because only its addresses tell.
+/// Checks a URL from a stranger as the HTTP client parses it, whatever its text looks like: this is the host that
+/// would be asked. Host names pass, because only their addresses can be checked.
 ///
-/// Errors: it holds a user name, or its host is an address that is not public.
+/// Errors: the URL contains a user name, or its host is an address that is not public.
 pub fn check(url: &Url) -> Result<(), AddressError> {
     if !url.username().is_empty() || url.password().is_some() {
         return Err(AddressError::User);
@@ -118,11 +120,11 @@ pub fn check(url: &Url) -> Result<(), AddressError> {
     }
 }
 
-/// Checks the text of an http or https address that a provider is to fetch, as far as it tells: no name is resolved, but
-/// names for networks of one's own are refused. What readers of URLs do not read alike is refused, because the provider's
-/// may be another one.
+/// Checks the text of an http or https URL that a provider is to fetch. No name is resolved, but names of private
+/// networks are refused. Texts that parsers of URLs read differently are refused, because the provider may use
+/// another parser.
 ///
-/// Errors: it is not one of the public Internet without a user name.
+/// Errors: the URL is not on the public Internet, or has a user name.
 pub fn check_text(text: &str) -> Result<(), AddressError> {
     let url = Url::parse(text).map_err(|_| AddressError::Unreadable)?;
     if !matches!(url.scheme(), "http" | "https") {
@@ -143,7 +145,7 @@ pub fn check_text(text: &str) -> Result<(), AddressError> {
     }
 }
 
-/// Names of one label, and those under the domains that are kept for networks of one's own, are not public.
+/// Returns whether a name can be public. Names of one label, and those under domains for private networks, are not.
 /// Source: RFC 6761, RFC 6762, RFC 8375.
 fn is_public_name(host: &str) -> bool {
     const OWN: [&str; 6] = ["localhost", "local", "internal", "lan", "intranet", "arpa"];
@@ -303,6 +305,6 @@ mod tests {
         let url = Url::parse("https://localhost/").unwrap();
         assert_eq!(check(&url), Ok(()), "its addresses tell");
         let url = Url::parse("https://a:b@Example.com:443/c").unwrap();
-        assert_eq!(origin_of(&url), "https://a:b@example.com");
+        assert_eq!(read_origin(&url), "https://a:b@example.com");
     }
 }

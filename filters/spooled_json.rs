@@ -1,71 +1,71 @@
-//! A JSON body that is read while it arrives: the long data of data URLs goes on, and only its places stay.
+//! Reads a JSON body as it arrives: the long data of data URLs is passed on, and only its position stays.
 //!
-//! What stays is a JSON text, too, of which the middle of some strings is missing. It is valid, and means the same, as
-//! long as nobody reads more of a data URL than its first characters: what goes on is nothing but base64, white space and
-//! line ends.
+//! The rest of the body is also a JSON text, in which the middle of some strings is missing. It is valid and has the
+//! same meaning for code that reads only the first characters of a data URL: the missing data is only base64, white
+//! space and line ends.
 
 use std::ops::Range;
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-/// The base64 characters of a data URL that stay: all that is read to tell what image it holds.
+/// The base64 characters of a data URL that stay. They suffice to recognise an image.
 pub const KEPT_CHARS: usize = 1 << 20;
-/// The same of a data URL that is no image, because it says `application/…`.
+/// The base64 characters that stay of a data URL of type `application/…`, which is not an image.
 pub const KEPT_APPLICATION_CHARS: usize = 1 << 16;
 const APPLICATION: &[u8] = b"application";
 const SCHEME: &[u8] = b"data:";
 
-/// A body of which data is missing.
+/// A body without its long data.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SpooledJson {
-    /// The body without it.
+    /// The body without the long data.
     pub body: Bytes,
-    /// What is missing, in order.
+    /// The missing data, in order.
     pub data: Vec<SpooledData>,
 }
 
 /// Data that is missing in a body.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SpooledData {
-    /// The offset in the body at which it belongs, which is inside a string.
+    /// The offset in the body at which the data belongs, inside a string.
     pub at: usize,
-    /// Where it stands among the bytes of all data.
+    /// The range of the data in the bytes of all data.
     pub range: Range<u64>,
-    /// The SHA-256 of its bytes.
+    /// The SHA-256 of the data.
     pub digest: [u8; 32],
 }
 
-/// Reads a body, however its bytes are cut.
+/// Reads a body in pieces of any size.
 #[derive(Debug)]
 pub struct SpooledJsonReader {
-    /// How many characters stay of data that may be an image, and of other data.
+    /// The characters that stay of data that may be an image, and of other data.
     kept_chars: [usize; 2],
     body: Vec<u8>,
-    /// The offset in the body at which the string at hand begins.
+    /// The offset in the body at which the current string begins.
     string_at: usize,
     data: Vec<SpooledData>,
-    /// Of the data at hand.
+    /// The hash of the current data.
     hash: Sha256,
     state: State,
-    /// A backslash came before.
+    /// Whether the previous byte was a backslash.
     is_escaped: bool,
 }
 
-/// Where the next byte stands.
+/// The place of the next byte.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum State {
-    /// In no string.
+    /// Outside of strings.
     Outside,
-    /// In a string that begins with so many bytes of [`SCHEME`].
+    /// In a string whose first bytes, this many, are those of [`SCHEME`].
     Scheme(usize),
-    /// In any other string, or behind what is missing of one.
+    /// In any other string, or after the missing data of one.
     Text,
     /// In a data URL before its comma.
     Head,
-    /// In the data, of which so many more characters stay.
+    /// In the data, of which this many more characters stay.
     Kept(usize),
-    /// In data that goes on.
+    /// In data that is passed on.
     Spooled,
 }
 
@@ -91,9 +91,9 @@ impl SpooledJsonReader {
         }
     }
 
-    /// Reads a piece, and adds the data in it that goes on to `spooled`.
+    /// Reads a piece, and appends long data in it to `spooled`.
     ///
-    /// Cost: one copy of the piece, and a hash of what goes on. What is no JSON stays as it is.
+    /// Cost: one copy of the piece, and a hash of the long data. Text that is not JSON stays unchanged.
     pub fn feed(&mut self, mut piece: &[u8], spooled: &mut Vec<u8>) {
         while let [byte, behind @ ..] = piece {
             let run = piece.get(..self.run(piece)).unwrap_or_default();
@@ -129,7 +129,7 @@ impl SpooledJsonReader {
         }
     }
 
-    /// Returns how many of the next bytes leave the state as it is.
+    /// Returns how many of the next bytes do not change the state.
     fn run(&self, piece: &[u8]) -> usize {
         let end = match self.state {
             _ if self.is_escaped => Some(0),
@@ -151,7 +151,7 @@ impl SpooledJsonReader {
             }
             self.end_data();
             if was_escaped {
-                // The backslash of another escape has waited for it.
+                // The backslash of another escape was held back until now.
                 self.body.push(b'\\');
             }
         }
@@ -183,7 +183,7 @@ impl SpooledJsonReader {
         };
     }
 
-    /// Returns how many characters stay of the data URL at hand, whose head came.
+    /// Returns how many characters stay of the current data URL, whose head has arrived.
     fn stays(&self) -> usize {
         let start = self.string_at + SCHEME.len();
         let named = self.body.get(start..start + APPLICATION.len());

@@ -1,7 +1,7 @@
 //! Finds the events of an event stream.
 //!
-//! It works incrementally over chunks cut anywhere, for LF, CR, CRLF and mixtures, with a byte-order mark, comments and
-//! several `data` lines. If the only `data` line of an event lies inside one chunk, the event borrows a slice of the
+//! The reader accepts chunks that are cut anywhere, LF, CR, CRLF and mixtures, a byte-order mark, comments and
+//! several `data` lines. If the only `data` line of an event lies inside one chunk, the event borrows a slice of that
 //! chunk.
 //!
 //! Source: the WHATWG HTML standard, server-sent events. Our choice: an event that the end of the stream cuts before
@@ -155,7 +155,7 @@ impl EventReader {
         Ok(())
     }
 
-    /// Returns whether nothing of the next event has come.
+    /// Returns whether no byte of the next event has arrived.
     fn is_between_events(&self) -> bool {
         self.line.is_empty() && !self.has_data && self.name.is_empty()
     }
@@ -204,7 +204,7 @@ impl EventReader {
     }
 }
 
-/// Reads the events that `rest` begins with as long as each is one `data` line and a blank line; returns the rest.
+/// Reads the events at the start of `rest` that are one `data` line and a blank line each. Returns the rest.
 ///
 /// Cost: one search for each event. Nearly every event of a stream of tokens is of this form.
 fn read_plain_events<'a, E: From<TooLong>>(
@@ -227,7 +227,7 @@ fn split_plain_event(rest: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((data, end.strip_prefix(b"\n\n")?))
 }
 
-/// Strips a byte-order mark, which counts in front of the first line alone. It is still there if it came in pieces.
+/// Strips a byte-order mark, which only counts before the first line. If it came in pieces, it is still there.
 fn strip_mark(line: &[u8]) -> &[u8] {
     line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line)
 }

@@ -43,13 +43,13 @@ impl WrittenOrigins {
             let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
             let url = Url::parse(&url.replace("%s", "x")).ok();
             let url = url.filter(|_| !authority.contains('%'))?;
-            Some(public_address::origin_of(&url).into())
+            Some(public_address::read_origin(&url).into())
         };
         Self(urls.into_iter().filter_map(origin).collect())
     }
 
     fn contains(&self, url: &Url) -> bool {
-        self.0.contains(public_address::origin_of(url))
+        self.0.contains(public_address::read_origin(url))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Results: what every answer of the server has.
+//! Results of the server's methods.
 
 use serde_json::{Value, json};
 
@@ -7,25 +7,26 @@ use super::revision::Revision;
 
 /// The name of the server.
 const NAME: &str = "weirgate";
-/// What a model is told about the server.
+/// The description of the server for a model.
 const INSTRUCTIONS: &str = "Calls models of many providers with one key, and tells what they cost; decides feature flags. \
     `list-models` names the models.";
-/// How long a client may keep a list, in milliseconds.
+/// How long a client may cache a list, in milliseconds.
 const LIST_TTL_MS: u64 = 60_000;
 
-/// What is served beside tools.
+/// The features that are served beside tools.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Offered {
     pub resources: bool,
     pub prompts: bool,
 }
 
-/// Returns name and version of the server.
+/// Returns the name and the version of the server.
 pub fn server_info() -> Value {
     json!({"name": NAME, "title": "Weirgate", "version": env!("CARGO_PKG_VERSION")})
 }
 
-/// Returns the body of a result: `{jsonrpc, id, result}`, with what a stateless revision wants in each result.
+/// Returns the body of a result: `{jsonrpc, id, result}`, with the members that a stateless revision needs in each
+/// result.
 pub fn result(revision: Revision, id: &Value, mut result: Members) -> Vec<u8> {
     if revision.is_stateless() {
         result.insert("resultType".to_owned(), "complete".into());
@@ -39,9 +40,9 @@ pub fn result(revision: Revision, id: &Value, mut result: Members) -> Vec<u8> {
     body.to_string().into_bytes()
 }
 
-/// Returns the members of a result with one list, which the client may keep for a while.
+/// Returns the members of a result with one list, which the client may cache for a while.
 ///
-/// Errors: a cursor, because lists have one page.
+/// Errors: the call has a cursor, because lists have one page.
 pub fn list(
     revision: Revision,
     call: &Call,
@@ -54,19 +55,19 @@ pub fn list(
     }
     let mut result = Members::new();
     result.insert(name.to_owned(), items);
-    may_be_kept(revision, &mut result);
+    allow_caching(revision, &mut result);
     Ok(result)
 }
 
-/// Lets the client keep a result for a while, where the revision has words for it.
-pub fn may_be_kept(revision: Revision, result: &mut Members) {
+/// Lets the client cache a result for a while, in revisions that can express this.
+pub fn allow_caching(revision: Revision, result: &mut Members) {
     if revision.is_stateless() {
         result.insert("ttlMs".to_owned(), LIST_TTL_MS.into());
         result.insert("cacheScope".to_owned(), "private".into());
     }
 }
 
-/// Returns what the server can do; `tells`: it tells of changes, on the stream of a session.
+/// Returns the capabilities of the server. `tells`: it announces changes on the stream of a session.
 fn capabilities(offered: Offered, tells: bool) -> Value {
     let mut all = Members::new();
     all.insert("tools".to_owned(), json!({"listChanged": false}));
@@ -83,7 +84,7 @@ fn capabilities(offered: Offered, tells: bool) -> Value {
 
 /// Returns the members of the result of `initialize`.
 ///
-/// Errors: no revision is named.
+/// Errors: the call names no revision.
 pub fn initialize(call: &Call, offered: Offered) -> Result<Members, RpcError> {
     let Some(asked) = call.text("protocolVersion") else {
         let message = "`protocolVersion` is missing, or is no text";
@@ -105,11 +106,11 @@ pub fn discover(revision: Revision, offered: Offered) -> Members {
     result.insert("supportedVersions".to_owned(), json!(names));
     result.insert("capabilities".to_owned(), capabilities(offered, false));
     result.insert("instructions".to_owned(), INSTRUCTIONS.into());
-    may_be_kept(revision, &mut result);
+    allow_caching(revision, &mut result);
     result
 }
 
-/// Returns what anybody may know of the server, as JSON; `endpoint` is its path.
+/// Returns the public facts about the server, as JSON. `endpoint` is its path.
 pub fn info(endpoint: &str, offered: Offered) -> Vec<u8> {
     json!({
         "name": NAME,

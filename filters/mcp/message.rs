@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 /// The body is not JSON.
 pub const PARSE_ERROR: i32 = -32700;
-/// The body is JSON, but no message.
+/// The body is JSON, but not a message.
 pub const INVALID_REQUEST: i32 = -32600;
 /// The server has no such method.
 pub const METHOD_NOT_FOUND: i32 = -32601;
@@ -14,7 +14,7 @@ pub const METHOD_NOT_FOUND: i32 = -32601;
 pub const INVALID_PARAMS: i32 = -32602;
 /// The server failed.
 pub const INTERNAL_ERROR: i32 = -32603;
-/// The request is refused for what it is, not for what it says: an origin, a size, a limit. Our own code.
+/// The request is refused for its origin, its size or a limit, and not for its content. Our own code.
 pub const REFUSED: i32 = -32000;
 /// There is no valid API key. Our own code.
 pub const UNAUTHENTICATED: i32 = -32001;
@@ -32,7 +32,7 @@ pub enum Message {
     /// A request, which gets a result or an error.
     Call(Call),
     Notification(Notification),
-    /// A response; the server asks nothing, so nobody waits for it.
+    /// A response. The server asks clients nothing, so it ignores responses.
     Response,
 }
 
@@ -45,7 +45,7 @@ pub struct Notification {
 }
 
 impl Notification {
-    /// Returns the id of the request that the client takes back, if it is this that it tells.
+    /// Returns the id of the request that the client cancels, if this notification cancels one.
     pub fn cancelled_id(&self) -> Option<&Value> {
         let is_cancelled = self.method == "notifications/cancelled";
         self.params.get("requestId").filter(|_| is_cancelled)
@@ -55,7 +55,7 @@ impl Notification {
 /// A request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
-    /// A text or a number, which the answer repeats.
+    /// A string or a number, which the response repeats.
     pub id: Value,
     pub method: String,
     /// The parameters; empty if there are none.
@@ -68,25 +68,25 @@ impl Call {
         self.params.get("_meta")?.as_object()
     }
 
-    /// Returns whether it begins a session, in the revisions that have some.
+    /// Returns whether the call begins a session, in the revisions with sessions.
     pub fn begins_session(&self) -> bool {
         self.method == "initialize"
     }
 
-    /// Returns a parameter that is a text.
+    /// Returns a string parameter.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.params.get(name)?.as_str()
     }
 }
 
-/// An error of the protocol, with the status that its response has.
+/// An error of the protocol, with the status of its response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RpcError {
     pub code: i32,
     pub message: Cow<'static, str>,
     pub status: u16,
     pub id: Option<Box<Value>>,
-    /// More of it, for programs.
+    /// Details for programs.
     pub data: Option<Box<Value>>,
 }
 
@@ -109,7 +109,7 @@ impl RpcError {
         self
     }
 
-    /// Sets what programs may read.
+    /// Sets the details for programs.
     #[must_use]
     pub fn with_data(mut self, data: Value) -> Self {
         self.data = Some(Box::new(data));
@@ -131,10 +131,10 @@ impl RpcError {
     }
 }
 
-/// The most values in a message. Each takes some 80 bytes of memory, whatever it takes of the body.
+/// The most values in a message. Each takes some 80 bytes of memory, however few bytes it has in the body.
 const MAX_VALUES: usize = 20_000;
 
-/// Returns whether a body has more values than are accepted, without reading any: each begins behind one of four marks.
+/// Returns whether a body may have too many values, without parsing it: each value follows one of four characters.
 fn has_too_many_values(body: &[u8]) -> bool {
     let (mut marks, mut is_text, mut is_escaped) = (0, false, false);
     for byte in body {
@@ -151,7 +151,8 @@ fn has_too_many_values(body: &[u8]) -> bool {
 
 /// Reads a body.
 ///
-/// Errors: 400 for very many values, for what is not JSON, for a batch, and for an object that is no message.
+/// Errors: 400 for too many values, for a body that is not JSON, for a batch, and for an object that is not a
+/// message.
 pub fn read(body: &[u8]) -> Result<Message, RpcError> {
     if has_too_many_values(body) {
         return Err(invalid(

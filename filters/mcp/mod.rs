@@ -1,8 +1,9 @@
-//! The Model Context Protocol, as far as it is pure: messages, revisions, origins and the tools.
+//! The Model Context Protocol without I/O: messages, revisions, origins and the tools.
 //!
-//! A client's message is read by [`message`], its head is held against it by [`revision`]. A tool of [`tools`] is a request to one
-//! of the gateway's own routes and a result that is made of the response, as are [`resources`] and [`prompts`]; [`answer`] writes
-//! results, [`stream`] the events of those that go out as they come. Ids of a [`session`] are sealed.
+//! [`message`] reads a client's message, and [`revision`] checks the head against it. A tool of [`tools`] is a
+//! request to one of the gateway's own routes and a result made of the response; so are [`resources`] and
+//! [`prompts`]. [`answer`] writes results, and [`stream`] the events of results that are streamed. The ids of a
+//! [`session`] are signed.
 //! Source: docs/mcp.md; docs/decisions.md 59.
 
 pub mod answer;

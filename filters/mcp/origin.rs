@@ -1,24 +1,25 @@
-//! Which web pages may call: the check of `Origin` and `Host` against pages that a browser was tricked into.
+//! The check of `Origin` and `Host`, which stops foreign web pages from calling through a person's browser.
 //!
-//! A page of another site, or one whose name was pointed at this machine, sends its own `Origin`. Programs send none.
+//! A page of another site sends its own `Origin`, and so does a page whose name was pointed at this machine. Programs
+//! send none.
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use crate::proxy::is_loopback;
 
-/// What may call.
+/// The origins that may call.
 #[derive(Clone, Debug, Default)]
 pub struct Origins {
     /// Origins of pages, such as `https://app.example.com`, without a path and in lower case.
     pub allowed: Vec<String>,
-    /// The origin at which the gateway is reached from outside, in the same form.
+    /// The public origin of the gateway, in the same form.
     pub public: Option<String>,
 }
 
 impl Origins {
     /// Checks the origin of a request and the host that it names.
     ///
-    /// Errors: what is wrong, for a 403.
+    /// Errors: the reason, for a 403.
     pub fn check(&self, host: Option<&str>, headers: &HeaderMap) -> Result<(), &'static str> {
         let is_loopback = host.is_some_and(is_loopback);
         if let (Some(public), Some(host)) = (&self.public, host)
@@ -47,7 +48,8 @@ impl Origins {
             || is_loopback_host && authority.is_some_and(is_loopback)
     }
 
-    /// Returns the headers by which a page may read a response: none without an `Origin`, and none for one that is refused.
+    /// Returns the headers that let a page read a response. There are none without an `Origin`, or for a refused
+    /// origin.
     pub fn headers(
         &self,
         host: Option<&str>,
@@ -73,7 +75,7 @@ impl Origins {
 const EXPOSED: &str =
     "mcp-session-id, mcp-protocol-version, www-authenticate, x-request-id, retry-after";
 
-/// Returns the headers that answer a page's question before its request, beside those of [`Origins::headers`].
+/// Returns the headers of a response to a preflight request, beside those of [`Origins::headers`].
 pub fn preflight_headers() -> [(HeaderName, HeaderValue); 3] {
     let headers = "authorization, x-api-key, content-type, accept, last-event-id, mcp-protocol-version, mcp-session-id, \
          mcp-method, mcp-name";

@@ -1,7 +1,7 @@
 //! Managed prompts as prompts of the protocol. They are listed and rendered by the gateway's own routes.
 //!
-//! The protocol has two roles, and one block of content in a message; so a system message is one of the user, and the parts of
-//! a message are messages of their own.
+//! The protocol has two roles, and one content block per message. So a system message becomes one of the user, and
+//! each part of a message becomes a message of its own.
 
 use form_urlencoded::byte_serialize;
 use serde_json::{Value, json};
@@ -11,11 +11,12 @@ use crate::fault::quoted;
 
 /// The route that lists prompts.
 pub const LIST_ROUTE: &str = "prompts";
-/// The route that renders one.
+/// The route that renders a prompt.
 pub const RENDER_ROUTE: &str = "render_prompt";
 
-/// Returns the entries of `prompts/list` for an answer of the route that lists them. A prompt without a version for those who name
-/// none is left out, as its name alone means nothing. `None`: it is no such answer.
+/// Returns the entries of `prompts/list` for a response of the route that lists prompts. Prompts without a default
+/// version are left out, because their names alone identify no version. Returns `None` for a response of another
+/// shape.
 pub fn entries(body: &[u8]) -> Option<Value> {
     let answer: Value = serde_json::from_slice(body).ok()?;
     let listed = answer.get("data")?.as_array()?.iter();
@@ -54,13 +55,13 @@ fn argument(variable: &Value) -> Option<Value> {
 /// Returns the path of the request that renders a prompt.
 pub fn path(name: &str) -> String {
     let name: String = byte_serialize(name.as_bytes()).collect();
-    // A plus is no space in a path.
+    // In a path, a plus does not mean a space.
     format!("/v1/prompts/{}", name.replace('+', "%20"))
 }
 
 /// Returns the body of that request.
 ///
-/// Errors: what is wrong with the arguments, naming it.
+/// Errors: says which argument is wrong, and why.
 pub fn body(arguments: Option<Value>) -> Result<Vec<u8>, String> {
     let arguments = match arguments {
         None => Members::new(),
@@ -79,15 +80,15 @@ pub fn explain(message: &str) -> String {
     message.replace("`variables.", "`arguments.")
 }
 
-/// Returns the members of the result of a `prompts/get` for an answer of the route that renders prompts.
+/// Returns the members of a `prompts/get` result for a response of the route that renders prompts.
 ///
-/// Errors: the prompt has content that the protocol has no form for.
+/// Errors: the prompt has content for which the protocol has no form.
 pub fn rendered(body: &[u8]) -> Result<Members, String> {
     let answer: Value = serde_json::from_slice(body).unwrap_or_default();
     let mut messages = Vec::new();
     let written = answer.get("messages").and_then(Value::as_array);
     for message in written.into_iter().flatten() {
-        add(message, &mut messages)?;
+        add_message(message, &mut messages)?;
     }
     let mut about = Members::new();
     for name in ["version", "label", "model", "parameters"] {
@@ -100,14 +101,14 @@ pub fn rendered(body: &[u8]) -> Result<Members, String> {
     Ok(members)
 }
 
-/// Adds a message of a chat, in as many messages as it has parts.
-fn add(message: &Value, messages: &mut Vec<Value>) -> Result<(), String> {
+/// Adds a message of a chat as one message per part.
+fn add_message(message: &Value, messages: &mut Vec<Value>) -> Result<(), String> {
     let role = message.get("role").and_then(Value::as_str);
     let role = match role.unwrap_or_default() {
         "assistant" => "assistant",
         "user" | "system" | "developer" => "user",
         other => {
-            return Err(formless(&format!(
+            return Err(unsupported_content(&format!(
                 "a message of the role `{}`",
                 quoted(other)
             )));
@@ -117,7 +118,7 @@ fn add(message: &Value, messages: &mut Vec<Value>) -> Result<(), String> {
         .get("tool_calls")
         .is_some_and(|calls| !calls.is_null())
     {
-        return Err(formless("calls of tools"));
+        return Err(unsupported_content("calls of tools"));
     }
     let content = message.get("content").unwrap_or(&Value::Null);
     let whole;
@@ -136,7 +137,7 @@ fn add(message: &Value, messages: &mut Vec<Value>) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the block of content that a part of a message stands for.
+/// Returns the content block for a part of a message.
 fn block(part: &Value) -> Result<Value, String> {
     let text = |path: &str| part.pointer(path).and_then(Value::as_str);
     let kind = text("/type").unwrap_or_default();
@@ -149,10 +150,10 @@ fn block(part: &Value) -> Result<Value, String> {
         }),
         _ => None,
     };
-    block.ok_or_else(|| formless(&format!("a part of the type `{}`", quoted(kind))))
+    block.ok_or_else(|| unsupported_content(&format!("a part of the type `{}`", quoted(kind))))
 }
 
-/// Returns an image that stands in its URL, or a link to it.
+/// Returns the image of a data URL, or a link to any other URL.
 fn image(url: &str) -> Value {
     let inside = url.strip_prefix("data:");
     match inside.and_then(|inside| inside.split_once(";base64,")) {
@@ -163,7 +164,7 @@ fn image(url: &str) -> Value {
     }
 }
 
-fn formless(what: &str) -> String {
+fn unsupported_content(what: &str) -> String {
     format!(
         "the prompt has {what}, which has no form here; a chat can name the prompt in `model`, as `@prompt/NAME`"
     )

@@ -1,4 +1,4 @@
-//! Resources: each is a `GET` of one of the gateway's routes, under a URI of our own.
+//! Resources: each is a `GET` of one of the gateway's routes, under a URI of its own.
 
 use serde_json::{Value, json};
 
@@ -6,26 +6,26 @@ use super::message::{Call, INVALID_PARAMS, Members};
 use super::oauth::scope::Scope;
 use super::revision::Revision;
 
-/// There is no such resource. Revisions with sessions have a code of their own for it.
+/// The resource does not exist. Revisions with sessions have their own code for this error.
 const RESOURCE_NOT_FOUND: i32 = -32002;
 /// The most values of a completion.
 const MAX_COMPLETIONS: usize = 100;
-/// The media type of all of them.
+/// The media type of all resources.
 const JSON: &str = "application/json";
 
-/// A resource, or all that a template stands for.
+/// A resource, or all resources of a template.
 #[derive(Debug)]
 pub struct McpResource {
-    /// The name of the route that answers.
+    /// The name of the route that serves the resource.
     pub route: &'static str,
-    /// What an access token has to permit for it.
+    /// The scope that an access token needs for it.
     scope: Scope,
-    /// Its path; of a template the part before its variable.
+    /// The path; for a template, the part before its variable.
     path: &'static str,
-    /// The URI; of a template the part before its variable.
+    /// The URI; for a template, the part before its variable.
     uri: &'static str,
     /// The variable at the end of a template.
-    variable: Option<Variable>,
+    variable: Option<TemplateVariable>,
     name: &'static str,
     title: &'static str,
     description: &'static str,
@@ -33,13 +33,13 @@ pub struct McpResource {
 
 /// The variable of a template.
 #[derive(Debug)]
-struct Variable {
+struct TemplateVariable {
     name: &'static str,
-    /// The route that lists its values, and the member of an entry that has one.
+    /// The route that lists the variable's values, and the member of an entry with the value.
     listed: (&'static str, &'static str),
 }
 
-/// All of them, in the order in which they are listed.
+/// All resources, in the order in which they are listed.
 pub static RESOURCES: [McpResource; 5] = [
     McpResource {
         route: "models",
@@ -56,7 +56,7 @@ pub static RESOURCES: [McpResource; 5] = [
         scope: Scope::Models,
         path: "/v1/models/",
         uri: "weirgate://models/",
-        variable: Some(Variable {
+        variable: Some(TemplateVariable {
             name: "id",
             listed: ("models", "id"),
         }),
@@ -79,7 +79,7 @@ pub static RESOURCES: [McpResource; 5] = [
         scope: Scope::Models,
         path: "/v1/prompts/",
         uri: "weirgate://prompts/",
-        variable: Some(Variable {
+        variable: Some(TemplateVariable {
             name: "name",
             listed: ("prompts", "name"),
         }),
@@ -99,16 +99,16 @@ pub static RESOURCES: [McpResource; 5] = [
     },
 ];
 
-/// The route of the flags of a project, whose SDK key a request has to have.
+/// The route of a project's flags. Its requests need an SDK key.
 pub const FLAGS: &str = "config";
 
 impl McpResource {
-    /// Returns whether it is a template.
+    /// Returns whether this is a template.
     pub fn is_template(&self) -> bool {
         self.variable.is_some()
     }
 
-    /// Returns what clients are told of it.
+    /// Returns the description for clients.
     pub fn entry(&self) -> Value {
         let key = if self.is_template() {
             "uriTemplate"
@@ -130,7 +130,7 @@ impl McpResource {
         format!("{}{}", self.uri, variable.unwrap_or_default())
     }
 
-    /// Returns the path of the request that a URI stands for; `None`: it is not one of this resource.
+    /// Returns the path of the request for a URI, or `None` if the URI is not one of this resource.
     fn path(&self, uri: &str) -> Option<String> {
         let rest = uri.strip_prefix(self.uri)?;
         let is_one = rest.is_empty() != self.is_template();
@@ -138,8 +138,8 @@ impl McpResource {
     }
 }
 
-/// Returns what an access token has to permit for a request for resources or prompts; `None`: nothing, because what is there is
-/// no secret, or is not there.
+/// Returns the scope that an access token needs for a request for resources or prompts. `None` means no scope: the
+/// resource is public or does not exist.
 pub fn needed_scope(call: &Call) -> Option<Scope> {
     match call.method.as_str() {
         "resources/read" => Some(find(call.text("uri")?)?.0.scope),
@@ -148,14 +148,14 @@ pub fn needed_scope(call: &Call) -> Option<Scope> {
     }
 }
 
-/// Returns the resource of a URI, and the path of the request that it stands for.
+/// Returns the resource of a URI, and the path of the request for it.
 pub fn find(uri: &str) -> Option<(&'static McpResource, String)> {
     let mut all = RESOURCES.iter();
     all.find_map(|resource| Some((resource, resource.path(uri)?)))
 }
 
-/// Returns the route that lists the values of the variable of a template, and the member of an entry that has one; `None`: there is
-/// no such template, or it has another variable.
+/// Returns the route that lists the values of a template's variable, and the member of an entry with the value.
+/// Returns `None` if there is no such template or variable.
 pub fn find_values(template: &str, variable: &str) -> Option<(&'static str, &'static str)> {
     let mut all = RESOURCES.iter();
     let found = all.find(|resource| resource.whole_uri() == template)?;
@@ -163,7 +163,8 @@ pub fn find_values(template: &str, variable: &str) -> Option<(&'static str, &'st
     known.filter(|it| it.name == variable).map(|it| it.listed)
 }
 
-/// Returns the members of the result of a `completion/complete`: those of a list's values that begin so. `None`: the body has no list.
+/// Returns the members of a `completion/complete` result: the values of a list that begin with `begun`. Returns
+/// `None` if the body has no list.
 pub fn completion(body: &[u8], member: &str, begun: &str) -> Option<Members> {
     let answer: Value = serde_json::from_slice(body).ok()?;
     let entries = answer.get("data")?.as_array()?.iter();
@@ -180,7 +181,7 @@ pub fn completion(body: &[u8], member: &str, begun: &str) -> Option<Members> {
     Some(members)
 }
 
-/// Returns the members of the result of a `resources/read` whose route has answered with this body.
+/// Returns the members of a `resources/read` result for a response body of the resource's route.
 pub fn contents(uri: &str, body: &[u8]) -> Members {
     let text = String::from_utf8_lossy(body);
     let mut members = Members::new();
@@ -191,7 +192,7 @@ pub fn contents(uri: &str, body: &[u8]) -> Members {
     members
 }
 
-/// Returns the code of the error that there is no such resource.
+/// Returns the error code for a resource that does not exist.
 pub fn not_found_code(revision: Revision) -> i32 {
     match revision.is_stateless() {
         true => INVALID_PARAMS,

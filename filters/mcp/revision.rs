@@ -1,4 +1,4 @@
-//! The revisions of the protocol, and what a head has to say of its body in each of them.
+//! The revisions of the protocol, and the headers that repeat parts of the body in each revision.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -14,20 +14,20 @@ use crate::fault::quoted;
 pub const VERSION_HEADER: &str = "mcp-protocol-version";
 /// The header that repeats the method, since 2026-07-28.
 pub const METHOD_HEADER: &str = "mcp-method";
-/// The header that repeats what the method is about, since 2026-07-28.
+/// The header that repeats the subject of the method, since 2026-07-28.
 pub const NAME_HEADER: &str = "mcp-name";
 /// The member of `_meta` that names the revision, since 2026-07-28.
 const VERSION_MEMBER: &str = "io.modelcontextprotocol/protocolVersion";
-/// The member of `_meta` that tells what the client can do, since 2026-07-28.
+/// The member of `_meta` with the capabilities of the client, since 2026-07-28.
 const CAPABILITIES_MEMBER: &str = "io.modelcontextprotocol/clientCapabilities";
 
-/// A revision of the protocol; an older one is less.
+/// A revision of the protocol. Older revisions compare as less.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Revision {
     June2025,
-    /// 2025-11-25: the newest that begins with `initialize`.
+    /// 2025-11-25, the newest revision that begins with `initialize`.
     November2025,
-    /// 2026-07-28: each request stands for itself.
+    /// 2026-07-28, whose requests are independent of each other.
     July2026,
 }
 
@@ -49,17 +49,18 @@ impl Revision {
         Self::ALL.into_iter().find(|it| it.as_str() == name)
     }
 
-    /// Returns whether each request stands for itself.
+    /// Returns whether requests are independent of each other.
     pub fn is_stateless(self) -> bool {
         self == Self::July2026
     }
 
-    /// Returns whether a stream may begin with an event without a message. Older clients read every event as a message.
+    /// Returns whether a stream may begin with an event that has no message. Older clients read every event as a
+    /// message.
     pub fn opens_streams(self) -> bool {
         self == Self::November2025
     }
 
-    /// Returns the revision that an `initialize` agrees on: the one that the client names, else the newest.
+    /// Returns the revision on which an `initialize` agrees: the one that the client names, else the newest.
     pub fn agree(asked: &str) -> Self {
         let known = Self::find(asked).filter(|it| !it.is_stateless());
         known.unwrap_or(Self::November2025)
@@ -71,9 +72,9 @@ impl Revision {
     }
 }
 
-/// Returns the revision that a request speaks. Without the header that is the newest one with an `initialize`.
+/// Returns the revision of a request. A request without the header has the newest revision with an `initialize`.
 ///
-/// Errors: 400 for a revision that is not served, and for headers that are missing or differ from the body.
+/// Errors: 400 for an unsupported revision, and for headers that are missing or differ from the body.
 pub fn check_head(headers: &HeaderMap, message: &Message) -> Result<Revision, RpcError> {
     let call = match message {
         Message::Call(call) => Some(call),
@@ -91,11 +92,11 @@ pub fn check_head(headers: &HeaderMap, message: &Message) -> Result<Revision, Rp
     })
 }
 
-/// Returns the revision that the headers name, if they do.
+/// Returns the revision that the headers name, if they name one.
 ///
-/// Errors: 400 for one that is not served, and for more than one.
+/// Errors: 400 for an unsupported revision, and for more than one.
 pub fn named_revision(headers: &HeaderMap) -> Result<Option<Revision>, RpcError> {
-    let Some(name) = one_value(headers, VERSION_HEADER)? else {
+    let Some(name) = single_value(headers, VERSION_HEADER)? else {
         return Ok(None);
     };
     let revision = Revision::find(&name);
@@ -104,7 +105,7 @@ pub fn named_revision(headers: &HeaderMap) -> Result<Option<Revision>, RpcError>
 
 fn find_revision(headers: &HeaderMap, call: Option<&Call>) -> Result<Revision, RpcError> {
     let named = call.and_then(|call| call.meta()?.get(VERSION_MEMBER));
-    let header = one_value(headers, VERSION_HEADER)?;
+    let header = single_value(headers, VERSION_HEADER)?;
     let Some(header) = header else {
         return match named {
             Some(_) => Err(mismatch("`MCP-Protocol-Version` is missing".to_owned())),
@@ -173,7 +174,7 @@ fn check_repeated(headers: &HeaderMap, call: &Call) -> Result<(), RpcError> {
 }
 
 fn check_equal(headers: &HeaderMap, name: &'static str, expected: &str) -> Result<(), RpcError> {
-    match one_value(headers, name)? {
+    match single_value(headers, name)? {
         None => Err(mismatch(format!("`{name}` is missing"))),
         Some(value) if decode(&value).as_deref() == Some(expected) => Ok(()),
         Some(value) => Err(mismatch(format!(
@@ -184,7 +185,7 @@ fn check_equal(headers: &HeaderMap, name: &'static str, expected: &str) -> Resul
 }
 
 /// Returns the only value of a header.
-fn one_value(headers: &HeaderMap, name: &'static str) -> Result<Option<String>, RpcError> {
+fn single_value(headers: &HeaderMap, name: &'static str) -> Result<Option<String>, RpcError> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else {
         return Ok(None);
@@ -198,7 +199,7 @@ fn one_value(headers: &HeaderMap, name: &'static str) -> Result<Option<String>, 
     }
 }
 
-/// Returns the text that a value of a header stands for: itself, or what `=?base64?…?=` encodes.
+/// Returns the text of a header's value: the value itself, or the contents of `=?base64?…?=`.
 fn decode(value: &str) -> Option<String> {
     let encoded = value
         .strip_prefix("=?base64?")

@@ -1,8 +1,8 @@
-//! The ids of sessions. An id says all that there is to know of its session, and proves who made it: so no process keeps memory of
-//! sessions, and each process of a store knows those of the others.
+//! The ids of sessions. An id contains all facts about its session and a proof of its maker. So processes keep no
+//! table of sessions, and each process of a store knows the sessions of all others.
 //!
-//! An id is base64 (the alphabet of URLs, no padding) of a version, the revision, when the session ends in unix seconds (8 bytes), 16
-//! random bytes, and HMAC-SHA256 of all these and of the API key's id. That id itself is not in it.
+//! An id is base64 (URL alphabet, no padding) of a version, the revision, the end of the session in unix seconds (8
+//! bytes), 16 random bytes, and an HMAC-SHA256 of all these and the API key's id. The API key's id is not part of it.
 //! Source: docs/decisions.md 62.
 
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ use super::revision::Revision;
 
 /// The header of the id.
 pub const SESSION_HEADER: &str = "mcp-session-id";
-/// The purpose of the secret. With another one, the sessions of other processes would not be known.
+/// The purpose for which the secret is derived. All processes use the same one, so they know each other's sessions.
 pub const SECRET_PURPOSE: &str = "sessions of MCP, version 1";
 
 const VERSION: u8 = 1;
@@ -28,16 +28,16 @@ const NONCE_BYTES: usize = 16;
 /// Version, revision, end and nonce.
 const CLAIM_BYTES: usize = 2 + 8 + NONCE_BYTES;
 const PROOF_BYTES: usize = 32;
-/// How many ended sessions are remembered at the most: 4 MB.
+/// The most ended sessions that are remembered: 4 MB.
 const MAX_ENDED: usize = 1 << 16;
 
 /// A session.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Session {
-    /// When it ends, in unix seconds.
+    /// The end of the session, in unix seconds.
     pub ends_s: u64,
     pub nonce: [u8; NONCE_BYTES],
-    /// The revision that its `initialize` agreed on.
+    /// The revision on which its `initialize` agreed.
     pub revision: Revision,
 }
 
@@ -45,7 +45,7 @@ pub struct Session {
 pub struct SessionIds(Hmac<Sha256>);
 
 impl SessionIds {
-    /// Returns what makes ids under a secret; `None`: the secret is none.
+    /// Returns the maker of ids for a secret. `None` never happens, because a key may have any length.
     pub fn new(secret: &[u8; 32]) -> Option<Self> {
         Hmac::new_from_slice(secret).ok().map(Self)
     }
@@ -53,14 +53,15 @@ impl SessionIds {
     /// Returns the id of a session of this API key.
     pub fn write(&self, session: &Session, key_id: &str) -> String {
         let mut id = Vec::with_capacity(CLAIM_BYTES + PROOF_BYTES);
-        id.extend([VERSION, number_of(session.revision)]);
+        id.extend([VERSION, to_number(session.revision)]);
         id.extend(session.ends_s.to_be_bytes());
         id.extend(session.nonce);
         id.extend(self.proof(&id, key_id));
         URL_SAFE_NO_PAD.encode(id)
     }
 
-    /// Returns the session of an id; `None`: it is none of this API key, it was not made under the secret, or it has ended.
+    /// Returns the session of an id, or `None` if the id belongs to another API key or secret, or the session has
+    /// ended.
     pub fn read(&self, id: &[u8], key_id: &str, now_s: u64) -> Option<Session> {
         let id = URL_SAFE_NO_PAD.decode(id).ok()?;
         let (claim, proof) = id.split_at_checked(CLAIM_BYTES)?;
@@ -72,21 +73,21 @@ impl SessionIds {
         let session = Session {
             ends_s: u64::from_be_bytes(*ends_s),
             nonce: nonce.try_into().ok()?,
-            revision: revision_of(*number)?,
+            revision: from_number(*number)?,
         };
         (is_ours && now_s < session.ends_s).then_some(session)
     }
 
     fn proof(&self, claim: &[u8], key_id: &str) -> [u8; PROOF_BYTES] {
         let mut mac = self.0.clone();
-        // The claim has one length, so the two cannot be taken for another two.
+        // The claim has a fixed length, so no other pair of claim and key id gives the same bytes.
         mac.update(claim);
         mac.update(key_id.as_bytes());
         mac.finalize().into_bytes().into()
     }
 }
 
-fn number_of(revision: Revision) -> u8 {
+fn to_number(revision: Revision) -> u8 {
     match revision {
         Revision::June2025 => 1,
         Revision::November2025 => 2,
@@ -94,9 +95,9 @@ fn number_of(revision: Revision) -> u8 {
     }
 }
 
-fn revision_of(number: u8) -> Option<Revision> {
+fn from_number(number: u8) -> Option<Revision> {
     let mut all = Revision::ALL.into_iter();
-    all.find(|revision| number_of(*revision) == number)
+    all.find(|revision| to_number(*revision) == number)
 }
 
 /// Returns the id that the headers name.
@@ -112,7 +113,7 @@ pub fn session_id(headers: &HeaderMap) -> Result<Option<&[u8]>, RpcError> {
     Ok(id.map(http::HeaderValue::as_bytes))
 }
 
-/// Returns the error of an id that [`SessionIds::read`] knows no session of: a 404, upon which clients begin a new one.
+/// Returns the error of an id without a session: a 404, after which clients begin a new session.
 pub fn no_session(id: Option<&Value>) -> RpcError {
     let message = "there is no such session of this API key, or it has ended: begin one with `initialize`, without `Mcp-Session-Id`";
     let error = RpcError::new(REFUSED, 404, message);
@@ -122,12 +123,13 @@ pub fn no_session(id: Option<&Value>) -> RpcError {
     }
 }
 
-/// The sessions that were ended before their time. Beyond its bound it forgets those that end first, which are then sessions again.
+/// The sessions that were ended early. When the table is full it forgets those that end first, which are then valid
+/// again.
 #[derive(Debug, Default)]
 pub struct EndedSessions(BTreeSet<Session>);
 
 impl EndedSessions {
-    /// Remembers a session as ended, until it would have ended by itself.
+    /// Remembers a session as ended, until its own end.
     pub fn insert(&mut self, session: Session, now_s: u64) {
         while let Some(first) = self.0.first()
             && (first.ends_s <= now_s || self.0.len() >= MAX_ENDED)

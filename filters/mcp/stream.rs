@@ -1,4 +1,4 @@
-//! Event streams of messages, and what is told in them before a result.
+//! Event streams of messages, and the notifications in them before a result.
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -10,33 +10,33 @@ pub fn event(message: &[u8]) -> Vec<u8> {
     [b"event: message\ndata: ", message, b"\n\n"].concat()
 }
 
-/// How long a client waits before it opens a stream that ended again, in milliseconds.
+/// How long a client waits before it reopens an ended stream, in milliseconds.
 const RETRY_MS: u32 = 3000;
 
-/// What the answer to a call begins with, behind its id: an event without a message, from which a client can go on.
+/// The beginning of a response to a call, after its id: an event without a message, from which a client can resume.
 pub const OPENING: &[u8] = b"retry: 3000\ndata:\n\n";
 
-/// Returns the version of a list: it differs if the list does, and is the same in each process.
+/// Returns the version of a list. It changes with the list, and is the same in each process.
 pub fn version(list: &[u8]) -> String {
     let digest = Sha256::digest(list);
     let hex = digest.iter().take(8).map(|byte| format!("{byte:02x}"));
     hex.collect()
 }
 
-/// Returns what a stream begins with: how long to wait before it is opened again, and an event without a message, whose id says from
-/// where it goes on.
+/// Returns the first event of a stream. It says how long to wait before reopening the stream, and has no message. Its
+/// id says from which version the stream continues.
 pub fn first_event(version: &str) -> Vec<u8> {
     format!("retry: {RETRY_MS}\nid: {version}\ndata:\n\n").into_bytes()
 }
 
-/// Returns the event that tells that the list of prompts has changed, and is now of this version.
+/// Returns the event that announces a change of the list of prompts, with the new version.
 pub fn prompts_changed(version: &str) -> Vec<u8> {
     let message = json!({"jsonrpc": "2.0", "method": "notifications/prompts/list_changed"});
     let event = event(message.to_string().as_bytes());
     [format!("id: {version}\n").as_bytes(), &event].concat()
 }
 
-/// How much of an answer has come, for a client that wants to know.
+/// The progress of a response, for a client that asks for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallProgress {
     token: Value,
@@ -44,9 +44,9 @@ pub struct CallProgress {
 }
 
 impl CallProgress {
-    /// Returns the progress that a call asks for, if it does.
+    /// Returns the progress of a call that asks for it.
     ///
-    /// Errors: its token is neither a text nor a number.
+    /// Errors: the token is neither a string nor a number.
     pub fn read(call: &Call) -> Result<Option<Self>, RpcError> {
         let token = call.meta().and_then(|meta| meta.get("progressToken"));
         match token.cloned() {
@@ -61,7 +61,7 @@ impl CallProgress {
         }
     }
 
-    /// Counts bytes that have come of the answer, and returns the event that tells of them; `None`: there are none.
+    /// Counts received bytes of the response, and returns the event that reports them. Returns `None` for no bytes.
     pub fn count(&mut self, bytes: usize) -> Option<Vec<u8>> {
         if bytes == 0 {
             return None;

@@ -1,4 +1,5 @@
-//! A form that is read while it arrives: its texts are kept, the bytes of its files go on, and only their places stay.
+//! Reads a form as it arrives: texts stay in memory, and the bytes of files are passed on, so that only their ranges
+//! stay.
 
 use std::ops::Range;
 
@@ -6,21 +7,21 @@ use memchr::memmem::Finder;
 
 use super::{FormError, MAX_HEAD_BYTES, MAX_PARTS, PartHead};
 
-/// The most bytes of all texts of a form: more than four references to speakers take.
+/// The maximum bytes of all texts of a form. Four voice references fit in.
 const MAX_TEXT_BYTES: usize = 8 << 20;
-/// How many bytes of a file are kept to tell what it is.
+/// The bytes of each file that stay in memory, to recognise its type.
 const FILE_HEAD_BYTES: usize = 8 << 10;
-/// The most blanks behind a boundary.
+/// The maximum number of blanks after a boundary.
 const MAX_BLANKS: usize = 64;
 
-/// A form that has arrived.
+/// A form that has arrived completely.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Form {
-    /// Its texts, in order.
+    /// The texts of the form, in order.
     pub fields: Vec<FormField>,
-    /// Its files, in order.
+    /// The files of the form, in order.
     pub files: Vec<FormFile>,
-    /// What divides the parts where the form is written again. Nobody can know it who has written a part of the form.
+    /// The boundary with which the form is written again. It is random, so that no part can contain it.
     pub boundary: Box<str>,
 }
 
@@ -28,29 +29,30 @@ pub struct Form {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct FormField {
     pub name: Box<str>,
-    /// Its bytes.
+    /// The bytes of the text.
     pub content: Vec<u8>,
 }
 
 /// A file of a form.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct FormFile {
-    /// The name of its field.
+    /// The name of the file's field.
     pub name: Box<str>,
     pub file_name: Box<str>,
     pub media_type: Option<Box<str>>,
-    /// Where it stands among the bytes of all files.
+    /// The range of the file in the bytes of all files.
     pub range: Range<u64>,
-    /// Its beginning.
+    /// The first bytes of the file.
     pub head: Vec<u8>,
 }
 
-/// Reads a form, however its bytes are cut.
+/// Reads a form in pieces of any size.
 #[derive(Debug)]
 pub struct FormReader {
-    /// A line end, two hyphens and the boundary. Nothing stands before the first one of a form, so a line end is assumed there.
+    /// A line end, two hyphens and the boundary. No line end precedes the first boundary of a form, so one is assumed
+    /// there.
     delimiter: Finder<'static>,
-    /// What came and was not read.
+    /// The bytes that have arrived but are not parsed yet.
     rest: Vec<u8>,
     state: State,
     form: Form,
@@ -59,10 +61,10 @@ pub struct FormReader {
     file_bytes: u64,
 }
 
-/// What stands next.
+/// The part of the form that comes next.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum State {
-    /// What is no part, up to the first boundary.
+    /// Text before the first boundary, which is not a part.
     Preamble,
     /// The end of the line of a boundary.
     Boundary,
@@ -72,12 +74,12 @@ enum State {
     Text,
     /// The content of the last file.
     File,
-    /// Nothing: what follows the last boundary is no part.
+    /// The end. Text after the last boundary is not a part.
     Ended,
 }
 
 impl FormReader {
-    /// Begins a form whose parts are divided by `boundary`.
+    /// Starts a form whose parts are separated by `boundary`.
     ///
     /// Errors: the boundary is empty.
     pub fn new(boundary: &str) -> Result<Self, FormError> {
@@ -98,7 +100,7 @@ impl FormReader {
 
     /// Reads a piece, and adds the bytes of files in it to `files`.
     ///
-    /// Cost: two copies of the piece. Errors: what came is no form, or over its limits.
+    /// Cost: two copies of the piece. Errors: the bytes are not a form, or exceed its limits.
     pub fn feed(&mut self, piece: &[u8], files: &mut Vec<u8>) -> Result<(), FormError> {
         let mut rest = std::mem::take(&mut self.rest);
         rest.extend_from_slice(piece);
@@ -109,7 +111,7 @@ impl FormReader {
         if self.state == State::Ended {
             at = rest.len();
         } else if matches!(self.state, State::Preamble | State::Text | State::File) {
-            // The end may be the beginning of a boundary.
+            // The last bytes may be the beginning of a boundary.
             let kept = (rest.len() - at).min(self.delimiter.needle().len() - 1);
             let content = rest.get(at..rest.len() - kept).unwrap_or_default();
             self.keep(content, files)?;
@@ -120,14 +122,14 @@ impl FormReader {
         Ok(())
     }
 
-    /// Returns how many bytes of texts have come, which are in memory.
+    /// Returns the bytes of texts so far, which are in memory.
     pub fn text_bytes(&self) -> usize {
         self.text_bytes
     }
 
     /// Returns the form.
     ///
-    /// Errors: its last boundary has not come.
+    /// Errors: the last boundary has not arrived.
     pub fn finish(self) -> Result<Form, FormError> {
         match self.state {
             State::Ended => Ok(self.form),
@@ -135,7 +137,7 @@ impl FormReader {
         }
     }
 
-    /// Reads what stands next, and returns its bytes; `None`: more has to come first.
+    /// Reads the next part and returns its length. Returns `None` if more bytes have to arrive first.
     fn step(&mut self, rest: &[u8], files: &mut Vec<u8>) -> Result<Option<usize>, FormError> {
         match self.state {
             State::Preamble | State::Text | State::File => {
@@ -186,7 +188,7 @@ impl FormReader {
         let content = end + 4;
         let first = self.delimiter.needle().get(2..).unwrap_or_default();
         let behind = rest.get(content..).unwrap_or_default();
-        // Some readers take the line end of the head for that of a boundary, and would see another form.
+        // Some readers take the line end of the head for that of a boundary, and would read another form.
         if behind.len() < first.len() && first.starts_with(behind) {
             return Ok(None);
         }
@@ -218,7 +220,7 @@ impl FormReader {
         Ok(Some(content))
     }
 
-    /// Adds to the content of the part at hand.
+    /// Adds to the content of the current part.
     fn keep(&mut self, content: &[u8], files: &mut Vec<u8>) -> Result<(), FormError> {
         match self.state {
             State::Text => {

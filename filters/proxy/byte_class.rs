@@ -1,8 +1,8 @@
-//! What a byte of a head may be. A look-up in a table answers, because each byte of a head is asked for.
+//! The classes of bytes in the head of a request, as a table. Each byte of a head needs a look-up.
 
 /// A byte of the name of a header. Source: RFC 9110, 5.6.2.
 pub(super) const TOKEN: u8 = 1;
-/// A byte that need not be encoded in a target.
+/// A byte that needs no encoding in a target.
 pub(super) const GRAPHIC: u8 = 1 << 1;
 /// A byte of a method.
 pub(super) const METHOD: u8 = 1 << 2;
@@ -11,15 +11,15 @@ pub(super) const HOST: u8 = 1 << 3;
 /// A byte of an address of IPv6.
 pub(super) const ADDRESS: u8 = 1 << 4;
 
-/// A byte of a path that need not be encoded: what the `http` crate takes.
+/// A byte of a path that the `http` crate takes without encoding.
 pub(super) const PATH: u8 = 1 << 5;
-/// A byte of a query that need not be encoded: what the `http` crate takes.
+/// A byte of a query that the `http` crate takes without encoding.
 pub(super) const QUERY: u8 = 1 << 6;
 /// A byte of a value of a header or of an extension.
 pub(super) const TEXT: u8 = 1 << 7;
 
-/// What each byte may be, as a set of bits. One look-up a byte is what a head costs: with comparisons instead, a usual head
-/// took 450 ns.
+/// The classes of each byte, as a set of bits. A head costs one look-up per byte; with comparisons instead, a usual
+/// head took 450 ns.
 static CLASSES: [u8; 256] = classes();
 
 const fn classes() -> [u8; 256] {
@@ -58,7 +58,7 @@ const fn classes() -> [u8; 256] {
         }
         byte += 1;
     }
-    // 0xff is text, as other bytes beyond ASCII are.
+    // 0xff is text, like the other bytes beyond ASCII.
     table[0xff] = TEXT;
     table
 }
@@ -74,19 +74,19 @@ const fn contains(mut bytes: &[u8], wanted: u8) -> bool {
 }
 
 /// Returns whether a byte is of a class.
-pub(super) fn is_of(byte: u8, class: u8) -> bool {
+pub(super) fn is_in_class(byte: u8, class: u8) -> bool {
     CLASSES
         .get(usize::from(byte))
         .is_some_and(|classes| classes & class != 0)
 }
 
 /// Returns whether all bytes are of a class.
-pub(super) fn are_of(bytes: &[u8], class: u8) -> bool {
-    bytes.iter().all(|byte| is_of(*byte, class))
+pub(super) fn are_in_class(bytes: &[u8], class: u8) -> bool {
+    bytes.iter().all(|byte| is_in_class(*byte, class))
 }
 
 /// Returns how many bytes at the start are of a class.
-pub(super) fn count_of(bytes: &[u8], class: u8) -> usize {
-    let other = bytes.iter().position(|byte| !is_of(*byte, class));
+pub(super) fn count_in_class(bytes: &[u8], class: u8) -> usize {
+    let other = bytes.iter().position(|byte| !is_in_class(*byte, class));
     other.unwrap_or(bytes.len())
 }

@@ -1,16 +1,17 @@
-//! Follows the chunks of a body in its raw bytes, to know where it ends and that it may be read in one way alone.
+//! Follows the chunks of a body in its raw bytes, to find its end and to make sure that every parser finds the same
+//! end.
 //!
-//! Pingora's parser takes a size line without digits for the last chunk, so what follows a body would depend on who reads
-//! it.
+//! Pingora's parser takes a size line without digits for the last chunk. Another parser may not, and would then see
+//! another next request.
 //!
 //! Source: RFC 9112, 7.1; docs/security.md 6.
 
-use super::byte_class::{TEXT, TOKEN, is_of};
+use super::byte_class::{TEXT, TOKEN, is_in_class};
 use crate::fault::{Fault, FaultKind};
 
-/// The maximum digits of a size. Sizes below 2^60 stay numbers whatever is added to them.
+/// The maximum digits of a size. Sizes stay below 2^60, so sums with them do not overflow.
 const MAX_SIZE_DIGITS: u8 = 15;
-/// The maximum bytes of a body's extensions and trailers, which nobody reads.
+/// The maximum bytes of a body's extensions and trailers, which no code reads.
 const MAX_UNREAD_BYTES: usize = 4 << 10;
 
 /// Why the chunks of a body are refused.
@@ -18,7 +19,7 @@ const MAX_UNREAD_BYTES: usize = 4 << 10;
 pub enum ChunkError {
     /// A size is not one to 15 hexadecimal digits.
     Size,
-    /// A chunk or a line does not end with CR LF where it has to.
+    /// A chunk or a line does not end with CR LF where it must.
     LineEnd,
     /// An extension has a control byte.
     Extension,
@@ -47,21 +48,21 @@ impl From<ChunkError> for Fault {
     }
 }
 
-/// What the next byte belongs to.
+/// The part of the body to which the next byte belongs.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum ChunkPart {
-    /// The size of a chunk, behind so many digits.
+    /// The size of a chunk, after this many digits.
     Size(u8),
     /// The blanks between the size and its extension.
     Blank,
     /// The extension of a size.
     Extension,
-    /// The LF behind a size.
+    /// The LF after a size.
     SizeEnd,
     Data,
-    /// The CR behind the data.
+    /// The CR after the data.
     DataCr,
-    /// The LF behind the data.
+    /// The LF after the data.
     DataEnd,
     /// A trailer, or the empty line that ends the body.
     Line,
@@ -69,7 +70,7 @@ enum ChunkPart {
     Name,
     /// The value of a trailer.
     Value,
-    /// The LF behind a trailer.
+    /// The LF after a trailer.
     ValueEnd,
     /// The LF of the empty line.
     End,
@@ -77,18 +78,18 @@ enum ChunkPart {
     Behind,
 }
 
-/// A chunked body, as far as it has come.
+/// A chunked body, as far as it has arrived.
 #[derive(Debug)]
 pub struct Chunks {
     place: ChunkPart,
-    /// The data that the chunk has left; while its size is read, the size so far.
+    /// The bytes of data left in the chunk, or the size so far while the size is read.
     left: u64,
     /// The bytes of extensions and trailers so far.
     unread_bytes: usize,
 }
 
 impl Chunks {
-    /// Returns a body of which nothing has come.
+    /// Returns a body of which no byte has arrived.
     pub fn new() -> Self {
         Self {
             place: ChunkPart::Size(0),
@@ -97,14 +98,14 @@ impl Chunks {
         }
     }
 
-    /// Returns whether the body has come to its end.
+    /// Returns whether the whole body has arrived.
     pub fn is_whole(&self) -> bool {
         self.place == ChunkPart::Behind
     }
 
-    /// Follows the body through the next bytes. Returns how many of them belong to it: all, unless it ends before.
+    /// Follows the body through the next bytes. Returns how many of them belong to the body.
     ///
-    /// Errors: [`ChunkError`]; after one it must not be called again. Cost: data is skipped, not looked at.
+    /// Errors: [`ChunkError`]; after one, do not call this again. Cost: data is skipped without a look at its bytes.
     pub fn follow(&mut self, bytes: &[u8]) -> Result<usize, ChunkError> {
         let mut rest = bytes;
         while self.place != ChunkPart::Behind {
@@ -114,13 +115,13 @@ impl Chunks {
             let Some((byte, behind)) = rest.split_first() else {
                 break;
             };
-            self.place = self.step(*byte)?;
+            self.place = self.advance(*byte)?;
             rest = behind;
         }
         Ok(bytes.len() - rest.len())
     }
 
-    /// Returns what follows the data of the chunk.
+    /// Returns the bytes after the data of the chunk.
     fn skip_data<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
         let count = bytes
             .len()
@@ -132,36 +133,40 @@ impl Chunks {
         bytes.get(count..).unwrap_or_default()
     }
 
-    /// Takes one byte that is no data. Returns what the next one belongs to.
-    fn step(&mut self, byte: u8) -> Result<ChunkPart, ChunkError> {
+    /// Reads one byte outside of the data. Returns the part to which the next byte belongs.
+    fn advance(&mut self, byte: u8) -> Result<ChunkPart, ChunkError> {
         Ok(match (self.place, byte) {
             (ChunkPart::Size(digits), _) if byte.is_ascii_hexdigit() => {
-                return self.digit(digits, byte);
+                return self.add_digit(digits, byte);
             }
             (ChunkPart::Size(1..) | ChunkPart::Extension, b'\r') => ChunkPart::SizeEnd,
             (ChunkPart::Size(1..) | ChunkPart::Blank, b';') => ChunkPart::Extension,
             (ChunkPart::Size(1..) | ChunkPart::Blank, b' ' | b'\t') => {
-                self.unread(ChunkPart::Blank)?
+                self.count_unread(ChunkPart::Blank)?
             }
-            (ChunkPart::Extension, _) if is_of(byte, TEXT) => self.unread(ChunkPart::Extension)?,
+            (ChunkPart::Extension, _) if is_in_class(byte, TEXT) => {
+                self.count_unread(ChunkPart::Extension)?
+            }
             (ChunkPart::SizeEnd, b'\n') if self.left == 0 => ChunkPart::Line,
             (ChunkPart::SizeEnd, b'\n') => ChunkPart::Data,
             (ChunkPart::DataCr, b'\r') => ChunkPart::DataEnd,
             (ChunkPart::DataEnd, b'\n') => ChunkPart::Size(0),
             (ChunkPart::Line, b'\r') => ChunkPart::End,
-            (ChunkPart::Line | ChunkPart::Name, _) if is_of(byte, TOKEN) => {
-                self.unread(ChunkPart::Name)?
+            (ChunkPart::Line | ChunkPart::Name, _) if is_in_class(byte, TOKEN) => {
+                self.count_unread(ChunkPart::Name)?
             }
             (ChunkPart::Name, b':') => ChunkPart::Value,
             (ChunkPart::Value, b'\r') => ChunkPart::ValueEnd,
-            (ChunkPart::Value, _) if is_of(byte, TEXT) => self.unread(ChunkPart::Value)?,
+            (ChunkPart::Value, _) if is_in_class(byte, TEXT) => {
+                self.count_unread(ChunkPart::Value)?
+            }
             (ChunkPart::ValueEnd, b'\n') => ChunkPart::Line,
             (ChunkPart::End, b'\n') => ChunkPart::Behind,
             (place, _) => return Err(error_at(place)),
         })
     }
 
-    fn digit(&mut self, digits: u8, byte: u8) -> Result<ChunkPart, ChunkError> {
+    fn add_digit(&mut self, digits: u8, byte: u8) -> Result<ChunkPart, ChunkError> {
         let digit = char::from(byte).to_digit(16).ok_or(ChunkError::Size)?;
         if digits == MAX_SIZE_DIGITS {
             return Err(ChunkError::Size);
@@ -170,8 +175,8 @@ impl Chunks {
         Ok(ChunkPart::Size(digits + 1))
     }
 
-    /// Counts a byte that nobody reads.
-    fn unread(&mut self, place: ChunkPart) -> Result<ChunkPart, ChunkError> {
+    /// Counts a byte of an extension or a trailer.
+    fn count_unread(&mut self, place: ChunkPart) -> Result<ChunkPart, ChunkError> {
         self.unread_bytes += 1;
         match self.unread_bytes <= MAX_UNREAD_BYTES {
             true => Ok(place),

@@ -1,15 +1,17 @@
-//! Judges the head of a request before anything else reads it: two parsers must not be able to frame it in two ways.
+//! Checks the head of a request before any other code reads it: two parsers must not frame the request in two ways.
 //!
-//! The head of HTTP/1 is judged by its raw bytes, because a parser has already repaired or dropped what is ambiguous: a
-//! bare line feed, the `Content-Length` beside `Transfer-Encoding`. The head of HTTP/2 has no lines, and its headers are
-//! judged by the same rules.
+//! HTTP/1 heads are checked as raw bytes, because a parser has already repaired or dropped the ambiguous parts, such
+//! as a bare line feed or a `Content-Length` beside `Transfer-Encoding`. HTTP/2 heads have no lines; the same rules
+//! hold for their headers.
 //!
 //! Source: docs/security.md 1 to 5, 11, 12, 22.
 
 use http::request::Parts;
 use http::uri::Authority;
 
-use super::byte_class::{ADDRESS, GRAPHIC, HOST, METHOD, PATH, QUERY, TOKEN, are_of, count_of};
+use super::byte_class::{
+    ADDRESS, GRAPHIC, HOST, METHOD, PATH, QUERY, TOKEN, are_in_class, count_in_class,
+};
 use super::head_error::HeadError;
 
 /// The maximum length of a request target, in bytes.
@@ -18,9 +20,9 @@ pub const MAX_TARGET_BYTES: usize = 8 << 10;
 pub const MAX_FIELDS: usize = 100;
 /// The maximum digits of a length; any such number fits into 64 bits.
 const MAX_LENGTH_DIGITS: usize = 19;
-/// The maximum number of names in `Connection`: Pingora refuses more without an answer.
+/// The maximum number of names in `Connection`. Pingora refuses more without a response.
 const MAX_OPTIONS: usize = 9;
-/// The headers that `Connection` must not name: what they say holds beyond this connection.
+/// The headers that `Connection` must not name, because they have a meaning beyond this connection.
 const END_TO_END: [&[u8]; 4] = [
     b"host",
     b"x-forwarded-for",
@@ -33,17 +35,17 @@ const LINE_BYTES: usize = 4;
 /// How the body of a request is framed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum BodyFraming {
-    /// By its length in bytes; without a length it has none.
+    /// By its length in bytes, which is 0 without a stated length.
     Length(u64),
     Chunks,
 }
 
-/// Judges the raw bytes of an HTTP/1 head, up to and with its empty line. One empty line in front of it is allowed.
+/// Checks the raw bytes of an HTTP/1 head, including its empty line. One empty line in front of the head is allowed.
 ///
-/// Returns how its body is framed. Errors: [`HeadError`]. Cost: two passes, no allocation.
+/// Returns how the head frames the body. Errors: [`HeadError`]. Cost: two passes, no allocation.
 pub fn check_http1(head: &[u8], max_bytes: usize) -> Result<BodyFraming, HeadError> {
     if head.len() > max_bytes {
-        // A long target has a status of its own, whatever surrounds it.
+        // A long target has its own status, so it is checked first.
         check_target_length(head.split(|byte| *byte == b'\n').next().unwrap_or_default())?;
         return Err(HeadError::TooLarge(max_bytes));
     }
@@ -59,7 +61,7 @@ pub fn check_http1(head: &[u8], max_bytes: usize) -> Result<BodyFraming, HeadErr
     }
     match (framing.host, line.authority) {
         (None, _) if !line.is_http1_0 => return Err(HeadError::HostMissing),
-        // Pingora compares them byte by byte.
+        // Pingora compares host and authority byte by byte.
         (Some(host), Some(authority)) if host != authority => return Err(HeadError::OtherHost),
         _ => {}
     }
@@ -69,16 +71,16 @@ pub fn check_http1(head: &[u8], max_bytes: usize) -> Result<BodyFraming, HeadErr
     framing.check()
 }
 
-/// Returns whether a head with lines that end as they should has another control byte.
+/// Returns whether a head has a control byte other than CR and LF.
 fn has_control_byte(head: &[u8]) -> bool {
-    // Without a branch for each byte the compiler compares many at once.
+    // Without a branch per byte, the compiler compares many bytes at once.
     let is_control =
         |byte: u8| (byte < b' ') & !matches!(byte, b'\t' | b'\r' | b'\n') | (byte == 0x7f);
     head.iter()
         .fold(false, |found, byte| found | is_control(*byte))
 }
 
-/// Judges the head of an HTTP/2 request, whose parser has already refused what HTTP/2 forbids.
+/// Checks the head of an HTTP/2 request. Its parser has already refused everything that HTTP/2 forbids.
 ///
 /// Errors: [`HeadError`].
 pub fn check_http2(head: &Parts, max_bytes: usize) -> Result<(), HeadError> {
@@ -108,7 +110,7 @@ pub fn check_http2(head: &Parts, max_bytes: usize) -> Result<(), HeadError> {
         Some(authority)
             if framing
                 .host
-                .is_some_and(|host| !authority_is(authority, host)) =>
+                .is_some_and(|host| !is_authority(authority, host)) =>
         {
             return Err(HeadError::OtherHost);
         }
@@ -118,36 +120,36 @@ pub fn check_http2(head: &Parts, max_bytes: usize) -> Result<(), HeadError> {
     framing.check().map(|_| ())
 }
 
-fn authority_is(authority: &Authority, host: &[u8]) -> bool {
+fn is_authority(authority: &Authority, host: &[u8]) -> bool {
     host.eq_ignore_ascii_case(authority.as_str().as_bytes())
 }
 
 /// The name and the value of a header.
-type Field<'h> = (&'h [u8], &'h [u8]);
+type HeaderField<'h> = (&'h [u8], &'h [u8]);
 
-/// The lines of a head that are left.
+/// The remaining lines of a head.
 struct HeadLines<'h>(&'h [u8]);
 
 impl<'h> HeadLines<'h> {
-    /// Returns the next line without its end, or nothing after the last.
+    /// Returns the next line without its end, or `None` after the last line.
     fn next_line(&mut self) -> Result<Option<&'h [u8]>, HeadError> {
         if self.0.is_empty() {
             return Ok(None);
         }
-        let line = self.line_from(0)?;
-        self.skip(line)?;
+        let line = self.find_line(0)?;
+        self.skip_line(line)?;
         Ok(Some(line))
     }
 
-    /// Returns the next field, its value without the spaces around it, or nothing after the last.
-    fn next_field(&mut self) -> Result<Option<Field<'h>>, HeadError> {
-        // The name is read before the end of the line is looked for, so that no byte is looked at twice.
-        let name_bytes = count_of(self.0, TOKEN);
+    /// Returns the next field with a trimmed value, or `None` after the last field.
+    fn next_field(&mut self) -> Result<Option<HeaderField<'h>>, HeadError> {
+        // The name is read before the search for the end of the line, so that no byte is read twice.
+        let name_bytes = count_in_class(self.0, TOKEN);
         if name_bytes > 0
             && let Some((name, [b':', ..])) = self.0.split_at_checked(name_bytes)
         {
-            let line = self.line_from(name_bytes)?;
-            self.skip(line)?;
+            let line = self.find_line(name_bytes)?;
+            self.skip_line(line)?;
             let value = line.get(name_bytes + 1..).unwrap_or_default();
             return Ok(Some((name, value.trim_ascii())));
         }
@@ -158,15 +160,15 @@ impl<'h> HeadLines<'h> {
         }
     }
 
-    /// Returns the next line, which does not end within its first `start` bytes.
-    fn line_from(&self, start: usize) -> Result<&'h [u8], HeadError> {
+    /// Returns the next line. Its first `start` bytes are known to contain no line end.
+    fn find_line(&self, start: usize) -> Result<&'h [u8], HeadError> {
         let rest = self.0.get(start..).unwrap_or_default();
         let end = memchr::memchr2(b'\r', b'\n', rest).ok_or(HeadError::LineEnd)?;
         self.0.get(..start + end).ok_or(HeadError::LineEnd)
     }
 
     /// Skips a line and its end.
-    fn skip(&mut self, line: &[u8]) -> Result<(), HeadError> {
+    fn skip_line(&mut self, line: &[u8]) -> Result<(), HeadError> {
         let rest = self.0.get(line.len()..).unwrap_or_default();
         self.0 = rest.strip_prefix(b"\r\n").ok_or(HeadError::LineEnd)?;
         Ok(())
@@ -199,7 +201,7 @@ impl<'h> RequestLine<'h> {
         };
         let authority = match target.first() {
             Some(b'/') => None,
-            _ => Some(authority(target).ok_or(HeadError::TargetForm)?),
+            _ => Some(find_authority(target).ok_or(HeadError::TargetForm)?),
         };
         Ok(Self {
             authority,
@@ -208,14 +210,14 @@ impl<'h> RequestLine<'h> {
     }
 }
 
-/// Splits a text at its first space, which belongs to neither part.
+/// Splits a text at its first space, and drops the space.
 fn split_at_space(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let (before, rest) = text.split_at_checked(memchr::memchr(b' ', text)?)?;
     Some((before, rest.get(1..)?))
 }
 
 /// Returns the host and port of an absolute target.
-fn authority(target: &[u8]) -> Option<&[u8]> {
+fn find_authority(target: &[u8]) -> Option<&[u8]> {
     let colon = memchr::memchr(b':', target)?;
     let (scheme, rest) = target.split_at_checked(colon)?;
     if !scheme.eq_ignore_ascii_case(b"http") && !scheme.eq_ignore_ascii_case(b"https") {
@@ -223,7 +225,7 @@ fn authority(target: &[u8]) -> Option<&[u8]> {
     }
     let rest = rest.strip_prefix(b"://")?;
     let ends = |byte: &u8| matches!(byte, b'/' | b'?' | b'#');
-    // Pingora parses the host of an absolute target, unlike that of `Host`.
+    // Pingora parses the host of an absolute target, but not the value of `Host`.
     rest.split(ends)
         .next()
         .filter(|host| is_host(host) && Authority::try_from(*host).is_ok())
@@ -239,37 +241,39 @@ fn check_target_length(line: &[u8]) -> Result<(), HeadError> {
 
 fn check_method(method: &[u8]) -> Result<(), HeadError> {
     let is_refused = method.is_empty() || matches!(method, b"CONNECT" | b"TRACE");
-    match !is_refused && are_of(method, METHOD) {
+    match !is_refused && are_in_class(method, METHOD) {
         true => Ok(()),
         false => Err(HeadError::Method),
     }
 }
 
 fn check_target_bytes(target: &[u8]) -> Result<(), HeadError> {
-    let mut rest = skip(target, PATH);
+    let mut rest = skip_class(target, PATH);
     if let [b'?', query @ ..] = rest {
-        rest = skip(query, QUERY);
+        rest = skip_class(query, QUERY);
     }
-    let is_fragment = rest.first() == Some(&b'#') && are_of(rest, GRAPHIC);
+    let is_fragment = rest.first() == Some(&b'#') && are_in_class(rest, GRAPHIC);
     match rest.is_empty() || is_fragment {
         true => Ok(()),
         false => Err(HeadError::TargetBytes),
     }
 }
 
-/// Returns what follows the bytes of a class.
-fn skip(bytes: &[u8], class: u8) -> &[u8] {
-    bytes.get(count_of(bytes, class)..).unwrap_or_default()
+/// Returns the rest after the leading bytes of a class.
+fn skip_class(bytes: &[u8], class: u8) -> &[u8] {
+    bytes
+        .get(count_in_class(bytes, class)..)
+        .unwrap_or_default()
 }
 
-/// The fields by which a head is framed.
+/// The fields that frame a request.
 #[derive(Default)]
 struct Framing<'h> {
     field_count: usize,
     host: Option<&'h [u8]>,
     length: Option<&'h [u8]>,
     coding_count: usize,
-    /// The names that `Connection` lists.
+    /// The number of names in `Connection`.
     option_count: usize,
 }
 
@@ -279,7 +283,7 @@ impl<'h> Framing<'h> {
         if self.field_count > MAX_FIELDS {
             return Err(HeadError::TooManyFields);
         }
-        // The lengths tell these names from nearly all others.
+        // Almost all other names have other lengths.
         match name.len() {
             4 if name.eq_ignore_ascii_case(b"host") => self.add_host(value),
             10 if name.eq_ignore_ascii_case(b"connection") => self.add_options(value),
@@ -324,7 +328,7 @@ impl<'h> Framing<'h> {
         }
     }
 
-    /// Takes the names of headers that end here. Pingora refuses these without an answer.
+    /// Counts the names in `Connection`. Pingora refuses too many of them without a response.
     fn add_options(&mut self, value: &[u8]) -> Result<(), HeadError> {
         let names = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
         for name in names.filter(|name| !name.is_empty()) {
@@ -332,7 +336,7 @@ impl<'h> Framing<'h> {
             let is_kept = END_TO_END
                 .iter()
                 .any(|kept| name.eq_ignore_ascii_case(kept));
-            if is_kept || self.option_count > MAX_OPTIONS || !are_of(name, TOKEN) {
+            if is_kept || self.option_count > MAX_OPTIONS || !are_in_class(name, TOKEN) {
                 return Err(HeadError::ConnectionOption);
             }
         }
@@ -357,7 +361,7 @@ impl<'h> Framing<'h> {
 /// Returns whether a text is a name or an address with an optional port. Source: RFC 3986, 3.2.2.
 fn is_host(text: &[u8]) -> bool {
     let (host, port) = match text.iter().rposition(|byte| *byte == b':') {
-        // The colons within brackets belong to the address.
+        // Colons inside brackets belong to the address.
         Some(colon) if !text.ends_with(b"]") => {
             let (host, port) = text.split_at(colon);
             (host, port.get(1..).unwrap_or_default())
@@ -365,11 +369,11 @@ fn is_host(text: &[u8]) -> bool {
         _ => (text, &b""[..]),
     };
     let is_port = port.len() <= 5 && port.iter().all(u8::is_ascii_digit);
-    let is_address = |inner: &[u8]| !inner.is_empty() && are_of(inner, ADDRESS);
+    let is_address = |inner: &[u8]| !inner.is_empty() && are_in_class(inner, ADDRESS);
     let bracketed = host
         .strip_prefix(b"[")
         .and_then(|inner| inner.strip_suffix(b"]"));
-    is_port && !host.is_empty() && bracketed.map_or_else(|| are_of(host, HOST), is_address)
+    is_port && !host.is_empty() && bracketed.map_or_else(|| are_in_class(host, HOST), is_address)
 }
 
 #[cfg(test)]

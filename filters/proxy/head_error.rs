@@ -5,29 +5,29 @@ use crate::fault::{Fault, FaultKind};
 /// Why a head is refused.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum HeadError {
-    /// It is larger than `listen.header_bytes`, which is this many bytes.
+    /// The head is larger than `listen.header_bytes`, which is this many bytes.
     TooLarge(usize),
-    /// It has more than [`MAX_FIELDS`](super::framing::MAX_FIELDS) header fields.
+    /// The head has more than [`MAX_FIELDS`](super::framing::MAX_FIELDS) header fields.
     TooManyFields,
-    /// Its target is longer than [`MAX_TARGET_BYTES`](super::framing::MAX_TARGET_BYTES).
+    /// The target is longer than [`MAX_TARGET_BYTES`](super::framing::MAX_TARGET_BYTES).
     TargetTooLong,
     /// A line ends without CR LF, or has a CR inside.
     LineEnd,
-    /// Its first line is not method, target and version.
+    /// The first line is not method, target and version.
     RequestLine,
-    /// Its method is not upper-case letters, or is one that asks for a tunnel or for the head that arrived.
+    /// The method is not in upper-case letters, or it is `CONNECT` or `TRACE`.
     Method,
-    /// Its target has a byte that must be encoded.
+    /// The target has a byte that must be encoded.
     TargetBytes,
-    /// Its target neither starts with `/` nor with the address of this server.
+    /// The target starts neither with `/` nor with the address of this server.
     TargetForm,
-    /// Its target names another host than `Host`.
+    /// The target names another host than `Host`.
     OtherHost,
     /// A header line starts with a space.
     FoldedLine,
     /// The value of a header has a control byte.
     FieldValue,
-    /// `Connection` names a header that has to be sent on, or no headers.
+    /// `Connection` names an end-to-end header, or too many names.
     ConnectionOption,
     /// The name of a header is not a token.
     FieldName,

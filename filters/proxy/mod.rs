@@ -16,5 +16,5 @@ pub use framing::{BodyFraming, MAX_FIELDS, MAX_TARGET_BYTES, check_http1, check_
 pub use head_error::HeadError;
 pub use own_origin::{OwnOrigin, is_loopback};
 pub use path::{InvalidPath, has_nameless_segment, normalise};
-pub use requests::{Refusal, RequestFollower};
-pub use stand_in::stand_in;
+pub use requests::{RequestFollower, RequestRefusal};
+pub use stand_in::write_stand_in;

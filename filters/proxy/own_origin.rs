@@ -1,22 +1,23 @@
-//! The origin at which a request has reached the gateway, as its client writes it.
+//! The origin under which a client reaches the gateway.
 
 use core::net::IpAddr;
 use std::borrow::Cow;
 
-/// How the gateway is reached from outside.
+/// The facts about how clients reach the gateway.
 #[derive(Clone, Debug, Default)]
 pub struct OwnOrigin {
-    /// The origin that the operator has named, in lower case and without a path.
+    /// The origin that the operator has set, in lower case and without a path.
     pub public: Option<String>,
     /// Whether the listener speaks TLS.
     pub is_encrypted: bool,
 }
 
 impl OwnOrigin {
-    /// Returns the origin of a request that names this host and comes from `peer`, if secrets may be sent there: the one that
-    /// the operator has named, and without one that of this machine, for what comes from it. Any client may name `localhost`.
+    /// Returns the origin for a request with this `Host` from this peer, if secrets may be sent to that origin. The
+    /// origin that the operator has set wins. Without one, a request from this machine gets the origin of this
+    /// machine: a remote client may also claim to be `localhost`, so its claim does not count.
     ///
-    /// `None`: the operator has named none and host or peer is not this machine, or what he has named is not encrypted.
+    /// Returns `None` if no origin is set and host or peer is another machine, or if the set origin is not encrypted.
     pub fn for_host(&self, host: Option<&str>, peer: Option<IpAddr>) -> Option<Cow<'_, str>> {
         if let Some(public) = &self.public {
             return is_confidential(public).then_some(Cow::Borrowed(public));
@@ -36,7 +37,7 @@ fn is_confidential(origin: &str) -> bool {
     }
 }
 
-/// Returns whether an authority, with or without a port, is this machine.
+/// Returns whether an authority, with or without a port, names this machine.
 pub fn is_loopback(authority: &str) -> bool {
     let host = match authority.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),

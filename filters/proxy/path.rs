@@ -1,16 +1,16 @@
-//! Normalises a copy of the path, on which rules decide: the row that a request counts on, and its handler. The
+//! Normalises a copy of the path. Rules use the copy: the row on which the request counts, and its handler. The
 //! forwarded path is unchanged.
 
 use std::borrow::Cow;
 
 use crate::fault::Fault;
 
-/// Why a path is refused: two readers could take it for two different paths.
+/// The reason for which a path is refused: two readers could understand it as two different paths.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum InvalidPath {
     /// `%` without two hexadecimal digits after it.
     BrokenEscape,
-    /// `%2f`, `%5c` or `%25`: the meaning depends on who decodes it, and how often.
+    /// `%2f`, `%5c` or `%25`. Their meaning depends on which server decodes them, and how often.
     EncodedSeparator,
     /// A control character such as NUL, plain or encoded.
     Control,
@@ -18,7 +18,8 @@ pub enum InvalidPath {
     BeyondAscii,
     /// A fragment, which requests do not have.
     Fragment,
-    /// `..` after `;` or an empty segment: some readers count these as a segment that `..` removes, some do not.
+    /// `..` after `;` or after an empty segment. Some readers count these as a segment that `..` removes, and some do
+    /// not.
     AmbiguousParent,
 }
 
@@ -74,8 +75,8 @@ pub fn normalise(path: &str) -> Result<Cow<'_, str>, InvalidPath> {
     Ok(Cow::Owned(format!("/{}", segments.join("/"))))
 }
 
-/// Returns whether a segment of a path, as received, begins with `;`, plain or encoded. Its normalised copy has no such segment:
-/// where a path names things of our own, `/v1/videos/%3B` would be all videos.
+/// Returns whether a segment of a path, as received, begins with `;`, plain or encoded. Such a segment is missing
+/// from the normalised copy, so that `/v1/videos/%3B` would mean the list of all videos.
 pub fn has_nameless_segment(path: &str) -> bool {
     let mut segments = path.split(['/', '\\']);
     segments.any(|segment| {
@@ -84,7 +85,7 @@ pub fn has_nameless_segment(path: &str) -> bool {
     })
 }
 
-/// Returns true only for normal paths. It is a quick check that misses some of them.
+/// Returns true only for normal paths. The check is quick and returns false for some normal paths too.
 fn is_normal(path: &str) -> bool {
     let mut before = None;
     for byte in path.bytes() {

@@ -1,37 +1,37 @@
-//! Follows the requests of an HTTP/1 connection in its raw bytes: which of them belong to the request that runs, and whether
-//! its framing has one meaning.
+//! Follows the requests of an HTTP/1 connection in its raw bytes: it tells which bytes belong to the running request,
+//! and refuses requests whose framing has two meanings.
 //!
 //! Source: docs/security.md 1 to 9, 11, 12.
 
 use memchr::memmem;
 
-use super::byte_class::{METHOD, is_of};
+use super::byte_class::{METHOD, is_in_class};
 use super::chunks::{ChunkError, Chunks};
 use super::framing::{BodyFraming, check_http1};
 use super::head_error::HeadError;
 
-/// What ends a head: the end of its last line, and an empty line.
+/// The end of a head: the end of its last line, and an empty line.
 const HEAD_END: &[u8] = b"\r\n\r\n";
 
-/// Why the bytes of a request go no further.
+/// The reason for which the bytes of a request are refused.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Refusal {
+pub enum RequestRefusal {
     Head(HeadError),
     Body(ChunkError),
 }
 
-/// Where on the connection the next byte is.
+/// The part of the connection to which the next byte belongs.
 #[derive(Debug)]
 enum RequestPart {
-    /// In a head, of which so many bytes have no end in them.
+    /// A head whose first bytes, this many, do not contain its end.
     Head(usize),
-    /// In a body of which so many bytes are left.
+    /// A body with this many bytes left.
     Length(u64),
-    /// In a chunked body.
+    /// A chunked body.
     Chunks(Chunks),
     Behind,
-    /// Behind what was refused.
-    Refused(Refusal),
+    /// The bytes after a refused request.
+    Refused(RequestRefusal),
 }
 
 /// The requests of a connection, one after the other.
@@ -42,7 +42,7 @@ pub struct RequestFollower {
 }
 
 impl RequestFollower {
-    /// Returns the follower of a connection on which nothing has come.
+    /// Returns the follower of a connection on which no byte has arrived.
     pub fn new(max_head_bytes: usize) -> Self {
         Self {
             place: RequestPart::Head(0),
@@ -50,37 +50,38 @@ impl RequestFollower {
         }
     }
 
-    /// Returns whether the request has come to its end.
+    /// Returns whether the whole request has arrived.
     pub fn is_whole(&self) -> bool {
         matches!(self.place, RequestPart::Behind)
     }
 
-    /// Returns whether the head of the request has not come yet.
+    /// Returns whether the head of the request is incomplete.
     pub fn is_in_head(&self) -> bool {
         matches!(self.place, RequestPart::Head(_))
     }
 
-    /// Returns why the bytes of the connection go no further, if they do not.
-    pub fn refusal(&self) -> Option<Refusal> {
+    /// Returns the refusal after which no bytes of the connection are forwarded, if there is one.
+    pub fn refusal(&self) -> Option<RequestRefusal> {
         match self.place {
             RequestPart::Refused(refusal) => Some(refusal),
             _ => None,
         }
     }
 
-    /// Goes on to the next request, once the one before is whole.
+    /// Starts the next request if the previous one is whole.
     pub fn begin_next(&mut self) {
         if self.is_whole() {
             self.place = RequestPart::Head(0);
         }
     }
 
-    /// Follows the request through bytes. Returns how many of them, from the first, belong to it and may go on; the others have
-    /// to come again, together with what comes then. None of a head goes on before all of it has come.
+    /// Follows the request through `bytes`. Returns how many of them, from the first, belong to the request and may
+    /// be forwarded. The caller passes the others again, together with the bytes that follow. No byte of a head is
+    /// forwarded before the whole head has arrived.
     ///
-    /// Errors: [`Refusal`]; then none of these bytes may go on, nor any later ones. Cost: one pass over a head; the data of a body is
-    /// not looked at.
-    pub fn follow(&mut self, bytes: &[u8]) -> Result<usize, Refusal> {
+    /// Errors: [`RequestRefusal`]. Then neither these bytes nor later ones may be forwarded. Cost: one pass over a
+    /// head; bytes of body data are not read.
+    pub fn follow(&mut self, bytes: &[u8]) -> Result<usize, RequestRefusal> {
         let head_bytes = match self.place {
             RequestPart::Head(searched) => match self.follow_head(bytes, searched)? {
                 0 => return Ok(0),
@@ -93,7 +94,7 @@ impl RequestFollower {
             Ok(count) => Ok(head_bytes + count),
             Err(refusal) => {
                 self.place = RequestPart::Refused(refusal);
-                // The head is good, and who reads it can be answered.
+                // The head is valid, so its reader can respond to the request.
                 if head_bytes > 0 {
                     Ok(head_bytes)
                 } else {
@@ -103,15 +104,15 @@ impl RequestFollower {
         }
     }
 
-    /// Returns the length of the head if it is whole, or 0.
-    fn follow_head(&mut self, bytes: &[u8], searched: usize) -> Result<usize, Refusal> {
+    /// Returns the length of the head if the whole head has arrived, or 0.
+    fn follow_head(&mut self, bytes: &[u8], searched: usize) -> Result<usize, RequestRefusal> {
         let Some(length) = head_length(bytes, searched, self.max_head_bytes) else {
             self.place = RequestPart::Head(bytes.len());
             return Ok(0);
         };
         let head = bytes.get(..length).unwrap_or(bytes);
         let framing = check_http1(head, self.max_head_bytes).map_err(|error| {
-            let refusal = Refusal::Head(error);
+            let refusal = RequestRefusal::Head(error);
             self.place = RequestPart::Refused(refusal);
             refusal
         })?;
@@ -123,7 +124,7 @@ impl RequestFollower {
         Ok(length)
     }
 
-    fn follow_body(&mut self, bytes: &[u8]) -> Result<usize, Refusal> {
+    fn follow_body(&mut self, bytes: &[u8]) -> Result<usize, RequestRefusal> {
         let (count, is_whole) = match &mut self.place {
             RequestPart::Head(_) | RequestPart::Behind => return Ok(0),
             RequestPart::Refused(refusal) => return Err(*refusal),
@@ -135,7 +136,7 @@ impl RequestFollower {
                 (count, *left == 0)
             }
             RequestPart::Chunks(chunks) => {
-                let count = chunks.follow(bytes).map_err(Refusal::Body)?;
+                let count = chunks.follow(bytes).map_err(RequestRefusal::Body)?;
                 (count, chunks.is_whole())
             }
         };
@@ -146,8 +147,8 @@ impl RequestFollower {
     }
 }
 
-/// Returns the length of the head at the start of these bytes: up to its empty line, or all of them if they can no longer
-/// become a head that is accepted.
+/// Returns the length of the head at the start of these bytes: up to its empty line, or all of them if they cannot
+/// become a valid head any more.
 fn head_length(bytes: &[u8], searched: usize, max_bytes: usize) -> Option<usize> {
     let start = searched.saturating_sub(HEAD_END.len() - 1);
     let unsearched = bytes.get(start..)?;
@@ -157,12 +158,13 @@ fn head_length(bytes: &[u8], searched: usize, max_bytes: usize) -> Option<usize>
     let begins_with_no_method = bytes
         .iter()
         .find(|byte| !matches!(byte, b'\r' | b'\n'))
-        .is_some_and(|byte| !is_of(*byte, METHOD));
+        .is_some_and(|byte| !is_in_class(*byte, METHOD));
     let is_hopeless = bytes.len() > max_bytes || begins_with_no_method || has_bare_lf(unsearched);
     is_hopeless.then_some(bytes.len())
 }
 
-/// Returns whether a line ends with LF alone. What stands before the first byte is not known.
+/// Returns whether a line ends with a bare LF. The byte before the first one is unknown, so an LF there does not
+/// count.
 fn has_bare_lf(bytes: &[u8]) -> bool {
     memchr::memchr_iter(b'\n', bytes).any(|at| {
         let before = at.checked_sub(1).and_then(|before| bytes.get(before));
@@ -178,7 +180,7 @@ mod tests {
     const MAX: usize = 1 << 10;
 
     /// Returns the requests in these bytes, which come in pieces of this size, and what was refused.
-    fn requests(bytes: &[u8], piece: usize) -> (Vec<Vec<u8>>, Option<Refusal>) {
+    fn requests(bytes: &[u8], piece: usize) -> (Vec<Vec<u8>>, Option<RequestRefusal>) {
         let mut follower = RequestFollower::new(MAX);
         let (mut held, mut requests) = (Vec::new(), vec![Vec::new()]);
         for piece in bytes.chunks(piece) {
@@ -222,7 +224,7 @@ mod tests {
         let bytes = format!("{head}3\r\nabc\r\n\r\n\r\n");
         let (requests, refusal) = requests(bytes.as_bytes(), bytes.len());
         assert_eq!(requests, [head.as_bytes()]);
-        assert_eq!(refusal, Some(Refusal::Body(ChunkError::Size)));
+        assert_eq!(refusal, Some(RequestRefusal::Body(ChunkError::Size)));
     }
 
     #[test]
@@ -236,11 +238,14 @@ mod tests {
         ] {
             for piece in [1, bytes.len()] {
                 let refusal = requests(bytes.as_bytes(), piece).1;
-                assert_eq!(refusal, Some(Refusal::Head(error)), "{bytes:?}");
+                assert_eq!(refusal, Some(RequestRefusal::Head(error)), "{bytes:?}");
             }
         }
         let long = format!("GET / HTTP/1.1\r\nX: {}", "y".repeat(MAX));
         let refusal = requests(long.as_bytes(), 100).1;
-        assert_eq!(refusal, Some(Refusal::Head(HeadError::TooLarge(MAX))));
+        assert_eq!(
+            refusal,
+            Some(RequestRefusal::Head(HeadError::TooLarge(MAX)))
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Whether the arguments of a tool are what its schema says.
+//! Checks the arguments of a tool against its schema.
 
 use boon::ValidationError;
 use filters::fault::{Fault, quoted};
@@ -12,14 +12,14 @@ pub(super) struct ArgumentSchema(JsonSchema);
 impl ArgumentSchema {
     /// Compiles a schema.
     ///
-    /// Errors: it is none.
+    /// Errors: the value is not a schema.
     pub(super) fn new(schema: Value) -> Result<Self, String> {
         JsonSchema::compile(schema).map(Self)
     }
 
     /// Checks arguments.
     ///
-    /// Errors: 400 naming the argument, what came and what is accepted.
+    /// Errors: 400 that names the argument, the received value and the accepted ones.
     pub(super) fn check(&self, arguments: &Value) -> Result<(), Fault> {
         self.0
             .validate(arguments)

@@ -1,4 +1,4 @@
-//! The calls of tools that run in this process, by whose they are: a client takes one back by its id.
+//! The running tool calls of this process, by owner. A client cancels one by its id.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::proxy::buffered::interim::Cancellation;
 
-/// Who may take a call back.
+/// The party that may cancel a call.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) enum CallOwner {
     Session([u8; 16]),
@@ -17,21 +17,21 @@ pub(super) enum CallOwner {
 /// The owner of a call and its id, as JSON.
 type CallKey = (CallOwner, String);
 
-/// All that run.
+/// All running calls.
 #[derive(Default)]
 pub(super) struct RunningCalls(Mutex<HashMap<CallKey, Vec<Arc<Cancellation>>>>);
 
-/// One that runs, until it is dropped.
-pub(super) struct RunningCall {
+/// A running call, until it is dropped.
+pub(super) struct RunningToolCall {
     calls: Arc<RunningCalls>,
     key: CallKey,
     pub(super) cancellation: Arc<Cancellation>,
 }
 
 impl RunningCalls {
-    /// Begins a call; `None`: one with this id runs in its session. Calls of no session may come from several clients, which count
-    /// alike.
-    pub(super) fn begin(self: &Arc<Self>, owner: CallOwner, id: &Value) -> Option<RunningCall> {
+    /// Begins a call. Returns `None` if the session already runs a call with this id. Calls without a session may
+    /// come from several clients that use the same ids.
+    pub(super) fn begin(self: &Arc<Self>, owner: CallOwner, id: &Value) -> Option<RunningToolCall> {
         let is_session = matches!(owner, CallOwner::Session(_));
         let key = (owner, id.to_string());
         let cancellation = Arc::<Cancellation>::default();
@@ -41,20 +41,21 @@ impl RunningCalls {
             return None;
         }
         same.push(Arc::clone(&cancellation));
-        Some(RunningCall {
+        Some(RunningToolCall {
             calls: Arc::clone(self),
             key,
             cancellation,
         })
     }
 
-    /// Takes the call with this id back, and frees the id. Where several have it, it is not known which one is meant, and all go on.
+    /// Cancels the call with this id and frees the id. If several calls have it, the intended one is unknown, and all
+    /// continue.
     pub(super) fn cancel(&self, owner: CallOwner, id: &Value) {
         let mut running = self.running();
         let key = (owner, id.to_string());
         if let Some([only]) = running.get(&key).map(Vec::as_slice) {
             only.cancel();
-            // Its answer may still be read on, for its cost alone.
+            // The reply may still be read, only to learn its cost.
             running.remove(&key);
         }
     }
@@ -64,7 +65,7 @@ impl RunningCalls {
     }
 }
 
-impl Drop for RunningCall {
+impl Drop for RunningToolCall {
     fn drop(&mut self) {
         let mut running = self.calls.running();
         if let Some(same) = running.get_mut(&self.key) {

@@ -1,4 +1,4 @@
-//! What the server answers without a message: who it is, what pages may send, and the end of a session.
+//! The endpoints without a message: the server's description, preflight requests of pages, and the end of a session.
 
 use std::sync::Arc;
 
@@ -13,20 +13,20 @@ use http::request::Parts;
 use http::{HeaderName, HeaderValue, header};
 
 use super::handler::accepts_events;
-use super::listen::{Changes, StreamPlace};
+use super::listen::{PromptChanges, StreamPermit};
 use super::resume::{self, Resumed};
-use super::{Mcp, PATH, error_response, response};
+use super::{McpState, PATH, error_response, response};
 use crate::proxy::handler::{Endpoint, Request};
 use crate::proxy::response::{Reply, Response};
 
-/// `GET /mcp`: tells who the server is; as a stream of events it tells a session what changes.
-pub(super) struct Info(pub(super) Arc<Mcp>);
+/// `GET /mcp`: describes the server, or as an event stream announces changes to a session.
+pub(super) struct Info(pub(super) Arc<McpState>);
 
-/// `OPTIONS /mcp`: a page asks before its request.
-pub(super) struct Preflight(pub(super) Arc<Mcp>);
+/// `OPTIONS /mcp`: a page's preflight request.
+pub(super) struct Preflight(pub(super) Arc<McpState>);
 
 /// `DELETE /mcp`: ends a session.
-pub(super) struct EndSession(pub(super) Arc<Mcp>);
+pub(super) struct EndSession(pub(super) Arc<McpState>);
 
 impl Endpoint for Info {
     fn check_head(&self, head: &Parts) -> Result<(), Fault> {
@@ -43,7 +43,7 @@ impl Endpoint for Info {
             if let Some(resumed) = resume(&self.0, &request).await? {
                 return Ok(resumed);
             }
-            // Nothing but prompts changes.
+            // Only prompts can change.
             let (true, Some(caller)) = (offered.prompts, request.caller) else {
                 return Ok(method_not_allowed(headers));
             };
@@ -52,10 +52,11 @@ impl Endpoint for Info {
                 Ok(None) => return Ok(method_not_allowed(headers)),
                 Err(error) => return Ok(error_response(headers, &error)),
             };
-            let place = StreamPlace::take(&self.0, &caller.key_id)?;
+            let place = StreamPermit::take(&self.0, &caller.key_id)?;
             let last_id = request.headers.get("last-event-id");
             let last_id = last_id.map(HeaderValue::as_bytes);
-            let changes = Changes::begin(place, caller, session, last_id, request.now_ms).await;
+            let changes =
+                PromptChanges::begin(place, caller, session, last_id, request.now_ms).await;
             Ok(Response {
                 status: 200,
                 headers,
@@ -94,10 +95,10 @@ impl Endpoint for EndSession {
     }
 }
 
-/// Returns the rest of the answer that a client has lost; `None`: it comes back for none.
+/// Returns the rest of a lost answer, or `None` if the client does not ask for one.
 ///
-/// Errors: 429 if the key has as many streams as it may.
-async fn resume(mcp: &Arc<Mcp>, request: &Request<'_>) -> Result<Option<Response>, Fault> {
+/// Errors: 429 if the key has the maximum number of streams.
+async fn resume(mcp: &Arc<McpState>, request: &Request<'_>) -> Result<Option<Response>, Fault> {
     let (Some(last), Some(caller)) = (resume::last_event(request.headers), request.caller) else {
         return Ok(None);
     };
@@ -109,7 +110,7 @@ async fn resume(mcp: &Arc<Mcp>, request: &Request<'_>) -> Result<Option<Response
         Err(error) => return refused(error),
         Ok(_) => {}
     }
-    // The answer is of the key; a session that has ended has none any more.
+    // Answers belong to the key. A session that has ended has no answers any more.
     if is_named && let Err(error) = find_session(mcp, request).await {
         return refused(error);
     }
@@ -117,7 +118,7 @@ async fn resume(mcp: &Arc<Mcp>, request: &Request<'_>) -> Result<Option<Response
         Ok(listener) => listener,
         Err(error) => return refused(error),
     };
-    let place = StreamPlace::take(mcp, &caller.key_id)?;
+    let place = StreamPermit::take(mcp, &caller.key_id)?;
     let resumed = Resumed::new(place, listener, mcp.keepalive);
     Ok(Some(Response {
         status: 200,
@@ -126,10 +127,10 @@ async fn resume(mcp: &Arc<Mcp>, request: &Request<'_>) -> Result<Option<Response
     }))
 }
 
-/// Ends the session that a request names; false: its revision has none.
+/// Ends the session that a request names. Returns false if its revision has no sessions.
 ///
 /// Errors: those of [`find_session`].
-async fn end_session(mcp: &Mcp, request: &Request<'_>) -> Result<bool, RpcError> {
+async fn end_session(mcp: &McpState, request: &Request<'_>) -> Result<bool, RpcError> {
     let Some(session) = find_session(mcp, request).await? else {
         return Ok(false);
     };
@@ -139,10 +140,10 @@ async fn end_session(mcp: &Mcp, request: &Request<'_>) -> Result<bool, RpcError>
     Ok(true)
 }
 
-/// Returns the session that a request names; `None`: its revision has none.
+/// Returns the session that a request names, or `None` if its revision has no sessions.
 ///
-/// Errors: 400 without one session, 404 for one that is none of the caller.
-async fn find_session(mcp: &Mcp, request: &Request<'_>) -> Result<Option<Session>, RpcError> {
+/// Errors: 400 without exactly one session, 404 for a session that is not the caller's.
+async fn find_session(mcp: &McpState, request: &Request<'_>) -> Result<Option<Session>, RpcError> {
     if named_revision(request.headers)?.is_some_and(Revision::is_stateless) {
         return Ok(None);
     }
@@ -159,7 +160,7 @@ async fn find_session(mcp: &Mcp, request: &Request<'_>) -> Result<Option<Session
     found.map(Some).ok_or_else(|| no_session(None))
 }
 
-/// Returns the response to a method that the request's revision does not have.
+/// Returns the response to a method that the revision of the request does not have.
 fn method_not_allowed(mut headers: Vec<(HeaderName, HeaderValue)>) -> Response {
     headers.push((header::ALLOW, HeaderValue::from_static("POST")));
     response(405, headers, Vec::new())

@@ -1,8 +1,8 @@
-//! The call of a tool: an exchange around the one of the tool's route, which puts the protocol around the response.
+//! The call of a tool: an exchange around the exchange of the tool's route. It wraps the response in the protocol.
 //!
-//! The inner exchange does everything else: attempts, money, the log line. What it writes is kept until it is whole, and goes
-//! out as one result. A refusal or a failure is a result, too, which says what went wrong. Where the client asks for progress, the
-//! response is an event stream: before the result it tells how much has come.
+//! The inner exchange does everything else: attempts, money, the log line. Its output is collected and sent as one
+//! result when it is complete. Refusals and failures become results too, which say what went wrong. If the client
+//! asks for progress, the response is an event stream, with events for the received bytes before the result.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::{Error, ErrorType, Result};
 use serde_json::Value;
 
-use super::calls::RunningCall;
+use super::calls::RunningToolCall;
 use super::kept_answers::KeptAnswer;
 use crate::proxy::buffered::interim::Interim;
 use crate::proxy::buffered::state::{AttemptState, Stage};
@@ -31,7 +31,7 @@ use crate::proxy::response::{Response, stream_headers};
 
 const JSON: &str = "application/json";
 
-/// What a result needs of the call.
+/// The facts about a call that its result needs.
 pub(super) struct ToolCall {
     pub(super) tool: &'static McpTool,
     pub(super) name: String,
@@ -40,31 +40,32 @@ pub(super) struct ToolCall {
     pub(super) id: Value,
     /// The headers of the response.
     pub(super) headers: Vec<(HeaderName, HeaderValue)>,
-    /// By which its client takes it back.
-    pub(super) running: RunningCall,
-    /// What a client is told that asks for progress and takes events, and after how long without a word it gets a comment.
+    /// The entry by which the client cancels the call.
+    pub(super) running: RunningToolCall,
+    /// The progress for a client that asks for it and accepts events, and the silence after which the client gets a
+    /// comment.
     pub(super) progress: Option<(CallProgress, Duration)>,
-    /// Where its client goes on that has lost its connection.
+    /// The stored answer for a client that loses its connection.
     pub(super) kept: Option<KeptAnswer>,
 }
 
-/// See the module.
+/// The exchange of a tool call.
 pub(super) struct ToolExchange {
     call: ToolCall,
-    /// The exchange of the route; `None`: the route answers in-process.
+    /// The exchange of the route, or `None` if the route responds in-process.
     inner: Option<Box<dyn Exchange>>,
-    /// What the inner exchange shares with the buffered session.
+    /// The state that the inner exchange shares with the buffered session.
     state: Option<Arc<AttemptState>>,
     media_type: String,
-    /// What has come of the response.
+    /// The received bytes of the response.
     received: Vec<u8>,
     is_written: bool,
-    /// The status of the fault that the tool failed with.
+    /// The status of the fault with which the tool failed.
     failed: Option<u16>,
 }
 
 impl ToolExchange {
-    /// Returns the exchange of a call whose route is not called yet.
+    /// Returns the exchange of a call whose route has not been called yet.
     pub(super) fn new(call: ToolCall) -> Self {
         Self {
             call,
@@ -91,7 +92,7 @@ impl ToolExchange {
             let interim = Interim::new(cancellation, call.headers.clone(), keepalive);
             let kept = call.kept.as_ref().map(|kept| &kept.stream);
             if let (Some(kept), true) = (kept, call.revision.opens_streams()) {
-                interim.tell(kept.tell(stream::OPENING));
+                interim.send_notice(kept.store_event(stream::OPENING));
             }
             state.set_interim(interim.with_kept(kept.cloned()));
             self.state = Some(Arc::clone(state));
@@ -103,7 +104,7 @@ impl ToolExchange {
         self.state.is_some() && self.call.progress.is_some()
     }
 
-    /// Returns the response to the call of a route that gave this response itself.
+    /// Returns the response to the call of a route that has responded in-process.
     pub(super) fn answer(&mut self, response: &Response) -> Response {
         let headers = &mut response.headers.iter();
         let media_type = headers.find(|(name, _)| *name == header::CONTENT_TYPE);
@@ -123,7 +124,7 @@ impl ToolExchange {
         super::response(200, self.call.headers.clone(), body)
     }
 
-    /// Returns the body of the result that a response stands for.
+    /// Returns the body of the result for a response.
     fn result(&self, media_type: &str, body: &[u8]) -> Vec<u8> {
         let response = RouteResponse { media_type, body };
         let call = &self.call;
@@ -134,7 +135,7 @@ impl ToolExchange {
         self.body(result)
     }
 
-    /// Returns the body of the result of a tool that failed with this error.
+    /// Returns the body of the result for a tool that failed with this error.
     fn failure(&self, body: &[u8]) -> Vec<u8> {
         let body = serde_json::from_slice(body).unwrap_or(Value::Null);
         let error = body.get("error");
@@ -149,26 +150,26 @@ impl ToolExchange {
         answer::result(call.revision, &call.id, result.into_members())
     }
 
-    /// Returns a body as it goes out from an upstream: as an event, if the response is a stream.
+    /// Returns a body for a client of an upstream's response: as an event if the response is a stream.
     fn framed(&self, body: Vec<u8>) -> Bytes {
         if !self.is_stream() {
             return body.into();
         }
         let event = stream::event(&body);
         match &self.call.kept {
-            Some(kept) => kept.stream.answer(&event),
+            Some(kept) => kept.stream.store_answer(&event),
             None => event.into(),
         }
     }
 
-    /// Tells the client that this much has come from a provider.
+    /// Tells the client how many bytes have come from a provider.
     fn tell_progress(&mut self, bytes: usize) {
         let interim = self.state.as_deref().and_then(AttemptState::interim);
         if let (Some(interim), Some((progress, _))) = (interim, &mut self.call.progress)
             && let Some(event) = progress.count(bytes)
         {
-            interim.tell(match &self.call.kept {
-                Some(kept) => kept.stream.tell(&event),
+            interim.send_notice(match &self.call.kept {
+                Some(kept) => kept.stream.store_event(&event),
                 None => event.into(),
             });
         }
@@ -181,7 +182,7 @@ impl ToolExchange {
         }
     }
 
-    /// Keeps what the inner exchange wrote, and returns the result once that is whole.
+    /// Collects the inner exchange's output. Returns the result once the output is complete.
     fn collect(&mut self, written: Option<Bytes>) -> Option<Bytes> {
         let state = self.state.clone()?;
         self.received
@@ -193,7 +194,7 @@ impl ToolExchange {
                 let result = self.result(&self.media_type, &received);
                 Some(self.framed(result))
             }
-            // What was written counts as delivered: no other provider may begin it anew.
+            // Collected output counts as delivered, so no other provider may start again.
             Stage::Pending if !self.received.is_empty() => {
                 state.set_stage(Stage::Committed);
                 None
@@ -288,7 +289,8 @@ impl Exchange for ToolExchange {
                 write: Write::Nothing,
             };
         };
-        // Of the response that the inner exchange would end, nothing was sent: the stream is of another protocol.
+        // The client has received no part of the inner exchange's response, because the stream is of another
+        // protocol.
         let report = inner.report(info, error, is_head_sent && !is_stream);
         match (report.write, &report.fault) {
             (Write::Error, Some(fault)) if is_head_sent => {

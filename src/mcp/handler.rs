@@ -1,4 +1,4 @@
-//! `POST /mcp`: a message is read, and a call of a tool goes on in the name of the tool's route.
+//! `POST /mcp`: reads a message, and continues the call of a tool as a request to the tool's route.
 
 use std::sync::Arc;
 
@@ -23,26 +23,26 @@ use serde_json::{Value, json};
 use super::calls::CallOwner;
 use super::exchange::{ToolCall, ToolExchange};
 use super::tools::{ServedTool, ToolRequest};
-use super::{Mcp, error_response, response};
+use super::{McpState, error_response, response};
 use crate::proxy::body;
 use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::Exchange;
 use crate::proxy::handler::{Forward, Handler, Incoming, Opened};
 
-/// Answers messages.
-pub(super) struct McpHandler(pub(super) Arc<Mcp>);
+/// Responds to messages.
+pub(super) struct McpHandler(pub(super) Arc<McpState>);
 
-/// A request that was read.
+/// A request after reading.
 pub(super) struct McpCall {
     pub(super) call: Call,
     pub(super) revision: Revision,
-    /// Who may take it back.
+    /// The party that may cancel it.
     owner: CallOwner,
     /// The headers of the response.
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
-/// A message with what its head says of it.
+/// A message with the facts of its head.
 struct ReadMessage {
     message: Message,
     revision: Revision,
@@ -63,7 +63,7 @@ impl McpCall {
     }
 
     fn refuse(self, code: i32, message: String) -> Opened {
-        // A revision without sessions tells unknown methods from unknown resources by the status.
+        // Revisions without sessions tell unknown methods from unknown resources by the status.
         let is_missing = code == METHOD_NOT_FOUND && self.revision.is_stateless();
         let status = if is_missing { 404 } else { 200 };
         let error = RpcError::new(code, status, message).with_id(&self.call.id);
@@ -131,9 +131,9 @@ impl Forward for McpHandler {
 }
 
 impl McpHandler {
-    /// Reads a message, and the revision that it is of. Its session, if it names one, is one of the caller.
+    /// Reads a message and its revision. If it names a session, the session has to be the caller's.
     ///
-    /// Errors: 400, 404 for another session, and 406 for a client that takes no JSON.
+    /// Errors: 400, 404 for another session, and 406 for a client that does not accept JSON.
     async fn read(&self, body: &[u8], incoming: &Incoming<'_>) -> Result<ReadMessage, RpcError> {
         let headers = &incoming.head().headers;
         let (message, revision) = read(body, headers)?;
@@ -153,7 +153,7 @@ impl McpHandler {
             Some(call) => error.with_id(&call.id),
             None => error,
         })?;
-        // One that begins a session is of no other.
+        // A message that begins a session does not belong to one.
         let Some(id) = id.filter(|_| !call.is_some_and(Call::begins_session)) else {
             return Ok(of_no_session(message));
         };
@@ -169,9 +169,9 @@ impl McpHandler {
         })
     }
 
-    /// Answers what needs no route.
+    /// Responds to methods that need no route.
     ///
-    /// Errors: 500 without randomness for a session.
+    /// Errors: 500 if there are no random bytes for a session.
     fn answer(&self, info: &RequestInfo, mut asked: McpCall) -> Result<Opened, Fault> {
         let (call, revision) = (&asked.call, asked.revision);
         let offered = self.0.reads.offered();
@@ -198,7 +198,7 @@ impl McpHandler {
         Ok(asked.answer(result))
     }
 
-    /// Returns the refusal of a caller whose access token does not permit a scope. An API key permits all of them.
+    /// Returns the refusal of a caller whose access token lacks a scope. API keys have all scopes.
     fn check_scope(
         &self,
         incoming: &Incoming<'_>,
@@ -221,7 +221,7 @@ impl McpHandler {
         Some(refuse(headers, &error))
     }
 
-    /// Calls a tool. From here on every failure is a result that says so.
+    /// Calls a tool. From here on every failure becomes a result.
     async fn call_tool(
         &self,
         incoming: &mut Incoming<'_>,
@@ -247,7 +247,7 @@ impl McpHandler {
             let error = RpcError::new(INVALID_REQUEST, 400, message).with_id(&asked.call.id);
             return Ok(refuse(asked.headers, &error));
         };
-        // Where each request stands for itself, a client that closes its stream takes the call back.
+        // In stateless revisions a client cancels a call by closing its stream.
         let is_kept = progress.is_some() && !asked.revision.is_stateless();
         let caller = incoming.info().caller.as_deref().filter(|_| is_kept);
         let kept = caller.and_then(|caller| self.0.kept.begin(caller));
@@ -282,16 +282,16 @@ fn key_id(info: &RequestInfo) -> Arc<str> {
     caller.map_or_else(|| Arc::from(""), |caller| Arc::clone(&caller.key_id))
 }
 
-/// Calls the route of a tool, as a request to it is called.
+/// Calls the route of a tool like a request to that route.
 ///
-/// Errors: those of the route, and of the request.
+/// Errors: those of the route and of the request.
 async fn call_route(
     incoming: &mut Incoming<'_>,
     tool: &ServedTool,
     request: Result<ToolRequest, Fault>,
     own: &mut ToolExchange,
 ) -> Result<Opened, Fault> {
-    // A call with wrong arguments counts, as a request to the route that is wrong.
+    // A call with wrong arguments counts, like a wrong request to the route.
     incoming.admit(&tool.route).await?;
     let request = request?;
     tool.route.body.check_size(request.body.len())?;
@@ -319,9 +319,9 @@ async fn call_route(
     }
 }
 
-/// Reads a message, and the revision that it is of.
+/// Reads a message and its revision.
 ///
-/// Errors: 400, and 406 for a client that takes no JSON.
+/// Errors: 400, and 406 for a client that does not accept JSON.
 fn read(body: &[u8], headers: &HeaderMap) -> Result<(Message, Revision), RpcError> {
     if !accepts_json(headers) {
         let message = "`Accept` leaves out `application/json`; the answer is of that type";
@@ -332,7 +332,7 @@ fn read(body: &[u8], headers: &HeaderMap) -> Result<(Message, Revision), RpcErro
     Ok((message, revision))
 }
 
-/// Returns whether a client takes an event stream.
+/// Returns whether a client accepts an event stream.
 pub(super) fn accepts_events(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(header::ACCEPT).iter();
     let mut accepted = accepted.filter_map(|value| value.to_str().ok());

@@ -1,4 +1,4 @@
-//! The answers that clients can come back for: of calls that run, and of those that have ended within a minute.
+//! The answers to which clients can return: those of running calls, and of calls that ended within a minute.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,13 +9,14 @@ use tokio::runtime::Handle;
 
 use crate::proxy::buffered::kept_stream::KeptStream;
 
-/// The most bytes of the answers that have ended: of one organization, and in all. Of an organization the oldest make room.
+/// The maximum bytes of ended answers, per organization and in total. The oldest answers of an organization make
+/// room.
 const MAX_BYTES_OF_ORGANIZATION: usize = 16 << 20;
 const MAX_BYTES: usize = 64 << 20;
-/// What an answer takes beside its own bytes, at the most.
+/// The maximum size of an answer without its own bytes.
 const ENTRY_BYTES: usize = 1024;
 
-/// All of them, by the ids of their streams.
+/// All answers, by the ids of their streams.
 pub(super) struct KeptAnswers {
     kept_for: Duration,
     answers: Mutex<AnswerTable>,
@@ -24,7 +25,7 @@ pub(super) struct KeptAnswers {
 #[derive(Default)]
 struct AnswerTable {
     streams: HashMap<String, OwnedStream>,
-    /// Those that have ended, by organization.
+    /// The ended answers, by organization.
     ended: HashMap<Arc<str>, EndedAnswers>,
     bytes: usize,
 }
@@ -41,7 +42,7 @@ struct EndedAnswers {
     oldest_first: VecDeque<(String, usize)>,
 }
 
-/// The answer of a call that runs, until it is dropped.
+/// The answer of a running call, until it is dropped.
 pub(super) struct KeptAnswer {
     answers: Arc<KeptAnswers>,
     organization: Arc<str>,
@@ -49,7 +50,7 @@ pub(super) struct KeptAnswer {
 }
 
 impl KeptAnswers {
-    /// Returns none yet. A call goes on so long without a client, and its answer is kept so long.
+    /// Returns an empty table. `kept_for` is how long a call runs without a client, and how long its answer is kept.
     pub(super) fn new(kept_for: Duration) -> Self {
         Self {
             kept_for,
@@ -57,7 +58,7 @@ impl KeptAnswers {
         }
     }
 
-    /// Begins the answer of a call; `None`: none is kept, or there is no randomness for its id.
+    /// Begins the answer of a call. Returns `None` if answers are not kept, or there are no random bytes for an id.
     pub(super) fn begin(self: &Arc<Self>, caller: &Caller) -> Option<KeptAnswer> {
         if self.kept_for.is_zero() {
             return None;
@@ -78,7 +79,7 @@ impl KeptAnswers {
         })
     }
 
-    /// Returns the stream of an answer that was begun for this API key.
+    /// Returns the stream of an answer for this API key.
     pub(super) fn find(&self, id: &str, key_id: &str) -> Option<Arc<KeptStream>> {
         let answers = self.lock();
         let owned = answers.streams.get(id)?;
@@ -91,7 +92,7 @@ impl KeptAnswers {
 }
 
 impl AnswerTable {
-    /// Keeps an answer that has ended; false: there is no room for it.
+    /// Stores an ended answer. Returns false if there is no room for it.
     fn keep(&mut self, organization: &Arc<str>, id: &str, bytes: usize) -> bool {
         let ended = self.ended.entry(Arc::clone(organization)).or_default();
         while ended.bytes + bytes > MAX_BYTES_OF_ORGANIZATION || self.bytes + bytes > MAX_BYTES {
@@ -110,7 +111,7 @@ impl AnswerTable {
         true
     }
 
-    /// Forgets an answer whose time is over.
+    /// Drops an expired answer.
     fn expire(&mut self, organization: &Arc<str>, id: &str) {
         self.streams.remove(id);
         if let Some(ended) = self.ended.get_mut(organization) {
@@ -135,7 +136,7 @@ impl Drop for KeptAnswer {
     fn drop(&mut self) {
         let id = self.stream.id();
         let answered = self.stream.end();
-        // Without a runtime nothing would forget it.
+        // Without a runtime the answer would never be dropped.
         let (Some(bytes), Ok(runtime)) = (answered, Handle::try_current()) else {
             self.answers.lock().streams.remove(id);
             return;

@@ -1,8 +1,8 @@
-//! The stream of `GET /mcp`: tells a session which of the lists that it has read has changed.
+//! The stream of `GET /mcp`, which announces changes of lists to a session.
 //!
-//! The only list that changes while a process runs is that of prompts; tools and resources are those of its configuration. The id of an
-//! event stands for the list as the caller sees it, so a client that resumes, in whatever process, is told whether it has missed a
-//! change. An event tells that the list has changed, however often it has.
+//! Only the list of prompts can change while a process runs; tools and resources are fixed by the configuration. The
+//! id of an event is the version of the list as the caller sees it. So a client that resumes, in any process, learns
+//! whether it has missed a change. One event may stand for several changes.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,29 +16,29 @@ use filters::mcp::stream;
 use futures::future::BoxFuture;
 use tokio::time::Instant;
 
-use super::Mcp;
+use super::McpState;
 use crate::proxy::response::EventSource;
 
-/// How often a stream looks for changes.
+/// The interval at which a stream checks for changes.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// After how many milliseconds a key with all its streams open may ask again.
+/// The milliseconds after which a key with all its streams open may try again.
 const RETRY_MS: u64 = 10_000;
 
-/// How many streams each API key has.
+/// The number of streams of each API key.
 #[derive(Default)]
 pub(super) struct StreamCounts(Mutex<HashMap<Arc<str>, usize>>);
 
 /// One stream of a key, until it is dropped.
-pub(super) struct StreamPlace {
-    mcp: Arc<Mcp>,
+pub(super) struct StreamPermit {
+    mcp: Arc<McpState>,
     key_id: Arc<str>,
 }
 
-impl StreamPlace {
-    /// Takes a place.
+impl StreamPermit {
+    /// Takes a stream of the key.
     ///
-    /// Errors: 429 if the key has as many streams as it may.
-    pub(super) fn take(mcp: &Arc<Mcp>, key_id: &Arc<str>) -> Result<Self, Fault> {
+    /// Errors: 429 if the key has the maximum number of streams.
+    pub(super) fn take(mcp: &Arc<McpState>, key_id: &Arc<str>) -> Result<Self, Fault> {
         let mut counts = lock(&mcp.streams);
         let count = counts.entry(Arc::clone(key_id)).or_default();
         if *count >= mcp.max_streams {
@@ -61,7 +61,7 @@ impl StreamPlace {
     }
 }
 
-impl Drop for StreamPlace {
+impl Drop for StreamPermit {
     fn drop(&mut self) {
         let mut counts = lock(&self.mcp.streams);
         if let Some(count) = counts.get_mut(&self.key_id) {
@@ -77,28 +77,28 @@ fn lock(counts: &StreamCounts) -> std::sync::MutexGuard<'_, HashMap<Arc<str>, us
     counts.0.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What changes for a session.
-pub(super) struct Changes {
-    place: StreamPlace,
+/// The changes for a session.
+pub(super) struct PromptChanges {
+    place: StreamPermit,
     caller: Arc<Caller>,
     session: Session,
     /// The wall clock at `started`, in milliseconds.
     started_ms: u64,
     started: Instant,
-    /// The version of the list that the client was told of.
+    /// The version of the list that the client knows.
     version: String,
-    /// The revision of the store at which that was looked for.
+    /// The revision of the store at the last check.
     revision: i64,
-    /// What goes out first.
+    /// The first bytes of the stream.
     first: Option<Bytes>,
     next_check: Instant,
     quiet_until: Instant,
 }
 
-impl Changes {
-    /// Returns the stream of a session; `last_id` is that of the last event that its client has seen.
+impl PromptChanges {
+    /// Returns the stream of a session. `last_id` is the id of the last event that the client has seen.
     pub(super) async fn begin(
-        place: StreamPlace,
+        place: StreamPermit,
         caller: &Arc<Caller>,
         session: Session,
         last_id: Option<&[u8]>,
@@ -127,7 +127,8 @@ impl Changes {
         }
     }
 
-    /// Waits for the next bytes; `None`: the session has ended. Cancel safety: a dropped call loses nothing.
+    /// Waits for the next bytes. Returns `None` when the session has ended. Cancel safety: a dropped call loses
+    /// nothing.
     async fn next_bytes(&mut self) -> Option<Bytes> {
         if let Some(first) = self.first.take() {
             return Some(first);
@@ -139,7 +140,7 @@ impl Changes {
             let now_ms = self.started_ms + u64::try_from(elapsed).unwrap_or_default();
             let (now_s, is_due) = (now_ms / 1000, now >= self.quiet_until);
             let sessions = &self.place.mcp.sessions;
-            // Other processes are asked as often as a comment is due.
+            // Ends in other processes are checked whenever a comment is due.
             let has_ended = now_s >= self.session.ends_s
                 || sessions.has_ended_here(&self.session)
                 || is_due
@@ -175,7 +176,7 @@ impl Changes {
     }
 }
 
-impl EventSource for Changes {
+impl EventSource for PromptChanges {
     fn next(&mut self) -> BoxFuture<'_, Option<Bytes>> {
         Box::pin(self.next_bytes())
     }

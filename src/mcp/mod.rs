@@ -1,8 +1,8 @@
 //! The MCP server: `/mcp` over Streamable HTTP. Source: docs/mcp.md, docs/decisions.md 59, 62.
 //!
-//! A call of a tool becomes a request to one of the gateway's own routes. [`handler`] reads the message and admits it to that
-//! route, [`exchange`] makes the tool's result of the response, also where an upstream gives it, and [`tools`] holds the tools
-//! whose routes are served. [`reads`] answers for resources and prompts.
+//! A call of a tool becomes a request to one of the gateway's own routes. [`handler`] reads the message and admits it
+//! to that route, and [`exchange`] makes the tool's result from the response, even if an upstream gives it. [`tools`]
+//! has the tools whose routes are served. [`reads`] serves resources and prompts.
 
 mod arguments;
 mod calls;
@@ -35,7 +35,7 @@ use self::kept_answers::KeptAnswers;
 use self::listen::StreamCounts;
 use self::oauth::OAuth;
 use self::reads::Reads;
-use self::sessions::Sessions;
+use self::sessions::McpSessions;
 use self::tools::Tools;
 use crate::accounts::AccountsHandle;
 use crate::proxy::response::Response;
@@ -44,24 +44,24 @@ use crate::proxy::response::Response;
 const PATH: &str = "/mcp";
 
 /// The server.
-struct Mcp {
+struct McpState {
     origins: Origins,
     tools: Tools,
-    sessions: Sessions,
+    sessions: McpSessions,
     reads: Reads,
     calls: Arc<RunningCalls>,
     accounts: AccountsHandle,
     streams: StreamCounts,
     kept: Arc<KeptAnswers>,
-    /// How many streams a key may have open.
+    /// The maximum number of open streams of a key.
     max_streams: usize,
-    /// After how long without a word a client gets a comment.
+    /// The silence after which a client gets a comment.
     keepalive: Duration,
     oauth: Arc<OAuth>,
 }
 
-impl Mcp {
-    /// Checks where a request comes from.
+impl McpState {
+    /// Checks the origin of a request.
     ///
     /// Errors: 403.
     fn check_origin(&self, head: &Parts) -> Result<(), Fault> {
@@ -69,15 +69,15 @@ impl Mcp {
         checked.map_err(|message| Fault::new(FaultKind::Forbidden, message))
     }
 
-    /// Returns the headers that every response to a request with these headers has, beside those of all responses.
+    /// Returns the headers of every response to a request with these headers, beside those of all responses.
     fn headers(&self, headers: &HeaderMap) -> Vec<(HeaderName, HeaderValue)> {
         let mut own = self.origins.headers(host(headers), headers);
         own.push((header::CACHE_CONTROL, HeaderValue::from_static("no-store")));
         own
     }
 
-    /// Returns `WWW-Authenticate`: where the client gets a token, and what that has to permit. `error` says what is wrong with
-    /// the one that it sent. Source: RFC 6750 3; RFC 9728 5.1.
+    /// Returns `WWW-Authenticate`: where the client gets a token, and the scope that the token needs. `error` says
+    /// what is wrong with the token of the request. Source: RFC 6750 3; RFC 9728 5.1.
     fn challenge(
         &self,
         (headers, client_ip): (&HeaderMap, Option<IpAddr>),
@@ -106,7 +106,7 @@ fn response(status: u16, headers: Vec<(HeaderName, HeaderValue)>, body: Vec<u8>)
     }
 }
 
-/// Returns the response to a message that is refused.
+/// Returns the response to a refused message.
 fn error_response(headers: Vec<(HeaderName, HeaderValue)>, error: &RpcError) -> Response {
     response(error.status, headers, error.body())
 }

@@ -1,4 +1,5 @@
-//! Resources and prompts: a request for one becomes a request to one of the gateway's routes, which answers in-process.
+//! Resources and prompts: a request for one becomes a request to one of the gateway's routes, which responds
+//! in-process.
 
 use std::sync::Arc;
 
@@ -15,14 +16,14 @@ use super::handler::McpCall;
 use crate::proxy::handler::{Handler, Incoming, Request};
 use crate::proxy::router::{Access, Route};
 
-/// The routes that resources and prompts need, as far as they are on.
+/// The enabled routes for resources and prompts.
 pub(super) struct Reads {
     routes: Vec<Route>,
     sdk_key_headers: Vec<HeaderName>,
 }
 
 impl Reads {
-    /// Keeps what they need of the rows of all products. The keys of projects with flags stand in `sdk_key_headers`.
+    /// Selects the routes from the rows of all products. SDK keys of projects are in the headers `sdk_key_headers`.
     pub(super) fn new(routes: &[Route], sdk_key_headers: &[HeaderName]) -> Self {
         let is_needed = |route: &&Route| {
             let of_prompts = [prompts::LIST_ROUTE, prompts::RENDER_ROUTE];
@@ -35,7 +36,7 @@ impl Reads {
         }
     }
 
-    /// Returns what of it is served.
+    /// Returns the features that are served.
     pub(super) fn offered(&self) -> Offered {
         Offered {
             resources: RESOURCES.iter().any(|it| self.route(it.route).is_some()),
@@ -47,7 +48,7 @@ impl Reads {
         self.routes.iter().find(|route| route.name == name)
     }
 
-    /// Returns the entries of a list of resources or of templates. Without an SDK key there are no flags.
+    /// Returns the entries of a list of resources or of templates. Without an SDK key it contains no flags.
     fn list(&self, are_templates: bool, headers: &HeaderMap) -> Value {
         let mut names = self.sdk_key_headers.iter();
         let has_sdk_key = names.any(|name| headers.contains_key(name));
@@ -60,7 +61,7 @@ impl Reads {
         listed.map(McpResource::entry).collect()
     }
 
-    /// Returns the version of the list of prompts as a caller sees it; `None`: it cannot be read.
+    /// Returns the version of the list of prompts as a caller sees it, or `None` if it cannot be read.
     pub(super) async fn prompts_version(
         &self,
         caller: &Arc<Caller>,
@@ -85,7 +86,7 @@ impl Reads {
         Some(stream::version(entries.to_string().as_bytes()))
     }
 
-    /// Answers a method of resources or prompts; `None`: it is none that is served.
+    /// Responds to a method of resources or prompts. Returns `None` for a method that is not served.
     pub(super) async fn answer(
         &self,
         incoming: &mut Incoming<'_>,
@@ -135,11 +136,12 @@ impl Reads {
             _ => refusal(&fault),
         })?;
         let mut members = resources::contents(uri, &body);
-        answer::may_be_kept(asked.revision, &mut members);
+        answer::allow_caching(asked.revision, &mut members);
         Ok(members)
     }
 
-    /// Completes the variable of a template. The arguments of prompts may be any text, so there are no values to propose.
+    /// Completes the variable of a template. Arguments of prompts may be any text, so no values are proposed for
+    /// them.
     async fn complete(
         &self,
         incoming: &mut Incoming<'_>,
@@ -219,9 +221,9 @@ impl Reads {
         prompts::rendered(&body).map_err(invalid)
     }
 
-    /// Calls a route, as a request to it is called.
+    /// Calls a route like a request to that route.
     ///
-    /// Errors: those of the route, and of the request.
+    /// Errors: those of the route and of the request.
     async fn call(
         &self,
         incoming: &mut Incoming<'_>,
@@ -255,7 +257,7 @@ fn unreadable() -> Fault {
     )
 }
 
-/// Returns the error of a request that a route refuses, or fails with.
+/// Returns the error for a request that a route refuses or that fails.
 fn refusal(fault: &Fault) -> RpcError {
     let code = match fault.status() {
         500.. => INTERNAL_ERROR,

@@ -1,4 +1,5 @@
-//! The stream of `GET /mcp` for a client that has lost the answer to a call: it goes on behind the last event that the client has seen.
+//! The stream of `GET /mcp` for a client that has lost the answer to a call. It resumes after the last event that the
+//! client has seen.
 
 use std::time::Duration;
 
@@ -8,29 +9,33 @@ use futures::future::BoxFuture;
 use http::HeaderMap;
 use tokio::time::Instant;
 
-use super::Mcp;
-use super::listen::StreamPlace;
-use crate::proxy::buffered::kept_stream::{KeptStream, Listener};
+use super::McpState;
+use super::listen::StreamPermit;
+use crate::proxy::buffered::kept_stream::{KeptStream, StreamListener};
 use crate::proxy::response::EventSource;
 
-/// An answer to a call, from where a client has seen it.
+/// The part of an answer that a client has not seen.
 pub(super) struct Resumed {
-    listener: Listener,
+    listener: StreamListener,
     keepalive: Duration,
     quiet_until: Instant,
-    _place: StreamPlace,
+    _place: StreamPermit,
 }
 
-/// Returns the stream and the number of the last event that a client has seen, if it is one of an answer.
+/// Returns the stream and the number of the last event that a client has seen, if it belongs to an answer.
 pub(super) fn last_event(headers: &HeaderMap) -> Option<(&str, u64)> {
     let id = headers.get("last-event-id")?;
     KeptStream::read_event_id(id.as_bytes())
 }
 
-/// Finds the answer that a client comes back for, which is one of its API key.
+/// Finds the answer to which a client returns. It has to belong to the client's API key.
 ///
-/// Errors: 400 if none is kept.
-pub(super) fn find(mcp: &Mcp, last: (&str, u64), key_id: &str) -> Result<Listener, RpcError> {
+/// Errors: 400 if the answer is not stored.
+pub(super) fn find(
+    mcp: &McpState,
+    last: (&str, u64),
+    key_id: &str,
+) -> Result<StreamListener, RpcError> {
     let (stream, after) = last;
     let found = mcp.kept.find(stream, key_id);
     let found = found.ok_or_else(|| {
@@ -43,7 +48,7 @@ pub(super) fn find(mcp: &Mcp, last: (&str, u64), key_id: &str) -> Result<Listene
 
 impl Resumed {
     /// Returns the stream of a listener.
-    pub(super) fn new(place: StreamPlace, listener: Listener, keepalive: Duration) -> Self {
+    pub(super) fn new(place: StreamPermit, listener: StreamListener, keepalive: Duration) -> Self {
         Self {
             listener,
             keepalive,
@@ -52,7 +57,8 @@ impl Resumed {
         }
     }
 
-    /// Waits for the next bytes; `None`: the answer has ended. Cancel safety: a dropped call loses nothing.
+    /// Waits for the next bytes. Returns `None` at the end of the answer. Cancel safety: a dropped call loses
+    /// nothing.
     async fn next_bytes(&mut self) -> Option<Bytes> {
         let next = tokio::time::timeout_at(self.quiet_until, self.listener.next()).await;
         self.quiet_until = Instant::now() + self.keepalive;

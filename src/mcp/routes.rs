@@ -16,34 +16,34 @@ use super::kept_answers::KeptAnswers;
 use super::listen::StreamCounts;
 use super::oauth::{self, OAuth, OAuthParts};
 use super::reads::Reads;
-use super::sessions::Sessions;
+use super::sessions::McpSessions;
 use super::tools::Tools;
-use super::{Mcp, PATH};
+use super::{McpState, PATH};
 use crate::config::Config;
 use crate::proxy::handler::Handler;
 use crate::proxy::response::Response;
 use crate::proxy::router::{Access, BodyRule, ErrorStyle, Route};
 use crate::redis::Redis;
 
-/// The most bytes of a message. Tools take texts, not files.
+/// The maximum bytes of a message. Tools take texts, not files.
 const MAX_MESSAGE_BYTES: usize = 1 << 20;
 
-/// What the server is made of beside its configuration.
+/// The parts of the server other than its configuration.
 pub struct McpParts<'p> {
     redis: Option<&'p Redis>,
     oauth: OAuthParts,
 }
 
 impl<'p> McpParts<'p> {
-    /// Over Redis other processes learn which sessions were ended.
+    /// Over Redis, other processes learn which sessions were ended.
     pub fn new(redis: Option<&'p Redis>, oauth: OAuthParts) -> Self {
         Self { redis, oauth }
     }
 }
 
-/// Returns the rows of the server; none where it is off. `others` are the rows of all products, which its tools call.
+/// Returns the rows of the server, or none if it is off. `others` are the rows of all products, which its tools call.
 ///
-/// Errors: the description of a tool is not what it has to be.
+/// Errors: the description of a tool is invalid.
 pub fn routes(
     config: &Config,
     others: &[Route],
@@ -57,11 +57,11 @@ pub fn routes(
     let secret = parts.oauth.pepper.derive(SECRET_PURPOSE);
     let accounts = parts.oauth.accounts.clone();
     let oauth = OAuth::new(parts.oauth, settings).map_err(|error| format!("OAuth: {error:?}"))?;
-    let mcp = Arc::new(Mcp {
+    let mcp = Arc::new(McpState {
         oauth: Arc::new(oauth),
         origins: settings.origins.clone(),
         tools: Tools::new(others, headers)?,
-        sessions: Sessions::new(&secret, settings.session_lifetime, parts.redis),
+        sessions: McpSessions::new(&secret, settings.session_lifetime, parts.redis),
         reads: Reads::new(others, headers),
         calls: Arc::default(),
         accounts,
@@ -75,7 +75,7 @@ pub fn routes(
     Ok(rows)
 }
 
-fn rows(config: &Config, mcp: &Arc<Mcp>) -> Vec<Route> {
+fn rows(config: &Config, mcp: &Arc<McpState>) -> Vec<Route> {
     let open = Route {
         name: "mcp_info",
         method: Method::GET,
@@ -119,7 +119,7 @@ fn rows(config: &Config, mcp: &Arc<Mcp>) -> Vec<Route> {
     vec![call, open, end, preflight]
 }
 
-fn error_style(mcp: &Arc<Mcp>) -> ErrorStyle {
+fn error_style(mcp: &Arc<McpState>) -> ErrorStyle {
     let mcp = Arc::clone(mcp);
     ErrorStyle {
         schema: Some("RpcError"),
@@ -129,9 +129,10 @@ fn error_style(mcp: &Arc<Mcp>) -> ErrorStyle {
     }
 }
 
-/// Returns the response to a request that is refused before its message is read, or whose tool fails: an error without an id.
+/// Returns the response to a request that is refused before its message is read, or whose tool fails: an error
+/// without an id.
 fn error_response(
-    mcp: &Mcp,
+    mcp: &McpState,
     fault: &Fault,
     (headers, client_ip): (&HeaderMap, Option<IpAddr>),
 ) -> Response {
@@ -163,7 +164,7 @@ fn error_response(
     response
 }
 
-/// Returns what programs are told of a fault.
+/// Returns the details of a fault for programs.
 pub(super) fn fault_data(fault: &Fault) -> Value {
     json!({
         "status": fault.status(),

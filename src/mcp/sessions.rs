@@ -1,7 +1,7 @@
-//! Sessions: begun with `initialize`, known by their id alone, ended by `DELETE` or by time.
+//! Sessions. They begin with `initialize`, consist of their id alone, and end by `DELETE` or by time.
 //!
-//! Redis key: `weirgate:mcp:ended:` and the id of the API key: its ended sessions, by when they would have ended by themselves. It
-//! lives until the last of them would have.
+//! Redis key: `weirgate:mcp:ended:` and the id of the API key. It has the ended sessions, by the time of their own
+//! end, and lives until the last of these times.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,17 +13,17 @@ use http::{HeaderName, HeaderValue};
 
 use crate::redis::{Redis, Script, ScriptCall};
 
-/// How long a message waits for Redis at the most to learn whether its session was ended by another process: not as long as it may,
-/// because most were not.
+/// How long a message waits for Redis to learn whether another process has ended its session. The time is short,
+/// because most sessions were not ended.
 const FIND_TIMEOUT: Duration = Duration::from_millis(20);
 
-/// How many ended sessions of an API key are remembered at the most; beyond it those that end first are sessions again, of that
-/// key alone. Our choice: some 100 KB.
+/// The maximum number of remembered ended sessions of an API key. Beyond it, those that end first become valid again,
+/// for that key only. Our choice: some 100 KB.
 const MAX_ENDED_OF_KEY: usize = 1024;
 const END: &str = include_str!("end_session.lua");
 
 /// Begins, finds and ends sessions.
-pub(super) struct Sessions {
+pub(super) struct McpSessions {
     ids: Option<SessionIds>,
     lifetime: Duration,
     ended: Mutex<EndedSessions>,
@@ -31,8 +31,9 @@ pub(super) struct Sessions {
     end: Script,
 }
 
-impl Sessions {
-    /// Returns what makes sessions of this lifetime under a secret. Without Redis, an end is known to this process alone.
+impl McpSessions {
+    /// Returns the sessions of a secret, with this lifetime. Without Redis, only this process learns when one is
+    /// ended.
     pub(super) fn new(secret: &[u8; 32], lifetime: Duration, redis: Option<&Redis>) -> Self {
         Self {
             ids: SessionIds::new(secret),
@@ -45,7 +46,7 @@ impl Sessions {
 
     /// Begins a session of an API key and returns the header that names it.
     ///
-    /// Errors: 500 without randomness.
+    /// Errors: 500 if there are no random bytes.
     pub(super) fn begin(
         &self,
         revision: Revision,
@@ -65,18 +66,18 @@ impl Sessions {
         Ok((HeaderName::from_static(SESSION_HEADER), id))
     }
 
-    /// Returns the session of an id; `None`: it is none of this API key, or it has ended.
+    /// Returns the session of an id, or `None` if it belongs to another API key or has ended.
     pub(super) async fn find(&self, id: &[u8], key_id: &str, now_s: u64) -> Option<Session> {
         let session = self.ids.as_ref()?.read(id, key_id, now_s)?;
         (!self.has_ended(&session, key_id, now_s).await).then_some(session)
     }
 
-    /// Returns whether a session was ended in this process, or is known to have been in another.
+    /// Returns whether a session was ended in this process, or is known to have been ended in another.
     pub(super) fn has_ended_here(&self, session: &Session) -> bool {
         self.ended().contains(session)
     }
 
-    /// Returns whether a session was ended, here or, as far as Redis answers, in another process.
+    /// Returns whether a session was ended in this process, or in another one as far as Redis responds.
     pub(super) async fn has_ended(&self, session: &Session, key_id: &str, now_s: u64) -> bool {
         if self.has_ended_here(session) {
             return true;
@@ -93,7 +94,7 @@ impl Sessions {
         has_ended
     }
 
-    /// Ends a session of an API key: here, and, as far as Redis answers, in all processes.
+    /// Ends a session of an API key in this process, and in all processes as far as Redis responds.
     pub(super) async fn end(&self, session: Session, key_id: &str, now_s: u64) {
         self.ended().insert(session, now_s);
         let Some(redis) = &self.redis else { return };

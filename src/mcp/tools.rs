@@ -9,13 +9,13 @@ use serde_json::Value;
 use super::arguments::ArgumentSchema;
 use crate::proxy::router::{Access, Route};
 
-/// Where clients send the credential of a tenant of the graph service, as `Authorization` has their API key.
+/// The header for a graph tenant's credential. `Authorization` has the client's API key.
 const GRAPH_AUTHORIZATION: &str = "x-graph-authorization";
 
-/// All of them.
+/// All served tools.
 pub(super) struct Tools {
     served: Vec<ServedTool>,
-    /// As `tools/list` shows them.
+    /// The entries of `tools/list`.
     list: Value,
     sdk_key_headers: Vec<HeaderName>,
 }
@@ -36,9 +36,9 @@ pub(super) struct ToolRequest {
 }
 
 impl Tools {
-    /// Returns the tools of these routes. The keys of projects with flags stand in `sdk_key_headers`.
+    /// Returns the tools of these routes. SDK keys of projects are in the headers `sdk_key_headers`.
     ///
-    /// Errors: a description that is not what it has to be.
+    /// Errors: an invalid description.
     pub(super) fn new(routes: &[Route], sdk_key_headers: &[HeaderName]) -> Result<Self, String> {
         let (mut served, mut list) = (Vec::new(), Vec::new());
         for tool in &TOOLS {
@@ -76,9 +76,9 @@ impl Tools {
         self.served.iter().find(|tool| tool.name == name)
     }
 
-    /// Returns the request to a tool's route that these arguments stand for, from a client that sent these headers.
+    /// Returns the request to a tool's route for these arguments, from a client that sent these headers.
     ///
-    /// Errors: 400 for arguments that the tool's schema does not accept.
+    /// Errors: 400 for arguments that do not match the tool's schema.
     pub(super) fn request(
         &self,
         tool: &ServedTool,
@@ -101,7 +101,8 @@ impl Tools {
         })
     }
 
-    /// Returns the headers of a request to flag decisions: the SDK key alone, because the client's credentials are its API key.
+    /// Returns the headers of a request to flag decisions: only the SDK key, because the client's credential is an
+    /// API key.
     fn flag_headers(&self, request: &RouteRequest, sent: &HeaderMap) -> Result<HeaderMap, Fault> {
         let mut headers = HeaderMap::new();
         let json = HeaderValue::from_static("application/json");
@@ -121,7 +122,7 @@ impl Tools {
     }
 }
 
-/// Returns the SDK keys that a client has sent in these headers.
+/// Returns the SDK keys in these headers of a client.
 pub(super) fn sdk_keys(names: &[HeaderName], sent: &HeaderMap) -> HeaderMap {
     let mut keys = HeaderMap::new();
     for name in names {
@@ -132,7 +133,7 @@ pub(super) fn sdk_keys(names: &[HeaderName], sent: &HeaderMap) -> HeaderMap {
     keys
 }
 
-/// Returns the headers of a request to the graph's own routes: the credential of the tenant alone.
+/// Returns the headers of a request to the graph's own routes: only the tenant's credential.
 fn graph_headers(given: Option<&str>, sent: &HeaderMap) -> Result<HeaderMap, Fault> {
     let mut headers = HeaderMap::new();
     match given {

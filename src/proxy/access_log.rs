@@ -1,4 +1,4 @@
-//! The one log line of a request. It holds no body, no secret and no query. Source: docs/interface.md, Logs.
+//! The log line of a request. It contains no body, no secret and no query. Source: docs/interface.md, Logs.
 
 use std::cell::Cell;
 use std::io::Write;
@@ -15,11 +15,11 @@ use super::exchange::{LogPart, log_ms};
 use super::state::ProxyState;
 use crate::telemetry::logging;
 
-/// How much of a path or a user agent is logged.
+/// The maximum bytes of a path or a user agent in the log.
 const MAX_TEXT_BYTES: usize = 256;
 
 thread_local! {
-    /// The memory of the last line of this worker, which the next one uses again.
+    /// The buffer of this worker's last line, which the next line reuses.
     static LINE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
@@ -31,7 +31,7 @@ pub(super) fn write_line(
     route: &str,
     outcome: &str,
 ) {
-    // If formatting a line writes another one, that one finds an empty vector here.
+    // Formatting a line may log another line, which then finds an empty buffer here.
     let mut line = LINE.take();
     line.clear();
     format_line(&mut line, state, (session, ctx), (route, outcome));
@@ -92,11 +92,11 @@ fn format_line(
     line.close();
 }
 
-/// Writes the beginning of a client's text as a JSON string; a text with one of our API keys is not written.
+/// Writes the start of a client's text as a JSON string. A text with one of our API keys is not written.
 ///
 /// Cost: no allocation for ASCII.
 fn write_cut(text: &[u8], out: &mut Vec<u8>) {
-    // Most texts have no underscore, so most need no search for a key.
+    // Most texts have no underscore and need no search for a key.
     if text.contains(&b'_') && holds_api_key(text) {
         out.extend_from_slice(b"\"[removed]\"");
         return;
@@ -116,7 +116,7 @@ fn write_cut(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Writes a character of a JSON string. Terminals obey control characters beyond ASCII too.
+/// Writes a character of a JSON string. Control characters beyond ASCII are escaped, because terminals obey them.
 fn write_char(c: char, out: &mut Vec<u8>) {
     if c.is_control() {
         _ = write!(out, "\\u{:04x}", u32::from(c));

@@ -1,9 +1,10 @@
-//! Limits of one client address: its open connections, its refused API keys, and the OAuth clients that it registers.
-//! Addresses of this machine and those of `listen.trusted_proxies` have the connections of many clients, so theirs are not counted.
+//! Limits for one client address: its open connections, its refused API keys, and the OAuth clients that it
+//! registers. Addresses of this machine and of `listen.trusted_proxies` stand for many clients, so they are not
+//! counted.
 //!
-//! Sketches count, so that the memory is the same under any number of addresses. A sketch may count an address a little
-//! too high when very many are active, never too low; a wrong refusal of that kind is rare and harmless. An IPv6 address
-//! counts with the other addresses of its /64.
+//! Sketches count, so the memory does not grow with the number of addresses. With very many active addresses, a
+//! sketch may count one a little too high, never too low; such a wrong refusal is rare and harmless. An IPv6 address
+//! counts together with its /64.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -22,31 +23,31 @@ const HASHES: usize = 4;
 const SLOTS: usize = 65_536;
 /// The refused API keys of an address in a window that are answered at once.
 const MAX_REFUSED_KEYS: isize = 60;
-/// How long the answer to each further one takes.
+/// The delay of each further refusal.
 const REFUSAL_DELAY: Duration = Duration::from_secs(1);
-/// How many of these answers wait at once, of all addresses.
+/// The maximum number of delayed refusals at once, over all addresses.
 const MAX_DELAYED: usize = 256;
-/// The OAuth clients that an address may register in a window.
+/// The maximum number of OAuth clients that an address registers in a window.
 const MAX_REGISTRATIONS: isize = 30;
 /// The length of these windows in seconds.
 const WINDOW_S: u64 = 60;
 
 /// The counters of all addresses.
 pub struct AddressLimits {
-    /// The open connections; `None`: `listen.max_connections_per_ip` is off.
+    /// The open connections, or `None` if `listen.max_connections_per_ip` is off.
     connections: Option<Arc<ConnectionSketch>>,
     refused_keys: WindowSketch,
     registrations: WindowSketch,
     trusted_proxies: Vec<Cidr>,
-    /// The places of answers that wait.
+    /// The slots of delayed refusals.
     delayed: Semaphore,
     started: Instant,
 }
 
-/// Counts what addresses do in a window.
+/// Counts events of addresses in a window.
 struct WindowSketch {
     counts: Estimator,
-    /// The window that is counted: the number of windows since the start.
+    /// The current window: the number of windows since the start.
     window: AtomicU64,
     max: isize,
 }
@@ -60,9 +61,9 @@ impl WindowSketch {
         }
     }
 
-    /// Counts one more, so long after the start.
+    /// Counts an event at `elapsed_s` seconds after the start.
     ///
-    /// Errors: it is one too many, with the seconds until the window ends.
+    /// Errors: the address has reached the maximum. The error is the seconds until the window ends.
     fn count(&self, address: IpAddr, elapsed_s: u64) -> Result<(), u32> {
         let window = elapsed_s / WINDOW_S;
         let before = self.window.fetch_max(window, Ordering::Relaxed);
@@ -107,7 +108,7 @@ impl AddressLimits {
         }
     }
 
-    /// Counts a connection of an address, unless it is one of many clients.
+    /// Counts a connection of an address, unless the address stands for many clients.
     ///
     /// Errors: the address has the maximum of connections.
     pub fn open(&self, address: IpAddr) -> Result<Option<AddressConnection>, TooManyConnections> {
@@ -121,7 +122,7 @@ impl AddressLimits {
         }
         let address = Address::from(address);
         let count = sketch.counts.incr(address, 1);
-        // The guard gives a refused connection back too.
+        // The guard also subtracts a refused connection.
         let connection = AddressConnection {
             sketch: Arc::clone(sketch),
             address,
@@ -132,9 +133,9 @@ impl AddressLimits {
         Ok(Some(connection))
     }
 
-    /// Counts a refused API key of an address. The answer to one that guesses waits here, and holds nothing meanwhile.
+    /// Counts a refused API key of an address. An address that guesses keys waits here for its refusal.
     ///
-    /// Errors: very many answers wait; this one goes out at once, and ends its connection.
+    /// Errors: too many refusals are waiting. This one is sent at once and closes its connection.
     pub async fn delay_refused_key(
         &self,
         address: IpAddr,
@@ -154,7 +155,7 @@ impl AddressLimits {
 
     /// Counts an OAuth client that an address registers.
     ///
-    /// Errors: 429 if it has registered too many in this minute.
+    /// Errors: 429 if the address has registered too many in this minute.
     pub fn count_registration(&self, address: IpAddr, now: Instant) -> Result<(), Fault> {
         let counted = self.registrations.count(address, self.elapsed_s(now));
         counted.map_err(|wait_s| {
@@ -175,7 +176,7 @@ impl AddressLimits {
     }
 }
 
-/// Very many answers to refused keys wait.
+/// Too many refusals of API keys are waiting.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct TooManyDelayed;
 

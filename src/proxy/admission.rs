@@ -29,11 +29,12 @@ pub fn check_framing(session: &Session, max_bytes: usize) -> Result<(), Fault> {
     if head.version == http::Version::HTTP_2 {
         return Ok(check_http2(head, max_bytes)?);
     }
-    // The raw bytes were judged before Pingora's parser saw them.
+    // The raw bytes were checked before Pingora parsed them.
     connection_state::take_head_verdict()
 }
 
-/// Refuses a request with an API key on a route that forwards it as it is: the key would leave with it.
+/// Refuses a request with an API key on a route that forwards requests unchanged, because the upstream would see the
+/// key.
 ///
 /// Source: docs/security.md 36. Errors: 404.
 pub fn check_no_api_key(head: &RequestHeader) -> Result<(), Fault> {
@@ -44,10 +45,10 @@ pub fn check_no_api_key(head: &RequestHeader) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Sets the caller, if the route requires an API key, and the access token in its place.
+/// Sets the caller if the route requires an API key, and the access token if one was used in place of the key.
 ///
-/// Errors: 400, 401, 410 as `filters::accounts` says. An address that guesses keys waits for its 401, at most a second; it
-/// sets the time then.
+/// Errors: 400, 401, 410 as `filters::accounts` says. An address that guesses keys waits up to a second for its 401,
+/// and this function sets the time afterwards.
 pub async fn authenticate(
     state: &ProxyState,
     route: &Route,
@@ -77,7 +78,8 @@ pub async fn authenticate(
     }
 }
 
-/// Waits with the answer to a refused key, if its address presents very many; where too many wait, its connection ends.
+/// Delays a refusal if the address presents very many invalid keys. If too many refusals wait, it closes the
+/// connection.
 async fn delay_refused_key(state: &ProxyState, session: &mut Session, info: &mut RequestInfo) {
     let Some(address) = client_ip(&state.settings.client_ip, session) else {
         return;
@@ -89,7 +91,7 @@ async fn delay_refused_key(state: &ProxyState, session: &mut Session, info: &mut
     info.now = Instant::now();
 }
 
-/// Returns whether a caller that was admitted would be admitted now: a stream ends with its key.
+/// Returns whether an admitted caller would still be admitted now. A stream ends when its key does.
 pub fn is_still_admitted(state: &ProxyState, route: &Route, session: &Session) -> bool {
     let now_ms = state.clock.unix_us() / 1000;
     !needs_key(route, &session.req_header().headers) || admit(state, route, session, now_ms).is_ok()
@@ -107,7 +109,7 @@ fn needs_key(route: &Route, headers: &HeaderMap) -> bool {
     }
 }
 
-/// Returns the caller that a head names, and the access token in the place of its key.
+/// Returns the caller that a head names, and the access token if one was used in place of the key.
 fn admit(
     state: &ProxyState,
     route: &Route,
@@ -180,7 +182,7 @@ pub fn acquire_permit(
 
 /// Counts the request against the quota of its organization and returns the quota.
 ///
-/// Errors: 503 if limits are shared and no process can count.
+/// Errors: 503 if limits are shared and neither Redis nor this process can count.
 pub async fn check_quota(
     state: &ProxyState,
     route: &Route,

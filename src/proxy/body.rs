@@ -1,4 +1,4 @@
-//! Reads a request body, up to its maximum size and in time: into memory, or a form with its files onto the disk.
+//! Reads a request body up to its maximum size and in time: into memory, or to disk for forms with files.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -25,16 +25,17 @@ use super::upload::{Spool, UploadWriter, UploadedBody, UploadedContent};
 pub const BODY_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a client may leave sent bytes unread.
 pub const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Larger bodies are parsed and encoded in a blocking section, so that the worker's other requests go on.
+/// Bodies beyond this size are parsed and encoded in a blocking section, so that the worker's other requests
+/// continue.
 const LARGE_BYTES: usize = 1 << 20;
 /// The memory of a value in a tree of JSON, with its part of the list that holds it. `[],[],…` names one for three bytes.
 const TREE_BYTES: usize = 64;
-/// The time that every body has, whatever its maximum size.
+/// The time that every body gets, regardless of its maximum size.
 const MIN_BODY_TIMEOUT: Duration = Duration::from_secs(30);
-/// A body has one more second for each of these many bytes of its maximum size.
+/// Each of these many bytes of the maximum size gives a body one more second.
 const MIN_BYTES_PER_S: usize = 64 << 10;
 
-/// Reads a JSON body. It sets the time if the body did not arrive with its head.
+/// Reads a JSON body. It sets the time if the body arrives after its head.
 ///
 /// Errors: 415 for another media type or an encoding, and those of [`read_body`].
 pub async fn read_json(
@@ -46,7 +47,7 @@ pub async fn read_json(
     read_body(session, max_bytes, info).await
 }
 
-/// Reads a JSON body or a form with files. It sets the time if the body did not arrive with its head.
+/// Reads a JSON body or a form with files. It sets the time if the body arrives after its head.
 ///
 /// Errors: 415 for another media type or an encoding, and those of [`read_body`].
 pub async fn read_json_or_form(
@@ -64,8 +65,8 @@ pub async fn read_json_or_form(
 
 /// Reads a form whose files go to `spool`. It sets the time.
 ///
-/// Errors: 415 for another media type or an encoding, 400 for what is no form, 529 without place for its files, and those of
-/// [`read_body`].
+/// Errors: 415 for another media type or an encoding, 400 for a body that is not a form, 529 without disk space for
+/// its files, and those of [`read_body`].
 pub async fn read_form(
     session: &mut Session,
     max_bytes: usize,
@@ -77,7 +78,7 @@ pub async fn read_form(
     check_encoding(headers)?;
     let mut reader = FormReader::new(boundary)?;
     begin_body(session, max_bytes).await?;
-    // A head alone takes no file.
+    // The first piece is awaited before a file is created, so that a head alone costs no file.
     let first = read_piece(session).await?;
     let mut writer = spool.begin(info.body_owner())?;
     let parts = (&mut reader, &mut writer);
@@ -93,7 +94,7 @@ pub async fn read_form(
     })
 }
 
-/// Reads the pieces of a form; returns how many bytes they have.
+/// Reads the pieces of a form. Returns how many bytes they have.
 async fn collect_form(
     session: &mut Session,
     (first, max_bytes): (Option<Bytes>, usize),
@@ -116,16 +117,17 @@ async fn collect_form(
     Ok(bytes)
 }
 
-/// A JSON body that has arrived.
+/// A complete JSON body.
 pub enum JsonBody {
     Whole(Bytes),
-    /// The long data of its data URLs is not in memory.
+    /// A body whose long data URLs are not in memory.
     Uploaded(UploadedBody),
 }
 
-/// Reads a JSON body; the long data of its data URLs goes to `spool`. It sets the time.
+/// Reads a JSON body, and writes the long data of its data URLs to `spool`. It sets the time.
 ///
-/// Errors: 415 for another media type or an encoding, 529 without place for the data, and those of [`read_body`].
+/// Errors: 415 for another media type or an encoding, 529 without disk space for the data, and those of
+/// [`read_body`].
 pub async fn read_spooled_json(
     session: &mut Session,
     max_bytes: usize,
@@ -147,7 +149,7 @@ pub async fn read_spooled_json(
     })
 }
 
-/// Reads the pieces of a JSON body. Without long data nothing is written.
+/// Reads the pieces of a JSON body. A body without long data writes no file.
 async fn collect_spooled_json(
     session: &mut Session,
     max_bytes: usize,
@@ -176,7 +178,7 @@ async fn collect_spooled_json(
     Ok((reader.finish(), writer))
 }
 
-/// Returns what divides the parts of a form that goes out. It is random, so that no client can put a part into a part.
+/// Returns the boundary of a form that is sent. It is random, so that a client cannot put a part inside of a part.
 fn new_boundary() -> Result<Box<str>, Fault> {
     let mut random = [0; 16];
     getrandom::fill(&mut random)
@@ -184,8 +186,8 @@ fn new_boundary() -> Result<Box<str>, Fault> {
     Ok(format!("weirgate-{:032x}", u128::from_be_bytes(random)).into())
 }
 
-/// Reads a body of any media type. Without a body it returns no bytes. It sets the time if the body did not arrive with its
-/// head.
+/// Reads a body of any media type. A request without a body gives no bytes. It sets the time if the body arrives
+/// after its head.
 ///
 /// Errors: 413 over `max_bytes`, 408 if it is too slow, 529 without memory for it, 400 if the connection breaks.
 pub async fn read_body(
@@ -216,7 +218,7 @@ pub fn reserve_tree(
     Ok(reservation)
 }
 
-/// Calls what parses or encodes a body of this length.
+/// Runs `work`, which parses or encodes a body of this length.
 pub fn off_worker<T>(body_bytes: usize, work: impl FnOnce() -> T) -> T {
     if body_bytes > LARGE_BYTES {
         tokio::task::block_in_place(work)
@@ -225,18 +227,18 @@ pub fn off_worker<T>(body_bytes: usize, work: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Returns whether a body that is passed on has come too slowly: after a pause at the beginning it has a second for each of some bytes
-/// that have come.
+/// Returns whether a forwarded body is too slow: after a pause at its start it has one second for each
+/// [`MIN_BYTES_PER_S`] bytes.
 pub fn is_too_slow(elapsed: Duration, come: usize) -> bool {
     elapsed > MIN_BODY_TIMEOUT + Duration::from_secs((come / MIN_BYTES_PER_S) as u64)
 }
 
-/// Returns how long a body may take.
+/// Returns the maximum time for a body.
 fn timeout(max_bytes: usize) -> Duration {
     MIN_BODY_TIMEOUT + Duration::from_secs((max_bytes / MIN_BYTES_PER_S) as u64)
 }
 
-/// Checks the length of a body, and asks for it if the client waits for that. Returns its length, if it is told.
+/// Checks the length of a body, and asks for the body if the client waits for that. Returns the stated length.
 async fn begin_body(session: &mut Session, max_bytes: usize) -> Result<Option<usize>, Fault> {
     let head = session.req_header();
     let length = check_length(&head.headers, max_bytes)?;
@@ -280,7 +282,7 @@ async fn collect_body(
     max_bytes: usize,
     reservation: &mut BodyReservation,
 ) -> Result<Bytes, Fault> {
-    // What a head announces takes nothing: memory is for what has come.
+    // An announced length reserves no memory; only received bytes do.
     let first = read_piece(session).await?.unwrap_or_default();
     reservation.grow_to(first.len())?;
     if length == Some(first.len()) {
@@ -293,7 +295,7 @@ async fn collect_body(
         }
         let come = body.len() + piece.len();
         if come > body.capacity() {
-            let room = room(come, length);
+            let room = body_capacity(come, length);
             reservation.grow_to(room)?;
             body.reserve(room - body.len());
         }
@@ -302,15 +304,16 @@ async fn collect_body(
     Ok(body.freeze())
 }
 
-/// Returns how much room a body gets of which so much has come: twice that, so that it seldom moves, but no more than it will have.
-fn room(come: usize, length: Option<usize>) -> usize {
+/// Returns the capacity for a body of which `come` bytes have arrived: twice that, so that it is seldom copied, but
+/// not more than its length.
+fn body_capacity(come: usize, length: Option<usize>) -> usize {
     let ahead = come.saturating_mul(2);
     length.map_or(ahead, |length| ahead.min(length)).max(come)
 }
 
 async fn read_piece(session: &mut Session) -> Result<Option<Bytes>, Fault> {
     let session = &mut session.downstream_session;
-    // Pingora times the reads of HTTP/1 alone.
+    // Pingora only times the reads of HTTP/1.
     let is_timed = session.as_http1().is_some();
     let read = session.read_request_body();
     let piece = if is_timed {
@@ -374,7 +377,7 @@ fn too_large(max_bytes: usize) -> Fault {
     )
 }
 
-/// The fault of a body that comes too slowly.
+/// Returns the fault of a body that arrives too slowly.
 pub fn too_slow() -> Fault {
     Fault::new(FaultKind::RequestTimeout, "the body did not arrive in time")
 }
@@ -407,10 +410,10 @@ mod tests {
 
     #[test]
     fn a_body_has_room_for_twice_what_has_come() {
-        assert_eq!(room(1, Some(20 << 20)), 2);
-        assert_eq!(room(15 << 20, Some(20 << 20)), 20 << 20);
-        assert_eq!(room(10, Some(4)), 10);
-        assert_eq!(room(10, None), 20);
+        assert_eq!(body_capacity(1, Some(20 << 20)), 2);
+        assert_eq!(body_capacity(15 << 20, Some(20 << 20)), 20 << 20);
+        assert_eq!(body_capacity(10, Some(4)), 10);
+        assert_eq!(body_capacity(10, None), 20);
     }
 
     #[test]

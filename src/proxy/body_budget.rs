@@ -1,4 +1,4 @@
-//! The budget of `limits.buffered_bytes`: the bytes of all request bodies that are in memory, and whose they are.
+//! The budget of `limits.buffered_bytes`: the bytes of all request bodies in memory, and their owners.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use filters::fault::{Fault, FaultKind};
 use filters::limits::Share;
 
-/// Whose bytes they are: those of an organization, or of everybody without an API key.
+/// The owner of a body: an organization, or `None` for all callers without an API key together.
 pub type BodyOwner = Option<Arc<str>>;
 
-/// The bytes that all bodies may take together.
+/// The maximum bytes of all bodies together.
 pub struct BodyBudget {
     max_bytes: usize,
     held: Mutex<HeldBytes>,
@@ -19,12 +19,12 @@ pub struct BodyBudget {
 #[derive(Default)]
 struct HeldBytes {
     all: usize,
-    /// Those of each owner that has some.
+    /// The bytes of each owner that has any.
     by_owner: HashMap<BodyOwner, usize>,
 }
 
 impl BodyBudget {
-    /// Creates a budget of which nothing is reserved.
+    /// Creates a budget without reservations.
     pub fn new(max_bytes: usize) -> Self {
         Self {
             max_bytes,
@@ -37,7 +37,7 @@ impl BodyBudget {
         self.held().all
     }
 
-    /// Returns a reservation of no bytes yet.
+    /// Returns an empty reservation.
     pub fn reservation(self: &Arc<Self>, owner: BodyOwner) -> BodyReservation {
         BodyReservation {
             budget: Arc::clone(self),
@@ -51,7 +51,7 @@ impl BodyBudget {
     }
 }
 
-/// The bytes of one request, until it is dropped.
+/// The reserved bytes of one request. Dropping the value frees them.
 pub struct BodyReservation {
     budget: Arc<BodyBudget>,
     owner: BodyOwner,
@@ -59,9 +59,9 @@ pub struct BodyReservation {
 }
 
 impl BodyReservation {
-    /// Reserves up to `bytes` in all; less than before changes nothing.
+    /// Reserves up to `bytes` in total. A smaller number than before changes nothing.
     ///
-    /// Errors: 529 if the budget has no room for its owner; the reservation stays as it was.
+    /// Errors: 529 if the budget has no room for the owner. The reservation stays as it was.
     pub fn grow_to(&mut self, bytes: usize) -> Result<(), Fault> {
         let more = bytes.saturating_sub(self.bytes);
         if more == 0 {

@@ -1,6 +1,7 @@
-//! What the task of a client connection knows: the deadline of its next head, and what the raw bytes of its request said.
+//! The state of a client connection's task: the deadline of its next head, and the result of checking its raw bytes.
 //!
-//! A request of HTTP/1 runs on the task of its connection, so Pingora's hooks and the socket below Pingora meet here.
+//! An HTTP/1 request runs on the task of its connection, so Pingora's hooks and the socket below Pingora share this
+//! state.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -20,19 +21,19 @@ tokio::task_local! {
 
 /// The state of a connection.
 pub(super) struct ConnectionState {
-    /// When the next head or the end of the handshake is due; `None` while neither is expected.
+    /// The deadline of the next head or of the handshake; `None` while neither is expected.
     due: Cell<Option<Instant>>,
     /// How long a head may take.
     timeout: Duration,
     /// Whether the connection speaks HTTP/2.
     is_http2: bool,
-    /// Whether HTTP/2's handshake is running.
+    /// Whether the handshake of HTTP/2 is running.
     is_in_handshake: Cell<bool>,
-    /// Whether the request that ran has ended, so that the next one may begin.
+    /// Whether the previous request has ended, so that the next one may begin.
     is_turn_over: Cell<bool>,
-    /// What the raw head of the request said, until it is asked for.
+    /// The result of checking the raw head, until the request takes it.
     head: Cell<Option<Result<(), HeadError>>>,
-    /// Why the raw body of the request was refused.
+    /// The reason for which the raw body of the request was refused.
     body: Cell<Option<ChunkError>>,
 }
 
@@ -52,11 +53,11 @@ impl ConnectionState {
 
 /// Clears the deadline of this task's connection, because a head has arrived.
 pub fn clear_head_deadline() {
-    // An HTTP/2 stream starts with its head, on a task of its own that has no deadline.
+    // An HTTP/2 stream starts with its head, and runs on its own task without a deadline.
     _ = CONNECTION.try_with(|connection| connection.due.set(None));
 }
 
-/// Lets the next request on this task's connection begin, because one has ended at `now`, and sets the deadline of its head.
+/// Lets the next request on this task's connection begin after one ended at `now`, and sets the deadline of its head.
 pub fn expect_next_head(now: Instant) {
     // The streams of an HTTP/2 connection have no deadline. The connection may idle before its next request.
     _ = CONNECTION.try_with(|connection| {
@@ -68,25 +69,25 @@ pub fn expect_next_head(now: Instant) {
     });
 }
 
-/// Returns whether the next request may begin; once for each that has ended.
+/// Returns whether the next request may begin. Each ended request allows one.
 pub(super) fn take_turn() -> bool {
     let taken = CONNECTION.try_with(|connection| connection.is_turn_over.take());
     taken.unwrap_or(false)
 }
 
-/// Notes what the raw head of a request said.
+/// Records the result of checking the raw head of a request.
 pub(super) fn judge_head(verdict: Result<(), HeadError>) {
     _ = CONNECTION.try_with(|connection| connection.head.set(Some(verdict)));
 }
 
-/// Notes why the raw body of a request was refused.
+/// Records the reason for which the raw body of a request was refused.
 pub(super) fn refuse_body(error: ChunkError) {
     _ = CONNECTION.try_with(|connection| connection.body.set(Some(error)));
 }
 
-/// Returns what the raw head of an HTTP/1 request said; once for each request.
+/// Returns the result of checking the raw head of an HTTP/1 request, once per request.
 ///
-/// Errors: 400, 414, 431; 500 for a head whose bytes nobody saw.
+/// Errors: 400, 414, 431; 500 for a head that was not checked.
 pub fn take_head_verdict() -> Result<(), Fault> {
     let verdict = CONNECTION.try_with(|connection| connection.head.take());
     match verdict.ok().flatten() {
@@ -104,8 +105,8 @@ pub fn body_fault() -> Option<Fault> {
     refused.ok().flatten().map(Fault::from)
 }
 
-/// Returns whether this task's connection speaks HTTP/2; `None` on the task of a stream. Pingora asks for it after the
-/// handshake, whose deadline ends then.
+/// Returns whether this task's connection speaks HTTP/2, or `None` on the task of a stream. Pingora asks after the
+/// handshake, so this ends the handshake's deadline.
 pub(super) fn is_http2() -> Option<bool> {
     let is_http2 = CONNECTION.try_with(|connection| {
         if connection.is_in_handshake.take() {
@@ -116,7 +117,7 @@ pub(super) fn is_http2() -> Option<bool> {
     is_http2.ok()
 }
 
-/// Sets the deadline of HTTP/2's handshake, which begins now.
+/// Sets the deadline of the handshake of HTTP/2, which begins now.
 pub(super) fn begin_handshake() {
     _ = CONNECTION.try_with(|connection| {
         connection.is_in_handshake.set(true);

@@ -1,7 +1,8 @@
-//! Limits client connections: their number, in all and by address, and the time that each may take to send a request head.
+//! Limits client connections: their number, in total and by address, and the time in which each has to send a request
+//! head.
 //!
-//! It stands between Pingora's listener and its proxy, because neither has these limits. A connection over the limit is
-//! closed at once, without a byte, and so is a connection that does not send a head in time.
+//! This code sits between Pingora's listener and its proxy, because neither has these limits. A connection over the
+//! limit is closed at once, without a byte, and so is a connection that does not send a head in time.
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -32,7 +33,8 @@ use crate::telemetry::metrics::Metrics;
 const UNTIMED_KEEPALIVE: Option<u64> = Some(0);
 /// HTTP/2's connection preface.
 const HTTP2_PREFACE: [u8; 24] = *b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// How much of the preface is awaited of every client: some HTTP/1 requests are shorter than the whole.
+/// The bytes of the preface that are awaited from every client. Some HTTP/1 requests are shorter than the whole
+/// preface.
 const PREFACE_START_BYTES: usize = 3;
 
 /// Keeps the connection of a request open for the next one, unless the client asked to close it or the framing of the
@@ -45,7 +47,7 @@ pub fn enable_keepalive(session: &mut Session) {
 
 /// Limits the number of client connections.
 pub struct ConnectionLimiter {
-    /// Encrypts the connections, if they are to be encrypted.
+    /// Encrypts the connections if TLS is configured.
     tls: Option<Tls>,
     proxy: Arc<TimedProxy>,
     /// Whether clients without TLS may speak HTTP/2.
@@ -59,8 +61,8 @@ pub struct ConnectionLimiter {
 }
 
 impl ConnectionLimiter {
-    /// Creates a limiter in front of `proxy`, with the limits of the configuration. A handshake of TLS has the time of a
-    /// request head.
+    /// Creates a limiter in front of `proxy`, with the limits of the configuration. A TLS handshake has the same time
+    /// as a request head.
     pub fn new(
         proxy: HttpProxy<Proxy>,
         tls: Option<Tls>,
@@ -87,7 +89,7 @@ impl ConnectionLimiter {
         }
     }
 
-    /// Counts a connection of its address, if there is a limit.
+    /// Counts a connection of an address, if there is a limit.
     fn count_address(
         &self,
         client: Option<SocketAddr>,
@@ -96,11 +98,11 @@ impl ConnectionLimiter {
         opened.unwrap_or(Ok(None))
     }
 
-    /// Encrypts the connection, if that is wanted. Returns it, and whether the client speaks HTTP/2; `None` if the client
-    /// gives up.
+    /// Encrypts the connection if TLS is configured. Returns it, and whether the client speaks HTTP/2. Returns `None`
+    /// if the client gives up.
     async fn negotiate(&self, mut stream: Stream) -> Option<(Stream, bool)> {
         if let Some(tls) = &self.tls {
-            // Boxed, because the state of a handshake is large and every connection would keep room for it.
+            // Boxed, because the state of a handshake is large and every connection would reserve memory for it.
             let stream = Box::pin(tls.accept(stream)).await?;
             let is_http2 = matches!(stream.selected_alpn_proto(), Some(ALPN::H2));
             return Some((stream, is_http2));
@@ -111,7 +113,8 @@ impl ConnectionLimiter {
         if !self.is_http2_on || !HTTP2_PREFACE.starts_with(&start) {
             return Some((stream, false));
         }
-        // Pingora takes for HTTP/1 what does not have the whole preface, so only that may pass its framing by.
+        // Pingora takes a connection without the whole preface for HTTP/1, so only the whole preface may bypass the
+        // framing checks of HTTP/1.
         let mut preface = [0; HTTP2_PREFACE.len()];
         stream.try_peek(&mut preface).await.ok()?;
         Some((stream, preface == HTTP2_PREFACE))
@@ -128,7 +131,7 @@ fn client_address(stream: &Stream) -> Option<SocketAddr> {
 struct ConnectionGuard<'l>(&'l ConnectionLimiter);
 
 impl<'l> ConnectionGuard<'l> {
-    /// Counts a connection; returns the guard and the number of connections that were open before.
+    /// Counts a connection. Returns the guard and the number of connections that were open before.
     fn open(limiter: &'l ConnectionLimiter) -> (Self, usize) {
         limiter.metrics.connections.inc();
         let open_before = limiter.open_connections.fetch_add(1, Ordering::Relaxed);
@@ -200,8 +203,8 @@ struct TimedProxy {
 
 #[async_trait]
 impl HttpServerApp for TimedProxy {
-    // Written out because `async_trait` would add one more future around Pingora's for each request. It does nothing else:
-    // with a look at `session` the compiler copied the whole future of Pingora, 14 KB, for each request.
+    // Written out, because `async_trait` would wrap Pingora's future in another one for each request. The body does
+    // not touch `session`: otherwise the compiler copied Pingora's whole future, 14 KB, for each request.
     fn process_new_http<'s, 'w, 'f>(
         self: &'s Arc<Self>,
         session: ServerSession,
@@ -223,7 +226,7 @@ impl HttpServerApp for TimedProxy {
     }
 
     fn h2_options(&self) -> Option<H2Options> {
-        // Pingora calls this right before the handshake.
+        // Pingora calls this directly before the handshake.
         connection_state::begin_handshake();
         self.proxy.h2_options()
     }

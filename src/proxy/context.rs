@@ -24,32 +24,32 @@ pub struct RequestInfo {
     pub id: RequestId,
     /// The time at which the head was read.
     pub started: Instant,
-    /// The time of the running hook, which reads the clock once for everything that it calls.
+    /// The time of the running hook, which reads the clock once for all that it calls.
     pub now: Instant,
     /// The wall clock at `started`: microseconds since 1970.
     pub started_unix_us: u64,
-    /// Whether the client speaks HTTP/1.1: a response without a length is then chunked.
+    /// Whether the client speaks HTTP/1.1. A response without a length is then chunked.
     pub is_http1_1: bool,
     /// The index of the route.
     pub route: usize,
     /// The caller, if the route requires an API key.
     pub caller: Option<Arc<Caller>>,
-    /// The access token that the caller presented in the place of an API key.
+    /// The access token that the caller presented in place of an API key.
     pub token: Option<Box<AccessToken>>,
     /// One of the permits for concurrent model gateway requests, if the route needs one.
     pub permit: Option<Permit>,
-    /// The memory that the request's body takes.
+    /// The memory reserved for the request's body.
     pub body_reservation: BodyReservation,
     pub quota: Option<Quota>,
-    /// The announcement that its route will end.
+    /// The announcement that the route will end.
     pub deprecation: Option<Deprecation>,
     pub body_bytes: usize,
-    /// What it has waited for what processes share.
+    /// The time that the request has spent waiting for state shared by processes.
     pub shared_wait: WaitBudget,
 }
 
 impl RequestInfo {
-    /// Returns what each head of ours tells of the request.
+    /// Returns the facts about the request that each of our heads states.
     pub fn head_fields(&self) -> HeadFields {
         HeadFields {
             request_id: self.id.as_header().clone(),
@@ -59,14 +59,14 @@ impl RequestInfo {
         }
     }
 
-    /// Sets the caller, whose share of memory its body takes from now on.
+    /// Sets the caller. The memory of the body counts against the caller's share from now on.
     pub fn set_caller(&mut self, caller: Arc<Caller>, budget: &Arc<BodyBudget>) {
         let owner = Some(Arc::clone(&caller.organization_id));
         self.body_reservation = budget.reservation(owner);
         self.caller = Some(caller);
     }
 
-    /// Returns whose share of memory and disk the body takes.
+    /// Returns the owner of the body's memory and disk space.
     pub fn body_owner(&self) -> BodyOwner {
         let caller = self.caller.as_ref();
         caller.map(|caller| Arc::clone(&caller.organization_id))

@@ -1,4 +1,4 @@
-//! The headers of a route that clients should leave. Source: docs/model-gateway.md 9.3; RFC 9745, RFC 8594.
+//! The headers of a deprecated route. Source: docs/model-gateway.md 9.3; RFC 9745, RFC 8594.
 
 use http::{HeaderName, HeaderValue, header};
 use jiff::Timestamp;
@@ -12,14 +12,15 @@ const SUNSET: HeaderName = HeaderName::from_static("sunset");
 pub struct Deprecation {
     /// The time since which clients should not use the route: unix seconds.
     pub since_s: i64,
-    /// The address of the page that says what to use in its place.
+    /// The URL of the page that names the replacement.
     pub link: &'static str,
-    /// The time from which the route may be gone: unix seconds; `None`: not scheduled.
+    /// The time from which the route may be gone, in unix seconds; `None` if it is not scheduled.
     pub sunset_s: Option<i64>,
 }
 
 impl Deprecation {
-    /// Returns `Deprecation`, `Link`, and `Sunset` if the end is scheduled. Text that no header can hold is left out.
+    /// Returns `Deprecation`, `Link`, and `Sunset` if the end is scheduled. Texts that are not valid in a header are
+    /// left out.
     pub fn headers(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
         let since = Some(format!("@{}", self.since_s));
         let link = Some(format!("<{}>; rel=\"deprecation\"", self.link));

@@ -1,4 +1,5 @@
-//! One exchange with an upstream: Pingora's hooks drive it, with one method per hook. The core knows no more of a product.
+//! One exchange with an upstream. Pingora's hooks drive it, with one method per hook. The core knows nothing else
+//! about a product.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +25,7 @@ use super::response::Response;
 /// [`connect_failed`]: Exchange::connect_failed
 /// [`broke`]: Exchange::broke
 pub trait Exchange: Send + Sync {
-    /// Returns whether the upstream bills what it is sent. Then nothing is sent for a client that has left.
+    /// Returns whether the upstream bills requests. Such requests are not sent for a client that has disconnected.
     fn is_billed(&self) -> bool {
         false
     }
@@ -35,8 +36,8 @@ pub trait Exchange: Send + Sync {
     /// Rewrites the head of the upstream request.
     fn upstream_head(&mut self, info: &RequestInfo, head: &mut RequestHeader) -> Result<()>;
 
-    /// Inspects a piece of the request body before it is sent. An empty one may be a call of the buffered session, because a
-    /// hedge is due or has news.
+    /// Inspects a piece of the request body before it is sent. An empty piece may be a call of the buffered session,
+    /// because a hedge is due or has news.
     fn upstream_body(
         &mut self,
         _info: &RequestInfo,
@@ -46,7 +47,7 @@ pub trait Exchange: Send + Sync {
         Ok(())
     }
 
-    /// Judges the upstream's response head. If it returns a future, the response waits for that.
+    /// Checks the upstream's response head. If it returns a future, the response waits for it.
     fn response_status<'a>(
         &'a mut self,
         info: &'a RequestInfo,
@@ -64,17 +65,17 @@ pub trait Exchange: Send + Sync {
         is_end: bool,
     ) -> Result<()>;
 
-    /// Records a failed connection; the returned error decides whether another attempt starts.
+    /// Records a failed connection. The returned error decides whether another attempt starts.
     fn connect_failed(&mut self, info: &RequestInfo, error: Box<Error>) -> Box<Error>;
 
-    /// Records a broken attempt; the returned error decides whether another attempt starts.
+    /// Records a broken attempt. The returned error decides whether another attempt starts.
     fn broke(&mut self, info: &RequestInfo, error: Box<Error>, broken: Broken) -> Box<Error>;
 
     /// Returns the report to the client when no attempt is left.
     fn report(&mut self, info: &RequestInfo, error: &Error, is_head_sent: bool) -> Report;
 
-    /// Completes an error response: adds the headers that all responses of this exchange have, or what its protocol puts
-    /// around an error.
+    /// Completes an error response: adds the headers that all responses of this exchange have, or the protocol's
+    /// wrapper around an error.
     fn stamp(&mut self, _response: &mut Response) {}
 
     /// Ends the exchange and returns its outcome for the log line.
@@ -86,16 +87,16 @@ pub trait Exchange: Send + Sync {
 
 /// The beginning of an attempt.
 pub enum Begun<'a> {
-    /// Its reply comes from here.
+    /// The reply comes from this upstream.
     At(Upstream),
-    /// It lacks something. Once this has been awaited, it begins again.
+    /// The attempt needs something first. Await the future, then begin the attempt again.
     Wait(BoxFuture<'a, ()>),
 }
 
-/// Where the reply of an attempt comes from.
+/// The source of an attempt's reply.
 pub enum Upstream {
     Origin(Arc<Origin>),
-    /// A hedge, which was asked beside an earlier attempt.
+    /// A hedge that was sent beside an earlier attempt.
     Hedge(Arc<Adopted>),
 }
 
@@ -110,7 +111,7 @@ pub struct Broken {
 
 /// The report to the client when no attempt is left.
 pub struct Report {
-    /// The fault; `None` if the client disconnected.
+    /// The fault, or `None` if the client disconnected.
     pub fault: Option<Fault>,
     /// The bytes that end the response.
     pub write: Write,

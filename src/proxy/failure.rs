@@ -62,7 +62,7 @@ pub async fn report(
     }
 }
 
-/// Returns the fault of a body whose chunks were refused: Pingora takes that for the client's leaving.
+/// Returns the fault of a body whose chunks were refused. Pingora takes such a body for a disconnected client.
 fn refused_body(error: &Error) -> Option<Fault> {
     connection_state::body_fault().filter(|_| is_client_error(error))
 }

@@ -48,7 +48,7 @@ pub fn finish(state: &ProxyState, session: &mut Session, error: Option<&Error>, 
     }
 }
 
-/// Returns the outcome of a request: a response of ours that is an error says whose fault it was.
+/// Returns the outcome of a request. For our own error responses it names the party at fault.
 fn outcome_of_status(ctx: &Context, outcome: &'static str) -> &'static str {
     let is_ours = ctx.exchange.is_none() || ctx.fault.is_some();
     match (outcome, ctx.status) {

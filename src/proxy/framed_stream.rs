@@ -1,9 +1,9 @@
-//! The socket of an HTTP/1 connection as Pingora sees it: it has the bytes of one request at a time.
+//! The socket of an HTTP/1 connection below Pingora. It shows Pingora the bytes of one request at a time.
 //!
-//! Pingora repairs heads before anybody sees them, takes chunks that are none, and takes for the client's leaving what comes
-//! before a response has ended. So the raw bytes are followed here: a head goes on once it is whole and accepted, and in the
-//! place of a refused one a stand-in that is answered with the refusal. A body goes on as far as its chunks are good. What
-//! comes early waits until the response before it has ended.
+//! Pingora repairs heads before any hook sees them, accepts invalid chunks, and takes bytes before the end of a
+//! response for a disconnect. So this socket follows the raw bytes. It passes a head on once the head is complete and
+//! valid, and replaces a refused head by a stand-in, whose response is the refusal. It passes a body on as far as its
+//! chunks are valid. Bytes that come early wait until the previous response has ended.
 //!
 //! Source: docs/security.md 1 to 6, 9, 12.
 
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::{Buf, BytesMut};
-use filters::proxy::{Refusal, RequestFollower, stand_in};
+use filters::proxy::{RequestFollower, RequestRefusal, write_stand_in};
 use pingora::protocols::raw_connect::ProxyDigest;
 use pingora::protocols::tls::SslDigest;
 use pingora::protocols::{
@@ -26,28 +26,28 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 
 use super::connection_state;
 
-/// How much may wait for the response before it. Beyond that nothing is read, so the client waits too.
+/// The maximum bytes that wait for the previous response. Beyond that nothing is read, so the client waits too.
 const MAX_EARLY_BYTES: usize = 16 << 10;
-/// How much is read at once of what waits.
+/// The maximum early bytes that are read at once.
 const EARLY_PIECE_BYTES: usize = 2 << 10;
-/// How long a refused client may go on sending: a connection that closes on unread bytes can take the answer with it.
+/// How long a refused client may continue to send. Closing a connection with unread bytes can destroy the response.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
-/// How much a refused client may go on sending.
+/// The bytes that a refused client may continue to send.
 const LINGER_BYTES: u64 = 1 << 20;
 
-/// A connection, and where on it the running request is.
+/// A connection, and the position of the running request on it.
 #[derive(Debug)]
 pub(super) struct FramedStream {
     inner: Stream,
     follower: RequestFollower,
-    /// What has come and was not read by Pingora: the beginning of a head, or what came early.
+    /// The bytes that have arrived and that Pingora has not read: the start of a head, or early bytes.
     held: BytesMut,
-    /// How many of the held bytes Pingora may read.
+    /// The number of held bytes that Pingora may read.
     free_bytes: usize,
 }
 
 impl FramedStream {
-    /// Returns the connection on which `inner` has read nothing yet.
+    /// Returns the connection around `inner`, from which no byte was read.
     pub(super) fn new(inner: Stream, max_head_bytes: usize) -> Self {
         Self {
             inner,
@@ -57,37 +57,37 @@ impl FramedStream {
         }
     }
 
-    /// Hands held bytes to Pingora.
+    /// Passes held bytes to Pingora.
     fn hand_on(&mut self, out: &mut ReadBuf<'_>) {
         let count = self.free_bytes.min(out.remaining());
         out.put_slice(self.held.get(..count).unwrap_or_default());
         self.held.advance(count);
         self.free_bytes -= count;
         if self.held.is_empty() {
-            // An idle connection keeps no memory for it.
+            // The buffer is freed, so that an idle connection keeps no memory for it.
             self.held = BytesMut::new();
         }
     }
 
-    /// Frees held bytes as far as they belong to the running request.
+    /// Frees the held bytes that belong to the running request.
     ///
-    /// Errors: its body is refused.
+    /// Errors: the body of the request is refused.
     fn free(&mut self) -> io::Result<()> {
         match follow(&mut self.follower, &self.held)? {
-            Followed::Free(count) => self.free_bytes = count,
-            Followed::StandIn(head) => self.stand_in(&head),
+            FollowedBytes::Free(count) => self.free_bytes = count,
+            FollowedBytes::StandIn(head) => self.use_stand_in(&head),
         }
         Ok(())
     }
 
-    /// Puts a stand-in in the place of everything that has come.
-    fn stand_in(&mut self, head: &[u8]) {
+    /// Replaces all received bytes by a stand-in.
+    fn use_stand_in(&mut self, head: &[u8]) {
         self.held = BytesMut::from(head);
         self.free_bytes = head.len();
     }
 
-    /// Reads bytes of the running request: into Pingora's buffer as far as they may go on, the others are held. Returns whether
-    /// Pingora has something now, which may be the end of the connection.
+    /// Reads bytes of the running request. Bytes that may be passed on go into Pingora's buffer, and the others are
+    /// held. Returns whether Pingora has something now, which may be the end of the connection.
     ///
     /// Errors: the connection broke, or the request's body is refused.
     fn poll_request(
@@ -104,10 +104,10 @@ impl FramedStream {
         let mut count = 0;
         if self.held.is_empty() {
             match follow(&mut self.follower, came)? {
-                Followed::Free(free) => count = free,
-                Followed::StandIn(head) => {
+                FollowedBytes::Free(free) => count = free,
+                FollowedBytes::StandIn(head) => {
                     out.set_filled(before);
-                    self.stand_in(&head);
+                    self.use_stand_in(&head);
                     return Poll::Ready(Ok(false));
                 }
             }
@@ -118,7 +118,7 @@ impl FramedStream {
         Poll::Ready(Ok(count > 0))
     }
 
-    /// Keeps what comes before its turn, until the client closes the connection or enough waits.
+    /// Holds early bytes, until the client closes the connection or enough bytes wait.
     fn poll_early(
         &mut self,
         context: &mut Context<'_>,
@@ -127,7 +127,7 @@ impl FramedStream {
         if self.held.len() >= MAX_EARLY_BYTES {
             return Poll::Pending;
         }
-        // Pingora watches the client with room for one byte, which mostly stays empty.
+        // Pingora watches the client with a buffer of one byte, which mostly stays empty.
         let before = out.filled().len();
         ready!(Pin::new(&mut self.inner).poll_read(context, out))?;
         let came = out.filled().get(before..).unwrap_or_default();
@@ -148,7 +148,7 @@ impl FramedStream {
         Poll::Pending
     }
 
-    /// Keeps early bytes, unless the connection ends with the running request.
+    /// Holds early bytes, unless the connection ends with the running request.
     fn keep(&mut self, bytes: &[u8]) {
         if self.follower.refusal().is_none() {
             self.held.extend_from_slice(bytes);
@@ -156,31 +156,31 @@ impl FramedStream {
     }
 }
 
-/// What the follower said of bytes.
-enum Followed {
-    /// So many of them may go on.
+/// The result of following bytes.
+enum FollowedBytes {
+    /// This many bytes may be passed on.
     Free(usize),
-    /// This head takes their place.
+    /// This head replaces the bytes.
     StandIn(Vec<u8>),
 }
 
-/// Follows a request through bytes, and notes what its head and its body said.
+/// Follows a request through bytes, and records the results for its head and body.
 ///
-/// Errors: its body is refused.
-fn follow(follower: &mut RequestFollower, bytes: &[u8]) -> io::Result<Followed> {
+/// Errors: the body of the request is refused.
+fn follow(follower: &mut RequestFollower, bytes: &[u8]) -> io::Result<FollowedBytes> {
     let is_in_head = follower.is_in_head();
     match follower.follow(bytes) {
         Ok(count) => {
             if is_in_head && count > 0 {
                 connection_state::judge_head(Ok(()));
             }
-            Ok(Followed::Free(count))
+            Ok(FollowedBytes::Free(count))
         }
-        Err(Refusal::Head(error)) => {
+        Err(RequestRefusal::Head(error)) => {
             connection_state::judge_head(Err(error));
-            Ok(Followed::StandIn(stand_in(bytes)))
+            Ok(FollowedBytes::StandIn(write_stand_in(bytes)))
         }
-        Err(Refusal::Body(error)) => {
+        Err(RequestRefusal::Body(error)) => {
             connection_state::refuse_body(error);
             let message = "the chunks of the body are refused";
             Err(io::Error::new(ErrorKind::InvalidData, message))
@@ -201,7 +201,7 @@ impl AsyncRead for FramedStream {
                 return Poll::Ready(Ok(()));
             }
             let is_over = match stream.follower.refusal() {
-                Some(refusal) => matches!(refusal, Refusal::Head(_)),
+                Some(refusal) => matches!(refusal, RequestRefusal::Head(_)),
                 None => stream.follower.is_whole() && !connection_state::take_turn(),
             };
             if is_over {
@@ -255,7 +255,7 @@ impl Shutdown for FramedStream {
             let mut rest = (&mut self.inner).take(LINGER_BYTES);
             let mut nowhere = tokio::io::sink();
             let lingering = tokio::io::copy(&mut rest, &mut nowhere);
-            // The client closes, sends too much or takes too long: the connection ends in any case.
+            // The client closes, sends too much or takes too long. The connection ends in each case.
             _ = tokio::time::timeout(LINGER_TIMEOUT, lingering).await;
         }
         Shutdown::shutdown(&mut *self.inner).await;

@@ -1,5 +1,5 @@
-//! Handlers of requests behind their routes: an [`Endpoint`] answers in-process, a [`Forward`] opens an exchange with an
-//! upstream. Neither sees the client's session.
+//! Handlers of requests: an [`Endpoint`] responds in-process, a [`Forward`] opens an exchange with an upstream.
+//! Neither sees the client's session.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -41,7 +41,7 @@ pub enum Handler {
 }
 
 impl Handler {
-    /// Checks what a head says before its caller is looked for.
+    /// Checks a head before its caller is looked up.
     ///
     /// Errors: the handler's own.
     pub fn check_head(&self, head: &Parts) -> Result<(), Fault> {
@@ -54,7 +54,7 @@ impl Handler {
 
 /// Answers requests in-process.
 pub trait Endpoint: Send + Sync {
-    /// Checks what a head says before its caller is looked for: a page of another site learns nothing of its key.
+    /// Checks a head before its caller is looked up, so that a page of another site learns nothing about a key.
     ///
     /// Errors: the endpoint's own.
     fn check_head(&self, _head: &Parts) -> Result<(), Fault> {
@@ -63,10 +63,10 @@ pub trait Endpoint: Send + Sync {
 
     /// Returns the response to `request`.
     ///
-    /// Errors: the endpoint's own; the route's style writes them.
+    /// Errors: the endpoint's own. The error style of the route writes them.
     fn call<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>>;
 
-    /// Puts the frame of the endpoint's protocol around a response. A batch leaves it out for its operations.
+    /// Wraps a response in the endpoint's protocol. A batch leaves this out for its operations.
     fn frame(&self, response: Response) -> Response {
         response
     }
@@ -74,7 +74,7 @@ pub trait Endpoint: Send + Sync {
 
 /// Opens exchanges with an upstream.
 pub trait Forward: Send + Sync {
-    /// Checks what a head says before its caller is looked for.
+    /// Checks a head before its caller is looked up.
     ///
     /// Errors: the handler's own.
     fn check_head(&self, _head: &Parts) -> Result<(), Fault> {
@@ -83,9 +83,9 @@ pub trait Forward: Send + Sync {
 
     /// Returns a response of our own, or opens an exchange with the upstream.
     ///
-    /// It sets `exchange` on every outcome that the exchange has to log, refusals included.
+    /// Sets `exchange` on every outcome that the exchange has to log, including refusals.
     ///
-    /// Errors: the request is refused; the route's style writes the fault, and the exchange stamps it.
+    /// Errors: the request is refused. The error style of the route writes the fault, and the exchange stamps it.
     fn open<'a>(
         &'a self,
         incoming: &'a mut Incoming<'_>,
@@ -106,7 +106,7 @@ pub enum Opened {
     Upstream(Buffering),
 }
 
-/// The parts of the client's session that are buffered while the exchange runs.
+/// The parts of a request and its response that are buffered while the exchange runs.
 pub enum Buffering {
     /// No part: the body is streamed.
     None,
@@ -116,15 +116,15 @@ pub enum Buffering {
     UntilContent(Arc<AttemptState>),
 }
 
-/// A request as an endpoint sees it.
+/// A request to an endpoint.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
     pub headers: &'a HeaderMap,
     /// The path as received.
     pub path: &'a str,
-    /// The query; empty if there is none.
+    /// The query, which may be empty.
     pub query: &'a str,
-    /// The whole body; empty if there is none.
+    /// The whole body, which may be empty.
     pub body: &'a [u8],
     /// The caller, if the route requires an API key.
     pub caller: Option<&'a Arc<Caller>>,
@@ -149,7 +149,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// A request with an admitted head, as a [`Forward`] sees it.
+/// A request with an admitted head for a [`Forward`].
 pub struct Incoming<'s> {
     session: &'s mut Session,
     info: &'s mut RequestInfo,
@@ -179,7 +179,7 @@ impl<'s> Incoming<'s> {
         self.session.req_header()
     }
 
-    /// Returns the facts that the core keeps about the request.
+    /// Returns the core's facts about the request.
     pub fn info(&self) -> &RequestInfo {
         self.info
     }
@@ -189,7 +189,7 @@ impl<'s> Incoming<'s> {
         admission::client_ip(&self.state.settings.client_ip, self.session)
     }
 
-    /// Returns a request to an endpoint in the name of the caller, who may have sent another one.
+    /// Returns a request to an endpoint for this caller. It may differ from the request that the caller sent.
     pub fn request<'a>(
         &'a self,
         headers: &'a HeaderMap,
@@ -214,7 +214,7 @@ impl<'s> Incoming<'s> {
             || headers.contains_key(header::TRANSFER_ENCODING)
     }
 
-    /// Returns whether a body may follow the head. One of HTTP/2 needs no length.
+    /// Returns whether a body may follow the head. A body of HTTP/2 needs no length.
     pub fn has_body(&mut self) -> bool {
         !self.session.is_body_done()
     }
@@ -236,22 +236,22 @@ impl<'s> Incoming<'s> {
         self.body.take().unwrap_or_default()
     }
 
-    /// Takes the body that was read in its place and is not whole in memory.
+    /// Takes an uploaded body, which is not completely in memory.
     pub fn take_uploaded(&mut self) -> Option<UploadedBody> {
         self.uploaded.take()
     }
 
-    /// Puts a body in the place of the one that was read.
+    /// Replaces the body.
     pub fn set_body(&mut self, body: Bytes) {
         self.body = Some(body);
     }
 
-    /// Admits the request to a route in whose name it goes on: its quota and its permit.
+    /// Admits the request as a request to `route`, with its quota and its permit.
     ///
-    /// Errors: 429, 503 and 529, as a request to that route.
+    /// Errors: 429, 503 and 529, like a request to that route.
     pub async fn admit(&mut self, route: &Route) -> Result<(), Fault> {
         let (state, info) = (self.state, &mut *self.info);
-        // One for the request in whose name it goes on, in the place of its own.
+        // The permit of `route` replaces the previous one.
         info.permit = None;
         admission::check_permit(state, route, info.caller.as_deref(), info.now)?;
         info.quota = admission::check_quota(state, route, info.caller.as_deref()).await?;
@@ -262,7 +262,7 @@ impl<'s> Incoming<'s> {
         Ok(())
     }
 
-    /// Takes the permit, so that it can be free while the request waits.
+    /// Takes the permit, so that other requests can have it while this one waits.
     pub fn take_permit(&mut self) -> Option<Permit> {
         self.info.permit.take()
     }
@@ -272,7 +272,7 @@ impl<'s> Incoming<'s> {
         self.info.permit = permit;
     }
 
-    /// Counts a body that was made of the one that was read, as that one was counted.
+    /// Reserves memory for a body that was made from the received one.
     ///
     /// Errors: 529 without memory for it.
     pub fn reserve_body(&mut self, bytes: usize) -> Result<(), Fault> {

@@ -87,7 +87,7 @@ impl ProxyHttp for Proxy {
         let Some(exchange) = ctx.exchange.as_deref_mut() else {
             return Ok(());
         };
-        // Nothing has watched the client until now: not while credit was reserved, and not while a connection was made.
+        // The client was not watched while credit was reserved and a connection was made.
         if exchange.is_billed() {
             BufferedSession::check_client(session)?;
         }
@@ -101,13 +101,13 @@ impl ProxyHttp for Proxy {
         is_end: bool,
         ctx: &mut Context,
     ) -> Result<()> {
-        // Of an empty last piece Pingora makes the chunk that ends the body, and behind it a second one: the connection's next
-        // request would get the answer to it.
+        // Pingora turns an empty last piece into the chunk that ends the body, and then writes a second one. The
+        // connection's next request would then get the response to that chunk.
         body.take_if(|piece| is_end && piece.is_empty());
         let Some(exchange) = ctx.exchange.as_deref_mut() else {
             return Ok(());
         };
-        // The session calls for its own sake, after a wait.
+        // An empty piece here is a call of the session after a wait.
         if body.as_ref().is_some_and(Bytes::is_empty) {
             ctx.info.now = Instant::now();
         }

@@ -1,8 +1,10 @@
 //! The core: the path that every request takes, whichever product handles it.
 //!
-//! [`connections`] limits client connections and puts a `FramedStream` below each of HTTP/1, [`hooks`] implements Pingora's callbacks. [`request`] takes a request through
-//! [`router`], [`admission`] and [`body`] to its [`handler`]; an [`upload`] is on disk while it runs. An [`exchange`] with an upstream runs behind [`buffered`]
-//! sessions, where a [`hedge`] may run beside it; [`failure`] and [`finish`] end it. Only [`response`] writes responses of our own. The core names no product.
+//! [`connections`] limits client connections and puts a `FramedStream` below each HTTP/1 connection. [`hooks`]
+//! implements Pingora's callbacks. [`request`] takes a request through [`router`], [`admission`] and [`body`] to its
+//! [`handler`]; an [`upload`] is on disk while its request runs. An [`exchange`] with an upstream runs behind
+//! [`buffered`] sessions, and a [`hedge`] may run beside it; [`failure`] and [`finish`] end it. Only [`response`]
+//! writes our own responses. The core names no product.
 
 mod access_log;
 pub mod address_limits;

@@ -1,8 +1,8 @@
-//! Origins that the proxy connects to: a name, its addresses and its timeouts.
+//! Origins to which the proxy connects: a name, its addresses and its timeouts.
 //!
-//! Names are resolved in the background and stored in Pingora's pools of backends; a failed resolution keeps the last
-//! good addresses. A request resolves a name only if no resolution has succeeded yet. Where the operator wishes it,
-//! Pingora's health checks ask the addresses again and again, and those that do not answer are passed over.
+//! Names are resolved in the background and stored in Pingora's pools of backends. A failed resolution keeps the last
+//! good addresses. A request resolves a name only if no resolution has succeeded yet. If the operator wishes,
+//! Pingora's health checks ask the addresses periodically, and addresses that do not respond are skipped.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -43,18 +43,18 @@ pub struct ConnectTimeouts {
     pub read_write: Duration,
 }
 
-/// Which addresses a name may have. Source: docs/security.md 41.
+/// The addresses that a name may have. Source: docs/security.md 41.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Reach {
-    /// Any: the operator wrote the name himself.
+    /// All addresses. The operator wrote the name.
     Anywhere,
-    /// Public ones: the name is built in.
+    /// Public addresses. The name is built in.
     Public,
 }
 
 /// Scheme, host and port, and the addresses behind them.
 pub struct Origin {
-    /// Its name in log messages.
+    /// The name in log messages.
     name: Box<str>,
     /// The value of `Host`.
     pub authority: HeaderValue,
@@ -62,14 +62,14 @@ pub struct Origin {
     host: String,
     timeouts: ConnectTimeouts,
     backends: Backends,
-    /// The time between two health checks; `None`: there are none.
+    /// The time between two health checks, or `None` without health checks.
     check_interval: Option<Duration>,
-    /// Counts peers, so that they get the addresses in turn.
+    /// Counts peers, to take the addresses in turn.
     next: AtomicUsize,
 }
 
 impl Origin {
-    /// Returns the origin of a URL, whose path does not matter here.
+    /// Returns the origin of a URL. The path of the URL is ignored.
     ///
     /// Errors: the authority is not a valid header value; the checks of the configuration should have found that.
     pub fn new(
@@ -101,10 +101,10 @@ impl Origin {
         })
     }
 
-    /// Returns the same origin with health checks: requests of `path`, which has to answer with a status of success, or
-    /// connections if there is none.
+    /// Returns the same origin with health checks. They request `path`, which has to give a status of success, or
+    /// only connect if there is no path.
     ///
-    /// Errors: the path cannot stand in a request.
+    /// Errors: the path is not valid in a request.
     pub fn with_health_checks(
         mut self,
         path: Option<&str>,
@@ -149,7 +149,7 @@ impl Origin {
         Ok(Box::new(check))
     }
 
-    /// Returns its URL, without a path.
+    /// Returns the URL of the origin, without a path.
     pub fn url(&self) -> String {
         let scheme = if self.is_tls { "https" } else { "http" };
         format!("{scheme}://{}", self.authority.to_str().unwrap_or_default())
@@ -160,7 +160,7 @@ impl Origin {
         self.check_interval.is_some()
     }
 
-    /// Returns whether a health check has not found all its addresses down.
+    /// Returns whether the health checks have found an address that is up, or have not run yet.
     pub fn is_up(&self) -> bool {
         let backends = self.backends.get_backend();
         !self.has_health_checks()
@@ -178,8 +178,8 @@ impl Origin {
         !self.backends.get_backend().is_empty()
     }
 
-    /// Returns one of the known addresses in turn, with health checks one that is up if any is. Pingora's own selection would
-    /// hash each address three times, also where nothing checks it.
+    /// Returns one of the known addresses in turn; with health checks one that is up, if any is. Pingora's own
+    /// selection would hash each address three times, even without health checks.
     fn address(&self) -> Option<SocketAddr> {
         let backends = self.backends.get_backend();
         let turn = self.next.fetch_add(1, Ordering::Relaxed);
@@ -193,8 +193,8 @@ impl Origin {
         backend.addr.as_inet().copied()
     }
 
-    /// Returns the names and addresses that a provider's words must not reveal: the host, and the addresses behind it,
-    /// each also with the port.
+    /// Returns the names and addresses that a provider's texts must not reveal: the host and its addresses, each also
+    /// with the port.
     pub fn revealing(&self) -> Vec<String> {
         let backends = self.backends.get_backend();
         let addresses = backends
@@ -221,7 +221,7 @@ impl Origin {
     pub async fn peer(&self) -> Result<HttpPeer> {
         let address = match self.address() {
             Some(address) => address,
-            // Boxed, because a name is resolved here only once.
+            // Boxed, because only the first request of an origin resolves a name here.
             None => Box::pin(self.first_address()).await?,
         };
         let mut peer = HttpPeer::new(address, self.is_tls, self.host.clone());
@@ -259,7 +259,7 @@ impl ServiceDiscovery for Resolver {
                 "the name has an address that is not public, and it is not in the configuration";
             return Error::e_explain(ErrorType::ConnectError, message);
         }
-        // If a name has addresses of both families, IPv4 is reachable from more networks.
+        // If a name has addresses of both families, IPv4 is preferred, because more networks can reach it.
         let has_v4 = addresses.iter().any(SocketAddr::is_ipv4);
         let backends = addresses
             .into_iter()
@@ -270,7 +270,7 @@ impl ServiceDiscovery for Resolver {
     }
 }
 
-/// Resolves names in the background, again and again.
+/// Resolves names in the background periodically.
 pub struct DnsRefresh {
     pub eager: Vec<Arc<Origin>>,
     /// Origins that are refreshed after a request has resolved them.
@@ -295,7 +295,7 @@ impl BackgroundService for DnsRefresh {
     }
 }
 
-/// Checks the health of origins in the background, and tells the log of what has changed.
+/// Checks the health of origins in the background, and logs changes.
 pub struct HealthChecks {
     pub origins: Vec<Arc<Origin>>,
 }

@@ -1,4 +1,5 @@
-//! The permits of `limits.in_flight`: how many model requests run at once, and of which organizations.
+//! The permits of `limits.in_flight`: they limit how many model requests run at once, and divide them among
+//! organizations.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -21,14 +22,15 @@ pub struct Permits {
     total: usize,
     taken: AtomicUsize,
     by_organization: Mutex<HashMap<Arc<str>, usize>>,
-    /// Until when somebody waits: milliseconds after `started`; 0: nobody.
+    /// The time until which an organization counts as waiting, in milliseconds after `started`; 0 means that none
+    /// waits.
     waiting_until_ms: AtomicU64,
-    /// How many more may wait without a permit.
+    /// How many more requests may wait without a permit.
     unpermitted: Semaphore,
     started: Instant,
 }
 
-/// One permit, until it is dropped.
+/// One permit. Dropping it frees it.
 pub struct Permit {
     permits: Arc<Permits>,
     organization: Arc<str>,
@@ -63,14 +65,14 @@ impl Permits {
         self.judge(&taken, organization, now)
     }
 
-    /// Acquires a permit for an organization, or returns nothing if it gets none.
+    /// Acquires a permit for an organization, or returns `None` if it gets none.
     pub fn acquire(self: &Arc<Self>, organization: &Arc<str>, now: Instant) -> Option<Permit> {
         let mut taken = self.lock();
         if !self.judge(&taken, organization, now) {
             return None;
         }
         *taken.entry(Arc::clone(organization)).or_default() += 1;
-        // It only changes under the lock; others read it without.
+        // The count only changes under the lock; readers need no lock.
         self.taken.fetch_add(1, Ordering::Relaxed);
         Some(Permit {
             permits: Arc::clone(self),
@@ -78,7 +80,7 @@ impl Permits {
         })
     }
 
-    /// Returns whether anybody gets a permit: at least half are free and nobody waits.
+    /// Returns whether every organization gets a permit: at least half are free and none waits.
     fn is_calm(&self, now: Instant) -> bool {
         self.free() > self.total / 2 && !self.others_wait(now)
     }
@@ -117,9 +119,10 @@ impl Permits {
 }
 
 impl Permit {
-    /// Does work that need not wait, or waits for it without the permit: others run meanwhile. As many may wait as may run.
+    /// Does the work. If the work has to wait, it waits without the permit, so that other requests run. As many may
+    /// wait as may run.
     ///
-    /// Errors: 529 if more wait, or if there is no permit when the work is done.
+    /// Errors: 529 if too many wait, or if there is no permit when the work is done.
     pub async fn free_while<T>(
         held: &mut Option<Self>,
         work: impl Future<Output = T>,
@@ -141,7 +144,7 @@ impl Permit {
     }
 }
 
-/// The refusal of a request that gets no permit.
+/// Returns the refusal of a request that gets no permit.
 pub fn no_permit() -> Fault {
     let message = "more requests run at once than the gateway takes: try again in a second";
     Fault::new(FaultKind::Overloaded, message).with_retry_after_s(1)

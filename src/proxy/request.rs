@@ -47,7 +47,7 @@ pub async fn handle(state: &ProxyState, session: &mut Session, ctx: &mut Context
         }
         Err(fault) => {
             if !session.is_body_done() {
-                // Reading the rest of the body is not worth its cost.
+                // Closing the connection costs less than reading the rest of the body.
                 session.set_keepalive(None);
             }
             let response = error_response(state, session, ctx, &fault);
@@ -123,8 +123,8 @@ async fn open(
 
 /// Checks the framing of a request and finds its route.
 ///
-/// Errors: 400, 404, 405, 414, 431. The exchange of the fallback route stamps and logs its refused requests too, but not those that
-/// mean a route of ours and lack its `/v1`.
+/// Errors: 400, 404, 405, 414, 431. The exchange of the fallback route stamps and logs its refused requests too,
+/// except those that mean one of our routes and lack its `/v1`.
 fn find_route<'s>(
     state: &'s ProxyState,
     session: &mut Session,
@@ -132,7 +132,7 @@ fn find_route<'s>(
 ) -> Result<&'s Route, Fault> {
     let framing = admission::check_framing(session, state.settings.header_bytes);
     if framing.is_err() {
-        // What follows an ambiguous head may belong to its body.
+        // The bytes after an ambiguous head may belong to its body.
         session.set_keepalive(None);
     } else {
         name_host(session);
@@ -150,7 +150,7 @@ fn find_route<'s>(
         Ok(index)
     });
     let index = index.inspect_err(|_| {
-        let is_ours = state.router.is_ours_alone(path);
+        let is_ours = state.router.is_own_path(path);
         let fallback = state.router.fallback().filter(|_| !is_ours);
         if let Some(Handler::Forward(forward)) = fallback.map(|route| &route.handler) {
             ctx.exchange = forward.refused(head);
@@ -161,7 +161,7 @@ fn find_route<'s>(
     Ok(route)
 }
 
-/// Names the host of an HTTP/2 request where handlers look for it: in `Host`, beside `:authority`.
+/// Copies the host of an HTTP/2 request from `:authority` to `Host`, where handlers look for it.
 fn name_host(session: &mut Session) {
     let head = session.req_header_mut();
     if head.headers.contains_key(header::HOST) {
@@ -169,18 +169,18 @@ fn name_host(session: &mut Session) {
     }
     let authority = head.uri.authority().map(|it| it.as_str().to_owned());
     if let Some(authority) = authority {
-        // What the framing lets pass is a valid value.
+        // The framing check only passes valid values.
         _ = head.insert_header(header::HOST, authority);
     }
 }
 
-/// Leaves one of several equal `Content-Length`s: not everybody behind us takes two for one.
+/// Removes all but one of several equal `Content-Length`s. Some upstreams refuse or misread two.
 fn merge_lengths(session: &mut Session) {
     let head = session.req_header_mut();
     let mut lengths = head.headers.get_all(header::CONTENT_LENGTH).iter();
     if let (Some(length), Some(_)) = (lengths.next(), lengths.next()) {
         let length = length.clone();
-        // A value that came is a valid value.
+        // A received value is a valid value.
         _ = head.insert_header(header::CONTENT_LENGTH, length);
     }
 }
@@ -227,7 +227,7 @@ pub(super) fn error_response(
     response
 }
 
-/// Returns the error style of the route; a request that the fallback refused has the style of the fallback.
+/// Returns the error style of the route. A request that the fallback refused has the style of the fallback.
 fn error_style<'s>(state: &'s ProxyState, ctx: &Context) -> Option<&'s ErrorStyle> {
     let route = state.router.get(ctx.info.route);
     let fallback = || state.router.fallback().filter(|_| ctx.exchange.is_some());

@@ -5,7 +5,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// 1–128 characters of `A-Za-z0-9_.-`; empty until the head is read.
+/// An id of 1–128 characters of `A-Za-z0-9_.-`. It is empty until the head is read.
 #[derive(Clone, Debug)]
 pub struct RequestId(HeaderValue);
 
@@ -43,7 +43,7 @@ impl RequestId {
     }
 }
 
-/// Returns whether an id may be logged and sent: it is short and plain, and no API key.
+/// Returns whether an id may be logged and sent: it is short and plain, and not an API key.
 fn is_valid(id: &[u8]) -> bool {
     let is_allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.-".contains(byte);
     (1..=128).contains(&id.len()) && id.iter().all(is_allowed) && !holds_api_key(id)

@@ -1,7 +1,7 @@
-//! Responses of our own; no other module writes one.
+//! Our own responses. No other module writes one.
 //!
-//! Endpoints return a [`Response`] as a value; a fault becomes one here. Every response has the request id in two headers,
-//! because there are two conventions and clients of each read only their own.
+//! Endpoints return a [`Response`] as a value, and a fault becomes one here. Every response has the request id in two
+//! headers: there are two conventions, and clients of each read only their own.
 
 use std::time::Duration;
 
@@ -17,21 +17,21 @@ use pingora_proxy::Session;
 
 use super::deprecation::Deprecation;
 
-/// A response of our own.
+/// One of our own responses.
 pub struct Response {
     pub status: u16,
-    /// The headers beside the ids and the length. Without `Content-Type` the body is JSON.
+    /// The headers besides the ids and the length. Without `Content-Type` the body is JSON.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     pub body: Reply,
 }
 
-/// What each head of ours tells of its request.
+/// The facts about a request that each of our heads states.
 #[derive(Clone)]
 pub struct HeadFields {
     pub request_id: HeaderValue,
-    /// The quota that the request counted against.
+    /// The quota against which the request counted.
     pub quota: Option<Quota>,
-    /// The announcement that its route will end.
+    /// The announcement that the route will end.
     pub deprecation: Option<Deprecation>,
     /// Whether a body without a length is chunked.
     pub is_chunked: bool,
@@ -45,7 +45,7 @@ impl HeadFields {
     }
 }
 
-/// The body of a response of our own.
+/// The body of one of our own responses.
 pub enum Reply {
     /// The whole body.
     Bytes(Bytes),
@@ -67,7 +67,7 @@ pub trait EventSource: Send + Sync {
 pub trait PieceSource: Send + Sync {
     /// Returns the next piece, or `None` at its end.
     ///
-    /// Errors: it broke off, in words for the log. The response does not look complete then.
+    /// Errors: the file broke off, in words for the log. The client then sees an incomplete response.
     fn next(&mut self) -> BoxFuture<'_, std::result::Result<Option<Bytes>, String>>;
 }
 
@@ -88,14 +88,14 @@ impl<B: Into<Bytes>> From<B> for Reply {
 }
 
 impl Response {
-    /// Puts headers in the place of those with their names, so that none comes twice.
+    /// Adds headers, replacing those with the same names.
     pub fn replace_headers(&mut self, headers: &[(HeaderName, HeaderValue)]) {
         self.headers
             .retain(|(name, _)| headers.iter().all(|(other, _)| other != name));
         self.headers.extend_from_slice(headers);
     }
 
-    /// Returns a 200 with this JSON text.
+    /// Returns a response with status 200 and this JSON text.
     pub fn json(body: impl Into<Bytes>) -> Self {
         Self {
             status: 200,
@@ -136,7 +136,7 @@ const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 /// The number of headers that [`send`] adds: two ids, the length and the type.
 const ADDED_HEADERS: usize = 4;
 const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
-/// The time between two checks of an event stream whether the process is stopping.
+/// The interval at which an event stream checks whether the process is stopping.
 const READINESS_INTERVAL: Duration = Duration::from_millis(250);
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
@@ -193,7 +193,7 @@ pub async fn send_stream(
     while is_open(session) {
         let bytes = tokio::select! {
             bytes = events.next() => bytes,
-            // The client sends nothing more, so this returns only when the client disconnects.
+            // The client sends nothing more, so this only returns when the client disconnects.
             closed = session.downstream_session.read_body_or_idle(true) => return closed.map(|_| ()),
             () = tokio::time::sleep(READINESS_INTERVAL) => continue,
         };
@@ -203,8 +203,8 @@ pub async fn send_stream(
     session.write_response_body(None, true).await
 }
 
-/// Writes a file in pieces until the client disconnects or the source ends. A piece is taken once the one before it is
-/// written, so a slow client takes no memory.
+/// Writes a file in pieces until the client disconnects or the source ends. Each piece is taken after the previous
+/// one is written, so a slow client takes no memory.
 ///
 /// Errors: the client has disconnected, or the source broke.
 pub async fn send_pieces(
@@ -229,7 +229,7 @@ pub async fn send_pieces(
     loop {
         let piece = tokio::select! {
             piece = pieces.next() => piece,
-            // The client sends nothing more, so this returns only when the client disconnects.
+            // The client sends nothing more, so this only returns when the client disconnects.
             closed = session.downstream_session.read_body_or_idle(true) => return closed.map(|_| ()),
         };
         match piece {
@@ -240,7 +240,7 @@ pub async fn send_pieces(
     }
 }
 
-/// Returns the head of an event stream; `own` headers stand in the place of those that every stream has.
+/// Returns the head of an event stream. `own` headers replace those that every stream has.
 pub fn stream_head(fields: &HeadFields, own: &[(HeaderName, HeaderValue)]) -> ResponseHeader {
     let mut headers = common_headers(fields);
     for (name, value) in stream_headers().iter().chain(own) {
@@ -249,7 +249,7 @@ pub fn stream_head(fields: &HeadFields, own: &[(HeaderName, HeaderValue)]) -> Re
     head(200, &fields.request_id, headers)
 }
 
-/// Returns the head of a response without a body, with these headers beside those of all responses.
+/// Returns the head of a response without a body, with these headers and those of all responses.
 pub fn empty_head(
     status: u16,
     fields: &HeadFields,
@@ -273,12 +273,12 @@ pub fn stream_headers() -> [(HeaderName, HeaderValue); 3] {
     ]
 }
 
-/// Returns the head of a whole response that has no length yet; see [`set_content_length`].
+/// Returns the head of a whole response without a length; see [`set_content_length`].
 pub fn whole_head(fields: &HeadFields) -> ResponseHeader {
     media_head(fields, "application/json")
 }
 
-/// Returns the head of a response of this media type that has no length yet.
+/// Returns the head of a response of this media type without a length.
 pub fn media_head(fields: &HeadFields, media_type: &'static str) -> ResponseHeader {
     let mut headers = common_headers(fields);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
@@ -299,7 +299,7 @@ fn common_headers(fields: &HeadFields) -> HeaderMap {
     headers
 }
 
-/// Replaces chunking by `Content-Length`, if `tasks` are a head and a whole body; returns whether they are.
+/// Replaces chunking by `Content-Length` if `tasks` are a head and a whole body. Returns whether they are.
 pub fn set_content_length(tasks: &mut [HttpTask]) -> bool {
     if !tasks.last().is_some_and(HttpTask::is_end) {
         return false;

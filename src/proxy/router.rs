@@ -25,18 +25,18 @@ pub struct Route {
     /// The normalised path; `*` stands for one segment, `**` for the rest of the path as received.
     pub path: &'static str,
     pub access: Access,
-    /// The quota that requests count against.
+    /// The quota against which requests count.
     pub quota: Option<QuotaGroup>,
-    /// The announcement that the route will end, which each of its responses carries.
+    /// The announcement that the route will end. Each response of the route has it.
     pub deprecation: Option<Deprecation>,
     /// Whether requests count against `limits.in_flight`.
     pub takes_permit: bool,
     /// The rule for reading the body before the handler sees the request.
     pub body: BodyRule,
     pub errors: ErrorStyle,
-    /// What callers are told of the route beyond this row: a JSON text. CONTRIBUTING.md lists its members.
+    /// The description of the route for callers, beyond this row: a JSON text. CONTRIBUTING.md lists its members.
     pub description: &'static str,
-    /// Whether the configuration has it on. What is off answers with a refusal, and is not described.
+    /// Whether the configuration enables the route. A disabled route refuses requests, and is not described.
     pub is_on: bool,
     pub handler: Handler,
 }
@@ -44,8 +44,8 @@ pub struct Route {
 /// The style of error responses.
 #[derive(Clone)]
 pub struct ErrorStyle {
-    /// The name of the schema of their bodies in `GET /v1/openapi.json`; `None`: no response of the route is described, because
-    /// the route speaks a protocol that is not ours.
+    /// The name of the schema of the bodies in `GET /v1/openapi.json`. `None` if the responses of the route are not
+    /// described, because the route speaks a protocol of others.
     pub schema: Option<&'static str>,
     /// Writes a fault as a response to a request.
     pub write: WriteErrorResponse,
@@ -76,7 +76,7 @@ pub enum Access {
     Key,
     /// A valid API key is required, or an access token that stands for one and is for the path of this row.
     KeyOrToken,
-    /// The same for a request that takes an event stream; every client may make any other.
+    /// A valid API key or access token is required to get an event stream. Every client may make other requests.
     KeyOrTokenForEvents,
 }
 
@@ -87,11 +87,11 @@ pub enum BodyRule {
     None,
     /// A JSON body of at most this many bytes.
     Json(usize),
-    /// A JSON body of at most this many bytes; the long data of its data URLs goes onto the disk.
+    /// A JSON body of at most this many bytes. The long data of its data URLs goes to disk.
     SpooledJson(usize),
     /// A JSON body or a form with files, of at most this many bytes.
     JsonOrForm(usize),
-    /// A form of at most this many bytes, whose files go onto the disk.
+    /// A form of at most this many bytes, whose files go to disk.
     Form(usize),
     /// A body of any media type, of at most this many bytes.
     Any(usize),
@@ -108,7 +108,7 @@ impl BodyRule {
             .map_or(Ok(()), |max_bytes| body::check_size(bytes, max_bytes))
     }
 
-    /// Returns the most bytes that a body may have; `None`: none is read.
+    /// Returns the maximum bytes of a body, or `None` if no body is read.
     pub fn max_bytes(self) -> Option<usize> {
         match self {
             Self::None | Self::Unread => None,
@@ -124,8 +124,8 @@ impl BodyRule {
 /// The first segment of the paths of the model gateway.
 const VERSION_PREFIX: &str = "/v1";
 
-/// First path segments, of which none is forwarded, even if no route takes the path. One with a `*` at its end stands for all that
-/// begin like it.
+/// First path segments that are never forwarded, even if no route has the path. A segment with `*` at its end stands
+/// for all segments with that prefix.
 pub type ReservedSegments = &'static [&'static str];
 
 /// Returns whether the first segment of a path is reserved. An empty one always is.
@@ -145,14 +145,14 @@ fn is_reserved(reserved: ReservedSegments, path: &str) -> bool {
 pub struct PathTable(Vec<(Method, &'static str)>);
 
 impl PathTable {
-    /// Creates a table of these rows. A `*` stands for one segment, `**` at the end for all that follows, which its
-    /// handler reads as received: it may have escapes that no other path may have.
+    /// Creates a table of these rows. `*` stands for one segment, and `**` at the end for the rest of the path.
+    /// Handlers read that rest as received, so it may have escapes that no other path may have.
     pub fn new(rows: Vec<(Method, &'static str)>) -> Self {
         Self(rows)
     }
 
-    /// Returns the index of the row that matches a request. With a fallback there are reserved segments, and a path without one
-    /// has the index after the last row.
+    /// Returns the index of the row that matches a request. In a table with reserved segments, a path that is not
+    /// reserved gets the index after the last row, which is the fallback's.
     ///
     /// Errors: 400 for a path that cannot be normalised, 404, 405.
     pub fn find(
@@ -161,7 +161,7 @@ impl PathTable {
         path: &str,
         reserved: Option<ReservedSegments>,
     ) -> Result<usize, Fault> {
-        // Nearly every path is spelled as in the table and needs no normalised copy.
+        // Nearly every path is spelled as in the table, and needs no normalised copy.
         let rows = &self.0;
         let is_exact =
             |(accepted, pattern): &(Method, &str)| *pattern == path && accepted == method;
@@ -200,7 +200,7 @@ impl PathTable {
                 accepted.push(Method::HEAD.as_str());
             }
         }
-        // What only tells pages which requests they may send, stands for nothing else.
+        // `OPTIONS` only tells pages which requests they may send, so its row alone does not make a path exist.
         if accepted
             .iter()
             .all(|method| *method == Method::OPTIONS.as_str())
@@ -211,7 +211,7 @@ impl PathTable {
     }
 }
 
-/// Returns whether a path is one of those that a pattern with `**` stands for.
+/// Returns whether a path matches a pattern with `**`.
 fn has_rest(pattern: &str, path: &str) -> bool {
     let prefix = pattern.strip_suffix("**");
     let rest = prefix.and_then(|prefix| path.strip_prefix(prefix));
@@ -245,7 +245,8 @@ pub struct Router {
 }
 
 impl Router {
-    /// Creates a router. The fallback takes every path that is not reserved; without one such paths are unknown.
+    /// Creates a router. The fallback takes every path that is not reserved. Without a fallback such paths are
+    /// unknown.
     pub fn new(routes: Vec<Route>, reserved: ReservedSegments, fallback: Option<Route>) -> Self {
         let paths = routes
             .iter()
@@ -258,8 +259,8 @@ impl Router {
         }
     }
 
-    /// Returns whether a path is ours alone: it is reserved, or lacks the `/v1` of one that is.
-    pub fn is_ours_alone(&self, path: &str) -> bool {
+    /// Returns whether a path can only be ours: it is reserved, or is a reserved path without its `/v1`.
+    pub fn is_own_path(&self, path: &str) -> bool {
         is_reserved(self.reserved, path) || self.lacks_prefix(path)
     }
 
@@ -286,15 +287,16 @@ impl Router {
         self.routes.get(index)
     }
 
-    /// Returns the index that stands for no route.
+    /// Returns the index that means no route.
     pub fn no_route(&self) -> usize {
         self.routes.len() + 1
     }
 
     /// Returns the index of the route that matches a request.
     ///
-    /// Errors: 400 for a path that cannot be normalised, 404, 405. A path that lacks the `/v1` of a route that takes API
-    /// keys is 404, even with a fallback: a client with a wrong base URL would send its key there.
+    /// Errors: 400 for a path that cannot be normalised, 404, 405. A path that lacks the `/v1` of a route for API
+    /// keys is 404, even with a fallback: a client with a wrong base URL would send its key to the upstream of the
+    /// fallback.
     pub fn find(&self, method: &Method, path: &str) -> Result<usize, Fault> {
         let reserved = self.fallback.as_ref().map(|_| self.reserved);
         let index = self.paths.find(method, path, reserved);
@@ -306,7 +308,7 @@ impl Router {
         index
     }
 
-    /// Returns whether a path is that of a route that takes API keys, but for its `/v1`.
+    /// Returns whether a path is the path of a route for API keys without its `/v1`.
     fn lacks_prefix(&self, path: &str) -> bool {
         let Ok(path) = normalise(path) else {
             return false;

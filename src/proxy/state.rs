@@ -1,4 +1,4 @@
-//! State that all requests share in the core: settings, services and the router. It is built once at start.
+//! The state that all requests share in the core: settings, services and the router. It is built once at start.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,21 +37,21 @@ pub struct ProxyState {
     pub permits: Arc<Permits>,
     /// The memory of request bodies.
     pub body_budget: Arc<BodyBudget>,
-    /// Where the files of forms go.
+    /// The folder for the files of forms.
     pub spool: Spool,
-    /// The abandoned streams of HTTP/2 connections.
+    /// The counters of abandoned streams of HTTP/2 connections.
     pub stream_resets: Arc<StreamResets>,
     pub address_limits: Arc<AddressLimits>,
     pub router: Router,
     pub clock: Clock,
-    /// What must run until the process stops.
+    /// The tasks that must run until the process stops.
     pub tasks: Tasks,
-    /// Whether the process accepts requests: set once everything is loaded, cleared when the process stops.
+    /// Whether the process accepts requests. It is set once everything is loaded, and cleared when the process stops.
     pub is_serving: AtomicBool,
 }
 
 impl ProxyState {
-    /// Returns whether the process accepts requests: it has started, and does not stop.
+    /// Returns whether the process accepts requests: it has started and is not stopping.
     pub fn accepts_requests(&self) -> bool {
         self.is_serving.load(Ordering::Relaxed)
     }
@@ -59,7 +59,7 @@ impl ProxyState {
     /// Checks that the process accepts requests and its tasks run. The health of upstreams and of the store does not
     /// count.
     ///
-    /// Errors: why not.
+    /// Errors: the reason for which the process is not ready.
     pub fn check_ready(&self) -> Result<(), String> {
         if !self.accepts_requests() {
             return Err("starting or stopping".to_owned());
@@ -82,7 +82,7 @@ pub struct ProxySettings {
 /// The source of the client's address.
 #[derive(Clone)]
 pub struct ClientIp {
-    /// The header that names the address; `None`: the socket's address counts.
+    /// The header that names the address, or `None` if the socket's address counts.
     pub header: Option<HeaderName>,
     pub trusted_proxies: Vec<Cidr>,
 }

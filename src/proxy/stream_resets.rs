@@ -1,7 +1,7 @@
-//! Ends HTTP/2 connections whose client abandons streams again and again: each costs the client two small frames, and
-//! the gateway a request.
+//! Closes HTTP/2 connections whose client abandons many streams. Each abandoned stream costs the client two small
+//! frames, and the gateway a request.
 //!
-//! Streams run on tasks of their own, so a connection is known by the address and port of its client.
+//! Streams run on their own tasks, so a connection is identified by the address and port of its client.
 //!
 //! Source: docs/security.md 18.
 
@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// The streams that a client may abandon within a window.
+/// The maximum number of streams that a client may abandon within a window.
 const MAX_RESETS: u32 = 1_000;
 /// The length of a window.
 const WINDOW: Duration = Duration::from_secs(10);
@@ -37,7 +37,7 @@ pub struct CountedConnection<'r> {
 }
 
 impl StreamResets {
-    /// Counts the abandoned streams of the connection of a client from now on.
+    /// Starts to count the abandoned streams of a client's connection.
     pub fn open(&self, client: SocketAddr) -> CountedConnection<'_> {
         let is_over = Arc::new(Notify::new());
         let resets = Resets {
@@ -53,7 +53,7 @@ impl StreamResets {
         }
     }
 
-    /// Counts one abandoned stream; over the maximum it ends the connection.
+    /// Counts one abandoned stream, and closes the connection beyond the maximum.
     pub fn count(&self, client: SocketAddr, now: Instant) {
         let mut connections = self.lock();
         let Some(resets) = connections.get_mut(&client) else {

@@ -1,7 +1,7 @@
-//! TLS on the public listener. Its certificate is read again when its files change.
+//! TLS on the public listener. The certificate is read again when its files change.
 //!
-//! The handshake runs behind the limit on connections and within the time of a request head, which Pingora's own TLS
-//! listener would leave out.
+//! The handshake counts against the limit on connections and the time of a request head. Pingora's own TLS listener
+//! has neither limit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use rustls::sign::CertifiedKey;
 
 use crate::config::{CertificateError, CertificateFiles};
 
-/// How often the files are looked at.
+/// The interval at which the files are checked.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Accepts TLS connections.
@@ -39,7 +39,7 @@ impl ResolvesServerCert for CurrentCertificate {
 }
 
 impl Tls {
-    /// Reads the certificate. Returns also the service that reads it again when its files change.
+    /// Reads the certificate. Also returns the service that reads it again when its files change.
     ///
     /// Errors: the files are unusable, or the crypto library refuses its own defaults.
     pub fn new(
@@ -67,7 +67,7 @@ impl Tls {
         Ok((Self { acceptor }, refresh))
     }
 
-    /// Returns the encrypted connection; `None` if the client does not finish the handshake.
+    /// Returns the encrypted connection, or `None` if the client does not finish the handshake.
     pub async fn accept(&self, stream: Stream) -> Option<Stream> {
         let stream = stream.into_any().downcast::<TcpStream>().ok()?;
         match self.acceptor.tls_handshake(*stream).await {
@@ -80,7 +80,7 @@ impl Tls {
     }
 }
 
-/// Why TLS does not start.
+/// The reason for which TLS does not start.
 #[derive(Debug)]
 pub enum TlsError {
     Certificate(CertificateError),
@@ -97,14 +97,14 @@ impl std::fmt::Display for TlsError {
     }
 }
 
-/// Reads a certificate again when its files change. A pair that cannot be used leaves the one before in force.
+/// Reads the certificate again when its files change. An unusable pair leaves the previous one in force.
 pub struct CertificateRefresh {
     files: CertificateFiles,
     current: Arc<CurrentCertificate>,
 }
 
 impl CertificateRefresh {
-    /// Reads the files. Returns why they cannot be used.
+    /// Reads the files. Returns the reason if they cannot be used.
     fn refresh(&self) -> Option<CertificateError> {
         match self.files.read() {
             Ok(read) => {
@@ -128,9 +128,10 @@ impl BackgroundService for CertificateRefresh {
                 () = tokio::time::sleep(WATCH_INTERVAL) => {}
                 _ = shutdown.changed() => return,
             }
-            // Two small files, and links to them may change without their times: reading is simpler than asking for changes.
+            // The files are small, and links to them may change without a new time, so reading them is simplest.
             let error = tokio::task::block_in_place(|| self.refresh());
-            // Between the writes of two files they do not match, so only an error that stays is told, and only once.
+            // Between the writes of the two files they do not match. So only an error that persists is reported, and
+            // only once.
             if error.is_some() && error != reported {
                 let message = error.as_ref().map(ToString::to_string).unwrap_or_default();
                 log::warn!("listen.tls: the certificate in force stays: {message}");

@@ -1,8 +1,8 @@
-//! Files that clients upload: on disk while their requests run, never whole in memory.
+//! Uploaded files. They are on disk while their requests run, and never completely in memory.
 //!
-//! A file has no name: it is gone as soon as its request ends, also if the process is killed. Workers read and write it as they
-//! do the journal: it lives for seconds, so it seldom gets further than the page cache. A thread beside them would cost the
-//! memory that this saves.
+//! A file has no name, so it disappears with its request, even if the process is killed. Workers read and write it
+//! themselves, as they do the journal: it exists for seconds and seldom leaves the page cache. Another thread would
+//! cost the memory that this saves.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -21,24 +21,24 @@ use super::body_budget::{BodyBudget, BodyOwner, BodyReservation};
 
 /// The folder under `store.state_dir`.
 const FOLDER: &str = "uploads";
-/// How many bytes are read at once.
+/// The bytes that are read at once.
 const READ_BYTES: u64 = 64 << 10;
 
-/// Where uploads go.
+/// The folder of uploads, and their common budget.
 pub struct Spool {
     folder: PathBuf,
     budget: Arc<BodyBudget>,
 }
 
-/// A body that has arrived and is not whole in memory.
+/// A complete body that is not completely in memory.
 pub struct UploadedBody {
-    /// What is in memory of it.
+    /// The part in memory.
     pub content: UploadedContent,
-    /// The rest: files or data, one behind the other.
+    /// The rest: files or data, one after the other.
     pub upload: Arc<Upload>,
 }
 
-/// What is in memory of an uploaded body.
+/// The part of an uploaded body that is in memory.
 pub enum UploadedContent {
     /// A form without the bytes of its files.
     Form(Form),
@@ -46,14 +46,14 @@ pub enum UploadedContent {
     Json(SpooledJson),
 }
 
-/// Bytes that a client has uploaded.
+/// Uploaded bytes of a client.
 pub struct Upload {
     file: File,
-    /// Its place on the disk, until it is dropped.
+    /// The reserved disk space, until the upload is dropped.
     _reservation: BodyReservation,
 }
 
-/// An upload that arrives.
+/// An upload that is arriving.
 pub struct UploadWriter {
     file: File,
     reservation: BodyReservation,
@@ -62,7 +62,7 @@ pub struct UploadWriter {
 }
 
 impl Spool {
-    /// Creates the folder. All uploads together may take this many bytes.
+    /// Creates the folder. All uploads together may take `max_bytes`.
     ///
     /// Errors: the file system failed.
     pub fn new(state_dir: &Path, max_bytes: usize) -> io::Result<Self> {
@@ -71,7 +71,7 @@ impl Spool {
             .recursive(true)
             .mode(0o700)
             .create(&folder)?;
-        // A process that was killed may have left the name of an empty file.
+        // A killed process may have left the name of an empty file.
         for left in fs::read_dir(&folder)? {
             remove(&left?.path())?;
         }
@@ -81,14 +81,14 @@ impl Spool {
         })
     }
 
-    /// Returns how many bytes the uploads of running requests may take.
+    /// Returns the bytes reserved by the uploads of running requests.
     pub fn reserved_bytes(&self) -> usize {
         self.budget.reserved_bytes()
     }
 
     /// Begins an upload of this owner.
     ///
-    /// Errors: 529 if no file can be made.
+    /// Errors: 529 if no file can be created.
     pub fn begin(&self, owner: BodyOwner) -> Result<UploadWriter, Fault> {
         let path = self.folder.join(Uuid::now_v7().simple().to_string());
         let file = OpenOptions::new()
@@ -108,9 +108,9 @@ impl Spool {
 }
 
 impl UploadWriter {
-    /// Reserves the place of this many bytes in all.
+    /// Reserves disk space for this many bytes in total.
     ///
-    /// Errors: 529 if other uploads take it.
+    /// Errors: 529 if other uploads take the space.
     pub fn reserve(&mut self, bytes: usize) -> Result<(), Fault> {
         self.reservation.grow_to(bytes).map_err(|_| {
             let message = "other uploads take all place for them: try again in a second";
@@ -118,21 +118,21 @@ impl UploadWriter {
         })
     }
 
-    /// The bytes that the next [`Self::write`] writes.
+    /// Returns the buffer of bytes that the next [`Self::write`] writes.
     pub fn pending(&mut self) -> &mut Vec<u8> {
         &mut self.pending
     }
 
-    /// Writes what is pending.
+    /// Writes the pending bytes.
     ///
-    /// Errors: 529 if the disk takes no more.
+    /// Errors: 529 if the disk is full or fails.
     pub fn write(&mut self) -> Result<(), Fault> {
         let written = self.file.write_all(&self.pending);
         self.pending.clear();
         written.map_err(|error| no_place(&error))
     }
 
-    /// Ends the upload, of which everything was written.
+    /// Ends the upload after all bytes were written.
     pub fn finish(self) -> Upload {
         Upload {
             file: self.file,
@@ -141,7 +141,7 @@ impl UploadWriter {
     }
 }
 
-/// Removes a name. Another process that starts may have removed it.
+/// Removes a name. Another starting process may have removed it already.
 fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
@@ -169,7 +169,7 @@ impl From<Bytes> for BodyPiece {
 }
 
 impl BodyPiece {
-    /// Returns how many bytes it has.
+    /// Returns the number of bytes.
     pub fn len(&self) -> usize {
         match self {
             Self::Bytes(bytes) => bytes.len(),
@@ -179,12 +179,12 @@ impl BodyPiece {
         }
     }
 
-    /// Returns whether it has no bytes.
+    /// Returns whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns it if it is in memory.
+    /// Returns the bytes of a piece in memory.
     pub fn in_memory(&self) -> Option<&Bytes> {
         match self {
             Self::Bytes(bytes) => Some(bytes),
@@ -192,7 +192,7 @@ impl BodyPiece {
         }
     }
 
-    /// Returns its bytes from `at` on, but no more than go out at once.
+    /// Returns the bytes from `at` on, up to the number that is sent at once.
     ///
     /// Errors: an upload cannot be read.
     pub fn read(&self, at: u64) -> io::Result<Bytes> {

@@ -1,7 +1,7 @@
-//! Authorization requests: what a client asks a person for.
+//! Authorization requests: a client asks a person for access.
 //!
-//! Until the client and its redirect URI are known, nobody may be redirected, because the redirect URI could be anyone's. What
-//! is wrong then is told to the person; what is wrong later, to the client.
+//! Until the client and its redirect URI are known, the browser must not be redirected, because the redirect URI
+//! could belong to anyone. Until then errors are shown to the person; later ones go to the client.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,13 +15,13 @@ use super::scopes::Scopes;
 /// The most bytes of `state`.
 const MAX_STATE_BYTES: usize = 4_096;
 
-/// What a client asks for.
+/// The request of a client.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct AuthorizationRequest {
     pub client_id: String,
-    /// Where the answer goes.
+    /// The URI to which the response goes.
     pub redirect_uri: String,
-    /// What the answer repeats.
+    /// A text that the response repeats.
     pub state: Option<String>,
     /// The challenge of PKCE.
     pub challenge: String,
@@ -30,18 +30,18 @@ pub struct AuthorizationRequest {
     pub resource: String,
 }
 
-/// Why a request is not put before a person.
+/// The reason for which a request is not shown to a person.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum AuthorizationRefusal {
-    /// The person is told this, and stays here.
+    /// The page shows this text to the person.
     Page(String),
-    /// The client is told: the browser goes to this URL.
+    /// The browser goes to this URL, which tells the client.
     Redirect(String),
 }
 
 /// Returns the client that a request names.
 ///
-/// Errors: what the person is told.
+/// Errors: the text for the person.
 pub fn client_id<'q>(query: &'q OAuthParameters<'_>) -> Result<&'q str, String> {
     for name in ["client_id", "redirect_uri"] {
         if query.is_repeated(name) {
@@ -56,7 +56,7 @@ pub fn client_id<'q>(query: &'q OAuthParameters<'_>) -> Result<&'q str, String> 
 }
 
 impl AuthorizationRequest {
-    /// Reads the request of a client for `resource`. `issuer` is named in what the client is told.
+    /// Reads the request of a client for `resource`. Errors for the client name `issuer`.
     pub fn read(
         query: &OAuthParameters<'_>,
         client: &Client,
@@ -85,14 +85,15 @@ impl AuthorizationRequest {
         })
     }
 
-    /// Returns the URL that brings a code to the client; `None` if the redirect URI is none, which [`Self::read`] excludes.
+    /// Returns the URL that carries a code to the client. `None` for an invalid redirect URI, which [`Self::read`]
+    /// excludes.
     pub fn code_url(&self, issuer: &str, code: &str) -> Option<String> {
         let redirect_uri = RedirectUri::parse(&self.redirect_uri).ok()?;
         let state = self.state.as_deref();
         Some(url(&redirect_uri, state, issuer, &[("code", code)]))
     }
 
-    /// Returns the URL that tells the client why it gets no code; `None` as with [`Self::code_url`].
+    /// Returns the URL that tells the client why it gets no code. `None` as in [`Self::code_url`].
     pub fn error_url(&self, issuer: &str, error: &OAuthError) -> Option<String> {
         let redirect_uri = RedirectUri::parse(&self.redirect_uri).ok()?;
         let state = self.state.as_deref();
@@ -140,9 +141,9 @@ fn read_rest(query: &OAuthParameters<'_>, resource: &str) -> Result<(String, Sco
     Ok((challenge.to_owned(), scopes))
 }
 
-/// Checks that a request names the resource, or none. Source: RFC 8707 2.
+/// Checks that a request names this resource, or no resource. Source: RFC 8707 2.
 ///
-/// Errors: it names another one.
+/// Errors: the request names another resource.
 pub fn check_resource(parameters: &OAuthParameters<'_>, resource: &str) -> Result<(), OAuthError> {
     let named = parameters.find("resource");
     let named = named.map(|named| named.strip_suffix('/').unwrap_or(named));
@@ -168,7 +169,7 @@ fn error_url(
     url(redirect_uri, state, issuer, &parameters)
 }
 
-/// Returns a redirect URI with an answer. Source: RFC 6749 4.1.2; RFC 9207 2.
+/// Returns a redirect URI with the parameters of a response. Source: RFC 6749 4.1.2; RFC 9207 2.
 fn url(
     redirect_uri: &RedirectUri<'_>,
     state: Option<&str>,

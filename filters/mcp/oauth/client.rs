@@ -1,4 +1,4 @@
-//! Clients: what they say about themselves, when they are registered or in a document of their own.
+//! Clients and their metadata, which they register or publish in a document.
 //!
 //! Source: RFC 7591 2; draft-ietf-oauth-client-id-metadata-document 4.
 
@@ -18,24 +18,24 @@ const MAX_DOCUMENT_URL_BYTES: usize = 1_024;
 /// A client.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Client {
-    /// Its id. The URL of its metadata document, if it has one.
+    /// The id of the client, or the URL of its metadata document.
     pub id: String,
     pub metadata: ClientMetadata,
 }
 
-/// How a client proves who it is.
+/// The way in which a client authenticates.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ClientAuth {
-    /// It does not: it has no secret.
+    /// The client has no secret, so it does not authenticate.
     None,
-    /// By its secret in `Authorization: Basic`.
+    /// The secret is in `Authorization: Basic`.
     SecretBasic,
-    /// By its secret in the form.
+    /// The secret is in the form.
     SecretPost,
 }
 
 impl ClientAuth {
-    /// All of them.
+    /// All ways to authenticate.
     pub const ALL: [Self; 3] = [Self::None, Self::SecretBasic, Self::SecretPost];
 
     /// Returns the name in metadata.
@@ -48,25 +48,25 @@ impl ClientAuth {
     }
 }
 
-/// What a client says about itself.
+/// The metadata of a client.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ClientMetadata {
-    /// Its name for people.
+    /// The client's name for people.
     pub name: Option<String>,
-    /// Where its answers may go: one or more, each a [`RedirectUri`].
+    /// One or more URIs to which responses may go, each a [`RedirectUri`].
     pub redirect_uris: Vec<String>,
     pub auth: ClientAuth,
     pub has_refresh_tokens: bool,
 }
 
 impl Client {
-    /// Returns the host of its metadata document; `None`: it was registered.
+    /// Returns the host of the client's metadata document, or `None` if the client was registered.
     pub fn document_host(&self) -> Option<&str> {
         let rest = self.id.strip_prefix("https://")?;
         rest.split(['/', '?']).next()
     }
 
-    /// Returns its name for people.
+    /// Returns the client's name for people.
     pub fn name(&self) -> &str {
         let name = self.metadata.name.as_deref();
         name.or_else(|| self.document_host())
@@ -75,8 +75,7 @@ impl Client {
 }
 
 impl ClientMetadata {
-    /// Reads the metadata that a client registers, or that were stored. Members that are not known are left out, as RFC
-    /// 7591 2 says.
+    /// Reads metadata that a client registers, or that were stored. Unknown members are dropped, as RFC 7591 2 says.
     ///
     /// Errors: `invalid_client_metadata` or `invalid_redirect_uri`.
     pub fn read(body: &[u8]) -> Result<Self, OAuthError> {
@@ -88,8 +87,8 @@ impl ClientMetadata {
 
     /// Reads the metadata document at a URL.
     ///
-    /// Errors: as [`Self::read`]; also a document of another client, and one that has a secret, which a document everyone can
-    /// read cannot hold.
+    /// Errors: as [`Self::read`]; also a document of another client, and one with a secret, because everyone can read
+    /// the document.
     pub fn read_document(url: &str, body: &[u8]) -> Result<Self, OAuthError> {
         let value: Value = serde_json::from_slice(body)
             .map_err(|error| invalid(format!("the document is not JSON: {error}")))?;
@@ -125,7 +124,7 @@ impl ClientMetadata {
         })
     }
 
-    /// Returns its members as they were registered, which [`Self::read`] reads.
+    /// Returns the metadata as registered, for [`Self::read`].
     pub fn to_members(&self) -> Map<String, Value> {
         let mut members = Map::new();
         if let Some(name) = &self.name {
@@ -176,7 +175,7 @@ fn name(members: &Map<String, Value>) -> Result<Option<String>, OAuthError> {
     Ok(Some(name.trim().to_owned()).filter(|name| !name.is_empty()))
 }
 
-/// Returns whether a character is a control character, or one that changes the direction of what follows it.
+/// Returns whether a character is a control character, or one that changes the direction of the text after it.
 fn is_unprintable(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
@@ -203,7 +202,7 @@ fn redirect_uris(members: &Map<String, Value>) -> Result<Vec<String>, OAuthError
 
 fn auth(members: &Map<String, Value>) -> Result<ClientAuth, OAuthError> {
     let Some(name) = text(members, "token_endpoint_auth_method")? else {
-        // Source: RFC 7591 2.
+        // The default of RFC 7591 2.
         return Ok(ClientAuth::SecretBasic);
     };
     let known = ClientAuth::ALL.into_iter().find(|it| it.as_str() == name);

@@ -1,6 +1,7 @@
-//! The consent page: where a person says whether an MCP client may act with an API key.
+//! The consent page, on which a person allows or denies an MCP client to act with an API key.
 //!
-//! It is plain HTML with one style sheet and no script. Whatever comes from a client is escaped, and cut where it is long.
+//! The page is plain HTML with one style sheet and no script. All texts from a client are escaped, and long ones are
+//! cut.
 
 use std::fmt::Write;
 
@@ -11,32 +12,32 @@ use sha2::{Digest, Sha256};
 use super::scope::Scope;
 use crate::proxy::is_loopback;
 
-/// What the page tells and asks.
+/// The contents of the page.
 ///
 /// Its form sends `request`, `key` (the API key) and `decision` (`allow` or `deny`), as
 /// `application/x-www-form-urlencoded`.
 #[derive(Clone, Copy, Debug)]
 pub struct Consent<'a> {
-    /// The client's name, in its own words.
+    /// The client's own name for itself.
     pub client_name: &'a str,
-    /// The host that publishes the client's description; `None`: the client registered itself.
+    /// The host that publishes the client's description, or `None` if the client registered itself.
     pub client_host: Option<&'a str>,
-    /// Where the browser goes afterwards: a host, with its port if it has one.
+    /// The destination of the browser afterwards: a host, with its port if it has one.
     pub redirect_host: &'a str,
     pub scopes: &'a [Scope],
-    /// The URL that the form is sent to.
+    /// The URL to which the form is sent.
     pub action: &'a str,
-    /// What stands for the client's request in the form.
+    /// The form's text for the client's request.
     pub request: &'a str,
-    /// Why the form is shown again, in a sentence.
+    /// A sentence that says why the form is shown again.
     pub problem: Option<&'a str>,
 }
 
 /// The style sheet of both pages.
 const STYLE: &str = include_str!("consent.css");
-/// A gate in front of water.
+/// The logo: a gate in front of water.
 const MARK: &str = r#"<svg viewBox="0 0 24 24" width="24" height="24" aria-hidden="true" focusable="false"><path d="M3 4h18M6 4v10M12 4v10M18 4v10M2 17c2 0 2-1.5 4-1.5s2 1.5 4 1.5 2-1.5 4-1.5 2 1.5 4 1.5 2-1.5 4-1.5M2 21c2 0 2-1.5 4-1.5s2 1.5 4 1.5 2-1.5 4-1.5 2 1.5 4 1.5 2-1.5 4-1.5" fill="none" stroke="currentColor" stroke-width="1.75" stroke-linecap="round"/></svg>"#;
-/// Longer texts of clients are cut.
+/// The maximum characters of a client's text. Longer ones are cut.
 const MAX_CHARS: usize = 80;
 
 /// Writes the consent page.
@@ -53,7 +54,7 @@ pub fn page(consent: &Consent) -> String {
     document(&format!("{name} asks for access"), &body)
 }
 
-/// Writes a page that only tells something: a title and a sentence or two.
+/// Writes a page with a title and a sentence or two, without a form.
 pub fn notice(title: &str, text: &str) -> String {
     let (title, text) = (escaped(title), whole(text));
     document(&title, &format!("<h1>{title}</h1>\n<p>{text}</p>\n"))
@@ -61,9 +62,10 @@ pub fn notice(title: &str, text: &str) -> String {
 
 /// Returns the headers of both pages.
 ///
-/// With `redirect_uri`, where the form's answer may send the browser: a browser holds redirects after a form against
-/// `form-action`, also those of the client itself, so https sites are permitted, and the URI's own origin or scheme. A form
-/// that is sent without an `Origin` could not be told from a foreign one, hence the policy of `Referer`.
+/// `redirect_uri` is the URI to which the response to the form may send the browser. Browsers check redirects after a
+/// form against `form-action`, including those of the client itself. So https sites are permitted, and the URI's own
+/// origin or scheme. The policy of `Referer` makes browsers send an `Origin` with the form; without one, the form
+/// could come from a foreign page.
 pub fn headers(redirect_uri: Option<&str>) -> [(HeaderName, HeaderValue); 6] {
     let policy = HeaderValue::try_from(policy(redirect_uri));
     let fixed = HeaderValue::from_static;
@@ -92,7 +94,8 @@ fn policy(redirect_uri: Option<&str>) -> String {
     )
 }
 
-/// Returns the source expression of a URI: its origin, or its scheme where such an expression has no form for the host.
+/// Returns the source expression of a URI: its origin, or only its scheme if source expressions have no form for the
+/// host.
 /// Source: Content Security Policy Level 3, 2.3.1.
 fn source(uri: &str) -> Option<String> {
     let (scheme, rest) = uri.split_once(':')?;
@@ -157,12 +160,12 @@ fn form(consent: &Consent) -> String {
         let problem = whole(problem);
         format!("<p class=\"problem\" id=\"problem\" role=\"alert\">{problem}</p>\n")
     });
-    // Whoever is asked again has read the page.
+    // A person who is asked again has already read the page.
     let state = match consent.problem {
         Some(_) => "aria-describedby=\"problem hint\" aria-invalid=\"true\" autofocus",
         None => "aria-describedby=\"hint\"",
     };
-    // The first button is the one that the Enter key presses.
+    // The Enter key presses the first button.
     format!(
         "<form method=\"post\" action=\"{action}\">\n\
          <input type=\"hidden\" name=\"request\" value=\"{request}\">\n{problem}\
@@ -184,8 +187,8 @@ fn form(consent: &Consent) -> String {
     )
 }
 
-/// Returns text for an element or an attribute, at most 80 characters of it. Control characters and those that turn
-/// the direction of writing are replaced: with them a name could change how what stands beside it is read.
+/// Returns a text for an element or an attribute, cut to 80 characters. Control characters and those that change the
+/// direction of writing are replaced: otherwise a name could change the way in which the text beside it is read.
 fn escaped(text: &str) -> String {
     let cut = text.char_indices().nth(MAX_CHARS);
     match cut.and_then(|(at, _)| text.get(..at)) {
@@ -194,7 +197,7 @@ fn escaped(text: &str) -> String {
     }
 }
 
-/// Returns all of a text for an element or an attribute.
+/// Returns a whole text for an element or an attribute.
 fn whole(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     for it in text.chars() {
@@ -211,7 +214,7 @@ fn whole(text: &str) -> String {
     out
 }
 
-/// Returns whether a character shows nothing, or turns the direction of writing.
+/// Returns whether a character is invisible or changes the direction of writing.
 fn is_invisible(it: char) -> bool {
     matches!(
         it,

@@ -1,4 +1,4 @@
-//! Errors in the words of OAuth: RFC 6749 5.2, RFC 7591 3.2.2, RFC 8707 2.
+//! Errors with the codes of OAuth: RFC 6749 5.2, RFC 7591 3.2.2, RFC 8707 2.
 
 use std::borrow::Cow;
 
@@ -6,13 +6,13 @@ use serde_json::json;
 
 use crate::fault::{Fault, FaultKind};
 
-/// The word of an error.
+/// The code of an error.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum OAuthErrorCode {
-    /// A parameter is missing, wrong, or there twice.
+    /// A parameter is missing, wrong, or repeated.
     InvalidRequest,
     InvalidClient,
-    /// A code or a refresh token is not good, or not for this client.
+    /// A code or a refresh token is invalid, or belongs to another client.
     InvalidGrant,
     UnauthorizedClient,
     UnsupportedGrantType,
@@ -28,7 +28,7 @@ pub enum OAuthErrorCode {
 }
 
 impl OAuthErrorCode {
-    /// Returns the word.
+    /// Returns the code as a string.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::InvalidRequest => "invalid_request",
@@ -51,9 +51,9 @@ impl OAuthErrorCode {
 /// An error of OAuth.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct OAuthError {
-    /// The word for programs.
+    /// The code, for programs.
     pub code: OAuthErrorCode,
-    /// What is wrong, for people.
+    /// The description, for people.
     pub description: Cow<'static, str>,
 }
 
@@ -66,12 +66,12 @@ impl OAuthError {
         }
     }
 
-    /// Makes the error of a request with a parameter that is missing or wrong.
+    /// Makes the error of a request with a missing or wrong parameter.
     pub fn invalid(description: impl Into<Cow<'static, str>>) -> Self {
         Self::new(OAuthErrorCode::InvalidRequest, description)
     }
 
-    /// Returns the status of a response with it.
+    /// Returns the status of the response.
     pub fn status(&self) -> u16 {
         match self.code {
             OAuthErrorCode::InvalidClient => 401,
@@ -92,7 +92,7 @@ fn body(code: OAuthErrorCode, description: &str) -> Vec<u8> {
     body.to_string().into_bytes()
 }
 
-/// Returns the body of a fault of the gateway, in the words of OAuth.
+/// Returns the body of a fault of the gateway, in OAuth's form.
 pub fn fault_body(fault: &Fault) -> Vec<u8> {
     let code = match fault.kind {
         FaultKind::Unavailable | FaultKind::RateLimited | FaultKind::Overloaded => {

@@ -1,4 +1,4 @@
-//! The parameters of an OAuth request: each may come once.
+//! The parameters of an OAuth request. None may be repeated.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,11 +7,11 @@ use super::error::OAuthError;
 use crate::fault::quoted;
 use crate::form;
 
-/// The parameters of a query or a form. One without a value counts as absent. Source: RFC 6749 3.1, 3.2.
+/// The parameters of a query or a form. A parameter without a value counts as absent. Source: RFC 6749 3.1, 3.2.
 #[derive(Clone, Debug, Default)]
 pub struct OAuthParameters<'q> {
     values: BTreeMap<Cow<'q, str>, Cow<'q, str>>,
-    /// The names that came twice.
+    /// The names of repeated parameters.
     repeated: BTreeSet<Cow<'q, str>>,
 }
 
@@ -36,22 +36,22 @@ impl<'q> OAuthParameters<'q> {
         self.values.get(name).map(|value| &**value)
     }
 
-    /// Returns a parameter that has to be there.
+    /// Returns a required parameter.
     ///
-    /// Errors: it is not.
+    /// Errors: the parameter is absent or repeated.
     pub fn require(&self, name: &str) -> Result<&str, OAuthError> {
         let missing = || OAuthError::invalid(format!("`{name}` is missing"));
         self.find(name).ok_or_else(missing)
     }
 
-    /// Returns whether a parameter came twice.
+    /// Returns whether a parameter is repeated.
     pub fn is_repeated(&self, name: &str) -> bool {
         self.repeated.contains(name)
     }
 
-    /// Checks that no parameter came twice.
+    /// Checks that no parameter is repeated.
     ///
-    /// Errors: one did.
+    /// Errors: a parameter is repeated.
     pub fn check_single(&self) -> Result<(), OAuthError> {
         match self.repeated.first() {
             None => Ok(()),

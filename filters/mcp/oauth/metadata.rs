@@ -1,4 +1,4 @@
-//! The two documents by which clients find the authorization server. Source: RFC 8414 2; RFC 9728 2.
+//! The two documents that lead clients to the authorization server. Source: RFC 8414 2; RFC 9728 2.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::scope::Scope;
 
 /// The path of the resource, below its issuer.
 pub const RESOURCE_PATH: &str = "/mcp";
-/// Where the authorization server is, below its issuer.
+/// The path of the authorization server, below its issuer.
 pub const PATH: &str = "/mcp/oauth";
 /// The path of the document of the resource, below its issuer.
 pub const RESOURCE_DOCUMENT: &str = "/.well-known/oauth-protected-resource/mcp";

@@ -1,8 +1,9 @@
-//! The authorization server of the MCP server (OAuth 2.1), as far as it is pure.
+//! The authorization server of the MCP server (OAuth 2.1), without I/O.
 //!
-//! A [`client`] is registered, or describes itself in a document. It sends a person with an [`authorization`] request, whose
-//! answer goes to one of its redirect URIs ([`redirect`]). What a token permits is a [`scope`]; a person allows it on the page that
-//! [`consent`] writes. [`metadata`] tells clients where all of this is. Source: docs/mcp.md; docs/decisions.md 60.
+//! A [`client`] is registered, or describes itself in a document. It sends a person with an [`authorization`]
+//! request, and the response goes to one of its redirect URIs ([`redirect`]). A token permits a set of [`scope`]s; a
+//! person allows them on the page of [`consent`]. [`metadata`] tells clients the URLs of all this. Source:
+//! docs/mcp.md; docs/decisions.md 60.
 
 pub mod authorization;
 pub mod client;

@@ -5,7 +5,7 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-/// The one method.
+/// The only method.
 pub const METHOD: &str = "S256";
 /// The characters of a challenge: 32 bytes in base64url.
 const CHALLENGE_CHARS: usize = 43;
@@ -22,7 +22,7 @@ pub fn is_verifier(text: &str) -> bool {
     (43..=128).contains(&text.len()) && text.bytes().all(is_unreserved)
 }
 
-/// Returns whether a verifier is the one of a challenge. It compares in constant time.
+/// Returns whether a verifier belongs to a challenge. The comparison takes constant time.
 pub fn verify(challenge: &str, verifier: &str) -> bool {
     let made = BASE64.encode(Sha256::digest(verifier));
     made.as_bytes().ct_eq(challenge.as_bytes()).into()

@@ -1,4 +1,4 @@
-//! Redirect URIs: which are acceptable, and which one of a client's a request names.
+//! Redirect URIs: checks them, and finds the one that a request names among those of the client.
 //!
 //! Source: OAuth 2.1 draft 2.3.1 and 7.5.1; RFC 8252 7 and 8.4.
 
@@ -8,7 +8,7 @@ use crate::proxy::is_loopback;
 
 /// The most bytes of a redirect URI.
 const MAX_BYTES: usize = 2_048;
-/// Schemes of applications without a dot in their name, which each of them has registered for itself.
+/// Schemes without a dot that native applications have registered for themselves.
 const NATIVE_SCHEMES: [&str; 13] = [
     "cursor",
     "goose",
@@ -25,21 +25,21 @@ const NATIVE_SCHEMES: [&str; 13] = [
     "zed",
 ];
 
-/// Where the browser of a person is sent with an answer.
+/// A URI to which a person's browser may be sent with a response.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct RedirectUri<'t> {
     text: &'t str,
     scheme: &'t str,
-    /// Host and port; empty for a scheme of an application.
+    /// Host and port; empty for the scheme of an application.
     authority: &'t str,
-    /// What follows.
+    /// The text after the authority.
     rest: &'t str,
 }
 
 impl<'t> RedirectUri<'t> {
     /// Reads a redirect URI.
     ///
-    /// Errors: what is wrong.
+    /// Errors: says what is wrong with the URI.
     pub fn parse(text: &'t str) -> Result<Self, &'static str> {
         if text.len() > MAX_BYTES {
             return Err("has more than 2048 bytes");
@@ -106,8 +106,8 @@ impl<'t> RedirectUri<'t> {
         }
     }
 
-    /// Returns whether a client that has registered this one may name `named`: the same text, or on loopback the same but for
-    /// the port, which an application does not know before it runs.
+    /// Returns whether a client that registered this URI may name `named`. The two must be the same text; on loopback
+    /// the port may differ, because an application only knows its port when it runs.
     pub fn matches(&self, named: &RedirectUri<'_>) -> bool {
         let is_local = self.scheme == "http" && is_loopback(self.authority);
         self.text == named.text
@@ -116,7 +116,7 @@ impl<'t> RedirectUri<'t> {
                 && self.host_and_port().0 == named.host_and_port().0
     }
 
-    /// Returns where it leads, for people: its host, or the scheme of an application.
+    /// Returns the destination for people: the host, or the scheme of an application.
     pub fn place(&self) -> &'t str {
         match self.authority {
             "" => self.scheme,
@@ -124,7 +124,7 @@ impl<'t> RedirectUri<'t> {
         }
     }
 
-    /// Returns it with more parameters in its query.
+    /// Returns the URI with more parameters in its query.
     pub fn with(&self, parameters: &[(&str, &str)]) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.extend_pairs(parameters);
@@ -187,7 +187,7 @@ fn is_uri_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~:/?#[]@!$&'()*+,;=%".contains(&byte)
 }
 
-/// Returns the redirect URI that a request names, if it is one of those that a client has registered.
+/// Returns the redirect URI that a request names, if the client has registered it.
 pub fn find<'n>(registered: &[String], named: &'n str) -> Option<RedirectUri<'n>> {
     let named = RedirectUri::parse(named).ok()?;
     let mut registered = registered.iter();

@@ -1,14 +1,15 @@
-//! Refresh tokens: the id of a grant and a number, signed. The store has the number of the last one and nothing of its text.
+//! Refresh tokens: the id of a grant and a number, signed. The store keeps the last number of a grant, and no text of
+//! a token.
 //!
-//! So the same number has the same text: a client whose answer was lost, or two processes of one client that ask at once, can
-//! be given the same token again.
+//! One number always gives the same text. So a token can be given again to a client whose response was lost, or to
+//! two processes of one client that ask at the same time.
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// The beginning of each text.
+/// The prefix of each token.
 const PREFIX: &str = "wgr_";
 /// The bytes of a signature.
 const SIGNATURE_BYTES: usize = 32;
@@ -20,7 +21,7 @@ const NUMBER_BYTES: usize = 8;
 pub struct RefreshTokens(Hmac<Sha256>);
 
 impl RefreshTokens {
-    /// Makes one of a key.
+    /// Makes the signer from a key.
     ///
     /// Errors: never; a key may have any length.
     pub fn new(key: &[u8; 32]) -> Option<Self> {
@@ -35,7 +36,7 @@ impl RefreshTokens {
         format!("{PREFIX}{text}")
     }
 
-    /// Returns the grant and the number of a token, if it is one of this server.
+    /// Returns the grant and the number of a token, if this server has signed it.
     pub fn read(&self, text: &str) -> Option<(String, i64)> {
         let bytes = BASE64.decode(text.strip_prefix(PREFIX)?).ok()?;
         let (signature, signed) = bytes.split_at_checked(SIGNATURE_BYTES)?;
@@ -52,24 +53,26 @@ impl RefreshTokens {
     }
 }
 
-/// What is to be done with a genuine refresh token.
+/// What to do with a genuine refresh token.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum RefreshVerdict {
-    /// It is the last one: the next one takes its place.
+    /// It is the last token. Issue the next one.
     Rotate,
-    /// The last one is given again.
+    /// The last token is issued once more.
     Repeat,
-    /// It was used before: the grant ends.
+    /// It was used before. End the grant.
     Reused,
-    /// It is of a store that was replaced by its backup.
+    /// It comes from a store that was replaced by its backup.
     Unknown,
 }
 
-/// How long after a rotation the token before it is still good, in milliseconds: so long an answer may be on its way. Our
-/// choice: without it, each lost answer would send the person back to the page, and so would two processes of a client.
+/// How long the previous token stays valid after a rotation, in milliseconds. A response may be on its way for that
+/// long. Our choice: otherwise each lost response would send the person back to the consent page, and so would two
+/// processes of one client.
 pub const REPEAT_MS: i64 = 30_000;
 
-/// Returns what is to be done with the token of a number, if the last one has the number `last` and came at `rotated_at_ms`.
+/// Decides about the token with a number. `last` is the last number of its grant, which was issued at
+/// `rotated_at_ms`.
 pub fn judge(number: i64, last: i64, rotated_at_ms: i64, now_ms: i64) -> RefreshVerdict {
     let age_ms = now_ms.saturating_sub(rotated_at_ms);
     match last.saturating_sub(number) {

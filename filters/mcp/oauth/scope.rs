@@ -1,4 +1,4 @@
-//! Scopes: what the token of an MCP client permits.
+//! Scopes: the permissions of an MCP client's token.
 
 /// A part of the MCP server that a person may open to a client.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -7,14 +7,14 @@ pub enum Scope {
     Models,
     /// `decisions`: feature flags.
     Decisions,
-    /// `limits:read`: limits and what is left of them.
+    /// `limits:read`: limits and their remainders.
     LimitsRead,
     /// `account:read`: credit, usage and the key.
     AccountRead,
 }
 
 impl Scope {
-    /// All of them, in the order of metadata and of the consent page.
+    /// All scopes, in the order of metadata and of the consent page.
     pub const ALL: [Self; 4] = [
         Self::Models,
         Self::Decisions,
@@ -27,7 +27,7 @@ impl Scope {
         Self::ALL.into_iter().find(|scope| scope.as_str() == name)
     }
 
-    /// Returns its name in requests, tokens and metadata.
+    /// Returns the name in requests, tokens and metadata.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Models => "models",
@@ -37,7 +37,7 @@ impl Scope {
         }
     }
 
-    /// Returns what it permits, for people: the end of a sentence that begins "the client may".
+    /// Returns the permission for people: the end of a sentence that begins "the client may".
     pub const fn permits(self) -> &'static str {
         match self {
             Self::Models => "call models, at the cost of the key’s organization",

@@ -18,7 +18,7 @@ impl Scopes {
 
     /// Reads names that are separated by spaces.
     ///
-    /// Errors: a name that is no scope, or none at all.
+    /// Errors: an unknown scope, or an empty list.
     pub fn parse(text: &str) -> Result<Self, OAuthError> {
         let mut scopes = Self::default();
         for name in text.split(' ').filter(|name| !name.is_empty()) {
@@ -35,7 +35,7 @@ impl Scopes {
         Ok(scopes)
     }
 
-    /// Returns the set of bits, as [`Self::bits`] gives them. Other bits stand for nothing.
+    /// Returns the set for the bits of [`Self::bits`]. Other bits are ignored.
     pub fn from_bits(bits: u8) -> Self {
         let known = Scope::ALL.into_iter();
         known.filter(|scope| bits & bit(*scope) != 0).collect()
@@ -51,12 +51,12 @@ impl Scopes {
         self.0 |= bit(scope);
     }
 
-    /// Returns whether a scope is one of the set.
+    /// Returns whether the set contains a scope.
     pub fn contains(self, scope: Scope) -> bool {
         self.0 & bit(scope) != 0
     }
 
-    /// Returns whether every scope of another set is one of this.
+    /// Returns whether the set contains every scope of `other`.
     pub fn covers(self, other: Self) -> bool {
         other.0 & !self.0 == 0
     }

@@ -1,8 +1,8 @@
 //! Tools about money.
 
-use super::{McpTool, RouteRequest, Scope, ToolResult, query_of};
+use super::{McpTool, RouteRequest, Scope, ToolResult, write_query};
 
-/// What the organization has left.
+/// The organization's balance.
 pub(super) const GET_ACCOUNT: McpTool = McpTool {
     route: "credits",
     scope: Scope::AccountRead,
@@ -11,7 +11,7 @@ pub(super) const GET_ACCOUNT: McpTool = McpTool {
     result: |_, response| Some(ToolResult::both(response.json()?)),
 };
 
-/// What the calling key has spent and may spend.
+/// The spending and the limits of the calling key.
 pub(super) const KEY_STATUS: McpTool = McpTool {
     route: "key",
     scope: Scope::AccountRead,
@@ -20,19 +20,19 @@ pub(super) const KEY_STATUS: McpTool = McpTool {
     result: |_, response| Some(ToolResult::both(response.json()?.get("data")?.clone())),
 };
 
-/// What calls took and cost, by time.
+/// The usage and cost of calls, by time.
 pub(super) const GET_USAGE: McpTool = McpTool {
     route: "usage",
     scope: Scope::AccountRead,
     description: include_str!("get-usage.json"),
     request: |arguments| RouteRequest {
-        query: query_of(arguments, &["from", "to", "granularity"]),
+        query: write_query(arguments, &["from", "to", "granularity"]),
         ..RouteRequest::default()
     },
     result: |_, response| Some(ToolResult::both(response.json()?)),
 };
 
-/// The same by model, provider or key.
+/// The usage and cost of calls, by model, provider or key.
 pub(super) const GET_USAGE_BREAKDOWN: McpTool = McpTool {
     route: "usage_breakdown",
     scope: Scope::AccountRead,
@@ -40,7 +40,7 @@ pub(super) const GET_USAGE_BREAKDOWN: McpTool = McpTool {
     request: |arguments| {
         let names = ["group_by", "sort_by", "from", "to", "limit", "offset"];
         RouteRequest {
-            query: query_of(arguments, &names),
+            query: write_query(arguments, &names),
             ..RouteRequest::default()
         }
     },

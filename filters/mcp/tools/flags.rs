@@ -1,4 +1,4 @@
-//! Tools that decide flags. The project is that of an SDK key: an argument, or a header of the client.
+//! Tools that decide flags. An SDK key, from an argument or a header of the client, names the project.
 
 use form_urlencoded::byte_serialize;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{McpTool, RouteRequest, Scope, ToolResult};
 use crate::mcp::message::Members;
 
-/// The flags of a project, as its configuration has them.
+/// The flags of a project's configuration.
 pub(super) const LIST_FLAGS: McpTool = McpTool {
     route: "config",
     scope: Scope::Decisions,
@@ -18,7 +18,7 @@ pub(super) const LIST_FLAGS: McpTool = McpTool {
     result: |_, response| Some(ToolResult::both(json!({"configuration": response.json()?}))),
 };
 
-/// What a user gets.
+/// The decision for a user.
 pub(super) const DECIDE: McpTool = McpTool {
     route: "decide",
     scope: Scope::Decisions,
@@ -27,7 +27,7 @@ pub(super) const DECIDE: McpTool = McpTool {
     result: |_, response| Some(decisions(response.json()?)),
 };
 
-/// The same with the reasons and with each rule, and without an event.
+/// The decision for a user with the reasons and each rule, without an event.
 pub(super) const EXPLAIN_DECISION: McpTool = McpTool {
     route: "explain_decision",
     scope: Scope::Decisions,
@@ -36,7 +36,7 @@ pub(super) const EXPLAIN_DECISION: McpTool = McpTool {
     result: |_, response| Some(decisions(response.json()?)),
 };
 
-/// What a user gets in an experiment from now on, whatever the configuration says.
+/// Sets the variation of a user in an experiment, whatever the configuration says.
 pub(super) const SET_OVERRIDE: McpTool = McpTool {
     route: "overrides",
     scope: Scope::Decisions,

@@ -2,21 +2,21 @@
 
 use serde_json::{Value, json};
 
-use super::{McpTool, RouteRequest, RouteResponse, Scope, ToolResult, body_of};
+use super::{McpTool, RouteRequest, RouteResponse, Scope, ToolResult, copy_arguments};
 use crate::mcp::message::Members;
 
-/// Where the description of a tool for one model names it.
+/// The place of the model in the description of a tool for one model.
 const MODEL_POINTER: &str = "/_meta/weirgate~1model";
-/// The size of an image unless the arguments name one.
+/// The default size of an image.
 const DEFAULT_SIZE: &str = "1024x1024";
 
-/// Images of a prompt.
+/// Images for a prompt.
 pub(super) const GENERATE_IMAGE: McpTool = McpTool {
     route: "images",
     scope: Scope::Models,
     description: include_str!("generate-image.json"),
     request: |arguments| {
-        let mut body = body_of(arguments, &["prompt", "model", "size", "n"]);
+        let mut body = copy_arguments(arguments, &["prompt", "model", "size", "n"]);
         body.entry("size").or_insert_with(|| DEFAULT_SIZE.into());
         RouteRequest {
             body: Some(body.into()),
@@ -32,7 +32,7 @@ pub(super) const GENERATE_NANO_BANANA: McpTool = McpTool {
     scope: Scope::Models,
     description: include_str!("generate-nano-banana.json"),
     request: |arguments| {
-        let mut body = body_of(arguments, &["prompt", "aspect_ratio"]);
+        let mut body = copy_arguments(arguments, &["prompt", "aspect_ratio"]);
         let description = serde_json::from_str(GENERATE_NANO_BANANA.description);
         let description: Value = description.unwrap_or_default();
         let model = description.pointer(MODEL_POINTER);
@@ -45,7 +45,7 @@ pub(super) const GENERATE_NANO_BANANA: McpTool = McpTool {
     result: images,
 };
 
-/// Returns the images as content; what a program reads names their types, and does not repeat them.
+/// Returns the images as content. The structured result names their types, and does not repeat the images.
 fn images(arguments: &Members, response: &RouteResponse<'_>) -> Option<ToolResult> {
     let answer = response.json()?;
     let drawn = answer.get("data")?.as_array()?.iter();
@@ -72,7 +72,7 @@ fn images(arguments: &Members, response: &RouteResponse<'_>) -> Option<ToolResul
     })
 }
 
-/// Returns the type of an image by its first bytes, which base64 shows.
+/// Returns the type of an image by its first bytes, which are visible in base64.
 fn media_type(base64: &str) -> &'static str {
     match base64.get(..4) {
         Some("/9j/") => "image/jpeg",

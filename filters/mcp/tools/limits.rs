@@ -1,8 +1,8 @@
 //! The tool about the limits of the graph service.
 
-use super::{Authorization, McpTool, RouteRequest, Scope, ToolResult, query_of};
+use super::{Authorization, McpTool, RouteRequest, Scope, ToolResult, write_query};
 
-/// What a tenant has left.
+/// The remaining requests of a tenant.
 pub(super) const GRAPH_LIMITS: McpTool = McpTool {
     route: "graph_limits",
     scope: Scope::LimitsRead,
@@ -10,7 +10,7 @@ pub(super) const GRAPH_LIMITS: McpTool = McpTool {
     request: |arguments| {
         let given = arguments.get("authorization").and_then(|it| it.as_str());
         RouteRequest {
-            query: query_of(arguments, &["operation"]),
+            query: write_query(arguments, &["operation"]),
             authorization: Authorization::Graph(given.map(str::to_owned)),
             ..RouteRequest::default()
         }

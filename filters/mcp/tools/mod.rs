@@ -1,4 +1,4 @@
-//! The tools: each is a request to a route of the gateway, and a result made of its response.
+//! The tools. Each is a request to a route of the gateway, and a result made of the response.
 
 mod account;
 mod flags;
@@ -17,27 +17,27 @@ use super::oauth::scope::Scope;
 /// A tool.
 #[derive(Debug)]
 pub struct McpTool {
-    /// The name of the route that answers.
+    /// The name of the route that the tool calls.
     pub route: &'static str,
-    /// What an access token has to permit for it.
+    /// The scope that an access token needs for it.
     pub scope: Scope,
-    /// What clients are told: an entry of `tools/list` as a JSON text.
+    /// The description for clients: an entry of `tools/list` as a JSON text.
     pub description: &'static str,
-    /// Returns the request to the route that checked arguments stand for.
+    /// Returns the request to the route for checked arguments.
     pub request: fn(&Members) -> RouteRequest,
-    /// Returns the result that a response stands for; `None`: it is not what the route answers.
+    /// Returns the result for a response, or `None` if the response has an unexpected shape.
     pub result: fn(&Members, &RouteResponse<'_>) -> Option<ToolResult>,
 }
 
 /// The request to a route.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RouteRequest {
-    /// The query; empty if there is none.
+    /// The query, which may be empty.
     pub query: String,
     pub body: Option<Value>,
-    /// The key of the project whose flags are meant, where the arguments name one.
+    /// The SDK key of the project, if the arguments name one.
     pub sdk_key: Option<String>,
-    /// Whose credential it has.
+    /// The credential of the request.
     pub authorization: Authorization,
 }
 
@@ -46,12 +46,11 @@ pub struct RouteRequest {
 pub enum Authorization {
     #[default]
     Client,
-    /// One for the graph service: the value of the header, where the arguments have it, else what the client sends in a header of
-    /// its own.
+    /// A credential for the graph service: the value in the arguments, or else the one in the client's own header.
     Graph(Option<String>),
 }
 
-/// A response of a route, a 200.
+/// A successful response of a route, with status 200.
 #[derive(Clone, Copy, Debug)]
 pub struct RouteResponse<'r> {
     pub media_type: &'r str,
@@ -68,14 +67,14 @@ impl RouteResponse<'_> {
 /// The result of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolResult {
-    /// What a model reads: texts, images, audio.
+    /// The content for a model: texts, images, audio.
     pub content: Vec<Value>,
-    /// What a program reads, in the shape of the tool's output schema; `None`: the tool failed.
+    /// The result for a program, in the shape of the tool's output schema; `None` if the tool failed.
     pub structured: Option<Value>,
 }
 
 impl ToolResult {
-    /// Returns a result that a model and a program read alike.
+    /// Returns a result with the same content for a model and a program.
     fn both(structured: Value) -> Self {
         Self {
             content: vec![text(&structured.to_string())],
@@ -83,7 +82,7 @@ impl ToolResult {
         }
     }
 
-    /// Returns the result of a tool that failed: why, for a model, and the error as JSON, for a program.
+    /// Returns the result of a failed tool: a message for a model, and the error as JSON for a program.
     pub fn failure(message: &str, error: Option<&Value>) -> Self {
         let mut content = vec![text(message)];
         content.extend(error.map(|error| text(&json!({"error": error}).to_string())));
@@ -93,7 +92,7 @@ impl ToolResult {
         }
     }
 
-    /// Returns its members.
+    /// Returns the members of the result.
     pub fn into_members(self) -> Members {
         let mut members = Members::new();
         members.insert("content".to_owned(), self.content.into());
@@ -110,8 +109,8 @@ fn text(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-/// Returns a body with these of the arguments, under their own names.
-fn body_of(arguments: &Members, names: &[&str]) -> Members {
+/// Returns a body with the named arguments.
+fn copy_arguments(arguments: &Members, names: &[&str]) -> Members {
     let named = names.iter().filter_map(|name| {
         let value = arguments.get(*name)?;
         Some(((*name).to_owned(), value.clone()))
@@ -119,8 +118,8 @@ fn body_of(arguments: &Members, names: &[&str]) -> Members {
     named.collect()
 }
 
-/// Returns a query of these of the arguments, under their own names.
-fn query_of(arguments: &Members, names: &[&str]) -> String {
+/// Returns a query with the named arguments.
+fn write_query(arguments: &Members, names: &[&str]) -> String {
     let pairs = names.iter().filter_map(|name| {
         let value = match arguments.get(*name)? {
             Value::String(text) => text.clone(),

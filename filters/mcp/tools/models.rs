@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use super::{McpTool, RouteRequest, RouteResponse, Scope, ToolResult};
 use crate::mcp::message::Members;
 
-/// How many models are listed unless the arguments say so.
+/// The default number of listed models.
 const DEFAULT_LIMIT: u64 = 20;
 
-/// The members of an entry that are shown.
+/// The members of an entry that are listed.
 const MEMBERS: [&str; 7] = [
     "id",
     "name",
@@ -37,7 +37,7 @@ pub(super) const LIST_MODELS: McpTool = McpTool {
     result: list_models,
 };
 
-/// Those that draw images.
+/// The models that draw images.
 pub(super) const LIST_IMAGE_MODELS: McpTool = McpTool {
     route: "models",
     scope: Scope::Models,
@@ -46,7 +46,7 @@ pub(super) const LIST_IMAGE_MODELS: McpTool = McpTool {
     result: |_, response| {
         let entries = entries(response)?;
         let drawing = entries.iter().filter(|entry| draws(entry));
-        let models: Vec<Value> = drawing.map(shown).collect();
+        let models: Vec<Value> = drawing.map(listed_members).collect();
         Some(ToolResult::both(json!({"models": models})))
     },
 };
@@ -60,7 +60,11 @@ fn list_models(arguments: &Members, response: &RouteResponse<'_>) -> Option<Tool
         .filter(|entry| family.is_none_or(|family| entry.get("family") == Some(family)));
     let wanted: Vec<&Value> = wanted.collect();
     let limit = usize::try_from(limit.unwrap_or(DEFAULT_LIMIT)).unwrap_or(usize::MAX);
-    let models: Vec<Value> = wanted.iter().take(limit).map(|it| shown(it)).collect();
+    let models: Vec<Value> = wanted
+        .iter()
+        .take(limit)
+        .map(|it| listed_members(it))
+        .collect();
     Some(ToolResult::both(
         json!({"models": models, "total": wanted.len()}),
     ))
@@ -79,8 +83,8 @@ fn draws(entry: &Value) -> bool {
     outputs.is_some_and(|outputs| outputs.contains(&"image".into()))
 }
 
-/// Returns what is shown of an entry.
-fn shown(entry: &Value) -> Value {
+/// Returns the listed members of an entry.
+fn listed_members(entry: &Value) -> Value {
     let members = MEMBERS.iter().filter_map(|name| {
         let value = entry.get(name).filter(|value| !value.is_null())?;
         Some(((*name).to_owned(), value.clone()))

@@ -4,9 +4,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
-use super::{McpTool, RouteRequest, Scope, ToolResult, body_of};
+use super::{McpTool, RouteRequest, Scope, ToolResult, copy_arguments};
 
-/// A text, spoken.
+/// Speech for a text.
 pub(super) const SPEECH: McpTool = McpTool {
     route: "speech",
     scope: Scope::Models,
@@ -21,7 +21,7 @@ pub(super) const SPEECH: McpTool = McpTool {
             "speed",
         ];
         RouteRequest {
-            body: Some(body_of(arguments, &names).into()),
+            body: Some(copy_arguments(arguments, &names).into()),
             ..RouteRequest::default()
         }
     },

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{McpTool, RouteRequest, RouteResponse, Scope, ToolResult, body_of, text};
+use super::{McpTool, RouteRequest, RouteResponse, Scope, ToolResult, copy_arguments, text};
 use crate::mcp::message::Members;
 
 /// A chat.
@@ -12,7 +12,7 @@ pub(super) const CHAT: McpTool = McpTool {
     description: include_str!("chat.json"),
     request: |arguments| RouteRequest {
         body: Some(
-            body_of(
+            copy_arguments(
                 arguments,
                 &["model", "messages", "temperature", "max_tokens"],
             )
@@ -40,13 +40,13 @@ fn chat(response: &RouteResponse<'_>) -> Option<ToolResult> {
     })
 }
 
-/// Vectors of texts.
+/// Vectors for texts.
 pub(super) const EMBEDDINGS: McpTool = McpTool {
     route: "embeddings",
     scope: Scope::Models,
     description: include_str!("embeddings.json"),
     request: |arguments: &Members| RouteRequest {
-        body: Some(body_of(arguments, &["model", "input", "dimensions"]).into()),
+        body: Some(copy_arguments(arguments, &["model", "input", "dimensions"]).into()),
         ..RouteRequest::default()
     },
     result: |_, response| {
@@ -61,7 +61,7 @@ pub(super) const EMBEDDINGS: McpTool = McpTool {
     },
 };
 
-/// Pages of the web.
+/// A search for web pages.
 pub(super) const SEARCH: McpTool = McpTool {
     route: "search",
     scope: Scope::Models,
@@ -76,7 +76,7 @@ pub(super) const SEARCH: McpTool = McpTool {
             "search_recency_filter",
         ];
         RouteRequest {
-            body: Some(body_of(arguments, &names).into()),
+            body: Some(copy_arguments(arguments, &names).into()),
             ..RouteRequest::default()
         }
     },

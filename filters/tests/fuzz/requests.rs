@@ -1,6 +1,6 @@
 //! Requests on one connection: each has its own bytes however they come, and a body ends where a simple reference says.
 
-use filters::proxy::{Refusal, RequestFollower};
+use filters::proxy::{RequestFollower, RequestRefusal};
 
 use crate::choices::Choices;
 use crate::damage;
@@ -59,7 +59,7 @@ fn follow(pieces: &[&[u8]]) -> (Vec<Vec<u8>>, bool) {
             match follower.follow(&held) {
                 Ok(0) => break,
                 Ok(count) => running.extend(held.drain(..count)),
-                Err(Refusal::Head(_) | Refusal::Body(_)) => return (whole, true),
+                Err(RequestRefusal::Head(_) | RequestRefusal::Body(_)) => return (whole, true),
             }
             if follower.is_whole() {
                 whole.push(std::mem::take(&mut running));

@@ -1,7 +1,8 @@
-//! `GET` and `POST /mcp/oauth/authorize`: a person is asked whether a client may act with an API key, and answers.
+//! `GET` and `POST /mcp/oauth/authorize`: asks a person whether a client may act with an API key, and takes the
+//! answer.
 //!
-//! The page carries the request, encrypted, and a cookie binds it to the browser that it was shown to. So nothing is kept until the
-//! person answers, and no other page can answer in the person's name. Every response is for a person.
+//! The page contains the encrypted request, and a cookie binds it to the browser that shows it. So nothing is stored
+//! until the person answers, and no other page can answer in the person's name. All responses are for people.
 
 use std::sync::Arc;
 
@@ -29,27 +30,27 @@ use crate::proxy::handler::Request;
 use crate::proxy::response::Response;
 use crate::store::NewCode;
 
-/// How long a page may be answered.
+/// The time in which a page may be answered.
 const PAGE_MS: i64 = 600_000;
-/// How long a code is good.
+/// The lifetime of a code.
 const CODE_MS: i64 = 60_000;
-/// The context of what is encrypted in a page.
+/// The context of a page's encryption.
 const CONTEXT: &[u8] = b"page of consent";
-/// The beginning of the names of cookies. Each page has its own, so that two may be open at once.
+/// The prefix of cookie names. Each page has its own cookie, so that two pages may be open at once.
 const COOKIE: &str = "weirgate_consent_";
 /// The characters of a page's id in the name of its cookie.
 const COOKIE_ID_CHARS: usize = 12;
 
-/// What a page carries.
+/// The encrypted contents of a page.
 #[derive(Deserialize, Serialize)]
 struct ConsentRequest {
-    /// Its id, of random digits.
+    /// The id, of random digits.
     id: String,
     cookie: String,
-    /// The code that it gives if the person allows. It is always the same one, because a browser that sends the form twice shows
-    /// the second response alone.
+    /// The code that the client gets if the person allows. It is fixed per page, because a browser that sends the
+    /// form twice only shows the second response.
     code: String,
-    /// When it expires, in unix milliseconds.
+    /// The expiry, in unix milliseconds.
     expires_at_ms: i64,
     issuer: String,
     client_name: String,
@@ -57,20 +58,20 @@ struct ConsentRequest {
     document_host: Option<String>,
     /// The metadata in that document: JSON.
     document: Option<String>,
-    /// What the client asks for.
+    /// The client's request.
     request: AuthorizationRequest,
 }
 
-/// Why a page is not shown: another page that says so.
-struct Notice {
+/// Another page, which says why the consent page is not shown.
+struct NoticePage {
     status: u16,
     title: &'static str,
     text: String,
-    /// The limit that the request is over.
+    /// The limit that the request exceeds.
     exceeded: Option<ExceededLimit>,
 }
 
-impl Notice {
+impl NoticePage {
     fn new(status: u16, title: &'static str, text: impl Into<String>) -> Self {
         let text = text.into();
         Self {
@@ -103,7 +104,7 @@ impl Notice {
     }
 }
 
-impl From<Fault> for Notice {
+impl From<Fault> for NoticePage {
     fn from(fault: Fault) -> Self {
         let title = match fault.kind {
             FaultKind::NotFound => "There is nothing here",
@@ -118,36 +119,36 @@ impl From<Fault> for Notice {
     }
 }
 
-/// `GET`: asks.
+/// `GET`: asks the person.
 ///
-/// Errors: none; a person reads what is wrong.
+/// Errors: none. All errors are shown to the person.
 pub(super) async fn ask(oauth: &OAuth, request: Request<'_>) -> Result<Response, Fault> {
     let asked = show(oauth, request).await;
     Ok(asked.unwrap_or_else(|notice| notice.to_response(request.now_ms)))
 }
 
-/// `POST`: takes the answer.
+/// `POST`: takes the person's answer.
 ///
-/// Errors: none; a person reads what is wrong.
+/// Errors: none. All errors are shown to the person.
 pub(super) async fn answer(oauth: &OAuth, request: Request<'_>) -> Result<Response, Fault> {
     let answered = take_answer(oauth, request).await;
     Ok(answered.unwrap_or_else(|notice| notice.to_response(request.now_ms)))
 }
 
-async fn show(oauth: &OAuth, request: Request<'_>) -> Result<Response, Notice> {
+async fn show(oauth: &OAuth, request: Request<'_>) -> Result<Response, NoticePage> {
     let here = oauth.here(&request)?;
     let query = OAuthParameters::read(request.query);
-    let id = authorization::client_id(&query).map_err(Notice::unusable)?;
+    let id = authorization::client_id(&query).map_err(NoticePage::unusable)?;
     let client = oauth.find_client(id, request.client_ip).await?;
     let client = client.ok_or_else(|| {
         let text =
             "The application that led here is not known to this server. It may register again.";
-        Notice::unusable(text)
+        NoticePage::unusable(text)
     })?;
     let asked = AuthorizationRequest::read(&query, &client, (&here.issuer, &here.resource));
     let asked = match asked {
         Ok(asked) => asked,
-        Err(AuthorizationRefusal::Page(text)) => return Err(Notice::unusable(text)),
+        Err(AuthorizationRefusal::Page(text)) => return Err(NoticePage::unusable(text)),
         Err(AuthorizationRefusal::Redirect(url)) => return redirect(302, &url),
     };
     let page = ConsentRequest {
@@ -168,26 +169,30 @@ async fn show(oauth: &OAuth, request: Request<'_>) -> Result<Response, Notice> {
     Ok(response)
 }
 
-/// Returns the metadata of a client that has a document.
+/// Returns the metadata of a client with a document.
 fn document(client: &Client) -> Option<String> {
     let members = is_document_id(&client.id).then(|| client.metadata.to_members())?;
     Some(serde_json::Value::Object(members).to_string())
 }
 
-async fn take_answer(oauth: &OAuth, request: Request<'_>) -> Result<Response, Notice> {
+async fn take_answer(oauth: &OAuth, request: Request<'_>) -> Result<Response, NoticePage> {
     let here = oauth.here(&request)?;
     check_origin(request.headers, &here)?;
     let form = read_form(&request);
-    let form = form.map_err(|error| Notice::unusable(error.description))?;
+    let form = form.map_err(|error| NoticePage::unusable(error.description))?;
     let sealed = form.find("request").unwrap_or_default();
-    let page = oauth.open(sealed).ok_or_else(Notice::over)?;
+    let page = oauth.open(sealed).ok_or_else(NoticePage::over)?;
     let now_ms = unix_ms(request.now_ms);
     if now_ms >= page.expires_at_ms || page.issuer != here.issuer {
-        return Err(Notice::over());
+        return Err(NoticePage::over());
     }
     if !has_cookie(request.headers, &page) {
         let text = "This page was not shown to this browser, or the browser keeps no cookies.";
-        return Err(Notice::new(403, "This page cannot be answered here", text));
+        return Err(NoticePage::new(
+            403,
+            "This page cannot be answered here",
+            text,
+        ));
     }
     match form.find("decision") {
         Some("deny") => deny(oauth, &page, now_ms).await,
@@ -201,14 +206,14 @@ async fn take_answer(oauth: &OAuth, request: Request<'_>) -> Result<Response, No
                 Err(SignInRefusal::Fault(fault)) => Err(fault.into()),
             }
         }
-        _ => Err(Notice::unusable(
+        _ => Err(NoticePage::unusable(
             "The form has no `decision`, `allow` or `deny`.",
         )),
     }
 }
 
 /// Checks that the form was sent by our own page. Programs send no `Origin`.
-fn check_origin(headers: &HeaderMap, here: &Here) -> Result<(), Notice> {
+fn check_origin(headers: &HeaderMap, here: &Here) -> Result<(), NoticePage> {
     let mut origins = headers.get_all(header::ORIGIN).iter();
     if origins.all(|origin| {
         origin
@@ -218,14 +223,18 @@ fn check_origin(headers: &HeaderMap, here: &Here) -> Result<(), Notice> {
         return Ok(());
     }
     let text = "The form was sent by a page of another site. Nothing was allowed.";
-    Err(Notice::new(403, "This page cannot be answered here", text))
+    Err(NoticePage::new(
+        403,
+        "This page cannot be answered here",
+        text,
+    ))
 }
 
-/// Why nobody is signed in.
+/// The reason for which a sign-in failed.
 enum SignInRefusal {
     /// The person may try again.
     Problem(&'static str),
-    /// The gateway refuses the try.
+    /// The gateway refuses the attempt.
     Fault(Fault),
 }
 
@@ -243,7 +252,8 @@ impl OAuth {
         serde_json::from_slice(&bytes).ok()
     }
 
-    /// Returns the caller of the API key that a person signs in with. An address that guesses keys waits, at most a second.
+    /// Returns the caller of the API key with which a person signs in. An address that guesses keys waits up to a
+    /// second.
     async fn sign_in(
         &self,
         key: &str,
@@ -263,7 +273,7 @@ impl OAuth {
             Err(error) => {
                 if let Some(address) = request.client_ip.filter(|_| error.is_refused_key()) {
                     let limits = &parts.address_limits;
-                    // The page is the same for one that did not wait.
+                    // Waited or not, the person gets the same page.
                     _ = limits.delay_refused_key(address, Instant::now()).await;
                 }
                 return Err(SignInRefusal::Problem(problem(error)));
@@ -279,7 +289,7 @@ impl OAuth {
     }
 }
 
-/// Returns what a person is told whose key is refused.
+/// Returns the text for a person whose key is refused.
 fn problem(error: AuthError) -> &'static str {
     match error {
         AuthError::Missing | AuthError::Malformed => {
@@ -297,11 +307,11 @@ fn problem(error: AuthError) -> &'static str {
     }
 }
 
-async fn deny(oauth: &OAuth, page: &ConsentRequest, now_ms: i64) -> Result<Response, Notice> {
+async fn deny(oauth: &OAuth, page: &ConsentRequest, now_ms: i64) -> Result<Response, NoticePage> {
     answer_once(oauth, page, None, now_ms).await?;
     let error = OAuthError::new(OAuthErrorCode::AccessDenied, "the person has said no");
     let url = page.request.error_url(&page.issuer, &error);
-    redirect(303, &url.ok_or_else(Notice::over)?)
+    redirect(303, &url.ok_or_else(NoticePage::over)?)
 }
 
 async fn allow(
@@ -309,21 +319,21 @@ async fn allow(
     page: &ConsentRequest,
     caller: &Caller,
     now_ms: i64,
-) -> Result<Response, Notice> {
+) -> Result<Response, NoticePage> {
     answer_once(oauth, page, Some(caller), now_ms).await?;
     let url = page.request.code_url(&page.issuer, &page.code);
-    redirect(303, &url.ok_or_else(Notice::over)?)
+    redirect(303, &url.ok_or_else(NoticePage::over)?)
 }
 
-/// Stores the answer of a person: with the caller who allows it, the code.
+/// Stores the answer of a person, and if the caller allows, the code.
 ///
-/// Errors: the page was answered before, in another way, or its code was used.
+/// Errors: the page already has another answer, or its code was used.
 async fn answer_once(
     oauth: &OAuth,
     page: &ConsentRequest,
     allowed_by: Option<&Caller>,
     now_ms: i64,
-) -> Result<(), Notice> {
+) -> Result<(), NoticePage> {
     let (id, expires_at_ms) = (page.id.clone(), page.expires_at_ms);
     let request = serde_json::to_string(&page.request).unwrap_or_default();
     let (client_id, document) = (page.request.client_id.clone(), page.document.clone());
@@ -344,7 +354,7 @@ async fn answer_once(
     });
     match answered.await? {
         true => Ok(()),
-        false => Err(Notice::over()),
+        false => Err(NoticePage::over()),
     }
 }
 
@@ -374,9 +384,9 @@ fn page(status: u16, html: String, redirect_uri: Option<&str>) -> Response {
     }
 }
 
-/// Sends the browser to the client. Its answer is in the URL, so no other site may learn that.
-fn redirect(status: u16, url: &str) -> Result<Response, Notice> {
-    let location = HeaderValue::try_from(url).map_err(|_| Notice::over())?;
+/// Sends the browser to the client. The URL contains the answer, so no other site may learn it.
+fn redirect(status: u16, url: &str) -> Result<Response, NoticePage> {
+    let location = HeaderValue::try_from(url).map_err(|_| NoticePage::over())?;
     let headers = vec![
         (header::LOCATION, location),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
@@ -398,7 +408,7 @@ fn cookie_name(page: &ConsentRequest) -> String {
     format!("{COOKIE}{id}")
 }
 
-fn cookie(page: &ConsentRequest) -> Result<HeaderValue, Notice> {
+fn cookie(page: &ConsentRequest) -> Result<HeaderValue, NoticePage> {
     let (name, value) = (cookie_name(page), &page.cookie);
     let seconds = PAGE_MS / 1000;
     let mut cookie = format!(
@@ -408,10 +418,10 @@ fn cookie(page: &ConsentRequest) -> Result<HeaderValue, Notice> {
     if page.issuer.starts_with("https:") {
         cookie.push_str("; Secure");
     }
-    HeaderValue::try_from(cookie).map_err(|_| Notice::over())
+    HeaderValue::try_from(cookie).map_err(|_| NoticePage::over())
 }
 
-/// Returns whether a request has the cookie of a page. It compares in constant time.
+/// Returns whether a request has the cookie of a page. The comparison takes constant time.
 fn has_cookie(headers: &HeaderMap, page: &ConsentRequest) -> bool {
     let name = cookie_name(page);
     let lines = headers.get_all(header::COOKIE).iter();

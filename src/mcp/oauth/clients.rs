@@ -1,4 +1,4 @@
-//! Clients: found by their ids, registered or in their documents, and known by their secrets.
+//! Clients: finds them by their ids, registered or in documents, and authenticates them by their secrets.
 
 use std::net::IpAddr;
 
@@ -25,9 +25,9 @@ struct ClientCredentials {
 }
 
 impl OAuth {
-    /// Returns the client with this id, if there is one that was not revoked. `client_ip`: the address that asks.
+    /// Returns the client with this id, unless it was revoked. `client_ip` is the address that asks.
     ///
-    /// Errors: 503 while the store does not answer; as [`Self::find_document`].
+    /// Errors: 503 while the store does not respond; as [`Self::find_document`].
     pub(super) async fn find_client(
         &self,
         id: &str,
@@ -41,10 +41,10 @@ impl OAuth {
         Ok(row.filter(is_valid).and_then(|row| to_client(&row)))
     }
 
-    /// Returns the client that describes itself at a URL.
+    /// Returns the client that a document at this URL describes.
     ///
-    /// Errors: 400 for a document that is of no use, 429 for an address that has very many fetched, 503 while very many are being
-    /// fetched.
+    /// Errors: 400 for an unusable document, 429 for an address that causes very many fetches, 503 while very many
+    /// fetches are running.
     async fn find_document(&self, id: &str, client_ip: Option<IpAddr>) -> Result<Client, Fault> {
         let documents = &self.parts.documents;
         let metadata = match documents.known(id).await {
@@ -66,9 +66,9 @@ impl OAuth {
         })
     }
 
-    /// Returns the client that sends a request, which proves who it is if it has a secret.
+    /// Returns the client that sends a request. A client with a secret has to present it.
     ///
-    /// Errors: `invalid_client`; it is not told what is wrong.
+    /// Errors: `invalid_client`, without a reason.
     pub(super) async fn authenticate_client(
         &self,
         headers: &HeaderMap,
@@ -117,7 +117,7 @@ fn is_valid(row: &OAuthClientRow) -> bool {
     row.revoked_at_ms.is_none()
 }
 
-/// Returns the client of a row; `None` if this version would not register it any more.
+/// Returns the client of a row, or `None` if this version would no longer register it.
 fn to_client(row: &OAuthClientRow) -> Option<Client> {
     let metadata = ClientMetadata::read(row.metadata.as_bytes()).ok()?;
     let id = row.id.clone();
@@ -129,7 +129,7 @@ fn unknown_client() -> OAuthError {
     OAuthError::new(OAuthErrorCode::InvalidClient, message)
 }
 
-/// Returns what a request presents. Source: RFC 6749 2.3.1.
+/// Returns the credentials of a request. Source: RFC 6749 2.3.1.
 fn credentials(
     headers: &HeaderMap,
     form: &OAuthParameters<'_>,

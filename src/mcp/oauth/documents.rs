@@ -1,9 +1,9 @@
 //! Client-id metadata documents: a client may describe itself at an https URL, and that URL is its id.
 //!
-//! Anybody can make a link that names any URL, so a document is asked for only at public addresses, no redirect is followed,
-//! and its size, its time and the number of fetches at once are bounded. Those who want the same document share a fetch.
-//! Errors and documents that say nothing usable are not kept. Source: draft-ietf-oauth-client-id-metadata-document 5 and 8;
-//! docs/decisions.md 61.
+//! Anyone can make a link with any URL. So documents are only fetched from public addresses, redirects are not
+//! followed, and size, time and the number of concurrent fetches are bounded. Concurrent requests for one document
+//! share a fetch. Errors and unusable documents are not cached. Source: draft-ietf-oauth-client-id-metadata-document
+//! 5 and 8; docs/decisions.md 61.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,18 +20,18 @@ use crate::outbound::{self, Outbound};
 
 /// The time limit of one fetch.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
-/// The most bytes of a document. The draft recommends 5 KB, which documents of known clients exceed.
+/// The maximum bytes of a document. The draft recommends 5 KB, which documents of known clients exceed.
 const MAX_DOCUMENT_BYTES: usize = 16 << 10;
-/// The most fetches at once.
+/// The maximum number of concurrent fetches.
 const MAX_FETCHES: usize = 16;
-/// The most documents that are kept.
+/// The maximum number of cached documents.
 const MAX_DOCUMENTS: u64 = 1_000;
-/// How long a document is kept, at least and at most, and where its server says nothing.
+/// How long a document is cached: at least, at most, and if its server says nothing.
 const MIN_KEPT: Duration = Duration::from_secs(60);
 const MAX_KEPT: Duration = Duration::from_secs(86_400);
 const DEFAULT_KEPT: Duration = Duration::from_secs(300);
 
-/// Why there is no reply.
+/// The reason if there is no reply.
 const NOT_FETCHED: &str = "it cannot be fetched over https from a public address";
 
 /// The documents of clients.
@@ -42,13 +42,13 @@ pub struct ClientDocuments {
     fetches: Arc<Semaphore>,
 }
 
-/// Why a document is of no use.
+/// The reason for which a document is unusable.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum DocumentError {
-    /// Very many are being fetched.
+    /// Very many fetches are running.
     Busy,
     Unusable {
-        /// What is wrong, in words of our own: a page shows it, and no text of a stranger may stand there.
+        /// The reason in our own words. A page shows it, and texts of strangers must not appear there.
         reason: &'static str,
         detail: String,
     },
@@ -66,7 +66,7 @@ struct KnownDocument {
     kept_for: Duration,
 }
 
-/// Each document expires at its own time.
+/// Each document has its own expiry.
 struct KeptFor;
 
 impl Expiry<String, KnownDocument> for KeptFor {
@@ -81,9 +81,9 @@ impl Expiry<String, KnownDocument> for KeptFor {
 }
 
 impl ClientDocuments {
-    /// Makes the documents. Fetches run on `handle`. `written` are URLs whose origins are trusted: none, but in tests.
+    /// Creates the cache. Fetches run on `handle`. The origins of `written` URLs are trusted; only tests have any.
     ///
-    /// Errors: no HTTP client can be made.
+    /// Errors: no HTTP client can be created.
     pub fn new<'u>(
         handle: Handle,
         written: impl IntoIterator<Item = &'u str>,
@@ -99,13 +99,13 @@ impl ClientDocuments {
         })
     }
 
-    /// Returns what the client with this id says about itself, if that is known.
+    /// Returns the cached metadata of the client with this id.
     pub(super) async fn known(&self, url: &str) -> Option<Arc<ClientMetadata>> {
         let known = self.known.get(url).await;
         known.map(|document| document.metadata)
     }
 
-    /// Returns the same, and asks for it if it is not known.
+    /// Returns the metadata of the client with this id, and fetches them if they are not cached.
     ///
     /// Errors: [`DocumentError`].
     pub(super) async fn find(&self, url: &str) -> Result<Arc<ClientMetadata>, DocumentError> {
@@ -159,7 +159,7 @@ async fn fetch(client: &Outbound, url: &str) -> Result<KnownDocument, DocumentEr
     })
 }
 
-/// Returns how long a reply may be kept. Source: RFC 9111 5.2.2.
+/// Returns how long a reply may be cached. Source: RFC 9111 5.2.2.
 fn kept_for(headers: &HeaderMap) -> Duration {
     let lines = headers.get_all(header::CACHE_CONTROL).iter();
     let text: Vec<&str> = lines.filter_map(|line| line.to_str().ok()).collect();

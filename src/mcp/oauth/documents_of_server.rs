@@ -1,4 +1,4 @@
-//! The documents by which clients find the server.
+//! The documents that lead clients to the server.
 
 use filters::fault::Fault;
 use filters::mcp::oauth::metadata;
@@ -29,7 +29,7 @@ pub(super) fn resource<'a>(
     Box::pin(async { Ok(response::json(200, body?.to_string())) })
 }
 
-/// `OPTIONS` of these and of the endpoints that programs call.
+/// `OPTIONS` of these documents and of the endpoints for programs.
 pub(super) fn preflight<'a>(
     _: &'a OAuth,
     _: Request<'a>,

@@ -1,7 +1,8 @@
-//! The authorization server of `/mcp`: OAuth 2.1 for clients that persons let act with their API keys.
+//! The authorization server of `/mcp`: OAuth 2.1 for clients that people let act with their API keys.
 //!
-//! Source: docs/mcp.md, OAuth; docs/decisions.md 60. [`clients`] finds and checks clients, [`authorize`] puts their requests before
-//! persons, [`token`] makes tokens of codes and of tokens. What is kept is in the store, but for access tokens.
+//! Source: docs/mcp.md, OAuth; docs/decisions.md 60. [`clients`] finds and checks clients, [`authorize`] shows their
+//! requests to people, and [`token`] makes tokens for codes and refresh tokens. Everything but access tokens is in
+//! the store.
 
 mod authorize;
 mod clients;
@@ -38,14 +39,14 @@ use crate::proxy::handler::Request;
 
 /// The purpose of the key that signs refresh tokens.
 const REFRESH_PURPOSE: &str = "refresh tokens of OAuth, version 1";
-/// The purpose of the key that encrypts what a page carries.
+/// The purpose of the key that encrypts the contents of pages.
 const PAGES_PURPOSE: &str = "pages of consent of OAuth, version 1";
 /// The bytes of a secret.
 const SECRET_BYTES: usize = 32;
 /// How long a request waits for its turn at the store.
 const TURN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What the authorization server shares with the rest of the gateway.
+/// The parts that the authorization server shares with the rest of the gateway.
 pub struct OAuthParts {
     pub store: StoreTurns,
     pub accounts: AccountsHandle,
@@ -54,7 +55,7 @@ pub struct OAuthParts {
     pub tokens: Arc<AccessTokens>,
     pub address_limits: Arc<AddressLimits>,
     pub documents: ClientDocuments,
-    /// Where the gateway is reached.
+    /// The origin at which clients reach the gateway.
     pub own_origin: OwnOrigin,
 }
 
@@ -68,17 +69,17 @@ pub fn store_turns(ledger: Arc<Ledger>) -> StoreTurns {
 pub(super) struct OAuth {
     parts: OAuthParts,
     refresh_tokens: RefreshTokens,
-    /// Encrypts what a page carries.
+    /// Encrypts the contents of pages.
     pages: Seal,
     access_token_ms: i64,
     refresh_token_ms: i64,
 }
 
-/// Where a request has reached the server.
+/// The URLs at which a request has reached the server.
 struct Here {
     /// The issuer: an origin.
     issuer: String,
-    /// The resource that tokens are for.
+    /// The resource for which tokens are valid.
     resource: String,
 }
 
@@ -99,7 +100,7 @@ impl OAuth {
         })
     }
 
-    /// Returns the issuer for a request of this address with these headers; `None`: OAuth is off there.
+    /// Returns the issuer for a request from this address with these headers, or `None` if OAuth is off there.
     pub(super) fn issuer(&self, headers: &HeaderMap, client_ip: Option<IpAddr>) -> Option<String> {
         let host = headers.get(header::HOST);
         let host = host.and_then(|host| host.to_str().ok());
@@ -107,9 +108,9 @@ impl OAuth {
         Some(issuer.into_owned())
     }
 
-    /// Returns where a request has reached the server.
+    /// Returns the URLs at which a request has reached the server.
     ///
-    /// Errors: 404 where OAuth is off.
+    /// Errors: 404 if OAuth is off there.
     fn here(&self, request: &Request<'_>) -> Result<Here, Fault> {
         let issuer = self.issuer(request.headers, request.client_ip);
         let issuer = issuer.ok_or_else(|| {

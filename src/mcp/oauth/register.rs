@@ -1,4 +1,4 @@
-//! `POST /mcp/oauth/register`: a client makes itself known. Source: RFC 7591 3.
+//! `POST /mcp/oauth/register`: registers a client. Source: RFC 7591 3.
 
 use filters::fault::Fault;
 use filters::mcp::oauth::client::{ClientAuth, ClientMetadata};
@@ -12,7 +12,8 @@ use crate::proxy::response::Response;
 
 /// Registers a client.
 ///
-/// Errors: 404 where OAuth is off, 429 for an address that registers very many, 503 while the store does not answer.
+/// Errors: 404 if OAuth is off, 429 for an address that registers very many clients, 503 while the store does not
+/// respond.
 pub(super) async fn answer(oauth: &OAuth, request: Request<'_>) -> Result<Response, Fault> {
     let mut response = response::answer(register(oauth, request).await)?;
     if response.status == 200 {
@@ -50,7 +51,7 @@ async fn register(oauth: &OAuth, request: Request<'_>) -> Result<Value, OAuthRef
     );
     if let Some(secret) = secret {
         members.insert("client_secret".to_owned(), secret.into());
-        // It never expires. Source: RFC 7591 3.2.1.
+        // The secret never expires. Source: RFC 7591 3.2.1.
         members.insert("client_secret_expires_at".to_owned(), 0.into());
     }
     Ok(members.into())

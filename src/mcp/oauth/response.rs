@@ -1,4 +1,4 @@
-//! Responses of the authorization server, and why there is none.
+//! Responses of the authorization server, and the reasons of refusals.
 
 use filters::fault::Fault;
 use filters::mcp::oauth::error::{OAuthError, fault_body};
@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use crate::proxy::response::Response;
 
-/// Why a request is refused.
+/// The reason for which a request is refused.
 pub(super) enum OAuthRefusal {
-    /// It is wrong in the sense of OAuth.
+    /// The request is wrong in the sense of OAuth.
     Error(OAuthError),
-    /// The gateway refuses it.
+    /// The gateway refuses the request.
     Fault(Fault),
 }
 
@@ -27,7 +27,7 @@ impl From<Fault> for OAuthRefusal {
     }
 }
 
-/// Returns a response that pages of all origins may read and nobody may keep.
+/// Returns a response that pages of all origins may read, and that must not be cached.
 pub(super) fn json(status: u16, body: impl Into<bytes::Bytes>) -> Response {
     Response {
         status,
@@ -36,7 +36,7 @@ pub(super) fn json(status: u16, body: impl Into<bytes::Bytes>) -> Response {
     }
 }
 
-/// Returns the response with a value, or to a refusal.
+/// Returns the response with a value, or for a refusal.
 ///
 /// Errors: the fault of the refusal.
 pub(super) fn answer(given: Result<Value, OAuthRefusal>) -> Result<Response, Fault> {
@@ -47,7 +47,7 @@ pub(super) fn answer(given: Result<Value, OAuthRefusal>) -> Result<Response, Fau
     }
 }
 
-/// Returns the response to a request that is wrong.
+/// Returns the response to a wrong request.
 pub(super) fn refusal(error: &OAuthError) -> Response {
     let mut response = json(error.status(), error.body());
     if response.status == 401 {
@@ -57,8 +57,8 @@ pub(super) fn refusal(error: &OAuthError) -> Response {
     response
 }
 
-/// Writes a fault.
-pub(super) fn of_fault(fault: &Fault) -> Response {
+/// Returns the response for a fault.
+pub(super) fn fault_response(fault: &Fault) -> Response {
     let mut response = Response {
         body: fault_body(fault).into(),
         ..Response::from(fault)
@@ -77,7 +77,7 @@ fn open_headers() -> [(HeaderName, HeaderValue); 2] {
     ]
 }
 
-/// Returns the response to a page that asks before its request.
+/// Returns the response to a preflight request of a page.
 pub(super) fn preflight() -> Response {
     let mut response = json(204, Vec::new());
     for (name, value) in [

@@ -1,4 +1,4 @@
-//! `POST /mcp/oauth/revoke`: a client ends what it was allowed. Source: RFC 7009 2.
+//! `POST /mcp/oauth/revoke`: a client gives up its grant. Source: RFC 7009 2.
 
 use filters::fault::Fault;
 use filters::mcp::oauth::error::{OAuthError, OAuthErrorCode};
@@ -10,9 +10,9 @@ use super::{OAuth, unix_ms};
 use crate::proxy::handler::Request;
 use crate::proxy::response::Response;
 
-/// Ends the grant of a token, whichever of its tokens it is. A token that is none needs no end.
+/// Ends the grant of a token, which may be any of the grant's tokens. An invalid token is ignored.
 ///
-/// Errors: 404 where OAuth is off, 503 while the store does not answer.
+/// Errors: 404 if OAuth is off, 503 while the store does not respond.
 pub(super) async fn answer(oauth: &OAuth, request: Request<'_>) -> Result<Response, Fault> {
     response::answer(revoke(oauth, request).await)
 }

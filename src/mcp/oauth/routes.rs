@@ -11,12 +11,13 @@ use crate::proxy::handler::{Endpoint, Handler, Request};
 use crate::proxy::response::Response;
 use crate::proxy::router::{Access, BodyRule, ErrorStyle, Route};
 
-/// The most bytes of a registration.
+/// The maximum bytes of a registration.
 const MAX_REGISTRATION_BYTES: usize = 32 << 10;
-/// The most bytes of a form: that of the page carries the request, with a `state` of 4 KiB and a URI of 2.
+/// The maximum bytes of a form. The form of the page contains the request, with a `state` of 4 KiB and a URI of 2
+/// KiB.
 const MAX_FORM_BYTES: usize = 64 << 10;
 
-/// Answers a request.
+/// Responds to a request.
 type AnswerRequest = for<'a> fn(&'a OAuth, Request<'a>) -> BoxFuture<'a, Result<Response, Fault>>;
 
 /// An endpoint of the authorization server.
@@ -52,7 +53,7 @@ fn documents(oauth: &Arc<OAuth>) -> [Route; 5] {
         body: BodyRule::None,
         errors: ErrorStyle {
             schema: Some("OAuthError"),
-            write: Arc::new(|fault, _, _| response::of_fault(fault)),
+            write: Arc::new(|fault, _, _| response::fault_response(fault)),
         },
         description: include_str!("server.json"),
         is_on: true,

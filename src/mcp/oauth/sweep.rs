@@ -1,4 +1,4 @@
-//! Forgets clients, codes and grants that have expired.
+//! Deletes expired clients, codes and grants.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,11 +8,11 @@ use tokio::sync::watch;
 use crate::ledger::Ledger;
 use crate::periodic::Ticks;
 
-/// How often.
+/// The interval.
 const INTERVAL: Duration = Duration::from_secs(3_600);
 
-/// Works until `stop`. Each process does it, which costs the others nothing. While the store does not answer, the next time is
-/// early enough.
+/// Runs until `stop`. Each process does this, at no cost for the others. If the store does not respond, the next time
+/// is early enough.
 pub async fn run(ledger: Arc<Ledger>, stop: watch::Receiver<bool>) {
     let mut ticks = Ticks::new(INTERVAL, stop);
     while ticks.next().await {

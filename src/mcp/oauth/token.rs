@@ -1,4 +1,4 @@
-//! `POST /mcp/oauth/token`: tokens for a code, and for a refresh token. Source: OAuth 2.1 draft 3.2, 4.1.3, 4.3.
+//! `POST /mcp/oauth/token`: issues tokens for a code or a refresh token. Source: OAuth 2.1 draft 3.2, 4.1.3, 4.3.
 
 use filters::accounts::{AccessToken, KeyHash, admit_hash};
 use filters::fault::{Fault, FaultKind};
@@ -21,19 +21,19 @@ use crate::store::{OAuthGrant, Redeemed, StoredCode};
 
 /// The number of a grant's first refresh token.
 const FIRST: i64 = 1;
-/// How often a refresh is tried, if other processes rotate the same grant at the same moment.
+/// The maximum number of attempts at a refresh while other processes rotate the same grant.
 const MAX_TRIES: usize = 3;
 
 /// Returns tokens.
 ///
-/// Errors: 404 where OAuth is off, 503 while the store does not answer.
+/// Errors: 404 if OAuth is off, 503 while the store does not respond.
 pub(super) async fn answer(oauth: &OAuth, request: Request<'_>) -> Result<Response, Fault> {
     response::answer(exchange(oauth, request).await)
 }
 
 /// Reads the form of a request.
 ///
-/// Errors: it is none, or a parameter came twice.
+/// Errors: the body is not a form, or a parameter is repeated.
 pub(super) fn read_form<'r>(request: &Request<'r>) -> Result<OAuthParameters<'r>, OAuthError> {
     let media_type = form::media_type(request.headers);
     if !media_type.eq_ignore_ascii_case(b"application/x-www-form-urlencoded") {
@@ -72,7 +72,7 @@ fn invalid_grant(message: &'static str) -> OAuthError {
     OAuthError::new(OAuthErrorCode::InvalidGrant, message)
 }
 
-/// What the holder of a code has to present, and what the grant will be.
+/// The facts that the holder of a code has to present, and those of the new grant.
 struct CodeClaim {
     client: Client,
     redirect_uri: String,
@@ -85,9 +85,9 @@ struct CodeClaim {
 }
 
 impl CodeClaim {
-    /// Returns the grant that a code becomes.
+    /// Returns the grant for a code.
     ///
-    /// Errors: the code is not for this claim, or not any more.
+    /// Errors: the code is not for this claim, or is no longer valid.
     fn judge(&self, code: &StoredCode) -> Result<OAuthGrant, OAuthError> {
         let request = serde_json::from_str::<AuthorizationRequest>(&code.request);
         let request = request.map_err(|_| invalid_grant("the code is damaged"))?;
@@ -125,7 +125,7 @@ fn is_key_valid(accounts: &AccountsHandle, hash: &[u8], now_ms: i64) -> bool {
     hash.is_ok_and(|hash| admit_hash(&hash, &accounts.current(), now_ms).is_ok())
 }
 
-/// Makes tokens of a code.
+/// Issues tokens for a code.
 async fn redeem(
     oauth: &OAuth,
     client: Client,
@@ -171,7 +171,7 @@ async fn redeem(
     Ok(oauth.issue(&grant, scopes, number, now_ms)?)
 }
 
-/// Makes tokens of a refresh token, whose place the new one takes.
+/// Issues tokens for a refresh token, which the new one replaces.
 async fn refresh(
     oauth: &OAuth,
     client: &Client,
@@ -210,7 +210,7 @@ async fn refresh(
     Err(unknown().into())
 }
 
-/// Returns the scopes that a request names, or all of the grant.
+/// Returns the scopes that a request names, or all scopes of the grant.
 fn narrowed(form: &OAuthParameters<'_>, granted: Scopes) -> Result<Scopes, OAuthError> {
     let Some(names) = form.find("scope") else {
         return Ok(granted);
@@ -226,7 +226,7 @@ fn narrowed(form: &OAuthParameters<'_>, granted: Scopes) -> Result<Scopes, OAuth
 impl OAuth {
     /// Returns a grant that has not ended.
     ///
-    /// Errors: 503 while the store does not answer.
+    /// Errors: 503 while the store does not respond.
     pub(super) async fn grant(&self, id: &str, now_ms: i64) -> Result<Option<OAuthGrant>, Fault> {
         let (turns, id) = (&self.parts.store, id.to_owned());
         let found = turns.with_store(|store| async move { store.oauth_grant(&id, now_ms).await });
@@ -246,7 +246,7 @@ impl OAuth {
 
     /// Ends a grant with all its tokens.
     ///
-    /// Errors: 503 while the store does not answer.
+    /// Errors: 503 while the store does not respond.
     pub(super) async fn end_grant(&self, id: &str, now_ms: i64) -> Result<(), Fault> {
         let (turns, id) = (&self.parts.store, id.to_owned());
         let ended =

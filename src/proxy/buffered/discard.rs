@@ -5,7 +5,7 @@ use pingora::{Error, Result};
 
 use super::error_types::ATTEMPT_ABORTED;
 
-/// Discards pieces for a disconnected client; returns whether the reply has ended.
+/// Discards pieces for a disconnected client. Returns whether the reply has ended.
 pub(super) fn discard(tasks: Vec<HttpTask>) -> Result<bool> {
     let mut is_end = false;
     for task in tasks {

@@ -2,7 +2,7 @@
 
 use pingora::ErrorType;
 
-/// The type of our own errors inside the session; the [`AttemptState`](super::state::AttemptState) has the reason.
+/// The type of our own errors inside the session. The [`AttemptState`](super::state::AttemptState) has the reason.
 pub const ATTEMPT_ABORTED: ErrorType = ErrorType::Custom("attempt aborted");
 
 /// The error of a response that is complete but has no durable record of its cost.

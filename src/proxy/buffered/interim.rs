@@ -1,5 +1,5 @@
-//! What may happen between a request and its response, where the protocol above HTTP has words for it: the client takes the request
-//! back, and it is told how far the work is.
+//! Events between a request and its response, in protocols above HTTP that have them: the client cancels the request,
+//! or gets notices about its progress.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,8 +15,8 @@ use super::kept_stream::KeptStream;
 /// The least time between two notices.
 const NOTICE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Whether a request was taken back. The exchange then ends as if its client had left, and the client gets an empty 202, or the end of
-/// its stream.
+/// Whether the client has cancelled a request. The exchange then ends as if the client had disconnected, and the
+/// client gets an empty 202, or the end of its stream.
 #[derive(Debug, Default)]
 pub struct Cancellation {
     is_cancelled: AtomicBool,
@@ -24,13 +24,13 @@ pub struct Cancellation {
 }
 
 impl Cancellation {
-    /// Takes the request back.
+    /// Cancels the request.
     pub fn cancel(&self) {
         self.is_cancelled.store(true, Ordering::Release);
         self.news.notify_one();
     }
 
-    /// Waits until the request is taken back. One task waits.
+    /// Waits until the request is cancelled. Only one task may wait.
     pub(super) async fn cancelled(&self) {
         while !self.is_cancelled.load(Ordering::Acquire) {
             self.news.notified().await;
@@ -38,33 +38,33 @@ impl Cancellation {
     }
 }
 
-/// What may happen before the response to one request.
+/// The events that may happen before the response to one request.
 pub struct Interim {
     pub(super) cancellation: Arc<Cancellation>,
-    /// The headers of the response, beside those of all responses.
+    /// The headers of the response, in addition to those of all responses.
     pub(super) headers: Vec<(HeaderName, HeaderValue)>,
-    /// What a client finds that has lost its connection and comes back.
+    /// The stream to which a client can return after it lost its connection.
     pub(super) kept: Option<Arc<KeptStream>>,
     notices: Option<Notices>,
 }
 
 /// The notices of a response that is an event stream.
 struct Notices {
-    /// After how long without a write a comment is due.
+    /// A comment is due after this time without a write.
     keepalive: Duration,
     next: Mutex<Next>,
 }
 
 #[derive(Default)]
 struct Next {
-    /// The newest notice that was not sent.
+    /// The newest notice, if it was not sent.
     bytes: Option<Bytes>,
     sent: Option<Instant>,
 }
 
 impl Interim {
-    /// Returns that of a response with these headers. With `keepalive` it is an event stream, which takes notices, and a comment
-    /// after so long without any.
+    /// Returns the events of a response with these headers. With `keepalive` the response is an event stream, which
+    /// takes notices, and comments after that time without a write.
     pub fn new(
         cancellation: Arc<Cancellation>,
         headers: Vec<(HeaderName, HeaderValue)>,
@@ -82,15 +82,15 @@ impl Interim {
         }
     }
 
-    /// Sets where a client goes on that has lost its connection.
+    /// Sets the stream to which a client can return after it lost its connection.
     #[must_use]
     pub fn with_kept(self, kept: Option<Arc<KeptStream>>) -> Self {
         Self { kept, ..self }
     }
 
-    /// Tells the client something, unless the response is no stream. It replaces what was not sent yet, so a client that reads
-    /// slowly holds nothing up.
-    pub fn tell(&self, notice: Bytes) {
+    /// Sends a notice to the client if the response is a stream. It replaces an unsent notice, so a slow client holds
+    /// nothing up.
+    pub fn send_notice(&self, notice: Bytes) {
         if let Some(notices) = &self.notices {
             notices.next().bytes = Some(notice);
         }
@@ -107,7 +107,7 @@ impl Interim {
         })
     }
 
-    /// Takes the notice that is due, if there is one.
+    /// Takes the notice that is due.
     pub(super) fn take_notice(&self, now: Instant) -> Option<Bytes> {
         let mut next = self.notices.as_ref()?.next();
         let bytes = next.bytes.take()?;
@@ -132,20 +132,20 @@ mod tests {
         let minute = Duration::from_secs(60);
         let interim = Interim::new(Arc::default(), Vec::new(), Some(minute));
         assert_eq!(interim.due(now), Some(now + minute));
-        interim.tell(Bytes::from_static(b"1"));
+        interim.send_notice(Bytes::from_static(b"1"));
         assert_eq!(interim.due(now), Some(now));
         assert_eq!(interim.take_notice(now).as_deref(), Some(&b"1"[..]));
         assert_eq!(
             (interim.take_notice(now), interim.due(now)),
             (None, Some(now + minute))
         );
-        interim.tell(Bytes::from_static(b"2"));
-        interim.tell(Bytes::from_static(b"3"));
+        interim.send_notice(Bytes::from_static(b"2"));
+        interim.send_notice(Bytes::from_static(b"3"));
         assert_eq!(interim.due(now), Some(now + NOTICE_INTERVAL));
         assert_eq!(interim.take_notice(now).as_deref(), Some(&b"3"[..]));
         // One body takes none.
         let whole = Interim::new(Arc::default(), Vec::new(), None);
-        whole.tell(Bytes::from_static(b"1"));
+        whole.send_notice(Bytes::from_static(b"1"));
         assert_eq!((whole.due(now), whole.take_notice(now)), (None, None));
     }
 }

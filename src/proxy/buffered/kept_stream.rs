@@ -1,5 +1,5 @@
-//! An event stream that outlives the connection of its client. The newest of what was told and the answer are kept, and a client that
-//! comes back goes on behind the last event that it has seen.
+//! An event stream that outlives the connection of its client. It keeps the newest notice and the answer, and a
+//! client that returns resumes after the last event that it has seen.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,25 +11,25 @@ use tokio::time::Instant;
 /// One stream.
 #[derive(Debug)]
 pub struct KeptStream {
-    /// What the ids of its events begin with.
+    /// The prefix of the ids of its events.
     id: String,
-    /// How long it goes on without a listener.
+    /// How long the stream lives without a listener.
     kept_for: Duration,
-    state: watch::Sender<State>,
+    state: watch::Sender<StreamState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct StreamState {
     /// The number of the next event.
     next: u64,
-    /// The newest event before the answer: it stands for those before it.
+    /// The newest event before the answer. It replaces all earlier ones.
     told: Option<Event>,
     answer: Option<Event>,
-    /// Whether the answer may be sent: what it costs is written down.
+    /// Whether the answer may be sent, because its cost is recorded.
     is_released: bool,
-    /// Whether nothing comes any more.
+    /// Whether no further event comes.
     is_over: bool,
-    /// When the last listener left.
+    /// The time at which the last listener left.
     left: Option<Instant>,
 }
 
@@ -39,7 +39,7 @@ struct Event {
     bytes: Bytes,
 }
 
-impl State {
+impl StreamState {
     fn number(&mut self, id: &str, event: &[u8]) -> Event {
         let number = self.next;
         self.next += 1;
@@ -50,9 +50,9 @@ impl State {
 }
 
 impl KeptStream {
-    /// Returns a stream with this id, which goes on so long without a listener.
+    /// Returns a stream with this id, which lives for `kept_for` without a listener.
     pub fn new(id: String, kept_for: Duration) -> Self {
-        let state = watch::Sender::new(State::default());
+        let state = watch::Sender::new(StreamState::default());
         Self {
             id,
             kept_for,
@@ -65,24 +65,24 @@ impl KeptStream {
         &self.id
     }
 
-    /// Returns the stream and the number in the id of an event; `None`: it is no such id.
+    /// Returns the stream and the number in the id of an event, or `None` if the text is no such id.
     pub fn read_event_id(id: &[u8]) -> Option<(&str, u64)> {
         let (stream, number) = std::str::from_utf8(id).ok()?.rsplit_once('-')?;
         let number = number.parse().ok()?;
         Some((stream, number))
     }
 
-    /// Keeps an event in the place of those before it, and returns it with its id.
-    pub fn tell(&self, event: &[u8]) -> Bytes {
+    /// Stores an event in place of all earlier ones. Returns it with its id.
+    pub fn store_event(&self, event: &[u8]) -> Bytes {
         self.add(event, |state, event| state.told = Some(event))
     }
 
-    /// Keeps the answer, and returns it with its id. It goes to nobody before [`release`](Self::release).
-    pub fn answer(&self, event: &[u8]) -> Bytes {
+    /// Stores the answer. Returns it with its id. Listeners get it after [`release`](Self::release).
+    pub fn store_answer(&self, event: &[u8]) -> Bytes {
         self.add(event, |state, event| state.answer = Some(event))
     }
 
-    fn add(&self, event: &[u8], keep: impl FnOnce(&mut State, Event)) -> Bytes {
+    fn add(&self, event: &[u8], keep: impl FnOnce(&mut StreamState, Event)) -> Bytes {
         let mut added = Bytes::new();
         self.state.send_modify(|state| {
             let event = state.number(&self.id, event);
@@ -92,12 +92,12 @@ impl KeptStream {
         added
     }
 
-    /// Lets the answer go to listeners.
+    /// Lets listeners get the answer.
     pub fn release(&self) {
         self.state.send_modify(|state| state.is_released = true);
     }
 
-    /// Ends the stream. Returns the bytes of an answer that may be asked for; `None`: there is none.
+    /// Ends the stream. Returns the size of an answer that clients may still fetch, if there is one.
     pub fn end(&self) -> Option<usize> {
         self.state.send_modify(|state| state.is_over = true);
         let state = self.state.borrow();
@@ -106,9 +106,9 @@ impl KeptStream {
         Some(answer.bytes.len() + told)
     }
 
-    /// Returns when a stream is given up whose connection was lost at `lost`, as far as that is known: while somebody listens, no
-    /// earlier than so long from now.
-    pub(super) fn given_up_at(&self, lost: Instant, now: Instant) -> Instant {
+    /// Returns when to give up a stream whose connection was lost at `lost`, as far as known now. While there are
+    /// listeners, that is at least `kept_for` from now.
+    pub(super) fn give_up_time(&self, lost: Instant, now: Instant) -> Instant {
         let unheard = match self.state.receiver_count() {
             0 => self.state.borrow().left.map_or(lost, |left| left.max(lost)),
             _ => now,
@@ -116,14 +116,14 @@ impl KeptStream {
         unheard + self.kept_for
     }
 
-    /// Returns whether there was an event, whose id a client may know.
+    /// Returns whether there was an event, so that a client may know an id.
     pub(super) fn has_begun(&self) -> bool {
         self.state.borrow().next > 0
     }
 
-    /// Returns the events behind this number, as they come.
-    pub fn listen(self: &Arc<Self>, after: u64) -> Listener {
-        Listener {
+    /// Returns the events after this number, as they come.
+    pub fn listen(self: &Arc<Self>, after: u64) -> StreamListener {
+        StreamListener {
             receiver: self.state.subscribe(),
             stream: Arc::clone(self),
             after,
@@ -131,16 +131,17 @@ impl KeptStream {
     }
 }
 
-/// One who listens, until it is dropped.
-pub struct Listener {
+/// A listener of a stream. Dropping it ends the subscription.
+pub struct StreamListener {
     stream: Arc<KeptStream>,
-    receiver: watch::Receiver<State>,
-    /// The number of the last event that it has.
+    receiver: watch::Receiver<StreamState>,
+    /// The number of the last event that the listener has got.
     after: u64,
 }
 
-impl Listener {
-    /// Waits for the next event; `None`: none comes any more. Cancel safety: a dropped call loses nothing.
+impl StreamListener {
+    /// Waits for the next event. Returns `None` at the end of the stream. Cancel safety: a dropped call loses
+    /// nothing.
     pub async fn next(&mut self) -> Option<Bytes> {
         loop {
             {
@@ -160,7 +161,7 @@ impl Listener {
     }
 }
 
-impl Drop for Listener {
+impl Drop for StreamListener {
     fn drop(&mut self) {
         self.stream.state.send_if_modified(|state| {
             state.left = Some(Instant::now());
@@ -182,7 +183,7 @@ mod tests {
         Arc::new(KeptStream::new("s".to_owned(), MINUTE))
     }
 
-    fn next(listener: &mut Listener) -> Option<Option<Bytes>> {
+    fn next(listener: &mut StreamListener) -> Option<Option<Bytes>> {
         listener.next().now_or_never()
     }
 
@@ -190,15 +191,15 @@ mod tests {
     async fn a_listener_gets_what_it_has_not_seen_and_the_answer_once_it_is_released() {
         let stream = stream();
         assert!(!stream.has_begun());
-        assert_eq!(stream.tell(b"data:\n\n"), "id: s-0\ndata:\n\n");
+        assert_eq!(stream.store_event(b"data:\n\n"), "id: s-0\ndata:\n\n");
         assert!(stream.has_begun());
         let (mut first, mut late) = (stream.listen(0), stream.listen(1));
         assert_eq!(next(&mut first), None);
-        stream.tell(b"one\n\n");
-        stream.tell(b"two\n\n");
+        stream.store_event(b"one\n\n");
+        stream.store_event(b"two\n\n");
         // The newest stands for those before it.
         assert_eq!(next(&mut first).unwrap().unwrap(), "id: s-2\ntwo\n\n");
-        stream.answer(b"end\n\n");
+        stream.store_answer(b"end\n\n");
         assert_eq!(next(&mut first), None);
         stream.release();
         assert_eq!(next(&mut first).unwrap().unwrap(), "id: s-3\nend\n\n");
@@ -212,7 +213,7 @@ mod tests {
     async fn a_stream_without_an_answer_ends_for_its_listeners() {
         let stream = stream();
         let mut listener = stream.listen(0);
-        stream.answer(b"unpaid\n\n");
+        stream.store_answer(b"unpaid\n\n");
         assert_eq!(stream.end(), None);
         assert_eq!(next(&mut listener), Some(None));
     }
@@ -220,14 +221,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_stream_is_given_up_a_minute_after_its_last_listener() {
         let (stream, lost) = (stream(), Instant::now());
-        assert_eq!(stream.given_up_at(lost, lost), lost + MINUTE);
+        assert_eq!(stream.give_up_time(lost, lost), lost + MINUTE);
         let listener = stream.listen(0);
         tokio::time::advance(MINUTE * 3).await;
         let now = Instant::now();
-        assert_eq!(stream.given_up_at(lost, now), now + MINUTE);
+        assert_eq!(stream.give_up_time(lost, now), now + MINUTE);
         drop(listener);
         tokio::time::advance(MINUTE / 2).await;
-        assert_eq!(stream.given_up_at(lost, Instant::now()), now + MINUTE);
+        assert_eq!(stream.give_up_time(lost, Instant::now()), now + MINUTE);
     }
 
     #[test]

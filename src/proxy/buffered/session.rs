@@ -1,12 +1,13 @@
-//! The client's session as an attempt sees it: Pingora's own loop runs every attempt, and the client sees no attempt that
-//! fails.
+//! The client's session during an attempt. Pingora's own loop runs every attempt, and the client does not see
+//! attempts that fail.
 //!
 //! Pingora reads the request body from its downstream session, writes the reply to it and waits for it while the provider
 //! is silent. [`BufferedSession`] decorates the real session at exactly these points: it replays the body of the current
-//! attempt from slices, buffers the head until there is content, and runs the timers and the hedge. Everything else it
-//! passes on. When it is dropped, it returns the real session to the [`SessionSlot`], so that connections are reused.
+//! attempt from slices, buffers the head until there is content, and runs the timers and the hedge. It passes
+//! everything else on. When it is dropped, it returns the real session to the [`SessionSlot`], so that connections
+//! are reused.
 //!
-//! [`wait`] waits for the client, and [`own_writes`] sends what no provider wrote.
+//! [`wait`] waits for the client, and [`own_writes`] sends texts that no provider wrote.
 
 mod own_writes;
 mod wait;
@@ -34,7 +35,7 @@ use super::error_types::{ATTEMPT_ABORTED, COST_NOT_RECORDED};
 use super::state::{AttemptState, Gate, Progress, Wake};
 use crate::proxy::response::{self, HeadFields};
 
-/// Gets the real session back when the buffered one is dropped.
+/// A slot that receives the real session when the buffered one is dropped.
 pub type SessionSlot = Arc<Mutex<Option<Box<ServerSession>>>>;
 
 /// Decorates the real session.
@@ -43,11 +44,11 @@ pub struct BufferedSession {
     slot: SessionSlot,
     state: Arc<AttemptState>,
     head: Option<Box<ResponseHeader>>,
-    /// For the head of a first keepalive comment.
+    /// The fields of the head before a first keepalive comment.
     head_fields: HeadFields,
     /// The timer of [`AttemptState::next_wake`]; it starts when the provider is first silent.
     sleep: Option<Pin<Box<Sleep>>>,
-    /// Whether the client was told that nothing more comes, because it has taken its request back.
+    /// Whether a client that cancelled its request was told that no response comes.
     has_taken_leave: bool,
 }
 
@@ -74,9 +75,9 @@ impl BufferedSession {
         slot
     }
 
-    /// Looks whether the client is still there, without waiting.
+    /// Checks without waiting whether the client is still connected.
     ///
-    /// Errors: it has disconnected, or the time of the attempt is over.
+    /// Errors: the client has disconnected, or the time of the attempt is over.
     pub fn check_client(session: &mut pingora_proxy::Session) -> Result<()> {
         let waiting = session.downstream_session.read_body_or_idle(true);
         match waiting.now_or_never() {
@@ -89,7 +90,7 @@ impl BufferedSession {
         }
     }
 
-    /// Restores the real session, if that has not happened yet.
+    /// Restores the real session, unless that has happened already.
     pub fn unwrap(session: &mut pingora_proxy::Session, slot: &SessionSlot) {
         if !session.downstream_session.is_custom() {
             return;
@@ -116,8 +117,8 @@ impl BufferedSession {
             .expect("the real session is there until the buffered one is dropped")
     }
 
-    /// Returns the tasks that may be sent now, and the error that ends the attempt, if any. The head is one of them as soon
-    /// as there is content.
+    /// Returns the tasks that may be sent now, and the error that ends the attempt, if any. As soon as there is
+    /// content, the head is one of them.
     fn release_tasks(
         &mut self,
         tasks: Vec<HttpTask>,
@@ -141,7 +142,7 @@ impl BufferedSession {
                     out.push(HttpTask::Body(Some(body), is_end));
                 }
                 HttpTask::Failed(error) => return (out, Some(error)),
-                // Also behind a comment, a piece without content commits to nobody.
+                // After a comment too, a piece without content is not sent, so another attempt remains possible.
                 HttpTask::Body(_, false) => {}
                 task if is_head_sent => out.push(task),
                 task if task.is_end() => return (out, Some(empty_reply())),
@@ -151,10 +152,10 @@ impl BufferedSession {
         (out, None)
     }
 
-    /// Sends tasks. `is_whole`: they are a head with its length, and the whole body.
+    /// Sends tasks. `is_whole` tells that they are a head with a length, and the whole body.
     ///
-    /// Such a head waits in the connection's buffer, so it can be handed over alone. Pingora copies a body that comes
-    /// together with its head, and writes one that comes alone as it is.
+    /// Such a head waits in the connection's buffer and is passed on alone. Pingora copies a body that comes together
+    /// with its head, and writes a body that comes alone without a copy.
     async fn send(&mut self, mut tasks: Vec<HttpTask>, is_whole: bool) -> Result<bool> {
         let inner = self.inner_mut();
         if is_whole && tasks.len() == 2 && matches!(inner, ServerSession::H1(_)) {
@@ -165,7 +166,7 @@ impl BufferedSession {
         inner.response_duplex_vec(tasks).await
     }
 
-    /// Returns whether it is still so that nobody has come back in time: somebody may have since the timer was set.
+    /// Returns whether still no client has returned in time. One may have returned since the timer was set.
     fn is_given_up(&self) -> bool {
         let (at, wake) = self.state.next_wake();
         wake == Wake::GiveUp && at <= Instant::now()
@@ -181,7 +182,7 @@ impl BufferedSession {
     }
 }
 
-/// Returns the error of an attempt whose client is not there for its end.
+/// Returns the error of an attempt whose client has left before its end.
 fn client_left(why: &'static str) -> Box<Error> {
     Error::explain(ErrorType::ConnectionClosed, why).into_down()
 }
@@ -255,12 +256,12 @@ impl CustomSession for BufferedSession {
                         return Err(client_left("nobody has come back for the answer"));
                     }
                 }
-                // An empty piece of a body that is not done: Pingora calls the exchange, and sends nothing.
+                // An empty piece of an unfinished body makes Pingora call the exchange, and sends nothing.
                 Waited::News | Waited::Due(Wake::Hedge) => {
                     self.state.call_exchange();
                     return Ok(Some(Bytes::new()));
                 }
-                // A comment is rare, and its large futures would make every wait large.
+                // Comments are rare, and their large futures would enlarge every wait.
                 Waited::Due(Wake::Keepalive) => {
                     let sent = Box::pin(self.send_keepalive()).await;
                     if let Err(error) = sent
@@ -280,7 +281,7 @@ impl CustomSession for BufferedSession {
         }
     }
 
-    // The response: no byte is sent before there is content.
+    // The response. No byte is sent before there is content.
 
     fn response_written(&self) -> Option<&ResponseHeader> {
         let head = self.inner().response_written();

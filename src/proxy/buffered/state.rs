@@ -26,14 +26,14 @@ pub struct Timeouts {
     pub attempt: Duration,
     /// The time of all attempts together.
     pub request: Duration,
-    /// Streams: how long the client receives no bytes before it is sent a comment.
+    /// Streams: the time without a byte to the client after which a comment is sent.
     pub keepalive: Duration,
 }
 
 /// How long a reply is drained after the client disconnects, to learn its cost. Source: docs/promises.md.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long the reason of a refusal may take, after its head. Another provider could answer meanwhile.
+/// How long to wait for the reason of a refusal, after its head. Meanwhile no other provider is asked.
 const REFUSAL_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// How long a provider may keep its stream open after the terminal event.
@@ -52,7 +52,7 @@ pub enum Stage {
 /// Delays the last byte of a response. If it returns false, the response must not be completed.
 pub type Gate = BoxFuture<'static, bool>;
 
-/// The next step if no event comes before its time.
+/// The next step if no event comes before the step's time.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Wake {
     /// Send a comment or a notice to the client.
@@ -63,11 +63,11 @@ pub enum Wake {
     Finish,
     /// Begin a hedge beside the attempt.
     Hedge,
-    /// Nobody has come back for the answer.
+    /// Give up a kept stream to which no client has returned.
     GiveUp,
 }
 
-/// What a write to the client depends on.
+/// The facts on which a write to the client depends.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     /// Whether the client has disconnected and the reply is being drained.
@@ -78,7 +78,7 @@ pub struct Progress {
 
 /// Progress and timers of one request.
 pub struct AttemptState {
-    state: Mutex<State>,
+    state: Mutex<LockedState>,
     timeouts: Timeouts,
     is_stream: bool,
     /// Whether only the request body is buffered.
@@ -88,31 +88,31 @@ pub struct AttemptState {
     interim: OnceLock<Interim>,
 }
 
-struct State {
+struct LockedState {
     stage: Stage,
     is_head_sent: bool,
     attempt_started: Instant,
-    /// How long the attempt may wait for its first event, where that is less than usual.
+    /// How long the attempt may wait for its first event, if that is less than usual.
     patience: Option<Duration>,
     last_event: Option<Instant>,
     last_write: Instant,
     pieces: Vec<BodyPiece>,
     next_piece: usize,
-    /// How many bytes of that piece were read.
+    /// The bytes of that piece that were read.
     read_bytes: u64,
-    /// The whole request of the running attempt was sent, and the attempt has not failed.
+    /// Whether the whole request of the running attempt was sent and the attempt has not failed.
     is_sent: bool,
-    /// The session calls the exchange with an empty piece of the body.
+    /// Whether the session is calling the exchange with an empty piece of the body.
     is_calling: bool,
-    /// The provider has replied to it with a head at least.
+    /// Whether at least the head of a reply to the running attempt has arrived.
     has_reply: bool,
-    /// When the provider refused the running attempt.
+    /// The time at which the provider refused the running attempt.
     refused_at: Option<Instant>,
     has_timed_out: bool,
-    /// The provider bills the whole reply even if the client disconnects.
+    /// Whether the provider bills the whole reply even if the client disconnects.
     bills_after_disconnect: bool,
     disconnected_at: Option<Instant>,
-    /// When the connection of a client was lost that may come back.
+    /// The time at which a client lost its connection, if it may return.
     lost_at: Option<Instant>,
     gate: Option<Gate>,
 }
@@ -120,7 +120,7 @@ struct State {
 impl AttemptState {
     /// Returns the state of a request that arrived at `now`.
     pub fn new(is_stream: bool, timeouts: Timeouts, now: Instant) -> Self {
-        let state = State {
+        let state = LockedState {
             stage: Stage::Pending,
             is_head_sent: false,
             attempt_started: now,
@@ -152,12 +152,12 @@ impl AttemptState {
         }
     }
 
-    /// Sets what may happen before the response, once.
+    /// Sets the events that may happen before the response, once.
     pub fn set_interim(&self, interim: Interim) {
         _ = self.interim.set(interim);
     }
 
-    /// Returns what may happen before the response.
+    /// Returns the events that may happen before the response.
     pub fn interim(&self) -> Option<&Interim> {
         self.interim.get()
     }
@@ -168,7 +168,7 @@ impl AttemptState {
         Self { race, ..self }
     }
 
-    /// Returns the hedge, where there may be one.
+    /// Returns the hedge, if there may be one.
     pub(super) fn race(&self) -> Option<&Race> {
         self.race.as_deref()
     }
@@ -215,18 +215,19 @@ impl AttemptState {
         state.has_timed_out = false;
     }
 
-    /// Starts the attempt that the hedge becomes, which began at `started`. Its request was sent.
+    /// Starts the attempt that was a hedge since `started`. Its request was sent.
     pub fn begin_hedge(&self, started: Instant) {
         self.begin_attempt(Vec::new(), started);
         self.lock().is_sent = true;
     }
 
-    /// Lets the session call the exchange: until [`record_sent`](Self::record_sent) the body counts as not done.
+    /// Lets the session call the exchange. The body counts as unfinished until [`record_sent`](Self::record_sent).
     pub(super) fn call_exchange(&self) {
         self.lock().is_calling = true;
     }
 
-    /// Records that the pieces that were read so far are sent; false: the session called, and nothing is sent.
+    /// Records that the pieces read so far are sent. Returns false if this was the session's call and nothing is
+    /// sent.
     pub fn record_sent(&self) -> bool {
         let mut state = self.lock();
         if std::mem::take(&mut state.is_calling) {
@@ -236,12 +237,13 @@ impl AttemptState {
         true
     }
 
-    /// Returns whether the whole request of the running attempt was sent, and the attempt has not failed.
+    /// Returns whether the whole request of the running attempt was sent and the attempt has not failed.
     pub fn is_sent(&self) -> bool {
         self.lock().is_sent
     }
 
-    /// Records that the running attempt has failed by the provider's status, and that only its reason is still read.
+    /// Records that the provider's status has refused the running attempt. Only the reason of the refusal is still
+    /// read.
     pub fn record_refusal(&self, now: Instant) {
         let mut state = self.lock();
         state.is_sent = false;
@@ -258,7 +260,7 @@ impl AttemptState {
         self.lock().has_reply = true;
     }
 
-    /// Returns whether the provider has replied to the running attempt with a head at least.
+    /// Returns whether at least the head of a reply to the running attempt has arrived.
     pub fn has_reply(&self) -> bool {
         self.lock().has_reply
     }
@@ -279,7 +281,7 @@ impl AttemptState {
         self.lock().pieces.iter().map(BodyPiece::len).sum()
     }
 
-    /// Returns the next bytes after the first piece; `None`: there are none.
+    /// Returns the next bytes after the first piece, or `None` if there are none.
     ///
     /// Errors: an upload cannot be read.
     pub fn next_bytes(&self) -> io::Result<Option<Bytes>> {
@@ -301,13 +303,13 @@ impl AttemptState {
         self.lock().bills_after_disconnect = bills_after_disconnect;
     }
 
-    /// Bounds how long the running attempt waits for its first event, beside the timeouts.
+    /// Limits how long the running attempt waits for its first event, in addition to the timeouts.
     pub fn set_patience(&self, patience: Duration) {
         self.lock().patience = Some(patience);
     }
 
-    /// Records that the client disconnected; returns whether the reply is drained. A request that was not sent has none.
-    /// Nobody waits for a hedge any more, so it is closed.
+    /// Records that the client disconnected. Returns whether the reply is drained: a request that was not sent has no
+    /// reply. The hedge is closed, because its reply has no reader.
     pub fn disconnect(&self, now: Instant) -> bool {
         if let Some(race) = self.race() {
             race.cancel();
@@ -321,8 +323,8 @@ impl AttemptState {
         is_drained
     }
 
-    /// Records that the connection to the client is lost; returns whether the reply is read on. A client that may come back for
-    /// its answer, because it was told an id, has not left; for any other it is [`disconnect`](Self::disconnect).
+    /// Records that the connection to the client is lost. Returns whether the reply is still read. A client that
+    /// knows an event id may return for its answer; for any other client this is [`disconnect`](Self::disconnect).
     pub fn lose_client(&self, now: Instant) -> bool {
         if self.kept().is_some_and(KeptStream::has_begun) {
             let mut state = self.lock();
@@ -334,7 +336,7 @@ impl AttemptState {
         self.disconnect(now)
     }
 
-    /// Returns whether nothing can be sent to the client any more: it has disconnected, or its connection is lost.
+    /// Returns whether nothing more can be sent to the client, because it disconnected or its connection is lost.
     pub fn is_lost(&self) -> bool {
         let state = self.lock();
         state.lost_at.is_some() || state.disconnected_at.is_some()
@@ -344,14 +346,14 @@ impl AttemptState {
         self.interim()?.kept.as_deref()
     }
 
-    /// Lets a complete answer go to those who have come back for it.
+    /// Lets clients that have returned get a complete answer.
     pub(super) fn release_kept(&self) {
         if let (Some(kept), Stage::Complete) = (self.kept(), self.stage()) {
             kept.release();
         }
     }
 
-    /// Returns what a write to the client depends on.
+    /// Returns the facts on which a write to the client depends.
     pub fn progress(&self) -> Progress {
         let state = self.lock();
         Progress {
@@ -360,7 +362,7 @@ impl AttemptState {
         }
     }
 
-    /// Records that head and content go to the client at `now`; returns the gate that they wait for.
+    /// Records that head and content are sent at `now`. Returns the gate for which they wait.
     pub fn commit(&self, now: Instant) -> Option<Gate> {
         let mut state = self.lock();
         if state.stage == Stage::Pending {
@@ -448,8 +450,8 @@ impl AttemptState {
         }
     }
 
-    /// Returns when a hedge is due beside the running attempt, whose request was sent and which has no content.
-    fn hedge_due(&self, state: &State) -> Option<Instant> {
+    /// Returns when a hedge is due. The running attempt's request must be sent, and its reply must have no content.
+    fn hedge_due(&self, state: &LockedState) -> Option<Instant> {
         let race = self.race()?;
         let is_asked = state.is_sent && state.refused_at.is_none();
         let is_waiting = state.stage == Stage::Pending && state.disconnected_at.is_none();
@@ -460,7 +462,7 @@ impl AttemptState {
         }
     }
 
-    fn next_of_attempt(&self, state: &State) -> (Instant, Wake) {
+    fn next_of_attempt(&self, state: &LockedState) -> (Instant, Wake) {
         if state.stage == Stage::Complete {
             return (state.last_write + TERMINAL_TIMEOUT, Wake::Finish);
         }
@@ -482,7 +484,7 @@ impl AttemptState {
             });
         }
         if let (Some(lost), Some(kept)) = (state.lost_at, self.kept()) {
-            let given_up = kept.given_up_at(lost, Instant::now());
+            let given_up = kept.give_up_time(lost, Instant::now());
             return if given_up < deadline {
                 (given_up, Wake::GiveUp)
             } else {
@@ -499,7 +501,7 @@ impl AttemptState {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, LockedState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -18,16 +18,16 @@ use pingora::{Error, ErrorType, Result};
 use super::Piece;
 use crate::proxy::origin::Origin;
 
-/// The pieces of a reply; `None`: the call was not permitted.
-pub(super) type Reply = BoxStream<'static, Result<Option<Piece>>>;
+/// The pieces of a reply, or `None` if the call was not permitted.
+pub(super) type HedgeReply = BoxStream<'static, Result<Option<Piece>>>;
 
 /// Resolves to whether the hedge may be sent.
 pub type Permission = BoxFuture<'static, bool>;
 
 /// Makes the connections of hedges.
 ///
-/// Our choice: each hedge has a new one, over HTTP/1.1. So closing it cancels the hedge and nothing else, and none is found
-/// closed.
+/// Our choice: each hedge gets a new HTTP/1.1 connection. Closing it cancels only the hedge, and a new connection is
+/// never already closed.
 pub struct HedgeConnector(Connector);
 
 impl HedgeConnector {
@@ -43,30 +43,30 @@ impl Default for HedgeConnector {
     }
 }
 
-/// A request that is to be sent as a hedge.
+/// A request to send as a hedge.
 pub struct HedgeCall {
     pub connector: Arc<HedgeConnector>,
     pub origin: Arc<Origin>,
-    /// Its head, with the length of the body.
+    /// The head, with the length of the body.
     pub head: RequestHeader,
     pub body: Vec<Bytes>,
-    /// How long each read may take.
+    /// The maximum time of each read.
     pub read_timeout: Duration,
-    /// What is awaited before anybody is asked.
+    /// The permission that is awaited before the provider is asked.
     pub permission: Option<Permission>,
 }
 
-enum Step {
+enum CallStep {
     Open(Box<HedgeCall>, Arc<AtomicBool>),
     Read(Box<HttpSession>),
     Ended,
 }
 
 impl HedgeCall {
-    /// Returns the reply. Nothing happens until it is polled, and dropping it closes the connection. It sets `is_sent` once
-    /// the whole request was sent.
-    pub(super) fn run(self, is_sent: Arc<AtomicBool>) -> Reply {
-        let first = Step::Open(Box::new(self), is_sent);
+    /// Returns the reply. Nothing happens until the stream is polled, and dropping it closes the connection. It sets
+    /// `is_sent` once the whole request is sent.
+    pub(super) fn run(self, is_sent: Arc<AtomicBool>) -> HedgeReply {
+        let first = CallStep::Open(Box::new(self), is_sent);
         stream::try_unfold(first, |step| step.next()).boxed()
     }
 
@@ -87,8 +87,8 @@ impl HedgeCall {
     }
 }
 
-impl Step {
-    /// Returns the next piece, and the step behind it.
+impl CallStep {
+    /// Returns the next piece and the next step.
     async fn next(self) -> Result<Option<(Option<Piece>, Self)>> {
         match self {
             Self::Open(mut call, is_sent) => {
@@ -115,7 +115,7 @@ impl Step {
     }
 }
 
-/// Reads the head of the reply, behind informational ones.
+/// Reads the head of the reply, and skips informational ones.
 async fn read_head(session: &mut HttpSession) -> Result<Piece> {
     loop {
         session.read_response().await?;

@@ -1,10 +1,10 @@
 //! A hedge: a second attempt of a request, beside the one that Pingora's loop runs.
 //!
-//! Pingora runs one attempt at a time. A hedge is a [`call`] of our own, and a [`Race`] holds it: the client's buffered
-//! session polls the race while it waits, and calls the exchange whenever the hedge has something to tell. If the hedge is
-//! to serve the request, the exchange aborts Pingora's attempt and adopts the hedge as the next one: Pingora then reads it
-//! from a [`socket`] that replays what has come and goes on from there. So keepalives, timeouts, backpressure and the end
-//! of the response are those of any attempt. Nothing runs on a task of its own: a hedge that is dropped is closed.
+//! Pingora runs one attempt at a time. A hedge is a [`call`] of our own, and a [`Race`] holds it: the client's
+//! buffered session polls the race while it waits, and calls the exchange whenever the hedge has news. If the hedge
+//! is to serve the request, the exchange aborts Pingora's attempt and adopts the hedge as the next one: Pingora then
+//! reads it from a [`socket`] that first replays the received bytes. So keepalives, timeouts, backpressure and the
+//! end of the response are those of any attempt. A hedge has no task of its own, so dropping it closes it.
 
 mod call;
 mod socket;
@@ -20,38 +20,39 @@ use pingora::Error;
 use pingora::http::ResponseHeader;
 use tokio::time::Instant;
 
-use self::call::Reply;
+use self::call::HedgeReply;
 pub use self::call::{HedgeCall, HedgeConnector, Permission};
 pub use self::socket::Adopted;
 
-/// The pieces that are kept of a reply without content. Beyond it the reply is not read on, unless it is adopted.
+/// The maximum bytes of a reply without content that are kept. Beyond them the reply is not read, unless it is
+/// adopted.
 const MAX_KEPT_BYTES: usize = 16 << 20;
 
 /// A piece of the hedge's reply.
 #[derive(Clone, Debug)]
 pub enum Piece {
-    /// The head, not an informational one.
+    /// The head of the final response.
     Head(Box<ResponseHeader>),
-    /// Bytes of the body, never none.
+    /// Bytes of the body, at least one.
     Body(Bytes),
 }
 
-/// What the exchange has to know of a hedge.
+/// An event of a hedge, for the exchange.
 #[derive(Debug)]
 pub enum News {
-    /// It was not permitted, and nobody was asked.
+    /// The hedge was not permitted, and no provider was asked.
     Refused,
-    /// A piece of its reply has come.
+    /// A piece of the reply has arrived.
     Piece(Piece),
-    /// Its reply is complete.
+    /// The reply is complete.
     End,
-    /// It broke.
+    /// The hedge broke.
     Failed(Box<Error>),
 }
 
-/// The hedge of one request, from the time before it begins. Shared by the buffered session and the exchange.
+/// The hedge of one request, also before it begins. The buffered session and the exchange share it.
 pub struct Race {
-    /// How long an attempt may say nothing until the hedge begins.
+    /// An attempt may be silent for this long before the hedge begins.
     after: Duration,
     /// Whether the whole request of the hedge was sent.
     is_sent: Arc<AtomicBool>,
@@ -59,25 +60,26 @@ pub struct Race {
 }
 
 enum Phase {
-    /// It begins when an attempt has said nothing for too long.
+    /// The hedge begins when an attempt is silent for too long.
     Armed,
-    /// It runs beside Pingora's attempt.
-    Running(Running),
-    /// It runs as Pingora's attempt, was cancelled, has failed, or there is none; its error, where it broke as Pingora's.
+    /// The hedge runs beside Pingora's attempt.
+    Running(RunningHedge),
+    /// The hedge became Pingora's attempt, was cancelled, has failed, or never was. The error is set if it broke as
+    /// Pingora's attempt.
     Over(Option<Box<Error>>),
 }
 
-struct Running {
+struct RunningHedge {
     started: Instant,
-    reply: Reply,
+    reply: HedgeReply,
     kept: Vec<Piece>,
     kept_bytes: usize,
-    /// What the exchange has not heard yet.
+    /// The newest event that the exchange has not taken.
     news: Option<News>,
 }
 
 impl Race {
-    /// Returns the race of a request whose attempts may say nothing for this long.
+    /// Returns the race of a request whose attempts may be silent for this long.
     pub fn new(after: Duration) -> Self {
         Self {
             after,
@@ -86,7 +88,8 @@ impl Race {
         }
     }
 
-    /// Returns when the hedge is due beside an attempt that began then; `None`: it has begun, or there will be none.
+    /// Returns when the hedge is due beside an attempt that began at `started`. Returns `None` if it has begun or
+    /// never will.
     pub(super) fn due(&self, started: Instant) -> Option<Instant> {
         self.is_armed().then(|| started + self.after)
     }
@@ -96,7 +99,7 @@ impl Race {
         matches!(*self.lock(), Phase::Armed)
     }
 
-    /// Returns whether it runs beside Pingora's attempt.
+    /// Returns whether the hedge runs beside Pingora's attempt.
     pub fn is_running(&self) -> bool {
         matches!(*self.lock(), Phase::Running(_))
     }
@@ -108,7 +111,7 @@ impl Race {
 
     /// Begins the hedge.
     pub fn begin(&self, call: HedgeCall, now: Instant) {
-        let running = Running {
+        let running = RunningHedge {
             started: now,
             reply: call.run(Arc::clone(&self.is_sent)),
             kept: Vec::new(),
@@ -118,12 +121,12 @@ impl Race {
         *self.lock() = Phase::Running(running);
     }
 
-    /// Closes the hedge, or sees to it that none begins.
+    /// Closes the hedge, or prevents that one begins.
     pub fn cancel(&self) {
         *self.lock() = Phase::Over(None);
     }
 
-    /// Goes on with the hedge, and waits until there is news of it.
+    /// Continues the hedge until it has news.
     pub(super) fn poll_news(&self, context: &mut Context<'_>) -> Poll<()> {
         let mut phase = self.lock();
         let Phase::Running(running) = &mut *phase else {
@@ -151,7 +154,7 @@ impl Race {
         Poll::Ready(())
     }
 
-    /// Takes what the exchange has not heard of the hedge.
+    /// Takes the news of the hedge for the exchange.
     pub fn take_news(&self) -> Option<News> {
         match &mut *self.lock() {
             Phase::Running(running) => running.news.take(),
@@ -159,7 +162,7 @@ impl Race {
         }
     }
 
-    /// Takes the hedge as Pingora's next attempt; returns when it began, too. `None`: none runs.
+    /// Takes the hedge as Pingora's next attempt. Returns it with its start, or `None` if no hedge runs.
     pub fn adopt(self: &Arc<Self>) -> Option<(Arc<Adopted>, Instant)> {
         let mut phase = self.lock();
         let Phase::Running(running) = std::mem::replace(&mut *phase, Phase::Over(None)) else {
@@ -169,12 +172,12 @@ impl Race {
         Some((Arc::new(adopted), running.started))
     }
 
-    /// Records why the adopted hedge broke.
+    /// Records the reason for which the adopted hedge broke.
     fn record_error(&self, error: Box<Error>) {
         *self.lock() = Phase::Over(Some(error));
     }
 
-    /// Takes the reason why the adopted hedge broke.
+    /// Takes the reason for which the adopted hedge broke.
     pub fn take_error(&self) -> Option<Box<Error>> {
         match &mut *self.lock() {
             Phase::Over(error) => error.take(),

@@ -1,7 +1,7 @@
-//! The socket from which Pingora reads a hedge that it runs as its own attempt.
+//! The socket from which Pingora reads an adopted hedge.
 //!
-//! It is an HTTP/1.1 reply without a length, which ends when the connection is closed. The request was sent long ago, so
-//! what Pingora writes is dropped.
+//! The socket gives an HTTP/1.1 reply without a length, which ends with the connection. The request was sent long
+//! ago, so Pingora's writes are dropped.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -26,10 +26,10 @@ use pingora::upstreams::peer::HttpPeer;
 use pingora::{Error, ErrorType, Result};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::call::Reply;
+use super::call::HedgeReply;
 use super::{Piece, Race};
 
-/// Numbers the peers, so that none finds the connection of another one in Pingora's pool.
+/// Numbers the peers, so that Pingora's pool never confuses the connections of two hedges.
 static NEXT_GROUP: AtomicU64 = AtomicU64::new(1);
 
 /// A hedge that becomes Pingora's attempt.
@@ -38,7 +38,7 @@ pub struct Adopted {
 }
 
 impl Adopted {
-    pub(super) fn new(kept: Vec<Piece>, reply: Reply, race: Arc<Race>) -> Self {
+    pub(super) fn new(kept: Vec<Piece>, reply: HedgeReply, race: Arc<Race>) -> Self {
         let socket = ReplySocket {
             ready: kept.into_iter().map(Piece::into_bytes).collect(),
             reply: Mutex::new(Some(reply)),
@@ -49,9 +49,9 @@ impl Adopted {
         }
     }
 
-    /// Returns the peer for which Pingora connects to the hedge.
+    /// Returns the peer through which Pingora connects to the hedge.
     pub fn peer(self: Arc<Self>) -> HttpPeer {
-        // The address names nobody and is not used.
+        // Pingora needs an address, but the connector does not use it.
         let nobody = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
         let mut peer = HttpPeer::new(nobody, false, String::new());
         peer.group_key = NEXT_GROUP.fetch_add(1, Ordering::Relaxed);
@@ -60,9 +60,9 @@ impl Adopted {
         peer
     }
 
-    /// Replaces the head of a request that goes nowhere.
+    /// Replaces the head of Pingora's request, which is not sent anywhere.
     ///
-    /// Errors: none, unless the head of a request has no room for a header.
+    /// Errors: none, unless the head cannot take another header.
     pub fn write_head(head: &mut RequestHeader) -> Result<()> {
         *head = RequestHeader::build("POST", b"/", None)?;
         head.insert_header(header::CONTENT_LENGTH, "0")
@@ -89,8 +89,8 @@ impl Connect for Adopted {
 /// The reply as the bytes of a connection.
 struct ReplySocket {
     ready: VecDeque<Bytes>,
-    /// The lock is never taken: it makes the socket one that several threads may see.
-    reply: Mutex<Option<Reply>>,
+    /// The lock is never taken. It only makes the socket `Sync`.
+    reply: Mutex<Option<HedgeReply>>,
     race: Arc<Race>,
 }
 
@@ -123,7 +123,7 @@ impl AsyncRead for ReplySocket {
             };
             match ready!(open.poll_next_unpin(context)) {
                 Some(Ok(Some(piece))) => socket.ready.push_back(piece.into_bytes()),
-                // The end. A hedge that was not permitted is none of Pingora's attempts.
+                // The end of the connection. A hedge that was not permitted never becomes Pingora's attempt.
                 Some(Ok(None)) | None => *reply = None,
                 Some(Err(error)) => {
                     *reply = None;
@@ -160,7 +160,7 @@ impl VirtualSocket for ReplySocket {
 }
 
 impl Piece {
-    /// Returns the piece as a connection would have it. A head has its end as the end of the connection, whatever the
+    /// Returns the piece as bytes of a connection. The head says that the body ends with the connection, whatever the
     /// provider said.
     fn into_bytes(self) -> Bytes {
         match self {

@@ -1,4 +1,4 @@
-//! What the session writes itself: comments, notices, and the end of a request that was taken back.
+//! The session's own writes: comments, notices, and the end of a cancelled request.
 
 use bytes::Bytes;
 use pingora::Result;
@@ -17,9 +17,10 @@ impl BufferedSession {
         Ok(())
     }
 
-    /// Sends a notice or a comment, after a head of our own if none was sent yet.
+    /// Sends a notice or a comment, after our own head if none was sent yet.
     ///
-    /// On HTTP/1 it queues both and writes as much as the connection takes; the next call continues an interrupted write.
+    /// On HTTP/1 both are queued and written as far as the connection accepts. The next call continues an interrupted
+    /// write.
     pub(super) async fn send_keepalive(&mut self) -> Result<()> {
         let now = Instant::now();
         let interim = self.state.interim();
@@ -46,8 +47,8 @@ impl BufferedSession {
         self.inner_mut().write_response_body(comment, false).await
     }
 
-    /// Tells a client that has taken its request back that nothing comes: by the end of its stream, or by an empty 202. What cannot be
-    /// sent is not missed.
+    /// Tells the client of a cancelled request that no response comes: by the end of its stream, or by an empty 202.
+    /// Write errors are ignored.
     pub(super) async fn take_leave(&mut self) {
         if std::mem::replace(&mut self.has_taken_leave, true) {
             return;

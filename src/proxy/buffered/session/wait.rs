@@ -1,4 +1,4 @@
-//! The waits while the provider is silent: for the client, for the timers, for a hedge, and for a request to be taken back.
+//! Waits while the provider is silent: for the client, the timers, a hedge, and the cancellation of the request.
 
 use std::future::{pending, poll_fn};
 
@@ -11,17 +11,17 @@ use crate::proxy::buffered::interim::Interim;
 use crate::proxy::buffered::state::{Stage, Wake};
 use crate::proxy::hedge::Race;
 
-/// Why a wait for the client ended.
+/// The reason for which a wait for the client ended.
 pub(super) enum Waited {
     Client(Result<Option<Bytes>>),
-    /// The timer fired and this is due.
+    /// The timer fired and this step is due.
     Due(Wake),
-    /// The client has taken its request back.
+    /// The client has cancelled its request.
     Cancelled,
     /// There is news of the hedge.
     News,
-    /// Nothing is due: events have postponed the deadline, or the reply is read on for a client that has disconnected or may
-    /// come back.
+    /// No step is due: events have postponed the deadline, or the reply is still read for a client that has
+    /// disconnected or may return.
     Again,
 }
 
@@ -44,7 +44,7 @@ impl BufferedSession {
         let is_lost = self.state.is_lost();
         let interim = self.state.interim();
         let interim = interim.filter(|_| !is_disconnected && self.state.stage() != Stage::Complete);
-        // Until its request is sent, Pingora takes what the session returns for a piece of the body.
+        // Before the request is sent, Pingora would take the returned value for a piece of the body.
         let race = self.state.race().filter(|_| self.state.is_sent());
         tokio::select! {
             biased;
@@ -68,7 +68,7 @@ impl BufferedSession {
     }
 }
 
-/// Waits for news of a hedge that runs.
+/// Waits for news of a running hedge.
 async fn news(race: Option<&Race>) {
     match race {
         Some(race) => poll_fn(|context| race.poll_news(context)).await,
@@ -76,7 +76,7 @@ async fn news(race: Option<&Race>) {
     }
 }
 
-/// Waits until the client takes its request back.
+/// Waits until the client cancels its request.
 async fn cancelled(interim: Option<&Interim>) {
     match interim {
         Some(interim) => interim.cancellation.cancelled().await,
