@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use filters::decisions::decide::{Decision, decide};
-use filters::decisions::inputs::{Forced, Inputs};
+use filters::decisions::inputs::{ForcedDecision, Inputs};
 use filters::decisions::protocol::{Document, Protocol};
 use filters::decisions::{Options, Project};
 use serde_json::{Map, Value, json};
@@ -30,9 +30,9 @@ fn project(folder: &Path, number: u64) -> Project {
     Project::parse(&text, Document.rules()).unwrap()
 }
 
-fn forced(line: &Value) -> Vec<Forced> {
+fn forced(line: &Value) -> Vec<ForcedDecision> {
     let rows = line["forced"].as_array().unwrap().iter();
-    rows.map(|row| Forced {
+    rows.map(|row| ForcedDecision {
         flag_key: row[0].as_str().unwrap().into(),
         rule_key: row[1].as_str().map(Into::into),
         variation_key: row[2].as_str().unwrap().into(),

@@ -10,11 +10,11 @@ use super::rule::{self, Ruling};
 /// An item of the response.
 #[derive(Debug, Default)]
 pub struct Activation<'p> {
-    /// The feature that the request names; empty: none.
+    /// The feature that the request names, or an empty text.
     pub feature_key: Box<str>,
     /// The experiment that the request names, or that decided the feature.
     pub experiment_key: Box<str>,
-    /// The variation; empty: none.
+    /// The key of the variation, or an empty text.
     pub variation_key: &'p str,
     /// `feature`, `experiment`, or empty for an unknown key.
     pub kind: &'static str,
@@ -23,9 +23,9 @@ pub struct Activation<'p> {
     pub variables: Vec<(&'p str, &'p str)>,
     pub error: String,
     pub impression: Option<Impression<'p>>,
-    /// The experiment id and the variation id to add to the profile.
+    /// The experiment id and the variation id that the profile has to remember.
     pub remembers: Option<(&'p str, &'p str)>,
-    /// The prediction that is needed first.
+    /// The prediction without which the decision is not possible.
     pub wants: Option<PredictionRequest<'p>>,
 }
 

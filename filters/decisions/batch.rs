@@ -1,6 +1,6 @@
 //! The operations of a batch and their items in the response. Source: docs/decision-agent.md 2.4, 4 rule 5.
 //!
-//! A protocol reads the operations and words the items; what an operation carries is the same for all.
+//! A protocol reads the operations and writes the items. The parts of an operation are the same for all protocols.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde::Deserialize;
@@ -13,36 +13,37 @@ use crate::json::{Object, write_number};
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BatchOperation {
-    /// The method; empty: GET.
+    /// The method. An empty text means GET.
     pub method: String,
-    /// The path and the query of the call, behind a base or alone.
+    /// The path and the query of the call, with or without a base URL.
     pub url: String,
     #[serde(rename = "operationID")]
     pub operation_id: String,
     pub body: Value,
-    /// The query beside that of the URL.
+    /// Query parameters that are added to those of the URL.
     pub parameters: Option<Map<String, Value>>,
-    /// The same under the agent's name.
+    /// The same parameters under the agent's name.
     pub params: Option<Map<String, Value>>,
     pub headers: Option<Map<String, Value>>,
 }
 
 impl BatchOperation {
-    /// A header of the operation, in whichever case its name is written.
+    /// Returns a header of the operation. Its name matches in any case.
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         let mut headers = self.headers.iter().flatten();
         let found = headers.find(|(key, _)| key.eq_ignore_ascii_case(name));
         found?.1.as_str()
     }
 
-    /// The path and the query of the URL, without its base and its fragment. Source: docs/decision-agent.md 2.4.
+    /// Returns the path and the query of the URL, without its base and its fragment. Source: docs/decision-agent.md
+    /// 2.4.
     pub fn split_url(&self) -> (&str, &str) {
         let url = self.url.split('#').next().unwrap_or_default();
         let url = without_base(url);
         url.split_once('?').unwrap_or((url, ""))
     }
 
-    /// The query of the URL, and the parameters behind it.
+    /// Returns the query of the URL, followed by the parameters.
     ///
     /// Errors: 400 for a parameter that is neither a text, a number, a boolean, nor a list of these.
     pub fn query(&self, in_url: &str) -> Result<String, Fault> {
@@ -73,7 +74,7 @@ impl BatchOperation {
         Ok(query.finish())
     }
 
-    /// The operation's headers and no others.
+    /// Returns the headers of the operation alone.
     ///
     /// Errors: 400 for a header that cannot be sent.
     pub fn header_map(&self) -> Result<HeaderMap, Fault> {
@@ -91,7 +92,7 @@ impl BatchOperation {
     }
 }
 
-/// A URL behind its scheme and its host.
+/// Returns a URL without scheme and host.
 fn without_base(url: &str) -> &str {
     let Some((scheme, rest)) = url.split_once("://") else {
         return url;
@@ -110,19 +111,19 @@ pub struct FoundRoute {
     /// The route's index in the table that was searched.
     pub index: usize,
     pub name: &'static str,
-    /// A batch may call the route's endpoint.
+    /// Whether a batch may call the route's endpoint.
     pub is_operation: bool,
 }
 
 /// Finds the route of a method and a path. Errors: 400 for a path that cannot be normalised, 404, 405.
 pub type FindRoute<'f> = &'f dyn Fn(&Method, &str) -> Result<FoundRoute, Fault>;
 
-/// Where an operation goes.
+/// The destination of an operation.
 #[derive(Debug)]
 pub enum BatchTarget {
     /// The endpoint of the route at this index.
     Endpoint(usize),
-    /// Nowhere.
+    /// The operation has no endpoint.
     Missing {
         fault: Fault,
         /// Only a caller with valid credentials gets the fault.
@@ -130,12 +131,12 @@ pub enum BatchTarget {
     },
 }
 
-/// The fault of an operation on a route that is no endpoint of decisions.
+/// Returns the fault of an operation on a route that is no endpoint of decisions.
 pub(super) fn no_decision_endpoint() -> Fault {
     Fault::new(FaultKind::Invalid, "`url` names no decision endpoint").with_param("url")
 }
 
-/// An operation with its response.
+/// An operation and its response.
 #[derive(Debug)]
 pub struct AnsweredOperation<'a> {
     pub operation: &'a BatchOperation,
@@ -145,15 +146,15 @@ pub struct AnsweredOperation<'a> {
     pub times: Times,
 }
 
-/// When something started and ended, as RFC 3339 texts.
+/// The start and the end of a call, as RFC 3339 texts.
 #[derive(Clone, Debug)]
 pub struct Times {
     pub started_at: String,
     pub ended_at: String,
 }
 
-/// An item of the response, as a protocol words it.
-pub(super) struct Item<'a> {
+/// An item of the response, in a protocol's form.
+pub(super) struct BatchItem<'a> {
     pub(super) operation: &'a BatchOperation,
     pub(super) status: u16,
     pub(super) request_id: &'a str,
@@ -162,7 +163,7 @@ pub(super) struct Item<'a> {
     pub(super) ended_at: &'a str,
 }
 
-impl Item<'_> {
+impl BatchItem<'_> {
     pub(super) fn write(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let mut item = Object::open(&mut out);
@@ -179,7 +180,7 @@ impl Item<'_> {
     }
 }
 
-/// A batch after all of its operations.
+/// The result of a batch after all of its operations.
 #[derive(Debug)]
 pub struct AnsweredBatch {
     /// The items, as the protocol writes them, in the request's order.

@@ -1,4 +1,4 @@
-//! Members of a JSON object as a caller sent them. Names and texts without escapes are borrowed from the body.
+//! The members of a JSON object as a caller sent them. Names and texts without escapes are borrowed from the body.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -8,16 +8,16 @@ use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// Up to so many members are searched one by one, more of them by a hash.
+/// Up to this many members are searched one by one, more of them by a hash.
 const MAX_SCANNED_MEMBERS: usize = 16;
 
-/// Members in the order they came. Among members of one name, the last value counts, at the place of the first.
+/// Members in the order received. If a name repeats, its last value counts, at the position of the first.
 ///
 /// Cost: reading a few allocates once, and finding one of them hashes nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BorrowedObject<'b> {
     all: Vec<(Cow<'b, str>, BorrowedValue<'b>)>,
-    /// The index of each name, if there are more than a few.
+    /// The index of each name, once there are more than a few.
     #[expect(
         clippy::box_collection,
         reason = "most have none, and values are moved"
@@ -39,13 +39,13 @@ pub enum BorrowedValue<'b> {
 }
 
 impl<'b> BorrowedObject<'b> {
-    /// The value of this name.
+    /// Returns the value of a name.
     pub fn get(&self, name: &str) -> Option<&BorrowedValue<'b>> {
         let at = self.index_of(name)?;
         self.all.get(at).map(|(_, value)| value)
     }
 
-    /// Removes the value of this name; the others keep their order. Cost: visits every member.
+    /// Removes and returns the value of a name. The others keep their order. Cost: visits every member.
     pub fn remove(&mut self, name: &str) -> Option<BorrowedValue<'b>> {
         let at = self.index_of(name)?;
         let (_, value) = self.all.remove(at);
@@ -54,17 +54,17 @@ impl<'b> BorrowedObject<'b> {
         Some(value)
     }
 
-    /// Names and values, in order.
+    /// Returns names and values in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &BorrowedValue<'b>)> + Clone {
         self.all.iter().map(|(name, value)| (&**name, value))
     }
 
-    /// The members as pairs.
+    /// Returns the members as pairs.
     pub(super) fn into_pairs(self) -> Vec<(Cow<'b, str>, BorrowedValue<'b>)> {
         self.all
     }
 
-    /// The members as an owned map.
+    /// Returns the members as an owned map.
     pub fn into_map(self) -> Map<String, Value> {
         let owned =
             |(name, value): (Cow<'_, str>, BorrowedValue<'_>)| (name.into_owned(), value.into());
@@ -93,7 +93,7 @@ impl<'b> BorrowedObject<'b> {
         }
     }
 
-    /// Indexes the names as soon as there are more than a few.
+    /// Indexes the names if there are more than a few.
     fn index_names(&mut self) {
         if self.indices.is_none() && self.all.len() > MAX_SCANNED_MEMBERS {
             let names = self.all.iter().enumerate();
@@ -104,7 +104,7 @@ impl<'b> BorrowedObject<'b> {
 }
 
 impl BorrowedValue<'_> {
-    /// The text, if it is one.
+    /// Returns the text of a string.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -112,7 +112,7 @@ impl BorrowedValue<'_> {
         }
     }
 
-    /// The boolean, if it is one.
+    /// Returns the value of a boolean.
     pub fn as_bool(&self) -> Option<bool> {
         match self {
             Self::Bool(value) => Some(*value),
@@ -120,7 +120,7 @@ impl BorrowedValue<'_> {
         }
     }
 
-    /// The number, if it is one.
+    /// Returns the value of a number.
     pub fn as_f64(&self) -> Option<f64> {
         match self {
             Self::Number(number) => number.as_f64(),
@@ -128,7 +128,7 @@ impl BorrowedValue<'_> {
         }
     }
 
-    /// Whether the value is null.
+    /// Returns whether the value is null.
     pub fn is_null(&self) -> bool {
         matches!(self, Self::Null)
     }

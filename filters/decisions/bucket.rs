@@ -1,4 +1,5 @@
-//! Buckets: which of ten thousand a user falls into, and which range holds it. Source: docs/facts/decision-engine.md B.
+//! Buckets: a user falls into one of ten thousand, and ranges of buckets belong to variations. Source:
+//! docs/facts/decision-engine.md B.
 
 use super::murmur;
 
@@ -9,21 +10,21 @@ const BUCKET_COUNT: u64 = 10_000;
 
 /// A range of buckets.
 #[derive(Clone, Debug)]
-pub(super) struct Range<T> {
-    /// The first bucket after it.
+pub(super) struct BucketRange<T> {
+    /// The first bucket after the range.
     pub(super) end: u32,
     pub(super) owner: T,
 }
 
-/// The bucket of a user in a parent, which is an experiment, a group or a holdout: 0 to 9999.
+/// Returns the bucket of a user in a parent, which is an experiment, a group or a holdout: 0 to 9999.
 pub fn bucket(bucketing_id: &str, parent_id: &str) -> u32 {
     let hash = murmur::hash(SEED, [bucketing_id.as_bytes(), parent_id.as_bytes()]);
-    // Other SDKs compute the same in floats.
+    // Other SDKs compute the same number with floats.
     ((u64::from(hash) * BUCKET_COUNT) >> 32) as u32
 }
 
-/// The owner of the first range that holds `bucket`.
-pub(super) fn owner<T>(ranges: &[Range<T>], bucket: u32) -> Option<&T> {
+/// Returns the owner of the first range that contains `bucket`.
+pub(super) fn owner<T>(ranges: &[BucketRange<T>], bucket: u32) -> Option<&T> {
     ranges
         .iter()
         .find(|range| bucket < range.end)

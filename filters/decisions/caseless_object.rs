@@ -1,4 +1,4 @@
-//! Members of a JSON object whose names match in any case. Source: docs/facts/decision-engine.md E.
+//! The members of a JSON object whose names match in any case. Source: docs/facts/decision-engine.md E.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,21 +7,22 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
 use super::borrowed_object::{BorrowedObject, BorrowedValue, Name};
 
-/// Names and values in the order they came. Among names that differ only in case, the last value that is not null counts.
+/// Names and values in the order received. Among names that differ only in case, the last value that is not null
+/// counts.
 ///
-/// Shape: read from JSON it has every member, also several of one name.
+/// Shape: contains every member of the JSON, including those with repeated names.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CaselessObject<'b>(Vec<(Cow<'b, str>, BorrowedValue<'b>)>);
 
 impl<'b> CaselessObject<'b> {
-    /// Takes the value of this name, once.
+    /// Removes and returns the value of a name.
     pub fn take(&mut self, name: &str) -> Option<BorrowedValue<'b>> {
         let mut all = self.0.iter_mut().rev();
         all.find(|(key, value)| is_named(key, name) && !value.is_null())
             .map(|(_, value)| std::mem::take(value))
     }
 
-    /// Every value of this name but null, in order.
+    /// Returns all values of a name except null, in order.
     pub fn all(&self, name: &str) -> impl Iterator<Item = &BorrowedValue<'b>> {
         let all = self.0.iter();
         all.filter(move |(key, value)| is_named(key, name) && !value.is_null())
@@ -29,7 +30,7 @@ impl<'b> CaselessObject<'b> {
     }
 }
 
-/// Whether a key matches a name. Most keys match in case too, which is compared faster.
+/// Returns whether a key matches a name. The exact comparison comes first, because it is faster and most keys match.
 fn is_named(key: &str, name: &str) -> bool {
     key.len() == name.len() && (key == name || key.eq_ignore_ascii_case(name))
 }

@@ -1,4 +1,4 @@
-//! The wire of the predictor for contextual bandits (CMAB). Source: docs/facts/decision-engine.md B.
+//! Requests and replies of the predictor for contextual bandits (CMAB). Source: docs/facts/decision-engine.md B.
 
 use serde_json::{Map, Value};
 
@@ -16,7 +16,7 @@ pub struct CmabRequest {
 }
 
 impl CmabRequest {
-    /// A request with the attributes that the experiment lets the predictor know.
+    /// Makes a request with the attributes that the experiment shows to the predictor.
     pub fn new(
         want: &PredictionRequest<'_>,
         attributes: &BorrowedObject<'_>,
@@ -36,14 +36,14 @@ impl CmabRequest {
         }
     }
 
-    /// A hash of the attributes. A prediction counts only for the attributes that it was made for.
+    /// Returns a hash of the attributes. A prediction counts only for the attributes for which it was made.
     pub fn fingerprint(&self) -> u32 {
         let mut text = Vec::new();
         encode::write_object(&self.attributes, &mut text);
         murmur::hash(1, [&text, &[]])
     }
 
-    /// The body of the request, under a prediction id.
+    /// Returns the body of the request, with `uuid` as the id of the prediction.
     pub fn body(&self, user_id: &str, uuid: &str) -> Vec<u8> {
         let mut out = Vec::new();
         let mut body = Object::open(&mut out);
@@ -66,9 +66,9 @@ impl CmabRequest {
     }
 }
 
-/// The id of the predicted variation.
+/// Returns the id of the predicted variation.
 ///
-/// Shape: `{"predictions":[{"variation_id"}]}`. `None` for anything else.
+/// Shape: `{"predictions":[{"variation_id"}]}`. Returns `None` for any other shape.
 pub fn read_prediction(body: &[u8]) -> Option<Box<str>> {
     let body: Value = serde_json::from_slice(body).ok()?;
     match body.pointer("/predictions/0/variation_id")? {

@@ -9,28 +9,28 @@ use super::matcher::{Leaf, UserAttributes};
 /// The maximum nesting of lists. Deeper conditions are unknown.
 const MAX_DEPTH: usize = 100;
 
-/// A condition. `None` as a result is "unknown".
+/// A condition. Its result is `None` if it is unknown.
 #[derive(Debug)]
 pub(super) enum Condition {
     And(Vec<Condition>),
     Or(Vec<Condition>),
-    /// Negates the first child. Without a child it is unknown.
+    /// The negation of the first child. Without a child the result is unknown.
     Not(Option<Box<Condition>>),
-    /// The audience of this index.
+    /// The audience with this index.
     Audience(usize),
-    /// An audience of this id, which is not in the datafile.
+    /// An audience id that the datafile does not contain.
     Missing(Box<str>),
     Leaf(Leaf),
     /// A condition that cannot be read.
     Unknown,
 }
 
-/// Why a condition is unknown.
+/// The reason for which a condition is unknown.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Doubt<'c> {
-    /// The conditions of the audience of this index are unknown.
+    /// The conditions of the audience with this index are unknown.
     Audience(usize),
-    /// The audience of this id is not in the datafile.
+    /// The datafile does not contain the audience with this id.
     Missing(&'c str),
     /// A condition has this type, which no SDK knows.
     Type(&'c str),
@@ -64,7 +64,7 @@ impl Operator {
     }
 }
 
-/// Compiles the conditions of an audience: a list, an object, or a string that holds one.
+/// Compiles the conditions of an audience: a list, an object, or a string that contains one of them.
 pub(super) fn compile_audience(conditions: &Value, rules: EvaluationRules) -> Condition {
     match conditions {
         Value::String(text) => match serde_json::from_str::<Value>(text) {
@@ -93,7 +93,7 @@ fn compile_audience_part(value: &Value, rules: EvaluationRules, depth: usize) ->
     }
 }
 
-/// The first item names the operator; without one it is "or".
+/// Compiles a list whose first item names the operator. Without an operator there it is "or".
 fn with_first_operator(items: &[Value], mut child: impl FnMut(&Value) -> Condition) -> Condition {
     let Some(first) = items.first() else {
         return Condition::Unknown;
@@ -105,7 +105,8 @@ fn with_first_operator(items: &[Value], mut child: impl FnMut(&Value) -> Conditi
         .apply(children.map(&mut child).collect())
 }
 
-/// The last string names the operator, and an unknown one is "or". Without a string the list is unknown.
+/// Compiles a list whose last string names the operator. An unknown string means "or". A list without strings is
+/// unknown.
 fn with_last_operator(items: &[Value], mut child: impl FnMut(&Value) -> Condition) -> Condition {
     let Some(word) = items.iter().rev().find_map(Value::as_str) else {
         return Condition::Unknown;
@@ -116,7 +117,7 @@ fn with_last_operator(items: &[Value], mut child: impl FnMut(&Value) -> Conditio
         .apply(children.map(&mut child).collect())
 }
 
-/// Compiles the condition of a rule; `None`: the rule has none, and every user meets it.
+/// Compiles the condition of a rule. Returns `None` for a rule without one, which every user meets.
 ///
 /// `conditions` precede `ids`; `audience` returns the index of an id.
 pub(super) fn compile_rule(
@@ -153,7 +154,8 @@ fn compile_rule_part(
 }
 
 impl Condition {
-    /// Whether `user` meets it. `tell` gets the doubts of those that were judged, in order. Cost: no allocation.
+    /// Returns whether `user` meets the condition. `tell` gets the doubts of the evaluated conditions, in order.
+    /// Cost: no allocation.
     pub(super) fn holds<F: FnMut(Doubt<'_>)>(
         &self,
         user: &UserAttributes<'_>,
@@ -166,7 +168,7 @@ impl Condition {
             Self::And(children) => return all(children.iter().map(child), rules),
             Self::Or(children) => return any(children.iter().map(child)),
             Self::Not(inner) => return inner.as_deref().and_then(child).map(|holds| !holds),
-            // Audiences do not name audiences, so this ends.
+            // Audiences do not refer to audiences, so the recursion ends.
             Self::Audience(index) => {
                 let holds = audiences.get(*index).and_then(&mut child);
                 (holds, Some(Doubt::Audience(*index)))
@@ -194,7 +196,7 @@ impl Condition {
     }
 }
 
-/// False as soon as one is false, unless `rules` stop at the first unknown one.
+/// Combines results with "and". Stops at the first false one, and if `rules` say so at the first unknown one.
 fn all(results: impl Iterator<Item = Option<bool>>, rules: EvaluationRules) -> Option<bool> {
     let mut holds = Some(true);
     for result in results {

@@ -1,6 +1,6 @@
 //! Credentials of the decision endpoints: an SDK key, a token, or both.
 //!
-//! A protocol says which of them it requires; what a key and a token are is the same for all.
+//! A protocol decides which of them are required. Their formats are the same for all protocols.
 //! Source: docs/decision-agent.md 5, docs/decisions.md 20, 21.
 
 use http::HeaderMap;
@@ -15,7 +15,7 @@ use crate::fault::{Fault, FaultKind};
 /// The longest part of an SDK key.
 const MAX_KEY_BYTES: usize = 128;
 
-/// Where SDK keys stand, and which tokens count.
+/// The places of SDK keys, and the tokens that count.
 pub struct SdkRules {
     pub headers: Vec<HeaderName>,
     /// Our tokens, where clients are configured.
@@ -26,17 +26,17 @@ pub struct SdkRules {
     pub claim_rules: ClaimRules,
 }
 
-/// What valid credentials grant.
+/// The grant of valid credentials.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Granted {
-    /// The project of one SDK key, with its access token behind a colon if it came with one.
+pub enum SdkKeyGrant {
+    /// The project of one SDK key. The access token follows after a colon, if the key came with one.
     Key(Box<str>),
-    /// Those of the several SDK keys of a token, of which the request names none.
+    /// The projects of several SDK keys in a token. The request names none of them.
     Several,
 }
 
-impl Granted {
-    /// The SDK key. Errors: 400 if there are several.
+impl SdkKeyGrant {
+    /// Returns the SDK key. Errors: 400 if there are several.
     pub fn into_key(self, rules: &SdkRules) -> Result<Box<str>, Fault> {
         match self {
             Self::Key(key) => Ok(key),
@@ -52,14 +52,14 @@ impl Granted {
 }
 
 impl SdkRules {
-    /// Whether tokens count at all.
+    /// Returns whether tokens count at all.
     pub(super) fn checks_tokens(&self) -> bool {
         self.tokens.is_some() || self.trusts_foreign
     }
 
-    /// The SDK keys of a token: a foreign one names the key that signed it, ours do not.
+    /// Returns the SDK keys of a token. A foreign token names the key that signed it, and ours do not.
     ///
-    /// `foreign` holds the keys of foreign tokens that are known. Errors: [`InvalidToken`].
+    /// `foreign` contains the known keys of foreign tokens. Errors: [`InvalidToken`].
     pub(super) fn granted_keys(
         &self,
         token: &str,
@@ -86,9 +86,9 @@ impl SdkRules {
         }
     }
 
-    /// The SDK key of a request's headers.
+    /// Returns the SDK key in a request's headers.
     ///
-    /// Errors: of the kind `malformed_as` for a malformed key, and 400 for headers that name different ones.
+    /// Errors: `malformed_as` for a malformed key, and 400 for headers with different keys.
     pub(super) fn presented_key<'h>(
         &self,
         headers: &'h HeaderMap,
@@ -115,7 +115,7 @@ impl SdkRules {
         }
     }
 
-    /// Gives a request without credentials those of another.
+    /// Copies credentials from one request to another request without any.
     pub(super) fn lend_credentials(&self, from: &HeaderMap, to: &mut HeaderMap) {
         let names = || self.headers.iter().chain([&AUTHORIZATION]);
         if names().any(|name| to.contains_key(name)) {
@@ -128,7 +128,7 @@ impl SdkRules {
         }
     }
 
-    /// The header of SDK keys that callers are told of.
+    /// Returns the name of the header for SDK keys, as messages to callers name it.
     pub(super) fn header_name(&self) -> &str {
         self.headers.first().map_or("", HeaderName::as_str)
     }
@@ -144,24 +144,24 @@ pub fn is_sdk_key(key: &str) -> bool {
     is_key_part(name) && token.is_none_or(is_key_part)
 }
 
-/// Whether a part of an SDK key has only bytes that may stand in one.
+/// Returns whether a part of an SDK key has only valid bytes.
 fn is_key_part(part: &str) -> bool {
     let is_of_a_key = |b: u8| matches!(b, b'+' | b'/' | b'=' | b'_' | b'-' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z');
     (1..=MAX_KEY_BYTES).contains(&part.len())
         && part.bytes().fold(true, |good, b| good & is_of_a_key(b))
 }
 
-/// An SDK key without its access token.
+/// Returns an SDK key without its access token.
 pub fn key_name(sdk_key: &str) -> &str {
     split_key(sdk_key).0
 }
 
-/// An SDK key and its access token, which stands behind a colon; empty: it has none.
+/// Splits an SDK key at its colon into the key and the access token, which is empty if there is no colon.
 pub fn split_key(sdk_key: &str) -> (&str, &str) {
     sdk_key.split_once(':').unwrap_or((sdk_key, ""))
 }
 
-/// The token of the header `Authorization`.
+/// Returns the token of the header `Authorization`.
 pub(super) fn bearer_token(headers: &HeaderMap) -> Option<&str> {
     const SCHEME: &str = "bearer ";
     let value = headers.get(AUTHORIZATION)?.to_str().ok()?.trim();

@@ -1,6 +1,6 @@
-//! A datafile as it is written: version 4. Source: docs/facts/decision-engine.md A.
+//! The members of a datafile as written, version 4. Source: docs/facts/decision-engine.md A.
 //!
-//! null counts as absent, unknown members are ignored, a wrong type anywhere fails the whole file.
+//! null counts as absent, unknown members are ignored, and a wrong type anywhere makes the whole file invalid.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -53,7 +53,7 @@ pub(super) struct Datafile {
     pub(super) integrations: Vec<DatafileIntegration>,
 }
 
-/// null as the default.
+/// Reads a value, or null as the default.
 fn some<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(from: D) -> Result<T, D::Error> {
     Option::<T>::deserialize(from).map(Option::unwrap_or_default)
 }
@@ -85,7 +85,7 @@ pub(super) struct DatafileAudience {
     pub(super) id: String,
     #[serde(deserialize_with = "some")]
     pub(super) name: String,
-    /// A list, an object, or a string that holds one.
+    /// A list, an object, or a string that contains one of them.
     pub(super) conditions: Value,
 }
 

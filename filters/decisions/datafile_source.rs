@@ -8,16 +8,16 @@ use super::credentials::key_name;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum SourceAnswer {
     Datafile,
-    /// The datafile is the one that was sent before.
+    /// The datafile has not changed.
     Unchanged,
     /// The source refuses the SDK key.
     Refused,
-    /// Anything else: the last good datafile stays in force.
+    /// Any other failure. The last good datafile stays in force.
     Failed,
 }
 
 impl SourceAnswer {
-    /// The meaning of a status.
+    /// Returns the meaning of a status.
     pub fn from_status(status: StatusCode) -> Self {
         match status {
             StatusCode::OK => Self::Datafile,
@@ -30,7 +30,7 @@ impl SourceAnswer {
     }
 }
 
-/// The URL of an SDK key's datafile: `%s` in `template` is the key without its access token.
+/// Returns the URL of an SDK key's datafile. `%s` in `template` stands for the key without its access token.
 pub fn datafile_url(template: &str, sdk_key: &str) -> String {
     template.replace("%s", key_name(sdk_key))
 }

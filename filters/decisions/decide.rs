@@ -8,21 +8,21 @@ use super::project::{Flag, Project, Rule, Variation};
 use super::reason::{self, Reasons};
 use super::rule::{self, Ruling};
 
-/// Where a variation came from.
+/// The kind of rule that gave a variation.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum DecisionSource {
     /// An experiment of a flag.
     FeatureTest,
-    /// A rule of a rollout, or nothing at all.
+    /// A rule of a rollout, or no rule.
     #[default]
     Rollout,
     Holdout,
-    /// An experiment that a request names by its key.
+    /// An experiment that the request names by its key.
     Experiment,
 }
 
 impl DecisionSource {
-    /// The name in events.
+    /// Returns the name in events.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::FeatureTest => "feature-test",
@@ -37,10 +37,10 @@ impl DecisionSource {
 #[derive(Debug, Default)]
 pub struct Decision<'p> {
     pub flag_key: Cow<'p, str>,
-    /// The rule that decided; empty: none.
+    /// The key of the rule that decided, or an empty text.
     pub rule_key: &'p str,
     pub experiment_id: &'p str,
-    /// The variation; empty: none.
+    /// The key of the variation, or an empty text.
     pub variation_key: &'p str,
     pub variation_id: &'p str,
     pub is_enabled: bool,
@@ -48,22 +48,22 @@ pub struct Decision<'p> {
     pub variables: Vec<(&'p str, &'p str)>,
     pub reasons: Vec<String>,
     pub source: DecisionSource,
-    /// The project has the flag.
+    /// Whether the project has the flag.
     pub is_known: bool,
     /// Whether the delivery for everyone else decided.
     pub is_everyone_else: bool,
     pub impressions: Vec<Impression<'p>>,
-    /// The experiment id and the variation id to add to the profile.
+    /// The experiment id and the variation id that the profile has to remember.
     pub remembers: Option<(&'p str, &'p str)>,
-    /// The prediction that is needed first.
+    /// The prediction without which the decision is not possible.
     pub wants: Option<PredictionRequest<'p>>,
 }
 
-/// A prediction that is needed.
+/// A prediction that a decision needs.
 #[derive(Clone, Debug)]
 pub struct PredictionRequest<'p> {
     pub experiment_id: &'p str,
-    /// The attributes that the predictor may see: keys and ids.
+    /// The keys and ids of the attributes that the predictor may see.
     pub attributes: &'p [(Box<str>, Box<str>)],
 }
 
@@ -98,14 +98,14 @@ pub(super) struct RuleOutcome<'p> {
     pub(super) source: DecisionSource,
     pub(super) is_new: bool,
     pub(super) cmab_uuid: Option<Box<str>>,
-    /// A holdout that let a targeted delivery through.
+    /// The holdout that would have excluded the user, but let a targeted delivery through.
     pub(super) spared: Option<(&'p Rule, &'p Variation)>,
     pub(super) has_failed: bool,
     pub(super) wants: Option<&'p Rule>,
 }
 
 impl<'p> RuleOutcome<'p> {
-    /// The experiment that needs a prediction first.
+    /// Returns the prediction that the experiment needs first.
     pub(super) fn wants(&self) -> Option<PredictionRequest<'p>> {
         self.wants.and_then(PredictionRequest::from_rule)
     }
@@ -120,7 +120,7 @@ impl<'p> RuleOutcome<'p> {
     }
 }
 
-/// Decides one flag. Cost: no lock; allocates for the decision, and for reasons that are wanted.
+/// Decides one flag. Cost: no lock; allocates for the decision, and for reasons if the request wants them.
 pub fn decide<'p>(project: &'p Project, key: &str, inputs: &Inputs<'_>) -> Decision<'p> {
     let mut reasons = Reasons::new(inputs.options.include_reasons);
     let Some(flag) = project.flag(key) else {
@@ -184,7 +184,7 @@ fn unknown<'p>(key: &str, reasons: Reasons) -> Decision<'p> {
     }
 }
 
-/// Applies forced decisions, holdouts and rules.
+/// Applies forced decisions, holdouts and rules, in this order.
 pub(super) fn outcome<'p>(
     project: &'p Project,
     flag: &'p Flag,
@@ -209,7 +209,7 @@ pub(super) fn outcome<'p>(
     }
 }
 
-/// Whether the holdout lets targeted deliveries through.
+/// Returns whether the holdout lets targeted deliveries through.
 fn spares(project: &Project, holdout: &Rule) -> bool {
     holdout.spares_deliveries && project.rules.spares_targeted_deliveries
 }
@@ -264,7 +264,8 @@ fn experiments<'p>(
     None
 }
 
-/// Applies the rules of the rollout. A user who meets a rule and is not bucketed goes on at the last rule.
+/// Applies the rules of the rollout. A user who meets a rule but falls into none of its buckets skips to the last
+/// rule.
 fn rollout<'p>(
     project: &'p Project,
     flag: &'p Flag,
@@ -321,7 +322,7 @@ fn rollout<'p>(
     RuleOutcome::default()
 }
 
-/// The variation that the caller forces, found among all variations of the flag.
+/// Returns the variation that the caller forces. It may be any variation of the flag.
 fn forced<'p>(
     project: &'p Project,
     flag: &'p Flag,
@@ -337,7 +338,7 @@ fn forced<'p>(
     variation
 }
 
-/// Values of the flag's variables in a variation.
+/// Returns the values of the flag's variables in a variation.
 pub(super) fn variables<'p>(
     flag: &'p Flag,
     variation: Option<&Variation>,
@@ -358,14 +359,14 @@ pub(super) fn variables<'p>(
     found
 }
 
-/// Whether the rule is the delivery for everyone else: its key is its id.
+/// Returns whether the rule is the delivery for everyone else. Such a rule has its id as its key.
 fn is_everyone_else(project: &Project, flag: &Flag, rule_key: &str) -> bool {
     let mut rules = project.rules_of(flag).iter();
     rule_key.starts_with("default-")
         && rules.any(|rule| *rule.key == *rule_key && rule.id == rule.key)
 }
 
-/// The impressions of a decision. Source: docs/facts/decision-engine.md G.
+/// Returns the impressions of a decision. Source: docs/facts/decision-engine.md G.
 fn impressions<'p>(
     project: &'p Project,
     flag: &'p Flag,

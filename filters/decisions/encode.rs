@@ -1,4 +1,4 @@
-//! JSON as the original agent writes it: keys sorted, numbers as 64-bit floats in their shortest form.
+//! Writes JSON as the original agent does: keys sorted, numbers as 64-bit floats in their shortest form.
 //!
 //! Source: docs/facts/decision-engine.md D.
 
@@ -7,28 +7,28 @@ use serde_json::{Map, Value};
 use super::borrowed_object::{BorrowedObject, BorrowedValue};
 use crate::json::write_escaped;
 
-/// A value as JSON.
+/// Returns a value as JSON.
 pub fn value(value: &Value) -> String {
     let mut out = Vec::new();
     write(value, &mut out);
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// A string as JSON.
+/// Returns a string as JSON.
 pub fn text(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len() + 2);
     write_text(text, &mut out);
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// A finite number as JSON.
+/// Returns a finite number as JSON.
 pub fn number(number: f64) -> String {
     let mut out = Vec::new();
     write_number(number, &mut out);
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// Appends a finite number. Cost: whole numbers, as most are, need no search for their shortest form.
+/// Appends a finite number. Cost: most numbers are whole, and these need no search for their shortest form.
 fn write_number(number: f64, out: &mut Vec<u8>) {
     const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_992.0;
     let size = number.abs();

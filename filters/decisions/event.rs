@@ -1,6 +1,6 @@
-//! Events as the analytics backend takes them. Source: docs/facts/decision-engine.md G.
+//! Events in the format of the analytics backend. Source: docs/facts/decision-engine.md G.
 //!
-//! A visitor is one event of one user; a batch is a head and visitors of one project and revision.
+//! A visitor is one event of one user. A batch has a head and the visitors of one project and revision.
 
 use http::StatusCode;
 use serde_json::{Map, Value};
@@ -16,7 +16,7 @@ const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_992.0;
 /// The prefix of the service's own attributes.
 const RESERVED: &str = "$opt_";
 
-/// How events name the client that sends them.
+/// The name and version of the client in events.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct EventClient {
     pub name: &'static str,
@@ -25,7 +25,7 @@ pub struct EventClient {
 
 /// The members that all events of a batch share.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub struct Head {
+pub struct EventHead {
     account_id: Box<str>,
     project_id: Box<str>,
     revision: Box<str>,
@@ -34,8 +34,8 @@ pub struct Head {
     client: EventClient,
 }
 
-impl Head {
-    /// The head of a project's events.
+impl EventHead {
+    /// Returns the head of a project's events.
     pub fn new(project: &Project, client: EventClient) -> Self {
         Self {
             account_id: project.account_id.clone(),
@@ -47,7 +47,7 @@ impl Head {
         }
     }
 
-    /// The body of a batch; `visitors` are JSON objects.
+    /// Returns the body of a batch. `visitors` are JSON objects.
     pub fn batch<'v>(&self, visitors: impl IntoIterator<Item = &'v [u8]>) -> Vec<u8> {
         let mut out = Vec::new();
         let mut batch = Object::open(&mut out);
@@ -74,11 +74,11 @@ pub struct Moment<'a> {
     pub attributes: &'a BorrowedObject<'a>,
     /// Unix time.
     pub now_ms: u64,
-    /// Identifies the event when it is sent again.
+    /// The id of the event, which stays the same when the event is sent again.
     pub uuid: &'a str,
 }
 
-/// Whether the backend would refuse the same batch again. One that names another place would do so too, and no redirect is
+/// Returns whether the backend would refuse the same batch again. A redirect counts too, because redirects are not
 /// followed.
 pub fn is_final(status: StatusCode) -> bool {
     let is_temporary = matches!(
@@ -88,7 +88,7 @@ pub fn is_final(status: StatusCode) -> bool {
     status.is_redirection() || status.is_client_error() && !is_temporary
 }
 
-/// The visitor of an impression.
+/// Returns the visitor of an impression.
 pub fn impression(project: &Project, impression: &Impression<'_>, moment: &Moment<'_>) -> Vec<u8> {
     let campaign = match impression.layer_id {
         "" if project.rules.defaults_campaign_to_experiment => impression.experiment_id,
@@ -121,7 +121,7 @@ pub fn impression(project: &Project, impression: &Impression<'_>, moment: &Momen
     })
 }
 
-/// The visitor of a conversion; `None`: the datafile does not have the event.
+/// Returns the visitor of a conversion, or `None` if the datafile does not contain the event.
 pub fn conversion(
     project: &Project,
     key: &str,
@@ -151,7 +151,7 @@ pub fn conversion(
     }))
 }
 
-/// A number without its fraction.
+/// Returns a number without its fraction.
 fn truncated(number: &Value) -> i64 {
     let float = || number.as_f64().unwrap_or_default() as i64;
     number.as_i64().unwrap_or_else(float)
@@ -188,7 +188,7 @@ fn visitor(
     out
 }
 
-/// The id under which an attribute is sent; `None`: it is not sent.
+/// Returns the id under which an attribute is sent, or `None` for an attribute that is not sent.
 fn entity_id<'a>(project: &'a Project, key: &'a str, value: &BorrowedValue<'_>) -> Option<&'a str> {
     let counts = match value {
         BorrowedValue::Bool(_) | BorrowedValue::Text(_) => true,

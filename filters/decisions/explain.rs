@@ -1,5 +1,5 @@
-//! Each rule of a flag as a user meets it: audience, bucket, and what the bucket gives. In which order rules count, and which of them
-//! is left out for what, is told by the reasons of the decision.
+//! Shows how a user meets each rule of a flag: the audience, the bucket, and the variation of the bucket. The reasons
+//! of the decision say in which order rules count, and why a rule was skipped.
 
 use serde_json::{Map, Value, json};
 
@@ -10,9 +10,10 @@ use super::project::{Project, Rule};
 use super::reason::Reasons;
 use super::rule;
 
-/// Returns the rules of a flag in their order, none for a flag that the project does not have: `{type, key, id, has_decided,
-/// is_running, audience, bucket, group?, ranges or bandit, bucketed, override?, whitelisted?, profile?}` each. `decided` is the
-/// decision for the same inputs. Nothing is noted of it anywhere. Cost: as a decision that no rule ends.
+/// Returns the rules of a flag in order, or an empty list for an unknown flag. Each rule is `{type, key, id,
+/// has_decided, is_running, audience, bucket, group?, ranges or bandit, bucketed, override?, whitelisted?,
+/// profile?}`. `decided` is the decision for the same inputs. No event is sent and no profile changes. Cost: that of
+/// a decision which evaluates every rule.
 pub fn explain(
     project: &Project,
     key: &str,
@@ -81,7 +82,7 @@ fn explained(
     members.into()
 }
 
-/// Returns whether the user is in the audience; `None`: that cannot be told, which counts as no.
+/// Returns whether the user is in the audience. `None` means unknown, which counts as no.
 fn audience(project: &Project, rule: &Rule, inputs: &Inputs<'_>) -> Option<bool> {
     let Some(condition) = &rule.condition else {
         return Some(true);
@@ -90,7 +91,8 @@ fn audience(project: &Project, rule: &Rule, inputs: &Inputs<'_>) -> Option<bool>
     condition.holds(&inputs.user(), audiences, project.rules, &mut |_| ())
 }
 
-/// Returns which buckets have which variation: `{variation, from, until}`, from the first one on and before the last.
+/// Returns the ranges of buckets by variation: `{variation, from, until}`, where `until` is the first bucket after
+/// the range.
 fn ranges(rule: &Rule) -> Value {
     let mut from = 0;
     let told = rule.ranges.iter().filter_map(|range| {
@@ -103,7 +105,7 @@ fn ranges(rule: &Rule) -> Value {
     told.collect()
 }
 
-/// Adds the variations that count before the bucket: of an override, the whitelist and the user's profile.
+/// Adds the variations that take precedence over the bucket: of an override, the whitelist and the user's profile.
 fn chosen(rule: &Rule, inputs: &Inputs<'_>, mut add: impl FnMut(&str, Value)) {
     let mut overrides = inputs.overrides.iter();
     if let Some((_, key)) = overrides.find(|(experiment, _)| **experiment == *rule.key) {

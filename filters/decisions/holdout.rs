@@ -1,11 +1,11 @@
-//! Holdouts: users who do not get what a flag would give them.
+//! Holdouts: users who do not get what a flag would give them, as a comparison.
 
 use super::inputs::Inputs;
 use super::project::{Project, Rule, Variation};
 use super::reason::{self, Reasons};
 use super::rule;
 
-/// The variation of a holdout, if the user is in it.
+/// Returns the variation of a holdout if the user is in it.
 fn in_holdout<'p>(
     project: &'p Project,
     holdout: &'p Rule,
@@ -35,7 +35,7 @@ fn in_holdout<'p>(
     variation
 }
 
-/// The first of these holdouts that the user is in.
+/// Returns the first of these holdouts that contains the user.
 pub(super) fn find_first<'p>(
     project: &'p Project,
     holdouts: &[usize],

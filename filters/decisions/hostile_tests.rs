@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::borrowed_object::BorrowedObject;
 use super::event::{self, Moment};
-use super::inputs::{Forced, Predicted};
+use super::inputs::{ForcedDecision, Predicted};
 use super::protocol::{Agent, Document, Protocol};
 use super::response_body::{write_activation, write_decision};
 use super::tests::datafile;
@@ -75,7 +75,7 @@ fn is_json(bytes: &[u8]) {
 /// Calls all of the engine with a project and attributes.
 fn exercise(project: &Project, attributes: &Map<String, Value>) {
     let attributes = &BorrowedObject::from(attributes.clone());
-    let forced = [Forced {
+    let forced = [ForcedDecision {
         flag_key: "flag".into(),
         rule_key: None,
         variation_key: "on".into(),

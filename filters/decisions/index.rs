@@ -1,19 +1,20 @@
-//! From a datafile as written to a [`Project`]: ids become indices, conditions become trees, values get their types.
+//! Turns a datafile as written into a [`Project`]: ids become indices, conditions become trees, values get their
+//! types.
 //!
-//! Dangling ids of experiments, rollouts and audiences are skipped, as the SDKs do. Only a datafile that no SDK could read
-//! is refused.
+//! Ids of missing experiments, rollouts and audiences are skipped, as the SDKs do. A datafile is refused only if no
+//! SDK could read it.
 
 mod holdouts;
 
-use super::bucket::Range;
+use super::bucket::BucketRange;
 use super::condition::{self, Condition};
 use super::datafile;
 use super::evaluation_rules::EvaluationRules;
 use super::project::{
-    Audience, ByText, Cmab, ConversionEvent, ExclusionGroup, Flag, InvalidDatafile, Named, Odp,
+    Attribute, Audience, ByText, Cmab, ConversionEvent, ExclusionGroup, Flag, InvalidDatafile, Odp,
     Project, Rule, Variation,
 };
-use super::variable::{Typed, Variable, VariableKind};
+use super::variable::{TypedValue, Variable, VariableKind};
 
 pub(super) fn index(
     mut written: datafile::Datafile,
@@ -47,7 +48,7 @@ pub(super) fn index(
         rules: evaluation,
         segments: segments(&audience_conditions),
         attribute_ids: index_first(written.attributes.iter().map(|one| one.key.as_str())),
-        attributes: written.attributes.iter().map(named).collect(),
+        attributes: written.attributes.iter().map(attribute).collect(),
         event_keys: index_last(written.events.iter().map(|one| one.key.as_str())),
         events: written.events.iter().map(event).collect(),
         audiences,
@@ -93,7 +94,7 @@ fn odp(integrations: &[datafile::DatafileIntegration]) -> Result<Option<Odp>, In
     Ok(None)
 }
 
-/// All audiences, typed ones first. Among audiences of one id, the first counts.
+/// Returns all audiences, typed ones first. If an audience id repeats, the first one counts.
 fn audiences(written: &mut datafile::Datafile) -> (Vec<Audience>, ByText<usize>) {
     let typed = std::mem::take(&mut written.typed_audiences);
     let legacy = std::mem::take(&mut written.audiences);
@@ -128,7 +129,7 @@ fn segments(conditions: &[Condition]) -> Vec<Box<str>> {
     unique
 }
 
-/// What rules are indexed with.
+/// The tables that rules refer to.
 struct RuleIndex<'w> {
     evaluation: EvaluationRules,
     audience_ids: ByText<usize>,
@@ -136,7 +137,7 @@ struct RuleIndex<'w> {
 }
 
 impl RuleIndex<'_> {
-    /// The experiments, those of groups last, and the groups.
+    /// Returns the experiments, followed by those of groups, and the groups.
     fn experiments(&self, written: &datafile::Datafile) -> (Vec<Rule>, Vec<ExclusionGroup>) {
         let plain = written.experiments.iter();
         let mut rules: Vec<Rule> = plain.map(|one| self.rule(one, None)).collect();
@@ -149,7 +150,7 @@ impl RuleIndex<'_> {
                 ranges: group
                     .traffic_allocation
                     .iter()
-                    .map(|range| Range {
+                    .map(|range| BucketRange {
                         end: range.end_of_range,
                         owner: range.entity_id.as_str().into(),
                     })
@@ -177,7 +178,7 @@ impl RuleIndex<'_> {
             ranges: written
                 .traffic_allocation
                 .iter()
-                .map(|range| Range {
+                .map(|range| BucketRange {
                     end: range.end_of_range,
                     owner: position(&range.entity_id).filter(|_| !range.entity_id.is_empty()),
                 })
@@ -271,7 +272,7 @@ fn flags(
     flags
 }
 
-/// Gives the users that a feature rollout does not reach the variation of everyone else.
+/// Gives everyone else's variation to the users that a feature rollout does not reach.
 fn open_to_everyone_else(rule: &mut Rule, variation: &Variation) {
     let known = rule
         .variations
@@ -281,7 +282,7 @@ fn open_to_everyone_else(rule: &mut Rule, variation: &Variation) {
         rule.variations.push(variation.clone());
         rule.variations.len() - 1
     });
-    rule.ranges.push(Range {
+    rule.ranges.push(BucketRange {
         end: 10_000,
         owner: Some(owner),
     });
@@ -298,11 +299,11 @@ fn variable(written: &datafile::DatafileVariable) -> Variable {
     }
 }
 
-/// The typed values of variables in each variation that is on and has values of its own.
+/// Returns the typed values of variables in each variation that is on and has values of its own.
 fn typed_values<'r>(
     variables: &[Variable],
     rules: impl Iterator<Item = &'r Rule>,
-) -> ByText<Vec<Typed>> {
+) -> ByText<Vec<TypedValue>> {
     let mut found = ByText::default();
     for variation in rules.flat_map(|rule| &rule.variations) {
         if !variation.is_enabled || variation.values.is_empty() {
@@ -326,8 +327,8 @@ fn typed_values<'r>(
     found
 }
 
-fn named(written: &datafile::DatafileNamed) -> Named {
-    Named {
+fn attribute(written: &datafile::DatafileNamed) -> Attribute {
+    Attribute {
         id: written.id.as_str().into(),
         key: written.key.as_str().into(),
     }
@@ -345,7 +346,7 @@ fn event(written: &datafile::DatafileEvent) -> ConversionEvent {
     }
 }
 
-/// The index of each key; the first of a key counts.
+/// Returns the index of each key. If a key repeats, the first one counts.
 fn index_first<'k>(keys: impl Iterator<Item = &'k str>) -> ByText<usize> {
     let mut found = ByText::default();
     for (at, key) in keys.enumerate() {
@@ -354,7 +355,7 @@ fn index_first<'k>(keys: impl Iterator<Item = &'k str>) -> ByText<usize> {
     found
 }
 
-/// The index of each key; the last of a key counts.
+/// Returns the index of each key. If a key repeats, the last one counts.
 fn index_last<'k>(keys: impl Iterator<Item = &'k str>) -> ByText<usize> {
     keys.enumerate().map(|(at, key)| (key.into(), at)).collect()
 }

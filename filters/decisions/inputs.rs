@@ -1,4 +1,4 @@
-//! The inputs of a decision beside the project.
+//! The inputs of a decision other than the project.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,14 +6,14 @@ use super::borrowed_object::BorrowedObject;
 use super::matcher::UserAttributes;
 use super::options::Options;
 
-/// The variations that a user got before: variation ids by experiment id.
+/// The variations that a user got before, by experiment id.
 pub type Profile = BTreeMap<Box<str>, Box<str>>;
 
 /// A decision that the caller forces. Source: docs/decision-agent.md 2.2.
 #[derive(Clone, Debug, Default)]
-pub struct Forced {
+pub struct ForcedDecision {
     pub flag_key: Box<str>,
-    /// The rule; `None`: the flag as a whole.
+    /// The rule, or `None` for the flag as a whole.
     pub rule_key: Option<Box<str>>,
     pub variation_key: Box<str>,
 }
@@ -22,21 +22,21 @@ pub struct Forced {
 #[derive(Clone, Debug)]
 pub enum Predicted {
     Variation {
-        /// The variation's id.
+        /// The id of the variation.
         id: Box<str>,
         uuid: Box<str>,
     },
     Failed,
 }
 
-/// See the module.
+/// The inputs of a decision other than the project.
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs<'a> {
     pub user_id: &'a str,
     pub attributes: &'a BorrowedObject<'a>,
     pub segments: &'a [String],
-    pub forced: &'a [Forced],
-    /// Overrides of this user: experiment key, variation key.
+    pub forced: &'a [ForcedDecision],
+    /// The overrides of this user: experiment key and variation key.
     pub overrides: &'a [(Box<str>, Box<str>)],
     pub profile: Option<&'a Profile>,
     /// Predictions by experiment id.
@@ -52,8 +52,9 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    pub(super) fn forced(&self, flag: &str, rule: Option<&str>) -> Option<&'a Forced> {
-        let is_meant = |one: &&Forced| *one.flag_key == *flag && one.rule_key.as_deref() == rule;
+    pub(super) fn forced(&self, flag: &str, rule: Option<&str>) -> Option<&'a ForcedDecision> {
+        let is_meant =
+            |one: &&ForcedDecision| *one.flag_key == *flag && one.rule_key.as_deref() == rule;
         self.forced.iter().rev().find(is_meant)
     }
 }

@@ -1,16 +1,16 @@
-//! The keys of a request, each once. Source: docs/decision-agent.md 4, docs/facts/decision-engine.md D, E.
+//! The keys of a request without repetitions. Source: docs/decision-agent.md 4, docs/facts/decision-engine.md D, E.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
 use crate::fault::Fault;
 
-/// How many different keys one request may name. The keys of a whole project are not counted.
+/// The most different keys that one request may name. The keys of a whole project do not count.
 pub const MAX_NAMED_KEYS: usize = 1000;
-/// Up to so many keys are searched one by one, more of them by a hash.
+/// Up to this many keys are searched one by one, more of them by a hash.
 const MAX_SCANNED_KEYS: usize = 16;
 
-/// Keys and their kinds in the order they came. No key occurs twice, not even with two kinds.
+/// Keys and their kinds in the order received. No key occurs twice, even with two kinds.
 ///
 /// Cost: a few keys are neither hashed nor copied.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl<K> Default for Keys<'_, K> {
 }
 
 impl<'a, K> Keys<'a, K> {
-    /// Adds a key that the request names in this parameter. Errors: 400 for more than [`MAX_NAMED_KEYS`].
+    /// Adds a key that the request names in `parameter`. Errors: 400 for more than [`MAX_NAMED_KEYS`].
     pub fn name(&mut self, kind: K, key: Cow<'a, str>, parameter: &str) -> Result<(), Fault> {
         self.add(kind, key);
         if self.all.len() <= MAX_NAMED_KEYS {
@@ -42,7 +42,7 @@ impl<'a, K> Keys<'a, K> {
         Err(Fault::invalid(parameter, message))
     }
 
-    /// Adds a key, if it is not there yet.
+    /// Adds a key unless it is already there.
     pub fn add(&mut self, kind: K, key: Cow<'a, str>) {
         if self.has(&key) {
             return;
@@ -56,12 +56,12 @@ impl<'a, K> Keys<'a, K> {
         self.all.push((kind, key));
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// All of them.
+    /// Returns all keys.
     pub fn into_vec(self) -> Vec<(K, Cow<'a, str>)> {
         self.all
     }

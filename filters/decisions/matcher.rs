@@ -1,4 +1,4 @@
-//! One comparison of an attribute with a value. Source: docs/facts/decision-engine.md C.
+//! Comparisons of an attribute with a value. Source: docs/facts/decision-engine.md C.
 
 use serde_json::Value;
 
@@ -63,7 +63,7 @@ impl Order {
 const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_992.0;
 
 impl Leaf {
-    /// Compiles `{type, name, match, value}`. A condition that cannot be read is unknown for every user.
+    /// Compiles `{type, name, match, value}`. An unreadable condition is unknown for every user.
     pub(super) fn new(condition: &Value, rules: EvaluationRules) -> Self {
         let member = |name: &str| condition.get(name).and_then(Value::as_str);
         let is_known = matches!(
@@ -81,7 +81,7 @@ impl Leaf {
         }
     }
 
-    /// Whether it holds; `None`: unknown.
+    /// Returns whether the comparison holds, or `None` if that is unknown.
     pub(super) fn holds(&self, user: &UserAttributes<'_>, rules: EvaluationRules) -> Option<bool> {
         let found = user.attributes.get(&self.attribute);
         let found = found.unwrap_or(&BorrowedValue::Null);
@@ -104,7 +104,7 @@ impl Leaf {
         }
     }
 
-    /// Why it is unknown for every user.
+    /// Returns the reason for which the comparison is unknown for every user.
     pub(super) fn doubt(&self) -> Option<Doubt<'_>> {
         match &self.test {
             Test::UnknownType(kind) => Some(Doubt::Type(kind)),
@@ -113,7 +113,7 @@ impl Leaf {
         }
     }
 
-    /// The segment that it tests.
+    /// Returns the segment that the comparison tests.
     pub(super) fn segment(&self) -> Option<&str> {
         match &self.test {
             Test::Qualified(segment) => Some(segment),
@@ -162,7 +162,7 @@ fn version(order: Order, value: &Value) -> Option<Test> {
     Version::parse(value.as_str()?).map(|wanted| Test::Version(order, wanted.into_owned()))
 }
 
-/// A number that may be compared. Numbers in texts are never converted.
+/// Returns a number that may be compared. Numbers in strings are never converted.
 fn comparable(found: Option<f64>, rules: EvaluationRules) -> Option<f64> {
     let number = found?;
     (rules.compares_inexact_numbers || number.abs() <= MAX_SAFE_INTEGER).then_some(number)

@@ -1,9 +1,9 @@
 //! Flag decisions: which variation of which rule a user gets, from a datafile alone.
 //!
-//! A datafile is indexed once into a [`Project`]. A decision reads it, takes no lock and does no I/O. Everything else
-//! comes in as values ([`inputs`]): overrides, the user's profile, segments, predictions. The results go out as values:
+//! A datafile is indexed once into a [`Project`]. A decision reads it, takes no lock and does no I/O. All other
+//! inputs are values ([`inputs`]): overrides, the user's profile, segments, predictions. The results are values too:
 //! decisions, events, and additions to the profile. The engine reads named rules ([`EvaluationRules`]) and knows no
-//! protocol; only [`protocol`] knows the bytes that a caller sends and gets.
+//! protocol; only [`protocol`] knows the bytes of requests and responses.
 //!
 //! | module | knows |
 //! |---|---|

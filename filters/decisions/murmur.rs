@@ -3,10 +3,10 @@
 const C1: u32 = 0xcc9e_2d51;
 const C2: u32 = 0x1b87_3593;
 
-/// The hash of the concatenated `parts`, without a copy.
+/// Returns the hash of the concatenated `parts`, without a copy.
 pub(super) fn hash(seed: u32, parts: [&[u8]; 2]) -> u32 {
     let mut state = seed;
-    // The rest of the first part starts the block that the second continues.
+    // A block may start in the first part and end in the second.
     let (blocks, rest) = parts[0].as_chunks::<4>();
     for block in blocks {
         state = mix(state, u32::from_le_bytes(*block));

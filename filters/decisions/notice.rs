@@ -1,6 +1,6 @@
 //! Notices for subscribers: decisions, conversions, new datafiles. Source: docs/facts/decision-engine.md E.
 //!
-//! Names and order are the original agent's: members are named as in Go, and maps are sorted.
+//! Names and order are those of the original agent: members are named as in Go, and maps are sorted.
 
 use serde_json::{Map, Value};
 
@@ -23,7 +23,7 @@ pub enum Topic {
 }
 
 impl Topic {
-    /// The topic of a name.
+    /// Returns the topic with this name.
     pub fn parse(name: &str) -> Option<Self> {
         match name {
             "decision" => Some(Self::Decision),
@@ -34,7 +34,7 @@ impl Topic {
     }
 }
 
-/// A decision of a flag; `is_dispatched`: an event is sent for it.
+/// Returns the notice of a flag's decision. `is_dispatched` tells whether an event is sent for it.
 pub fn flag(
     decided: &Decision<'_>,
     user: &DecisionUser<'_>,
@@ -60,7 +60,7 @@ pub fn flag(
     })
 }
 
-/// An item of activate; `None`: nothing was decided.
+/// Returns the notice of an activated item, or `None` without a decision.
 pub fn activated(
     project: &Project,
     item: &Activation<'_>,
@@ -105,7 +105,7 @@ fn write_experiment(info: &mut Object<'_>, item: &Activation<'_>) {
     info.text("variationKey", item.variation_key);
 }
 
-/// A conversion; `event` is the visitor that is sent.
+/// Returns the notice of a conversion. `event` is the visitor that is sent.
 pub fn track(
     key: &str,
     user: &DecisionUser<'_>,
@@ -120,7 +120,7 @@ pub fn track(
     })
 }
 
-/// A new datafile is in force.
+/// Returns the notice of a new datafile.
 pub fn project(project: &Project) -> Vec<u8> {
     object(|notice| {
         notice.text("Type", "project_config_update");
@@ -128,7 +128,8 @@ pub fn project(project: &Project) -> Vec<u8> {
     })
 }
 
-/// Frames a notice as an event of the stream, with its number where the stream has numbers; `is_raw`: the JSON alone.
+/// Frames a notice as an event of the stream, with its number if the stream has numbers. `is_raw` asks for the JSON
+/// alone.
 pub(super) fn frame(json: &[u8], number: Option<u64>, is_raw: bool) -> Vec<u8> {
     if is_raw {
         return [json, b"\n"].concat();

@@ -1,4 +1,4 @@
-//! The wire of the customer-data platform: segments of users, and the events that segments are made of.
+//! Requests and replies of the customer-data platform: segments of users, and the events that segments are made of.
 //! Source: docs/facts/decision-engine.md E.
 
 use serde_json::{Map, Value, json};
@@ -6,15 +6,15 @@ use serde_json::{Map, Value, json};
 use super::project::Odp;
 use crate::fault::{Fault, FaultKind};
 
-/// Where segments are asked for and events are sent: the key of the datafile's integration, at the configured host if
-/// there is one. Returns host and key.
+/// Returns the host and the key for segments and events. The key is the one of the datafile's integration, and so is
+/// the host unless another one is configured.
 pub fn odp_target<'p>(host: Option<&'p str>, odp: Option<&'p Odp>) -> Option<(&'p str, &'p str)> {
     let odp = odp.filter(|odp| !odp.public_key.is_empty())?;
     let host = host.unwrap_or(&odp.host);
     (!host.is_empty()).then_some((host, &odp.public_key))
 }
 
-/// The body of the request for a user's segments.
+/// Returns the body of the request for a user's segments.
 pub fn segments_query(user_id: &str, segments: &[Box<str>]) -> Vec<u8> {
     const QUERY: &str = "query($userId: String, $audiences: [String]) {customer(fs_user_id: $userId) {audiences(subset: \
         $audiences) {edges {node {name state}}}}}";
@@ -23,7 +23,7 @@ pub fn segments_query(user_id: &str, segments: &[Box<str>]) -> Vec<u8> {
         .into_bytes()
 }
 
-/// The segments that the user is in; `None`: the reply does not list them.
+/// Returns the segments of the user, or `None` if the reply does not list them.
 pub fn read_segments(body: &[u8]) -> Option<Vec<String>> {
     let body: Value = serde_json::from_slice(body).ok()?;
     if body.get("errors").is_some_and(|errors| !errors.is_null()) {
@@ -87,14 +87,14 @@ impl OdpEvent {
         })
     }
 
-    /// Whether the platform takes its data: no value is a list or an object.
+    /// Returns whether the platform accepts the event's data: no value is a list or an object.
     pub fn is_sendable(&self) -> bool {
         let mut values = self.data.values();
         !values.any(|value| value.is_array() || value.is_object())
     }
 
-    /// The event as the platform expects it. `uuid` names it, so that it counts once however often it is sent; `source` is
-    /// the name of the client that sends it.
+    /// Returns the event as the platform expects it. `uuid` identifies the event, so that it counts once if it is
+    /// sent several times. `source` is the name of the client that sends it.
     pub fn to_json(&self, uuid: &str, source: &str) -> Value {
         let mut data = json!({
             "idempotence_id": uuid,
@@ -109,7 +109,7 @@ impl OdpEvent {
     }
 }
 
-/// The name of an identifier. The user's id has one name in all spellings.
+/// Returns the name of an identifier. All spellings of the user's id have one name.
 fn user_key(key: String) -> String {
     if key.eq_ignore_ascii_case("fs-user-id") || key.eq_ignore_ascii_case("fs_user_id") {
         return "fs_user_id".to_owned();

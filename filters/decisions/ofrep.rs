@@ -15,17 +15,17 @@ use crate::json::Object;
 pub struct OfrepContext<'a> {
     /// The user, and no options.
     pub ask: Decide<'a>,
-    /// The variable that is the value; `None`: whether the flag is on.
+    /// The variable whose value is returned; `None` returns whether the flag is on.
     variable: Option<Cow<'a, str>>,
 }
 
-/// Why an evaluation is refused, in the protocol's words.
+/// The reason for which an evaluation is refused, in the protocol's words.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum OfrepError {
-    /// The body is no JSON object.
+    /// The body is not a JSON object.
     Parse,
     Context,
-    /// This member of the context is no string.
+    /// This member of the context is not a string.
     Member(&'static str),
     /// The context names no user.
     TargetingKeyMissing,
@@ -33,7 +33,7 @@ pub enum OfrepError {
 }
 
 impl OfrepError {
-    /// The status.
+    /// Returns the status.
     pub fn status(self) -> u16 {
         match self {
             Self::FlagNotFound => 404,
@@ -62,7 +62,7 @@ impl OfrepError {
         }
     }
 
-    /// The error as JSON, with the key of a single flag.
+    /// Returns the error as JSON, with the key of a single flag.
     pub fn to_json(self, key: Option<&str>) -> Vec<u8> {
         let mut out = Vec::new();
         let mut body = Object::open(&mut out);
@@ -74,7 +74,7 @@ impl OfrepError {
     }
 }
 
-/// Any other fault as JSON, with the member `error` that all faults of decisions have.
+/// Returns any other fault as JSON, with the member `error` that all faults of decisions have.
 pub fn write_fault(fault: &Fault) -> Vec<u8> {
     let mut out = Vec::new();
     let mut body = Object::open(&mut out);
@@ -85,15 +85,15 @@ pub fn write_fault(fault: &Fault) -> Vec<u8> {
     out
 }
 
-/// Where the flags are: the key of one follows.
+/// The end of the path of all flags. The key of a flag follows.
 const FLAGS: &str = "/evaluate/flags/";
 
-/// Returns the key of the flag that a path names: the rest of the path as received, decoded once, so that a key may hold any
-/// character. A `+` in a path is itself.
+/// Returns the key of the flag that a path names. The key is the rest of the path as received, decoded once, so it
+/// may contain any character. A `+` in a path means a plus.
 pub fn flag_key(path: &str) -> String {
     let key = match path.split_once(FLAGS) {
         Some((_, key)) => key,
-        // The path is spelled in another way than the table's, which its last segment survives.
+        // The path is not spelled as in the table. Its last segment is still the key.
         None => path.rsplit('/').next().unwrap_or_default(),
     };
     form::decode(&key.replace('+', "%2B")).into_owned()
@@ -161,7 +161,7 @@ pub fn write_evaluation(decided: &Decision<'_>, context: &OfrepContext<'_>, out:
     result.close();
 }
 
-/// The ETag of a body: its FNV-1a hash of 64 bits.
+/// Returns the ETag of a body: its 64-bit FNV-1a hash.
 pub fn etag(body: &[u8]) -> String {
     let hash = body.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)

@@ -5,16 +5,16 @@
 pub struct Options {
     pub disable_decision_event: bool,
     pub enabled_flags_only: bool,
-    /// The user's profile is neither read nor written.
+    /// Neither read nor write the user's profile.
     pub ignore_user_profile: bool,
     pub exclude_variables: bool,
-    /// All reasons are shown, not only errors.
+    /// Return all reasons, not only errors.
     pub include_reasons: bool,
-    /// Predictions are fetched again.
+    /// Fetch predictions again.
     pub ignore_cmab_cache: bool,
-    /// All cached predictions are dropped first.
+    /// Drop all cached predictions first.
     pub reset_cmab_cache: bool,
-    /// The cached predictions of this user are dropped first.
+    /// Drop the cached predictions of this user first.
     pub invalidate_user_cmab_cache: bool,
 }
 
@@ -23,7 +23,7 @@ pub struct Options {
 pub struct UnknownOption(pub String);
 
 impl Options {
-    /// Options by their names.
+    /// Reads options by their names.
     ///
     /// Errors: the first unknown name.
     pub fn parse<'n>(names: impl IntoIterator<Item = &'n str>) -> Result<Self, UnknownOption> {

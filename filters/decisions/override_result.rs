@@ -13,7 +13,7 @@ pub struct OverrideResult<'a> {
 }
 
 impl<'a> OverrideResult<'a> {
-    /// The result of an override that replaced the variation `previous`.
+    /// Makes the result of an override that replaced the variation `previous`.
     pub fn new(asked: &'a Override<'a>, previous: Option<&'a str>, project: &Project) -> Self {
         let (is_experiment, is_variation) =
             project.has_variation(&asked.experiment_key, &asked.variation_key);
@@ -39,7 +39,7 @@ impl<'a> OverrideResult<'a> {
         }
     }
 
-    /// Writes the result as an object; `write_messages` writes the list of messages.
+    /// Writes the result as an object. `write_messages` writes the list of messages.
     pub(super) fn write(&self, out: &mut Vec<u8>, write_messages: impl FnOnce(&mut Object<'_>)) {
         let mut result = Object::open(out);
         result.text("userId", &self.asked.user_id);

@@ -1,4 +1,4 @@
-//! The configuration as clients may see it: `GET /v1/config`.
+//! The configuration for clients: `GET /v1/config`.
 //! Source: docs/decision-agent.md 2.1, docs/facts/decision-engine.md A.
 
 use std::collections::BTreeMap;
@@ -10,11 +10,11 @@ use super::project::{Audience, Flag, Project, Rule, Variation};
 use super::variable::Variable;
 use crate::json::{Object, Str};
 
-/// The audience that only editors see.
+/// An audience that only editors see.
 const DUMMY_AUDIENCE: &str = "$opt_dummy_audience";
 
 impl Project {
-    /// As a JSON object; maps sorted by key, lists in the datafile's order.
+    /// Returns the configuration as a JSON object, with maps sorted by key and lists in the datafile's order.
     pub fn overview(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let mut view = Object::open(&mut out);
@@ -63,7 +63,7 @@ impl Project {
         out
     }
 
-    /// The flag that uses an experiment.
+    /// Returns the flag that uses an experiment.
     fn flag_of(&self, rule: &Rule) -> Option<&Flag> {
         let names = |flag: &&Flag| self.experiments_of(flag).any(|one| one.id == rule.id);
         self.flags.iter().find(names)
@@ -116,7 +116,7 @@ impl Project {
         view.close();
     }
 
-    /// The audiences of a rule in words: `"US" OR ("beta" AND NOT "staff")`.
+    /// Returns the audiences of a rule in words: `"US" OR ("beta" AND NOT "staff")`.
     fn audiences_of(&self, conditions: &Value) -> String {
         match conditions {
             Value::Array(items) => self.in_words(items),
@@ -160,7 +160,7 @@ impl Project {
     }
 }
 
-/// An object of one member per key, sorted; of one key the last counts.
+/// Writes an object with one member per key, sorted. If a key repeats, the last one counts.
 fn map<'k, T>(
     view: &mut Object<'_>,
     key: &str,
@@ -182,7 +182,7 @@ fn map<'k, T>(
     });
 }
 
-/// Variables, with the values of a variation where it is on and has its own.
+/// Writes variables, with the values of a variation if it is on and has its own.
 fn variables_view(view: &mut Object<'_>, variables: &[Variable], variation: Option<&Variation>) {
     let members = variables.iter().map(|variable| (&*variable.key, variable));
     map(view, "variablesMap", members, |variable, out| {

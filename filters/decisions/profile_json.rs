@@ -23,7 +23,7 @@ pub fn write(profile: &Profile, out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-/// Reads a profile. Members of another shape are left out.
+/// Reads a profile. Members of another shape are skipped.
 pub fn read(text: &[u8]) -> Profile {
     let read: Map<String, Value> = serde_json::from_slice(text).unwrap_or_default();
     let decisions = read.into_iter().filter_map(|(experiment, decision)| {

@@ -6,13 +6,13 @@ use std::fmt;
 use foldhash::quality::RandomState;
 use serde_json::Value;
 
-use super::bucket::Range;
+use super::bucket::BucketRange;
 use super::condition::Condition;
 use super::evaluation_rules::EvaluationRules;
 use super::variable::Variable;
 
-/// Parts of a datafile by id or key. The author of a fetched datafile picks its keys, so each map hashes with a seed of its
-/// own.
+/// Parts of a datafile by id or key. The author of a fetched datafile chooses its keys, so each map hashes with its
+/// own random seed.
 pub(super) type ByText<T> = HashMap<Box<str>, T, RandomState>;
 
 /// Why a datafile cannot be used.
@@ -30,13 +30,13 @@ impl std::error::Error for InvalidDatafile {}
 /// The project of a datafile.
 #[derive(Debug)]
 pub struct Project {
-    /// How it is decided where SDKs differ.
+    /// The choices where SDKs differ.
     pub rules: EvaluationRules,
     pub account_id: Box<str>,
     pub project_id: Box<str>,
-    /// The revision: two datafiles of one revision are the same.
+    /// The revision. Two datafiles with one revision are the same.
     pub revision: Box<str>,
-    /// The SDK key written in it, which need not be the one it was fetched with.
+    /// The SDK key in the datafile, which may differ from the one with which the datafile was fetched.
     pub sdk_key: Box<str>,
     pub environment_key: Box<str>,
     /// `US` or `EU`.
@@ -44,7 +44,7 @@ pub struct Project {
     pub(super) anonymize_ip: bool,
     pub(super) bot_filtering: bool,
     pub(super) send_flag_decisions: bool,
-    pub(super) attributes: Vec<Named>,
+    pub(super) attributes: Vec<Attribute>,
     pub(super) attribute_ids: ByText<usize>,
     pub(super) events: Vec<ConversionEvent>,
     pub(super) event_keys: ByText<usize>,
@@ -57,21 +57,21 @@ pub struct Project {
     pub(super) flag_keys: ByText<usize>,
     pub(super) rollouts: Vec<Vec<Rule>>,
     pub(super) holdouts: Vec<Rule>,
-    /// The customer-data platform, where it is integrated.
+    /// The customer-data platform, if the project uses one.
     pub odp: Option<Odp>,
     pub(super) segments: Vec<Box<str>>,
 }
 
-/// The customer-data platform as the datafile names it.
+/// The customer-data platform in the datafile.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Odp {
     pub host: Box<str>,
-    /// The key for its API.
+    /// The key for the platform's API.
     pub public_key: Box<str>,
 }
 
 #[derive(Debug)]
-pub(super) struct Named {
+pub(super) struct Attribute {
     pub(super) id: Box<str>,
     pub(super) key: Box<str>,
 }
@@ -96,7 +96,7 @@ pub(super) struct ExclusionGroup {
     pub(super) id: Box<str>,
     pub(super) is_random: bool,
     /// The experiment ids that own the buckets.
-    pub(super) ranges: Vec<Range<Box<str>>>,
+    pub(super) ranges: Vec<BucketRange<Box<str>>>,
 }
 
 /// An experiment, a rule of a rollout, or a holdout.
@@ -107,12 +107,12 @@ pub(super) struct Rule {
     pub(super) layer_id: Box<str>,
     pub(super) is_running: bool,
     pub(super) is_targeted_delivery: bool,
-    /// A holdout that lets targeted deliveries through.
+    /// Whether this is a holdout that lets targeted deliveries through.
     pub(super) spares_deliveries: bool,
     pub(super) condition: Option<Condition>,
     /// As written, for the overview.
     pub(super) audience_conditions: Value,
-    pub(super) ranges: Vec<Range<Option<usize>>>,
+    pub(super) ranges: Vec<BucketRange<Option<usize>>>,
     pub(super) variations: Vec<Variation>,
     /// Variation keys by user.
     pub(super) whitelist: ByText<Box<str>>,
@@ -134,9 +134,9 @@ impl Rule {
 
 #[derive(Debug)]
 pub(super) struct Cmab {
-    /// Keys and ids of the attributes that the prediction may see.
+    /// The keys and ids of the attributes that the predictor may see.
     pub(super) attributes: Vec<(Box<str>, Box<str>)>,
-    /// The first bucket that takes no part.
+    /// The first bucket outside of the experiment.
     pub(super) end: u32,
 }
 
@@ -158,7 +158,7 @@ pub(super) struct Flag {
     pub(super) rollout_id: Box<str>,
     pub(super) rollout: Option<usize>,
     pub(super) variables: Vec<Variable>,
-    pub(super) values: ByText<Vec<super::variable::Typed>>,
+    pub(super) values: ByText<Vec<super::variable::TypedValue>>,
     /// Global holdouts.
     pub(super) holdouts: Vec<usize>,
 }
@@ -166,8 +166,8 @@ pub(super) struct Flag {
 impl Project {
     /// Indexes a datafile.
     ///
-    /// Errors: it is no JSON object of the known shape, or of another version than 4. Cost: runs for a second on
-    /// a hundred megabytes; not for a worker.
+    /// Errors: the datafile is not a JSON object of the known shape, or not of version 4. Cost: about a second for a
+    /// hundred megabytes, so call this outside of worker threads.
     pub fn parse(datafile: &[u8], rules: EvaluationRules) -> Result<Self, InvalidDatafile> {
         let written: super::datafile::Datafile = serde_json::from_slice(datafile)
             .map_err(|error| InvalidDatafile(format!("the datafile cannot be read: {error}")))?;
@@ -180,35 +180,35 @@ impl Project {
         super::index::index(written, rules)
     }
 
-    /// Keys of all flags, in the datafile's order.
+    /// Returns the keys of all flags, in the datafile's order.
     pub fn flag_keys(&self) -> impl Iterator<Item = &str> {
         self.flags.iter().map(|flag| &*flag.key)
     }
 
-    /// Keys of all experiments, in the datafile's order.
+    /// Returns the keys of all experiments, in the datafile's order.
     pub fn experiment_keys(&self) -> impl Iterator<Item = &str> {
         self.experiments.iter().map(|rule| &*rule.key)
     }
 
-    /// Whether the project has a flag of this key.
+    /// Returns whether the project has a flag with this key.
     pub fn has_flag(&self, key: &str) -> bool {
         self.flag_keys.contains_key(key)
     }
 
-    /// Whether the project has the experiment, and the experiment has the variation.
+    /// Returns whether the project has the experiment, and whether the experiment has the variation.
     pub fn has_variation(&self, experiment: &str, variation: &str) -> (bool, bool) {
         let rule = self.experiment(experiment);
         let found = rule.and_then(|rule| rule.variation(variation));
         (rule.is_some(), found.is_some())
     }
 
-    /// Whether a flag uses the experiment of this key.
+    /// Returns whether a flag uses the experiment with this key.
     pub fn is_flag_experiment(&self, experiment: &str) -> bool {
         let at = self.experiment_keys.get(experiment);
         at.is_some_and(|at| self.flags.iter().any(|flag| flag.experiments.contains(at)))
     }
 
-    /// The segments that conditions test. Without any, none need be fetched.
+    /// Returns the segments that conditions test. If there are none, no segments need to be fetched.
     pub fn segments(&self) -> &[Box<str>] {
         &self.segments
     }
@@ -222,14 +222,14 @@ impl Project {
         self.experiments.get(*at)
     }
 
-    /// The experiments of a flag, in order.
+    /// Returns the experiments of a flag, in order.
     pub(super) fn experiments_of<'p>(&'p self, flag: &'p Flag) -> impl Iterator<Item = &'p Rule> {
         flag.experiments
             .iter()
             .filter_map(|at| self.experiments.get(*at))
     }
 
-    /// The rules of a flag's rollout, in order.
+    /// Returns the rules of a flag's rollout, in order.
     pub(super) fn rules_of(&self, flag: &Flag) -> &[Rule] {
         let rollout = flag.rollout.and_then(|at| self.rollouts.get(at));
         rollout.map_or(&[], Vec::as_slice)

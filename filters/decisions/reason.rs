@@ -1,4 +1,4 @@
-//! The reasons of a decision, as the SDKs word them. Source: docs/facts/decision-engine.md D.
+//! The reasons of a decision, with the texts of the SDKs. Source: docs/facts/decision-engine.md D.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use serde_json::Value;
 use super::borrowed_object::BorrowedValue;
 use super::condition::Doubt;
 use super::evaluation_rules::EvaluationRules;
-use super::inputs::Forced;
+use super::inputs::ForcedDecision;
 use super::project::Audience;
 use crate::fault::quoted;
 
-/// The reasons that were noted.
+/// The recorded reasons.
 #[derive(Debug, Default)]
 pub(super) struct Reasons {
     wants_all: bool,
@@ -27,24 +27,24 @@ impl Reasons {
         }
     }
 
-    /// Whether reasons are shown that come on request.
+    /// Returns whether the request wants all reasons.
     pub(super) fn wants_all(&self) -> bool {
         self.wants_all
     }
 
-    /// Notes a reason that is shown on request. Cost: nothing without a request.
+    /// Records a reason that is only returned on request. Cost: nothing if the request does not want it.
     pub(super) fn info(&mut self, text: impl FnOnce() -> String) {
         if self.wants_all {
             self.infos.push(text());
         }
     }
 
-    /// Notes a reason that is always shown.
+    /// Records a reason that is always returned.
     pub(super) fn error(&mut self, text: String) {
         self.errors.push(text);
     }
 
-    /// All reasons, errors first.
+    /// Returns all reasons, errors first.
     pub(super) fn into_texts(self) -> Vec<String> {
         let mut texts = self.errors;
         texts.extend(self.infos);
@@ -52,7 +52,7 @@ impl Reasons {
     }
 }
 
-/// A text of the request as a reason quotes it. Cost: nothing until it is written.
+/// A text of the request as quoted in a reason. Cost: nothing until it is written.
 #[derive(Clone, Copy)]
 pub(super) struct Quoted<'t> {
     text: &'t str,
@@ -80,7 +80,7 @@ pub(super) fn no_flag(key: &str, rules: EvaluationRules) -> String {
     format!("No flag was found for key \"{}\".", quote(key, rules))
 }
 
-/// Why audiences could not be judged.
+/// Returns the reason for which audiences could not be evaluated.
 pub(super) fn doubt(doubt: Doubt<'_>, audiences: &[Audience]) -> String {
     match doubt {
         Doubt::Audience(index) => {
@@ -95,7 +95,7 @@ pub(super) fn doubt(doubt: Doubt<'_>, audiences: &[Audience]) -> String {
 
 pub(super) fn forced(
     is_valid: bool,
-    forced: &Forced,
+    forced: &ForcedDecision,
     user: &str,
     rules: EvaluationRules,
 ) -> String {

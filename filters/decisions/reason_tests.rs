@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::decisions::borrowed_object::BorrowedObject;
 use crate::decisions::decide::decide;
-use crate::decisions::inputs::{Forced, Inputs};
+use crate::decisions::inputs::{ForcedDecision, Inputs};
 use crate::decisions::protocol::{Agent, Document, Protocol};
 use crate::decisions::{Options, Project};
 
@@ -38,7 +38,12 @@ fn project(conditions: &Value, protocol: &dyn Protocol) -> Project {
     Project::parse(datafile.to_string().as_bytes(), protocol.rules()).unwrap()
 }
 
-fn reasons(project: &Project, user_id: &str, attributes: &Value, forced: &[Forced]) -> Vec<String> {
+fn reasons(
+    project: &Project,
+    user_id: &str,
+    attributes: &Value,
+    forced: &[ForcedDecision],
+) -> Vec<String> {
     let attributes: Map<String, Value> = attributes.as_object().unwrap().clone();
     let attributes: BorrowedObject<'_> = attributes.into();
     let inputs = Inputs {
@@ -133,7 +138,7 @@ fn doubts_of_a_rule_that_is_met_are_told_twice() {
 #[test]
 fn a_long_request_is_quoted_in_full_by_the_agent_alone() {
     let (long, cut) = ("ü".repeat(101), format!("{}…", "ü".repeat(100)));
-    let forced = [Forced {
+    let forced = [ForcedDecision {
         flag_key: "flag".into(),
         rule_key: None,
         variation_key: long.as_str().into(),

@@ -1,8 +1,8 @@
 //! Bodies of requests: decide, activate, track, override, lookup, save.
 //! Source: docs/decision-agent.md 2.2, docs/facts/decision-engine.md E.
 //!
-//! Keys match in any case, unknown ones are ignored, null counts as absent. Among keys that differ only in case, the last
-//! that is not null counts; [`BodyRules`] say what counts among equal ones.
+//! Keys match in any case, unknown keys are ignored, and null counts as absent. Among keys that differ only in case,
+//! the last one that is not null counts. [`BodyRules`] decide among equal keys.
 
 use std::borrow::Cow;
 
@@ -12,31 +12,31 @@ use serde_json::{Map, Value};
 
 use super::borrowed_object::{BorrowedObject, BorrowedValue};
 use super::caseless_object::CaselessObject;
-use super::inputs::{Forced, Profile};
+use super::inputs::{ForcedDecision, Profile};
 use super::odp::OdpEvent;
 use super::options::{Options, UnknownOption};
 use crate::fault::{Fault, FaultKind, quoted};
 use crate::form;
 
-/// How a body is read where the protocols differ.
+/// The rules of reading a body where the protocols differ.
 #[derive(Debug)]
 pub struct BodyRules {
-    /// Members whose names are equal to the byte all count, so that a null does not hide the value before it. Otherwise
-    /// only the last of them counts.
+    /// Members with exactly equal names all count, so that a null does not hide an earlier value. Otherwise only the
+    /// last of them counts.
     pub keeps_equal_names: bool,
-    /// Identifiers are read as texts: null is an empty one, and another type makes the body unreadable.
+    /// Identifiers are read as strings: null is an empty one, and another type makes the body unreadable.
     pub reads_identifiers_as_texts: bool,
-    /// A forced decision has to name its flag and its variation; otherwise an absent name is an empty one.
+    /// A forced decision has to name its flag and its variation. Otherwise an absent name is an empty one.
     pub requires_forced_keys: bool,
     /// A call of activate need not name its user.
     pub activates_anonymous_users: bool,
-    /// The kind of the fault of an event whose data the customer-data platform does not take.
+    /// The kind of fault for an event with data that the customer-data platform does not accept.
     pub unsendable: FaultKind,
-    /// Returns the fault of a body that cannot be read for this reason.
+    /// Returns the fault of a body that is unreadable for this reason.
     pub unreadable: fn(&str) -> Fault,
 }
 
-/// A body that is a JSON object, or nothing at all.
+/// A body that is a JSON object, or is empty.
 #[derive(Debug)]
 pub struct DecisionBody<'b> {
     members: CaselessObject<'b>,
@@ -48,15 +48,15 @@ pub struct DecisionBody<'b> {
 pub struct Decide<'b> {
     pub user: DecisionUser<'b>,
     pub options: Options,
-    pub forced: Vec<Forced>,
+    pub forced: Vec<ForcedDecision>,
     pub fetch_segments: bool,
     pub segment_options: SegmentOptions,
 }
 
-/// How cached segments are used.
+/// The use of cached segments.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct SegmentOptions {
-    /// The cache is neither read nor written.
+    /// Neither read nor write the cache.
     pub ignore_cache: bool,
     pub reset_cache: bool,
 }
@@ -73,14 +73,14 @@ pub struct DecisionUser<'b> {
 pub struct Override<'b> {
     pub user_id: Cow<'b, str>,
     pub experiment_key: Cow<'b, str>,
-    /// The variation; empty: the override is removed.
+    /// The key of the variation. An empty text removes the override.
     pub variation_key: Cow<'b, str>,
 }
 
 impl<'b> DecisionBody<'b> {
-    /// Reads a body; an empty one and `null` are an empty object.
+    /// Reads a body. An empty body and `null` count as an empty object.
     ///
-    /// Errors: 400 for a body that is no JSON object.
+    /// Errors: 400 for a body that is not a JSON object.
     pub fn parse(body: &'b [u8], rules: &'static BodyRules) -> Result<Self, Fault> {
         let mut read = Self {
             members: CaselessObject::default(),
@@ -101,7 +101,7 @@ impl<'b> DecisionBody<'b> {
         Ok(read)
     }
 
-    /// The user. Errors: 400 for none, for an empty id, for attributes that are no object.
+    /// Reads the user. Errors: 400 without a user, for an empty id, and for attributes that are not an object.
     pub fn user(&mut self) -> Result<DecisionUser<'b>, Fault> {
         let user = self.optional_user()?;
         if user.id.is_empty() {
@@ -111,7 +111,8 @@ impl<'b> DecisionBody<'b> {
         Ok(user)
     }
 
-    /// The user of a call of activate. Errors: as [`Self::user`], unless the call need not name one.
+    /// Reads the user of a call of activate. Errors: as [`Self::user`], unless the protocol allows calls without a
+    /// user.
     pub fn activated_user(&mut self) -> Result<DecisionUser<'b>, Fault> {
         if self.rules.activates_anonymous_users {
             self.optional_user()
@@ -120,7 +121,7 @@ impl<'b> DecisionBody<'b> {
         }
     }
 
-    /// The user, with an empty id if none is named. Errors: 400 for a wrong type.
+    /// Reads the user, with an empty id if none is named. Errors: 400 for a wrong type.
     pub fn optional_user(&mut self) -> Result<DecisionUser<'b>, Fault> {
         Ok(DecisionUser {
             id: self.text("userId")?,
@@ -128,7 +129,7 @@ impl<'b> DecisionBody<'b> {
         })
     }
 
-    /// Reads a request for decisions. Errors: 400 naming the member that is wrong.
+    /// Reads a request for decisions. Errors: 400 that names the wrong member.
     pub fn into_decide(mut self) -> Result<Decide<'b>, Fault> {
         let user = self.user()?;
         let options = self.texts("decideOptions")?;
@@ -159,7 +160,7 @@ impl<'b> DecisionBody<'b> {
         })
     }
 
-    /// Reads an override. Errors: 400 for no user or no experiment.
+    /// Reads an override. Errors: 400 without a user or an experiment.
     pub fn into_override(mut self) -> Result<Override<'b>, Fault> {
         let asked = Override {
             user_id: self.text("userId")?,
@@ -178,7 +179,8 @@ impl<'b> DecisionBody<'b> {
         Ok(asked)
     }
 
-    /// Reads an event for the customer-data platform. Errors: 400, and the protocol's for data that cannot be sent.
+    /// Reads an event for the customer-data platform. Errors: 400, and the protocol's fault for data that cannot be
+    /// sent.
     pub fn into_odp_event(mut self) -> Result<OdpEvent, Fault> {
         let (kind, action) = (self.text("type")?, self.text("action")?);
         let mut identifiers = self.object("identifiers")?.into_map();
@@ -200,12 +202,12 @@ impl<'b> DecisionBody<'b> {
         }
     }
 
-    /// The tags of an event. Errors: 400 for another type.
+    /// Reads the tags of an event. Errors: 400 for another type.
     pub fn event_tags(&mut self) -> Result<Map<String, Value>, Fault> {
         self.object("eventTags").map(BorrowedObject::into_map)
     }
 
-    /// A profile to store: `{experimentBucketMap: {id: {variation_id}}}`. Errors: 400 for another shape.
+    /// Reads a profile to store: `{experimentBucketMap: {id: {variation_id}}}`. Errors: 400 for another shape.
     pub fn profile(&mut self) -> Result<Profile, Fault> {
         let mut profile = Profile::new();
         for (experiment, decision) in self.object("experimentBucketMap")?.iter() {
@@ -221,7 +223,7 @@ impl<'b> DecisionBody<'b> {
         Ok(profile)
     }
 
-    fn forced(&mut self) -> Result<Vec<Forced>, Fault> {
+    fn forced(&mut self) -> Result<Vec<ForcedDecision>, Fault> {
         let items = self.list("forcedDecisions")?.into_iter();
         items
             .map(|item| {
@@ -233,7 +235,7 @@ impl<'b> DecisionBody<'b> {
                     rules: self.rules,
                 };
                 let rule = item.text("ruleKey")?;
-                Ok(Forced {
+                Ok(ForcedDecision {
                     flag_key: item.forced_key("flagKey")?.into(),
                     rule_key: Some(rule).filter(|rule| !rule.is_empty()).map(Into::into),
                     variation_key: item.forced_key("variationKey")?.into(),
@@ -242,7 +244,7 @@ impl<'b> DecisionBody<'b> {
             .collect()
     }
 
-    /// A name of a forced decision.
+    /// Reads a name of a forced decision.
     fn forced_key(&mut self, name: &str) -> Result<Cow<'b, str>, Fault> {
         let is_there = self.members.all(name).next().is_some();
         let key = self.text(name)?;
@@ -253,7 +255,7 @@ impl<'b> DecisionBody<'b> {
         Err(Fault::new(FaultKind::Invalid, message).with_param("forcedDecisions"))
     }
 
-    /// Takes the last member of this name that is not null, once.
+    /// Removes and returns the last member with this name that is not null.
     fn member(&mut self, name: &str) -> Option<BorrowedValue<'b>> {
         self.members.take(name)
     }
@@ -305,7 +307,7 @@ impl<'b> DecisionBody<'b> {
     }
 }
 
-/// Checks that a body is declared as JSON; without a body nothing has to be declared. Errors: 415.
+/// Checks that a body is declared as JSON. An empty body needs no declaration. Errors: 415.
 pub fn check_media_type(headers: &HeaderMap, body: &[u8]) -> Result<(), Fault> {
     let is_json = form::media_type(headers).eq_ignore_ascii_case(b"application/json");
     if body.is_empty() || is_json {
@@ -317,7 +319,7 @@ pub fn check_media_type(headers: &HeaderMap, body: &[u8]) -> Result<(), Fault> {
     ))
 }
 
-/// Reads an object or null. In a body that is UTF-8 as a whole, the strings need not be checked one by one.
+/// Reads an object or null. A body is checked for UTF-8 as a whole, which is faster than string by string.
 fn read_json<'b, T: Deserialize<'b>>(body: &'b [u8]) -> serde_json::Result<Option<T>> {
     match str::from_utf8(body) {
         Ok(text) => serde_json::from_str(text),

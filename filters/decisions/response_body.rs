@@ -1,4 +1,4 @@
-//! Decisions as responses show them. Source: docs/decision-agent.md 2.3, docs/facts/decision-engine.md D, E.
+//! Decisions in responses. Source: docs/decision-agent.md 2.3, docs/facts/decision-engine.md D, E.
 
 use std::ops::Range;
 
@@ -10,15 +10,15 @@ use super::{Profile, encode, profile_json};
 use crate::fault::{Fault, FaultKind};
 use crate::json::{Object, write_escaped};
 
-/// The largest body of a response that repeats what a caller sent, and of all responses of a batch together.
+/// The largest body of a response that repeats the caller's input, and of all responses of a batch together.
 pub const MAX_BODY_BYTES: usize = 16 << 20;
 
-/// The members of results that the protocols do not share.
+/// The members of results in which the protocols differ.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ResultShape {
-    /// `variables` is there even where a result has none.
+    /// Whether results without variables have an empty `variables`.
     pub has_empty_variables: bool,
-    /// Decisions have `isEveryoneElseVariation`.
+    /// Whether decisions have `isEveryoneElseVariation`.
     pub has_everyone_else: bool,
 }
 
@@ -39,7 +39,7 @@ pub fn check_size(bytes: usize) -> Result<(), Fault> {
     Err(Fault::new(FaultKind::TooLarge, message))
 }
 
-/// Items as a JSON list. Errors: 413 as [`check_body`] says, before more is written.
+/// Returns items as a JSON list. Errors: 413 as [`check_body`], before more items are written.
 pub fn list<T>(
     items: impl Iterator<Item = T>,
     mut write: impl FnMut(T, &mut Vec<u8>),
@@ -57,9 +57,9 @@ pub fn list<T>(
     Ok(out)
 }
 
-/// The decisions of one user as a JSON list. Errors: 413 as [`list`].
+/// Returns the decisions of one user as a JSON list. Errors: 413 as [`list`].
 ///
-/// Cost: the user is encoded once, and copied from result to result.
+/// Cost: the user is encoded once, and copied into each result.
 pub fn decision_list<'d>(
     all: impl Iterator<Item = &'d Decision<'d>>,
     user: &DecisionUser<'_>,
@@ -91,7 +91,7 @@ pub fn write_decision(
     write_result(decided, shape, write_user, out);
 }
 
-/// Cost: the constant text between two values is copied as one piece.
+/// Cost: the constant text between two values is copied in one piece.
 fn write_result(
     decided: &Decision<'_>,
     shape: ResultShape,
@@ -166,14 +166,14 @@ pub fn write_activation(
     result.close();
 }
 
-/// Variables as an object, sorted by key.
+/// Writes variables as an object, sorted by key.
 pub(super) fn write_map(variables: &[(&str, &str)], out: &mut Vec<u8>) {
     let variables = variables.iter().map(|(key, json)| (*key, json));
     let write = |json: &&str, out: &mut Vec<u8>| out.extend_from_slice(json.as_bytes());
     encode::write_sorted(variables, write, out);
 }
 
-/// A profile as lookup returns it.
+/// Returns a profile in the form of lookup.
 pub fn profile_body(user_id: &str, profile: &Profile) -> Vec<u8> {
     let mut out = Vec::new();
     let mut result = Object::open(&mut out);

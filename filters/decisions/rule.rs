@@ -1,4 +1,4 @@
-//! One rule: whether the user meets it, and which variation it gives.
+//! Evaluates one rule: whether the user meets it, and which variation it gives.
 
 use super::borrowed_object::BorrowedValue;
 use super::bucket::{bucket, owner};
@@ -12,16 +12,16 @@ const BUCKETING_ID: &str = "$opt_bucketing_id";
 /// The result of one rule.
 #[derive(Debug)]
 pub(super) enum Ruling<'p> {
-    /// The rule has nothing for this user.
+    /// The rule gives nothing to this user.
     Pass,
-    /// A variation, whether it is new to the profile, and the id of the prediction that it came from.
+    /// A variation, whether the profile has to remember it, and the id of the prediction behind it.
     Hit {
         variation: &'p Variation,
         is_new: bool,
         cmab_uuid: Option<Box<str>>,
     },
     NeedsPrediction,
-    /// The prediction failed, which ends the decision.
+    /// The prediction failed, and the decision ends.
     Failed,
 }
 
@@ -35,7 +35,7 @@ impl<'p> Ruling<'p> {
     }
 }
 
-/// Whether the user meets the rule's audiences. Unknown counts as false.
+/// Returns whether the user meets the rule's audiences. Unknown counts as false.
 pub(super) fn is_met(
     project: &Project,
     rule: &Rule,
@@ -56,8 +56,8 @@ pub(super) fn is_met(
     holds.unwrap_or(false)
 }
 
-/// Notes the doubts of a rule that is met once more: for a rule of a rollout, the agent judges the audiences first to
-/// apply the rule, then to bucket the user.
+/// Records the doubts of a rule that is evaluated a second time. The agent evaluates the audiences of a rollout's
+/// rule twice, to apply the rule and to bucket the user.
 pub(super) fn repeat_doubts(
     project: &Project,
     rule: &Rule,
@@ -73,7 +73,7 @@ fn tells_doubts(project: &Project, reasons: &Reasons) -> bool {
     project.rules.tells_doubts && reasons.wants_all()
 }
 
-/// The id for bucketing.
+/// Returns the id for bucketing.
 pub(super) fn bucketing_id<'a>(
     project: &Project,
     inputs: &Inputs<'a>,
@@ -90,14 +90,14 @@ pub(super) fn bucketing_id<'a>(
     }
 }
 
-/// The variation whose range holds the user's bucket.
+/// Returns the variation whose range contains the user's bucket.
 pub(super) fn bucketed<'p>(project: &Project, rule: &'p Rule, id: &str) -> Option<&'p Variation> {
     is_in_group(project, rule, id).then_some(())?;
     let found = owner(&rule.ranges, bucket(id, &rule.id))?;
     found.and_then(|at| rule.variations.get(at))
 }
 
-/// Whether the user may take part: each user is in at most one experiment of a random group.
+/// Returns whether the user may take part. In a random group each user is in at most one experiment.
 fn is_in_group(project: &Project, rule: &Rule, id: &str) -> bool {
     let group = rule.group.and_then(|at| project.groups.get(at));
     let Some(group) = group.filter(|group| group.is_random) else {
@@ -106,7 +106,7 @@ fn is_in_group(project: &Project, rule: &Rule, id: &str) -> bool {
     owner(&group.ranges, bucket(id, &group.id)).is_some_and(|owner| *owner == rule.id)
 }
 
-/// An experiment: overrides, whitelist, prediction or profile, audience, bucket.
+/// Applies an experiment: overrides, whitelist, prediction or profile, audience, bucket.
 /// Source: docs/facts/decision-engine.md B 4.
 pub(super) fn experiment<'p>(
     project: &'p Project,
@@ -165,7 +165,7 @@ pub(super) fn experiment<'p>(
     }
 }
 
-/// The variation of an override or of the whitelist, which ignore audience and traffic.
+/// Returns the variation of an override or of the whitelist. These ignore audience and traffic.
 fn find_chosen<'p>(
     project: &Project,
     rule: &'p Rule,
@@ -194,7 +194,7 @@ fn find_chosen<'p>(
     variation
 }
 
-/// The variation in the user's profile.
+/// Returns the variation in the user's profile.
 fn find_in_profile<'p>(
     project: &Project,
     rule: &'p Rule,

@@ -1,4 +1,4 @@
-//! Which features and experiments a call of activate asks for. Source: docs/decision-agent.md 4, rule 2.
+//! The features and experiments that a call of activate asks for. Source: docs/decision-agent.md 4, rule 2.
 
 use std::borrow::Cow;
 
@@ -8,14 +8,14 @@ use super::project::Project;
 use crate::fault::{Fault, FaultKind, quoted};
 use crate::form;
 
-/// How a selection is read where the protocols differ.
+/// The rules of reading a selection where the protocols differ.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct SelectionRules {
-    /// `type` adds all items of the type to the keys that are named; otherwise it selects among them.
+    /// `type` adds all items of the type to the named keys. Otherwise it selects among the named keys.
     pub type_adds_items: bool,
-    /// `enabled=false` lists only what is off; otherwise it is ignored.
+    /// `enabled=false` lists only items that are off. Otherwise it is ignored.
     pub lists_disabled: bool,
-    /// A switch that is neither `true` nor `false` is a fault; otherwise it is ignored.
+    /// A switch with a value other than `true` and `false` is a fault. Otherwise it is ignored.
     pub refuses_other_words: bool,
 }
 
@@ -26,7 +26,7 @@ pub enum ItemKind {
     Experiment,
 }
 
-/// The items that a query asks for, each once; a key of both kinds is the feature's.
+/// Returns the items that a query asks for, without repetitions. A key of both kinds means the feature.
 ///
 /// Errors: 400 for too many keys and for an unknown type.
 pub fn read_selection<'a>(
@@ -72,7 +72,7 @@ fn read_kinds(query: &str) -> Result<Vec<ItemKind>, Fault> {
         .collect()
 }
 
-/// Returns a filter for the items that the query wants to see. Errors: as [`read_switch`].
+/// Returns a filter for the items that the query asks for. Errors: as [`read_switch`].
 pub fn item_filter(
     query: &str,
     rules: SelectionRules,
@@ -82,7 +82,7 @@ pub fn item_filter(
     Ok(move |item: &Activation<'_>| wanted.is_none_or(|wanted| item.is_enabled == wanted))
 }
 
-/// A parameter that is `true` or `false`; the last one counts. Errors: 400 for another word.
+/// Reads a parameter that is `true` or `false`. The last one counts. Errors: 400 for another value.
 pub fn read_switch(query: &str, name: &str, rules: SelectionRules) -> Result<Option<bool>, Fault> {
     let mut switch = None;
     for word in form::values(query, name) {

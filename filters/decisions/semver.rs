@@ -1,16 +1,16 @@
-//! Versions, as conditions compare them: part by part, and only as far as the condition's version goes.
+//! Versions in conditions. They are compared part by part, up to the length of the condition's version.
 //!
-//! Source: docs/facts/decision-engine.md C. This is not the order of semver.org: `2.0` equals `2.0.5`.
+//! Source: docs/facts/decision-engine.md C. This order differs from that of semver.org: `2.0` equals `2.0.5`.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use super::evaluation_rules::SemverSuffix;
 
-/// A version in its parts.
+/// The parts of a version.
 #[derive(Debug)]
 pub(super) struct Version<'t> {
-    /// The numbers, then the suffix as one part.
+    /// The numbers, followed by the suffix as one part.
     parts: [Option<SemverPart<'t>>; 4],
     is_pre_release: bool,
     is_build: bool,
@@ -46,10 +46,10 @@ impl<'t> SemverPart<'t> {
 }
 
 impl<'t> Version<'t> {
-    /// Parses a version. Returns `None` for an empty text, white space, more than three numbers, or a number with other than
-    /// digits.
+    /// Parses a version. Returns `None` for an empty text, white space, more than three numbers, or a number with a
+    /// character that is not a digit.
     pub(super) fn parse(text: &'t str) -> Option<Self> {
-        // Most versions are ASCII, which is checked byte by byte.
+        // Most versions are ASCII, and then a check byte by byte suffices.
         let is_spaced = match text.is_ascii() {
             true => text.bytes().any(|b| matches!(b, b'\t'..=b'\r' | b' ')),
             false => text.contains(char::is_whitespace),
@@ -96,7 +96,7 @@ impl<'t> Version<'t> {
         })
     }
 
-    /// The same version with owned texts.
+    /// Returns the same version with owned texts.
     pub(super) fn into_owned(self) -> Version<'static> {
         Version {
             parts: self.parts.map(|part| part.map(SemverPart::into_owned)),
@@ -140,7 +140,7 @@ pub(super) fn compare(user: &Version<'_>, wanted: &Version<'_>, suffix: SemverSu
     Ordering::Equal
 }
 
-/// Compares a user's version that ends before the condition's, which is equal up to there.
+/// Compares a user's version that ends before the condition's version and is equal up to its end.
 fn compare_shorter(user: &Version<'_>, wanted: &Version<'_>, suffix: SemverSuffix) -> Ordering {
     let is_later = match suffix {
         SemverSuffix::Condition => wanted.is_pre_release || wanted.is_build,

@@ -12,8 +12,8 @@ use serde_json::{Map, Value, json};
 
 use super::borrowed_object::BorrowedObject;
 use super::decide::decide;
-use super::event::{self, Head, Moment};
-use super::inputs::{Forced, Inputs, Predicted};
+use super::event::{self, EventHead, Moment};
+use super::inputs::{ForcedDecision, Inputs, Predicted};
 use super::protocol::{Agent, Document, Protocol};
 use super::{EvaluationRules, Options, Profile, Project, activate};
 
@@ -71,7 +71,7 @@ fn project(rules: EvaluationRules) -> Project {
 #[derive(Default)]
 struct Given {
     attributes: BorrowedObject<'static>,
-    forced: Vec<Forced>,
+    forced: Vec<ForcedDecision>,
     overrides: Vec<(Box<str>, Box<str>)>,
     profile: Option<Profile>,
     predictions: HashMap<Box<str>, Predicted>,
@@ -178,7 +178,7 @@ fn what_is_chosen_by_hand_asks_no_audience() {
         came_out(&project, "flag", "friend", &given),
         out("exp", "on", true)
     );
-    given.forced = vec![Forced {
+    given.forced = vec![ForcedDecision {
         flag_key: "flag".into(),
         rule_key: None,
         variation_key: "off".into(),
@@ -293,7 +293,7 @@ fn events_have_the_shape_that_the_backend_takes() {
     let bought = event::conversion(&project, "bought", tags.as_object().unwrap(), &moment).unwrap();
     assert!(event::conversion(&project, "no", &Map::new(), &moment).is_none());
     let batch: Value = serde_json::from_slice(
-        &Head::new(&project, Document.event_client()).batch([&*visitor, &*bought]),
+        &EventHead::new(&project, Document.event_client()).batch([&*visitor, &*bought]),
     )
     .unwrap();
     assert_eq!(

@@ -16,7 +16,7 @@ pub struct TokenRequest {
     pub client_secret: String,
 }
 
-/// A refusal in the words of RFC 6749.
+/// A refusal in the form of RFC 6749.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct TokenRefusal {
     pub status: u16,
@@ -33,12 +33,12 @@ impl TokenRefusal {
         }
     }
 
-    /// The client's id or its secret is wrong.
+    /// Returns the refusal of an unknown client or a wrong secret.
     pub fn unknown_client() -> Self {
         Self::new(401, "invalid_client", "invalid client_id or client_secret")
     }
 
-    /// As JSON.
+    /// Returns the refusal as JSON.
     pub fn to_json(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let mut body = Object::open(&mut out);
@@ -52,7 +52,7 @@ impl TokenRefusal {
     }
 }
 
-/// The body of a response with a token.
+/// Returns the body of a response with a token.
 pub fn token_json(token: &str, ttl_s: u64) -> Vec<u8> {
     let mut out = Vec::new();
     let mut body = Object::open(&mut out);
@@ -64,9 +64,9 @@ pub fn token_json(token: &str, ttl_s: u64) -> Vec<u8> {
 }
 
 impl TokenRequest {
-    /// Reads a form, as RFC 6749 says, or JSON, as docs/decision-agent.md does. Returns `None` for another media type.
+    /// Reads a form, as in RFC 6749, or JSON, as in docs/decision-agent.md. Returns `None` for another media type.
     ///
-    /// Errors: 400 for JSON that is no object.
+    /// Errors: 400 for JSON that is not an object.
     pub fn read(headers: &HeaderMap, body: &[u8]) -> Result<Option<Self>, Fault> {
         let media_type = form::media_type(headers);
         let mut request = Self::default();
@@ -99,9 +99,9 @@ impl TokenRequest {
         *member = value.to_owned();
     }
 
-    /// Checks that everything is there, before a secret is hashed.
+    /// Checks that all members are present, before a secret is hashed.
     ///
-    /// Errors: 400 for another grant, 401 for a member that is missing.
+    /// Errors: 400 for another grant, 401 for a missing member.
     pub fn check(&self) -> Result<(), TokenRefusal> {
         if self.grant_type.is_empty() {
             let description = "grant_type missing from request body";

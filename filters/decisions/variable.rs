@@ -11,7 +11,7 @@ pub(super) struct Variable {
     pub(super) key: Box<str>,
     pub(super) kind: VariableKind,
     pub(super) default: Box<str>,
-    pub(super) typed_default: Typed,
+    pub(super) typed_default: TypedValue,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -23,11 +23,11 @@ pub(super) enum VariableKind {
     Json,
 }
 
-/// A value in its type.
+/// A value with its type.
 #[derive(Clone, Debug)]
-pub(super) struct Typed {
+pub(super) struct TypedValue {
     pub(super) json: Box<str>,
-    /// The text is no value of the type; `json` replaces it.
+    /// Whether the text is not a value of the type. Then `json` replaces the text.
     pub(super) is_bad: bool,
 }
 
@@ -42,7 +42,7 @@ impl VariableKind {
         }
     }
 
-    /// The name in the overview.
+    /// Returns the name in the overview.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Text => "string",
@@ -53,13 +53,13 @@ impl VariableKind {
         }
     }
 
-    /// Reads a value as it is written.
-    pub(super) fn read(self, text: &str) -> Typed {
-        let good = |json: String| Typed {
+    /// Reads a value as written.
+    pub(super) fn read(self, text: &str) -> TypedValue {
+        let good = |json: String| TypedValue {
             json: json.into(),
             is_bad: false,
         };
-        let bad = |json: &str| Typed {
+        let bad = |json: &str| TypedValue {
             json: json.into(),
             is_bad: true,
         };
@@ -83,7 +83,7 @@ impl VariableKind {
     }
 }
 
-/// A decimal of 64 bits. A number out of range becomes the nearest one in it.
+/// Reads a 64-bit integer. A number out of range becomes the nearest one in range.
 fn integer(text: &str) -> Result<String, &'static str> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
@@ -96,7 +96,7 @@ fn integer(text: &str) -> Result<String, &'static str> {
     }
 }
 
-/// A finite float. Words such as `inf` and `nan` do not count.
+/// Reads a finite float. Words such as `inf` and `nan` do not count.
 fn double(text: &str) -> Option<f64> {
     let is_plain = text
         .bytes()

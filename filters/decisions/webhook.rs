@@ -8,14 +8,14 @@ use crate::fault::{Fault, FaultKind};
 /// The header of the signature.
 pub const SIGNATURE_HEADER: &str = "x-hub-signature";
 
-/// Returns the fault of a message that names no project.
+/// Returns the fault of a message that does not name a project.
 pub fn unreadable_message() -> Fault {
     Fault::new(FaultKind::Invalid, "Unable to parse webhook message.")
 }
 
-/// Checks that `given` is `sha1=` and the hex HMAC-SHA1 of the body; in constant time.
+/// Checks in constant time that `given` is `sha1=` and the hex HMAC-SHA1 of the body.
 ///
-/// Errors: 400, also without a secret.
+/// Errors: 400, even if there is no secret.
 pub fn check_signature(secret: Option<&[u8]>, body: &[u8], given: &[u8]) -> Result<(), Fault> {
     if secret.is_some_and(|secret| is_signed(secret, body, given)) {
         return Ok(());

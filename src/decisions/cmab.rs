@@ -23,17 +23,17 @@ use crate::telemetry::metrics::Metrics;
 
 /// The capacity of the cache.
 const MAX_CACHE_BYTES: u64 = 32 << 20;
-/// About what a prediction takes beside its texts.
+/// The approximate size of a prediction without its texts.
 const ENTRY_BYTES: usize = 160;
 const CACHE_TTL: Duration = Duration::from_secs(1800);
-/// How many bytes a reply may have.
+/// The maximum bytes of a reply.
 const MAX_REPLY_BYTES: usize = 1 << 20;
-/// How long a request may take.
+/// The maximum time of a request.
 const PREDICTION_TIMEOUT: Duration = Duration::from_secs(10);
 /// The pause between the first try and the second, which is the last.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
-/// See the module.
+/// The client of the predictor, and its cache.
 #[derive(Clone)]
 pub struct CmabClient(Arc<CmabState>);
 
@@ -71,9 +71,9 @@ impl From<CachedPrediction> for Predicted {
 }
 
 impl CmabClient {
-    /// The client of a configuration. Requests run on `handle`.
+    /// Returns the client of a configuration. Requests run on `handle`.
     ///
-    /// Errors: no HTTP client can be made.
+    /// Errors: no HTTP client can be created.
     pub fn new(
         decisions: &DecisionsConfig,
         handle: Handle,
@@ -99,7 +99,7 @@ impl CmabClient {
     pub fn reset(&self, sdk_key: &str) {
         let key: Box<str> = sdk_key.into();
         let is_of_key = move |((owner, _), _): &CacheKey, _: &CachedPrediction| *owner == key;
-        // This fails only in a cache that was built without support for closures.
+        // This only fails in a cache that was built without support for closures.
         _ = self.0.cache.invalidate_entries_if(is_of_key);
     }
 
@@ -124,7 +124,7 @@ impl CmabClient {
 }
 
 impl CmabState {
-    /// The cached prediction, or a new one.
+    /// Returns the cached prediction, or fetches one.
     async fn find_or_fetch(
         &self,
         user_key: UserKey,
@@ -163,7 +163,7 @@ impl CmabState {
         }
     }
 
-    /// Fetches a prediction, in two tries at most.
+    /// Fetches a prediction, in at most two tries.
     async fn fetch(&self, user: &str, request: &CmabRequest) -> Option<CachedPrediction> {
         let uuid = new_uuid();
         let body = request.body(user, &uuid);

@@ -1,5 +1,5 @@
-//! Limits how many password hashes run at once: each takes a core for a quarter of a second, for any client. One address has a third
-//! of the places, so that others get some.
+//! Limits how many password hashes run at once. Each takes a core for a quarter of a second, for any client. One
+//! address gets at most a third of the slots, so that others get some.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -10,29 +10,29 @@ use filters::fault::{Fault, FaultKind};
 use filters::limits::Address;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// How many hashes wait for each one that runs.
+/// The maximum number of waiting hashes for each running one.
 const MAX_WAITING_PER_HASH: usize = 8;
-/// Which part of all places one address may have.
+/// One address may have one part in this many of all slots.
 const SHARE_OF_ADDRESS: usize = 3;
-/// After how many seconds a refused client may try again.
+/// The seconds after which a refused client may try again.
 const RETRY_AFTER_S: u32 = 2;
 
-/// See the module.
+/// Limits concurrent password hashes.
 pub struct HashLimiter {
     admitted: Semaphore,
-    /// The places of each address that has some.
+    /// The slots of each address that has any.
     by_address: Mutex<HashMap<Option<Address>, usize>>,
     max_of_address: usize,
     running: Semaphore,
 }
 
-/// Permission to hash until it is dropped.
+/// The permission to hash. Dropping it frees it.
 pub struct HashPermit<'a> {
     _running: SemaphorePermit<'a>,
     _place: HashSlot<'a>,
 }
 
-/// A place that runs or waits, until it is dropped.
+/// A slot of a running or waiting hash. Dropping it frees it.
 struct HashSlot<'a> {
     limiter: &'a HashLimiter,
     address: Option<Address>,
@@ -52,7 +52,7 @@ impl Drop for HashSlot<'_> {
 }
 
 impl Default for HashLimiter {
-    /// Hashes on half of the cores, so that the others answer requests.
+    /// Allows hashes on half of the cores, so that the others serve requests.
     fn default() -> Self {
         let cores = available_parallelism().map_or(1, usize::from);
         Self::new((cores / 2).max(1))
@@ -72,9 +72,11 @@ impl HashLimiter {
 
     /// Waits until a hash may run for a client at this address.
     ///
-    /// Errors: 503 if too many wait, or too many of this address.
+    /// Errors: 503 if too many hashes wait, in total or for this address.
     pub async fn acquire(&self, address: Option<IpAddr>) -> Result<HashPermit<'_>, Fault> {
-        let place = self.place(address.map(Address::from)).ok_or_else(busy)?;
+        let place = self
+            .take_slot(address.map(Address::from))
+            .ok_or_else(busy)?;
         let running = self.running.acquire().await.map_err(|_| busy())?;
         Ok(HashPermit {
             _running: running,
@@ -82,7 +84,7 @@ impl HashLimiter {
         })
     }
 
-    fn place(&self, address: Option<Address>) -> Option<HashSlot<'_>> {
+    fn take_slot(&self, address: Option<Address>) -> Option<HashSlot<'_>> {
         let mut places = self.places();
         if places
             .get(&address)

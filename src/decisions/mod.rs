@@ -1,7 +1,7 @@
 //! Flag decisions: projects by SDK key, overrides, profiles, tokens, events.
 //!
-//! `filters::decisions` decides and knows the bytes; this folder keeps the state between requests. The request path takes
-//! no lock for a decision: projects are snapshots, and overrides are only read where some were set.
+//! `filters::decisions` decides and knows the bytes; this folder keeps the state between requests. Decisions take no
+//! lock: projects are snapshots, and overrides are only read if some were set.
 
 pub mod cmab;
 pub mod datafiles;
@@ -45,51 +45,51 @@ use crate::jwks::RemoteKeySet;
 use crate::redis::Redis;
 use crate::telemetry::metrics::Metrics;
 
-/// How many operations of all batches may wait for datafiles at once. Our choice: more than one batch may, so that it does
-/// not keep others from their datafiles.
+/// The maximum number of operations of all batches that wait for datafiles at once. Our choice: it is higher than the
+/// limit of one batch, so that one batch does not block the others.
 const MAX_BATCH_FETCHES: usize = 32;
 
-/// See the module.
+/// The state of the flag decisions between requests.
 pub struct DecisionService {
     /// The bytes of requests and responses.
     pub protocol: &'static dyn Protocol,
-    /// Where SDK keys stand, and which tokens count.
+    /// The places of SDK keys, and the tokens that count.
     pub credentials: SdkRules,
-    /// Keys of tokens of another issuer.
+    /// The keys of tokens of another issuer.
     pub foreign_keys: Option<Arc<RemoteKeySet>>,
     /// Projects from files, by SDK key.
     pub local_datafiles: Arc<LocalDatafiles>,
-    /// Projects by URL; `None` where there is no source.
+    /// Projects by URL, or `None` without a source.
     pub remote_datafiles: Option<Arc<RemoteDatafiles>>,
-    /// Events on their way to the backend.
+    /// Events for the backend.
     pub events: EventQueue,
-    /// Notices of decisions; `None`: they are off.
+    /// Notices of decisions, or `None` if they are off.
     pub notifications: Option<Notifications>,
     pub cmab: CmabClient,
     pub segments: Segments,
-    /// Events on their way to the customer-data platform.
+    /// Events for the customer-data platform.
     pub odp_events: OdpEvents,
     /// The clients that may ask for tokens.
     pub clients: Vec<Client>,
-    /// Limits how many of their secrets are hashed at once.
+    /// Limits how many of the clients' secrets are hashed at once.
     pub hash_limiter: HashLimiter,
     /// The projects for which webhooks announce new datafiles.
     pub webhooks: Vec<Webhook>,
     pub batch_max_operations: usize,
-    /// How many of them run at once.
+    /// The maximum number of operations of a batch that run at once.
     pub batch_concurrency: usize,
     /// Limits how many operations of batches wait for datafiles at once.
     pub batch_fetches: Semaphore,
-    /// `None` where overrides may not be set.
+    /// The overrides, or `None` if they are off.
     pub overrides: Option<Overrides>,
-    /// `None` where no profiles are stored.
+    /// The profiles, or `None` if they are not stored.
     pub profiles: Option<Profiles>,
 }
 
 impl DecisionService {
-    /// The service of a configuration, and the dispatchers of its events. What takes time runs on `handle`.
+    /// Builds the service of a configuration, and the dispatchers of its events. Slow work runs on `handle`.
     ///
-    /// Errors: no HTTP client can be made.
+    /// Errors: no HTTP client can be created.
     pub fn build(
         decisions: &DecisionsConfig,
         state_dir: &Path,
@@ -146,7 +146,7 @@ impl DecisionService {
         Ok((service, dispatchers))
     }
 
-    /// The tasks that refresh datafiles and the keys of foreign tokens.
+    /// Returns the tasks that refresh datafiles and the keys of foreign tokens.
     pub fn background_tasks(&self) -> Vec<BackgroundTask> {
         let mut tasks: Vec<BackgroundTask> =
             vec![Box::new(DatafileWatch(Arc::clone(&self.local_datafiles)))];
@@ -159,7 +159,7 @@ impl DecisionService {
         tasks
     }
 
-    /// Whether a request with these headers may have to wait for a datafile.
+    /// Returns whether a request with these headers may have to wait for a datafile.
     pub fn may_fetch(&self, headers: &HeaderMap) -> bool {
         let Some(remote) = &self.remote_datafiles else {
             return false;
@@ -172,7 +172,7 @@ impl DecisionService {
         })
     }
 
-    /// The project of an SDK key: one from a file first, under the key without its access token.
+    /// Returns the project of an SDK key. A project from a file comes first, under the key without its access token.
     pub async fn find(&self, sdk_key: &str) -> ProjectLookup {
         let local = self.local_datafiles.find(key_name(sdk_key));
         match (local, &self.remote_datafiles) {
@@ -192,7 +192,7 @@ pub struct Dispatchers {
 }
 
 impl Dispatchers {
-    /// Sends until it is asked to stop, then drains the queues as far as there is time.
+    /// Sends events until `stop`, then drains the queues as far as the time allows.
     pub async fn run(self, stop: ShutdownWatch) {
         let dispatched = async {
             if let Some(dispatcher) = self.dispatcher {

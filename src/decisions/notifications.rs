@@ -1,6 +1,6 @@
-//! Notices of decisions, published to subscribers. A decision never waits for a subscriber.
+//! Notices of decisions, published to subscribers. Decisions never wait for a subscriber.
 //!
-//! A subscriber that reads too slowly loses the oldest notices. The numbers of the others show the gap.
+//! A slow subscriber loses the oldest notices. The gap in the numbers of the others shows that.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -19,12 +19,12 @@ use tokio::time::Instant;
 use super::mutex::lock;
 use crate::proxy::response::EventSource;
 
-/// How many notices a subscriber may be behind.
+/// The maximum number of notices that a subscriber may lag behind.
 const MAX_LAG: usize = 1024;
-/// How many bytes the notices of one SDK key may have that a subscriber has not read. What comes then is lost to all of its
-/// subscribers, and the numbers show it.
+/// The maximum bytes of notices of one SDK key that a subscriber has not read. Further notices are lost for all of
+/// its subscribers, which their numbers show.
 const MAX_UNREAD_BYTES: usize = 4 << 20;
-/// After how long without a notice a comment shows that the stream is alive.
+/// The time without a notice after which a comment shows that the stream is alive.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 
 /// A channel per SDK key that has subscribers.
@@ -41,7 +41,7 @@ type Channels = HashMap<Box<str>, Channel>;
 
 #[derive(Clone)]
 struct Channel {
-    sender: Sender<Arc<Notice>>,
+    sender: Sender<Arc<PublishedNotice>>,
     /// The free bytes.
     free: Arc<Semaphore>,
 }
@@ -56,16 +56,16 @@ impl Default for Channel {
 }
 
 #[derive(Debug)]
-struct Notice {
+struct PublishedNotice {
     topic: Topic,
-    /// `None`: there was no room for it.
+    /// The notice, or `None` if the channel had no room for it.
     content: Option<Content>,
 }
 
 #[derive(Debug)]
 struct Content {
     json: Vec<u8>,
-    /// The bytes that it takes until the last subscriber has read it.
+    /// The bytes that the notice takes until the last subscriber has read it.
     _permits: OwnedSemaphorePermit,
 }
 
@@ -83,11 +83,13 @@ impl Notifications {
                 _permits: permits,
             });
             // This fails if the last subscriber has just left.
-            _ = channel.sender.send(Arc::new(Notice { topic, content }));
+            _ = channel
+                .sender
+                .send(Arc::new(PublishedNotice { topic, content }));
         }
     }
 
-    /// Subscribes to the notices of an SDK key. Without topics, all of them count.
+    /// Subscribes to the notices of an SDK key. Without topics, all of them are sent.
     pub fn subscribe(
         &self,
         sdk_key: &str,
@@ -106,7 +108,7 @@ impl Notifications {
         }
     }
 
-    fn receiver(&self, sdk_key: &str) -> Receiver<Arc<Notice>> {
+    fn receiver(&self, sdk_key: &str) -> Receiver<Arc<PublishedNotice>> {
         let _one_at_a_time = lock(&self.0.adding);
         let mut channels = Channels::clone(&self.0.channels.load());
         channels.retain(|_, channel| channel.sender.receiver_count() > 0);
@@ -119,7 +121,7 @@ impl Notifications {
 
 /// The notices of one subscriber.
 pub struct Subscription {
-    notices: Receiver<Arc<Notice>>,
+    notices: Receiver<Arc<PublishedNotice>>,
     topics: Vec<Topic>,
     is_raw: bool,
     protocol: &'static dyn Protocol,

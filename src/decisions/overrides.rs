@@ -1,4 +1,4 @@
-//! Overrides: what a user gets in an experiment whatever the datafile says.
+//! Overrides: variations that users get in experiments, whatever the datafile says.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,19 +10,19 @@ use moka::sync::Cache;
 
 use super::user_key::UserKey;
 
-/// The capacity of the cache. It evicts the least recently used overrides first.
+/// The capacity of the cache, which evicts the least recently used overrides first.
 const MAX_CACHE_BYTES: u64 = 32 << 20;
-/// How long a user's overrides live after the last one was set.
+/// How long a user's overrides live after the last of them was set.
 const OVERRIDE_TTL: Duration = Duration::from_secs(24 * 60 * 60);
-/// How many overrides a user may have. The oldest is dropped first.
+/// The maximum number of overrides of a user. The oldest is dropped first.
 const MAX_OVERRIDES_PER_USER: usize = 100;
-/// About what an entry takes beside its texts.
+/// The approximate size of an entry without its texts.
 const ENTRY_BYTES: usize = 128;
 
-/// Experiment key, variation key.
+/// Experiment key and variation key.
 type OverrideEntry = Vec<(Box<str>, Box<str>)>;
 
-/// Overrides by SDK key and user, in memory alone: they are for debugging.
+/// Overrides by SDK key and user. They are only in memory, because they are for debugging.
 /// Source: docs/decision-agent.md 4, rule 3; docs/security.md 62.
 pub struct Overrides {
     is_used: AtomicBool,
@@ -48,7 +48,7 @@ impl Overrides {
         }
     }
 
-    /// The overrides of a user. Cost: no lookup until one was set for any user.
+    /// Returns the overrides of a user. Cost: no look-up unless an override was set for any user.
     pub fn find(&self, sdk_key: &str, user: &str) -> OverrideEntry {
         if !self.is_used.load(Ordering::Acquire) {
             return OverrideEntry::new();
@@ -57,7 +57,7 @@ impl Overrides {
         found.map(Arc::unwrap_or_clone).unwrap_or_default()
     }
 
-    /// Sets an override; an empty variation removes it. Returns the previous variation.
+    /// Sets an override, or removes it if the variation is empty. Returns the previous variation.
     pub fn set(
         &self,
         sdk_key: &str,

@@ -12,32 +12,33 @@ use super::user_key::UserKey;
 use crate::config::{DecisionsConfig, ProfileStore};
 use crate::redis::{Redis, Script, ScriptCall, Unavailable};
 
-/// How many bytes of profiles fit in memory. The oldest is dropped first. Source: docs/interface.md.
+/// The maximum bytes of profiles in memory. The oldest is dropped first. Source: docs/interface.md.
 const MAX_BYTES: usize = 64 << 20;
-/// About what a profile, and a decision in it, take beside their texts.
+/// The approximate size of a profile, and of a decision in it, without texts.
 const PROFILE_BYTES: usize = 256;
 const DECISION_BYTES: usize = 64;
 
-/// The most bytes of a profile in Redis to which decisions are added. Our choice: those of some thousand experiments.
+/// The maximum bytes of a profile in Redis to which decisions are added. Our choice: those of some thousand
+/// experiments.
 const MAX_PROFILE_BYTES: usize = 256 << 10;
 
 /// Adds to a profile atomically, so that two processes do not overwrite each other.
 const MERGE: &str = include_str!("remember.lua");
-/// Reads a profile, and keeps it for longer.
+/// Reads a profile and renews its lifetime.
 const RECALL: &str = include_str!("recall.lua");
 /// Counts users.
 const HAS_ROOM: &str = include_str!("has_room.lua");
 
 /// Profiles by SDK key and user.
 pub enum Profiles {
-    /// In this process.
+    /// Profiles in the memory of this process.
     Memory(Memory),
-    /// In Redis, which keeps them.
+    /// Profiles in Redis.
     Redis(RedisProfiles),
 }
 
 impl Profiles {
-    /// The store of a configuration; `None`: profiles are not stored.
+    /// Returns the profiles of a configuration, or `None` if profiles are not stored.
     pub fn new(decisions: &DecisionsConfig, redis: Option<&Redis>) -> Option<Self> {
         Some(match (decisions.profiles?, redis) {
             (ProfileStore::Redis, Some(redis)) => Self::Redis(RedisProfiles {
@@ -54,7 +55,7 @@ impl Profiles {
         })
     }
 
-    /// The profile of a user. Errors: Redis does not answer.
+    /// Returns the profile of a user. Errors: Redis does not respond.
     pub async fn find(&self, sdk_key: &str, user: &str) -> Result<Profile, Unavailable> {
         match self {
             Self::Memory(memory) => Ok(memory.find(sdk_key, user)),
@@ -62,7 +63,7 @@ impl Profiles {
         }
     }
 
-    /// Replaces a profile. Errors: Redis does not answer.
+    /// Replaces a profile. Errors: Redis does not respond.
     pub async fn replace(
         &self,
         sdk_key: &str,
@@ -78,7 +79,7 @@ impl Profiles {
         }
     }
 
-    /// Adds experiment ids and variation ids. If Redis does not take them, the next decision buckets again.
+    /// Adds experiment ids and variation ids. If Redis does not accept them, the next decision buckets again.
     pub async fn remember(&self, sdk_key: &str, user: &str, found: &[(&str, &str)]) {
         if found.is_empty() {
             return;
@@ -98,7 +99,7 @@ pub struct Memory(Mutex<ProfileTable>);
 struct ProfileTable {
     profiles: HashMap<UserKey, Profile>,
     order: VecDeque<UserKey>,
-    /// What all profiles take, by [`profile_bytes`].
+    /// The bytes of all profiles, by [`profile_bytes`].
     bytes: usize,
 }
 
@@ -156,7 +157,7 @@ impl ProfileTable {
     }
 }
 
-/// What a profile takes, about. Its key is in the table and in the order.
+/// Returns the approximate size of a profile. Its key is both in the table and in the order.
 fn profile_bytes((sdk_key, user): &UserKey, profile: &Profile) -> usize {
     let decisions = profile.iter();
     let decisions = decisions
@@ -169,9 +170,9 @@ fn profile_bytes((sdk_key, user): &UserKey, profile: &Profile) -> usize {
 pub struct RedisProfiles {
     redis: Redis,
     protocol: &'static dyn Protocol,
-    /// How long a profile is kept after its last use; `None`: for ever.
+    /// The lifetime of a profile after its last use, or `None` for profiles without an end.
     ttl: Option<Duration>,
-    /// About the most users of an SDK key whose profiles are written in that time.
+    /// The approximate maximum of users of an SDK key whose profiles are written in that time.
     max_users: u64,
     merge: Script,
     recall: Script,
@@ -210,8 +211,8 @@ impl RedisProfiles {
         self.redis.set(&name, &text, self.ttl).await
     }
 
-    /// Counts a user, and returns whether its profile may be written. Plain user ids, as agent mode has them, leave no name
-    /// for a count beside them.
+    /// Counts a user. Returns whether the profile may be written. In agent mode keys are plain user ids, so no key is
+    /// left for a count.
     async fn has_room(&self, sdk_key: &str, user: &str) -> Result<bool, Unavailable> {
         let Some(name) = self.protocol.profile_count_key(sdk_key) else {
             return Ok(true);
@@ -236,7 +237,7 @@ impl RedisProfiles {
         Ok(has_room != 0)
     }
 
-    /// How long a profile is kept, in milliseconds; 0: for ever.
+    /// Returns the lifetime of a profile in milliseconds, or 0 for no end.
     fn ttl_ms(&self) -> Vec<u8> {
         let ttl = self.ttl.unwrap_or_default().as_millis();
         ttl.to_string().into_bytes()

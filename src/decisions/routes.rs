@@ -18,21 +18,21 @@ use crate::proxy::handler::{Endpoint, Handler, Request};
 use crate::proxy::response::Response;
 use crate::proxy::router::{Access, BodyRule, ErrorStyle, NOT_FOUND_MESSAGE, Route};
 
-/// What answers a row.
+/// The handler of a row.
 #[derive(Clone, Copy)]
-enum Target {
+enum RowTarget {
     /// An endpoint that a batch may call.
     Operation(Handle),
-    /// The same, of OpenFeature's protocol.
+    /// An operation of OpenFeature's protocol.
     Evaluation(Handle),
-    /// An endpoint that stands alone.
+    /// An endpoint that a batch cannot call.
     Single(Handle),
-    /// An event stream, which reads no body.
+    /// An event stream, whose request has no body.
     Stream(Handle),
     Batch,
 }
 
-/// Makes the handle of an endpoint's function. The request moves into the one future that is boxed.
+/// Makes the handle of an endpoint's function. The request moves into the single boxed future.
 macro_rules! boxed {
     ($handle:path) => {
         |service, request| Box::pin(async move { $handle(service, &request).await })
@@ -40,122 +40,122 @@ macro_rules! boxed {
 }
 
 /// Name, method, path, target and description. The endpoints check credentials.
-static ROWS: [(&str, Method, &str, Target, &str); 16] = [
+static ROWS: [(&str, Method, &str, RowTarget, &str); 16] = [
     (
         "config",
         Method::GET,
         "/v1/config",
-        Target::Operation(boxed!(config::handle)),
+        RowTarget::Operation(boxed!(config::handle)),
         include_str!("endpoints/config.json"),
     ),
     (
         "datafile",
         Method::GET,
         "/v1/datafile",
-        Target::Operation(boxed!(datafile::handle)),
+        RowTarget::Operation(boxed!(datafile::handle)),
         include_str!("endpoints/datafile.json"),
     ),
     (
         "decide",
         Method::POST,
         "/v1/decide",
-        Target::Operation(boxed!(decide::handle)),
+        RowTarget::Operation(boxed!(decide::handle)),
         include_str!("endpoints/decide.json"),
     ),
     (
         "explain_decision",
         Method::POST,
         "/v1/decide/explain",
-        Target::Operation(boxed!(explain_decision::handle)),
+        RowTarget::Operation(boxed!(explain_decision::handle)),
         include_str!("endpoints/explain_decision.json"),
     ),
     (
         "activate",
         Method::POST,
         "/v1/activate",
-        Target::Operation(boxed!(activate::handle)),
+        RowTarget::Operation(boxed!(activate::handle)),
         include_str!("endpoints/activate.json"),
     ),
     (
         "track",
         Method::POST,
         "/v1/track",
-        Target::Operation(boxed!(track::handle)),
+        RowTarget::Operation(boxed!(track::handle)),
         include_str!("endpoints/track.json"),
     ),
     (
         "overrides",
         Method::POST,
         "/v1/override",
-        Target::Operation(boxed!(overrides::handle)),
+        RowTarget::Operation(boxed!(overrides::handle)),
         include_str!("endpoints/overrides.json"),
     ),
     (
         "lookup",
         Method::POST,
         "/v1/lookup",
-        Target::Operation(boxed!(lookup::handle)),
+        RowTarget::Operation(boxed!(lookup::handle)),
         include_str!("endpoints/lookup.json"),
     ),
     (
         "save",
         Method::POST,
         "/v1/save",
-        Target::Operation(boxed!(save::handle)),
+        RowTarget::Operation(boxed!(save::handle)),
         include_str!("endpoints/save.json"),
     ),
     (
         "send_odp_event",
         Method::POST,
         "/v1/send-odp-event",
-        Target::Operation(boxed!(send_odp_event::handle)),
+        RowTarget::Operation(boxed!(send_odp_event::handle)),
         include_str!("endpoints/send_odp_event.json"),
     ),
     (
         "event_stream",
         Method::GET,
         "/v1/notifications/event-stream",
-        Target::Stream(boxed!(event_stream::handle)),
+        RowTarget::Stream(boxed!(event_stream::handle)),
         include_str!("endpoints/event_stream.json"),
     ),
     (
         "batch",
         Method::POST,
         "/v1/batch",
-        Target::Batch,
+        RowTarget::Batch,
         include_str!("endpoints/batch.json"),
     ),
     (
         "token",
         Method::POST,
         "/oauth/token",
-        Target::Single(boxed!(token::handle)),
+        RowTarget::Single(boxed!(token::handle)),
         include_str!("endpoints/token.json"),
     ),
     (
         "webhook",
         Method::POST,
         "/webhooks/optimizely",
-        Target::Single(boxed!(webhook::handle)),
+        RowTarget::Single(boxed!(webhook::handle)),
         include_str!("endpoints/webhook.json"),
     ),
     (
         "ofrep_flags",
         Method::POST,
         "/ofrep/v1/evaluate/flags",
-        Target::Evaluation(boxed!(ofrep_flags::handle)),
+        RowTarget::Evaluation(boxed!(ofrep_flags::handle)),
         include_str!("endpoints/ofrep_flags.json"),
     ),
     (
         "ofrep_flag",
         Method::POST,
         "/ofrep/v1/evaluate/flags/**",
-        Target::Evaluation(boxed!(ofrep_flag::handle)),
+        RowTarget::Evaluation(boxed!(ofrep_flag::handle)),
         include_str!("endpoints/ofrep_flag.json"),
     ),
 ];
 
-/// Returns the rows; without a service every one of them answers 404. `others` are the rows of all other products.
+/// Returns the rows. Without a service each of them responds with 404. `others` are the rows of all other products.
 pub fn routes(
     service: Option<&Arc<DecisionService>>,
     config: &Config,
@@ -170,12 +170,12 @@ pub fn routes(
                 (None, _) => Arc::new(SwitchedOff),
                 (
                     Some(service),
-                    Target::Operation(handle)
-                    | Target::Evaluation(handle)
-                    | Target::Single(handle)
-                    | Target::Stream(handle),
+                    RowTarget::Operation(handle)
+                    | RowTarget::Evaluation(handle)
+                    | RowTarget::Single(handle)
+                    | RowTarget::Stream(handle),
                 ) => Arc::new(DecisionEndpoint { service, handle }),
-                (Some(service), Target::Batch) => Arc::new(BatchEndpoint {
+                (Some(service), RowTarget::Batch) => Arc::new(BatchEndpoint {
                     service,
                     routes: Arc::clone(&batch_routes),
                 }),
@@ -185,11 +185,11 @@ pub fn routes(
                 method: method.clone(),
                 path,
                 access: match target {
-                    Target::Operation(_)
-                    | Target::Evaluation(_)
-                    | Target::Stream(_)
-                    | Target::Batch => Access::SdkKey,
-                    Target::Single(_) => Access::Open,
+                    RowTarget::Operation(_)
+                    | RowTarget::Evaluation(_)
+                    | RowTarget::Stream(_)
+                    | RowTarget::Batch => Access::SdkKey,
+                    RowTarget::Single(_) => Access::Open,
                 },
                 quota: None,
                 deprecation: None,
@@ -198,9 +198,9 @@ pub fn routes(
                     _ if !service.is_some_and(|service| reads_body(service, name)) => {
                         BodyRule::None
                     }
-                    Target::Stream(_) => BodyRule::None,
-                    Target::Batch => BodyRule::Any(body_bytes.batch),
-                    Target::Operation(_) | Target::Evaluation(_) | Target::Single(_) => {
+                    RowTarget::Stream(_) => BodyRule::None,
+                    RowTarget::Batch => BodyRule::Any(body_bytes.batch),
+                    RowTarget::Operation(_) | RowTarget::Evaluation(_) | RowTarget::Single(_) => {
                         BodyRule::Any(body_bytes.decisions)
                     }
                 },
@@ -213,7 +213,7 @@ pub fn routes(
     rows.collect()
 }
 
-/// Returns whether an endpoint can do what it is for.
+/// Returns whether the configuration lets an endpoint do its work.
 fn is_on(service: &DecisionService, name: &str) -> bool {
     match name {
         "overrides" => service.overrides.is_some(),
@@ -225,7 +225,7 @@ fn is_on(service: &DecisionService, name: &str) -> bool {
     }
 }
 
-/// Returns whether an endpoint looks at its body. What is off, and says so first, takes no memory for one.
+/// Returns whether an endpoint reads its body. An endpoint that is off refuses first, and takes no memory for a body.
 fn reads_body(service: &DecisionService, name: &str) -> bool {
     match name {
         "overrides" => service.overrides.is_some(),
@@ -236,19 +236,19 @@ fn reads_body(service: &DecisionService, name: &str) -> bool {
     }
 }
 
-fn write_fault(target: Target) -> WriteFault {
+fn write_fault(target: RowTarget) -> WriteFault {
     match target {
-        Target::Evaluation(_) => evaluation_error,
+        RowTarget::Evaluation(_) => evaluation_error,
         _ => error_response,
     }
 }
 
-fn error_style(service: Option<&Arc<DecisionService>>, target: Target) -> ErrorStyle {
+fn error_style(service: Option<&Arc<DecisionService>>, target: RowTarget) -> ErrorStyle {
     match service {
         Some(service) => {
             let (protocol, write) = (service.protocol, write_fault(target));
             let schema = match target {
-                Target::Evaluation(_) => "EvaluationError",
+                RowTarget::Evaluation(_) => "EvaluationError",
                 _ => "DecisionError",
             };
             ErrorStyle {
@@ -260,8 +260,8 @@ fn error_style(service: Option<&Arc<DecisionService>>, target: Target) -> ErrorS
     }
 }
 
-/// The routes that an operation of a batch may name: the endpoints of decisions, and those of other products, which it cannot
-/// call.
+/// Returns the routes that an operation of a batch may name: the endpoints of decisions, and the routes of other
+/// products, which a batch cannot call.
 fn batch_routes(others: &[Route]) -> BatchRoutes {
     let own = ROWS
         .iter()
@@ -270,8 +270,8 @@ fn batch_routes(others: &[Route]) -> BatchRoutes {
             method: method.clone(),
             path,
             handle: match target {
-                Target::Operation(handle) | Target::Evaluation(handle) => Some(*handle),
-                Target::Single(_) | Target::Stream(_) | Target::Batch => None,
+                RowTarget::Operation(handle) | RowTarget::Evaluation(handle) => Some(*handle),
+                RowTarget::Single(_) | RowTarget::Stream(_) | RowTarget::Batch => None,
             },
             errors: write_fault(*target),
         });
@@ -285,7 +285,7 @@ fn batch_routes(others: &[Route]) -> BatchRoutes {
     BatchRoutes::new(own.chain(others).collect())
 }
 
-/// Answers the requests of one row.
+/// Responds to the requests of one row.
 struct DecisionEndpoint {
     service: Arc<DecisionService>,
     handle: Handle,
@@ -301,7 +301,7 @@ impl Endpoint for DecisionEndpoint {
     }
 }
 
-/// Answers batches.
+/// Responds to batches.
 struct BatchEndpoint {
     service: Arc<DecisionService>,
     routes: Arc<BatchRoutes>,
@@ -317,7 +317,7 @@ impl Endpoint for BatchEndpoint {
     }
 }
 
-/// Answers where the flag decisions are off.
+/// Responds if the flag decisions are off.
 struct SwitchedOff;
 
 impl Endpoint for SwitchedOff {

@@ -1,7 +1,7 @@
-//! Segments of users: fetched from the customer-data platform where a caller wants it, and cached.
+//! Segments of users. They are fetched from the customer-data platform if a caller asks for them, and cached.
 //!
-//! Callers who want the segments of one user at once share a fetch. In agent mode the cache in Redis is the original
-//! agent's: its keys, and a list of names as JSON. Source: docs/facts/decision-engine.md E.
+//! Concurrent requests for the segments of one user share a fetch. In agent mode the cache in Redis is that of the
+//! original agent: its keys, and a list of names as JSON. Source: docs/facts/decision-engine.md E.
 
 use std::sync::{Arc, Once};
 use std::time::Duration;
@@ -21,18 +21,18 @@ use crate::redis::Redis;
 
 /// The capacity of the cache in memory.
 const MAX_CACHE_BYTES: u64 = 32 << 20;
-/// About what a user, and a segment, take beside their texts.
+/// The approximate size of a user, and of a segment, without texts.
 const ENTRY_BYTES: usize = 128;
 const SEGMENT_BYTES: usize = 32;
 const CACHE_TTL: Duration = Duration::from_secs(600);
-/// How many bytes a reply may have.
+/// The maximum bytes of a reply.
 const MAX_REPLY_BYTES: usize = 1 << 20;
-/// How long a request may take.
+/// The maximum time of a request.
 const SEGMENTS_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// See the module.
+/// The segments of users, fetched and cached.
 pub struct Segments {
-    /// The configured host, which overrides that of every datafile.
+    /// The configured host, which overrides the host of every datafile.
     host: Option<String>,
     /// The hosts that a datafile may name.
     hosts: OdpHosts,
@@ -41,24 +41,24 @@ pub struct Segments {
     protocol: &'static dyn Protocol,
     /// Segments in memory, and the fetches that callers share.
     memory: Cache<UserKey, Arc<[String]>>,
-    /// Where segments are cached instead.
+    /// The Redis in which segments are cached instead.
     redis: Option<Redis>,
 }
 
-/// The platform did not answer, or there is none.
+/// The platform did not respond, or the project has none.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct SegmentsUnavailable;
 
-/// The result of a shared look-up that memory does not keep.
+/// The result of a shared look-up that is not cached in memory.
 enum Unkept {
     Segments(Arc<[String]>),
     Unavailable,
 }
 
 impl Segments {
-    /// The segments of a configuration, cached in `redis` if it is shared. Requests run on `handle`.
+    /// Returns the segments of a configuration, cached in `redis` if it is shared. Requests run on `handle`.
     ///
-    /// Errors: no HTTP client can be made.
+    /// Errors: no HTTP client can be created.
     pub fn new(
         decisions: &DecisionsConfig,
         handle: Handle,
@@ -75,14 +75,14 @@ impl Segments {
         })
     }
 
-    /// The host and the key of the platform; `None`: the project has none, or its datafile names a host that
-    /// `decisions.odp.hosts` does not.
+    /// Returns the host and the key of the platform. Returns `None` if the project has no platform, or its datafile
+    /// names a host that is not in `decisions.odp.hosts`.
     pub fn target<'p>(&'p self, odp: Option<&'p Odp>) -> Option<(&'p str, &'p str)> {
         let target = odp::odp_target(self.host.as_deref(), odp)?;
         (self.host.is_some() || self.hosts.contains(target.0)).then_some(target)
     }
 
-    /// Returns the segments of a user among `wanted`, which are those of the project's conditions.
+    /// Returns the segments of a user among `wanted`, the segments of the project's conditions.
     ///
     /// Errors: [`SegmentsUnavailable`]. An empty list is never cached, so that a user who joins a segment is in it at once.
     pub async fn find(
@@ -112,7 +112,8 @@ impl Segments {
         }
     }
 
-    /// Returns segments that memory has to keep, of a user of whom it has none. Errors: what it does not keep.
+    /// Returns segments to cache in memory for a user without cached segments. Errors: a result that is not cached
+    /// there.
     async fn find_or_fetch(
         &self,
         target: (&str, &str),
@@ -142,7 +143,7 @@ impl Segments {
         Err(Unkept::Segments(found))
     }
 
-    /// Asks the platform, on the runtime of background work.
+    /// Asks the platform on the runtime of background tasks.
     async fn fetch(
         &self,
         (host, key): (&str, &str),
@@ -161,7 +162,7 @@ impl Segments {
         Ok(found.map_err(log_failure)?.into())
     }
 
-    /// Removes the segments of all users of an SDK key. In Redis, which others share, it removes this user's alone.
+    /// Removes the segments of all users of an SDK key. In a shared Redis it only removes those of this user.
     async fn reset(&self, (sdk_key, user): &UserKey) {
         if let Some(redis) = &self.redis {
             _ = redis
@@ -170,7 +171,7 @@ impl Segments {
             return;
         }
         let key = sdk_key.clone();
-        // This fails only in a cache that was built without support for closures.
+        // This only fails in a cache that was built without support for closures.
         _ = self
             .memory
             .invalidate_entries_if(move |(owner, _), _| *owner == key);
@@ -191,8 +192,8 @@ fn memory() -> Cache<UserKey, Arc<[String]>> {
     cache.support_invalidation_closures().build()
 }
 
-/// The hosts of customer-data platforms that a datafile may name: whoever writes a datafile does not choose where this
-/// process connects to.
+/// The hosts of customer-data platforms that a datafile may name. The author of a datafile must not choose the hosts
+/// to which this process connects.
 struct OdpHosts {
     urls: Vec<Url>,
     was_told: Once,

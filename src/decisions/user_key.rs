@@ -1,4 +1,4 @@
-//! The key under which something is stored for a user.
+//! The key under which data of a user is stored.
 
 /// An SDK key and the id of a user of its project.
 pub type UserKey = (Box<str>, Box<str>);

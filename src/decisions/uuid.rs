@@ -1,4 +1,4 @@
-//! Ids of events, predictions and requests. They are names and no secrets.
+//! Ids of events, predictions and requests. They are not secrets.
 
 /// Returns a random UUID as text.
 pub fn new_uuid() -> String {

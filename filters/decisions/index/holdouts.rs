@@ -1,4 +1,4 @@
-//! Which holdouts count for which flags and rules. Source: docs/facts/decision-engine.md B 3.
+//! Finds the holdouts that count for each flag and rule. Source: docs/facts/decision-engine.md B 3.
 
 use super::RuleIndex;
 use crate::decisions::datafile;
@@ -6,7 +6,7 @@ use crate::decisions::evaluation_rules::HoldoutScope;
 use crate::decisions::project::Project;
 
 impl RuleIndex<'_> {
-    /// Adds the holdouts that run.
+    /// Adds the running holdouts.
     pub(super) fn holdouts(&self, written: &datafile::Datafile, project: &mut Project) {
         let is_running = |one: &&datafile::DatafileExperiment| one.status == "Running";
         for holdout in written.holdouts.iter().filter(is_running) {
@@ -45,8 +45,8 @@ impl RuleIndex<'_> {
     }
 }
 
-/// Applies [`HoldoutScope::ListedFlags`]: where one global holdout excludes a flag, no global holdout holds for it; and
-/// global holdouts come before those that list the flag.
+/// Applies [`HoldoutScope::ListedFlags`]. If one global holdout excludes a flag, no global holdout holds for that
+/// flag. Global holdouts come before those that list the flag.
 fn drop_excluded(written: &datafile::Datafile, project: &mut Project) {
     let running: Vec<&datafile::DatafileExperiment> = written
         .holdouts

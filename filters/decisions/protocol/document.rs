@@ -13,11 +13,11 @@ use super::{EndpointRules, Protocol};
 use crate::auth::jwks::KeySet;
 use crate::auth::jwt::InvalidToken;
 use crate::decisions::batch::{
-    AnsweredBatch, AnsweredOperation, BatchOperation, BatchTarget, FindRoute, Item,
+    AnsweredBatch, AnsweredOperation, BatchItem, BatchOperation, BatchTarget, FindRoute,
     no_decision_endpoint,
 };
 use crate::decisions::credentials::{
-    Granted, SdkRules, bearer_token, is_sdk_key, malformed, unauthenticated,
+    SdkKeyGrant, SdkRules, bearer_token, is_sdk_key, malformed, unauthenticated,
 };
 use crate::decisions::errors::{self, DATAFILE_RETRY_AFTER_S, ErrorBody};
 use crate::decisions::evaluation_rules::{
@@ -34,10 +34,10 @@ use crate::decisions::webhook;
 use crate::fault::{Fault, FaultKind, quoted};
 use crate::json::Object;
 
-/// See the module.
+/// The protocol of the published document.
 pub struct Document;
 
-/// The majority of the newest SDKs.
+/// The behaviour of most of the newest SDKs.
 const EVALUATION: EvaluationRules = EvaluationRules {
     operator: OperatorString::First,
     and_stops_at_unknown: false,
@@ -89,7 +89,7 @@ struct BatchRequest<'b> {
     operations: Vec<&'b RawValue>,
 }
 
-/// Reads the operations of a batch. Derived types would take lists for objects.
+/// Reads the operations of a batch. Derived types would accept lists in place of objects.
 fn read_operations(body: &[u8]) -> serde_json::Result<Vec<BatchOperation>> {
     let batch: &RawValue = serde_json::from_slice(body)?;
     let batch: BatchRequest<'_> = read_object(batch)?;
@@ -142,19 +142,19 @@ impl Protocol for Document {
         bearer_token(headers)
     }
 
-    /// An SDK key or a token suffices, also where tokens are issued: a key counts whatever invalid token stands beside it. A
-    /// valid one has to grant it.
+    /// An SDK key or a token suffices, even where tokens are issued. A key counts beside an invalid token; a valid
+    /// token has to grant the key.
     fn credentials(
         &self,
         headers: &HeaderMap,
         rules: &SdkRules,
         foreign: Option<&KeySet>,
         now_s: u64,
-    ) -> Result<Granted, Fault> {
+    ) -> Result<SdkKeyGrant, Fault> {
         let key = rules.presented_key(headers, FaultKind::Unauthenticated)?;
         let Some(token) = self.token(headers) else {
             let key = key.ok_or_else(|| missing_credentials(rules))?;
-            return Ok(Granted::Key(key.into()));
+            return Ok(SdkKeyGrant::Key(key.into()));
         };
         let granted = match rules.checks_tokens() {
             true => {
@@ -167,7 +167,7 @@ impl Protocol for Document {
             (Some(key), Ok(granted)) if !granted.iter().any(|one| one == key) => {
                 Err(key_not_granted())
             }
-            (Some(key), _) => Ok(Granted::Key(key.into())),
+            (Some(key), _) => Ok(SdkKeyGrant::Key(key.into())),
             (None, Ok(granted)) => granted_by_token(granted),
             (None, Err(why)) => Err(unauthenticated(why)),
         }
@@ -232,7 +232,7 @@ impl Protocol for Document {
         Ok(BatchTarget::Endpoint(route.index))
     }
 
-    /// A body is JSON, and credentials are those of the batch, unless the operation says otherwise.
+    /// Bodies are JSON, and operations have the credentials of the batch, unless the operation says otherwise.
     fn operation_headers(
         &self,
         operation: &BatchOperation,
@@ -273,7 +273,7 @@ impl Protocol for Document {
         out
     }
 
-    /// A list of one result.
+    /// The response is a list of one result.
     fn write_override(&self, result: &OverrideResult<'_>) -> Vec<u8> {
         let mut out = b"[".to_vec();
         result.write(&mut out, |object| result.write_messages(object));
@@ -281,10 +281,10 @@ impl Protocol for Document {
         out
     }
 
-    /// The status is 200 or 400, and a response without a body has an empty object.
+    /// The status is 200 or 400. A response without a body becomes an empty object.
     fn write_item(&self, item: &AnsweredOperation<'_>) -> Vec<u8> {
         let body = String::from_utf8_lossy(item.body);
-        let item = Item {
+        let item = BatchItem {
             operation: item.operation,
             status: if item.status == 200 { 200 } else { 400 },
             request_id: &item.request_id,
@@ -361,14 +361,14 @@ fn key_not_granted() -> Fault {
     Fault::new(FaultKind::Forbidden, message)
 }
 
-/// What a token grants that came without a key header.
-fn granted_by_token(keys: Vec<String>) -> Result<Granted, Fault> {
+/// Returns the grant of a token that came without an SDK key in a header.
+fn granted_by_token(keys: Vec<String>) -> Result<SdkKeyGrant, Fault> {
     let mut keys = keys.into_iter();
     match (keys.next(), keys.next()) {
-        (Some(key), None) if is_sdk_key(&key) => Ok(Granted::Key(key.into())),
+        (Some(key), None) if is_sdk_key(&key) => Ok(SdkKeyGrant::Key(key.into())),
         (Some(_), None) => Err(malformed(FaultKind::Unauthenticated)),
         (None, _) => Err(key_not_granted()),
-        (Some(_), Some(_)) => Ok(Granted::Several),
+        (Some(_), Some(_)) => Ok(SdkKeyGrant::Several),
     }
 }
 

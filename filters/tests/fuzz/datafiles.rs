@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use filters::decisions::borrowed_object::BorrowedObject;
 use filters::decisions::decide::decide;
 use filters::decisions::event::{self, Moment};
-use filters::decisions::inputs::{Forced, Inputs, Predicted};
+use filters::decisions::inputs::{ForcedDecision, Inputs, Predicted};
 use filters::decisions::protocol::{Agent, Document, Protocol};
 use filters::decisions::response_body::{write_activation, write_decision};
 use filters::decisions::{Options, Profile, Project, activate};
@@ -101,7 +101,7 @@ fn exercise(
     protocol: &dyn Protocol,
 ) {
     let attributes = BorrowedObject::from(attributes);
-    let forced = [Forced {
+    let forced = [ForcedDecision {
         flag_key: "other".into(),
         rule_key: None,
         variation_key: "on".into(),

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use filters::auth::claims::ClaimRules;
 use filters::auth::jwks::{KeySet, read_key_id};
 use filters::auth::jwt::JwtTokens;
-use filters::decisions::credentials::{Granted, SdkRules, split_key};
+use filters::decisions::credentials::{SdkKeyGrant, SdkRules, split_key};
 use filters::decisions::protocol::{Agent, Document, Protocol};
 use filters::decisions::token::TokenRequest;
 use filters::decisions::webhook;
@@ -164,8 +164,8 @@ fn no_credentials_of_decisions_are_granted_without_one() {
         for protocol in [&Document as &dyn Protocol, &Agent] {
             for rules in [&open, &closed] {
                 match protocol.credentials(&headers, rules, None, NOW_S) {
-                    Ok(Granted::Several) => {}
-                    Ok(Granted::Key(key)) => {
+                    Ok(SdkKeyGrant::Several) => {}
+                    Ok(SdkKeyGrant::Key(key)) => {
                         assert!(!key.is_empty() && key.len() <= 257);
                         let (name, token) = split_key(&key);
                         assert!(name.len() + token.len() <= key.len());

@@ -1,6 +1,6 @@
-//! LRU cache of fetched datafiles, of at most [`MAX_DATAFILES`].
+//! An LRU cache of fetched datafiles, with at most [`MAX_DATAFILES`].
 //!
-//! A source that ignores access tokens answers any of them, so each key may have only a few.
+//! A source that ignores access tokens accepts any of them, so each key may have only a few entries.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use crate::decisions::mutex::lock;
 
 /// The capacity of the cache.
 pub(super) const MAX_DATAFILES: usize = 1024;
-/// The most entries of one key with access tokens.
+/// The maximum number of entries for one key with different access tokens.
 const MAX_TOKENS_PER_KEY: usize = 8;
 /// The resolution of the time of last use.
 const USED_RESOLUTION_MS: u64 = 10;
@@ -41,7 +41,7 @@ pub(super) struct FetchState {
 /// Slots by key.
 pub(super) type Slots = HashMap<Box<str>, Arc<Slot>>;
 
-/// See the module.
+/// The LRU cache of fetched datafiles.
 pub(super) struct DatafileCache {
     slots: ArcSwap<Slots>,
     writing: Mutex<()>,
@@ -59,7 +59,7 @@ impl Default for DatafileCache {
 }
 
 impl DatafileCache {
-    /// The datafile in force for a key. Cost: no lock.
+    /// Returns the datafile in force for a key. Cost: no lock.
     pub(super) fn get(&self, key: &str) -> Option<Arc<LoadedDatafile>> {
         let slots = self.slots.load();
         let slot = slots.get(key)?;
@@ -74,12 +74,12 @@ impl DatafileCache {
         }
     }
 
-    /// All entries.
+    /// Returns all entries.
     pub(super) fn all(&self) -> Arc<Slots> {
         self.slots.load_full()
     }
 
-    /// Adds an entry. Returns the entries that were evicted for it. Cost: copies the table.
+    /// Adds an entry. Returns the entries that were evicted. Cost: copies the table.
     pub(super) fn add(&self, key: &str, slot: &Arc<Slot>) -> Vec<(Box<str>, Arc<Slot>)> {
         self.touch(slot);
         let _writing = lock(&self.writing);
@@ -96,7 +96,7 @@ impl DatafileCache {
     }
 }
 
-/// Removes the least recently used entry but `new`, if more than `max` count.
+/// Removes the least recently used entry except `new`, if there are more than `max`.
 fn evict(
     slots: &mut Slots,
     new: &str,

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often the number of owners is checked.
+/// The interval at which the number of owners is checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Frees a value once it has no other owner, on a thread for blocking work: freeing a large datafile takes time, and a
-/// request that decides with it may be its last owner.
+/// Frees a value once it has no other owner, on a thread for blocking work. Freeing a large datafile takes time, and
+/// a request that decides with it may be its last owner.
 ///
 /// The value must not get new owners. Panics: outside of a runtime.
 pub(super) fn drop_later<T: Send + Sync + 'static>(one: Arc<T>) {

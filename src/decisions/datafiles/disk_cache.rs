@@ -8,7 +8,7 @@ use tokio::io::AsyncWriteExt;
 
 use crate::durable;
 
-/// A hash that stands for a key in names and tables without revealing it.
+/// Returns a hash that stands for a key in file names and tables without revealing it.
 pub(super) fn digest(key: &str) -> [u8; 16] {
     let mut digest = [0; 16];
     let whole = Sha256::digest(key.as_bytes());
@@ -18,14 +18,14 @@ pub(super) fn digest(key: &str) -> [u8; 16] {
     digest
 }
 
-/// See the module.
+/// The cache of the last good datafiles on disk.
 #[derive(Clone)]
 pub(super) struct DiskCache {
     folder: PathBuf,
 }
 
 impl DiskCache {
-    /// The cache of a state folder.
+    /// Returns the cache of a state folder.
     pub(super) fn new(state_dir: &Path) -> Self {
         Self {
             folder: state_dir.join("datafiles"),
@@ -37,7 +37,7 @@ impl DiskCache {
         self.folder.join(format!("{name:032x}.json"))
     }
 
-    /// The datafile of a key, if there is one.
+    /// Returns the datafile of a key, if there is one.
     pub(super) async fn read(&self, key: &str) -> Option<Vec<u8>> {
         tokio::fs::read(self.path(key)).await.ok()
     }
@@ -60,11 +60,11 @@ impl DiskCache {
 
     /// Removes the datafile of a key.
     pub(super) async fn remove(&self, key: &str) {
-        // A file that was never written is removed as well.
+        // The file may never have been written.
         _ = tokio::fs::remove_file(self.path(key)).await;
     }
 
-    /// Removes all but the newest `max` files; earlier processes left them. Cost: reads the metadata of each file.
+    /// Removes all but the newest `max` files, which earlier processes left. Cost: reads the metadata of each file.
     pub(super) fn sweep(&self, max: usize) {
         let files = std::fs::read_dir(&self.folder).into_iter().flatten();
         let mut files: Vec<(SystemTime, PathBuf)> = files

@@ -1,7 +1,7 @@
-//! Projects by SDK key, loaded from files and again when they change.
+//! Projects by SDK key, which are loaded from files, again whenever these change.
 //!
-//! A datafile that cannot be read leaves the one before in force; a metric and a log line report it. Reading,
-//! indexing and freeing run on threads of their own, never on a worker.
+//! An unreadable datafile leaves the previous one in force, and a metric and a log line report it. Reading, indexing
+//! and freeing run on their own threads, never on a worker.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -26,18 +26,18 @@ use crate::telemetry::metrics::Metrics;
 
 /// The built-in datafile.
 const SANDBOX: &[u8] = include_bytes!("../../../conf/flags.json");
-/// How often files are checked.
+/// The interval at which files are checked.
 const WATCH_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A datafile in force.
 pub struct LoadedDatafile {
     /// The indexed datafile.
     pub project: Project,
-    /// The text, as it came.
+    /// The text as received.
     pub text: Bytes,
 }
 
-/// See the module.
+/// Projects that are loaded from files.
 pub struct LocalDatafiles {
     slots: HashMap<Box<str>, LocalSlot>,
     rules: EvaluationRules,
@@ -52,30 +52,30 @@ struct LocalSlot {
     last_try: Mutex<LastTry>,
 }
 
-/// The last try to read a file.
+/// The last attempt to read a file.
 #[derive(Default)]
 struct LastTry {
-    /// The file that was read; `None`: it could not be read, and is tried again.
+    /// The file that was read, or `None` if it was unreadable and has to be read again.
     version: Option<FileVersion>,
-    /// Why it could not be used, as it was logged.
+    /// The reason for which it was unusable, as logged.
     error: Option<String>,
 }
 
-/// When a file was written, and its length.
+/// The time of the last write, and the length of a file.
 type FileVersion = (SystemTime, u64);
 
 /// The project of an SDK key.
 pub enum ProjectLookup {
     Project(Arc<LoadedDatafile>),
-    /// A project whose datafile has never been usable.
+    /// A project that never had a usable datafile.
     Unusable,
-    /// No project: none has the key, and there is no source.
+    /// No project has the key, and there is no source of datafiles.
     Unknown,
     Refused(StatusCode),
 }
 
 impl LocalDatafiles {
-    /// Loads all datafiles. A datafile that cannot be read is tried again later.
+    /// Loads all datafiles. Unreadable ones are tried again later.
     pub fn load(
         decisions: &DecisionsConfig,
         metrics: &Arc<Metrics>,
@@ -106,7 +106,7 @@ impl LocalDatafiles {
         }
     }
 
-    /// The project of an SDK key. Cost: no lock.
+    /// Returns the project of an SDK key. Cost: no lock.
     pub fn find(&self, sdk_key: &str) -> ProjectLookup {
         let Some(slot) = self.slots.get(sdk_key) else {
             return ProjectLookup::Unknown;
@@ -116,7 +116,7 @@ impl LocalDatafiles {
             .map_or(ProjectLookup::Unusable, ProjectLookup::Project)
     }
 
-    /// Loads the files that have changed. Returns the datafiles that they replace, because freeing them takes time.
+    /// Loads the changed files. Returns the replaced datafiles, because freeing them takes time.
     fn refresh_changed(&self) -> Vec<Arc<LoadedDatafile>> {
         let changed = self.slots.iter().filter(|(_, slot)| {
             let now = file_version(&slot.datafile);
@@ -127,10 +127,10 @@ impl LocalDatafiles {
             .collect()
     }
 
-    /// Loads a datafile. Returns the one that it replaces.
+    /// Loads a datafile. Returns the replaced one.
     fn refresh(&self, key: &str, slot: &LocalSlot) -> Option<Arc<LoadedDatafile>> {
         let mut last = lock(&slot.last_try);
-        // This comes before the file is read, so that a later write is noticed.
+        // The version is taken before the file is read, so that a later write is noticed.
         let now = file_version(&slot.datafile);
         let text = self.read(&slot.datafile);
         let is_read = text.is_ok();
@@ -143,7 +143,7 @@ impl LocalDatafiles {
                 slot.current.swap(Some(Arc::new(loaded)))
             }
             Err(error) => {
-                // A file that cannot be read is tried at every check, and logged once.
+                // An unreadable file is tried at every check, and logged once.
                 if is_read || last.error.as_ref() != Some(&error) {
                     self.log_refused(key, slot, &error);
                 }
@@ -200,13 +200,13 @@ pub(super) fn publish(
     }
 }
 
-/// A part of a key that distinguishes keys in log lines without revealing one.
+/// Returns a hint that distinguishes keys in log lines without revealing one.
 pub(super) fn key_hint(sdk_key: &str) -> String {
     let head: String = sdk_key.chars().take(4).collect();
     format!("SDK key {head}…")
 }
 
-/// The version of a file; `None`: the datafile is built in, or its file cannot be read.
+/// Returns the version of a file, or `None` for the built-in datafile and for an unreadable file.
 fn file_version(datafile: &Datafile) -> Option<FileVersion> {
     let Datafile::File(path) = datafile else {
         return None;
@@ -215,7 +215,7 @@ fn file_version(datafile: &Datafile) -> Option<FileVersion> {
     Some((metadata.modified().ok()?, metadata.len()))
 }
 
-/// Loads files again when they have changed.
+/// Loads changed files again.
 pub struct DatafileWatch(pub Arc<LocalDatafiles>);
 
 #[async_trait]

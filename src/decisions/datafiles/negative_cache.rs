@@ -1,5 +1,5 @@
-//! Failed fetches by SDK key, remembered for a while: no caller can cause endless fetches, and no request waits for a fetch
-//! that has just failed.
+//! Remembers failed fetches by SDK key for a while, so that no caller can cause endless fetches, and no request waits
+//! for a fetch that has just failed.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -13,25 +13,25 @@ use super::disk_cache::digest;
 use super::local::ProjectLookup;
 use crate::decisions::mutex::lock;
 
-/// The capacity. All keys are dropped when there are more.
+/// The capacity. When it is exceeded, all keys are dropped.
 const MAX_KEYS: usize = 10_000;
 
-/// FetchFailure a fetch failed.
+/// The reason for which a fetch failed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum FetchFailure {
     Refused(StatusCode),
-    /// The source did not answer, or its datafile is unusable.
+    /// The source did not respond, or its datafile is unusable.
     Failed,
 }
 
-/// See the module.
+/// The recently failed fetches by SDK key.
 pub(super) struct NegativeCache {
     refused_for: Duration,
     by_key: Mutex<HashMap<[u8; 16], (FetchFailure, Instant)>>,
 }
 
 impl NegativeCache {
-    /// Refusals count for so long; other failures until a caller may try again.
+    /// Creates a cache that keeps refusals for `refused_for`, and other failures until a caller may try again.
     pub(super) fn new(refused_for: Duration) -> Self {
         Self {
             refused_for,
@@ -39,7 +39,7 @@ impl NegativeCache {
         }
     }
 
-    /// The result of a key that need not be fetched again.
+    /// Returns the result for a key that need not be fetched again.
     pub(super) fn find(&self, key: &str) -> Option<ProjectLookup> {
         let (failure, at) = lock(&self.by_key).get(&digest(key)).copied()?;
         let (period, found) = match failure {

@@ -1,8 +1,8 @@
-//! Datafiles by URL: fetched at the first use of an SDK key, refreshed now and then, and cached on disk.
+//! Datafiles by URL. They are fetched at the first use of an SDK key, refreshed periodically, and cached on disk.
 //!
-//! Each key has one fetch at a time, and other requests wait for it. A failed fetch is remembered for a while, so that no
-//! caller can cause endless fetches. The last good datafile on disk is used if the source fails, also after a
-//! restart.
+//! Each key has one fetch at a time, and other requests wait for it. A failed fetch is remembered for a while, so
+//! that no caller can cause endless fetches. If the source fails, the last good datafile on disk is used, also after
+//! a restart.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -32,12 +32,12 @@ use crate::decisions::notifications::Notifications;
 use crate::outbound::{self, Outbound};
 use crate::telemetry::metrics::Metrics;
 
-/// How long a fetch may take.
+/// The maximum time of a fetch.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
-/// How many datafiles are refreshed at once. One whose source does not answer does not keep the others waiting.
+/// The maximum number of concurrent refreshes. A source that does not respond does not delay the others.
 const MAX_POLLS: usize = 16;
 
-/// See the module.
+/// Datafiles that are fetched by URL.
 pub struct RemoteDatafiles {
     template: String,
     client: Outbound,
@@ -47,7 +47,7 @@ pub struct RemoteDatafiles {
     max_bytes: u64,
     poll_interval: Duration,
     cache: DatafileCache,
-    /// The keys with a running first fetch.
+    /// The keys whose first fetch is running.
     pending: Mutex<HashMap<Box<str>, Arc<Slot>>>,
     negative_cache: NegativeCache,
     metrics: Arc<Metrics>,
@@ -63,9 +63,9 @@ enum SourceReply {
 }
 
 impl RemoteDatafiles {
-    /// The source of a configuration; `None`: there is none. Fetches run on `handle`.
+    /// Returns the source of a configuration, or `None` if it has none. Fetches run on `handle`.
     ///
-    /// Errors: no HTTP client can be made.
+    /// Errors: no HTTP client can be created.
     pub fn new(
         decisions: &DecisionsConfig,
         state_dir: &std::path::Path,
@@ -93,7 +93,7 @@ impl RemoteDatafiles {
         }))
     }
 
-    /// The project of an SDK key, fetched at its first use. Cost: no lock for a cached key.
+    /// Returns the project of an SDK key, and fetches it at the first use. Cost: no lock for a cached key.
     pub async fn find(self: &Arc<Self>, sdk_key: &str) -> ProjectLookup {
         if let Some(found) = self.find_cached(sdk_key) {
             return found;
@@ -105,12 +105,12 @@ impl RemoteDatafiles {
         found.await.unwrap_or(ProjectLookup::Unusable)
     }
 
-    /// Whether a key needs no fetch.
+    /// Returns whether a key needs no fetch.
     pub fn is_known(&self, sdk_key: &str) -> bool {
         self.find_cached(sdk_key).is_some()
     }
 
-    /// Refreshes the datafiles of all keys that begin with one of these.
+    /// Refreshes the datafiles of all keys that begin with one of `prefixes`.
     pub async fn refresh(self: &Arc<Self>, prefixes: &[String]) {
         for (key, slot) in self.cache.all().iter() {
             if !prefixes.iter().any(|prefix| key.starts_with(prefix)) {
@@ -120,18 +120,18 @@ impl RemoteDatafiles {
             let refreshed = self
                 .handle
                 .spawn(async move { this.refresh_slot(&key, &slot).await });
-            // A task that panicked has logged it.
+            // The panic of a task is already logged.
             _ = refreshed.await;
         }
     }
 
-    /// The result of a key that need not be fetched.
+    /// Returns the result for a key that need not be fetched.
     fn find_cached(&self, sdk_key: &str) -> Option<ProjectLookup> {
         let loaded = self.cache.get(sdk_key).map(ProjectLookup::Project);
         loaded.or_else(|| self.negative_cache.find(sdk_key))
     }
 
-    /// Fetches the datafile of a key for the first time. Requests that come meanwhile wait for the result.
+    /// Fetches the datafile of a key for the first time. Requests in the meantime wait for the result.
     async fn fetch_once(self: &Arc<Self>, key: &str) -> ProjectLookup {
         let slot = Arc::clone(lock(&self.pending).entry(key.into()).or_default());
         let mut state = slot.fetch_state.lock().await;
@@ -139,7 +139,7 @@ impl RemoteDatafiles {
             Some(found) => found,
             None => self.fetch_first(key, &slot, &mut state).await,
         };
-        // The result is cached by now, so that a request without an entry here finds it there.
+        // The result is cached now, so requests find it there after this entry is removed.
         let mut pending = lock(&self.pending);
         if pending.get(key).is_some_and(|one| Arc::ptr_eq(one, &slot)) {
             pending.remove(key);
@@ -172,14 +172,14 @@ impl RemoteDatafiles {
         ProjectLookup::Project(loaded)
     }
 
-    /// Drops an entry that was evicted from the cache.
+    /// Drops an entry that the cache has evicted.
     async fn drop_evicted(&self, key: &str, slot: &Slot) {
         let mut state = slot.fetch_state.lock().await;
         state.is_evicted = true;
         slot.current.swap(None).into_iter().for_each(drop_later);
         self.metrics.count_datafile("dropped");
         log::warn!("datafile of {}: dropped, there are too many", key_hint(key));
-        // The key may have been fetched again meanwhile.
+        // The key may have been fetched again in the meantime.
         if self.cache.get(key).is_none() {
             self.disk_cache.remove(key).await;
         }
@@ -192,7 +192,7 @@ impl RemoteDatafiles {
         }
     }
 
-    /// Fetches the datafile, and puts a usable one in force. Returns the status with which the source refuses the key.
+    /// Fetches the datafile, and puts a usable one in force. Returns the status if the source refuses the key.
     async fn fetch(&self, key: &str, slot: &Slot, state: &mut FetchState) -> Option<StatusCode> {
         let is_first = slot.current.load().is_none();
         let error = match self.request(key, state.modified.as_deref()).await {
@@ -271,7 +271,7 @@ impl RemoteDatafiles {
     }
 }
 
-/// Refreshes all fetched datafiles now and then.
+/// Refreshes all fetched datafiles periodically.
 pub struct Poll(pub Arc<RemoteDatafiles>);
 
 #[async_trait]

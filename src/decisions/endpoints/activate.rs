@@ -14,9 +14,10 @@ use crate::decisions::DecisionService;
 use crate::proxy::handler::Request;
 use crate::proxy::response::Response;
 
-/// Returns a list in the order of the query, and by type in that of the datafile.
+/// Returns a list in the order of the query. Items selected by type are in the order of the datafile.
 ///
-/// Errors: 400 for too many keys, for unknown types and for switches that are neither on nor off, 413 for a response that would be too long.
+/// Errors: 400 for too many keys, unknown types, and switches that are neither on nor off; 413 for a response that
+/// would be too long.
 pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<Response, Fault> {
     let context = DecisionContext::open(service, request).await?;
     let user = context.read_body()?.activated_user()?;

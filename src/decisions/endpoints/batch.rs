@@ -22,12 +22,12 @@ use crate::proxy::handler::Request;
 use crate::proxy::response::Response;
 use crate::proxy::router::PathTable;
 
-/// How long all operations of a batch may take. Our choice: the agent breaks off after 10 s, so its clients wait no longer,
-/// and the operations that are done by then have to reach them.
+/// The maximum time for all operations of a batch. Our choice: the agent breaks off after 10 s, so its clients wait
+/// no longer, and the finished operations have to reach them before.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(9);
 
-/// How many operations of a batch may wait for datafiles at once. Our choice: whoever invents SDK keys gets one fetch for
-/// each of them, and a batch has hundreds.
+/// The maximum number of operations of a batch that wait for datafiles at once. Our choice: a caller that invents SDK
+/// keys causes one fetch for each, and a batch may contain hundreds.
 const MAX_FETCHES: usize = 8;
 
 /// The routes that an operation may name.
@@ -36,7 +36,7 @@ pub struct BatchRoutes {
     routes: Vec<BatchRoute>,
 }
 
-/// A route as a batch sees it.
+/// A route for operations of a batch.
 pub struct BatchRoute {
     pub name: &'static str,
     pub method: Method,
@@ -44,12 +44,12 @@ pub struct BatchRoute {
     pub path: &'static str,
     /// The endpoint, if a batch may call it.
     pub handle: Option<Handle>,
-    /// How its faults are written.
+    /// Writes the faults of the route.
     pub errors: WriteFault,
 }
 
 impl BatchRoutes {
-    /// A table of these routes.
+    /// Creates the table of these routes.
     pub fn new(routes: Vec<BatchRoute>) -> Self {
         let paths = routes
             .iter()
@@ -60,7 +60,7 @@ impl BatchRoutes {
         }
     }
 
-    /// The route that takes a method at a path. Errors: 400 for a path that cannot be normalised, 404, 405.
+    /// Returns the route for a method and a path. Errors: 400 for a path that cannot be normalised, 404, 405.
     fn find(&self, method: &Method, path: &str) -> Result<FoundRoute, Fault> {
         let index = self.paths.find(method, path, None)?;
         let route = self.routes.get(index);
@@ -80,7 +80,7 @@ struct Bounds {
 }
 
 impl Bounds {
-    /// The response, if its body fits.
+    /// Returns the response if its body fits.
     ///
     /// Errors: 413.
     fn take(&self, response: Response) -> Result<Response, Fault> {
@@ -95,10 +95,11 @@ impl Bounds {
     }
 }
 
-/// Answers a batch within [`BATCH_TIMEOUT`]. An operation fails if it is not done by then, or if its response does not fit
-/// into [`MAX_BODY_BYTES`] with the others.
+/// Runs a batch within [`BATCH_TIMEOUT`]. An operation fails if it is not finished by then, or if its response does
+/// not fit into [`MAX_BODY_BYTES`] together with the others.
 ///
-/// Errors: 400 for a body that is no batch, 422 for too many operations; 401 and 403 if the batch needs credentials itself.
+/// Errors: 400 for a body that is not a batch, 422 for too many operations; 401 and 403 if the batch itself needs
+/// credentials.
 pub async fn handle(
     service: &DecisionService,
     routes: &BatchRoutes,
@@ -137,7 +138,7 @@ pub async fn handle(
     Ok(Response::json(protocol.write_batch(batch)))
 }
 
-/// The item of an operation, and whether it failed.
+/// Returns the item of an operation, and whether it failed.
 async fn run_operation(
     service: &DecisionService,
     routes: &BatchRoutes,
@@ -145,7 +146,7 @@ async fn run_operation(
     batch: &Request<'_>,
     bounds: &Bounds,
 ) -> (Vec<u8>, bool) {
-    // Most operations wait for nothing: the worker's other requests move on between them.
+    // Most operations never wait, so the worker's other requests get a turn here.
     tokio::task::yield_now().await;
     let started_at = now();
     let protocol = service.protocol;
@@ -171,7 +172,7 @@ async fn run_operation(
     (protocol.write_item(&item), response.status != 200)
 }
 
-/// The response of a call before the deadline. After the deadline no call is started.
+/// Returns the response of a call before the deadline. After the deadline no call is started.
 ///
 /// Errors: 504, and those of the call.
 async fn in_time(

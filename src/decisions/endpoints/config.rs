@@ -1,4 +1,4 @@
-//! `GET /v1/config`: the configuration as clients may see it.
+//! `GET /v1/config`: the configuration for clients.
 
 use filters::fault::Fault;
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use filters::decisions::credentials::Granted;
+use filters::decisions::credentials::SdkKeyGrant;
 use filters::decisions::decide::Impression;
 use filters::decisions::event;
-use filters::decisions::event::{Head, Moment};
+use filters::decisions::event::{EventHead, Moment};
 use filters::decisions::notice::Topic;
 use filters::decisions::protocol::Protocol;
 use filters::decisions::request_body::{DecisionBody, DecisionUser, check_media_type};
@@ -17,7 +17,7 @@ use crate::decisions::profiles::Profiles;
 use crate::decisions::uuid::new_uuid;
 use crate::proxy::handler::Request;
 
-/// See the module.
+/// A request with its SDK key and its project.
 pub(super) struct DecisionContext<'a> {
     pub(super) request: &'a Request<'a>,
     pub(super) service: &'a DecisionService,
@@ -26,7 +26,7 @@ pub(super) struct DecisionContext<'a> {
 }
 
 impl<'a> DecisionContext<'a> {
-    /// The context of a request to an endpoint that reads the body.
+    /// Returns the context of a request to an endpoint that reads the body.
     ///
     /// Errors: as [`authorize`], and 415.
     pub(super) async fn open(
@@ -38,9 +38,9 @@ impl<'a> DecisionContext<'a> {
         Ok(context)
     }
 
-    /// The context of a request to an endpoint that reads no body.
+    /// Returns the context of a request to an endpoint that ignores the body.
     ///
-    /// Errors: as [`authorize`], and 415 if the protocol checks it.
+    /// Errors: as [`authorize`], and 415 if the protocol checks ignored bodies.
     pub(super) async fn open_without_body(
         service: &'a DecisionService,
         request: &'a Request<'a>,
@@ -69,12 +69,12 @@ impl<'a> DecisionContext<'a> {
         self.service.protocol
     }
 
-    /// The body. Errors: 400.
+    /// Reads the body. Errors: 400.
     pub(super) fn read_body(&self) -> Result<DecisionBody<'a>, Fault> {
         self.protocol().read(self.request.body)
     }
 
-    /// The user profiles. Errors: 403 where none are stored.
+    /// Returns the user profiles. Errors: 403 if profiles are not stored.
     pub(super) fn profiles(&self) -> Result<&'a Profiles, Fault> {
         let profiles = self.service.profiles.as_ref();
         let message = "no user profile service found";
@@ -103,15 +103,15 @@ impl<'a> DecisionContext<'a> {
         }
     }
 
-    /// The visitor of a user's impression.
+    /// Returns the visitor of a user's impression.
     pub(super) fn visitor(&self, user: &DecisionUser<'_>, impression: &Impression<'_>) -> Vec<u8> {
         let uuid = new_uuid();
         event::impression(&self.loaded.project, impression, &self.moment(user, &uuid))
     }
 
-    /// The head of the project's events.
-    pub(super) fn event_head(&self) -> Head {
-        Head::new(&self.loaded.project, self.protocol().event_client())
+    /// Returns the head of the project's events.
+    pub(super) fn event_head(&self) -> EventHead {
+        EventHead::new(&self.loaded.project, self.protocol().event_client())
     }
 
     pub(super) fn moment<'m>(&self, user: &'m DecisionUser<'m>, uuid: &'m str) -> Moment<'m> {
@@ -124,10 +124,10 @@ impl<'a> DecisionContext<'a> {
     }
 }
 
-/// The SDK key of a request, and its project.
+/// Returns the SDK key of a request, and its project.
 ///
-/// Errors: 400, 401 and 403 for the credentials, 401, or 403 in agent mode, for an unknown key; 503, or 500 in agent mode, where
-/// the project has no usable datafile.
+/// Errors: 400, 401 and 403 for the credentials; 401, or 403 in agent mode, for an unknown key; 503, or 500 in agent
+/// mode, if the project has no usable datafile.
 pub(super) async fn authorize(
     service: &DecisionService,
     request: &Request<'_>,
@@ -143,14 +143,14 @@ pub(super) async fn authorize(
     }
 }
 
-/// Checks the credentials of a batch. A project without a usable datafile is none of its operations' faults.
+/// Checks the credentials of a batch. A project without a usable datafile only fails the operations, not the batch.
 ///
 /// Errors: 400, 401 and 403.
 pub(super) async fn check_credentials(
     service: &DecisionService,
     request: &Request<'_>,
 ) -> Result<(), Fault> {
-    let Granted::Key(sdk_key) = read_granted(service, request).await? else {
+    let SdkKeyGrant::Key(sdk_key) = read_granted(service, request).await? else {
         return Ok(());
     };
     let protocol = service.protocol;
@@ -161,8 +161,11 @@ pub(super) async fn check_credentials(
     }
 }
 
-/// What the credentials of a request grant. Errors: 400, 401, 403.
-async fn read_granted(service: &DecisionService, request: &Request<'_>) -> Result<Granted, Fault> {
+/// Returns the grant of a request's credentials. Errors: 400, 401, 403.
+async fn read_granted(
+    service: &DecisionService,
+    request: &Request<'_>,
+) -> Result<SdkKeyGrant, Fault> {
     let protocol = service.protocol;
     let foreign = match &service.foreign_keys {
         Some(published) => match protocol.token(request.headers) {

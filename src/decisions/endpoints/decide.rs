@@ -16,8 +16,8 @@ use crate::decisions::DecisionService;
 use crate::proxy::handler::Request;
 use crate::proxy::response::Response;
 
-/// Returns an object for one key, and a list for several or none, in the order of the request or the datafile. Only a list can
-/// be without a flag that is off.
+/// Returns an object for one key, and otherwise a list, in the order of the request or the datafile. Only lists can
+/// leave out flags that are off.
 ///
 /// Errors: 400 for too many keys, 413 for a response that would be too long, and as [`decide_keys`].
 pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<Response, Fault> {
@@ -40,9 +40,9 @@ pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<
     response_body::decision_list(listed, user, shape).map(Response::json)
 }
 
-/// Returns the keys of flags that a query names, each once; all flags if it names none.
+/// Returns the keys of the flags that a query names, without repetitions, or all flags if it names none.
 ///
-/// Errors: 400 for too many.
+/// Errors: 400 for too many keys.
 pub(super) fn wanted_keys<'k>(
     context: &'k DecisionContext<'_>,
     request: &Request<'k>,
@@ -61,7 +61,7 @@ pub(super) fn wanted_keys<'k>(
 
 /// Decides keys for one user, queues impressions and publishes notices. The profile is read once and written once.
 ///
-/// Errors: 403 and 502 where segments are wanted and cannot be fetched, 413 for reasons that would fit no response.
+/// Errors: 403 and 502 if segments are requested and cannot be fetched, 413 for reasons that would fit no response.
 pub(super) async fn decide_keys<'a>(
     context: &'a DecisionContext<'a>,
     body: &request_body::Decide<'_>,

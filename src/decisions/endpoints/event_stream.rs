@@ -10,7 +10,7 @@ use crate::proxy::response::{Reply, Response};
 
 /// Returns a stream of the notices of the caller's project.
 ///
-/// Errors: as other requests; 403 where notifications are off; 400 for a filter that the protocol does not know.
+/// Errors: as other requests; 403 if notifications are off; 400 for a filter that the protocol does not know.
 pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<Response, Fault> {
     let (sdk_key, _) = authorize(service, request).await?;
     let protocol = service.protocol;

@@ -1,5 +1,5 @@
-//! `POST /v1/decide/explain`: what `/v1/decide` would answer, with each rule of the flags. It sends no event and no notice, and
-//! saves nothing of the user.
+//! `POST /v1/decide/explain`: the decisions of `/v1/decide`, with each rule of the flags. It sends no event and no
+//! notice, and stores nothing about the user.
 
 use filters::decisions::Options;
 use filters::decisions::decide::{Decision, PredictionRequest, decide};
@@ -32,8 +32,8 @@ impl UserItem for Explained<'_> {
     }
 }
 
-/// Returns a list of decisions, each with its rules, in the order of the request or the datafile. Options about caches change
-/// nothing.
+/// Returns a list of decisions with their rules, in the order of the request or the datafile. Options about caches
+/// have no effect.
 ///
 /// Errors: as [`super::decide::handle`].
 pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<Response, Fault> {

@@ -1,9 +1,9 @@
-//! One flag, decided for another product of this process.
+//! Decides one flag for another product of this process.
 
 use std::sync::Arc;
 
 use filters::decisions::decide::{Decision, DecisionSource, decide};
-use filters::decisions::event::Head;
+use filters::decisions::event::EventHead;
 use filters::decisions::notice;
 use filters::decisions::notice::Topic;
 use filters::decisions::request_body::DecisionUser;
@@ -17,18 +17,18 @@ use crate::decisions::DecisionService;
 use crate::decisions::datafiles::local::{LoadedDatafile, ProjectLookup};
 use crate::proxy::handler::Request;
 
-/// What a flag says for a user.
+/// The decision of a flag for a user.
 pub struct DecidedFlag {
-    /// The rule's key; empty: none.
+    /// The key of the rule, or an empty text.
     pub rule: Box<str>,
     pub variation: Box<str>,
-    /// Its variables: key, value as JSON.
+    /// The variables: key and value as JSON.
     pub variables: Vec<(Box<str>, Box<str>)>,
-    /// Its impressions for the queue of events: the heads of their batches, and their visitors.
-    pub impressions: Vec<(Head, Vec<u8>)>,
+    /// The impressions for the queue of events: the heads of their batches, and their visitors.
+    pub impressions: Vec<(EventHead, Vec<u8>)>,
 }
 
-/// Why a flag decides nothing.
+/// The reason for which a flag decides nothing.
 pub enum Undecided {
     NoProject,
     NoFlag,
@@ -36,9 +36,10 @@ pub enum Undecided {
     Failed(Fault),
 }
 
-/// Decides a flag for a user without attributes. A user whom a holdout keeps out gets its variation and the flag's own values.
+/// Decides a flag for a user without attributes. A user in a holdout gets the holdout's variation and the flag's own
+/// values.
 ///
-/// Only a flag that is on, or a holdout, has impressions and is remembered.
+/// Only flags that are on, and holdouts, have impressions and are remembered.
 pub async fn decide_flag(
     service: &DecisionService,
     sdk_key: &str,

@@ -11,7 +11,7 @@ use crate::redis::Unavailable;
 
 /// Returns the profile.
 ///
-/// Errors: 403 where none are stored; 503 where Redis does not answer, unless the protocol ignores that.
+/// Errors: 403 if profiles are not stored; 503 if Redis does not respond, unless the protocol ignores that.
 pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<Response, Fault> {
     let context = DecisionContext::open(service, request).await?;
     check_profiles(&context)?;
@@ -23,7 +23,7 @@ pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<
     )))
 }
 
-/// Checks that profiles are stored, where the protocol does so before it reads the body. Errors: 403.
+/// Checks that profiles are stored, if the protocol checks this before it reads the body. Errors: 403.
 pub(super) fn check_profiles(context: &DecisionContext<'_>) -> Result<(), Fault> {
     if context.protocol().endpoint_rules().checks_profiles_first {
         context.profiles()?;
@@ -31,7 +31,7 @@ pub(super) fn check_profiles(context: &DecisionContext<'_>) -> Result<(), Fault>
     Ok(())
 }
 
-/// What Redis answered. Errors: 503 where it did not, unless the protocol ignores that.
+/// Returns the reply of Redis. Errors: 503 if there was none, unless the protocol ignores that.
 pub(super) fn or_outage<T: Default>(
     context: &DecisionContext<'_>,
     found: Result<T, Unavailable>,

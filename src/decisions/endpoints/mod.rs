@@ -1,7 +1,7 @@
-//! The decision endpoints: a file each, with one function that returns the response to a request, so that a batch can call
-//! them too. The bytes of bodies and errors are the protocol's (`filters::decisions::protocol`).
+//! The decision endpoints. Each file has one function that returns the response to a request, so that a batch can
+//! call it too. The protocol writes the bytes of bodies and errors (`filters::decisions::protocol`).
 //!
-//! Source: docs/decision-agent.md 4; where it is silent, docs/facts/decision-engine.md D and E.
+//! Source: docs/decision-agent.md 4, and where it says nothing, docs/facts/decision-engine.md D and E.
 
 pub mod activate;
 pub mod batch;
@@ -49,7 +49,7 @@ pub type Handle =
 /// Writes the fault of an endpoint.
 pub type WriteFault = fn(&dyn Protocol, &Fault) -> Response;
 
-/// A fault as `protocol` writes it.
+/// Returns a fault in `protocol`'s form.
 pub fn error_response(protocol: &dyn Protocol, fault: &Fault) -> Response {
     let body = protocol.write_error(fault);
     let mut response = Response {
@@ -62,7 +62,7 @@ pub fn error_response(protocol: &dyn Protocol, fault: &Fault) -> Response {
     response
 }
 
-/// A fault of an endpoint of OpenFeature's protocol, which no other protocol words.
+/// Returns a fault of an endpoint of OpenFeature's protocol, which has its own form in every protocol.
 pub fn evaluation_error(protocol: &dyn Protocol, fault: &Fault) -> Response {
     let response = Response {
         body: ofrep::write_fault(fault).into(),
@@ -71,7 +71,7 @@ pub fn evaluation_error(protocol: &dyn Protocol, fault: &Fault) -> Response {
     framed(protocol, response)
 }
 
-/// The same response, with its body as `protocol` writes it.
+/// Returns the same response, with its body in `protocol`'s form.
 pub fn framed(protocol: &dyn Protocol, response: Response) -> Response {
     match response.body {
         Reply::Bytes(json) => Response {

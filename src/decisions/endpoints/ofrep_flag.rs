@@ -1,4 +1,4 @@
-//! `POST /ofrep/v1/evaluate/flags/{key}`: one flag. Source: docs/decisions.md 24.
+//! `POST /ofrep/v1/evaluate/flags/{key}`: evaluates one flag. Source: docs/decisions.md 24.
 
 use filters::decisions::ofrep;
 use filters::decisions::ofrep::OfrepError;
@@ -28,7 +28,7 @@ pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<
     Ok(Response::json(out))
 }
 
-/// A refusal in the words of the protocol.
+/// Returns a refusal in the form of the protocol.
 pub(super) fn refusal(error: OfrepError, key: Option<&str>) -> Response {
     Response {
         status: error.status(),

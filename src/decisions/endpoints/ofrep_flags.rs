@@ -1,4 +1,4 @@
-//! `POST /ofrep/v1/evaluate/flags`: all flags, in the order of the datafile. Source: docs/decisions.md 24.
+//! `POST /ofrep/v1/evaluate/flags`: evaluates all flags, in the order of the datafile. Source: docs/decisions.md 24.
 
 use bytes::Bytes;
 use filters::decisions::decide::decide;
@@ -15,7 +15,7 @@ use crate::decisions::DecisionService;
 use crate::proxy::handler::Request;
 use crate::proxy::response::Response;
 
-/// Returns all evaluations, or 304 to a client that has them. Only single flags make impressions.
+/// Returns all evaluations, or 304 if the client already has them. Only evaluations of single flags make impressions.
 ///
 /// Errors: 413 for a response that would be too long.
 pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<Response, Fault> {

@@ -1,4 +1,4 @@
-//! `POST /v1/override`: what a user gets in an experiment whatever the datafile says.
+//! `POST /v1/override`: sets the variation of a user in an experiment, whatever the datafile says.
 
 use filters::decisions::override_result::OverrideResult;
 use filters::fault::Fault;
@@ -10,7 +10,7 @@ use crate::proxy::response::Response;
 
 /// Sets or removes an override.
 ///
-/// Errors: 403 where overrides are off, 400 for no user or no experiment.
+/// Errors: 403 if overrides are off, 400 without a user or an experiment.
 pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<Response, Fault> {
     let context = DecisionContext::open(service, request).await?;
     let protocol = context.protocol();

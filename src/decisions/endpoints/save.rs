@@ -11,7 +11,7 @@ use crate::proxy::response::Response;
 
 /// Stores the profile, and returns an empty body.
 ///
-/// Errors: as [`lookup`](super::lookup::handle), and 400 for a body that is no profile.
+/// Errors: as [`lookup`](super::lookup::handle), and 400 for a body that is not a profile.
 pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<Response, Fault> {
     let context = DecisionContext::open(service, request).await?;
     check_profiles(&context)?;

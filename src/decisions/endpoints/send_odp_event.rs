@@ -1,4 +1,4 @@
-//! `POST /v1/send-odp-event`: what a user did, for the segments of the customer-data platform.
+//! `POST /v1/send-odp-event`: an event of a user, of which the customer-data platform makes segments.
 
 use filters::decisions::protocol::Protocol;
 use filters::fault::{Fault, FaultKind};
@@ -12,7 +12,7 @@ use crate::proxy::response::Response;
 
 /// Queues the event: `{"success":true}`.
 ///
-/// Errors: 400 for a member that is missing and for data that cannot be sent, 403 for a project without a platform.
+/// Errors: 400 for a missing member and for data that cannot be sent, 403 for a project without a platform.
 pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<Response, Fault> {
     let context = DecisionContext::open(service, request).await?;
     let protocol = context.protocol();

@@ -1,4 +1,4 @@
-//! `POST /oauth/token`: a token for a client that knows its secret.
+//! `POST /oauth/token`: issues a token to a client that knows its secret.
 //! Source: docs/decision-agent.md 4 rule 6, docs/facts/decision-engine.md E.
 
 use argon2::{Argon2, PasswordHash, PasswordVerifier};
@@ -12,9 +12,9 @@ use crate::decisions::DecisionService;
 use crate::proxy::handler::Request;
 use crate::proxy::response::Response;
 
-/// Returns a token, or why there is none. Cost: a slow hash on purpose, while the worker's other requests move on.
+/// Returns a token or a refusal. Cost: a slow hash on purpose, during which the worker's other requests continue.
 ///
-/// Errors: 415 for a body that is neither a form nor JSON; 503 where too many ask at once.
+/// Errors: 415 for a body that is neither a form nor JSON; 503 if too many clients ask at once.
 pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<Response, Fault> {
     let asked = match TokenRequest::read(request.headers, request.body)? {
         Some(asked) => asked,
@@ -44,8 +44,8 @@ fn refused(refusal: TokenRefusal) -> Response {
     }
 }
 
-/// The client of an id, if the secret is right. An unknown id costs a hash too, so that the duration of the response does
-/// not tell which ids exist.
+/// Returns the client with this id if the secret is right. An unknown id costs a hash too, so that the response time
+/// does not reveal which ids exist.
 fn find_client<'c>(
     clients: &'c [Client],
     asked: &TokenRequest,
@@ -57,7 +57,7 @@ fn find_client<'c>(
     known.filter(|_| is_right)
 }
 
-/// An argon2id hash of the secret's text, or the agent's bcrypt of its base64-decoded bytes.
+/// Checks the argon2id hash of the secret's text, or the agent's bcrypt hash of its base64-decoded bytes.
 fn is_secret_of(client: &Client, secret: &str) -> bool {
     if let Ok(hash) = PasswordHash::new(&client.secret_hash) {
         let verified = Argon2::default().verify_password(secret.as_bytes(), &hash);

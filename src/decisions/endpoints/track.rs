@@ -11,9 +11,9 @@ use crate::decisions::uuid::new_uuid;
 use crate::proxy::handler::Request;
 use crate::proxy::response::Response;
 
-/// Queues the event. The response names an event that the datafile does not know.
+/// Queues the event. If the datafile does not contain the event, the response says so.
 ///
-/// Errors: 400 for a body without a required member, and for no event key.
+/// Errors: 400 for a body without a required member, and without an event key.
 pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<Response, Fault> {
     let context = DecisionContext::open(service, request).await?;
     let mut body = context.read_body()?;

@@ -1,4 +1,4 @@
-//! A user's overrides, profile, segments and predictions: read once, and used for all decisions of a request.
+//! A user's overrides, profile, segments and predictions. They are read once, for all decisions of a request.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use filters::decisions::activate::Activation;
 use filters::decisions::cmab::CmabRequest;
 use filters::decisions::decide::{Decision, PredictionRequest};
-use filters::decisions::inputs::{Forced, Inputs, Predicted};
+use filters::decisions::inputs::{ForcedDecision, Inputs, Predicted};
 use filters::decisions::request_body::{DecisionUser, SegmentOptions};
 use filters::decisions::{Options, Profile, response_body};
 use filters::fault::{Fault, FaultKind};
@@ -17,9 +17,9 @@ use crate::decisions::user_key::UserKey;
 
 /// A decision for one key.
 pub(super) trait UserItem {
-    /// The prediction that is needed first.
+    /// Returns the prediction that the decision needs first.
     fn wants(&self) -> Option<&PredictionRequest<'_>>;
-    /// The length of its reasons, which repeat the user's id.
+    /// Returns the length of the reasons, which repeat the user's id.
     fn reason_bytes(&self) -> usize;
 }
 
@@ -43,11 +43,11 @@ impl UserItem for Activation<'_> {
     }
 }
 
-/// See the module.
+/// A user's overrides, profile, segments and predictions.
 pub(super) struct UserState<'a> {
     context: &'a DecisionContext<'a>,
     user: &'a DecisionUser<'a>,
-    forced: &'a [Forced],
+    forced: &'a [ForcedDecision],
     options: Options,
     overrides: Vec<(Box<str>, Box<str>)>,
     profile: Option<Profile>,
@@ -56,11 +56,11 @@ pub(super) struct UserState<'a> {
 }
 
 impl<'a> UserState<'a> {
-    /// Reads the overrides and the profile of the user. Decisions do without a profile that cannot be read.
+    /// Reads the overrides and the profile of the user. An unreadable profile counts as absent.
     pub(super) async fn new(
         context: &'a DecisionContext<'a>,
         user: &'a DecisionUser<'a>,
-        forced: &'a [Forced],
+        forced: &'a [ForcedDecision],
         options: Options,
     ) -> Self {
         let key = &context.sdk_key;
@@ -86,7 +86,7 @@ impl<'a> UserState<'a> {
 
     /// Fetches the user's segments.
     ///
-    /// Errors: 403 for a project without a platform, 502 where it does not answer.
+    /// Errors: 403 for a project without a platform, 502 if the platform does not respond.
     pub(super) async fn fetch_segments(&mut self, options: SegmentOptions) -> Result<(), Fault> {
         let project = &self.context.loaded.project;
         let segments = &self.context.service.segments;
@@ -101,7 +101,7 @@ impl<'a> UserState<'a> {
         Ok(())
     }
 
-    /// Decides for every key. The predictions that they need are requested together.
+    /// Decides for every key. The predictions for all of them are requested together.
     ///
     /// Errors: 413 for reasons that would fit no response.
     pub(super) async fn decide<K, T: UserItem>(
@@ -130,7 +130,7 @@ impl<'a> UserState<'a> {
             if requests.is_empty() {
                 return Ok(items);
             }
-            // Boxed, because most decisions want no prediction, and this future is large.
+            // Boxed, because most decisions need no prediction, and this future is large.
             Box::pin(self.predict(requests)).await;
             for (key, item) in keys.iter().zip(&mut items) {
                 if item.wants().is_some() {
@@ -140,7 +140,7 @@ impl<'a> UserState<'a> {
         }
     }
 
-    /// The segments that were fetched.
+    /// Returns the fetched segments.
     pub(super) fn segments(&self) -> &[String] {
         &self.segments
     }
@@ -176,7 +176,7 @@ impl<'a> UserState<'a> {
         }
     }
 
-    /// Adds what was newly bucketed to the user's profile.
+    /// Adds new bucketing results to the user's profile.
     pub(super) async fn remember(&self, found: &[(&str, &str)]) {
         if let Some(profiles) = profiles_for(self.context, self.user) {
             let (key, user) = (&self.context.sdk_key, &self.user.id);
@@ -185,7 +185,7 @@ impl<'a> UserState<'a> {
     }
 }
 
-/// The profiles, if the user has one: all who name no user would share it.
+/// Returns the profiles if the user has an id. Otherwise all anonymous users would share one profile.
 fn profiles_for<'a>(
     context: &DecisionContext<'a>,
     user: &DecisionUser<'_>,

@@ -9,9 +9,9 @@ use crate::decisions::DecisionService;
 use crate::proxy::handler::Request;
 use crate::proxy::response::Response;
 
-/// Refreshes the datafiles of the project, then returns 204; a project without a webhook gets a 204 at once.
+/// Refreshes the datafiles of the project, and then returns 204. A project without a webhook gets 204 at once.
 ///
-/// Errors: 415, 400 for a body that is no message or is not signed with the project's secret.
+/// Errors: 415; 400 for a body that is not a message, or has no valid signature.
 pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<Response, Fault> {
     check_media_type(request.headers, request.body)?;
     let id = service.protocol.read_webhook(request.body)?;

@@ -1,7 +1,7 @@
-//! Events on their way to the customer-data platform, which makes segments of them: a bounded queue, sent in batches.
+//! Events for the customer-data platform, which makes segments of them: a bounded queue, sent in batches.
 //!
-//! A batch has up to ten events and waits a second at most. A batch that the platform does not take is sent again a few
-//! times and then dropped, which the metric counts. Source: docs/facts/decision-engine.md E.
+//! A batch has up to ten events and waits at most a second. A batch that the platform does not accept is sent again a
+//! few times and then dropped, which the metric counts. Source: docs/facts/decision-engine.md E.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::outbound::{self, Outbound};
 use crate::telemetry::metrics::Metrics;
 
 const MAX_QUEUED: usize = 10_000;
-/// A larger event takes a place for each of so many bytes, so that the queue bounds memory too.
+/// An event takes one permit for each of these many bytes, so that the queue also bounds memory.
 const PLACE_BYTES: usize = 4 << 10;
 const MAX_BATCH_EVENTS: usize = 10;
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
@@ -24,10 +24,10 @@ const ODP_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_TRIES: u32 = 3;
 const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(200);
 
-/// Where an event goes: host and key.
+/// The destination of an event: host and key.
 pub type OdpTarget = (Box<str>, Box<str>);
 
-/// An event as JSON, and the places that it takes until it is sent or dropped.
+/// An event as JSON, and the permits that it holds until it is sent or dropped.
 struct OdpItem {
     target: OdpTarget,
     json: String,
@@ -42,9 +42,9 @@ pub struct OdpEvents {
 }
 
 impl OdpEvents {
-    /// A queue and its dispatcher, for the hosts that the operator wrote and public ones.
+    /// Creates the queue and its dispatcher, for the configured hosts and public ones.
     ///
-    /// Errors: no HTTP client can be made.
+    /// Errors: no HTTP client can be created.
     pub fn new<'u>(
         written: impl IntoIterator<Item = &'u str>,
         metrics: &Arc<Metrics>,
@@ -94,7 +94,7 @@ pub struct OdpDispatcher {
 }
 
 impl OdpDispatcher {
-    /// Sends until it is asked to stop, then drains the queue.
+    /// Sends events until `stop`, then drains the queue.
     pub async fn run(mut self, mut stop: ShutdownWatch) {
         let mut next = None;
         loop {
@@ -119,7 +119,7 @@ impl OdpDispatcher {
         }
     }
 
-    /// Waits for the next event. Returns `None` once it is asked to stop and the queue is empty.
+    /// Waits for the next event. Returns `None` after `stop`, once the queue is empty.
     async fn next(&mut self, stop: &mut ShutdownWatch) -> Option<OdpItem> {
         if !self.items.is_closed() {
             tokio::select! {
@@ -131,7 +131,7 @@ impl OdpDispatcher {
         self.items.recv().await
     }
 
-    /// Sends events of one target.
+    /// Sends the events of one target.
     async fn deliver(&self, batch: &[OdpItem]) {
         let Some((host, key)) = batch.first().map(|item| &item.target) else {
             return;
@@ -157,7 +157,7 @@ impl OdpDispatcher {
                         .metrics
                         .count_events("segments_sent", batch.len() as u64);
                 }
-                // The same body would be refused again, and no redirect is followed.
+                // The same body would be refused again, and redirects are not followed.
                 Ok(reply)
                     if reply.status().is_client_error() || reply.status().is_redirection() =>
                 {

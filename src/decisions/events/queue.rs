@@ -1,7 +1,7 @@
-//! Events on their way to the analytics backend: a bounded queue, and batches that are sent until taken or refused.
+//! Events for the analytics backend: a bounded queue, and batches that are sent until they are accepted or refused.
 //!
-//! Decisions never wait for it: a full queue drops events and counts them. Queued events are on disk within
-//! [`SPOOL_INTERVAL`], so a kill only loses later ones. A batch that is sent again carries the same ids.
+//! Decisions never wait for the queue: a full queue drops events and counts them. Queued events are on disk within
+//! [`SPOOL_INTERVAL`], so a kill only loses later ones. A batch that is sent again has the same ids.
 //! Source: docs/decisions.md 23, docs/facts/decision-engine.md G.
 
 use std::collections::VecDeque;
@@ -11,7 +11,7 @@ use std::sync::{Arc, Once, OnceLock};
 use std::time::Duration;
 
 use filters::decisions::event;
-use filters::decisions::event::Head;
+use filters::decisions::event::EventHead;
 use futures::future::{BoxFuture, FutureExt, OptionFuture};
 use prometheus::IntCounter;
 use reqwest::{Response, StatusCode};
@@ -19,29 +19,29 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::spool::{self, LeftFile, Spool};
+use super::spool::{self, EventSpool, LeftFile};
 use crate::config::DecisionsConfig;
 use crate::outbound::{self, Outbound};
 use crate::telemetry::metrics::Metrics;
 
-/// How long a request may take.
+/// The maximum time of a request.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(10);
-/// The first pause after a failure. Each pause is twice the one before.
+/// The first pause after a failure. Each pause is twice as long as the previous one.
 const FIRST_RETRY_PAUSE: Duration = Duration::from_millis(200);
 const MAX_RETRY_PAUSE: Duration = Duration::from_secs(30);
-/// How long a stopping process goes on sending.
+/// How long a stopping process continues to send.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often queued events are written to disk.
+/// The interval at which queued events are written to disk.
 const SPOOL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A larger event takes a permit for each of so many bytes, so that the queue bounds memory too.
+/// An event takes one permit for each of these many bytes, so that the queue also bounds memory.
 const PERMIT_BYTES: usize = 16 << 10;
 
 /// One event.
 struct QueuedEvent {
-    head: Head,
+    head: EventHead,
     visitor: Vec<u8>,
-    /// The capacity that the event takes until the backend has it.
+    /// The capacity that the event takes until the backend has accepted it.
     _permits: OwnedSemaphorePermit,
 }
 
@@ -58,15 +58,15 @@ struct Queue {
 pub struct EventQueue {
     queue: Option<Queue>,
     metrics: Arc<Metrics>,
-    /// The counters of nearly all events, looked up once.
+    /// The counters of almost all events, looked up once.
     queued: OnceLock<IntCounter>,
     unsent: OnceLock<IntCounter>,
 }
 
 impl EventQueue {
-    /// The queue of a configuration and its dispatcher; `None`: events go nowhere.
+    /// Returns the queue of a configuration and its dispatcher, or `None` if events are not sent.
     ///
-    /// Errors: no HTTP client can be made.
+    /// Errors: no HTTP client can be created.
     pub fn new(
         decisions: &DecisionsConfig,
         state_dir: &Path,
@@ -75,7 +75,7 @@ impl EventQueue {
         let (mut queue, mut dispatcher) = (None, None);
         if let Some(url) = &decisions.event_url {
             let (sender, items) = unbounded_channel();
-            let (spool, left) = Spool::open(state_dir);
+            let (spool, left) = EventSpool::open(state_dir);
             queue = Some(Queue {
                 items: sender,
                 free: Arc::new(Semaphore::new(decisions.event_queue)),
@@ -106,19 +106,19 @@ impl EventQueue {
         Ok((events, dispatcher))
     }
 
-    /// Whether events go anywhere. If not, they need not be made: [`Self::count_unsent`] counts them.
+    /// Returns whether events are sent. If not, callers need not make them, and [`Self::count_unsent`] counts them.
     pub fn is_on(&self) -> bool {
         self.queue.is_some()
     }
 
-    /// Counts events that go nowhere.
+    /// Counts events that are not sent.
     pub fn count_unsent(&self, count: u64) {
         let counter = || self.metrics.events.with_label_values(&["off"]);
         self.unsent.get_or_init(counter).inc_by(count);
     }
 
     /// Queues an event.
-    pub fn send(&self, head: Head, visitor: Vec<u8>) {
+    pub fn send(&self, head: EventHead, visitor: Vec<u8>) {
         let Some(queue) = &self.queue else {
             return self.count_unsent(1);
         };
@@ -154,7 +154,7 @@ struct Backend {
 }
 
 impl Backend {
-    /// Sends a body until the backend has it, or says that it never will.
+    /// Sends a body until the backend accepts or finally refuses it.
     async fn deliver(self, body: Vec<u8>, count: u64) {
         let mut pause = FIRST_RETRY_PAUSE;
         while !self.post(&body, count).await {
@@ -163,7 +163,7 @@ impl Backend {
         }
     }
 
-    /// Returns the reply to a body. Its own body is not read.
+    /// Returns the reply to a body, without reading the reply's body.
     async fn send(&self, body: &[u8]) -> Result<Response, String> {
         let request = self.client.post(&self.url)?;
         let request = request.header("content-type", "application/json");
@@ -175,9 +175,9 @@ impl Backend {
     async fn post(&self, body: &[u8], count: u64) -> bool {
         let outcome = match self.send(body).await {
             Ok(reply) if reply.status().is_success() => "sent",
-            // The same body would be refused again, and others wait behind it.
+            // The same body would be refused again, and other batches wait behind it.
             Ok(reply) if event::is_final(reply.status()) => {
-                self.tell_refusal(reply.status());
+                self.log_refusal(reply.status());
                 "refused"
             }
             Ok(reply) => {
@@ -193,8 +193,8 @@ impl Backend {
         outcome != "repeated"
     }
 
-    /// Logs a refusal. A redirect is a mistake in the configuration that every batch meets, so it is told once.
-    fn tell_refusal(&self, status: StatusCode) {
+    /// Logs a refusal. A redirect is a mistake in the configuration that affects every batch, so it is logged once.
+    fn log_refusal(&self, status: StatusCode) {
         if !status.is_redirection() {
             return log::error!("events: the backend refuses a batch: {status}");
         }
@@ -211,11 +211,11 @@ impl Backend {
 #[derive(Default)]
 struct QueueState {
     items: VecDeque<QueuedEvent>,
-    /// How many the backend has taken: the number of the last one.
+    /// The number of the last event that the backend has accepted.
     taken: u64,
-    /// The number of the last one on disk.
+    /// The number of the last event on disk.
     spooled: u64,
-    /// When the oldest was queued.
+    /// The time at which the oldest event was queued.
     since: Option<Instant>,
 }
 
@@ -229,7 +229,7 @@ impl QueueState {
         self.taken + self.items.len() as u64
     }
 
-    /// How many events behind the first `skip` go into one batch: of one head, and at most `max`.
+    /// Returns how many events after the first `skip` fit into one batch: they have one head, and are at most `max`.
     fn batch_len(&self, skip: usize, max: usize) -> usize {
         let mut items = self.items.iter().skip(skip).take(max);
         let Some(first) = items.next() else {
@@ -238,15 +238,15 @@ impl QueueState {
         1 + items.take_while(|item| item.head == first.head).count()
     }
 
-    /// The body of `count` events behind the first `skip`, which are of one head.
+    /// Returns the body of `count` events after the first `skip`, which have one head.
     fn body(&self, skip: usize, count: usize) -> Option<Vec<u8>> {
         let items = self.items.iter().skip(skip).take(count);
         let head = &self.items.get(skip)?.head;
         Some(head.batch(items.map(|item| item.visitor.as_slice())))
     }
 
-    /// Whether the next batch need not wait for more: it is full, it has waited long enough, or events of another head came.
-    /// Cost: does not depend on how many wait.
+    /// Returns whether the next batch need not wait for more: it is full, it has waited long enough, or events with
+    /// another head have come. Cost: independent of the number of waiting events.
     fn is_ready(&self, max: usize, flush_interval: Duration) -> bool {
         let (Some(first), Some(last)) = (self.items.front(), self.items.back()) else {
             return false;
@@ -257,7 +257,7 @@ impl QueueState {
         is_due || self.items.len() >= max || last.head != first.head
     }
 
-    /// The bodies of all events behind the first `skip`.
+    /// Returns the bodies of all events after the first `skip`.
     fn bodies(&self, mut skip: usize, max: usize) -> Vec<Vec<u8>> {
         let mut bodies = Vec::new();
         while let Some(body) = self.body(skip, self.batch_len(skip, max)) {
@@ -267,18 +267,18 @@ impl QueueState {
         bodies
     }
 
-    /// Removes the first `count` events, which the backend has taken.
+    /// Removes the first `count` events, which the backend has accepted.
     fn remove_taken(&mut self, count: usize) {
         self.items.drain(..count);
         self.taken += count as u64;
-        // The events behind them may have waited as long.
+        // The remaining events may have waited as long.
         if self.items.is_empty() {
             self.since = None;
         }
     }
 }
 
-/// A batch that is being sent, with the number of queued events in it; 0: an earlier process left it.
+/// A batch that is being sent, with the number of its queued events, or 0 if an earlier process left the batch.
 struct InFlightBatch {
     count: usize,
     delivery: BoxFuture<'static, ()>,
@@ -292,11 +292,11 @@ pub struct Dispatcher {
     flush_interval: Duration,
     waiting: QueueState,
     left: VecDeque<LeftFile>,
-    spool: Spool,
+    spool: EventSpool,
 }
 
 impl Dispatcher {
-    /// Sends until it is asked to stop, then drains the queue.
+    /// Sends events until `stop`, then drains the queue.
     pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
         let mut spooling = interval(SPOOL_INTERVAL);
         spooling.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -322,7 +322,7 @@ impl Dispatcher {
         self.drain().await;
     }
 
-    /// Starts to send the next batch: first those that an earlier process left.
+    /// Starts to send the next batch. Batches of earlier processes come first.
     fn start_batch(&mut self) -> Option<InFlightBatch> {
         while let Some(left) = self.left.front_mut() {
             if let Some(body) = left.bodies.first().cloned() {
@@ -356,7 +356,7 @@ impl Dispatcher {
         }
     }
 
-    /// Writes the queued events to disk that are not there yet.
+    /// Writes queued events to disk, except those that are there already.
     fn spool(&mut self) {
         let waiting = &mut self.waiting;
         let last = waiting.last();
@@ -380,7 +380,7 @@ impl Dispatcher {
         }
     }
 
-    /// Writes the queue to disk, then sends as much of it as there is time for.
+    /// Writes the queue to disk, then sends as much of it as the time allows.
     async fn drain(mut self) {
         self.items.close();
         while let Ok(item) = self.items.try_recv() {

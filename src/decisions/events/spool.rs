@@ -1,7 +1,7 @@
-//! Queued events on disk, so that the next process sends those that this one could not.
+//! Queued events on disk, so that the next process sends the events that this one could not.
 //!
-//! Files are numbered and only appended to. A file is removed as soon as the backend has taken all of its events. After a
-//! kill between the two, the next process sends some events twice, under the same ids.
+//! Files are numbered and only appended to. A file is removed as soon as the backend has accepted all of its events.
+//! After a kill in between, the next process sends some events twice, with the same ids.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -11,15 +11,15 @@ use std::time::{Duration, Instant};
 
 use serde::de::IgnoredAny;
 
-/// Above this size or age a new file is started, so that the old one can be removed.
+/// Beyond this size or age a new file is started, so that the old one can be removed.
 const MAX_FILE_BYTES: u64 = 4 << 20;
 const MAX_FILE_AGE: Duration = Duration::from_secs(10);
 
 /// The files of one state folder.
-pub(super) struct Spool {
+pub(super) struct EventSpool {
     folder: PathBuf,
     next_number: u64,
-    /// Oldest first; the last one is appended to.
+    /// Oldest first. Bodies are appended to the last file.
     files: Vec<SpoolFile>,
 }
 
@@ -32,7 +32,7 @@ struct SpoolFile {
 }
 
 impl SpoolFile {
-    /// Cuts off a part that was written without success. If that fails too, the file counts as full.
+    /// Removes the bytes of a failed write. If that fails too, the file counts as full.
     fn truncate(&mut self) {
         if self.file.set_len(self.bytes).is_err() {
             self.bytes = u64::MAX;
@@ -40,15 +40,15 @@ impl SpoolFile {
     }
 }
 
-/// A file of an earlier process, and the bodies in it.
+/// A file of an earlier process, and its bodies.
 pub(super) struct LeftFile {
     pub(super) path: PathBuf,
     /// The bodies, ready to be sent.
     pub(super) bodies: Vec<Vec<u8>>,
 }
 
-impl Spool {
-    /// The spool of a state folder, and the files that earlier processes left there, oldest first.
+impl EventSpool {
+    /// Returns the spool of a state folder, and the files that earlier processes left there, oldest first.
     pub(super) fn open(state_dir: &Path) -> (Self, Vec<LeftFile>) {
         let folder = state_dir.join("events");
         let entries = fs::read_dir(&folder);
@@ -68,7 +68,7 @@ impl Spool {
             .collect();
         numbered.sort_unstable();
         let next_number = numbered.last().map_or(0, |(number, _)| number + 1);
-        // A file that cannot be read stays for a later start.
+        // An unreadable file remains for a later start.
         let left = numbered.into_iter().filter_map(|(_, path)| {
             let text = fs::read(&path)
                 .map_err(|error| log_failure(&path, &error))
@@ -85,9 +85,9 @@ impl Spool {
         (spool, left)
     }
 
-    /// Appends bodies; `last` is the number of the last event in them.
+    /// Appends bodies. `last` is the number of their last event.
     ///
-    /// Errors: the disk's.
+    /// Errors: the disk fails.
     pub(super) fn append(&mut self, bodies: &[Vec<u8>], last: u64) -> io::Result<()> {
         let is_full =
             |file: &SpoolFile| file.bytes > MAX_FILE_BYTES || file.since.elapsed() > MAX_FILE_AGE;
@@ -126,7 +126,7 @@ impl Spool {
         Ok(())
     }
 
-    /// Removes the files of events up to this one, which the backend has taken.
+    /// Removes the files with only events up to `upto`, which the backend has accepted.
     pub(super) fn remove_taken(&mut self, upto: u64) {
         self.files.retain(|file| {
             let is_needed = file.last > upto;
@@ -150,7 +150,7 @@ fn log_failure(path: &Path, error: &io::Error) {
     log::error!("events: {}: {error}", path.display());
 }
 
-/// The bodies of a file. A last line without an end is cut off: a kill interrupted it.
+/// Returns the bodies of a file. An incomplete last line is dropped: a kill interrupted its write.
 fn read_bodies(path: &Path, text: &[u8]) -> Vec<Vec<u8>> {
     let end = text.iter().rposition(|&b| b == b'\n').unwrap_or_default();
     let lines = text.get(..end).unwrap_or_default().split(|&b| b == b'\n');
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     fn texts(folder: &Path) -> Vec<Vec<Vec<u8>>> {
-        let left = Spool::open(folder).1.into_iter();
+        let left = EventSpool::open(folder).1.into_iter();
         left.map(|left| left.bodies).collect()
     }
 
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn what_was_not_taken_is_there_for_the_next_process_in_order() {
         let folder = tempfile::tempdir().unwrap();
-        let (mut spool, left) = Spool::open(folder.path());
+        let (mut spool, left) = EventSpool::open(folder.path());
         assert!(left.is_empty());
         spool.append(&bodies(&["1", "2"]), 2).unwrap();
         spool.append(&bodies(&["3"]), 3).unwrap();
@@ -194,22 +194,22 @@ mod tests {
         assert_eq!(mode & 0o777, 0o600);
         spool.remove_taken(2);
         drop(spool);
-        let (mut next, left) = Spool::open(folder.path());
+        let (mut next, left) = EventSpool::open(folder.path());
         assert_eq!(left[0].bodies, bodies(&["1", "2", "3"]));
         next.append(&bodies(&["4"]), 1).unwrap();
         next.remove_taken(1);
         remove(&left[0].path);
-        assert!(Spool::open(folder.path()).1.is_empty());
+        assert!(EventSpool::open(folder.path()).1.is_empty());
     }
 
     #[test]
     fn a_line_cut_by_a_kill_is_left_out() {
         let folder = tempfile::tempdir().unwrap();
-        let (mut spool, _) = Spool::open(folder.path());
+        let (mut spool, _) = EventSpool::open(folder.path());
         spool.append(&bodies(&["\"whole\""]), 1).unwrap();
         spool.files[0].file.write_all(b"{\"cut").unwrap();
         assert_eq!(
-            Spool::open(folder.path()).1[0].bodies,
+            EventSpool::open(folder.path()).1[0].bodies,
             bodies(&["\"whole\""])
         );
     }
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn a_line_that_is_no_json_is_passed_over() {
         let folder = tempfile::tempdir().unwrap();
-        let (mut spool, _) = Spool::open(folder.path());
+        let (mut spool, _) = EventSpool::open(folder.path());
         spool.append(&bodies(&["1", "{\"cut{}", "2"]), 3).unwrap();
         assert_eq!(texts(folder.path()), [bodies(&["1", "2"])]);
     }
@@ -230,7 +230,7 @@ mod tests {
             .join("events")
             .join("00000000000000000007.jsonl");
         fs::create_dir_all(unreadable).unwrap();
-        let (mut spool, left) = Spool::open(folder.path());
+        let (mut spool, left) = EventSpool::open(folder.path());
         assert!(left.is_empty());
         spool.append(&bodies(&["1"]), 1).unwrap();
         assert_eq!(texts(folder.path()), [bodies(&["1"])]);
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn what_was_written_in_part_is_taken_back() {
         let folder = tempfile::tempdir().unwrap();
-        let (mut spool, _) = Spool::open(folder.path());
+        let (mut spool, _) = EventSpool::open(folder.path());
         spool.append(&bodies(&["1"]), 1).unwrap();
         spool.files[0].file.write_all(b"{\"half").unwrap();
         spool.files[0].truncate();
@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn where_a_write_failed_and_cannot_be_taken_back_another_file_is_begun() {
         let folder = tempfile::tempdir().unwrap();
-        let (mut spool, _) = Spool::open(folder.path());
+        let (mut spool, _) = EventSpool::open(folder.path());
         spool.append(&bodies(&["1"]), 1).unwrap();
         let full = OpenOptions::new().append(true).open("/dev/full").unwrap();
         spool.files[0].file = full;

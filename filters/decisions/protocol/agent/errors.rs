@@ -8,21 +8,21 @@ use crate::decisions::credentials::{key_name, unauthenticated};
 use crate::decisions::errors::{self, ErrorBody};
 use crate::fault::{Fault, FaultKind};
 
-/// The form of a fault's body. A fault carries it as its tag.
+/// The form of a fault's body. A fault stores it as its tag.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u8)]
-pub(super) enum Form {
+pub(super) enum FaultForm {
     /// The message as plain text.
     Text = 1,
     /// A JSON object with the message, sent as plain text.
     JsonText,
-    /// The same, with the fault's detail as the reason.
+    /// The same object, with the fault's detail as the reason.
     JsonTextWithReason,
     /// No body.
     Empty,
 }
 
-impl Form {
+impl FaultForm {
     const MARKED: [Self; 4] = [
         Self::Text,
         Self::JsonText,
@@ -30,12 +30,12 @@ impl Form {
         Self::Empty,
     ];
 
-    /// The same fault, to be written in this form.
+    /// Returns the same fault, to be written in this form.
     pub(super) fn mark(self, fault: Fault) -> Fault {
         fault.with_tag(self as u8)
     }
 
-    /// The form of a fault; `None`: JSON.
+    /// Returns the form of a fault, or `None` for JSON.
     fn from_fault(fault: &Fault) -> Option<Self> {
         let marked = Self::MARKED.into_iter();
         let form = marked.into_iter().find(|form| *form as u8 == fault.tag());
@@ -43,26 +43,26 @@ impl Form {
     }
 }
 
-/// The body of a fault.
+/// Returns the body of a fault.
 pub(super) fn write(fault: &Fault) -> ErrorBody {
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     let text = |text: String| ErrorBody {
         bytes: format!("{text}\n").into_bytes(),
         is_text: true,
     };
-    match Form::from_fault(fault) {
+    match FaultForm::from_fault(fault) {
         None => ErrorBody {
             bytes: json::escape(&errors::write_json(fault)),
             is_text: false,
         },
-        Some(Form::Text) => text(fault.message.clone().into_owned()),
-        Some(Form::JsonText) => text(format!("{{\"error\": {}}}", quoted(&fault.message))),
-        Some(Form::JsonTextWithReason) => {
-            // The agent's own line is no JSON. Ours differs in that alone.
+        Some(FaultForm::Text) => text(fault.message.clone().into_owned()),
+        Some(FaultForm::JsonText) => text(format!("{{\"error\": {}}}", quoted(&fault.message))),
+        Some(FaultForm::JsonTextWithReason) => {
+            // The agent writes invalid JSON here. Our text is valid, and otherwise the same.
             let (error, reason) = (quoted(&fault.message), quoted(&fault.detail));
             text(format!("{{\"error\": {error}, \"reason\": {reason}}}"))
         }
-        Some(Form::Empty) => ErrorBody {
+        Some(FaultForm::Empty) => ErrorBody {
             bytes: Vec::new(),
             is_text: false,
         },
@@ -80,10 +80,10 @@ pub(super) fn key_not_granted() -> Fault {
     )
 }
 
-/// All tokens that cannot be read have one message and a reason beside it.
+/// Returns the fault of an unreadable token. All of these have one message, followed by the reason.
 pub(super) fn bad_token(error: InvalidToken) -> Fault {
     let reason = match error {
-        // The token was read, and its claims do not suffice.
+        // The token is readable, but its claims do not suffice.
         InvalidToken::NoExpiry | InvalidToken::NoSdkKeys => {
             return unauthenticated(error.message());
         }
@@ -97,7 +97,7 @@ pub(super) fn bad_token(error: InvalidToken) -> Fault {
         | InvalidToken::Issuer
         | InvalidToken::Audience => error.message(),
     };
-    Form::JsonTextWithReason.mark(unauthenticated("unauthorized").with_detail(reason))
+    FaultForm::JsonTextWithReason.mark(unauthenticated("unauthorized").with_detail(reason))
 }
 
 pub(super) fn refused_by_source(status: StatusCode) -> Fault {
@@ -117,27 +117,27 @@ pub(super) fn unusable_datafile(sdk_key: &str) -> Fault {
 
 pub(super) fn unreadable_batch() -> Fault {
     let message = "cannot decode the operation body";
-    Form::JsonText.mark(Fault::new(FaultKind::Invalid, message))
+    FaultForm::JsonText.mark(Fault::new(FaultKind::Invalid, message))
 }
 
 pub(super) fn too_many_operations(most: usize) -> Fault {
     let message = format!("too many operations, exceeding {most} operations");
-    Form::JsonText.mark(Fault::new(FaultKind::TooMany, message))
+    FaultForm::JsonText.mark(Fault::new(FaultKind::TooMany, message))
 }
 
-/// The agent has nothing at the path of an operation.
+/// Returns the fault of an operation whose path the agent does not have.
 pub(super) fn no_page() -> Fault {
-    Form::Text.mark(Fault::new(FaultKind::NotFound, "404 page not found"))
+    FaultForm::Text.mark(Fault::new(FaultKind::NotFound, "404 page not found"))
 }
 
-/// The path of an operation does not take its method.
+/// Returns the fault of an operation whose path does not take its method.
 pub(super) fn wrong_method() -> Fault {
     let message = "the path does not take this method";
-    Form::Empty.mark(Fault::new(FaultKind::MethodNotAllowed, message))
+    FaultForm::Empty.mark(Fault::new(FaultKind::MethodNotAllowed, message))
 }
 
-/// An operation cannot be made into a request.
+/// Returns the fault of an operation that cannot be turned into a request.
 pub(super) fn no_request() -> Fault {
     let message = "no request can be made of the operation";
-    Form::Empty.mark(Fault::new(FaultKind::Invalid, message))
+    FaultForm::Empty.mark(Fault::new(FaultKind::Invalid, message))
 }

@@ -1,8 +1,8 @@
-//! The agent's JSON, which is Go's. Source: docs/facts/decision-engine.md D.
+//! The agent's JSON, which is that of Go. Source: docs/facts/decision-engine.md D.
 
 /// Escapes the characters that could be read as markup, and ends the line.
 ///
-/// In JSON these characters stand in strings alone, so the text need not be parsed.
+/// In JSON these characters only occur in strings, so the text need not be parsed.
 pub(super) fn escape(json: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(json.len() + 1);
     let mut rest = json;

@@ -10,16 +10,16 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
 
-use self::errors::Form;
+use self::errors::FaultForm;
 use super::{EndpointRules, Protocol};
 use crate::auth::jwks::KeySet;
 use crate::auth::jwt::InvalidToken;
 use crate::decisions::batch::{
-    AnsweredBatch, AnsweredOperation, BatchOperation, BatchTarget, FindRoute, Item,
+    AnsweredBatch, AnsweredOperation, BatchItem, BatchOperation, BatchTarget, FindRoute,
 };
 use crate::decisions::borrowed_object::BorrowedValue;
 use crate::decisions::caseless_object::CaselessObject;
-use crate::decisions::credentials::{Granted, SdkRules, bearer_token};
+use crate::decisions::credentials::{SdkKeyGrant, SdkRules, bearer_token};
 use crate::decisions::encode;
 use crate::decisions::errors::ErrorBody;
 use crate::decisions::evaluation_rules::{
@@ -36,7 +36,7 @@ use crate::decisions::webhook;
 use crate::fault::{Fault, FaultKind};
 use crate::json::Object;
 
-/// See the module.
+/// The protocol of the original agent.
 pub struct Agent;
 
 const EVALUATION: EvaluationRules = EvaluationRules {
@@ -81,7 +81,7 @@ static BODY: BodyRules = BodyRules {
     },
 };
 
-/// The end of what never started, as the agent writes it.
+/// The agent's time of an event that never happened.
 const NEVER: &str = "0001-01-01T00:00:00Z";
 
 impl Protocol for Agent {
@@ -116,7 +116,7 @@ impl Protocol for Agent {
         format!("fs_user_id-$-{user}").into_bytes()
     }
 
-    /// The agent takes a token without a scheme from two headers of its own, too.
+    /// The agent also takes a token without a scheme, from two headers of its own.
     fn token<'h>(&self, headers: &'h HeaderMap) -> Option<&'h str> {
         if headers.contains_key(AUTHORIZATION) {
             return bearer_token(headers);
@@ -125,18 +125,18 @@ impl Protocol for Agent {
         Some(bare.to_str().ok()?.trim())
     }
 
-    /// Where tokens count, an SDK key and a token are both required.
+    /// If tokens count, the agent requires both an SDK key and a token.
     fn credentials(
         &self,
         headers: &HeaderMap,
         rules: &SdkRules,
         foreign: Option<&KeySet>,
         now_s: u64,
-    ) -> Result<Granted, Fault> {
+    ) -> Result<SdkKeyGrant, Fault> {
         let key = rules.presented_key(headers, FaultKind::Invalid)?;
         let key = key.ok_or_else(errors::missing_key)?;
         if !rules.checks_tokens() {
-            return Ok(Granted::Key(key.into()));
+            return Ok(SdkKeyGrant::Key(key.into()));
         }
         let token = self.token(headers).ok_or(InvalidToken::Empty);
         let granted = token.and_then(|token| rules.granted_keys(token, foreign, now_s));
@@ -144,7 +144,7 @@ impl Protocol for Agent {
         if !granted.iter().any(|one| one == key) {
             return Err(errors::key_not_granted());
         }
-        Ok(Granted::Key(key.into()))
+        Ok(SdkKeyGrant::Key(key.into()))
     }
 
     fn read<'b>(&self, body: &'b [u8]) -> Result<DecisionBody<'b>, Fault> {
@@ -155,8 +155,8 @@ impl Protocol for Agent {
         read_batch::read(body).ok_or_else(errors::unreadable_batch)
     }
 
-    /// Names match in any case, members of a known name have to be of their type, the id is a whole number, and it is zero
-    /// where there is none.
+    /// Names match in any case, members with a known name must have its type, and the id is a whole number, or zero
+    /// without one.
     fn read_webhook(&self, body: &[u8]) -> Result<String, Fault> {
         project_id(body).ok_or_else(webhook::unreadable_message)
     }
@@ -180,7 +180,7 @@ impl Protocol for Agent {
         Ok(operation::find_target(operation, find))
     }
 
-    /// An operation inherits nothing from the batch.
+    /// Operations inherit no headers from the batch.
     fn operation_headers(
         &self,
         operation: &BatchOperation,
@@ -190,7 +190,7 @@ impl Protocol for Agent {
         operation.header_map()
     }
 
-    /// The agent writes the body anew: among names that differ in their case, the last in order counts.
+    /// The agent rewrites the body. Among names that differ only in case, the last one in sorted order counts.
     fn operation_body(&self, operation: &BatchOperation) -> Vec<u8> {
         encode::value(&operation.body).into_bytes()
     }
@@ -202,7 +202,7 @@ impl Protocol for Agent {
         }
     }
 
-    /// The agent writes it anew.
+    /// The agent rewrites the datafile.
     fn write_datafile(&self, text: &Bytes) -> Bytes {
         match serde_json::from_slice(text) {
             Ok(value) => encode::value(&value).into(),
@@ -229,7 +229,7 @@ impl Protocol for Agent {
         out
     }
 
-    /// The agent writes the body of a response anew, and has neither body nor request id where there is no JSON.
+    /// The agent rewrites the body of a response. Without JSON, an item has neither body nor request id.
     fn write_item(&self, item: &AnsweredOperation<'_>) -> Vec<u8> {
         let body: Option<Value> = serde_json::from_slice(item.body).ok();
         let given = item.operation.header("x-request-id");
@@ -240,7 +240,7 @@ impl Protocol for Agent {
             true => &*item.times.ended_at,
             false => NEVER,
         };
-        let written = Item {
+        let written = BatchItem {
             operation: item.operation,
             status: item.status,
             request_id: body.as_ref().map_or("", |_| request_id),
@@ -277,7 +277,7 @@ impl Protocol for Agent {
     }
 
     fn switched_off(&self, message: &'static str) -> Fault {
-        Form::Text.mark(Fault::new(FaultKind::Forbidden, message))
+        FaultForm::Text.mark(Fault::new(FaultKind::Forbidden, message))
     }
 
     fn lacking(&self, _: FaultKind, message: &'static str) -> Fault {

@@ -1,4 +1,4 @@
-//! Where an operation of a batch goes. The agent makes a request of it, as of any URL, and knows its own paths alone.
+//! Finds the endpoint of a batch operation. The agent makes a request from any URL, and serves only its own paths.
 //! Source: docs/facts/decision-engine.md E.
 
 use http::Method;
@@ -9,7 +9,7 @@ use crate::decisions::batch::{
 };
 use crate::fault::{Fault, FaultKind};
 
-/// The routes that the agent has too, beside batches, which do not nest.
+/// The routes that the agent also has, except batches, which must not contain batches.
 const ROUTES: [&str; 11] = [
     "config",
     "datafile",
@@ -24,7 +24,7 @@ const ROUTES: [&str; 11] = [
     "token",
 ];
 
-/// Whether a request can be made of an operation.
+/// Returns whether an operation can be turned into a request.
 pub(super) fn is_request(operation: &BatchOperation) -> bool {
     let (path, _) = operation.split_url();
     let method = operation.method.as_bytes();
@@ -39,7 +39,7 @@ pub(super) fn is_request(operation: &BatchOperation) -> bool {
     is_method && !has_control && !path.starts_with(':') && parts.all(is_escape)
 }
 
-/// The endpoint of an operation. Below `/v1/` the agent checks the credentials before it looks for the path.
+/// Returns the endpoint of an operation. Below `/v1/` the agent checks the credentials before the path.
 pub(super) fn find_target(operation: &BatchOperation, find: FindRoute<'_>) -> BatchTarget {
     let (path, _) = operation.split_url();
     match find_endpoint(&operation.method, path, find) {
@@ -71,7 +71,7 @@ fn find_endpoint(method: &str, path: &str, find: FindRoute<'_>) -> Result<usize,
     }
 }
 
-/// The route, if the agent has it too. Errors: 400 for a path that cannot be normalised.
+/// Returns the route if the agent also has it. Errors: 400 for a path that cannot be normalised.
 fn find_own(method: &Method, path: &str, find: FindRoute<'_>) -> Result<Option<FoundRoute>, Fault> {
     let is_absent = |fault: &Fault| {
         matches!(

@@ -1,5 +1,5 @@
-//! How the agent reads a batch: names match in any case, the last value that is not null counts, parameters and headers are
-//! texts, and a body is an object. Source: docs/facts/decision-engine.md E.
+//! Reads a batch as the agent does: names match in any case, the last value that is not null counts, parameters and
+//! headers are strings, and a body is an object. Source: docs/facts/decision-engine.md E.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::decisions::batch::BatchOperation;
 
-/// Reads the first JSON value of a body. Returns `None` for a value that is no batch.
+/// Reads the first JSON value of a body. Returns `None` if the value is not a batch.
 pub(super) fn read(body: &[u8]) -> Option<Vec<BatchOperation>> {
     let mut values = serde_json::Deserializer::from_slice(body).into_iter();
     let batch: Option<Read<AgentBatch>> = values.next()?.ok()?;
@@ -18,9 +18,9 @@ pub(super) fn read(body: &[u8]) -> Option<Vec<BatchOperation>> {
     Some(operations.map(|one| one.unwrap_or_default().0).collect())
 }
 
-/// A type that is read member by member.
+/// A type that is read member by member, with names in any case.
 trait Folded: Default {
-    /// Reads the value of a member of this name, in lower case.
+    /// Reads the value of the member with this lower-case name.
     fn read_member<'de, A: MapAccess<'de>>(
         &mut self,
         name: &str,
@@ -85,7 +85,7 @@ fn read_into<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
     Ok(())
 }
 
-/// Reads texts by name into `target`, unless the value is null. A text that is null is an empty one.
+/// Reads strings by name into `target`, unless the value is null. A null string becomes an empty one.
 fn read_texts<'de, A: MapAccess<'de>>(
     target: &mut Option<Map<String, Value>>,
     from: &mut A,
