@@ -1,4 +1,4 @@
-//! Background services. They have a small runtime of their own, so that they take no worker from requests.
+//! Background services. They have their own small runtime, so that they take no worker from requests.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use crate::models::videos::worker;
 use crate::priority;
 use crate::proxy::origin::{DnsRefresh, HealthChecks};
 
-/// Returns the runtime of the background services. Its threads, and those that SQLite starts from them, give way to the
-/// workers.
+/// Returns the runtime of the background services. Its threads, and those that SQLite starts from them, have a lower
+/// priority than the workers.
 ///
 /// Errors: its thread cannot be started.
 pub(super) fn runtime() -> Result<Runtime, BootError> {
-    // All clients share one crypto provider. It is already installed if the process started a gateway before.
+    // All clients share one crypto provider. An earlier gateway of this process has already installed it.
     _ = rustls::crypto::ring::default_provider().install_default();
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -32,7 +32,7 @@ pub(super) fn runtime() -> Result<Runtime, BootError> {
         .map_err(|error| failed("starting threads", error))
 }
 
-/// Starts the services that refresh names, keys and datafiles and sweep ended windows, until `stop`.
+/// Starts the services that refresh names, keys and datafiles and drop ended windows, until `stop`.
 pub(super) fn refresh(
     runtime: &Runtime,
     providers: &[Arc<Provider>],
@@ -46,8 +46,8 @@ pub(super) fn refresh(
     let origins = origins.chain(graph.map(|graph| &graph.origin));
     let dns_refresh = DnsRefresh {
         eager: origins.cloned().collect(),
-        // Perhaps no caller ever has a key for them, so the first request that has one resolves the name; so with
-        // regions that no caller may ever name.
+        // Perhaps no caller ever has a key for these providers or names these regions. So the first request that does
+        // resolves the name.
         lazy: byok_only
             .iter()
             .flat_map(|it| it.home.endpoints.origins())
@@ -75,7 +75,7 @@ pub(super) fn refresh(
     }
 }
 
-/// Starts what works on rows of the store, until `stop`: jobs of videos, and expired grants of OAuth.
+/// Starts the services on rows of the store, until `stop`: video jobs, and expired grants of OAuth.
 pub(super) fn work(runtime: &Runtime, app: &AppState, stop: &watch::Receiver<bool>) {
     let tasks = &app.proxy.tasks;
     let working = worker::run(Arc::clone(&app.models), stop.clone());

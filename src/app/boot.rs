@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use tokio::sync::watch;
 
 use super::background;
-use super::build::{Shared, build};
+use super::build::{SharedServices, build};
 use super::listeners::Listeners;
 use super::open_store::{open, store_failed};
 use super::running::{BackgroundRuntime, Running, StopMode};
@@ -22,7 +22,7 @@ use crate::store::Store;
 use crate::telemetry::logging::AccessLog;
 use crate::telemetry::metrics::Metrics;
 
-/// Why the gateway did not start.
+/// The reason for which the gateway did not start.
 #[derive(Debug)]
 pub struct BootError {
     /// The message for the operator.
@@ -39,7 +39,7 @@ impl std::fmt::Display for BootError {
 
 impl std::error::Error for BootError {}
 
-/// Returns the failure of a part.
+/// Returns the error of a part that failed.
 pub(super) fn failed(what: &str, error: impl std::fmt::Display) -> BootError {
     BootError {
         message: format!("{what}: {error}"),
@@ -47,7 +47,7 @@ pub(super) fn failed(what: &str, error: impl std::fmt::Display) -> BootError {
     }
 }
 
-/// Returns a failure that the operator mends in the configuration.
+/// Returns an error that the operator can fix in the configuration.
 pub(super) fn misconfigured(message: String) -> BootError {
     BootError {
         message,
@@ -57,12 +57,12 @@ pub(super) fn misconfigured(message: String) -> BootError {
 
 /// Starts a gateway.
 ///
-/// Errors: an address is not available, the catalogue is invalid, the store cannot be opened.
+/// Errors: an address is not available, the catalogue is invalid, or the store cannot be opened.
 pub fn boot(
     mut config: Config,
     access_log: impl FnOnce(&Metrics) -> std::io::Result<AccessLog>,
 ) -> Result<Running, BootError> {
-    // The listeners come first: a start that fails must not create a key that it cannot show afterwards.
+    // The listeners come first: a failed start must not create a key that it cannot show afterwards.
     let listeners = Listeners::bind(&config)?;
     let (public, admin) = (listeners.public_address, listeners.admin_address);
     let catalog = planner::load_catalog(&config).map_err(misconfigured)?;
@@ -74,7 +74,7 @@ pub fn boot(
     let opened = runtime.block_on(open(&config, sandboxes.model.is_some(), &metrics));
     let opened = opened.map_err(|error| store_failed(&error))?;
     let (late, store) = (opened.late, opened.store);
-    let shared = Shared {
+    let shared = SharedServices {
         accounts: late.accounts.clone(),
         snapshots: opened.snapshots,
         ledger: Arc::clone(&late.ledger),
@@ -119,7 +119,7 @@ pub fn boot(
     })
 }
 
-/// Returns TLS and the service that refreshes its certificate, if connections are to be encrypted.
+/// Returns TLS and the service that refreshes its certificate, if TLS is configured.
 fn tls(config: &Config) -> Result<Option<(Tls, CertificateRefresh)>, BootError> {
     let listen = &config.listen;
     let files = listen.tls.as_ref();

@@ -1,7 +1,7 @@
 //! A Pingora service on a listener that is bound before Pingora starts.
 //!
 //! Pingora binds an address only after its threads have started, and only logs a failure. A listener that is bound
-//! earlier can report the failure to the operator, and no other process can take its port in between.
+//! earlier reports the failure to the operator, and no other process can take its port in between.
 
 use std::io;
 use std::net::TcpListener;
@@ -15,14 +15,14 @@ use pingora::services::Service;
 use pingora::services::listening::Service as Listening;
 use tokio::sync::watch;
 
-/// A service with the listener that it serves.
+/// A service and its listener.
 pub struct BoundService<A> {
     service: Listening<A>,
-    /// Pingora finds the listener under this name.
+    /// The name under which Pingora finds the listener.
     address: String,
-    /// Empty after Pingora has taken it.
+    /// The listener, until Pingora takes it.
     listener: Option<TcpListener>,
-    /// Whether it accepts connections until the process ends, also while the other services stop.
+    /// Whether the service accepts connections until the process ends, even while the other services stop.
     outlives_shutdown: bool,
 }
 
@@ -46,7 +46,7 @@ impl<A> BoundService<A> {
         })
     }
 
-    /// Accepts connections until the process ends.
+    /// Keeps the service running until the process ends.
     #[must_use]
     pub fn outliving_shutdown(self) -> Self {
         Self {
@@ -64,11 +64,11 @@ impl<A: ServerApp + Send + Sync + 'static> Service for BoundService<A> {
         shutdown: ShutdownWatch,
         listeners_per_fd: usize,
     ) {
-        // Pingora looks in this table, which an upgrade fills with inherited listeners, before it binds an address.
+        // Before Pingora binds an address, it looks in this table, which an upgrade fills with inherited listeners.
         if let (Some(fds), Some(listener)) = (&fds, self.listener.take()) {
             fds.lock().add(self.address.clone(), listener.into_raw_fd());
         }
-        // The service ends with its runtime if nobody tells it of the shutdown.
+        // The service ends together with its runtime if it is not notified of the shutdown.
         let (_untold, never) = watch::channel(false);
         let shutdown = if self.outlives_shutdown {
             never

@@ -42,7 +42,7 @@ use crate::telemetry::logging::AccessLog;
 use crate::telemetry::metrics::Metrics;
 
 /// Services that several products share.
-pub(super) struct Shared {
+pub(super) struct SharedServices {
     pub(super) accounts: AccountsHandle,
     pub(super) snapshots: StoreSnapshots,
     pub(super) ledger: Arc<Ledger>,
@@ -51,7 +51,7 @@ pub(super) struct Shared {
     pub(super) clock: Clock,
 }
 
-/// A gateway before it listens, with the parts that run in the background.
+/// A gateway before it listens, with its background parts.
 pub(super) struct Built {
     pub(super) app: AppState,
     pub(super) dispatchers: Option<Dispatchers>,
@@ -65,13 +65,13 @@ fn experiments(decisions: Option<&Arc<DecisionService>>) -> Option<Box<dyn Exper
     Some(Box::new(FlagExperiments(decisions)))
 }
 
-/// Builds the products and joins them behind one router.
+/// Builds the products and connects them to one router.
 pub(super) fn build(
     config: &Config,
     runtime: &Runtime,
     store: &Store,
     planner: Planner,
-    shared: Shared,
+    shared: SharedServices,
 ) -> Result<Built, BootError> {
     let (metrics, ledger) = (shared.metrics, shared.ledger);
     let (redis, heartbeat) = redis(config, &metrics)?.unzip();
@@ -125,7 +125,7 @@ pub(super) fn build(
     })
 }
 
-/// Returns what the probes ask.
+/// Returns the endpoint for probes.
 fn health(
     config: &Config,
     accounts: &AccountsHandle,
@@ -140,7 +140,7 @@ fn health(
     }
 }
 
-/// Returns what the authorization server of `/mcp` shares with the rest.
+/// Returns the parts that the authorization server of `/mcp` shares with the rest.
 fn oauth(
     config: &Config,
     (runtime, store): (&Runtime, &Store),
@@ -170,13 +170,13 @@ fn oauth(
     })
 }
 
-/// Returns where uploads go.
+/// Returns the folder of uploads.
 fn spool(config: &Config) -> Result<Spool, BootError> {
     let spool = Spool::new(&config.store.state_dir, config.limits.spooled_bytes);
     spool.map_err(|error| failed("the folder of uploads in store.state_dir", error))
 }
 
-/// Returns what fetches images for providers, and the budget of bodies, in which they count.
+/// Returns the fetcher of images for providers, and the budget of bodies, in which images count.
 fn media(
     config: &Config,
     runtime: &Runtime,
@@ -196,7 +196,7 @@ fn media(
     Ok((media, body_budget))
 }
 
-/// Returns what model calls remember: images, replies if they may take memory, and sessions.
+/// Returns the memories of model calls: images, replies if they may be cached, and sessions.
 fn memories(
     config: &Config,
     store: &Store,
@@ -212,7 +212,7 @@ fn memories(
     (media, replies, sessions)
 }
 
-/// Returns the graph service, if one is configured.
+/// Returns the graph service if it is configured.
 fn graph(
     config: &Config,
     runtime: &Runtime,
@@ -245,7 +245,8 @@ fn decisions(
     Ok(built.map(|(service, dispatchers)| (Arc::new(service), dispatchers)))
 }
 
-/// Returns what counts requests in windows: the graph service, if one is configured, and the quotas of organizations.
+/// Returns the parts that count requests in windows: the graph service, if configured, and the quotas of
+/// organizations.
 fn limited(
     config: &Config,
     runtime: &Runtime,
@@ -263,7 +264,7 @@ fn limited(
     Ok((graph, quotas))
 }
 
-/// Returns the connection to Redis and its heartbeat, if limits are shared.
+/// Returns the connection to Redis and its heartbeat if limits are shared.
 fn redis(config: &Config, metrics: &Metrics) -> Result<Option<(Redis, Heartbeat)>, BootError> {
     let Some(url) = &config.shared.redis else {
         return Ok(None);
@@ -271,7 +272,7 @@ fn redis(config: &Config, metrics: &Metrics) -> Result<Option<(Redis, Heartbeat)
     start_redis(url, Purpose::Shared, metrics.limiter_degraded.clone()).map(Some)
 }
 
-/// Returns the connection to the Redis of agent mode and its heartbeat, if there is one.
+/// Returns the connection to the Redis of agent mode and its heartbeat, if it is configured.
 fn agent_redis(config: &Config) -> Result<Option<(Redis, Heartbeat)>, BootError> {
     let decisions = config.decisions.as_ref();
     let Some(url) = decisions.and_then(|decisions| decisions.agent_redis.as_ref()) else {

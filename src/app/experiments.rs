@@ -1,4 +1,4 @@
-//! Joins the flag decisions to the model gateway.
+//! Connects the flag decisions to the model gateway.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::decisions::DecisionService;
 use crate::decisions::endpoints::flag::{Undecided, decide_flag};
 use crate::models::experiments::{AskedFlag, Experiments, SendImpression};
 
-/// Decides flags for requests of models.
+/// Decides flags for model requests.
 pub(super) struct FlagExperiments(pub(super) Arc<DecisionService>);
 
 impl Experiments for FlagExperiments {

@@ -15,20 +15,21 @@ use crate::proxy::handler::{Endpoint, Request};
 use crate::proxy::response::Response;
 use crate::redis::Redis;
 
-/// The age of the store's last reply from which the store counts as unreachable.
+/// The store counts as unreachable if its last reply is older than this.
 const STORE_OUTAGE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// `GET /`.
 ///
-/// Cost: no query. The refresh of the snapshot queries the store four times a second, the heartbeat Redis every second.
+/// Cost: no query. The refresh of the snapshot queries the store four times a second, and the heartbeat queries Redis
+/// every second.
 pub struct Health {
-    /// Knows the time of the store's last reply.
+    /// Has the time of the store's last reply.
     pub accounts: AccountsHandle,
     /// Knows whether the store accepts writes.
     pub ledger: Arc<Ledger>,
-    /// The connection to Redis; `None` if nothing is shared.
+    /// The connection to Redis, or `None` if nothing is shared.
     pub redis: Option<Redis>,
-    /// The header that the client's address comes from.
+    /// The header with the client's address.
     pub client_ip_header: Option<HeaderName>,
 }
 
@@ -75,14 +76,14 @@ impl Health {
 /// The health of one part.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
 pub struct HealthPart {
-    /// Whether it can be reached; true if its check was skipped.
+    /// Whether the part can be reached, or its check was skipped.
     pub connected: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<&'static str>,
 }
 
 impl HealthPart {
-    /// A part that the configuration does without, which is no fault.
+    /// A part that is not configured, which is not a fault.
     const NOT_CONFIGURED: Self = Self {
         connected: false,
         error: Some("not configured"),

@@ -1,4 +1,5 @@
-//! A store that does not answer at the start: the process serves what needs no store, and takes it in once it answers.
+//! A store that does not respond at the start. The process serves requests that need no store, and takes the store in
+//! once it responds.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,12 +13,12 @@ use crate::ledger::{Ledger, LedgerError};
 use crate::periodic::Ticks;
 use crate::store::{Store, StoreSettings};
 
-/// The interval between two tries.
+/// The interval between two attempts.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// A try that takes longer has lost its store.
+/// The time after which an attempt has lost its store.
 const TRY_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// The store, and what works with it.
+/// The store, and the services that use it.
 pub(super) struct LateStore {
     pub(super) settings: StoreSettings,
     pub(super) config: StoreConfig,

@@ -1,4 +1,4 @@
-//! The two listeners. Both are bound at once; Pingora serves them on a thread of its own.
+//! The two listeners. Both are bound at once, and Pingora serves them on its own thread.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -28,18 +28,18 @@ use crate::proxy::tls::Tls;
 /// The read buffer of a client's connection. It is smaller than Pingora's 64 KiB, because every open stream has one.
 const READ_BUFFER_BYTES: usize = 16 << 10;
 /// The write buffer of a client's connection. Head and body of a usual response fit, so that one write sends both.
-/// Pingora's own 1460 bytes need a second write as soon as the response has `metadata`.
+/// With Pingora's 1460 bytes, a response with `metadata` needs a second write.
 const WRITE_BUFFER_BYTES: usize = 8 << 10;
 /// The minimum size of the pool of idle connections to providers.
 const MIN_IDLE_CONNECTIONS: usize = 1024;
-/// The tries of one attempt: other keys and one repetition on a fresh connection, with BYOK keys and then with platform
+/// The tries of one attempt: other keys and one repetition on a new connection, for BYOK keys and then for platform
 /// keys.
 const TRIES_PER_ATTEMPT: usize = 8;
-/// How many parts an attempt may have: the most inputs of a request for embeddings, asked for one by one. Each is a try, and
-/// the exchange decides how many there are.
+/// The maximum number of parts of an attempt: the most inputs of an embeddings request that are sent one by one. Each
+/// part is a try, and the exchange decides how many there are.
 const MAX_PARTS: usize = 2048;
 
-/// Both listeners after binding, with their addresses. Connections wait until Pingora serves them.
+/// Both bound listeners with their addresses. Connections wait until Pingora serves them.
 pub(super) struct Listeners {
     public: TcpListener,
     admin: TcpListener,
@@ -81,7 +81,7 @@ impl Listeners {
         let mut admin = Service::new("admin".to_owned(), HttpServer::new_app(admin));
         admin.threads = Some(1);
         let admin = BoundService::new(admin, self.admin, L4BufferSettings::default());
-        // Probes and metrics are answered while the last requests end.
+        // Probes and metrics stay available while the last requests end.
         let admin = admin.map_err(|error| failed("admin.address", error))?;
         server.add_service(admin.outliving_shutdown());
         std::thread::Builder::new()

@@ -1,4 +1,4 @@
-//! Opens the store of a gateway, or starts without it where that is allowed.
+//! Opens the store of a gateway, or starts without it if that is allowed.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use crate::models::store_snapshots::StoreSnapshots;
 use crate::store::{self, FirstRun, Store, StoreLock, StoreSettings, StoreUrl};
 use crate::telemetry::metrics::Metrics;
 
-/// The store, what its first start created, the snapshot of its accounts, and their money.
-pub(super) struct Opened {
+/// The store, the key that its first start created, the snapshot of its accounts, and their money.
+pub(super) struct ReadyStore {
     pub(super) lock: Option<StoreLock>,
     pub(super) store: Store,
     pub(super) first_run: Option<FirstRun>,
@@ -24,18 +24,18 @@ pub(super) struct Opened {
     pub(super) late: LateStore,
 }
 
-/// Opens the store, brings what journals hold to it, and reads its accounts.
+/// Opens the store, brings the contents of journals to it, and reads its accounts.
 pub(super) async fn open(
     config: &Config,
     has_sandbox: bool,
     metrics: &Arc<Metrics>,
-) -> Result<Opened, ledger::LedgerError> {
+) -> Result<ReadyStore, ledger::LedgerError> {
     let settings = StoreSettings::from_config(&config.store)?;
     let lock = StoreLock::acquire(&settings.url)?;
-    // A journal that cannot be read stops the start before the store is migrated. So the version that wrote it can still
-    // start, and bring its calls to the store.
+    // An unreadable journal stops the start before the store is migrated. So the version that wrote the journal can
+    // still start, and bring its calls to the store.
     let recovered = recover_journals(&config.store.state_dir)?;
-    // SQLite is a file, whose copy would be no safer than the file.
+    // SQLite is a file on this disk, so a copy of it would not be any safer.
     let copy = match &settings.url {
         StoreUrl::Sqlite(_) => None,
         url => Some(AccountsCopy::new(&config.store.state_dir, &url.redacted())),
@@ -65,7 +65,7 @@ pub(super) async fn open(
         ledger,
         is_ready,
     };
-    Ok(Opened {
+    Ok(ReadyStore {
         lock,
         store,
         first_run,
@@ -74,7 +74,7 @@ pub(super) async fn open(
     })
 }
 
-/// A store, and its accounts.
+/// A store and its accounts.
 struct Prepared {
     store: Store,
     first_run: Option<FirstRun>,
@@ -83,7 +83,7 @@ struct Prepared {
     is_ready: bool,
 }
 
-/// Opens the store and reads its accounts, or those of the copy if the store does not answer and there may be a copy.
+/// Opens the store and reads its accounts, or those of the copy if the store does not respond and a copy is allowed.
 async fn prepare(
     settings: StoreSettings,
     copy: Option<AccountsCopy>,
@@ -121,7 +121,7 @@ async fn prepare(
     })
 }
 
-/// Returns why a store stops the start.
+/// Returns the error of a store that stops the start.
 pub(super) fn store_failed(error: &ledger::LedgerError) -> BootError {
     match error {
         ledger::LedgerError::Store(error) => BootError {

@@ -17,9 +17,9 @@ use crate::proxy::router::{Access, BodyRule, ErrorStyle, ReservedSegments, Route
 /// The paths of our own routes. Source: docs/decisions.md 18.
 const RESERVED: ReservedSegments = &["v1", "oauth", "ofrep", "mcp*", ".well-known", "webhooks"];
 
-/// Returns the router of all rows, and the description of those that are served.
+/// Returns the router of all rows, and the description of the served rows.
 ///
-/// Errors: a row has a description that is not what it has to be.
+/// Errors: a row has an invalid description.
 pub fn router(
     config: &Config,
     health: Health,

@@ -1,4 +1,4 @@
-//! A running gateway: how it is asked to stop and how it ends.
+//! A running gateway: stopping it and waiting for its end.
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -16,10 +16,10 @@ use crate::decisions::events::queue;
 use crate::redis::Heartbeat;
 use crate::store::{FirstRun, Store, StoreLock};
 
-/// The time limit for leaving the store's file whole.
+/// The time limit for closing the store's file properly.
 const STORE_CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
-/// The maximum time to end. Pingora, the ledger and the background services have limits of their own, which add up to
-/// less.
+/// The maximum time of a shutdown. Pingora, the ledger and the background services have their own limits, whose sum
+/// is less.
 const SHUTDOWN_TIMEOUT: Duration = queue::DRAIN_TIMEOUT.saturating_add(Duration::from_secs(5));
 
 /// A running gateway.
@@ -43,7 +43,7 @@ pub(super) struct BackgroundRuntime {
     /// Keeps the connection to Redis alive.
     pub(super) heartbeats: Vec<Heartbeat>,
     pub(super) store: Store,
-    /// Keeps other servers off the store.
+    /// Keeps other servers from using the store.
     pub(super) store_lock: Option<StoreLock>,
 }
 
@@ -63,7 +63,7 @@ impl BackgroundRuntime {
     }
 }
 
-/// Leaves the store's file whole and closes its connections.
+/// Closes the store's file properly, and its connections.
 async fn close(store: &Store) {
     let closed = tokio::time::timeout(STORE_CLOSE_TIMEOUT, async {
         let whole = store.checkpoint().await;
@@ -77,11 +77,11 @@ async fn close(store: &Store) {
     }
 }
 
-/// How a gateway is asked to stop.
+/// The way in which a gateway is stopped.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum StopMode {
     No,
-    /// Close the listeners; running requests may end within the grace period.
+    /// Close the listeners. Running requests may end within the grace period.
     Gracefully,
     /// Stop at once.
     Now,
@@ -112,8 +112,9 @@ impl Running {
         self.stop.send_replace(mode);
     }
 
-    /// Ends the background services. The ledger writes the costs of calls. Events of decisions are sent for some seconds;
-    /// the rest stays on disk. The heartbeat signs off from Redis. Requests that still run can add nothing more.
+    /// Ends the background services. The ledger writes the costs of calls. Events of decisions are sent for some
+    /// seconds, and the rest stays on disk. The heartbeat signs off from Redis. Running requests can no longer add
+    /// anything.
     pub fn end(&mut self) {
         self.end_after(None);
     }
@@ -125,7 +126,7 @@ impl Running {
         }
         let ledger = Arc::clone(&self.app.ledger);
         let (ended, wait) = mpsc::channel();
-        // The wait for Pingora's end has a limit, so that a failing test does not hang.
+        // The wait for Pingora has a limit, so that a failing test does not hang.
         std::thread::spawn(move || {
             if let Some(server) = server {
                 _ = server.join();

@@ -16,13 +16,13 @@ pub(super) struct Sandboxes {
 }
 
 impl Sandboxes {
-    /// Serves them until `stop`.
+    /// Serves the upstreams until `stop`.
     pub(super) fn spawn(self, runtime: &Runtime, stop: &watch::Receiver<bool>) {
         background::spawn(runtime, self.model, stop);
         background::spawn(runtime, self.graph, stop);
     }
 
-    /// Binds them and sets their addresses in the configuration.
+    /// Binds the upstreams and sets their addresses in the configuration.
     pub(super) fn bind(config: &mut Config) -> Result<Self, BootError> {
         Ok(Self {
             model: bind_model_sandbox(config)?,

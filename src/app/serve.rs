@@ -19,14 +19,14 @@ use crate::telemetry::logging::AccessLog;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::text_lines::TextLines;
 
-/// The time between two checks of a stopping process whether the last request has ended.
+/// The interval at which a stopping process checks whether the last request has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// The operations whose command lines the first start prints: one of each product.
+/// The operations whose command lines the first start prints, one per product.
 const SHOWN_OPERATIONS: [&str; 3] = ["chat_completions", "decide", "graph_post_content_v2"];
 
 /// Runs the gateway until a signal stops it.
 ///
-/// Exit codes: 0 after a stop, 1 if it could not start, 78 if the configuration has to change.
+/// Exit codes: 0 after a stop, 1 if the gateway could not start, 78 if the configuration has to change.
 pub fn serve(loaded: LoadedConfig) -> ExitCode {
     let mut err = std::io::stderr();
     let off = loaded.config.off_providers.len();
@@ -37,7 +37,7 @@ pub fn serve(loaded: LoadedConfig) -> ExitCode {
         .iter()
         .map(|provider| provider.name.clone())
         .collect();
-    let keys = Keys::of_sandboxes(&loaded.config);
+    let keys = Keys::from_sandboxes(&loaded.config);
     let scheme = match loaded.config.listen.tls {
         Some(_) => "https",
         None => "http",
@@ -45,12 +45,13 @@ pub fn serve(loaded: LoadedConfig) -> ExitCode {
     let grace = loaded.config.server.grace_period;
     let level = loaded.config.log.level.into();
     let format = loaded.config.log.format;
-    // Signals are caught from here on: a signal during the start stops the process once it has started.
+    // Signals are caught from here on. A signal during the start stops the process after the start.
     let signals = match Signals::new([SIGTERM, SIGINT, SIGHUP]) {
         Ok(signals) => signals,
         Err(error) => return print_error(&mut err, &format!("signals: {error}")),
     };
-    // A file over the size limit of the process fails to write, and the writer handles that; the process must not end.
+    // Writing beyond the file size limit of the process sends a signal. It must not end the process, because the
+    // writer handles the error.
     let is_over_limit = Arc::new(AtomicBool::new(false));
     if let Err(error) = signal_hook::flag::register(SIGXFSZ, is_over_limit) {
         return print_error(&mut err, &format!("signals: {error}"));
@@ -78,7 +79,7 @@ pub fn serve(loaded: LoadedConfig) -> ExitCode {
     wait_for_signal(running, signals, grace)
 }
 
-/// Returns where the log goes: stdout, in this form.
+/// Returns the output of the log, stdout, in this form.
 fn log_output(format: LogFormat) -> Box<dyn Write + Send> {
     let stdout = std::io::stdout();
     match format {
@@ -125,7 +126,7 @@ fn wait_for_signal(mut running: Running, mut signals: Signals, grace: Duration) 
     std::process::exit(0)
 }
 
-/// Waits until no request is in flight, at most for the grace period. A further signal ends the wait.
+/// Waits until no request is in flight, but not longer than the grace period. Another signal ends the wait.
 fn wait_for_requests(running: &Running, signals: &mut Signals, grace: Duration) {
     let deadline = Instant::now() + grace;
     while running.app.proxy.metrics.in_flight.get() > 0 && Instant::now() < deadline {
@@ -136,8 +137,8 @@ fn wait_for_requests(running: &Running, signals: &mut Signals, grace: Duration) 
     }
 }
 
-/// Ends the process at the next signal, even if the background services have not ended. Charges and events that could
-/// not be stored or sent are on disk for the next start.
+/// Ends the process at the next signal, even if background services still run. Charges and events that could not be
+/// stored or sent are on disk for the next start.
 fn exit_at_next_signal(mut signals: Signals) {
     let wait = move || {
         if signals.forever().any(is_stop) {
@@ -159,8 +160,8 @@ fn shown_store(url: &str) -> String {
     crate::store::StoreUrl::parse(url).map_or_else(|_| "?".to_owned(), |url| url.redacted())
 }
 
-/// Returns the text that a start prints on stderr: at most 12 lines. A start that created a key shows it, and a command
-/// line for each of [`SHOWN_OPERATIONS`].
+/// Returns the text that a start prints on stderr, of at most 12 lines. A start that created a key shows the key and
+/// a command line for each of [`SHOWN_OPERATIONS`].
 ///
 /// Source: interface "First run".
 fn banner(

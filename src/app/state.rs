@@ -1,4 +1,4 @@
-//! The parts of a running gateway. Only wiring and tests see all of them; a handler owns only its product.
+//! The parts of a running gateway. Only wiring and tests see all of them, and a handler owns only its product.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ pub struct AppState {
     /// The state that all requests share in the core.
     pub proxy: Arc<ProxyState>,
     pub models: Arc<Models>,
-    /// The flag decisions; `None` if they are off.
+    /// The flag decisions, or `None` if they are off.
     pub decisions: Option<Arc<DecisionService>>,
-    /// The graph limits; `None` if they are off.
+    /// The graph limits, or `None` if they are off.
     pub graph: Option<Arc<Graph>>,
     pub ledger: Arc<Ledger>,
-    /// The description of what the listener serves.
+    /// The description of the listener's operations.
     pub openapi: Arc<OpenApi>,
 }

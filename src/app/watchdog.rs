@@ -1,4 +1,4 @@
-//! Tells the service manager whether the tasks run that the process needs.
+//! Tells the service manager whether the required tasks run.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,17 +8,17 @@ use sd_notify::NotifyState;
 use super::serve::notify_service_manager;
 use crate::proxy::state::ProxyState;
 
-/// How often the tasks are looked at.
+/// The interval at which the tasks are checked.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// Starts the thread that watches. It sends the signs of life that systemd asks for (`WatchdogSec`), until a task has
-/// ended; then it says so once, and the service manager does what its unit says.
+/// Starts the thread that watches the tasks. It sends the signs of life that systemd asks for (`WatchdogSec`), until
+/// a task has ended. Then it reports that once, and the service manager acts as its unit says.
 pub(super) fn start(state: Arc<ProxyState>) {
     let watch = move || {
         let due = sd_notify::watchdog_enabled().map(|limit| limit / 2);
         let mut told: Option<Instant> = None;
         loop {
-            // Tasks end when the process stops, but only after it has ceased to accept requests.
+            // Tasks end when the process stops, but only after it stopped accepting requests.
             let ended = state.tasks.find_ended();
             if let Some(name) = ended.filter(|_| state.accepts_requests()) {
                 log::error!("the task `{name}` has ended: this process has to be restarted");

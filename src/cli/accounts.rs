@@ -44,8 +44,8 @@ pub(super) fn run_on_store<T>(
     result.map_err(|error| refuse(&error, out))
 }
 
-/// Loads the configuration, and refuses the command if nothing names a store: it would make a new one in the current
-/// folder, which no server uses.
+/// Loads the configuration. Refuses the command if no store is named: the command would create a new store in the
+/// current folder, which no server uses.
 pub(super) fn load_named(source: &Source, out: &mut Output) -> Result<LoadedConfig, Exit> {
     let loaded = load(source, out)?;
     let named = loaded.origins.find("store.url");

@@ -1,7 +1,8 @@
 //! `weirgate check`: all problems of the configuration at once.
 //!
-//! The findings are the result, so they go to stdout. Warnings and providers that are off do not change the exit code;
-//! a provider that `--online` cannot reach makes it 1. What the providers themselves list is compared in [`online`].
+//! The findings are the result, so they go to stdout. Warnings and providers that are off do not change the exit
+//! code; a provider that `--online` cannot reach makes it 1. [`online`] compares the lists of models that providers
+//! publish.
 
 mod online;
 mod retirement;
@@ -128,7 +129,7 @@ fn print_human(
             .count()
     };
     let Some(loaded) = loaded.filter(|_| exit != Exit::Configuration) else {
-        // Warnings of an invalid configuration are unknown, because its values are.
+        // An invalid configuration has no values, so its other warnings are unknown.
         return out.line(&format!(
             "{source} is bad: {}",
             format_count(count("error"), "error")
@@ -171,7 +172,7 @@ fn off_problem(off: &OffProvider) -> Problem {
     }
 }
 
-/// Returns one line that names the providers that are off, each with what switches it on.
+/// Returns one line with the providers that are off, each with the setting that switches it on.
 fn off_line(config: &Config) -> Option<String> {
     let off = config.off_providers.iter();
     let shown: Vec<_> = off
@@ -183,7 +184,7 @@ fn off_line(config: &Config) -> Option<String> {
     ))
 }
 
-/// Connects to providers. Returns those that accept a connection, and a problem for each that does not.
+/// Connects to providers. Returns those that accept a connection, and a problem for each other one.
 fn reach<'c>(
     providers: impl Iterator<Item = &'c ProviderConfig>,
 ) -> (Vec<&'c ProviderConfig>, Vec<Problem>) {

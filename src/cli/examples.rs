@@ -1,4 +1,4 @@
-//! `weirgate examples`: a command line for each endpoint of the running server, each of which it answers.
+//! `weirgate examples`: a command line for each endpoint of the running server.
 
 use std::time::Duration;
 
@@ -17,9 +17,9 @@ Examples:
   weirgate examples --key wg_…
   weirgate examples --url https://gateway.example.com";
 
-/// The variable of the shell that holds the API key.
+/// The shell variable with the API key.
 const KEY_VARIABLE: &str = "WEIRGATE_API_KEY";
-/// The timeout of the whole description.
+/// The time limit for fetching the whole description.
 const DESCRIPTION_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum size of the description.
 const MAX_DESCRIPTION_BYTES: usize = 16 << 20;
@@ -47,7 +47,7 @@ fn print(args: &ExamplesArgs, source: &Source, out: &mut Output) -> Result<(), E
     let url = match &args.url {
         Some(url) => url.trim_end_matches('/').to_owned(),
         None => {
-            let listener = Listener::of_config(&config);
+            let listener = Listener::from_config(&config);
             let listener = listener.map_err(|why| out.fail(&format!("{why}: give --url")))?;
             listener.url
         }
@@ -68,7 +68,7 @@ fn fetch(url: &str) -> Result<Vec<u8>, String> {
         .enable_all()
         .build()
         .map_err(|error| error.to_string())?;
-    // All clients share one crypto provider, which may be installed already.
+    // All clients share one crypto provider, which may already be installed.
     _ = rustls::crypto::ring::default_provider().install_default();
     runtime.block_on(async {
         let client = Outbound::new(DESCRIPTION_TIMEOUT, [url]).map_err(describe)?;
@@ -86,7 +86,7 @@ fn lines(config: &Config, document: &[u8], url: &str, key: Option<&String>) -> V
     };
     let keys = Keys {
         api: Some(api),
-        ..Keys::of_sandboxes(config)
+        ..Keys::from_sandboxes(config)
     };
     let catalog = planner::load_catalog(config);
     let serves = |model: &str| {

@@ -1,6 +1,7 @@
-//! `weirgate explain`: how a request would be routed, by the function that plans requests, without a server.
+//! `weirgate explain`: shows how a request would be routed. The function that plans requests decides, without a
+//! server.
 //!
-//! A new process has measured nothing, so prices, capabilities and rules decide, and nothing is explored.
+//! A new process has no measurements, so prices, capabilities and rules decide, and no request explores.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,7 +37,7 @@ Examples:
 const COLUMNS: [&str; 7] = [
     "provider", "model", "region", "name", "is_tried", "price", "score",
 ];
-/// The columns of those that are left out.
+/// The columns of the providers that are left out.
 const LEFT_OUT_COLUMNS: [&str; 4] = ["left_out", "model", "param", "reason"];
 
 /// Arguments of `explain`.
@@ -61,7 +62,7 @@ pub(super) struct ExplainArgs {
     format: OutputFormat,
 }
 
-/// Who asks: the caller, and the providers that the organization has keys for.
+/// The caller, and the providers for which the organization has keys.
 #[derive(Default)]
 struct Asker {
     caller: Option<Caller>,
@@ -102,11 +103,11 @@ fn read(file: &Path, out: &mut Output) -> Result<Vec<u8>, Exit> {
     read.map_err(|error| out.fail(&format!("{}: {error}", file.display())))
 }
 
-/// Returns the planner that a server of this configuration has.
+/// Returns the planner of a server with this configuration.
 fn planner(mut config: Config) -> Result<Planner, String> {
     for provider in &mut config.providers {
         if provider.kind == ProviderKind::Sandbox {
-            // A server gives it a port when it starts.
+            // A server sets the port when it starts.
             provider.base_urls = vec!["http://127.0.0.1".to_owned()];
         }
     }
@@ -191,7 +192,7 @@ fn plan(
     has_session: bool,
 ) -> Result<RoutePlan, Fault> {
     let byok_providers: Vec<&str> = asker.byok_providers.iter().map(String::as_str).collect();
-    // A session that is bound nowhere yet: where the running ones are bound is known to the servers alone.
+    // A session without a provider. Only servers know the providers of running sessions.
     let session = Session {
         key: SessionKey([0; 16]),
         binding: None,
@@ -210,7 +211,7 @@ fn plan(
     Ok(selection.plan)
 }
 
-/// Writes why the request would be refused.
+/// Writes the reason for which the request would be refused.
 fn refuse(fault: &Fault, format: OutputFormat, out: &mut Output) -> Exit {
     if format == OutputFormat::Json {
         let error =

@@ -1,4 +1,4 @@
-//! `weirgate journal`: processes whose calls may not all be in the store.
+//! `weirgate journal`: processes with calls that may not be in the store.
 
 use clap::Subcommand;
 use serde_json::json;

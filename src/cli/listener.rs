@@ -1,4 +1,4 @@
-//! The public listener as clients of this machine reach it.
+//! The public listener's address for clients of this machine.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -8,15 +8,16 @@ use crate::config::Config;
 pub(super) struct Listener {
     /// Scheme, host and port.
     pub(super) url: String,
-    /// Whether it listens at every address of the machine; the URL then has the loopback address.
+    /// Whether the listener accepts connections at every address of the machine. The URL then has the loopback
+    /// address.
     pub(super) is_everywhere: bool,
-    /// Whether clients of this machine alone reach it at the URL.
+    /// Whether only clients of this machine reach the listener at the URL.
     pub(super) is_loopback: bool,
 }
 
 impl Listener {
-    /// Errors: the port is not known before a start; the message names the setting.
-    pub(super) fn of_config(config: &Config) -> Result<Self, &'static str> {
+    /// Errors: the port is not known before a start. The message names the setting.
+    pub(super) fn from_config(config: &Config) -> Result<Self, &'static str> {
         let address = config.listen.address;
         if address.port() == 0 {
             return Err("listen.address has port 0, so each start has another port");

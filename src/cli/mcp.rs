@@ -39,23 +39,23 @@ const NAME: &str = "weirgate";
 /// The environment variable with the API key.
 const KEY_VARIABLE: &str = "WEIRGATE_API_KEY";
 
-/// How a client proves who it works for.
+/// How a client authenticates.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Credentials {
-    /// A person signs in, on the consent page.
+    /// A person signs in on the consent page.
     OAuth,
     /// An API key.
     Key,
 }
 
-/// What one client is told.
+/// The instructions for one client.
 struct Paste {
     client: &'static str,
     credentials: Credentials,
-    /// Where the text belongs: a shell, or a file.
+    /// The place of the text: a shell, or a file.
     place: &'static str,
     text: String,
-    /// What is done afterwards.
+    /// The next step, if there is one.
     then: Option<&'static str>,
 }
 
@@ -84,16 +84,16 @@ fn print(format: CheckFormat, source: &Source, out: &mut Output) -> Result<(), E
     Ok(())
 }
 
-/// The MCP server as clients see it.
-struct Server {
+/// The MCP server for clients.
+struct McpServer {
     url: String,
     has_oauth: bool,
-    /// What people should know of this address.
+    /// A note about the address, for people.
     note: Option<&'static str>,
 }
 
-/// Errors: there is no server, or it has no address that is known before it runs.
-fn find_server(config: &Config) -> Result<Server, &'static str> {
+/// Errors: there is no server, or its address is not known before it runs.
+fn find_server(config: &Config) -> Result<McpServer, &'static str> {
     let Some(mcp) = &config.mcp else {
         return Err("the MCP server is off: set `enabled = true` in [mcp]");
     };
@@ -103,14 +103,14 @@ fn find_server(config: &Config) -> Result<Server, &'static str> {
             is_encrypted: config.listen.tls.is_some(),
         };
         let has_oauth = own.for_host(None, None).is_some();
-        return Ok(Server {
+        return Ok(McpServer {
             url: format!("{public}/mcp"),
             has_oauth,
             note: (!has_oauth)
                 .then_some("Signing in (OAuth) needs an https address in mcp.public_url."),
         });
     }
-    let listener = Listener::of_config(config).map_err(
+    let listener = Listener::from_config(config).map_err(
         |_| "listen.address has port 0, so each start has another port: set mcp.public_url",
     )?;
     let note = match (listener.is_everywhere, listener.is_loopback) {
@@ -120,17 +120,17 @@ fn find_server(config: &Config) -> Result<Server, &'static str> {
         (false, false) => Some("Signing in (OAuth) needs mcp.public_url, which is not set."),
         (false, true) => None,
     };
-    Ok(Server {
+    Ok(McpServer {
         url: format!("{}/mcp", listener.url),
         has_oauth: listener.is_loopback,
         note,
     })
 }
 
-/// A client, the place of its text, the text, and what is done afterwards.
+/// A client, the place of its text, the text, and the next step.
 type Row = (&'static str, &'static str, String, Option<&'static str>);
 
-fn pastes(server: &Server) -> Vec<Paste> {
+fn pastes(server: &McpServer) -> Vec<Paste> {
     let oauth = server.has_oauth.then(|| oauth_rows(&server.url));
     let oauth = oauth.into_iter().flatten();
     let keys = key_rows(&server.url).into_iter();
@@ -221,7 +221,7 @@ fn key_rows(url: &str) -> [Row; 4] {
     ]
 }
 
-/// Returns the JSON of a client's file with this server alone.
+/// Returns the JSON of a client's file that contains only this server.
 fn servers(member: &str, server: Value) -> String {
     format!("{:#}", json!({member: {NAME: server}}))
 }
@@ -239,7 +239,7 @@ fn to_json(paste: &Paste) -> Value {
     })
 }
 
-fn format_pastes(server: &Server, pastes: &[Paste]) -> String {
+fn format_pastes(server: &McpServer, pastes: &[Paste]) -> String {
     let mut out = format!("MCP server: {}\n", server.url);
     let mut last = None;
     for paste in pastes {

@@ -55,7 +55,7 @@ pub enum OutputFormat {
 /// A row of a result: its fields by name, in the order of the columns.
 pub type Record = Map<String, Value>;
 
-/// The streams that a command writes to.
+/// The streams to which a command writes.
 pub struct Output {
     out: Box<dyn Write + Send>,
     err: Box<dyn Write + Send>,
@@ -64,13 +64,13 @@ pub struct Output {
     result: ResultState,
 }
 
-/// What became of the result so far.
+/// The state of the result so far.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum ResultState {
     Written,
-    /// Its reader has closed the pipe, as `head` does: what follows is not wanted.
+    /// The reader has closed the pipe, as `head` does, and wants no more.
     Unwanted,
-    /// It could not be written.
+    /// The result could not be written.
     Lost,
 }
 
@@ -113,7 +113,8 @@ impl Output {
         self.judge(&written);
     }
 
-    /// Remembers whether stdout has taken a part of the result. A closed one must not cause a panic; `finish` reports it.
+    /// Remembers whether stdout has accepted a part of the result. A closed stdout must not cause a panic; `finish`
+    /// reports it.
     fn judge(&mut self, written: &std::io::Result<()>) {
         let Err(error) = written else {
             return;
@@ -126,7 +127,7 @@ impl Output {
         }
     }
 
-    /// Writes a line beside the result to stderr.
+    /// Writes a line to stderr that is not part of the result.
     pub fn note(&mut self, text: &str) {
         // If stderr is closed, the message cannot be reported anywhere.
         let _ = writeln!(self.err, "{text}");
@@ -164,7 +165,7 @@ impl Output {
 
     /// Writes a list.
     ///
-    /// Shape: a JSON array of objects, or a table whose columns are named even without rows.
+    /// Shape: a JSON array of objects, or a table, which names its columns even without rows.
     pub fn records(&mut self, format: OutputFormat, columns: &[&str], records: &[Record]) {
         match format {
             OutputFormat::Json => {
@@ -185,7 +186,7 @@ impl Output {
         }
     }
 
-    /// Flushes stdout. A command fails if its result could not be written, but not if its reader did not want all of it.
+    /// Flushes stdout. A command fails if its result could not be written, but not if its reader wanted no more.
     pub fn finish(&mut self, exit: Exit) -> Exit {
         let flushed = self.out.flush();
         self.judge(&flushed);
@@ -218,8 +219,8 @@ impl Output {
 /// The text written to an output in memory.
 #[derive(Clone, Default)]
 pub struct Captured {
-    out: Buffer,
-    err: Buffer,
+    out: OutputBuffer,
+    err: OutputBuffer,
 }
 
 impl Captured {
@@ -235,16 +236,16 @@ impl Captured {
 }
 
 #[derive(Clone, Default)]
-struct Buffer(Arc<Mutex<Vec<u8>>>);
+struct OutputBuffer(Arc<Mutex<Vec<u8>>>);
 
-impl Buffer {
+impl OutputBuffer {
     fn text(&self) -> String {
         let bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&bytes).into_owned()
     }
 }
 
-impl Write for Buffer {
+impl Write for OutputBuffer {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let mut buffer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         buffer.write(bytes)

@@ -17,7 +17,7 @@ Examples:
   weirgate project list --org acme
   weirgate project archive --org acme app        its keys answer 410 from then on";
 
-/// Our choice: a year.
+/// The longest lifetime of cached responses. Our choice: a year.
 const MAX_CACHE_TTL_S: i64 = 31_536_000;
 
 /// The columns of `project list`, which are also the fields of its JSON.

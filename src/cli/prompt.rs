@@ -96,7 +96,7 @@ fn store_version(args: &PutArgs, source: &Source, out: &mut Output) -> Result<()
     Ok(())
 }
 
-/// Reads and checks a file. Every problem goes to stderr with its place.
+/// Reads and checks a file. Every problem is written to stderr with its place.
 fn read_file(path: &Path, out: &mut Output) -> Result<ReadPrompt, Exit> {
     let name = path.display().to_string();
     let failed = |error: std::io::Error, out: &mut Output| out.fail(&format!("{name}: {error}"));
@@ -283,7 +283,7 @@ fn remove(
     Ok(())
 }
 
-/// Refuses a label that is none, or that cannot be moved.
+/// Refuses an invalid label, and one that cannot be moved.
 fn check_movable(label: &str, argument: &str, out: &mut Output) -> Result<(), Exit> {
     if label == LATEST {
         let said = "`latest` is always the newest version and cannot be moved";

@@ -89,7 +89,7 @@ pub(super) fn add(
     check_provider(&args.provider, source, out)?;
     let mut text = String::new();
     if let Err(error) = input.take(MAX_INPUT_BYTES).read_to_string(&mut text) {
-        // The error says where reading failed, never what was read.
+        // The error says where reading failed, and never contains the text.
         return Err(out.fail(&format!("the key could not be read from stdin: {error}")));
     }
     let created = on_store(source, out, async |store| {

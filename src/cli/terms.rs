@@ -69,7 +69,7 @@ pub(super) enum TermPart {
 }
 
 impl TermPart {
-    /// Returns whether the part is one of the key's terms.
+    /// Returns whether the part belongs to the key's terms.
     pub(super) fn is_term(&self) -> bool {
         !matches!(self, Self::Expires | Self::Member | Self::Debug)
     }
@@ -147,7 +147,7 @@ impl TermArgs {
         for name in unknown.filter(|name| !known.contains(&name.as_str())) {
             out.warn(&format!("the configuration has no provider `{name}`"));
         }
-        // An unreadable catalogue is reported by the server and by `check`.
+        // The server and `check` report an unreadable catalogue.
         let catalog = planner::load_catalog(&config).unwrap_or_default();
         let is_known = |name: &str| catalog.find(name).is_some() || catalog.is_unserved(name);
         for name in models.into_iter().flatten() {
@@ -199,13 +199,13 @@ fn flag_name(error: &InvalidTerm) -> String {
     error.field.trim_end_matches('s').replace('_', "-")
 }
 
-/// Terms in the columns of `key list`.
+/// The columns of `key list` for terms.
 pub(super) struct TermColumns {
     pub(super) periods: Value,
     pub(super) rules: Value,
 }
 
-/// Formats limits of periods and rules as columns.
+/// Formats limits of periods, and rules, as columns.
 pub(super) fn format_terms(terms: &TermsFile) -> TermColumns {
     let rules = TermsFile {
         limit: None,

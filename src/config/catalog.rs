@@ -1,4 +1,4 @@
-//! Checks the catalogue's file like the configuration: every problem at once, each with its place and its cure.
+//! Checks the catalogue's file like the configuration: it finds every problem at once, each with its place and cure.
 
 mod prices;
 mod regions;
@@ -20,7 +20,7 @@ use super::schema::schema_of;
 use super::suggest;
 use super::walk::{Finding, Walk};
 
-/// The built-in provider. The shipped catalogue has its models, and a configuration may leave it out.
+/// The built-in provider. A configuration need not name it, although the shipped catalogue has its models.
 const SANDBOX: &str = "sandbox";
 
 /// A checked catalogue.
@@ -32,8 +32,8 @@ pub(super) struct CheckedCatalog {
     pub names: BTreeSet<String>,
 }
 
-/// Checks the catalogue `text` of the file `name`; `providers` are all that the configuration has, `enabled` those that
-/// serve. What is good here starts: a start judges by [`Catalog::check`], too, with the same providers.
+/// Checks the catalogue `text` of the file `name`. `providers` are all configured providers, and `enabled` those that
+/// serve. A catalogue that is valid here also starts: the start uses [`Catalog::check`] with the same providers.
 pub(super) fn check(
     name: &str,
     text: &str,
@@ -111,7 +111,7 @@ fn to_file(name: &str, valid: Json) -> Result<CatalogFile, Vec<Problem>> {
     })
 }
 
-/// Refuses names that two models have. Returns all names.
+/// Refuses names that two models share. Returns all names.
 fn check_names(walk: &mut Walk, models: &[Node]) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for (index, model) in models.iter().enumerate() {
@@ -130,7 +130,7 @@ fn check_names(walk: &mut Walk, models: &[Node]) -> BTreeSet<String> {
     names
 }
 
-/// Refuses successors that are no other model of the catalogue.
+/// Refuses successors that are not another model of the catalogue.
 fn check_successors(walk: &mut Walk, models: &[Node], names: &BTreeSet<String>) {
     for (index, model) in models.iter().enumerate() {
         let Some(node) = member(model, "successor") else {
@@ -144,7 +144,7 @@ fn check_successors(walk: &mut Walk, models: &[Node], names: &BTreeSet<String>) 
             continue;
         }
         let known: Vec<&str> = names.iter().map(String::as_str).collect();
-        let cure = match suggest::slip_of(successor, &known) {
+        let cure = match suggest::find_typo(successor, &known) {
             Some(meant) if !is_itself => format!("did you mean {meant:?}?"),
             _ => "name the model that callers should use in its place".to_owned(),
         };
@@ -158,7 +158,7 @@ fn check_successors(walk: &mut Walk, models: &[Node], names: &BTreeSet<String>) 
     }
 }
 
-/// Refuses a choice of wire where the provider has none.
+/// Refuses a choice of wire for a provider that offers no choice.
 fn check_wires(walk: &mut Walk, models: &[Node], providers: &BTreeMap<String, ProviderConfig>) {
     for (index, model) in models.iter().enumerate() {
         for (number, mapping) in items(member(model, "providers")).iter().enumerate() {
@@ -211,7 +211,7 @@ struct MappingValue<'n> {
     text: &'n str,
 }
 
-/// Returns the texts that all mappings have under `name`.
+/// Returns the text values of all mappings for the key `name`.
 fn mapping_values<'n>(models: &'n [Node], name: &str) -> Vec<MappingValue<'n>> {
     let mut values = Vec::new();
     for (index, model) in models.iter().enumerate() {
@@ -226,8 +226,8 @@ fn mapping_values<'n>(models: &'n [Node], name: &str) -> Vec<MappingValue<'n>> {
     values
 }
 
-/// Warns of providers that the configuration does not have: each that looks like a slip of the pen, and all others
-/// together, because a catalogue may know more providers than one uses.
+/// Warns of providers that the configuration does not have. Names that look like typos get one warning each, and all
+/// others one together, because a catalogue may know more providers than one uses.
 fn find_unknown_providers(models: &[Node], providers: &[&str]) -> Vec<Finding> {
     let mut warnings = Vec::new();
     let mut others: Vec<MappingValue<'_>> = Vec::new();
@@ -235,7 +235,7 @@ fn find_unknown_providers(models: &[Node], providers: &[&str]) -> Vec<Finding> {
         if value.text == SANDBOX || providers.contains(&value.text) {
             continue;
         }
-        match suggest::slip_of(value.text, providers) {
+        match suggest::find_typo(value.text, providers) {
             Some(meant) => warnings.push(Finding {
                 message: format!("no provider {:?} is configured", value.text),
                 cure: format!("did you mean {meant:?}?"),
@@ -263,7 +263,7 @@ fn find_unknown_providers(models: &[Node], providers: &[&str]) -> Vec<Finding> {
     warnings
 }
 
-/// Where the values of keys stand.
+/// The positions of values by key.
 type Places = BTreeMap<String, SourceSpan>;
 
 /// Returns all mappings, each with its key.
@@ -275,7 +275,7 @@ fn mappings(file: &CatalogFile) -> impl Iterator<Item = (String, &WrittenMapping
     })
 }
 
-/// Returns a finding at a member of a mapping, or at the mapping where the member does not stand there.
+/// Returns a finding at a member of a mapping, or at the mapping if it lacks the member.
 fn finding(
     places: &Places,
     mapping: &str,

@@ -11,13 +11,13 @@ use rustls::sign::CertifiedKey;
 /// The files of a certificate.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct CertificateFiles {
-    /// The certificate and those that vouch for it, PEM.
+    /// The certificate chain, PEM.
     pub cert: PathBuf,
     /// The private key, PEM.
     pub key: PathBuf,
 }
 
-/// Why a certificate cannot be used.
+/// The reason for which a certificate cannot be used.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct CertificateError {
     /// The key of the configuration that names the file: `cert` or `key`.
@@ -34,7 +34,7 @@ impl fmt::Display for CertificateError {
 impl CertificateFiles {
     /// Reads both files.
     ///
-    /// Errors: a file cannot be read or has no PEM block of its kind, or the key is not that of the certificate.
+    /// Errors: a file cannot be read, has no PEM block of its kind, or the key does not belong to the certificate.
     pub fn read(&self) -> Result<CertifiedKey, CertificateError> {
         let chain = read("cert", &self.cert, |text| {
             let chain: Vec<_> =
@@ -76,7 +76,7 @@ fn read<T>(
     };
     parse(&text).map_err(|error| match error {
         pem::Error::NoItemsFound => refuse(format!("{shown} holds no {wanted} in PEM form")),
-        // The message of the parser may repeat a line of the file.
+        // The parser's message may repeat a line of the file.
         _ => refuse(format!("{shown} is not valid PEM")),
     })
 }

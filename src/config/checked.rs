@@ -40,18 +40,18 @@ pub struct Config {
     /// Images that are fetched for providers.
     pub media: MediaConfig,
     pub videos: VideosConfig,
-    /// How many bytes of replies of models are cached; 0: none.
+    /// The maximum bytes of cached model replies; 0 disables the cache.
     pub reply_cache_bytes: u64,
     pub models: ModelsConfig,
     pub plans: Plans,
     pub prompts_enabled: bool,
-    /// The MCP server; `None`: it is off.
+    /// The MCP server, or `None` if it is off.
     pub mcp: Option<McpConfig>,
     /// Providers that are on, sorted by name.
     pub providers: Vec<ProviderConfig>,
     /// Providers that are off, sorted by name.
     pub off_providers: Vec<OffProvider>,
-    /// Those of them that only lack a platform key. They serve callers with BYOK keys.
+    /// The providers that are off only for lack of a platform key. They serve callers with BYOK keys.
     pub byok_only_providers: Vec<ProviderConfig>,
     pub decisions: Option<DecisionsConfig>,
     pub graph: Option<GraphConfig>,
@@ -68,7 +68,7 @@ pub struct Listen {
     /// Maximum size of a request head.
     pub header_bytes: usize,
     pub max_connections: usize,
-    /// Maximum number of concurrent connections of one address; 0: no such limit.
+    /// The maximum number of concurrent connections of one address; 0 means no limit.
     pub max_connections_per_ip: usize,
     /// Whether HTTP/2 is accepted beside HTTP/1.1.
     pub http2: bool,
@@ -88,24 +88,24 @@ pub struct AdminConfig {
 /// The store of accounts.
 #[derive(Clone)]
 pub struct StoreConfig {
-    /// `sqlite:PATH` or `postgres://…`. It has no password unless the file has one.
+    /// `sqlite:PATH` or `postgres://…`. It has no password unless the file contains one.
     pub url: String,
     /// The folder of journal, spools and `secret.key`.
     pub state_dir: PathBuf,
     /// The pepper of stored keys, if it is not in `secret.key`; at least 32 bytes.
     pub secret: Option<SecretBytes>,
-    /// What the charge of a call survives, before the last byte of its response goes out.
+    /// The failures that the charge of a call survives once the last byte of its response is sent.
     pub durability: Durability,
     pub journal_bytes: u64,
-    /// How long calls stay in the ledger; `None` means for ever.
+    /// How long calls stay in the ledger; `None` means without end.
     pub usage_retention: Option<Duration>,
 }
 
 /// State shared by several processes.
 pub struct SharedConfig {
-    /// The URL of the shared Redis, which may hold a password; `None` shares nothing.
+    /// The URL of the shared Redis, which may contain a password; `None` shares nothing.
     pub redis: Option<Secret>,
-    /// How limits behave while Redis is unavailable.
+    /// The behaviour of limits while Redis is unavailable.
     pub on_outage: OnOutage,
 }
 
@@ -120,15 +120,15 @@ pub struct OffProvider {
 /// The MCP server.
 #[derive(Clone, Debug)]
 pub struct McpConfig {
-    /// Which web pages may call.
+    /// The web pages that may call.
     pub origins: Origins,
     pub session_lifetime: Duration,
     pub streams_per_key: usize,
-    /// How long a call goes on without its client, and an answer is kept.
+    /// How long a call runs without its client, and how long its answer is kept.
     pub resume_timeout: Duration,
-    /// How long an access token of OAuth is good.
+    /// The lifetime of an access token of OAuth.
     pub access_token_ttl: Duration,
-    /// How long a refresh token of OAuth is good.
+    /// The lifetime of a refresh token of OAuth.
     pub refresh_token_ttl: Duration,
 }
 
@@ -137,7 +137,7 @@ pub struct McpConfig {
 pub struct ModelsConfig {
     /// The file of the catalogue, which exists; `None` means an empty catalogue.
     pub file: Option<PathBuf>,
-    /// Whether `/v1/models` needs a key.
+    /// Whether `/v1/models` requires a key.
     pub require_key: bool,
     pub catalog: Result<CatalogFile, Vec<Problem>>,
 }

@@ -41,7 +41,7 @@ pub(super) enum Value {
 pub(super) type Table = BTreeMap<String, (SourceSpan, Node)>;
 
 impl Value {
-    /// Returns the name of its type, with an article.
+    /// Returns the name of the value's type, with an article.
     pub(super) fn type_name(&self) -> &'static str {
         match self {
             Self::Bool(_) => "a boolean",
@@ -77,8 +77,8 @@ pub(super) fn parse(text: &str) -> (Node, Vec<Finding>) {
     )
 }
 
-/// Joins the findings of broken syntax, one for each line, with the others. Left out is what only echoes them: what a
-/// broken line leaves is guessed, and the keys below a broken heading belong to another table.
+/// Merges the findings of broken syntax, one per line, with the others. Findings that only follow from broken syntax
+/// are left out: the value of a broken line is a guess, and the keys below a broken heading belong to another table.
 pub(super) fn without_echoes(
     text: &str,
     mut syntax: Vec<Finding>,
@@ -102,13 +102,13 @@ pub(super) fn without_echoes(
     syntax.into_iter().chain(others).collect()
 }
 
-/// Returns the number of newlines before a place.
+/// Returns the number of newlines before an offset.
 fn line_of(text: &str, at: usize) -> usize {
     let before = text.as_bytes().iter().take(at);
     before.filter(|byte| **byte == b'\n').count()
 }
 
-/// Returns the line around a place, or everything down to the next heading if the line is a heading itself.
+/// Returns the line around an offset, or everything up to the next heading if the line is a heading.
 fn guessed_part(text: &str, at: usize) -> Range<usize> {
     let is_heading = |line: &str| line.trim_start().starts_with('[');
     let (mut start, mut part) = (0, 0..0);

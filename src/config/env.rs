@@ -110,7 +110,7 @@ fn set_value(
     let at = SourceSpan::Variable(variable.to_owned());
     let mut node = root;
     for name in names {
-        // The walk reports tables of the wrong type in the file.
+        // The check of the document reports tables of the wrong type in the file.
         let Value::Table(table) = &mut node.value else {
             return Ok(());
         };

@@ -12,7 +12,7 @@ use filters::models::parameter::Parameter;
 use filters::models::routing::Date;
 use filters::money::{Factor, HoursWindow, InvalidAmount, Price};
 
-/// The message of a problem, and its cure.
+/// The message of a problem, and the cure.
 type FormatError = (String, String);
 
 const CURE_OF_DATE: &str = "write year, month and day, such as 2026-11-01";
@@ -72,7 +72,7 @@ fn bounds(schema: &Json) -> String {
 }
 
 /// Returns the cure for a value of the wrong type.
-pub(super) fn cure_of_type(schema: &Json) -> String {
+pub(super) fn describe_type(schema: &Json) -> String {
     if let Some(choices) = schema.get("enum").and_then(Json::as_array) {
         return format!("use one of: {}", join_choices(choices));
     }
@@ -96,7 +96,7 @@ fn join_choices(choices: &[Json]) -> String {
         .join(", ")
 }
 
-/// Checks that a text is one of the schema's choices, long enough, and in its format.
+/// Checks that a text is one of the schema's choices, is long enough, and has the right format.
 pub(super) fn check_text(text: &str, schema: &Json) -> Result<Json, FormatError> {
     if let Some(choices) = schema.get("enum").and_then(Json::as_array)
         && !choices.iter().any(|choice| choice == text)
@@ -154,7 +154,7 @@ fn check_format(text: &str, format: &str) -> Result<(), FormatError> {
 }
 
 fn check_date(text: &str) -> Result<(), FormatError> {
-    // A time behind the day is accepted and not used.
+    // A time after the day is accepted and ignored.
     let day = text.get(..10).unwrap_or(text);
     if Date(day.to_owned()).unix_s().is_some() {
         return Ok(());
@@ -206,7 +206,7 @@ fn check_header(text: &str) -> Result<(), FormatError> {
 fn check_url(text: &str, schemes: &[&str]) -> Result<(), FormatError> {
     let accepted = schemes.join(":// or ");
     let cure = format!("give a URL that begins with {accepted}://");
-    // The message does not repeat the text, because it may hold a password.
+    // The message does not repeat the text, because the text may contain a password.
     let Ok(uri) = text.parse::<Uri>() else {
         return refuse("is not a URL", cure);
     };
@@ -368,7 +368,7 @@ fn check_parameter(name: &str) -> Result<(), FormatError> {
     refuse(format!("{name:?} is not a parameter"), cure)
 }
 
-/// Checks an amount of USD. A float keeps the digits of the document.
+/// Checks an amount of USD. A number keeps the digits of the document.
 pub(super) fn check_usd(value: &Value) -> Result<Json, FormatError> {
     let text = match value {
         Value::Text(text) | Value::Float(text) => text.clone(),

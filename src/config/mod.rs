@@ -48,7 +48,7 @@ use walk::{Finding, Walk};
 pub enum Source {
     File(PathBuf),
     Text {
-        /// The name that problems are reported with.
+        /// The name with which problems are reported.
         name: String,
         /// The TOML.
         text: String,
@@ -67,7 +67,7 @@ impl Source {
             None => defaults
                 .iter()
                 .map(PathBuf::from)
-                // A file that may not be looked at is not absent: reading it tells why.
+                // A file that may not be accessed is not absent. Reading it gives the reason.
                 .find(|path| path.try_exists().unwrap_or(true))
                 .map_or(Self::Defaults, Self::File),
         }
@@ -146,7 +146,7 @@ pub fn load(
     })
 }
 
-/// Converts the checked document to its typed form. The walk has left out invalid values.
+/// Converts the checked document to its typed form. Checking has left out invalid values.
 fn to_file(checked: Json, rules: &mut Rules<'_>) -> File {
     serde_json::from_value(checked).unwrap_or_else(|error| {
         let message = format!("cannot be used: {error}");

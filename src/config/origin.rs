@@ -53,7 +53,7 @@ impl Origins {
             .map(|(key, (value, origin))| (key.as_str(), value, origin))
     }
 
-    /// Collects all values of `effective`, down to tables without keys of their own in the schema.
+    /// Collects all values of `effective`, down to tables whose keys the schema does not name.
     pub(super) fn gather(
         effective: &Json,
         schema: &Json,
@@ -88,7 +88,7 @@ impl Origins {
     }
 }
 
-/// Returns a value without the password of a URL. Literal secrets are hidden already.
+/// Returns a value without the password of a URL. Literal secrets are already hidden.
 fn mask(value: &Json, schema: &Json) -> Json {
     match value {
         Json::String(text) if format_of(schema).contains("url") => without_password(text).into(),

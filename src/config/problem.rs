@@ -9,11 +9,11 @@ use unicode_width::UnicodeWidthChar;
 /// An error in the configuration, or a warning.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Problem {
-    /// The dotted key, such as `routing.attempts`; empty if no key is concerned.
+    /// The dotted key, such as `routing.attempts`, or an empty text if the problem has none.
     pub key: String,
     #[serde(flatten)]
     pub place: Location,
-    /// The message: names what came and what is accepted.
+    /// The message, with the received value and the accepted ones.
     pub message: String,
     pub cure: String,
 }
@@ -96,7 +96,7 @@ fn floor_boundary(text: &str, at: usize) -> usize {
 }
 
 impl Spot {
-    /// Writes place, line and caret. Of a long line only the part around the caret is shown.
+    /// Writes place, line and caret. A long line is cut to the part around the caret.
     fn write_to(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (gutter, before) = (self.line.to_string(), self.column - 1);
         let blank = " ".repeat(gutter.len());
@@ -107,7 +107,7 @@ impl Spot {
             .skip(skipped)
             .take(MAX_SHOWN_CHARS)
             .collect();
-        // Tabs stay tabs, and wide characters take two columns, so that the caret is in the right one.
+        // Tabs stay tabs, and wide characters take two columns, so that the caret is in the right column.
         let lead: String = shown.chars().take(before - skipped).map(to_lead).collect();
         let marked = shown.chars().skip(before - skipped).take(self.width);
         let carets = marked.map(columns).sum::<usize>().max(1);
@@ -117,7 +117,7 @@ impl Spot {
     }
 }
 
-/// Maximum number of characters shown of a line, and how many of them before the caret.
+/// The maximum number of shown characters of a line. The second number is the part before the caret.
 const MAX_SHOWN_CHARS: usize = 200;
 const MAX_CHARS_BEFORE: usize = 120;
 
@@ -151,7 +151,7 @@ fn to_lead(shown: char) -> &'static str {
     }
 }
 
-/// Returns how many columns of a terminal a character takes; a control character takes one.
+/// Returns the number of terminal columns that a character takes. A control character takes one.
 fn columns(shown: char) -> usize {
     shown.width().unwrap_or(1)
 }

@@ -1,4 +1,4 @@
-//! Reads the file of a managed prompt, in TOML or JSON: every problem at once, each with its place.
+//! Reads the file of a managed prompt, in TOML or JSON. It finds every problem at once, each with its place.
 
 use std::ops::Range;
 
@@ -11,17 +11,17 @@ use super::problem::Problem;
 use super::reporter::Reporter;
 use super::walk::Finding;
 
-/// A good file of a prompt.
+/// A valid file of a prompt.
 pub struct ReadPrompt {
     pub prompt: Prompt,
     /// The prompt as JSON, for the store.
     pub json: String,
-    /// What may be a slip.
+    /// Possible mistakes.
     pub warnings: Vec<Problem>,
 }
 
-/// Reads the text of the file `name`: JSON if the name ends with `.json`, TOML if it ends with `.toml`, else what the text
-/// begins like.
+/// Reads the text of the file `name`: JSON if the name ends with `.json`, TOML if it ends with `.toml`, or else as
+/// the first character suggests.
 ///
 /// Errors: all problems, in the order of the file.
 pub fn read_prompt(name: &str, text: &str) -> Result<ReadPrompt, Vec<Problem>> {
@@ -95,7 +95,7 @@ fn to_node(node: document::Node) -> Node {
     Node { value, span }
 }
 
-/// TOML also writes underscores, a leading `+`, `inf` and `nan`.
+/// TOML also allows underscores, a leading `+`, `inf` and `nan`.
 fn to_number(text: &str) -> NodeValue {
     let digits = text.replace('_', "");
     let number = digits.strip_prefix('+').unwrap_or(&digits);
@@ -105,7 +105,7 @@ fn to_number(text: &str) -> NodeValue {
     }
 }
 
-/// The members in the order of the file, which counts in schemas.
+/// Returns the members in the order of the file, which matters in schemas.
 fn to_members(table: Table) -> Vec<NodeMember> {
     let members = table.into_iter().map(|(key, (at, node))| NodeMember {
         key: key.into(),
@@ -126,10 +126,10 @@ fn bytes_of(at: &SourceSpan) -> Range<usize> {
 
 fn to_finding(mistake: Mistake, text: &str) -> Finding {
     let whole = mistake.span;
-    // A long text may hold it far behind its beginning.
+    // In a long text the quotation may be far from the beginning.
     let quoted = mistake.quote.as_ref().and_then(|quote| {
         let inner = text.get(whole.clone())?;
-        // Braces that are not closed are the last ones.
+        // The last braces are the unclosed ones.
         let words = quote.text.as_str();
         let at = if words.ends_with("}}") {
             inner

@@ -9,15 +9,15 @@ use super::walk::Finding;
 
 /// The text that findings refer to.
 pub(super) struct Reporter<'a> {
-    /// The file as it was named.
+    /// The file as the caller named it.
     pub name: &'a str,
     pub text: &'a str,
-    /// Bytes that must never be shown.
+    /// The ranges of bytes that must never be shown.
     pub hidden: &'a [Range<usize>],
 }
 
 impl Reporter<'_> {
-    /// Converts findings to problems, in the order of the file; variables follow, then the rest.
+    /// Converts findings to problems, in the order of the file, followed by variables and then the rest.
     pub(super) fn to_problems(&self, mut findings: Vec<Finding>) -> Vec<Problem> {
         findings.sort_by_key(|finding| match &finding.at {
             SourceSpan::Bytes(bytes) => (0, bytes.start),

@@ -1,4 +1,4 @@
-//! Rules that a schema cannot express: how keys depend on each other and on the environment. They make the checked
+//! Rules that a schema cannot express: how keys depend on each other and on the environment. They produce the checked
 //! values.
 
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ mod shared;
 /// Minimum length of a pepper.
 const MIN_PEPPER_BYTES: usize = 32;
 
-/// The inputs of the rules beside the file, and their findings.
+/// The inputs of the rules other than the file, and their findings.
 pub(super) struct Rules<'a> {
     pub walk: &'a mut Walk,
     pub warnings: Vec<Finding>,
@@ -35,7 +35,7 @@ pub(super) struct Rules<'a> {
 }
 
 impl Rules<'_> {
-    /// Checks `file` and makes the checked configuration. It is valid only if nothing was refused.
+    /// Checks `file` and makes the checked configuration, which is valid only if no problem was found.
     pub(super) fn apply(&mut self, file: &File) -> Config {
         let decisions = decisions::check(self, file);
         let graph = graph::check(self, file);
@@ -104,7 +104,7 @@ impl Rules<'_> {
         self.walk.places.contains_key(key)
     }
 
-    /// Returns the position of `key`, or that of the nearest table around it if `key` is absent.
+    /// Returns the position of `key`, or of the nearest table around it if `key` is absent.
     fn span_of(&self, key: &str) -> SourceSpan {
         if let Some(at) = self.walk.places.get(key) {
             return at.clone();
@@ -134,7 +134,7 @@ impl Rules<'_> {
         }
     }
 
-    /// Refuses a literal instead of a reference. Returns whether it was a literal.
+    /// Refuses a literal in place of a reference. Returns whether there was a literal.
     fn refuse_literal(&mut self, key: &str, reference: &SecretRef) -> bool {
         let is_literal = matches!(reference, SecretRef::Literal(_));
         if is_literal {
@@ -175,7 +175,7 @@ impl Rules<'_> {
         }
     }
 
-    /// Finds the secret that replaces `secret.key`. It is bytes, so that a copy of that file works.
+    /// Finds the secret that replaces `secret.key`. It consists of bytes, so a copy of that file works.
     fn find_pepper(&mut self, reference: Option<&SecretRef>) -> Option<SecretBytes> {
         const KEY: &str = "store.secret";
         let reference = reference?;

@@ -9,7 +9,7 @@ use super::file::File;
 
 /// Returns the JSON Schema (2020-12) of the configuration.
 ///
-/// Shape: no references.
+/// Shape: the schema contains no references.
 pub fn schema() -> Value {
     schema_of::<File>()
 }
@@ -26,7 +26,8 @@ pub(super) fn schema_of<T: JsonSchema>() -> Value {
     root.to_value()
 }
 
-/// Removes null, which TOML does not have, and the defaults of whole sections, which repeat those of their keys.
+/// Removes null, which TOML does not have, and the defaults of whole sections, which repeat the defaults of their
+/// keys.
 fn simplify(schema: &mut schemars::Schema) {
     let Some(object) = schema.as_object_mut() else {
         return;

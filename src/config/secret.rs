@@ -1,4 +1,4 @@
-//! Secrets: they are found by the references in the configuration.
+//! Secrets, and the search for them by the references in the configuration.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use super::file::SecretRef;
 pub struct Secret(Arc<str>);
 
 impl Secret {
-    /// Wraps a text that the configuration refers to.
+    /// Wraps a text to which the configuration refers.
     pub fn new(text: impl Into<Arc<str>>) -> Self {
         Self(text.into())
     }
@@ -33,7 +33,7 @@ impl Secret {
 pub struct SecretBytes(Arc<[u8]>);
 
 impl SecretBytes {
-    /// Wraps bytes that the configuration refers to.
+    /// Wraps bytes to which the configuration refers.
     pub fn new(bytes: impl Into<Arc<[u8]>>) -> Self {
         Self(bytes.into())
     }
@@ -44,10 +44,10 @@ impl SecretBytes {
     }
 }
 
-/// Why a secret was not found.
+/// The reason for which a secret was not found.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Absent {
-    /// The variable is not set, or empty.
+    /// The variable is not set, or is empty.
     Variable(String),
     /// None of the files exists, or the file is empty.
     File(Vec<PathBuf>),
@@ -56,7 +56,7 @@ pub(super) enum Absent {
 }
 
 impl Absent {
-    /// Returns what would make it present.
+    /// Returns the cure: how to provide the secret.
     pub(super) fn cure(&self) -> String {
         match self {
             Self::Variable(name) => format!("set {name}"),
@@ -104,7 +104,7 @@ pub(super) fn find_text(
     }
 }
 
-/// Finds a secret of arbitrary bytes; files are not trimmed.
+/// Finds a secret of arbitrary bytes. Files are not trimmed.
 pub(super) fn find_bytes(
     reference: &SecretRef,
     env: &BTreeMap<String, String>,
@@ -117,7 +117,7 @@ pub(super) fn find_bytes(
     }
 }
 
-/// Returns the path of a named file: among the credentials if it is there.
+/// Returns the path of a named file, which is in the folder of credentials if it exists there.
 pub(super) fn find_file(file: &str, env: &BTreeMap<String, String>) -> PathBuf {
     let mut paths = candidate_paths(file, env).into_iter();
     let found = paths.find(|path| path.exists());

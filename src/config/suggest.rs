@@ -1,4 +1,4 @@
-//! Suggests the key that an unknown key was probably meant to be.
+//! Suggests the key that an unknown key probably stands for.
 
 use serde_json::Value as Json;
 
@@ -40,8 +40,8 @@ pub(super) fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
         .map(|(_, candidate)| candidate)
 }
 
-/// Returns the known name of which this is probably a slip of the pen: two letters differ at most.
-pub(super) fn slip_of<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+/// Returns the known name that was probably meant: at most two letters differ.
+pub(super) fn find_typo<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     const MIN_CHARS: usize = 4;
     if name.chars().count() < MIN_CHARS {
         return None;

@@ -62,7 +62,7 @@ impl Walk {
                 self.take_scalar(node, key, format::check_number(&node.value, schema))
             }
             ("string", Value::Text(text)) => {
-                // A URL may have a password before its @.
+                // A URL may have a password before its `@`.
                 if format_of(schema).contains("url") && text.contains('@') {
                     self.hide(node);
                 }
@@ -80,7 +80,7 @@ impl Walk {
                     self.hide(node);
                 }
                 let message = format!("must be {wanted}, but is {}", found.type_name());
-                self.refuse(key, &node.at, message, format::cure_of_type(schema));
+                self.refuse(key, &node.at, message, format::describe_type(schema));
                 None
             }
         }
@@ -246,7 +246,8 @@ impl Walk {
         None
     }
 
-    /// Hides what stands behind a name that sounds like a secret in lines of broken syntax, of which no value is known.
+    /// In lines of broken syntax, hides the text after a name that sounds like a secret. Such lines have no known
+    /// values.
     pub(super) fn hide_in_broken_lines(&mut self, text: &str, syntax: &[Finding]) {
         for finding in syntax {
             let SourceSpan::Bytes(bytes) = &finding.at else {
@@ -277,7 +278,7 @@ impl Walk {
         }
     }
 
-    /// Hides the value of an unknown key if its name, or a name in it, sounds like a secret.
+    /// Hides the value of an unknown key if its name, or a name inside of it, sounds like a secret.
     fn hide_named(&mut self, name: &str, node: &Node) {
         let name = name.to_ascii_lowercase();
         if SECRET_WORDS.iter().any(|word| name.contains(word)) {
@@ -302,8 +303,7 @@ impl Walk {
     }
 }
 
-/// Returns whether a text is a reference. A text that is not a variable's name may be the secret itself in the wrong
-/// place.
+/// Returns whether a text is a reference. Another text may be the secret itself in the wrong place.
 fn is_reference(name: &str, text: &str) -> bool {
     let is_name_byte = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     match name {

@@ -1,32 +1,32 @@
-//! What the sandbox may make for one request: its answers are made of schemas and queries that strangers wrote.
+//! Limits the size of the sandbox's responses, which are made from schemas and queries of strangers.
 
 use filters::json::count_values;
 use serde_json::Value;
 
-/// What a value takes beside its texts. Units: bytes.
+/// The size of a value without its texts, in bytes.
 const VALUE_BYTES: usize = 64;
 
-/// The most values of a request. Each becomes part of a tree, which is much larger than its text.
+/// The maximum number of values in a request. Each becomes part of a tree, which is much larger than its text.
 const MAX_REQUEST_VALUES: usize = 256 << 10;
 
-/// Parses a request; `None`: it is no JSON, or has too many values.
+/// Parses a request. Returns `None` if it is not JSON, or has too many values.
 pub(super) fn parse(body: &[u8]) -> Option<Value> {
     let has_few = count_values(body) <= MAX_REQUEST_VALUES;
     has_few.then(|| serde_json::from_slice(body).ok())?
 }
 
-/// The bytes that an answer may still take.
+/// The bytes that a response may still take.
 #[derive(Debug)]
 pub(super) struct Budget {
     bytes: usize,
 }
 
-/// The answer is larger than its budget.
+/// The response is larger than its budget.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct TooLarge;
 
 impl TooLarge {
-    /// What the client is told.
+    /// The message for the client.
     pub(super) const MESSAGE: &str = "The answer is too large.";
 }
 
@@ -37,23 +37,23 @@ impl From<TooLarge> for String {
 }
 
 impl Budget {
-    /// Returns a budget of so many bytes.
+    /// Returns a budget of this many bytes.
     pub(super) fn new(bytes: usize) -> Self {
         Self { bytes }
     }
 
-    /// Spends what a text takes, or the time to read it.
+    /// Spends the size of a text, or the time to read it.
     pub(super) fn spend_text(&mut self, bytes: usize) -> Result<(), TooLarge> {
         self.bytes = self.bytes.checked_sub(bytes).ok_or(TooLarge)?;
         Ok(())
     }
 
-    /// Spends what so many values take, or the time to look at them.
+    /// Spends the size of values, or the time to read them.
     pub(super) fn spend_values(&mut self, values: usize) -> Result<(), TooLarge> {
         self.spend_text(values.saturating_mul(VALUE_BYTES))
     }
 
-    /// Spends what a value takes, and returns a copy of it.
+    /// Spends the size of a value. Returns a copy of the value.
     pub(super) fn copy(&mut self, value: &Value) -> Result<Value, TooLarge> {
         self.spend_copy(value)?;
         Ok(value.clone())

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::rerank::words;
 use super::response::count_tokens;
 
-/// Returns the reply in the convention's shape; `None`: input or questions are missing.
+/// Returns the reply in the convention's shape, or `None` without an input or questions.
 pub(super) fn decide(request: &Value) -> Option<Value> {
     let input = request.get("input")?.as_str()?;
     let questions = request.get("questions")?.as_array()?;
@@ -74,14 +74,14 @@ fn answer(question: &Value, held: &HashSet<&str>) -> Option<Value> {
     }
 }
 
-/// Returns the share of the words of a text, in any case, that the input holds.
+/// Returns the share of a text's words, in any case, that the input contains.
 fn held_share(text: &str, held: &HashSet<&str>) -> f64 {
     let text = text.to_lowercase();
     let shared = words(&text).filter(|word| held.contains(word)).count();
     shared as f64 / words(&text).count().max(1) as f64
 }
 
-/// Returns the probabilities of names: twice as much for one whose words all stand in the input.
+/// Returns the probabilities of names. A name counts twice if the input contains all of its words.
 fn chances(names: &[&str], held: &HashSet<&str>) -> Vec<f64> {
     let weights: Vec<f64> = names
         .iter()

@@ -15,7 +15,7 @@ use super::budget::Budget;
 
 /// Maximum nesting of brackets. The parser recurses for each.
 const MAX_DEPTH: usize = 64;
-/// What a reply may take. Fragments inside fragments double it with each level.
+/// The maximum size of a reply. Fragments inside fragments double the size with each level.
 const MAX_BYTES: usize = 2 << 20;
 
 /// Returns the `data` of the reply. Errors: a message about the query.
@@ -103,7 +103,7 @@ fn name_and_root<'d, 'q>(
 struct Echo<'d, 'q> {
     fragments: HashMap<&'q str, &'d SelectionSet<'q, &'q str>>,
     variables: &'d Map<String, Value>,
-    /// What the reply may still take: fragments and variables repeat names and values.
+    /// The bytes that the reply may still take: fragments and variables repeat names and values.
     budget: Budget,
 }
 

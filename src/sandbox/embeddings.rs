@@ -6,13 +6,13 @@ use super::response::count_tokens;
 
 /// The length of the vectors, unless a request asks for another.
 const DIMENSIONS: u64 = 64;
-/// The longest vectors.
+/// The maximum length of the vectors.
 const MAX_DIMENSIONS: u64 = 4096;
 
-/// The most numbers of a reply, of all vectors together.
+/// The maximum count of numbers in all vectors of a reply together.
 const MAX_NUMBERS: u64 = 256 << 10;
 
-/// Returns the list of vectors for a request, or `None` if it has no inputs, or too many for their dimensions.
+/// Returns the list of vectors for a request, or `None` without inputs, or with too many for their dimensions.
 pub(super) fn embed(body: &Value) -> Option<Value> {
     let inputs = match &body["input"] {
         Value::Array(items) if items.first().is_some_and(Value::is_number) => {
@@ -48,7 +48,7 @@ fn tokens(input: &Value) -> usize {
     }
 }
 
-/// Returns the words of a text, or tokens in their place.
+/// Returns the words of a text, or its tokens.
 fn words(input: &Value) -> Vec<String> {
     match input {
         Value::Array(tokens) => tokens.iter().map(Value::to_string).collect(),
@@ -59,7 +59,7 @@ fn words(input: &Value) -> Vec<String> {
     }
 }
 
-/// Returns a vector of the length 1, to which each word adds at a place of its own.
+/// Returns a vector of length 1. Each word adds to one of its numbers.
 fn vector(words: &[String], dimensions: u64) -> Vec<f32> {
     let mut vector: Vec<f32> = (0..dimensions).map(|_| 0.0).collect();
     for word in words {
@@ -82,7 +82,7 @@ fn vector(words: &[String], dimensions: u64) -> Vec<f32> {
     }
 }
 
-/// The hash of Fowler, Noll and Vo, version 1a.
+/// Returns the FNV-1a hash of a word.
 fn hash(word: &str) -> u64 {
     let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     word.bytes().fold(0xcbf2_9ce4_8422_2325, mix)

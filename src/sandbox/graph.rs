@@ -59,7 +59,7 @@ impl HttpServerApp for GraphServer {
         mut session: ServerSession,
         shutdown: &ShutdownWatch,
     ) -> Option<ReusedHttpStream> {
-        // Every early return drops the connection, which is of no more use.
+        // Every early return drops the connection, which cannot be reused.
         if !session.read_request().await.ok()? {
             return None;
         }

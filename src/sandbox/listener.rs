@@ -18,8 +18,8 @@ pub(super) struct LoopbackListener {
 }
 
 impl LoopbackListener {
-    /// Binds a free port, so that the address is known before the sandbox serves. Earlier connections wait in the
-    /// backlog.
+    /// Binds a free port, so that the address is known before the sandbox serves. Connections wait in the backlog
+    /// until then.
     ///
     /// Errors: the operating system has no port.
     pub(super) fn bind() -> io::Result<Self> {

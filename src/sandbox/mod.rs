@@ -1,10 +1,9 @@
-//! The sandboxes: services inside the process, each on a loopback port of its own.
+//! The sandboxes: services inside the process, each on its own loopback port.
 //!
 //! The model sandbox is a model provider that replies, streams and fails on demand. It speaks the OpenAI
 //! chat-completions convention, so the gateway reaches it like any provider. It requires no key. The same request
-//! always gets the same reply, byte for byte: it uses no clock and no randomness,
-//! but for videos, whose ids say when they were ordered. [`GraphSandbox`] is the sandbox for
-//! queries.
+//! always gets the same reply, byte for byte. It uses no clock and no randomness, except for videos, whose ids
+//! contain the time of the order. [`GraphSandbox`] is the sandbox for queries.
 //!
 //! | model | behaviour |
 //! |---|---|
@@ -16,17 +15,18 @@
 //! | `sandbox-error-event` | 200, then an error object: the first event of a stream, or the body |
 //! | `sandbox-hang` | reads the request and sends nothing until the client disconnects |
 //! | `sandbox-decision` | decides by the words that state and questions share |
-//! | `sandbox-moderation` | flags what holds the word `violence` or `hate` |
-//! | `sandbox-ocr` | reads a page that says what document it is of |
+//! `sandbox-moderation` | flags texts with the word `violence` or `hate` |
+//! `sandbox-ocr` | returns pages that name their document |
 //! | `sandbox-rerank` | ranks documents by the words that they share with the query |
 //! | `sandbox-search` | finds pages that repeat the query |
-//! | `sandbox-video` | makes a video within a second; of a prompt with the word `fail` or `filter` it fails, of one with `slow` it takes a minute |
+//! `sandbox-video` | makes a video within a second; a prompt with the word `fail` or `filter` makes it fail, and
+//! `slow` makes it take a minute |
 //!
 //! Any other model is a 404. `response` makes the replies, `request` reads the fields that shape them, and `schema`
 //! makes example values for schemas.
 //!
-//! Deliberately absent: authentication, limits, and checks of the
-//! request other than that it is JSON and complete. The gateway is responsible for what it forwards.
+//! Deliberately absent: authentication, limits, and checks of the request beyond valid, complete JSON. The gateway is
+//! responsible for the requests that it forwards.
 
 mod budget;
 mod decisions;

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-/// The categories, each of which is also the word that is looked for.
+/// The categories. Each is also the word that is searched for.
 const CATEGORIES: [&str; 2] = ["hate", "violence"];
 
-/// Returns the reply in the convention's shape; `None`: the input is missing.
+/// Returns the reply in the convention's shape, or `None` without an input.
 pub(super) fn judge(request: &Value) -> Option<Value> {
     let input = request.get("input")?;
     let results: Vec<Value> = match input.as_array() {
@@ -15,7 +15,7 @@ pub(super) fn judge(request: &Value) -> Option<Value> {
     Some(json!({ "id": "modr-sandbox", "model": request.get("model"), "results": results }))
 }
 
-/// The result of a text, or of parts together; pictures are not looked at.
+/// Returns the result for a text, or for all parts together. Images are ignored.
 fn result(input: &Value) -> Value {
     let text = input.to_string().to_lowercase();
     let found = CATEGORIES.map(|word| (word, text.contains(word)));

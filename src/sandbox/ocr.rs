@@ -1,20 +1,20 @@
-//! Reads documents: each page says which one it is of, and of which document.
+//! Reads documents. Each page has its number and names its document.
 
 use serde_json::{Value, json};
 
-/// The pages of a document of which none are named.
+/// The pages of a document if the request names none.
 const ALL_PAGES: [u64; 2] = [0, 1];
 
-/// How much of a document's address its pages repeat.
+/// The maximum characters of a document's address that its pages repeat.
 const MAX_NAME_CHARS: usize = 400;
 
-/// Returns the reply in the convention's shape; `None`: the document is missing.
+/// Returns the reply in the convention's shape, or `None` without a document.
 pub(super) fn read(request: &Value) -> Option<Value> {
     let document = request.get("document")?;
     let image = document.get("image_url");
     let image = image.map(|image| image.get("url").unwrap_or(image));
     let address = image.or_else(|| document.get("document_url"))?.as_str()?;
-    // Each page repeats it, so neither data nor a long address does.
+    // Each page repeats the address, so data URLs and long addresses are cut.
     let name = address.split(',').next().unwrap_or_default();
     let name: String = name.chars().take(MAX_NAME_CHARS).collect();
     let pages: Vec<u64> = match request.get("pages").and_then(Value::as_array) {

@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use super::budget;
 
-/// How much of the user's text is searched for the names of tools, each of which is looked for.
+/// The maximum bytes of the user's text that are searched for names of tools. Each tool's name is searched for.
 const MAX_SEARCHED_BYTES: usize = 16 << 10;
-/// Calls of a reply.
+/// The maximum number of calls in a reply.
 const MAX_CALLS: usize = 128;
 
 /// The fields of a chat request that shape the reply.
@@ -30,7 +30,7 @@ pub(super) struct SandboxRequest {
     pub(super) calls: Vec<Tool>,
     pub(super) format: ResponseFormat,
     pub(super) reasons: bool,
-    /// Whether the reply holds an image.
+    /// Whether the reply contains an image.
     pub(super) draws: bool,
     pub(super) max_tokens: Option<usize>,
     /// Tokens of all messages, see [`super::response::count_tokens`].

@@ -1,4 +1,4 @@
-//! Ranks documents by the share of the query's words that they hold.
+//! Ranks documents by the share of the query's words that they contain.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::response::count_tokens;
 
-/// Returns the reply in the convention's shape; `None`: query or documents are missing.
+/// Returns the reply in the convention's shape, or `None` without a query or documents.
 pub(super) fn rank(request: &Value) -> Option<Value> {
     let query = request.get("query")?.as_str()?;
     let documents = request.get("documents")?.as_array()?;
@@ -30,7 +30,7 @@ pub(super) fn rank(request: &Value) -> Option<Value> {
     }))
 }
 
-/// The words of a query, each of which is found at once: a text takes the time of its own words.
+/// A map of the words of a query, so that a document takes only the time of its own words.
 struct AskedWords<'q> {
     words: HashMap<&'q str, AskedWord>,
     count: usize,
@@ -38,14 +38,14 @@ struct AskedWords<'q> {
 }
 
 struct AskedWord {
-    /// How often the query has it.
+    /// How many times the query contains the word.
     count: usize,
-    /// The number of the last text that held it.
+    /// The number of the last document that contained the word.
     last_text: usize,
 }
 
 impl<'q> AskedWords<'q> {
-    /// Returns the words of a query in small letters.
+    /// Returns the words of a query in lower case.
     fn new(query: &'q str) -> Self {
         let mut asked = HashMap::new();
         for word in words(query) {
@@ -62,7 +62,7 @@ impl<'q> AskedWords<'q> {
         }
     }
 
-    /// Returns the share of the words that a text holds, in any case.
+    /// Returns the share of the query's words that a text contains, in any case.
     fn share_in(&mut self, text: &str) -> f64 {
         self.texts += 1;
         let mut shared = 0;

@@ -17,11 +17,11 @@ use super::schema;
 
 /// Maximum number of characters repeated from the client's text.
 const MAX_ECHO_CHARS: usize = 400;
-/// What the values of a reply may take: those of its text, or of all its calls.
+/// The maximum size of the values in a reply's text, or in all its calls.
 const MAX_BYTES: usize = 256 << 10;
-/// Pieces of a streamed text, about.
+/// The approximate maximum of pieces of a streamed text.
 const MAX_PIECES: usize = 512;
-/// A sun in the sky: 16 by 16 pixels.
+/// The image: a sun in the sky, of 16 by 16 pixels.
 const PNG: &str = concat!(
     "iVBORw0KGgoAAAANSUhEUgAAABAAAAAQCAIAAACQkWg2AAAALUlEQVR42mOQs6kgCTHQXcP/LQxoCJ8GTNWYehgIqk",
     "bTM8I1kBys5ETc4Eh8ADgwH2hw6ZE3AAAAAElFTkSuQmCC",
@@ -49,7 +49,7 @@ pub(super) struct SandboxResponse<'a> {
 }
 
 impl<'a> SandboxResponse<'a> {
-    /// Makes the reply. Errors: it would be too large.
+    /// Makes the reply. Errors: the reply would be too large.
     pub(super) fn new(request: &'a SandboxRequest) -> Result<SandboxResponse<'a>, TooLarge> {
         let mut budget = Budget::new(MAX_BYTES);
         let calls = request.calls.iter().map(|tool: &'a Tool| {
@@ -219,7 +219,7 @@ fn choose_content(request: &SandboxRequest, budget: &mut Budget) -> Result<Strin
     })
 }
 
-/// Truncates the text to a number of tokens, and returns whether anything was cut.
+/// Truncates the text to a number of tokens. Returns whether text was cut.
 fn truncate(mut text: String, max_tokens: Option<usize>) -> (String, bool) {
     let is_cut = max_tokens.is_some_and(|limit| count_tokens(&text) > limit);
     if is_cut {
@@ -229,8 +229,8 @@ fn truncate(mut text: String, max_tokens: Option<usize>) -> (String, bool) {
     (text, is_cut)
 }
 
-/// Splits the text into words, each with the space after it. Of a long text several words are one piece, because each
-/// becomes an event.
+/// Splits the text into words, each with the space after it. In a long text a piece has several words, because each
+/// piece becomes an event.
 fn split_words(text: &str) -> impl Iterator<Item = &str> {
     let least = text.len() / MAX_PIECES;
     let mut rest = text;

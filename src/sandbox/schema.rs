@@ -12,14 +12,14 @@ use serde_json::{Map, Value, json};
 
 use super::budget::{Budget, TooLarge};
 
-/// Maximum depth; deeper values are null, because schemas may refer to themselves.
+/// The maximum depth. Deeper values are null, because schemas may refer to themselves.
 const MAX_DEPTH: usize = 16;
-/// Maximum of `minItems` and `minLength` that is obeyed.
+/// The largest `minItems` and `minLength` that is obeyed.
 const MAX_LENGTH: u64 = 64;
 
 /// Makes a value for the schema: required properties only, the smallest numbers, fixed strings.
 ///
-/// Errors: it takes more than the budget, as schemas do whose references name the same again and again.
+/// Errors: the value exceeds the budget, for example because references repeat.
 pub(super) fn make_example(schema: &Value, budget: &mut Budget) -> Result<Value, TooLarge> {
     let mut example = Example {
         root: schema,

@@ -1,11 +1,11 @@
-//! Finds pages for queries: as many as are asked for, each of which repeats a query.
+//! Finds pages for queries. There are as many as requested, and each repeats a query.
 
 use serde_json::{Value, json};
 
-/// The most pages that it finds for a query.
+/// The maximum number of pages for a query.
 const MAX_PAGES: u64 = 10;
 
-/// Returns the reply in the convention's shape; `None`: the query is missing.
+/// Returns the reply in the convention's shape, or `None` without a query.
 pub(super) fn search(request: &Value) -> Option<Value> {
     let query = request.get("query")?;
     let queries: Vec<&str> = match query.as_array() {

@@ -25,22 +25,22 @@ use super::{decisions, moderations, ocr, rerank, search, videos};
 pub(super) const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 const SLOW_START_DELAY: Duration = Duration::from_secs(2);
 const SLOW_EVENT_DELAY: Duration = Duration::from_millis(50);
-/// Larger requests are refused. The gateway's own limits are lower.
+/// The maximum size of a request. The gateway's own limits are lower.
 const MAX_BODY_BYTES: usize = 128 << 20;
 
 const NO_JSON: &str = "The request body is not JSON, or has too many values.";
 
-/// The paths of jobs begin so.
+/// The prefix of the paths of jobs.
 const VIDEOS: &str = "/v1/videos/";
 
 /// The application that Pingora runs on each connection.
 pub(super) struct ChatServer;
 
 /// The reply to a request.
-struct Reply {
+struct SandboxReply {
     body: ReplyBody,
     delay: Duration,
-    /// Whether only half of its body is sent before the connection closes.
+    /// Whether only half of the body is sent before the connection closes.
     is_cut: bool,
 }
 
@@ -55,9 +55,9 @@ enum ReplyBody {
     Nothing,
 }
 
-impl From<ReplyBody> for Reply {
-    fn from(body: ReplyBody) -> Reply {
-        Reply {
+impl From<ReplyBody> for SandboxReply {
+    fn from(body: ReplyBody) -> SandboxReply {
+        SandboxReply {
             body,
             delay: Duration::ZERO,
             is_cut: false,
@@ -72,7 +72,7 @@ impl HttpServerApp for ChatServer {
         mut session: ServerSession,
         shutdown: &ShutdownWatch,
     ) -> Option<ReusedHttpStream> {
-        // Every early return drops the connection, which is of no more use.
+        // Every early return drops the connection, which cannot be reused.
         if !session.read_request().await.ok()? {
             return None;
         }
@@ -101,7 +101,7 @@ pub(super) async fn read_body(session: &mut ServerSession) -> Result<Option<Vec<
     Ok(Some(body))
 }
 
-fn make_reply(head: &RequestHeader, body: &[u8]) -> Reply {
+fn make_reply(head: &RequestHeader, body: &[u8]) -> SandboxReply {
     match (head.method.as_str(), head.uri.path()) {
         ("POST", "/v1/chat/completions") => make_chat_reply(body),
         ("POST", "/v1/embeddings") => make_embeddings(body),
@@ -125,8 +125,8 @@ fn make_reply(head: &RequestHeader, body: &[u8]) -> Reply {
     }
 }
 
-/// Replies with what `make` makes of a request for this model; `None` from it: the request is not complete.
-fn to_reply(model: &str, body: &[u8], make: fn(&Value) -> Option<Value>) -> Reply {
+/// Replies with the result of `make` for a request with this model. `make` returns `None` for an incomplete request.
+fn to_reply(model: &str, body: &[u8], make: fn(&Value) -> Option<Value>) -> SandboxReply {
     let Some(request) = budget::parse(body) else {
         return refuse(400, "invalid_json", NO_JSON);
     };
@@ -139,7 +139,7 @@ fn to_reply(model: &str, body: &[u8], make: fn(&Value) -> Option<Value>) -> Repl
     }
 }
 
-fn make_speech_reply(body: &[u8]) -> Reply {
+fn make_speech_reply(body: &[u8]) -> SandboxReply {
     let Some(body) = budget::parse(body) else {
         return refuse(400, "invalid_json", NO_JSON);
     };
@@ -153,8 +153,8 @@ fn make_speech_reply(body: &[u8]) -> Reply {
     }
 }
 
-/// Replies of a job, of its content, and to its end.
-fn make_video_reply(method: &str, path: &str) -> Reply {
+/// Makes the reply about a job, its content, or its cancellation.
+fn make_video_reply(method: &str, path: &str) -> SandboxReply {
     let rest = path.strip_prefix(VIDEOS).unwrap_or_default();
     let reply = match (method, rest.split_once('/')) {
         ("GET", None) => videos::status(rest).map(|job| ReplyBody::Whole(200, job)),
@@ -173,17 +173,17 @@ fn make_video_reply(method: &str, path: &str) -> Reply {
     }
 }
 
-fn make_chat_reply(body: &[u8]) -> Reply {
+fn make_chat_reply(body: &[u8]) -> SandboxReply {
     let Some(request) = SandboxRequest::parse(body) else {
         return refuse(400, "invalid_json", NO_JSON);
     };
     match request.model.as_str() {
         "sandbox-chat" | "sandbox-image" => make_body(&request, Duration::ZERO).into(),
-        "sandbox-slow" => Reply {
+        "sandbox-slow" => SandboxReply {
             delay: SLOW_START_DELAY,
             ..make_body(&request, SLOW_EVENT_DELAY).into()
         },
-        "sandbox-cut" => Reply {
+        "sandbox-cut" => SandboxReply {
             is_cut: true,
             ..make_body(&request, Duration::ZERO).into()
         },
@@ -200,7 +200,7 @@ fn make_chat_reply(body: &[u8]) -> Reply {
     }
 }
 
-fn make_embeddings(body: &[u8]) -> Reply {
+fn make_embeddings(body: &[u8]) -> SandboxReply {
     let body = budget::parse(body).unwrap_or_default();
     if body.get("model").and_then(Value::as_str) != Some("sandbox-embedding") {
         return refuse(404, "model_not_found", "The sandbox has no such model.");
@@ -236,7 +236,7 @@ fn make_error_body(request: &SandboxRequest) -> ReplyBody {
     ReplyBody::Whole(200, error)
 }
 
-fn refuse(status: u16, code: &str, message: &str) -> Reply {
+fn refuse(status: u16, code: &str, message: &str) -> SandboxReply {
     ReplyBody::Whole(status, error_json(status, code, message)).into()
 }
 
@@ -251,7 +251,7 @@ fn error_json(status: u16, code: &str, message: &str) -> Value {
 }
 
 /// Writes a reply. Returns false if the connection must be closed after it.
-async fn write_reply(session: &mut ServerSession, reply: Reply) -> Result<bool> {
+async fn write_reply(session: &mut ServerSession, reply: SandboxReply) -> Result<bool> {
     wait(session, reply.delay).await?;
     match reply.body {
         ReplyBody::Whole(status, body) => {

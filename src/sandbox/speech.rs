@@ -10,26 +10,26 @@ use serde_json::{Value, json};
 
 use super::response::count_tokens;
 
-/// Samples a second.
+/// Samples per second.
 const SAMPLES_PER_S: u32 = 24_000;
-/// Samples of a character: 60 ms.
+/// Samples per character: 60 ms.
 const SAMPLES_PER_CHARACTER: usize = 1440;
-/// Samples of a wave of the tone.
+/// Samples per wave of the tone.
 const WAVE_SAMPLES: usize = 54;
-/// Characters that are spoken; others are not heard.
+/// The maximum number of spoken characters. The rest is silent.
 const MAX_CHARACTERS: usize = 400;
-/// A silent frame of MPEG audio, layer 3, of 26 ms: its head, and zeros.
+/// The head of a silent frame of MPEG audio, layer 3, of 26 ms. Zeros follow.
 const MP3_FRAME_HEAD: [u8; 4] = [0xff, 0xfb, 0x90, 0xc4];
 const MP3_FRAME_BYTES: usize = 417;
 
-/// What a request is answered with.
+/// The response to a request for speech.
 pub(super) enum Speech {
     File(&'static str, Vec<u8>),
     /// The data of events.
     Events(Vec<String>),
 }
 
-/// Speaks the text of a request. Errors: what is wrong with the request.
+/// Speaks the text of a request. Errors: says what is wrong with the request.
 pub(super) fn speak(body: &Value) -> Result<Speech, &'static str> {
     let input = body["input"].as_str().unwrap_or_default();
     let characters = input.chars().count().min(MAX_CHARACTERS);

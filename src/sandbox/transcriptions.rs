@@ -1,4 +1,5 @@
-//! Transcripts of the model sandbox: how many bytes the audio has. The same request gets the same transcript.
+//! Transcripts of the model sandbox, which say how many bytes the audio has. The same request gets the same
+//! transcript.
 
 use filters::multipart::{self, Part};
 use serde_json::{Value, json};
@@ -8,7 +9,7 @@ use super::response::count_tokens;
 /// Bytes that count as a second of audio.
 const BYTES_PER_S: usize = 16_000;
 
-/// What a request is answered with.
+/// The response to a request for a transcript.
 pub(super) enum Transcript {
     /// An object.
     Whole(Value),
@@ -16,7 +17,7 @@ pub(super) enum Transcript {
     Events(Vec<String>),
 }
 
-/// Returns the transcript of a form. Errors: what is wrong with the request.
+/// Returns the transcript for a form. Errors: says what is wrong with the request.
 pub(super) fn transcribe(body: &[u8], boundary: &str) -> Result<Transcript, &'static str> {
     let parts = multipart::parts(body, boundary).map_err(|_| "The request body is no form.")?;
     let field = |name: &str| {
@@ -46,7 +47,7 @@ pub(super) fn transcribe(body: &[u8], boundary: &str) -> Result<Transcript, &'st
     }))
 }
 
-/// An event for each word, and one at the end.
+/// Returns an event per word, and one at the end.
 fn events(text: &str, usage: &Value) -> Vec<String> {
     let delta = |word| json!({"type": "transcript.text.delta", "delta": word});
     let done = json!({"type": "transcript.text.done", "text": text, "usage": usage});

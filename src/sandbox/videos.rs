@@ -1,28 +1,28 @@
-//! Videos of the model sandbox. It keeps nothing: the id of a job says when it was ordered, how long it is, and what
-//! becomes of it. So its jobs survive a restart, as those of a real provider do.
+//! Videos of the model sandbox. It stores nothing: the id of a job contains the time of the order, the length and the
+//! result. So jobs survive a restart, like those of a real provider.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-/// How long a video takes, and a slow one. Units: milliseconds.
+/// The duration of a usual and of a slow job, in milliseconds.
 const TAKES_MS: [u64; 2] = [500, 60_000];
-/// Bytes of a second of video.
+/// Bytes per second of video.
 const BYTES_PER_S: usize = 32 << 10;
 /// The first box of an MP4 file.
 const HEAD: [u8; 24] = *b"\0\0\0\x18ftypisom\0\0\x02\0isommp42";
 
-/// A job, as its id says it.
+/// A job, as described by its id.
 struct Job<'a> {
     ordered_ms: u64,
     seconds: u64,
     size: &'a str,
-    /// `f`: it fails, `x`: a filter refuses it, `s`: it is slow, `o`: none of these.
+    /// `f`: the job fails, `x`: a filter refuses it, `s`: it is slow, `o`: none of these.
     fate: &'a str,
 }
 
 impl<'a> Job<'a> {
-    /// Parses an id; `None`: it is of no job.
+    /// Parses an id. Returns `None` if it is not the id of a job.
     fn parse(id: &'a str) -> Option<Self> {
         let mut parts = id.strip_prefix("video_")?.split('_');
         let job = Self {
@@ -44,7 +44,7 @@ fn now_ms() -> u64 {
     now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// Returns the reply to an order in the convention's shape; `None`: something is missing.
+/// Returns the reply to an order in the convention's shape, or `None` if a member is missing.
 pub(super) fn order(request: &Value) -> Option<Value> {
     let text = |key: &str| request.get(key).and_then(Value::as_str);
     let prompt = text("prompt")?;
@@ -56,7 +56,7 @@ pub(super) fn order(request: &Value) -> Option<Value> {
     status(&id)
 }
 
-/// Returns how a job does; `None`: there is none.
+/// Returns the status of a job, or `None` if the job does not exist.
 pub(super) fn status(id: &str) -> Option<Value> {
     let job = Job::parse(id)?;
     let [usual_ms, slow_ms] = TAKES_MS;
@@ -92,7 +92,7 @@ pub(super) fn status(id: &str) -> Option<Value> {
     }))
 }
 
-/// Returns the bytes of a video that is there: the head of a file, and numbers.
+/// Returns the bytes of a finished video: the head of a file, and numbers.
 pub(super) fn content(id: &str) -> Option<Vec<u8>> {
     let job = Job::parse(id)?;
     status(id).filter(|status| status.get("status") == Some(&"completed".into()))?;

@@ -1,4 +1,4 @@
-//! Command lines that call what a description describes, with its own examples.
+//! Command lines for the operations of a description, with its own examples.
 
 use serde_json::Value;
 
@@ -8,22 +8,22 @@ use crate::config::{Config, Datafile, GraphUpstream};
 #[derive(Clone, Debug)]
 pub enum ApiKey {
     Text(String),
-    /// The variable of the shell that holds the key.
+    /// The shell variable with the key.
     Variable(&'static str),
 }
 
-/// The credentials in command lines. A command that needs one that is missing is left out.
+/// The credentials in command lines. Commands whose credential is missing are left out.
 #[derive(Clone, Debug, Default)]
 pub struct Keys {
     pub api: Option<ApiKey>,
     pub sdk: Option<String>,
-    /// The parameter of the query that names a tenant of the graph service.
+    /// The query parameter that identifies a tenant of the graph service.
     pub graph: Option<String>,
 }
 
 impl Keys {
-    /// Returns the keys of the sandboxes that a configuration has. They are public.
-    pub fn of_sandboxes(config: &Config) -> Self {
+    /// Returns the public keys of the sandboxes in a configuration.
+    pub fn from_sandboxes(config: &Config) -> Self {
         let decisions = config.decisions.iter();
         let mut projects = decisions.flat_map(|decisions| &decisions.projects);
         let sdk = projects.find(|(_, datafile)| *datafile == Datafile::Sandbox);
@@ -43,21 +43,21 @@ impl Keys {
 
 /// A command line that calls an operation.
 #[derive(Debug)]
-pub struct Command {
+pub struct CurlCommand {
     /// The operation's id in the description.
     pub operation: String,
-    /// The line, which begins with `curl `.
+    /// The command line, which begins with `curl `.
     pub line: String,
 }
 
-/// Returns a command for each operation of a description that has examples of all it requires, on the listener at `base`.
-/// Examples with a model that is not served are left out.
+/// Returns a command for each operation of a description that has examples of all required parts, for the listener at
+/// `base`. Examples with a model that is not served are left out.
 pub fn commands(
     document: &[u8],
     base: &str,
     keys: &Keys,
     serves: impl Fn(&str) -> bool,
-) -> Vec<Command> {
+) -> Vec<CurlCommand> {
     let document: Value = serde_json::from_slice(document).unwrap_or_default();
     let schemes = document.pointer("/components/securitySchemes");
     let paths = document.get("paths").and_then(Value::as_object);
@@ -81,7 +81,7 @@ pub fn commands(
             if !model.is_none_or(&serves) {
                 return None;
             }
-            Some(Command {
+            Some(CurlCommand {
                 operation: operation.get("operationId")?.as_str()?.to_owned(),
                 line: line(operation, (base, path), (&key, body), keys)?,
             })
@@ -89,7 +89,8 @@ pub fn commands(
         .collect()
 }
 
-/// The option with the credential that an operation takes first; empty: it takes none. `None`: there is none to give.
+/// Returns the option with the credential that an operation accepts first, or an empty text if it needs none. Returns
+/// `None` if `keys` have no such credential.
 fn header(operation: &Value, schemes: Option<&Value>, keys: &Keys) -> Option<String> {
     let first = operation
         .get("security")
@@ -111,7 +112,7 @@ fn header(operation: &Value, schemes: Option<&Value>, keys: &Keys) -> Option<Str
     }
 }
 
-/// The example of an operation's body, behind its media type; `Some(None)`: there is a body, and no example of it.
+/// Returns the example of an operation's body with its media type. `Some(None)` means a body without an example.
 fn body(operation: &Value) -> Option<Option<(&str, &Value)>> {
     let content = operation.get("requestBody")?.get("content")?.as_object()?;
     let mut examples = content
@@ -120,7 +121,7 @@ fn body(operation: &Value) -> Option<Option<(&str, &Value)>> {
     Some(examples.next())
 }
 
-/// The options with an example of a body: one for JSON, one for each field of a form.
+/// Returns the options for an example body: one for JSON, or one for each field of a form.
 fn data((media_type, example): (&str, &Value)) -> String {
     let quoted = |text: &str| text.replace('\'', "'\\''");
     match example.as_object() {
@@ -136,7 +137,7 @@ fn data((media_type, example): (&str, &Value)) -> String {
     }
 }
 
-/// Returns whether the answer is no text.
+/// Returns whether the response is a file and not text.
 fn is_file(operation: &Value) -> bool {
     let content = operation.pointer("/responses/200/content");
     let mut types = content.and_then(Value::as_object).into_iter().flatten();
@@ -144,7 +145,7 @@ fn is_file(operation: &Value) -> bool {
         .any(|(media_type, _)| media_type.starts_with("audio/") || media_type.starts_with("video/"))
 }
 
-/// Returns whether a parameter is required, and there is no example of it.
+/// Returns whether a parameter is required and has no example.
 fn is_left_open(parameter: &Value) -> bool {
     parameter.get("required") == Some(&Value::Bool(true)) && parameter.get("example").is_none()
 }

@@ -1,8 +1,8 @@
-//! `GET /v1/openapi.json`: the description of everything that the listener serves, in OpenAPI 3.1. Source: docs/decisions.md
+//! `GET /v1/openapi.json`: the description of all that the listener serves, in OpenAPI 3.1. Source: docs/decisions.md
 //! 58.
 //!
-//! It is made once, when the router is: method, path, credentials, limits and errors come from the row of a route, and the
-//! rest from the description that stands in the row.
+//! The document is made once, together with the router. Method, path, credentials, limits and errors come from the
+//! row of a route, and the rest comes from the description in the row.
 
 pub mod curl;
 mod operation;
@@ -20,7 +20,7 @@ use serde_json::map::Entry;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use self::operation::{Target, path_template};
+use self::operation::{DescribedTarget, path_template};
 use crate::proxy::handler::{Endpoint, Handler, Request};
 use crate::proxy::response::Response;
 use crate::proxy::router::{Access, BodyRule, ErrorStyle, Route};
@@ -28,20 +28,20 @@ use crate::proxy::router::{Access, BodyRule, ErrorStyle, Route};
 /// Schemas, headers and parameters that several operations share.
 const COMPONENTS: &str = include_str!("components.json");
 
-/// The description of a listener as a text, with its tag.
+/// The description of a listener as a text, with its ETag.
 #[derive(Clone, Debug)]
 pub struct OpenApi {
     json: Bytes,
     etag: HeaderValue,
 }
 
-/// Routes that are shown together.
+/// Routes with a common heading.
 pub struct Section<'r> {
     pub tag: &'static str,
     pub routes: &'r [Route],
 }
 
-/// The route of the graph service, and the operations that it stands for.
+/// The route of the graph service, and its operations.
 pub struct GraphSection<'r> {
     pub route: &'r Route,
     /// The operations in force.
@@ -51,7 +51,7 @@ pub struct GraphSection<'r> {
 impl OpenApi {
     /// Describes these routes. `sdk_key_header` is the header of SDK keys, if there are flag decisions.
     ///
-    /// Errors: a description that is not what it has to be, with the name of its route.
+    /// Errors: an invalid description, with the name of its route.
     pub fn describe(
         sections: &[Section<'_>],
         graph: Option<&GraphSection<'_>>,
@@ -60,19 +60,19 @@ impl OpenApi {
         let mut document = Document::new(sdk_key_header)?;
         for section in sections {
             for route in section.routes.iter().filter(|route| route.is_on) {
-                document.add(&Target::of_route(route, section.tag))?;
+                document.add(&DescribedTarget::from_route(route, section.tag))?;
             }
         }
         if let Some(graph) = graph {
             for operation in graph.operations.all() {
-                let target = Target::of_graph(graph.route, operation);
+                let target = DescribedTarget::from_graph(graph.route, operation);
                 target.map_or(Ok(()), |target| document.add(&target))?;
             }
         }
         Ok(Self::from_text(document.into_text()))
     }
 
-    /// Returns a document that describes nothing: its own row is described before it is written.
+    /// Returns an empty document. It lets the document's own row be described before the document is written.
     pub fn unwritten() -> Self {
         Self::from_text("{}".to_owned())
     }
@@ -142,7 +142,7 @@ struct Document {
     components: Components,
 }
 
-/// What operations share.
+/// The components that operations share.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Components {
@@ -190,10 +190,10 @@ impl Document {
         })
     }
 
-    fn add(&mut self, target: &Target<'_>) -> Result<(), String> {
+    fn add(&mut self, target: &DescribedTarget<'_>) -> Result<(), String> {
         let (operation, schemas) = target.describe(&mut self.components)?;
         for (name, schema) in schemas {
-            // The operations of the graph service have one description.
+            // All operations of the graph service share one description.
             let known = self.components.schemas.entry(name);
             let known = match known {
                 Entry::Vacant(entry) => entry.insert(schema.clone()),

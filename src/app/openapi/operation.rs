@@ -1,4 +1,4 @@
-//! One operation of the document: what its row says, and what its description tells.
+//! One operation of the document, made from its row and its description.
 
 use filters::fault::quoted;
 use filters::graph::GraphOperation;
@@ -10,27 +10,27 @@ use super::{Components, responses};
 use crate::proxy::handler::Handler;
 use crate::proxy::router::{Access, BodyRule, Route};
 
-/// A route, or one operation of those that a route stands for.
-pub(super) struct Target<'r> {
+/// A route, or one of several operations of a route.
+pub(super) struct DescribedTarget<'r> {
     route: &'r Route,
     tag: &'static str,
     pub(super) method: &'r str,
-    /// As in the row, or with `{name}` for segments.
+    /// The path as in the row, or with `{name}` for segments.
     pub(super) path: &'r str,
-    /// Whether it takes queries of the graph service, of which the description has an example.
+    /// Whether the operation takes queries of the graph service. The description's example is such a query.
     takes_queries: bool,
 }
 
-/// The path of the graph service's operations for paths that no row names.
+/// The path of the graph service's operations for unknown paths.
 const UNKNOWN_PATHS: &str = "/*";
 
-/// What a description tells.
+/// The members of a description.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OperationDescription {
     summary: String,
     description: Option<String>,
-    /// Parameters, as OpenAPI writes them.
+    /// Parameters in OpenAPI's form.
     #[serde(default)]
     parameters: Vec<Value>,
     /// The schema of the body, by media type.
@@ -39,23 +39,23 @@ struct OperationDescription {
     /// Whether a request may have no body.
     #[serde(default)]
     optional_body: bool,
-    /// A body that the built-in sandbox answers. In a form `@NAME` stands for the file of that name.
+    /// A body to which the built-in sandbox responds. In a form `@NAME` stands for the file with that name.
     example: Option<Value>,
-    /// Responses of success, as OpenAPI writes them.
+    /// Responses of success in OpenAPI's form.
     responses: Map<String, Value>,
     /// Statuses of errors beyond those that follow from the row.
     #[serde(default)]
     errors: Vec<u16>,
-    /// Schemas that others may refer to.
+    /// Schemas to which others may refer.
     #[serde(default)]
     schemas: Map<String, Value>,
 }
 
-/// An operation, and the schemas that come with it.
+/// An operation and its schemas.
 type Described = (Value, Map<String, Value>);
 
-impl<'r> Target<'r> {
-    pub(super) fn of_route(route: &'r Route, tag: &'static str) -> Self {
+impl<'r> DescribedTarget<'r> {
+    pub(super) fn from_route(route: &'r Route, tag: &'static str) -> Self {
         Self {
             route,
             tag,
@@ -65,8 +65,8 @@ impl<'r> Target<'r> {
         }
     }
 
-    /// An operation of the graph service; `None`: it stands for paths that are not listed.
-    pub(super) fn of_graph(route: &'r Route, operation: &'r GraphOperation) -> Option<Self> {
+    /// Returns an operation of the graph service, or `None` if it stands for paths that are not listed.
+    pub(super) fn from_graph(route: &'r Route, operation: &'r GraphOperation) -> Option<Self> {
         let (method, path) = operation.name.split_once(' ')?;
         if path == UNKNOWN_PATHS {
             return None;
@@ -84,9 +84,9 @@ impl<'r> Target<'r> {
         self.route.name
     }
 
-    /// Describes the operation. Responses that others have too are added to the components.
+    /// Describes the operation. Responses shared with other operations are added to the components.
     ///
-    /// Errors: the description is not what it has to be.
+    /// Errors: the description is invalid.
     pub(super) fn describe(&self, components: &mut Components) -> Result<Described, String> {
         let told = serde_json::from_str(self.route.description);
         let mut told: OperationDescription =
@@ -130,7 +130,7 @@ impl<'r> Target<'r> {
         Ok((Value::Object(operation), told.schemas))
     }
 
-    /// Checks that the media types of the body are those that the row reads.
+    /// Checks that the body has the media types that the row reads.
     fn check_body(&self, told: &OperationDescription) -> Result<(), String> {
         let types: Vec<&str> = told.body.keys().map(String::as_str).collect();
         let fits = match self.route.body {
@@ -138,7 +138,7 @@ impl<'r> Target<'r> {
             BodyRule::Json(_) | BodyRule::SpooledJson(_) => types == ["application/json"],
             BodyRule::JsonOrForm(_) => types == ["application/json", "multipart/form-data"],
             BodyRule::Form(_) => types == ["multipart/form-data"],
-            // The endpoints of GET read none, but check one that comes.
+            // The endpoints with GET need no body, but check one.
             BodyRule::Any(_) => types.is_empty() == (self.route.method == Method::GET),
             BodyRule::Unread => true,
         };
@@ -152,7 +152,7 @@ impl<'r> Target<'r> {
         ))
     }
 
-    /// The name of the route, and for a route that stands for several operations also method and path.
+    /// Returns the name of the route; for a route with several operations it also has method and path.
     fn id(&self) -> String {
         if self.path == self.route.path {
             return self.name().to_owned();
@@ -179,11 +179,11 @@ impl<'r> Target<'r> {
         }
     }
 
-    /// The parameters of the description, those of the path that it does not name, and the headers that all calls of models
-    /// read.
+    /// Returns the parameters of the description, the other parameters of the path, and the headers of all model
+    /// calls.
     fn parameters(&self, told: Vec<Value>) -> Vec<Value> {
         let mut parameters = told;
-        for name in names_in(self.path) {
+        for name in segment_names(self.path) {
             let named = json!({"name": name, "in": "path", "required": true, "schema": {"type": "string", "minLength": 1}});
             parameters.push(named);
         }
@@ -198,7 +198,7 @@ impl<'r> Target<'r> {
     }
 }
 
-/// The bodies by media type. The example stands beside the schema of JSON, or beside the only one.
+/// Returns the bodies by media type. The example is in the schema of JSON, or in the only one.
 fn content(body: Map<String, Value>, example: Option<Value>) -> Map<String, Value> {
     let is_only = body.len() == 1;
     let with_schema = body.into_iter().map(|(media_type, schema)| {
@@ -213,8 +213,8 @@ fn content(body: Map<String, Value>, example: Option<Value>) -> Map<String, Valu
     with_schema.collect()
 }
 
-/// The names of a path's segments that stand for any.
-fn names_in(path: &str) -> impl Iterator<Item = &str> {
+/// Returns the names of a path's variable segments.
+fn segment_names(path: &str) -> impl Iterator<Item = &str> {
     let parts = path.split('{').skip(1);
     let named = parts
         .filter_map(|part| part.split_once('}'))
@@ -226,7 +226,7 @@ fn names_in(path: &str) -> impl Iterator<Item = &str> {
     )
 }
 
-/// The path as OpenAPI writes it: stars get the name of the operation's parameter in the path.
+/// Returns the path in OpenAPI's form: stars become the name of the operation's path parameter.
 pub(super) fn path_template(path: &str, operation: &Value) -> String {
     let Some((prefix, rest)) = path.split_once('*') else {
         return path.to_owned();

@@ -1,4 +1,4 @@
-//! The responses of an operation: those that its description tells, and the errors that follow from its row.
+//! The responses of an operation: those of its description, and the errors that follow from its row.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::Components;
 use crate::proxy::handler::Handler;
 use crate::proxy::router::{Access, BodyRule, ErrorStyle, Route};
 
-/// The headers of each response to a request that was checked against a quota.
+/// The headers of each response to a request that counted against a quota.
 const QUOTA_HEADERS: [&str; 5] = [
     "RateLimit-Policy",
     "RateLimit",
@@ -17,8 +17,8 @@ const QUOTA_HEADERS: [&str; 5] = [
     "RateLimit-Reset",
 ];
 
-/// Returns the responses by status. `more` are statuses of errors beyond those of the row; what errors have in common is added
-/// to the components.
+/// Returns the responses by status. `more` are statuses of errors beyond those of the row. Common parts of errors are
+/// added to the components.
 pub(super) fn describe(
     route: &Route,
     told: Map<String, Value>,
@@ -65,13 +65,13 @@ fn add_headers(route: &Route, response: &mut Map<String, Value>) {
 /// Returns the statuses of errors that follow from a row.
 fn statuses(route: &Route) -> BTreeSet<u16> {
     if route.body == BodyRule::Unread {
-        // The service's own answers have any status; of ours one has a shape that the contract names.
+        // The service's own responses have any status. Of ours, the contract only names the shape of one.
         return BTreeSet::from([429]);
     }
     let mut all = BTreeSet::from([400, 414, 431, 500]);
     match route.access {
         Access::Open => {}
-        // Too many wrong keys from one address are a 429.
+        // Too many wrong keys from one address give a 429.
         Access::Key | Access::KeyOrToken | Access::KeyOrTokenForEvents => {
             all.extend([401, 403, 410, 429, 503])
         }
@@ -94,7 +94,7 @@ fn statuses(route: &Route) -> BTreeSet<u16> {
     all
 }
 
-/// Returns whether the route asks providers, whose refusals it tells.
+/// Returns whether the route asks providers, whose refusals it passes on.
 fn asks_providers(route: &Route) -> bool {
     matches!(route.handler, Handler::Forward(_)) && route.quota.is_some()
 }
@@ -122,7 +122,7 @@ fn error(style: &ErrorStyle, status: u16, components: &mut Components) -> Value 
     json!({"$ref": format!("#/components/responses/{name}")})
 }
 
-/// Returns what a status means. Source: docs/model-gateway.md 7, docs/decision-agent.md 7.
+/// Returns the meaning of a status. Source: docs/model-gateway.md 7, docs/decision-agent.md 7.
 fn meaning(status: u16) -> &'static str {
     match status {
         400 => "The body, a parameter or the head is invalid.",

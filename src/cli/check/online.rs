@@ -1,4 +1,4 @@
-//! What the providers themselves list: asked with their keys, all at once, each within three seconds.
+//! Asks providers for their lists of models, with their keys, all at once, each within three seconds.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,24 +11,24 @@ use serde_json::Value;
 use crate::config::{Config, Location, Problem, ProviderConfig};
 use crate::outbound::{Outbound, describe, read_success};
 
-/// Timeout of a provider's whole answer.
+/// The time limit of a provider's whole reply.
 const LIST_TIMEOUT: Duration = Duration::from_secs(3);
 /// Maximum size of a list.
 const MAX_LIST_BYTES: usize = 16 << 20;
-/// The most names that one finding shows.
+/// The maximum number of names in one finding.
 const MAX_SHOWN: usize = 20;
 
-/// A model as its provider lists it.
+/// A model in its provider's list.
 #[derive(Debug, Default)]
 struct ListedModel {
-    /// USD per token, of prompt and completion, where the provider lists prices.
+    /// The price per token in USD, of prompt and completion, if the list has prices.
     prices: [Option<Price>; 2],
     ends_at: Option<String>,
 }
 
-/// Asks providers for their lists, and returns what the catalogue says otherwise.
+/// Asks providers for their lists. Returns the differences from the catalogue.
 ///
-/// A provider that has no list, or needs a key that is not there, is a finding of its own.
+/// A provider without a list, or whose key is missing, gives its own finding.
 pub(super) fn compare(config: &Config, providers: &[&ProviderConfig]) -> Vec<Problem> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -43,7 +43,7 @@ pub(super) fn compare(config: &Config, providers: &[&ProviderConfig]) -> Vec<Pro
             )];
         }
     };
-    // All clients share one crypto provider, which may be installed already.
+    // All clients share one crypto provider, which may already be installed.
     _ = rustls::crypto::ring::default_provider().install_default();
     let lists = runtime.block_on(join_all(providers.iter().map(|provider| list(provider))));
     let mut findings = Vec::new();
@@ -84,12 +84,12 @@ fn mappings_of<'c>(config: &'c Config, provider: &str) -> Vec<&'c WrittenMapping
         .collect()
 }
 
-/// Asks a provider for its models, by name. Errors: why there is no list.
+/// Asks a provider for its models, by name. Errors: the reason for which there is no list.
 async fn list(provider: &ProviderConfig) -> Result<BTreeMap<String, ListedModel>, String> {
     let host = provider.kind.host();
     let list = host.model_list;
     let list = list.ok_or_else(|| "its API has none".to_owned())?;
-    // Equal endpoints serve the same models.
+    // Equal endpoints serve the same models, so the first one suffices.
     let base_url = provider.base_urls.first().map_or("", String::as_str);
     let url = format!("{base_url}{}", list.path);
     let client = Outbound::new(LIST_TIMEOUT, [base_url]).map_err(describe)?;
@@ -111,7 +111,7 @@ async fn list(provider: &ProviderConfig) -> Result<BTreeMap<String, ListedModel>
     read_list(&body).ok_or_else(|| "it is no list of models".to_owned())
 }
 
-/// Reads the lists of all kinds: the models stand in `data`, in `models` or in the list itself.
+/// Reads the lists of all kinds of providers: the models are in `data`, in `models`, or in the list itself.
 fn read_list(body: &Value) -> Option<BTreeMap<String, ListedModel>> {
     let inner = [body.get("data"), body.get("models"), Some(body)];
     let models = inner.into_iter().flatten().find_map(Value::as_array)?;
@@ -151,7 +151,7 @@ fn read_model(model: &Value) -> ListedModel {
     }
 }
 
-/// Returns what the catalogue says otherwise than a provider's list.
+/// Returns the differences between the catalogue and a provider's list.
 fn differences(
     key: &str,
     mappings: &[&WrittenMapping],

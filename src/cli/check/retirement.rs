@@ -1,4 +1,4 @@
-//! Models that their providers deactivate soon.
+//! Warns of models that their providers deactivate soon.
 
 use filters::models::routing::{WrittenMapping, WrittenModel};
 

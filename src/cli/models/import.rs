@@ -13,7 +13,7 @@ use filters::models::routing::CatalogFile;
 pub(super) use litellm::from_litellm;
 pub(super) use models_dev::from_models_dev;
 
-/// The most fraction digits of a price that can be billed.
+/// The maximum fraction digits of a price that can be billed.
 const PRICE_DIGITS: usize = 12;
 
 /// The result of an import.
@@ -21,11 +21,11 @@ const PRICE_DIGITS: usize = 12;
 pub(super) struct Imported {
     /// The catalogue.
     pub(super) toml: String,
-    /// What of the table is not in it.
+    /// The parts of the table that the catalogue lacks.
     pub(super) summary: Summary,
 }
 
-/// What of a table is not in the catalogue, counted by reason.
+/// The parts of a table that the catalogue lacks, counted by reason.
 #[derive(Debug, Default)]
 pub(super) struct Summary {
     skipped: BTreeMap<&'static str, usize>,
@@ -34,14 +34,14 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    /// Counts an entry that is left out.
+    /// Counts a skipped entry.
     fn skip(&mut self, reason: &'static str) {
         *self.skipped.entry(reason).or_default() += 1;
     }
 
-    /// Counts a member of an entry that the catalogue has no place for, or that is not understood.
+    /// Counts a member of an entry that has no place in the catalogue, or that the importer does not understand.
     fn drop_member(&mut self, name: &str) {
-        // Lengths of prompts differ by model, and are no other reason.
+        // Lengths of prompts differ by model, but are one reason.
         let name = match name.split_once("_above_") {
             Some((price, _)) => format!("{price}_above_…"),
             None => name.to_owned(),
@@ -49,14 +49,14 @@ impl Summary {
         *self.dropped.entry(name).or_default() += 1;
     }
 
-    /// Returns a price with as many digits as can be billed, and counts it if it had more.
+    /// Returns a price with at most the digits that can be billed, and counts prices with more.
     fn rounded(&mut self, price: String) -> String {
         let rounded = decimal::round_fraction(&price, PRICE_DIGITS);
         self.rounded += usize::from(rounded != price);
         rounded
     }
 
-    /// Returns the number of entries that are left out for a reason.
+    /// Returns the number of entries that were skipped for a reason.
     #[cfg(test)]
     fn skipped(&self, reason: &str) -> usize {
         self.skipped.get(reason).copied().unwrap_or_default()
@@ -87,12 +87,12 @@ impl Summary {
 struct ImportRow {
     id: String,
     title: Option<String>,
-    /// The model's type, where it is not chat.
+    /// The type of the model, unless it is chat.
     model_type: Option<&'static str>,
     created: Option<String>,
     provider: String,
     name: String,
-    /// Members of the mapping, each with its value in TOML.
+    /// The members of the mapping, with their values in TOML.
     members: Vec<(&'static str, String)>,
 }
 
@@ -113,7 +113,7 @@ impl ImportRow {
         out
     }
 
-    /// Returns whether the catalogue takes the row.
+    /// Returns whether the row is valid in the catalogue.
     fn is_accepted(&self) -> bool {
         let toml = format!("[[models]]\nid = \"m\"\n{}", self.to_toml());
         let read: Option<CatalogFile> = toml::from_str(&toml).ok();
@@ -167,7 +167,7 @@ fn list<'t>(texts: impl Iterator<Item = &'t str>) -> String {
     format!("[{}]", texts.join(", "))
 }
 
-/// Formats the prices of longer prompts: the tokens beyond which they hold, and members with their values.
+/// Formats the prices of longer prompts: the tokens above which they hold, and members with their values.
 fn steps_toml(steps: impl Iterator<Item = (u64, Vec<String>)>) -> String {
     let steps = steps.map(|(above, members)| {
         let members: String = members.iter().map(|member| format!(", {member}")).collect();

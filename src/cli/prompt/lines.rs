@@ -1,18 +1,18 @@
-//! A prompt as lines, and what differs between two of them.
+//! Shows a prompt as lines, and the differences between two prompts.
 
 use serde_json::Value;
 
-/// How many unchanged lines are shown around a change.
+/// The number of unchanged lines that are shown around a change.
 const CONTEXT_LINES: usize = 2;
-/// Versions with more changed lines than this, multiplied, are shown as wholly replaced.
+/// Versions are shown as wholly replaced if the product of their numbers of changed lines is larger.
 const MAX_COMPARED: usize = 16 << 20;
 
-/// Returns a line per value, and per line of a text with several.
+/// Returns a line per value. A text of several lines gives one line for each.
 ///
-/// Shape: `path = value`; the lines of a text follow its path, indented.
+/// Shape: `path = value`. The lines of a text follow its path, indented.
 pub(super) fn lines_of(content: &Value) -> Vec<String> {
     let mut lines = Vec::new();
-    // A change of the settings should not hide behind the messages.
+    // A change of the settings comes before the messages, where it would be overlooked.
     for key in ["model", "parameters", "variables", "messages"] {
         if let Some(value) = content.get(key) {
             write_lines(key, value, &mut lines);
@@ -41,8 +41,8 @@ fn write_lines(path: &str, value: &Value, lines: &mut Vec<String>) {
     }
 }
 
-/// Returns the changed lines with `-` or `+` before them, those around them with a space, and `…` where lines are left out.
-/// Nothing is returned of equal lines.
+/// Returns the changed lines after `-` or `+`, the lines around them after a space, and `…` for skipped lines.
+/// Returns no lines if both are equal.
 pub(super) fn diff(old: &[String], new: &[String]) -> Vec<String> {
     let marked = marked(old, new);
     let is_change = |at: &usize| marked.get(*at).is_some_and(|(mark, _)| *mark != ' ');
@@ -81,7 +81,7 @@ fn marked<'l>(old: &'l [String], new: &'l [String]) -> Vec<(char, &'l str)> {
 fn changed<'l>(old: &'l [String], new: &'l [String]) -> Vec<(char, &'l str)> {
     let width = new.len() + 1;
     let is_small = old.len().saturating_mul(new.len()) <= MAX_COMPARED;
-    // `common[a * width + b]`: how many lines `old[a..]` and `new[b..]` have in common.
+    // `common[a * width + b]` is the number of lines that `old[a..]` and `new[b..]` have in common.
     let mut common = vec![0_u32; if is_small { (old.len() + 1) * width } else { 0 }];
     let at = |common: &[u32], a: usize, b: usize| common.get(a * width + b).copied().unwrap_or(0);
     if is_small {

@@ -1,4 +1,4 @@
-//! What of a catalogue's prices is bad, implausible or missing.
+//! Finds invalid, implausible and missing prices of a catalogue.
 
 use filters::models::routing::{CatalogFile, TOKEN_PRICE_KEYS, WrittenMapping};
 
@@ -10,7 +10,7 @@ use crate::config::walk::Finding;
 /// hundreds; a price per billion tokens, or in cents, is above it.
 const MAX_PLAUSIBLE_PRICE: f64 = 10_000.0;
 
-/// Warns of prices that look like those of another number of tokens.
+/// Warns of prices that seem to be for another number of tokens.
 pub(super) fn find_implausible_prices(models: &[Node]) -> Vec<Finding> {
     let values = TOKEN_PRICE_KEYS
         .iter()
@@ -30,7 +30,7 @@ pub(super) fn find_implausible_prices(models: &[Node]) -> Vec<Finding> {
         .collect()
 }
 
-/// Warns of regions and tiers that have no price.
+/// Warns of regions and tiers without a price.
 pub(super) fn find_idle_prices(
     file: &CatalogFile,
     places: &Places,

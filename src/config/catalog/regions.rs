@@ -1,4 +1,4 @@
-//! Leaves out the regions that nobody can call.
+//! Removes regions that no request can reach.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use super::{Places, finding};
 use crate::config::file::ProviderConfig;
 use crate::config::walk::Finding;
 
-/// What a provider has no address for.
+/// The regions for which a provider has no address.
 #[derive(Default)]
 struct Unreachable {
     regions: BTreeSet<String>,
@@ -17,7 +17,7 @@ struct Unreachable {
     first: String,
 }
 
-/// Returns whether requests to a provider can go to a region: there is a table for it, or they name it.
+/// Returns whether a provider's requests can reach a region: there is a table for it, or requests name the region.
 pub(super) fn is_reachable(
     providers: &BTreeMap<String, ProviderConfig>,
     provider: &str,
@@ -28,10 +28,10 @@ pub(super) fn is_reachable(
     })
 }
 
-/// Takes out the regions that a provider has no table for, unless its requests name them, so that naming one is answered
-/// like any unknown region. Returns one warning per provider.
+/// Removes the regions for which a provider has no table, unless its requests name regions. Requests for a removed
+/// region are refused like those for an unknown one. Returns one warning per provider.
 ///
-/// Our choice: a catalogue may know more regions than one uses, like more providers.
+/// Our choice: a catalogue may know more regions than one uses, as it may know more providers.
 pub(super) fn leave_out_unreachable(
     file: &mut CatalogFile,
     providers: &BTreeMap<String, ProviderConfig>,

@@ -17,12 +17,12 @@ pub struct DecisionsConfig {
     pub projects: Vec<(Box<str>, Datafile)>,
     /// URL of other projects' datafiles, with `%s` for the SDK key.
     pub datafile_url: Option<String>,
-    /// How long a key that the source refused is remembered.
+    /// How long a key is remembered that the source refused.
     pub unknown_key_ttl: Duration,
     /// How often datafiles are checked for changes.
     pub poll_interval: Duration,
     pub datafile_max_bytes: u64,
-    /// URL that events are sent to; `None` discards them.
+    /// The URL for events, or `None` to discard them.
     pub event_url: Option<String>,
     pub event_batch: usize,
     /// Maximum delay of an event before a smaller batch is sent.
@@ -33,11 +33,11 @@ pub struct DecisionsConfig {
     pub batch_concurrency: usize,
     pub overrides: bool,
     pub profiles: Option<ProfileStore>,
-    /// How long a profile in Redis is kept after its last use; `None`: for ever.
+    /// How long a profile in Redis is kept after its last use; `None` means without end.
     pub profile_ttl: Option<Duration>,
-    /// About the most users of an SDK key whose profiles are written in that time.
+    /// The approximate maximum of users of an SDK key whose profiles are written in that time.
     pub max_profiles: u64,
-    /// The Redis of agent mode, whose keys are the agent's; `None` in document mode, which uses the shared one.
+    /// The Redis of agent mode with the agent's keys; `None` in document mode, which uses the shared Redis.
     pub agent_redis: Option<Secret>,
     pub notifications: bool,
     /// URL of the key set that verifies foreign tokens.
@@ -46,13 +46,13 @@ pub struct DecisionsConfig {
     pub odp_host: Option<String>,
     /// URLs of the hosts of segments that a datafile may name.
     pub odp_hosts: Vec<String>,
-    /// Those of them that the operator wrote.
+    /// The hosts of segments that the operator wrote.
     pub own_odp_hosts: Vec<String>,
     /// Whether segments are cached in Redis.
     pub shares_segments: bool,
     /// URL of predictions, with `%s` for the experiment's id.
     pub cmab_endpoint: String,
-    /// Whether the operator wrote it.
+    /// Whether the operator wrote that URL.
     pub is_cmab_written: bool,
     pub token_ttl_s: u64,
     /// The issuer and the audience that tokens have to name.
@@ -85,7 +85,7 @@ pub enum ProfileStore {
 #[derive(Clone)]
 pub struct Webhook {
     pub project_id: Box<str>,
-    /// The secret that signs announcements; without it they are refused.
+    /// The secret that signs announcements. Without it they are refused.
     pub secret: Option<Secret>,
     /// Prefixes of the keys whose datafiles are then checked.
     pub sdk_keys: Vec<String>,
@@ -105,6 +105,6 @@ pub enum Datafile {
 pub struct Client {
     pub id: Box<str>,
     pub secret_hash: Box<str>,
-    /// The SDK keys that its tokens are valid for.
+    /// The SDK keys for which its tokens are valid.
     pub sdk_keys: Vec<String>,
 }

@@ -12,33 +12,34 @@ use crate::config::secret::Secret;
 /// A provider.
 #[derive(Clone)]
 pub struct ProviderConfig {
-    /// Its name: the prefix of `provider/model`.
+    /// The name, which is the prefix in `provider/model`.
     pub name: String,
     pub kind: ProviderKind,
-    /// Those of its endpoints, `http` or `https`, without a slash at the end; all have the same path. Never empty; the
-    /// sandbox gets its own when it is bound.
+    /// The URLs of its endpoints, `http` or `https`, without a slash at the end, and all with the same path. The list
+    /// is never empty; the sandbox gets its URL when it is bound.
     pub base_urls: Vec<String>,
-    /// Whether the base URL is the kind's own, which the operator did not write.
+    /// Whether the base URL is the default of the kind, which the operator did not write.
     pub is_base_url_built_in: bool,
-    /// How the health of its endpoints is checked; `None`: it is not.
+    /// The health checks of its endpoints, if there are any.
     pub health: Option<HealthConfig>,
-    /// Its keys in the order in which they are tried; empty if it needs none, or only serves BYOK keys.
+    /// The keys in the order in which they are tried. The list is empty if the provider needs none or only serves
+    /// BYOK keys.
     pub keys: Vec<Secret>,
     pub regions: Vec<RegionConfig>,
     /// Whether calls without a region serve only callers with a BYOK key.
     pub is_byok_only: bool,
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// Its preference among equal providers; 1 is neutral.
+    /// The preference among equal providers; 1 is neutral.
     pub priority: f64,
     pub quirks: Quirks,
-    /// What its mappings have where the catalogue says nothing else.
+    /// The options of its mappings where the catalogue sets none.
     pub defaults: ProviderDefaults,
 }
 
 /// Health checks of endpoints.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct HealthConfig {
-    /// The path that is asked; `None`: a connection is enough.
+    /// The requested path, or `None` if a connection suffices.
     pub path: Option<String>,
     /// The time between two checks.
     pub interval: Duration,
@@ -48,9 +49,9 @@ pub struct HealthConfig {
 #[derive(Clone)]
 pub struct RegionConfig {
     pub name: String,
-    /// Its address, without a slash at the end; `None`: that of the provider.
+    /// The address, without a slash at the end, or `None` for that of the provider.
     pub base_url: Option<String>,
-    /// Its keys, empty if none is present; `None`: those of the provider.
+    /// The keys, empty if none is present, or `None` for those of the provider.
     pub keys: Option<Vec<Secret>>,
 }
 

@@ -186,7 +186,7 @@ fn check_clients(rules: &mut Rules<'_>, decisions: &DecisionsConfig) {
     }
 }
 
-/// Returns whether the secret is hashed: an argon2id PHC string, or the base64 of a bcrypt hash, which is 60 bytes.
+/// Returns whether the secret is hashed: an argon2id PHC string, or the base64 of a bcrypt hash, which has 60 bytes.
 fn is_hash(client: &Client) -> bool {
     let hash = &client.secret_hash;
     let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte);
@@ -227,10 +227,10 @@ fn find_token_keys(rules: &mut Rules<'_>, decisions: &DecisionsConfig) -> Vec<Se
     keys
 }
 
-/// Checks that there is a Redis for what is kept in Redis.
+/// Checks that a Redis is configured if something is stored in Redis.
 ///
-/// In agent mode users name keys, as the original agent lets them. So these keys get a database of their own, where no
-/// user can name a key of ours.
+/// In agent mode users choose keys, as with the original agent. So these keys get their own database, in which no
+/// user can choose a key of ours.
 fn check_redis(rules: &mut Rules<'_>, decisions: &DecisionsConfig, shared: &str) {
     const AGENT: &str = "decisions.agent_redis";
     super::shared::warn_of_password(rules, AGENT, &decisions.agent_redis);

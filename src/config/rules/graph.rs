@@ -94,7 +94,7 @@ fn refuse_row(rules: &mut Rules<'_>, graph: &GraphConfig, invalid: &InvalidRow) 
     let index = rows.position(|operation| names_path(&operation.path));
     let key = format!("graph.operations[{}]", index.unwrap_or(0));
     match invalid {
-        // Reported already, with a suggestion.
+        // This problem is already reported, with a suggestion.
         InvalidRow::Category(_) => {}
         InvalidRow::Path(path) => {
             let message = format!("no request could have the path {path:?}");
@@ -151,8 +151,8 @@ fn refuse_limit(rules: &mut Rules<'_>, tenant: &str, name: &str, operations: &Op
     rules.refuse_name(&join_key(&format!("{tenant}.limits"), name), message, cure);
 }
 
-/// Converts a tenant. A key with a missing secret is left out, because accepting it unverified is not what was
-/// configured.
+/// Converts a tenant. A key whose secret is missing is left out, because the configuration does not ask for
+/// unverified keys.
 fn to_tenant(rules: &mut Rules<'_>, index: usize, raw: &file::Tenant) -> checked::Tenant {
     let mut app_keys = Vec::new();
     for (place, app) in raw.app_keys.iter().enumerate() {
@@ -227,7 +227,7 @@ fn check_categories(rules: &mut Rules<'_>, graph: &GraphConfig) {
     }
 }
 
-/// Checks that each key belongs to one tenant: with two owners the tenant of a request would be ambiguous.
+/// Checks that each key belongs to only one tenant. With two owners the tenant of a request would be ambiguous.
 fn check_credentials(rules: &mut Rules<'_>, graph: &GraphConfig) {
     let mut ids = BTreeSet::new();
     let mut owners = BTreeMap::new();
@@ -253,7 +253,7 @@ fn check_credentials(rules: &mut Rules<'_>, graph: &GraphConfig) {
     }
 }
 
-/// Returns the keys of a tenant, each with its place.
+/// Returns the keys of a tenant with their positions.
 fn list_keys<'a>(key: &str, tenant: &'a file::Tenant) -> Vec<(String, &'a str)> {
     let single = tenant.single_keys.iter().enumerate();
     let single = single.map(|(index, name)| (format!("{key}.single_keys[{index}]"), name.as_str()));
@@ -262,7 +262,7 @@ fn list_keys<'a>(key: &str, tenant: &'a file::Tenant) -> Vec<(String, &'a str)> 
     single.chain(app).collect()
 }
 
-/// Returns an earlier tenant that the same tokens belong to.
+/// Returns an earlier tenant to which the same tokens belong.
 fn find_issuer_owner<'a>(
     graph: &'a GraphConfig,
     index: usize,

@@ -37,7 +37,7 @@ pub(super) fn check(rules: &mut Rules<'_>, listen: &file::Listen) -> Listen {
     }
 }
 
-/// Finds the files of the certificate, which must be usable.
+/// Finds the files of the certificate, which have to be usable.
 fn check_tls(rules: &mut Rules<'_>, tls: &file::Tls) -> CertificateFiles {
     let files = CertificateFiles {
         cert: secret::find_file(&tls.cert, rules.env),
@@ -76,7 +76,7 @@ pub(super) fn check_admin(rules: &mut Rules<'_>, file: &File) -> AdminConfig {
     }
 }
 
-/// Parses a checked text. The walk replaces refused texts by a default, which parses.
+/// Parses a checked text. Checking replaces refused texts by a default, which is valid.
 fn parse_address(text: &str) -> SocketAddr {
     text.parse()
         .unwrap_or_else(|_| SocketAddr::from(([127, 0, 0, 1], 0)))

@@ -13,7 +13,7 @@ use crate::config::file;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// Converts the section; `None`: the server is off.
+/// Converts the section, or returns `None` if the server is off.
 pub(super) fn check(
     rules: &mut Rules<'_>,
     mcp: &file::Mcp,
@@ -40,7 +40,8 @@ pub(super) fn check(
     })
 }
 
-/// Warns where clients do not find the metadata of OAuth, and so cannot send a person to sign in. Source: docs/model-gateway.md 1.
+/// Warns if clients cannot find the metadata of OAuth, and so cannot send a person to sign in. Source:
+/// docs/model-gateway.md 1.
 fn warn_of_unpublished_metadata(rules: &mut Rules<'_>, public: Option<&str>, listener: SocketAddr) {
     let own = OwnOrigin {
         public: public.map(str::to_owned),

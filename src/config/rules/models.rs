@@ -1,4 +1,4 @@
-//! Checks the keys of `[models]`, and the catalogue with them.
+//! Checks the keys of `[models]`, and the catalogue.
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::config::checked::ModelsConfig;
 use crate::config::file::File;
 use crate::config::suggest;
 
-/// Checks the section, reads the catalogue, and checks what refers to it.
+/// Checks the section, reads the catalogue, and checks the keys that refer to it.
 pub(super) fn check(rules: &mut Rules<'_>, file: &File, enabled: ProviderNames) -> ModelsConfig {
     let models = &file.models;
     let text = read(rules, &models.file);
@@ -47,7 +47,7 @@ pub(super) fn check(rules: &mut Rules<'_>, file: &File, enabled: ProviderNames) 
     checked
 }
 
-/// Reads the catalogue; returns `None` if there is none.
+/// Reads the catalogue. Returns `None` if it does not exist.
 fn read(rules: &mut Rules<'_>, path: &str) -> Option<String> {
     const KEY: &str = "models.file";
     match std::fs::read_to_string(path) {

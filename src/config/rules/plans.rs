@@ -8,7 +8,7 @@ use crate::config::checked::Plans;
 use crate::config::file::{File, Plan};
 use crate::config::walk::join_key;
 
-/// A cycle's credit in USD, and the percentages of it for premium models in a week and for all models in a day.
+/// The credit of a cycle in USD, and the percentages of it for premium models in a week and for all models in a day.
 type BuiltIn = (u32, f64, f64);
 
 /// Source: docs/facts/model-gateway.md 5.3.
@@ -40,7 +40,7 @@ pub(super) fn check(rules: &mut Rules<'_>, file: &File) -> Plans {
 
 fn to_allowance(raw: Option<&Plan>, (usd, premium_pct, daily_pct): BuiltIn) -> Allowance {
     let cycle = raw.and_then(|plan| plan.cycle_usd.as_ref());
-    // The walk has checked the text; a refused text prevents the start.
+    // The text is already checked; a refused text prevents the start.
     let cycle = cycle.map_or_else(
         || Usd::parse(&usd.to_string()).unwrap_or_default(),
         |usd| Usd::parse(&usd.0).unwrap_or_default(),

@@ -14,7 +14,7 @@ pub(super) fn listed_urls(provider: &file::ProviderConfig) -> Vec<&str> {
     all.map(|url| url.trim_end_matches('/')).collect()
 }
 
-/// Returns where one of these addresses stands in the file.
+/// Returns the key at which one of these addresses is in the file.
 pub(super) fn url_place(key: &str, provider: &file::ProviderConfig, number: usize) -> String {
     match number.checked_sub(usize::from(provider.base_url.is_some())) {
         Some(number) => format!("{key}.replicas[{number}]"),
@@ -22,7 +22,7 @@ pub(super) fn url_place(key: &str, provider: &file::ProviderConfig, number: usiz
     }
 }
 
-/// Checks the addresses; returns at least one.
+/// Checks the addresses. Returns at least one.
 pub(super) fn check_base_urls(
     rules: &mut Rules<'_>,
     key: &str,
@@ -48,7 +48,7 @@ pub(super) fn check_base_urls(
     }
 }
 
-/// Refuses replicas that are not equal to the server of the base URL.
+/// Refuses replicas whose path differs from that of the base URL.
 fn check_replicas(
     rules: &mut Rules<'_>,
     key: &str,
@@ -74,7 +74,7 @@ fn check_replicas(
     }
 }
 
-/// The ends of a URL that are endpoints, which the wire adds itself.
+/// The ends of URLs that are endpoints. The wire adds endpoints itself.
 const ENDPOINTS: [&str; 13] = [
     "/chat/completions",
     "/completions",
@@ -118,8 +118,8 @@ pub(super) fn check_url_end(
     }
 }
 
-/// Returns whether unknown members do no harm: at OpenAI itself, and at a server on this machine. Any other server may be
-/// an aggregator, which reads members that choose another model or price.
+/// Returns whether unknown members do no harm: at OpenAI itself, and at a server on this machine. Any other server
+/// may be an aggregator, which accepts members that choose another model or price.
 pub(super) fn is_known_server(provider: &file::ProviderConfig) -> bool {
     let is_known = |url: &str| url.starts_with("https://api.openai.com/") || is_loopback(url);
     listed_urls(provider).into_iter().all(is_known)
@@ -133,7 +133,7 @@ pub(super) fn is_loopback(url: &str) -> bool {
     host == "localhost" || bare.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
 }
 
-/// Returns whether what goes to a URL can be read on the way.
+/// Returns whether third parties can read requests to a URL.
 pub(super) fn is_unencrypted_and_remote(url: &str) -> bool {
     url.starts_with("http://") && !is_loopback(url)
 }

@@ -1,4 +1,4 @@
-//! Checks the providers: which are on, and with which settings.
+//! Checks the providers: whether each is on, and its settings.
 
 use std::time::Duration;
 
@@ -40,14 +40,14 @@ const RESERVED: [&str; 14] = [
 #[derive(Default)]
 pub(super) struct FoundProviders {
     pub on: Vec<ProviderConfig>,
-    /// Why each of `byok_only` is.
+    /// The reasons for which providers are off, including those of `byok_only`.
     pub off: Vec<OffProvider>,
     /// Providers that lack a platform key. They serve callers with BYOK keys.
     pub byok_only: Vec<ProviderConfig>,
 }
 
 impl FoundProviders {
-    /// Returns the names of those that serve.
+    /// Returns the names of the serving providers.
     pub(super) fn names(&self) -> ProviderNames {
         provider_names(self.on.iter().chain(&self.byok_only))
     }
@@ -72,7 +72,7 @@ pub(super) fn check(rules: &mut Rules<'_>, file: &File) -> FoundProviders {
     found
 }
 
-/// Why there is no provider or no key, and what would change that.
+/// The reason for which there is no provider or no key, and the cure.
 struct Reason {
     why: String,
     cure: String,
@@ -86,7 +86,7 @@ impl Reason {
         }
     }
 
-    /// Joins the reasons of keys of which one suffices.
+    /// Combines the reasons of absent keys, one of which would suffice.
     fn of_absent(absent: &[Absent]) -> Self {
         let joined = |texts: Vec<String>, between: &str| texts.join(between);
         Self {
@@ -145,10 +145,10 @@ fn check_provider(
     (provider, missing_key)
 }
 
-/// How often the health of endpoints is checked, where nothing else is said.
+/// The default interval of health checks.
 const HEALTH_INTERVAL_S: u64 = 5;
 
-/// Returns how the health of a provider's endpoints is checked: of several, and where a path is given.
+/// Returns the health checks of a provider's endpoints. There are some if it has several endpoints or a health path.
 fn check_health(
     rules: &mut Rules<'_>,
     key: &str,
@@ -174,7 +174,7 @@ fn check_health(
     })
 }
 
-/// Finds the keys. Errors: why there is none although one is needed.
+/// Finds the keys. Errors: the reason for which a needed key is missing.
 fn find_keys(
     rules: &mut Rules<'_>,
     key: &str,
@@ -191,7 +191,7 @@ fn find_keys(
     find_listed(rules, key, provider.kind, listed)
 }
 
-/// Finds the keys of a list. Errors: why none is present.
+/// Finds the keys of a list. Errors: the reason for which none is present.
 fn find_listed(
     rules: &mut Rules<'_>,
     key: &str,
@@ -226,7 +226,7 @@ fn find_listed(
     }
 }
 
-/// Checks the regions. One whose own keys are all absent serves callers with a BYOK key alone.
+/// Checks the regions. A region whose own keys are all absent only serves callers with a BYOK key.
 fn check_regions(
     rules: &mut Rules<'_>,
     key: &str,
@@ -314,7 +314,7 @@ fn check_headers(
     valid
 }
 
-/// Warns of quirks without effect: all but the last describe the OpenAI convention.
+/// Warns of quirks without effect. All but the last one describe differences from the OpenAI convention.
 fn warn_idle_quirks(rules: &mut Rules<'_>, key: &str) {
     for quirk in raw::CONVENTION_QUIRKS {
         let place = format!("{key}.{quirk}");

@@ -1,4 +1,4 @@
-//! What a provider does otherwise than its kind.
+//! The differences of a provider from its kind.
 
 use filters::models::hosts::ProviderKind;
 use filters::models::routing::providers::ProviderDefaults;
@@ -10,7 +10,7 @@ use super::Rules;
 use super::provider_urls::is_known_server;
 use crate::config::file::{self, providers as raw};
 
-/// Returns what the provider's mappings have where the catalogue says nothing else.
+/// Returns the options of the provider's mappings where the catalogue sets none.
 pub(super) fn to_defaults(
     rules: &mut Rules<'_>,
     key: &str,

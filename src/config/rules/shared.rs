@@ -19,7 +19,7 @@ pub(super) fn check(rules: &mut Rules<'_>, shared: &file::SharedConfig) -> Share
     }
 }
 
-/// Warns if leases of windows are wanted where no window is shared.
+/// Warns if leases of windows are configured but no window is shared.
 pub(super) fn warn_of_leases(rules: &mut Rules<'_>, file: &file::File) {
     if !file.limits.shared_exact && file.shared.redis.is_empty() {
         let cure = "set shared.redis, or take it out";
@@ -28,7 +28,7 @@ pub(super) fn warn_of_leases(rules: &mut Rules<'_>, file: &file::File) {
     }
 }
 
-/// Warns if the password of a Redis stands in the file.
+/// Warns if the file contains the password of a Redis.
 pub(super) fn warn_of_password(rules: &mut Rules<'_>, key: &str, url: &str) {
     let in_file = matches!(rules.span_of(key), SourceSpan::Bytes(_));
     if in_file && without_password(url) != url {
@@ -38,7 +38,7 @@ pub(super) fn warn_of_password(rules: &mut Rules<'_>, key: &str, url: &str) {
     }
 }
 
-/// Returns whether two URLs name one database of one server. Names of loopback are one host.
+/// Returns whether two URLs name one database of one server. All names of loopback are one host.
 pub(super) fn is_same_database(url: &str, other: &str) -> bool {
     let place = |url: &str| {
         let info = url.into_connection_info().ok()?;

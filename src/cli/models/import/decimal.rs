@@ -2,11 +2,11 @@
 
 use serde_json::value::RawValue;
 
-/// Significant digits of a double that are never noise.
+/// The number of significant digits up to which a double is exact.
 const EXACT_DIGITS: usize = 15;
 
-/// Formats a JSON number as a plain decimal with its point moved `places` to the right. Returns `None` for anything
-/// else. Digits beyond the fifteenth are noise of floats, so the number is rounded there.
+/// Formats a JSON number as a plain decimal with its point moved `places` to the right. Returns `None` for any other
+/// value. Digits after the fifteenth are noise of floats, so the number is rounded there.
 pub(super) fn shift_point(number: &str, places: i64) -> Option<String> {
     let (mantissa, exponent) = match number.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, exponent.parse::<i64>().ok()?),
@@ -39,7 +39,7 @@ pub(super) fn shift_point(number: &str, places: i64) -> Option<String> {
     })
 }
 
-/// Rounds digits behind the last exact one. Returns them, and how many digits the number has grown by in front.
+/// Rounds digits after the last exact one. Returns them, and the number of digits that the rounding added in front.
 fn rounded(digits: &str) -> Option<(String, i64)> {
     let zeros = digits.len() - digits.trim_start_matches('0').len();
     let exact = zeros + EXACT_DIGITS;
@@ -48,7 +48,7 @@ fn rounded(digits: &str) -> Option<(String, i64)> {
     };
     let kept = digits.get(..exact)?.parse::<u128>().ok()?;
     let kept = (kept + u128::from(*next >= b'5')).to_string();
-    // The sum has no leading zeros, or one digit more than there were.
+    // The sum has no leading zeros, or one digit more than before.
     let padded = format!("{kept:0>exact$}");
     let grown = i64::try_from(padded.len() - exact).ok()?;
     let dropped = "0".repeat(digits.len() - exact);
@@ -74,7 +74,7 @@ pub(super) fn round_fraction(decimal: &str, digits: usize) -> String {
     }
 }
 
-/// Parses a count, also if the table has it as a string or with a fraction.
+/// Parses a count, which may be a string or have a fraction.
 pub(super) fn parse_count(raw: Option<&RawValue>) -> Option<u64> {
     let text = raw?.get().trim_matches('"');
     text.split_once('.')

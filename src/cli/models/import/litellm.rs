@@ -11,9 +11,9 @@ use super::decimal::parse_count;
 use super::{ImportRow, Imported, Summary, list, to_toml};
 
 /// The members of one model.
-type Entry<'a> = BTreeMap<String, &'a RawValue>;
+type LitellmEntry<'a> = BTreeMap<String, &'a RawValue>;
 
-/// The modes that an operation serves, and the type of their models.
+/// The modes that operations serve, and the types of their models.
 const MODES: [(&str, Option<&str>); 7] = [
     ("chat", None),
     ("responses", None),
@@ -29,7 +29,7 @@ const SIZES: [(&str, &str); 2] = [
     ("max_output_tokens", "max_output"),
 ];
 
-/// What a flag says that a model can do.
+/// The flags of capabilities, and the capabilities that they stand for.
 const CAPABILITIES: [(&str, &[&str]); 9] = [
     ("supports_function_calling", &["tools"]),
     ("supports_parallel_function_calling", &["parallel_tools"]),
@@ -42,7 +42,7 @@ const CAPABILITIES: [(&str, &[&str]); 9] = [
     ("supports_web_search", &["web_search"]),
 ];
 
-/// Efforts, and the flags of those that not every model with efforts takes.
+/// Efforts, and the flags of those that only some models take.
 const EFFORTS: [(&str, &str); 7] = [
     ("none", "supports_none_reasoning_effort"),
     ("minimal", "supports_minimal_reasoning_effort"),
@@ -64,13 +64,13 @@ pub(in crate::cli::models) fn from_litellm(text: &str) -> Result<Imported, Strin
         .iter()
         .filter(|(key, _)| !no_models.contains(&key.as_str()))
     {
-        let Ok(entry) = serde_json::from_str::<Entry<'_>>(raw.get()) else {
+        let Ok(entry) = serde_json::from_str::<LitellmEntry<'_>>(raw.get()) else {
             summary.skip("not of the table's shape");
             continue;
         };
-        let mode = text_of(&entry, "mode");
+        let mode = read_text(&entry, "mode");
         let mode = mode.and_then(|mode| MODES.into_iter().find(|(known, _)| *known == mode));
-        let provider = text_of(&entry, "litellm_provider");
+        let provider = read_text(&entry, "litellm_provider");
         let Some((mode, provider)) = mode.zip(provider) else {
             summary.skip("of a mode that no operation serves");
             continue;
@@ -81,15 +81,15 @@ pub(in crate::cli::models) fn from_litellm(text: &str) -> Result<Imported, Strin
             summary: &mut summary,
         };
         let row = reader.row(key, provider, mode);
-        reader.tell_unused();
+        reader.count_unused();
         rows.push(row);
     }
     Ok(to_toml(rows, summary))
 }
 
-/// Reads an entry, and notes which of its members had a use.
+/// Reads an entry, and remembers which of its members were used.
 struct EntryReader<'a, 's> {
-    entry: &'a Entry<'a>,
+    entry: &'a LitellmEntry<'a>,
     used: BTreeSet<String>,
     summary: &'s mut Summary,
 }
@@ -115,7 +115,7 @@ impl<'a> EntryReader<'a, '_> {
         if mode == "responses" {
             row.add("wire", "\"responses\"");
         }
-        self.prices_of_mapping(&mut row);
+        self.add_mapping_prices(&mut row);
         for (theirs, ours) in SIZES {
             if let Some(size) = self.take(theirs).and_then(|raw| parse_count(Some(raw))) {
                 row.add(ours, &size.to_string());
@@ -132,7 +132,7 @@ impl<'a> EntryReader<'a, '_> {
         row
     }
 
-    /// What the model can do, where the table says something of it.
+    /// Adds the abilities of the model that the table states.
     fn abilities(&mut self, row: &mut ImportRow) {
         let mut can = vec!["streaming", "cancellation"];
         let mut is_known = false;
@@ -175,7 +175,7 @@ impl<'a> EntryReader<'a, '_> {
         }
     }
 
-    /// The efforts that the model takes; empty: nothing is said of them.
+    /// Returns the efforts of the model, or an empty list if the table states none.
     fn efforts(&mut self) -> Vec<&'static str> {
         let levels = self.take("reasoning_effort_levels");
         let levels: Option<Vec<String>> =
@@ -208,14 +208,14 @@ impl<'a> EntryReader<'a, '_> {
         serde_json::from_str(self.take(key)?.get()).ok()
     }
 
-    /// Counts the members without a use.
-    fn tell_unused(&mut self) {
+    /// Counts the unused members.
+    fn count_unused(&mut self) {
         for key in self.entry.keys().filter(|key| !self.used.contains(*key)) {
             self.summary.drop_member(key);
         }
     }
 }
 
-fn text_of(entry: &Entry<'_>, key: &str) -> Option<String> {
+fn read_text(entry: &LitellmEntry<'_>, key: &str) -> Option<String> {
     serde_json::from_str(entry.get(key)?.get()).ok()
 }

@@ -10,12 +10,12 @@ use super::decimal::{parse_count, shift_point};
 use super::{ImportRow, Imported, Summary, list, steps_toml, to_toml};
 
 #[derive(Deserialize)]
-struct Provider<'a> {
+struct ListedProvider<'a> {
     #[serde(borrow, default)]
     models: BTreeMap<String, BTreeMap<String, &'a RawValue>>,
 }
 
-/// The prompt tokens beyond which other prices hold.
+/// The prompt tokens above which other prices hold.
 #[derive(Deserialize)]
 struct StepSize {
     #[serde(rename = "type", default)]
@@ -23,7 +23,7 @@ struct StepSize {
     size: u64,
 }
 
-/// How a model is told to reason.
+/// A way of controlling a model's reasoning.
 #[derive(Deserialize)]
 struct ReasoningOption {
     #[serde(rename = "type")]
@@ -48,7 +48,7 @@ struct Served {
     shape: Option<String>,
 }
 
-/// Its prices, and ours.
+/// The names of prices in the table, and ours.
 const PRICES: [(&str, &str); 7] = [
     ("input", "input_price"),
     ("output", "output_price"),
@@ -61,7 +61,7 @@ const PRICES: [(&str, &str); 7] = [
 
 const SIZES: [(&str, &str); 2] = [("context", "context_size"), ("output", "max_output")];
 
-/// The members of a model that are read, or that say nothing a catalogue has.
+/// The members of a model that are read, or that have no meaning in a catalogue.
 const READ: [&str; 11] = [
     "id",
     "name",
@@ -81,7 +81,7 @@ const READ_OF_COST: [&str; 2] = ["tiers", "context_over_200k"];
 
 /// Imports the table. Errors: not JSON in that format.
 pub(in crate::cli::models) fn from_models_dev(text: &str) -> Result<Imported, String> {
-    let table: BTreeMap<String, Provider<'_>> =
+    let table: BTreeMap<String, ListedProvider<'_>> =
         serde_json::from_str(text).map_err(|error| error.to_string())?;
     let mut rows = Vec::new();
     let mut summary = Summary::default();
@@ -136,7 +136,7 @@ fn row(provider: &str, name: String, model: &Members<'_>, summary: &mut Summary)
     row
 }
 
-/// What the model can do, and how it is told to reason.
+/// Adds the abilities of the model, and the control of its reasoning.
 fn abilities(model: &Members<'_>, row: &mut ImportRow) {
     let Some(calls) = read::<bool>(model, "tool_call") else {
         return;
@@ -201,7 +201,7 @@ fn prices(cost: &Members<'_>, summary: &mut Summary) -> Vec<(&'static str, Strin
     prices
 }
 
-/// Returns the prices beyond each number of prompt tokens that has some of its own.
+/// Returns the prices above each number of prompt tokens that has its own.
 fn long_context(cost: &Members<'_>, summary: &mut Summary) -> Vec<(u64, Vec<String>)> {
     let steps: Vec<Members<'_>> = read(cost, "tiers").unwrap_or_default();
     let mut long: Vec<(u64, Vec<String>)> = Vec::new();

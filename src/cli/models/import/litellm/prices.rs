@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use filters::money::Unit;
 use serde_json::value::RawValue;
 
-use super::{Entry, EntryReader};
+use super::{EntryReader, LitellmEntry};
 use crate::cli::models::import::decimal::shift_point;
 use crate::cli::models::import::{ImportRow, Summary, list};
 
-/// Its prices of tokens, and ours.
+/// The names of token prices in the table, and ours.
 const PRICES: [(&str, &str); 10] = [
     ("input_cost_per_token", "input_price"),
     ("output_cost_per_token", "output_price"),
@@ -26,7 +26,7 @@ const PRICES: [(&str, &str); 10] = [
     ("output_cost_per_reasoning_token", "output_reasoning_price"),
 ];
 
-/// Its prices of units, ours, and by how many digits the point moves.
+/// The names of unit prices in the table, ours, and the digits by which the point moves.
 const UNIT_PRICES: [(&str, Unit, i64); 5] = [
     ("ocr_cost_per_page", Unit::Page, 0),
     ("input_cost_per_second", Unit::InputTime, 0),
@@ -35,15 +35,15 @@ const UNIT_PRICES: [(&str, Unit, i64); 5] = [
     ("input_cost_per_query", Unit::Search, 0),
 ];
 
-/// The tiers that requests can ask for.
+/// The tiers that requests may name.
 const TIERS: [&str; 2] = ["flex", "priority"];
 
 impl EntryReader<'_, '_> {
-    pub(super) fn prices_of_mapping(&mut self, row: &mut ImportRow) {
+    pub(super) fn add_mapping_prices(&mut self, row: &mut ImportRow) {
         let mut base = self.prices("");
         let mut long = self.steps("");
         if let Some(raw) = self.take("tiered_pricing") {
-            let ranges: Vec<Entry<'_>> = serde_json::from_str(raw.get()).unwrap_or_default();
+            let ranges: Vec<LitellmEntry<'_>> = serde_json::from_str(raw.get()).unwrap_or_default();
             for range in &ranges {
                 let above = range.get("range").and_then(|range| {
                     let ends: Vec<f64> = serde_json::from_str(range.get()).ok()?;
@@ -78,7 +78,8 @@ impl EntryReader<'_, '_> {
         self.regions(row);
     }
 
-    /// A price of other things than tokens: their name, ours, and by how many digits the point moves.
+    /// Adds a price of something other than tokens: the table's name, our name, and the digits by which the point
+    /// moves.
     fn fee(&mut self, row: &mut ImportRow, (theirs, ours, places): (&str, &'static str, i64)) {
         let price = self.take(theirs);
         if let Some(price) = price.and_then(|raw| shift_point(raw.get(), places)) {
@@ -86,7 +87,7 @@ impl EntryReader<'_, '_> {
         }
     }
 
-    /// The tiers that requests can ask for, with their own prices.
+    /// Adds the tiers that requests may name, with their own prices.
     fn tiers(&mut self, row: &mut ImportRow) {
         let mut tiers = Vec::new();
         for tier in TIERS {
@@ -117,7 +118,7 @@ impl EntryReader<'_, '_> {
         let Some(raw) = self.take("off_peak_pricing") else {
             return;
         };
-        let own: Entry<'_> = serde_json::from_str(raw.get()).unwrap_or_default();
+        let own: LitellmEntry<'_> = serde_json::from_str(raw.get()).unwrap_or_default();
         if own.contains_key("weekday_timezone") {
             return self
                 .summary
@@ -125,7 +126,7 @@ impl EntryReader<'_, '_> {
         }
         let windows = match own.get("windows") {
             Some(windows) => {
-                serde_json::from_str::<Vec<Entry<'_>>>(windows.get()).unwrap_or_default()
+                serde_json::from_str::<Vec<LitellmEntry<'_>>>(windows.get()).unwrap_or_default()
             }
             None => vec![own.clone()],
         };
@@ -143,7 +144,7 @@ impl EntryReader<'_, '_> {
         );
     }
 
-    /// The regions in which prices are multiplied.
+    /// Adds the regions with multiplied prices.
     fn regions(&mut self, row: &mut ImportRow) {
         const PREFIX: &str = "regional_processing_uplift_multiplier_";
         let mut regions: BTreeMap<String, String> = BTreeMap::new();
@@ -158,7 +159,8 @@ impl EntryReader<'_, '_> {
             regions.extend(factor.map(|factor| (key.replace(PREFIX, ""), factor)));
         }
         let special = self.entry.get("provider_specific_entry");
-        let special = special.and_then(|raw| serde_json::from_str::<Entry<'_>>(raw.get()).ok());
+        let special =
+            special.and_then(|raw| serde_json::from_str::<LitellmEntry<'_>>(raw.get()).ok());
         if let Some(us) = special.and_then(|special| shift_point(special.get("us")?.get(), 0)) {
             self.used.insert("provider_specific_entry".to_owned());
             regions.insert("us".to_owned(), us);
@@ -174,7 +176,7 @@ impl EntryReader<'_, '_> {
         row.add("region_prices", &format!("{{ {} }}", tables.join(", ")));
     }
 
-    /// Returns the price of a search of the size that costs most; searches have a size only where they cost alike.
+    /// Returns the price of a search of the most expensive size. Sizes are only listed if they all cost the same.
     fn search_price(&mut self) -> Option<String> {
         let raw = self.take("search_context_cost_per_query")?;
         let sizes: BTreeMap<String, &RawValue> = serde_json::from_str(raw.get()).ok()?;
@@ -193,7 +195,7 @@ impl EntryReader<'_, '_> {
         read_prices(self.entry, suffix, self.summary)
     }
 
-    /// Returns the prices of longer prompts, by the tokens beyond which they hold.
+    /// Returns the prices of longer prompts, by the tokens above which they hold.
     fn steps(&mut self, suffix: &str) -> Vec<(u64, Vec<(&'static str, String)>)> {
         let thousands = |key: &String| {
             PRICES.iter().find_map(|(theirs, _)| {
@@ -217,7 +219,7 @@ impl EntryReader<'_, '_> {
 }
 
 fn read_prices(
-    entry: &Entry<'_>,
+    entry: &LitellmEntry<'_>,
     suffix: &str,
     summary: &mut Summary,
 ) -> Vec<(&'static str, String)> {
@@ -249,8 +251,8 @@ fn steps_toml(steps: &[(u64, Vec<(&'static str, String)>)]) -> String {
     )
 }
 
-/// Returns a window of hours and weekdays; `None`: it is not understood.
-fn window_toml(window: &Entry<'_>) -> Option<String> {
+/// Returns a window of hours and weekdays, or `None` if it cannot be read.
+fn window_toml(window: &LitellmEntry<'_>) -> Option<String> {
     let hours = window.get("hours_utc")?.get();
     let hours: Vec<String> = match serde_json::from_str::<String>(hours) {
         Ok(only) => vec![only],
