@@ -1,4 +1,5 @@
-//! What a call needs of a model at one of its providers and the catalogue knows: made once, borrowed by every attempt.
+//! The facts about a model at one of its providers that calls need. They are computed once, and every attempt borrows
+//! them.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use super::providers::{Provider, Site};
 use super::upstream_head::UpstreamHead;
 use crate::telemetry::metrics::Metrics;
 
-/// A model at a provider, in a region where one was named.
+/// A model at a provider, in the region that a model string named, if any.
 pub struct Deployment {
     /// The candidate's number in the catalogue; `usize::MAX` outside it.
     pub index: usize,
@@ -24,24 +25,24 @@ pub struct Deployment {
     /// The provider's own name and price of the model.
     pub mapping: Arc<Mapping>,
     pub region: Option<Arc<str>>,
-    /// The prices there; `None`: unknown.
+    /// The prices there, or `None` if they are unknown.
     pub prices: Option<Arc<PriceList>>,
     pub provider: Arc<Provider>,
     pub site: Arc<Site>,
     /// The wire in which the provider serves the mapping.
     pub wire: &'static Wire,
-    /// Its names as clients see them. Source: docs/decisions.md 3.
+    /// The names of provider and model for clients. Source: docs/decisions.md 3.
     pub used: Arc<UsedNames>,
     pub metrics: DeploymentMetrics,
-    /// The least tokens that are marked for its cache; `None`: nothing is marked.
+    /// The minimum number of tokens that are marked for the provider's cache, or `None` without marks.
     auto_cache: Option<u64>,
-    /// The limit of a chat that has none, where nothing bounds an answer that costs.
+    /// The output limit for chats without one, if output costs and nothing else bounds it.
     unasked_output: Option<u64>,
     heads: Vec<(Operation, [UpstreamHead; 2])>,
 }
 
 impl Deployment {
-    /// Creates the deployment that a candidate is.
+    /// Creates the deployment of a candidate.
     pub fn new(candidate: &Candidate, provider: &Arc<Provider>, metrics: &Arc<Metrics>) -> Self {
         let Candidate {
             index,
@@ -84,7 +85,7 @@ impl Deployment {
         }
     }
 
-    /// Returns the head of its requests; `None`: its wire does not offer the operation.
+    /// Returns the head of its requests, or `None` if its wire does not offer the operation.
     pub fn head(&self, operation: Operation, is_stream: bool) -> Option<&UpstreamHead> {
         let mut heads = self.heads.iter();
         let (_, heads) = heads.find(|(offered, _)| *offered == operation)?;
@@ -97,13 +98,13 @@ impl Deployment {
         prices.is_some_and(|prices| prices.is_premium())
     }
 
-    /// Returns the maximum cost of a request; `None` where the price is not known.
+    /// Returns the maximum cost of a request, or `None` if the price is unknown.
     pub fn max_cost(&self, point: PricePoint, inputs: &CostInputs) -> Option<Usd> {
         let prices = self.prices.as_ref()?;
         Some(prices.max_cost(point, &self.mapping.bounds, inputs))
     }
 
-    /// Returns the target of any call, as its wire needs to know it.
+    /// Returns the target of a call, with the facts that its wire needs.
     pub fn target(&self) -> Target<'_> {
         Target {
             image_output: self.mapping.image_output(),
@@ -125,12 +126,12 @@ impl Deployment {
     }
 }
 
-/// Returns whether the tokens of an answer cost.
+/// Returns whether output tokens cost anything.
 fn has_output_price(prices: &PriceList) -> bool {
     prices.peak(ServiceTier::Standard).short().output != Price::default()
 }
 
-/// Returns whether a list has the prices of what is cached: without them a write would be charged too little.
+/// Returns whether a list has prices for the cache. Without them a cache write would be charged too little.
 fn caches(prices: &PriceList) -> bool {
     let prices = prices.peak(ServiceTier::Standard).short();
     prices.cached_input.is_some() && prices.cache_write.is_some()

@@ -1,10 +1,10 @@
-//! Experiments on models: a flag decides which model, prompt and parameters a request gets.
+//! Experiments on models: a flag decides the model, the prompt and the parameters of a request.
 
 use filters::fault::Fault;
 use filters::models::managed::variation::DecidedVariation;
 use futures::future::BoxFuture;
 
-/// A flag, and the user whom it is decided for.
+/// A flag, and the user for whom it is decided.
 #[derive(Clone, Copy, Debug)]
 pub struct AskedFlag<'a> {
     pub sdk_key: &'a str,
@@ -14,14 +14,15 @@ pub struct AskedFlag<'a> {
     pub now_ms: u64,
 }
 
-/// Tells the decisions' events that a user has met a variation. A request that is refused before a model is asked drops it.
+/// Tells the queue of events that a user has met a variation. It is dropped if the request is refused before a model
+/// is asked.
 pub type SendImpression = Box<dyn FnOnce() + Send + Sync>;
 
-/// Decides flags. The product that does so is joined to this one where the process is put together.
+/// Decides flags. The process connects the product that implements this to the model gateway.
 pub trait Experiments: Send + Sync {
     /// Decides a flag.
     ///
-    /// Errors: 404 for a flag that is unknown or off, 503 if the datafile cannot be had.
+    /// Errors: 404 for a flag that is unknown or off, 503 without a datafile.
     fn decide<'a>(
         &'a self,
         asked: AskedFlag<'a>,

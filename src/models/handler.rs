@@ -1,4 +1,4 @@
-//! From a request to an open exchange: checked, planned, reserved.
+//! Takes a request to an open exchange: checks it, plans its attempts and reserves its cost.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,7 +85,7 @@ impl Forward for ModelHandler {
             incoming.set_permit(permit);
             let reserved = reserved.map_err(|fault| call.explain(fault));
             if reserved.is_err() {
-                call.leave_followers();
+                call.release_followers();
             }
             let state = call.state();
             *exchange = Some(call);
@@ -95,10 +95,10 @@ impl Forward for ModelHandler {
     }
 }
 
-/// Returns whether the answer says why its providers were chosen. Only a debug key may ask; the header of another key is
-/// like any unknown one. Source: docs/decisions.md 42.
+/// Returns whether the response states the reasons of the plan. Only a debug key may ask for this; with another key
+/// the header is ignored. Source: docs/decisions.md 42.
 ///
-/// Cost without a debug key: one branch. Errors: 400 for a value of the header that asks for nothing known.
+/// Cost without a debug key: one branch. Errors: 400 for an unknown value of the header.
 fn asks_for_route(incoming: &Incoming<'_>) -> Result<bool, Fault> {
     let caller = incoming.info().caller.as_deref();
     if !caller.is_some_and(|caller| caller.is_debug) {
@@ -146,7 +146,7 @@ impl ModelHandler {
         let (models, info) = (&self.models, incoming.info());
         let caller = info.caller.as_deref();
         let session = session_of_head(&incoming.head().headers);
-        // A flag decides for a user whose id is text.
+        // Flags are only decided for sessions whose id is text.
         let session = session.and_then(|id| std::str::from_utf8(id).ok());
         let now_ms = info.unix_ms();
         let decided = models.decide(managed, session, caller, now_ms).await?;
@@ -157,7 +157,7 @@ impl ModelHandler {
         Ok((request, impression))
     }
 
-    /// Errors: 400 for a callback that must not be called.
+    /// Errors: 400 for a callback at a forbidden address.
     fn check_callback(&self, request: &ModelRequest) -> Result<(), Fault> {
         let video = request.payload.video();
         match video.and_then(|video| video.callback.as_ref()) {
@@ -166,8 +166,8 @@ impl ModelHandler {
         }
     }
 
-    /// Finds the session of a request, if it names one, and at the same time the reply that the cache has. A reply needs no
-    /// session, unless the plan is to be explained.
+    /// Finds the session of a request, if it names one, and at the same time the cached reply. With a reply no
+    /// session is needed, unless the plan is to be explained.
     async fn find_session_and_reply(
         &self,
         (head, info): (&HeaderMap, &RequestInfo),
@@ -205,7 +205,7 @@ impl ModelHandler {
         Some(finding.await)
     }
 
-    /// Plans the attempts of a request. Returns the call, and what the cache has for it, if it may answer.
+    /// Plans the attempts of a request. Returns the call, and the result of the cache if the cache may respond.
     ///
     /// Errors: 400, 403, 404, 410.
     async fn plan(
@@ -232,7 +232,7 @@ impl ModelHandler {
         Ok((call, found))
     }
 
-    /// Returns the keys of a caller that uses BYOK keys.
+    /// Returns the BYOK keys of a caller that uses some.
     fn byok_keys(&self, info: &RequestInfo) -> Option<Arc<ProviderKeys>> {
         let caller = info.caller.as_deref();
         let caller = caller.filter(|caller| caller.mode != Mode::Platform)?;
@@ -270,7 +270,7 @@ impl ModelHandler {
         Ok(call)
     }
 
-    /// Returns what a plan depends on beside the request, but for the session.
+    /// Returns the facts beside the request on which a plan depends, except the session.
     fn context<'a>(
         &self,
         head: &HeaderMap,
@@ -290,7 +290,7 @@ impl ModelHandler {
         }
     }
 
-    /// Returns the search for a reply that is in the cache.
+    /// Returns the search for a cached reply.
     fn search(
         &self,
         info: &RequestInfo,
@@ -307,7 +307,8 @@ impl ModelHandler {
     }
 }
 
-/// Returns the attempts: with the caller's own keys, with the platform's, or first with those and then with these.
+/// Returns the attempts: with the caller's keys, with the platform's, or first with the former and then with the
+/// latter.
 fn planned_attempts(
     models: &Models,
     caller: Option<&Caller>,

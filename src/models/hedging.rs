@@ -1,19 +1,19 @@
-//! What all hedges share: second attempts beside a silent one, which each exchange runs for itself.
+//! The parts that all hedges share. Each exchange runs its own hedge.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::proxy::hedge::HedgeConnector;
 
-/// What all hedges share.
+/// The parts that all hedges share.
 pub struct Hedging {
-    /// How long a stream may say nothing until one begins.
+    /// How long a stream may be silent before a hedge begins.
     pub after: Duration,
     pub connector: Arc<HedgeConnector>,
 }
 
 impl Hedging {
-    /// Returns what hedges need that begin after so much silence.
+    /// Returns the parts of hedges that begin after this silence.
     pub fn new(after: Duration) -> Self {
         Self {
             after,

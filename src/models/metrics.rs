@@ -1,4 +1,4 @@
-//! The counters of one deployment. A lookup by labels costs a hash, a lock and an allocation, so it happens once.
+//! The counters of one deployment. A look-up by labels costs a hash, a lock and an allocation, so it happens once.
 
 use std::sync::{Arc, OnceLock};
 
@@ -25,8 +25,8 @@ pub struct DeploymentMetrics {
 }
 
 impl DeploymentMetrics {
-    /// Creates the counters of a model at a provider. Ids outside the catalogue are all `other`, so that labels stay
-    /// bounded.
+    /// Creates the counters of a model at a provider. All ids outside the catalogue have the label `other`, so that
+    /// labels stay bounded.
     pub(super) fn new(
         all: &Arc<Metrics>,
         provider: &Provider,
@@ -48,7 +48,7 @@ impl DeploymentMetrics {
         }
     }
 
-    /// Counts an attempt that has ended.
+    /// Counts an ended attempt.
     pub fn count_attempt(&self, attempt: &AttemptRecord) {
         let counter = |outcome: &str| {
             let [provider, model] = &self.labels;

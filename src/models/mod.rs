@@ -1,10 +1,11 @@
 //! The model gateway: one call becomes one exchange of several attempts, each with one provider.
 //!
-//! [`handler`] opens a call, [`planner`] plans its attempts among the [`providers`], [`exchange`] runs them, [`reply_cache`]
-//! replays earlier replies, [`sessions`] keep their provider. A [`deployment`] holds what all calls of a model at a provider
-//! have in common. [`shared_health`] tells other processes how providers do. [`store_snapshots`] has what callers have stored: their keys and their [`prompts`]. [`experiments`]
-//! let flags choose models. [`videos`] are jobs after their order. [`endpoints`] answer requests that need no provider. [`routes`] has the rows of the route
-//! table.
+//! [`handler`] opens a call, [`planner`] plans its attempts among the [`providers`], [`exchange`] runs them,
+//! [`reply_cache`] replays earlier replies, and [`sessions`] keep their provider. A [`deployment`] has the facts that
+//! all calls of a model at a provider share. [`shared_health`] exchanges the health of providers between processes.
+//! [`store_snapshots`] has the BYOK keys and [`prompts`] of callers. [`experiments`] let flags choose models.
+//! [`videos`] are jobs after their order. [`endpoints`] respond to requests that need no provider. [`routes`] has the
+//! rows of the route table.
 
 pub mod deployment;
 pub mod endpoints;
@@ -53,22 +54,22 @@ pub struct Models {
     pub ledger: Arc<Ledger>,
     pub byok_keys: Arc<ByokSnapshot>,
     pub prompts: Arc<PromptSnapshot>,
-    /// What decides the flags of experiments; `None`: the process has no flag decisions.
+    /// Decides the flags of experiments; `None` if the process has no flag decisions.
     pub experiments: Option<Box<dyn Experiments>>,
-    /// Fetches images for providers that take no addresses.
+    /// Fetches images for providers that only accept images in the body.
     pub media: Media,
-    /// The cache of replies; `None`: it is off for every project.
+    /// The cache of replies, or `None` if it is off for every project.
     pub reply_cache: Option<Arc<ReplyCache>>,
-    /// Where sessions were answered last.
+    /// The providers of sessions.
     pub sessions: Sessions,
-    /// What jobs of videos need.
+    /// The clients and settings for video jobs.
     pub videos: Videos,
     pub plans: Plans,
     pub metrics: Arc<Metrics>,
     pub clock: Clock,
-    /// Bounds second and later fallbacks.
+    /// Limits second and later fallbacks.
     pub retry_budget: Arc<RetryBudget>,
-    /// What hedges need; `None`: there are none.
+    /// The parts of hedges, or `None` if hedges are off.
     hedging: Option<Hedging>,
     prompts_enabled: bool,
     max_chat_bytes: usize,
@@ -79,7 +80,7 @@ pub struct Models {
 impl Models {
     /// Creates the state from a configuration.
     ///
-    /// Errors: no HTTP client can be made.
+    /// Errors: no HTTP client can be created.
     pub fn new(
         config: &Config,
         planner: Planner,
@@ -120,21 +121,21 @@ impl Models {
         })
     }
 
-    /// Sets what decides the flags of experiments.
+    /// Sets the decider of the flags of experiments.
     #[must_use]
     pub fn with_experiments(mut self, experiments: Option<Box<dyn Experiments>>) -> Self {
         self.experiments = experiments;
         self
     }
 
-    /// Returns the timeouts of a call. `streams`: its response goes out as it comes; `takes_comments`: as events, between
-    /// which comments may stand.
+    /// Returns the timeouts of a call. `streams` tells that the response is streamed, and `takes_comments` that it
+    /// consists of events, between which comments may stand.
     fn timeouts(&self, streams: bool, takes_comments: bool) -> Timeouts {
         let stream_timeouts = self.stream_timeouts;
         match (streams, takes_comments) {
             (false, _) => self.whole_timeouts,
             (true, true) => stream_timeouts,
-            // No comment is due before the end of the request.
+            // Without comments, none is due before the end of the request.
             (true, false) => Timeouts {
                 keepalive: stream_timeouts.request,
                 ..stream_timeouts

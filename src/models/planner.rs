@@ -31,26 +31,26 @@ use crate::telemetry::metrics::Metrics;
 /// Plans attempts.
 pub struct Planner {
     catalog: Catalog,
-    /// By the provider's number in the catalogue.
+    /// The providers by their number in the catalogue.
     providers: Vec<Arc<Provider>>,
-    /// By the candidate's index.
+    /// The deployments by the candidate's index.
     deployments: Vec<Arc<Deployment>>,
     metrics: Arc<Metrics>,
-    /// The providers with platform keys for any of their sites, which serve all callers.
+    /// The providers with platform keys for any of their sites. They serve all callers.
     platform_providers: ProviderSet,
     all_providers: ProviderSet,
-    /// The built-in providers, which `auto` uses only where there is no other.
+    /// The built-in providers. `auto` only uses them if there are no others.
     sandboxes: ProviderSet,
     health: Health,
     routing: Routing,
 }
 
-/// The caller and the time of a request, as far as a plan depends on them.
+/// The facts about the caller and the time on which a plan depends.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanContext<'a> {
-    /// The caller; `None` if the request has none.
+    /// The caller, or `None` if the request has none.
     pub caller: Option<&'a Caller>,
-    /// The providers that the caller's organization has BYOK keys for.
+    /// The providers for which the caller's organization has BYOK keys.
     pub byok_providers: &'a [&'a str],
     pub session: Option<Session>,
     /// Whether the client refuses a fallback.
@@ -69,17 +69,17 @@ pub struct Selection {
     pub provider: Option<Arc<str>>,
 }
 
-/// The candidates that a request may use.
+/// The candidates for a request.
 pub struct Resolution {
-    /// The digest of all of them, where replies may be cached.
+    /// The digest of all candidates, if replies may be cached.
     pub digest: Option<[u8; 32]>,
     resolved: Resolved,
-    /// The providers that try the caller's BYOK keys first.
+    /// The providers at which the caller's BYOK keys are tried first.
     keyed: ProviderSet,
 }
 
 impl Planner {
-    /// Creates the planner of a configuration and its catalogue. The providers come in the order of [`enabled_providers`].
+    /// Creates the planner of a configuration and its catalogue. Providers are in the order of [`enabled_providers`].
     pub fn new(
         config: &Config,
         providers: &[Arc<Provider>],
@@ -109,7 +109,7 @@ impl Planner {
         }
     }
 
-    /// Returns the deployment that a video was ordered from; `None`: the catalogue has it no more.
+    /// Returns the deployment from which a video was ordered, or `None` if the catalogue no longer has it.
     pub fn deployment_of(&self, order: &VideoOrder) -> Option<&Arc<Deployment>> {
         let mut deployments = self.deployments.iter();
         deployments.find(|it| {
@@ -122,7 +122,7 @@ impl Planner {
         })
     }
 
-    /// Returns the deployment that a candidate is. Outside the catalogue each call makes its own.
+    /// Returns the deployment of a candidate. Outside the catalogue each call makes its own.
     pub fn deployment(&self, candidate: &Candidate) -> Option<Arc<Deployment>> {
         if let Some(deployment) = self.deployments.get(candidate.index) {
             return Some(Arc::clone(deployment));
@@ -135,12 +135,12 @@ impl Planner {
         )))
     }
 
-    /// Returns the provider of this number.
+    /// Returns the provider with this number.
     fn provider(&self, number: usize) -> Option<&Arc<Provider>> {
         self.providers.get(number)
     }
 
-    /// Returns the providers that can serve a caller, whose organization has keys of its own for `byok`.
+    /// Returns the providers that can serve a caller whose organization has keys for `byok`.
     pub fn usable_providers(&self, caller: Option<&Caller>, byok: &[&str]) -> ProviderSet {
         let own = || self.catalog.providers().set(byok.iter().copied());
         match caller.map(|caller| caller.mode) {
@@ -155,10 +155,10 @@ impl Planner {
         &self.catalog
     }
 
-    /// Finds the candidates that a request may use. It depends on nothing that was measured, nor on the session. The digest
-    /// is there if replies to the request may be cached.
+    /// Finds the candidates for a request. The result does not depend on measurements or the session. It has a digest
+    /// if replies to the request may be cached.
     ///
-    /// Errors: those of `filters::models::routing`: 400, 403, 404, 410. If the plan is to be explained, they say in
+    /// Errors: those of `filters::models::routing`: 400, 403, 404, 410. If the plan is to be explained, they list in
     /// `metadata.route` what was left out.
     pub fn resolve(
         &self,
@@ -217,7 +217,7 @@ impl Planner {
         let mut mappings = resolved.candidates.iter();
         let counts = mappings.any(|it| input_lengths::has_to_count(request, &it.mapping));
         let mut plan = match counts {
-            // Counting takes time, and the vocabulary has to be read once.
+            // Counting tokens takes time, and the vocabulary has to be read once.
             true => block_in_place(|| plan(request, resolved, &inputs, limits, priority)),
             false => plan(request, resolved, &inputs, limits, priority),
         }?;
@@ -227,7 +227,7 @@ impl Planner {
         Ok(Selection { plan, provider })
     }
 
-    /// Returns where a session is bound.
+    /// Returns the note about the binding of a session.
     fn note(&self, binding: Option<Binding>) -> SessionNote {
         let mut candidates = self.catalog.candidates().iter();
         let bound_to = binding.and_then(|at| candidates.find(|it| it.mapping.index == at.mapping));
@@ -237,7 +237,8 @@ impl Planner {
         }
     }
 
-    /// Returns the candidates that the caller may use, and the providers that try the caller's BYOK keys first.
+    /// Returns the candidates that the caller may use, and the providers at which the caller's BYOK keys are tried
+    /// first.
     fn resolve_allowed<'k>(
         &self,
         request: &ModelRequest,
@@ -270,7 +271,8 @@ impl Planner {
         }
     }
 
-    /// Removes the candidates that the caller may not use; returns the providers that try the caller's BYOK keys first.
+    /// Removes the candidates that the caller may not use. Returns the providers at which the caller's BYOK keys are
+    /// tried first.
     fn keep_allowed<'k>(
         &self,
         request: &ModelRequest,
@@ -289,7 +291,7 @@ impl Planner {
         Ok(keyed)
     }
 
-    /// Removes the candidates that neither the platform nor the caller has a key for.
+    /// Removes the candidates for which neither the platform nor the caller has a key.
     fn keep_keyed(
         &self,
         resolved: &mut Resolved,
@@ -319,7 +321,7 @@ impl Planner {
         }
     }
 
-    /// Returns the providers that the caller's organization has BYOK keys for, if the caller's project uses them.
+    /// Returns the providers for which the caller's organization has BYOK keys, if the caller's project uses them.
     fn byok_providers(&self, context: &PlanContext<'_>) -> ProviderSet {
         match context.caller.map(|caller| caller.mode) {
             None | Some(Mode::Platform) => ProviderSet::default(),
@@ -330,8 +332,8 @@ impl Planner {
         }
     }
 
-    /// Returns the providers that may serve the caller. A project in mode `byok` also gets providers without a key, so that
-    /// the response says which key is missing.
+    /// Returns the providers that may serve the caller. For a project in mode `byok` these include providers without
+    /// a key, so that the response names the missing key.
     fn serving_providers(
         &self,
         context: &PlanContext<'_>,
@@ -344,8 +346,8 @@ impl Planner {
         }
     }
 
-    /// Returns the providers that may serve this model string. `auto` never falls back on an invented answer while a real
-    /// provider is on.
+    /// Returns the providers that may serve this model string. `auto` never falls back to the sandbox while a real
+    /// provider is enabled.
     fn without_sandboxes<'s>(
         &self,
         model: &str,
@@ -361,28 +363,29 @@ impl Planner {
         Cow::Owned(real)
     }
 
-    /// Returns what is known of each candidate.
+    /// Returns the measurements of the candidates.
     pub fn health(&self) -> &Health {
         &self.health
     }
 
-    /// Begins to measure an attempt at a candidate.
+    /// Starts to measure an attempt at a candidate.
     pub fn begin_attempt(&self, candidate: usize, is_stream: bool, now_ms: u64) -> RunningAttempt {
         self.health.begin(candidate, is_stream, now_ms)
     }
 
-    /// Returns whether a candidate should be tried now: it neither cools down nor is at a limit.
+    /// Returns whether a candidate should be tried now: it is neither in a cool-down nor at a limit.
     pub fn is_ready(&self, candidate: usize, now_ms: u64) -> bool {
         self.health.standing(candidate, now_ms).readiness == Readiness::Ready
     }
 
-    /// Puts a candidate last until this time, because no key of the platform has anything left there.
+    /// Puts a candidate last until this time, because none of its platform keys has a remainder.
     pub fn rest(&self, candidate: usize, until_ms: u64) {
         self.health.rest(candidate, until_ms);
     }
 }
 
-/// Removes the candidates that the caller may not use; returns the providers that try the caller's BYOK keys first.
+/// Removes the candidates that the caller may not use. Returns the providers at which the caller's BYOK keys are
+/// tried first.
 fn apply_rules<'k>(
     request: &ModelRequest,
     resolved: &mut Resolved,
@@ -406,7 +409,7 @@ fn apply_rules<'k>(
     }
 }
 
-/// Returns the kind of the rule that forbids a candidate, if one does.
+/// Returns the kind of rule that forbids a candidate, if there is one.
 pub fn is_forbidden(
     terms: &KeyTerms,
     candidate: &Candidate,
@@ -424,7 +427,7 @@ pub fn is_forbidden(
 
 /// Returns the catalogue of a configuration, with the mappings of its enabled providers.
 ///
-/// Errors: the file has problems; the message lists all of them.
+/// Errors: the file has problems. The message lists all of them.
 pub fn load_catalog(config: &Config) -> Result<Catalog, String> {
     let file = config.models.catalog.clone().map_err(|problems| {
         let texts = problems.iter().map(ToString::to_string);
@@ -437,7 +440,7 @@ pub fn load_catalog(config: &Config) -> Result<Catalog, String> {
     })
 }
 
-/// Returns the enabled providers, those of BYOK keys alone last.
+/// Returns the enabled providers. Those with only BYOK keys come last.
 pub fn enabled_providers(config: &Config) -> impl Iterator<Item = &ProviderConfig> {
     config.providers.iter().chain(&config.byok_only_providers)
 }

@@ -1,4 +1,4 @@
-//! The managed prompts in force, and how a request that names one, or a flag, is completed.
+//! The managed prompts in force. They complete requests that name a prompt or a flag.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ impl PromptSnapshot {
         self.current.load()
     }
 
-    /// Replaces all prompts, or those that have changed. One caller at a time. Cost: each new version is compiled once.
+    /// Replaces all prompts, or only the changed ones. One caller at a time. Cost: each new version is compiled once.
     pub fn update(&self, rows: PromptRows) {
         let before = self.current();
         let library = match rows {
@@ -51,7 +51,7 @@ impl PromptSnapshot {
     }
 }
 
-/// Returns a prompt by its id. A version that is known already is not compiled again, because versions never change.
+/// Returns a prompt by its id. Known versions are not compiled again, because versions never change.
 fn entry(record: PromptRecord, before: &PromptLibrary) -> (Box<str>, PromptEntry) {
     let known = before.entry(&record.id);
     let mut versions = BTreeMap::new();
@@ -83,8 +83,8 @@ fn compile(content: &str) -> Option<Arc<Prompt>> {
 }
 
 impl Models {
-    /// Returns the variation of the flag that a request names, with its impression, or `None` if it names none. The user is
-    /// the request's `user`, else its session, else the key.
+    /// Returns the variation of the flag that a request names, with its impression, or `None` if it names no flag.
+    /// The user is the request's `user`, or else its session, or else the key.
     ///
     /// Errors: 404 for the flag, 400 for its variables, 503.
     pub(super) async fn decide(
@@ -115,10 +115,10 @@ impl Models {
         Ok(Some((Variation::read(decided, is_field)?, impression)))
     }
 
-    /// Returns the usual request that a request makes with its prompt and its variation.
+    /// Returns the plain request that results from a request with its prompt and its variation.
     ///
-    /// Errors: 404 for the prompt; 400 for its variables, and where the result breaks a rule, saying who has written what
-    /// is at fault; 413.
+    /// Errors: 404 for the prompt; 400 for its variables, and if the result breaks a rule, with the author of the
+    /// wrong part; 413.
     pub(super) fn complete(
         &self,
         front: &dyn Front,
@@ -142,7 +142,7 @@ impl Models {
         }
     }
 
-    /// Returns the prompt that the caller names, else the one that the variation names.
+    /// Returns the prompt that the caller names, or else the one that the variation names.
     fn find_prompt(
         &self,
         request: &ManagedRequest,

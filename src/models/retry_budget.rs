@@ -1,24 +1,24 @@
-//! Bounds the second and later fallbacks of all calls together, so that an outage of providers does not multiply the load
-//! on those that are left.
+//! Limits the second and later fallbacks of all calls together, so that an outage of some providers does not multiply
+//! the load on the others.
 //!
 //! Our choice: the numbers of Envoy's retry budget. A call's first fallback never needs the budget.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The share of the running calls that may be at a second or later fallback, in percent.
+/// The maximum share of running calls at a second or later fallback, in percent.
 const BUDGET_PERCENT: usize = 20;
-/// That many may in any case.
+/// The number of such calls that is always allowed.
 const MIN_LATER: usize = 3;
 
-/// The calls that run, and those among them that are at a second or later fallback.
+/// The running calls, and the number of them at a second or later fallback.
 #[derive(Debug, Default)]
 pub struct RetryBudget {
     running: AtomicUsize,
     later: AtomicUsize,
 }
 
-/// A call that runs, until it is dropped.
+/// A running call, until it is dropped.
 #[derive(Debug)]
 pub struct RunningCall {
     budget: Arc<RetryBudget>,
@@ -42,7 +42,7 @@ impl RetryBudget {
 }
 
 impl RunningCall {
-    /// Returns whether the call may start a second or later fallback. Once it may, it may to its end.
+    /// Returns whether the call may start a second or later fallback. Once allowed, it stays allowed.
     pub fn try_later_fallback(&mut self) -> bool {
         if !self.is_later {
             let max = self.budget.max_later();

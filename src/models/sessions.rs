@@ -1,8 +1,8 @@
-//! Sessions: where each was answered last, in this process and, where processes share one, in Redis.
+//! Sessions and their last provider, in this process and, if processes share one, in Redis.
 //!
-//! Redis key: `weirgate:session:` and the session's key in hex. Value: a proof of 32 bytes that a process with our secret
-//! wrote it for this session, the cached tokens as eight bytes, then provider, upstream model and model, with a zero byte
-//! between them. A value that proves nothing, or names nothing of our catalogue, is none.
+//! Redis key: `weirgate:session:` and the session's key in hex. Value: a proof of 32 bytes that a process with our
+//! secret wrote it for this session, the cached tokens as eight bytes, then provider, upstream model and model,
+//! separated by zero bytes. A value with a wrong proof, or with names outside our catalogue, is ignored.
 
 use std::time::Duration;
 
@@ -27,17 +27,17 @@ const SESSION_HEADERS: [HeaderName; 4] = [
     HeaderName::from_static("session_id"),
     HeaderName::from_static("session-id"),
 ];
-/// How long a request of an unknown session, and the end of its answer, wait for Redis at the most: not as long as they may,
-/// because calls can be planned without.
+/// How long a request of an unknown session, and the end of its response, wait for Redis. The time is short, because
+/// calls can be planned without a session.
 const REDIS_TIMEOUT: Duration = Duration::from_millis(20);
-/// The largest value: three names.
+/// The maximum bytes of a value, which has three names.
 const MAX_VALUE_BYTES: usize = 2048;
 const PROOF_BYTES: usize = 32;
 
-/// The purpose of the secret of keys and proofs. With another one, shared sessions would not be found.
+/// The purpose of the secret for keys and proofs. Processes with other secrets do not find each other's sessions.
 pub const SECRET_PURPOSE: &str = "sessions of models, version 1";
 
-/// Where sessions are bound.
+/// The bindings of sessions.
 pub struct Sessions {
     keys: SessionKeys,
     affinity: SessionAffinity,
@@ -52,7 +52,7 @@ pub struct Session {
     pub binding: Option<Binding>,
 }
 
-/// Returns the id of a request's session: of its headers, else of its body.
+/// Returns the id of a request's session, from its headers or else from its body.
 pub fn session_id<'r>(headers: &'r HeaderMap, request: &'r ModelRequest) -> Option<&'r [u8]> {
     let of_body = || request.session.as_deref().map(str::as_bytes);
     session_of_head(headers).or_else(of_body)
@@ -68,7 +68,7 @@ pub fn session_of_head(headers: &HeaderMap) -> Option<&[u8]> {
 }
 
 impl Sessions {
-    /// Sessions that are forgotten this long after their last answer.
+    /// Creates the table. Sessions are forgotten this long after their last response.
     pub fn new(secret: &[u8; 32], ttl: Duration, redis: Option<&Redis>) -> Self {
         let ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
         Self {
@@ -81,8 +81,8 @@ impl Sessions {
 
     /// Finds the session of an organization with this id.
     ///
-    /// Only a session that this process does not know is looked for in Redis, for 20 ms at most, and only where there are
-    /// providers to choose from. Cost: a hash, and one search in memory.
+    /// Only unknown sessions are looked up in Redis, for at most 20 ms, and only if there are several providers to
+    /// choose from. Cost: a hash, and one look-up in memory.
     pub async fn find(
         &self,
         organization: &str,
@@ -115,22 +115,22 @@ impl Sessions {
         Some(binding)
     }
 
-    /// Binds a session to what answers it, before the client has the end of the answer.
+    /// Binds a session to the deployment that responds, before the client has the end of the response.
     pub fn hold(&self, key: SessionKey, deployment: &Deployment, now_ms: u64) {
         if let Some(mapping) = mapping_to_bind(deployment) {
             self.affinity.hold(key, mapping, now_ms);
         }
     }
 
-    /// Binds a session to what answered it. Other processes are told in the background, if there is news for them; what is
-    /// returned ends then.
+    /// Binds a session to the deployment that has responded. In the background, other processes are told of a change.
+    /// The returned value waits for that.
     pub fn bind(
         &self,
         key: SessionKey,
         deployment: &Deployment,
         cached_tokens: u64,
         now_ms: u64,
-    ) -> Option<Telling> {
+    ) -> Option<PendingBinding> {
         let binding = Binding {
             mapping: mapping_to_bind(deployment)?,
             cached_tokens,
@@ -143,27 +143,27 @@ impl Sessions {
         let (link, ttl) = (redis.clone(), self.ttl);
         let (ended, telling) = oneshot::channel();
         redis.spawn(async move {
-            // Without it another process chooses anew.
+            // If this fails, another process chooses anew.
             _ = link.set(&name(key), &value, Some(ttl)).await;
             _ = ended.send(());
         });
-        Some(Telling(telling))
+        Some(PendingBinding(telling))
     }
 }
 
-/// Other processes are being told of a session.
-pub struct Telling(oneshot::Receiver<()>);
+/// The binding of a session is being sent to other processes.
+pub struct PendingBinding(oneshot::Receiver<()>);
 
-impl Telling {
-    /// Waits until they can know it, for 20 ms at most, and no longer than its request may still wait for Redis: it has
-    /// waited for so long.
+impl PendingBinding {
+    /// Waits until they can know the binding: at most 20 ms, and not longer than the request may still wait for
+    /// Redis. `waited` is the time that it has already waited.
     pub async fn end(self, waited: Duration) {
         let left = shared_wait::BUDGET.saturating_sub(waited);
         _ = tokio::time::timeout(left.min(REDIS_TIMEOUT), self.0).await;
     }
 }
 
-/// Returns the index of what a session is bound to; `None`: outside the catalogue there is nothing to choose from.
+/// Returns the index of the deployment to bind, or `None` outside the catalogue, where there is no choice.
 fn mapping_to_bind(deployment: &Deployment) -> Option<usize> {
     let index = deployment.mapping.index;
     (index != usize::MAX).then_some(index)

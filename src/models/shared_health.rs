@@ -1,11 +1,11 @@
-//! Tells other processes what this one has measured of each candidate, and takes in what they tell: over Redis, in the
-//! background. No request waits for it, and without Redis each process knows what it has measured itself.
+//! Exchanges the measurements of candidates with other processes over Redis, in the background. Requests do not wait
+//! for this, and without Redis each process only knows its own measurements.
 //!
-//! Redis keys: `weirgate:{health}:states`, a hash of states by name, and `weirgate:{health}:changes`, a sorted set of the
-//! names by the time of their last change, by the clock of Redis. A name is 16 random bytes of the process's start, and
-//! 16 bytes of the SHA-256 of model, provider, upstream model and region. A state is `filters`' `Measurements`. It replaces
-//! the one before, so that nothing counts twice, whatever is lost, late or repeated. States are forgotten an hour after
-//! their last change; there are at most [`MAX_STATES`].
+//! Redis keys: `weirgate:{health}:states`, a hash of states by name, and `weirgate:{health}:changes`, a sorted set of
+//! the names by the time of their last change, by the clock of Redis. A name is 16 random bytes of the process's
+//! start, and 16 bytes of the SHA-256 of model, provider, upstream model and region. A state is `filters`'
+//! `Measurements`. It replaces the previous one, so nothing counts twice if messages are lost, late or repeated.
+//! States expire an hour after their last change. There are at most [`MAX_STATES`].
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,29 +19,30 @@ use super::Models;
 use crate::periodic::Ticks;
 use crate::redis::{Redis, Script, ScriptCall, Unavailable};
 
-/// The interval between two exchanges: what one process tells, all know after two of them.
+/// The interval between two exchanges. All processes know a measurement after two of them.
 const PERIOD: Duration = Duration::from_millis(800);
-/// How many of these intervals an exchange waits after failures at the most.
+/// The maximum number of intervals that an exchange waits after failures.
 const MAX_PAUSE: u32 = 32;
-/// How long an answer of Redis is awaited.
+/// The time limit for a reply of Redis.
 const CALL_TIMEOUT: Duration = Duration::from_millis(500);
 /// How long a state counts after its last change.
 const STATE_TTL: Duration = Duration::from_secs(3600);
-/// How many states Redis keeps, of all processes: 20 MB at most.
+/// The maximum number of states in Redis, of all processes: 20 MB at most.
 const MAX_STATES: usize = 20_000;
-/// How many states one call writes and reads. Longer ones would hold up the connection that limits use too.
+/// The number of states that one call writes and reads. Longer calls would block the connection, which limits use
+/// too.
 const PAGE: usize = 200;
-/// The most calls of one exchange.
+/// The maximum number of calls in one exchange.
 const MAX_CALLS: usize = 8;
-/// How far ahead of its clock Redis may be after the clock was set back.
+/// How far the clock of Redis may be ahead after it was set back.
 const MAX_AHEAD_US: u64 = 60_000_000;
 
 const KEYS: [&str; 2] = ["weirgate:{health}:states", "weirgate:{health}:changes"];
 
-/// The model, provider and region that a state is about.
+/// The model, provider and region of a state.
 type CandidateId = [u8; 16];
 
-/// See the module.
+/// Exchanges measurements with other processes.
 pub struct HealthSharing {
     redis: Redis,
     models: Arc<Models>,
@@ -49,30 +50,31 @@ pub struct HealthSharing {
     process: u128,
     ids: Vec<CandidateId>,
     candidates: HashMap<CandidateId, usize>,
-    /// Up to which change states were read. Units: microseconds of Redis's clock.
+    /// The time of the last change that was read, in microseconds of Redis's clock.
     seen: u64,
-    /// When the states in Redis began. Another time: they were lost, and everybody tells all again.
+    /// The time at which the states in Redis began. If it changes, they were lost, and all processes send everything
+    /// again.
     began: Option<u64>,
     failures: u32,
 }
 
-/// The answer to one call.
+/// The reply to one call.
 #[derive(Debug, Default, Eq, PartialEq)]
 struct Page {
     now_us: u64,
     began: u64,
-    states: Vec<State>,
+    states: Vec<SharedState>,
 }
 
 #[derive(Debug, Eq, PartialEq)]
-struct State {
+struct SharedState {
     name: Vec<u8>,
     changed_us: u64,
     bytes: Vec<u8>,
 }
 
 impl HealthSharing {
-    /// Shares what `models` measures.
+    /// Creates the exchange of the measurements of `models`.
     pub fn new(redis: &Redis, models: &Arc<Models>) -> Self {
         let candidates = models.planner.catalog().candidates();
         let digests = candidates
@@ -126,13 +128,13 @@ impl HealthSharing {
         pause.min(MAX_PAUSE)
     }
 
-    /// Tells what has changed here, and takes in what has changed elsewhere.
+    /// Sends the changes of this process, and reads those of others.
     async fn exchange(&mut self) -> Result<(), Unavailable> {
         for _ in 0..MAX_CALLS {
             let changed = self.changed();
             let page = self.call(&changed).await;
             if page.is_err() {
-                // Perhaps it was written all the same. Then the next state replaces it.
+                // The state may have been written all the same. The next state replaces it.
                 let health = self.models.planner.health();
                 changed.iter().for_each(|(it, _)| health.mark_changed(*it));
             }
@@ -147,7 +149,7 @@ impl HealthSharing {
         Ok(())
     }
 
-    /// Returns what was measured of candidates since it was last told.
+    /// Returns the measurements that changed since they were last sent.
     fn changed(&self) -> Vec<(usize, Measurements)> {
         let (health, now_ms) = (self.models.planner.health(), self.models.clock.now_ms());
         let changed = |candidate| Some((candidate, health.changed(candidate, now_ms)?));
@@ -201,12 +203,11 @@ impl HealthSharing {
         self.began = Some(page.began);
     }
 
-    /// Returns what another process has told; `None`: it is our own, or about nothing in our catalogue.
-    ///
-    /// Errors: it is no state that a process of this version can have written.
+    /// Returns the measurement of another process, or `None` if it is our own, or outside of our catalogue.
+    /// Errors: no process of this version can have written the state.
     fn to_told(
         &self,
-        state: &State,
+        state: &SharedState,
         now_us: u64,
         now_ms: u64,
     ) -> Result<Option<(usize, PeerState)>, Unusable> {
@@ -237,17 +238,17 @@ impl HealthSharing {
     }
 }
 
-/// Bytes that are no state.
+/// Bytes that are not a state.
 struct Unusable;
 
-/// Reads what the script returns; `None`: it is something else.
+/// Reads the reply of the script. Returns `None` for any other shape.
 fn read(reply: Vec<Vec<u8>>) -> Option<Page> {
     let number = |text: &[u8]| std::str::from_utf8(text).ok()?.parse::<u64>().ok();
     let (head, rest) = reply.split_first_chunk::<2>()?;
     let [now, began] = head;
     let (states, left) = rest.as_chunks::<3>();
     let states = states.iter().map(|[name, changed, bytes]| {
-        Some(State {
+        Some(SharedState {
             name: name.clone(),
             changed_us: number(changed)?,
             bytes: bytes.clone(),
@@ -255,7 +256,7 @@ fn read(reply: Vec<Vec<u8>>) -> Option<Page> {
     });
     let page = Page {
         now_us: number(now)?,
-        // Whatever stands there, another value means that something was lost.
+        // Any other value means that states were lost.
         began: number(began).unwrap_or_default(),
         states: states.collect::<Option<_>>()?,
     };
@@ -276,7 +277,7 @@ mod tests {
         let page = Page {
             now_us: 20,
             began: 5,
-            states: vec![State {
+            states: vec![SharedState {
                 name: b"name".to_vec(),
                 changed_us: 7,
                 bytes: b"state".to_vec(),

@@ -1,4 +1,4 @@
-//! What [`crate::accounts`] publishes beside the accounts, as the request path finds it.
+//! The rows that [`crate::accounts`] publishes beside the accounts, for the request path.
 
 use std::sync::Arc;
 

@@ -1,6 +1,7 @@
-//! `GET /v1/credits`: what the organization of the calling key has left. Source: docs/facts/model-gateway.md 1.19.
+//! `GET /v1/credits`: the remaining credit of the calling key's organization. Source: docs/facts/model-gateway.md
+//! 1.19.
 //!
-//! The members are those that clients of the AI SDK read. No amount is rounded.
+//! The response has the members that clients of the AI SDK read. No amount is rounded.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `GET /v1/key`: shows what the calling key has spent and may spend.
+//! `GET /v1/key`: shows the spending and the limits of the calling key.
 //! Source: docs/model-gateway.md 2.8, docs/facts/model-gateway.md 1.17.
 //!
 //! Limits are shown but not enforced here, so that a caller over a limit can see it. No amount is rounded.
@@ -37,7 +37,8 @@ impl Endpoint for KeyStatus {
 
 /// Returns the body: `{data}`, with every field of the contract.
 ///
-/// `plan` is the allowance of the organization's plan; without one every number of the plan is `0` and no window is open.
+/// `plan` is the allowance of the organization's plan. Without it, all numbers of the plan are `0` and no window is
+/// open.
 pub fn key_status(caller: &Caller, plan: Option<&Allowance>, spent: &SpentSoFar) -> Vec<u8> {
     let mut out = Vec::with_capacity(640);
     let mut body = Object::open(&mut out);
@@ -59,7 +60,7 @@ pub fn key_status(caller: &Caller, plan: Option<&Allowance>, spent: &SpentSoFar)
 
 fn write_plan(data: &mut Object<'_>, plan: Option<&Allowance>, spent: &SpentSoFar) {
     let allowance = |amount: fn(&Allowance) -> Usd| plan.map_or(Usd::ZERO, amount);
-    // Money that was spent on an ended plan does not count.
+    // Spending on an ended plan does not count.
     let spent = plan.map(|_| spent.plan).unwrap_or_default();
     let limit = allowance(|plan| plan.cycle);
     write_amount(data, "devPlanCreditsUsed", spent.cycle);

@@ -1,4 +1,4 @@
-//! Endpoints of the model gateway that are answered in-process.
+//! Endpoints of the model gateway that respond in-process.
 
 pub mod credits;
 pub mod key;

@@ -1,4 +1,4 @@
-//! The entry of a model in the answers of `GET /v1/models` and `GET /v1/models/{id}`.
+//! The entry of a model in the responses of `GET /v1/models` and `GET /v1/models/{id}`.
 //! Source: docs/facts/model-gateway.md 1.16, docs/model-gateway.md 2.1, 9.4.
 
 use filters::models::operation::Operation;
@@ -9,7 +9,8 @@ use serde_json::{Map, Value, json};
 
 use super::pricing::{pricing, short_prices};
 
-/// Returns the entry of a model with these of its mappings; `is_mapped`: it is that of the only one, by its own name.
+/// Returns the entry of a model with these of its mappings. `is_mapped` asks for the entry of the only mapping, with
+/// its own name.
 pub(super) fn entry(
     model: &Model,
     mappings: &[&Mapping],
@@ -106,8 +107,8 @@ const DATES: [(&str, ReadDate); 2] = [
     ("deactivated_at", |mapping| mapping.deactivated_at.as_ref()),
 ];
 
-/// Adds the dates of deprecation and deactivation. The model has a date only if every provider has one; then it has the
-/// latest. Source: model-gateway 9.4.
+/// Adds the dates of deprecation and deactivation. The model only has a date if every provider has one, and then has
+/// the latest. Source: model-gateway 9.4.
 fn add_dates(entry: &mut Map<String, Value>, mappings: &[&Mapping]) {
     for (key, read_date) in DATES {
         let all: Option<Vec<&str>> = mappings
@@ -154,13 +155,13 @@ fn provider(mapping: &Mapping) -> Value {
             fields.insert(key.into(), json!(list));
         }
     }
-    // A date of one provider alone stands here only.
+    // The date of a single provider only appears here.
     add_dates(fields, &[mapping]);
     add_regions(fields, mapping);
     entry
 }
 
-/// Adds the regions that a model string may name, and the prices of those of which they are known.
+/// Adds the regions that a model string may name, and their prices if known.
 fn add_regions(fields: &mut Map<String, Value>, mapping: &Mapping) {
     if mapping.regions.is_empty() {
         return;
@@ -178,7 +179,7 @@ fn add_regions(fields: &mut Map<String, Value>, mapping: &Mapping) {
     }
 }
 
-/// Returns the fields that act at one of the mappings.
+/// Returns the fields that have an effect at one of the mappings.
 fn parameters(
     model: &Model,
     mappings: &[&Mapping],
@@ -212,7 +213,7 @@ fn parameters(
         .collect()
 }
 
-/// Returns the options of images that act at one of the mappings.
+/// Returns the options of images that have an effect at one of the mappings.
 fn image_parameters(mappings: &[&Mapping]) -> Vec<&'static str> {
     const OPTIONS: [(&str, Parameter); 9] = [
         ("size", Parameter::ImageSize),
@@ -237,7 +238,7 @@ fn image_parameters(mappings: &[&Mapping]) -> Vec<&'static str> {
         .collect()
 }
 
-/// The parameters that the list names. The others are old forms of these, or no part of the contract.
+/// The parameters in the list. All others are old forms of these, or not part of the contract.
 const LISTED: [Parameter; 19] = [
     Parameter::Temperature,
     Parameter::MaxTokens,
@@ -260,7 +261,8 @@ const LISTED: [Parameter; 19] = [
     Parameter::WebSearch,
 ];
 
-/// Returns whether a parameter acts at a mapping: it is not dropped or refused, and the mapping can do what it needs.
+/// Returns whether a parameter has an effect at a mapping: it is neither dropped nor refused, and the mapping has the
+/// capability that it needs.
 fn takes(mapping: &Mapping, parameter: Parameter) -> bool {
     let needed = match parameter {
         Parameter::WebSearch if !mapping.searches_web() => return false,
@@ -273,7 +275,7 @@ fn takes(mapping: &Mapping, parameter: Parameter) -> bool {
     mapping.parameters.supports(parameter) && needed.is_none_or(|needed| mapping.can(needed))
 }
 
-/// Returns the efforts that a mapping takes, whatever its capabilities. Source: model-gateway 2.1, rules for
+/// Returns the efforts that a mapping accepts, whatever its capabilities. Source: model-gateway 2.1, rules for
 /// `reasoning_effort` 4.
 fn efforts(mapping: &Mapping) -> Vec<&str> {
     let efforts = mapping.thinking.efforts.iter();

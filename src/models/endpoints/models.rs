@@ -1,4 +1,4 @@
-//! `GET /v1/models` and `GET /v1/models/{id}`: the catalogue, as far as the caller may use it.
+//! `GET /v1/models` and `GET /v1/models/{id}`: the models that the caller may use.
 //! Source: docs/facts/model-gateway.md 1.16, docs/model-gateway.md 2.1, 9.4.
 
 use std::borrow::Cow;
@@ -19,7 +19,7 @@ use crate::models::planner::is_forbidden;
 use crate::proxy::handler::{Endpoint, Request};
 use crate::proxy::response::Response;
 
-/// The paths of single models begin so.
+/// The prefix of the paths of single models.
 const PATH: &str = "/v1/models/";
 
 /// `GET /v1/models`.
@@ -35,7 +35,7 @@ pub struct GetModel {
 impl Endpoint for ListModels {
     fn call<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>> {
         let caller = request.caller.map(|caller| &**caller);
-        let listed = Query::parse(&request, &self.models)
+        let listed = ModelsQuery::parse(&request, &self.models)
             .map(|query| list(&View::new(&self.models, caller), &query));
         let response = listed.map(|data| {
             let body = json!({ "object": "list", "data": data });
@@ -49,7 +49,7 @@ impl Endpoint for GetModel {
     fn call<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>> {
         let caller = request.caller.map(|caller| &**caller);
         let id = request.path.strip_prefix(PATH).unwrap_or_default();
-        // A plus is no space here.
+        // In a path, a plus does not mean a space.
         let id = form::decode(&id.replace('+', "%2B")).into_owned();
         let found = find(&View::new(&self.models, caller), &id);
         let response =
@@ -60,7 +60,7 @@ impl Endpoint for GetModel {
 
 /// The options of the query.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-struct Query<'q> {
+struct ModelsQuery<'q> {
     /// Whether to list models that are no longer served.
     include_deactivated: bool,
     exclude_deprecated: bool,
@@ -70,10 +70,10 @@ struct Query<'q> {
     provider: Option<Cow<'q, str>>,
 }
 
-impl<'q> Query<'q> {
-    /// Parses a query. Of the switches only the value `true` sets one; unknown names are ignored.
+impl<'q> ModelsQuery<'q> {
+    /// Parses a query. Switches are only set by the value `true`, and unknown names are ignored.
     ///
-    /// Errors: 400 for a type or a provider that is in no model, and for what the catalogue cannot tell.
+    /// Errors: 400 for a type or a provider that no model has, and for questions that the catalogue cannot answer.
     fn parse(request: &Request<'q>, models: &Models) -> Result<Self, Fault> {
         let catalog = models.planner.catalog();
         let last = |name| request.values(name).last();
@@ -93,7 +93,7 @@ impl<'q> Query<'q> {
         })
     }
 
-    /// Returns whether a mapping is listed, as far as the query says.
+    /// Returns whether the query selects a mapping.
     fn wants(&self, model: &Model, mapping: &Mapping, now_s: u64) -> bool {
         let is = |wanted: &Option<Cow<'_, str>>, value: &str| {
             wanted.as_ref().is_none_or(|wanted| *wanted == value)
@@ -105,7 +105,7 @@ impl<'q> Query<'q> {
     }
 }
 
-/// Checks that a value, where one is given, is one of those known.
+/// Checks that a value, if given, is one of the known ones.
 fn one_of<'q, 'k>(
     name: &'static str,
     value: Option<Cow<'q, str>>,
@@ -126,7 +126,7 @@ fn one_of<'q, 'k>(
     Err(Fault::invalid(name, message))
 }
 
-/// What a caller may use, now.
+/// The models that a caller may use now.
 struct View<'m> {
     models: &'m Models,
     caller: Option<&'m Caller>,
@@ -151,8 +151,8 @@ impl<'m> View<'m> {
         }
     }
 
-    /// Returns whether the caller may use a mapping: its project's keys reach the provider, and the rules of its API key
-    /// allow it.
+    /// Returns whether the caller may use a mapping: the keys of the project reach the provider, and the rules of the
+    /// API key allow it.
     fn allows(&self, mapping: &Mapping) -> bool {
         let candidate = self.models.planner.catalog().candidate(mapping);
         let is_forbidden = |caller: &Caller| {
@@ -163,7 +163,7 @@ impl<'m> View<'m> {
         self.providers.contains(mapping.provider_number) && !self.caller.is_some_and(is_forbidden)
     }
 
-    /// Returns the mappings of a model that the caller may use, and that are wanted.
+    /// Returns the wanted mappings of a model that the caller may use.
     fn mappings(&self, model: &'m Model, is_wanted: impl Fn(&Mapping) -> bool) -> Vec<&'m Mapping> {
         let mappings = model.mappings.iter().map(|mapping| &**mapping);
         mappings
@@ -173,7 +173,7 @@ impl<'m> View<'m> {
 }
 
 /// Returns the entries of the list.
-fn list(view: &View<'_>, query: &Query<'_>) -> Vec<Value> {
+fn list(view: &View<'_>, query: &ModelsQuery<'_>) -> Vec<Value> {
     let mut data = Vec::new();
     for model in view.models.planner.catalog().models() {
         let mappings = view.mappings(model, |it| query.wants(model, it, view.now.start_s));
@@ -187,9 +187,9 @@ fn list(view: &View<'_>, query: &Query<'_>) -> Vec<Value> {
     data
 }
 
-/// Returns the entry of one model, by its id, an alias, or either behind `provider/`.
+/// Returns the entry of one model, by its id, an alias, or either after `provider/`.
 ///
-/// Errors: 404 if there is none that the caller may use.
+/// Errors: 404 if there is no such model that the caller may use.
 fn find(view: &View<'_>, id: &str) -> Result<Value, Fault> {
     let catalog = view.models.planner.catalog();
     let everywhere = || {

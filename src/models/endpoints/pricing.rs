@@ -6,14 +6,14 @@ use filters::money::{
 };
 use serde_json::{Map, Value, json};
 
-/// Returns the prices of a mapping for a call with a short prompt, where they are known.
+/// Returns the prices of a mapping for a call with a short prompt, if they are known.
 pub(super) fn short_prices(mapping: &Mapping, point: PricePoint) -> Option<&PriceSet> {
     let prices = mapping.prices.as_ref()?;
     Some(prices.at(point).short())
 }
 
-/// Returns the prices per token, as they are billed, as decimal strings; a missing price is "0". Those of other tokens than
-/// text, of long prompts, tiers and hours are there where they differ.
+/// Returns the prices per token, as billed, as decimal strings; a missing price is "0". Prices of other tokens than
+/// text, of long prompts, tiers and hours are only added if they differ.
 pub(super) fn pricing(list: &PriceList) -> Value {
     let usual = list.peak(ServiceTier::Standard);
     let prices = usual.short();
@@ -73,8 +73,8 @@ pub(super) fn pricing(list: &PriceList) -> Value {
     pricing
 }
 
-/// Adds the prices of units: of a page, an hour of audio in, a second of audio or video out, a character, a search, a
-/// document.
+/// Adds the prices of units: a page, an hour of input audio, a second of output audio or video, a character, a
+/// search, a document.
 fn add_units(members: &mut Map<String, Value>, prices: &PriceSet) {
     for (unit, price) in prices.units.set() {
         let (key, count) = match unit {
@@ -104,7 +104,7 @@ fn window(window: &HoursWindow) -> Value {
     written
 }
 
-/// Adds the prices of longer prompts: the tokens beyond which they hold, and what differs there.
+/// Adds the prices of longer prompts: the tokens above which they hold, and the prices that differ.
 fn add_steps(members: &mut Map<String, Value>, rates: &Rates) {
     let steps = rates.long().iter();
     let steps: Vec<Value> = steps

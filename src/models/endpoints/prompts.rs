@@ -1,4 +1,4 @@
-//! `GET /v1/prompts`, `GET` and `POST /v1/prompts/{name}`: the managed prompts that the caller may use, as they are written and
+//! `GET /v1/prompts`, `GET` and `POST /v1/prompts/{name}`: the managed prompts that the caller may use, as stored or
 //! rendered. Source: docs/prompts.md.
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::models::Models;
 use crate::proxy::handler::{Endpoint, Request};
 use crate::proxy::response::Response;
 
-/// The paths of single prompts begin so.
+/// The prefix of the paths of single prompts.
 const PATH: &str = "/v1/prompts/";
 
 /// `GET /v1/prompts`.
@@ -23,12 +23,12 @@ pub struct ListPrompts {
     pub models: Arc<Models>,
 }
 
-/// `GET /v1/prompts/{name}`. A name may have slashes, plain or escaped, and a label or a version behind `@`.
+/// `GET /v1/prompts/{name}`. A name may have slashes, plain or escaped, and a label or a version after `@`.
 pub struct GetPrompt {
     pub models: Arc<Models>,
 }
 
-/// `POST /v1/prompts/{name}`: the same with the values of its variables.
+/// `POST /v1/prompts/{name}`: renders the prompt with values of its variables.
 pub struct RenderPrompt {
     pub models: Arc<Models>,
 }
@@ -65,7 +65,7 @@ impl Endpoint for RenderPrompt {
 
 /// Returns the ids of the caller's organization and project.
 ///
-/// Errors: 404 where prompts are off.
+/// Errors: 404 if prompts are off.
 fn owners<'a>(models: &Models, request: &Request<'a>) -> Result<(&'a str, &'a str), Fault> {
     if !models.prompts_enabled {
         let message = "this gateway has no managed prompts (`prompts.enabled` is false)";
@@ -79,7 +79,7 @@ fn owners<'a>(models: &Models, request: &Request<'a>) -> Result<(&'a str, &'a st
 fn find(models: &Models, request: &Request<'_>) -> Result<FoundPrompt, Fault> {
     let owners = owners(models, request)?;
     let name = request.path.strip_prefix(PATH).unwrap_or_default();
-    // A plus is no space here.
+    // In a path, a plus does not mean a space.
     let name = form::decode(&name.replace('+', "%2B")).into_owned();
     let reference = PromptReference::parse(&name).ok_or_else(|| {
         let message = format!("{:?} names no prompt", quoted(&name));

@@ -1,8 +1,8 @@
-//! `GET /v1/usage` and `GET /v1/usage/breakdown`: what calls took and cost, by time, or by model, provider or key.
+//! `GET /v1/usage` and `GET /v1/usage/breakdown`: the usage and cost of calls, by time, or by model, provider or key.
 //! Source: docs/model-gateway.md 2.18.
 //!
-//! A key of a member sees its own calls, every other key those of its organization. Limits are not enforced here, so that a
-//! caller over a limit can see why.
+//! A member's key sees its own calls, and every other key those of its organization. Limits are not enforced here, so
+//! that a caller over a limit can see the reason.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,8 @@ use crate::proxy::response::Response;
 use crate::store::Store;
 use crate::store::ledger::{Usage, UsagePart, UsageScope};
 
-/// How long a question waits for its turn at the store. A sum of a year may take that long, and calls need it, too.
+/// How long a request waits for its turn at the store. The sum of a year may take that long, and calls need the store
+/// too.
 const TURN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// `GET /v1/usage`.
@@ -92,7 +93,7 @@ impl Endpoint for GetUsageBreakdown {
     }
 }
 
-/// Returns whose calls a caller may see.
+/// Returns the calls that a caller may see.
 fn scope(caller: Option<&Arc<Caller>>) -> Result<UsageScope, Fault> {
     let nobody = || Fault::new(FaultKind::Internal, "nobody calls");
     let caller = caller.ok_or_else(nobody)?;

@@ -1,5 +1,5 @@
 //! `GET /v1/videos`, `GET` and `DELETE /v1/videos/{id}`, and `GET /v1/videos/{id}/content`: the jobs that a key has
-//! ordered. Those of other keys are unknown to it. Source: docs/model-gateway.md 2.17.
+//! ordered. The jobs of other keys do not exist for it. Source: docs/model-gateway.md 2.17.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::proxy::handler::{Endpoint, Request};
 use crate::proxy::response::Response;
 use crate::store::ledger::{VideoJob, VideoJobPage};
 
-/// How many jobs a list has, if the query does not say, and at most.
+/// The default and the maximum number of jobs in a list.
 const PAGE: [i64; 2] = [20, 100];
 
 /// `GET /v1/videos`.
@@ -42,7 +42,7 @@ pub struct DeleteVideo {
 impl Endpoint for ListVideos {
     fn call<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>> {
         Box::pin(async move {
-            let query = Query::parse(&request)?;
+            let query = VideosQuery::parse(&request)?;
             let key_id = Arc::clone(&caller(&request)?.key_id);
             let (after, most, is_ascending) = (query.after, query.most, query.is_ascending);
             let listed = self.models.ledger.with_store(|store, _| async move {
@@ -133,7 +133,7 @@ fn unknown() -> Fault {
     Fault::new(FaultKind::NotFound, message).with_code("video_not_found")
 }
 
-/// Finds the job that the path names, among those of the calling key.
+/// Finds the job that the path names among those of the calling key.
 async fn find(models: &Models, request: &Request<'_>) -> Result<VideoJob, Fault> {
     let path = normalise(request.path)?;
     let mut segments = path.trim_start_matches('/').split('/').skip(2);
@@ -180,13 +180,13 @@ fn write_list(jobs: &[VideoJob], has_more: bool) -> Result<Vec<u8>, Fault> {
 
 /// The options of a list.
 #[derive(Debug, Eq, PartialEq)]
-struct Query {
+struct VideosQuery {
     after: String,
     most: i64,
     is_ascending: bool,
 }
 
-impl Query {
+impl VideosQuery {
     /// Errors: 400 that names the parameter.
     fn parse(request: &Request<'_>) -> Result<Self, Fault> {
         let last = |name: &str| request.values(name).last();

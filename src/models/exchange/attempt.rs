@@ -1,5 +1,5 @@
-//! One attempt of a call: which of the planned ones it is, with which key and at which endpoint, and the reply that is read.
-//! Attempts share their [`Call`], so a hedge may run beside another one.
+//! One attempt of a call: the planned attempt, its key and endpoint, and its reply. Attempts share their [`Call`], so
+//! a hedge may run beside another attempt.
 
 use std::sync::Arc;
 
@@ -19,59 +19,59 @@ use crate::models::providers::Credential;
 use crate::models::providers::endpoints::TriedEndpoints;
 use crate::proxy::context::RequestInfo;
 
-/// How many other keys of one provider are tried inside an attempt. Source: docs/decisions.md 13.
+/// The maximum number of other keys of a provider that one attempt tries. Source: docs/decisions.md 13.
 const MAX_KEY_RETRIES: u8 = 2;
-/// How many other endpoints of one provider are tried inside an attempt.
+/// The maximum number of other endpoints of a provider that one attempt tries.
 const MAX_ENDPOINT_RETRIES: u8 = 2;
-/// Keys of one provider that a call can tell apart.
+/// The maximum number of keys of one provider that a call can distinguish.
 const MAX_KEYS: usize = 64;
 
-/// See the module.
+/// One attempt of a call.
 #[derive(Default)]
 pub(super) struct Attempt {
     pub(super) cursor: Cursor,
     pub(super) reader: ReplyReader,
-    /// Measures it while it runs.
+    /// Measures the attempt while it runs.
     pub(super) measured: Option<RunningAttempt>,
 }
 
-/// Which attempt it is, and which keys it has used.
+/// The position of an attempt in the plan, and the keys that it has used.
 #[derive(Default)]
 pub(super) struct Cursor {
-    /// The index of the attempt.
+    /// The index of the planned attempt.
     pub(super) attempt: usize,
-    /// Which part of the request it asks for.
+    /// The part of the request that the attempt sends.
     pub(super) parts: PartProgress,
-    /// The index of its key.
+    /// The index of the key.
     key: usize,
-    /// The keys of this provider used so far, as bits.
+    /// The keys of this provider that were used, as bits.
     used_keys: u64,
     key_retries: u8,
     /// The number of the endpoint.
     pub(super) endpoint: usize,
-    /// The endpoints of this provider used so far.
+    /// The endpoints of this provider that were tried.
     pub(super) tried_endpoints: TriedEndpoints,
     pub(super) endpoint_retries: u8,
-    /// The attempt was already repeated, because a reused connection had been closed.
+    /// Whether the attempt was already repeated because a reused connection had been closed.
     pub(super) was_repeated: bool,
-    /// The attempt is repeated with its key.
+    /// Whether the attempt is repeated with its key.
     pub(super) keeps_key: bool,
-    /// The state of earlier turns is left out, because the provider has refused it.
+    /// Whether the state of earlier turns is left out, because the provider has refused it.
     without_state: bool,
-    /// The number of attempts before it whose wires could not express the request.
+    /// The number of earlier attempts whose wires could not express the request.
     pub(super) unsaid: usize,
 }
 
-/// How far an attempt has come whose provider takes the request in several parts.
+/// The progress of an attempt whose provider takes the request in several parts.
 #[derive(Default)]
 pub(super) struct PartProgress {
-    /// The part that it asks for, from 0.
+    /// The part that is sent, from 0.
     pub(super) part: u32,
-    /// How many parts there are.
+    /// The number of parts.
     pub(super) count: u32,
-    /// Bytes of text of this part, for estimates.
+    /// The bytes of text in this part, for estimates.
     pub(super) text_bytes: u64,
-    /// The part has ended, and the next follows.
+    /// Whether the part has ended and the next one follows.
     pub(super) has_ended: bool,
 }
 
@@ -83,7 +83,7 @@ impl PartProgress {
 }
 
 impl Cursor {
-    /// Returns that of the planned attempt at this index, behind this one.
+    /// Returns the progress of a later planned attempt, at this index.
     pub(super) fn later(&self, attempt: usize) -> Self {
         Self {
             attempt,
@@ -101,7 +101,7 @@ impl Cursor {
         self.used_keys |= 1 << (self.key % MAX_KEYS);
     }
 
-    /// Moves on to another key of the provider after a failure that is about the key; returns whether there is one.
+    /// Moves to another key of the provider after a failure that is about the key. Returns whether there is one.
     fn next_key(&mut self, keys: usize) -> bool {
         let has_unused = (0..keys.min(MAX_KEYS)).any(|key| self.used_keys & (1 << key) == 0);
         let moves = has_unused && self.key_retries < MAX_KEY_RETRIES;
@@ -111,17 +111,17 @@ impl Cursor {
 }
 
 impl Attempt {
-    /// The planned attempt that it is.
+    /// Returns the planned attempt.
     pub(super) fn planned<'c>(&self, call: &'c Call) -> Option<&'c PlannedAttempt> {
         call.attempts.get(self.cursor.attempt)
     }
 
-    /// The model at its provider that it asks.
+    /// Returns the deployment that the attempt asks.
     pub(super) fn deployment<'c>(&self, call: &'c Call) -> Option<&'c Deployment> {
         self.planned(call).map(|attempt| &*attempt.deployment)
     }
 
-    /// Its key.
+    /// Returns the key of the attempt.
     pub(super) fn credential<'c>(&self, call: &'c Call) -> Option<&'c Credential> {
         self.planned(call)?.keys.get(self.cursor.key)
     }
@@ -131,17 +131,17 @@ impl Attempt {
         self.planned(call).is_some_and(PlannedAttempt::is_byok)
     }
 
-    /// Returns whether the provider bills its request although nobody reads the reply. A job that has begun is there, whether
-    /// or not its client still is.
+    /// Returns whether the provider bills the request even if the client disconnects. A job that has begun is billed
+    /// in any case.
     pub(super) fn bills_after_disconnect(&self, call: &Call) -> bool {
         let planned = self.planned(call);
         call.request.payload.operation().begins_job()
             || planned.is_some_and(PlannedAttempt::bills_after_disconnect)
     }
 
-    /// The header of its key; `None` if its provider needs no key.
+    /// Returns the header with the key, or `None` if the provider needs no key.
     ///
-    /// Errors: the key cannot stand in a header.
+    /// Errors: the key is not valid in a header.
     pub(super) fn credential_header<'c>(
         &self,
         call: &'c Call,
@@ -152,7 +152,7 @@ impl Attempt {
         attempt.deployment.provider.credential(key)
     }
 
-    /// Returns a failure without what its provider must not reveal with its words: its key and its addresses.
+    /// Returns a failure without the key and the addresses that the provider's text may reveal.
     pub(super) fn scrubbed(&self, call: &Call, failure: Failure) -> Failure {
         let deployment = self.deployment(call);
         let revealing = deployment.map(|deployment| deployment.provider.revealing());
@@ -162,7 +162,7 @@ impl Attempt {
         failure.scrubbed(&revealing)
     }
 
-    /// Its target, as its wire needs to know it.
+    /// Returns the target, with the facts that its wire needs.
     pub(super) fn target<'c>(&self, call: &'c Call) -> Option<Target<'c>> {
         let attempt = self.planned(call)?;
         let target = attempt.deployment.target();
@@ -172,13 +172,13 @@ impl Attempt {
             inlined: call.images.inlined(),
             key_id: call.key_id.as_deref(),
             part: self.cursor.parts.part,
-            // Nothing is reserved for a caller's own key.
+            // Nothing is reserved for BYOK keys.
             unasked_output: target.unasked_output.filter(|_| !attempt.is_byok()),
             ..target
         })
     }
 
-    /// Returns the reader of its reply.
+    /// Returns the reader of the attempt's reply.
     pub(super) fn new_reader(
         &self,
         call: &Call,
@@ -196,7 +196,7 @@ impl Attempt {
         Some(ReplyReader::new(writer, recorder))
     }
 
-    /// The entry of `metadata.routing` for it.
+    /// Returns the attempt's entry in `metadata.routing`.
     pub(super) fn record(&self, call: &Call, failure: Option<&Failure>) -> Option<AttemptRecord> {
         let deployment = self.deployment(call)?;
         let key = self.credential(call);
@@ -213,7 +213,7 @@ impl Attempt {
         })
     }
 
-    /// Adds it, which has failed, to those that have ended. `owed` is what it costs all the same.
+    /// Adds the failed attempt to the ended ones. `owed` is its cost if its provider bills it all the same.
     pub(super) fn record_end(&self, call: &mut Call, failure: &Failure, owed: Option<Owed>) {
         let Some(record) = self.record(call, Some(failure)) else {
             return;
@@ -225,7 +225,8 @@ impl Attempt {
         call.log.records.push(record);
     }
 
-    /// Returns whether it is repeated after a failure at another endpoint of its provider: where it is not about the key.
+    /// Returns whether the attempt should be repeated at another endpoint of its provider: the failure is not about
+    /// the key.
     pub(super) fn moves_endpoint(&self, call: &Call, failure: &Failure, now_ms: u64) -> bool {
         let cursor = &self.cursor;
         failure.is_retryable
@@ -237,10 +238,11 @@ impl Attempt {
             })
     }
 
-    /// Repeats it once, with the same key, without the state that the provider refuses; returns whether it does.
+    /// Repeats the attempt once with the same key, without the state that the provider refuses. Returns whether it
+    /// does.
     ///
-    /// The state of a turn is good for its model alone, often for its account alone, and not for ever. The conversation goes
-    /// on without it.
+    /// The state of a turn is only valid for its model, often only for its account, and for a limited time. The
+    /// conversation continues without it.
     pub(super) fn repeat_without_state(&mut self, call: &Call, failure: &Failure) -> bool {
         let body = &call.request.source.body;
         let cursor = &mut self.cursor;
@@ -252,7 +254,8 @@ impl Attempt {
         true
     }
 
-    /// Repeats it, with the same key, at another endpoint of its provider, if there is one to move to; returns whether it does.
+    /// Repeats the attempt with the same key at another endpoint of its provider, if there is one. Returns whether it
+    /// does.
     pub(super) fn repeat_elsewhere(&mut self, moves_endpoint: bool) -> bool {
         if moves_endpoint {
             self.cursor.endpoint_retries += 1;
@@ -261,13 +264,14 @@ impl Attempt {
         moves_endpoint
     }
 
-    /// Repeats it with another key of its provider, if the failure is about the key; returns whether it does.
+    /// Repeats the attempt with another key of its provider, if the failure is about the key. Returns whether it
+    /// does.
     pub(super) fn repeat_with_next_key(&mut self, call: &Call, failure: &Failure) -> bool {
         let keys = self.planned(call).map_or(0, |attempt| attempt.keys.len());
         failure.is_about_the_key() && self.cursor.next_key(keys)
     }
 
-    /// Becomes the next planned attempt.
+    /// Moves to the next planned attempt.
     pub(super) fn advance(&mut self) {
         let key = self.cursor.key;
         self.cursor = self.cursor.later(self.cursor.attempt + 1);

@@ -1,4 +1,4 @@
-//! A call's place in the ledger: what is reserved for it, what its ended parts took, and what it took in the end.
+//! A call's state in the ledger: its reservation, the usage of its ended parts, and its final usage.
 
 use filters::models::metadata::PriceNotes;
 use filters::models::usage::{Settlement, Usage};
@@ -7,22 +7,22 @@ use uuid::Uuid;
 
 use crate::ledger::{CallEnd, Receipt, Reservation};
 
-/// See the module.
+/// A call's state in the ledger.
 #[derive(Default)]
 pub(super) struct Billing {
     settlement: Option<Settlement>,
     price_notes: PriceNotes,
-    /// What the parts of the running attempt took that have ended.
+    /// The usage of the ended parts of the running attempt.
     parts: Option<Settlement>,
-    /// What such parts cost of attempts that have failed, on platform keys: their providers have billed them.
+    /// The cost of ended parts of failed attempts on platform keys. Their providers have billed these parts.
     abandoned: Option<Cost>,
-    /// Stands for the call until it has ended, whatever its end is.
+    /// The reservation. If it is dropped early, it settles the call.
     pub(super) reservation: Option<Reservation>,
-    /// The call's id in the ledger, in the answer and in the log line.
+    /// The call's id in the ledger, in the response and in the log line.
     log_id: Option<Uuid>,
 }
 
-/// What nothing takes.
+/// Returns a settlement without usage.
 fn nothing() -> Settlement {
     Settlement {
         usage: Usage::default(),
@@ -40,51 +40,51 @@ impl Billing {
         write(text)
     }
 
-    /// What its prices depended on, once it has ended.
+    /// Returns the facts on which the prices of an ended call depended.
     pub(super) fn price_notes(&self) -> PriceNotes {
         self.price_notes
     }
 
-    /// What the call took, once it has ended.
+    /// Returns the usage and cost of an ended call.
     pub(super) fn settlement(&self) -> Option<&Settlement> {
         self.settlement.as_ref()
     }
 
-    /// What parts of failed attempts cost.
+    /// Returns the cost of parts of failed attempts.
     pub(super) fn abandoned(&self) -> Option<&Cost> {
         self.abandoned.as_ref()
     }
 
-    /// Returns whether parts of a request have ended, which providers have billed.
+    /// Returns whether parts of the request have ended. Providers have billed these parts.
     pub(super) fn has_parts(&self) -> bool {
         self.parts.is_some() || self.abandoned.is_some()
     }
 
-    /// Begins the call with what is reserved for it.
+    /// Starts the call with its reservation.
     pub(super) fn begin(&mut self, reservation: Reservation) {
         self.log_id = Some(Uuid::from_bytes(reservation.id().0));
         self.reservation = Some(reservation);
     }
 
-    /// Records what a replayed answer takes, which nobody pays for, and the id of the call in its answer and its log line.
+    /// Records the usage of a replayed response, which is free, and the id of the call in its response and log line.
     pub(super) fn record_replay(&mut self, settlement: Settlement, id: Uuid) {
         self.settlement = Some(settlement);
         self.log_id = Some(id);
     }
 
-    /// Takes the reservation of a call that has begun a job, which takes nothing before its end.
+    /// Takes the reservation of a call that has begun a job. The job is charged when it ends.
     pub(super) fn begin_job(&mut self) -> Option<Reservation> {
         self.settlement = Some(nothing());
         self.reservation.take()
     }
 
-    /// Adds what a part took that has ended to what those before it took.
+    /// Adds the usage of an ended part to that of the parts before it.
     pub(super) fn end_part(&mut self, part: Settlement) {
         let parts = self.parts.take();
         self.parts = Some(parts.map_or_else(|| part.clone(), |parts| parts.plus(&part)));
     }
 
-    /// Keeps what the ended parts of an attempt cost that has failed. What the caller's own key has paid is not ours.
+    /// Keeps the cost of the ended parts of a failed attempt. Parts on a BYOK key cost the platform nothing.
     pub(super) fn abandon_parts(&mut self, is_byok: bool) {
         let parts = self.parts.take().and_then(|parts| parts.cost);
         if let Some(cost) = parts.filter(|_| !is_byok) {
@@ -92,7 +92,8 @@ impl Billing {
         }
     }
 
-    /// Returns what all parts took, with that of the `reply` at hand, unless its request was not sent.
+    /// Returns the usage of all parts together with the current `reply`, unless the request of that reply was not
+    /// sent.
     pub(super) fn sum(&self, reply: Settlement, is_sent: bool) -> Settlement {
         if !self.has_parts() {
             return reply;
@@ -108,7 +109,7 @@ impl Billing {
         sum
     }
 
-    /// Records what the call took.
+    /// Records the usage of the call.
     pub(super) fn record(&mut self, settlement: Settlement, price_notes: PriceNotes) {
         self.settlement = Some(settlement);
         self.price_notes = price_notes;

@@ -1,4 +1,4 @@
-//! The part of the response cache in a call: it goes past the cache, stores the reply that comes, or was answered by a stored one.
+//! The response cache's part in a call: the call bypasses the cache, stores its reply, or gets a stored reply.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,15 +14,15 @@ use crate::models::reply_cache::{CallGuard, ReplyCache, Search};
 
 const NO_CACHE: HeaderName = HeaderName::from_static("x-no-cache");
 
-/// The part of the cache in a call.
+/// The response cache's part in a call.
 #[derive(Default)]
 pub(super) enum Caching {
-    /// None: its project has no cache, or this call goes past it.
+    /// The project has no cache, or the call bypasses it.
     #[default]
     Off,
-    /// It is the one that calls, and stores its reply.
+    /// The call is the leader, and stores its reply.
     Storing(CallGuard),
-    /// It was answered by this reply.
+    /// The response is this stored reply.
     Replayed(Arc<CachedReply>),
 }
 
@@ -35,8 +35,8 @@ impl Caching {
         }
     }
 
-    /// Lets the followers of a call that ended without a reply call for themselves. If its client has left, one of them calls
-    /// for all.
+    /// Lets the followers of a call without a reply make their own calls. If the client has left, one of the
+    /// followers calls for all.
     pub(super) fn release(&mut self, is_client_gone: bool) {
         if let Self::Storing(guard) = std::mem::take(self)
             && !is_client_gone
@@ -46,7 +46,7 @@ impl Caching {
     }
 }
 
-/// Returns how old a cached answer to a request may be; `None`: it goes past the cache.
+/// Returns the maximum age of a cached response, or `None` if the request bypasses the cache.
 ///
 /// Cost without a cache: one branch.
 pub fn ttl(caller: Option<&Caller>, headers: &HeaderMap) -> Option<Duration> {
@@ -55,7 +55,7 @@ pub fn ttl(caller: Option<&Caller>, headers: &HeaderMap) -> Option<Duration> {
     (!refuses).then(|| Duration::from_secs(ttl_s.into()))
 }
 
-/// Returns the search for a reply to a request, if the cache may answer it. `candidates` is the digest of those that the
+/// Returns the search for a reply, if the cache may respond. `candidates` is the digest of the candidates that the
 /// caller may use, and `now_ms` the wall clock.
 pub fn search(
     cache: &ReplyCache,

@@ -1,4 +1,4 @@
-//! What all attempts of a call share: the request, the plan, and what is known of the attempts that have ended.
+//! The state that all attempts of a call share: the request, the plan, and the ended attempts.
 
 use std::sync::Arc;
 
@@ -21,33 +21,33 @@ use crate::models::retry_budget::RunningCall;
 use crate::proxy::context::RequestInfo;
 use crate::proxy::upload::{BodyPiece, Upload};
 
-/// See the module.
+/// The state that all attempts of a call share.
 pub(super) struct Call {
     pub(super) request: ModelRequest,
-    /// The file of its form, if it is one.
+    /// The uploaded file of a form.
     pub(super) upload: Option<Arc<Upload>>,
-    /// What decides its prices: the tier it asks for, and when it started.
+    /// The facts that decide the prices: the requested tier and the start.
     pub(super) price_point: PricePoint,
     /// The provider that the model string named.
     pub(super) requested_provider: Option<Arc<str>>,
-    /// Best first; never empty.
+    /// The attempts, best first. The list is never empty.
     pub(super) attempts: Vec<PlannedAttempt>,
-    /// A forced tool call has to be lowered to `auto`.
+    /// Whether a forced tool call has to be lowered to `auto`.
     pub(super) lower_tool_choice: bool,
     /// The id of the caller's API key.
     pub(super) key_id: Option<Arc<str>>,
-    /// Binds the session to the provider that answers.
+    /// The key under which the session is bound to the provider that responds.
     pub(super) affinity_key: Option<SessionKey>,
-    /// What was fetched of the images that the request names by address.
+    /// The fetched images to which the request refers by address.
     pub(super) images: Images,
-    /// The request cannot be encoded for any attempt.
+    /// The fault of a request that cannot be encoded for any attempt.
     pub(super) fault: Option<Fault>,
-    /// Candidates that cannot serve the request, as the plan or their wires say.
+    /// The candidates that cannot serve the request, according to the plan or their wires.
     pub(super) left_out: Vec<LeftOut>,
-    /// Why the plan is what it is, if the client wants to know.
+    /// The reasons of the plan, if the client asks for them.
     pub(super) explanation: Option<Box<Explanation>>,
     pub(super) caching: Caching,
-    /// The impression of its experiment, until a model is asked or a stored reply is replayed.
+    /// The impression of the experiment, until a model is asked or a stored reply is replayed.
     pub(super) impression: Option<SendImpression>,
     pub(super) log: AttemptLog,
     pub(super) billing: Billing,
@@ -56,39 +56,39 @@ pub(super) struct Call {
     pub(super) budget: RunningCall,
 }
 
-/// The attempts that have ended.
+/// The ended attempts.
 #[derive(Default)]
 pub(super) struct AttemptLog {
     pub(super) records: Vec<AttemptRecord>,
     pub(super) failures: Vec<Failure>,
-    /// Why a hook aborted the running attempt.
+    /// The reason for which a hook aborted the running attempt.
     pub(super) aborted: Option<Failure>,
 }
 
 impl AttemptLog {
-    /// Returns how many attempts have ended.
+    /// Returns the number of ended attempts.
     pub(super) fn ended(&self) -> u32 {
         u32::try_from(self.records.len()).unwrap_or(u32::MAX)
     }
 
-    /// Returns how many attempts have begun. The running one is listed only once it has ended.
+    /// Returns the number of attempts that have begun. The running attempt is only listed after its end.
     pub(super) fn begun(&self) -> u32 {
         let has_ended = self.records.last().is_some_and(|last| last.succeeded);
         self.ended().saturating_add(u32::from(!has_ended))
     }
 }
 
-/// When things happened.
+/// The times of events in a call.
 #[derive(Default)]
 pub(super) struct Timing {
-    /// When content first went to the client.
+    /// The time at which content was first sent to the client.
     pub(super) first_content: Option<Instant>,
-    /// When the reply was complete. A slow client may get its end later.
+    /// The time at which the reply was complete. A slow client may receive its end later.
     pub(super) completed: Option<Instant>,
 }
 
 impl Call {
-    /// Adds to a fault why the plan is what it is, if the client wants to know.
+    /// Adds the reasons of the plan to a fault, if the client asks for them.
     pub(super) fn explain(&self, fault: Fault) -> Fault {
         match &self.explanation {
             Some(explanation) => explanation.add_to(fault, &self.left_out),
@@ -96,7 +96,7 @@ impl Call {
         }
     }
 
-    /// Returns why the plan is what it is, as JSON, if the client wants to know.
+    /// Returns the reasons of the plan as JSON, if the client asks for them.
     pub(super) fn route(&self) -> Option<Vec<u8>> {
         let explanation = self.explanation.as_ref()?;
         let mut out = Vec::new();
@@ -104,16 +104,16 @@ impl Call {
         Some(out)
     }
 
-    /// Sends the impression of its experiment, once.
+    /// Sends the impression of the experiment, once.
     pub(super) fn send_impression(&mut self) {
         if let Some(send) = self.impression.take() {
             send();
         }
     }
 
-    /// Returns a piece of the body of a request, as the buffered session sends it.
+    /// Returns a piece of a request's body in the form that the buffered session sends.
     ///
-    /// Errors: the piece is of an upload, and nothing was uploaded.
+    /// Errors: the piece belongs to an upload, but nothing was uploaded.
     pub(super) fn body_piece(&self, slice: BodySlice) -> Result<BodyPiece, Fault> {
         match (slice, &self.upload) {
             (BodySlice::Bytes(bytes), _) => Ok(BodyPiece::Bytes(bytes)),
@@ -126,7 +126,7 @@ impl Call {
         }
     }
 
-    /// Returns the members of a fresh answer's metadata.
+    /// Returns the members of a new response's metadata.
     pub(super) fn answer_members<'c>(&'c self, used: &'c UsedNames) -> AnswerMembers<'c> {
         AnswerMembers::Fresh {
             used,
@@ -135,7 +135,7 @@ impl Call {
         }
     }
 
-    /// Calls `write` with the metadata of the answer.
+    /// Calls `write` with the metadata of the response.
     pub(super) fn with_metadata(
         &self,
         info: &RequestInfo,

@@ -1,4 +1,4 @@
-//! When an attempt fails: whether the next one starts, and what the client gets if none does.
+//! Failed attempts: decides whether the next attempt starts, and what the client gets if none does.
 
 use std::sync::Arc;
 
@@ -19,13 +19,13 @@ use crate::proxy::exchange::{Broken, Report, Write};
 use crate::proxy::failure::is_client_error;
 
 impl ModelExchange {
-    /// Returns whether another attempt starts after no connection to the provider could be made.
+    /// Returns whether another attempt starts after a connection to the provider failed.
     pub(super) fn goes_on_unconnected(&mut self, info: &RequestInfo, error: &Error) -> bool {
         self.fail(info, not_connected(error.etype()))
     }
 
-    /// Returns whether another attempt starts after the connection or the reply broke, or after a hook or a timer of ours aborted
-    /// the attempt.
+    /// Returns whether another attempt starts after the connection or the reply broke, or after a hook or a timer of
+    /// ours aborted the attempt.
     pub(super) fn goes_on(&mut self, info: &RequestInfo, error: &Error, broken: Broken) -> bool {
         if let Some(follows) = self.next_part(info) {
             return follows;
@@ -38,15 +38,15 @@ impl ModelExchange {
         let timeout = timeout.then(|| Failure::new(FailureKind::Timeout));
         let is_ours = *error.etype() == ATTEMPT_ABORTED;
         let is_clients = !is_ours && *error.esource() == ErrorSource::Downstream;
-        // A refusal whose reason did not come is still one.
+        // A refusal stays a refusal if its reason did not arrive.
         let refusal = running.reader.take_refusal().filter(|_| !is_clients);
         let found = call.log.aborted.take().or(refusal).or(timeout);
         if (found.is_none() && is_clients) || running.reader.is_complete() {
             return false;
         }
         let is_pending = self.state.stage() == Stage::Pending;
-        // A reused connection that the provider had closed is not a failure. If it closes in the middle of a reply, it has
-        // worked on the call, and would bill a repeated one as well.
+        // A closed reused connection is not a failure. If it closes in the middle of a reply, the provider has worked
+        // on the call and would also bill a repetition.
         let is_unanswered = is_pending && !self.state.has_reply() && !has_read_bytes(error);
         let is_alone = !self.hedge.as_ref().is_some_and(|hedge| hedge.is_beside());
         let is_stale = broken.was_reused && is_unanswered && is_alone;
@@ -61,7 +61,7 @@ impl ModelExchange {
         self.fail(info, failure)
     }
 
-    /// Records a failed attempt and moves on to the next; returns whether there is one.
+    /// Records a failed attempt and moves to the next one. Returns whether there is one.
     pub(super) fn fail(&mut self, info: &RequestInfo, failure: Failure) -> bool {
         let now_ms = self.now_ms(info);
         let (call, running, state) = (&mut self.call, &mut self.running, &self.state);
@@ -70,7 +70,8 @@ impl ModelExchange {
         let is_over = state.stage() != Stage::Pending
             || state.is_expired(info.now)
             || state.is_disconnected();
-        // A failed attempt costs nothing. If its client has left and the time for its reply is over, it has not failed.
+        // A failed attempt costs nothing. An attempt whose client has left, and whose reply took too long, has not
+        // failed.
         if !(state.is_disconnected() && failure.kind == FailureKind::Timeout) {
             state.record_failure();
         }
@@ -83,7 +84,7 @@ impl ModelExchange {
         goes_on
     }
 
-    /// Moves on to another key of the same provider where the failure is about the key, else to the next provider.
+    /// Moves to another key of the same provider if the failure is about the key, and otherwise to the next provider.
     fn advance(&mut self, failure: &Failure) -> bool {
         let (call, running) = (&mut self.call, &mut self.running);
         if running.repeat_with_next_key(call, failure) {
@@ -104,7 +105,7 @@ impl ModelExchange {
         true
     }
 
-    /// Returns what the client gets when no attempt is left, or when the response broke off.
+    /// Returns the report for the client if no attempt is left or the response broke off.
     pub(super) fn final_report(
         &mut self,
         info: &RequestInfo,
@@ -123,7 +124,7 @@ impl ModelExchange {
             };
         }
         if self.running.reader.is_complete() && self.state.is_head_sent() && !is_unrecorded {
-            // The response is complete, though the provider's connection is not.
+            // The response is complete, although the provider's connection is still open.
             return Report {
                 fault: pending,
                 write: Write::EndBody,
@@ -139,7 +140,7 @@ impl ModelExchange {
         }
         let write = if is_head_sent {
             match self.error_event(info, &fault) {
-                // The response cannot say that it broke: it must not look complete.
+                // The response cannot state the error, so it must not look complete.
                 (event, _) if event.is_empty() => Write::Nothing,
                 (event, gate) => Write::Tail(event, gate),
             }
@@ -152,8 +153,8 @@ impl ModelExchange {
         }
     }
 
-    /// Adds the attempts to the fault of a call that was never answered, and why they were chosen, if the client wants to know.
-    /// Source: docs/decisions.md 14, 42.
+    /// Adds the attempts, and the reasons of the plan if the client asks for them, to the fault of a call without a
+    /// response. Source: docs/decisions.md 14, 42.
     fn with_routing(&self, fault: Fault) -> Fault {
         let records = &self.call.log.records;
         if records.is_empty() || self.state.stage() != Stage::Pending {
@@ -169,13 +170,13 @@ impl ModelExchange {
         fault.with_metadata(metadata)
     }
 
-    /// Returns the error event that ends a broken stream, behind what was ready to go out before it, and the gate that waits
-    /// until its cost is recorded.
+    /// Returns the error event that ends a broken stream, after the bytes that are ready before it, and the gate that
+    /// waits until the cost is recorded.
     fn error_event(&mut self, info: &RequestInfo, fault: &Fault) -> (Bytes, Option<Gate>) {
         let has_content = self.state.stage() != Stage::Pending;
         let mut gate: Option<Gate> = None;
         if has_content {
-            // What came of a text is delivered, but not repaired: it would look whole.
+            // Received text is delivered but not repaired, because it would look complete.
             self.running.reader.end_text(false);
             let receipt = self.settle(info, CallOutcome::Broken);
             gate = self.gate(receipt, None);
@@ -263,7 +264,7 @@ fn not_attempted(attempt: &PlannedAttempt) -> AttemptRecord {
     }
 }
 
-/// Returns the failure of a connection that could not be made. Pingora's own words hold addresses, so ours replace them.
+/// Returns the failure of a failed connection. Pingora's own text contains addresses, so ours replaces it.
 fn not_connected(error: &ErrorType) -> Failure {
     let (kind, cause) = match error {
         ErrorType::ConnectTimedout => (FailureKind::Timeout, "connecting"),
@@ -283,7 +284,7 @@ fn not_connected(error: &ErrorType) -> Failure {
     Failure::new(kind).because(cause)
 }
 
-/// Returns whether the connection broke inside the head of a reply. Pingora says so in words alone.
+/// Returns whether the connection broke inside the head of a reply. Only the text of Pingora's error tells that.
 fn has_read_bytes(error: &Error) -> bool {
     let context = error
         .context
@@ -293,8 +294,8 @@ fn has_read_bytes(error: &Error) -> bool {
     read.is_some_and(|(_, count)| count != "0")
 }
 
-/// Returns the failure behind the error of a call of our own.
-pub(super) fn failure_of_call(error: &Error, is_pending: bool) -> Failure {
+/// Returns the failure behind the error of one of our own calls.
+pub(super) fn from_call_error(error: &Error, is_pending: bool) -> Failure {
     match error.etype() {
         connecting @ (ErrorType::ConnectTimedout
         | ErrorType::TLSHandshakeTimedout
@@ -309,7 +310,7 @@ pub(super) fn failure_of_call(error: &Error, is_pending: bool) -> Failure {
     }
 }
 
-/// Returns the failure behind an error of Pingora's.
+/// Returns the failure behind one of Pingora's errors.
 fn from_error(error: &Error, is_pending: bool) -> Failure {
     match error.etype() {
         ErrorType::ReadTimedout | ErrorType::WriteTimedout => Failure::new(FailureKind::Timeout),
@@ -324,7 +325,7 @@ fn from_error(error: &Error, is_pending: bool) -> Failure {
     }
 }
 
-/// Returns the fault that ends a stream behind its first content. Source: docs/promises.md.
+/// Returns the fault that ends a stream after its first content. Source: docs/promises.md.
 fn broken_off(failure: &Failure) -> Fault {
     match failure.kind {
         FailureKind::Timeout => Fault::new(

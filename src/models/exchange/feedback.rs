@@ -1,4 +1,4 @@
-//! How a call went, told to the planner and the metrics.
+//! Reports the results of a call to the planner and the metrics.
 
 use std::time::Duration;
 
@@ -16,12 +16,12 @@ use crate::models::Models;
 use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::End;
 
-/// Below this a rate of tokens measures buffers rather than the provider.
+/// A rate of tokens over a shorter time measures buffers and not the provider.
 const MIN_RATE_TIME: Duration = Duration::from_millis(50);
 
 impl Attempt {
-    /// Records its failure with its endpoint, its provider and its key. Returns whether it is to be repeated at another endpoint
-    /// of the provider, which then has not failed.
+    /// Records the failure with its endpoint, its provider and its key. Returns whether the attempt should be
+    /// repeated at another endpoint of the provider; then the provider itself has not failed.
     pub(super) fn record_failure(
         &mut self,
         call: &Call,
@@ -50,7 +50,7 @@ impl Attempt {
         }
         // A refused BYOK key does not lower the provider's health.
         let is_about_byok = attempt.is_byok() && failure.is_about_the_key();
-        // What is the caller's fault says nothing of the provider.
+        // A fault of the caller does not count against the provider.
         if failure.is_retryable
             && !is_about_byok
             && let Some(measured) = measured
@@ -60,7 +60,7 @@ impl Attempt {
         false
     }
 
-    /// Records that it has answered, and with which throughput.
+    /// Records the success of the attempt and its throughput.
     fn record_success(&mut self, call: &Call, info: &RequestInfo, now_ms: u64) {
         let measured = self.measured.take();
         let Some(deployment) = self.deployment(call) else {
@@ -84,7 +84,7 @@ impl Attempt {
 }
 
 impl Call {
-    /// Returns how many tokens came in a second; `None`: too little came to tell.
+    /// Returns the tokens per second, or `None` if too few tokens came to measure it.
     fn throughput(&self, info: &RequestInfo) -> Option<f64> {
         let ended = self.timing.completed.unwrap_or(info.now);
         let first = self.timing.first_content.unwrap_or(ended);
@@ -95,8 +95,8 @@ impl Call {
         has_rate.then(|| tokens as f64 / streamed.as_secs_f64())
     }
 
-    /// Returns the tokens of a call whose prompt a provider may have cached: of the prompt, read from and written to a cache,
-    /// and of the completion; `None`: the prompt is no such one, or nothing was reported.
+    /// Returns the tokens of a call whose prompt the provider may have cached: of the prompt, read from and written
+    /// to a cache, and of the completion. Returns `None` for another prompt, or without a report.
     fn cacheable_tokens(&self) -> Option<[u64; 4]> {
         let prompt_tokens = self.request.text_bytes.div_ceil(4);
         let usage = &self.billing.settlement()?.usage;
@@ -112,7 +112,7 @@ impl Call {
 }
 
 impl ModelExchange {
-    /// Records when the provider's first content came; it may still be held back.
+    /// Records the time of the provider's first content, which may still be held back.
     pub(super) fn record_content(&mut self, info: &RequestInfo) {
         let now_ms = self.now_ms(info);
         if let Some(measured) = &mut self.running.measured {
@@ -120,8 +120,8 @@ impl ModelExchange {
         }
     }
 
-    /// Binds the session to the provider whose answer has ended, as far as the client can tell: it may send its next turn as
-    /// soon as it has what came.
+    /// Binds the session to the provider when the client may take its response for ended. The client may then send
+    /// its next turn at once.
     pub(super) fn hold_session(&self, info: &RequestInfo) {
         let deployment = self.running.deployment(&self.call);
         let Some((key, deployment)) = self.call.affinity_key.zip(deployment) else {
@@ -134,8 +134,8 @@ impl ModelExchange {
         }
     }
 
-    /// Binds the session to the provider that answered. Returns what the last byte of the answer waits for, so that other
-    /// processes know it, too.
+    /// Binds the session to the provider of the response. Returns a future for which the last byte of the response
+    /// waits, so that other processes know the binding too.
     pub(super) fn keep_session(&self, info: &RequestInfo) -> Option<BoxFuture<'static, ()>> {
         let deployment = self.running.deployment(&self.call);
         let (key, deployment) = self.call.affinity_key.zip(deployment)?;
@@ -147,7 +147,7 @@ impl ModelExchange {
         Some(telling.end(info.shared_wait.waited()).boxed())
     }
 
-    /// Ends the call: settles what is not settled yet, records how it went, and returns its outcome.
+    /// Ends the call: settles it if that is still to do, records the results, and returns its outcome.
     pub(super) fn end_call(&mut self, info: &RequestInfo, end: &End<'_>) -> &'static str {
         let is_gone = end.is_client_disconnected || self.state.is_disconnected();
         if matches!(self.call.caching, Caching::Replayed(_)) {
@@ -167,21 +167,21 @@ impl ModelExchange {
             return if is_gone { "client_gone" } else { "ok" };
         }
         let has_content = self.call.timing.first_content.is_some();
-        // The provider works for a client that has left, too, and bills its prompt at least.
+        // The provider also works for a client that has left, and bills at least the prompt.
         let is_billed = self.state.is_sent() || self.call.billing.has_parts();
-        // A job whose begin nobody has seen is nobody's.
+        // A job whose start did not arrive here cannot be charged.
         let begins_job = self.call.request.payload.operation().begins_job();
         let is_owed = has_content || (is_gone && is_billed && !begins_job);
         if is_owed && self.call.billing.settlement().is_none() {
             if self.state.is_disconnected() {
-                // It was read on to learn what came.
+                // The reply was read on to learn its usage.
                 self.running.reader.end_text(false);
             }
             let outcome = match is_gone {
                 true => CallOutcome::ClientDisconnected,
                 false => CallOutcome::Broken,
             };
-            // No response waits for the receipt any more.
+            // The response no longer waits for the receipt.
             drop(self.settle(info, outcome));
         }
         match (is_gone, has_content) {

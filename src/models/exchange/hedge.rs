@@ -1,4 +1,5 @@
-//! The hedge of a call: a second [`Attempt`] beside the running one, and what is reserved for the one of both that is cancelled.
+//! The hedge of a call: a second [`Attempt`] beside the running one, and the reservation for the one that is
+//! cancelled.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,36 +19,37 @@ use crate::models::Models;
 use crate::proxy::context::RequestInfo;
 use crate::proxy::hedge::{Permission, Race};
 
-/// The hedge of a call, from the time before it begins.
+/// The hedge of a call, also before it begins.
 pub(super) struct Hedge {
     pub(super) race: Arc<Race>,
-    /// While it runs beside the attempt of Pingora's loop.
+    /// The attempt while it runs beside the attempt of Pingora's loop.
     pub(super) beside: Option<Attempt>,
-    /// Covers the attempt that is cancelled, if its provider bills it. The hedge's own future reserves it.
+    /// The reservation for the cancelled attempt, if its provider bills it. The hedge's own future makes it.
     reserved: Arc<Mutex<Option<Reservation>>>,
     pub(super) stage: HedgeStage,
-    /// Of what was owed for the cancelled attempt; the last byte of the response waits for it.
+    /// The receipt for the cost of the cancelled attempt. The last byte of the response waits for it.
     pub(super) receipt: Option<Receipt>,
 }
 
-/// How far a hedge has come.
+/// The stage of a hedge.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum HedgeStage {
     /// It may begin, or runs beside the attempt of Pingora's loop.
     Open,
-    /// Its content has come first.
+    /// The hedge's content came first.
     Won,
-    /// It is the next attempt of Pingora's loop.
+    /// The hedge is the next attempt of Pingora's loop.
     Next,
-    /// It is the running attempt of Pingora's loop.
+    /// The hedge is the running attempt of Pingora's loop.
     Adopted,
     /// No hedge runs or begins any more.
     Over,
 }
 
 impl Hedge {
-    /// Returns the hedge that a call may have: a stream with more than one planned attempt, but none of images, which are
-    /// drawn in silence and would be paid twice, and none of an upload, which would be sent twice.
+    /// Returns the hedge that a call may have. The call is a stream with more than one planned attempt. It makes no
+    /// images, which take long without any event and would be paid twice, and has no upload, which would be sent
+    /// twice.
     pub(super) fn new(
         models: &Models,
         request: &ModelRequest,
@@ -69,24 +71,24 @@ impl Hedge {
         })
     }
 
-    /// Returns whether it is the running attempt of Pingora's loop.
+    /// Returns whether the hedge is the running attempt of Pingora's loop.
     pub(super) fn is_adopted(&self) -> bool {
         self.stage == HedgeStage::Adopted
     }
 
-    /// Returns whether it runs beside the attempt of Pingora's loop.
+    /// Returns whether the hedge runs beside the attempt of Pingora's loop.
     pub(super) fn is_beside(&self) -> bool {
         self.beside.is_some()
     }
 
-    /// Returns whether it is owed if it is cancelled.
+    /// Returns whether its provider has to be paid if the hedge is cancelled.
     pub(super) fn is_owed(&self, call: &Call) -> bool {
         let beside = self.beside.as_ref();
         let bills = beside.is_some_and(|beside| beside.bills_after_disconnect(call));
         is_owed(self.race.is_sent(), bills)
     }
 
-    /// Ends it, and releases what was reserved and is not owed.
+    /// Ends the hedge, and releases a reservation that is not needed.
     pub(super) fn end(&mut self) {
         self.race.cancel();
         self.beside = None;
@@ -102,8 +104,9 @@ impl Hedge {
         Some(beside)
     }
 
-    /// Returns what reserves the maximum that the one of two attempts may cost that is cancelled; `None`: neither is billed then,
-    /// or nobody pays. It resolves to whether credit, plan and limits cover it.
+    /// Returns a future that reserves the maximum cost of the cancelled attempt of two. It resolves to whether
+    /// credit, plan and limits cover the cost. Returns `None` if neither attempt would be billed then, or nobody
+    /// pays.
     pub(super) fn reserve(
         &self,
         call: &Call,
@@ -151,7 +154,7 @@ impl Hedge {
         reserved.take()
     }
 
-    /// Records that an attempt is cancelled, and charges it if it is owed.
+    /// Records a cancelled attempt, and charges it if its provider bills it.
     pub(super) fn record_cancelled(
         &mut self,
         cancelled: &mut Attempt,
@@ -168,9 +171,10 @@ impl Hedge {
         }
     }
 
-    /// Charges a cancelled attempt: its prompt, and what was reported of it. Returns what is owed; `None`: nothing was reserved.
+    /// Charges a cancelled attempt: its prompt, and its reported usage. Returns the charge, or `None` without a
+    /// reservation.
     ///
-    /// To its provider we are a client that has left, and so it is called in the ledger.
+    /// For the provider we are a client that has disconnected, and the ledger names the outcome like that.
     fn charge(&mut self, cancelled: &Attempt, call: &Call, info: &RequestInfo) -> Option<Owed> {
         let mut reservation = self.take_reservation()?;
         let (settlement, _) = cancelled.measure_reply(call, false, 0);

@@ -1,8 +1,8 @@
-//! How a hedge runs beside an attempt whose stream says nothing. Source: docs/routing.md, Hedges.
+//! Runs a hedge beside an attempt whose stream is silent. Source: docs/routing.md, Hedges.
 //!
-//! The reader of a hedge only tells whether content has come. Then the running attempt gives way, and the hedge is
-//! [adopted](ModelExchange::adopt): it is read anew, from its first byte, as any attempt is. At most one attempt of the two is
-//! owed beside the one that answers, so one more reservation covers it.
+//! The reader of a hedge only tells whether content has come. Then the running attempt ends, and the hedge is
+//! [adopted](ModelExchange::adopt): it is read again from its first byte, like any attempt. At most one of the two
+//! attempts is billed without being used, so one more reservation covers it.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use pingora::{Error, Result};
 use super::ModelExchange;
 use super::attempt::Attempt;
 use super::call::Call;
-use super::failure::failure_of_call;
+use super::failure::from_call_error;
 use super::hedge::HedgeStage;
 use super::planned_attempt::PlannedAttempt;
 use crate::ledger::Receipt;
@@ -28,10 +28,10 @@ use crate::proxy::exchange::Gate;
 use crate::proxy::hedge::{Adopted, HedgeCall, News, Piece};
 
 impl ModelExchange {
-    /// Hears why the session has called: a hedge is due, or has news.
+    /// Handles a call of the session: a hedge is due, or has news.
     ///
     /// Errors: the hedge's content has come first, so the running attempt has to end.
-    pub(super) fn hear(&mut self, info: &RequestInfo, client: &RequestHeader) -> Result<()> {
+    pub(super) fn handle_news(&mut self, info: &RequestInfo, client: &RequestHeader) -> Result<()> {
         let Some(hedge) = &mut self.hedge else {
             return Ok(());
         };
@@ -43,7 +43,7 @@ impl ModelExchange {
         let Some((beside, news)) = hedge.beside.as_mut().zip(news) else {
             return Ok(());
         };
-        match beside.hear(&self.call, &self.models, info, news) {
+        match beside.read_news(&self.call, &self.models, info, news) {
             None => self.end_hedge("no_credit"),
             Some(Ok(false)) => {}
             Some(Ok(true)) => {
@@ -56,7 +56,7 @@ impl ModelExchange {
         Ok(())
     }
 
-    /// Begins the hedge, if another attempt may run beside the running one. If not, none begins later.
+    /// Begins the hedge if another attempt may run beside the running one. Otherwise no hedge begins later either.
     fn begin_hedge(&mut self, info: &RequestInfo, client: &RequestHeader) {
         let begun = self.prepare_hedge(info, client);
         let Some(hedge) = &mut self.hedge else {
@@ -71,8 +71,8 @@ impl ModelExchange {
         }
     }
 
-    /// Returns the hedge's call and its attempt, which is the next one behind the running one: what fails later goes on with the
-    /// attempts in their order.
+    /// Returns the hedge's call and its attempt, which is the planned one after the running one. Later failures
+    /// continue with the attempts in their order.
     fn prepare_hedge(
         &mut self,
         info: &RequestInfo,
@@ -116,14 +116,14 @@ impl ModelExchange {
         Some(first + 1 + found)
     }
 
-    /// Records that the hedge has failed; the running attempt goes on.
+    /// Records the failure of the hedge. The running attempt continues.
     fn fail_hedge(&mut self, info: &RequestInfo, failure: Failure) {
         let now_ms = self.now_ms(info);
         let hedge = self.hedge.as_mut();
         if let Some(mut beside) = hedge.and_then(|hedge| hedge.beside.take()) {
             beside.record_end(&mut self.call, &failure, None);
             beside.record_failure(&self.call, &self.models, &failure, now_ms);
-            // Nobody asks it again.
+            // The failed attempt is not tried again.
             let failed = beside.cursor.attempt;
             if failed < self.call.attempts.len() {
                 self.call.attempts.remove(failed);
@@ -133,7 +133,7 @@ impl ModelExchange {
         self.end_hedge("failed");
     }
 
-    /// Lets the running attempt give way if the hedge's content has come first; returns whether it has.
+    /// Ends the running attempt if the hedge's content has come first. Returns whether it has.
     pub(super) fn give_way(&mut self, info: &RequestInfo) -> bool {
         let (state, hedge) = (&self.state, self.hedge.as_mut());
         let Some(hedge) = hedge.filter(|hedge| hedge.stage == HedgeStage::Won) else {
@@ -146,8 +146,8 @@ impl ModelExchange {
         self.promote_hedge("won")
     }
 
-    /// Goes on with the hedge after the running attempt has failed; returns whether one was sent. One that was not begins anew
-    /// as the next attempt.
+    /// Continues with the hedge after the running attempt has failed. Returns whether its request was sent; otherwise
+    /// it begins again as the next attempt.
     pub(super) fn go_on_with_hedge(&mut self) -> bool {
         let Some(hedge) = self.hedge.as_ref().filter(|hedge| hedge.is_beside()) else {
             return false;
@@ -168,7 +168,7 @@ impl ModelExchange {
         true
     }
 
-    /// Makes the hedge the attempt that begins, if it is its turn.
+    /// Starts the hedge as the next attempt if it was chosen.
     pub(super) fn adopt(&mut self, info: &RequestInfo) -> Option<Arc<Adopted>> {
         let hedge = self.hedge.as_mut()?;
         if hedge.stage == HedgeStage::Adopted {
@@ -190,13 +190,13 @@ impl ModelExchange {
         Some(adopted)
     }
 
-    /// Returns why the adopted hedge broke, if it did.
+    /// Returns the failure of the adopted hedge, if it broke.
     pub(super) fn take_hedge_failure(&self) -> Option<Failure> {
         let error = self.hedge.as_ref()?.race.take_error()?;
-        Some(failure_of_call(&error, !self.state.has_reply()))
+        Some(from_call_error(&error, !self.state.has_reply()))
     }
 
-    /// Cancels the hedge, because content of the running attempt has come.
+    /// Cancels the hedge because the running attempt has content.
     pub(super) fn cancel_hedge(&mut self, info: &RequestInfo) {
         let Some(hedge) = &mut self.hedge else {
             return;
@@ -213,15 +213,15 @@ impl ModelExchange {
         }
     }
 
-    /// Cancels the hedge, because the call has ended. Who left owes it as one owes a cancelled attempt; a call that failed
-    /// costs nothing.
+    /// Cancels the hedge because the call has ended. If the client has left, the hedge is billed like a cancelled
+    /// attempt; a failed call costs nothing.
     pub(super) fn finish_hedge(&mut self, info: &RequestInfo, is_gone: bool) {
         let Some(hedge) = &mut self.hedge else {
             return;
         };
         let is_owed = is_gone && hedge.is_owed(&self.call);
         if let Some(mut beside) = hedge.beside.take() {
-            // It says nothing of the provider.
+            // The cancellation does not count against the provider.
             beside.measured = None;
             let at = (info, self.models.clock.ms_at(info.now));
             hedge.record_cancelled(&mut beside, &mut self.call, at, is_owed);
@@ -241,8 +241,8 @@ impl ModelExchange {
         hedges.with_label_values(&[outcome]).inc();
     }
 
-    /// Returns the gate of a response whose last byte waits for this receipt, for that of a cancelled attempt, and until others
-    /// are `told` of its session.
+    /// Returns the gate of the response. Its last byte waits for this receipt, for that of a cancelled attempt, and
+    /// for `told`, until other processes know the session.
     pub(super) fn gate(
         &mut self,
         receipt: Receipt,
@@ -273,7 +273,7 @@ impl ModelExchange {
 }
 
 impl Attempt {
-    /// Returns its call as a hedge, without a permission; `None`: its request cannot be made now.
+    /// Returns the attempt's call as a hedge, without a permission, or `None` if its request cannot be made now.
     fn hedge_call(
         &mut self,
         call: &Call,
@@ -281,7 +281,7 @@ impl Attempt {
         info: &RequestInfo,
         client: &RequestHeader,
     ) -> Option<HedgeCall> {
-        // It is not waited for the images that it lacks.
+        // A hedge does not wait for missing images.
         if !self.missing_images(call).is_empty() {
             return None;
         }
@@ -306,10 +306,11 @@ impl Attempt {
         })
     }
 
-    /// Reads a piece of the hedge's reply; returns whether content has come. `None`: credit or a limit does not allow the hedge.
+    /// Reads a piece of the hedge's reply. Returns whether content has come, or `None` if credit or a limit forbids
+    /// the hedge.
     ///
     /// Errors: the hedge has failed.
-    fn hear(
+    fn read_news(
         &mut self,
         call: &Call,
         models: &Models,
@@ -327,7 +328,7 @@ impl Attempt {
                 Ok(false) => Err(Failure::malformed("the provider's reply is empty")),
                 read => read,
             },
-            News::Failed(error) => Err(failure_of_call(&error, !self.reader.is_open())),
+            News::Failed(error) => Err(from_call_error(&error, !self.reader.is_open())),
         };
         Some(has_content.map_err(|failure| self.scrubbed(call, failure)))
     }

@@ -1,4 +1,4 @@
-//! Images that the request names by address, fetched when the first attempt needs them in the body.
+//! Images to which the request refers by address. They are fetched when the first attempt needs them in the body.
 
 use std::collections::HashMap;
 
@@ -12,27 +12,27 @@ use futures::future::BoxFuture;
 use crate::models::media::{FetchedImages, Media};
 use crate::proxy::context::RequestInfo;
 
-/// What was fetched, for all attempts.
+/// The fetched images, for all attempts.
 #[derive(Default)]
 pub(super) struct Images {
     fetched: Option<FetchedImages>,
-    /// Why some cannot be had.
+    /// The fault of an image that cannot be fetched.
     fault: Option<Fault>,
 }
 
 impl Images {
-    /// The images, as wires need them.
+    /// Returns the images in the form that wires need.
     pub(super) fn inlined(&self) -> &InlinedImages {
         let fetched = self.fetched.as_ref();
         fetched.map_or(InlinedImages::NONE, |fetched| &fetched.images)
     }
 
-    /// Returns why some cannot be had.
+    /// Returns the fault of an image that cannot be fetched.
     pub(super) fn fault(&self) -> Option<Fault> {
         self.fault.clone()
     }
 
-    /// The images that a wire takes in the body alone and that are not there, each address once.
+    /// Returns the images that a wire only accepts in the body and that are not fetched, without repetitions.
     pub(super) fn missing(&self, limits: &MediaLimits, images: &[RemoteImage]) -> Vec<WantedImage> {
         let inlined = self.inlined();
         let mut missing: Vec<WantedImage> = Vec::new();
@@ -53,7 +53,7 @@ impl Images {
         missing
     }
 
-    /// Fetches images that an attempt lacks. `is_edited`: they may have only so many pixels.
+    /// Fetches the missing images of an attempt. Images to edit (`is_edited`) have a maximum of pixels.
     pub(super) fn fetch<'a>(
         &'a mut self,
         media: &'a Media,
@@ -74,7 +74,7 @@ impl Images {
     }
 }
 
-/// Returns the fault of an image that has more pixels than are edited.
+/// Returns the fault of an image with more pixels than the maximum for editing.
 fn find_huge(wanted: &[WantedImage], images: &InlinedImages) -> Option<Fault> {
     wanted.iter().find_map(|WantedImage { image, .. }| {
         let (width, height) = dimensions_of_base64(images.find(&image.url)?.data())?;

@@ -1,4 +1,4 @@
-//! The job that a call has begun: into the store, before the client hears of it.
+//! Stores the job that a call has begun, before the client learns of it.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::models::videos::worker;
 use crate::proxy::context::RequestInfo;
 use crate::store::ledger::VideoJob;
 
-/// The pause before a new job is asked for.
+/// The pause before the first poll of a new job.
 const FIRST_POLL_MS: i64 = 1_000;
 
 impl ModelExchange {
-    /// Stores the job that the reply has begun, with what is reserved for it. `None`: the call begins none.
+    /// Stores the job that the reply has begun, with its reservation. Returns `None` if the call begins no job.
     ///
-    /// The client's last byte waits for the receipt. The store gets the job also if the client has left.
+    /// The client's last byte waits for the receipt. The job is also stored if the client has left.
     pub(super) fn begin_job(&mut self, info: &RequestInfo) -> Option<Receipt> {
         let (call, running) = (&mut self.call, &mut self.running);
         let asked = call.request.payload.video()?.clone();
@@ -62,7 +62,7 @@ impl ModelExchange {
     }
 }
 
-/// Returns what becomes of a job that the client is not told of: its provider may forget it.
+/// Returns the handler of a job that the client never learns of: it asks the provider to delete the job.
 fn refused(models: &Arc<Models>, info: &RequestInfo) -> Option<RefusedJob> {
     let message = "the order was refused, because the store did not take it";
     let state = JobState {

@@ -13,7 +13,7 @@ use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::log_ms;
 
 impl Call {
-    /// Writes the model, the attempts, and what the call took, of which this one is the last.
+    /// Writes the model, the attempts, and the usage of the call. `last` is the last of the attempts.
     pub(super) fn write_log(&self, last: &Attempt, info: &RequestInfo, line: &mut Object<'_>) {
         line.text("model", self.request.requested_model());
         if let Some(managed) = &self.request.managed {

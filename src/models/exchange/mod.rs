@@ -1,11 +1,12 @@
 //! One call of a model: planned attempts, one after the other, each run by Pingora's own hooks.
 //!
-//! A [`Call`] is what its attempts share, an [`Attempt`] what each has of its own. [`upstream_request`] begins an attempt and
-//! writes its request, [`upstream_response`] reads the reply into the client's response, [`parts`] goes on to the next part of a
-//! request that a provider takes in several, [`failure`] decides whether the next attempt starts and what the client gets if none
-//! does, [`feedback`] ends the call and tells the planner how it went, [`log`] writes its part of the log line. [`hedging`] runs a
-//! second attempt beside a silent one. [`reservation`] and [`settlement`] call the ledger, [`usage`] says what of a report can be
-//! true, [`rate_limits`] lets keys rest. [`replay`] replays a stored reply in place of all that.
+//! A [`Call`] is the state that attempts share, and an [`Attempt`] the state of one. [`upstream_request`] begins an
+//! attempt and writes its request, and [`upstream_response`] reads the reply into the client's response. [`parts`]
+//! continues with the next part of a request that a provider takes in several. [`failure`] decides whether the next
+//! attempt starts, and what the client gets if none does. [`feedback`] ends the call and reports the results to the
+//! planner, and [`log`] writes its part of the log line. [`hedging`] runs a second attempt beside a silent one.
+//! [`reservation`] and [`settlement`] use the ledger, [`usage`] checks the plausibility of reports, and
+//! [`rate_limits`] lets keys rest. [`replay`] replays a stored reply instead.
 //!
 //! Files above import those below: this one · [`hedge`] · [`log`], [`usage`], [`rate_limits`] · [`attempt`] · [`call`] · the rest.
 
@@ -56,20 +57,20 @@ use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::{Begun, Broken, End, Exchange, LogPart, Report, Upstream};
 use crate::proxy::upload::Upload;
 
-/// See the module.
+/// One call of a model, from its plan to its end.
 pub struct ModelExchange {
     models: Arc<Models>,
     call: Call,
     /// The attempt of Pingora's loop.
     running: Attempt,
-    /// The second attempt, where the call may have one.
+    /// The second attempt, if the call may have one.
     hedge: Option<Box<Hedge>>,
-    /// Shared with the buffered session.
+    /// The state shared with the buffered session.
     state: Arc<AttemptState>,
 }
 
 impl ModelExchange {
-    /// An exchange that is about to start its first attempt.
+    /// Returns an exchange before its first attempt.
     pub fn new(
         models: Arc<Models>,
         request: ModelRequest,
@@ -112,32 +113,32 @@ impl ModelExchange {
         }
     }
 
-    /// Binds this session to the provider that answers.
+    /// Binds this session to the provider that responds.
     pub fn bind_session(&mut self, session: SessionKey) {
         self.call.affinity_key = Some(session);
     }
 
-    /// Sets the file that the client has uploaded.
+    /// Sets the client's uploaded file.
     pub fn set_upload(&mut self, upload: Option<Arc<Upload>>) {
         self.call.upload = upload;
     }
 
-    /// Lets the answer say why the plan is what it is.
+    /// Makes the response state the reasons of the plan.
     pub fn set_explanation(&mut self, explanation: Option<Box<Explanation>>) {
         self.call.explanation = explanation;
     }
 
-    /// Adds to a fault why the plan is what it is, if the client wants to know.
+    /// Adds the reasons of the plan to a fault, if the client asks for them.
     pub fn explain(&self, fault: Fault) -> Fault {
         self.call.explain(fault)
     }
 
-    /// Keeps the impression of its experiment until the user gets something of the variation.
+    /// Keeps the impression of the experiment until the user gets a part of the variation.
     pub fn expect_impression(&mut self, impression: Option<SendImpression>) {
         self.call.impression = impression;
     }
 
-    /// What the buffered session shares with it.
+    /// Returns the state shared with the buffered session.
     pub fn state(&self) -> Arc<AttemptState> {
         Arc::clone(&self.state)
     }
@@ -171,7 +172,7 @@ impl Exchange for ModelExchange {
     ) -> Result<()> {
         match self.state.record_sent() {
             true => Ok(()),
-            false => self.hear(info, head),
+            false => self.handle_news(info, head),
         }
     }
 

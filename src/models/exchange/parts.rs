@@ -1,8 +1,8 @@
-//! Requests that a provider takes in parts, such as more inputs than it takes at once: the parts of an attempt follow each
-//! other in Pingora's loop, and one response is made of all their replies.
+//! Requests that a provider takes in parts, for example with more inputs than it accepts at once. The parts of an
+//! attempt follow each other in Pingora's loop, and one response is made of all their replies.
 //!
-//! A part that fails is asked for again with another key or at another endpoint of the provider. If the attempt fails, the
-//! next one begins with the first part, because answers of two providers do not go together.
+//! A failed part is repeated with another key or at another endpoint of the provider. If the attempt fails, the next
+//! one begins with the first part, because replies of two providers cannot be mixed.
 
 use filters::models::wires::{Failure, FailureKind};
 use pingora::{Error, Result};
@@ -13,9 +13,10 @@ use crate::proxy::buffered::error_types::ATTEMPT_ABORTED;
 use crate::proxy::context::RequestInfo;
 
 impl ModelExchange {
-    /// Ends the part whose reply is complete, if another follows. The call goes on in [`next_part`](Self::next_part).
+    /// Ends a part with a complete reply if another part follows. The call continues in
+    /// [`next_part`](Self::next_part).
     ///
-    /// Errors: the one that makes Pingora ask again.
+    /// Errors: the error that makes Pingora send another request.
     pub(super) fn end_part(&mut self) -> Result<()> {
         let (call, running) = (&mut self.call, &mut self.running);
         if !running.cursor.parts.has_next() {
@@ -28,7 +29,7 @@ impl ModelExchange {
         Err(Error::explain(ATTEMPT_ABORTED, "the next part follows").into_up())
     }
 
-    /// Goes on to the next part, if the last one has ended; returns whether it follows. `None`: none has ended.
+    /// Moves to the next part if the last one has ended. Returns whether a part follows, or `None` if none has ended.
     pub(super) fn next_part(&mut self, info: &RequestInfo) -> Option<bool> {
         let cursor = &mut self.running.cursor;
         if !std::mem::take(&mut cursor.parts.has_ended) {

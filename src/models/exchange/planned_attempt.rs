@@ -13,9 +13,9 @@ use crate::models::providers::KeyPool;
 /// One planned attempt.
 pub struct PlannedAttempt {
     pub deployment: Arc<Deployment>,
-    /// How its wire does the operation.
+    /// The wire's codec of the operation.
     pub codec: &'static dyn Codec,
-    /// The keys: the platform's, or the caller's own.
+    /// The keys, either the platform's or the caller's.
     pub keys: Arc<KeyPool>,
 }
 
@@ -31,14 +31,14 @@ impl PlannedAttempt {
         parts.count > 1
     }
 
-    /// Returns whether the provider bills a request although nobody reads the reply.
+    /// Returns whether the provider bills a request even if the client disconnects.
     pub(super) fn bills_after_disconnect(&self) -> bool {
         let deployment = &self.deployment;
         deployment.provider.quirks.bills_after_disconnect
             || !deployment.mapping.can(Capability::Cancellation)
     }
 
-    /// Returns the maximum that a request may cost here, where the price is known.
+    /// Returns the maximum cost of a request here, if the price is known.
     pub fn max_cost(&self, request: &ModelRequest, point: PricePoint) -> Option<Usd> {
         let deployment = &self.deployment;
         let target = deployment.target();
@@ -47,7 +47,7 @@ impl PlannedAttempt {
         // Each drawing is asked for with the whole prompt.
         let repeats = request.image_count().map_or(1, |_| requests);
         let searches = target.max_searches(request).saturating_mul(repeats);
-        let asked = of_drawings(request, repeats, &target);
+        let asked = from_drawings(request, repeats, &target);
         let inputs = CostInputs {
             searches,
             billed_searches: mapping.search.billed(searches),
@@ -64,9 +64,9 @@ impl PlannedAttempt {
     }
 }
 
-/// Returns what bounds the cost of a request whose drawings are asked for one after the other. Each reply to a chat may be as
-/// long as it may be alone; requests for images count theirs as answers already.
-fn of_drawings(request: &ModelRequest, repeats: u64, target: &Target<'_>) -> CostInputs {
+/// Returns the inputs for the cost of a request whose drawings are requested one after the other. Each reply to a
+/// chat may have the full length; requests for images already count their images.
+fn from_drawings(request: &ModelRequest, repeats: u64, target: &Target<'_>) -> CostInputs {
     let asked = request.cost_inputs;
     if repeats <= 1 || request.payload.images().is_some() {
         return asked;

@@ -1,4 +1,4 @@
-//! The limits that providers tell: a key without anything left rests, so that it is not refused.
+//! Limits that providers report. A key without a remainder rests, so that its requests are not refused.
 
 use filters::models::wires::rate_limit::{early_rest_ms, refused_rest_ms};
 use filters::models::wires::{Failure, FailureKind};
@@ -9,13 +9,13 @@ use super::call::Call;
 use crate::models::Models;
 use crate::proxy::context::RequestInfo;
 
-/// The rest of a throttled key whose provider does not say how long it has to be.
+/// The rest of a throttled key whose provider does not state one.
 const THROTTLED_MS: u64 = 10_000;
-/// Statuses whose `retry-after` is about a limit or an overload.
+/// The statuses whose `retry-after` is about a limit or an overload.
 const TOLD_STATUSES: [u16; 3] = [429, 503, 529];
 
 impl Attempt {
-    /// Reads what the head of its reply says of the limits of the key, and lets the key rest.
+    /// Reads the limits of the key from the head of a reply, and lets the key rest if necessary.
     pub(super) fn read_limits(
         &self,
         call: &Call,
@@ -39,8 +39,8 @@ impl Attempt {
         }
     }
 
-    /// Lets the key of a refused attempt rest, if the head has not told how long: as long as the body tells, else for a while if
-    /// it was throttled. A limit is no failure of the provider.
+    /// Lets the key of a refused attempt rest if the head has not done so: as long as the body says, or for a while
+    /// if the key was throttled. A limit is not a failure of the provider.
     pub(super) fn rest_refused(
         &self,
         call: &Call,
@@ -64,14 +64,14 @@ impl Attempt {
         }
     }
 
-    /// Lets the key rest, and the candidate, too, if no key of the platform is left there.
+    /// Lets the key rest, and also the candidate if none of its platform keys is left.
     fn rest(&self, call: &Call, models: &Models, now_ms: u64, until_ms: u64) {
         let Some((attempt, key)) = self.planned(call).zip(self.credential(call)) else {
             return;
         };
         let candidate = attempt.deployment.index;
         key.rest(candidate, until_ms);
-        // The keys of one caller say nothing of what others may do.
+        // The keys of one caller do not affect others.
         if attempt.is_byok() {
             return;
         }

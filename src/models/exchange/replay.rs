@@ -1,4 +1,4 @@
-//! Stored replies: one is replayed in place of all attempts, or the one that has come is stored.
+//! Stored replies: replays one in place of all attempts, or stores the reply that has come.
 
 use bytes::Bytes;
 use filters::models::metadata::{AnswerMembers, AttemptRecord};
@@ -20,8 +20,8 @@ const CACHE_STATUS: HeaderName = HeaderName::from_static("x-weirgate-cache");
 impl ModelExchange {
     /// Returns the replayed response to a call, if a reply was found.
     ///
-    /// It needs no credit: nothing is reserved and nothing settled. Our choice: so a caller without credit gets what its
-    /// project has paid for already.
+    /// A replay needs no credit: nothing is reserved and nothing is settled. Our choice: a caller without credit gets
+    /// a response for which its project has already paid.
     pub fn replay(&mut self, info: &RequestInfo, found: ReplyLookup) -> Option<Response> {
         let reply = match found {
             ReplyLookup::Hit(reply) => reply,
@@ -45,7 +45,7 @@ impl ModelExchange {
         })
     }
 
-    /// Returns the body of a replayed response; `None`: the reply is damaged.
+    /// Returns the body of a replayed response, or `None` if the reply is damaged.
     fn write_reply(&mut self, info: &RequestInfo, reply: &CachedReply) -> Option<Bytes> {
         let identity = ReplyIdentity {
             id: info.id.as_str().into(),
@@ -63,17 +63,17 @@ impl ModelExchange {
             writer.complete(settlement, metadata);
         });
         let body = writer.take();
-        // The log line tells of its answer what it tells of a fresh one.
+        // The log line describes the response like a new one.
         self.running.reader = ReplyReader::new(writer, None);
         Some(body)
     }
 
-    /// Lets one of the followers call: this call is refused, which says nothing about theirs.
-    pub fn leave_followers(&mut self) {
+    /// Lets one of the followers call, because the refusal of this call does not affect them.
+    pub fn release_followers(&mut self) {
         self.call.caching = Caching::Off;
     }
 
-    /// Stores the complete reply that was recorded, or lets the followers call if it may not be stored.
+    /// Stores the complete recorded reply, or lets the followers call if it may not be stored.
     pub(super) fn store_reply(&mut self, info: &RequestInfo) {
         let Caching::Storing(guard) = std::mem::take(&mut self.call.caching) else {
             return;
@@ -87,7 +87,7 @@ impl ModelExchange {
             return guard.release_followers();
         };
         let used = &deployment.used;
-        // Nobody owes a replay anything.
+        // A replay costs nothing.
         let free = call
             .log
             .records

@@ -1,4 +1,4 @@
-//! A reply that is read piece by piece, and the response that is made of it.
+//! Reads a reply piece by piece, and makes the response of it.
 
 use bytes::Bytes;
 use filters::models::reply::{Reported, ResponseKind, Sink, StructuredAnswer, Writer};
@@ -7,21 +7,21 @@ use filters::models::usage::Usage;
 use filters::models::wires::{Decoder, Failure, Progress};
 use filters::money::{ServiceTier, UnitCounts};
 
-/// See the module.
+/// The reader of a reply.
 #[derive(Default)]
 pub(super) struct ReplyReader {
     writer: Option<Box<dyn Writer>>,
-    /// From the head of the reply on.
+    /// The decoder, once the head of the reply has arrived.
     decoder: Option<Box<dyn Decoder>>,
-    /// The failure of a status that the next provider may mend, if the body does not tell more.
+    /// The failure of a status after which the next provider may be tried, unless the body says otherwise.
     refusal: Option<Failure>,
     is_complete: bool,
-    /// Records the reply, if the cache stores it.
+    /// Records the reply if the cache stores it.
     recorder: Option<ReplyRecorder>,
 }
 
 impl ReplyReader {
-    /// Reads into this writer.
+    /// Makes a reader that writes to this writer.
     pub(super) fn new(writer: Box<dyn Writer>, recorder: Option<ReplyRecorder>) -> Self {
         Self {
             writer: Some(writer),
@@ -32,7 +32,7 @@ impl ReplyReader {
         }
     }
 
-    /// Reads the body of the reply with this decoder. `tier` is the one that its head reports.
+    /// Reads the body of the reply with this decoder. `tier` is the tier in the head.
     pub(super) fn open(&mut self, decoder: Box<dyn Decoder>, tier: Option<ServiceTier>) {
         if let Some(writer) = &mut self.writer {
             if let Some(format) = decoder.media_format() {
@@ -45,7 +45,7 @@ impl ReplyReader {
         self.decoder = Some(decoder);
     }
 
-    /// Keeps the failure of a status that the next provider may mend.
+    /// Stores the failure of a status after which the next provider may be tried.
     pub(super) fn refuse(&mut self, refusal: Failure) {
         self.refusal = Some(refusal);
     }
@@ -55,7 +55,7 @@ impl ReplyReader {
         self.is_complete = true;
     }
 
-    /// Returns how the response goes out.
+    /// Returns the form in which the response is sent.
     pub(super) fn kind(&self) -> Option<ResponseKind> {
         self.writer.as_ref().map(|writer| writer.kind())
     }
@@ -70,7 +70,7 @@ impl ReplyReader {
         }
     }
 
-    /// Begins the reply to another part than the first, or to the same once more.
+    /// Begins the reply to another part than the first one, or to the same part again.
     pub(super) fn begin_part(&mut self) {
         self.decoder = None;
         self.refusal = None;
@@ -87,12 +87,12 @@ impl ReplyReader {
         self.recorder.take()
     }
 
-    /// Returns whether the head of the reply has come.
+    /// Returns whether the head of the reply has arrived.
     pub(super) fn is_open(&self) -> bool {
         self.decoder.is_some()
     }
 
-    /// Reads a piece of a reply of which nobody gets anything yet; returns whether content has come, held back or not.
+    /// Reads a piece of a reply before the client gets any of it. Returns whether content has come, held back or not.
     pub(super) fn read_ahead(&mut self, chunk: &Bytes, is_end: bool) -> Result<bool, Failure> {
         let progress = self.read(chunk, is_end)?;
         let has_content = self.writer.as_ref().is_some_and(|it| it.has_content());
@@ -104,37 +104,37 @@ impl ReplyReader {
         self.is_complete
     }
 
-    /// Returns the failure of a status that the next provider may mend, once.
+    /// Returns the failure of a status after which the next provider may be tried, once.
     pub(super) fn take_refusal(&mut self) -> Option<Failure> {
         self.refusal.take()
     }
 
-    /// The response being made.
+    /// Returns the writer of the response.
     pub(super) fn writer_mut(&mut self) -> Option<&mut (dyn Writer + 'static)> {
         self.writer.as_deref_mut()
     }
 
-    /// Returns whether text has come that the writer holds back.
+    /// Returns whether the writer holds back text.
     pub(super) fn holds_text(&self) -> bool {
         self.writer
             .as_ref()
             .is_some_and(|writer| writer.holds_text())
     }
 
-    /// Ends the text that the writer holds back; `is_whole`: it did not break off.
+    /// Ends the text that the writer holds back. `is_whole` tells that it did not break off.
     pub(super) fn end_text(&mut self, is_whole: bool) {
         if let Some(writer) = &mut self.writer {
             writer.end_text(is_whole);
         }
     }
 
-    /// Returns the answer, where it was held back to be repaired.
+    /// Returns the answer if it was held back for repair.
     pub(super) fn structured(&self) -> Option<StructuredAnswer<'_>> {
         self.writer.as_ref()?.structured()
     }
 
-    /// Returns the usage of the reply at hand as reported, else estimated from what the request tells; `is_whole`: it has
-    /// come to its end. `asked` are the units that the request asks for.
+    /// Returns the usage of the current reply, as reported, or otherwise as estimated from the request. `is_whole`
+    /// tells that the reply has ended, and `asked` are the units that the request asks for.
     pub(super) fn usage(&self, prompt_bytes: u64, asked: UnitCounts, is_whole: bool) -> Usage {
         let reported = self.reported();
         let usage = reported.to_usage(prompt_bytes, is_whole);
@@ -147,18 +147,18 @@ impl ReplyReader {
         }
     }
 
-    /// Returns what the provider has reported so far.
+    /// Returns the provider's report so far.
     pub(super) fn reported(&self) -> Reported {
         let writer = self.writer.as_ref();
         writer.map(|writer| writer.reported()).unwrap_or_default()
     }
 
-    /// Returns the tier that the provider says it used.
+    /// Returns the tier that the provider reports.
     pub(super) fn service_tier(&self) -> Option<ServiceTier> {
         self.writer.as_ref()?.reported().service_tier
     }
 
-    /// Reads a piece of the reply into the response. Errors: those of the wire, and a reply that has come to its end and is no
+    /// Reads a piece of the reply into the response. Errors: those of the wire, and a reply that has ended without an
     /// answer.
     pub(super) fn read_whole(&mut self, chunk: &Bytes, is_end: bool) -> Result<Progress, Failure> {
         let progress = self.read(chunk, is_end)?;

@@ -1,4 +1,4 @@
-//! What a call may cost at most: what is reserved before its first attempt, and for the one of two attempts that is cancelled.
+//! The maximum cost of a call, which is reserved before its first attempt and for the cancelled one of two attempts.
 
 use filters::accounts::{Caller, Plan};
 use filters::fault::Fault;
@@ -14,9 +14,9 @@ use crate::models::Models;
 use crate::proxy::context::RequestInfo;
 
 impl ModelExchange {
-    /// Reserves the maximum that the planned attempts may cost.
+    /// Reserves the maximum cost of the planned attempts.
     ///
-    /// Where credit or plan do not suffice, the attempts remain that need neither. Errors: 402, 503.
+    /// If credit or plan do not suffice, only attempts that need neither remain. Errors: 402, 503.
     pub async fn reserve(&mut self, info: &RequestInfo) -> Result<(), Fault> {
         let Some(caller) = info.caller.as_deref() else {
             return Ok(());
@@ -37,7 +37,7 @@ impl ModelExchange {
 }
 
 impl Call {
-    /// Drops the attempts that a refusal forbids; returns whether other attempts remain.
+    /// Drops the attempts that a refusal forbids. Returns whether other attempts remain.
     fn avoid(&mut self, refusal: &ReservationError) -> bool {
         let attempts = &mut self.attempts;
         let may_run: fn(&PlannedAttempt) -> bool = match refusal {
@@ -47,7 +47,7 @@ impl Call {
             ReservationError::Reached(LimitReached::Cycle(_) | LimitReached::Daily(_))
             | ReservationError::NoCredit
             | ReservationError::Unavailable => PlannedAttempt::is_byok,
-            // These limit calls on the caller's own keys as well.
+            // These limits also hold for calls on BYOK keys.
             ReservationError::Reached(
                 LimitReached::Key(_) | LimitReached::KeyPeriod(..) | LimitReached::Member(_),
             ) => return false,
@@ -59,7 +59,7 @@ impl Call {
         can_avoid
     }
 
-    /// Returns what is to be reserved for attempts: what pays for them, and the maximum that they may cost.
+    /// Returns the reservation for attempts: the parties that pay, and the maximum cost.
     pub(super) fn reservation<'c>(
         &'c self,
         models: &Models,
@@ -96,8 +96,8 @@ impl Call {
         }
     }
 
-    /// Returns the most that attempts may cost, one after the other. A failed attempt costs nothing, unless it has several
-    /// parts, of which all but one may have ended.
+    /// Returns the maximum cost of attempts that follow each other. A failed attempt costs nothing, unless it has
+    /// several parts, of which all but one may have ended.
     fn max_cost<'c>(&self, attempts: impl Iterator<Item = &'c PlannedAttempt>) -> Usd {
         let (mut most, mut failed) = (Usd::ZERO, Usd::ZERO);
         for attempt in attempts {

@@ -1,31 +1,31 @@
-//! Whether an answer fits the JSON schema that was asked for, for the log line.
+//! Checks for the log line whether an answer fits the requested JSON schema.
 //!
-//! The schema is the caller's, and a schema can take any time to check: references that double at each step, expressions.
-//! So it is first counted what a check would visit, and no more than [`MAX_VISITS`] are made.
+//! The schema comes from the caller, and a check could take any time: references that double at each step,
+//! expressions. So the visits of a check are counted first, and a check with more than [`MAX_VISITS`] is not made.
 
 use filters::models::healing::is_valid;
 use serde_json::Value;
 
 use crate::json_schema::JsonSchema;
 
-/// Longer schemas and answers are not checked. Units: bytes.
+/// The maximum bytes of a checked schema or answer.
 const MAX_SCHEMA_BYTES: usize = 64 << 10;
 const MAX_TEXT_BYTES: usize = 1 << 20;
-/// Visits of a value by a part of the schema. A visit takes some 50 ns.
+/// The maximum number of visits of a value by a part of the schema. A visit takes some 50 ns.
 const MAX_VISITS: usize = 1 << 20;
-/// How deep the parts of a schema may stand within each other, references followed: each takes a piece of the stack.
+/// The maximum depth of a schema's parts, with references. Each level takes a piece of the stack.
 const MAX_LEVELS: usize = 256;
 
-/// Returns whether a text is JSON that fits a schema. `None`: that was not checked, because the schema is none, names other
-/// documents, has expressions, or would take too long.
+/// Returns whether a text is JSON that fits a schema. Returns `None` without a check, if the schema is invalid,
+/// refers to other documents, has expressions, or would take too long.
 ///
-/// Cost: some 0.1 ms and more, so it runs once the answer is out.
+/// Cost: 0.1 ms and more, so call this after the response was sent.
 pub(super) fn fits(schema: &str, text: &str) -> Option<bool> {
     if schema.len() > MAX_SCHEMA_BYTES || text.len() > MAX_TEXT_BYTES {
         return None;
     }
     let Ok(value) = serde_json::from_str::<Value>(text) else {
-        // What is nested too deep to be read may fit.
+        // JSON that is nested too deep to be parsed may fit.
         return (!is_valid(text)).then_some(false);
     };
     let schema: Value = serde_json::from_str(schema).ok()?;
@@ -42,10 +42,10 @@ pub(super) fn fits(schema: &str, text: &str) -> Option<bool> {
     Some(schema.validate(&value).is_ok())
 }
 
-/// How large a value is.
+/// The size of a value.
 #[derive(Clone, Copy)]
 struct Size {
-    /// It and all values inside.
+    /// The number of values: this one and all inside.
     values: usize,
     depth: usize,
 }
@@ -75,10 +75,11 @@ impl Size {
     }
 }
 
-/// Counts the parts of a schema that may visit one value, references followed as often as a value of this depth needs.
+/// Counts how many parts of the schema may visit one value. References are followed as often as the value's depth
+/// needs.
 ///
-/// A part without references visits a value once at most, because one way leads to it. A reference is another way, and one
-/// that leads back to where it stands goes one level deeper into the value, or nowhere.
+/// A part without references visits a value at most once, because only one way leads to it. A reference is another
+/// way. One that leads back to its own place goes one level deeper into the value, or nowhere.
 struct Visits<'s> {
     root: &'s Value,
     left: usize,
@@ -113,13 +114,13 @@ impl<'s> Visits<'s> {
         Some(())
     }
 
-    /// What a keyword with a text does to the count.
+    /// Counts a keyword whose value is a text.
     fn keyword(&mut self, key: &str, text: &'s str) -> Option<()> {
         match key {
             "$ref" | "$dynamicRef" | "$recursiveRef" => self.follow(text),
-            // Expressions take any time.
+            // Expressions may take any time.
             "pattern" => None,
-            // Another base makes other documents of references, but for the base of all.
+            // Another base changes the documents of references, except at the root.
             "$id" | "id" if self.levels > 1 => None,
             _ => Some(()),
         }

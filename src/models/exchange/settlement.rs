@@ -1,4 +1,4 @@
-//! What a call takes, told to the ledger: what was delivered of it so far, and what it took in the end.
+//! Reports the usage of a call to the ledger: the delivered bytes so far, and the final usage.
 
 use filters::ledger::CallOutcome;
 use filters::models::metadata::PriceNotes;
@@ -10,7 +10,7 @@ use crate::ledger::{CallEnd, Receipt};
 use crate::proxy::context::RequestInfo;
 
 impl ModelExchange {
-    /// Notes that a piece of the response goes out.
+    /// Records that a piece of the response is sent.
     pub(super) fn deliver(&mut self) {
         let Some(mut reservation) = self.call.billing.reservation.take() else {
             return;
@@ -24,8 +24,8 @@ impl ModelExchange {
         self.call.billing.reservation = Some(reservation);
     }
 
-    /// Records what the call took, with its cost where the price is known, and charges it; the last byte of the response
-    /// waits for the receipt.
+    /// Records the usage of the call, with its cost if the price is known, and charges it. The last byte of the
+    /// response waits for the receipt.
     pub(super) fn settle(&mut self, info: &RequestInfo, outcome: CallOutcome) -> Receipt {
         let hides = outcome == CallOutcome::ClientDisconnected && self.state.is_sent();
         let hidden = match hides {
@@ -37,7 +37,7 @@ impl ModelExchange {
         };
         let (settlement, price_notes) = self.measure_call(hidden);
         let (call, running) = (&mut self.call, &self.running);
-        running.tell_excess(call, info, &settlement.usage);
+        running.log_excess(call, info, &settlement.usage);
         let first_content = call.timing.first_content;
         let ended = CallEnd {
             usage: running.usage_record(call, &settlement, call.log.begun()),
@@ -50,19 +50,19 @@ impl ModelExchange {
         call.billing.settle(ended)
     }
 
-    /// Returns what the call took so far, in all its parts, and what its prices depend on. `hidden`: tokens of reasoning that
-    /// nobody has seen.
+    /// Returns the usage of the call so far, in all its parts, and the facts on which its prices depend. `hidden` are
+    /// the reasoning tokens that were not visible.
     fn measure_call(&self, hidden: u64) -> (Settlement, PriceNotes) {
         let is_complete = self.running.reader.is_complete();
         let measured = self.running.measure_reply(&self.call, is_complete, hidden);
         let (reply, notes) = measured;
-        // A part that was not sent took nothing.
+        // A part that was not sent has no usage.
         let is_sent = is_complete || self.state.is_sent();
         (self.call.billing.sum(reply, is_sent), notes)
     }
 
-    /// Records the failed call of an experiment, which costs nothing: it is a failure of its variation. The client has not
-    /// been told yet, so a process that is killed loses none that was.
+    /// Records the failed call of an experiment, which costs nothing, as a failure of its variation. The client has
+    /// not got its error yet, so a killed process loses no failure that a client has seen.
     pub(super) fn record_failed_experiment(&mut self, info: &RequestInfo) {
         let is_of_experiment = self.call.request.experiment().is_some();
         let deployment = self.running.deployment(&self.call);
@@ -76,7 +76,7 @@ impl ModelExchange {
             duration: info.elapsed(),
             first_event: None,
         };
-        // No response waits for the receipt.
+        // The response does not wait for this receipt.
         drop(self.call.billing.settle(ended));
     }
 }

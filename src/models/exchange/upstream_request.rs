@@ -1,4 +1,4 @@
-//! An attempt's request: its provider, key, head and body.
+//! The request of an attempt: its provider, key, head and body.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,10 +28,11 @@ fn no_attempt() -> Fault {
 }
 
 impl ModelExchange {
-    /// Encodes the request for the next attempt whose wire can express it, and returns where it goes, or the wait for the images
-    /// that it lacks.
+    /// Encodes the request for the next attempt whose wire can express it. Returns the upstream, or the wait for
+    /// missing images.
     ///
-    /// Errors: no wire of the attempts that are left can; if no other attempt was made, the call keeps the fault.
+    /// Errors: none of the remaining wires can express the request. If there was no other attempt, the call keeps the
+    /// fault.
     pub(super) fn begin<'a>(&'a mut self, info: &'a RequestInfo) -> Result<Begun<'a>> {
         let mut first = None;
         loop {
@@ -49,7 +50,7 @@ impl ModelExchange {
             let Err(fault) = started else {
                 break;
             };
-            if !self.pass_over(&fault) {
+            if !self.skip_attempt(&fault) {
                 if self.call.log.failures.is_empty() {
                     self.call.fault = Some(first.unwrap_or(fault));
                 }
@@ -65,7 +66,7 @@ impl ModelExchange {
         Ok(Begun::At(Upstream::Origin(origin)))
     }
 
-    /// Starts the attempt at hand, whose request its wire can express.
+    /// Starts the current attempt. Its wire can express the request.
     fn start(&mut self, info: &RequestInfo) -> Result<(), Fault> {
         let now_ms = self.now_ms(info);
         let (call, running, state) = (&self.call, &mut self.running, &self.state);
@@ -86,8 +87,8 @@ impl ModelExchange {
         Ok(())
     }
 
-    /// Begins to measure the attempt. The trial of a provider that has failed does not keep the client waiting for as long as
-    /// others, if another provider is left.
+    /// Starts to measure the attempt. The trial of a provider that has failed gets less time than other attempts, if
+    /// another provider is left.
     fn begin_measuring(&mut self, now_ms: u64) {
         let (call, running) = (&self.call, &mut self.running);
         let Some(deployment) = running.deployment(call) else {
@@ -102,10 +103,10 @@ impl ModelExchange {
         running.measured = Some(measured);
     }
 
-    /// Leaves the attempt at hand out, because its wire cannot express the request; returns whether there is another.
+    /// Skips the current attempt because its wire cannot express the request. Returns whether there is another one.
     ///
-    /// Nothing was sent, so neither health nor the budget of fallbacks hears of it.
-    fn pass_over(&mut self, fault: &Fault) -> bool {
+    /// Nothing was sent, so this affects neither health nor the budget of fallbacks.
+    fn skip_attempt(&mut self, fault: &Fault) -> bool {
         let (call, cursor) = (&mut self.call, &mut self.running.cursor);
         if let Some(attempt) = call.attempts.get(cursor.attempt) {
             let deployment = &attempt.deployment;
@@ -124,9 +125,9 @@ impl ModelExchange {
         has_next
     }
 
-    /// Writes the head of the upstream request: of the client's headers only `traceparent` passes.
+    /// Writes the head of the upstream request. Of the client's headers, only `traceparent` passes.
     ///
-    /// Errors: a path that is no URI, which is a bug.
+    /// Errors: the path is not a URI, which is a bug.
     pub(super) fn write_head(&self, info: &RequestInfo, head: &mut RequestHeader) -> Result<()> {
         if self.hedge.as_ref().is_some_and(|hedge| hedge.is_adopted()) {
             return Adopted::write_head(head);
@@ -141,7 +142,7 @@ impl ModelExchange {
 }
 
 impl Attempt {
-    /// Returns the images that its wire takes in the body alone and that are not there.
+    /// Returns the images that the wire only accepts in the body and that are not fetched.
     pub(super) fn missing_images(&self, call: &Call) -> Vec<WantedImage> {
         let images = call.request.payload.chat().map(|chat| &*chat.remote_images);
         let Some(images) = images.filter(|images| !images.is_empty()) else {
@@ -155,9 +156,9 @@ impl Attempt {
         })
     }
 
-    /// Picks its key, and returns the body of its request.
+    /// Picks the key, and returns the body of the request.
     ///
-    /// Errors: the wire cannot express the request, or the key cannot stand in a header.
+    /// Errors: the wire cannot express the request, or the key is not valid in a header.
     pub(super) fn encode(&mut self, call: &Call, now_ms: u64) -> Result<Vec<BodyPiece>, Fault> {
         let attempt = self.planned(call).ok_or_else(no_attempt)?;
         self.cursor.pick_key(attempt, now_ms);
@@ -174,7 +175,7 @@ impl Attempt {
         Ok(body)
     }
 
-    /// Picks its endpoint.
+    /// Picks the endpoint.
     pub(super) fn endpoint(&mut self, call: &Call, now_ms: u64) -> Option<Arc<Origin>> {
         let endpoints = &self.planned(call)?.deployment.site.endpoints;
         let cursor = &mut self.cursor;
@@ -184,7 +185,7 @@ impl Attempt {
         endpoints.origin(cursor.endpoint).map(Arc::clone)
     }
 
-    /// Returns the head of its request in place of the client's; `None`: the path of the provider is no URI.
+    /// Returns the head of the request in place of the client's, or `None` if the provider's path is not a URI.
     pub(super) fn head(
         &self,
         call: &Call,

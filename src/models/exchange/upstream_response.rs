@@ -1,4 +1,4 @@
-//! From the provider: its status, its events or its whole reply, read into the client's response.
+//! The provider's response: its status, and its events or whole reply, which become the client's response.
 
 use bytes::Bytes;
 use filters::ledger::CallOutcome;
@@ -19,7 +19,7 @@ use crate::proxy::context::RequestInfo;
 use crate::proxy::response;
 
 impl Attempt {
-    /// Chooses by its head how the body of its reply is read.
+    /// Chooses by the head how to read the body of the reply.
     pub(super) fn open(
         &mut self,
         call: &Call,
@@ -52,7 +52,7 @@ impl Attempt {
 }
 
 impl ModelExchange {
-    /// Judges the provider's status, and chooses how its body is read.
+    /// Checks the provider's status, and chooses how to read the body.
     pub(super) fn judge_status(&mut self, info: &RequestInfo, head: &ResponseHeader) {
         if head.status.is_informational() {
             self.state.record_reply();
@@ -67,7 +67,7 @@ impl ModelExchange {
         }
     }
 
-    /// Replaces the provider's head by ours; nothing of it reaches the client.
+    /// Replaces the provider's head by ours. The client gets no part of the provider's head.
     pub(super) fn replace_head(&self, info: &RequestInfo, head: &mut ResponseHeader) {
         if head.status.is_informational() {
             return;
@@ -80,9 +80,9 @@ impl ModelExchange {
         };
     }
 
-    /// Reads a piece of the provider's body, and replaces it by what goes to the client now.
+    /// Reads a piece of the provider's body, and replaces it by the bytes that the client gets now.
     ///
-    /// Errors: the attempt failed; the call keeps the reason for [`super::failure`].
+    /// Errors: the attempt failed. The call keeps the reason for [`super::failure`].
     pub(super) fn translate(
         &mut self,
         info: &RequestInfo,
@@ -102,13 +102,13 @@ impl ModelExchange {
         };
         if progress == Progress::Complete {
             self.end_part()?;
-            // The whole answer may come at once, and lists the attempts.
+            // A complete answer may come at once, and lists the attempts, so the hedge has to end first.
             self.cancel_hedge(info);
             self.running.reader.complete();
             self.call.timing.completed = Some(info.now);
             self.complete(info);
         }
-        // Pingora drops what was handed out in the turn in which an attempt ends, so parts before the last one hand out nothing.
+        // Pingora drops the bytes of the call in which an attempt ends. So parts before the last one return no bytes.
         let is_followed = self.running.cursor.parts.has_next();
         let out = match self.running.reader.writer_mut() {
             Some(writer) if writer.has_content() && !is_followed => writer.take(),
@@ -135,7 +135,7 @@ impl ModelExchange {
         Ok(())
     }
 
-    /// Ends a complete response: settles what it took, and writes usage and metadata.
+    /// Ends a complete response: settles the usage, and writes usage and metadata.
     fn complete(&mut self, info: &RequestInfo) {
         let Some(record) = self.running.record(&self.call, None) else {
             return;
@@ -171,7 +171,7 @@ impl ModelExchange {
         });
     }
 
-    /// Ends the attempt; the call keeps the reason for [`super::failure`].
+    /// Ends the attempt. The call keeps the reason for [`super::failure`].
     fn abort_attempt(&mut self, failure: Failure) -> Box<Error> {
         let kind = failure.kind;
         if self.call.log.aborted.is_none() {

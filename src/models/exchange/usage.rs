@@ -1,4 +1,4 @@
-//! What a reply took: as its provider reports it, as far as that can be true, what it does not tell, and what that costs.
+//! The usage of a reply: the plausible part of the provider's report, an estimate of the rest, and the cost of both.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::models::deployment::Deployment;
 use crate::proxy::context::RequestInfo;
 
 impl Attempt {
-    /// Returns what the reply at hand took so far, as far as that can be true.
+    /// Returns the usage of the current reply so far, as far as it is plausible.
     fn usage(&self, call: &Call, is_whole: bool, hidden: u64) -> Usage {
         let request = &call.request;
         let prompt_bytes = self.cursor.parts.text_bytes;
@@ -32,9 +32,9 @@ impl Attempt {
         usage.with_hidden(hidden, most)
     }
 
-    /// Returns what the reply at hand took so far, and what its prices depend on: on the tier that was asked for, or on the usual
-    /// one where the provider says that it used that. Another one was not reserved for. `is_whole`: it has come to its end.
-    /// `hidden`: tokens of reasoning that nobody has seen.
+    /// Returns the usage of the current reply so far, and the facts on which its prices depend. The tier is the
+    /// requested one, or the usual one if the provider reports that; another tier was not reserved. `is_whole` tells
+    /// that the reply has ended, and `hidden` are the reasoning tokens that were not visible.
     pub(super) fn measure_reply(
         &self,
         call: &Call,
@@ -66,7 +66,7 @@ impl Attempt {
         (Settlement { usage, cost }, notes)
     }
 
-    /// Returns the record of what it took, as the one of `attempts` that the ledger charges.
+    /// Returns the record of the usage, as the one of `attempts` that the ledger charges.
     pub(super) fn usage_record(
         &self,
         call: &Call,
@@ -91,8 +91,8 @@ impl Attempt {
         }
     }
 
-    /// Says what was reported and cannot be true.
-    pub(super) fn tell_excess(&self, call: &Call, info: &RequestInfo, usage: &Usage) {
+    /// Logs reported usage that is implausible.
+    pub(super) fn log_excess(&self, call: &Call, info: &RequestInfo, usage: &Usage) {
         let Some(deployment) = self.deployment(call).filter(|_| usage.set_aside > 0) else {
             return;
         };
@@ -103,8 +103,8 @@ impl Attempt {
         );
     }
 
-    /// Returns the tokens of reasoning that nobody has seen, of a provider that has not said what it took: those it can have made
-    /// in the time before its first content. 0: the model does not reason, or tells its reasoning.
+    /// Returns the invisible reasoning tokens of a provider without a report: as many as it can have made before its
+    /// first content. Returns 0 if the model does not reason, or shows its reasoning.
     pub(super) fn hidden_reasoning(&self, call: &Call, now_ms: u64) -> u64 {
         let (request, reader) = (&call.request, &self.reader);
         let reported = reader.reported();
@@ -118,7 +118,7 @@ impl Attempt {
     }
 }
 
-/// Returns the record of a call that has taken nothing.
+/// Returns the record of a call without usage.
 pub(super) fn empty_record(deployment: &Deployment, attempts: u32) -> UsageRecord {
     UsageRecord {
         model: Arc::clone(&deployment.model.id),

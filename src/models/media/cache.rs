@@ -1,7 +1,7 @@
-//! Fetched images, for a short time and up to a bound of bytes: the turns of a conversation name the same ones.
-//!
-//! They leave in the order in which they came, whether their time is over or others need the room, so that neither looks
-//! through the others.
+//! A cache of fetched images, for a short time and up to a bound of bytes. The turns of a conversation refer to the
+//! same images.
+//! Images leave in the order in which they came, because they expire or because others need their room. So neither
+//! case searches the whole cache.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -11,13 +11,13 @@ use filters::models::chat::inlined::InlinedImage;
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
-/// How long an image is used again. Our choice: what stands at an address may change.
+/// How long an image is reused. Our choice: the image at an address may change.
 const CACHE_TTL: Duration = Duration::from_secs(300);
 
-/// What an entry takes beside its data URL: its key twice, pointers and lengths. Our choice, rounded up.
+/// The size of an entry without its data URL: its key twice, pointers and lengths. Our choice, rounded up.
 const ENTRY_BYTES: usize = 256;
 
-/// A digest of the organization and the address: what one organization fetched, no other gets.
+/// A digest of organization and address. So no organization gets an image that another one fetched.
 pub(super) type ImageKey = [u8; 32];
 
 /// Returns the key of an address.
@@ -29,7 +29,7 @@ pub(super) fn image_key(organization: &str, url: &str) -> ImageKey {
     digest.finalize().into()
 }
 
-/// See the module.
+/// A cache of fetched images.
 pub(super) struct ImageCache {
     max_bytes: usize,
     entries: Mutex<Entries>,
@@ -37,21 +37,21 @@ pub(super) struct ImageCache {
 
 #[derive(Default)]
 struct Entries {
-    images: HashMap<ImageKey, Entry>,
-    /// The keys by the numbers of their entries, which grow: the first one is the oldest.
+    images: HashMap<ImageKey, CachedImage>,
+    /// The keys by the numbers of their entries. Numbers grow, so the first key is the oldest.
     order: BTreeMap<u64, ImageKey>,
     next_number: u64,
     bytes: usize,
 }
 
-struct Entry {
+struct CachedImage {
     image: Arc<InlinedImage>,
     stored: Instant,
     number: u64,
 }
 
 impl ImageCache {
-    /// Creates an empty cache; with a bound of 0 it stays empty.
+    /// Creates an empty cache. With a bound of 0 it stays empty.
     pub(super) fn new(max_bytes: usize) -> Self {
         Self {
             max_bytes,
@@ -59,7 +59,7 @@ impl ImageCache {
         }
     }
 
-    /// Returns an image that was stored a short time ago.
+    /// Returns an image that was stored recently.
     pub(super) fn find(&self, key: &ImageKey, now: Instant) -> Option<Arc<InlinedImage>> {
         let mut entries = self.lock();
         entries.sweep(now);
@@ -67,9 +67,9 @@ impl ImageCache {
         Some(Arc::clone(&entry.image))
     }
 
-    /// Stores an image; the ones stored longest ago make room.
+    /// Stores an image. The oldest ones make room.
     ///
-    /// Cost: a lock, and a logarithm of the entries for each that leaves.
+    /// Cost: a lock, and a logarithm of the entries for each removed one.
     pub(super) fn store(&self, key: ImageKey, image: &Arc<InlinedImage>, now: Instant) {
         let weight = weight(image);
         if weight > self.max_bytes {
@@ -88,7 +88,7 @@ impl ImageCache {
         entries.next_number += 1;
         entries.bytes += weight;
         entries.order.insert(number, key);
-        let entry = Entry {
+        let entry = CachedImage {
             image: Arc::clone(image),
             stored: now,
             number,
@@ -108,7 +108,7 @@ impl Entries {
         self.order.first_key_value().map(|(_, key)| *key)
     }
 
-    /// Removes the entries whose time is over, which are the oldest.
+    /// Removes the expired entries, which are the oldest.
     fn sweep(&mut self, now: Instant) {
         while let Some(oldest) = self.oldest() {
             let entry = self.images.get(&oldest);

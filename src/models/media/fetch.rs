@@ -1,4 +1,4 @@
-//! One image from its address.
+//! Fetches one image from its address.
 
 use filters::models::chat::inlined::InlinedImage;
 use filters::public_address::AddressError;
@@ -9,27 +9,27 @@ use crate::config::MediaConfig;
 use crate::outbound::{self, Outbound};
 use crate::proxy::body_budget::BodyReservation;
 
-/// How many redirects are followed, each checked like the first address.
+/// The maximum number of redirects. Each one is checked like the first address.
 const MAX_REDIRECTS: usize = 3;
 const PRODUCT: &str = concat!("weirgate/", env!("CARGO_PKG_VERSION"));
 
-/// Why an image cannot be had.
+/// The reason for which an image cannot be fetched.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum FetchError {
-    /// No permit came in time, or there is no memory for it.
+    /// No permit came in time, or there is no memory for the image.
     Busy,
-    /// The address must not be asked, in words.
+    /// The address must not be asked, for this reason.
     Refused(&'static str),
-    /// Its host has no public address, or also one that is not. Which it is stays untold: callers must not learn the names
-    /// of the network around the gateway.
+    /// The host has no public address, or also another one. The message does not tell which: callers must not learn
+    /// the names of the network around the gateway.
     Prohibited,
-    /// It did not come in time.
+    /// The image did not arrive in time.
     TooSlow,
-    /// It has more than this many bytes.
+    /// The image has more than this many bytes.
     TooLarge(usize),
-    /// Its server answered this status.
+    /// The server responded with this status.
     Status(u16),
-    /// It redirects too often, or to nowhere.
+    /// The server redirects too often, or to an invalid address.
     Redirects,
     /// The connection failed.
     Broken,
@@ -89,7 +89,7 @@ impl Fetcher {
         })
     }
 
-    /// Returns the image at an address. What has come of it is reserved while more comes.
+    /// Returns the image at an address. Memory is reserved as the bytes arrive.
     pub(super) async fn fetch(
         &self,
         url: &str,
@@ -133,7 +133,7 @@ impl Fetcher {
         if length > self.max_bytes as u64 {
             return Err(too_large());
         }
-        // A server may claim any length and send nothing, so memory is taken for what comes.
+        // A server may state any length and send nothing, so memory is only taken for received bytes.
         let mut body = Vec::new();
         loop {
             let piece = reply.chunk().await.map_err(|error| from_error(&error))?;

@@ -1,9 +1,9 @@
-//! Images that a request names by address, fetched for providers that take none.
+//! Fetches images to which requests refer by address, for providers that only accept images in the body.
 //!
-//! Callers choose the addresses, so they are not trusted: https alone, no user name, and only public addresses, which
-//! are checked when the name is resolved and at each of few redirects; the connection goes to the checked ones. The
-//! operator's own origins (`media.origins`) are the exception. Size, time and the number of fetches at once are bounded.
-//! What comes has to be an image by its bytes. Source: docs/security.md 40.
+//! Callers choose the addresses, so they are not trusted. Only https is allowed, no user name, and only public
+//! addresses. These are checked when the name is resolved and at each of few redirects, and the connection goes to
+//! the checked ones. The operator's own origins (`media.origins`) are the exception. Size, time and the number of
+//! concurrent fetches are bounded. The bytes have to be those of an image. Source: docs/security.md 40.
 
 mod cache;
 mod fetch;
@@ -20,21 +20,21 @@ use tokio::time::Instant;
 
 use self::cache::{ImageCache, ImageKey, image_key};
 use self::fetch::{FetchError, Fetcher};
-use self::permits::Permits;
+use self::permits::FetchPermits;
 use crate::config::MediaConfig;
 use crate::proxy::body_budget::{BodyBudget, BodyReservation};
 use crate::telemetry::metrics::Metrics;
 
-/// The most addresses of one request that are fetched, each counted once, and also where the image is in the cache. Our
-/// choice: more are sent in the body.
+/// The maximum number of addresses per request, without repetitions, including images in the cache. Our choice:
+/// clients send more images in the body.
 const MAX_IMAGES: usize = 32;
 
-/// See the module.
+/// The fetcher of images.
 pub struct Media {
     fetcher: Arc<Fetcher>,
     cache: ImageCache,
-    permits: Arc<Permits>,
-    /// The most bytes of the images in the body of one request.
+    permits: Arc<FetchPermits>,
+    /// The maximum bytes of the images in the body of one request.
     max_inlined_bytes: usize,
     timeout: Duration,
     handle: Handle,
@@ -42,7 +42,7 @@ pub struct Media {
     metrics: Arc<Metrics>,
 }
 
-/// The images of one request, and the memory that they take.
+/// The images of one request, and the memory for them.
 pub struct FetchedImages {
     pub images: InlinedImages,
     /// The bytes of their data URLs in the body, each as often as the request names its address.
@@ -51,10 +51,10 @@ pub struct FetchedImages {
 }
 
 impl Media {
-    /// Creates the fetcher of a configuration; it runs on `handle`. The images of a request may take `max_inlined_bytes` in
-    /// the body for the provider.
+    /// Creates the fetcher of a configuration, which runs on `handle`. The images of a request may take
+    /// `max_inlined_bytes` in the provider's body.
     ///
-    /// Errors: no HTTP client can be made.
+    /// Errors: no HTTP client can be created.
     pub fn new(
         config: &MediaConfig,
         max_inlined_bytes: usize,
@@ -65,7 +65,7 @@ impl Media {
         Ok(Self {
             fetcher: Arc::new(Fetcher::new(config)?),
             cache: ImageCache::new(config.cache_bytes),
-            permits: Arc::new(Permits::new(config.max_fetches)),
+            permits: Arc::new(FetchPermits::new(config.max_fetches)),
             max_inlined_bytes,
             timeout: config.timeout,
             handle,
@@ -74,7 +74,7 @@ impl Media {
         })
     }
 
-    /// Returns no images of this organization yet.
+    /// Returns an empty set of images for this organization.
     pub fn none(&self, organization: &str) -> FetchedImages {
         FetchedImages {
             images: InlinedImages::default(),
@@ -83,10 +83,10 @@ impl Media {
         }
     }
 
-    /// Fetches images, some at once, and adds them to `fetched`. Fetches that run when the future is dropped are aborted.
+    /// Fetches images, some concurrently, and adds them to `fetched`. Dropping the future aborts running fetches.
     ///
-    /// Errors: 400 naming the part whose image cannot be had, or is one too many; 413 naming the part whose image makes the
-    /// body too large; 529 if there is no memory for it, or too many are fetched.
+    /// Errors: 400 with the part whose image cannot be fetched or exceeds the maximum number; 413 with the part whose
+    /// image makes the body too large; 529 if there is no memory for it, or too many fetches run.
     pub async fn fetch(
         &self,
         organization: &str,
@@ -112,7 +112,7 @@ impl Media {
         }
         let mut unknown = unknown.into_iter();
         let mut tasks = JoinSet::new();
-        for (key, wanted) in unknown.by_ref().take(self.permits.of_request()) {
+        for (key, wanted) in unknown.by_ref().take(self.permits.max_per_request()) {
             self.begin(&mut tasks, organization, key, wanted);
         }
         while let Some(ended) = tasks.join_next().await {
@@ -156,7 +156,7 @@ impl Media {
         tasks.spawn_on(task, &self.handle);
     }
 
-    /// Adds an image, and reserves what it takes: once here, and in the body as often as the request names its address.
+    /// Adds an image and reserves its memory: once here, and in the body as often as the request names its address.
     fn add(
         &self,
         wanted: &WantedImage,
@@ -186,16 +186,16 @@ type FetchOutcome = (ImageKey, WantedImage, Result<InlinedImage, FetchError>);
 /// One fetch.
 struct Fetch {
     fetcher: Arc<Fetcher>,
-    permits: Arc<Permits>,
+    permits: Arc<FetchPermits>,
     organization: Box<str>,
     timeout: Duration,
-    /// The memory of what has come so far.
+    /// The memory of the received bytes.
     reservation: BodyReservation,
 }
 
 impl Fetch {
-    /// Fetches the image as soon as there is a permit. The timeout bounds the wait for it, and the fetch from then on: a
-    /// queue is no fault of the image's server.
+    /// Fetches the image as soon as there is a permit. The timeout bounds the wait for the permit, and separately the
+    /// fetch, because the image's server is not to blame for a queue.
     async fn run(mut self, url: &str) -> Result<InlinedImage, FetchError> {
         let permit = self.permits.acquire(&self.organization);
         let Ok(Ok(_permit)) = tokio::time::timeout(self.timeout, permit).await else {

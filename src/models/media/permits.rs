@@ -1,25 +1,25 @@
-//! How many fetches run at once: in the process, and of one organization.
+//! Limits how many fetches run at once, in the process and for one organization.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
-/// The permits of all fetches. An organization has at most half of them, however many requests it makes, and a request a
+/// The permits of all fetches. An organization has at most half of them, over all its requests, and a request a
 /// quarter.
-pub(super) struct Permits {
+pub(super) struct FetchPermits {
     all: Arc<Semaphore>,
     max_fetches: usize,
     organizations: Mutex<HashMap<Box<str>, Weak<Semaphore>>>,
 }
 
-/// The right to one fetch, until it is dropped.
-pub(super) struct Permit {
+/// The right to one fetch. Dropping it frees it.
+pub(super) struct FetchPermit {
     _of_organization: OwnedSemaphorePermit,
     _of_all: OwnedSemaphorePermit,
 }
 
-impl Permits {
+impl FetchPermits {
     pub(super) fn new(max_fetches: usize) -> Self {
         Self {
             all: Arc::new(Semaphore::new(max_fetches)),
@@ -28,16 +28,16 @@ impl Permits {
         }
     }
 
-    /// Returns the most fetches of one request at once.
-    pub(super) fn of_request(&self) -> usize {
+    /// Returns the maximum number of concurrent fetches of one request.
+    pub(super) fn max_per_request(&self) -> usize {
         (self.max_fetches / 4).max(1)
     }
 
-    /// Waits for a permit. A queue of one organization delays no other.
-    pub(super) async fn acquire(&self, organization: &str) -> Result<Permit, AcquireError> {
+    /// Waits for a permit. The queue of one organization delays no other.
+    pub(super) async fn acquire(&self, organization: &str) -> Result<FetchPermit, AcquireError> {
         let own = self.organization(organization);
         let own = own.acquire_owned().await?;
-        Ok(Permit {
+        Ok(FetchPermit {
             _of_organization: own,
             _of_all: Arc::clone(&self.all).acquire_owned().await?,
         })
@@ -65,11 +65,11 @@ mod tests {
 
     #[tokio::test]
     async fn an_organization_leaves_permits_for_others() {
-        let permits = Permits::new(4);
+        let permits = FetchPermits::new(4);
         let first = permits.acquire("a").await.unwrap();
         let second = permits.acquire("a").await.unwrap();
         assert!(permits.acquire("a").now_or_never().is_none());
-        let others: Vec<Permit> = ["b", "c"]
+        let others: Vec<FetchPermit> = ["b", "c"]
             .into_iter()
             .map(|name| permits.acquire(name).now_or_never().unwrap().unwrap())
             .collect();

@@ -1,8 +1,9 @@
-//! The cache of replies of models: in memory, and in Redis where processes share one ([`shared`]).
+//! The cache of model replies: in memory, and in Redis if processes share one ([`shared`]).
 //!
-//! Equal requests that arrive together share one call (single flight): the leader calls, the followers wait for its reply.
-//! If the leader's client leaves, a follower calls; if the reply may not be stored, every follower calls for itself. What
-//! makes requests equal, and what is stored, is in `filters::models::reply_cache`. Source: docs/response-cache.md.
+//! Equal requests that arrive together share one call (single flight): the leader calls, and the followers wait for
+//! its reply. If the leader's client disconnects, a follower calls. If the reply may not be stored, every follower
+//! makes its own call. `filters::models::reply_cache` decides which requests are equal and what is stored. Source:
+//! docs/response-cache.md.
 
 mod shared;
 
@@ -22,12 +23,13 @@ use crate::telemetry::metrics::Metrics;
 
 /// How long a follower waits for the leader's reply.
 const FOLLOWER_TIMEOUT: Duration = Duration::from_secs(5);
-/// What an entry takes beside its reply: key, map, counters.
+/// The size of an entry without its reply: key, map, counters.
 const ENTRY_BYTES: usize = 512;
 /// One reply may take up to this fraction of the memory: a sixteenth.
 const MAX_REPLY_DIVISOR: u64 = 16;
 
-/// The purposes of the secrets that make keys and seal replies. With others, shared replies would not be found.
+/// The purposes of the secrets for keys and encryption. Processes with other secrets do not find each other's
+/// replies.
 pub const SECRET_PURPOSES: [&str; 2] = [
     "keys of cached replies, version 1",
     "sealing cached replies, version 1",
@@ -35,8 +37,8 @@ pub const SECRET_PURPOSES: [&str; 2] = [
 
 /// Stores replies and coordinates calls.
 pub struct ReplyCache {
-    /// Keys are uniform hashes under a secret, which nobody can make collide.
-    replies: moka::sync::Cache<ReplyKey, Entry, ahash::RandomState>,
+    /// Keys are uniform hashes with a secret, so clients cannot make them collide.
+    replies: moka::sync::Cache<ReplyKey, StoredReply, ahash::RandomState>,
     calls: Arc<SingleFlight<ReplyKey, Arc<CachedReply>>>,
     keys: ReplyKeys,
     shared: Option<SharedReplies>,
@@ -44,25 +46,30 @@ pub struct ReplyCache {
     metrics: Arc<Metrics>,
 }
 
-/// A reply in memory, and how long it stays there.
+/// A reply in memory, and its time to live.
 #[derive(Clone)]
-struct Entry {
+struct StoredReply {
     reply: Arc<CachedReply>,
     stays: Duration,
 }
 
-/// The time to live of each entry is that of its project.
+/// Each entry has the time to live of its project.
 struct EntryExpiry;
 
-impl Expiry<ReplyKey, Entry> for EntryExpiry {
-    fn expire_after_create(&self, _: &ReplyKey, entry: &Entry, _: Instant) -> Option<Duration> {
+impl Expiry<ReplyKey, StoredReply> for EntryExpiry {
+    fn expire_after_create(
+        &self,
+        _: &ReplyKey,
+        entry: &StoredReply,
+        _: Instant,
+    ) -> Option<Duration> {
         Some(entry.stays)
     }
 
     fn expire_after_update(
         &self,
         _: &ReplyKey,
-        entry: &Entry,
+        entry: &StoredReply,
         _: Instant,
         _: Option<Duration>,
     ) -> Option<Duration> {
@@ -70,12 +77,12 @@ impl Expiry<ReplyKey, Entry> for EntryExpiry {
     }
 }
 
-/// A search: the key, and which replies count.
+/// A search: the key, and the replies that count.
 #[derive(Clone, Copy, Debug)]
 pub struct Search {
     /// The request's key.
     pub key: ReplyKey,
-    /// How old a reply may be.
+    /// The maximum age of a reply.
     pub ttl: Duration,
     /// The wall clock, in unix milliseconds.
     pub now_ms: u64,
@@ -84,13 +91,14 @@ pub struct Search {
 /// The result of a search.
 pub enum ReplyLookup {
     Hit(Arc<CachedReply>),
-    /// No reply: this request is the leader, and stores the one that it gets.
+    /// No reply. This request is the leader, and stores the reply that it gets.
     Miss(CallGuard),
-    /// The leader's reply may not be stored, or takes too long: this request calls for itself alone.
+    /// The leader's reply may not be stored, or takes too long. This request makes its own call.
     Bypass,
 }
 
-/// The leader's right to call for its followers. Dropped without a reply, it lets one of them be the next leader.
+/// The leader's right to call for its followers. If it is dropped without a reply, one of them becomes the next
+/// leader.
 pub struct CallGuard {
     cache: Arc<ReplyCache>,
     call: FlightGuard<ReplyKey, Arc<CachedReply>>,
@@ -98,7 +106,7 @@ pub struct CallGuard {
 }
 
 impl CallGuard {
-    /// Returns how many bytes of a reply are recorded.
+    /// Returns the maximum bytes of a reply that is recorded.
     pub fn max_bytes(&self) -> usize {
         self.cache.max_reply_bytes
     }
@@ -114,14 +122,15 @@ impl CallGuard {
         self.call.land(reply);
     }
 
-    /// Lets every follower call for itself: the reply may not be stored.
+    /// Lets every follower make its own call, because the reply may not be stored.
     pub fn release_followers(&self) {
         self.call.release();
     }
 }
 
 impl ReplyCache {
-    /// Creates an empty cache of about `max_bytes`, with the secrets of [`SECRET_PURPOSES`]; `None`: nothing is cached.
+    /// Creates an empty cache of about `max_bytes` with the secrets of [`SECRET_PURPOSES`], or `None` without a
+    /// cache.
     pub fn new(
         max_bytes: u64,
         [key_secret, sealing_secret]: &[[u8; 32]; 2],
@@ -131,7 +140,7 @@ impl ReplyCache {
         if max_bytes == 0 {
             return None;
         }
-        let entry_bytes = |_: &ReplyKey, entry: &Entry| {
+        let entry_bytes = |_: &ReplyKey, entry: &StoredReply| {
             u32::try_from(ENTRY_BYTES + entry.reply.size()).unwrap_or(u32::MAX)
         };
         let replies = moka::sync::Cache::builder()
@@ -155,10 +164,10 @@ impl ReplyCache {
         self.keys.key(scope, request)
     }
 
-    /// Finds a reply, or lets this request call. It waits for an equal request that already calls, at most
-    /// [`FOLLOWER_TIMEOUT`]; `route` counts in the metrics.
+    /// Finds a reply, or lets this request call. It waits for an equal request that already calls, for at most
+    /// [`FOLLOWER_TIMEOUT`]. The metrics count it under `route`.
     ///
-    /// Cost of a hit in memory: one search.
+    /// Cost of a hit in memory: one look-up.
     pub async fn find(self: &Arc<Self>, search: &Search, route: &str) -> ReplyLookup {
         let found = self.search(search).await;
         let counter = match found {
@@ -187,7 +196,7 @@ impl ReplyCache {
         }
     }
 
-    /// Looks once more, and into Redis, before the leader calls.
+    /// Searches once more, and in Redis, before the leader calls.
     async fn lead(
         self: &Arc<Self>,
         search: &Search,
@@ -218,7 +227,7 @@ impl ReplyCache {
         })
     }
 
-    /// Returns a reply in memory, unless it is older than the project wants by now.
+    /// Returns a reply in memory, unless it is older than the project now allows.
     fn find_fresh(&self, search: &Search) -> Option<Arc<CachedReply>> {
         let entry = self.replies.get(&search.key)?;
         let is_fresh = entry.reply.age_ms(search.now_ms) < to_ms(search.ttl);
@@ -228,7 +237,7 @@ impl ReplyCache {
     fn keep(&self, key: ReplyKey, reply: &Arc<CachedReply>, stays: Duration) {
         if reply.size() <= self.max_reply_bytes {
             let reply = Arc::clone(reply);
-            self.replies.insert(key, Entry { reply, stays });
+            self.replies.insert(key, StoredReply { reply, stays });
         }
     }
 }

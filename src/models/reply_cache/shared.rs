@@ -1,7 +1,7 @@
-//! Replies in Redis, sealed: whoever can write to Redis can remove replies, but neither read nor make nor move one.
+//! Encrypted replies in Redis. A party with access to Redis can delete replies, but cannot read, make or move them.
 //!
-//! Key: `weirgate:reply:` and the reply's key in hex. Value: a nonce of 12 bytes, then the reply and its tag, encrypted
-//! with ChaCha20-Poly1305. Each reply's key has an encryption key of its own, so that nonces never run out.
+//! Key: `weirgate:reply:` and the reply's key in hex. Value: a nonce of 12 bytes, then the reply and its tag,
+//! encrypted with ChaCha20-Poly1305. Each reply has its own encryption key, so that nonces never run out.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,15 +15,16 @@ use ring::hmac;
 use crate::redis::Redis;
 use crate::telemetry::metrics::Metrics;
 
-/// How long a leader waits for Redis at the most: half of what a request may wait there, because it can call instead.
+/// How long a leader waits for Redis: half of the time that a request may wait there, because the leader can call
+/// instead.
 const FIND_TIMEOUT: Duration = Duration::from_millis(25);
-/// The largest value. Larger ones would hold up the connection that limits use too.
+/// The maximum bytes of a value. Larger ones would block the connection, which limits use too.
 const MAX_VALUE_BYTES: usize = 1 << 20;
 
 /// Replies in Redis.
 pub(super) struct SharedReplies {
     redis: Redis,
-    /// Makes the encryption key of each reply.
+    /// Derives the encryption key of each reply.
     sealing: hmac::Key,
     metrics: Arc<Metrics>,
 }
@@ -37,8 +38,8 @@ impl SharedReplies {
         }
     }
 
-    /// Returns a reply; `None` if there is none, Redis does not answer in time, or what it has was not stored by a process
-    /// with our secret.
+    /// Returns a reply, or `None` if there is none, Redis does not respond in time, or the value was not stored by a
+    /// process with our secret.
     pub(super) async fn find(&self, key: ReplyKey) -> Option<CachedReply> {
         let name = name(key);
         let found = self
@@ -62,7 +63,7 @@ impl SharedReplies {
         self.redis.spawn(async move {
             let sealed = seal(&sealing, key, &reply);
             if let Some(sealed) = sealed.filter(|sealed| sealed.len() <= MAX_VALUE_BYTES) {
-                // Without it the next process calls for itself.
+                // If this fails, the next process makes its own call.
                 _ = redis.set(&name(key), &sealed, Some(ttl)).await;
             }
         });

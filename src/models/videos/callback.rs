@@ -1,5 +1,6 @@
-//! Callbacks that callers choose: https and public addresses alone, checked when the name is resolved; no redirect is
-//! followed. The operator's own origins (`videos.callback_origins`) are the exception. Source: docs/security.md 40.
+//! Callbacks to URLs that callers choose. Only https and public addresses are allowed, which are checked when the
+//! name is resolved, and redirects are not followed. The operator's own origins (`videos.callback_origins`) are the
+//! exception. Source: docs/security.md 40.
 
 use std::time::Duration;
 
@@ -9,26 +10,26 @@ use reqwest::header::{CONTENT_TYPE, USER_AGENT};
 
 use crate::outbound::{self, Outbound};
 
-/// How long a callback may take.
+/// The time limit of a callback.
 const TIMEOUT: Duration = Duration::from_secs(10);
 const PRODUCT: &str = concat!("weirgate/", env!("CARGO_PKG_VERSION"));
 
-/// See the module.
+/// The sender of callbacks.
 pub struct Callbacks {
     client: Outbound,
 }
 
-/// What came of a webhook.
+/// The result of sending a webhook.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Delivery {
     Taken,
-    /// It was not, and may be later.
+    /// The receiver refused it, and may accept it later.
     Refused,
-    /// There was no answer.
+    /// The receiver did not respond.
     Failed,
-    /// Its address must not be asked.
+    /// The address must not be asked.
     Prohibited,
-    /// Its receiver wants no more.
+    /// The receiver wants no more webhooks.
     Gone,
 }
 
@@ -46,16 +47,16 @@ impl Delivery {
 }
 
 impl Callbacks {
-    /// Creates it for the operator's own origins.
+    /// Creates the sender. `own` are the operator's own origins.
     ///
-    /// Errors: no HTTP client can be made.
+    /// Errors: no HTTP client can be created.
     pub(super) fn new(own: &[String]) -> reqwest::Result<Self> {
         Ok(Self {
             client: Outbound::direct(TIMEOUT, own.iter().map(String::as_str))?,
         })
     }
 
-    /// Checks the address of a callback, as far as no name has to be resolved.
+    /// Checks the address of a callback, without resolving names.
     ///
     /// Errors: 400 that names `callback_url`.
     pub fn check(&self, url: &str) -> Result<(), Fault> {
@@ -69,7 +70,7 @@ impl Callbacks {
     }
 
     /// Sends a webhook.
-    pub(super) async fn tell(&self, url: &str, webhook: Webhook) -> Delivery {
+    pub(super) async fn send(&self, url: &str, webhook: Webhook) -> Delivery {
         let Ok(request) = self.client.post(url) else {
             return Delivery::Prohibited;
         };
@@ -140,7 +141,7 @@ mod tests {
             signature: "v1,".to_owned(),
             body: Vec::new(),
         };
-        let told = callbacks.tell("https://localhost/hook", webhook).await;
+        let told = callbacks.send("https://localhost/hook", webhook).await;
         assert_eq!(told, Delivery::Prohibited);
     }
 }

@@ -1,4 +1,4 @@
-//! The bytes of a video, from its provider to the client, piece by piece: none of it is kept.
+//! Passes the bytes of a video from its provider to the client, piece by piece. They are not stored.
 
 use std::time::Duration;
 
@@ -16,13 +16,13 @@ use crate::models::Models;
 use crate::outbound::{self, describe};
 use crate::proxy::response::{PieceSource, Reply, Response};
 
-/// How many redirects are followed, each checked like the first address.
+/// The maximum number of redirects. Each one is checked like the first address.
 const MAX_REDIRECTS: usize = 3;
 /// How long a provider may be silent.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
-/// Headers of the request that pass.
+/// The request headers that are passed on.
 const ASKED: [HeaderName; 2] = [header::RANGE, header::IF_RANGE];
-/// Headers of the reply that pass.
+/// The reply headers that are passed on.
 const TOLD: [HeaderName; 5] = [
     header::CONTENT_LENGTH,
     header::CONTENT_RANGE,
@@ -33,7 +33,7 @@ const TOLD: [HeaderName; 5] = [
 
 /// Opens the bytes of a job for a request with these headers.
 ///
-/// Errors: 400 if it has none, 404 if its provider has them no more, 502, 503, 504.
+/// Errors: 400 if the job has no bytes, 404 if its provider no longer has them, 502, 503, 504.
 pub async fn open(
     models: &Models,
     organization: &str,
@@ -59,8 +59,8 @@ pub async fn open(
     Ok(answer(&models.videos, reply, headers))
 }
 
-/// Asks for the bytes, and follows redirects. A credential goes to the provider's own origin alone, and another provider's
-/// origin is a stranger's.
+/// Requests the bytes, and follows redirects. A credential is only sent to the provider's own origin; the origin of
+/// another provider is foreign.
 async fn ask(
     videos: &Videos,
     provider: &JobProvider,
@@ -115,7 +115,7 @@ fn failed(why: &str) -> Fault {
     .with_code("video_content_failed")
 }
 
-/// Checks the status and the length of what the provider has answered.
+/// Checks the status and the length of the provider's reply.
 ///
 /// Errors: 404, 502, 503.
 fn check(videos: &Videos, order: &VideoOrder, reply: &reqwest::Response) -> Result<(), Fault> {
@@ -148,7 +148,7 @@ fn check(videos: &Videos, order: &VideoOrder, reply: &reqwest::Response) -> Resu
     Err(fault)
 }
 
-/// Answers with what the provider has answered.
+/// Returns the response for the provider's reply.
 fn answer(videos: &Videos, reply: reqwest::Response, headers: &HeaderMap) -> Response {
     let length = reply.content_length();
     let mut status = reply.status().as_u16();
@@ -162,7 +162,7 @@ fn answer(videos: &Videos, reply: reqwest::Response, headers: &HeaderMap) -> Res
         left: videos.max_bytes,
         is_part: false,
     };
-    // A provider that knows no ranges sends all of it.
+    // A provider without support for ranges sends all bytes.
     if let (200, Some(length)) = (status, length) {
         match asked_part(headers, length) {
             AskedRange::Whole => {}
@@ -189,7 +189,8 @@ fn answer(videos: &Videos, reply: reqwest::Response, headers: &HeaderMap) -> Res
     }
 }
 
-/// Returns what a request asks for of so many bytes. Whether a condition holds only the provider knows, and it has sent all.
+/// Returns the requested range of `length` bytes. Only the provider could evaluate a condition, and it has sent
+/// everything.
 fn asked_part(headers: &HeaderMap, length: u64) -> AskedRange {
     let range = headers.get(header::RANGE).and_then(|it| it.to_str().ok());
     match range {
@@ -205,7 +206,7 @@ fn set(told: &mut Vec<(HeaderName, HeaderValue)>, name: HeaderName, value: &str)
     }
 }
 
-/// Returns the headers of a reply that pass. What is no media type of a video is called one.
+/// Returns the reply headers that are passed on. A media type that is not a video becomes that of one.
 fn told(headers: &HeaderMap) -> Vec<(HeaderName, HeaderValue)> {
     let media_type = headers.get(header::CONTENT_TYPE);
     let is_video = |value: &&HeaderValue| value.as_bytes().starts_with(b"video/");
@@ -218,7 +219,7 @@ fn told(headers: &HeaderMap) -> Vec<(HeaderName, HeaderValue)> {
     passed.chain([(header::CONTENT_TYPE, media_type)]).collect()
 }
 
-/// Returns the answer to a range behind the end.
+/// Returns the response to a range after the end.
 fn unsatisfiable(place: Option<HeaderValue>) -> Response {
     let message = "`Range` begins behind the end of the video";
     let fault = Fault::new(FaultKind::Invalid, message)
@@ -230,19 +231,19 @@ fn unsatisfiable(place: Option<HeaderValue>) -> Response {
     response
 }
 
-/// Pieces of a reply.
+/// The pieces of a reply.
 struct Pieces {
     reply: reqwest::Response,
-    /// Bytes that are not sent.
+    /// The bytes to skip.
     skip: u64,
-    /// Bytes that may still be sent.
+    /// The bytes that may still be sent.
     left: u64,
-    /// Whether what follows is left out, and is no excess.
+    /// Whether the bytes after these are cut off, and are not an error.
     is_part: bool,
 }
 
 impl Pieces {
-    /// Returns the next piece to send of what has come; empty: none of it is sent.
+    /// Returns the part of a piece to send, which may be empty.
     fn cut(&mut self, mut piece: Bytes) -> Result<Bytes, String> {
         let skipped = usize::try_from(self.skip)
             .unwrap_or(usize::MAX)

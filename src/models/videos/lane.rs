@@ -1,5 +1,5 @@
-//! Jobs that are worked on at once: few in all, and fewer of one organization, so that no provider and no callback of one
-//! holds up what others wait for.
+//! Limits concurrent work on jobs, in total and per organization, so that one slow provider or callback does not
+//! delay the others.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,19 +8,20 @@ use tokio::task::{Id, JoinSet};
 
 use crate::store::ledger::DueJobs;
 
-/// How many jobs of a lane are worked on at once, and how many of one organization. Our choice: each takes 10 s at most.
+/// The maximum number of jobs of a lane that are worked on at once, and of one organization. Our choice: each takes
+/// at most 10 s.
 const MAX_AT_ONCE: usize = 64;
 const MAX_OF_ORGANIZATION: usize = 16;
 
-/// Work of one kind: asking providers, or telling callbacks.
-pub(super) struct Lane {
+/// Work of one kind: polling providers, or sending callbacks.
+pub(super) struct WorkLane {
     is_open: bool,
     tasks: JoinSet<()>,
     organizations: HashMap<Id, Arc<str>>,
 }
 
-impl Lane {
-    /// Creates an empty one: for jobs that go on, or for those whose end is told.
+impl WorkLane {
+    /// Creates an empty lane: for jobs that are still running, or for those whose end is to be reported.
     pub(super) fn new(is_open: bool) -> Self {
         Self {
             is_open,
@@ -29,7 +30,7 @@ impl Lane {
         }
     }
 
-    /// Returns the jobs for which there is room; `None`: there is none.
+    /// Returns the number of jobs for which there is room, or `None` if there is none.
     pub(super) fn room(&mut self) -> Option<DueJobs> {
         while let Some(ended) = self.tasks.try_join_next_with_id() {
             let id = ended.map_or_else(|error| error.id(), |(id, ())| id);
@@ -52,7 +53,7 @@ impl Lane {
         })
     }
 
-    /// Begins to work on a job of an organization.
+    /// Starts work on a job of an organization.
     pub(super) fn begin(
         &mut self,
         organization: &Arc<str>,
@@ -71,7 +72,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_organization_gets_its_room_back_however_its_work_ends() {
-        let mut lane = Lane::new(true);
+        let mut lane = WorkLane::new(true);
         let (one, two): (Arc<str>, Arc<str>) = ("one".into(), "two".into());
         assert!(lane.room().unwrap().of_others.is_empty());
         lane.begin(&one, std::future::pending());

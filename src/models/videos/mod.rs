@@ -1,8 +1,10 @@
-//! Videos after their order: jobs in the store, asked for until they end, paid for once, told to their callbacks.
+//! Videos after their order: jobs in the store. They are polled until they end, charged once, and reported to their
+//! callbacks.
 //!
-//! [`worker`] does what is due for the jobs of the store, in [`lane`]s with room for each organization, [`provider`] asks the provider of a job, [`content`] passes its
-//! bytes, [`callback`] tells its end. What follows from an answer is decided in `filters::models::videos`, and what is
-//! charged, once, in [`crate::store`]. Source: docs/decisions.md 56, 57.
+//! [`worker`] does the due work on the jobs of the store, in [`lane`]s with room for each organization. [`provider`]
+//! asks the provider of a job, [`content`] passes its bytes, and [`callback`] reports its end.
+//! `filters::models::videos` decides about replies, and [`crate::store`] charges once. Source: docs/decisions.md 56,
+//! 57.
 
 pub mod callback;
 pub mod content;
@@ -20,28 +22,28 @@ use crate::config::Config;
 use crate::outbound::Outbound;
 use crate::store::ledger::VideoJob;
 
-/// How long a provider may take to say how a job does.
+/// How long a provider may take to report the status of a job.
 const POLL_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the bytes of a video may take.
 const CONTENT_TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// What jobs of videos need beside the store.
+/// The clients and settings for video jobs.
 pub struct Videos {
-    /// Asks providers how jobs do.
+    /// Polls providers for the status of jobs.
     polls: Outbound,
-    /// Asks providers for bytes. Its connections belong to the runtime of each request, so none is kept.
+    /// Fetches bytes from providers. Its connections belong to the runtime of each request, so they are not reused.
     contents: Outbound,
-    /// Tells the end of jobs.
+    /// Reports the end of jobs.
     pub callbacks: Callbacks,
     max_bytes: u64,
-    /// After this time a job is given up.
+    /// The time after which a job is given up.
     job_timeout: Duration,
 }
 
 impl Videos {
-    /// Creates it from a configuration.
+    /// Creates the clients of a configuration.
     ///
-    /// Errors: no HTTP client can be made.
+    /// Errors: no HTTP client can be created.
     pub fn new(config: &Config) -> reqwest::Result<Self> {
         let providers = config.providers.iter();
         let written = providers.filter(|provider| !provider.is_base_url_built_in);
@@ -61,7 +63,7 @@ impl Videos {
     }
 }
 
-/// A job of the store, read.
+/// A job of the store, parsed.
 pub struct ReadJob {
     pub order: VideoOrder,
     pub state: JobState,
@@ -70,7 +72,7 @@ pub struct ReadJob {
 impl ReadJob {
     /// Reads a job.
     ///
-    /// Errors: a later version has written it.
+    /// Errors: a later version has written the job.
     pub fn new(job: &VideoJob) -> Result<Self, Fault> {
         let unreadable = |error: serde_json::Error| {
             Fault::new(FaultKind::Internal, "the job cannot be read").with_detail(error.to_string())

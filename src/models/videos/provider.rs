@@ -1,4 +1,4 @@
-//! The provider of a job: where it is asked, with which key, and what it says.
+//! The provider of a job: its address, its key, and its replies.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use crate::models::Models;
 use crate::models::deployment::Deployment;
 use crate::outbound::read_body;
 
-/// The most bytes of what a provider says of a job.
+/// The maximum bytes of a provider's status reply.
 const MAX_STATUS_BYTES: usize = 4 << 20;
-/// The longest code of an error that is passed on.
+/// The longest error code that is passed on.
 const MAX_CODE_BYTES: usize = 64;
 const USER_AGENT: &str = concat!("weirgate/", env!("CARGO_PKG_VERSION"));
 
@@ -26,12 +26,12 @@ pub(super) struct JobProvider {
     job: Box<str>,
     endpoint: usize,
     credential: Option<(HeaderName, HeaderValue)>,
-    /// What its words must not reveal.
+    /// The texts that the provider's messages must not reveal.
     revealing: Vec<String>,
 }
 
 impl JobProvider {
-    /// Finds the provider of a job; `None`: the configuration has it no more, or not its key.
+    /// Finds the provider of a job, or returns `None` if the configuration no longer has it or its key.
     pub(super) fn find(models: &Models, organization: &str, order: &VideoOrder) -> Option<Self> {
         let deployment = Arc::clone(models.planner.deployment_of(order)?);
         let wire = deployment.wire.videos?;
@@ -62,7 +62,7 @@ impl JobProvider {
         self.deployment.site.url(self.endpoint, &path)
     }
 
-    /// Returns the address of the bytes; `link`: as the provider has told it.
+    /// Returns the URL of the bytes. `link` is the one that the provider has given.
     pub(super) fn content_url(&self, link: Option<&str>) -> Option<Url> {
         let url = match link {
             Some(link) => link.to_owned(),
@@ -71,14 +71,14 @@ impl JobProvider {
         Url::parse(&url).ok()
     }
 
-    /// Returns whether a URL is at one of the origins of this provider where the job may be.
+    /// Returns whether a URL has one of the origins of this provider at which the job may be.
     pub(super) fn has_origin_of(&self, url: &Url) -> bool {
         let origins = self.deployment.site.endpoints.origins();
         let mut own = origins.filter_map(|origin| Url::parse(&origin.url()).ok());
         own.any(|own| own.origin() == url.origin())
     }
 
-    /// Adds the provider's headers to a request. Its credential goes to its own origin alone.
+    /// Adds the provider's headers to a request. Its credential is only sent to its own origin.
     pub(super) fn sign(&self, request: RequestBuilder, url: &Url) -> RequestBuilder {
         let mut headers = HeaderMap::new();
         headers.insert(header::USER_AGENT, HeaderValue::from_static(USER_AGENT));
@@ -92,7 +92,7 @@ impl JobProvider {
         request.headers(headers)
     }
 
-    /// Asks how the job does.
+    /// Asks for the status of the job.
     pub(super) async fn poll(&self, videos: &Videos) -> Result<VideoReport, PollFailure> {
         let end = self.wire.status_endpoint(&self.job);
         let url = end.and_then(|end| Url::parse(&self.url(&end)?).ok());
@@ -115,7 +115,7 @@ impl JobProvider {
         }
     }
 
-    /// Returns an error without what its provider must not reveal.
+    /// Returns an error without the texts that it must not reveal.
     fn scrub(&self, error: &JobError) -> JobError {
         let failure = Failure::refused(400, &error.message).scrubbed(&self.revealing);
         let is_word = error.code.len() <= MAX_CODE_BYTES
@@ -132,7 +132,7 @@ impl JobProvider {
         }
     }
 
-    /// Tells the provider to forget the job. It is not asked twice: it forgets by itself.
+    /// Asks the provider to delete the job, once. Providers also delete jobs by themselves.
     pub(super) async fn forget(&self, videos: &Videos) {
         let end = self.wire.delete_endpoint(&self.job);
         let url = end.and_then(|end| Url::parse(&self.url(&end)?).ok());

@@ -1,7 +1,8 @@
-//! Does what is due for the jobs of the store: asks providers how they do, and tells callbacks of their end.
+//! Does the due work on the jobs of the store: polls providers, and reports the end of jobs to callbacks.
 //!
-//! Processes with one store share the work: who claims a job works on it, and a claim ends with its time or its process, so
-//! what a dead one has left is another's soon. Nothing depends on who it is, because the store ends a job once.
+//! Processes with one store share the work. A process claims a job to work on it, and a claim ends with its time or
+//! its process, so another process soon takes over. The result does not depend on the process, because the store ends
+//! a job once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use tokio::sync::watch;
 
 use super::ReadJob;
 use super::callback::Delivery;
-use super::lane::Lane;
+use super::lane::WorkLane;
 use super::provider::JobProvider;
 use crate::ledger::jobs::JobEnd;
 use crate::models::Models;
@@ -24,19 +25,19 @@ use crate::models::deployment::Deployment;
 use crate::periodic::Ticks;
 use crate::store::ledger::{DueJobs, VideoJob};
 
-/// How often the store is asked what is due.
+/// The interval at which the store is asked for due work.
 const INTERVAL: Duration = Duration::from_millis(500);
 /// How long a claim holds: longer than a poll or a webhook may take.
 const CLAIM_MS: i64 = 30_000;
-/// How long a job that has ended is kept.
+/// How long an ended job is kept.
 const KEPT_MS: i64 = 30 * 24 * 3_600_000;
-/// How often older ones are forgotten, in ticks.
+/// The interval, in ticks, at which older jobs are deleted.
 const CLEAN_TICKS: u64 = 7_200;
 
-/// Works until `stop`. Runs on the store's runtime. Callbacks, which callers choose, have a lane of their own: one that is
-/// slow delays no poll.
+/// Works until `stop`, on the store's runtime. Callbacks, which callers choose, have their own lane, so that a slow
+/// one delays no poll.
 pub async fn run(models: Arc<Models>, stop: watch::Receiver<bool>) {
-    let mut lanes = [Lane::new(true), Lane::new(false)];
+    let mut lanes = [WorkLane::new(true), WorkLane::new(false)];
     let mut ticks = Ticks::new(INTERVAL, stop);
     let mut count: u64 = 0;
     while ticks.next().await {
@@ -54,12 +55,12 @@ pub async fn run(models: Arc<Models>, stop: watch::Receiver<bool>) {
     }
 }
 
-/// Claims jobs for which something has to be done. While the store does not answer, there are none.
+/// Claims jobs with due work. Returns none while the store does not respond.
 async fn claim(models: &Models, room: DueJobs) -> Vec<VideoJob> {
     let ledger = &models.ledger;
     let now_ms = ledger.now_ms();
     let claimed = ledger.with_store(|store, process| async move {
-        // Nearly always nothing is due, and a look writes nothing.
+        // Almost always nothing is due, and this check writes nothing.
         match store.has_due_video_job(now_ms, room.is_open).await? {
             true => {
                 let times = (now_ms, now_ms + CLAIM_MS);
@@ -76,11 +77,11 @@ async fn forget_old(models: &Models) {
     let forgotten = models
         .ledger
         .with_store(|store, _| async move { store.delete_old_video_jobs(before_ms).await });
-    // The next time follows.
+    // Old jobs that remain are deleted the next time.
     _ = forgotten.await;
 }
 
-/// Does what is due for a job.
+/// Does the due work on a job.
 async fn work(models: Arc<Models>, job: VideoJob) {
     let read = match ReadJob::new(&job) {
         Ok(read) => read,
@@ -91,17 +92,17 @@ async fn work(models: Arc<Models>, job: VideoJob) {
     };
     match job.is_open {
         true => poll(&models, &job, read).await,
-        false => tell(&models, &job, read).await,
+        false => report_end(&models, &job, read).await,
     }
 }
 
-/// Asks the provider of a job, and does what follows.
+/// Asks the provider of a job for its status, and handles the reply.
 async fn poll(models: &Models, job: &VideoJob, read: ReadJob) {
     let ReadJob { order, state } = read;
     let provider = JobProvider::find(models, &job.owner.organization_id, &order);
     let said = match &provider {
         Some(provider) => provider.poll(&models.videos).await,
-        // The configuration may have it again.
+        // A later configuration may have the provider again.
         None => Err(PollFailure::Failed),
     };
     let now_ms = unix_ms(models);
@@ -122,7 +123,7 @@ fn unix_ms(models: &Models) -> u64 {
     u64::try_from(models.ledger.now_ms()).unwrap_or_default()
 }
 
-/// Writes the state of a job, and when it is due again.
+/// Writes the state of a job, and the time at which it is due again.
 async fn postpone(models: &Models, job: &VideoJob, state: &JobState, pause_ms: Option<u64>) {
     let Ok(state) = serde_json::to_string(state) else {
         return;
@@ -136,11 +137,11 @@ async fn postpone(models: &Models, job: &VideoJob, state: &JobState, pause_ms: O
         let written = store.postpone_video_job(&process, &id, (&state, due_ms));
         written.await
     });
-    // Otherwise the claim ends with its time, and the job is due again.
+    // If this fails, the claim ends with its time, and the job is due again.
     _ = written.await;
 }
 
-/// Ends a job, and charges it once. `paid`: how long the video is, and what it is priced by.
+/// Ends a job, and charges it once. `paid` has the length of the video and the facts for its price.
 async fn end(
     models: &Models,
     job: &VideoJob,
@@ -174,12 +175,12 @@ async fn end(
         }
         // Another process was faster.
         Ok(None) => {}
-        // The claim ends with its time, and the job is asked for again.
+        // The claim ends with its time, and the job is polled again.
         Err(error) => log::warn!("job {} could not be ended: {error}", job.id),
     }
 }
 
-/// Returns what a video costs, at the prices of the time of its order.
+/// Returns the cost of a video, at the prices of the time of its order.
 fn settle(order: &VideoOrder, output_ms: u64, deployment: &Deployment) -> Settlement {
     let usage = Usage {
         units: UnitCounts::default().with(Unit::OutputTime, output_ms),
@@ -212,15 +213,15 @@ fn usage_record(
     }
 }
 
-/// Tells the callback of a job that it has ended.
-async fn tell(models: &Models, job: &VideoJob, read: ReadJob) {
+/// Reports the end of a job to its callback.
+async fn report_end(models: &Models, job: &VideoJob, read: ReadJob) {
     let ReadJob { order, state } = read;
     let (Some(url), Some(secret)) = (&order.callback_url, &job.secret) else {
         return postpone(models, job, &state, None).await;
     };
     let now_s = unix_ms(models) / 1000;
     let webhook = Webhook::new(&job.id.to_string(), &order, &state, secret, now_s);
-    let delivery = models.videos.callbacks.tell(url, webhook).await;
+    let delivery = models.videos.callbacks.send(url, webhook).await;
     models.metrics.count_video_callback(delivery.as_str());
     let state = JobState {
         told: state.told.saturating_add(1),
@@ -233,7 +234,7 @@ async fn tell(models: &Models, job: &VideoJob, read: ReadJob) {
     postpone(models, job, &state, pause_ms).await;
 }
 
-/// Tells the provider of a job to forget it, behind the client's back: the job is deleted, whatever comes of it.
+/// Asks the provider of a job to delete it, in the background. The job itself is deleted in any case.
 pub fn forget(models: &Arc<Models>, job: &VideoJob) {
     let Ok(read) = ReadJob::new(job) else {
         return;
