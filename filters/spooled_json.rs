@@ -333,7 +333,7 @@ mod tests {
             }
             pieces.push(rest);
             prop_assert_eq!(&read(4, &pieces), &whole);
-            // With what is missing in its places it is the body that came.
+            // With the missing data in its place the body is the one that came.
             let (mut joined, mut from) = (Vec::new(), 0);
             for data in &whole.0.data {
                 joined.extend_from_slice(&whole.0.body[from..data.at]);

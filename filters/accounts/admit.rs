@@ -1,4 +1,4 @@
-//! Finds the caller that a request's headers name, or why there is none.
+//! Finds the caller that a request's headers name.
 
 use std::sync::Arc;
 

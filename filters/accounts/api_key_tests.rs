@@ -170,7 +170,7 @@ fn hashes_of_different_keys_spread_in_a_map() {
     assert_eq!(hashes.collect::<HashSet<u64>>().len(), 100);
 }
 
-/// The look-up compares hashes, so how long it takes tells nothing about how much of a guessed key is right.
+/// The look-up compares hashes, so its duration does not show how much of a guessed key is right.
 #[test]
 fn a_key_that_is_nearly_right_has_another_hash_altogether() {
     let (pepper, key) = (pepper(1), made(1));

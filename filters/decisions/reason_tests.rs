@@ -20,7 +20,7 @@ fn rule(key: &str, conditions: &Value) -> Value {
            "audienceConditions": conditions, "forcedVariations": {}, "trafficAllocation": [], "variations": []})
 }
 
-/// A flag whose experiment, and whose rollout but for its last rule, is for these audiences.
+/// A flag for these audiences: its experiment, and all rules of its rollout but the last one.
 fn project(conditions: &Value, protocol: &dyn Protocol) -> Project {
     let country = leaf("custom_attribute", "country", "exact");
     let datafile = json!({

@@ -67,7 +67,7 @@ fn project(rules: EvaluationRules) -> Project {
     Project::parse(datafile().to_string().as_bytes(), rules).unwrap()
 }
 
-/// What a decision looks at, owned.
+/// The inputs of a decision, owned.
 #[derive(Default)]
 struct Given {
     attributes: BorrowedObject<'static>,

@@ -1,4 +1,4 @@
-//! Processes, a shared window, and what travels between them, in any order. Times are in microseconds, so that clocks
+//! Processes, a shared window, and the messages between them, in any order. Times are in microseconds, so that clocks
 //! read in milliseconds are as wrong as they can be.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
@@ -70,7 +70,7 @@ impl Shared {
     }
 }
 
-/// What is on its way.
+/// A message on its way.
 enum Travelling {
     Call {
         process: usize,
@@ -92,11 +92,11 @@ struct Process {
     leases: Leases,
     /// How far its clock is ahead.
     ahead_us: u64,
-    /// How often it was killed: replies to an earlier life reach nobody.
+    /// The number of times it was killed. Replies to an earlier life are dropped.
     has_been_killed: bool,
 }
 
-/// An admitted request: the time for its token, and when it was admitted.
+/// An admitted request: the time in its token, and the time of its admission.
 struct Admitted {
     process: usize,
     at_ms: u64,
@@ -351,7 +351,7 @@ impl World {
         Ok(())
     }
 
-    /// Lets all leases end and all arrive. Then the window counts what was admitted, and nothing else.
+    /// Lets all leases end and all messages arrive. Then the window counts the admitted requests, and nothing else.
     fn settle(&mut self) -> Result<(), TestCaseError> {
         self.now_us += lease_ms(WINDOW_MS) * 1_000;
         while let Some(one) = self.travelling.pop() {

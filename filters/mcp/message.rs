@@ -40,7 +40,7 @@ pub enum Message {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Notification {
     pub method: String,
-    /// The parameters; empty if there are none.
+    /// The parameters, which may be empty.
     pub params: Members,
 }
 
@@ -58,7 +58,7 @@ pub struct Call {
     /// A string or a number, which the response repeats.
     pub id: Value,
     pub method: String,
-    /// The parameters; empty if there are none.
+    /// The parameters, which may be empty.
     pub params: Members,
 }
 

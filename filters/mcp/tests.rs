@@ -170,7 +170,7 @@ fn a_revision_that_is_not_served_names_those_that_are() {
         check_head(&HeaderMap::new(), &plain),
         Ok(Revision::November2025)
     );
-    // It says in its header only that it is of 2026-07-28.
+    // Only the header names the revision 2026-07-28.
     let bare = headers(&[
         ("mcp-protocol-version", "2026-07-28"),
         ("mcp-method", "ping"),

@@ -1,4 +1,4 @@
-//! The limits of a key, its owner and its plan, and what is spent of them. Source: docs/decisions.md 6,
+//! The limits of a key, its owner and its plan, and the spending against them. Source: docs/decisions.md 6,
 //! docs/facts/model-gateway.md 5.3, 5.4.
 //!
 //! A limit is reached when spending plus open reservations equal it, so a limit of 0 is reached at once. The
@@ -32,9 +32,9 @@ pub struct Allowance {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct SpendingBounds {
     pub key: KeyLimits,
-    /// The budget of the member who owns the key; `None`: no owner or no budget.
+    /// The budget of the member who owns the key, or `None` without an owner or a budget.
     pub member: Option<Usd>,
-    /// The plan that pays for the call; `None`: the credit or the caller's provider account pays.
+    /// The plan that pays for the call, or `None` if the credit or the caller's provider account pays.
     pub plan: Option<Allowance>,
 }
 

@@ -12,7 +12,7 @@ fn usd(text: &str) -> Usd {
     Usd::parse(text).unwrap()
 }
 
-/// Returns the first limit that leaves nothing.
+/// Returns the first limit without a remainder.
 fn check(
     bounds: &SpendingBounds,
     spent: &SpentSoFar,
@@ -146,7 +146,7 @@ fn a_plans_windows_open_for_no_clock_that_is_set() {
     assert_eq!((between.daily, between.premium), (usd("1"), usd("1")));
     let before = tally.spent(since, since);
     assert_eq!((before.daily, before.premium), (usd("11"), usd("11")));
-    // The cycle of a month that a clock behind names has what was spent since.
+    // A clock that is behind names another month, whose cycle still has the later spending.
     let cycle = tally.spent(ms("2025-06-01T00:00:00Z"), since).cycle;
     assert_eq!(cycle, usd("11"));
 }

@@ -192,7 +192,7 @@ fn windows_wrap_midnight_and_belong_to_the_day_on_which_they_start() {
         (MONDAY + DAY, true),
         (MONDAY + DAY + 1799, true),
         (MONDAY + DAY + 1800, false),
-        // The window of Sunday, which there is none of.
+        // Sunday has no window.
         (MONDAY, false),
         (MONDAY + DAY + 17 * HOUR, false),
     ] {
@@ -311,7 +311,8 @@ fn plans_judge_a_model_by_its_usual_price_alone() {
 
 #[test]
 fn a_tier_without_steps_of_its_own_is_never_cheaper_beyond_one_than_before_it() {
-    // The steps have input 5 and 8. What each tier gives of its own, and its input, cached and output beyond both.
+    // The steps have input 5 and 8. Then for each tier: its own prices, and its input, cached and output beyond both
+    // steps.
     let own = |input: &str, cached: &str, output: &str| TokenPrices {
         input: Some(price(input)),
         cached_input: Some(price(cached)),

@@ -344,7 +344,7 @@ fn the_worst_case_draws_as_many_images_as_an_answer_may_hold() {
     assert_eq!(most(Some(2), 0, 3, Some(true)), "3");
     assert_eq!(most(Some(2), 4, 1, Some(true)), "2");
     assert_eq!(most(Some(2), 4, 1, Some(false)), "0");
-    // Nothing tells whether it draws, but its images have a price.
+    // It is unknown whether it draws, but its images have a price.
     assert_eq!(most(Some(2), 0, 1, None), "1");
 }
 

@@ -1,4 +1,4 @@
-//! What the commands about money take, refuse and show.
+//! The arguments, refusals and output of the commands about money.
 
 use std::sync::Arc;
 

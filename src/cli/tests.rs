@@ -21,7 +21,7 @@ pub(super) struct Desk {
     pub(super) folder: TempDir,
 }
 
-/// What a command answered.
+/// The output of a command.
 pub(super) struct Answer {
     pub(super) code: ExitCode,
     pub(super) out: String,

@@ -186,7 +186,7 @@ mod tests {
             }
         }
         assert_eq!(held(&answers), (64 * MEGABYTE, 64 * MEGABYTE));
-        // Nobody makes room for another organization.
+        // Other organizations do not have to make room.
         assert_eq!(answers.ended.len(), 4);
     }
 

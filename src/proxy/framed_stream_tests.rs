@@ -12,7 +12,7 @@ use super::*;
 const GET: &[u8] = b"GET /a HTTP/1.1\r\nHost: x\r\n\r\n";
 const POST: &[u8] = b"POST /b HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc";
 
-/// Runs a test on the task of a connection; it has the client's side and the side of Pingora.
+/// Runs a test on the task of a connection, with the client's side and Pingora's side.
 fn on_connection<T>(test: impl AsyncFnOnce(DuplexStream, FramedStream) -> T) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -27,7 +27,7 @@ fn on_connection<T>(test: impl AsyncFnOnce(DuplexStream, FramedStream) -> T) -> 
     })
 }
 
-/// Returns what one read brings with room for so many bytes; `None` if it waits.
+/// Returns the bytes of one read with this much room, or `None` if the read waits.
 fn read(stream: &mut FramedStream, room: usize) -> Option<io::Result<Vec<u8>>> {
     let mut bytes = vec![0; room];
     let count = stream.read(&mut bytes).now_or_never()?;

@@ -215,7 +215,7 @@ mod tests {
         let quiets = permits.acquire(&quiet, now).unwrap();
         held.pop();
         assert!(permits.acquire(&loud, now).is_none());
-        // Nobody has been refused below its share for a while.
+        // No organization was refused below its share for a while.
         let later = now + WAIT;
         assert!(permits.acquire(&loud, later).is_some());
         drop((held, quiets));

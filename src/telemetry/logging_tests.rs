@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use super::*;
 
-/// Shows what was written, and blocks each write until the test allows it.
+/// Keeps the written bytes, and blocks each write until the test allows it.
 struct SlowReader {
     written: Arc<Mutex<Vec<u8>>>,
     allowed: Receiver<()>,

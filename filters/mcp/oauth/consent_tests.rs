@@ -48,7 +48,7 @@ fn the_page_says_who_asks_for_what_and_where_the_answer_goes() {
         assert!(text.contains(part), "{part}");
     }
     assert!(!text.contains("<code>decisions</code>") && !text.contains("role=\"alert\""));
-    // Enter allows: the first button is the one that it presses.
+    // The Enter key allows: it presses the first button.
     assert!(text.find("value=\"allow\"") < text.find("value=\"deny\""));
     let described = page(&Consent {
         client_host: Some("editor.example.com"),
@@ -138,7 +138,7 @@ fn a_long_name_is_cut_between_characters() {
     assert!(text.len() < 10_000, "{}", text.len());
     let exact = "a".repeat(MAX_CHARS);
     assert_eq!(escaped(&exact), exact);
-    // What the form sends back is never cut.
+    // Texts that the form sends back are never cut.
     let request = "r".repeat(500);
     let text = page(&Consent {
         request: &request,

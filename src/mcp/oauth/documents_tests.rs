@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 
 use super::*;
 
-/// A server on loopback that answers each request with what `reply` makes of its URL, and counts them.
+/// A loopback server whose `reply` makes a response from each URL. It counts the requests.
 struct Site {
     base: String,
     requests: Arc<AtomicUsize>,

@@ -105,8 +105,8 @@ impl Hedge {
     }
 
     /// Returns a future that reserves the maximum cost of the cancelled attempt of two. It resolves to whether
-    /// credit, plan and limits cover the cost. Returns `None` if neither attempt would be billed then, or nobody
-    /// pays.
+    /// credit, plan and limits cover the cost. Returns `None` if neither attempt would be billed then, or the call
+    /// costs nothing.
     pub(super) fn reserve(
         &self,
         call: &Call,

@@ -30,7 +30,7 @@ impl WorkLane {
         }
     }
 
-    /// Returns the number of jobs for which there is room, or `None` if there is none.
+    /// Returns the kind and number of jobs to claim, or `None` if there is no room.
     pub(super) fn room(&mut self) -> Option<DueJobs> {
         while let Some(ended) = self.tasks.try_join_next_with_id() {
             let id = ended.map_or_else(|error| error.id(), |(id, ())| id);

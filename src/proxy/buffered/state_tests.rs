@@ -55,7 +55,7 @@ fn a_hedge_is_due_once_beside_a_request_that_was_sent() {
     state.record_sent();
     let due = (now + Duration::from_secs(2), Wake::Hedge);
     assert_eq!(state.next_wake(), due);
-    // What is no content changes nothing.
+    // An event without content changes nothing.
     state.record_event(now + Duration::from_secs(1));
     assert_eq!(state.next_wake(), due);
     race.cancel();
