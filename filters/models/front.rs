@@ -10,7 +10,6 @@ use super::operation::Operation;
 use super::reply::{ReplyIdentity, Writer};
 use super::request::ModelRequest;
 use crate::fault::{Fault, FaultKind};
-use crate::limits::QuotaGroup;
 use crate::multipart::Form;
 use crate::spooled_json::SpooledJson;
 
@@ -21,9 +20,24 @@ pub struct FrontRow {
     pub name: &'static str,
     pub path: &'static str,
     pub operation: Operation,
-    pub quota: QuotaGroup,
     /// What callers are told of the API beyond the row: a JSON text.
     pub description: LazyLock<String>,
+}
+
+impl FrontRow {
+    /// Creates the row of a front with this name and path, whose description `describe` makes once.
+    pub(super) const fn new(
+        (name, path): (&'static str, &'static str),
+        operation: Operation,
+        describe: fn() -> String,
+    ) -> Self {
+        Self {
+            name,
+            path,
+            operation,
+            description: LazyLock::new(describe),
+        }
+    }
 }
 
 /// One public API. A front knows no wire.

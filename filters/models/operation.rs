@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 
+use crate::limits::QuotaGroup;
+
 /// An operation of the model gateway.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "snake_case")]
@@ -39,6 +41,8 @@ pub enum Operation {
 pub struct OperationRow {
     /// The name for messages to the caller.
     pub name: &'static str,
+    /// The quota that its requests count against.
+    pub quota: QuotaGroup,
     /// What its answers are, in the words of `GET /v1/models`.
     pub output_modality: &'static str,
     /// The member of a request that holds the prompt.
@@ -53,42 +57,49 @@ impl Operation {
         match self {
             Self::Chat => &OperationRow {
                 name: "chat completions",
+                quota: QuotaGroup::Chat,
                 output_modality: "text",
                 prompt_member: "messages",
                 parameters: &[],
             },
             Self::Embeddings => &OperationRow {
                 name: "embeddings",
+                quota: QuotaGroup::Embeddings,
                 output_modality: "embedding",
                 prompt_member: "input",
                 parameters: &["encoding_format", "dimensions"],
             },
             Self::Images => &OperationRow {
                 name: "image generation",
+                quota: QuotaGroup::Images,
                 output_modality: "image",
                 prompt_member: "prompt",
                 parameters: &[],
             },
             Self::ImageEdits => &OperationRow {
                 name: "image editing",
+                quota: QuotaGroup::ImageEdits,
                 output_modality: "image",
                 prompt_member: "prompt",
                 parameters: &[],
             },
             Self::Rerank => &OperationRow {
                 name: "reranking",
+                quota: QuotaGroup::Rerank,
                 output_modality: "rerank",
                 prompt_member: "documents",
                 parameters: &["top_n", "return_documents"],
             },
             Self::Moderations => &OperationRow {
                 name: "moderations",
+                quota: QuotaGroup::Moderation,
                 output_modality: "moderation",
                 prompt_member: "input",
                 parameters: &[],
             },
             Self::Speech => &OperationRow {
                 name: "speech",
+                quota: QuotaGroup::Audio,
                 output_modality: "audio",
                 prompt_member: "input",
                 parameters: &[
@@ -101,6 +112,7 @@ impl Operation {
             },
             Self::Ocr => &OperationRow {
                 name: "OCR",
+                quota: QuotaGroup::Ocr,
                 output_modality: "ocr",
                 prompt_member: "document",
                 parameters: &[
@@ -112,6 +124,7 @@ impl Operation {
             },
             Self::Search => &OperationRow {
                 name: "web search",
+                quota: QuotaGroup::Search,
                 output_modality: "search",
                 prompt_member: "query",
                 parameters: &[
@@ -123,24 +136,28 @@ impl Operation {
             },
             Self::TypedDecisions => &OperationRow {
                 name: "typed decisions",
+                quota: QuotaGroup::Decision,
                 output_modality: "decision",
                 prompt_member: "state",
                 parameters: &[],
             },
             Self::Transcriptions => &OperationRow {
                 name: "transcriptions",
+                quota: QuotaGroup::Transcriptions,
                 output_modality: "transcription",
                 prompt_member: "file",
                 parameters: &["language", "prompt", "response_format", "temperature"],
             },
             Self::Translations => &OperationRow {
                 name: "translations",
+                quota: QuotaGroup::Translations,
                 output_modality: "transcription",
                 prompt_member: "file",
                 parameters: &["prompt", "response_format", "temperature"],
             },
             Self::Videos => &OperationRow {
                 name: "videos",
+                quota: QuotaGroup::Video,
                 output_modality: "video",
                 prompt_member: "prompt",
                 parameters: &["seconds", "size", "audio"],

@@ -181,7 +181,7 @@ fn calls(models: &Arc<Models>, config: &Config) -> Vec<Route> {
         let front = *front;
         let told = front.row();
         Route {
-            quota: Some(told.quota),
+            quota: Some(told.operation.row().quota),
             body: body_rule(told.operation, config),
             ..row(
                 told.name,

@@ -63,7 +63,7 @@ fn several_choices_are_served_or_refused_by_the_rules() {
         // Rule 1: only where the mapping supports it.
         (Compatible, false, json!({"n": 2}), "one choice only"),
         (Messages, true, json!({"n": 2}), "one choice only"),
-        (RESPONSES, true, json!({"n": 2}), "one choice only"),
+        (Responses, true, json!({"n": 2}), "one choice only"),
         (Compatible, false, json!({"n": 1}), ""),
         // Rule 2: the first family streams several.
         (Compatible, true, json!({"n": 2, "stream": true}), ""),

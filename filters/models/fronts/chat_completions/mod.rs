@@ -1,13 +1,10 @@
 //! Chat completions: the 400 rules of its requests and of prompt files, and responses as chunks of a stream or as one whole
 //! reply; JSON that was asked for is repaired.
 
-use std::sync::LazyLock;
-
 use bytes::Bytes;
 use serde::Deserialize;
 
 use crate::fault::Fault;
-use crate::limits::QuotaGroup;
 use crate::models::chat::tree::Text;
 use crate::models::front::{Front, FrontRow, Received};
 use crate::models::operation::Operation;
@@ -43,13 +40,11 @@ pub struct ChatCompletions;
 
 impl Front for ChatCompletions {
     fn row(&'static self) -> &'static FrontRow {
-        static ROW: FrontRow = FrontRow {
-            name: "chat_completions",
-            path: "/v1/chat/completions",
-            operation: Operation::Chat,
-            quota: QuotaGroup::Chat,
-            description: LazyLock::new(|| include_str!("description.json").to_owned()),
-        };
+        static ROW: FrontRow = FrontRow::new(
+            ("chat_completions", "/v1/chat/completions"),
+            Operation::Chat,
+            || include_str!("description.json").to_owned(),
+        );
         &ROW
     }
 

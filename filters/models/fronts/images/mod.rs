@@ -1,14 +1,11 @@
 //! Images: the 400 rules of requests for them, the chat that such a request stands for, and the list or the events that
 //! answer it. Source: docs/model-gateway.md 2.7.
 
-use std::sync::LazyLock;
-
 use bytes::Bytes;
 
 use self::events::EventWriter;
 use self::list::ListWriter;
 use crate::fault::Fault;
-use crate::limits::QuotaGroup;
 use crate::models::front::{Front, FrontRow, Received};
 use crate::models::operation::Operation;
 use crate::models::reply::{ReplyIdentity, Writer};
@@ -35,13 +32,11 @@ pub struct ImageEdits;
 
 impl Front for ImageGenerations {
     fn row(&'static self) -> &'static FrontRow {
-        static ROW: FrontRow = FrontRow {
-            name: "images",
-            path: "/v1/images/generations",
-            operation: Operation::Images,
-            quota: QuotaGroup::Images,
-            description: LazyLock::new(|| include_str!("generations.json").to_owned()),
-        };
+        static ROW: FrontRow = FrontRow::new(
+            ("images", "/v1/images/generations"),
+            Operation::Images,
+            || include_str!("generations.json").to_owned(),
+        );
         &ROW
     }
 
@@ -64,13 +59,11 @@ impl Front for ImageGenerations {
 
 impl Front for ImageEdits {
     fn row(&'static self) -> &'static FrontRow {
-        static ROW: FrontRow = FrontRow {
-            name: "image_edits",
-            path: "/v1/images/edits",
-            operation: Operation::ImageEdits,
-            quota: QuotaGroup::ImageEdits,
-            description: LazyLock::new(|| include_str!("edits.json").to_owned()),
-        };
+        static ROW: FrontRow = FrontRow::new(
+            ("image_edits", "/v1/images/edits"),
+            Operation::ImageEdits,
+            || include_str!("edits.json").to_owned(),
+        );
         &ROW
     }
 

@@ -1,11 +1,8 @@
 //! Moderations: the 400 rules of its requests, and the results that answer them. Source: docs/model-gateway.md 2.11.
 
-use std::sync::LazyLock;
-
 use super::item_list::{ItemWriter, ListEnd};
 use super::plain_front::PlainFront;
 use crate::json::Str;
-use crate::limits::QuotaGroup;
 use crate::models::check::shape::describe;
 use crate::models::front::FrontRow;
 use crate::models::operation::Operation;
@@ -16,19 +13,14 @@ mod tests;
 
 /// The front of `POST /v1/moderations`.
 pub static MODERATIONS: PlainFront = PlainFront {
-    row: FrontRow {
-        name: "moderations",
-        path: "/v1/moderations",
-        operation: Operation::Moderations,
-        quota: QuotaGroup::Moderation,
-        description: LazyLock::new(|| {
-            describe(
-                include_str!("description.json"),
-                "ModerationRequest",
-                &check::FIELDS,
-            )
-        }),
-    },
+    row: FrontRow::new(
+        ("moderations", "/v1/moderations"),
+        Operation::Moderations,
+        || {
+            let text = include_str!("description.json");
+            describe(text, "ModerationRequest", &check::FIELDS)
+        },
+    ),
     check: check::check,
     writer: |_, identity| {
         let begin = b"{\"results\":[".to_vec();

@@ -1,13 +1,10 @@
 //! OCR: the 400 rules of its requests, and the pages that answer them. Source: docs/model-gateway.md 2.13.
 
-use std::sync::LazyLock;
-
 use bytes::Bytes;
 
 use super::item_list::{ItemWriter, ListEnd};
 use crate::fault::Fault;
 use crate::json::{Object, Str};
-use crate::limits::QuotaGroup;
 use crate::models::check::shape::describe;
 use crate::models::front::{Front, FrontRow, Received};
 use crate::models::operation::Operation;
@@ -28,19 +25,10 @@ pub struct Ocr;
 
 impl Front for Ocr {
     fn row(&'static self) -> &'static FrontRow {
-        static ROW: FrontRow = FrontRow {
-            name: "ocr",
-            path: "/v1/ocr",
-            operation: Operation::Ocr,
-            quota: QuotaGroup::Ocr,
-            description: LazyLock::new(|| {
-                describe(
-                    include_str!("description.json"),
-                    "OcrRequest",
-                    &check::FIELDS,
-                )
-            }),
-        };
+        static ROW: FrontRow = FrontRow::new(("ocr", "/v1/ocr"), Operation::Ocr, || {
+            let text = include_str!("description.json");
+            describe(text, "OcrRequest", &check::FIELDS)
+        });
         &ROW
     }
 

@@ -1,11 +1,8 @@
 //! Reranking: the 400 rules of its requests, and the results that answer them. Source: docs/model-gateway.md 2.10.
 
-use std::sync::LazyLock;
-
 use super::item_list::{ItemWriter, ListEnd};
 use super::plain_front::PlainFront;
 use crate::json::{Object, Str};
-use crate::limits::QuotaGroup;
 use crate::models::check::shape::describe;
 use crate::models::front::FrontRow;
 use crate::models::operation::Operation;
@@ -17,19 +14,10 @@ mod tests;
 
 /// The front of `POST /v1/rerank`.
 pub static RERANK: PlainFront = PlainFront {
-    row: FrontRow {
-        name: "rerank",
-        path: "/v1/rerank",
-        operation: Operation::Rerank,
-        quota: QuotaGroup::Rerank,
-        description: LazyLock::new(|| {
-            describe(
-                include_str!("description.json"),
-                "RerankRequest",
-                &check::FIELDS,
-            )
-        }),
-    },
+    row: FrontRow::new(("rerank", "/v1/rerank"), Operation::Rerank, || {
+        let text = include_str!("description.json");
+        describe(text, "RerankRequest", &check::FIELDS)
+    }),
     check: check::check,
     writer: |_, identity| Box::new(ItemWriter::of_results(identity, write_end)),
 };

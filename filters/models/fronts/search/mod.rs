@@ -1,11 +1,8 @@
 //! Searches of the web: the 400 rules of its requests, and the results that answer them. Source: docs/model-gateway.md
 //! 2.14.
 
-use std::sync::LazyLock;
-
 use super::item_list::{ItemWriter, ListEnd};
 use super::plain_front::PlainFront;
-use crate::limits::QuotaGroup;
 use crate::models::check::shape::describe;
 use crate::models::front::FrontRow;
 use crate::models::operation::Operation;
@@ -16,19 +13,10 @@ mod tests;
 
 /// The front of `POST /v1/search`.
 pub static SEARCH: PlainFront = PlainFront {
-    row: FrontRow {
-        name: "search",
-        path: "/v1/search",
-        operation: Operation::Search,
-        quota: QuotaGroup::Search,
-        description: LazyLock::new(|| {
-            describe(
-                include_str!("description.json"),
-                "SearchRequest",
-                &check::FIELDS,
-            )
-        }),
-    },
+    row: FrontRow::new(("search", "/v1/search"), Operation::Search, || {
+        let text = include_str!("description.json");
+        describe(text, "SearchRequest", &check::FIELDS)
+    }),
     check: check::check,
     writer: |_, identity| Box::new(ItemWriter::of_results(identity, write_end)),
 };

@@ -2,11 +2,8 @@
 //!
 //! Source: docs/model-gateway.md 2.12.
 
-use std::sync::LazyLock;
-
 use self::writer::{EventWriter, FileWriter};
 use super::plain_front::PlainFront;
-use crate::limits::QuotaGroup;
 use crate::models::check::shape::describe;
 use crate::models::front::FrontRow;
 use crate::models::operation::Operation;
@@ -19,19 +16,10 @@ mod writer;
 
 /// The front of `POST /v1/audio/speech`.
 pub static SPEECH: PlainFront = PlainFront {
-    row: FrontRow {
-        name: "speech",
-        path: "/v1/audio/speech",
-        operation: Operation::Speech,
-        quota: QuotaGroup::Audio,
-        description: LazyLock::new(|| {
-            describe(
-                include_str!("description.json"),
-                "SpeechRequest",
-                &check::FIELDS,
-            )
-        }),
-    },
+    row: FrontRow::new(("speech", "/v1/audio/speech"), Operation::Speech, || {
+        let text = include_str!("description.json");
+        describe(text, "SpeechRequest", &check::FIELDS)
+    }),
     check: check::check,
     writer: |request, _| {
         let format = match &request.payload {

@@ -1,11 +1,8 @@
 //! Typed decisions: the 400 rules of their requests, and the answers. Source: docs/model-gateway.md 2.15.
 
-use std::sync::LazyLock;
-
 use super::item_list::{ItemWriter, ListEnd};
 use super::plain_front::PlainFront;
 use crate::json::{Object, Str};
-use crate::limits::QuotaGroup;
 use crate::models::check::shape::describe;
 use crate::models::front::FrontRow;
 use crate::models::operation::Operation;
@@ -17,19 +14,14 @@ mod tests;
 
 /// The front of `POST /v1/systemone`.
 pub static SYSTEM_ONE: PlainFront = PlainFront {
-    row: FrontRow {
-        name: "systemone",
-        path: "/v1/systemone",
-        operation: Operation::TypedDecisions,
-        quota: QuotaGroup::Decision,
-        description: LazyLock::new(|| {
-            describe(
-                include_str!("description.json"),
-                "DecisionRequest",
-                &check::FIELDS,
-            )
-        }),
-    },
+    row: FrontRow::new(
+        ("systemone", "/v1/systemone"),
+        Operation::TypedDecisions,
+        || {
+            let text = include_str!("description.json");
+            describe(text, "DecisionRequest", &check::FIELDS)
+        },
+    ),
     check: check::check,
     writer: |_, identity| {
         let mut begin = b"{\"model\":".to_vec();

@@ -2,14 +2,11 @@
 //!
 //! Source: docs/model-gateway.md 2.16.
 
-use std::sync::LazyLock;
-
 use bytes::Bytes;
 
 use self::events::EventWriter;
 use self::whole::TranscriptWriter;
 use crate::fault::{Fault, FaultKind};
-use crate::limits::QuotaGroup;
 use crate::models::front::{Front, FrontRow, Received};
 use crate::models::operation::Operation;
 use crate::models::reply::{ReplyIdentity, Writer};
@@ -36,13 +33,11 @@ pub struct Translations;
 
 impl Front for Transcriptions {
     fn row(&'static self) -> &'static FrontRow {
-        static ROW: FrontRow = FrontRow {
-            name: "transcriptions",
-            path: "/v1/audio/transcriptions",
-            operation: Operation::Transcriptions,
-            quota: QuotaGroup::Transcriptions,
-            description: LazyLock::new(|| include_str!("transcriptions.json").to_owned()),
-        };
+        static ROW: FrontRow = FrontRow::new(
+            ("transcriptions", "/v1/audio/transcriptions"),
+            Operation::Transcriptions,
+            || include_str!("transcriptions.json").to_owned(),
+        );
         &ROW
     }
 
@@ -61,13 +56,11 @@ impl Front for Transcriptions {
 
 impl Front for Translations {
     fn row(&'static self) -> &'static FrontRow {
-        static ROW: FrontRow = FrontRow {
-            name: "translations",
-            path: "/v1/audio/translations",
-            operation: Operation::Translations,
-            quota: QuotaGroup::Translations,
-            description: LazyLock::new(|| include_str!("translations.json").to_owned()),
-        };
+        static ROW: FrontRow = FrontRow::new(
+            ("translations", "/v1/audio/translations"),
+            Operation::Translations,
+            || include_str!("translations.json").to_owned(),
+        );
         &ROW
     }
 

@@ -1,11 +1,8 @@
 //! Videos: the 400 rules of an order, and the job that answers it. Source: docs/model-gateway.md 2.17.
 
-use std::sync::LazyLock;
-
 use bytes::Bytes;
 
 use crate::fault::Fault;
-use crate::limits::QuotaGroup;
 use crate::models::check::shape::describe;
 use crate::models::front::{Front, FrontRow, Received};
 use crate::models::metadata::Metadata;
@@ -28,19 +25,10 @@ pub struct Videos;
 
 impl Front for Videos {
     fn row(&'static self) -> &'static FrontRow {
-        static ROW: FrontRow = FrontRow {
-            name: "videos",
-            path: "/v1/videos",
-            operation: Operation::Videos,
-            quota: QuotaGroup::Video,
-            description: LazyLock::new(|| {
-                describe(
-                    include_str!("description.json"),
-                    "VideoRequest",
-                    &check::FIELDS,
-                )
-            }),
-        };
+        static ROW: FrontRow = FrontRow::new(("videos", "/v1/videos"), Operation::Videos, || {
+            let text = include_str!("description.json");
+            describe(text, "VideoRequest", &check::FIELDS)
+        });
         &ROW
     }
 
