@@ -46,8 +46,10 @@ pub struct Host {
     /// Other wires, and the words by which mappings choose them.
     pub other_wires: &'static [(MappingWire, WireKind)],
     pub credential: CredentialKind,
-    /// Its list of models; `None`: it has none.
-    pub model_list: Option<ModelList>,
+    /// The names and values of headers of all requests to it.
+    pub headers: &'static [(&'static str, &'static str)],
+    /// The path of its list of models behind the base URL; `None`: it has none.
+    pub model_list: Option<&'static str>,
     /// The formats of audio that it takes, under all their names; empty: those of its wire.
     pub audio_formats: &'static [&'static str],
     /// Whether its requests can name a region, so that regions need no address.
@@ -65,19 +67,6 @@ pub enum CredentialKind {
     Header(&'static str),
 }
 
-/// Where a host lists its models.
-#[derive(Clone, Copy, Debug)]
-pub struct ModelList {
-    /// The path behind the base URL.
-    pub path: &'static str,
-    /// Names and values of headers beside the credential.
-    pub headers: &'static [(&'static str, &'static str)],
-}
-
-const fn list(path: &'static str) -> Option<ModelList> {
-    Some(ModelList { path, headers: &[] })
-}
-
 /// A server of OpenAI's convention.
 const CONVENTION: Host = Host {
     base_url: None,
@@ -89,7 +78,8 @@ const CONVENTION: Host = Host {
         (MappingWire::ImagesByRatio, WireKind::ImagesByRatio),
     ],
     credential: CredentialKind::Convention,
-    model_list: list("/models"),
+    headers: &[],
+    model_list: Some("/models"),
     audio_formats: &[],
     names_regions: false,
     parameters: |parameters| parameters,
@@ -125,62 +115,48 @@ static OPENAI: Host = Host {
     ..CONVENTION
 };
 
+/// A host of a wire of its own.
+const fn host(base_url: &'static str, path_prefix: &'static str, wire: WireKind) -> Host {
+    Host {
+        base_url: Some(base_url),
+        path_prefix,
+        wire,
+        other_wires: &[],
+        model_list: None,
+        ..CONVENTION
+    }
+}
+
 static ANTHROPIC: Host = Host {
-    base_url: Some("https://api.anthropic.com"),
-    path_prefix: "/v1",
-    wire: WireKind::Messages,
-    other_wires: &[],
     credential: CredentialKind::Header("x-api-key"),
-    model_list: Some(ModelList {
-        path: "/v1/models?limit=1000",
-        headers: &[("anthropic-version", "2023-06-01")],
-    }),
+    headers: &[("anthropic-version", "2023-06-01")],
+    model_list: Some("/v1/models?limit=1000"),
     names_regions: true,
-    ..CONVENTION
+    ..host("https://api.anthropic.com", "/v1", WireKind::Messages)
 };
 
 static GOOGLE: Host = Host {
-    base_url: Some("https://generativelanguage.googleapis.com"),
-    path_prefix: "/v1beta",
-    wire: WireKind::Contents,
-    other_wires: &[],
     credential: CredentialKind::Header("x-goog-api-key"),
-    model_list: list("/v1beta/models?pageSize=1000"),
-    ..CONVENTION
+    model_list: Some("/v1beta/models?pageSize=1000"),
+    ..host(
+        "https://generativelanguage.googleapis.com",
+        "/v1beta",
+        WireKind::Contents,
+    )
 };
 
 static COHERE: Host = Host {
-    base_url: Some("https://api.cohere.com"),
-    path_prefix: "/v2",
-    wire: WireKind::Cohere,
-    other_wires: &[],
-    model_list: list("/v1/models?page_size=1000"),
-    ..CONVENTION
+    model_list: Some("/v1/models?page_size=1000"),
+    ..host("https://api.cohere.com", "/v2", WireKind::Cohere)
 };
 
-static VOYAGE: Host = Host {
-    base_url: Some("https://api.voyageai.com/v1"),
-    wire: WireKind::Voyage,
-    other_wires: &[],
-    model_list: None,
-    ..CONVENTION
-};
+static VOYAGE: Host = host("https://api.voyageai.com/v1", "", WireKind::Voyage);
 
-static TAVILY: Host = Host {
-    base_url: Some("https://api.tavily.com"),
-    wire: WireKind::Tavily,
-    other_wires: &[],
-    model_list: None,
-    ..CONVENTION
-};
+static TAVILY: Host = host("https://api.tavily.com", "", WireKind::Tavily);
 
 static EXA: Host = Host {
-    base_url: Some("https://api.exa.ai"),
-    wire: WireKind::Exa,
-    other_wires: &[],
     credential: CredentialKind::Header("x-api-key"),
-    model_list: None,
-    ..CONVENTION
+    ..host("https://api.exa.ai", "", WireKind::Exa)
 };
 
 impl ProviderKind {
@@ -219,16 +195,16 @@ impl Host {
         model: &str,
         quirks: &Quirks,
     ) -> WireHead {
-        let endpoint = codec
-            .endpoint(is_stream)
-            .replace("{model}", &escaped(model));
-        let fixed = codec.fixed_headers().iter().map(|(name, value)| {
+        let endpoint = codec.endpoint(is_stream);
+        let endpoint = endpoint.replace("{model}", &escaped(model));
+        let fixed = self.headers.iter().chain(codec.fixed_headers());
+        let headers = fixed.map(|(name, value)| {
             let name = HeaderName::from_static(name);
             (name, HeaderValue::from_static(value))
         });
         WireHead {
             path: self.path(&endpoint, quirks),
-            headers: fixed.collect(),
+            headers: headers.collect(),
         }
     }
 

@@ -91,10 +91,10 @@ async fn list(provider: &ProviderConfig) -> Result<BTreeMap<String, ListedModel>
     let list = list.ok_or_else(|| "its API has none".to_owned())?;
     // Equal endpoints serve the same models, so the first one suffices.
     let base_url = provider.base_urls.first().map_or("", String::as_str);
-    let url = format!("{base_url}{}", list.path);
+    let url = format!("{base_url}{list}");
     let client = Outbound::new(LIST_TIMEOUT, [base_url]).map_err(describe)?;
     let mut request = client.get(&url)?;
-    for (name, value) in list.headers {
+    for (name, value) in host.headers {
         request = request.header(*name, *value);
     }
     for (name, value) in &provider.headers {

@@ -26,7 +26,6 @@ pub(super) static CODEC: OperationCodec<ChatFacts> = OperationCodec {
         image_output: false,
         ..WireLimits::WIDEST
     },
-    fixed_headers: &[("anthropic-version", "2023-06-01")],
     headers: |request, _| request::own_headers(request),
     max_output: |request, _, target| Some(request::max_tokens(request, target)),
     draws: |_, _| Some(false),
