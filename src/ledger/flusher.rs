@@ -204,16 +204,8 @@ impl Ledger {
     pub(super) async fn join_past_spent(self: Arc<Self>) {
         loop {
             let before_ms = self.now_ms() - LOOKBACK_MS - PAST_MARGIN_MS;
-            loop {
-                match self.store.join_past_spent(before_ms).await {
-                    Ok(false) => break,
-                    Ok(true) => tokio::time::sleep(CLEAN_PAUSE).await,
-                    Err(error) => {
-                        log::warn!("old spending stays by the hour: {error}");
-                        break;
-                    }
-                }
-            }
+            let step = || self.store.join_past_spent(before_ms);
+            clean("old spending stays by the hour", step).await;
             tokio::time::sleep(CLEAN_INTERVAL).await;
         }
     }
@@ -228,27 +220,11 @@ impl Ledger {
                 owner: &self.owner,
                 own_before_ms: retention_cutoff_ms(now_ms, retention, started_ms),
             };
-            loop {
-                match self.store.delete_old_calls(&old).await {
-                    Ok(false) => break,
-                    Ok(true) => tokio::time::sleep(CLEAN_PAUSE).await,
-                    Err(error) => {
-                        log::warn!("old calls stay in the store: {error}");
-                        break;
-                    }
-                }
-            }
+            let step = || self.store.delete_old_calls(&old);
+            clean("old calls stay in the store", step).await;
             let before = old.before_ms.div_euclid(3_600_000);
-            loop {
-                match self.store.join_hours(before).await {
-                    Ok(false) => break,
-                    Ok(true) => tokio::time::sleep(CLEAN_PAUSE).await,
-                    Err(error) => {
-                        log::warn!("old sums stay by the hour: {error}");
-                        break;
-                    }
-                }
-            }
+            let step = || self.store.join_hours(before);
+            clean("old sums stay by the hour", step).await;
             tokio::time::sleep(CLEAN_INTERVAL).await;
         }
     }
@@ -283,6 +259,20 @@ impl Ledger {
             && let Err(error) = self.store.forget_journal(&self.owner).await
         {
             log::warn!("the last calls of this process stay in the store: {error}");
+        }
+    }
+}
+
+/// Repeats a step until it has left nothing or fails, which `failure` says in the log. Other writes proceed in its pauses.
+async fn clean<F>(failure: &str, step: impl Fn() -> F)
+where
+    F: Future<Output = Result<bool, StoreError>>,
+{
+    loop {
+        match step().await {
+            Ok(false) => return,
+            Ok(true) => tokio::time::sleep(CLEAN_PAUSE).await,
+            Err(error) => return log::warn!("{failure}: {error}"),
         }
     }
 }

@@ -134,17 +134,12 @@ impl Store {
     ///
     /// Errors: [`StoreError::NotFound`] for the organization.
     pub async fn keys(&self, organization: &str) -> Result<Vec<IssuedKey>, StoreError> {
-        let id = self.organization(organization).await?.id;
         let sql = "SELECT k.id, k.label, p.name AS project, k.last_four, k.created_at, \
                    k.expires_at, k.revoked_at, k.terms, k.debug, m.name AS member FROM api_keys k \
                    JOIN projects p ON p.id = k.project_id \
                    LEFT JOIN members m ON m.id = k.member_id \
                    WHERE p.organization_id = $1 ORDER BY k.created_at, k.id";
-        let rows = sqlx::query(sql)
-            .bind(id)
-            .fetch_all(&mut self.pool.acquire().await?)
-            .await?;
-        rows.iter().map(read).collect()
+        self.read_of(organization, sql, read).await
     }
 
     /// Returns the terms of a key. Errors: [`StoreError::NotFound`].

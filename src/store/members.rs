@@ -56,14 +56,9 @@ impl Store {
     ///
     /// Errors: [`StoreError::NotFound`] for the organization.
     pub async fn members(&self, organization: &str) -> Result<Vec<Member>, StoreError> {
-        let id = self.organization(organization).await?.id;
         let sql = "SELECT id, name, budget, created_at FROM members \
                    WHERE organization_id = $1 ORDER BY name";
-        let rows = sqlx::query(sql)
-            .bind(id)
-            .fetch_all(&mut self.pool.acquire().await?)
-            .await?;
-        rows.iter().map(read).collect()
+        self.read_of(organization, sql, read).await
     }
 
     /// Sets or removes a member's budget.

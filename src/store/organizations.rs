@@ -2,6 +2,7 @@
 
 use filters::accounts::{Mode, OrganizationStatus, Plan};
 use sqlx::Row;
+use sqlx::any::AnyRow;
 
 use super::connections::Connected;
 use super::projects::insert_project;
@@ -133,6 +134,18 @@ impl Store {
         let mut connection = self.pool.acquire().await?;
         find(&mut connection, name).await
     }
+
+    /// Reads the rows of an organization. `$1` is its id. Errors: [`StoreError::NotFound`].
+    pub(super) async fn read_of<T>(
+        &self,
+        organization: &str,
+        sql: &'static str,
+        read: fn(&AnyRow) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let query = sqlx::query(sql).bind(self.organization(organization).await?.id);
+        let rows = query.fetch_all(&mut self.pool.acquire().await?).await?;
+        rows.iter().map(read).collect()
+    }
 }
 
 /// Returns the organization with that name, which must not be disabled.
@@ -169,7 +182,7 @@ pub(super) fn organization_status(status: &str, held_at: Option<i64>) -> Organiz
     }
 }
 
-fn read(row: &sqlx::any::AnyRow) -> Result<Organization, StoreError> {
+fn read(row: &AnyRow) -> Result<Organization, StoreError> {
     Ok(Organization {
         id: row.try_get("id")?,
         name: row.try_get("name")?,

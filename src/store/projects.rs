@@ -70,14 +70,9 @@ impl Store {
     ///
     /// Errors: [`StoreError::NotFound`] for the organization.
     pub async fn projects(&self, organization: &str) -> Result<Vec<Project>, StoreError> {
-        let id = self.organization(organization).await?.id;
         let sql = "SELECT id, name, mode, cache_ttl_s, experiments, status, created_at FROM projects \
                    WHERE organization_id = $1 ORDER BY name";
-        let rows = sqlx::query(sql)
-            .bind(id)
-            .fetch_all(&mut self.pool.acquire().await?)
-            .await?;
-        rows.iter().map(read).collect()
+        self.read_of(organization, sql, read).await
     }
 
     /// Changes a project.

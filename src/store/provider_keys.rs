@@ -101,14 +101,9 @@ impl Store {
     ///
     /// Errors: [`StoreError::NotFound`] for the organization.
     pub async fn provider_keys(&self, organization: &str) -> Result<Vec<ProviderKey>, StoreError> {
-        let id = self.organization(organization).await?.id;
         let sql = "SELECT id, provider, label, last_four, created_at FROM provider_keys \
                    WHERE organization_id = $1 ORDER BY created_at, id";
-        let rows = sqlx::query(sql)
-            .bind(id)
-            .fetch_all(&mut self.pool.acquire().await?)
-            .await?;
-        rows.iter().map(read).collect()
+        self.read_of(organization, sql, read).await
     }
 
     /// Deletes a BYOK key. Errors: [`StoreError::NotFound`].
