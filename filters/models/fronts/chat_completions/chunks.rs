@@ -39,13 +39,8 @@ pub struct ChunkWriter {
     numbers: Numbering<u32>,
     top_level: Vec<(Box<str>, Box<str>)>,
     top_level_is_new: bool,
-    usage: Option<Usage>,
-    service_tier: Option<ServiceTier>,
+    reported: Reported,
     has_content: bool,
-    output_bytes: u64,
-    tells_reasoning: bool,
-    images: u64,
-    searches: u64,
 }
 
 #[derive(Debug)]
@@ -72,13 +67,8 @@ impl ChunkWriter {
             numbers: Numbering::default(),
             top_level: Vec::new(),
             top_level_is_new: false,
-            usage: None,
-            service_tier: None,
+            reported: Reported::default(),
             has_content: false,
-            output_bytes: 0,
-            tells_reasoning: false,
-            images: 0,
-            searches: 0,
         }
     }
 
@@ -202,7 +192,7 @@ impl ChunkWriter {
     fn write_text(&mut self, index: u32, text: Str<'_>) {
         const TAIL: &[u8] = b"\"},\"finish_reason\":null}]}\n\n";
         self.has_content = true;
-        self.output_bytes += text.len() as u64;
+        self.reported.output_bytes += text.len() as u64;
         if self.text_head.is_empty() || self.text_index != index {
             self.text_index = index;
             self.text_head.clear();
@@ -234,7 +224,7 @@ impl ChunkWriter {
             return;
         };
         self.has_content = true;
-        self.output_bytes += piece.arguments.len() as u64;
+        self.reported.output_bytes += piece.arguments.len() as u64;
         self.chunk(index, None, None, |out| {
             write_piece(piece.number, piece.opening.as_ref(), &piece.arguments, out);
         });
@@ -290,9 +280,9 @@ impl Sink for ChunkWriter {
         let called = CallPiece::read(pieces, maker);
         if members.any() || (!has_role && pieces.iter().all(is_of_delta)) {
             self.has_content |= members.is_content;
-            self.images += members.images;
-            self.output_bytes += members.bytes;
-            self.tells_reasoning |= members.tells_reasoning;
+            self.reported.images += members.images;
+            self.reported.output_bytes += members.bytes;
+            self.reported.tells_reasoning |= members.tells_reasoning;
             self.chunk(index, None, members.logprobs, |out| {
                 out.extend_from_slice(&members.json);
                 if !has_role && !members.any() {
@@ -341,16 +331,16 @@ impl Sink for ChunkWriter {
     }
 
     fn service_tier(&mut self, tier: ServiceTier) {
-        self.service_tier = Some(tier);
+        self.reported.service_tier = Some(tier);
     }
 
     fn searches(&mut self, count: u64) {
-        self.searches = count;
+        self.reported.searches = count;
     }
 
     fn usage(&mut self, usage: Usage) {
         if !usage.is_zero() || self.has_finished() {
-            self.usage = Some(usage);
+            self.reported.usage = Some(usage);
         }
     }
 }
@@ -372,13 +362,8 @@ impl Writer for ChunkWriter {
 
     fn reported(&self) -> Reported {
         Reported {
-            usage: self.usage,
-            service_tier: self.service_tier,
-            output_bytes: self.output_bytes,
-            images: self.images,
-            searches: self.searches,
-            tells_reasoning: self.tells_reasoning,
             has_finished: self.has_finished(),
+            ..self.reported
         }
     }
 

@@ -80,6 +80,7 @@ impl<'a> DeltaMembers<'a> {
                     continue;
                 }
                 if self.json.len() == start {
+                    self.json.reserve(key.len() + text.len() + 8);
                     write_key(key, &mut self.json);
                     self.json.push(b'"');
                 }

@@ -27,11 +27,7 @@ pub struct WholeWriter {
     /// Where the choice of an index is.
     numbers: Numbering<u32>,
     top_level: Vec<(Box<str>, Box<str>)>,
-    usage: Option<Usage>,
-    service_tier: Option<ServiceTier>,
-    output_bytes: u64,
-    images: u64,
-    searches: u64,
+    reported: Reported,
     /// The rendered reply, once it is complete.
     out: Vec<u8>,
 }
@@ -61,11 +57,7 @@ impl WholeWriter {
             choices: Vec::new(),
             numbers: Numbering::default(),
             top_level: Vec::new(),
-            usage: None,
-            service_tier: None,
-            output_bytes: 0,
-            images: 0,
-            searches: 0,
+            reported: Reported::default(),
             out: Vec::new(),
         }
     }
@@ -87,7 +79,7 @@ impl WholeWriter {
         usage: impl FnOnce(&mut Vec<u8>),
         metadata: impl FnOnce(&mut Vec<u8>),
     ) -> Vec<u8> {
-        let mut out = Vec::with_capacity(self.output_bytes as usize + their_bytes + 512);
+        let mut out = Vec::with_capacity(self.reported.output_bytes as usize + their_bytes + 512);
         write_head(&self.identity, "chat.completion", &mut out);
         out.extend_from_slice(b",\"choices\":[");
         self.choices.sort_by_key(|choice| choice.index);
@@ -294,8 +286,8 @@ impl Sink for WholeWriter {
         let choice = self.choices.get_mut(at);
         if let Some(choice) = choice.filter(|choice| choice.finish_reason.is_none()) {
             let images = choice.turn.images;
-            self.output_bytes += choice.take(pieces, &self.source, &self.identity);
-            self.images += choice.turn.images - images;
+            self.reported.output_bytes += choice.take(pieces, &self.source, &self.identity);
+            self.reported.images += choice.turn.images - images;
         }
     }
 
@@ -305,16 +297,16 @@ impl Sink for WholeWriter {
     }
 
     fn service_tier(&mut self, tier: ServiceTier) {
-        self.service_tier = Some(tier);
+        self.reported.service_tier = Some(tier);
     }
 
     fn searches(&mut self, count: u64) {
-        self.searches = count;
+        self.reported.searches = count;
     }
 
     fn usage(&mut self, usage: Usage) {
-        if !usage.is_zero() || self.is_whole() || self.usage.is_none() {
-            self.usage = Some(usage);
+        if !usage.is_zero() || self.is_whole() || self.reported.usage.is_none() {
+            self.reported.usage = Some(usage);
         }
     }
 }
@@ -330,15 +322,7 @@ impl Writer for WholeWriter {
     }
 
     fn reported(&self) -> Reported {
-        Reported {
-            usage: self.usage,
-            service_tier: self.service_tier,
-            output_bytes: self.output_bytes,
-            images: self.images,
-            searches: self.searches,
-            tells_reasoning: false,
-            has_finished: false,
-        }
+        self.reported
     }
 
     fn complete(&mut self, settlement: &Settlement, metadata: &Metadata<'_>) {
