@@ -41,6 +41,8 @@ pub enum Operation {
 pub struct OperationRow {
     /// The name for messages to the caller.
     pub name: &'static str,
+    /// The path that messages to the caller name: that of its first front.
+    pub path: &'static str,
     /// The quota that its requests count against.
     pub quota: QuotaGroup,
     /// What its answers are, in the words of `GET /v1/models`.
@@ -57,6 +59,7 @@ impl Operation {
         match self {
             Self::Chat => &OperationRow {
                 name: "chat completions",
+                path: "/v1/chat/completions",
                 quota: QuotaGroup::Chat,
                 output_modality: "text",
                 prompt_member: "messages",
@@ -64,6 +67,7 @@ impl Operation {
             },
             Self::Embeddings => &OperationRow {
                 name: "embeddings",
+                path: "/v1/embeddings",
                 quota: QuotaGroup::Embeddings,
                 output_modality: "embedding",
                 prompt_member: "input",
@@ -71,6 +75,7 @@ impl Operation {
             },
             Self::Images => &OperationRow {
                 name: "image generation",
+                path: "/v1/images/generations",
                 quota: QuotaGroup::Images,
                 output_modality: "image",
                 prompt_member: "prompt",
@@ -78,6 +83,7 @@ impl Operation {
             },
             Self::ImageEdits => &OperationRow {
                 name: "image editing",
+                path: "/v1/images/edits",
                 quota: QuotaGroup::ImageEdits,
                 output_modality: "image",
                 prompt_member: "prompt",
@@ -85,6 +91,7 @@ impl Operation {
             },
             Self::Rerank => &OperationRow {
                 name: "reranking",
+                path: "/v1/rerank",
                 quota: QuotaGroup::Rerank,
                 output_modality: "rerank",
                 prompt_member: "documents",
@@ -92,6 +99,7 @@ impl Operation {
             },
             Self::Moderations => &OperationRow {
                 name: "moderations",
+                path: "/v1/moderations",
                 quota: QuotaGroup::Moderation,
                 output_modality: "moderation",
                 prompt_member: "input",
@@ -99,6 +107,7 @@ impl Operation {
             },
             Self::Speech => &OperationRow {
                 name: "speech",
+                path: "/v1/audio/speech",
                 quota: QuotaGroup::Audio,
                 output_modality: "audio",
                 prompt_member: "input",
@@ -112,6 +121,7 @@ impl Operation {
             },
             Self::Ocr => &OperationRow {
                 name: "OCR",
+                path: "/v1/ocr",
                 quota: QuotaGroup::Ocr,
                 output_modality: "ocr",
                 prompt_member: "document",
@@ -124,6 +134,7 @@ impl Operation {
             },
             Self::Search => &OperationRow {
                 name: "web search",
+                path: "/v1/search",
                 quota: QuotaGroup::Search,
                 output_modality: "search",
                 prompt_member: "query",
@@ -136,6 +147,7 @@ impl Operation {
             },
             Self::TypedDecisions => &OperationRow {
                 name: "typed decisions",
+                path: "/v1/systemone",
                 quota: QuotaGroup::Decision,
                 output_modality: "decision",
                 prompt_member: "state",
@@ -143,6 +155,7 @@ impl Operation {
             },
             Self::Transcriptions => &OperationRow {
                 name: "transcriptions",
+                path: "/v1/audio/transcriptions",
                 quota: QuotaGroup::Transcriptions,
                 output_modality: "transcription",
                 prompt_member: "file",
@@ -150,6 +163,7 @@ impl Operation {
             },
             Self::Translations => &OperationRow {
                 name: "translations",
+                path: "/v1/audio/translations",
                 quota: QuotaGroup::Translations,
                 output_modality: "transcription",
                 prompt_member: "file",
@@ -157,6 +171,7 @@ impl Operation {
             },
             Self::Videos => &OperationRow {
                 name: "videos",
+                path: "/v1/videos",
                 quota: QuotaGroup::Video,
                 output_modality: "video",
                 prompt_member: "prompt",

@@ -33,3 +33,13 @@ pub(super) fn end(writer: &mut dyn Writer, usage: Usage) {
     };
     writer.complete(&Settlement { usage, cost: None }, &metadata);
 }
+
+#[test]
+fn messages_name_the_path_of_the_first_front_of_each_operation() {
+    for front in super::FRONTS {
+        let row = front.row();
+        let mut fronts = super::FRONTS.iter().map(|front| front.row());
+        let first = fronts.find(|first| first.operation == row.operation);
+        assert_eq!(first.unwrap().path, row.operation.row().path);
+    }
+}

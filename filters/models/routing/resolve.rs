@@ -286,7 +286,7 @@ fn other_operation(model: &Model, operation: Operation) -> Fault {
         } else {
             " or `POST "
         });
-        message.push_str(served.path());
+        message.push_str(served.row().path);
         message.push('`');
     }
     Fault::invalid("model", message)
