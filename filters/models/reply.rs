@@ -18,7 +18,7 @@ use crate::money::ServiceTier;
 /// Takes the pieces that decoders read. A writer overrides the methods of its operation; the defaults pass their pieces on to
 /// [`Self::inner`].
 pub trait Sink {
-    /// Returns the sink before which this one stands; `None`: what this one does not take is dropped.
+    /// Returns the sink that gets what this one does not take; `None`: the rest is dropped.
     fn inner(&mut self) -> Option<&mut dyn Sink> {
         None
     }
@@ -37,7 +37,7 @@ pub trait Sink {
         }
     }
 
-    /// Pieces of a choice of a chat that are said together. None at all begin the choice.
+    /// Pieces of a choice of a chat that are said together. An empty slice begins the choice.
     fn pieces(&mut self, choice: u32, pieces: &[Piece<'_>]) {
         if let Some(inner) = self.inner() {
             inner.pieces(choice, pieces);

@@ -22,7 +22,7 @@ pub enum Piece<'a> {
         #[serde(borrow)]
         phase: Option<Str<'a>>,
     },
-    /// What only the maker of the answer can read.
+    /// State that only the maker of the answer can read.
     State(#[serde(borrow)] StatePiece<'a>),
     /// Items of reasoning that never go back, of a provider of the chat convention: the inside of an array.
     Details(&'a str),
@@ -61,14 +61,14 @@ pub enum Piece<'a> {
     Logprobs(&'a str),
     /// An unknown member of a message of the chat convention.
     Other { key: &'a str, json: &'a str },
-    /// The end of the choice: the last of the pieces that are said together.
+    /// The end of the choice. It is the last of the pieces that are said together.
     Finish(#[serde(borrow)] Finish<'a>),
 }
 
 /// Why an answer ended.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub enum Finish<'a> {
-    /// A natural end, or a stop sequence of which the provider does not tell.
+    /// A natural end. Providers that do not name their stop sequences say it for these, too.
     Stop,
     /// The stop sequence that the model was about to say.
     Sequence(#[serde(borrow)] Str<'a>),

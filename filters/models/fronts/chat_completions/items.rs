@@ -51,7 +51,7 @@ pub(super) fn list_items<'a>(
                 object.number("block_index", *number);
                 object.number("text_offset", turn.chars);
             };
-            // What is no object is no block.
+            // A provider's block is an object; anything else is left out.
             _ = write_tagged(&mut Walker::over(json), tags, &mut out);
             (BLOCKS, None)
         }
@@ -100,7 +100,7 @@ pub(super) fn extra_of_call(piece: &Piece<'_>, maker: &str) -> Option<(u64, Opti
     }
 }
 
-/// Writes the image as an item; those that a provider of the convention said are returned.
+/// Writes an image as an item. Returns the items instead where a provider of the convention said them.
 pub(super) fn write_image<'a>(image: &Image<'a>, out: &mut Vec<u8>) -> Option<&'a str> {
     let (media_type, data) = match image {
         Image::Said { items, .. } => return Some(items),
@@ -181,11 +181,11 @@ fn write_citation<'a>(citation: &Citation<'a>, out: &mut Vec<u8>) -> Option<&'a 
     None
 }
 
-/// Writes the items of an array, of which `items` is the inside, each with its origin. What is no object cannot be tagged and
-/// is left out.
+/// Writes the items of an array, of which `items` is the inside, each with its origin. Items that are no objects are left out,
+/// because they cannot have one.
 fn write_tagged_items(items: &str, maker: &str, out: &mut Vec<u8>) {
     let array = format!("[{items}]");
-    // The decoder has walked them.
+    // The decoder has walked the items already.
     _ = Walker::over(&array).array(|walk, _| {
         if walk.peek()? != Type::Object {
             return walk.skip().map(|_| ());
