@@ -1,7 +1,7 @@
 //! The configuration for clients: `GET /v1/config`.
 //! Source: docs/decision-agent.md 2.1, docs/facts/decision-engine.md A.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
@@ -21,10 +21,11 @@ impl Project {
         view.text("environmentKey", &self.environment_key);
         view.text("sdkKey", &self.sdk_key);
         view.text("revision", &self.revision);
-        let experiments = self
-            .experiments
-            .iter()
-            .map(|rule| (&*rule.key, (rule, self.flag_of(rule))));
+        let owners = self.flags_of_experiments();
+        let experiments = self.experiments.iter().map(|rule| {
+            let flag = owners.get(&*rule.id).copied();
+            (&*rule.key, (rule, flag))
+        });
         map(
             &mut view,
             "experimentsMap",
@@ -63,10 +64,15 @@ impl Project {
         out
     }
 
-    /// Returns the flag that uses an experiment.
-    fn flag_of(&self, rule: &Rule) -> Option<&Flag> {
-        let names = |flag: &&Flag| self.experiments_of(flag).any(|one| one.id == rule.id);
-        self.flags.iter().find(names)
+    /// Returns the first flag that uses each experiment, by the experiment's id.
+    fn flags_of_experiments(&self) -> HashMap<&str, &Flag> {
+        let mut owners = HashMap::new();
+        for flag in &self.flags {
+            for rule in self.experiments_of(flag) {
+                owners.entry(&*rule.id).or_insert(flag);
+            }
+        }
+        owners
     }
 
     fn experiment_view(&self, rule: &Rule, flag: Option<&Flag>, out: &mut Vec<u8>) {

@@ -122,7 +122,13 @@ mod tests {
 
     fn reply() -> CachedReply {
         let members = AnswerMembers::Replayed("\"a\":1");
-        CachedReply::new(Bytes::new(), Usage::default(), ("m", "maker", "l"), &members, 5)
+        CachedReply::new(
+            Bytes::new(),
+            Usage::default(),
+            ("m", "maker", "l"),
+            &members,
+            5,
+        )
     }
 
     #[test]

@@ -23,7 +23,13 @@ fn search(key: u8, now_ms: u64) -> Search {
 fn reply(bytes: usize, stored_ms: u64) -> CachedReply {
     let members = AnswerMembers::Replayed("\"a\":1");
     let events = Bytes::from(vec![0; bytes]);
-    CachedReply::new(events, Usage::default(), ("m", "maker", "l"), &members, stored_ms)
+    CachedReply::new(
+        events,
+        Usage::default(),
+        ("m", "maker", "l"),
+        &members,
+        stored_ms,
+    )
 }
 
 async fn lead(cache: &Arc<ReplyCache>, search: &Search) -> CallGuard {

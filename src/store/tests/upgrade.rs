@@ -16,7 +16,8 @@ on_both![
 ];
 
 const SQLITE_SCHEMA: &str = include_str!("../../../tests/gateway/store/upgrade/sqlite/schema.sql");
-const POSTGRES_SCHEMA: &str = include_str!("../../../tests/gateway/store/upgrade/postgres/schema.sql");
+const POSTGRES_SCHEMA: &str =
+    include_str!("../../../tests/gateway/store/upgrade/postgres/schema.sql");
 /// Rows of a version that made 17 steps.
 const ROWS: &str = "\
 UPDATE store_state SET revision = 7;
