@@ -39,22 +39,22 @@ const EXCEPTIONS: [Exception; 21] = [
     Exception {
         names: "chats: Contents",
         allowance: Allowance {
-            bytes: 48 * MIB,
-            per_byte: 0,
+            bytes: 26 * MIB,
+            per_byte: 32,
             ns: 5e7,
         },
-        reason: "a request has at most 20,000 parts and calls and 10,000 messages, of 1.5 KiB each while they are written, and \
-            its schemas 32,768 values with references inlined",
+        reason: "schemas have at most 32,768 values with references inlined, and a request at most 20,000 parts and calls and \
+            10,000 messages",
     },
     Exception {
         names: "chats: ",
         allowance: Allowance {
-            bytes: 40 * MIB,
-            per_byte: 0,
+            bytes: 0,
+            per_byte: 32,
             ns: 0.0,
         },
-        reason: "a request has at most 20,000 parts and calls and 10,000 messages, of 1 KiB each while they are written, and a \
-            schema that is closed at most 32,768 values",
+        reason: "a message of thirty bytes takes 1 KiB while it is written, and a request has at most 20,000 parts and calls and \
+            10,000 messages; a schema that is closed has at most 32,768 values",
     },
     tree(
         "contexts of OFREP",
