@@ -45,7 +45,7 @@ pub struct Host {
     pub wire: WireKind,
     /// Other wires, and the words by which mappings choose them.
     pub other_wires: &'static [(MappingWire, WireKind)],
-    pub credential: CredentialKind,
+    pub credential: HostCredential,
     /// The names and values of headers of all requests to it.
     pub headers: &'static [(&'static str, &'static str)],
     /// The path of its list of models behind the base URL; `None`: it has none.
@@ -60,7 +60,7 @@ pub struct Host {
 
 /// How requests carry a key.
 #[derive(Clone, Copy, Debug)]
-pub enum CredentialKind {
+pub enum HostCredential {
     /// In the header of the provider's quirks, usually as `Bearer`.
     Convention,
     /// The bare key, in this header.
@@ -77,7 +77,7 @@ const CONVENTION: Host = Host {
         (MappingWire::Images, WireKind::Images),
         (MappingWire::ImagesByRatio, WireKind::ImagesByRatio),
     ],
-    credential: CredentialKind::Convention,
+    credential: HostCredential::Convention,
     headers: &[],
     model_list: Some("/models"),
     audio_formats: &[],
@@ -128,7 +128,7 @@ const fn host(base_url: &'static str, path_prefix: &'static str, wire: WireKind)
 }
 
 static ANTHROPIC: Host = Host {
-    credential: CredentialKind::Header("x-api-key"),
+    credential: HostCredential::Header("x-api-key"),
     headers: &[("anthropic-version", "2023-06-01")],
     model_list: Some("/v1/models?limit=1000"),
     names_regions: true,
@@ -136,7 +136,7 @@ static ANTHROPIC: Host = Host {
 };
 
 static GOOGLE: Host = Host {
-    credential: CredentialKind::Header("x-goog-api-key"),
+    credential: HostCredential::Header("x-goog-api-key"),
     model_list: Some("/v1beta/models?pageSize=1000"),
     ..host(
         "https://generativelanguage.googleapis.com",
@@ -155,7 +155,7 @@ static VOYAGE: Host = host("https://api.voyageai.com/v1", "", WireKind::Voyage);
 static TAVILY: Host = host("https://api.tavily.com", "", WireKind::Tavily);
 
 static EXA: Host = Host {
-    credential: CredentialKind::Header("x-api-key"),
+    credential: HostCredential::Header("x-api-key"),
     ..host("https://api.exa.ai", "", WireKind::Exa)
 };
 
@@ -228,8 +228,8 @@ impl Host {
         quirks: &Quirks,
     ) -> Result<(HeaderName, HeaderValue), Fault> {
         let name = match self.credential {
-            CredentialKind::Convention => quirks.auth_header.clone(),
-            CredentialKind::Header(name) => HeaderName::from_static(name),
+            HostCredential::Convention => quirks.auth_header.clone(),
+            HostCredential::Header(name) => HeaderName::from_static(name),
         };
         let value = match name == header::AUTHORIZATION {
             true => Cow::Owned(format!("Bearer {secret}")),

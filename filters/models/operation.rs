@@ -38,7 +38,7 @@ pub enum Operation {
 
 /// What is particular to an operation.
 #[derive(Debug)]
-pub struct OperationRow {
+pub struct OperationFacts {
     /// The name for messages to the caller.
     pub name: &'static str,
     /// The path that messages to the caller name: that of its first front.
@@ -53,130 +53,144 @@ pub struct OperationRow {
     pub parameters: &'static [&'static str],
 }
 
+const CHAT: OperationFacts = OperationFacts {
+    name: "chat completions",
+    path: "/v1/chat/completions",
+    quota: QuotaGroup::Chat,
+    output_modality: "text",
+    prompt_member: "messages",
+    parameters: &[],
+};
+const EMBEDDINGS: OperationFacts = OperationFacts {
+    name: "embeddings",
+    path: "/v1/embeddings",
+    quota: QuotaGroup::Embeddings,
+    output_modality: "embedding",
+    prompt_member: "input",
+    parameters: &["encoding_format", "dimensions"],
+};
+const IMAGES: OperationFacts = OperationFacts {
+    name: "image generation",
+    path: "/v1/images/generations",
+    quota: QuotaGroup::Images,
+    output_modality: "image",
+    prompt_member: "prompt",
+    parameters: &[],
+};
+const IMAGE_EDITS: OperationFacts = OperationFacts {
+    name: "image editing",
+    path: "/v1/images/edits",
+    quota: QuotaGroup::ImageEdits,
+    output_modality: "image",
+    prompt_member: "prompt",
+    parameters: &[],
+};
+const RERANK: OperationFacts = OperationFacts {
+    name: "reranking",
+    path: "/v1/rerank",
+    quota: QuotaGroup::Rerank,
+    output_modality: "rerank",
+    prompt_member: "documents",
+    parameters: &["top_n", "return_documents"],
+};
+const MODERATIONS: OperationFacts = OperationFacts {
+    name: "moderations",
+    path: "/v1/moderations",
+    quota: QuotaGroup::Moderation,
+    output_modality: "moderation",
+    prompt_member: "input",
+    parameters: &[],
+};
+const SPEECH: OperationFacts = OperationFacts {
+    name: "speech",
+    path: "/v1/audio/speech",
+    quota: QuotaGroup::Audio,
+    output_modality: "audio",
+    prompt_member: "input",
+    parameters: &[
+        "voice",
+        "instructions",
+        "response_format",
+        "speed",
+        "stream_format",
+    ],
+};
+const OCR: OperationFacts = OperationFacts {
+    name: "OCR",
+    path: "/v1/ocr",
+    quota: QuotaGroup::Ocr,
+    output_modality: "ocr",
+    prompt_member: "document",
+    parameters: &[
+        "pages",
+        "include_image_base64",
+        "image_limit",
+        "document_annotation_format",
+    ],
+};
+const SEARCH: OperationFacts = OperationFacts {
+    name: "web search",
+    path: "/v1/search",
+    quota: QuotaGroup::Search,
+    output_modality: "search",
+    prompt_member: "query",
+    parameters: &[
+        "max_results",
+        "search_domain_filter",
+        "search_after_date_filter",
+        "search_before_date_filter",
+    ],
+};
+const TYPED_DECISIONS: OperationFacts = OperationFacts {
+    name: "typed decisions",
+    path: "/v1/systemone",
+    quota: QuotaGroup::Decision,
+    output_modality: "decision",
+    prompt_member: "state",
+    parameters: &[],
+};
+const TRANSCRIPTIONS: OperationFacts = OperationFacts {
+    name: "transcriptions",
+    path: "/v1/audio/transcriptions",
+    quota: QuotaGroup::Transcriptions,
+    output_modality: "transcription",
+    prompt_member: "file",
+    parameters: &["language", "prompt", "response_format", "temperature"],
+};
+const TRANSLATIONS: OperationFacts = OperationFacts {
+    name: "translations",
+    path: "/v1/audio/translations",
+    quota: QuotaGroup::Translations,
+    output_modality: "transcription",
+    prompt_member: "file",
+    parameters: &["prompt", "response_format", "temperature"],
+};
+const VIDEOS: OperationFacts = OperationFacts {
+    name: "videos",
+    path: "/v1/videos",
+    quota: QuotaGroup::Video,
+    output_modality: "video",
+    prompt_member: "prompt",
+    parameters: &["seconds", "size", "audio"],
+};
+
 impl Operation {
     /// Returns what is particular to it.
-    pub fn row(self) -> &'static OperationRow {
+    pub fn row(self) -> &'static OperationFacts {
         match self {
-            Self::Chat => &OperationRow {
-                name: "chat completions",
-                path: "/v1/chat/completions",
-                quota: QuotaGroup::Chat,
-                output_modality: "text",
-                prompt_member: "messages",
-                parameters: &[],
-            },
-            Self::Embeddings => &OperationRow {
-                name: "embeddings",
-                path: "/v1/embeddings",
-                quota: QuotaGroup::Embeddings,
-                output_modality: "embedding",
-                prompt_member: "input",
-                parameters: &["encoding_format", "dimensions"],
-            },
-            Self::Images => &OperationRow {
-                name: "image generation",
-                path: "/v1/images/generations",
-                quota: QuotaGroup::Images,
-                output_modality: "image",
-                prompt_member: "prompt",
-                parameters: &[],
-            },
-            Self::ImageEdits => &OperationRow {
-                name: "image editing",
-                path: "/v1/images/edits",
-                quota: QuotaGroup::ImageEdits,
-                output_modality: "image",
-                prompt_member: "prompt",
-                parameters: &[],
-            },
-            Self::Rerank => &OperationRow {
-                name: "reranking",
-                path: "/v1/rerank",
-                quota: QuotaGroup::Rerank,
-                output_modality: "rerank",
-                prompt_member: "documents",
-                parameters: &["top_n", "return_documents"],
-            },
-            Self::Moderations => &OperationRow {
-                name: "moderations",
-                path: "/v1/moderations",
-                quota: QuotaGroup::Moderation,
-                output_modality: "moderation",
-                prompt_member: "input",
-                parameters: &[],
-            },
-            Self::Speech => &OperationRow {
-                name: "speech",
-                path: "/v1/audio/speech",
-                quota: QuotaGroup::Audio,
-                output_modality: "audio",
-                prompt_member: "input",
-                parameters: &[
-                    "voice",
-                    "instructions",
-                    "response_format",
-                    "speed",
-                    "stream_format",
-                ],
-            },
-            Self::Ocr => &OperationRow {
-                name: "OCR",
-                path: "/v1/ocr",
-                quota: QuotaGroup::Ocr,
-                output_modality: "ocr",
-                prompt_member: "document",
-                parameters: &[
-                    "pages",
-                    "include_image_base64",
-                    "image_limit",
-                    "document_annotation_format",
-                ],
-            },
-            Self::Search => &OperationRow {
-                name: "web search",
-                path: "/v1/search",
-                quota: QuotaGroup::Search,
-                output_modality: "search",
-                prompt_member: "query",
-                parameters: &[
-                    "max_results",
-                    "search_domain_filter",
-                    "search_after_date_filter",
-                    "search_before_date_filter",
-                ],
-            },
-            Self::TypedDecisions => &OperationRow {
-                name: "typed decisions",
-                path: "/v1/systemone",
-                quota: QuotaGroup::Decision,
-                output_modality: "decision",
-                prompt_member: "state",
-                parameters: &[],
-            },
-            Self::Transcriptions => &OperationRow {
-                name: "transcriptions",
-                path: "/v1/audio/transcriptions",
-                quota: QuotaGroup::Transcriptions,
-                output_modality: "transcription",
-                prompt_member: "file",
-                parameters: &["language", "prompt", "response_format", "temperature"],
-            },
-            Self::Translations => &OperationRow {
-                name: "translations",
-                path: "/v1/audio/translations",
-                quota: QuotaGroup::Translations,
-                output_modality: "transcription",
-                prompt_member: "file",
-                parameters: &["prompt", "response_format", "temperature"],
-            },
-            Self::Videos => &OperationRow {
-                name: "videos",
-                path: "/v1/videos",
-                quota: QuotaGroup::Video,
-                output_modality: "video",
-                prompt_member: "prompt",
-                parameters: &["seconds", "size", "audio"],
-            },
+            Self::Chat => &CHAT,
+            Self::Embeddings => &EMBEDDINGS,
+            Self::Images => &IMAGES,
+            Self::ImageEdits => &IMAGE_EDITS,
+            Self::Rerank => &RERANK,
+            Self::Moderations => &MODERATIONS,
+            Self::Speech => &SPEECH,
+            Self::Ocr => &OCR,
+            Self::Search => &SEARCH,
+            Self::TypedDecisions => &TYPED_DECISIONS,
+            Self::Transcriptions => &TRANSCRIPTIONS,
+            Self::Translations => &TRANSLATIONS,
+            Self::Videos => &VIDEOS,
         }
     }
 

@@ -122,14 +122,14 @@ impl ModelRequest {
 }
 
 /// What one or more of the variants of [`Payload`] hold.
-pub trait Facts: 'static {
+pub trait PayloadFacts: 'static {
     /// Returns those of a request; `None`: it is of another operation.
     fn find(payload: &Payload) -> Option<&Self>;
 }
 
 macro_rules! facts {
     ($($facts:ty: $variant:pat => $found:expr;)*) => {
-        $(impl Facts for $facts {
+        $(impl PayloadFacts for $facts {
             fn find(payload: &Payload) -> Option<&Self> {
                 match payload {
                     $variant => Some($found),

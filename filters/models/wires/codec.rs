@@ -9,7 +9,7 @@ use super::decoder::{Decoder, ReplyHead, WholeReply};
 use super::failure::Failure;
 use super::wire::Target;
 use crate::fault::{Fault, FaultKind};
-use crate::models::request::{Facts, ModelRequest};
+use crate::models::request::{ModelRequest, PayloadFacts};
 use crate::models::routing::wire_limits::WireLimits;
 
 /// How a wire does an operation.
@@ -130,7 +130,7 @@ impl<F> OperationCodec<F> {
     }
 }
 
-impl<F: Facts> Codec for OperationCodec<F> {
+impl<F: PayloadFacts> Codec for OperationCodec<F> {
     fn limits(&self) -> WireLimits {
         self.limits
     }

@@ -109,7 +109,7 @@ fn in_order(sql: &str) -> String {
     let mut parts: Vec<&str> = sql
         .split(|c| {
             depth += i32::from(c == '(') - i32::from(c == ')');
-            (c == '(' && depth == 1) || (c == ',' && depth == 1) || (c == ')' && depth == 0)
+            (depth == 1 && matches!(c, '(' | ',')) || (depth == 0 && c == ')')
         })
         .map(str::trim)
         .collect();
