@@ -214,7 +214,8 @@ pub fn answer_pieces(
     };
     let mut writer = request.front.writer(request, identity);
     let read = || -> Result<(), Failure> {
-        let mut decoder = decode_reply(wire.wire(), request, &target(quirks), head).unwrap();
+        let decoder = decode_reply(wire.wire(), request, &target(quirks), head);
+        let mut decoder = decoder.ok_or_else(|| Failure::malformed("not offered"))?;
         for piece in pieces {
             if decoder.feed(&piece, &mut *writer)? == Progress::Complete {
                 return Ok(());
