@@ -346,7 +346,7 @@ impl Fault {
     /// docs/model-gateway.md 7.
     /// docs/model-gateway.md 7.
     pub fn compatible_body(&self) -> Vec<u8> {
-        self.body_of(&self.compatible_error())
+        self.wrap_error(&self.compatible_error())
     }
 
     /// Returns an error event. Shape: `event: error`, `data: {"error": {message, type, param, code, usage?}, metadata?}`;
@@ -358,13 +358,13 @@ impl Fault {
             error.insert("usage".to_owned(), usage);
         }
         let mut event = b"event: error\ndata: ".to_vec();
-        event.extend_from_slice(&self.body_of(&error));
+        event.extend_from_slice(&self.wrap_error(&error));
         event.extend_from_slice(b"\n\n");
         event
     }
 
     /// Returns the body around the inner object of the compatible style.
-    pub fn body_of(&self, error: &serde_json::Value) -> Vec<u8> {
+    pub fn wrap_error(&self, error: &serde_json::Value) -> Vec<u8> {
         let mut body = serde_json::json!({ "error": error })
             .to_string()
             .into_bytes();

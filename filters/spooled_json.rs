@@ -76,10 +76,10 @@ impl SpooledJsonReader {
         reason = "there is more than one beginning"
     )]
     pub fn new() -> Self {
-        Self::keeping([KEPT_CHARS, KEPT_APPLICATION_CHARS])
+        Self::with_kept_chars([KEPT_CHARS, KEPT_APPLICATION_CHARS])
     }
 
-    fn keeping(kept_chars: [usize; 2]) -> Self {
+    fn with_kept_chars(kept_chars: [usize; 2]) -> Self {
         Self {
             kept_chars,
             body: Vec::new(),
@@ -174,7 +174,7 @@ impl SpooledJsonReader {
                 _ if came + 1 == SCHEME.len() => State::Head,
                 _ => State::Scheme(came + 1),
             },
-            (State::Head, b',') => State::Kept(self.stays()),
+            (State::Head, b',') => State::Kept(self.kept_char_count()),
             (State::Kept(left), _) if is_base64(byte) => match left {
                 ..=1 => self.begin_data(),
                 _ => State::Kept(left - 1),
@@ -184,7 +184,7 @@ impl SpooledJsonReader {
     }
 
     /// Returns how many characters stay of the current data URL, whose head has arrived.
-    fn stays(&self) -> usize {
+    fn kept_char_count(&self) -> usize {
         let start = self.string_at + SCHEME.len();
         let named = self.body.get(start..start + APPLICATION.len());
         let is_application = named.is_some_and(|named| named.eq_ignore_ascii_case(APPLICATION));
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     fn read(kept_chars: usize, pieces: &[&[u8]]) -> (SpooledJson, Vec<u8>) {
-        let mut reader = SpooledJsonReader::keeping([kept_chars, 2]);
+        let mut reader = SpooledJsonReader::with_kept_chars([kept_chars, 2]);
         let mut spooled = Vec::new();
         for piece in pieces {
             reader.feed(piece, &mut spooled);

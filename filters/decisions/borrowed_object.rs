@@ -41,13 +41,13 @@ pub enum BorrowedValue<'b> {
 impl<'b> BorrowedObject<'b> {
     /// Returns the value of a name.
     pub fn get(&self, name: &str) -> Option<&BorrowedValue<'b>> {
-        let at = self.index_of(name)?;
+        let at = self.find_index(name)?;
         self.all.get(at).map(|(_, value)| value)
     }
 
     /// Removes and returns the value of a name. The others keep their order. Cost: visits every member.
     pub fn remove(&mut self, name: &str) -> Option<BorrowedValue<'b>> {
-        let at = self.index_of(name)?;
+        let at = self.find_index(name)?;
         let (_, value) = self.all.remove(at);
         self.indices = None;
         self.index_names();
@@ -71,7 +71,7 @@ impl<'b> BorrowedObject<'b> {
         self.all.into_iter().map(owned).collect()
     }
 
-    fn index_of(&self, name: &str) -> Option<usize> {
+    fn find_index(&self, name: &str) -> Option<usize> {
         match &self.indices {
             Some(indices) => indices.get(name).copied(),
             None => self.all.iter().position(|(one, _)| *one == name),
@@ -79,7 +79,7 @@ impl<'b> BorrowedObject<'b> {
     }
 
     fn insert(&mut self, name: Cow<'b, str>, value: BorrowedValue<'b>) {
-        let known = self.index_of(&name).and_then(|at| self.all.get_mut(at));
+        let known = self.find_index(&name).and_then(|at| self.all.get_mut(at));
         if let Some((_, before)) = known {
             *before = value;
             return;

@@ -156,14 +156,14 @@ fn compile_rule_part(
 impl Condition {
     /// Returns whether `user` meets the condition. `tell` gets the doubts of the evaluated conditions, in order.
     /// Cost: no allocation.
-    pub(super) fn holds<F: FnMut(Doubt<'_>)>(
+    pub(super) fn evaluate<F: FnMut(Doubt<'_>)>(
         &self,
         user: &UserAttributes<'_>,
         audiences: &[Condition],
         rules: EvaluationRules,
         tell: &mut F,
     ) -> Option<bool> {
-        let mut child = |condition: &Self| condition.holds(user, audiences, rules, &mut *tell);
+        let mut child = |condition: &Self| condition.evaluate(user, audiences, rules, &mut *tell);
         let (holds, doubt) = match self {
             Self::And(children) => return all(children.iter().map(child), rules),
             Self::Or(children) => return any(children.iter().map(child)),
@@ -174,7 +174,7 @@ impl Condition {
                 (holds, Some(Doubt::Audience(*index)))
             }
             Self::Missing(id) => (None, Some(Doubt::Missing(id))),
-            Self::Leaf(leaf) => (leaf.holds(user, rules), leaf.doubt()),
+            Self::Leaf(leaf) => (leaf.evaluate(user, rules), leaf.doubt()),
             Self::Unknown => (None, None),
         };
         if holds.is_none() {

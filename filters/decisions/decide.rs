@@ -221,7 +221,7 @@ fn experiments<'p>(
     inputs: &Inputs<'_>,
     reasons: &mut Reasons,
 ) -> Option<RuleOutcome<'p>> {
-    let rules = project.experiments_of(flag);
+    let rules = project.flag_experiments(flag);
     for rule in rules.filter(|rule| !only_deliveries || rule.is_targeted_delivery) {
         if let Some(variation) = forced(project, flag, Some(rule), inputs, reasons) {
             return Some(RuleOutcome::new(
@@ -281,7 +281,7 @@ fn rollout<'p>(
             )
         });
     }
-    let rules = project.rules_of(flag);
+    let rules = project.rollout_rules(flag);
     let mut at = 0;
     while let Some(rule) = rules.get(at) {
         let is_last = at + 1 == rules.len();
@@ -331,7 +331,9 @@ fn forced<'p>(
     reasons: &mut Reasons,
 ) -> Option<&'p Variation> {
     let forced = inputs.forced(&flag.key, rule.map(|rule| &*rule.key))?;
-    let mut rules = project.experiments_of(flag).chain(project.rules_of(flag));
+    let mut rules = project
+        .flag_experiments(flag)
+        .chain(project.rollout_rules(flag));
     let variation = rules.find_map(|rule| rule.variation(&forced.variation_key));
     let is_valid = variation.is_some();
     reasons.info(|| reason::forced(is_valid, forced, inputs.user_id, project.rules));
@@ -361,7 +363,7 @@ pub(super) fn variables<'p>(
 
 /// Returns whether the rule is the delivery for everyone else. Such a rule has its id as its key.
 fn is_everyone_else(project: &Project, flag: &Flag, rule_key: &str) -> bool {
-    let mut rules = project.rules_of(flag).iter();
+    let mut rules = project.rollout_rules(flag).iter();
     rule_key.starts_with("default-")
         && rules.any(|rule| *rule.key == *rule_key && rule.id == rule.key)
 }

@@ -35,11 +35,11 @@ pub fn explain(
         told.collect::<Vec<Value>>()
     };
     let mut all = holdouts(&flag.holdouts);
-    for rule in project.experiments_of(flag) {
+    for rule in project.flag_experiments(flag) {
         all.extend(holdouts(&rule.holdouts));
         all.push(told(DecisionSource::FeatureTest, "experiment", rule));
     }
-    for rule in project.rules_of(flag) {
+    for rule in project.rollout_rules(flag) {
         all.extend(holdouts(&rule.holdouts));
         all.push(told(DecisionSource::Rollout, "rollout", rule));
     }
@@ -88,7 +88,7 @@ fn audience(project: &Project, rule: &Rule, inputs: &Inputs<'_>) -> Option<bool>
         return Some(true);
     };
     let audiences = &project.audience_conditions;
-    condition.holds(&inputs.user(), audiences, project.rules, &mut |_| ())
+    condition.evaluate(&inputs.user(), audiences, project.rules, &mut |_| ())
 }
 
 /// Returns the ranges of buckets by variation: `{variation, from, until}`, where `until` is the first bucket after
@@ -115,7 +115,7 @@ fn chosen(rule: &Rule, inputs: &Inputs<'_>, mut add: impl FnMut(&str, Value)) {
         add("whitelisted", (&**key).into());
     }
     let profile = inputs.profile.and_then(|profile| profile.get(&rule.id));
-    let profile = profile.and_then(|id| rule.variation_of_id(id));
+    let profile = profile.and_then(|id| rule.find_variation_by_id(id));
     if let Some(variation) = profile {
         add("profile", (&*variation.key).into());
     }

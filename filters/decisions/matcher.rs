@@ -48,7 +48,7 @@ enum Order {
 }
 
 impl Order {
-    fn holds(self, found: std::cmp::Ordering) -> bool {
+    fn evaluate(self, found: std::cmp::Ordering) -> bool {
         match self {
             Self::Equal => found.is_eq(),
             Self::Greater => found.is_gt(),
@@ -82,7 +82,11 @@ impl Leaf {
     }
 
     /// Returns whether the comparison holds, or `None` if that is unknown.
-    pub(super) fn holds(&self, user: &UserAttributes<'_>, rules: EvaluationRules) -> Option<bool> {
+    pub(super) fn evaluate(
+        &self,
+        user: &UserAttributes<'_>,
+        rules: EvaluationRules,
+    ) -> Option<bool> {
         let found = user.attributes.get(&self.attribute);
         let found = found.unwrap_or(&BorrowedValue::Null);
         match &self.test {
@@ -95,11 +99,11 @@ impl Leaf {
             Test::Number(wanted) => comparable(found.as_f64(), rules).map(|found| found == *wanted),
             Test::Compare(order, wanted) => {
                 let found = comparable(found.as_f64(), rules)?.partial_cmp(wanted);
-                found.map(|found| order.holds(found))
+                found.map(|found| order.evaluate(found))
             }
             Test::Version(order, wanted) => {
                 let found = Version::parse(found.as_str()?)?;
-                Some(order.holds(semver::compare(&found, wanted, rules.semver_suffix)))
+                Some(order.evaluate(semver::compare(&found, wanted, rules.semver_suffix)))
             }
         }
     }

@@ -68,7 +68,7 @@ impl Project {
     fn flags_of_experiments(&self) -> HashMap<&str, &Flag> {
         let mut owners = HashMap::new();
         for flag in &self.flags {
-            for rule in self.experiments_of(flag) {
+            for rule in self.flag_experiments(flag) {
                 owners.entry(&*rule.id).or_insert(flag);
             }
         }
@@ -79,7 +79,10 @@ impl Project {
         let mut view = Object::open(out);
         view.text("id", &rule.id);
         view.text("key", &rule.key);
-        view.text("audiences", &self.audiences_of(&rule.audience_conditions));
+        view.text(
+            "audiences",
+            &self.describe_audiences(&rule.audience_conditions),
+        );
         let variations = rule.variations.iter().map(|one| (&*one.key, one));
         map(&mut view, "variationsMap", variations, |variation, out| {
             let mut one = Object::open(out);
@@ -97,14 +100,18 @@ impl Project {
         let mut view = Object::open(out);
         view.text("id", &flag.id);
         view.text("key", &flag.key);
-        view.array("experimentRules", self.experiments_of(flag), |rule, out| {
-            self.experiment_view(rule, Some(flag), out);
-        });
-        view.array("deliveryRules", self.rules_of(flag), |rule, out| {
+        view.array(
+            "experimentRules",
+            self.flag_experiments(flag),
+            |rule, out| {
+                self.experiment_view(rule, Some(flag), out);
+            },
+        );
+        view.array("deliveryRules", self.rollout_rules(flag), |rule, out| {
             self.experiment_view(rule, Some(flag), out);
         });
         variables_view(&mut view, &flag.variables, None);
-        let experiments = self.experiments_of(flag).map(|rule| (&*rule.key, rule));
+        let experiments = self.flag_experiments(flag).map(|rule| (&*rule.key, rule));
         map(&mut view, "experimentsMap", experiments, |rule, out| {
             self.experiment_view(rule, Some(flag), out);
         });
@@ -123,15 +130,15 @@ impl Project {
     }
 
     /// Returns the audiences of a rule in words: `"US" OR ("beta" AND NOT "staff")`.
-    fn audiences_of(&self, conditions: &Value) -> String {
+    fn describe_audiences(&self, conditions: &Value) -> String {
         match conditions {
-            Value::Array(items) => self.in_words(items),
-            Value::String(id) if !id.is_empty() => self.name_of(id),
+            Value::Array(items) => self.describe_items(items),
+            Value::String(id) if !id.is_empty() => self.audience_name(id),
             _ => String::new(),
         }
     }
 
-    fn in_words(&self, items: &[Value]) -> String {
+    fn describe_items(&self, items: &[Value]) -> String {
         let mut word = "OR";
         let mut text = String::new();
         for item in items {
@@ -144,8 +151,8 @@ impl Project {
                     };
                     continue;
                 }
-                Value::String(id) => self.name_of(id),
-                Value::Array(inner) => match self.in_words(inner) {
+                Value::String(id) => self.audience_name(id),
+                Value::Array(inner) => match self.describe_items(inner) {
                     part if part.is_empty() => continue,
                     part => format!("({part})"),
                 },
@@ -160,7 +167,7 @@ impl Project {
         text
     }
 
-    fn name_of(&self, id: &str) -> String {
+    fn audience_name(&self, id: &str) -> String {
         let audience = self.audiences.iter().find(|audience| *audience.id == *id);
         format!("\"{}\"", audience.map_or(id, |audience| &audience.name))
     }

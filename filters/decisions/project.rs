@@ -127,7 +127,7 @@ impl Rule {
         self.variations.iter().find(|one| &*one.key == key)
     }
 
-    pub(super) fn variation_of_id(&self, id: &str) -> Option<&Variation> {
+    pub(super) fn find_variation_by_id(&self, id: &str) -> Option<&Variation> {
         self.variations.iter().find(|one| &*one.id == id)
     }
 }
@@ -223,14 +223,14 @@ impl Project {
     }
 
     /// Returns the experiments of a flag, in order.
-    pub(super) fn experiments_of<'p>(&'p self, flag: &'p Flag) -> impl Iterator<Item = &'p Rule> {
+    pub(super) fn flag_experiments<'p>(&'p self, flag: &'p Flag) -> impl Iterator<Item = &'p Rule> {
         flag.experiments
             .iter()
             .filter_map(|at| self.experiments.get(*at))
     }
 
     /// Returns the rules of a flag's rollout, in order.
-    pub(super) fn rules_of(&self, flag: &Flag) -> &[Rule] {
+    pub(super) fn rollout_rules(&self, flag: &Flag) -> &[Rule] {
         let rollout = flag.rollout.and_then(|at| self.rollouts.get(at));
         rollout.map_or(&[], Vec::as_slice)
     }

@@ -46,12 +46,12 @@ pub(super) fn is_met(
         return true;
     };
     let (user, audiences, rules) = (inputs.user(), &project.audience_conditions, project.rules);
-    let holds = if tells_doubts(project, reasons) {
-        condition.holds(&user, audiences, rules, &mut |doubt| {
+    let holds = if records_doubts(project, reasons) {
+        condition.evaluate(&user, audiences, rules, &mut |doubt| {
             reasons.info(|| reason::doubt(doubt, &project.audiences));
         })
     } else {
-        condition.holds(&user, audiences, rules, &mut |_| ())
+        condition.evaluate(&user, audiences, rules, &mut |_| ())
     };
     holds.unwrap_or(false)
 }
@@ -64,12 +64,12 @@ pub(super) fn repeat_doubts(
     inputs: &Inputs<'_>,
     reasons: &mut Reasons,
 ) {
-    if tells_doubts(project, reasons) {
+    if records_doubts(project, reasons) {
         is_met(project, rule, inputs, reasons);
     }
 }
 
-fn tells_doubts(project: &Project, reasons: &Reasons) -> bool {
+fn records_doubts(project: &Project, reasons: &Reasons) -> bool {
     project.rules.tells_doubts && reasons.wants_all()
 }
 
@@ -206,7 +206,7 @@ fn find_in_profile<'p>(
         .filter(|_| !inputs.options.ignore_user_profile)?;
     let id = profile.get(&rule.id)?;
     let user = reason::quote(inputs.user_id, project.rules);
-    let variation = rule.variation_of_id(id);
+    let variation = rule.find_variation_by_id(id);
     reasons.info(|| match variation {
         Some(variation) => format!(
             "User \"{user}\" was previously bucketed into variation \"{}\" of experiment \"{}\".",
@@ -231,7 +231,7 @@ fn apply_prediction<'p>(rule: &'p Rule, inputs: &Inputs<'_>, reasons: &mut Reaso
     match inputs.predictions.get(&rule.id) {
         None => Ruling::NeedsPrediction,
         Some(Predicted::Failed) => failed(reasons),
-        Some(Predicted::Variation { id, uuid }) => match rule.variation_of_id(id) {
+        Some(Predicted::Variation { id, uuid }) => match rule.find_variation_by_id(id) {
             None => failed(reasons),
             Some(variation) => {
                 reasons.info(|| {

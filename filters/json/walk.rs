@@ -138,8 +138,8 @@ impl<'a> Walker<'a> {
     pub fn boolean(&mut self) -> Result<bool, Error> {
         self.skip_whitespace();
         match self.byte() {
-            Some(b't') => self.expect_word("true").map(|()| true),
-            Some(b'f') => self.expect_word("false").map(|()| false),
+            Some(b't') => self.expect_literal("true").map(|()| true),
+            Some(b'f') => self.expect_literal("false").map(|()| false),
             _ => Err(self.type_error()),
         }
     }
@@ -149,7 +149,7 @@ impl<'a> Walker<'a> {
         if self.peek()? != Type::Null {
             return Ok(false);
         }
-        self.expect_word("null").map(|()| true)
+        self.expect_literal("null").map(|()| true)
     }
 
     /// Skips the next value and returns its text.
@@ -217,7 +217,7 @@ impl<'a> Walker<'a> {
                 Type::Bool => {
                     self.boolean()?;
                 }
-                Type::Null => self.expect_word("null")?,
+                Type::Null => self.expect_literal("null")?,
             }
             loop {
                 let Some(&bracket) = open.last() else {
@@ -300,7 +300,7 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 
-    fn expect_word(&mut self, word: &str) -> Result<(), Error> {
+    fn expect_literal(&mut self, word: &str) -> Result<(), Error> {
         let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
         if !rest.starts_with(word.as_bytes()) {
             return Err(self.syntax_error());

@@ -114,7 +114,7 @@ impl FormReader {
             // The last bytes may be the beginning of a boundary.
             let kept = (rest.len() - at).min(self.delimiter.needle().len() - 1);
             let content = rest.get(at..rest.len() - kept).unwrap_or_default();
-            self.keep(content, files)?;
+            self.append_content(content, files)?;
             at = rest.len() - kept;
         }
         rest.drain(..at);
@@ -144,7 +144,7 @@ impl FormReader {
                 let Some(end) = self.delimiter.find(rest) else {
                     return Ok(None);
                 };
-                self.keep(rest.get(..end).unwrap_or_default(), files)?;
+                self.append_content(rest.get(..end).unwrap_or_default(), files)?;
                 self.state = State::Boundary;
                 Ok(Some(end + self.delimiter.needle().len()))
             }
@@ -221,7 +221,7 @@ impl FormReader {
     }
 
     /// Adds to the content of the current part.
-    fn keep(&mut self, content: &[u8], files: &mut Vec<u8>) -> Result<(), FormError> {
+    fn append_content(&mut self, content: &[u8], files: &mut Vec<u8>) -> Result<(), FormError> {
         match self.state {
             State::Text => {
                 self.text_bytes += content.len();

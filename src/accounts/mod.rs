@@ -120,7 +120,7 @@ impl AccountsHandle {
         let Some(loaded) = self.copy().and_then(|copy| copy.read()) else {
             return;
         };
-        self.tell_unreadable(&loaded.unreadable);
+        self.count_unreadable(&loaded.unreadable);
         match store.open_keys(loaded.byok) {
             Ok(keys) => {
                 self.publish_all(keys, loaded.prompts);
@@ -198,7 +198,7 @@ impl AccountsHandle {
         let followed = store.follow_accounts(&before, &mut rows).await?;
         let mut has_changed = followed.is_some();
         if let Some(followed) = followed {
-            self.tell_unreadable(&followed.unreadable);
+            self.count_unreadable(&followed.unreadable);
             if !followed.is_complete {
                 shared.is_incomplete.store(true, Ordering::Relaxed);
             }
@@ -220,7 +220,7 @@ impl AccountsHandle {
             let page =
                 tokio::time::timeout(FIRST_PAGE_TIMEOUT, store.follow_keys(&snapshot, &mut rows));
             if let Ok(Ok(Some((next, unreadable)))) = page.await {
-                self.tell_unreadable(&unreadable);
+                self.count_unreadable(&unreadable);
                 snapshot = next;
             }
             shared.current.store(Arc::new(snapshot));
@@ -230,7 +230,7 @@ impl AccountsHandle {
             let Some((snapshot, unreadable)) = store.follow_keys(&before, &mut rows).await? else {
                 break;
             };
-            self.tell_unreadable(&unreadable);
+            self.count_unreadable(&unreadable);
             shared.current.store(Arc::new(snapshot));
             has_changed = true;
         }
@@ -265,7 +265,7 @@ impl AccountsHandle {
         self.catch_up(store, &mut loaded, &mut draft).await?;
         let mut rows = shared.rows.lock().await;
         self.catch_up(store, &mut loaded, &mut draft).await?;
-        self.tell_unreadable(&loaded.unreadable);
+        self.count_unreadable(&loaded.unreadable);
         self.publish_all(store.byok_keys().await?, store.all_prompts().await?);
         *rows = loaded.shared;
         shared.current.store(Arc::new(loaded.snapshot));
@@ -291,7 +291,7 @@ impl AccountsHandle {
             let Some(followed) = followed.await? else {
                 break;
             };
-            self.tell_unreadable(&followed.unreadable);
+            self.count_unreadable(&followed.unreadable);
             if !followed.is_complete {
                 self.shared.is_incomplete.store(true, Ordering::Relaxed);
             }
@@ -304,14 +304,14 @@ impl AccountsHandle {
             .follow_keys(&loaded.snapshot, &mut loaded.shared)
             .await?
         {
-            self.tell_unreadable(&unreadable);
+            self.count_unreadable(&unreadable);
             loaded.snapshot = snapshot;
         }
         Ok(())
     }
 
     /// Counts unreadable rows, and logs some of their ids.
-    fn tell_unreadable(&self, rows: &UnreadableRows) {
+    fn count_unreadable(&self, rows: &UnreadableRows) {
         if rows.count == 0 {
             return;
         }

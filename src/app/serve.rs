@@ -30,7 +30,7 @@ const SHOWN_OPERATIONS: [&str; 3] = ["chat_completions", "decide", "graph_post_c
 pub fn serve(loaded: LoadedConfig) -> ExitCode {
     let mut err = std::io::stderr();
     let off = loaded.config.off_providers.len();
-    let store = shown_store(&loaded.config.store.url);
+    let store = mask_password(&loaded.config.store.url);
     let providers: Vec<String> = loaded
         .config
         .providers
@@ -156,7 +156,7 @@ fn is_stop(signal: i32) -> bool {
 }
 
 /// Returns the store's URL without its password.
-fn shown_store(url: &str) -> String {
+fn mask_password(url: &str) -> String {
     crate::store::StoreUrl::parse(url).map_or_else(|_| "?".to_owned(), |url| url.redacted())
 }
 
@@ -199,7 +199,7 @@ fn banner(
             api: Some(ApiKey::Text(key.to_owned())),
             ..keys
         };
-        for line in shown_lines(running, &base, &keys) {
+        for line in example_commands(running, &base, &keys) {
             out.push_str(&line);
             out.push('\n');
         }
@@ -209,7 +209,7 @@ fn banner(
 }
 
 /// Returns a command line for each of [`SHOWN_OPERATIONS`] that the process serves.
-fn shown_lines(running: &Running, base: &str, keys: &Keys) -> Vec<String> {
+fn example_commands(running: &Running, base: &str, keys: &Keys) -> Vec<String> {
     let catalog = running.app.models.planner.catalog();
     let serves = |model: &str| catalog.find(model).is_some();
     let mut commands = curl::commands(running.app.openapi.json(), base, keys, serves);

@@ -110,12 +110,12 @@ impl Output {
     /// Writes a part of the result to stdout unchanged.
     pub fn text(&mut self, text: &str) {
         let written = self.out.write_all(text.as_bytes());
-        self.judge(&written);
+        self.record_written(&written);
     }
 
     /// Remembers whether stdout has accepted a part of the result. A closed stdout must not cause a panic; `finish`
     /// reports it.
-    fn judge(&mut self, written: &std::io::Result<()>) {
+    fn record_written(&mut self, written: &std::io::Result<()>) {
         let Err(error) = written else {
             return;
         };
@@ -189,7 +189,7 @@ impl Output {
     /// Flushes stdout. A command fails if its result could not be written, but not if its reader wanted no more.
     pub fn finish(&mut self, exit: Exit) -> Exit {
         let flushed = self.out.flush();
-        self.judge(&flushed);
+        self.record_written(&flushed);
         if exit == Exit::Done && self.result == ResultState::Lost {
             return self.fail("the result could not be written to stdout");
         }

@@ -145,7 +145,7 @@ fn to_record(prompt: &StoredPrompt) -> Record {
         json!(prompt.project),
         json!(latest.map(|(number, _)| number)),
         json!(prompt.versions.len()),
-        labels_of(
+        find_labels(
             prompt,
             |_| true,
             |(label, number)| format!("{label}={number}"),
@@ -155,7 +155,7 @@ fn to_record(prompt: &StoredPrompt) -> Record {
     COLUMNS.map(str::to_owned).into_iter().zip(values).collect()
 }
 
-fn labels_of(
+fn find_labels(
     prompt: &StoredPrompt,
     is_wanted: impl Fn(u64) -> bool,
     format: impl Fn(&(String, u64)) -> String,
@@ -186,13 +186,13 @@ fn show(
         let version = store.prompt_version(&prompt, &reference.version).await?;
         Ok((prompt, version))
     })?;
-    let content = content_of(&version, out)?;
+    let content = parse_content(&version, out)?;
     let member = |key: &str| content.get(key).cloned().unwrap_or_default();
     let values = [
         json!(prompt.name),
         json!(prompt.project),
         json!(version.number),
-        labels_of(
+        find_labels(
             &prompt,
             |number| number == version.number,
             |(label, _)| label.clone(),
@@ -208,7 +208,7 @@ fn show(
     Ok(())
 }
 
-fn content_of(version: &StoredVersion, out: &mut Output) -> Result<Value, Exit> {
+fn parse_content(version: &StoredVersion, out: &mut Output) -> Result<Value, Exit> {
     serde_json::from_str(&version.content)
         .map_err(|_| out.fail(&StoreError::Damaged("content").to_string()))
 }
@@ -247,8 +247,8 @@ fn diff(
         let before = store.prompt_version(&prompt, &from).await?;
         Ok((before, store.prompt_version(&prompt, &to).await?))
     })?;
-    let texts = (content_of(&before, out)?, content_of(&after, out)?);
-    let (old, new) = (lines::lines_of(&texts.0), lines::lines_of(&texts.1));
+    let texts = (parse_content(&before, out)?, parse_content(&after, out)?);
+    let (old, new) = (lines::to_lines(&texts.0), lines::to_lines(&texts.1));
     let changes = lines::diff(&old, &new);
     if changes.is_empty() {
         out.note(&format!(

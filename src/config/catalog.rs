@@ -16,7 +16,7 @@ use super::document::{self, Node, SourceSpan, Value};
 use super::file::ProviderConfig;
 use super::problem::{Location, Problem};
 use super::reporter::Reporter;
-use super::schema::schema_of;
+use super::schema::make_schema;
 use super::suggest;
 use super::walk::{Finding, Walk};
 
@@ -42,7 +42,7 @@ pub(super) fn check(
 ) -> CheckedCatalog {
     let (root, syntax) = document::parse(text);
     let mut walk = Walk::default();
-    let valid = walk.check_document(&root, &schema_of::<CatalogFile>());
+    let valid = walk.check_document(&root, &make_schema::<CatalogFile>());
     let models = items(member(&root, "models"));
     let names = check_names(&mut walk, models);
     check_successors(&mut walk, models, &names);
@@ -119,7 +119,7 @@ fn check_names(walk: &mut Walk, models: &[Node]) -> BTreeSet<String> {
         let aliases = items(member(model, "aliases")).iter().enumerate();
         let aliases = aliases.map(|(at, alias)| (format!("models[{index}].aliases[{at}]"), alias));
         for (key, node) in id.into_iter().chain(aliases) {
-            let Some(name) = text_of(node) else { continue };
+            let Some(name) = as_text(node) else { continue };
             if !names.insert(name.to_owned()) {
                 let message = format!("{name:?} is already the id or alias of a model");
                 let cure = "give each model and each alias a name of its own".to_owned();
@@ -136,10 +136,10 @@ fn check_successors(walk: &mut Walk, models: &[Node], names: &BTreeSet<String>) 
         let Some(node) = member(model, "successor") else {
             continue;
         };
-        let Some(successor) = text_of(node) else {
+        let Some(successor) = as_text(node) else {
             continue;
         };
-        let is_itself = member(model, "id").and_then(text_of) == Some(successor);
+        let is_itself = member(model, "id").and_then(as_text) == Some(successor);
         if names.contains(successor) && !is_itself {
             continue;
         }
@@ -162,7 +162,7 @@ fn check_successors(walk: &mut Walk, models: &[Node], names: &BTreeSet<String>) 
 fn check_wires(walk: &mut Walk, models: &[Node], providers: &BTreeMap<String, ProviderConfig>) {
     for (index, model) in models.iter().enumerate() {
         for (number, mapping) in items(member(model, "providers")).iter().enumerate() {
-            let provider = member(mapping, "provider").and_then(text_of);
+            let provider = member(mapping, "provider").and_then(as_text);
             let Some((wire, provider)) = member(mapping, "wire").zip(provider) else {
                 continue;
             };
@@ -217,7 +217,7 @@ fn mapping_values<'n>(models: &'n [Node], name: &str) -> Vec<MappingValue<'n>> {
     for (index, model) in models.iter().enumerate() {
         for (number, mapping) in items(member(model, "providers")).iter().enumerate() {
             let node = member(mapping, name);
-            if let Some((at, text)) = node.and_then(|node| Some((&node.at, text_of(node)?))) {
+            if let Some((at, text)) = node.and_then(|node| Some((&node.at, as_text(node)?))) {
                 let key = format!("models[{index}].providers[{number}].{name}");
                 values.push(MappingValue { key, at, text });
             }
@@ -307,7 +307,7 @@ fn items(node: Option<&Node>) -> &[Node] {
     }
 }
 
-fn text_of(node: &Node) -> Option<&str> {
+fn as_text(node: &Node) -> Option<&str> {
     match &node.value {
         Value::Text(text) => Some(text),
         _ => None,

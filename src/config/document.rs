@@ -86,7 +86,7 @@ pub(super) fn without_echoes(
 ) -> Vec<Finding> {
     let mut lines = BTreeSet::new();
     syntax.retain(|finding| match &finding.at {
-        SourceSpan::Bytes(bytes) => lines.insert(line_of(text, bytes.start)),
+        SourceSpan::Bytes(bytes) => lines.insert(count_lines(text, bytes.start)),
         _ => true,
     });
     let broken = syntax.iter().filter_map(|finding| match &finding.at {
@@ -103,7 +103,7 @@ pub(super) fn without_echoes(
 }
 
 /// Returns the number of newlines before an offset.
-fn line_of(text: &str, at: usize) -> usize {
+fn count_lines(text: &str, at: usize) -> usize {
     let before = text.as_bytes().iter().take(at);
     before.filter(|byte| **byte == b'\n').count()
 }

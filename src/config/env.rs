@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 use super::document::{Node, SourceSpan, Table, Value, parse_value};
 use super::suggest;
-use super::walk::{Finding, format_of, join_key, type_of};
+use super::walk::{Finding, join_key, schema_format, schema_type};
 
 const PREFIX: &str = "WEIRGATE_";
 
@@ -209,14 +209,14 @@ fn parse_override(text: &str, schema: &Json, variable: &str) -> Node {
 }
 
 fn matches_type(value: &Value, schema: &Json) -> bool {
-    match format_of(schema) {
+    match schema_format(schema) {
         "secret" => return matches!(value, Value::Table(_)),
         "usd" | "id" => {
             return matches!(value, Value::Text(_) | Value::Integer(_) | Value::Float(_));
         }
         _ => {}
     }
-    match type_of(schema) {
+    match schema_type(schema) {
         "object" => matches!(value, Value::Table(_)),
         "array" => matches!(value, Value::List(_)),
         "boolean" => matches!(value, Value::Bool(_)),

@@ -44,7 +44,7 @@ pub(super) fn check_number(value: &Value, schema: &Json) -> Result<Json, FormatE
     }
     let json = match value {
         Value::Integer(number) => i64::try_from(*number).ok().map(Number::from),
-        _ if super::walk::type_of(schema) == "integer" => {
+        _ if super::walk::schema_type(schema) == "integer" => {
             return refuse(
                 format!("must be an integer, but is {shown}"),
                 bounds(schema),
@@ -76,10 +76,10 @@ pub(super) fn describe_type(schema: &Json) -> String {
     if let Some(choices) = schema.get("enum").and_then(Json::as_array) {
         return format!("use one of: {}", join_choices(choices));
     }
-    if super::walk::format_of(schema) == "date" {
+    if super::walk::schema_format(schema) == "date" {
         return CURE_OF_DATE.to_owned();
     }
-    match super::walk::type_of(schema) {
+    match super::walk::schema_type(schema) {
         "integer" | "number" => bounds(schema),
         "boolean" => "write true or false, without quotes".to_owned(),
         "array" => "write a list: [ … ]".to_owned(),
@@ -112,7 +112,7 @@ pub(super) fn check_text(text: &str, schema: &Json) -> Result<Json, FormatError>
     if text.is_empty() && schema.get("minLength").and_then(Json::as_u64).unwrap_or(0) > 0 {
         return refuse("must not be empty", "give it a value, or take the key out");
     }
-    check_format(text, super::walk::format_of(schema))?;
+    check_format(text, super::walk::schema_format(schema))?;
     Ok(Json::String(text.to_owned()))
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value as Json;
 
-use super::walk::{format_of, join_key};
+use super::walk::{join_key, schema_format};
 
 /// The origin of one value.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
@@ -71,7 +71,7 @@ impl Origins {
         key: &str,
         origin: &dyn Fn(&str) -> Option<ValueSource>,
     ) {
-        if let (Json::Object(members), "object") = (value, super::walk::type_of(schema)) {
+        if let (Json::Object(members), "object") = (value, super::walk::schema_type(schema)) {
             for (name, member) in members {
                 let known = schema.get("properties").and_then(|known| known.get(name));
                 let inner = known.or_else(|| schema.get("additionalProperties"));
@@ -91,7 +91,9 @@ impl Origins {
 /// Returns a value without the password of a URL. Literal secrets are already hidden.
 fn mask(value: &Json, schema: &Json) -> Json {
     match value {
-        Json::String(text) if format_of(schema).contains("url") => without_password(text).into(),
+        Json::String(text) if schema_format(schema).contains("url") => {
+            without_password(text).into()
+        }
         other => other.clone(),
     }
 }

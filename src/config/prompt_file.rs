@@ -82,7 +82,7 @@ fn parse_toml(text: &str) -> (Option<Node>, Vec<Finding>) {
 }
 
 fn to_node(node: document::Node) -> Node {
-    let span = bytes_of(&node.at);
+    let span = to_byte_range(&node.at);
     let value = match node.value {
         Value::Bool(flag) => NodeValue::Bool(flag),
         Value::Integer(number) => NodeValue::Number(number.to_string().into()),
@@ -109,7 +109,7 @@ fn to_number(text: &str) -> NodeValue {
 fn to_members(table: Table) -> Vec<NodeMember> {
     let members = table.into_iter().map(|(key, (at, node))| NodeMember {
         key: key.into(),
-        key_span: bytes_of(&at),
+        key_span: to_byte_range(&at),
         node: to_node(node),
     });
     let mut members: Vec<_> = members.collect();
@@ -117,7 +117,7 @@ fn to_members(table: Table) -> Vec<NodeMember> {
     members
 }
 
-fn bytes_of(at: &SourceSpan) -> Range<usize> {
+fn to_byte_range(at: &SourceSpan) -> Range<usize> {
     match at {
         SourceSpan::Bytes(bytes) => bytes.clone(),
         SourceSpan::Variable(_) | SourceSpan::Nowhere => 0..0,

@@ -71,7 +71,7 @@ impl Rules<'_> {
     fn refuse(&mut self, key: &str, message: impl Into<String>, cure: impl Into<String>) {
         let known = |finding: &Finding| !finding.key.is_empty() && finding.key == key;
         if !self.walk.findings.iter().any(known) {
-            let at = self.span_of(key);
+            let at = self.find_span(key);
             self.walk.refuse(key, &at, message.into(), cure.into());
         }
     }
@@ -79,19 +79,19 @@ impl Rules<'_> {
     /// Records a problem of the name `key` in a table with free names.
     fn refuse_name(&mut self, key: &str, message: String, cure: String) {
         let at = self.walk.places.get(&format!("{key}=")).cloned();
-        let at = at.unwrap_or_else(|| self.span_of(key));
+        let at = at.unwrap_or_else(|| self.find_span(key));
         self.walk.refuse(key, &at, message, cure);
     }
 
     /// Hides the value at `key` wherever its line is shown, because it may be a secret.
     fn hide(&mut self, key: &str) {
-        if let SourceSpan::Bytes(bytes) = self.span_of(key) {
+        if let SourceSpan::Bytes(bytes) = self.find_span(key) {
             self.walk.hidden.push(bytes);
         }
     }
 
     fn warn(&mut self, key: &str, message: impl Into<String>, cure: impl Into<String>) {
-        let (at, message, cure) = (self.span_of(key), message.into(), cure.into());
+        let (at, message, cure) = (self.find_span(key), message.into(), cure.into());
         self.warnings.push(Finding {
             key: key.to_owned(),
             at,
@@ -105,7 +105,7 @@ impl Rules<'_> {
     }
 
     /// Returns the position of `key`, or of the nearest table around it if `key` is absent.
-    fn span_of(&self, key: &str) -> SourceSpan {
+    fn find_span(&self, key: &str) -> SourceSpan {
         if let Some(at) = self.walk.places.get(key) {
             return at.clone();
         }
@@ -156,7 +156,7 @@ impl Rules<'_> {
                 "write secret = { file = \"PATH\" } in [store]",
             );
         }
-        let in_file = matches!(self.span_of("store.url"), SourceSpan::Bytes(_));
+        let in_file = matches!(self.find_span("store.url"), SourceSpan::Bytes(_));
         if in_file && super::origin::without_password(&store.url) != store.url {
             self.warn(
                 "store.url",

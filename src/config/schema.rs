@@ -11,11 +11,11 @@ use super::file::File;
 ///
 /// Shape: the schema contains no references.
 pub fn schema() -> Value {
-    schema_of::<File>()
+    make_schema::<File>()
 }
 
 /// Returns the schema of a document in the same form.
-pub(super) fn schema_of<T: JsonSchema>() -> Value {
+pub(super) fn make_schema<T: JsonSchema>() -> Value {
     let mut settings = SchemaSettings::draft2020_12();
     settings.inline_subschemas = true;
     let mut root = settings

@@ -48,13 +48,13 @@ impl Walk {
 
     fn check_node(&mut self, node: &Node, schema: &Json, key: &str) -> Option<Json> {
         self.places.insert(key.to_owned(), node.at.clone());
-        match format_of(schema) {
+        match schema_format(schema) {
             "secret" => return self.check_secret(node, key),
             "usd" => return self.take_scalar(node, key, format::check_usd(&node.value)),
             "id" => return self.take_scalar(node, key, format::check_id(&node.value)),
             _ => {}
         }
-        match (type_of(schema), &node.value) {
+        match (schema_type(schema), &node.value) {
             ("object", Value::Table(table)) => self.check_table(node, table, schema, key),
             ("array", Value::List(items)) => self.check_list(node, items, schema, key),
             ("boolean", Value::Bool(flag)) => Some(Json::Bool(*flag)),
@@ -63,18 +63,18 @@ impl Walk {
             }
             ("string", Value::Text(text)) => {
                 // A URL may have a password before its `@`.
-                if format_of(schema).contains("url") && text.contains('@') {
+                if schema_format(schema).contains("url") && text.contains('@') {
                     self.hide(node);
                 }
                 self.take_scalar(node, key, format::check_text(text, schema))
             }
-            ("string", Value::Date(text)) if format_of(schema) == "date" => {
+            ("string", Value::Date(text)) if schema_format(schema) == "date" => {
                 self.take_scalar(node, key, format::check_text(text, schema))
             }
             (wanted, found) => {
-                let wanted = match format_of(schema) {
+                let wanted = match schema_format(schema) {
                     "date" => "a date",
-                    _ => type_name_of(wanted),
+                    _ => type_name(wanted),
                 };
                 if may_hold_secret(schema) {
                     self.hide(node);
@@ -320,7 +320,7 @@ fn may_hold_secret(schema: &Json) -> bool {
     let inner = ["items", "additionalProperties"].map(|name| schema.get(name));
     let known = schema.get("properties").and_then(Json::as_object);
     let known = known.into_iter().flat_map(|known| known.values());
-    format_of(schema) == "secret"
+    schema_format(schema) == "secret"
         || inner
             .into_iter()
             .flatten()
@@ -347,7 +347,7 @@ pub(super) fn join_key(key: &str, name: &str) -> String {
 }
 
 /// Returns the schema's type, or an empty string.
-pub(super) fn type_of(schema: &Json) -> &str {
+pub(super) fn schema_type(schema: &Json) -> &str {
     schema
         .get("type")
         .and_then(Json::as_str)
@@ -355,7 +355,7 @@ pub(super) fn type_of(schema: &Json) -> &str {
 }
 
 /// Returns the schema's format, or an empty string.
-pub(super) fn format_of(schema: &Json) -> &str {
+pub(super) fn schema_format(schema: &Json) -> &str {
     schema
         .get("format")
         .and_then(Json::as_str)
@@ -371,7 +371,7 @@ fn required(schema: &Json) -> impl Iterator<Item = &str> {
         .filter_map(Json::as_str)
 }
 
-fn type_name_of(wanted: &str) -> &str {
+fn type_name(wanted: &str) -> &str {
     match wanted {
         "object" => "a table",
         "array" => "a list",

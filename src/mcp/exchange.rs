@@ -163,7 +163,7 @@ impl ToolExchange {
     }
 
     /// Tells the client how many bytes have come from a provider.
-    fn tell_progress(&mut self, bytes: usize) {
+    fn send_progress(&mut self, bytes: usize) {
         let interim = self.state.as_deref().and_then(AttemptState::interim);
         if let (Some(interim), Some((progress, _))) = (interim, &mut self.call.progress)
             && let Some(event) = progress.count(bytes)
@@ -261,7 +261,7 @@ impl Exchange for ToolExchange {
         body: &mut Option<Bytes>,
         is_end: bool,
     ) -> Result<()> {
-        self.tell_progress(body.as_ref().map_or(0, Bytes::len));
+        self.send_progress(body.as_ref().map_or(0, Bytes::len));
         self.inner()?.response_body(info, body, is_end)?;
         *body = self.collect(body.take());
         Ok(())

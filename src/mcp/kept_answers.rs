@@ -93,7 +93,7 @@ impl KeptAnswers {
 
 impl AnswerTable {
     /// Stores an ended answer. Returns false if there is no room for it.
-    fn keep(&mut self, organization: &Arc<str>, id: &str, bytes: usize) -> bool {
+    fn store_ended(&mut self, organization: &Arc<str>, id: &str, bytes: usize) -> bool {
         let ended = self.ended.entry(Arc::clone(organization)).or_default();
         while ended.bytes + bytes > MAX_BYTES_OF_ORGANIZATION || self.bytes + bytes > MAX_BYTES {
             let Some((oldest, freed)) = ended.oldest_first.pop_front() else {
@@ -144,7 +144,7 @@ impl Drop for KeptAnswer {
         let is_kept = self
             .answers
             .lock()
-            .keep(&self.organization, id, bytes + ENTRY_BYTES);
+            .store_ended(&self.organization, id, bytes + ENTRY_BYTES);
         if is_kept {
             let answers = Arc::clone(&self.answers);
             let (organization, id) = (Arc::clone(&self.organization), id.to_owned());
@@ -172,17 +172,17 @@ mod tests {
         let mut answers = AnswerTable::default();
         let organizations: Vec<Arc<str>> = (0..6).map(|it| format!("org_{it}").into()).collect();
         for number in 0..20 {
-            assert!(answers.keep(&organizations[0], &format!("a{number}"), MEGABYTE));
+            assert!(answers.store_ended(&organizations[0], &format!("a{number}"), MEGABYTE));
         }
         assert_eq!(held(&answers), (16 * MEGABYTE, 16 * MEGABYTE));
         // The newest are there.
         let kept = &answers.ended[&organizations[0]].oldest_first;
         assert_eq!(kept.front().map(|(id, _)| &**id), Some("a4"));
-        assert!(!answers.keep(&organizations[0], "large", 17 * MEGABYTE));
+        assert!(!answers.store_ended(&organizations[0], "large", 17 * MEGABYTE));
         assert_eq!(held(&answers), (0, 0));
         for organization in &organizations {
             for number in 0..16 {
-                answers.keep(organization, &format!("{organization}-{number}"), MEGABYTE);
+                answers.store_ended(organization, &format!("{organization}-{number}"), MEGABYTE);
             }
         }
         assert_eq!(held(&answers), (64 * MEGABYTE, 64 * MEGABYTE));
@@ -194,7 +194,10 @@ mod tests {
     fn an_answer_whose_time_is_over_is_forgotten() {
         let mut answers = AnswerTable::default();
         let organization = Arc::from("org_1");
-        assert!(answers.keep(&organization, "one", 7) && answers.keep(&organization, "two", 5));
+        assert!(
+            answers.store_ended(&organization, "one", 7)
+                && answers.store_ended(&organization, "two", 5)
+        );
         answers.expire(&organization, "one");
         assert_eq!(held(&answers), (5, 5));
         answers.expire(&organization, "one");

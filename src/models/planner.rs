@@ -110,7 +110,7 @@ impl Planner {
     }
 
     /// Returns the deployment from which a video was ordered, or `None` if the catalogue no longer has it.
-    pub fn deployment_of(&self, order: &VideoOrder) -> Option<&Arc<Deployment>> {
+    pub fn find_ordered(&self, order: &VideoOrder) -> Option<&Arc<Deployment>> {
         let mut deployments = self.deployments.iter();
         deployments.find(|it| {
             let sizes = &it.mapping.video.sizes;

@@ -134,7 +134,7 @@ impl FramedStream {
         if came.is_empty() {
             return Poll::Ready(Ok(()));
         }
-        self.keep(came);
+        self.hold_early(came);
         out.set_filled(before);
         let mut room = [0; EARLY_PIECE_BYTES];
         while self.held.len() < MAX_EARLY_BYTES {
@@ -143,13 +143,13 @@ impl FramedStream {
             if more.filled().is_empty() {
                 return Poll::Ready(Ok(()));
             }
-            self.keep(more.filled());
+            self.hold_early(more.filled());
         }
         Poll::Pending
     }
 
     /// Holds early bytes, unless the connection ends with the running request.
-    fn keep(&mut self, bytes: &[u8]) {
+    fn hold_early(&mut self, bytes: &[u8]) {
         if self.follower.refusal().is_none() {
             self.held.extend_from_slice(bytes);
         }

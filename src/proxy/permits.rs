@@ -62,13 +62,13 @@ impl Permits {
             return true;
         }
         let taken = self.lock();
-        self.judge(&taken, organization, now)
+        self.decide(&taken, organization, now)
     }
 
     /// Acquires a permit for an organization, or returns `None` if it gets none.
     pub fn acquire(self: &Arc<Self>, organization: &Arc<str>, now: Instant) -> Option<Permit> {
         let mut taken = self.lock();
-        if !self.judge(&taken, organization, now) {
+        if !self.decide(&taken, organization, now) {
             return None;
         }
         *taken.entry(Arc::clone(organization)).or_default() += 1;
@@ -90,7 +90,7 @@ impl Permits {
         until_ms > 0 && self.elapsed_ms(now) < until_ms
     }
 
-    fn judge(&self, taken: &HashMap<Arc<str>, usize>, organization: &str, now: Instant) -> bool {
+    fn decide(&self, taken: &HashMap<Arc<str>, usize>, organization: &str, now: Instant) -> bool {
         let occupancy = Occupancy {
             total: self.total,
             taken: self.taken.load(Ordering::Relaxed),

@@ -57,11 +57,11 @@ impl<'a> Example<'a> {
         }
         let kinds = schema["type"].as_array().map_or(0, Vec::len);
         self.budget.spend_values(kinds)?;
-        self.make_of_type(schema, depth)
+        self.make_typed(schema, depth)
     }
 
-    fn make_of_type(&mut self, schema: &'a Value, depth: usize) -> Result<Value, TooLarge> {
-        Ok(match type_of(schema) {
+    fn make_typed(&mut self, schema: &'a Value, depth: usize) -> Result<Value, TooLarge> {
+        Ok(match choose_type(schema) {
             "array" => {
                 let items = schema["minItems"].as_u64().unwrap_or(1).min(MAX_LENGTH);
                 let items = (0..items).map(|_| self.make(&schema["items"], depth));
@@ -91,7 +91,7 @@ impl<'a> Example<'a> {
 }
 
 /// Returns the type to make: the first one that is not `null`, or the one that other keywords imply.
-fn type_of(schema: &Value) -> &str {
+fn choose_type(schema: &Value) -> &str {
     match &schema["type"] {
         Value::String(kind) => kind,
         Value::Array(kinds) => {

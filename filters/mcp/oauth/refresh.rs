@@ -73,7 +73,7 @@ pub const REPEAT_MS: i64 = 30_000;
 
 /// Decides about the token with a number. `last` is the last number of its grant, which was issued at
 /// `rotated_at_ms`.
-pub fn judge(number: i64, last: i64, rotated_at_ms: i64, now_ms: i64) -> RefreshVerdict {
+pub fn decide(number: i64, last: i64, rotated_at_ms: i64, now_ms: i64) -> RefreshVerdict {
     let age_ms = now_ms.saturating_sub(rotated_at_ms);
     match last.saturating_sub(number) {
         0 => RefreshVerdict::Rotate,

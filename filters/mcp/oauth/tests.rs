@@ -12,7 +12,7 @@ use super::client::{Client, ClientAuth, ClientMetadata, is_document_id};
 use super::error::OAuthErrorCode;
 use super::form::OAuthParameters;
 use super::redirect::{self, RedirectUri};
-use super::refresh::{REPEAT_MS, RefreshTokens, RefreshVerdict, judge};
+use super::refresh::{REPEAT_MS, RefreshTokens, RefreshVerdict, decide};
 use super::scope::Scope;
 use super::scopes::Scopes;
 use super::{metadata, pkce};
@@ -434,13 +434,13 @@ fn a_refresh_token_names_its_grant_and_its_number_and_is_signed() {
 
 #[test]
 fn only_the_last_refresh_token_is_good_and_the_one_before_it_for_a_moment() {
-    assert_eq!(judge(3, 3, 0, 1), RefreshVerdict::Rotate);
-    assert_eq!(judge(2, 3, 0, REPEAT_MS), RefreshVerdict::Repeat);
-    assert_eq!(judge(2, 3, 0, REPEAT_MS + 1), RefreshVerdict::Reused);
-    assert_eq!(judge(1, 3, 0, 1), RefreshVerdict::Reused);
-    assert_eq!(judge(4, 3, 0, 1), RefreshVerdict::Unknown);
-    assert_eq!(judge(i64::MIN, i64::MAX, 0, 1), RefreshVerdict::Reused);
-    assert_eq!(judge(i64::MAX, i64::MIN, 0, 1), RefreshVerdict::Unknown);
+    assert_eq!(decide(3, 3, 0, 1), RefreshVerdict::Rotate);
+    assert_eq!(decide(2, 3, 0, REPEAT_MS), RefreshVerdict::Repeat);
+    assert_eq!(decide(2, 3, 0, REPEAT_MS + 1), RefreshVerdict::Reused);
+    assert_eq!(decide(1, 3, 0, 1), RefreshVerdict::Reused);
+    assert_eq!(decide(4, 3, 0, 1), RefreshVerdict::Unknown);
+    assert_eq!(decide(i64::MIN, i64::MAX, 0, 1), RefreshVerdict::Reused);
+    assert_eq!(decide(i64::MAX, i64::MIN, 0, 1), RefreshVerdict::Unknown);
 }
 
 #[test]

@@ -51,7 +51,7 @@ pub(super) fn compare(config: &Config, providers: &[&ProviderConfig]) -> Vec<Pro
         let key = format!("providers.{}", provider.name);
         match listed {
             Ok(listed) => {
-                let mappings = mappings_of(config, &provider.name);
+                let mappings = find_mappings(config, &provider.name);
                 findings.extend(differences(&key, &mappings, &listed));
             }
             Err(why) => {
@@ -73,7 +73,7 @@ fn problem(key: &str, message: String, cure: &str) -> Problem {
     }
 }
 
-fn mappings_of<'c>(config: &'c Config, provider: &str) -> Vec<&'c WrittenMapping> {
+fn find_mappings<'c>(config: &'c Config, provider: &str) -> Vec<&'c WrittenMapping> {
     let catalog = config.models.catalog.as_ref();
     let models = catalog
         .map(|file| file.models.as_slice())
@@ -164,7 +164,7 @@ fn differences(
     let unlisted = known.clone().filter(|(_, listed)| listed.is_none());
     let unlisted: Vec<String> = unlisted.map(|(mapping, _)| mapping.name.clone()).collect();
     if !unlisted.is_empty() {
-        let message = format!("does not list {}", shown(&unlisted));
+        let message = format!("does not list {}", join_names(&unlisted));
         let cure = "correct their names in the catalogue, or take them out";
         problems.push(problem(key, message, cure));
     }
@@ -183,7 +183,7 @@ fn differences(
     });
     let dear: Vec<String> = dear.collect();
     if !dear.is_empty() {
-        let message = format!("lists other prices of {}", shown(&dear));
+        let message = format!("lists other prices of {}", join_names(&dear));
         problems.push(problem(key, message, "correct the prices in the catalogue"));
     }
     let ending = known.filter_map(|(mapping, listed)| {
@@ -193,14 +193,14 @@ fn differences(
     });
     let ending: Vec<String> = ending.collect();
     if !ending.is_empty() {
-        let message = format!("is about to retire {}", shown(&ending));
+        let message = format!("is about to retire {}", join_names(&ending));
         let cure = "give them deprecated_at or deactivated_at, and a successor";
         problems.push(problem(key, message, cure));
     }
     problems
 }
 
-fn shown(names: &[String]) -> String {
+fn join_names(names: &[String]) -> String {
     let more = names.len().saturating_sub(MAX_SHOWN);
     let first = names.iter().take(MAX_SHOWN).cloned();
     let first: Vec<String> = first.collect();

@@ -10,7 +10,7 @@ const MAX_COMPARED: usize = 16 << 20;
 /// Returns a line per value. A text of several lines gives one line for each.
 ///
 /// Shape: `path = value`. The lines of a text follow its path, indented.
-pub(super) fn lines_of(content: &Value) -> Vec<String> {
+pub(super) fn to_lines(content: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     // A change of the settings comes before the messages, where it would be overlooked.
     for key in ["model", "parameters", "variables", "messages"] {
@@ -155,6 +155,6 @@ mod tests {
             "    a",
             "    b",
         ];
-        assert_eq!(lines_of(&content), expected);
+        assert_eq!(to_lines(&content), expected);
     }
 }

@@ -87,7 +87,7 @@ impl Reason {
     }
 
     /// Combines the reasons of absent keys, one of which would suffice.
-    fn of_absent(absent: &[Absent]) -> Self {
+    fn from_absent(absent: &[Absent]) -> Self {
         let joined = |texts: Vec<String>, between: &str| texts.join(between);
         Self {
             why: joined(absent.iter().map(Absent::to_string).collect(), "; "),
@@ -220,7 +220,7 @@ fn find_listed(
         }
     }
     if found.is_empty() {
-        Err(Reason::of_absent(&absent))
+        Err(Reason::from_absent(&absent))
     } else {
         Ok(found)
     }

@@ -30,7 +30,7 @@ pub(super) fn warn_of_leases(rules: &mut Rules<'_>, file: &file::File) {
 
 /// Warns if the file contains the password of a Redis.
 pub(super) fn warn_of_password(rules: &mut Rules<'_>, key: &str, url: &str) {
-    let in_file = matches!(rules.span_of(key), SourceSpan::Bytes(_));
+    let in_file = matches!(rules.find_span(key), SourceSpan::Bytes(_));
     if in_file && without_password(url) != url {
         let variable = key.replace('.', "__").to_uppercase();
         let cure = format!("set WEIRGATE_{variable}");

@@ -25,7 +25,7 @@ pub async fn handle(service: &DecisionService, request: &Request<'_>) -> Result<
     }
     let permit = service.hash_limiter.acquire(request.client_ip).await?;
     let client =
-        tokio::task::block_in_place(|| find_client(&service.clients, &asked, is_secret_of));
+        tokio::task::block_in_place(|| find_client(&service.clients, &asked, is_client_secret));
     drop(permit);
     let tokens = service.credentials.tokens.as_ref();
     let Some((client, tokens)) = client.zip(tokens) else {
@@ -58,7 +58,7 @@ fn find_client<'c>(
 }
 
 /// Checks the argon2id hash of the secret's text, or the agent's bcrypt hash of its base64-decoded bytes.
-fn is_secret_of(client: &Client, secret: &str) -> bool {
+fn is_client_secret(client: &Client, secret: &str) -> bool {
     if let Ok(hash) = PasswordHash::new(&client.secret_hash) {
         let verified = Argon2::default().verify_password(secret.as_bytes(), &hash);
         return verified.is_ok();

@@ -8,7 +8,7 @@ use filters::mcp::oauth::client::Client;
 use filters::mcp::oauth::error::{OAuthError, OAuthErrorCode};
 use filters::mcp::oauth::form::OAuthParameters;
 use filters::mcp::oauth::pkce;
-use filters::mcp::oauth::refresh::{RefreshVerdict, judge};
+use filters::mcp::oauth::refresh::{RefreshVerdict, decide};
 use filters::mcp::oauth::scopes::Scopes;
 use serde_json::{Value, json};
 
@@ -88,7 +88,7 @@ impl CodeClaim {
     /// Returns the grant for a code.
     ///
     /// Errors: the code is not for this claim, or is no longer valid.
-    fn judge(&self, code: &StoredCode) -> Result<OAuthGrant, OAuthError> {
+    fn check(&self, code: &StoredCode) -> Result<OAuthGrant, OAuthError> {
         let request = serde_json::from_str::<AuthorizationRequest>(&code.request);
         let request = request.map_err(|_| invalid_grant("the code is damaged"))?;
         let problem = if code.client_id != self.client.id {
@@ -157,7 +157,7 @@ async fn redeem(
     let hash = oauth.parts.pepper.hash_secret(code.as_bytes());
     let turns = &oauth.parts.store;
     let redeemed = turns.with_store(|store| async move {
-        let judge = |code: &StoredCode| claim.judge(code);
+        let judge = |code: &StoredCode| claim.check(code);
         store.redeem_code(hash.as_bytes(), now_ms, judge).await
     });
     let grant = match redeemed.await? {
@@ -192,7 +192,7 @@ async fn refresh(
         }
         check_resource(form, &grant.resource)?;
         let scopes = narrowed(form, Scopes::parse(&grant.scopes)?)?;
-        let verdict = judge(number, grant.generation, grant.rotated_at_ms, now_ms);
+        let verdict = decide(number, grant.generation, grant.rotated_at_ms, now_ms);
         match verdict {
             RefreshVerdict::Rotate if !oauth.rotate(&grant, now_ms).await? => continue,
             RefreshVerdict::Rotate | RefreshVerdict::Repeat => {

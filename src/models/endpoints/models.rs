@@ -88,8 +88,8 @@ impl<'q> ModelsQuery<'q> {
             include_deactivated: request.is_true("include_deactivated"),
             exclude_deprecated: request.is_true("exclude_deprecated"),
             is_mapped: request.is_true("mapped"),
-            model_type: one_of("type", last("type"), types)?,
-            provider: one_of("provider", last("provider"), providers)?,
+            model_type: check_known("type", last("type"), types)?,
+            provider: check_known("provider", last("provider"), providers)?,
         })
     }
 
@@ -106,7 +106,7 @@ impl<'q> ModelsQuery<'q> {
 }
 
 /// Checks that a value, if given, is one of the known ones.
-fn one_of<'q, 'k>(
+fn check_known<'q, 'k>(
     name: &'static str,
     value: Option<Cow<'q, str>>,
     known: impl Iterator<Item = &'k str>,

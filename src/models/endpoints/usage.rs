@@ -52,7 +52,7 @@ impl Endpoint for GetUsage {
             let data = periods.iter().map(|period| {
                 let mut members = Map::new();
                 members.insert("start".to_owned(), hour_text(period.first_hour).into());
-                members.extend(members_of(&period.usage));
+                members.extend(to_members(&period.usage));
                 Value::Object(members)
             });
             let [from, to] = asked.hours.bounds();
@@ -61,7 +61,7 @@ impl Endpoint for GetUsage {
                 "to": to,
                 "granularity": asked.granularity.as_str(),
                 "data": data.collect::<Vec<Value>>(),
-                "total": members_of(&Usage::sum(periods.iter().map(|period| &period.usage))),
+                "total": to_members(&Usage::sum(periods.iter().map(|period| &period.usage))),
             });
             Ok(Response::json(body.to_string().into_bytes()))
         })
@@ -112,11 +112,11 @@ fn part(part: UsagePart) -> Value {
     let mut members = Map::new();
     members.insert("id".to_owned(), part.usage.name.as_str().into());
     members.extend(part.label.map(|label| ("label".to_owned(), label.into())));
-    members.extend(members_of(&part.usage));
+    members.extend(to_members(&part.usage));
     Value::Object(members)
 }
 
-fn members_of(usage: &Usage) -> Map<String, Value> {
+fn to_members(usage: &Usage) -> Map<String, Value> {
     let members = [
         ("requests", usage.requests.into()),
         ("prompt_tokens", usage.prompt_tokens.into()),

@@ -20,13 +20,18 @@ use crate::proxy::failure::is_client_error;
 
 impl ModelExchange {
     /// Returns whether another attempt starts after a connection to the provider failed.
-    pub(super) fn goes_on_unconnected(&mut self, info: &RequestInfo, error: &Error) -> bool {
+    pub(super) fn handle_connect_failure(&mut self, info: &RequestInfo, error: &Error) -> bool {
         self.fail(info, not_connected(error.etype()))
     }
 
     /// Returns whether another attempt starts after the connection or the reply broke, or after a hook or a timer of
     /// ours aborted the attempt.
-    pub(super) fn goes_on(&mut self, info: &RequestInfo, error: &Error, broken: Broken) -> bool {
+    pub(super) fn handle_break(
+        &mut self,
+        info: &RequestInfo,
+        error: &Error,
+        broken: Broken,
+    ) -> bool {
         if let Some(follows) = self.next_part(info) {
             return follows;
         }
@@ -76,7 +81,7 @@ impl ModelExchange {
             state.record_failure();
         }
         let goes_on = !is_over
-            && (failure.is_retryable && self.go_on_with_hedge()
+            && (failure.is_retryable && self.continue_with_hedge()
                 || self.running.repeat_without_state(&self.call, &failure)
                 || self.running.repeat_elsewhere(moves_endpoint)
                 || failure.is_retryable && self.advance(&failure));

@@ -148,7 +148,7 @@ impl ModelExchange {
 
     /// Continues with the hedge after the running attempt has failed. Returns whether its request was sent; otherwise
     /// it begins again as the next attempt.
-    pub(super) fn go_on_with_hedge(&mut self) -> bool {
+    pub(super) fn continue_with_hedge(&mut self) -> bool {
         let Some(hedge) = self.hedge.as_ref().filter(|hedge| hedge.is_beside()) else {
             return false;
         };

@@ -200,13 +200,13 @@ impl Exchange for ModelExchange {
     }
 
     fn connect_failed(&mut self, info: &RequestInfo, mut error: Box<Error>) -> Box<Error> {
-        let goes_on = self.goes_on_unconnected(info, &error);
+        let goes_on = self.handle_connect_failure(info, &error);
         error.set_retry(goes_on);
         error
     }
 
     fn broke(&mut self, info: &RequestInfo, mut error: Box<Error>, broken: Broken) -> Box<Error> {
-        let goes_on = self.goes_on(info, &error, broken);
+        let goes_on = self.handle_break(info, &error, broken);
         error.set_retry(goes_on);
         error
     }

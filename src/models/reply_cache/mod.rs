@@ -115,7 +115,7 @@ impl CallGuard {
     pub fn store(self, reply: CachedReply) {
         let reply = Arc::new(reply);
         let key = *self.call.key();
-        self.cache.keep(key, &reply, self.ttl);
+        self.cache.store_in_memory(key, &reply, self.ttl);
         if let Some(shared) = &self.cache.shared {
             shared.store(key, &reply, self.ttl);
         }
@@ -216,7 +216,7 @@ impl ReplyCache {
         if let Some(reply) = shared {
             let reply = Arc::new(reply);
             let left_ms = max_age_ms - reply.age_ms(search.now_ms);
-            self.keep(search.key, &reply, Duration::from_millis(left_ms));
+            self.store_in_memory(search.key, &reply, Duration::from_millis(left_ms));
             call.land(Arc::clone(&reply));
             return ReplyLookup::Hit(reply);
         }
@@ -234,7 +234,7 @@ impl ReplyCache {
         is_fresh.then_some(entry.reply)
     }
 
-    fn keep(&self, key: ReplyKey, reply: &Arc<CachedReply>, stays: Duration) {
+    fn store_in_memory(&self, key: ReplyKey, reply: &Arc<CachedReply>, stays: Duration) {
         if reply.size() <= self.max_reply_bytes {
             let reply = Arc::clone(reply);
             self.replies.insert(key, StoredReply { reply, stays });

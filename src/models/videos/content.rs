@@ -68,7 +68,7 @@ async fn ask(
     headers: &HeaderMap,
 ) -> Result<reqwest::Response, Fault> {
     for _ in 0..=MAX_REDIRECTS {
-        let request = match provider.has_origin_of(&url) {
+        let request = match provider.is_own_origin(&url) {
             true => videos.contents.get(url.as_str()),
             false => videos.contents.get_foreign(&url),
         };
@@ -155,7 +155,7 @@ fn answer(videos: &Videos, reply: reqwest::Response, headers: &HeaderMap) -> Res
     if status == 416 {
         return unsatisfiable(reply.headers().get(header::CONTENT_RANGE).cloned());
     }
-    let mut told = told(reply.headers());
+    let mut told = copy_headers(reply.headers());
     let mut pieces = Pieces {
         reply,
         skip: 0,
@@ -164,7 +164,7 @@ fn answer(videos: &Videos, reply: reqwest::Response, headers: &HeaderMap) -> Res
     };
     // A provider without support for ranges sends all bytes.
     if let (200, Some(length)) = (status, length) {
-        match asked_part(headers, length) {
+        match parse_range(headers, length) {
             AskedRange::Whole => {}
             AskedRange::Some(range) => {
                 (pieces.skip, pieces.left) = (range.start, range.end - range.start);
@@ -191,7 +191,7 @@ fn answer(videos: &Videos, reply: reqwest::Response, headers: &HeaderMap) -> Res
 
 /// Returns the requested range of `length` bytes. Only the provider could evaluate a condition, and it has sent
 /// everything.
-fn asked_part(headers: &HeaderMap, length: u64) -> AskedRange {
+fn parse_range(headers: &HeaderMap, length: u64) -> AskedRange {
     let range = headers.get(header::RANGE).and_then(|it| it.to_str().ok());
     match range {
         Some(range) if !headers.contains_key(header::IF_RANGE) => part(range, length),
@@ -207,7 +207,7 @@ fn set(told: &mut Vec<(HeaderName, HeaderValue)>, name: HeaderName, value: &str)
 }
 
 /// Returns the reply headers that are passed on. A media type that is not a video becomes that of one.
-fn told(headers: &HeaderMap) -> Vec<(HeaderName, HeaderValue)> {
+fn copy_headers(headers: &HeaderMap) -> Vec<(HeaderName, HeaderValue)> {
     let media_type = headers.get(header::CONTENT_TYPE);
     let is_video = |value: &&HeaderValue| value.as_bytes().starts_with(b"video/");
     let media_type = media_type.filter(is_video).cloned();

@@ -33,7 +33,7 @@ pub(super) struct JobProvider {
 impl JobProvider {
     /// Finds the provider of a job, or returns `None` if the configuration no longer has it or its key.
     pub(super) fn find(models: &Models, organization: &str, order: &VideoOrder) -> Option<Self> {
-        let deployment = Arc::clone(models.planner.deployment_of(order)?);
+        let deployment = Arc::clone(models.planner.find_ordered(order)?);
         let wire = deployment.wire.videos?;
         let byok_keys = models.byok_keys.current();
         let key = match &order.byok_id {
@@ -72,7 +72,7 @@ impl JobProvider {
     }
 
     /// Returns whether a URL has one of the origins of this provider at which the job may be.
-    pub(super) fn has_origin_of(&self, url: &Url) -> bool {
+    pub(super) fn is_own_origin(&self, url: &Url) -> bool {
         let origins = self.deployment.site.endpoints.origins();
         let mut own = origins.filter_map(|origin| Url::parse(&origin.url()).ok());
         own.any(|own| own.origin() == url.origin())
