@@ -2,15 +2,14 @@
 
 use super::codec::BodySlice;
 use super::decoder::{Decoder, WholeReply};
-use super::error_body::classify_error;
 use super::failure::Failure;
-use super::scan::malformed;
+use super::scan::{items, object, reply, string};
 use super::wire::Target;
 use crate::fault::{Fault, FaultKind};
 use crate::json::{Error, Object, Str, Type, Walker};
 use crate::models::reply::Sink;
 use crate::models::request::{ModelRequest, RequestMember};
-use crate::models::search::{FoundPage, SearchFacts};
+use crate::models::search::SearchFacts;
 use crate::models::usage::Usage;
 use crate::money::{Unit, UnitCounts};
 
@@ -130,7 +129,7 @@ pub(super) fn write_list(object: &mut Object<'_>, key: &str, texts: &[Box<str>])
 }
 
 /// Writes a result as the convention does. Returns whether it is one.
-pub(super) type ReadPage = fn(page: &str, out: &mut Vec<u8>) -> Result<bool, Error>;
+pub(super) type ReadPage = fn(page: &str, out: &mut Vec<u8>) -> bool;
 
 /// Returns the decoder of a reply, whose results `read_page` writes.
 pub(super) fn decoder(facts: &SearchFacts, read_page: ReadPage) -> Box<dyn Decoder> {
@@ -141,45 +140,23 @@ pub(super) fn decoder(facts: &SearchFacts, read_page: ReadPage) -> Box<dyn Decod
     }))
 }
 
-/// What a reply holds.
-#[derive(Default)]
-struct SearchReply<'a> {
-    pages: Option<Vec<&'a str>>,
-    server_time: Option<&'a str>,
-    failure: Option<Failure>,
-}
-
 fn read(body: &[u8], most: usize, read_page: ReadPage, sink: &mut dyn Sink) -> Result<(), Failure> {
-    let mut found = SearchReply::default();
-    let mut walk = Walker::new(body).map_err(malformed)?;
-    let walked = walk.object(|walk, key| {
-        match (&*key, walk.peek()?) {
-            ("error", kind) if kind != Type::Null => {
-                found.failure = Some(classify_error(walk.skip()?));
-            }
-            ("results", Type::Array) => found.pages = Some(pages(walk)?),
-            ("server_time", Type::String) => found.server_time = Some(walk.skip()?),
-            _ => _ = walk.skip()?,
-        }
-        Ok::<(), Error>(())
-    });
-    walked.and_then(|()| walk.end()).map_err(malformed)?;
-    if let Some(failure) = found.failure {
-        return Err(failure);
-    }
+    let [pages, server_time] = reply(body, ["results", "server_time"])?;
     let bad = || Failure::malformed("the provider's reply does not hold the results of a search");
-    let pages = found.pages.ok_or_else(bad)?;
-    let mut written = Vec::with_capacity(pages.len().min(most));
-    for page in pages.into_iter().take(most) {
+    // The results of several queries may stand in an array each.
+    let pages = items(pages).ok_or_else(bad)?.into_iter();
+    let pages = pages.flat_map(|page| items(page).unwrap_or_else(|| vec![page]));
+    let mut written = Vec::new();
+    for page in pages.take(most) {
         let mut out = Vec::new();
-        if !read_page(page, &mut out).map_err(malformed)? {
+        if !read_page(page, &mut out) {
             return Err(bad());
         }
         written.push(out);
     }
     written.iter().for_each(|page| sink.item(page));
-    if let Some(time) = found.server_time {
-        sink.member("server_time", time);
+    if string(server_time).is_some() {
+        sink.member("server_time", server_time);
     }
     sink.usage(Usage {
         units: UnitCounts::ZERO
@@ -190,54 +167,9 @@ fn read(body: &[u8], most: usize, read_page: ReadPage, sink: &mut dyn Sink) -> R
     Ok(())
 }
 
-/// The results. Those of several queries may stand in an array each.
-fn pages<'a>(walk: &mut Walker<'a>) -> Result<Vec<&'a str>, Error> {
-    let mut pages = Vec::new();
-    walk.array(|walk, _| {
-        if walk.peek()? != Type::Array {
-            pages.push(walk.skip()?);
-            return Ok(());
-        }
-        walk.array(|walk, _| {
-            pages.push(walk.skip()?);
-            Ok::<(), Error>(())
-        })
-    })?;
-    Ok(pages)
-}
-
 /// Writes a result of the convention's own shape as it came.
-pub(super) fn read_own(page: &str, out: &mut Vec<u8>) -> Result<bool, Error> {
-    let mut found = FoundPage::default();
-    let is_object = read_members(page, |walk, key| {
-        match key {
-            "title" => found.title = text(walk)?,
-            "url" => found.url = text(walk)?,
-            _ => _ = walk.skip()?,
-        }
-        Ok(())
-    })?;
+pub(super) fn read_own(page: &str, out: &mut Vec<u8>) -> bool {
     out.extend_from_slice(page.as_bytes());
-    Ok(is_object && found.title.is_some() && found.url.is_some())
-}
-
-/// Walks the members of a result. Returns whether it is an object.
-pub(super) fn read_members<'a>(
-    page: &'a str,
-    mut member: impl FnMut(&mut Walker<'a>, &str) -> Result<(), Error>,
-) -> Result<bool, Error> {
-    let mut walk = Walker::over(page);
-    if walk.peek()? != Type::Object {
-        return Ok(false);
-    }
-    walk.object(|walk, key| member(walk, &key))?;
-    Ok(true)
-}
-
-/// The string that comes next; anything else is skipped.
-pub(super) fn text<'a>(walk: &mut Walker<'a>) -> Result<Option<Str<'a>>, Error> {
-    match walk.peek()? {
-        Type::String => walk.string().map(Some),
-        _ => walk.skip().map(|_| None),
-    }
+    let members = object(page, ["title", "url"]);
+    members.is_some_and(|[title, url]| string(title).is_some() && string(url).is_some())
 }

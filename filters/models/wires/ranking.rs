@@ -4,13 +4,12 @@ use bytes::Bytes;
 
 use super::codec::BodySlice;
 use super::decoder::{Decoder, ReplyHead, WholeReply};
-use super::error_body::classify_error;
 use super::failure::Failure;
-use super::scan::malformed;
+use super::scan::{count, items, number, object, reply};
 use super::splice::Splice;
 use super::wire::Target;
 use crate::fault::{Fault, FaultKind};
-use crate::json::{Error, Type, Walker};
+use crate::json::Error;
 use crate::models::reply::Sink;
 use crate::models::request::{ModelRequest, RequestMember};
 use crate::models::rerank::{RerankFacts, write_result};
@@ -119,49 +118,12 @@ pub(super) fn decoder(
     Box::new(WholeReply::new(move |body, sink| read(body, &asked, sink)))
 }
 
-/// One result of a reply.
-#[derive(Clone, Copy, Default)]
-struct Ranked<'a> {
-    index: Option<usize>,
-    /// As it is written, and for comparing.
-    score: Option<(&'a str, f64)>,
-}
-
-/// What a reply holds.
-#[derive(Default)]
-struct RankingReply<'a> {
-    results: Vec<Ranked<'a>>,
-    tokens: Option<u64>,
-    searches: Option<u64>,
-    failure: Option<Failure>,
-}
-
 fn read(body: &[u8], asked: &RankingRequest, sink: &mut dyn Sink) -> Result<(), Failure> {
-    let mut found = RankingReply::default();
-    let mut walk = Walker::new(body).map_err(malformed)?;
-    let walked = walk.object(|walk, key| {
-        match &*key {
-            "error" if walk.peek()? != Type::Null => {
-                found.failure = Some(classify_error(walk.skip()?));
-            }
-            "results" | "data" if walk.peek()? == Type::Array => walk.array(|walk, _| {
-                found.results.push(ranked(walk)?);
-                Ok::<(), Error>(())
-            })?,
-            "usage" => read_units(walk, &mut found)?,
-            "meta" => members(walk, |walk, key| match key {
-                "billed_units" => read_units(walk, &mut found),
-                _ => walk.skip().map(|_| ()),
-            })?,
-            _ => _ = walk.skip()?,
-        }
-        Ok::<(), Error>(())
-    });
-    walked.and_then(|()| walk.end()).map_err(malformed)?;
-    if let Some(failure) = found.failure {
-        return Err(failure);
-    }
-    let results = sort(&found.results, &asked.facts)?;
+    let [results, data, usage, meta] = reply(body, ["results", "data", "usage", "meta"])?;
+    let results = items(results).or_else(|| items(data)).unwrap_or_default();
+    let results = sort(&results, &asked.facts).ok_or_else(|| {
+        Failure::malformed("the provider's reply does not rank the documents of the request")
+    })?;
     let mut out = Vec::new();
     for (index, score) in results.into_iter().take(asked.facts.most_results()) {
         out.clear();
@@ -170,10 +132,25 @@ fn read(body: &[u8], asked: &RankingRequest, sink: &mut dyn Sink) -> Result<(), 
         write_result(index, score, document, &mut out);
         sink.item(&out);
     }
-    if found.tokens.is_some() || found.searches.is_some() {
-        let searches = found.searches.unwrap_or(asked.units.get(Unit::Search));
+    let [billed] = object(meta, ["billed_units"]).unwrap_or_default();
+    let (mut tokens, mut searches) = (None, None);
+    for units in [usage, billed] {
+        // Tokens or searches.
+        let keys = [
+            "prompt_tokens",
+            "input_tokens",
+            "total_tokens",
+            "search_units",
+        ];
+        let [prompt, input, total, units] = object(units, keys).unwrap_or_default();
+        let counted = [prompt, input, total].into_iter().find_map(count);
+        tokens = counted.or(tokens);
+        searches = count(units).or(searches);
+    }
+    if tokens.is_some() || searches.is_some() {
+        let searches = searches.unwrap_or(asked.units.get(Unit::Search));
         sink.usage(Usage {
-            prompt: found.tokens.unwrap_or(0),
+            prompt: tokens.unwrap_or(0),
             units: asked.units.with(Unit::Search, searches),
             ..Usage::default()
         });
@@ -181,77 +158,21 @@ fn read(body: &[u8], asked: &RankingRequest, sink: &mut dyn Sink) -> Result<(), 
     Ok(())
 }
 
-/// Returns index and score of all results, the highest score first.
-///
-/// Errors: a result is not of the documents, or there is none.
-fn sort<'a>(results: &[Ranked<'a>], facts: &RerankFacts) -> Result<Vec<(usize, &'a str)>, Failure> {
-    let bad =
-        || Failure::malformed("the provider's reply does not rank the documents of the request");
+/// Returns index and score of all results, the highest score first; `None`: a result is not of the documents, or there is none.
+fn sort<'a>(results: &[&'a str], facts: &RerankFacts) -> Option<Vec<(usize, &'a str)>> {
     let mut seen = vec![false; facts.documents.len()];
     let mut sorted = Vec::with_capacity(results.len());
     for result in results {
-        let (index, (text, score)) = result.index.zip(result.score).ok_or_else(bad)?;
-        let place = seen.get_mut(index).ok_or_else(bad)?;
-        if std::mem::replace(place, true) {
-            return Err(bad());
+        let [index, relevance, score] = object(result, ["index", "relevance_score", "score"])?;
+        let index: usize = index.parse().ok()?;
+        if std::mem::replace(seen.get_mut(index)?, true) {
+            return None;
         }
-        sorted.push((index, text, score));
-    }
-    if sorted.is_empty() {
-        return Err(bad());
+        let text = number(relevance).or_else(|| number(score))?;
+        let score: f64 = text.parse().ok()?;
+        sorted.push((index, text, Some(score).filter(|score| score.is_finite())?));
     }
     sorted.sort_by(|(one, _, a), (other, _, b)| b.total_cmp(a).then(one.cmp(other)));
     let sorted = sorted.into_iter();
-    Ok(sorted.map(|(index, text, _)| (index, text)).collect())
-}
-
-fn ranked<'a>(walk: &mut Walker<'a>) -> Result<Ranked<'a>, Error> {
-    let mut ranked = Ranked::default();
-    members(walk, |walk, key| {
-        match key {
-            "index" => ranked.index = walk.skip()?.parse().ok(),
-            "relevance_score" | "score" if walk.peek()? == Type::Number => {
-                let text = walk.number()?;
-                let score: Option<f64> = text.parse().ok();
-                ranked.score = score.filter(|score| score.is_finite()).map(|it| (text, it));
-            }
-            _ => _ = walk.skip()?,
-        }
-        Ok(())
-    })?;
-    Ok(ranked)
-}
-
-/// Reads what the provider bills: tokens or searches.
-fn read_units(walk: &mut Walker<'_>, found: &mut RankingReply<'_>) -> Result<(), Error> {
-    let (mut prompt, mut total) = (None, None);
-    members(walk, |walk, key| {
-        let count = |walk: &mut Walker<'_>| walk.skip().map(whole);
-        match key {
-            "prompt_tokens" | "input_tokens" => prompt = count(walk)?,
-            "total_tokens" => total = count(walk)?,
-            "search_units" => found.searches = count(walk)?,
-            _ => _ = walk.skip()?,
-        }
-        Ok(())
-    })?;
-    found.tokens = prompt.or(total).or(found.tokens);
-    Ok(())
-}
-
-/// A whole number, which some providers write with a fraction.
-fn whole(text: &str) -> Option<u64> {
-    let whole = text.split_once('.').map_or(text, |(whole, _)| whole);
-    whole.parse().ok()
-}
-
-/// Walks an object; anything else is skipped.
-fn members<'a>(
-    walk: &mut Walker<'a>,
-    mut member: impl FnMut(&mut Walker<'a>, &str) -> Result<(), Error>,
-) -> Result<(), Error> {
-    if walk.peek()? != Type::Object {
-        return walk.skip().map(|_| ());
-    }
-    walk.object(|walk, key| member(walk, &key))
+    (sorted.len() > 0).then(|| sorted.map(|(index, text, _)| (index, text)).collect())
 }

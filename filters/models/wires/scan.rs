@@ -1,5 +1,9 @@
 //! Values of a reply that is scanned instead of parsed. What is not of the expected type counts as absent.
+//!
+//! A small reply is taken apart level by level: [`reply`] and [`object`] return the JSON of members, an empty text for one that is
+//! absent.
 
+use super::error_body::classify_error;
 use super::failure::Failure;
 use crate::json::{Error, Str, Type, Walker};
 
@@ -35,9 +39,80 @@ pub(super) fn inside(array: &str) -> &str {
 
 /// A time in unix seconds, which some hosts write with a fraction.
 pub(super) fn seconds(walk: &mut Walker<'_>) -> Result<Option<u64>, Error> {
-    let written = walk.skip()?;
-    let whole = written.split_once('.').map_or(written, |(whole, _)| whole);
-    Ok(whole.parse().ok())
+    walk.skip().map(count)
+}
+
+/// Returns the whole number that a JSON is, which some hosts write with a fraction; `None` for anything else.
+pub(super) fn count(json: &str) -> Option<u64> {
+    let whole = json.split_once('.').map_or(json, |(whole, _)| whole);
+    whole.parse().ok()
+}
+
+/// Returns the JSON of these members of a whole reply; of a member that came twice, the last.
+///
+/// Errors: what came is no object, or holds an error.
+pub(super) fn reply<'a, const N: usize>(
+    body: &'a [u8],
+    keys: [&str; N],
+) -> Result<[&'a str; N], Failure> {
+    let (mut values, mut error) = ([""; N], "null");
+    let mut walk = Walker::new(body).map_err(malformed)?;
+    let walked = walk.object(|walk, key| {
+        let value = walk.skip()?;
+        if key == "error" {
+            error = value;
+        }
+        note(&key, value, &keys, &mut values);
+        Ok::<(), Error>(())
+    });
+    walked.and_then(|()| walk.end()).map_err(malformed)?;
+    match error {
+        "null" => Ok(values),
+        error => Err(classify_error(error)),
+    }
+}
+
+/// Returns the JSON of these members of an object; `None` for anything else.
+pub(super) fn object<'a, const N: usize>(json: &'a str, keys: [&str; N]) -> Option<[&'a str; N]> {
+    let mut values = [""; N];
+    let walked = Walker::over(json).object(|walk, key| {
+        note(&key, walk.skip()?, &keys, &mut values);
+        Ok::<(), Error>(())
+    });
+    walked.ok().map(|()| values)
+}
+
+fn note<'a>(key: &str, value: &'a str, keys: &[&str], values: &mut [&'a str]) {
+    let mut named = keys.iter().zip(values);
+    if let Some((_, place)) = named.find(|(known, _)| **known == key) {
+        *place = value;
+    }
+}
+
+/// Returns the JSON of the items of an array; `None` for anything else.
+pub(super) fn items(json: &str) -> Option<Vec<&str>> {
+    let mut items = Vec::new();
+    let walked = Walker::over(json).array(|walk, _| {
+        items.push(walk.skip()?);
+        Ok::<(), Error>(())
+    });
+    walked.ok().map(|()| items)
+}
+
+/// Returns the string that a JSON is; `None` for anything else.
+pub(super) fn string(json: &str) -> Option<Str<'_>> {
+    inside_string(json).map(Str::Raw)
+}
+
+/// Returns what stands between the quotes of a string; `None` for anything else.
+pub(super) fn inside_string(json: &str) -> Option<&str> {
+    json.strip_prefix('"')?.strip_suffix('"')
+}
+
+/// Returns the number that a JSON is, as it is written; `None` for anything else.
+pub(super) fn number(json: &str) -> Option<&str> {
+    json.starts_with(|c: char| c == '-' || c.is_ascii_digit())
+        .then_some(json)
 }
 
 /// The failure of a reply that cannot be scanned.

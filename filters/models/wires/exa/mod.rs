@@ -1,11 +1,12 @@
 //! Exa's wire: searches of the web. A mapping's model is the type of its searches. The highlights of each result cost on top,
 //! so results are billed as documents beside the search.
 
-use crate::json::{Error, Object, Str, Type};
+use crate::json::{Object, Str};
 use crate::models::operation::Operation;
 use crate::models::search::{FoundPage, SearchFacts};
 use crate::models::wires::codec::OperationCodec;
-use crate::models::wires::found_pages::{self, SearchWords, read_members, text, write_list};
+use crate::models::wires::found_pages::{self, SearchWords, write_list};
+use crate::models::wires::scan::{inside_string, items, object, string};
 use crate::models::wires::wire::{Target, Wire};
 
 /// The characters of the highlights of a result.
@@ -51,29 +52,18 @@ fn write(body: &mut Object<'_>, facts: &SearchFacts, target: &Target<'_>) {
     });
 }
 
-fn read_page(page: &str, out: &mut Vec<u8>) -> Result<bool, Error> {
-    let mut found = FoundPage::default();
-    let mut lines: Vec<u8> = Vec::new();
-    let is_object = read_members(page, |walk, key| {
-        match (key, walk.peek()?) {
-            ("title", _) => found.title = text(walk)?,
-            ("url", _) => found.url = text(walk)?,
-            ("publishedDate", _) => found.date = text(walk)?,
-            ("highlights", Type::Array) => walk.array(|walk, _| {
-                if let Some(line) = text(walk)? {
-                    if !lines.is_empty() {
-                        lines.extend_from_slice(b"\\n");
-                    }
-                    line.write_contents(&mut lines);
-                }
-                Ok::<(), Error>(())
-            })?,
-            _ => _ = walk.skip()?,
-        }
-        Ok(())
-    })?;
-    let lines = std::str::from_utf8(&lines).unwrap_or_default();
-    found.snippet = Some(Str::Raw(lines));
+fn read_page(page: &str, out: &mut Vec<u8>) -> bool {
+    let members = object(page, ["title", "url", "publishedDate", "highlights"]);
+    let [title, url, date, highlights] = members.unwrap_or_default();
+    let lines = items(highlights).unwrap_or_default().into_iter();
+    let lines: Vec<&str> = lines.filter_map(inside_string).collect();
+    let lines = lines.join("\\n");
+    let found = FoundPage {
+        title: string(title),
+        url: string(url),
+        snippet: Some(Str::Raw(&lines)),
+        date: string(date),
+    };
     found.write(out);
-    Ok(is_object && found.url.is_some())
+    found.url.is_some()
 }

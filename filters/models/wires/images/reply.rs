@@ -10,7 +10,7 @@ use crate::models::wires::decoder::{EventDecoder, EventStream, WholeReply, trunc
 use crate::models::wires::drawn;
 use crate::models::wires::error_body::classify_error;
 use crate::models::wires::failure::Failure;
-use crate::models::wires::scan::{malformed, seconds, text};
+use crate::models::wires::scan::{count, malformed, object, seconds, text};
 use crate::money::ServiceTier;
 use crate::sse::SseEvent;
 
@@ -87,7 +87,7 @@ impl<'a> Reply<'a> {
                 "revised_prompt" => read.revised_prompt = text(walk)?,
                 "partial_image_index" => read.number = walk.skip()?.parse().ok(),
                 "service_tier" => read.service_tier = text(walk)?,
-                "usage" => read.usage = usage(walk)?,
+                "usage" => read.usage = usage(walk.skip()?),
                 key => {
                     let known = WRITTEN.into_iter().find(|known| *known == key);
                     let value = walk.skip()?;
@@ -139,55 +139,29 @@ impl<'a> Reply<'a> {
 }
 
 /// Reads `usage`. Output tokens that are not told apart are those of images.
-fn usage(walk: &mut Walker<'_>) -> Result<Option<Usage>, Error> {
-    if walk.peek()? != Type::Object {
-        return walk.skip().map(|_| None);
+fn usage(json: &str) -> Option<Usage> {
+    let details = ["input_tokens_details", "output_tokens_details"];
+    let [input, output] = object(json, ["input_tokens", "output_tokens"])?;
+    let [of_input, of_output] = object(json, details)?;
+    if input.is_empty() && output.is_empty() {
+        return None;
     }
-    let mut usage = Usage::default();
-    let mut drawn = None;
-    let mut is_report = false;
-    walk.object(|walk, key| {
-        match &*key {
-            "input_tokens" => {
-                is_report = true;
-                usage.prompt = number(walk)?;
-            }
-            "output_tokens" => {
-                is_report = true;
-                usage.completion = number(walk)?;
-            }
-            "input_tokens_details" if walk.peek()? == Type::Object => {
-                walk.object(|walk, key| {
-                    match &*key {
-                        "image_tokens" => usage.image_prompt = number(walk)?,
-                        "cached_tokens" => usage.cached = number(walk)?,
-                        _ => _ = walk.skip()?,
-                    }
-                    Ok::<(), Error>(())
-                })?
-            }
-            "output_tokens_details" if walk.peek()? == Type::Object => {
-                walk.object(|walk, key| {
-                    match &*key {
-                        "image_tokens" => drawn = Some(number(walk)?),
-                        _ => _ = walk.skip()?,
-                    }
-                    Ok::<(), Error>(())
-                })?
-            }
-            _ => _ = walk.skip()?,
-        }
-        Ok::<(), Error>(())
-    })?;
-    usage.cached = usage.cached.min(usage.prompt);
-    usage.image_completion = drawn.unwrap_or(usage.completion).min(usage.completion);
-    Ok(is_report.then_some(usage))
-}
-
-fn number(walk: &mut Walker<'_>) -> Result<u64, Error> {
-    let written = walk.skip()?;
-    let whole = written.split_once('.').map_or(written, |(whole, _)| whole);
-    Ok(whole.parse().unwrap_or(0))
+    let [images, cached] = object(of_input, ["image_tokens", "cached_tokens"]).unwrap_or_default();
+    let [drawn] = object(of_output, ["image_tokens"]).unwrap_or_default();
+    let prompt = count(input).unwrap_or(0);
+    let completion = count(output).unwrap_or(0);
+    let drawn = match drawn {
+        "" => completion,
+        drawn => count(drawn).unwrap_or(0),
+    };
+    Some(Usage {
+        prompt,
+        completion,
+        image_prompt: count(images).unwrap_or(0),
+        cached: count(cached).unwrap_or(0).min(prompt),
+        image_completion: drawn.min(completion),
+        ..Usage::default()
+    })
 }
 
 /// Reads events.

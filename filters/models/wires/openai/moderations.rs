@@ -5,16 +5,15 @@ use bytes::Bytes;
 
 use super::usage;
 use crate::fault::{Fault, FaultKind};
-use crate::json::{Error, Type, Walker};
+use crate::json::{Error, Walker};
 use crate::models::moderations::ModerationFacts;
 use crate::models::reply::Sink;
 use crate::models::request::{ModelRequest, RequestMember};
 use crate::models::usage::Usage;
 use crate::models::wires::codec::{BodySlice, OperationCodec};
 use crate::models::wires::decoder::WholeReply;
-use crate::models::wires::error_body::classify_error;
 use crate::models::wires::failure::Failure;
-use crate::models::wires::scan::malformed;
+use crate::models::wires::scan::{items, object, reply};
 use crate::models::wires::splice::Splice;
 use crate::models::wires::wire::Target;
 
@@ -81,25 +80,9 @@ fn internal(error: Error) -> Fault {
 }
 
 fn read(body: &[u8], facts: ModerationFacts, sink: &mut dyn Sink) -> Result<(), Failure> {
-    let mut walk = Walker::new(body).map_err(malformed)?;
-    let (mut results, mut reported, mut failure) = (Vec::new(), None, None);
-    let walked = walk.object(|walk, key| {
-        match &*key {
-            "error" if walk.peek()? != Type::Null => failure = Some(classify_error(walk.skip()?)),
-            "results" if walk.peek()? == Type::Array => walk.array(|walk, _| {
-                results.push(result(walk.skip()?)?);
-                Ok::<(), Error>(())
-            })?,
-            "usage" => reported = usage::read(walk, false)?,
-            _ => _ = walk.skip()?,
-        }
-        Ok::<(), Error>(())
-    });
-    walked.and_then(|()| walk.end()).map_err(malformed)?;
-    if let Some(failure) = failure {
-        return Err(failure);
-    }
-    let results: Option<Vec<ReadResult<'_>>> = results.into_iter().collect();
+    let [results, reported] = reply(body, ["results", "usage"])?;
+    let results = items(results).unwrap_or_default().into_iter().map(result);
+    let results: Option<Vec<ReadResult<'_>>> = results.collect();
     let results = results.filter(|results| results.len() == facts.results);
     let results = results.ok_or_else(|| {
         Failure::malformed("the provider's reply does not hold one result for each input")
@@ -110,7 +93,8 @@ fn read(body: &[u8], facts: ModerationFacts, sink: &mut dyn Sink) -> Result<(), 
         result.write(&mut out);
         sink.item(&out);
     }
-    if let Some(usage) = reported.filter(|usage| !usage.is_zero()) {
+    let reported = usage::read(&mut Walker::over(reported), false);
+    if let Some(usage) = reported.ok().flatten().filter(|usage| !usage.is_zero()) {
         sink.usage(Usage {
             prompt: usage.prompt,
             ..Usage::default()
@@ -143,40 +127,18 @@ impl ReadResult<'_> {
 }
 
 /// Reads a result; `None`: it is none.
-fn result(whole: &str) -> Result<Option<ReadResult<'_>>, Error> {
-    let mut walk = Walker::over(whole);
-    if walk.peek()? != Type::Object {
-        return Ok(None);
-    }
-    let (mut is_marked, mut is_flagged, mut is_good) = (false, false, true);
-    let (mut has_categories, mut has_scores) = (false, false);
-    walk.object(|walk, key| {
-        let kind = walk.peek()?;
-        match (&*key, kind) {
-            ("flagged", kind) => {
-                is_marked = true;
-                is_good &= kind == Type::Bool;
-                walk.skip()?;
-            }
-            ("categories", Type::Object) => {
-                has_categories = true;
-                walk.object(|walk, _| {
-                    is_flagged |= walk.skip()? == "true";
-                    Ok::<(), Error>(())
-                })?;
-            }
-            ("category_scores", Type::Object) => {
-                has_scores = true;
-                walk.skip()?;
-            }
-            _ => _ = walk.skip()?,
-        }
+fn result(whole: &str) -> Option<ReadResult<'_>> {
+    let [flagged, categories, scores] =
+        object(whole, ["flagged", "categories", "category_scores"])?;
+    let is_good = matches!(flagged, "" | "true" | "false") && scores.starts_with('{');
+    let mut is_flagged = false;
+    let walked = Walker::over(categories).object(|walk, _| {
+        is_flagged |= walk.skip()? == "true";
         Ok::<(), Error>(())
-    })?;
-    is_good &= has_categories && has_scores;
-    Ok(is_good.then_some(ReadResult {
+    });
+    (is_good && walked.is_ok()).then_some(ReadResult {
         whole,
-        is_marked,
+        is_marked: !flagged.is_empty(),
         is_flagged,
-    }))
+    })
 }

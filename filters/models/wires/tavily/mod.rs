@@ -1,11 +1,12 @@
 //! Tavily's wire: searches of the web. A mapping's model is the depth of its searches.
 
-use crate::json::{Error, Object, Str};
+use crate::json::Object;
 use crate::models::operation::Operation;
 use crate::models::search::{FoundPage, SearchFacts};
 use crate::models::wires::codec::OperationCodec;
 use crate::models::wires::error_body;
-use crate::models::wires::found_pages::{self, SearchWords, read_members, text, write_list};
+use crate::models::wires::found_pages::{self, SearchWords, write_list};
+use crate::models::wires::scan::{object, string};
 use crate::models::wires::wire::{Target, Wire};
 
 /// The wire.
@@ -46,18 +47,15 @@ fn write(body: &mut Object<'_>, facts: &SearchFacts, target: &Target<'_>) {
     }
 }
 
-fn read_page(page: &str, out: &mut Vec<u8>) -> Result<bool, Error> {
-    let mut found = FoundPage::default();
-    let is_object = read_members(page, |walk, key| {
-        match key {
-            "title" => found.title = text(walk)?,
-            "url" => found.url = text(walk)?,
-            "content" => found.snippet = text(walk)?,
-            "published_date" => found.date = text(walk)?.filter(|date: &Str<'_>| !date.is_empty()),
-            _ => _ = walk.skip()?,
-        }
-        Ok(())
-    })?;
+fn read_page(page: &str, out: &mut Vec<u8>) -> bool {
+    let members = object(page, ["title", "url", "content", "published_date"]);
+    let [title, url, content, date] = members.unwrap_or_default();
+    let found = FoundPage {
+        title: string(title),
+        url: string(url),
+        snippet: string(content),
+        date: string(date).filter(|date| !date.is_empty()),
+    };
     found.write(out);
-    Ok(is_object && found.url.is_some())
+    found.url.is_some()
 }
