@@ -47,7 +47,8 @@ impl Tools {
                 continue;
             };
             let entry = serde_json::from_str::<Value>(tool.description);
-            let entry = entry.map_err(|error| format!("a tool of {}: {error}", tool.route))?;
+            let mut entry = entry.map_err(|error| format!("a tool of {}: {error}", tool.route))?;
+            complete(&mut entry, route.description);
             let name = entry.get("name").and_then(Value::as_str);
             let name = name.ok_or_else(|| format!("a tool of {} has no name", tool.route))?;
             let schema = entry.get("inputSchema").cloned().unwrap_or_default();
@@ -119,6 +120,33 @@ impl Tools {
             _ => headers.extend(sdk_keys(&self.sdk_key_headers, sent)),
         }
         Ok(headers)
+    }
+}
+
+/// Gives the arguments of a tool that have no type the schemas of the same members of its route, without null.
+fn complete(tool: &mut Value, route: &str) {
+    let route: Value = serde_json::from_str(route).unwrap_or_default();
+    let body = route.pointer("/body/application~1json/$ref");
+    let body = body.and_then(|it| it.as_str()?.rsplit('/').next());
+    let told = body.and_then(|name| route.pointer(&format!("/schemas/{name}/properties")));
+    let arguments = tool.pointer_mut("/inputSchema/properties");
+    let arguments = arguments.and_then(Value::as_object_mut);
+    for (name, argument) in arguments.into_iter().flatten() {
+        let has_type = ["type", "enum", "anyOf"]
+            .iter()
+            .any(|key| argument.get(key).is_some());
+        let told = told.and_then(|told| told.get(name)?.as_object());
+        if let (false, Some(told), Some(argument)) = (has_type, told, argument.as_object_mut()) {
+            for (key, value) in told {
+                let mut value = value.clone();
+                match (key.as_str(), &mut value) {
+                    ("type", Value::Array(kinds)) => value = kinds.swap_remove(0),
+                    ("enum", Value::Array(words)) => words.retain(|word| !word.is_null()),
+                    _ => {}
+                }
+                argument.entry(key).or_insert(value);
+            }
+        }
     }
 }
 
