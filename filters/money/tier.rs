@@ -13,6 +13,18 @@ pub enum ServiceTier {
 }
 
 impl ServiceTier {
+    /// The words of requests.
+    pub const WORDS: [&'static str; 4] = ["auto", "default", "flex", "priority"];
+
+    /// Returns the tier of a request's word.
+    pub fn from_word(word: &str) -> Self {
+        match word {
+            "flex" => Self::Flex,
+            "priority" => Self::Priority,
+            _ => Self::Standard,
+        }
+    }
+
     /// Returns the name of the tier in requests.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -36,6 +36,7 @@ mod paths;
 mod reply_cache;
 mod requests;
 mod run;
+mod shapes;
 mod sse;
 mod tokens;
 mod uploads;

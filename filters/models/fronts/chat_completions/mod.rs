@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use crate::fault::Fault;
 use crate::models::chat::tree::Text;
+use crate::models::check::describe::describe;
 use crate::models::front::{Front, FrontRow, Received};
 use crate::models::operation::Operation;
 use crate::models::reply::{ReplyIdentity, Writer};
@@ -43,7 +44,7 @@ impl Front for ChatCompletions {
         static ROW: FrontRow = FrontRow::new(
             ("chat_completions", "/v1/chat/completions"),
             Operation::Chat,
-            || include_str!("description.json").to_owned(),
+            || describe(include_str!("description.json"), &[&check::top::FIELDS]),
         );
         &ROW
     }

@@ -10,8 +10,7 @@ use crate::fault::Fault;
 use crate::json::{Type, Walker};
 use crate::models::check::read::{array, integer, string};
 use crate::models::check::reject::{Reject, other};
-use crate::models::check::shape::{Field, Is, U32, plain_request, read_members};
-use crate::models::check::top::MODEL;
+use crate::models::check::shape::{Field, U32, plain_request, read_body};
 use crate::models::embeddings::batch::Input;
 use crate::models::embeddings::{EmbeddingFacts, Encoding};
 use crate::models::parameter::{AskedParameters, Parameter};
@@ -35,35 +34,30 @@ pub(super) struct Findings {
 type Row = Field<Findings>;
 
 pub(super) static FIELDS: [Row; 5] = [
-    Row::new("model", Is::Model(|found, model| found.model = Some(model)))
-        .required(MODEL)
-        .doc("The model."),
-    Row::new("input", Is::Own(input)).required(INPUT),
-    Row::new(
-        "encoding_format",
-        Is::Word(&["float", "base64"], |found, word| {
-            found.encoding = match word {
-                "base64" => Encoding::Base64,
-                _ => Encoding::Float,
-            };
-        }),
-    ),
-    Row::new(
-        "dimensions",
-        Is::Integer(1, U32, |found, length| {
-            found.dimensions = u32::try_from(length).ok()
-        }),
-    )
+    Row::model(|found, model| found.model = Some(model)),
+    Row::own("input", input).required(INPUT),
+    Row::choice("encoding_format", &["float", "base64"], |found, word| {
+        found.encoding = match word {
+            "base64" => Encoding::Base64,
+            _ => Encoding::Float,
+        };
+    })
+    .strict(),
+    Row::integer("dimensions", 1, U32, |found, length| {
+        found.dimensions = u32::try_from(length).ok();
+    })
+    .strict()
     .doc("The length of vectors, of models that can shorten them."),
-    Row::new("user", Is::Text).doc("Accepted; the provider gets an opaque id of the key."),
+    Row::text("user", |_, _| Ok(()))
+        .strict()
+        .doc("Accepted; the provider gets an opaque id of the key."),
 ];
 
 /// Checks a body.
 ///
 /// Cost: one pass; allocates for keys and for the places of the inputs. Errors: 400 naming the field, what came and what is accepted.
 pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
-    let mut found = Findings::default();
-    let members = read_members(&FIELDS, &body, &mut found).map_err(Reject::into_fault)?;
+    let (found, members): (Findings, _) = read_body(&[&FIELDS], &body)?;
     let (are_tokens, dimensions) = (found.are_tokens, found.dimensions);
     let asked = asked(&found);
     let text_bytes = found.inputs.iter().map(|input| input.bytes);

@@ -2,7 +2,7 @@
 
 use self::writer::ListWriter;
 use super::plain_front::PlainFront;
-use crate::models::check::shape::describe;
+use crate::models::check::describe::describe;
 use crate::models::front::FrontRow;
 use crate::models::operation::Operation;
 
@@ -16,10 +16,7 @@ pub static EMBEDDINGS: PlainFront = PlainFront {
     row: FrontRow::new(
         ("embeddings", "/v1/embeddings"),
         Operation::Embeddings,
-        || {
-            let text = include_str!("description.json");
-            describe(text, "EmbeddingRequest", &check::FIELDS)
-        },
+        || describe(include_str!("description.json"), &[&check::FIELDS]),
     ),
     check: check::check,
     writer: |_, identity| Box::new(ListWriter::new(&identity.model)),

@@ -7,12 +7,12 @@ use bytes::Bytes;
 use super::body;
 use super::input::{self, Inputs};
 use crate::fault::Fault;
-use crate::json::{Type, Walker};
+use crate::json::Walker;
 use crate::models::chat::facts::ChatFacts;
 use crate::models::chat::tree::read_tree;
-use crate::models::check::read::{boolean, integer, one_of, required, string};
+use crate::models::check::read::string;
 use crate::models::check::reject::{Reject, other};
-use crate::models::check::top::{members, model};
+use crate::models::check::shape::{Field, read_all};
 use crate::models::front::Front;
 use crate::models::images::{ImageFacts, ImageOptions, MAX_COUNT};
 use crate::models::parameter::{AskedParameters, Parameter};
@@ -30,6 +30,10 @@ const MAX_PARTIAL_IMAGES: u64 = 3;
 /// The longest size or ratio.
 const MAX_WORD_BYTES: usize = 64;
 
+const OF_EDITS: &str = "is no field of image generation; `/v1/images/edits` takes images";
+const OF_FORMS: &str =
+    "is a file of a form; accepted in JSON is `images`, an array of objects with `image_url`";
+
 /// The findings of the pass.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
@@ -46,6 +50,97 @@ pub(super) struct Findings {
     pub(super) unknown: Vec<(Box<str>, Range<usize>)>,
 }
 
+type Row = Field<Findings>;
+
+/// The members of a request for new images.
+pub(super) static GENERATIONS: [&[Row]; 2] = [
+    &SHARED,
+    &[
+        Row::choice("quality", &QUALITIES, take_quality),
+        Row::choice("style", &["vivid", "natural"], |found, word| {
+            found.options.style = Some(word);
+        }),
+        Row::nothing("image", OF_EDITS).doc("Of edits."),
+        Row::nothing("images", OF_EDITS).strict().doc("Of edits."),
+        Row::own("input_fidelity", |walk, _| {
+            Err(other(walk, "none, because there is no image to be true to"))
+        }),
+    ],
+];
+
+/// Those of an edit.
+pub(super) static EDITS: [&[Row]; 2] = [
+    &SHARED,
+    &[
+        Row::choice("quality", &EDIT_QUALITIES, take_quality),
+        Row::own("images", |walk, found| {
+            input::images(walk, &mut found.inputs)
+        })
+        .required(input::IMAGES),
+        Row::choice("input_fidelity", &["high", "low"], |found, word| {
+            found.options.input_fidelity = Some(word);
+        }),
+        Row::nothing("image", OF_FORMS).doc("Of forms."),
+        Row::nothing("image[]", OF_FORMS).doc("Of forms."),
+    ],
+];
+
+static SHARED: [Row; 15] = [
+    Row::optional_model(|found, model| found.model = Some(model)).doc("Default `auto`."),
+    Row::own("prompt", |walk, found| {
+        prompt(walk).map(|it| found.prompt = Some(it))
+    })
+    .required("a text that is not empty"),
+    Row::integer("n", 1, MAX_COUNT as u64, |found, count| {
+        found.count = count as u32
+    })
+    .doc("Images."),
+    Row::text("size", |found, text| {
+        size_or_ratio(text).map(|size| found.options.size = size)
+    })
+    .doc("Such as `1024x1024`."),
+    Row::text("aspect_ratio", |found, text| {
+        size_or_ratio(text).map(|ratio| found.options.aspect_ratio = ratio)
+    })
+    .doc("Such as `16:9`; wins over `size`."),
+    Row::choice("moderation", &["auto", "low"], |found, word| {
+        found.options.moderation = not_auto(word)
+    }),
+    Row::choice("response_format", &["b64_json"], |_, _| ()),
+    Row::choice("service_tier", &ServiceTier::WORDS, |found, word| {
+        found.tier = ServiceTier::from_word(word)
+    }),
+    Row::choice(
+        "background",
+        &["transparent", "opaque", "auto"],
+        |found, word| {
+            found.options.background = not_auto(word);
+        },
+    ),
+    Row::choice("output_format", &["png", "jpeg", "webp"], |found, word| {
+        found.options.output_format = Some(word)
+    }),
+    Row::integer("output_compression", 0, 100, |found, percent| {
+        found.options.output_compression = u8::try_from(percent).ok();
+    })
+    .doc("Of `jpeg` and `webp`."),
+    Row::flag("stream", |found, is_stream| found.is_stream = is_stream),
+    Row::integer("partial_images", 0, MAX_PARTIAL_IMAGES, |found, count| {
+        found.options.partial_images = u8::try_from(count).ok();
+    })
+    .doc("Unfinished images of a stream."),
+    Row::text("user", |found, user| {
+        found.user = Some(user.into());
+        Ok(())
+    })
+    .doc("Names the session."),
+    Row::nothing(
+        "mask",
+        "is not supported; accepted are `images` and a `prompt` that says what to change",
+    )
+    .doc("Not supported."),
+];
+
 /// Checks a body.
 ///
 /// Cost: one pass, and one copy of the prompt and the images into the chat that stands for the request. Errors: 400 naming
@@ -55,11 +150,10 @@ pub(super) fn check(
     is_edit: bool,
     front: &'static dyn Front,
 ) -> Result<ModelRequest, Fault> {
-    let mut found = Findings {
-        count: 1,
-        ..Findings::default()
-    };
-    pass(body, is_edit, &mut found).map_err(Reject::into_fault)?;
+    let fields = if is_edit { &EDITS } else { &GENERATIONS };
+    let (mut found, _) = read_all(fields, body, unknown).map_err(Reject::into_fault)?;
+    check_together(&found.options).map_err(Reject::into_fault)?;
+    found.count = found.count.max(1);
     let model = found.model.take().unwrap_or_else(|| AUTO.into());
     let (source, places) = body::write(body, &model, &found);
     let text_bytes = found.prompt.as_ref().map_or(0, |(_, bytes)| *bytes);
@@ -136,124 +230,25 @@ fn asked(options: &ImageOptions, count: u32) -> AskedParameters {
     }
 }
 
-fn pass(body: &Bytes, is_edit: bool, found: &mut Findings) -> Result<(), Reject> {
-    let mut walk = Walker::new(body)?;
-    members(&mut walk, |walk, key| {
-        if walk.peek()? == Type::Null && !matches!(key, "prompt" | "images") {
-            // Not in the contract, but the OpenAI convention takes null for "unset".
-            return walk.null().map(|_| ()).map_err(Reject::from);
-        }
-        match key {
-            "images" if is_edit => input::images(walk, &mut found.inputs),
-            "background" | "input_fidelity" | "output_format" | "output_compression" => {
-                output(walk, key, is_edit, found)
-            }
-            _ => member(walk, key, is_edit, found),
-        }
-    })?;
-    walk.end()?;
-    required(found.prompt.as_ref(), "prompt", "a text that is not empty")?;
-    if is_edit {
-        required(found.inputs.places.first(), "images", input::IMAGES)?;
-    }
-    let format = found.options.output_format;
-    if found.options.output_compression.is_some() && !matches!(format, Some("jpeg" | "webp")) {
-        let said =
-            "came without `output_format` of `jpeg` or `webp`; accepted is one of them beside it";
-        return Err(Reject::rule(said).within("output_compression"));
-    }
-    Ok(())
-}
-
-fn member(
-    walk: &mut Walker<'_>,
-    key: &str,
-    is_edit: bool,
-    found: &mut Findings,
-) -> Result<(), Reject> {
-    let options = &mut found.options;
-    match key {
-        "model" => found.model = Some(model(walk)?),
-        "prompt" => found.prompt = Some(prompt(walk)?),
-        "n" => found.count = integer(walk, 1, MAX_COUNT.into())? as u32,
-        "size" => options.size = size_or_ratio(walk)?,
-        "aspect_ratio" => options.aspect_ratio = size_or_ratio(walk)?,
-        "quality" => {
-            let words = if is_edit {
-                &EDIT_QUALITIES[..]
-            } else {
-                &QUALITIES
-            };
-            options.quality = quality(one_of(walk, words)?);
-        }
-        "style" if !is_edit => options.style = Some(one_of(walk, &["vivid", "natural"])?),
-        "moderation" => options.moderation = not_auto(one_of(walk, &["auto", "low"])?),
-        "response_format" => _ = one_of(walk, &["b64_json"])?,
-        "service_tier" => {
-            found.tier = match one_of(walk, &["auto", "default", "flex", "priority"])? {
-                "flex" => ServiceTier::Flex,
-                "priority" => ServiceTier::Priority,
-                _ => ServiceTier::Standard,
-            };
-        }
-        "stream" => found.is_stream = boolean(walk)?,
-        "partial_images" => {
-            let count = integer(walk, 0, MAX_PARTIAL_IMAGES)?;
-            options.partial_images = u8::try_from(count).ok();
-        }
-        "user" => found.user = Some(string(walk)?.unescaped().into()),
-        _ => unknown(walk, key, is_edit, found)?,
-    }
-    Ok(())
-}
-
-/// How the image is written: of the contract for edits, and of the convention for both.
-fn output(
-    walk: &mut Walker<'_>,
-    key: &str,
-    is_edit: bool,
-    found: &mut Findings,
-) -> Result<(), Reject> {
-    let options = &mut found.options;
-    match key {
-        "background" => {
-            options.background = not_auto(one_of(walk, &["transparent", "opaque", "auto"])?);
-        }
-        "output_format" => options.output_format = Some(one_of(walk, &["png", "jpeg", "webp"])?),
-        "output_compression" => {
-            options.output_compression = u8::try_from(integer(walk, 0, 100)?).ok();
-        }
-        _ if is_edit => options.input_fidelity = Some(one_of(walk, &["high", "low"])?),
-        _ => return Err(other(walk, "none, because there is no image to be true to")),
-    }
-    Ok(())
-}
-
-/// Members of other APIs that mean something which would be lost, and members that nobody knows.
-fn unknown(
-    walk: &mut Walker<'_>,
-    key: &str,
-    is_edit: bool,
-    found: &mut Findings,
-) -> Result<(), Reject> {
-    let elsewhere = match key {
-        "mask" => {
-            Some("is not supported; accepted are `images` and a `prompt` that says what to change")
-        }
-        "image" | "image[]" if is_edit => Some(
-            "is a file of a form; accepted in JSON is `images`, an array of objects with `image_url`",
-        ),
-        "image" | "images" if !is_edit => {
-            Some("is no field of image generation; `/v1/images/edits` takes images")
-        }
-        _ => None,
-    };
-    if let Some(said) = elsewhere {
-        return Err(Reject::rule(said));
+/// Reads a member that nobody knows: what a provider makes of it is its own affair.
+fn unknown(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<(), Reject> {
+    if walk.null()? {
+        return Ok(());
     }
     let start = walk.at();
     walk.skip()?;
     found.unknown.push((key.into(), start..walk.at()));
+    Ok(())
+}
+
+/// Checks what members mean beside each other.
+fn check_together(options: &ImageOptions) -> Result<(), Reject> {
+    let format = options.output_format;
+    if options.output_compression.is_some() && !matches!(format, Some("jpeg" | "webp")) {
+        let said =
+            "came without `output_format` of `jpeg` or `webp`; accepted is one of them beside it";
+        return Err(Reject::rule(said).within("output_compression"));
+    }
     Ok(())
 }
 
@@ -271,8 +266,7 @@ fn prompt(walk: &mut Walker<'_>) -> Result<(Range<usize>, u64), Reject> {
 }
 
 /// A size or a ratio; `auto` and an empty text ask for nothing.
-fn size_or_ratio(walk: &mut Walker<'_>) -> Result<Option<Box<str>>, Reject> {
-    let word = string(walk)?.unescaped();
+fn size_or_ratio(word: &str) -> Result<Option<Box<str>>, Reject> {
     let is_word = word.len() <= MAX_WORD_BYTES && !word.chars().any(char::is_control);
     if !is_word {
         let said = format!("is longer than {MAX_WORD_BYTES} bytes or holds control characters");
@@ -280,18 +274,18 @@ fn size_or_ratio(walk: &mut Walker<'_>) -> Result<Option<Box<str>>, Reject> {
             "{said}; accepted is a text such as `1024x1024` or `16:9`"
         )));
     }
-    Ok(Some(&*word)
+    Ok(Some(word)
         .filter(|word| !matches!(*word, "" | "auto"))
         .map(Into::into))
 }
 
 /// `standard` and `hd` are the words of retired models: the usual quality, and a better one.
-fn quality(word: &'static str) -> Option<&'static str> {
-    match word {
+fn take_quality(found: &mut Findings, word: &'static str) {
+    found.options.quality = match word {
         "standard" | "auto" => None,
         "hd" => Some("high"),
         word => Some(word),
-    }
+    };
 }
 
 fn not_auto(word: &'static str) -> Option<&'static str> {

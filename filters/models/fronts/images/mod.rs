@@ -6,6 +6,8 @@ use bytes::Bytes;
 use self::events::EventWriter;
 use self::list::ListWriter;
 use crate::fault::Fault;
+use crate::models::check::describe::describe;
+use crate::models::check::form::to_json;
 use crate::models::front::{Front, FrontRow, Received};
 use crate::models::operation::Operation;
 use crate::models::reply::{ReplyIdentity, Writer};
@@ -15,7 +17,6 @@ mod body;
 mod check;
 mod drawn;
 mod events;
-mod form;
 mod input;
 mod list;
 #[cfg(test)]
@@ -30,12 +31,15 @@ pub struct ImageGenerations;
 #[derive(Debug)]
 pub struct ImageEdits;
 
+/// The names that the images of a form have.
+const IMAGE_NAMES: [&str; 4] = ["image", "image[]", "images", "images[]"];
+
 impl Front for ImageGenerations {
     fn row(&'static self) -> &'static FrontRow {
         static ROW: FrontRow = FrontRow::new(
             ("images", "/v1/images/generations"),
             Operation::Images,
-            || include_str!("generations.json").to_owned(),
+            || describe(include_str!("generations.json"), &check::GENERATIONS),
         );
         &ROW
     }
@@ -45,7 +49,11 @@ impl Front for ImageGenerations {
     }
 
     fn read_form(&self, body: &Bytes, boundary: &str) -> Result<Received, Fault> {
-        self.read(form::to_json(body, boundary)?)
+        self.read(to_json(
+            (body, boundary),
+            &check::GENERATIONS,
+            &IMAGE_NAMES,
+        )?)
     }
 
     fn explain(&self, fault: Fault) -> Fault {
@@ -62,7 +70,7 @@ impl Front for ImageEdits {
         static ROW: FrontRow = FrontRow::new(
             ("image_edits", "/v1/images/edits"),
             Operation::ImageEdits,
-            || include_str!("edits.json").to_owned(),
+            || describe(include_str!("edits.json"), &check::EDITS),
         );
         &ROW
     }
@@ -72,7 +80,7 @@ impl Front for ImageEdits {
     }
 
     fn read_form(&self, body: &Bytes, boundary: &str) -> Result<Received, Fault> {
-        self.read(form::to_json(body, boundary)?)
+        self.read(to_json((body, boundary), &check::EDITS, &IMAGE_NAMES)?)
     }
 
     fn explain(&self, fault: Fault) -> Fault {

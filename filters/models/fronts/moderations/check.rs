@@ -8,7 +8,7 @@ use crate::json::{Type, Walker};
 use crate::models::check::media::{self, Addresses};
 use crate::models::check::read::{array, object, one_of, required, string};
 use crate::models::check::reject::{Reject, other};
-use crate::models::check::shape::{Field, Is, plain_request, read_members};
+use crate::models::check::shape::{Field, plain_request, read_body};
 use crate::models::moderations::ModerationFacts;
 use crate::models::request::{ModelRequest, Payload, Source};
 
@@ -36,10 +36,9 @@ pub(super) struct Findings {
 type Row = Field<Findings>;
 
 pub(super) static FIELDS: [Row; 2] = [
-    Row::new("model", Is::Model(|found, model| found.model = Some(model)))
-        .nullable()
+    Row::optional_model(|found, model| found.model = Some(model))
         .doc("Default `omni-moderation-latest`."),
-    Row::new("input", Is::Own(input)).required(INPUT),
+    Row::own("input", input).required(INPUT),
 ];
 
 /// Checks a body.
@@ -47,8 +46,7 @@ pub(super) static FIELDS: [Row; 2] = [
 /// Cost: one pass; allocates for keys and addresses of images. Errors: 400 naming the field, what came and what is
 /// accepted.
 pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
-    let mut found = Findings::default();
-    let members = read_members(&FIELDS, &body, &mut found).map_err(Reject::into_fault)?;
+    let (found, members): (Findings, _) = read_body(&[&FIELDS], &body)?;
     let payload = Payload::Moderations(ModerationFacts {
         results: found.results,
         is_text_parts: found.is_parts && found.images == 0,

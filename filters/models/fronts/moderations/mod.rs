@@ -3,7 +3,7 @@
 use super::item_list::{ItemWriter, ListEnd};
 use super::plain_front::PlainFront;
 use crate::json::Str;
-use crate::models::check::shape::describe;
+use crate::models::check::describe::describe;
 use crate::models::front::FrontRow;
 use crate::models::operation::Operation;
 
@@ -16,10 +16,7 @@ pub static MODERATIONS: PlainFront = PlainFront {
     row: FrontRow::new(
         ("moderations", "/v1/moderations"),
         Operation::Moderations,
-        || {
-            let text = include_str!("description.json");
-            describe(text, "ModerationRequest", &check::FIELDS)
-        },
+        || describe(include_str!("description.json"), &[&check::FIELDS]),
     ),
     check: check::check,
     writer: |_, identity| {

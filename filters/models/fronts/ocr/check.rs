@@ -7,10 +7,9 @@ use super::document::{DOCUMENT, Document, document};
 use super::pages::pages;
 use crate::fault::Fault;
 use crate::json::{Type, Walker};
-use crate::models::check::read::{object, one_of, required};
+use crate::models::check::read::{nullable_string, object, one_of, required};
 use crate::models::check::reject::{Reject, other};
-use crate::models::check::shape::{Field, Is, U32, plain_request, read_members};
-use crate::models::check::top::MODEL;
+use crate::models::check::shape::{Field, U32, plain_request, read_body};
 use crate::models::ocr::OcrFacts;
 use crate::models::request::{ModelRequest, Payload, Source};
 use crate::spooled_json::SpooledData;
@@ -27,42 +26,36 @@ pub(super) struct Findings {
 type Row = Field<Findings>;
 
 const fn ignored_flag(key: &'static str) -> Row {
-    Row::new(key, Is::Boolean(|_, _| ())).nullable()
-}
-
-const fn ignored_number(key: &'static str) -> Row {
-    Row::new(key, Is::Integer(0, U32, |_, _| ())).nullable()
-}
-
-const fn ignored_word(key: &'static str, words: &'static [&'static str]) -> Row {
-    Row::new(key, Is::Word(words, |_, _| ())).nullable()
+    Row::flag(key, |_, _| ())
 }
 
 pub(super) static FIELDS: [Row; 14] = [
-    Row::new("model", Is::Model(|found, model| found.model = Some(model)))
-        .required(MODEL)
-        .doc("The model."),
-    Row::new(
-        "document",
-        Is::Own(|walk, found| document(walk).map(|it| found.document = Some(it))),
-    )
+    Row::model(|found, model| found.model = Some(model)),
+    Row::own("document", |walk, found| {
+        document(walk).map(|it| found.document = Some(it))
+    })
     .required(DOCUMENT),
-    Row::new(
-        "pages",
-        Is::Own(|walk, found| pages(walk).map(|it| found.pages = Some(it))),
-    )
-    .nullable(),
+    Row::own("pages", |walk, found| {
+        pages(walk).map(|it| found.pages = Some(it))
+    }),
     ignored_flag("include_image_base64"),
-    ignored_number("image_limit"),
-    ignored_number("image_min_size"),
-    Row::new("bbox_annotation_format", Is::Own(format)).nullable(),
-    Row::new("document_annotation_format", Is::Own(format)).nullable(),
-    Row::new("document_annotation_prompt", Is::Text).nullable(),
-    ignored_word("table_format", &["markdown", "html"]),
+    Row::integer("image_limit", 0, U32, |_, _| ()),
+    Row::integer("image_min_size", 0, U32, |_, _| ()),
+    Row::own("bbox_annotation_format", format),
+    Row::own("document_annotation_format", format),
+    Row::own("document_annotation_prompt", |walk, _| {
+        nullable_string(walk).map(|_| ())
+    })
+    .strict(),
+    Row::choice("table_format", &["markdown", "html"], |_, _| ()),
     ignored_flag("extract_header"),
     ignored_flag("extract_footer"),
     ignored_flag("include_blocks"),
-    ignored_word("confidence_scores_granularity", &["word", "page", "block"]),
+    Row::choice(
+        "confidence_scores_granularity",
+        &["word", "page", "block"],
+        |_, _| (),
+    ),
 ];
 
 /// Checks a body, of which some data may not be in memory.
@@ -70,8 +63,7 @@ pub(super) static FIELDS: [Row; 14] = [
 /// Cost: one pass; allocates for keys, and for a document with escapes. Errors: 400 naming the field, what came and what
 /// is accepted.
 pub(super) fn check(body: Bytes, spooled: Vec<SpooledData>) -> Result<ModelRequest, Fault> {
-    let mut found = Findings::default();
-    let members = read_members(&FIELDS, &body, &mut found).map_err(Reject::into_fault)?;
+    let (found, members): (Findings, _) = read_body(&[&FIELDS], &body)?;
     let document = found.document.unwrap_or_default();
     let facts = OcrFacts {
         pages: if document.is_image {

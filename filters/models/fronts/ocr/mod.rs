@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::item_list::{ItemWriter, ListEnd};
 use crate::fault::Fault;
 use crate::json::{Object, Str};
-use crate::models::check::shape::describe;
+use crate::models::check::describe::describe;
 use crate::models::front::{Front, FrontRow, Received};
 use crate::models::operation::Operation;
 use crate::models::reply::{ReplyIdentity, Writer};
@@ -26,8 +26,7 @@ pub struct Ocr;
 impl Front for Ocr {
     fn row(&'static self) -> &'static FrontRow {
         static ROW: FrontRow = FrontRow::new(("ocr", "/v1/ocr"), Operation::Ocr, || {
-            let text = include_str!("description.json");
-            describe(text, "OcrRequest", &check::FIELDS)
+            describe(include_str!("description.json"), &[&check::FIELDS])
         });
         &ROW
     }

@@ -9,8 +9,7 @@ use crate::fault::Fault;
 use crate::json::{Type, Walker};
 use crate::models::check::read::{array, object, required, string};
 use crate::models::check::reject::{Reject, other};
-use crate::models::check::shape::{Field, Is, U32, plain_request, read_members};
-use crate::models::check::top::MODEL;
+use crate::models::check::shape::{Field, U32, plain_request, read_body};
 use crate::models::request::{ModelRequest, Payload, Source};
 use crate::models::rerank::RerankFacts;
 use crate::money::{Unit, UnitCounts};
@@ -61,30 +60,21 @@ impl Findings {
 type Row = Field<Findings>;
 
 pub(super) static FIELDS: [Row; 7] = [
-    Row::new("model", Is::Model(|found, model| found.model = Some(model)))
-        .required(MODEL)
-        .doc("The model."),
-    Row::new(
-        "query",
-        Is::Own(|walk, found| text(walk).map(|bytes| found.query_bytes = bytes)),
-    )
+    Row::model(|found, model| found.model = Some(model)),
+    Row::own("query", |walk, found| {
+        text(walk).map(|bytes| found.query_bytes = bytes)
+    })
     .required("a string"),
-    Row::new("documents", Is::Own(documents)).required(DOCUMENTS),
-    Row::new(
-        "top_n",
-        Is::Integer(1, U32, |found, most| {
-            found.top_n = usize::try_from(most).ok()
-        }),
-    )
-    .nullable()
+    Row::own("documents", documents).required(DOCUMENTS),
+    Row::integer("top_n", 1, U32, |found, most| {
+        found.top_n = usize::try_from(most).ok();
+    })
     .doc("The most results."),
-    Row::new(
-        "return_documents",
-        Is::Boolean(|found, returns| found.returns_documents = returns),
-    )
-    .nullable(),
-    Row::new("max_tokens_per_doc", Is::Integer(1, U32, |_, _| ())).nullable(),
-    Row::new("max_chunks_per_doc", Is::Integer(1, U32, |_, _| ())).nullable(),
+    Row::flag("return_documents", |found, returns| {
+        found.returns_documents = returns;
+    }),
+    Row::integer("max_tokens_per_doc", 1, U32, |_, _| ()),
+    Row::integer("max_chunks_per_doc", 1, U32, |_, _| ()),
 ];
 
 /// Checks a body.
@@ -92,8 +82,7 @@ pub(super) static FIELDS: [Row; 7] = [
 /// Cost: one pass; allocates for keys and the places of documents. Errors: 400 naming the field, what came and what is
 /// accepted.
 pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
-    let mut found = Findings::default();
-    let members = read_members(&FIELDS, &body, &mut found).map_err(Reject::into_fault)?;
+    let (found, members): (Findings, _) = read_body(&[&FIELDS], &body)?;
     let text_bytes = found.text_bytes();
     let (units, most_units) = (
         found.units(found.count()),

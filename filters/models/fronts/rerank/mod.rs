@@ -3,7 +3,7 @@
 use super::item_list::{ItemWriter, ListEnd};
 use super::plain_front::PlainFront;
 use crate::json::{Object, Str};
-use crate::models::check::shape::describe;
+use crate::models::check::describe::describe;
 use crate::models::front::FrontRow;
 use crate::models::operation::Operation;
 use crate::money::Unit;
@@ -15,8 +15,7 @@ mod tests;
 /// The front of `POST /v1/rerank`.
 pub static RERANK: PlainFront = PlainFront {
     row: FrontRow::new(("rerank", "/v1/rerank"), Operation::Rerank, || {
-        let text = include_str!("description.json");
-        describe(text, "RerankRequest", &check::FIELDS)
+        describe(include_str!("description.json"), &[&check::FIELDS])
     }),
     check: check::check,
     writer: |_, identity| Box::new(ItemWriter::of_results(identity, write_end)),

@@ -7,7 +7,7 @@ use crate::fault::Fault;
 use crate::json::{Type, Walker};
 use crate::models::check::read::{array, string};
 use crate::models::check::reject::{Reject, other};
-use crate::models::check::shape::{Field, Is, U32, plain_request, read_members};
+use crate::models::check::shape::{Field, U32, plain_request, read_body};
 use crate::models::request::{ModelRequest, Payload, Source};
 use crate::models::search::{Day, SearchFacts, SearchKind};
 use crate::money::{Unit, UnitCounts};
@@ -35,78 +35,49 @@ pub(super) struct Findings {
 
 type Row = Field<Findings>;
 
-type Take<T> = fn(&mut Findings, T);
-
-const fn number(key: &'static str, most: u64, take: Take<u64>) -> Row {
-    Row::new(key, Is::Integer(1, most, take)).nullable()
-}
-
-const fn choice(
-    key: &'static str,
-    words: &'static [&'static str],
-    take: Take<&'static str>,
-) -> Row {
-    Row::new(key, Is::Word(words, take)).nullable()
-}
-
 pub(super) static FIELDS: [Row; 15] = [
-    Row::new("model", Is::Model(|found, model| found.model = Some(model)))
-        .nullable()
+    Row::optional_model(|found, model| found.model = Some(model))
         .doc("The search; by default `web-search`."),
-    Row::new("query", Is::Own(query)).required(QUERY),
-    choice("search_type", &["web", "fast"], |found, word| {
+    Row::own("query", query).required(QUERY),
+    Row::choice("search_type", &["web", "fast"], |found, word| {
         let mut kinds = SearchKind::ALL.into_iter();
         found.facts.kind = kinds.find(|kind| kind.as_str() == word);
     }),
-    number("max_results", MAX_RESULTS, |found, most| {
+    Row::integer("max_results", 1, MAX_RESULTS, |found, most| {
         found.facts.max_results = most;
     })
     .doc("By default 10."),
-    number("max_tokens", U32, |_, _| ()),
-    number("max_tokens_per_page", U32, |_, _| ()),
-    choice("search_context_size", &["low", "medium", "high"], |_, _| ()),
-    Row::new("country", Is::Own(country)).nullable(),
-    Row::new(
-        "search_language_filter",
-        Is::Own(|walk, _| texts(walk, |_| Ok(()))),
-    )
-    .nullable(),
-    Row::new("search_domain_filter", Is::Own(domains)).nullable(),
-    choice(
+    Row::integer("max_tokens", 1, U32, |_, _| ()),
+    Row::integer("max_tokens_per_page", 1, U32, |_, _| ()),
+    Row::choice("search_context_size", &["low", "medium", "high"], |_, _| ()),
+    Row::text("country", country),
+    Row::own("search_language_filter", |walk, _| texts(walk, |_| Ok(()))),
+    Row::own("search_domain_filter", domains),
+    Row::choice(
         "search_recency_filter",
         &["hour", "day", "week", "month", "year"],
-        |found, word| found.facts.recency = Some(word),
+        |found, word| {
+            found.facts.recency = Some(word);
+        },
     ),
-    Row::new(
-        "search_after_date_filter",
-        Is::Own(|walk, found| day(walk).map(|day| found.facts.after = Some(day))),
-    )
-    .nullable(),
-    Row::new(
-        "search_before_date_filter",
-        Is::Own(|walk, found| day(walk).map(|day| found.facts.before = Some(day))),
-    )
-    .nullable(),
-    Row::new(
-        "last_updated_after_filter",
-        Is::Own(|walk, _| day(walk).map(|_| ())),
-    )
-    .nullable(),
-    Row::new(
-        "last_updated_before_filter",
-        Is::Own(|walk, _| day(walk).map(|_| ())),
-    )
-    .nullable(),
+    Row::text("search_after_date_filter", |found, text| {
+        day(text).map(|day| found.facts.after = Some(day))
+    }),
+    Row::text("search_before_date_filter", |found, text| {
+        day(text).map(|day| found.facts.before = Some(day))
+    }),
+    Row::text("last_updated_after_filter", |_, text| day(text).map(|_| ())),
+    Row::text("last_updated_before_filter", |_, text| {
+        day(text).map(|_| ())
+    }),
 ];
 
 /// Checks a body.
 ///
 /// Cost: one pass; allocates for keys and filters. Errors: 400 naming the field, what came and what is accepted.
 pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
-    let mut found = Findings::default();
-    let members = read_members(&FIELDS, &body, &mut found)
-        .and_then(|members| check_together(&found.facts).map(|()| members))
-        .map_err(Reject::into_fault)?;
+    let (found, members): (Findings, _) = read_body(&[&FIELDS], &body)?;
+    check_together(&found.facts).map_err(Reject::into_fault)?;
     // Some bill what they read of each page.
     let units = UnitCounts::ZERO
         .with(Unit::Search, 1)
@@ -168,8 +139,7 @@ fn text(walk: &mut Walker<'_>) -> Result<Box<str>, Reject> {
     }
 }
 
-fn country(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
-    let code = string(walk)?.unescaped();
+fn country(found: &mut Findings, code: &str) -> Result<(), Reject> {
     if code.len() == 2 && code.bytes().all(|byte| byte.is_ascii_alphabetic()) {
         found.facts.country = Some(code.to_ascii_uppercase().into());
         return Ok(());
@@ -209,9 +179,8 @@ fn domains(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     })
 }
 
-fn day(walk: &mut Walker<'_>) -> Result<Day, Reject> {
-    let text = string(walk)?.unescaped();
-    Day::parse(&text).ok_or_else(|| {
+fn day(text: &str) -> Result<Day, Reject> {
+    Day::parse(text).ok_or_else(|| {
         let shown: String = text.chars().take(40).collect();
         Reject::rule(format!("is {shown:?}; accepted is {DAY}"))
     })

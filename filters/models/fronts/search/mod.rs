@@ -3,7 +3,7 @@
 
 use super::item_list::{ItemWriter, ListEnd};
 use super::plain_front::PlainFront;
-use crate::models::check::shape::describe;
+use crate::models::check::describe::describe;
 use crate::models::front::FrontRow;
 use crate::models::operation::Operation;
 
@@ -14,8 +14,7 @@ mod tests;
 /// The front of `POST /v1/search`.
 pub static SEARCH: PlainFront = PlainFront {
     row: FrontRow::new(("search", "/v1/search"), Operation::Search, || {
-        let text = include_str!("description.json");
-        describe(text, "SearchRequest", &check::FIELDS)
+        describe(include_str!("description.json"), &[&check::FIELDS])
     }),
     check: check::check,
     writer: |_, identity| Box::new(ItemWriter::of_results(identity, write_end)),

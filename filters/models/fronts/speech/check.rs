@@ -7,8 +7,7 @@ use crate::fault::Fault;
 use crate::json::{Type, Walker};
 use crate::models::check::read::{number, object, required, string};
 use crate::models::check::reject::{Reject, other};
-use crate::models::check::shape::{Field, Is, plain_request, read_members};
-use crate::models::check::top::MODEL;
+use crate::models::check::shape::{Field, plain_request, read_body};
 use crate::models::request::{ModelRequest, Payload, Source};
 use crate::models::speech::SpeechFacts;
 use crate::models::speech::format::{AudioFormat, FORMAT_WORDS};
@@ -35,35 +34,27 @@ pub(super) struct Findings {
 type Row = Field<Findings>;
 
 pub(super) static FIELDS: [Row; 7] = [
-    Row::new("model", Is::Model(|found, model| found.model = Some(model)))
-        .required(MODEL)
-        .doc("The model."),
-    Row::new(
-        "input",
-        Is::Own(|walk, found| text(walk, found).map(|count| found.characters = count)),
-    )
+    Row::model(|found, model| found.model = Some(model)),
+    Row::text("input", |found, input| {
+        text(found, input).map(|count| found.characters = count)
+    })
     .required("the text to speak"),
-    Row::new(
-        "instructions",
-        Is::Own(|walk, found| text(walk, found).map(|_| ())),
-    ),
-    Row::new("voice", Is::Own(|walk, _| voice(walk))),
-    Row::new(
-        "response_format",
-        Is::Word(&FORMAT_WORDS, |found, word| {
-            found.format = AudioFormat::from_word(word);
-        }),
-    ),
-    Row::new(
-        "speed",
-        Is::Own(|walk, found| speed(walk).map(|speed| found.speed = speed)),
-    ),
-    Row::new(
-        "stream_format",
-        Is::Word(&["audio", "sse"], |found, word| {
-            found.wants_events = word == "sse";
-        }),
-    ),
+    Row::text("instructions", |found, input| {
+        text(found, input).map(|_| ())
+    })
+    .strict(),
+    Row::own("voice", |walk, _| voice(walk)).strict(),
+    Row::choice("response_format", &FORMAT_WORDS, |found, word| {
+        found.format = AudioFormat::from_word(word);
+    })
+    .strict(),
+    Row::own("speed", |walk, found| {
+        speed(walk).map(|speed| found.speed = Some(speed))
+    }),
+    Row::choice("stream_format", &["audio", "sse"], |found, word| {
+        found.wants_events = word == "sse";
+    })
+    .strict(),
 ];
 
 /// Checks a body.
@@ -71,8 +62,7 @@ pub(super) static FIELDS: [Row; 7] = [
 /// Cost: one pass; allocates for keys, never for the input unless it has escapes. Errors: 400 naming the field, what came
 /// and what is accepted.
 pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
-    let mut found = Findings::default();
-    let members = read_members(&FIELDS, &body, &mut found).map_err(Reject::into_fault)?;
+    let (found, members): (Findings, _) = read_body(&[&FIELDS], &body)?;
     let units = UnitCounts::default().with(Unit::Character, found.characters);
     let payload = Payload::Speech(SpeechFacts {
         format: found.format,
@@ -92,9 +82,8 @@ pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
     })
 }
 
-/// Reads a text, and returns its characters.
-fn text(walk: &mut Walker<'_>, found: &mut Findings) -> Result<u64, Reject> {
-    let text = string(walk)?.unescaped();
+/// Checks a text, and returns its characters.
+fn text(found: &mut Findings, text: &str) -> Result<u64, Reject> {
     let characters = text.chars().count();
     if text.trim().is_empty() {
         return Err(Reject::rule("is empty; accepted is a text"));
@@ -128,13 +117,10 @@ fn voice(walk: &mut Walker<'_>) -> Result<(), Reject> {
     }
 }
 
-fn speed(walk: &mut Walker<'_>) -> Result<Option<f64>, Reject> {
-    if walk.null()? {
-        return Ok(None);
-    }
+fn speed(walk: &mut Walker<'_>) -> Result<f64, Reject> {
     let speed = number(walk)?;
     if SPEEDS.contains(&speed) {
-        return Ok(Some(speed));
+        return Ok(speed);
     }
     let (slowest, fastest) = (SPEEDS.start(), SPEEDS.end());
     let said = format!("is {speed}; accepted is a number from {slowest} to {fastest}");

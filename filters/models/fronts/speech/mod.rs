@@ -4,7 +4,7 @@
 
 use self::writer::{EventWriter, FileWriter};
 use super::plain_front::PlainFront;
-use crate::models::check::shape::describe;
+use crate::models::check::describe::describe;
 use crate::models::front::FrontRow;
 use crate::models::operation::Operation;
 use crate::models::request::Payload;
@@ -17,8 +17,7 @@ mod writer;
 /// The front of `POST /v1/audio/speech`.
 pub static SPEECH: PlainFront = PlainFront {
     row: FrontRow::new(("speech", "/v1/audio/speech"), Operation::Speech, || {
-        let text = include_str!("description.json");
-        describe(text, "SpeechRequest", &check::FIELDS)
+        describe(include_str!("description.json"), &[&check::FIELDS])
     }),
     check: check::check,
     writer: |request, _| {

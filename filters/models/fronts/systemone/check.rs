@@ -10,8 +10,7 @@ use crate::fault::Fault;
 use crate::json::{Type, Walker};
 use crate::models::check::read::string;
 use crate::models::check::reject::{Reject, other};
-use crate::models::check::shape::{Field, Is, plain_request, read_members};
-use crate::models::check::top::MODEL;
+use crate::models::check::shape::{Field, plain_request, read_body};
 use crate::models::request::{ModelRequest, Payload, Source};
 use crate::models::typed_decisions::{DecisionFacts, Question};
 
@@ -28,18 +27,14 @@ pub(super) struct Findings {
 type Row = Field<Findings>;
 
 pub(super) static FIELDS: [Row; 3] = [
-    Row::new("model", Is::Model(|found, model| found.model = Some(model)))
-        .required(MODEL)
-        .doc("The model."),
-    Row::new(
-        "state",
-        Is::Own(|walk, found| state(walk).map(|place| found.state = place)),
-    )
+    Row::model(|found, model| found.model = Some(model)),
+    Row::own("state", |walk, found| {
+        state(walk).map(|place| found.state = place)
+    })
     .required(STATE),
-    Row::new(
-        "questions",
-        Is::Own(|walk, found| questions(walk).map(|all| found.questions = all)),
-    )
+    Row::own("questions", |walk, found| {
+        questions(walk).map(|all| found.questions = all)
+    })
     .required(QUESTIONS),
 ];
 
@@ -47,8 +42,7 @@ pub(super) static FIELDS: [Row; 3] = [
 ///
 /// Cost: one pass; allocates for keys and questions. Errors: 400 naming the field, what came and what is accepted.
 pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
-    let mut found = Findings::default();
-    let members = read_members(&FIELDS, &body, &mut found).map_err(Reject::into_fault)?;
+    let (found, members): (Findings, _) = read_body(&[&FIELDS], &body)?;
     let payload = Payload::TypedDecisions(DecisionFacts {
         state: found.state,
         questions: found.questions,

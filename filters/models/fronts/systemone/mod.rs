@@ -3,7 +3,7 @@
 use super::item_list::{ItemWriter, ListEnd};
 use super::plain_front::PlainFront;
 use crate::json::{Object, Str};
-use crate::models::check::shape::describe;
+use crate::models::check::describe::describe;
 use crate::models::front::FrontRow;
 use crate::models::operation::Operation;
 
@@ -17,10 +17,7 @@ pub static SYSTEM_ONE: PlainFront = PlainFront {
     row: FrontRow::new(
         ("systemone", "/v1/systemone"),
         Operation::TypedDecisions,
-        || {
-            let text = include_str!("description.json");
-            describe(text, "DecisionRequest", &check::FIELDS)
-        },
+        || describe(include_str!("description.json"), &[&check::FIELDS]),
     ),
     check: check::check,
     writer: |_, identity| {

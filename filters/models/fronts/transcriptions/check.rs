@@ -6,7 +6,8 @@ use super::file::read_audio;
 use crate::fault::{Fault, FaultKind, quoted};
 use crate::models::chat::data_url;
 use crate::models::check::reject::Reject;
-use crate::models::check::top::{MODEL, plain_model};
+use crate::models::check::shape::{Field, Table, find_text, is_none_of};
+use crate::models::check::top::MODEL;
 use crate::models::front::Front;
 use crate::models::parameter::AskedParameters;
 use crate::models::request::{ModelRequest, Needs, Payload, Source};
@@ -15,16 +16,6 @@ use crate::models::transcriptions::{AudioFile, AudioTime, TranscriptionFacts};
 use crate::money::{CostInputs, Unit, UnitCounts};
 use crate::multipart::{Form, FormField};
 
-/// Fields that a form has once.
-const SINGLE: [&str; 7] = [
-    "model",
-    "language",
-    "prompt",
-    "response_format",
-    "temperature",
-    "stream",
-    "file",
-];
 /// Ways to name audio that is elsewhere.
 const ELSEWHERE: [&str; 3] = ["url", "file_url", "file_id"];
 /// The most speakers that are known. Source: docs/model-gateway.md 2.16.
@@ -34,7 +25,7 @@ const BYTES_PER_TOKEN: u64 = 4;
 
 /// The findings.
 #[derive(Debug, Default)]
-struct Findings {
+pub(super) struct Findings {
     model: Option<Box<str>>,
     format: TranscriptFormat,
     is_stream: bool,
@@ -45,6 +36,66 @@ struct Findings {
     /// Bytes of all texts that may be prompts.
     text_bytes: u64,
     fields: Vec<(Box<str>, Bytes)>,
+}
+
+type Row = Field<Findings>;
+
+/// The fields of a form for transcriptions.
+pub(super) static TRANSCRIPTION: [&[Row]; 3] = [
+    &[
+        Row::model(|found, model| found.model = Some(model)),
+        Row::text("prompt", |_, _| Ok(())).doc("Words that may occur."),
+        Row::choice("response_format", &FORMAT_WORDS, take_format),
+    ],
+    &SHARED,
+    &MORE,
+];
+
+/// The fields of a form for translations.
+pub(super) static TRANSLATION: [&[Row]; 2] = [
+    &[
+        Row::model(|found, model| found.model = Some(model))
+            .doc("A model that lists translations."),
+        Row::text("prompt", |_, _| Ok(())).doc("Words that may occur, in English."),
+        Row::choice("response_format", FORMAT_WORDS.split_at(5).0, take_format),
+    ],
+    &SHARED,
+];
+
+static SHARED: [Row; 2] = [
+    Row::nothing("file", "is a text; accepted is a file, with a `filename`"),
+    Row::text("temperature", |_, text| temperature(text)).doc("A number from 0 to 1."),
+];
+
+/// What only transcriptions tell of; translations check it, too.
+static MORE: [Row; 6] = [
+    Row::text("language", |_, text| language(text)).doc("What is spoken, such as `en`."),
+    Row::flag("stream", |found, is_stream| found.is_stream = is_stream)
+        .doc("With the formats `json`, `text` and `diarized_json`."),
+    Row::choice(
+        "timestamp_granularities[]",
+        &["word", "segment"],
+        |found, _| found.has_granularities = true,
+    )
+    .doc("With `verbose_json`."),
+    Row::choice("include[]", &["logprobs"], |found, _| {
+        found.has_includes = true;
+    })
+    .doc("With `json`."),
+    Row::text("known_speaker_names[]", |found, _| {
+        found.speakers += 1;
+        Ok(())
+    })
+    .doc("As many as there are references."),
+    Row::text("known_speaker_references[]", |found, text| {
+        found.references += 1;
+        reference(text)
+    })
+    .doc("Base64 data URLs of audio."),
+];
+
+fn take_format(found: &mut Findings, word: &'static str) {
+    found.format = TranscriptFormat::from_word(word).unwrap_or_default();
 }
 
 /// Checks a form.
@@ -72,7 +123,7 @@ pub(super) fn check(
 /// Checks that a field may stand here, behind those that were `seen`.
 fn check_name(name: &str, seen: &[Box<str>]) -> Result<(), Reject> {
     let base = name.split('[').next().unwrap_or_default();
-    let is_single = SINGLE.contains(&base);
+    let is_single = find_text(&TRANSCRIPTION, base).is_some_and(|row| !row.is_list());
     if is_single && base != name {
         let said = format!("is no list; accepted is one `{base}`");
         return Err(Reject::rule(said));
@@ -86,9 +137,6 @@ fn check_name(name: &str, seen: &[Box<str>]) -> Result<(), Reject> {
     }
     match name {
         "" => Err(Reject::rule("is a field without a name")),
-        "file" => Err(Reject::rule(
-            "is a text; accepted is a file, with a `filename`",
-        )),
         _ => Ok(()),
     }
 }
@@ -98,43 +146,20 @@ impl Findings {
         let Ok(text) = std::str::from_utf8(&field.content) else {
             return Err(Reject::rule("is no text; accepted is UTF-8"));
         };
-        let name = field.name.strip_suffix("[]").unwrap_or(&field.name);
-        let mut is_passed = true;
-        match name {
-            "model" => {
-                self.model = Some(plain_model(text)?);
-                is_passed = false;
-            }
-            "response_format" => {
-                self.format = format(text, is_translation)?;
-                is_passed = false;
-            }
-            "stream" => {
-                self.is_stream = boolean(text)?;
-                is_passed = false;
-                if self.is_stream && is_translation {
-                    return Err(Reject::rule("is true; translations are not streamed"));
-                }
-            }
-            "language" => language(text)?,
-            "temperature" => temperature(text)?,
-            "timestamp_granularities" => {
-                one_of(text, &["word", "segment"])?;
-                self.has_granularities = true;
-            }
-            "include" => {
-                one_of(text, &["logprobs"])?;
-                self.has_includes = true;
-            }
-            "known_speaker_names" => self.speakers += 1,
-            "known_speaker_references" => {
-                reference(text)?;
-                self.references += 1;
-            }
-            _ => {}
+        let table: &Table<_> = if is_translation {
+            &TRANSLATION
+        } else {
+            &TRANSCRIPTION
+        };
+        let row = find_text(table, &field.name).or_else(|| find_text(&[&MORE], &field.name));
+        if let Some(row) = row {
+            row.read_text(text, self)?;
         }
-        if is_passed {
-            let is_audio = name == "known_speaker_references";
+        if self.is_stream && is_translation {
+            return Err(Reject::rule("is true; translations are not streamed"));
+        }
+        if !matches!(&*field.name, "model" | "response_format" | "stream") {
+            let is_audio = field.name.starts_with("known_speaker_references");
             let bytes = if is_audio { 0 } else { text.len() };
             self.text_bytes = self.text_bytes.saturating_add(bytes as u64);
             self.fields.push((field.name, field.content.into()));
@@ -218,33 +243,6 @@ impl Findings {
                 boundary,
             }),
         }
-    }
-}
-
-fn is_none_of(text: &str, accepted: &str) -> Reject {
-    let came = quoted(text);
-    Reject::rule(format!("is \"{came}\"; accepted is {accepted}"))
-}
-
-fn one_of(text: &str, accepted: &[&str]) -> Result<(), Reject> {
-    match accepted.contains(&text) {
-        true => Ok(()),
-        false => Err(is_none_of(text, &accepted.join(", "))),
-    }
-}
-
-fn format(text: &str, is_translation: bool) -> Result<TranscriptFormat, Reject> {
-    let known = FORMAT_WORDS.len() - usize::from(is_translation);
-    let words = FORMAT_WORDS.get(..known).unwrap_or_default();
-    one_of(text, words)?;
-    Ok(TranscriptFormat::from_word(text).unwrap_or_default())
-}
-
-fn boolean(text: &str) -> Result<bool, Reject> {
-    match text {
-        "true" | "True" => Ok(true),
-        "false" | "False" => Ok(false),
-        _ => Err(is_none_of(text, "true or false")),
     }
 }
 

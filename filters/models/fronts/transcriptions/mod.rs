@@ -4,9 +4,11 @@
 
 use bytes::Bytes;
 
+use self::check::{TRANSCRIPTION, TRANSLATION};
 use self::events::EventWriter;
 use self::whole::TranscriptWriter;
 use crate::fault::{Fault, FaultKind};
+use crate::models::check::describe::describe;
 use crate::models::front::{Front, FrontRow, Received};
 use crate::models::operation::Operation;
 use crate::models::reply::{ReplyIdentity, Writer};
@@ -36,7 +38,7 @@ impl Front for Transcriptions {
         static ROW: FrontRow = FrontRow::new(
             ("transcriptions", "/v1/audio/transcriptions"),
             Operation::Transcriptions,
-            || include_str!("transcriptions.json").to_owned(),
+            || describe(include_str!("transcriptions.json"), &TRANSCRIPTION),
         );
         &ROW
     }
@@ -59,7 +61,7 @@ impl Front for Translations {
         static ROW: FrontRow = FrontRow::new(
             ("translations", "/v1/audio/translations"),
             Operation::Translations,
-            || include_str!("translations.json").to_owned(),
+            || describe(include_str!("translations.json"), &TRANSLATION),
         );
         &ROW
     }

@@ -10,8 +10,7 @@ use crate::json::{Type, Walker};
 use crate::models::check::media::{self as pictures, Addresses};
 use crate::models::check::read::{array, integer, object, required, string};
 use crate::models::check::reject::{Reject, other};
-use crate::models::check::shape::{Field, Is, plain_request, read_members};
-use crate::models::check::top::MODEL;
+use crate::models::check::shape::{Field, plain_request, read_body};
 use crate::models::request::{ModelRequest, Payload, Source};
 use crate::models::videos::{Callback, VideoFacts, VideoSize};
 use crate::money::{Unit, UnitCounts};
@@ -43,67 +42,47 @@ pub(super) struct Findings {
 
 type Row = Field<Findings>;
 
-/// A member that a function reads, and for which the convention takes null for "unset".
-const fn optional(
-    key: &'static str,
-    read: fn(&mut Walker<'_>, &mut Findings) -> Result<(), Reject>,
-) -> Row {
-    Row::new(key, Is::Own(read)).nullable()
-}
-
 pub(super) static FIELDS: [Row; 14] = [
-    Row::new("model", Is::Model(|found, model| found.model = Some(model)))
-        .required(MODEL)
-        .doc("The model."),
-    Row::new("prompt", Is::Own(prompt)).required("a text"),
-    Row::new(
-        "seconds",
-        Is::Own(|walk, found| seconds(walk).map(|seconds| found.facts.seconds = seconds)),
-    )
+    Row::model(|found, model| found.model = Some(model)),
+    Row::own("prompt", prompt).required("a text"),
+    Row::own("seconds", |walk, found| {
+        seconds(walk).map(|seconds| found.facts.seconds = seconds)
+    })
     .required(SECONDS),
-    optional("size", |walk, found| {
-        size(walk).map(|size| found.facts.size = size)
-    }),
-    Row::new(
-        "audio",
-        Is::Boolean(|found, audio| found.facts.audio = Some(audio)),
-    )
-    .nullable()
-    .doc("Whether it has sound; default true."),
-    optional("n", |walk, _| integer(walk, 1, 1).map(|_| ())),
-    optional("image", |walk, found| {
+    Row::text("size", |found, text| {
+        size(text).map(|size| found.facts.size = size)
+    })
+    .doc("Width and height in pixels; default `1280x720`."),
+    Row::flag("audio", |found, audio| found.facts.audio = Some(audio))
+        .doc("Whether it has sound; default true."),
+    Row::integer("n", 1, 1, |_, _| ()),
+    Row::own("image", |walk, found| {
         image(walk, found).map(|place| found.facts.image = Some(place))
     }),
-    optional("last_frame", |walk, found| {
+    Row::own("last_frame", |walk, found| {
         image(walk, found).map(|place| found.facts.last_frame = Some(place))
     }),
-    optional("reference_images", references),
-    optional("input_reference", |walk, found| {
+    Row::own("reference_images", references),
+    Row::own("input_reference", |walk, found| {
         let place = image(walk, found)?;
         add_reference(found, place)
     }),
-    optional("reference_videos", |walk, found| {
+    Row::own("reference_videos", |walk, found| {
         media(walk, "video_url", found, "reference_videos")
     }),
-    optional("reference_audios", |walk, found| {
+    Row::own("reference_audios", |walk, found| {
         media(walk, "audio_url", found, "reference_audios")
     }),
-    optional("callback_url", |walk, found| {
-        callback_url(walk).map(|url| found.callback_url = Some(url))
-    }),
-    optional("callback_secret", |walk, found| {
-        secret(walk).map(|secret| found.callback_secret = Some(secret))
-    }),
+    Row::text("callback_url", callback_url).doc("Who is told of the end: https, and public."),
+    Row::text("callback_secret", secret).doc("Signs the webhook; required beside `callback_url`."),
 ];
 
 /// Checks a body.
 ///
 /// Cost: one pass; allocates for keys and addresses. Errors: 400 naming the field, what came and what is accepted.
 pub(super) fn check(body: Bytes) -> Result<ModelRequest, Fault> {
-    let mut found = Findings::default();
-    let members = read_members(&FIELDS, &body, &mut found)
-        .and_then(|members| check_together(&mut found).map(|()| members))
-        .map_err(Reject::into_fault)?;
+    let (mut found, members): (Findings, _) = read_body(&[&FIELDS], &body)?;
+    check_together(&mut found).map_err(Reject::into_fault)?;
     let output_ms = u64::from(found.facts.seconds) * 1000;
     let units = UnitCounts::default().with(Unit::OutputTime, output_ms);
     let source = Source::new(body, members);
@@ -184,9 +163,8 @@ fn seconds(walk: &mut Walker<'_>) -> Result<u32, Reject> {
     }
 }
 
-fn size(walk: &mut Walker<'_>) -> Result<VideoSize, Reject> {
-    let text = string(walk)?.unescaped();
-    VideoSize::parse(&text).ok_or_else(|| {
+fn size(text: &str) -> Result<VideoSize, Reject> {
+    VideoSize::parse(text).ok_or_else(|| {
         let shown: String = text.chars().take(40).collect();
         let said =
             format!("is {shown:?}; accepted is a width and a height in pixels as in `1280x720`");
@@ -284,25 +262,23 @@ fn media(
 }
 
 /// Whether its host may be asked is checked where the names of hosts are known.
-fn callback_url(walk: &mut Walker<'_>) -> Result<Box<str>, Reject> {
-    let url = string(walk)?.unescaped();
+fn callback_url(found: &mut Findings, url: &str) -> Result<(), Reject> {
     let rest = url.strip_prefix("https://").or(url.strip_prefix("http://"));
     let authority = rest.map(|rest| rest.split(['/', '?', '#']).next().unwrap_or_default());
     let is_address = authority.is_some_and(|it| !it.is_empty() && !it.contains(['@', '\\']));
     let is_clean = url.bytes().all(|byte| byte.is_ascii_graphic());
     match is_address && is_clean && url.len() <= MAX_URL_BYTES {
-        true => Ok(url.into()),
-        false => Err(Reject::rule(format!("is none; accepted is {CALLBACK}"))),
+        true => found.callback_url = Some(url.into()),
+        false => return Err(Reject::rule(format!("is none; accepted is {CALLBACK}"))),
     }
+    Ok(())
 }
 
-fn secret(walk: &mut Walker<'_>) -> Result<Box<str>, Reject> {
-    let secret = string(walk)?.unescaped();
-    match (1..=MAX_SECRET_BYTES).contains(&secret.len()) {
-        true => Ok(secret.into()),
-        false => {
-            let said = format!("is empty or too long; accepted are 1 to {MAX_SECRET_BYTES} bytes");
-            Err(Reject::rule(said))
-        }
+fn secret(found: &mut Findings, secret: &str) -> Result<(), Reject> {
+    if !(1..=MAX_SECRET_BYTES).contains(&secret.len()) {
+        let said = format!("is empty or too long; accepted are 1 to {MAX_SECRET_BYTES} bytes");
+        return Err(Reject::rule(said));
     }
+    found.callback_secret = Some(secret.into());
+    Ok(())
 }

@@ -3,7 +3,8 @@
 use bytes::Bytes;
 
 use crate::fault::Fault;
-use crate::models::check::shape::describe;
+use crate::models::check::describe::describe;
+use crate::models::check::form::to_json;
 use crate::models::front::{Front, FrontRow, Received};
 use crate::models::metadata::Metadata;
 use crate::models::operation::Operation;
@@ -15,7 +16,6 @@ use crate::models::videos::job::write_job;
 use crate::models::videos::order::{JobState, VideoOrder};
 
 mod check;
-mod form;
 #[cfg(test)]
 mod tests;
 
@@ -26,8 +26,7 @@ pub struct Videos;
 impl Front for Videos {
     fn row(&'static self) -> &'static FrontRow {
         static ROW: FrontRow = FrontRow::new(("videos", "/v1/videos"), Operation::Videos, || {
-            let text = include_str!("description.json");
-            describe(text, "VideoRequest", &check::FIELDS)
+            describe(include_str!("description.json"), &[&check::FIELDS])
         });
         &ROW
     }
@@ -37,7 +36,7 @@ impl Front for Videos {
     }
 
     fn read_form(&self, body: &Bytes, boundary: &str) -> Result<Received, Fault> {
-        self.read(form::to_json(body, boundary)?)
+        self.read(to_json((body, boundary), &[&check::FIELDS], &[])?)
     }
 
     fn writer(&self, request: &ModelRequest, identity: ReplyIdentity) -> Box<dyn Writer> {

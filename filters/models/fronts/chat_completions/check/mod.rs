@@ -12,7 +12,7 @@ mod media;
 mod message;
 mod safeguards;
 mod tool;
-mod top;
+pub(super) mod top;
 
 #[cfg(test)]
 mod hosted_tests;
@@ -50,7 +50,7 @@ struct Media {
 
 /// The findings of the pass.
 #[derive(Debug, Default)]
-struct Findings {
+pub(super) struct Findings {
     members: Vec<RequestMember>,
     /// The member at hand is none that the gateway knows.
     is_unknown: bool,
@@ -197,10 +197,7 @@ fn wanted_images(asked: &AskedParameters) -> u64 {
 }
 
 fn pass(body: &Bytes) -> Result<Findings, Reject> {
-    let mut walk = Walker::new(body)?;
-    let mut found = Findings::default();
-    top::top(&mut walk, &mut found)?;
-    walk.end()?;
+    let mut found = top::top(body)?;
     if found.prompts.is_some() {
         // Its prompt may complete it.
         return Ok(found);

@@ -1,17 +1,17 @@
 //! The top-level members, and what holds between them. Source: docs/model-gateway.md 2.1.
 
+use bytes::Bytes;
+
 use super::Findings;
-use super::image_config::image_config;
+use super::image_config::IMAGE_CONFIG;
 use super::managed::{named_model, prompt};
 use super::message::messages;
 use super::safeguards::safeguards;
 use super::tool::{response_format, tool_choice, tools};
 use crate::json::{Type, Walker};
-use crate::models::check::read::{
-    array, boolean, integer, limit, number, object_of_set, one_of, required, string,
-};
+use crate::models::check::read::{array, limit, required, string};
 use crate::models::check::reject::{Reject, other};
-use crate::models::check::top::members;
+use crate::models::check::shape::{Field, U32, read_all, read_member};
 use crate::models::parameter::Parameter;
 use crate::models::request::{Effort, Strategy};
 use crate::money::ServiceTier;
@@ -20,182 +20,161 @@ const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh",
 const LEVELS: [&str; 3] = ["low", "medium", "high"];
 const MESSAGES: &str = "an array of messages, or a managed prompt that has some";
 
-/// The whole object, in which null counts as absent.
-pub(super) fn top(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
-    let members = members(walk, |walk, key| match walk.null()? {
-        true => Ok(()),
-        false => member(walk, key, found),
-    })?;
+pub(in super::super) type Row = Field<Findings>;
+
+pub(in super::super) static FIELDS: [Row; 35] = [
+    Row::own("model", named_model),
+    Row::own("messages", messages),
+    Row::number("temperature", |_, _| ()),
+    Row::number("top_p", |_, _| ()),
+    Row::number("frequency_penalty", |_, _| ()),
+    Row::number("presence_penalty", |_, _| ()),
+    Row::own("max_tokens", |walk, found| {
+        limit(walk).map(|limit| found.max_tokens = Some(limit))
+    }),
+    Row::own("max_completion_tokens", |walk, found| {
+        limit(walk).map(|limit| found.max_completion_tokens = Some(limit))
+    }),
+    Row::own("stop", |walk, _| stop(walk)),
+    Row::own("response_format", response_format),
+    Row::flag("stream", |found, stream| found.stream = stream)
+        .doc("True: the reply is an event stream."),
+    Row::object("stream_options", &STREAM_OPTIONS),
+    Row::integer("n", 1, 128, |found, n| {
+        found.choices = u32::try_from(n).ok()
+    })
+    .doc("Choices."),
+    Row::own("prompt", prompt),
+    Row::text("prompt_cache_key", |found, key| {
+        found.cache_key = Some(key.into());
+        Ok(())
+    })
+    .doc("Requests with the same key share a cached prefix more often."),
+    Row::choice("prompt_cache_retention", &["in_memory", "24h"], |_, _| ()),
+    Row::object("prompt_cache_options", &CACHE_OPTIONS),
+    Row::text("user", |found, user| {
+        found.user = Some(user.into());
+        Ok(())
+    })
+    .doc("The end user."),
+    Row::own("tools", tools),
+    Row::own("tool_choice", tool_choice),
+    Row::flag("parallel_tool_calls", |_, _| ()),
+    Row::choice("reasoning_effort", &EFFORTS, |found, word| {
+        found.has_effort = true;
+        found.needs.effort = effort(word);
+    }),
+    Row::object("reasoning", &REASONING),
+    Row::choice("effort", &LEVELS, |_, _| ()),
+    // Of the convention, beyond the contract: checked because it is translated.
+    Row::choice("verbosity", &LEVELS, |found, _| {
+        found.needs.verbosity = true
+    }),
+    Row::choice("service_tier", &ServiceTier::WORDS, |found, word| {
+        found.needs.service_tier = ServiceTier::from_word(word);
+    }),
+    Row::own("vendor_safeguards", |walk, _| safeguards(walk)),
+    Row::choice(
+        "routing",
+        &["auto", "price", "throughput", "latency"],
+        |found, word| {
+            let mut all = [Strategy::Price, Strategy::Throughput, Strategy::Latency].into_iter();
+            found.strategy = all.find(|strategy| strategy.as_str() == word);
+        },
+    )
+    .doc("What chooses the provider; not beside a model that names one."),
+    Row::flag("free_models_only", |found, flag| {
+        found.needs.free_models_only = flag
+    })
+    .doc("With `auto`: only models that cost nothing."),
+    Row::flag("no_reasoning", |found, flag| {
+        found.needs.no_reasoning = flag
+    })
+    .doc("With `auto`: no reasoning models."),
+    // Deprecated, ignored, grants nothing. Source: docs/model-gateway.md 9.5.
+    Row::flag("onboarding", |_, _| ()).doc("Accepted and ignored."),
+    Row::object("sensitive_word_check", &WORD_CHECK),
+    Row::object("image_config", &IMAGE_CONFIG),
+    Row::flag("web_search", |found, flag| found.search_flag = flag)
+        .doc("The model's own web search."),
+    Row::list("plugins", &PLUGIN, |found, count| found.heals = count > 0)
+        .doc("`response-healing` repairs malformed JSON."),
+];
+
+static STREAM_OPTIONS: [Row; 1] = [Row::flag("include_usage", |found, flag| {
+    found.include_usage = flag;
+})];
+
+static CACHE_OPTIONS: [Row; 2] = [
+    Row::choice("mode", &["implicit", "explicit"], |found, mode| {
+        found.needs.cache_control |= mode == "explicit";
+    }),
+    Row::choice("ttl", &["30m"], |_, _| ()),
+];
+
+static REASONING: [Row; 4] = [
+    Row::choice("effort", &EFFORTS, |found, word| {
+        found.has_inner_effort = true;
+        found.needs.effort = effort(word).or(found.needs.effort);
+    }),
+    Row::integer("max_tokens", 1, U32, |found, budget| {
+        found.needs.reasoning_tokens = Some(budget);
+    })
+    .doc("An exact budget."),
+    Row::choice(
+        "context",
+        &["auto", "current_turn", "all_turns"],
+        |found, context| {
+            found.needs.reasoning_context = (context != "auto").then(|| context.into());
+        },
+    ),
+    Row::choice("mode", &["standard", "pro"], |found, mode| {
+        found.needs.reasoning_mode = Some(mode.into());
+    }),
+];
+
+static WORD_CHECK: [Row; 1] =
+    [Row::choice("status", &["DISABLE", "ENABLE"], |_, _| ()).required("`DISABLE` or `ENABLE`")];
+
+static PLUGIN: Row = Row::object(
+    "",
+    &[Row::choice("id", &["response-healing"], |_, _| ()).required("`response-healing`")],
+)
+.strict();
+
+/// Walks the whole object, and returns the findings.
+pub(super) fn top(body: &Bytes) -> Result<Findings, Reject> {
+    let (mut found, members) =
+        read_all(&[&FIELDS], body, |walk, key, found| match walk.null()? {
+            true => Ok(()),
+            false => unknown(walk, key, found),
+        })?;
     found.members = members;
-    Ok(())
+    Ok(found)
 }
 
 /// Checks a member that is not null.
 pub(super) fn member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<(), Reject> {
-    match key {
-        "model" => named_model(walk, found),
-        "prompt" => prompt(walk, found),
-        "messages" => messages(walk, found),
-        "stream" => flag(walk, &mut found.stream),
-        "stream_options" => stream_options(walk, found),
-        "temperature" | "top_p" | "frequency_penalty" | "presence_penalty" => {
-            number(walk).map(|_| ())
-        }
-        "max_tokens" | "max_completion_tokens" => max_tokens(walk, key, found),
-        "n" => {
-            found.choices = u32::try_from(integer(walk, 1, 128)?).ok();
-            Ok(())
-        }
-        "response_format" => response_format(walk, found),
-        "tools" => tools(walk, found),
-        "tool_choice" => tool_choice(walk, found),
-        // The latter is deprecated, ignored, grants nothing. Source: docs/model-gateway.md 9.5.
-        "parallel_tool_calls" | "onboarding" => boolean(walk).map(|_| ()),
-        "user" => text(walk, &mut found.user),
-        "prompt_cache_key" => text(walk, &mut found.cache_key),
-        "prompt_cache_retention" => one_of(walk, &["in_memory", "24h"]).map(|_| ()),
-        "reasoning_effort" => {
-            found.has_effort = true;
-            found.needs.effort = effort(one_of(walk, &EFFORTS)?);
-            Ok(())
-        }
-        "reasoning" => reasoning(walk, found),
-        // Of the convention, beyond the contract: checked because it is translated.
-        "stop" => match walk.peek()? {
-            Type::String => walk.skip().map(|_| ()).map_err(Reject::from),
-            Type::Array => array(walk, |walk, _| string(walk).map(|_| ())).map(|_| ()),
-            _ => Err(other(walk, "a string or an array of strings")),
-        },
-        "verbosity" => {
-            found.needs.verbosity = true;
-            one_of(walk, &LEVELS).map(|_| ())
-        }
-        _ => routing_member(walk, key, found),
+    match read_member(&[&FIELDS], walk, key, found)? {
+        true => Ok(()),
+        false => unknown(walk, key, found),
     }
 }
 
-/// Members that speak to the gateway.
-fn routing_member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<(), Reject> {
-    match key {
-        "service_tier" => {
-            found.needs.service_tier = match one_of(walk, &["auto", "default", "flex", "priority"])?
-            {
-                "flex" => ServiceTier::Flex,
-                "priority" => ServiceTier::Priority,
-                _ => ServiceTier::Standard,
-            };
-            Ok(())
-        }
-        "routing" => {
-            found.strategy = match one_of(walk, &["auto", "price", "throughput", "latency"])? {
-                "price" => Some(Strategy::Price),
-                "throughput" => Some(Strategy::Throughput),
-                "latency" => Some(Strategy::Latency),
-                _ => None,
-            };
-            Ok(())
-        }
-        "free_models_only" => flag(walk, &mut found.needs.free_models_only),
-        "no_reasoning" => flag(walk, &mut found.needs.no_reasoning),
-        "image_config" => image_config(walk, found),
-        _ => rare_member(walk, key, found),
+fn unknown(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<(), Reject> {
+    // A mark on the top level is no member of the contract, but one of a provider's own.
+    found.needs.cache_control |= key == "cache_control";
+    found.is_unknown = true;
+    walk.skip()?;
+    Ok(())
+}
+
+fn stop(walk: &mut Walker<'_>) -> Result<(), Reject> {
+    match walk.peek()? {
+        Type::String => walk.skip().map(|_| ()).map_err(Reject::from),
+        Type::Array => array(walk, |walk, _| string(walk).map(|_| ())).map(|_| ()),
+        _ => Err(other(walk, "a string or an array of strings")),
     }
-}
-
-/// Members that few providers know.
-fn rare_member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<(), Reject> {
-    match key {
-        "effort" => one_of(walk, &LEVELS).map(|_| ()),
-        "prompt_cache_options" => object_of_set(walk, &["mode", "ttl"], |walk, key| match key {
-            "mode" => {
-                let mode = one_of(walk, &["implicit", "explicit"])?;
-                found.needs.cache_control |= mode == "explicit";
-                Ok(())
-            }
-            _ => one_of(walk, &["30m"]).map(|_| ()),
-        }),
-        "sensitive_word_check" => {
-            let mut status = None;
-            object_of_set(walk, &["status"], |walk, _| {
-                status = Some(one_of(walk, &["DISABLE", "ENABLE"])?);
-                Ok(())
-            })?;
-            required(status, "status", "`DISABLE` or `ENABLE`").map(|_| ())
-        }
-        "web_search" => flag(walk, &mut found.search_flag),
-        "vendor_safeguards" => safeguards(walk),
-        "plugins" => {
-            found.heals = array(walk, plugin)? > 0;
-            Ok(())
-        }
-        _ => {
-            // A mark on the top level is no member of the contract, but one of a provider's own.
-            found.needs.cache_control |= key == "cache_control";
-            found.is_unknown = true;
-            walk.skip()?;
-            Ok(())
-        }
-    }
-}
-
-fn plugin(walk: &mut Walker<'_>, _: usize) -> Result<(), Reject> {
-    let mut id = None;
-    object_of_set(walk, &["id"], |walk, _| {
-        id = Some(one_of(walk, &["response-healing"])?);
-        Ok(())
-    })?;
-    required(id, "id", "`response-healing`").map(|_| ())
-}
-
-fn max_tokens(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<(), Reject> {
-    let most = Some(limit(walk)?);
-    *(if key == "max_tokens" {
-        &mut found.max_tokens
-    } else {
-        &mut found.max_completion_tokens
-    }) = most;
-    Ok(())
-}
-
-fn stream_options(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
-    object_of_set(walk, &["include_usage"], |walk, _| {
-        flag(walk, &mut found.include_usage)
-    })
-}
-
-fn flag(walk: &mut Walker<'_>, into: &mut bool) -> Result<(), Reject> {
-    *into = boolean(walk)?;
-    Ok(())
-}
-
-fn text(walk: &mut Walker<'_>, into: &mut Option<Box<str>>) -> Result<(), Reject> {
-    *into = Some(string(walk)?.unescaped().into());
-    Ok(())
-}
-
-fn reasoning(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
-    let mut word = None;
-    object_of_set(
-        walk,
-        &["effort", "max_tokens", "context", "mode"],
-        |walk, key| {
-            match key {
-                "effort" => word = Some(one_of(walk, &EFFORTS)?),
-                "max_tokens" => {
-                    found.needs.reasoning_tokens = Some(integer(walk, 1, u64::from(u32::MAX))?);
-                }
-                "context" => {
-                    let context = one_of(walk, &["auto", "current_turn", "all_turns"])?;
-                    found.needs.reasoning_context = (context != "auto").then(|| context.into());
-                }
-                _ => found.needs.reasoning_mode = Some(one_of(walk, &["standard", "pro"])?.into()),
-            }
-            Ok(())
-        },
-    )?;
-    found.needs.effort = word.and_then(effort).or(found.needs.effort);
-    found.has_inner_effort = word.is_some();
-    Ok(())
 }
 
 fn effort(word: &str) -> Option<Effort> {
