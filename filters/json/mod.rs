@@ -6,6 +6,7 @@
 //! between conventions uses `serde_json` on the same bytes. [`Object`] writes the product's own objects.
 
 mod error;
+mod path;
 mod scan;
 mod text;
 mod values;
@@ -16,6 +17,7 @@ mod write;
 mod tests;
 
 pub use error::{Error, ErrorKind, Type};
+pub use path::path_at;
 pub use text::{Str, split_plain_string, write_escaped};
 pub use values::count_values;
 pub use walk::Walker;
