@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use bytes::Bytes;
 
+use super::chat::conversation::Conversation;
 use super::managed::ManagedRequest;
 use super::operation::Operation;
 use super::reply::{ReplyIdentity, Writer};
@@ -85,6 +86,13 @@ pub trait Front: Debug + Send + Sync {
                 Err(Fault::invalid("model", message).with_code("invalid_parameters"))
             }
         }
+    }
+
+    /// Returns the chat that a checked request is, for wires of another dialect.
+    ///
+    /// Errors: a fault of ours if it is none.
+    fn conversation<'a>(&self, _request: &'a ModelRequest) -> Result<Conversation<'a>, Fault> {
+        Err(Fault::new(FaultKind::Internal, "the request is no chat"))
     }
 
     /// Returns a fault of a checked request with the names that its fields have in this API.

@@ -2,19 +2,20 @@
 //!
 //! An [`operation`] names the task, a [`front`] is the API of the client, a wire the API of the provider. [`request`]
 //! holds a checked request, [`reply`] the way from a wire to a front, [`usage`] and [`metadata`] the parts of a
-//! response. [`chat`] holds the typed tree and the pieces of chat, [`embeddings`] the encodings of vectors, [`images`] how
-//! images are drawn, [`speech`] the formats of audio, [`videos`] the jobs that make videos,
+//! response. [`dialects`] are the ways to say a chat, [`chat`] holds its turns and its pieces, [`embeddings`] the encodings
+//! of vectors, [`images`] how images are drawn, [`speech`] the formats of audio, [`videos`] the jobs that make videos,
 //! [`healing`] the repair of JSON, [`fronts`] the public shapes, [`wires`] the providers' shapes, [`routing`] the plan,
 //! [`reply_cache`] replies that are replayed. [`prompts`] are templates of chat requests, [`managed`] is a request that
 //! names one.
 //!
-//! Layers: [`operation`] and [`usage`] · [`chat`], [`embeddings`], [`images`], [`rerank`],
+//! Layers: [`operation`], [`usage`], [`parameter`] and [`dialects`] · [`chat`], [`embeddings`], [`images`], [`rerank`],
 //! [`moderations`], [`speech`], [`transcriptions`], [`ocr`], [`search`], [`typed_decisions`], [`videos`] and [`prompts`] ·
 //! [`request`], [`reply`] and [`front`] ·
 //! [`routing`] · [`fronts`] and [`wires`], which never know each other.
 
 pub mod chat;
 mod check;
+pub mod dialects;
 pub mod embeddings;
 pub mod front;
 pub mod fronts;

@@ -7,12 +7,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
 use super::chat::data_url;
 use super::chat::facts::ChatFacts;
 use super::chat::inlined::RemoteImage;
-use super::chat::tree::ResponseFormat;
 use super::embeddings::EmbeddingFacts;
 use super::front::Front;
 use super::images::ImageFacts;
@@ -113,6 +111,12 @@ impl ModelRequest {
         let managed = self.managed.as_ref();
         let requested = managed.and_then(|managed| managed.requested_model.as_deref());
         requested.unwrap_or(&self.model)
+    }
+
+    /// Returns the JSON schema that the answer to a chat has to fit, where it names one.
+    pub fn answer_schema(&self) -> Option<&str> {
+        let place = self.payload.chat()?.schema.clone()?;
+        std::str::from_utf8(self.source.body.get(place)?).ok()
     }
 
     /// Returns the experiment that has filled it.
@@ -445,13 +449,6 @@ impl Source {
     /// The member of this key.
     pub fn member(&self, key: &str) -> Option<&RequestMember> {
         self.members.iter().find(|member| &*member.key == key)
-    }
-
-    /// The JSON schema that the answer to a chat has to fit, where it names one.
-    pub fn response_schema(&self) -> Option<&RawValue> {
-        let member = self.member("response_format")?;
-        let format: ResponseFormat<'_> = serde_json::from_slice(self.value(member)).ok()?;
-        format.json_schema.map(|format| format.schema)
     }
 
     /// The text of a member's value.

@@ -69,12 +69,20 @@ const FILTERS: &[Level] = &[
 /// `filters/models`, from low to high. A unit that no level names holds the facts of one operation.
 const MODELS: &[Level] = &[
     Level {
-        units: &["operation", "usage", "metadata", "errors", "key_shape"],
+        units: &[
+            "operation",
+            "usage",
+            "metadata",
+            "errors",
+            "key_shape",
+            "parameter",
+            "dialects",
+        ],
         know_each_other: true,
     },
     level(&["chat", FACTS]),
     Level {
-        units: &["request", "reply", "front", "check", "parameter", "managed"],
+        units: &["request", "reply", "front", "check", "managed"],
         know_each_other: true,
     },
     level(&["routing"]),

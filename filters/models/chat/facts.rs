@@ -3,13 +3,6 @@
 use std::ops::Range;
 
 use super::inlined::RemoteImage;
-use super::tree::ChatRequest;
-use crate::fault::Fault;
-
-/// Reads the typed tree of a body.
-///
-/// Errors: an internal fault, because the checks have passed.
-pub type ReadTree = for<'a> fn(&'a [u8]) -> Result<ChatRequest<'a>, Fault>;
 
 /// What a front found in a chat request.
 #[derive(Clone, Debug)]
@@ -28,20 +21,20 @@ pub struct ChatFacts {
     pub heals: bool,
     /// The images that messages name by address.
     pub remote_images: Vec<RemoteImage>,
-    /// How the front reads its body into the typed tree.
-    pub read_tree: ReadTree,
+    /// The schema that the answer has to fit, as a range of the body.
+    pub schema: Option<Range<usize>>,
 }
 
 impl ChatFacts {
     /// Returns the facts of a chat that the gateway has made of a request for something else.
-    pub fn plain(remote_images: Vec<RemoteImage>, read_tree: ReadTree) -> Self {
+    pub fn plain(remote_images: Vec<RemoteImage>) -> Self {
         Self {
             special_messages: Vec::new(),
             special_tools: false,
             includes_usage: false,
             heals: false,
             remote_images,
-            read_tree,
+            schema: None,
         }
     }
 }

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use serde_json::value::RawValue;
 
 use crate::fault::Fault;
-use crate::models::chat::tree::{ChatMessage, ContentPart, MessageContent, PartType, Role};
+use crate::models::chat::conversation::{Block, BlockKind, Conversation, MediaKind, Role, Turn};
+use crate::models::dialects::NamedMember;
 
 /// Returns arguments as an object. Other values are wrapped, so that every history can be translated.
 pub(super) fn object(arguments: &str) -> Box<RawValue> {
@@ -60,42 +61,31 @@ impl CallIds {
     }
 }
 
-/// The fault of a result that answers no call.
-pub(super) fn answers_no_call(at: usize) -> Fault {
+/// The fault of a result, at `at`, that answers no call.
+pub(super) fn no_call(conversation: &Conversation<'_>, at: u32) -> Fault {
     let said = "answers no call of the assistant's message before it";
-    fault(at, "tool_call_id", said)
+    conversation.fault(at, Some(NamedMember::AnsweredCall), said)
 }
 
-/// The fault of calls that have no result.
-pub(super) fn has_open_calls(at: usize) -> Fault {
+/// The fault of a turn, at `at`, whose calls have no result.
+pub(super) fn open_calls(conversation: &Conversation<'_>, at: u32) -> Fault {
     let said = "has calls without a result; each needs a `tool` message right behind it";
-    fault(at, "tool_calls", said)
+    conversation.fault(at, Some(NamedMember::Calls), said)
 }
 
 /// Checks that instructions, or what the assistant has said, are texts. Errors: 400 naming the part that is not.
-pub(super) fn only_texts(at: usize, message: &ChatMessage<'_>) -> Result<(), Fault> {
-    let Some(MessageContent::Parts(parts)) = &message.content else {
+pub(super) fn check_texts(conversation: &Conversation<'_>, turn: &Turn<'_>) -> Result<(), Fault> {
+    let is_other = |block: &&Block<'_>| match &block.kind {
+        BlockKind::Media(media) => media.kind != MediaKind::Drawn,
+        _ => false,
+    };
+    let Some(block) = turn.blocks.iter().find(is_other) else {
         return Ok(());
     };
-    let is_text =
-        |part: &ContentPart<'_>| matches!(part.part_type, PartType::Text | PartType::Refusal);
-    match parts.iter().position(|part| !is_text(part)) {
-        None => Ok(()),
-        Some(number) => {
-            let role = if message.role == Role::Assistant {
-                "the assistant"
-            } else {
-                "instructions"
-            };
-            let said = format!("is no text; the chosen provider takes only texts of {role}");
-            Err(fault(at, &format!("content[{number}]"), &said))
-        }
-    }
-}
-
-/// A fault of a member of a message.
-pub(super) fn fault(at: usize, member: &str, said: &str) -> Fault {
-    let path = format!("messages[{at}].{member}");
-    let message = format!("`{path}` {said}");
-    Fault::invalid(path, message)
+    let role = match turn.role {
+        Role::Assistant => "the assistant",
+        _ => "instructions",
+    };
+    let said = format!("is no text; the chosen provider takes only texts of {role}");
+    Err(conversation.fault(block.at, None, &said))
 }

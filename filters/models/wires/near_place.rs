@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::models::chat::tree::SearchLocation;
+use crate::models::chat::tools::SearchLocation;
 
 /// A place that is near enough to search for.
 #[derive(Debug, Serialize)]

@@ -1,92 +1,44 @@
 //! State that only its provider can read, on its way through the client and back.
 //!
-//! The front of chats writes it into items of `reasoning_details`, or of `vendor_native_blocks` where it is a block of its
-//! own, with its origin: `provider/model`. A wire of another convention gets back those of its format and origin alone
-//! ([`made_by`]). Items that a provider of the chat convention made go back to it without their origin ([`write_untagged`]),
-//! and so does what such a provider put beside a call or a message as `extra_content` ([`untag`]). Blocks
-//! ([`NativeBlock`]) remember their format and place too, and go back to every model of their provider; one that names
-//! neither format nor origin goes to whoever knows its type. Everything else is stripped. Source: docs/decisions.md 4.
+//! The front of a chat hands it out with its maker, `provider/model`, and reads it back as state of a conversation's blocks. A
+//! wire of another dialect takes what its target has made, and leaves out everything else ([`keep_own`]). What a provider of
+//! the chat convention has made goes back to it without its origin: items of `reasoning_details` ([`write_untagged`]), and what
+//! stands beside a call or a message as `extra_content` ([`untag`]). Source: docs/decisions.md 4.
 //!
 //! A provider refuses its own state too, once another of its accounts has made it or a key was changed: [`is_refused`].
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
 use crate::json::{Error, Str, Type, Walker};
-use crate::models::chat::tree::ChatMessage;
+use crate::models::chat::conversation::{Conversation, Native, State};
+use crate::models::dialects::Dialect;
+use crate::models::wires::wire::Target;
 
 /// The member that names what made an item.
 const ORIGIN: &str = "origin";
-/// The member that names the format of a block.
-const FORMAT: &str = "format";
-/// The member that has the number of a block among the blocks of its turn.
-const BLOCK_INDEX: &str = "block_index";
-/// The member that has the number of characters of the answer's text before a block.
-const TEXT_OFFSET: &str = "text_offset";
 
-/// A block of an earlier turn that only its provider can read. Source: docs/model-gateway.md 2.2.
-#[derive(Debug)]
-pub(super) struct NativeBlock {
-    /// Its place among the blocks.
-    pub(super) index: u64,
-    /// The characters of text before it.
-    pub(super) offset: u64,
-    /// The block as the provider said it.
-    pub(super) block: Box<RawValue>,
-}
-
-impl NativeBlock {
-    /// Returns the blocks of a turn of this format, of any model of the origin's provider, and those that name no maker, in
-    /// their order; none without an origin. The wire takes those whose type it knows.
-    pub(super) fn of_turn(
-        message: &ChatMessage<'_>,
-        format: &str,
-        origin: Option<&str>,
-    ) -> Vec<Self> {
-        let Some(origin) = origin else {
-            return Vec::new();
-        };
-        let made_by = (format, provider_of(origin));
-        let items = message.vendor_native_blocks.iter().flatten();
-        let mut blocks: Vec<Self> = items
-            .filter_map(|raw| Self::read(raw.get(), made_by).ok().flatten())
-            .collect();
-        blocks.sort_by_key(|block| (block.offset, block.index));
-        blocks
-    }
-
-    /// Reads an item; `None`: it names another provider or format.
-    fn read(item: &str, made_by: (&str, &str)) -> Result<Option<Self>, Error> {
-        let (mut format, mut origin) = (None, None);
-        let (mut index, mut offset) = (0, 0);
-        let mut own = Vec::new();
-        let mut walk = Walker::over(item);
-        walk.object(|walk, key| {
-            match &*key {
-                FORMAT => format = Some(text(walk)?),
-                ORIGIN => origin = Some(text(walk)?),
-                BLOCK_INDEX => index = walk.skip()?.parse().unwrap_or(0),
-                TEXT_OFFSET => offset = walk.skip()?.parse().unwrap_or(0),
-                key => write_member(key, walk.skip()?, &mut own),
-            }
-            Ok::<(), Error>(())
-        })?;
-        let is_theirs = format.is_none_or(|format| format == made_by.0)
-            && origin.is_none_or(|origin| provider_of(&origin) == made_by.1);
-        if !is_theirs {
-            return Ok(None);
-        }
-        own.pop();
-        let own = String::from_utf8(own).unwrap_or_default();
-        let block = RawValue::from_string(format!("{{{own}}}")).ok();
-        Ok(block.map(|block| Self {
-            index,
-            offset,
-            block,
-        }))
-    }
+/// Leaves in a conversation the state and the blocks alone that a target has made and that it takes back: state of its own
+/// model, blocks of its provider that `knows` returns true for. What names no maker goes to all that speak the dialect.
+pub(super) fn keep_own(
+    conversation: &mut Conversation<'_>,
+    dialect: Dialect,
+    target: &Target<'_>,
+    knows: impl Fn(&Native<'_>) -> bool,
+) {
+    let origin = target.replayed_origin();
+    let is_own = |state: &State<'_>| {
+        let maker = state.maker.as_deref();
+        let is_made = |origin| maker.is_none_or(|maker| maker == origin);
+        state.dialect == dialect && origin.as_deref().is_some_and(is_made)
+    };
+    let is_native = |native: &Native<'_>| {
+        let maker = native.maker.as_deref().map(provider_of);
+        let is_made = |origin| maker.is_none_or(|maker| maker == provider_of(origin));
+        native.dialect.is_none_or(|other| other == dialect)
+            && origin.as_deref().is_some_and(is_made)
+            && knows(native)
+    };
+    conversation.retain(is_own, is_native);
 }
 
 /// Returns the provider of an origin.
@@ -94,28 +46,6 @@ fn provider_of(origin: &str) -> &str {
     origin
         .split_once('/')
         .map_or(origin, |(provider, _)| provider)
-}
-
-/// Returns the items of a turn of this origin and format; none without an origin.
-pub(super) fn made_by<'a>(
-    message: &'a ChatMessage<'a>,
-    format: &str,
-    origin: Option<&str>,
-) -> impl Iterator<Item = &'a RawValue> {
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    struct Tag<'t> {
-        #[serde(borrow)]
-        format: Cow<'t, str>,
-        #[serde(borrow)]
-        model: Cow<'t, str>,
-    }
-    let is_theirs = move |raw: &&RawValue| {
-        let tag: Tag<'_> = serde_json::from_str(raw.get()).unwrap_or_default();
-        tag.format == format && Some(&*tag.model) == origin
-    };
-    let items = message.reasoning_details.iter().flatten().copied();
-    items.filter(is_theirs)
 }
 
 /// Writes those of the items inside a JSON array that are of this origin, without it.
@@ -217,10 +147,6 @@ fn each_object<'a>(
         }
         Ok(())
     })
-}
-
-fn text(walk: &mut Walker<'_>) -> Result<String, Error> {
-    Ok(serde_json::from_str(walk.skip()?).unwrap_or_default())
 }
 
 fn write_member(key: &str, value: &str, out: &mut Vec<u8>) {

@@ -47,8 +47,8 @@ impl Call {
         }
         if let Some(answer) = last.reader.structured() {
             line.text("healed", answer.outcome.as_str());
-            if let Some(schema) = self.request.source.response_schema() {
-                match schema::fits(schema.get(), answer.text) {
+            if let Some(schema) = self.request.answer_schema() {
+                match schema::fits(schema, answer.text) {
                     Some(fits) => line.bool("fits_schema", fits),
                     None => line.raw("fits_schema", "null"),
                 }

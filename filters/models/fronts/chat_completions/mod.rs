@@ -5,7 +5,8 @@ use bytes::Bytes;
 use serde::Deserialize;
 
 use crate::fault::Fault;
-use crate::models::chat::tree::Text;
+use crate::models::chat::conversation::Conversation;
+use crate::models::chat::text::Text;
 use crate::models::check::describe::describe;
 use crate::models::front::{Front, FrontRow, Received};
 use crate::models::operation::Operation;
@@ -14,6 +15,7 @@ use crate::models::request::{ModelRequest, Payload};
 
 mod check;
 pub mod chunks;
+mod conversation;
 mod head;
 mod healed;
 mod items;
@@ -53,6 +55,10 @@ impl Front for ChatCompletions {
         check::check(body, &ChatCompletions)
     }
 
+    fn conversation<'a>(&self, request: &'a ModelRequest) -> Result<Conversation<'a>, Fault> {
+        conversation::read(request)
+    }
+
     fn writer(&self, request: &ModelRequest, mut identity: ReplyIdentity) -> Box<dyn Writer> {
         identity.id = ["chatcmpl-", &identity.id].concat().into();
         let Payload::Chat(chat) = &request.payload else {
@@ -81,8 +87,8 @@ fn wants_object(request: &ModelRequest) -> bool {
         #[serde(borrow, rename = "type")]
         kind: Option<Text<'a>>,
     }
-    request.source.response_schema().is_none_or(|schema| {
-        let schema = serde_json::from_str::<Schema<'_>>(schema.get());
+    request.answer_schema().is_none_or(|schema| {
+        let schema = serde_json::from_str::<Schema<'_>>(schema);
         schema.is_ok_and(|schema| schema.kind.as_deref() == Some("object"))
     })
 }

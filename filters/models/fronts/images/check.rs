@@ -9,7 +9,6 @@ use super::input::{self, Inputs};
 use crate::fault::Fault;
 use crate::json::Walker;
 use crate::models::chat::facts::ChatFacts;
-use crate::models::chat::tree::read_tree;
 use crate::models::check::read::string;
 use crate::models::check::reject::{Reject, other};
 use crate::models::check::shape::{Field, read_all};
@@ -190,7 +189,7 @@ pub(super) fn check(
         source,
         managed: None,
         payload: Payload::Images(
-            ChatFacts::plain(inputs.remote, read_tree),
+            ChatFacts::plain(inputs.remote),
             ImageFacts {
                 is_edit,
                 count: found.count,

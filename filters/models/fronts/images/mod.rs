@@ -5,7 +5,8 @@ use bytes::Bytes;
 
 use self::events::EventWriter;
 use self::list::ListWriter;
-use crate::fault::Fault;
+use crate::fault::{Fault, FaultKind};
+use crate::models::chat::conversation::Conversation;
 use crate::models::check::describe::describe;
 use crate::models::check::form::to_json;
 use crate::models::front::{Front, FrontRow, Received};
@@ -15,6 +16,7 @@ use crate::models::request::ModelRequest;
 
 mod body;
 mod check;
+mod conversation;
 mod drawn;
 mod events;
 mod input;
@@ -56,6 +58,10 @@ impl Front for ImageGenerations {
         )?)
     }
 
+    fn conversation<'a>(&self, request: &'a ModelRequest) -> Result<Conversation<'a>, Fault> {
+        chat(request)
+    }
+
     fn explain(&self, fault: Fault) -> Fault {
         explain(fault)
     }
@@ -83,12 +89,27 @@ impl Front for ImageEdits {
         self.read(to_json((body, boundary), &check::EDITS, &IMAGE_NAMES)?)
     }
 
+    fn conversation<'a>(&self, request: &'a ModelRequest) -> Result<Conversation<'a>, Fault> {
+        chat(request)
+    }
+
     fn explain(&self, fault: Fault) -> Fault {
         explain(fault)
     }
 
     fn writer(&self, request: &ModelRequest, identity: ReplyIdentity) -> Box<dyn Writer> {
         writer(request, &identity, true)
+    }
+}
+
+/// Returns the chat that a request stands for.
+fn chat(request: &ModelRequest) -> Result<Conversation<'_>, Fault> {
+    match request.payload.images() {
+        Some(images) => Ok(conversation::read(request, images)),
+        None => Err(Fault::new(
+            FaultKind::Internal,
+            "the request is for no images",
+        )),
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) struct Turn<'a> {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum ContentBlock<'a> {
     Text {
-        text: Cow<'a, str>,
+        text: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
         cache_control: Option<&'a RawValue>,
     },
@@ -34,11 +34,11 @@ pub(super) enum ContentBlock<'a> {
         cache_control: Option<&'a RawValue>,
     },
     Thinking {
-        thinking: Cow<'a, str>,
-        signature: Cow<'a, str>,
+        thinking: &'a str,
+        signature: &'a str,
     },
     RedactedThinking {
-        data: Cow<'a, str>,
+        data: &'a str,
     },
     ToolUse {
         id: String,
@@ -55,7 +55,17 @@ pub(super) enum ContentBlock<'a> {
     },
     /// A block as the provider said it.
     #[serde(untagged)]
-    Native(Box<RawValue>),
+    Native(&'a RawValue),
+}
+
+impl<'a> ContentBlock<'a> {
+    /// Returns a text without a mark.
+    pub(super) fn text(text: &'a str) -> Self {
+        Self::Text {
+            text,
+            cache_control: None,
+        }
+    }
 }
 
 /// Where media comes from.

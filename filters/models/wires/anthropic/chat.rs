@@ -29,7 +29,9 @@ pub(super) static CODEC: OperationCodec<ChatFacts> = OperationCodec {
     headers: |request, _| request::own_headers(request),
     max_output: |request, _, target| Some(request::max_tokens(request, target)),
     draws: |_, _| Some(false),
-    ..OperationCodec::new("/messages", request::encode, |_, _, target, head| {
-        reply::decoder(target, head)
-    })
+    ..OperationCodec::new(
+        "/messages",
+        |request, _, target| request::encode(request, target),
+        |_, _, target, head| reply::decoder(target, head),
+    )
 };

@@ -9,10 +9,10 @@
 mod blocks;
 mod breakpoints;
 mod chat;
-mod earlier;
 mod failure;
 mod media;
 mod messages;
+mod native;
 mod open_block;
 mod rate_limit;
 mod reply;
@@ -25,11 +25,12 @@ mod breakpoints_tests;
 #[cfg(test)]
 mod tests;
 
+use crate::models::dialects::Dialect;
 use crate::models::operation::Operation;
 use crate::models::wires::wire::Wire;
 
 /// What marks our carriers of thinking state. Source: docs/facts/model-gateway.md 10.6.
-const FORMAT: &str = "anthropic-claude-v1";
+const FORMAT: &str = Dialect::Messages.state_format();
 
 /// Media types of images. Source: docs/facts/wire-formats.md 3.1.
 const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];

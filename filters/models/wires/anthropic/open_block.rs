@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use super::FORMAT;
 use crate::json::{Error, Str, Walker};
 use crate::models::chat::piece::{Citation, Piece, StateOf, StatePiece};
-use crate::models::chat::tree::Text;
+use crate::models::chat::text::Text;
 use crate::models::reply::Sink;
 
 /// A content block, a delta of one, or what the end of a message says.

@@ -10,7 +10,7 @@ use super::open_block::{OpenBlock, ReplyBlock, SaidBlocks, StopDetails};
 use super::usage::Report;
 use crate::json::Str;
 use crate::models::chat::piece::{Finish, Piece};
-use crate::models::chat::tree::Text;
+use crate::models::chat::text::Text;
 use crate::models::reply::Sink;
 use crate::models::wires::decoder::{Decoder, Progress, ReplyHead};
 use crate::models::wires::decoder::{EventDecoder, EventStream, WholeReply, truncated};

@@ -5,27 +5,30 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use http::{HeaderName, HeaderValue};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::blocks::{ContentBlock, Turn};
 use super::breakpoints::Prompt;
 use super::messages::MessagesConversation;
+use super::native;
 use super::tools::{self, WireTool};
 use crate::fault::Fault;
-use crate::models::chat::facts::ChatFacts;
-use crate::models::chat::tree::{ChatRequest, FormatType, ToolChoice, VendorSafeguards};
+use crate::models::chat::conversation::{AnswerForm, Conversation};
+use crate::models::chat::text::Text;
+use crate::models::chat::tools::ToolChoice;
+use crate::models::dialects::Dialect;
 use crate::models::parameter::Parameter;
-use crate::models::request::{Effort, ModelRequest};
+use crate::models::request::ModelRequest;
 use crate::models::routing::parameters::Parameters;
 use crate::models::routing::providers::ProviderDefaults;
 use crate::models::routing::search::SearchDialect;
 use crate::models::routing::thinking::{ThinkingControl, ThinkingDefaults};
 use crate::models::routing::{Outside, WrittenBounds, WrittenParameters};
-use crate::models::wires::closed_schema;
 use crate::models::wires::codec::BodySlice;
 use crate::models::wires::wire::{Target, write_body};
+use crate::models::wires::{closed_schema, opaque};
 
 const BETA: HeaderName = HeaderName::from_static("anthropic-beta");
 
@@ -132,27 +135,35 @@ struct Body<'a> {
     stream: bool,
 }
 
-pub(super) fn encode(
-    request: &ModelRequest,
-    chat: &ChatFacts,
-    target: &Target<'_>,
-) -> Result<Vec<BodySlice>, Fault> {
-    let call = (chat.read_tree)(&request.source.body)?;
-    let functions = &call.tools.functions;
-    let marked = functions.iter().filter(|tool| tool.cache_control.is_some());
-    let markers = marked.count() as u32;
-    let origin = target.replayed_origin();
-    let mut conversation =
-        MessagesConversation::read(&call.messages, origin.as_deref(), markers, target.inlined)?;
-    let format = call.response_format.as_ref();
-    if format.is_some_and(|format| format.format_type == FormatType::JsonObject) {
-        let text = "Answer with one JSON object and nothing else.".into();
-        conversation.system.push(ContentBlock::Text {
-            text,
-            cache_control: None,
-        });
+/// Checks that the provider runs over the answer.
+#[derive(Debug, Deserialize)]
+struct Safeguards<'a> {
+    /// A JSON array.
+    #[serde(borrow)]
+    safeguards: &'a RawValue,
+    /// The betas that switch them on.
+    #[serde(borrow)]
+    betas: Vec<Text<'a>>,
+}
+
+impl<'a> Safeguards<'a> {
+    fn read(member: &'a RawValue) -> Option<Self> {
+        serde_json::from_str(member.get()).ok()
     }
-    let mut tools = tools::list(request, &call, target)?;
+}
+
+pub(super) fn encode(request: &ModelRequest, target: &Target<'_>) -> Result<Vec<BodySlice>, Fault> {
+    let mut chat = request.front.conversation(request)?;
+    opaque::keep_own(&mut chat, Dialect::Messages, target, native::is_known);
+    native::leave_out_open(&mut chat);
+    let marked = chat.functions().filter(|tool| tool.cache.is_some());
+    let markers = marked.count() as u32;
+    let mut conversation = MessagesConversation::read(&chat, markers, target.inlined)?;
+    if matches!(chat.form, AnswerForm::Json) {
+        let text = "Answer with one JSON object and nothing else.";
+        conversation.system.push(ContentBlock::text(text));
+    }
+    let mut tools = tools::list(request, &chat, target)?;
     if let Some(min_tokens) = target.auto_cache.filter(|_| !request.needs.cache_control) {
         let prompt = Prompt {
             tools: &mut tools,
@@ -165,29 +176,27 @@ pub(super) fn encode(
     let may_think = |thinking: &Value| {
         !(lacks_thinking && thinking.get("type").is_some_and(|kind| kind == "enabled"))
     };
+    let safeguards = chat.option(Parameter::VendorSafeguards);
+    let safeguards = safeguards.and_then(Safeguards::read);
+    let option = |parameter| target.treated(chat.option(parameter)?, parameter, request);
     let body = Body {
         model: target.model,
         max_tokens: target.said_limit(max_tokens(request, target), request),
         messages: conversation.turns,
         system: conversation.system,
-        tool_choice: tool_choice(request, &call, target),
+        tool_choice: tool_choice(request, &chat, target),
         tools,
-        output_config: output_config(&call, effort(request, &call, target))?,
-        temperature: call
-            .temperature
-            .and_then(|raw| target.treated(raw, Parameter::Temperature, request)),
-        top_p: call
-            .top_p
-            .and_then(|raw| target.treated(raw, Parameter::TopP, request)),
+        output_config: output_config(&chat, effort(request, &chat, target))?,
+        temperature: option(Parameter::Temperature),
+        top_p: option(Parameter::TopP),
         thinking: thinking(request, target).filter(may_think),
         inference_geo: target.region,
-        stop_sequences: stop(&call),
-        metadata: call
-            .user
-            .as_deref()
+        stop_sequences: chat.stop.iter().map(|text| &**text).collect(),
+        metadata: chat
+            .option_text(Parameter::User)
             .filter(|user| !user.is_empty() && target.parameters.supports(Parameter::User))
             .map(|user| json!({ "user_id": user })),
-        safeguards: call.vendor_safeguards.as_ref().map(|own| own.safeguards),
+        safeguards: safeguards.map(|own| own.safeguards),
         stream: request.is_stream,
     };
     write_body(&body, request.source.body.len())
@@ -195,13 +204,15 @@ pub(super) fn encode(
 
 /// Returns the header of the betas that the request's safeguards and its effort need: without it the provider refuses them.
 pub(super) fn own_headers(request: &ModelRequest) -> Vec<(HeaderName, HeaderValue)> {
-    let member = request.source.member("vendor_safeguards");
-    let read = |member| serde_json::from_slice(request.source.value(member)).ok();
-    let safeguards: Option<VendorSafeguards<'_>> = member.and_then(read);
+    let option = |parameter: Parameter| {
+        let member = request.source.member(parameter.as_str())?;
+        let value = serde_json::from_slice(request.source.value(member)).ok();
+        value.filter(|_| !request.source.is_null(member))
+    };
+    let safeguards = option(Parameter::VendorSafeguards).and_then(Safeguards::read);
     let betas = safeguards.into_iter().flat_map(|own| own.betas);
     let mut betas: Vec<String> = betas.map(|beta| beta.to_string()).collect();
-    let effort = request.source.member("effort");
-    if effort.is_some_and(|effort| !request.source.is_null(effort)) {
+    if option(Parameter::Effort).is_some() {
         betas.push(EFFORT_BETA.to_owned());
     }
     let value = HeaderValue::from_str(&betas.join(",")).ok();
@@ -232,9 +243,9 @@ fn thinking(request: &ModelRequest, target: &Target<'_>) -> Option<Value> {
 /// Returns the effort of the answer: that of the reasoning, where the mapping takes words, or the request's own.
 fn effort<'a>(
     request: &ModelRequest,
-    call: &'a ChatRequest<'a>,
+    chat: &'a Conversation<'_>,
     target: &Target<'_>,
-) -> Option<&'a str> {
+) -> Option<Cow<'a, str>> {
     let (needs, thinking) = (&request.needs, target.thinking);
     let takes_words = matches!(
         thinking.control,
@@ -242,9 +253,9 @@ fn effort<'a>(
     );
     let is_on = needs.reasoning_tokens.is_none() && thinking.is_on(needs);
     let of_reasoning = thinking.asked_word(needs).filter(|_| takes_words && is_on);
-    let own = call.effort.as_deref();
+    let own = chat.option_text(Parameter::Effort);
     let own = own.filter(|_| target.parameters.supports(Parameter::Effort));
-    of_reasoning.map(Effort::as_str).or(own)
+    of_reasoning.map(|effort| effort.as_str().into()).or(own)
 }
 
 /// The wire wants a limit, and one above the budget of thinking.
@@ -265,51 +276,43 @@ pub(super) fn max_tokens(request: &ModelRequest, target: &Target<'_>) -> u64 {
 
 fn tool_choice(
     request: &ModelRequest,
-    call: &ChatRequest<'_>,
+    chat: &Conversation<'_>,
     target: &Target<'_>,
 ) -> Option<Value> {
-    let has_functions = !call.tools.functions.is_empty();
+    let has_functions = chat.functions().next().is_some();
     if !has_functions && request.needs.web_search.is_none() {
         return None;
     }
     let may_force = !target.lower_tool_choice;
-    let mut choice = match &call.tool_choice {
-        Some(ToolChoice::Mode(mode)) if &**mode == "none" => {
-            return Some(json!({ "type": "none" }));
-        }
-        Some(ToolChoice::Mode(mode)) if &**mode == "required" && may_force => {
-            json!({ "type": "any" })
-        }
-        Some(ToolChoice::Named(function)) if may_force => {
-            json!({ "type": "tool", "name": &*function.name })
+    let mut choice = match &chat.choice {
+        Some(ToolChoice::None) => return Some(json!({ "type": "none" })),
+        Some(ToolChoice::Required) if may_force => json!({ "type": "any" }),
+        Some(ToolChoice::Function(name)) if may_force => {
+            json!({ "type": "tool", "name": &**name })
         }
         Some(ToolChoice::WebSearch) => json!({ "type": "tool", "name": tools::WEB_SEARCH }),
         _ => json!({ "type": "auto" }),
     };
-    let is_serial = has_functions && call.parallel_tool_calls == Some(false);
+    let parallel = chat.option(Parameter::ParallelToolCalls);
+    let is_serial = has_functions && parallel.is_some_and(|parallel| parallel.get() == "false");
     if is_serial && let Some(choice) = choice.as_object_mut() {
         choice.insert("disable_parallel_tool_use".to_owned(), true.into());
     }
-    (is_serial || call.tool_choice.is_some()).then_some(choice)
+    (is_serial || chat.choice.is_some()).then_some(choice)
 }
 
-fn output_config(call: &ChatRequest<'_>, effort: Option<&str>) -> Result<Option<Value>, Fault> {
+fn output_config(
+    chat: &Conversation<'_>,
+    effort: Option<Cow<'_, str>>,
+) -> Result<Option<Value>, Fault> {
     let mut config = serde_json::Map::new();
     if let Some(effort) = effort {
-        config.insert("effort".to_owned(), effort.into());
+        config.insert("effort".to_owned(), (*effort).into());
     }
-    let format = call
-        .response_format
-        .as_ref()
-        .and_then(|format| format.json_schema.as_ref());
-    if let Some(format) = format {
+    if let AnswerForm::Schema(format) = &chat.form {
         let schema = closed_schema::read(format.schema.get().as_bytes());
-        let mut schema = schema.ok_or_else(|| {
-            Fault::invalid(
-                "response_format.json_schema.schema",
-                "`response_format.json_schema.schema` cannot be read, or has more than 32768 values",
-            )
-        })?;
+        let said = "cannot be read, or has more than 32768 values";
+        let mut schema = schema.ok_or_else(|| chat.fault(format.at, None, said))?;
         closed_schema::close(&mut schema, &[]);
         config.insert(
             "format".to_owned(),
@@ -317,12 +320,4 @@ fn output_config(call: &ChatRequest<'_>, effort: Option<&str>) -> Result<Option<
         );
     }
     Ok((!config.is_empty()).then(|| Value::Object(config)))
-}
-
-fn stop<'a>(call: &'a ChatRequest<'a>) -> Vec<&'a str> {
-    call.stop
-        .iter()
-        .flat_map(|stop| &stop.0)
-        .map(|text| &**text)
-        .collect()
 }

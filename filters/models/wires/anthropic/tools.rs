@@ -5,7 +5,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::fault::Fault;
-use crate::models::chat::tree::{ChatRequest, Tool};
+use crate::models::chat::conversation::Conversation;
+use crate::models::chat::tools::{Function, Tool};
 use crate::models::parameter::Parameter;
 use crate::models::request::ModelRequest;
 use crate::models::wires::closed_schema;
@@ -61,23 +62,23 @@ pub(super) enum WireTool<'a> {
 /// Errors: a function has the name of the web search.
 pub(super) fn list<'a>(
     request: &ModelRequest,
-    call: &'a ChatRequest<'a>,
+    chat: &'a Conversation<'a>,
     target: &Target<'_>,
 ) -> Result<Vec<WireTool<'a>>, Fault> {
     let mut tools = Vec::new();
     let searches = target.parameters.supports(Parameter::ToolSearch);
-    for search in call.tools.tool_searches.iter().filter(|_| searches) {
-        let kind = &*search.search_type;
-        let name = search.name.as_deref().unwrap_or_else(|| undated(kind));
-        tools.push(WireTool::ToolSearch { kind, name });
+    for tool in chat.tools.iter().filter(|_| searches) {
+        if let Tool::ToolSearch(search) = tool {
+            let kind = &*search.kind;
+            let name = search.name.as_deref().unwrap_or_else(|| undated(kind));
+            tools.push(WireTool::ToolSearch { kind, name });
+        }
     }
-    let functions = call.tools.functions.iter();
-    tools.extend(functions.map(|tool| function(tool, target)));
+    tools.extend(chat.functions().map(|tool| function(tool, target)));
     if request.needs.web_search.is_none() {
         return Ok(tools);
     }
-    let mut functions = call.tools.functions.iter();
-    if functions.any(|tool| &*tool.function.name == WEB_SEARCH) {
+    if chat.functions().any(|tool| &*tool.name == WEB_SEARCH) {
         return Err(Fault::invalid(
             "tools",
             format!(
@@ -86,7 +87,7 @@ pub(super) fn list<'a>(
         ));
     }
     let tells = |option| target.tells(option, request);
-    let own = call.tools.web_search.as_ref();
+    let own = chat.web_search();
     tools.push(WireTool::WebSearch {
         kind: "web_search_20250305",
         name: WEB_SEARCH,
@@ -115,12 +116,12 @@ fn undated(kind: &str) -> &str {
     }
 }
 
-fn function<'a>(tool: &'a Tool<'a>, target: &Target<'_>) -> WireTool<'a> {
+fn function<'a>(tool: &'a Function<'a>, target: &Target<'_>) -> WireTool<'a> {
     let supports = |parameter| target.parameters.supports(parameter);
-    let schema = tool.function.parameters.map(|raw| raw.get().to_owned());
-    let schema = schema.filter(|schema| schema.contains("\"type\""));
-    let mut schema = schema.unwrap_or_else(|| r#"{"type":"object","properties":{}}"#.to_owned());
-    let strict = tool.function.strict;
+    let schema = tool.parameters.filter(|schema| schema.contains("\"type\""));
+    let schema = schema.unwrap_or(r#"{"type":"object","properties":{}}"#);
+    let mut schema = schema.to_owned();
+    let strict = tool.strict;
     let strict = strict.filter(|strict| *strict && supports(Parameter::StrictTools));
     if strict.is_some()
         && let Some(mut closed) = closed_schema::read(schema.as_bytes())
@@ -129,14 +130,12 @@ fn function<'a>(tool: &'a Tool<'a>, target: &Target<'_>) -> WireTool<'a> {
         schema = closed.to_string();
     }
     WireTool::Function {
-        name: &tool.function.name,
-        description: tool.function.description.as_deref(),
+        name: &tool.name,
+        description: tool.description.as_deref(),
         input_schema: RawValue::from_string(schema).unwrap_or_default(),
         strict,
-        cache_control: tool.cache_control,
-        defer_loading: tool.defer_loading && supports(Parameter::ToolSearch),
-        allowed_callers: tool
-            .allowed_callers
-            .filter(|_| supports(Parameter::AllowedCallers)),
+        cache_control: tool.cache,
+        defer_loading: tool.is_deferred && supports(Parameter::ToolSearch),
+        allowed_callers: tool.callers.filter(|_| supports(Parameter::AllowedCallers)),
     }
 }

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::usage::UsageReport;
-use crate::models::chat::tree::Text;
+use crate::models::chat::text::Text;
 
 /// A reply, or what an event holds of one.
 #[derive(Debug, Default, Deserialize)]

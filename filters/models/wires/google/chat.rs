@@ -26,7 +26,7 @@ pub(super) static CODEC: OperationCodec<ChatFacts> = OperationCodec {
     max_output: |request, _, target| target.max_tokens(request),
     ..OperationCodec::new(
         "/models/{model}:generateContent",
-        request::encode,
+        |request, _, target| request::encode(request, target),
         |request, _, target, head| reply::decoder(request, target, head),
     )
 };

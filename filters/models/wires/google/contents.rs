@@ -1,21 +1,18 @@
-//! Messages as this wire wants them: instructions apart, turns alternating, results together and by name.
+//! Turns as this wire wants them: instructions apart, turns alternating, results together and by name.
 //!
-//! Source: docs/facts/wire-formats.md 4.1, 4.3. What the wire would refuse is refused here, naming the message.
+//! Source: docs/facts/wire-formats.md 4.1, 4.3. What the wire would refuse is refused here, naming the place.
+
+use std::borrow::Cow;
 
 use serde::Serialize;
 use serde_json::Value;
 
-use super::FORMAT;
-use super::parts::{
-    Carried, FunctionCall, FunctionResponse, GooglePart, drawn_parts, native, parts, plain,
-    signature,
-};
+use super::parts::{FunctionCall, FunctionResponse, GooglePart, media, native, plain};
 use super::request::has_levels;
 use crate::fault::Fault;
+use crate::models::chat::conversation::{Block, BlockKind, Conversation, MediaKind, Role, Turn};
 use crate::models::chat::inlined::InlinedImages;
-use crate::models::chat::tree::{ChatMessage, MessageContent as Said, Role, ToolCall};
-use crate::models::wires::history::{answers_no_call, has_open_calls, object};
-use crate::models::wires::opaque::NativeBlock;
+use crate::models::wires::history::{no_call, object, open_calls};
 use crate::models::wires::wire::Target;
 
 /// Stands in for a signature that the client has lost, as the vendor documents it.
@@ -59,138 +56,159 @@ struct ToolResult<'a> {
 
 /// The conversation in the making.
 #[derive(Debug)]
-pub(super) struct ContentsConversation<'a, 'p> {
+pub(super) struct ContentsConversation<'a> {
     pub(super) system: Vec<GooglePart<'a>>,
     pub(super) contents: Vec<GoogleContent<'a>>,
+    conversation: &'a Conversation<'a>,
     open: Vec<OpenCall<'a>>,
-    asked_at: usize,
+    asked_at: u32,
     /// The model refuses calls without a signature, and takes media within results.
     has_levels: bool,
     /// The model gets the images that were drawn in earlier turns.
     draws: bool,
-    origin: Option<&'p str>,
     /// The images that were fetched.
     inlined: &'a InlinedImages,
 }
 
-impl<'a, 'p> ContentsConversation<'a, 'p> {
-    /// Reads all messages. `origin` is the only one whose signatures go back; `None`: none does.
+impl<'a> ContentsConversation<'a> {
+    /// Reads all turns.
     pub(super) fn read(
-        messages: &'a [ChatMessage<'a>],
+        conversation: &'a Conversation<'a>,
         target: &Target<'a>,
-        origin: Option<&'p str>,
     ) -> Result<Self, Fault> {
-        let mut conversation = Self {
+        let mut read = Self {
             system: Vec::new(),
             contents: Vec::new(),
+            conversation,
             open: Vec::new(),
             asked_at: 0,
             has_levels: has_levels(target),
             draws: target.image_output == Some(true),
-            origin,
             inlined: target.inlined,
         };
-        for (at, message) in messages.iter().enumerate() {
-            conversation.message(at, message)?;
+        for turn in &conversation.turns {
+            read.read_turn(turn)?;
         }
-        conversation.answer()?;
-        if conversation.contents.is_empty() {
-            return Err(Fault::invalid(
-                "messages",
-                "`messages` holds no user's message",
-            ));
+        read.answer()?;
+        if read.contents.is_empty() {
+            return Err(conversation.fault_of_all("holds no user's message"));
         }
-        Ok(conversation)
+        Ok(read)
     }
 
-    fn message(&mut self, at: usize, message: &'a ChatMessage<'a>) -> Result<(), Fault> {
-        if !matches!(message.role, Role::Tool | Role::Function) {
-            self.answer()?;
+    fn read_turn(&mut self, turn: &'a Turn<'a>) -> Result<(), Fault> {
+        let is_result = |block: &Block<'_>| matches!(block.kind, BlockKind::Result { .. });
+        if turn.blocks.iter().any(is_result) {
+            let mut blocks = turn.blocks.iter();
+            return blocks.try_for_each(|block| self.result(turn, block));
         }
-        match message.role {
+        self.answer()?;
+        match turn.role {
             Role::System | Role::Developer => {
-                let parts = parts(at, message.content.as_ref(), self.inlined, None)?;
+                let parts = self.parts(&turn.blocks)?;
                 self.system.extend(parts);
             }
             Role::User => {
-                let mut parts = parts(at, message.content.as_ref(), self.inlined, None)?;
+                let mut parts = self.parts(&turn.blocks)?;
                 if parts.iter().all(|part| part.text.is_none()) {
                     // A turn of media alone is refused.
-                    parts.push(GooglePart {
-                        text: Some(" "),
-                        ..GooglePart::default()
-                    });
+                    parts.extend(plain(" "));
                 }
                 self.turn("user").extend(parts);
             }
-            Role::Assistant => self.assistant(at, message)?,
-            Role::Tool | Role::Function => self.result(at, message)?,
+            Role::Assistant => {
+                self.asked_at = turn.at;
+                let parts = self.parts(&turn.blocks)?;
+                if !parts.is_empty() {
+                    self.turn("model").extend(parts);
+                }
+            }
         }
         Ok(())
     }
 
-    fn assistant(&mut self, at: usize, message: &'a ChatMessage<'a>) -> Result<(), Fault> {
-        self.asked_at = at;
-        let mut parts = parts(at, message.content.as_ref(), self.inlined, self.origin)?;
-        let mut carried = Carried::read(message, self.origin);
-        if let Some(said) = parts.iter_mut().rfind(|part| part.text.is_some())
-            && said.thought_signature.is_none()
-        {
-            said.thought_signature = carried.text.take();
+    fn parts(&mut self, blocks: &'a [Block<'a>]) -> Result<Vec<GooglePart<'a>>, Fault> {
+        let mut parts = Vec::with_capacity(blocks.len());
+        let mut is_first = true;
+        for block in blocks {
+            let mut part = self.part(block)?;
+            let signature = block
+                .states
+                .first()
+                .map(|state| Cow::Borrowed(&*state.text));
+            if let BlockKind::Call { .. } = block.kind {
+                let is_missing = self.has_levels && is_first;
+                is_first = false;
+                let missing = is_missing.then_some(Cow::Borrowed(NO_SIGNATURE));
+                if let Some(part) = &mut part {
+                    part.thought_signature = signature.or(missing);
+                }
+            } else if let Some(part) = part.as_mut().filter(|_| signature.is_some()) {
+                part.thought_signature = signature;
+            }
+            parts.extend(part);
         }
-        if self.draws {
-            parts.extend(drawn_parts(message, carried));
-        }
-        let (before, behind): (Vec<_>, Vec<_>) = NativeBlock::of_turn(message, FORMAT, self.origin)
-            .into_iter()
-            .partition(|earlier| earlier.offset == 0);
-        parts.splice(..0, before.iter().filter_map(native));
-        parts.extend(behind.iter().filter_map(native));
-        for (number, call) in message.tool_calls.iter().flatten().enumerate() {
-            parts.push(self.call(call, number == 0));
-        }
-        if !parts.is_empty() {
-            self.turn("model").extend(parts);
-        }
-        Ok(())
+        Ok(parts)
     }
 
-    fn call(&mut self, call: &'a ToolCall<'a>, is_first: bool) -> GooglePart<'a> {
-        self.open.push(OpenCall {
-            id: &call.id,
-            name: &call.function.name,
-            result: None,
-        });
-        let missing = (self.has_levels && is_first).then(|| NO_SIGNATURE.to_owned());
-        GooglePart {
-            function_call: Some(FunctionCall {
-                name: &call.function.name,
-                args: object(&call.function.arguments),
-            }),
-            thought_signature: signature(call.extra_content, self.origin).or(missing),
-            ..GooglePart::default()
-        }
+    /// Returns what a block is here, without its signature; `None`: nothing.
+    fn part(&mut self, block: &'a Block<'a>) -> Result<Option<GooglePart<'a>>, Fault> {
+        Ok(match &block.kind {
+            BlockKind::Text(text) | BlockKind::Refusal(text) => plain(text),
+            BlockKind::Media(drawn) if drawn.kind == MediaKind::Drawn && !self.draws => None,
+            BlockKind::Media(own) => media(self.conversation, block.at, own, self.inlined)?,
+            BlockKind::Native(block) => native(block),
+            BlockKind::Call { id, name, input } => {
+                self.open.push(OpenCall {
+                    id,
+                    name,
+                    result: None,
+                });
+                let args = object(input);
+                Some(GooglePart {
+                    function_call: Some(FunctionCall { name, args }),
+                    ..GooglePart::default()
+                })
+            }
+            BlockKind::Reasoning(_) | BlockKind::Redacted | BlockKind::Result { .. } => None,
+        })
     }
 
-    fn result(&mut self, at: usize, message: &'a ChatMessage<'a>) -> Result<(), Fault> {
-        let result = tool_result(at, message.content.as_ref(), self.inlined)?;
-        let wanted = message.answered_call();
+    fn result(&mut self, turn: &'a Turn<'a>, block: &'a Block<'a>) -> Result<(), Fault> {
+        let BlockKind::Result { call, content } = &block.kind else {
+            return Ok(());
+        };
+        let result = self.tool_result(content)?;
         let open = self.open.iter_mut().find(|open| {
-            let is_it = match wanted {
-                Some(wanted) => open.id == wanted,
-                // The old form names the function alone.
-                None => message
-                    .name
-                    .as_deref()
-                    .is_none_or(|asked| asked == open.name),
+            let is_it = match (call, &turn.name) {
+                (Some(call), _) => open.id == &**call,
+                (None, Some(name)) => open.name == &**name,
+                (None, None) => true,
             };
             is_it && open.result.is_none()
         });
         match open {
             Some(open) => open.result = Some(result),
-            None => return Err(answers_no_call(at)),
+            None => return Err(no_call(self.conversation, block.at)),
         }
         Ok(())
+    }
+
+    /// Reads the content of a result. A text that is an object is the response; other texts are wrapped in one.
+    fn tool_result(&mut self, content: &'a [Block<'a>]) -> Result<ToolResult<'a>, Fault> {
+        let mut text = String::new();
+        let mut media = Vec::new();
+        for part in self.parts(content)? {
+            match part.text {
+                Some(said) => text.push_str(said),
+                None => media.push(part),
+            }
+        }
+        let response = match serde_json::from_str(&text) {
+            Ok(Value::Object(object)) => Value::Object(object),
+            _ => serde_json::json!({ "result": text }),
+        };
+        Ok(ToolResult { response, media })
     }
 
     /// Ends the results of a turn: all together, in the order of the calls. Models that take no media within results get
@@ -200,7 +218,7 @@ impl<'a, 'p> ContentsConversation<'a, 'p> {
         let mut behind = Vec::new();
         for OpenCall { name, result, .. } in open {
             let Some(ToolResult { response, media }) = result else {
-                return Err(has_open_calls(self.asked_at));
+                return Err(open_calls(self.conversation, self.asked_at));
             };
             let (parts, media) = match self.has_levels {
                 true => (media, Vec::new()),
@@ -247,25 +265,4 @@ impl<'a, 'p> ContentsConversation<'a, 'p> {
             None => &mut self.system,
         }
     }
-}
-
-/// Reads the content of a tool's message. A text that is an object is the response; other texts are wrapped in one.
-fn tool_result<'a>(
-    at: usize,
-    content: Option<&'a Said<'a>>,
-    inlined: &'a InlinedImages,
-) -> Result<ToolResult<'a>, Fault> {
-    let mut text = String::new();
-    let mut media = Vec::new();
-    for part in parts(at, content, inlined, None)? {
-        match part.text {
-            Some(said) => text.push_str(said),
-            None => media.push(part),
-        }
-    }
-    let response = match serde_json::from_str(&text) {
-        Ok(Value::Object(object)) => Value::Object(object),
-        _ => serde_json::json!({ "result": text }),
-    };
-    Ok(ToolResult { response, media })
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::fault::Fault;
-use crate::models::chat::tree::ChatRequest;
+use crate::models::chat::conversation::Conversation;
 use crate::models::images::{pixels, ratio_of};
 use crate::models::parameter::Parameter;
 use crate::models::request::ModelRequest;
@@ -22,11 +22,13 @@ const SIZES: [(u32, &str); 3] = [(1792, "1K"), (2560, "2K"), (u32::MAX, "4K")];
 /// Errors: 400 for a size in pixels whose ratio is none that the models draw.
 pub(super) fn members(
     request: &ModelRequest,
-    call: &ChatRequest<'_>,
+    chat: &Conversation<'_>,
     target: &Target<'_>,
 ) -> Result<Map<String, Value>, Fault> {
-    let asked = call.modalities.as_deref().unwrap_or_default();
-    let words: Vec<Value> = match asked.iter().any(|word| &**word == "image") {
+    let asked = chat.option(Parameter::Modalities);
+    let asked = asked.and_then(|asked| serde_json::from_str(asked.get()).ok());
+    let asked: Vec<String> = asked.unwrap_or_default();
+    let words: Vec<Value> = match asked.iter().any(|word| word == "image") {
         true => asked
             .iter()
             .map(|word| word.to_ascii_uppercase().into())
@@ -35,18 +37,15 @@ pub(super) fn members(
     };
     let mut out = Map::new();
     out.insert("responseModalities".to_owned(), words.into());
-    let Some(config) = &call.image_config else {
-        return Ok(out);
-    };
     let passes = |parameter| target.treat(parameter, request) == Treatment::Pass;
-    let given = |word: Option<&'_ str>, parameter| {
-        let word = word.filter(|word| !word.is_empty() && passes(parameter));
-        word.map(str::to_owned)
+    let given = |parameter| {
+        let word = chat.option_text(parameter)?;
+        (!word.is_empty() && passes(parameter)).then(|| word.into_owned())
     };
-    let size = given(config.image_size.as_deref(), Parameter::ImageSize);
+    let size = given(Parameter::ImageSize);
     let in_pixels = size.as_deref().and_then(pixels);
     // A ratio takes precedence over the one that a size has.
-    let ratio = given(config.aspect_ratio.as_deref(), Parameter::ImageAspectRatio);
+    let ratio = given(Parameter::ImageAspectRatio);
     let ratio = match (ratio, in_pixels) {
         (None, Some(pixels)) => Some(ratio_of(pixels, &RATIOS).ok_or_else(unsaid)?.to_owned()),
         (ratio, _) => ratio,
@@ -65,7 +64,8 @@ pub(super) fn members(
     if !image.is_empty() {
         out.insert("imageConfig".to_owned(), Value::Object(image));
     }
-    let seed = config.seed.filter(|_| passes(Parameter::ImageSeed));
+    let seed = chat.option(Parameter::ImageSeed);
+    let seed = seed.filter(|_| passes(Parameter::ImageSeed));
     if let Some(seed) = seed.and_then(|raw| serde_json::from_str(raw.get()).ok()) {
         out.insert("seed".to_owned(), seed);
     }
@@ -91,7 +91,7 @@ fn size_of((width, height): (u32, u32)) -> &'static str {
 }
 
 fn unsaid() -> Fault {
-    let param = "image_config.image_size";
+    let param = Parameter::ImageSize.field();
     let known = RATIOS.join(", ");
     let message = format!(
         "`{param}` has a ratio of width to height that the chosen provider does not draw; it draws {known}"

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::json::Str;
 use crate::models::chat::piece::{Citation, Piece};
-use crate::models::chat::tree::Text;
+use crate::models::chat::text::Text;
 use crate::models::reply::Sink;
 
 /// What a candidate has said of its grounds; the last report counts.

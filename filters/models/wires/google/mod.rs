@@ -25,11 +25,12 @@ mod videos;
 #[cfg(test)]
 mod tests;
 
+use crate::models::dialects::Dialect;
 use crate::models::operation::Operation;
 use crate::models::wires::wire::Wire;
 
 /// What marks our carriers of thinking state. Source: docs/facts/model-gateway.md 10.6.
-const FORMAT: &str = "google-gemini-v1";
+const FORMAT: &str = Dialect::Contents.state_format();
 
 /// The wire.
 pub static GOOGLE: Wire = Wire {

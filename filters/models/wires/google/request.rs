@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::contents::{ContentsConversation, GoogleContent};
 use super::drawing;
+use super::parts::native;
 use super::schema::SchemaBudget;
 use crate::fault::Fault;
-use crate::models::chat::facts::ChatFacts;
-use crate::models::chat::tree::{ChatRequest, FormatType, ToolChoice};
+use crate::models::chat::conversation::{AnswerForm, Conversation, Native};
+use crate::models::chat::tools::ToolChoice;
+use crate::models::dialects::Dialect;
 use crate::models::parameter::Parameter;
 use crate::models::request::{Effort, ModelRequest};
 use crate::models::routing::parameters::{Parameters, Treatment};
@@ -20,6 +21,7 @@ use crate::models::routing::search::SearchDialect;
 use crate::models::routing::thinking::{ThinkingControl, ThinkingDefaults};
 use crate::models::routing::{Outside, WrittenBounds, WrittenParameters};
 use crate::models::wires::codec::BodySlice;
+use crate::models::wires::opaque;
 use crate::models::wires::wire::{Target, write_body};
 
 /// Stop sequences of one request.
@@ -85,22 +87,19 @@ struct Body<'a> {
     safety_settings: Value,
 }
 
-pub(super) fn encode(
-    request: &ModelRequest,
-    chat: &ChatFacts,
-    target: &Target<'_>,
-) -> Result<Vec<BodySlice>, Fault> {
-    let call = (chat.read_tree)(&request.source.body)?;
-    let origin = target.replayed_origin();
-    let conversation = ContentsConversation::read(&call.messages, target, origin.as_deref())?;
+pub(super) fn encode(request: &ModelRequest, target: &Target<'_>) -> Result<Vec<BodySlice>, Fault> {
+    let mut chat = request.front.conversation(request)?;
+    let knows = |block: &Native<'_>| native(block).is_some();
+    opaque::keep_own(&mut chat, Dialect::Contents, target, knows);
+    let conversation = ContentsConversation::read(&chat, target)?;
     let system = conversation.system;
     let mut schemas = SchemaBudget::new();
     let body = Body {
         contents: conversation.contents,
         system_instruction: (!system.is_empty()).then(|| GoogleContent::instruction(system)),
-        tools: tools(&call, request, &mut schemas)?,
-        tool_config: tool_config(&call, request, target),
-        generation_config: generation(request, &call, target, &mut schemas)?,
+        tools: tools(&chat, request, &mut schemas)?,
+        tool_config: tool_config(&chat, request, target),
+        generation_config: generation(request, &chat, target, &mut schemas)?,
         service_tier: request.needs.service_tier.wire_word(),
         safety_settings: safety(),
     };
@@ -113,21 +112,18 @@ pub(super) fn has_levels(target: &Target<'_>) -> bool {
 }
 
 fn tools(
-    call: &ChatRequest<'_>,
+    chat: &Conversation<'_>,
     request: &ModelRequest,
     schemas: &mut SchemaBudget,
 ) -> Result<Option<Value>, Fault> {
-    let functions = call.tools.functions.iter().enumerate();
-    let declarations = functions.map(|(index, tool)| {
-        let function = &tool.function;
+    let declarations = chat.functions().map(|function| {
         let mut declaration = Map::new();
         declaration.insert("name".into(), (&*function.name).into());
         if let Some(description) = function.description.as_deref() {
             declaration.insert("description".into(), description.into());
         }
         if let Some(raw) = function.parameters {
-            let param = format!("tools[{index}].function.parameters");
-            let cleaned = schemas.clean(raw.get(), &param)?;
+            let cleaned = schemas.clean(raw, || chat.path(function.at, None))?;
             let has_some = |cleaned: &Value| cleaned.as_object().is_some_and(|it| !it.is_empty());
             if let Some(cleaned) = cleaned.filter(has_some) {
                 declaration.insert("parameters".into(), cleaned);
@@ -147,15 +143,13 @@ fn tools(
 }
 
 fn tool_config(
-    call: &ChatRequest<'_>,
+    chat: &Conversation<'_>,
     request: &ModelRequest,
     target: &Target<'_>,
 ) -> Option<Value> {
-    if call.tools.functions.is_empty() {
-        return None;
-    }
+    chat.functions().next()?;
     let mut config = Map::new();
-    if let Some(calling) = function_calling(call, target) {
+    if let Some(calling) = function_calling(chat, target) {
         config.insert("functionCallingConfig".to_owned(), calling);
     }
     // Without it the models that search beside functions refuse both together.
@@ -165,27 +159,26 @@ fn tool_config(
     (!config.is_empty()).then(|| Value::Object(config))
 }
 
-fn function_calling(call: &ChatRequest<'_>, target: &Target<'_>) -> Option<Value> {
-    let mut strict = call.tools.functions.iter().filter(|tool| {
-        let is_strict = tool.function.strict == Some(true);
-        is_strict && target.parameters.supports(Parameter::StrictTools)
+fn function_calling(chat: &Conversation<'_>, target: &Target<'_>) -> Option<Value> {
+    let mut strict = chat.functions().filter(|function| {
+        function.strict == Some(true) && target.parameters.supports(Parameter::StrictTools)
     });
     // Calls fit their schemas in the modes that force them, and in this one.
     let unforced = strict.next().map(|_| json!({ "mode": "VALIDATED" }));
-    match &call.tool_choice {
-        Some(ToolChoice::Mode(mode)) if &**mode == "none" => Some(json!({ "mode": "NONE" })),
+    match &chat.choice {
+        Some(ToolChoice::None) => Some(json!({ "mode": "NONE" })),
         Some(_) if target.lower_tool_choice => unforced,
-        Some(ToolChoice::Mode(mode)) if &**mode == "required" => Some(json!({ "mode": "ANY" })),
-        Some(ToolChoice::Named(function)) => {
-            Some(json!({ "mode": "ANY", "allowedFunctionNames": [&*function.name] }))
+        Some(ToolChoice::Required) => Some(json!({ "mode": "ANY" })),
+        Some(ToolChoice::Function(name)) => {
+            Some(json!({ "mode": "ANY", "allowedFunctionNames": [&**name] }))
         }
-        Some(ToolChoice::Mode(_) | ToolChoice::WebSearch) | None => unforced,
+        Some(ToolChoice::Auto | ToolChoice::WebSearch) | None => unforced,
     }
 }
 
 fn generation(
     request: &ModelRequest,
-    call: &ChatRequest<'_>,
+    chat: &Conversation<'_>,
     target: &Target<'_>,
     schemas: &mut SchemaBudget,
 ) -> Result<Map<String, Value>, Fault> {
@@ -195,47 +188,42 @@ fn generation(
             config.insert(key.to_owned(), value);
         }
     };
-    let number = |parameter, raw: Option<&RawValue>| match target.treat(parameter, request) {
-        Treatment::Pass => serde_json::from_str::<Value>(raw?.get()).ok(),
-        Treatment::Number(number) => raw.map(|_| number.into()),
-        Treatment::Drop => None,
+    let number = |parameter| {
+        let raw = chat.option(parameter)?;
+        match target.treat(parameter, request) {
+            Treatment::Pass => serde_json::from_str::<Value>(raw.get()).ok(),
+            Treatment::Number(number) => Some(number.into()),
+            Treatment::Drop => None,
+        }
     };
     let most = target.max_tokens(request);
     let most = most.and_then(|most| target.said_limit(most, request));
     put("maxOutputTokens", most);
     let numbers = [
-        ("temperature", Parameter::Temperature, call.temperature),
-        ("topP", Parameter::TopP, call.top_p),
-        ("seed", Parameter::Seed, call.seed),
-        (
-            "frequencyPenalty",
-            Parameter::FrequencyPenalty,
-            call.frequency_penalty,
-        ),
-        (
-            "presencePenalty",
-            Parameter::PresencePenalty,
-            call.presence_penalty,
-        ),
+        ("temperature", Parameter::Temperature),
+        ("topP", Parameter::TopP),
+        ("seed", Parameter::Seed),
+        ("frequencyPenalty", Parameter::FrequencyPenalty),
+        ("presencePenalty", Parameter::PresencePenalty),
     ];
-    for (key, parameter, raw) in numbers {
-        put(key, number(parameter, raw));
+    for (key, parameter) in numbers {
+        put(key, number(parameter));
     }
     put(
         "candidateCount",
         (request.needs.choices > 1).then(|| request.needs.choices.into()),
     );
     let takes_stop = target.treat(Parameter::Stop, request) != Treatment::Drop;
-    if let Some(stop) = call.stop.as_ref().filter(|_| takes_stop) {
-        let stop = stop.0.iter().map(|text| &**text);
+    if takes_stop && chat.option(Parameter::Stop).is_some() {
+        let stop = chat.stop.iter().map(|text| &**text);
         put("stopSequences", Some(stop.collect::<Vec<_>>().into()));
     }
-    let (media_type, schema) = answer_form(call, schemas)?;
+    let (media_type, schema) = answer_form(chat, schemas)?;
     put("responseMimeType", media_type);
     put("responseSchema", schema);
     put("thinkingConfig", thinking(request, target));
     if target.draws(request) {
-        config.extend(drawing::members(request, call, target)?);
+        config.extend(drawing::members(request, chat, target)?);
     } else if target.image_output == Some(true) {
         // Left to itself, the model draws.
         config.insert("responseModalities".to_owned(), json!(["TEXT"]));
@@ -245,17 +233,16 @@ fn generation(
 
 /// Returns the media type of the answer and its schema.
 fn answer_form(
-    call: &ChatRequest<'_>,
+    chat: &Conversation<'_>,
     schemas: &mut SchemaBudget,
 ) -> Result<(Option<Value>, Option<Value>), Fault> {
-    const PARAM: &str = "response_format.json_schema.schema";
-    let format = call.response_format.as_ref();
-    let Some(format) = format.filter(|format| format.format_type != FormatType::Text) else {
-        return Ok((None, None));
+    let schema = match &chat.form {
+        AnswerForm::Text => return Ok((None, None)),
+        AnswerForm::Json => None,
+        AnswerForm::Schema(form) => {
+            schemas.clean(form.schema.get(), || chat.path(form.at, None))?
+        }
     };
-    let form = format.json_schema.as_ref();
-    let schema = form.map(|form| schemas.clean(form.schema.get(), PARAM));
-    let schema = schema.transpose()?.flatten();
     Ok((Some("application/json".into()), schema))
 }
 

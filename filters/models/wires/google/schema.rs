@@ -58,8 +58,13 @@ impl SchemaBudget {
     /// Reads and cleans a schema, which stands in the field `param`; `None`: it is no JSON.
     ///
     /// Errors: a 400, because the schemas are larger than the budget.
-    pub(super) fn clean(&mut self, raw: &str, param: &str) -> Result<Option<Value>, Fault> {
+    pub(super) fn clean(
+        &mut self,
+        raw: &str,
+        param: impl FnOnce() -> String,
+    ) -> Result<Option<Value>, Fault> {
         self.clean_within(raw).map_err(|TooLarge| {
+            let param = param();
             let said = format!(
                 "`{param}` is too large for this provider, whose schemas have no references: with all references inlined \
                  accepted are at most {MAX_VALUES} values and {MAX_BYTES} bytes in all schemas"

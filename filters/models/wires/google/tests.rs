@@ -349,7 +349,7 @@ fn every_effort_has_a_budget_or_goes_as_a_level() {
 }
 
 fn cleaned(schema: &Value) -> Result<Value, Fault> {
-    let cleaned = schema::SchemaBudget::new().clean(&schema.to_string(), "tools[0]");
+    let cleaned = schema::SchemaBudget::new().clean(&schema.to_string(), || "tools[0]".to_owned());
     cleaned.map(Option::unwrap)
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::json::{Error, Type, Walker};
 use crate::models::chat::piece::{Citation, Piece};
-use crate::models::chat::tree::{SearchLocation, Tools, WebSearchTool};
+use crate::models::chat::tools::{SearchLocation, WebSearchTool};
 use crate::models::parameter::Parameter;
 use crate::models::request::ModelRequest;
 use crate::models::routing::search::SearchDialect;
@@ -27,27 +27,24 @@ pub(super) fn members(request: &ModelRequest, target: &Target<'_>) -> Vec<(&'sta
     let Some(search) = request.needs.web_search else {
         return Vec::new();
     };
-    let listed = request.source.member("tools");
-    let read = |member| serde_json::from_slice(request.source.value(member)).ok();
-    let tools: Tools<'_> = listed.and_then(read).unwrap_or_default();
-    let tool = tools.web_search.unwrap_or_default();
+    let chat = request.front.conversation(request).ok();
+    let tool = chat.as_ref().and_then(|chat| chat.web_search());
+    let none = WebSearchTool::default();
+    let tool = tool.unwrap_or(&none);
     let mut members = Vec::new();
     let mut add = |key, value: Value| members.push((key, value.to_string().into_bytes()));
     match target.search.dialect {
         SearchDialect::None | SearchDialect::Tool => {}
-        SearchDialect::Options => add(
-            "web_search_options",
-            options(&tool, request, target, nested),
-        ),
+        SearchDialect::Options => add("web_search_options", options(tool, request, target, nested)),
         SearchDialect::Always => {
-            let options = options(&tool, request, target, flat);
+            let options = options(tool, request, target, flat);
             if options
                 .as_object()
                 .is_some_and(|options| !options.is_empty())
             {
                 add("web_search_options", options);
             }
-            if let Some(domains) = domains(&tool, request) {
+            if let Some(domains) = domains(tool, request) {
                 add("search_domain_filter", domains);
             }
         }

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::request::{new_member, quoted};
 use crate::fault::Fault;
-use crate::models::chat::tree::Text;
+use crate::models::chat::text::Text;
 use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
 use crate::models::speech::SpeechFacts;

@@ -13,7 +13,9 @@ pub(super) static CODEC: OperationCodec<ChatFacts> = OperationCodec {
     },
     max_output: |request, _, target| request::max_output(request, target),
     draws: |request, target| Some(drawing::is_wanted(request, target)),
-    ..OperationCodec::new("/responses", request::encode, |_, _, target, head| {
-        reply::decoder(target, head)
-    })
+    ..OperationCodec::new(
+        "/responses",
+        |request, _, target| request::encode(request, target),
+        |_, _, target, head| reply::decoder(target, head),
+    )
 };

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::fault::Fault;
-use crate::models::chat::tree::{ChatRequest, ImageConfig};
+use crate::models::chat::conversation::Conversation;
 use crate::models::images::ImageFacts;
 use crate::models::parameter::Parameter;
 use crate::models::request::ModelRequest;
@@ -21,7 +21,7 @@ pub(super) fn is_wanted(request: &ModelRequest, target: &Target<'_>) -> bool {
 /// Errors: 400 for a ratio or a size that this wire has no word for.
 pub(super) fn tool(
     request: &ModelRequest,
-    call: &ChatRequest<'_>,
+    chat: &Conversation<'_>,
     target: &Target<'_>,
 ) -> Result<Option<Value>, Fault> {
     if !is_wanted(request, target) {
@@ -29,19 +29,17 @@ pub(super) fn tool(
     }
     let mut tool = Map::new();
     tool.insert("type".to_owned(), "image_generation".into());
-    if let Some(config) = &call.image_config {
-        let passes = |parameter| target.treat(parameter, request) == Treatment::Pass;
-        if let Some(size) = size(config, passes)? {
-            tool.insert("size".to_owned(), size.into());
-        }
-        let words = [
-            ("quality", &config.image_quality, Parameter::ImageQuality),
-            ("moderation", &config.moderation, Parameter::ImageModeration),
-        ];
-        for (key, word, parameter) in words {
-            if let Some(word) = word.as_deref().filter(|_| passes(parameter)) {
-                tool.insert(key.to_owned(), word.into());
-            }
+    let passes = |parameter| target.treat(parameter, request) == Treatment::Pass;
+    if let Some(size) = size(chat, passes)? {
+        tool.insert("size".to_owned(), size.into());
+    }
+    let words = [
+        ("quality", Parameter::ImageQuality),
+        ("moderation", Parameter::ImageModeration),
+    ];
+    for (key, parameter) in words {
+        if let Some(word) = chat.option_text(parameter).filter(|_| passes(parameter)) {
+            tool.insert(key.to_owned(), (*word).into());
         }
     }
     if let Some(images) = request.payload.images() {
@@ -90,13 +88,18 @@ fn add_options(
 
 /// Returns width and height. A ratio takes precedence over a size.
 fn size(
-    config: &ImageConfig<'_>,
+    chat: &Conversation<'_>,
     passes: impl Fn(Parameter) -> bool,
 ) -> Result<Option<String>, Fault> {
-    let ratio = config.aspect_ratio.as_deref();
-    let ratio = ratio.filter(|ratio| !ratio.is_empty() && passes(Parameter::ImageAspectRatio));
-    let size = config.image_size.as_deref();
-    let size = size.filter(|size| !size.is_empty() && passes(Parameter::ImageSize));
+    let given = |parameter| {
+        let word = chat.option_text(parameter);
+        word.filter(|word| !word.is_empty() && passes(parameter))
+    };
+    let (ratio, size) = (
+        given(Parameter::ImageAspectRatio),
+        given(Parameter::ImageSize),
+    );
+    let (ratio, size) = (ratio.as_deref(), size.as_deref());
     let is_pixels = size.is_none_or(|size| {
         let (width, height) = size.split_once('x').unwrap_or((size, size));
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -105,7 +108,7 @@ fn size(
     // 1K is the size that the three ratios have.
     if !is_pixels && size != Some("1K") {
         return Err(unsaid(
-            "image_size",
+            Parameter::ImageSize,
             size,
             "`auto`, `1K`, or pixels such as `1024x1024`",
         ));
@@ -115,12 +118,16 @@ fn size(
     };
     match drawn::size_of_ratio(ratio) {
         Some(size) => Ok(Some(size.to_owned())),
-        None => Err(unsaid("aspect_ratio", Some(ratio), "`1:1`, `3:2` or `2:3`")),
+        None => Err(unsaid(
+            Parameter::ImageAspectRatio,
+            Some(ratio),
+            "`1:1`, `3:2` or `2:3`",
+        )),
     }
 }
 
-fn unsaid(member: &str, came: Option<&str>, accepted: &str) -> Fault {
-    let path = format!("image_config.{member}");
+fn unsaid(parameter: Parameter, came: Option<&str>, accepted: &str) -> Fault {
+    let path = parameter.field();
     let came: String = came.unwrap_or_default().chars().take(40).collect();
     let message = format!("`{path}` is {came:?}; the chosen provider takes {accepted}");
     Fault::invalid(path, message)

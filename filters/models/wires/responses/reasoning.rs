@@ -9,12 +9,12 @@ use serde_json::value::RawValue;
 use super::input::{InputItem, Summary};
 use super::item::Item;
 use crate::json::Str;
+use crate::models::chat::conversation::Block;
 use crate::models::chat::piece::{StateOf, StatePiece};
-use crate::models::chat::tree::ChatMessage;
-use crate::models::wires::opaque;
+use crate::models::dialects::Dialect;
 
 /// What marks our carriers.
-const FORMAT: &str = "openai-responses-v1";
+const FORMAT: &str = Dialect::Responses.state_format();
 
 /// The state of a reasoning item that waits for the item that follows it. Texts are contents of JSON strings.
 #[derive(Debug)]
@@ -52,23 +52,10 @@ impl UnsaidState {
     }
 }
 
-/// Reasoning of an earlier turn.
-#[derive(Debug)]
-pub(super) struct EarlierReasoning<'a> {
-    /// The number of messages and calls before it.
-    pub(super) place: u64,
-    pub(super) item: InputItem<'a>,
-}
-
-/// Returns the reasoning of a turn that this provider has made, in the order of its places.
-pub(super) fn earlier_reasoning<'a>(
-    message: &'a ChatMessage<'a>,
-    origin: Option<&str>,
-) -> Vec<EarlierReasoning<'a>> {
+/// Returns the item of a block of reasoning that this provider has made; `None`: it is broken.
+pub(super) fn earlier_reasoning<'a>(block: &'a Block<'_>) -> Option<InputItem<'a>> {
     #[derive(Deserialize)]
     struct Carrier<'c> {
-        #[serde(default)]
-        index: u64,
         #[serde(borrow, default)]
         id: Option<&'c RawValue>,
         #[serde(borrow, default)]
@@ -76,20 +63,11 @@ pub(super) fn earlier_reasoning<'a>(
         #[serde(borrow)]
         data: &'c RawValue,
     }
-    let mut found: Vec<EarlierReasoning<'a>> = Vec::new();
-    for raw in opaque::made_by(message, FORMAT, origin) {
-        let Ok(carrier) = serde_json::from_str::<Carrier<'a>>(raw.get()) else {
-            continue;
-        };
-        found.push(EarlierReasoning {
-            place: carrier.index,
-            item: InputItem::Reasoning {
-                id: carrier.id,
-                summary: carrier.summary.map_or(Summary::None([]), Summary::Given),
-                encrypted_content: carrier.data,
-            },
-        });
-    }
-    found.sort_by_key(|reasoning| reasoning.place);
-    found
+    let state = block.states.first()?;
+    let carrier: Carrier<'a> = serde_json::from_str(&state.text).ok()?;
+    Some(InputItem::Reasoning {
+        id: carrier.id,
+        summary: carrier.summary.map_or(Summary::None([]), Summary::Given),
+        encrypted_content: carrier.data,
+    })
 }

@@ -12,13 +12,15 @@ use super::history::History;
 use super::input::InputItem;
 use super::tools::{self, WireTool};
 use crate::fault::Fault;
-use crate::models::chat::facts::ChatFacts;
-use crate::models::chat::tree::{ChatRequest, FormatType, ToolChoice};
+use crate::models::chat::conversation::{AnswerForm, Conversation};
+use crate::models::chat::tools::ToolChoice;
+use crate::models::dialects::Dialect;
 use crate::models::parameter::Parameter;
 use crate::models::request::{Effort, ModelRequest};
 use crate::models::routing::parameters::{Parameters, Treatment};
 use crate::models::routing::providers::ProviderDefaults;
 use crate::models::wires::codec::BodySlice;
+use crate::models::wires::opaque;
 use crate::models::wires::wire::{Target, write_body};
 
 /// The least limit of tokens that is accepted.
@@ -28,15 +30,15 @@ const MIN_OUTPUT_TOKENS: u64 = 16;
 const INCLUDED: [&str; 1] = ["reasoning.encrypted_content"];
 
 /// Members that are the same in both of the family's APIs.
-const SAME: [&str; 8] = [
-    "temperature",
-    "top_p",
-    "prompt_cache_key",
-    "prompt_cache_retention",
-    "prompt_cache_options",
-    "safety_identifier",
-    "user",
-    "metadata",
+const SAME: [Parameter; 8] = [
+    Parameter::Temperature,
+    Parameter::TopP,
+    Parameter::PromptCacheKey,
+    Parameter::PromptCacheRetention,
+    Parameter::PromptCacheOptions,
+    Parameter::SafetyIdentifier,
+    Parameter::User,
+    Parameter::Metadata,
 ];
 
 #[derive(Debug, Serialize)]
@@ -150,27 +152,18 @@ pub(super) fn defaults() -> ProviderDefaults {
     }
 }
 
-pub(super) fn encode(
-    request: &ModelRequest,
-    chat: &ChatFacts,
-    target: &Target<'_>,
-) -> Result<Vec<BodySlice>, Fault> {
-    let call = (chat.read_tree)(&request.source.body)?;
-    let origin = target.replayed_origin();
-    let history = History::read(&call.messages, origin.as_deref(), target)?;
+pub(super) fn encode(request: &ModelRequest, target: &Target<'_>) -> Result<Vec<BodySlice>, Fault> {
+    let mut chat = request.front.conversation(request)?;
+    opaque::keep_own(&mut chat, Dialect::Responses, target, |_| false);
+    let history = History::read(&chat, target)?;
     let reasons = target.thinking.reasons != Some(false);
-    let given = |key: &str| {
-        let raw = given(request, key)?;
-        match Parameter::find(key) {
-            Some(parameter) => target.treated(raw, parameter, request),
-            None => Some(Cow::Borrowed(raw)),
-        }
-    };
+    let option = |parameter| target.treated(chat.option(parameter)?, parameter, request);
     let says_parallel = target.treat(Parameter::ParallelToolCalls, request) != Treatment::Drop;
-    let drawing = drawing::tool(request, &call, target)?.map(ListedTool::Hosted);
-    let tools = tools::list(request, &call, target).into_iter();
+    let parallel = chat.option(Parameter::ParallelToolCalls);
+    let drawing = drawing::tool(request, &chat, target)?.map(ListedTool::Hosted);
+    let tools = tools::list(request, &chat, target).into_iter();
     let tools = tools.map(ListedTool::Own);
-    let has_functions = !call.tools.functions.is_empty();
+    let has_functions = chat.functions().next().is_some();
     let searches = request.needs.web_search.is_some();
     let body = Body {
         model: target.model,
@@ -179,18 +172,18 @@ pub(super) fn encode(
         include: if reasons { &INCLUDED } else { &[] },
         reasoning: reasons.then(|| reasoning(request, target)),
         tools: tools.chain(drawing).collect(),
-        tool_choice: tool_choice(&call, target).filter(|_| has_functions || searches),
-        parallel_tool_calls: call
-            .parallel_tool_calls
-            .filter(|_| has_functions && says_parallel),
+        tool_choice: tool_choice(&chat, target).filter(|_| has_functions || searches),
+        parallel_tool_calls: parallel
+            .filter(|_| has_functions && says_parallel)
+            .map(|parallel| parallel.get() == "true"),
         max_tool_calls: tools::max_calls(request, target),
-        text: text_options(&call, given("verbosity")),
+        text: text_options(&chat, option(Parameter::Verbosity)),
         max_output_tokens: max_output(request, target)
             .and_then(|most| target.said_limit(most, request)),
         service_tier: request.needs.service_tier.wire_word(),
         same: SAME
             .iter()
-            .filter_map(|key| Some((*key, given(key)?)))
+            .filter_map(|same| Some((same.as_str(), option(*same)?)))
             .collect(),
         stream: request.is_stream,
     };
@@ -201,13 +194,6 @@ pub(super) fn encode(
 pub(super) fn max_output(request: &ModelRequest, target: &Target<'_>) -> Option<u64> {
     let asked = target.max_tokens(request)?;
     Some(asked.max(MIN_OUTPUT_TOKENS))
-}
-
-/// A top-level member as it was sent, unless it is null.
-fn given<'a>(request: &'a ModelRequest, key: &str) -> Option<&'a RawValue> {
-    let member = request.source.member(key)?;
-    let value = serde_json::from_slice(request.source.value(member)).ok()?;
-    Some(value).filter(|_| !request.source.is_null(member))
 }
 
 /// A model that does not reason refuses the member. One that does shall tell its reasoning, unless it was asked for none.
@@ -224,30 +210,30 @@ fn reasoning<'a>(request: &'a ModelRequest, target: &Target<'_>) -> Reasoning<'a
     }
 }
 
-fn tool_choice(call: &ChatRequest<'_>, target: &Target<'_>) -> Option<Value> {
-    Some(match call.tool_choice.as_ref()? {
-        ToolChoice::Mode(mode) if matches!(&**mode, "auto" | "none") => (**mode).into(),
+fn tool_choice(chat: &Conversation<'_>, target: &Target<'_>) -> Option<Value> {
+    Some(match chat.choice.as_ref()? {
+        ToolChoice::Auto => "auto".into(),
+        ToolChoice::None => "none".into(),
         ToolChoice::WebSearch => json!({ "type": "web_search" }),
         _ if target.lower_tool_choice => "auto".into(),
-        ToolChoice::Mode(mode) => (**mode).into(),
-        ToolChoice::Named(function) => json!({ "type": "function", "name": &*function.name }),
+        ToolChoice::Required => "required".into(),
+        ToolChoice::Function(name) => json!({ "type": "function", "name": &**name }),
     })
 }
 
 fn text_options<'a>(
-    call: &'a ChatRequest<'a>,
+    chat: &'a Conversation<'_>,
     verbosity: Option<Cow<'a, RawValue>>,
 ) -> Option<TextOptions<'a>> {
-    let asked = call.response_format.as_ref();
-    let format = asked.and_then(|asked| match (asked.format_type, &asked.json_schema) {
-        (FormatType::JsonObject, _) => Some(TextFormat::JsonObject),
-        (FormatType::JsonSchema, Some(schema)) => Some(TextFormat::JsonSchema {
-            name: &schema.name,
-            description: schema.description.as_deref(),
-            schema: schema.schema,
-            strict: schema.strict,
+    let format = match &chat.form {
+        AnswerForm::Text => None,
+        AnswerForm::Json => Some(TextFormat::JsonObject),
+        AnswerForm::Schema(form) => Some(TextFormat::JsonSchema {
+            name: &form.name,
+            description: form.description.as_deref(),
+            schema: form.schema,
+            strict: form.strict,
         }),
-        _ => None,
-    });
+    };
     (format.is_some() || verbosity.is_some()).then_some(TextOptions { format, verbosity })
 }

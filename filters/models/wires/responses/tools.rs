@@ -4,7 +4,8 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::models::chat::tree::{ChatRequest, Tool};
+use crate::models::chat::conversation::Conversation;
+use crate::models::chat::tools::Function;
 use crate::models::parameter::Parameter;
 use crate::models::request::ModelRequest;
 use crate::models::wires::near_place::NearPlace;
@@ -43,19 +44,19 @@ pub(super) struct Filters<'a> {
 /// Returns the tools.
 pub(super) fn list<'a>(
     request: &ModelRequest,
-    call: &'a ChatRequest<'a>,
+    chat: &'a Conversation<'a>,
     target: &Target<'_>,
 ) -> Vec<WireTool<'a>> {
     let takes_strict = target.parameters.supports(Parameter::StrictTools);
-    let functions = call.tools.functions.iter();
+    let functions = chat.functions();
     let mut tools: Vec<WireTool<'_>> = functions
-        .map(|listed| function(listed, takes_strict))
+        .map(|function| wire_function(function, takes_strict))
         .collect();
     if request.needs.web_search.is_none() {
         return tools;
     }
     let tells = |option| target.tells(option, request);
-    let own = call.tools.web_search.as_ref();
+    let own = chat.web_search();
     tools.push(WireTool::WebSearch {
         filters: own
             .and_then(|own| own.allowed_domains)
@@ -79,10 +80,9 @@ pub(super) fn max_calls(request: &ModelRequest, target: &Target<'_>) -> Option<V
     is_told.then(|| target.said_searches(request))
 }
 
-fn function<'a>(tool: &'a Tool<'a>, takes_strict: bool) -> WireTool<'a> {
+fn wire_function<'a>(function: &'a Function<'a>, takes_strict: bool) -> WireTool<'a> {
     const NONE: &str = r#"{"type":"object","properties":{}}"#;
-    let function = &tool.function;
-    let schema = function.parameters.map_or(NONE, RawValue::get);
+    let schema = function.parameters.unwrap_or(NONE);
     WireTool::Function {
         name: &function.name,
         description: function.description.as_deref(),

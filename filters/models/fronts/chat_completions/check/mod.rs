@@ -27,7 +27,6 @@ use crate::fault::Fault;
 use crate::json::Walker;
 use crate::models::chat::facts::ChatFacts;
 use crate::models::chat::inlined::RemoteImage;
-use crate::models::chat::tree::read_tree;
 use crate::models::check::read::Limit;
 use crate::models::check::reject::Reject;
 use crate::models::front::{Front, Received};
@@ -91,6 +90,8 @@ pub(super) struct Findings {
     functions: Vec<Box<str>>,
     /// Functions that are strict.
     strict_tools: u32,
+    /// The schema that the answer has to fit.
+    schema: Option<Range<usize>>,
     /// Tools so far.
     tools: usize,
     /// The first tool that the model does not see at once.
@@ -163,7 +164,7 @@ fn complete(body: Bytes, front: &'static dyn Front, found: Findings) -> ModelReq
             // Of several choices none is repaired. Source: docs/facts/model-gateway.md 11.1.
             heals: found.heals && wants_json && choices == 1,
             remote_images: found.remote_images,
-            read_tree,
+            schema: found.schema,
         }),
     }
 }

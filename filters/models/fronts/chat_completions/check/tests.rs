@@ -239,11 +239,11 @@ fn the_order_of_a_turn_is_checked_and_marks_its_message() {
     ] {
         let request = turn(member, value).unwrap();
         assert_eq!(chat(&request).special_messages.len(), 1, "{member}");
-        assert!((chat(&request).read_tree)(&request.source.body).is_ok());
+        assert!(request.front.conversation(&request).is_ok());
     }
     // Source: docs/model-gateway.md 2.2: of `message_items` only `text` is required.
     let bare = turn("message_items", json!([{"text": "a"}])).unwrap();
-    assert!((chat(&bare).read_tree)(&bare.source.body).is_ok());
+    assert!(bare.front.conversation(&bare).is_ok());
     refused(turn("phase", json!("middle")), "messages[0].phase");
     for (lacking, item) in [
         (
@@ -557,8 +557,8 @@ fn what_passes_the_checks_can_be_translated() {
         }
         if let Ok(request) = checked(&request) {
             passed.set(passed.get() + 1);
-            let tree = (chat(&request).read_tree)(&request.source.body);
-            prop_assert!(tree.is_ok(), "{:?}", tree.err());
+            let read = request.front.conversation(&request);
+            prop_assert!(read.is_ok(), "{:?}", read.err());
         }
         Ok(())
     });

@@ -163,8 +163,9 @@ fn json_schema(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject
                 "name" => name = Some(string(walk)?),
                 "schema" => {
                     expect(walk, Type::Object, "an object: a JSON schema")?;
-                    schema = Some(walk.skip()?);
-                    found.text_bytes += schema.map_or(0, str::len) as u64;
+                    let length = walk.skip()?.len();
+                    schema = Some(walk.at() - length..walk.at());
+                    found.text_bytes += length as u64;
                 }
                 "strict" => _ = boolean(walk)?,
                 _ => _ = string(walk)?,
@@ -173,5 +174,6 @@ fn json_schema(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject
         },
     )?;
     required(name, "name", "a string")?;
-    required(schema, "schema", "a JSON schema").map(|_| ())
+    found.schema = Some(required(schema, "schema", "a JSON schema")?);
+    Ok(())
 }

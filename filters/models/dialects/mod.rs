@@ -1,0 +1,66 @@
+//! Dialects: the ways to say a chat. A front speaks one to clients, a wire one to providers.
+//!
+//! [`chat`] has the members of chat completions.
+
+pub mod chat;
+
+/// A way to say a chat.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Dialect {
+    /// Chat completions.
+    Chat,
+    /// Messages.
+    Messages,
+    /// Responses.
+    Responses,
+    /// Contents.
+    Contents,
+}
+
+/// What a fault names of a history beside a place of it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum NamedMember {
+    /// All turns.
+    Turns,
+    Role,
+    Content,
+    /// The calls of a turn.
+    Calls,
+    /// The call that a result answers.
+    AnsweredCall,
+    /// The id of a file in a part.
+    FileId,
+}
+
+impl Dialect {
+    /// Returns the format that marks state of this dialect, on its way through a client; none of chat's own.
+    pub const fn state_format(self) -> &'static str {
+        match self {
+            Self::Chat => "",
+            Self::Messages => "anthropic-claude-v1",
+            Self::Responses => "openai-responses-v1",
+            Self::Contents => "google-gemini-v1",
+        }
+    }
+
+    /// Returns the dialect whose state has this format; `None`: the gateway has not made it.
+    pub fn find_format(format: &str) -> Option<Self> {
+        [Self::Messages, Self::Responses, Self::Contents]
+            .into_iter()
+            .find(|dialect| dialect.state_format() == format)
+    }
+
+    /// Returns the dialect of the vendor whose name is the key of state beside a call or a text.
+    pub fn of_vendor(vendor: &str) -> Option<Self> {
+        (vendor == "google").then_some(Self::Contents)
+    }
+
+    /// Returns what the dialect calls a member.
+    pub fn member(self, member: NamedMember) -> &'static str {
+        match self {
+            Self::Chat => chat::member(member),
+            // No front speaks them yet.
+            Self::Messages | Self::Responses | Self::Contents => "",
+        }
+    }
+}

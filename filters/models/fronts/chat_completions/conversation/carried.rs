@@ -1,0 +1,185 @@
+//! State on its way back: where replies have handed it out, and where it stood. Source: docs/decisions.md 4.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::raw;
+use crate::json::{Error, Str, Walker};
+use crate::models::chat::conversation::{Block, BlockKind, Native, State};
+use crate::models::chat::text::Text;
+use crate::models::dialects::Dialect;
+
+/// The characters of text before a block, and its number among blocks.
+pub(super) type TextPlace = (u64, u64);
+
+/// What a message carries beside its text, its images and its calls.
+#[derive(Debug, Default)]
+pub(super) struct Carried<'a> {
+    /// What stood within the text.
+    pub(super) within: Vec<(TextPlace, Block<'a>)>,
+    /// What stood before or behind all of it.
+    pub(super) beside: Vec<(TextPlace, Block<'a>)>,
+    /// Reasoning, each with the number of messages and calls before it.
+    pub(super) between: Vec<(u64, Block<'a>)>,
+    /// State of the text or, by its number, of an image.
+    pub(super) signatures: Vec<(Option<usize>, State<'a>)>,
+}
+
+/// What all items of `reasoning_details` say that the gateway has made.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Tag<'a> {
+    #[serde(borrow)]
+    format: Text<'a>,
+    #[serde(borrow)]
+    model: Text<'a>,
+}
+
+/// Thinking within the text.
+#[derive(Deserialize)]
+struct Thinking<'a> {
+    #[serde(default)]
+    index: u64,
+    #[serde(default)]
+    text_offset: u64,
+    #[serde(borrow, default)]
+    text: Text<'a>,
+    #[serde(borrow, default)]
+    signature: Text<'a>,
+    #[serde(borrow, default)]
+    data: Text<'a>,
+}
+
+/// The signature of a text or of an image.
+#[derive(Deserialize)]
+struct Signature<'a> {
+    #[serde(borrow)]
+    data: Text<'a>,
+    #[serde(default)]
+    image: Option<usize>,
+}
+
+/// A reasoning item; its wire reads the rest of its members.
+#[derive(Deserialize)]
+struct ReasoningItem<'a> {
+    #[serde(default)]
+    index: u64,
+    #[serde(borrow, rename = "data")]
+    _data: &'a RawValue,
+}
+
+impl<'a> Carried<'a> {
+    /// Adds an item of `reasoning_details` at `at`. Those that the gateway has not made, and broken ones, count for nothing.
+    pub(super) fn add(&mut self, item: &'a str, at: u32) {
+        let Tag { format, model } = serde_json::from_str(item).unwrap_or_default();
+        let Some(dialect) = Dialect::find_format(&format) else {
+            return;
+        };
+        let state = |text| State {
+            dialect,
+            maker: Some(model.clone()),
+            text,
+        };
+        let block = |kind, state| Block {
+            states: vec![state],
+            ..Block::new(kind, at)
+        };
+        match dialect {
+            Dialect::Chat => {}
+            Dialect::Messages => {
+                let Ok(item) = serde_json::from_str::<Thinking<'a>>(item) else {
+                    return;
+                };
+                let (kind, text) = match (item.signature.is_empty(), item.data.is_empty()) {
+                    (false, _) => (BlockKind::Reasoning(item.text), item.signature),
+                    (true, false) => (BlockKind::Redacted, item.data),
+                    (true, true) => return,
+                };
+                let place = (item.text_offset, item.index);
+                self.within.push((place, block(kind, state(text))));
+            }
+            Dialect::Responses => {
+                if let Ok(read) = serde_json::from_str::<ReasoningItem<'_>>(item) {
+                    let text = Text(Cow::Borrowed(item));
+                    let block = block(BlockKind::Redacted, state(text));
+                    self.between.push((read.index, block));
+                }
+            }
+            Dialect::Contents => {
+                if let Ok(item) = serde_json::from_str::<Signature<'a>>(item) {
+                    self.signatures.push((item.image, state(item.data)));
+                }
+            }
+        }
+    }
+
+    /// Adds an item of `vendor_native_blocks` at `at`: a block, and beside its own members whose it is and where it stood.
+    pub(super) fn add_native(&mut self, item: &str, at: u32) {
+        let (mut format, mut maker) = (None, None);
+        let (mut index, mut offset) = (0, 0);
+        let mut own = String::with_capacity(item.len());
+        let read = Walker::over(item).object(|walk, key| {
+            let value = walk.skip()?;
+            let word = || serde_json::from_str::<String>(value).unwrap_or_default();
+            match &*key {
+                "format" => format = Some(word()),
+                "origin" => maker = Some(Text(word().into())),
+                "block_index" => index = value.parse().unwrap_or(0),
+                "text_offset" => offset = value.parse().unwrap_or(0),
+                key => {
+                    own.push(if own.is_empty() { '{' } else { ',' });
+                    let mut name = Vec::new();
+                    Str::Plain(key).write(&mut name);
+                    own.extend([&String::from_utf8_lossy(&name), ":", value]);
+                }
+            }
+            Ok::<(), Error>(())
+        });
+        own.push_str(if own.is_empty() { "{}" } else { "}" });
+        let dialect = format.as_deref().map(Dialect::find_format);
+        // A format that no wire has is of somebody else.
+        let (Ok(()), Some(json), false) = (read, raw(&own), dialect == Some(None)) else {
+            return;
+        };
+        let dialect = dialect.flatten();
+        let native = Native {
+            dialect,
+            maker,
+            json: json.to_owned(),
+        };
+        let list = match dialect {
+            Some(Dialect::Contents) => &mut self.beside,
+            _ => &mut self.within,
+        };
+        let block = Block::new(BlockKind::Native(native), at);
+        list.push(((offset, index), block));
+    }
+}
+
+/// Reads the state beside a call or a text: an object by vendors, each with its signature and the name of its maker, which
+/// stands in `model`, or in `origin` where the vendor's API of this dialect made it. Clients of the vendor name none.
+pub(super) fn beside<'a>(walk: &mut Walker<'a>) -> Result<Vec<State<'a>>, Error> {
+    let mut states = Vec::new();
+    super::members(walk, |walk, vendor| {
+        let own = walk.skip()?;
+        let (Some(dialect), Ok(own)) = (
+            Dialect::of_vendor(vendor),
+            serde_json::from_str::<Value>(own),
+        ) else {
+            return Ok(());
+        };
+        let maker = own.get("model").or_else(|| own.get("origin"));
+        let maker = maker.and_then(Value::as_str);
+        let signature = own.get("thought_signature").and_then(Value::as_str);
+        states.extend(signature.map(|signature| State {
+            dialect,
+            maker: maker.map(|maker| Text(maker.to_owned().into())),
+            text: Text(signature.to_owned().into()),
+        }));
+        Ok(())
+    })?;
+    Ok(states)
+}
