@@ -2,7 +2,7 @@
 //!
 //! A request is never parsed into a tree: the body goes out as slices of what came, with the members that have
 //! to change spliced in ([`request`], [`messages`]). Events are scanned, and their strings copied as they are
-//! escaped ([`stream`]). The peculiarities of a provider are data ([`Quirks`]).
+//! escaped ([`stream`]). The peculiarities of a provider are data ([`Quirks`](super::quirks::Quirks)).
 
 mod calls;
 mod chat;
