@@ -51,7 +51,7 @@ impl Dialect {
     }
 
     /// Returns the dialect of the vendor whose name is the key of state beside a call or a text.
-    pub fn of_vendor(vendor: &str) -> Option<Self> {
+    pub fn from_vendor(vendor: &str) -> Option<Self> {
         (vendor == "google").then_some(Self::Contents)
     }
 

@@ -166,7 +166,7 @@ pub(super) fn beside<'a>(walk: &mut Walker<'a>) -> Result<Vec<State<'a>>, Error>
     super::members(walk, |walk, vendor| {
         let own = walk.skip()?;
         let (Some(dialect), Ok(own)) = (
-            Dialect::of_vendor(vendor),
+            Dialect::from_vendor(vendor),
             serde_json::from_str::<Value>(own),
         ) else {
             return Ok(());
