@@ -6,10 +6,11 @@ use std::sync::LazyLock;
 use bytes::Bytes;
 
 use super::chat::conversation::Conversation;
+use super::dialects::{Dialect, NamedMember};
 use super::managed::ManagedRequest;
 use super::operation::Operation;
 use super::reply::{ReplyIdentity, Writer};
-use super::request::ModelRequest;
+use super::request::{ModelRequest, Source};
 use crate::fault::{Fault, FaultKind};
 use crate::multipart::Form;
 use crate::spooled_json::SpooledJson;
@@ -93,6 +94,16 @@ pub trait Front: Debug + Send + Sync {
     /// Errors: a fault of ours if it is none.
     fn conversation<'a>(&self, _request: &'a ModelRequest) -> Result<Conversation<'a>, Fault> {
         Err(Fault::new(FaultKind::Internal, "the request is no chat"))
+    }
+
+    /// Returns what it calls a member of a request with this body.
+    ///
+    /// Our choice: an API that is no chat names members as chat completions do, but for its prompt.
+    fn name_of(&'static self, member: NamedMember, _source: &Source) -> &'static str {
+        match member {
+            NamedMember::Turns | NamedMember::Media => self.row().operation.row().prompt_member,
+            member => Dialect::Chat.name_of(member),
+        }
     }
 
     /// Returns a fault of a checked request with the names that its fields have in this API.

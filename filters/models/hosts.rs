@@ -8,6 +8,7 @@ use http::{HeaderName, HeaderValue, header};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::dialects::chat;
 use super::parameter::Parameter;
 use super::routing::parameters::Parameters;
 use super::routing::{MappingWire, Outside, WrittenBounds, WrittenParameters};
@@ -100,7 +101,7 @@ static OPENAI: Host = Host {
     base_url: Some("https://api.openai.com/v1"),
     audio_formats: &["wav", "mp3", "mpeg", "mpga"],
     parameters: |parameters| {
-        let name = "max_completion_tokens".to_owned();
+        let name = chat::NEWER_LIMIT.to_owned();
         let four = WrittenBounds {
             min: None,
             max: Some(4.0),

@@ -229,31 +229,6 @@ impl Parameter {
         }
     }
 
-    /// Returns the field of a request that an error names.
-    pub fn field(self) -> &'static str {
-        match self {
-            Self::ToolResultMedia => "messages",
-            Self::TokenInputs => "input",
-            Self::ReasoningSummary => "reasoning",
-            other => other.as_str(),
-        }
-    }
-
-    /// Returns the parameter of a chat of this name; `None`: providers take the field as it is, or the gateway reads it.
-    pub fn find(name: &str) -> Option<Self> {
-        if name == "max_completion_tokens" {
-            return Some(Self::MaxTokens);
-        }
-        Self::ALL
-            .into_iter()
-            .find(|parameter| parameter.as_str() == name && !parameter.is_of_embeddings())
-    }
-
-    /// Returns whether requests for embeddings alone have it, so that a chat knows no field of its name.
-    pub fn is_of_embeddings(self) -> bool {
-        matches!(self, Self::Dimensions | Self::TokenInputs)
-    }
-
     /// Returns whether the field is a member of the request itself, which may have another name at a provider.
     pub fn is_member(self) -> bool {
         !matches!(
@@ -387,16 +362,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_parameter_is_found_by_the_name_that_configurations_write() {
+    fn configurations_write_each_parameter_by_its_name() {
         for parameter in Parameter::ALL {
             let name = serde_json::to_value(parameter).unwrap();
             assert_eq!(name, parameter.as_str());
-            let of_chat = (!parameter.is_of_embeddings()).then_some(parameter);
-            assert_eq!(Parameter::find(parameter.as_str()), of_chat);
         }
         let all: ParameterSet = Parameter::ALL.into_iter().collect();
         assert_eq!(all.len() as usize, Parameter::COUNT);
-        assert_eq!(Parameter::find("messages"), None);
     }
 
     #[test]

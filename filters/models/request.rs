@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::chat::data_url;
 use super::chat::facts::ChatFacts;
 use super::chat::inlined::RemoteImage;
+use super::dialects::NamedMember;
 use super::embeddings::EmbeddingFacts;
 use super::front::Front;
 use super::images::ImageFacts;
@@ -111,6 +112,11 @@ impl ModelRequest {
         let managed = self.managed.as_ref();
         let requested = managed.and_then(|managed| managed.requested_model.as_deref());
         requested.unwrap_or(&self.model)
+    }
+
+    /// Returns what its API calls a member.
+    pub fn name_of(&self, member: impl Into<NamedMember>) -> &'static str {
+        self.front.name_of(member.into(), &self.source)
     }
 
     /// Returns the JSON schema that the answer to a chat has to fit, where it names one.

@@ -101,6 +101,11 @@ fn a_provider_is_named_only_at_home() {
 }
 
 #[test]
+fn members_of_chat_completions_are_named_only_at_home() {
+    hold(&["filters", "src"], names::chat_members);
+}
+
+#[test]
 fn every_route_has_a_test_module() {
     let tables = TREE
         .iter()

@@ -114,3 +114,92 @@ pub fn provider_names(file: &Source) -> Vec<String> {
     }
     found
 }
+
+/// Members that chat completions alone have. Others, such as `tools`, other APIs have too.
+const CHAT_MEMBERS: &[&str] = &[
+    "content_before_tool_calls",
+    "extra_content",
+    "finish_reason",
+    "free_models_only",
+    "frequency_penalty",
+    "function_call",
+    "image_config",
+    "logit_bias",
+    "max_completion_tokens",
+    "message_items",
+    "no_reasoning",
+    "onboarding",
+    "parallel_tool_calls",
+    "plugins",
+    "presence_penalty",
+    "prompt_cache_breakpoint",
+    "prompt_cache_key",
+    "prompt_cache_options",
+    "prompt_cache_retention",
+    "reasoning_content",
+    "reasoning_details",
+    "reasoning_effort",
+    "safety_identifier",
+    "sensitive_word_check",
+    "stream_options",
+    "tool_call_id",
+    "tool_calls",
+    "tool_choice",
+    "top_logprobs",
+    "vendor_native_blocks",
+    "vendor_safeguards",
+];
+/// Where they may be said: the front that reads them, the dialect's table, the wire that speaks it, what completes the body of a
+/// chat before it is read, the words of configurations, and the server that plays a provider of the convention.
+const CHAT_HOMES: &[&str] = &[
+    "filters/models/dialects/chat.rs",
+    "filters/models/fronts/chat_completions/",
+    "filters/models/managed/",
+    "filters/models/parameter.rs",
+    "filters/models/prompts/",
+    "filters/models/wires/openai/",
+    "src/sandbox/",
+];
+/// Words that a file has for another reason: its own API has a member of this name, or it speaks to the gateway's own route as a
+/// client does.
+const CHAT_NAMESAKES: &[(&str, &str)] = &[
+    ("filters/mcp/prompts.rs", "tool_calls"),
+    ("filters/mcp/tools/text.rs", "finish_reason"),
+    ("filters/models/fronts/images/body.rs", "image_config"),
+    ("filters/models/wires/responses/item.rs", "function_call"),
+    ("src/models/endpoints/model_entry.rs", "image_config"),
+    ("src/models/endpoints/model_entry.rs", "reasoning_effort"),
+];
+
+/// Members of chat completions in texts outside their homes and tests.
+pub fn chat_members(file: &Source) -> Vec<String> {
+    if CHAT_HOMES.iter().any(|home| file.is_under(home)) {
+        return Vec::new();
+    }
+    let text = &file.shipped_strings;
+    let is_word =
+        |byte: Option<&u8>| byte.is_some_and(|it| it.is_ascii_alphanumeric() || *it == b'_');
+    let mut found = Vec::new();
+    for member in CHAT_MEMBERS {
+        if CHAT_NAMESAKES.contains(&(file.path.as_str(), member)) {
+            continue;
+        }
+        for (at, _) in text.match_indices(member) {
+            let bytes = text.as_bytes();
+            let before = at.checked_sub(1).and_then(|before| bytes.get(before));
+            let is_whole = ![before, bytes.get(at + member.len())]
+                .into_iter()
+                .any(is_word);
+            // Blanking keeps offsets, so what differs from the code stands in a text.
+            let is_code = file.shipped.get(at..at + member.len()) == Some(member);
+            if is_whole && !is_code {
+                let message = format!(
+                    "`{member}` is a member of chat completions: its names are in {}",
+                    CHAT_HOMES.join(", ")
+                );
+                found.push(file.finding(at, &message));
+            }
+        }
+    }
+    found
+}

@@ -265,7 +265,7 @@ impl<'a> Conversation<'a> {
     pub fn path(&self, at: u32, member: Option<NamedMember>) -> String {
         let mut path = json::path_at(self.body, at as usize);
         if let Some(member) = member {
-            path.extend([".", self.dialect.member(member)]);
+            path.extend([".", self.dialect.name_of(member)]);
         }
         path
     }
@@ -279,7 +279,7 @@ impl<'a> Conversation<'a> {
 
     /// Returns the fault of the whole history.
     pub fn fault_of_all(&self, said: &str) -> Fault {
-        let path = self.dialect.member(NamedMember::Turns);
+        let path = self.dialect.name_of(NamedMember::Turns);
         Fault::invalid(path, format!("`{path}` {said}"))
     }
 }

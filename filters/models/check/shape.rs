@@ -21,7 +21,7 @@ pub(crate) const U32: u64 = u32::MAX as u64;
 
 /// A member of a request whose findings are an `F`. Null counts as absent, unless the member is strict.
 pub(crate) struct Field<F: 'static> {
-    pub(super) key: Key,
+    pub(in crate::models) key: Key,
     pub(super) is: Is<F>,
     pub(super) is_nullable: bool,
     /// What is accepted, if the member has to be there.

@@ -2,6 +2,8 @@
 //!
 //! [`chat`] has the members of chat completions.
 
+use super::parameter::Parameter;
+
 pub mod chat;
 
 /// A way to say a chat.
@@ -17,11 +19,27 @@ pub enum Dialect {
     Contents,
 }
 
-/// What a fault names of a history beside a place of it.
+/// What a fault names of a request, which each API says in its own words.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum NamedMember {
-    /// All turns.
+    Parameter(Parameter),
+    Model,
+    Stream,
+    /// How many answers are asked for.
+    Choices,
+    /// The choice of the provider.
+    Routing,
+    ServiceTier,
+    Effort,
+    /// The most tokens of reasoning.
+    ReasoningBudget,
+    ReasoningMode,
+    /// What asks for images.
+    ImageOutput,
+    /// All turns of a history.
     Turns,
+    /// Images, audio and files of a history.
+    Media,
     Role,
     Content,
     /// The calls of a turn.
@@ -30,6 +48,12 @@ pub enum NamedMember {
     AnsweredCall,
     /// The id of a file in a part.
     FileId,
+}
+
+impl From<Parameter> for NamedMember {
+    fn from(parameter: Parameter) -> Self {
+        Self::Parameter(parameter)
+    }
 }
 
 impl Dialect {
@@ -56,9 +80,9 @@ impl Dialect {
     }
 
     /// Returns what the dialect calls a member.
-    pub fn member(self, member: NamedMember) -> &'static str {
+    pub fn name_of(self, member: NamedMember) -> &'static str {
         match self {
-            Self::Chat => chat::member(member),
+            Self::Chat => chat::name_of(member),
             // No front speaks them yet.
             Self::Messages | Self::Responses | Self::Contents => "",
         }

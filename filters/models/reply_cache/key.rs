@@ -11,20 +11,9 @@ use sha2::{Digest, Sha256};
 use super::canonical::{write_framed, write_value};
 use crate::accounts::Mode;
 use crate::json::Walker;
+use crate::models::dialects::chat::UNCOUNTED;
 use crate::models::request::ModelRequest;
 use crate::models::routing::resolve::Candidate;
-
-/// Members that do not change the answer: the model is in the key by its candidates, one stored reply serves streams and
-/// whole responses, and the others say who asks and which of the candidates comes first. All others count, those that
-/// nobody knows too.
-const UNCOUNTED_MEMBERS: [&str; 6] = [
-    "model",
-    "stream",
-    "stream_options",
-    "user",
-    "routing",
-    "onboarding",
-];
 
 /// The key of a cached reply, uniform bytes.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -70,7 +59,7 @@ impl ReplyKeys {
         }
         message.extend_from_slice(&scope.candidates);
         let source = &request.source;
-        let is_counted = |key: &str| !UNCOUNTED_MEMBERS.contains(&key);
+        let is_counted = |key: &str| !UNCOUNTED.contains(&key);
         let members = source.members.iter();
         let mut members: Vec<_> = members.filter(|member| is_counted(&member.key)).collect();
         members.sort_by(|one, other| one.key.cmp(&other.key));

@@ -7,6 +7,7 @@ use super::catalog::Mapping;
 use super::plan::LeftOut;
 use super::resolve::{Candidate, Resolved};
 use crate::fault::{Fault, FaultKind};
+use crate::models::dialects::NamedMember;
 use crate::models::request::{ModelRequest, Strategy};
 use crate::money::ServiceTier;
 
@@ -111,16 +112,21 @@ pub fn by_plan(request: &ModelRequest) -> Result<(), Fault> {
         request.strategy,
         Some(Strategy::Throughput | Strategy::Latency)
     ) {
-        return Err(Fault::invalid(
-            "routing",
-            "the organization's plan takes `auto` and `price` for `routing`",
+        return Err(refuse_by_plan(
+            request,
+            NamedMember::Routing,
+            "`auto` and `price`",
         ));
     }
     if request.needs.service_tier == ServiceTier::Priority {
-        return Err(Fault::invalid(
-            "service_tier",
-            "the organization's plan takes `auto`, `default` and `flex` for `service_tier`",
-        ));
+        let accepted = "`auto`, `default` and `flex`";
+        return Err(refuse_by_plan(request, NamedMember::ServiceTier, accepted));
     }
     Ok(())
+}
+
+fn refuse_by_plan(request: &ModelRequest, member: NamedMember, accepted: &str) -> Fault {
+    let name = request.name_of(member);
+    let message = format!("the organization's plan takes {accepted} for `{name}`");
+    Fault::invalid(name, message)
 }

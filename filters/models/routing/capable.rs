@@ -7,6 +7,7 @@ use super::input_lengths;
 use super::search::SearchDialect;
 use super::wire_limits::{MediaLimits, NO_AUDIO, WireLimits};
 use crate::fault::Fault;
+use crate::models::dialects::NamedMember;
 use crate::models::parameter::Parameter;
 use crate::models::request::{ModelRequest, Needs, Payload};
 
@@ -79,7 +80,10 @@ pub fn check(
     };
     check_capabilities(request, mapping)?;
     if request.needs.json_schema && !wire.json_schema {
-        return Err(Lack::new("response_format", "takes no `json_schema`"));
+        return Err(Lack::new(
+            request.name_of(Parameter::ResponseFormat),
+            "takes no `json_schema`",
+        ));
     }
     check_image_output(request, mapping, wire)?;
     check_messages(request, wire)?;
@@ -100,12 +104,12 @@ pub fn check(
 pub fn check_wishes(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
     let needs = &request.needs;
     let listed = mapping.thinking.check_listed(needs);
-    listed.map_err(|reason| Lack::new("reasoning_effort", reason))?;
+    listed.map_err(|reason| Lack::new(request.name_of(NamedMember::Effort), reason))?;
     let asked = needs.max_tokens.filter(|_| needs.odd_max_tokens.is_none());
     match (asked, mapping.max_output) {
         (Some(asked), Some(most)) if asked > most => {
             let reason = format!("answers at most {most} tokens");
-            Err(Lack::new("max_tokens", reason))
+            Err(Lack::new(request.name_of(Parameter::MaxTokens), reason))
         }
         _ => Ok(()),
     }
@@ -121,66 +125,76 @@ pub fn honours_forced_tools(mapping: &Mapping, wire: &WireLimits) -> bool {
 pub fn find_foreign_file(request: &ModelRequest) -> Option<Lack> {
     let reason = "gets a `file_id` only if `model` names the provider, as in `provider/model`";
     let has_ids = request.needs.media.file_ids;
-    let param = request.payload.operation().row().prompt_member;
-    has_ids.then(|| Lack::new(param, reason))
+    has_ids.then(|| Lack::new(request.name_of(NamedMember::Turns), reason))
 }
 
 /// Checks the capabilities that the catalogue lists.
 fn check_capabilities(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
+    for (is_needed, capability, member, what) in list_capabilities(request) {
+        if is_needed && !mapping.can(capability) {
+            return Err(Lack::new(
+                request.name_of(member),
+                format!("takes no {what}"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether the request needs each capability, the member that asks for it, and what a mapping without it does not take.
+fn list_capabilities(
+    request: &ModelRequest,
+) -> [(bool, Capability, NamedMember, &'static str); 11] {
     let needs = &request.needs;
     let has_audio = !needs.audio.is_empty();
-    let place = request.payload.operation().row().prompt_member;
+    let (stream, media) = (NamedMember::Stream, NamedMember::Media);
+    let tools = NamedMember::from(Parameter::Tools);
+    let form = NamedMember::from(Parameter::ResponseFormat);
     // Speech goes out as it comes, as events too, whatever the provider does.
     let streams = request.is_stream && !matches!(request.payload, Payload::Speech(_));
-    let wanted = [
-        (streams, Capability::Streaming, "stream", "streaming"),
-        (needs.vision, Capability::Vision, place, "images"),
-        (has_audio, Capability::Audio, "messages", "audio"),
-        (needs.documents, Capability::Documents, "messages", "files"),
-        (needs.tools, Capability::Tools, "tools", "tools"),
+    [
+        (streams, Capability::Streaming, stream, "streaming"),
+        (needs.vision, Capability::Vision, media, "images"),
+        (has_audio, Capability::Audio, media, "audio"),
+        (needs.documents, Capability::Documents, media, "files"),
+        (needs.tools, Capability::Tools, tools, "tools"),
         (
             needs.json_object,
             Capability::JsonObject,
-            "response_format",
+            form,
             "`json_object`",
         ),
         (
             needs.json_schema,
             Capability::JsonSchema,
-            "response_format",
+            form,
             "`json_schema`",
         ),
         (
             needs.verbosity,
             Capability::Verbosity,
-            "verbosity",
+            Parameter::Verbosity.into(),
             "`verbosity`",
         ),
         (
             needs.dimensions,
             Capability::Dimensions,
-            "dimensions",
+            Parameter::Dimensions.into(),
             "`dimensions`",
         ),
         (
             needs.timestamps,
             Capability::Timestamps,
-            "response_format",
+            form,
             "format with the times of segments",
         ),
         (
             needs.diarization,
             Capability::Diarization,
-            "response_format",
+            form,
             "`diarized_json`",
         ),
-    ];
-    for (is_needed, capability, param, what) in wanted {
-        if is_needed && !mapping.can(capability) {
-            return Err(Lack::new(param, format!("takes no {what}")));
-        }
-    }
-    Ok(())
+    ]
 }
 
 /// Checks whether the mapping draws images, where the request asks for them.
@@ -193,22 +207,29 @@ fn check_image_output(
     if !is_wanted || wire.image_output && mapping.can(Capability::ImageOutput) {
         return Ok(());
     }
-    let config = request.source.member("image_config");
-    let param = config.map_or("modalities", |_| "image_config");
-    Err(Lack::new(param, "draws no images"))
+    Err(Lack::new(
+        request.name_of(NamedMember::ImageOutput),
+        "draws no images",
+    ))
 }
 
 /// Checks whether the wire can say the messages, as far as that is known without reading them again.
 fn check_messages(request: &ModelRequest, wire: &WireLimits) -> Result<(), Lack> {
     let needs = &request.needs;
     if let Some(reason) = find_media_lack(needs, &wire.media) {
-        return Err(Lack::new("messages", reason));
+        return Err(Lack::new(request.name_of(NamedMember::Media), reason));
     }
     if needs.assistant_first && !wire.assistant_first {
-        return Err(Lack::new("messages", "wants a user's message first"));
+        return Err(Lack::new(
+            request.name_of(NamedMember::Turns),
+            "wants a user's message first",
+        ));
     }
     if needs.blank_stop && !wire.blank_stops {
-        return Err(Lack::new("stop", "takes no blank sequences"));
+        return Err(Lack::new(
+            request.name_of(Parameter::Stop),
+            "takes no blank sequences",
+        ));
     }
     Ok(())
 }
@@ -255,7 +276,10 @@ fn find_media_lack(needs: &Needs, limits: &MediaLimits) -> Option<Cow<'static, s
 
 fn check_inputs(request: &ModelRequest, wire: &WireLimits) -> Result<(), Lack> {
     if request.needs.token_inputs && !wire.token_inputs {
-        return Err(Lack::new("input", "takes texts, not tokens"));
+        return Err(Lack::new(
+            request.name_of(Parameter::TokenInputs),
+            "takes texts, not tokens",
+        ));
     }
     let formats = wire.speech_formats;
     let asked = request.needs.speech_format;
@@ -263,7 +287,10 @@ fn check_inputs(request: &ModelRequest, wire: &WireLimits) -> Result<(), Lack> {
     if let Some(unknown) = unknown {
         let words: Vec<&str> = formats.iter().map(|format| format.as_str()).collect();
         let reason = format!("speaks as {}, not {}", words.join(" or "), unknown.as_str());
-        return Err(Lack::new("response_format", reason));
+        return Err(Lack::new(
+            request.name_of(Parameter::ResponseFormat),
+            reason,
+        ));
     }
     Ok(())
 }
@@ -273,16 +300,22 @@ fn check_choices(request: &ModelRequest, mapping: &Mapping, wire: &WireLimits) -
         return Ok(());
     }
     if !mapping.can(Capability::N) || wire.choices <= 1 {
-        return Err(Lack::new("n", "answers one choice only"));
+        return Err(Lack::new(
+            request.name_of(NamedMember::Choices),
+            "answers one choice only",
+        ));
     }
     if request.needs.choices > wire.choices {
         return Err(Lack::new(
-            "n",
+            request.name_of(NamedMember::Choices),
             format!("answers at most {} choices", wire.choices),
         ));
     }
     if request.is_stream && !wire.streams_choices {
-        return Err(Lack::new("n", "does not stream several choices"));
+        return Err(Lack::new(
+            request.name_of(NamedMember::Choices),
+            "does not stream several choices",
+        ));
     }
     Ok(())
 }
@@ -296,10 +329,9 @@ fn check_web_search(
     let Some(search) = request.needs.web_search else {
         return Ok(());
     };
-    let param = if search.is_tool {
-        "tools"
-    } else {
-        "web_search"
+    let asking = match search.is_tool {
+        true => Parameter::Tools,
+        false => Parameter::WebSearch,
     };
     let (can_ask, can_demand) = match mapping.search.dialect {
         SearchDialect::None => {
@@ -309,11 +341,14 @@ fn check_web_search(
         dialect => (true, dialect.can_demand()),
     };
     if !mapping.searches_web() || !can_ask {
-        return Err(Lack::new(param, "does not search the web"));
+        return Err(Lack::new(
+            request.name_of(asking),
+            "does not search the web",
+        ));
     }
     if search.is_demanded && !can_demand {
         let reason = "searches the web only when it sees fit";
-        return Err(Lack::new("tool_choice", reason));
+        return Err(Lack::new(request.name_of(Parameter::ToolChoice), reason));
     }
     Ok(())
 }
@@ -328,19 +363,20 @@ fn check_reasoning(
         && !(wire.reasoning_modes && mapping.reasoning_modes.contains(mode))
     {
         return Err(Lack::new(
-            "reasoning.mode",
+            request.name_of(NamedMember::ReasoningMode),
             format!("takes no mode `{mode}`"),
         ));
     }
     let checked = mapping.thinking.check(needs);
-    checked.map_err(|(param, reason)| Lack::new(param, reason))
+    checked.map_err(|(member, reason)| Lack::new(request.name_of(member), reason))
 }
 
 /// Checks the parameters that the request asks for.
 fn check_parameters(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
     let reasons = mapping.thinking.is_on(&request.needs);
     let checked = mapping.parameters.check(&request.asked, reasons);
-    checked.map_err(|(parameter, reason)| Lack::new(parameter.field(), reason))?;
+    let name_of = |parameter: Parameter| request.name_of(parameter);
+    checked.map_err(|(parameter, reason)| Lack::new(name_of(parameter), reason))?;
     // An image drawn otherwise is another image. Only a filter may be as strict as it is, and a style is of retired models.
     // Source: docs/model-gateway.md 2.7.
     let is_ignored = |parameter: &Parameter| {
@@ -352,7 +388,7 @@ fn check_parameters(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lac
     };
     let draws = request.payload.operation().draws();
     if let Some(parameter) = request.asked.set.iter().find(is_ignored).filter(|_| draws) {
-        let field = parameter.field();
+        let field = name_of(parameter);
         return Err(Lack::new(field, format!("takes no `{field}`")));
     }
     Ok(())
@@ -370,7 +406,10 @@ fn check_service_tier(
     if wire.service_tiers && is_listed {
         return Ok(());
     }
-    let mut lack = Lack::new("service_tier", format!("has no tier `{word}`"));
+    let mut lack = Lack::new(
+        request.name_of(NamedMember::ServiceTier),
+        format!("has no tier `{word}`"),
+    );
     lack.code = Some("unsupported_service_tier");
     Err(lack)
 }
@@ -387,7 +426,7 @@ fn check_video(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
 fn check_sizes(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
     match mapping.context_size {
         Some(size) if request.needs.context_tokens > size => Err(Lack::new(
-            request.payload.operation().row().prompt_member,
+            request.name_of(NamedMember::Turns),
             format!("has a context of {size} tokens"),
         )),
         _ => Ok(()),

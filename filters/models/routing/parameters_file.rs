@@ -127,7 +127,7 @@ impl WrittenParameters {
                 problems.push(ParameterProblem {
                     key,
                     message: "is no number, so it has no bounds".to_owned(),
-                    cure: "bound temperature, top_p, frequency_penalty, presence_penalty, max_tokens, top_logprobs, stop or tools[].function.strict".to_owned(),
+                    cure: format!("bound {}", bounded_names()),
                 });
                 continue;
             }
@@ -163,4 +163,10 @@ fn key_of(table: &str, parameter: Parameter) -> String {
     } else {
         format!("{table}.{name}")
     }
+}
+/// Returns the names of the parameters that may have bounds.
+fn bounded_names() -> String {
+    let numbers = Parameter::ALL.into_iter().filter(|it| it.is_number());
+    let names: Vec<&str> = numbers.map(Parameter::as_str).collect();
+    names.join(", ")
 }

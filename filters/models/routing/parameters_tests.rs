@@ -159,7 +159,7 @@ fn contradictions_are_named_with_what_is_accepted() {
         (
             json!({"bounds": {"user": {"min": 1}}}),
             "bounds.user",
-            "bound temperature, top_p, frequency_penalty, presence_penalty, max_tokens, top_logprobs, stop or tools[].function.strict",
+            "bound temperature, top_p, frequency_penalty, presence_penalty, max_tokens, stop, top_logprobs, tools[].function.strict, image_config.n",
         ),
         (
             json!({"bounds": {"top_p": {"min": 1, "max": 0}}}),

@@ -13,6 +13,7 @@ use super::score::Weights;
 use super::wire_limits::WireLimits;
 use crate::fault::Fault;
 use crate::json::Object;
+use crate::models::parameter::Parameter;
 use crate::models::request::ModelRequest;
 use crate::money::{PricePoint, PriceSet};
 
@@ -260,10 +261,11 @@ fn require_forced_tools(
         wire(&c.mapping).is_some_and(|wire| capable::honours_forced_tools(&c.mapping, &wire))
     };
     if candidates.iter().any(honours) {
+        let choice = request.name_of(Parameter::ToolChoice);
         candidates.retain(|candidate| {
             let honours = honours(candidate);
             if !honours {
-                let lack = Lack::new("tool_choice", "calls tools only when it sees fit");
+                let lack = Lack::new(choice, "calls tools only when it sees fit");
                 left_out.push(LeftOut::new(candidate, lack));
             }
             honours

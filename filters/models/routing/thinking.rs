@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::models::dialects::NamedMember;
 use crate::models::request::{Effort, Needs};
 
 /// What a provider is told.
@@ -195,18 +196,18 @@ impl Thinking {
 
     /// Checks what a request asks of reasoning.
     ///
-    /// Errors: the field that cannot be served, and why.
-    pub fn check(&self, needs: &Needs) -> Result<(), (&'static str, Cow<'static, str>)> {
+    /// Errors: the member that cannot be served, and why.
+    pub fn check(&self, needs: &Needs) -> Result<(), (NamedMember, Cow<'static, str>)> {
         if let Some(budget) = needs.reasoning_tokens {
             return self
                 .check_budget(budget)
-                .map_err(|reason| ("reasoning.max_tokens", reason));
+                .map_err(|reason| (NamedMember::ReasoningBudget, reason));
         }
         let Some(effort) = needs.effort else {
             return Ok(());
         };
         self.check_effort(effort)
-            .map_err(|reason| ("reasoning_effort", reason))
+            .map_err(|reason| (NamedMember::Effort, reason))
     }
 
     fn check_budget(&self, budget: u64) -> Result<(), Cow<'static, str>> {

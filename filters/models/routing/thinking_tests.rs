@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use super::*;
+use crate::models::dialects::Dialect;
 
 /// Budgets as a kind of provider has them.
 const KIND: ThinkingDefaults = ThinkingDefaults {
@@ -33,7 +34,7 @@ fn asks(effort: Option<Effort>, reasoning_tokens: Option<u64>) -> Needs {
 
 fn lack(thinking: &Thinking, needs: &Needs) -> Option<String> {
     let lack = thinking.check(needs).err();
-    lack.map(|(field, reason)| format!("{field}: {reason}"))
+    lack.map(|(field, reason)| format!("{}: {reason}", Dialect::Chat.name_of(field)))
 }
 
 /// The budgets of all efforts, in order.

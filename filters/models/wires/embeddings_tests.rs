@@ -331,8 +331,8 @@ fn a_provider_has_its_own_name_for_the_length_of_vectors() {
     let tokens = self::request(&json!({"input": [1, 2]}));
     let (parameter, reason) = parameters.check(&tokens.asked, false).unwrap_err();
     assert_eq!(
-        (parameter.field(), &*reason),
-        ("input", "takes texts, not tokens")
+        (parameter, &*reason),
+        (Parameter::TokenInputs, "takes texts, not tokens")
     );
 }
 

@@ -12,6 +12,7 @@ use std::borrow::Cow;
 use crate::json::{Error, Str, Type, Walker};
 use crate::models::chat::conversation::{Conversation, Native, State};
 use crate::models::dialects::Dialect;
+use crate::models::dialects::chat::STATE_KEYS;
 use crate::models::wires::wire::Target;
 
 /// The member that names what made an item.
@@ -113,7 +114,7 @@ pub(super) fn is_refused(code: Option<&str>, message: &str) -> bool {
 /// Returns whether a request may hold state.
 pub fn may_be_in(body: &[u8]) -> bool {
     let has = |name: &str| memchr::memmem::find(body, name.as_bytes()).is_some();
-    has("reasoning_details") || has("vendor_native_blocks") || has("thought_signature")
+    STATE_KEYS.into_iter().any(has)
 }
 
 /// Walks the objects of a list. `write` writes the members that stay, each with a comma behind it; an object of which

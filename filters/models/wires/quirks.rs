@@ -115,6 +115,11 @@ impl Default for Quirks {
 }
 
 impl Quirks {
+    /// Returns whether a top-level member reaches the provider, which takes the `known` ones.
+    pub(super) fn passes(&self, key: &str, known: &[&str]) -> bool {
+        known.contains(&key) || self.passes_unknown(key, known)
+    }
+
     /// Returns whether a top-level member that is not of the `known` ones reaches the provider.
     ///
     /// Some servers read names in any case, so another spelling of a known name, or of one that chooses a model, is left

@@ -110,3 +110,13 @@ fn provider_names_in_tests_inside_a_file_are_accepted() {
         [3]
     );
 }
+
+#[test]
+fn members_of_chat_completions_outside_their_homes_are_found() {
+    let text = "// `tool_calls` says\nlet tool_calls = 1;\nlet a = \"no `tool_calls` here\";\nlet b = \"tool_calls_of\";\nlet c = \"finish_reason\";";
+    let is = |path: &str| lines(&chat_members(&Source::new(path, text)));
+    assert_eq!(is("filters/models/routing/capable.rs"), [5, 3]);
+    assert_eq!(is("filters/mcp/tools/text.rs"), [3]);
+    assert!(is("filters/models/wires/openai/reply.rs").is_empty());
+    assert!(is("filters/models/routing/tests.rs").is_empty());
+}

@@ -8,10 +8,11 @@ use crate::fault::Fault;
 use crate::models::chat::conversation::Conversation;
 use crate::models::chat::text::Text;
 use crate::models::check::describe::describe;
+use crate::models::dialects::{Dialect, NamedMember};
 use crate::models::front::{Front, FrontRow, Received};
 use crate::models::operation::Operation;
 use crate::models::reply::{ReplyIdentity, Writer};
-use crate::models::request::{ModelRequest, Payload};
+use crate::models::request::{ModelRequest, Payload, Source};
 
 mod check;
 pub mod chunks;
@@ -57,6 +58,13 @@ impl Front for ChatCompletions {
 
     fn conversation<'a>(&self, request: &'a ModelRequest) -> Result<Conversation<'a>, Fault> {
         conversation::read(request)
+    }
+
+    fn name_of(&'static self, member: NamedMember, source: &Source) -> &'static str {
+        match member {
+            NamedMember::ImageOutput if source.member("image_config").is_some() => "image_config",
+            member => Dialect::Chat.name_of(member),
+        }
     }
 
     fn writer(&self, request: &ModelRequest, mut identity: ReplyIdentity) -> Box<dyn Writer> {

@@ -9,10 +9,12 @@ use crate::fault::{Fault, FaultKind};
 use crate::models::chat::conversation::Conversation;
 use crate::models::check::describe::describe;
 use crate::models::check::form::to_json;
+use crate::models::dialects::{Dialect, NamedMember};
 use crate::models::front::{Front, FrontRow, Received};
 use crate::models::operation::Operation;
+use crate::models::parameter::Parameter;
 use crate::models::reply::{ReplyIdentity, Writer};
-use crate::models::request::ModelRequest;
+use crate::models::request::{ModelRequest, Source};
 
 mod body;
 mod check;
@@ -62,6 +64,10 @@ impl Front for ImageGenerations {
         chat(request)
     }
 
+    fn name_of(&'static self, member: NamedMember, _source: &Source) -> &'static str {
+        name_of(member)
+    }
+
     fn explain(&self, fault: Fault) -> Fault {
         explain(fault)
     }
@@ -93,6 +99,10 @@ impl Front for ImageEdits {
         chat(request)
     }
 
+    fn name_of(&'static self, member: NamedMember, _source: &Source) -> &'static str {
+        name_of(member)
+    }
+
     fn explain(&self, fault: Fault) -> Fault {
         explain(fault)
     }
@@ -122,30 +132,47 @@ fn writer(request: &ModelRequest, identity: &ReplyIdentity, is_edit: bool) -> Bo
     }
 }
 
-/// The fields of the chat that stands for a request, and the fields of the request.
-const FIELDS: [(&str, &str); 8] = [
-    ("image_config.aspect_ratio", "aspect_ratio"),
-    ("image_config.image_size", "size"),
-    ("image_config.image_quality", "quality"),
-    ("image_config.moderation", "moderation"),
-    ("image_config.n", "n"),
-    ("image_config", "prompt"),
-    ("modalities", "prompt"),
-    ("messages", "images"),
+/// What the API calls members that chats have, too.
+const NAMES: [(NamedMember, &str); 7] = [
+    (
+        NamedMember::Parameter(Parameter::ImageAspectRatio),
+        "aspect_ratio",
+    ),
+    (NamedMember::Parameter(Parameter::ImageSize), "size"),
+    (NamedMember::Parameter(Parameter::ImageQuality), "quality"),
+    (
+        NamedMember::Parameter(Parameter::ImageModeration),
+        "moderation",
+    ),
+    (NamedMember::Parameter(Parameter::ImageCount), "n"),
+    (NamedMember::ImageOutput, "prompt"),
+    (NamedMember::Media, "images"),
 ];
+
+fn name_of(member: NamedMember) -> &'static str {
+    let mut names = NAMES.iter();
+    let named = names.find(|(named, _)| *named == member);
+    match (named, member) {
+        (Some((_, name)), _) => name,
+        (None, NamedMember::Turns) => "prompt",
+        (None, member) => Dialect::Chat.name_of(member),
+    }
+}
 
 /// Names the fields of the request in place of those of its chat.
 fn explain(mut fault: Fault) -> Fault {
     let Some(param) = fault.param.as_deref() else {
         return fault;
     };
-    let mut fields = FIELDS.iter();
-    if let Some((chat, own)) = fields.find(|(chat, _)| *chat == param) {
+    let mut names = NAMES
+        .iter()
+        .map(|(member, own)| (Dialect::Chat.name_of(*member), *own));
+    if let Some((chat, own)) = names.find(|(chat, own)| [*chat, *own].contains(&param)) {
         let message = &fault.message;
         fault.message = message
             .replace(&format!("`{chat}`"), &format!("`{own}`"))
             .into();
-        fault.param = Some((*own).to_owned());
+        fault.param = Some(own.to_owned());
     }
     fault
 }

@@ -91,7 +91,7 @@ fn size_of((width, height): (u32, u32)) -> &'static str {
 }
 
 fn unsaid() -> Fault {
-    let param = Parameter::ImageSize.field();
+    let param = Parameter::ImageSize.as_str();
     let known = RATIOS.join(", ");
     let message = format!(
         "`{param}` has a ratio of width to height that the chosen provider does not draw; it draws {known}"

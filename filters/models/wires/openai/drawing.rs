@@ -3,20 +3,11 @@
 use std::borrow::Cow;
 
 use crate::json::{Error, Str, Walker};
+use crate::models::dialects::chat::find_image_parameter;
 use crate::models::parameter::Parameter;
 use crate::models::request::ModelRequest;
 use crate::models::routing::parameters::Treatment;
 use crate::models::wires::wire::Target;
-
-/// The members of `image_config`.
-const MEMBERS: [(&str, Parameter); 6] = [
-    ("aspect_ratio", Parameter::ImageAspectRatio),
-    ("image_size", Parameter::ImageSize),
-    ("image_quality", Parameter::ImageQuality),
-    ("moderation", Parameter::ImageModeration),
-    ("n", Parameter::ImageCount),
-    ("seed", Parameter::ImageSeed),
-];
 
 /// Returns what goes out of `image_config`; `None`: nothing does.
 pub(super) fn image_config(
@@ -33,17 +24,16 @@ pub(super) fn image_config(
     let mut walk = Walker::over(std::str::from_utf8(value).ok()?);
     let walked = walk.object(|walk, key| {
         let member = walk.skip()?;
-        let known = MEMBERS.iter().find(|(name, _)| *name == key);
-        if let Some((name, parameter)) = known
-            && target.parameters.supports(*parameter)
+        if let Some(parameter) = find_image_parameter(&key)
+            && target.parameters.supports(parameter)
         {
-            let member = match target.treat(*parameter, request) {
+            let member = match target.treat(parameter, request) {
                 Treatment::Drop => return Ok(()),
-                _ if *parameter == Parameter::ImageCount => Cow::Owned(of_part.to_string()),
+                _ if parameter == Parameter::ImageCount => Cow::Owned(of_part.to_string()),
                 Treatment::Pass => Cow::Borrowed(member),
                 Treatment::Number(number) => Cow::Owned(number.to_string()),
             };
-            Str::Plain(name).write(&mut out);
+            Str::Plain(&key).write(&mut out);
             out.push(b':');
             out.extend_from_slice(member.as_bytes());
             out.push(b',');

@@ -33,7 +33,7 @@ fn encode(
     target: &Target<'_>,
 ) -> Result<Vec<BodySlice>, Fault> {
     let quirks = target.quirks;
-    let is_dropped = |key: &str| !KNOWN.contains(&key) && !quirks.passes_unknown(key, &KNOWN);
+    let is_dropped = |key: &str| !quirks.passes(key, &KNOWN);
     let takes_user = target.parameters.supports(Parameter::User);
     let batch = embedding_list::batch(facts, target, AT_ONCE);
     let mut splice = Splice::new(&request.source.body);

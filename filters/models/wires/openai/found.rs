@@ -53,7 +53,7 @@ fn encode(
         let passes = match &*member.key {
             "model" => false,
             "search_type" => !is_kind,
-            key => KNOWN.contains(&key) || target.quirks.passes_unknown(key, &KNOWN),
+            key => target.quirks.passes(key, &KNOWN),
         };
         if passes {
             splice.new_bytes(b",");

@@ -49,7 +49,7 @@ fn encode(
         .iter()
         .filter(|member| &*member.key != "model");
     for member in others {
-        if KNOWN.contains(&&*member.key) || target.quirks.passes_unknown(&member.key, &KNOWN) {
+        if target.quirks.passes(&member.key, &KNOWN) {
             splice.new_bytes(b",");
             splice.slice(member.whole.clone());
         }

@@ -8,6 +8,7 @@ use super::tools;
 use crate::fault::Fault;
 use crate::json::{Str, Walker};
 use crate::models::chat::facts::ChatFacts;
+use crate::models::dialects::chat;
 use crate::models::parameter::Parameter;
 use crate::models::request::{Effort, ModelRequest, RequestMember};
 use crate::models::routing::parameters::{Parameters, Treatment};
@@ -18,61 +19,6 @@ use crate::models::wires::codec::BodySlice;
 use crate::models::wires::quirks::StreamUsage;
 use crate::models::wires::splice::Splice;
 use crate::models::wires::wire::Target;
-
-/// Members that speak to the gateway and never reach a provider. Source: docs/model-gateway.md 2.1.
-const OURS: [&str; 8] = [
-    "routing",
-    "free_models_only",
-    "onboarding",
-    "no_reasoning",
-    "prompt",
-    "plugins",
-    "web_search",
-    "vendor_safeguards",
-];
-
-/// Members of the convention; everything else is unknown to us, and the provider's quirks say what of it passes.
-const KNOWN: [&str; 39] = [
-    "messages",
-    "model",
-    "temperature",
-    "max_tokens",
-    "max_completion_tokens",
-    "top_p",
-    "frequency_penalty",
-    "presence_penalty",
-    "response_format",
-    "stream",
-    "stream_options",
-    "n",
-    "prompt_cache_key",
-    "prompt_cache_retention",
-    "prompt_cache_options",
-    "effort",
-    "sensitive_word_check",
-    "user",
-    "tools",
-    "tool_choice",
-    "parallel_tool_calls",
-    "reasoning_effort",
-    "verbosity",
-    "service_tier",
-    "stop",
-    "seed",
-    "logit_bias",
-    "logprobs",
-    "top_logprobs",
-    "modalities",
-    "audio",
-    "prediction",
-    "store",
-    "metadata",
-    "safety_identifier",
-    "functions",
-    "function_call",
-    "reasoning",
-    "image_config",
-];
 
 /// Returns what this wire does with parameters and how it tells a model to reason.
 pub(super) fn defaults() -> ProviderDefaults {
@@ -106,13 +52,13 @@ pub(super) fn defaults() -> ProviderDefaults {
 
 pub(super) fn encode(
     request: &ModelRequest,
-    chat: &ChatFacts,
+    facts: &ChatFacts,
     target: &Target<'_>,
 ) -> Result<Vec<BodySlice>, Fault> {
     let mut splice = Splice::new(&request.source.body);
     let mut is_first = true;
     for member in &request.source.members {
-        let change = change(member, request, chat, target);
+        let change = change(member, request, facts, target);
         if matches!(change, Change::Drop) {
             continue;
         }
@@ -128,7 +74,7 @@ pub(super) fn encode(
                 new_member(&mut splice, key, b"");
                 splice.slice(member.value.clone());
             }
-            Change::Messages => messages::rewrite(request, chat, member, target, &mut splice)?,
+            Change::Messages => messages::rewrite(request, facts, member, target, &mut splice)?,
             Change::Tools => {
                 let search = search::tool(request, target);
                 tools::rewrite(member, target, search, &mut splice)?;
@@ -160,13 +106,11 @@ enum Change<'a> {
 fn change<'a>(
     member: &RequestMember,
     request: &ModelRequest,
-    chat: &ChatFacts,
+    facts: &ChatFacts,
     target: &Target<'a>,
 ) -> Change<'a> {
     let key = &*member.key;
-    if OURS.iter().any(|ours| ours.eq_ignore_ascii_case(key))
-        || !KNOWN.contains(&key) && !target.quirks.passes_unknown(key, &KNOWN)
-    {
+    if chat::is_gateways(key) || !target.quirks.passes(key, &chat::KEYS) {
         return Change::Drop;
     }
     if target.quirks.strict_schema
@@ -176,17 +120,18 @@ fn change<'a>(
     }
     match key {
         "model" => Change::Replace("model", quoted(target.model)),
-        "messages" if messages::must_rewrite(request, chat, target) => Change::Messages,
+        "messages" if messages::must_rewrite(request, facts, target) => Change::Messages,
         // Of tools that the provider runs nothing is left, or the provider's own.
-        "tools" if !request.needs.tools && chat.special_tools => {
+        "tools" if !request.needs.tools && facts.special_tools => {
             match search::tool(request, target) {
                 Some(tool) => Change::Replace("tools", format!("[{tool}]").into()),
                 None => Change::Drop,
             }
         }
-        "tool_choice" if chat.special_tools && chooses_hosted(request) => Change::Drop,
+        "tool_choice" if facts.special_tools && chooses_hosted(request) => Change::Drop,
         "tools"
-            if chat.special_tools || messages::is_lost(Parameter::StrictTools, request, target) =>
+            if facts.special_tools
+                || messages::is_lost(Parameter::StrictTools, request, target) =>
         {
             Change::Tools
         }
@@ -200,11 +145,9 @@ fn change<'a>(
         "image_config" => drawing::image_config(request.source.value(member), request, target)
             .map_or(Change::Drop, |value| Change::Replace("image_config", value)),
         _ if request.source.is_null(member) => Change::Drop,
-        _ => Parameter::find(key)
-            .filter(|parameter| !parameter.is_of_images())
-            .map_or(Change::Keep, |parameter| {
-                treated(parameter, key, request, target)
-            }),
+        _ => chat::find_parameter(key).map_or(Change::Keep, |parameter| {
+            treated(parameter, key, request, target)
+        }),
     }
 }
 
@@ -234,7 +177,7 @@ fn treated<'a>(
     let is_overruled = key == "max_tokens"
         && request
             .source
-            .member("max_completion_tokens")
+            .member(chat::NEWER_LIMIT)
             .is_some_and(|other| !request.source.is_null(other));
     let name = target.parameters.name(parameter);
     // A null beside the limit that is added says nothing.

@@ -53,7 +53,7 @@ fn encode(
     target: &Target<'_>,
 ) -> Result<Vec<BodySlice>, Fault> {
     let quirks = target.quirks;
-    let is_dropped = |key: &str| !KNOWN.contains(&key) && !quirks.passes_unknown(key, &KNOWN);
+    let is_dropped = |key: &str| !quirks.passes(key, &KNOWN);
     let source = &request.source;
     let mut splice = Splice::new(&source.body);
     splice.new_bytes(b"{");

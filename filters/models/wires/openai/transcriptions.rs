@@ -69,7 +69,7 @@ fn encode(
     for (name, content) in &facts.fields {
         // Some servers read `x`, `x[]` and `x[y]` as one field.
         let base = name.split('[').next().unwrap_or_default();
-        if KNOWN.contains(&base) || target.quirks.passes_unknown(base, &KNOWN) {
+        if target.quirks.passes(base, &KNOWN) {
             form.field(name, content);
         }
     }

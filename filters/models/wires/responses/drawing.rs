@@ -127,7 +127,7 @@ fn size(
 }
 
 fn unsaid(parameter: Parameter, came: Option<&str>, accepted: &str) -> Fault {
-    let path = parameter.field();
+    let path = parameter.as_str();
     let came: String = came.unwrap_or_default().chars().take(40).collect();
     let message = format!("`{path}` is {came:?}; the chosen provider takes {accepted}");
     Fault::invalid(path, message)

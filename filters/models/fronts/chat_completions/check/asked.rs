@@ -4,6 +4,7 @@
 
 use super::Findings;
 use crate::json::Walker;
+use crate::models::dialects::chat::find_parameter;
 use crate::models::parameter::Parameter;
 use crate::models::request::RequestMember;
 
@@ -11,7 +12,7 @@ use crate::models::request::RequestMember;
 pub(super) fn note_asked(body: &[u8], found: &mut Findings) {
     let members = std::mem::take(&mut found.members);
     for RequestMember { key, value, .. } in &members {
-        if let Some(parameter) = Parameter::find(key)
+        if let Some(parameter) = find_parameter(key)
             && let Some(value) = body.get(value.clone())
             && let Ok(value) = std::str::from_utf8(value)
             && value != "null"

@@ -29,6 +29,7 @@ use crate::models::chat::facts::ChatFacts;
 use crate::models::chat::inlined::RemoteImage;
 use crate::models::check::read::Limit;
 use crate::models::check::reject::Reject;
+use crate::models::dialects::chat::find_parameter;
 use crate::models::front::{Front, Received};
 use crate::models::parameter::{AskedParameters, Parameter, ParameterSet};
 use crate::models::request::{
@@ -180,8 +181,7 @@ pub(super) fn check_member(key: &str, value: &str) -> Result<bool, Reject> {
         checked.map_err(|reject| reject.within(key))?;
         walk.end()?;
     }
-    let parameter = Parameter::find(key).filter(|parameter| !parameter.is_of_images());
-    Ok(!found.is_unknown || parameter.is_some())
+    Ok(!found.is_unknown || find_parameter(key).is_some())
 }
 
 /// Checks what holds between the members of a request.

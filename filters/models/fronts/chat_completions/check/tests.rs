@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::fault::Fault;
 use crate::models::chat::facts::ChatFacts;
+use crate::models::dialects::chat::{self, find_parameter};
 use crate::models::front::Front;
 use crate::models::fronts::chat_completions::ChatCompletions;
 use crate::models::parameter::Parameter;
@@ -443,7 +444,7 @@ fn a_parameter_is_asked_for_if_its_value_changes_something() {
         ),
         ("tools", tool, json!([])),
     ] {
-        let parameter = Parameter::find(key).unwrap();
+        let parameter = find_parameter(key).unwrap();
         let asked = |value: &Value| with(key, value.clone()).unwrap().asked.set;
         assert!(asked(&asks).contains(parameter), "{key}: {asks}");
         assert!(!asked(&idle).contains(parameter), "{key}: {idle}");
@@ -575,4 +576,16 @@ fn the_data_of_a_picture_is_counted_apart_from_the_text() {
     assert_eq!(request.cost_inputs.images, 1);
     let bytes = request.source.body.len() as u64 - request.cost_inputs.bytes;
     assert_eq!(bytes, url.len() as u64);
+}
+
+#[test]
+fn every_checked_member_is_one_of_the_dialect() {
+    let rows = super::top::FIELDS.iter().map(|row| row.key);
+    for key in rows {
+        assert!(chat::KEYS.contains(&key) || chat::is_gateways(key), "{key}");
+    }
+    let images = super::image_config::IMAGE_CONFIG.iter();
+    for row in images {
+        assert!(chat::find_image_parameter(row.key).is_some(), "{}", row.key);
+    }
 }

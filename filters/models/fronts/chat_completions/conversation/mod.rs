@@ -18,6 +18,7 @@ use crate::json::{Error, Type, Walker};
 use crate::models::chat::conversation::{AnswerForm, Conversation};
 use crate::models::chat::text::Text;
 use crate::models::dialects::Dialect;
+use crate::models::dialects::chat::{find_image_parameter, find_parameter};
 use crate::models::parameter::Parameter;
 use crate::models::request::ModelRequest;
 
@@ -69,27 +70,26 @@ fn member<'a>(
             Ok(())
         }
         "image_config" => members(walk, |walk, key| {
-            option(walk, &format!("image_config.{key}"), conversation).map(|_| ())
+            option(walk, find_image_parameter(key), conversation).map(|_| ())
         }),
         "stop" => {
-            let stop = option(walk, key, conversation)?;
+            let stop = option(walk, find_parameter(key), conversation)?;
             let texts = serde_json::from_str(stop);
             let texts = texts.or_else(|_| serde_json::from_str(stop).map(|text| vec![text]));
             conversation.stop = texts.unwrap_or_default();
             Ok(())
         }
-        _ => option(walk, key, conversation).map(|_| ()),
+        _ => option(walk, find_parameter(key), conversation).map(|_| ()),
     }
 }
 
 /// Keeps a member that a mapping's table treats; returns its JSON.
 fn option<'a>(
     walk: &mut Walker<'a>,
-    name: &str,
+    parameter: Option<Parameter>,
     conversation: &mut Conversation<'a>,
 ) -> Result<&'a str, Error> {
     let value = walk.skip()?;
-    let parameter = Parameter::find(name).filter(|parameter| !parameter.is_of_images());
     if let Some(parameter) = parameter.filter(|_| value != "null") {
         let value = raw(value).map(|value| (parameter, Cow::Borrowed(value)));
         conversation.options.extend(value);
