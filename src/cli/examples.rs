@@ -7,7 +7,7 @@ use clap::Args;
 use super::listener::Listener;
 use super::{Exit, Output, Source, load};
 use crate::app::openapi::curl::{self, ApiKey, Keys};
-use crate::config::Config;
+use crate::config::{API_KEY_VARIABLE, Config};
 use crate::models::planner;
 use crate::outbound::{Outbound, describe, read_success};
 
@@ -17,8 +17,6 @@ Examples:
   weirgate examples --key wg_…
   weirgate examples --url https://gateway.example.com";
 
-/// The shell variable with the API key.
-const KEY_VARIABLE: &str = "WEIRGATE_API_KEY";
 /// The time limit for fetching the whole description.
 const DESCRIPTION_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum size of the description.
@@ -82,7 +80,7 @@ fn fetch(url: &str) -> Result<Vec<u8>, String> {
 fn lines(config: &Config, document: &[u8], url: &str, key: Option<&String>) -> Vec<String> {
     let api = match key {
         Some(key) => ApiKey::Text(key.clone()),
-        None => ApiKey::Variable(KEY_VARIABLE),
+        None => ApiKey::Variable(API_KEY_VARIABLE),
     };
     let keys = Keys {
         api: Some(api),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::listener::Listener;
 use super::{CheckFormat, Exit, Output, Source, load, mcp_clients};
-use crate::config::Config;
+use crate::config::{API_KEY_VARIABLE, Config};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -36,8 +36,6 @@ enum McpCommand {
 
 /// The name of the server in clients.
 const NAME: &str = "weirgate";
-/// The environment variable with the API key.
-const KEY_VARIABLE: &str = "WEIRGATE_API_KEY";
 
 /// How a client authenticates.
 #[derive(Clone, Copy, Eq, PartialEq)]
@@ -178,8 +176,8 @@ fn oauth_rows(url: &str) -> [Row; 4] {
 
 fn key_rows(url: &str) -> [Row; 4] {
     let bearer = |variable: &str| json!({"Authorization": format!("Bearer {variable}")});
-    let claude_code = bearer(&format!("${{{KEY_VARIABLE}}}"));
-    let cursor = bearer(&format!("${{env:{KEY_VARIABLE}}}"));
+    let claude_code = bearer(&format!("${{{API_KEY_VARIABLE}}}"));
+    let cursor = bearer(&format!("${{env:{API_KEY_VARIABLE}}}"));
     let vs_code = bearer("${input:weirgate-key}");
     let vs_code = json!({"type": "http", "url": url, "headers": vs_code});
     let input = json!({
@@ -199,7 +197,7 @@ fn key_rows(url: &str) -> [Row; 4] {
             "Codex",
             "~/.codex/config.toml",
             format!(
-                "[mcp_servers.{NAME}]\nurl = \"{url}\"\nbearer_token_env_var = \"{KEY_VARIABLE}\""
+                "[mcp_servers.{NAME}]\nurl = \"{url}\"\nbearer_token_env_var = \"{API_KEY_VARIABLE}\""
             ),
             None,
         ),

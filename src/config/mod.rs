@@ -30,6 +30,7 @@ pub mod secret;
 
 pub use certificate::{CertificateError, CertificateFiles};
 pub use checked::*;
+pub use env::API_KEY_VARIABLE;
 pub use filters::cidr::Cidr;
 pub use origin::{Origins, ValueSource};
 pub use problem::{Location, Problem, Spot};
