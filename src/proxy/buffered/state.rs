@@ -1,5 +1,5 @@
-//! State that the exchange and the buffered session of one request share: the stage of the response, and the time at which
-//! to abort the attempt or to send a keepalive.
+//! State that the exchange and the buffered session of one request share: the stage of the response, the body of the running
+//! attempt ([`body`]), and the time at which to abort the attempt or to send a keepalive ([`timers`]).
 //!
 //! Its lock is never held across an await. Callers pass the time in as [`Instant`]s.
 
@@ -16,28 +16,12 @@ use super::kept_stream::KeptStream;
 use crate::proxy::hedge::Race;
 use crate::proxy::upload::BodyPiece;
 
-/// How long each stage of a response may take. Source: docs/promises.md, docs/decisions.md 12.
-#[derive(Clone, Copy, Debug)]
-pub struct Timeouts {
-    /// Streams: the time until the provider's first event.
-    pub first_event: Duration,
-    /// Streams: the time between two events.
-    pub idle: Duration,
-    pub attempt: Duration,
-    /// The time of all attempts together.
-    pub request: Duration,
-    /// Streams: the time without a byte to the client after which a comment is sent.
-    pub keepalive: Duration,
-}
+mod body;
+mod timers;
 
-/// How long a reply is drained after the client disconnects, to learn its cost. Source: docs/promises.md.
-const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
+pub use timers::{Timeouts, Wake};
 
-/// How long to wait for the reason of a refusal, after its head. Meanwhile no other provider is asked.
-const REFUSAL_TIMEOUT: Duration = Duration::from_millis(250);
-
-/// How long a provider may keep its stream open after the terminal event.
-const TERMINAL_TIMEOUT: Duration = Duration::from_secs(1);
+use body::UnsentBody;
 
 /// The stage of a response.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -51,21 +35,6 @@ pub enum Stage {
 
 /// Delays the last byte of a response. If it returns false, the response must not be completed.
 pub type Gate = BoxFuture<'static, bool>;
-
-/// The next step if no event comes before the step's time.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Wake {
-    /// Send a comment or a notice to the client.
-    Keepalive,
-    /// Abort the attempt.
-    Abort,
-    /// The reply is complete: stop waiting for the provider to close.
-    Finish,
-    /// Begin a hedge beside the attempt.
-    Hedge,
-    /// Give up a kept stream to which no client has returned.
-    GiveUp,
-}
 
 /// The facts on which a write to the client depends.
 #[derive(Clone, Copy, Debug)]
@@ -91,24 +60,8 @@ pub struct AttemptState {
 struct LockedState {
     stage: Stage,
     is_head_sent: bool,
-    attempt_started: Instant,
-    /// How long the attempt may wait for its first event, if that is less than usual.
-    patience: Option<Duration>,
-    last_event: Option<Instant>,
+    attempt: RunningAttempt,
     last_write: Instant,
-    pieces: Vec<BodyPiece>,
-    next_piece: usize,
-    /// The bytes of that piece that were read.
-    read_bytes: u64,
-    /// Whether the whole request of the running attempt was sent and the attempt has not failed.
-    is_sent: bool,
-    /// Whether the session is calling the exchange with an empty piece of the body.
-    is_calling: bool,
-    /// Whether at least the head of a reply to the running attempt has arrived.
-    has_reply: bool,
-    /// The time at which the provider refused the running attempt.
-    refused_at: Option<Instant>,
-    has_timed_out: bool,
     /// Whether the provider bills the whole reply even if the client disconnects.
     bills_after_disconnect: bool,
     disconnected_at: Option<Instant>,
@@ -117,24 +70,43 @@ struct LockedState {
     gate: Option<Gate>,
 }
 
+/// The part of the state that each attempt begins anew.
+struct RunningAttempt {
+    started: Instant,
+    /// How long the attempt may wait for its first event, if that is less than usual.
+    patience: Option<Duration>,
+    last_event: Option<Instant>,
+    body: UnsentBody,
+    /// Whether at least the head of a reply has arrived.
+    has_reply: bool,
+    /// The time at which the provider refused the request.
+    refused_at: Option<Instant>,
+    has_timed_out: bool,
+}
+
+impl RunningAttempt {
+    /// Starts an attempt with this body.
+    fn new(body: UnsentBody, started: Instant) -> Self {
+        Self {
+            started,
+            patience: None,
+            last_event: None,
+            body,
+            has_reply: false,
+            refused_at: None,
+            has_timed_out: false,
+        }
+    }
+}
+
 impl AttemptState {
     /// Returns the state of a request that arrived at `now`.
     pub fn new(is_stream: bool, timeouts: Timeouts, now: Instant) -> Self {
         let state = LockedState {
             stage: Stage::Pending,
             is_head_sent: false,
-            attempt_started: now,
-            patience: None,
-            last_event: None,
+            attempt: RunningAttempt::new(UnsentBody::default(), now),
             last_write: now,
-            pieces: Vec::new(),
-            next_piece: 0,
-            read_bytes: 0,
-            is_sent: false,
-            is_calling: false,
-            has_reply: false,
-            refused_at: None,
-            has_timed_out: false,
             bills_after_disconnect: false,
             disconnected_at: None,
             lost_at: None,
@@ -201,101 +173,73 @@ impl AttemptState {
 
     /// Starts an attempt with this body, whose first piece is in memory.
     pub fn begin_attempt(&self, pieces: Vec<BodyPiece>, now: Instant) {
-        let mut state = self.lock();
-        state.attempt_started = now;
-        state.patience = None;
-        state.last_event = None;
-        state.pieces = pieces;
-        state.next_piece = 0;
-        state.read_bytes = 0;
-        state.is_sent = false;
-        state.is_calling = false;
-        state.has_reply = false;
-        state.refused_at = None;
-        state.has_timed_out = false;
+        self.lock().attempt = RunningAttempt::new(UnsentBody::new(pieces), now);
     }
 
     /// Starts the attempt that was a hedge since `started`. Its request was sent.
     pub fn begin_hedge(&self, started: Instant) {
-        self.begin_attempt(Vec::new(), started);
-        self.lock().is_sent = true;
+        self.lock().attempt = RunningAttempt::new(UnsentBody::sent(), started);
     }
 
     /// Lets the session call the exchange. The body counts as unfinished until [`record_sent`](Self::record_sent).
     pub(super) fn call_exchange(&self) {
-        self.lock().is_calling = true;
+        self.lock().attempt.body.call_exchange();
     }
 
     /// Records that the pieces read so far are sent. Returns false if this was the session's call and nothing is
     /// sent.
     pub fn record_sent(&self) -> bool {
-        let mut state = self.lock();
-        if std::mem::take(&mut state.is_calling) {
-            return false;
-        }
-        state.is_sent = state.next_piece + 1 >= state.pieces.len();
-        true
+        self.lock().attempt.body.record_sent()
     }
 
     /// Returns whether the whole request of the running attempt was sent and the attempt has not failed.
     pub fn is_sent(&self) -> bool {
-        self.lock().is_sent
+        self.lock().attempt.body.is_sent()
     }
 
     /// Records that the provider's status has refused the running attempt. Only the reason of the refusal is still
     /// read.
     pub fn record_refusal(&self, now: Instant) {
-        let mut state = self.lock();
-        state.is_sent = false;
-        state.refused_at = Some(now);
+        let attempt = &mut self.lock().attempt;
+        attempt.body.record_failure();
+        attempt.refused_at = Some(now);
     }
 
     /// Records that the running attempt has failed.
     pub fn record_failure(&self) {
-        self.lock().is_sent = false;
+        self.lock().attempt.body.record_failure();
     }
 
     /// Records that the provider has replied to the running attempt.
     pub fn record_reply(&self) {
-        self.lock().has_reply = true;
+        self.lock().attempt.has_reply = true;
     }
 
     /// Returns whether at least the head of a reply to the running attempt has arrived.
     pub fn has_reply(&self) -> bool {
-        self.lock().has_reply
+        self.lock().attempt.has_reply
     }
 
     /// Returns the first piece of the body.
     pub fn first_piece(&self) -> Option<Bytes> {
-        self.lock().pieces.first()?.in_memory().cloned()
+        self.lock().attempt.body.first_piece()
     }
 
     /// Returns whether all pieces after the first were read.
     pub fn is_body_done(&self) -> bool {
-        let state = self.lock();
-        state.next_piece + 1 >= state.pieces.len() && !state.is_calling
+        self.lock().attempt.body.is_done()
     }
 
     /// Returns the length of the whole body.
     pub fn body_bytes(&self) -> usize {
-        self.lock().pieces.iter().map(BodyPiece::len).sum()
+        self.lock().attempt.body.len()
     }
 
     /// Returns the next bytes after the first piece, or `None` if there are none.
     ///
     /// Errors: an upload cannot be read.
     pub fn next_bytes(&self) -> io::Result<Option<Bytes>> {
-        let mut state = self.lock();
-        let Some(piece) = state.pieces.get(state.next_piece + 1).cloned() else {
-            return Ok(None);
-        };
-        let bytes = piece.read(state.read_bytes)?;
-        state.read_bytes += bytes.len() as u64;
-        if state.read_bytes >= piece.len() as u64 {
-            state.next_piece += 1;
-            state.read_bytes = 0;
-        }
-        Ok(Some(bytes))
+        self.lock().attempt.body.next_bytes()
     }
 
     /// Sets whether the provider of this attempt bills the whole reply even if the client disconnects.
@@ -305,7 +249,7 @@ impl AttemptState {
 
     /// Limits how long the running attempt waits for its first event, in addition to the timeouts.
     pub fn set_patience(&self, patience: Duration) {
-        self.lock().patience = Some(patience);
+        self.lock().attempt.patience = Some(patience);
     }
 
     /// Records that the client disconnected. Returns whether the reply is drained: a request that was not sent has no
@@ -315,7 +259,7 @@ impl AttemptState {
             race.cancel();
         }
         let mut state = self.lock();
-        let is_billed = state.bills_after_disconnect && state.is_sent;
+        let is_billed = state.bills_after_disconnect && state.attempt.body.is_sent();
         let is_drained = is_billed && state.stage != Stage::Complete;
         if is_drained {
             state.disconnected_at.get_or_insert(now);
@@ -385,9 +329,9 @@ impl AttemptState {
 
     /// Records that the provider sent an event.
     pub fn record_event(&self, now: Instant) {
-        let mut state = self.lock();
-        state.last_event = Some(now);
-        state.has_reply = true;
+        let attempt = &mut self.lock().attempt;
+        attempt.last_event = Some(now);
+        attempt.has_reply = true;
     }
 
     /// Records that bytes were sent to the client.
@@ -417,12 +361,12 @@ impl AttemptState {
 
     /// Records that a timer ended the attempt.
     pub fn record_timeout(&self) {
-        self.lock().has_timed_out = true;
+        self.lock().attempt.has_timed_out = true;
     }
 
     /// Returns whether a timer ended the attempt, once.
     pub fn take_timeout(&self) -> bool {
-        std::mem::take(&mut self.lock().has_timed_out)
+        std::mem::take(&mut self.lock().attempt.has_timed_out)
     }
 
     /// Returns whether the response is an event stream.
@@ -438,67 +382,6 @@ impl AttemptState {
     /// Returns whether the provider of the running attempt bills the whole reply even if the client disconnects.
     pub fn bills_after_disconnect(&self) -> bool {
         self.lock().bills_after_disconnect
-    }
-
-    /// Returns the next step if no event comes, and its time.
-    pub fn next_wake(&self) -> (Instant, Wake) {
-        let state = self.lock();
-        let next = self.next_of_attempt(&state);
-        match self.hedge_due(&state) {
-            Some(due) if due < next.0 => (due, Wake::Hedge),
-            _ => next,
-        }
-    }
-
-    /// Returns when a hedge is due. The running attempt's request must be sent, and its reply must have no content.
-    fn hedge_due(&self, state: &LockedState) -> Option<Instant> {
-        let race = self.race()?;
-        let is_asked = state.is_sent && state.refused_at.is_none();
-        let is_waiting = state.stage == Stage::Pending && state.disconnected_at.is_none();
-        if is_asked && is_waiting {
-            race.due(state.attempt_started)
-        } else {
-            None
-        }
-    }
-
-    fn next_of_attempt(&self, state: &LockedState) -> (Instant, Wake) {
-        if state.stage == Stage::Complete {
-            return (state.last_write + TERMINAL_TIMEOUT, Wake::Finish);
-        }
-        let attempt_deadline = state.attempt_started + self.timeouts.attempt;
-        let mut deadline = attempt_deadline.min(self.request_deadline);
-        if let Some(at) = state.refused_at {
-            return (deadline.min(at + REFUSAL_TIMEOUT), Wake::Abort);
-        }
-        if let Some(at) = state.disconnected_at {
-            return (deadline.min(at + DRAIN_TIMEOUT), Wake::Abort);
-        }
-        if let Some(patience) = state.patience.filter(|_| state.last_event.is_none()) {
-            deadline = deadline.min(state.attempt_started + patience);
-        }
-        if self.is_stream {
-            deadline = deadline.min(match state.last_event {
-                None => state.attempt_started + self.timeouts.first_event,
-                Some(at) => at + self.timeouts.idle,
-            });
-        }
-        if let (Some(lost), Some(kept)) = (state.lost_at, self.kept()) {
-            let given_up = kept.give_up_time(lost, Instant::now());
-            return if given_up < deadline {
-                (given_up, Wake::GiveUp)
-            } else {
-                (deadline, Wake::Abort)
-            };
-        }
-        let comment = self
-            .is_stream
-            .then(|| state.last_write + self.timeouts.keepalive);
-        let notice = self.interim().and_then(|it| it.due(state.last_write));
-        match comment.into_iter().chain(notice).min() {
-            Some(at) if at < deadline => (at, Wake::Keepalive),
-            _ => (deadline, Wake::Abort),
-        }
     }
 
     fn lock(&self) -> MutexGuard<'_, LockedState> {
