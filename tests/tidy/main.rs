@@ -11,6 +11,7 @@
     reason = "tests"
 )]
 
+mod adding;
 mod circles;
 mod contract;
 mod findings;
@@ -103,6 +104,19 @@ fn a_provider_is_named_only_at_home() {
 #[test]
 fn members_of_chat_completions_are_named_only_at_home() {
     hold(&["filters", "src"], names::chat_members);
+}
+
+#[test]
+fn the_page_of_what_to_touch_lists_the_files_of_its_examples() {
+    let exists = |path: &str| {
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join(path)
+            .exists()
+    };
+    let sections = adding::sections(&read("docs/adding.md"));
+    assert_eq!(sections.len(), 5);
+    let findings = |section| adding::findings(section, &TREE, exists);
+    none(sections.iter().flat_map(findings).collect());
 }
 
 #[test]

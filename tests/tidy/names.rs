@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::findings::Finding;
 use crate::retired;
-use crate::source::Source;
+use crate::source::{Source, word_offsets};
 use crate::tokens::{definitions, tokens};
 
 /// Public type names that a crate defines more than once, each with the files that define it.
@@ -177,22 +177,15 @@ pub fn chat_members(file: &Source) -> Vec<String> {
         return Vec::new();
     }
     let text = &file.shipped_strings;
-    let is_word =
-        |byte: Option<&u8>| byte.is_some_and(|it| it.is_ascii_alphanumeric() || *it == b'_');
     let mut found = Vec::new();
     for member in CHAT_MEMBERS {
         if CHAT_NAMESAKES.contains(&(file.path.as_str(), member)) {
             continue;
         }
-        for (at, _) in text.match_indices(member) {
-            let bytes = text.as_bytes();
-            let before = at.checked_sub(1).and_then(|before| bytes.get(before));
-            let is_whole = ![before, bytes.get(at + member.len())]
-                .into_iter()
-                .any(is_word);
+        for at in word_offsets(text, member) {
             // Blanking keeps offsets, so what differs from the code stands in a text.
             let is_code = file.shipped.get(at..at + member.len()) == Some(member);
-            if is_whole && !is_code {
+            if !is_code {
                 let message = format!(
                     "`{member}` is a member of chat completions: its names are in {}",
                     CHAT_HOMES.join(", ")

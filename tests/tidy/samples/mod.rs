@@ -1,5 +1,6 @@
 //! The rules on small wrong texts: each rule must find its violation and nothing else.
 
+mod adding;
 mod arrows;
 mod contract;
 mod names;
