@@ -71,9 +71,8 @@ pub enum Payload {
     Chat(ChatFacts),
     /// See [`Operation::Embeddings`].
     Embeddings(EmbeddingFacts),
-    /// See [`Operation::Images`] and [`Operation::ImageEdits`]: the body is the chat that stands for the request, so wires
-    /// whose chats draw read it as such.
-    Images(ChatFacts, ImageFacts),
+    /// See [`Operation::Images`] and [`Operation::ImageEdits`]. Wires whose chats draw read it as a conversation.
+    Images(ImageFacts),
     /// See [`Operation::Rerank`].
     Rerank(RerankFacts),
     /// See [`Operation::Moderations`].
@@ -121,7 +120,10 @@ impl ModelRequest {
 
     /// Returns the JSON schema that the answer to a chat has to fit, where it names one.
     pub fn answer_schema(&self) -> Option<&str> {
-        let place = self.payload.chat()?.schema.clone()?;
+        let Payload::Chat(chat) = &self.payload else {
+            return None;
+        };
+        let place = chat.schema.clone()?;
         std::str::from_utf8(self.source.body.get(place)?).ok()
     }
 
@@ -131,18 +133,24 @@ impl ModelRequest {
     }
 }
 
-/// What one or more of the variants of [`Payload`] hold.
+/// What a variant of [`Payload`] holds, or all of them.
 pub trait PayloadFacts: 'static {
     /// Returns those of a request; `None`: it is of another operation.
     fn find(payload: &Payload) -> Option<&Self>;
 }
 
+impl PayloadFacts for Payload {
+    fn find(payload: &Payload) -> Option<&Self> {
+        Some(payload)
+    }
+}
+
 macro_rules! facts {
-    ($($facts:ty: $variant:pat => $found:expr;)*) => {
+    ($($facts:ty: $variant:ident;)*) => {
         $(impl PayloadFacts for $facts {
             fn find(payload: &Payload) -> Option<&Self> {
                 match payload {
-                    $variant => Some($found),
+                    Payload::$variant(facts) => Some(facts),
                     _ => None,
                 }
             }
@@ -151,17 +159,17 @@ macro_rules! facts {
 }
 
 facts! {
-    ChatFacts: Payload::Chat(facts) | Payload::Images(facts, _) => facts;
-    EmbeddingFacts: Payload::Embeddings(facts) => facts;
-    ImageFacts: Payload::Images(_, facts) => facts;
-    RerankFacts: Payload::Rerank(facts) => facts;
-    ModerationFacts: Payload::Moderations(facts) => facts;
-    SpeechFacts: Payload::Speech(facts) => facts;
-    OcrFacts: Payload::Ocr(facts) => facts;
-    SearchFacts: Payload::Search(facts) => facts;
-    DecisionFacts: Payload::TypedDecisions(facts) => facts;
-    TranscriptionFacts: Payload::Transcription(facts) => facts;
-    VideoFacts: Payload::Videos(facts) => facts;
+    ChatFacts: Chat;
+    EmbeddingFacts: Embeddings;
+    ImageFacts: Images;
+    RerankFacts: Rerank;
+    ModerationFacts: Moderations;
+    SpeechFacts: Speech;
+    OcrFacts: Ocr;
+    SearchFacts: Search;
+    DecisionFacts: TypedDecisions;
+    TranscriptionFacts: Transcription;
+    VideoFacts: Videos;
 }
 
 impl Payload {
@@ -170,7 +178,7 @@ impl Payload {
         match self {
             Self::Chat(_) => Operation::Chat,
             Self::Embeddings(_) => Operation::Embeddings,
-            Self::Images(_, images) if images.is_edit => Operation::ImageEdits,
+            Self::Images(images) if images.is_edit => Operation::ImageEdits,
             Self::Images(..) => Operation::Images,
             Self::Rerank(_) => Operation::Rerank,
             Self::Moderations(_) => Operation::Moderations,
@@ -184,11 +192,17 @@ impl Payload {
         }
     }
 
-    /// The facts of a chat, or of the chat that stands for another operation.
-    pub fn chat(&self) -> Option<&ChatFacts> {
+    /// Returns whether a chat may answer it.
+    pub fn is_chat(&self) -> bool {
+        matches!(self, Self::Chat(_) | Self::Images(_))
+    }
+
+    /// The images that it names by address.
+    pub fn remote_images(&self) -> &[RemoteImage] {
         match self {
-            Self::Chat(chat) | Self::Images(chat, _) => Some(chat),
-            _ => None,
+            Self::Chat(chat) => &chat.remote_images,
+            Self::Images(images) => &images.remote,
+            _ => &[],
         }
     }
 
@@ -203,7 +217,7 @@ impl Payload {
     /// The facts of a request for images.
     pub fn images(&self) -> Option<&ImageFacts> {
         match self {
-            Self::Images(_, images) => Some(images),
+            Self::Images(images) => Some(images),
             _ => None,
         }
     }
@@ -432,7 +446,7 @@ impl ModelRequest {
     /// Returns how many images it asks for, where it says so.
     pub fn image_count(&self) -> Option<u32> {
         match &self.payload {
-            Payload::Images(_, images) => Some(images.count),
+            Payload::Images(images) => Some(images.count),
             Payload::Chat(_) => {
                 let count = self.asked.number(Parameter::ImageCount);
                 count.map(|count| count as u32)

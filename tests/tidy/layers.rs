@@ -80,7 +80,8 @@ const MODELS: &[Level] = &[
         ],
         know_each_other: true,
     },
-    level(&["chat", FACTS]),
+    level(&["chat"]),
+    level(&[FACTS]),
     Level {
         units: &["request", "reply", "front", "check", "managed"],
         know_each_other: true,

@@ -165,7 +165,6 @@ const CHAT_HOMES: &[&str] = &[
 const CHAT_NAMESAKES: &[(&str, &str)] = &[
     ("filters/mcp/prompts.rs", "tool_calls"),
     ("filters/mcp/tools/text.rs", "finish_reason"),
-    ("filters/models/fronts/images/body.rs", "image_config"),
     ("filters/models/wires/responses/item.rs", "function_call"),
     ("src/models/endpoints/model_entry.rs", "image_config"),
     ("src/models/endpoints/model_entry.rs", "reasoning_effort"),

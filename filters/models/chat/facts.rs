@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::inlined::RemoteImage;
 
 /// What a front found in a chat request.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ChatFacts {
     /// Messages that hold members beyond the plain convention, as ranges of the body.
     ///
@@ -23,18 +23,4 @@ pub struct ChatFacts {
     pub remote_images: Vec<RemoteImage>,
     /// The schema that the answer has to fit, as a range of the body.
     pub schema: Option<Range<usize>>,
-}
-
-impl ChatFacts {
-    /// Returns the facts of a chat that the gateway has made of a request for something else.
-    pub fn plain(remote_images: Vec<RemoteImage>) -> Self {
-        Self {
-            special_messages: Vec::new(),
-            special_tools: false,
-            includes_usage: false,
-            heals: false,
-            remote_images,
-            schema: None,
-        }
-    }
 }

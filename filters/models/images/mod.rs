@@ -1,6 +1,8 @@
-//! Images: what wires need to know of a request for some, beside the chat that it stands for.
+//! Images: what wires need to know of a request for some.
 
 use std::ops::Range;
+
+use super::chat::inlined::RemoteImage;
 
 /// The most images of one request. Source: docs/model-gateway.md 2.7.
 pub const MAX_COUNT: u32 = 10;
@@ -18,6 +20,8 @@ pub struct ImageFacts {
     pub prompt: Range<usize>,
     /// The images to edit: JSON strings of the body, each an address or a data URL.
     pub images: Vec<Range<usize>>,
+    /// Those of them that are addresses.
+    pub remote: Vec<RemoteImage>,
     pub options: ImageOptions,
     /// Members that the gateway does not know, as key and JSON value.
     pub unknown: Vec<(Box<str>, Box<str>)>,

@@ -144,10 +144,10 @@ impl ModelExchange {
 impl Attempt {
     /// Returns the images that the wire only accepts in the body and that are not fetched.
     pub(super) fn missing_images(&self, call: &Call) -> Vec<WantedImage> {
-        let images = call.request.payload.chat().map(|chat| &*chat.remote_images);
-        let Some(images) = images.filter(|images| !images.is_empty()) else {
+        let images = call.request.payload.remote_images();
+        if images.is_empty() {
             return Vec::new();
-        };
+        }
         let operation = call.request.payload.operation();
         let deployment = self.deployment(call);
         let limits = deployment.and_then(|at| at.provider.limits(&at.mapping, operation));

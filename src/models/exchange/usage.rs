@@ -111,7 +111,7 @@ impl Attempt {
         let is_known = reader.is_complete() || reported.has_finished || reported.tells_reasoning;
         let reasons = self.deployment(call).is_some_and(|deployment| {
             let thinking = &deployment.mapping.thinking;
-            request.payload.chat().is_some() && thinking.is_on(&request.needs)
+            request.payload.is_chat() && thinking.is_on(&request.needs)
         });
         let measured = self.measured.as_ref().filter(|_| !is_known && reasons);
         measured.map_or(0, |measured| measured.silent_tokens(now_ms))

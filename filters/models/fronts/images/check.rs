@@ -4,18 +4,16 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::body;
 use super::input::{self, Inputs};
 use crate::fault::Fault;
 use crate::json::Walker;
-use crate::models::chat::facts::ChatFacts;
 use crate::models::check::read::string;
 use crate::models::check::reject::{Reject, other};
 use crate::models::check::shape::{Field, read_all};
 use crate::models::front::Front;
 use crate::models::images::{ImageFacts, ImageOptions, MAX_COUNT};
 use crate::models::parameter::{AskedParameters, Parameter};
-use crate::models::request::{ModelRequest, Needs, Payload};
+use crate::models::request::{ModelRequest, Needs, Payload, Source};
 use crate::models::routing::resolve::AUTO;
 use crate::money::{CostInputs, ServiceTier, UnitCounts};
 
@@ -142,20 +140,18 @@ static SHARED: [Row; 15] = [
 
 /// Checks a body.
 ///
-/// Cost: one pass, and one copy of the prompt and the images into the chat that stands for the request. Errors: 400 naming
-/// the field, what came and what is accepted.
+/// Cost: one pass. Errors: 400 naming the field, what came and what is accepted.
 pub(super) fn check(
     body: &Bytes,
     is_edit: bool,
     front: &'static dyn Front,
 ) -> Result<ModelRequest, Fault> {
     let fields = if is_edit { &EDITS } else { &GENERATIONS };
-    let (mut found, _) = read_all(fields, body, unknown).map_err(Reject::into_fault)?;
+    let (mut found, members) = read_all(fields, body, unknown).map_err(Reject::into_fault)?;
     check_together(&found.options).map_err(Reject::into_fault)?;
     found.count = found.count.max(1);
     let model = found.model.take().unwrap_or_else(|| AUTO.into());
-    let (source, places) = body::write(body, &model, &found);
-    let text_bytes = found.prompt.as_ref().map_or(0, |(_, bytes)| *bytes);
+    let (prompt, text_bytes) = found.prompt.unwrap_or_default();
     let inputs = found.inputs;
     let unknown = found.unknown.into_iter().map(|(key, place)| {
         let value = body.get(place).unwrap_or_default();
@@ -177,7 +173,7 @@ pub(super) fn check(
             ..Needs::default()
         },
         cost_inputs: CostInputs {
-            bytes: (source.body.len() as u64).saturating_sub(inputs.bytes),
+            bytes: (body.len() as u64).saturating_sub(inputs.bytes),
             images,
             // Each image is drawn on its own.
             choices: u64::from(found.count),
@@ -186,19 +182,17 @@ pub(super) fn check(
         text_bytes,
         units: UnitCounts::default(),
         asked: asked(&found.options, found.count),
-        source,
+        source: Source::new(body.clone(), members),
         managed: None,
-        payload: Payload::Images(
-            ChatFacts::plain(inputs.remote),
-            ImageFacts {
-                is_edit,
-                count: found.count,
-                prompt: places.prompt,
-                images: places.images,
-                options: found.options,
-                unknown: unknown.collect(),
-            },
-        ),
+        payload: Payload::Images(ImageFacts {
+            is_edit,
+            count: found.count,
+            prompt,
+            images: inputs.places,
+            remote: inputs.remote,
+            options: found.options,
+            unknown: unknown.collect(),
+        }),
     })
 }
 

@@ -16,7 +16,6 @@ use crate::models::parameter::Parameter;
 use crate::models::reply::{ReplyIdentity, Writer};
 use crate::models::request::{ModelRequest, Source};
 
-mod body;
 mod check;
 mod conversation;
 mod drawn;

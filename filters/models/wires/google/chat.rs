@@ -1,11 +1,11 @@
 //! Chats, and images that a chat draws.
 
 use super::{reply, request};
-use crate::models::chat::facts::ChatFacts;
+use crate::models::request::Payload;
 use crate::models::routing::wire_limits::{MediaLimits, WireLimits};
 use crate::models::wires::codec::OperationCodec;
 
-pub(super) static CODEC: OperationCodec<ChatFacts> = OperationCodec {
+pub(super) static CODEC: OperationCodec<Payload> = OperationCodec {
     // Source: docs/model-gateway.md 2.1.
     limits: WireLimits {
         choices: 8,

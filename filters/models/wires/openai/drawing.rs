@@ -2,12 +2,111 @@
 
 use std::borrow::Cow;
 
-use crate::json::{Error, Str, Walker};
-use crate::models::dialects::chat::find_image_parameter;
+use super::request::{self, quoted};
+use crate::fault::Fault;
+use crate::json::{Error, Object, Str, Walker};
+use crate::models::chat::conversation::{BlockKind, Conversation, MediaSource};
+use crate::models::chat::facts::ChatFacts;
+use crate::models::dialects::chat::{IMAGE_CONFIG, find_image_parameter};
 use crate::models::parameter::Parameter;
-use crate::models::request::ModelRequest;
+use crate::models::request::{ModelRequest, RequestMember, Source};
 use crate::models::routing::parameters::Treatment;
+use crate::models::wires::codec::BodySlice;
 use crate::models::wires::wire::Target;
+
+/// Encodes a request for images as the chat that draws them.
+pub(super) fn encode(request: &ModelRequest, target: &Target<'_>) -> Result<Vec<BodySlice>, Fault> {
+    let conversation = request.front.conversation(request)?;
+    let chat = ModelRequest {
+        source: chat(&conversation, request),
+        ..request.clone()
+    };
+    request::encode(&chat, &ChatFacts::default(), target)
+}
+
+/// Returns the body of a chat that says a request for images.
+fn chat(conversation: &Conversation<'_>, request: &ModelRequest) -> Source {
+    let (mut body, mut members) = (
+        Vec::with_capacity(conversation.body.len() + 1024),
+        Vec::new(),
+    );
+    let mut member = |key: &str, write: &dyn Fn(&mut Vec<u8>)| {
+        body.push(if members.is_empty() { b'{' } else { b',' });
+        let start = body.len();
+        Str::Plain(key).write(&mut body);
+        body.push(b':');
+        let from = body.len();
+        write(&mut body);
+        members.push(RequestMember {
+            key: key.into(),
+            whole: start..body.len(),
+            value: from..body.len(),
+        });
+    };
+    member("model", &|out| out.extend(quoted(&request.model)));
+    member("messages", &|out| messages(conversation, out));
+    member("image_config", &|out| {
+        let mut config = Object::open(out);
+        for (key, parameter) in IMAGE_CONFIG {
+            if let Some(value) = conversation.option(parameter) {
+                config.raw(key, value.get());
+            }
+            if let Some(count) = request
+                .image_count()
+                .filter(|_| parameter == Parameter::ImageCount)
+            {
+                config.number(key, count.into());
+            }
+        }
+        config.close();
+    });
+    if let Some(word) = request.needs.service_tier.wire_word() {
+        member("service_tier", &|out| out.extend(quoted(word)));
+    }
+    if request.is_stream {
+        member("stream", &|out| out.extend_from_slice(b"true"));
+    }
+    body.push(b'}');
+    Source::new(body.into(), members)
+}
+
+/// Writes the turns: a text each, or parts where images stand beside it.
+fn messages(conversation: &Conversation<'_>, out: &mut Vec<u8>) {
+    out.push(b'[');
+    for (at, turn) in conversation.turns.iter().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        let mut message = Object::open(out);
+        message.text("role", "user");
+        match turn.blocks.as_slice() {
+            [one] => {
+                if let BlockKind::Text(text) = &one.kind {
+                    message.text("content", text);
+                }
+            }
+            blocks => message.array("content", blocks, |block, out| {
+                let mut part = Object::open(out);
+                match &block.kind {
+                    BlockKind::Text(text) => {
+                        part.text("type", "text");
+                        part.text("text", text);
+                    }
+                    BlockKind::Media(media) => {
+                        if let MediaSource::Url(url) = &media.source {
+                            part.text("type", "image_url");
+                            part.object("image_url", |image| image.text("url", url));
+                        }
+                    }
+                    _ => {}
+                }
+                part.close();
+            }),
+        }
+        message.close();
+    }
+    out.push(b']');
+}
 
 /// Returns what goes out of `image_config`; `None`: nothing does.
 pub(super) fn image_config(

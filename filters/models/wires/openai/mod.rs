@@ -41,8 +41,8 @@ use crate::models::wires::wire::Wire;
 pub static OPENAI: Wire = Wire {
     codecs: &[
         (Operation::Chat, &chat::CODEC),
-        (Operation::Images, &chat::CODEC),
-        (Operation::ImageEdits, &chat::CODEC),
+        (Operation::Images, &chat::IMAGES),
+        (Operation::ImageEdits, &chat::IMAGES),
         (Operation::Embeddings, &embeddings::CODEC),
         (Operation::Rerank, &rerank::CODEC),
         (Operation::Moderations, &moderations::CODEC),

@@ -1,11 +1,11 @@
 //! Chats, and images that a chat draws.
 
 use super::{drawing, reply, request};
-use crate::models::chat::facts::ChatFacts;
+use crate::models::request::Payload;
 use crate::models::routing::wire_limits::WireLimits;
 use crate::models::wires::codec::OperationCodec;
 
-pub(super) static CODEC: OperationCodec<ChatFacts> = OperationCodec {
+pub(super) static CODEC: OperationCodec<Payload> = OperationCodec {
     limits: WireLimits {
         choices: 1,
         streams_choices: false,
