@@ -74,11 +74,12 @@ pub(super) fn reply<'a, const N: usize>(
 
 /// Returns the JSON of these members of an object; `None` for anything else.
 pub(super) fn object<'a, const N: usize>(json: &'a str, keys: [&str; N]) -> Option<[&'a str; N]> {
-    let mut values = [""; N];
-    let walked = Walker::over(json).object(|walk, key| {
+    let (mut values, mut walk) = ([""; N], Walker::over(json));
+    let walked = walk.object(|walk, key| {
         note(&key, walk.skip()?, &keys, &mut values);
         Ok::<(), Error>(())
     });
+    let walked = walked.and_then(|()| walk.end());
     walked.ok().map(|()| values)
 }
 

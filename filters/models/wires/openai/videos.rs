@@ -1,10 +1,12 @@
 //! Videos as servers of the convention offer them beside their chat: an order, a job to ask for, and its bytes. Source:
 //! docs/facts/wire-formats.md 1.9.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
-use serde_json::Value;
 
 use crate::fault::Fault;
+use crate::json::Str;
 use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
 use crate::models::videos::VideoFacts;
@@ -14,6 +16,7 @@ use crate::models::wires::codec::{BodySlice, OperationCodec};
 use crate::models::wires::decoder::WholeReply;
 use crate::models::wires::error_body::classify_error;
 use crate::models::wires::failure::Failure;
+use crate::models::wires::scan;
 use crate::models::wires::splice::Splice;
 use crate::models::wires::wire::{Target, VideoWire};
 
@@ -70,27 +73,29 @@ fn encode(
 }
 
 fn read(body: &Bytes, sink: &mut dyn Sink) -> Result<(), Failure> {
-    let job = read_job(body)?;
-    let id = job.get("id").and_then(Value::as_str);
-    let id = id.filter(|id| segment(id).is_some());
+    let [id, error] = members(body, ["id", "error"])?;
+    let id = text(id).filter(|id| segment(id).is_some());
     let Some(id) = id else {
         // What is no job is the provider's failure, so the next one may try.
-        return Err(match job.get("error").filter(|error| !error.is_null()) {
-            Some(error) => classify_error(&error.to_string()),
-            None => Failure::malformed("the provider's reply names no job"),
+        return Err(match error {
+            "" | "null" => Failure::malformed("the provider's reply names no job"),
+            error => classify_error(error),
         });
     };
-    sink.identity(Some(id), None);
+    sink.identity(Some(&id), None);
     Ok(())
 }
 
-fn read_job(body: &[u8]) -> Result<Value, Failure> {
-    let job: Value = serde_json::from_slice(body)
-        .map_err(|_| Failure::malformed("the provider's reply is not JSON"))?;
-    match job.is_object() {
-        true => Ok(job),
-        false => Err(Failure::malformed("the provider's reply is no object")),
-    }
+/// Returns the JSON of these members of a job.
+fn members<'a, const N: usize>(body: &'a [u8], keys: [&str; N]) -> Result<[&'a str; N], Failure> {
+    let members = std::str::from_utf8(body).ok();
+    let members = members.and_then(|body| scan::object(body, keys));
+    members.ok_or_else(|| Failure::malformed("the provider's reply is no JSON object"))
+}
+
+/// Returns the text that a JSON is.
+fn text(json: &str) -> Option<Cow<'_, str>> {
+    scan::string(json).map(Str::unescaped)
 }
 
 /// Returns an id as a segment of a path; `None`: it is none.
@@ -112,35 +117,31 @@ impl VideoWire for ConventionVideos {
     }
 
     fn read_status(&self, body: &[u8]) -> Result<VideoReport, Failure> {
-        let job = read_job(body)?;
-        let text =
-            |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(Box::<str>::from);
-        let progress = job.get("progress").and_then(Value::as_f64);
-        let progress = progress.map(|progress| progress.clamp(0.0, 100.0) as u8);
+        let keys = ["status", "progress", "seconds", "expires_at", "error"];
+        let [status, progress, seconds, expires, error] = members(body, keys)?;
+        let progress = progress.parse().ok();
+        let progress = progress.map(|progress: f64| progress.clamp(0.0, 100.0) as u8);
         let running = |has_begun| VideoReport::Running {
             has_begun,
             progress,
         };
-        match job
-            .get("status")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-        {
+        match &*text(status).unwrap_or_default() {
             "queued" => Ok(running(false)),
             "in_progress" | "processing" => Ok(running(true)),
             "completed" => Ok(VideoReport::Completed {
-                output_ms: job.get("seconds").and_then(to_ms),
+                output_ms: to_ms(seconds),
                 link: None,
-                expires: match job.get("expires_at").and_then(Value::as_u64) {
-                    Some(seconds) => Expiry::At(seconds.saturating_mul(1000)),
-                    None => Expiry::Unknown,
+                expires: match expires.parse::<u64>() {
+                    Ok(seconds) => Expiry::At(seconds.saturating_mul(1000)),
+                    Err(_) => Expiry::Unknown,
                 },
             }),
             status @ ("failed" | "cancelled" | "canceled" | "expired") => {
-                let error = job.get("error").unwrap_or(&Value::Null);
+                let said = scan::object(error, ["code", "message"]).unwrap_or_default();
+                let [code, message] = said.map(|said| text(said).map(Box::from));
                 Ok(VideoReport::Failed(JobError {
-                    code: text(error, "code").unwrap_or_else(|| format!("video_{status}").into()),
-                    message: text(error, "message").unwrap_or_else(|| "the provider failed".into()),
+                    code: code.unwrap_or_else(|| format!("video_{status}").into()),
+                    message: message.unwrap_or_else(|| "the provider failed".into()),
                 }))
             }
             _ => Err(Failure::malformed(
@@ -159,10 +160,10 @@ impl VideoWire for ConventionVideos {
 }
 
 /// Returns the milliseconds of a number of seconds, which may be a text.
-fn to_ms(seconds: &Value) -> Option<u64> {
-    let seconds = match seconds {
-        Value::String(text) => text.parse().ok()?,
-        other => other.as_f64()?,
+fn to_ms(seconds: &str) -> Option<u64> {
+    let seconds: f64 = match text(seconds) {
+        Some(text) => text.parse().ok()?,
+        None => seconds.parse().ok()?,
     };
     (seconds > 0.0 && seconds < 86_400.0).then_some((seconds * 1000.0).round() as u64)
 }
