@@ -53,6 +53,8 @@ pub struct Host {
     pub model_list: Option<&'static str>,
     /// The formats of audio that it takes, under all their names; empty: those of its wire.
     pub audio_formats: &'static [&'static str],
+    /// What it and others are called that read each other's state; `None`: each provider reads its own.
+    pub state_family: Option<&'static str>,
     /// Whether its requests can name a region, so that regions need no address.
     pub names_regions: bool,
     /// Returns what it does with the parameters of its usual wire.
@@ -82,6 +84,7 @@ const CONVENTION: Host = Host {
     headers: &[],
     model_list: Some("/models"),
     audio_formats: &[],
+    state_family: None,
     names_regions: false,
     parameters: |parameters| parameters,
 };
@@ -132,6 +135,8 @@ static ANTHROPIC: Host = Host {
     credential: HostCredential::Header("x-api-key"),
     headers: &[("anthropic-version", "2023-06-01")],
     model_list: Some("/v1/models?limit=1000"),
+    // No provider's name has a blank.
+    state_family: Some("hosts of Claude"),
     names_regions: true,
     ..host("https://api.anthropic.com", "/v1", WireKind::Messages)
 };

@@ -11,8 +11,6 @@ use crate::money::{Factor, ServiceTier, Usd};
 pub struct UsedNames {
     /// `provider/model`, with `:region` where one is used.
     pub used_model: Arc<str>,
-    /// What marks the state that the model makes: `provider/model`, with the provider's own name of the model.
-    pub maker: Arc<str>,
     metadata: Box<str>,
     attempt: Box<str>,
     log: Box<str>,
@@ -43,7 +41,6 @@ impl UsedNames {
         let region = region.map(|region| members(|object| object.text("region", region)));
         Self {
             used_model: used_model.into(),
-            maker: format!("{provider}/{upstream_model}").into(),
             metadata,
             attempt,
             log,

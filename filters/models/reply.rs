@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::chat::piece::Piece;
+use super::dialects::state::OwnedMaker;
 use super::healing::Outcome;
 use super::metadata::Metadata;
 use super::speech::format::AudioFormat;
@@ -120,8 +121,8 @@ pub struct ReplyIdentity {
     pub created: u64,
     /// `provider/model`, with `:region` where one was used. Source: docs/decisions.md 3.
     pub model: Arc<str>,
-    /// What marks the state that the model makes: `provider/model`, with the provider's own name of the model.
-    pub maker: Arc<str>,
+    /// Who makes the state.
+    pub maker: OwnedMaker,
 }
 
 impl ReplyIdentity {

@@ -22,7 +22,6 @@ use crate::limits::{Quotas, Sharing};
 use crate::mcp::oauth::documents::ClientDocuments;
 use crate::mcp::oauth::{OAuthParts, store_turns};
 use crate::mcp::routes::McpParts;
-use crate::models::Models;
 use crate::models::experiments::Experiments;
 use crate::models::media::Media;
 use crate::models::planner::Planner;
@@ -30,6 +29,7 @@ use crate::models::reply_cache::{self, ReplyCache};
 use crate::models::sessions::{self, Sessions};
 use crate::models::shared_health::HealthSharing;
 use crate::models::store_snapshots::StoreSnapshots;
+use crate::models::{self, Memories, Models};
 use crate::proxy::address_limits::AddressLimits;
 use crate::proxy::body_budget::BodyBudget;
 use crate::proxy::clock::Clock;
@@ -196,20 +196,24 @@ fn media(
     Ok((media, body_budget))
 }
 
-/// Returns the memories of model calls: images, replies if they may be cached, and sessions.
+/// Returns the memories of model calls.
 fn memories(
     config: &Config,
     store: &Store,
     media: Media,
     redis: Option<&Redis>,
     metrics: &Arc<Metrics>,
-) -> (Media, Option<Arc<ReplyCache>>, Sessions) {
+) -> Memories {
     let pepper = store.pepper();
     let secrets = reply_cache::SECRET_PURPOSES.map(|purpose| pepper.derive(purpose));
-    let replies = ReplyCache::new(config.reply_cache_bytes, &secrets, redis, metrics);
+    let reply_cache = ReplyCache::new(config.reply_cache_bytes, &secrets, redis, metrics);
     let secret = pepper.derive(sessions::SECRET_PURPOSE);
-    let sessions = Sessions::new(&secret, config.routing.sticky_ttl, redis);
-    (media, replies, sessions)
+    Memories {
+        media,
+        reply_cache,
+        sessions: Sessions::new(&secret, config.routing.sticky_ttl, redis),
+        state_secret: pepper.derive(models::STATE_PURPOSE),
+    }
 }
 
 /// Returns the graph service if it is configured.

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use filters::models::dialects::state::{Maker, States};
 use filters::models::metadata::UsedNames;
 use filters::models::operation::Operation;
 use filters::models::routing::catalog::{Capability, Mapping, Model};
@@ -33,6 +34,8 @@ pub struct Deployment {
     pub wire: &'static Wire,
     /// The names of provider and model for clients. Source: docs/decisions.md 3.
     pub used: Arc<UsedNames>,
+    /// The name of the maker of its state, with the gateway's keys.
+    pub maker: Arc<str>,
     pub metrics: DeploymentMetrics,
     /// The minimum number of tokens that are marked for the provider's cache, or `None` without marks.
     auto_cache: Option<u64>,
@@ -54,6 +57,8 @@ impl Deployment {
         let region_name = region.as_deref();
         let wire = provider.host.wire(mapping.wire);
         let used = UsedNames::new(&model.id, &provider.name, region_name, &mapping.name);
+        let family = provider.host.state_family.unwrap_or(&provider.name);
+        let maker = format!("{family}/{}", model.id);
         let site = provider.site(region_name);
         let heads = model.operations.iter().filter_map(|operation| {
             let codec = wire.codec(*operation)?;
@@ -73,6 +78,7 @@ impl Deployment {
             auto_cache: marks.then_some(mapping.min_cached_tokens),
             unasked_output: is_unbounded.then_some(UNKNOWN_OUTPUT_TOKENS),
             used: Arc::new(used),
+            maker: maker.into(),
             metrics: DeploymentMetrics::new(metrics, provider, model, mapping),
             heads: heads.collect(),
             model: Arc::clone(model),
@@ -107,6 +113,7 @@ impl Deployment {
     /// Returns the target of a call, with the facts that its wire needs.
     pub fn target(&self) -> Target<'_> {
         Target {
+            maker: Maker::from_name(States::NONE, &self.maker),
             image_output: self.mapping.image_output(),
             region: self.region.as_deref().filter(|_| !self.site.is_regional),
             max_output: self.mapping.max_output,

@@ -62,6 +62,8 @@ pub struct Models {
     pub reply_cache: Option<Arc<ReplyCache>>,
     /// The providers of sessions.
     pub sessions: Sessions,
+    /// Seals the state that goes through clients.
+    pub state_secret: [u8; 32],
     /// The clients and settings for video jobs.
     pub videos: Videos,
     pub plans: Plans,
@@ -77,6 +79,19 @@ pub struct Models {
     whole_timeouts: Timeouts,
 }
 
+/// What the gateway remembers between calls.
+pub struct Memories {
+    pub media: Media,
+    /// Replies, if they may be stored.
+    pub reply_cache: Option<Arc<ReplyCache>>,
+    pub sessions: Sessions,
+    /// Seals the state that clients remember.
+    pub state_secret: [u8; 32],
+}
+
+/// The purpose of the secret that seals state. Processes with other secrets do not open it.
+pub const STATE_PURPOSE: &str = "sealing state of providers, version 1";
+
 impl Models {
     /// Creates the state from a configuration.
     ///
@@ -85,7 +100,7 @@ impl Models {
         config: &Config,
         planner: Planner,
         (ledger, snapshots): (Arc<Ledger>, StoreSnapshots),
-        (media, reply_cache, sessions): (Media, Option<Arc<ReplyCache>>, Sessions),
+        memories: Memories,
         (metrics, clock): (&Arc<Metrics>, Clock),
     ) -> reqwest::Result<Self> {
         let routing = &config.routing;
@@ -104,9 +119,10 @@ impl Models {
             experiments: None,
             prompts_enabled: config.prompts_enabled,
             max_chat_bytes: config.limits.body_bytes.chat,
-            media,
-            reply_cache,
-            sessions,
+            media: memories.media,
+            reply_cache: memories.reply_cache,
+            sessions: memories.sessions,
+            state_secret: memories.state_secret,
             videos: Videos::new(config)?,
             plans: config.plans,
             metrics: Arc::clone(metrics),

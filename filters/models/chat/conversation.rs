@@ -130,19 +130,20 @@ pub enum MediaSource<'a> {
 pub struct Native<'a> {
     /// `None`: that of whoever knows the block.
     pub dialect: Option<Dialect>,
-    /// `provider/model`; `None`: of any provider.
-    pub maker: Option<Text<'a>>,
+    /// The seal of its maker; `None`: it is of any provider.
+    pub seal: Option<Text<'a>>,
     pub json: Box<RawValue>,
 }
 
-/// State that only its maker can read, as the maker has said it.
+/// State that only its maker can read.
 #[derive(Clone, Debug)]
 pub struct State<'a> {
     pub dialect: Dialect,
-    /// `provider/model`; `None`: any that speaks the dialect.
-    pub maker: Option<Text<'a>>,
-    /// Of a reasoning item of Responses: JSON of its members `id`, `summary` and `data`.
+    /// The state with its maker's seal; without one it goes to all that speak the dialect. A wire opens it, and writes it as the
+    /// maker has said it.
     pub text: Text<'a>,
+    /// The item of reasoning that it stands in, as JSON; empty where it stands in none.
+    pub item: &'a str,
 }
 
 /// Ends of the prefix that a provider shall cache, as JSON objects.
@@ -208,15 +209,15 @@ impl Turn<'_> {
 }
 
 impl<'a> Conversation<'a> {
-    /// Leaves out the state and the native blocks for which `is_own` and `is_native` return false, and reasoning without state.
+    /// Leaves out the state and the native blocks for which `open` and `is_native` return false, and reasoning without state.
     /// Pieces of a text between which nothing is left are joined.
     pub fn retain(
         &mut self,
-        is_own: impl Fn(&State<'_>) -> bool,
+        open: impl Fn(&mut State<'_>) -> bool,
         is_native: impl Fn(&Native<'_>) -> bool,
     ) {
         let keep = |block: &mut Block<'_>| {
-            block.states.retain(&is_own);
+            block.states.retain_mut(&open);
             match &block.kind {
                 BlockKind::Reasoning(_) | BlockKind::Redacted => !block.states.is_empty(),
                 BlockKind::Native(native) => is_native(native),

@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::json::Str;
+use crate::models::dialects::Dialect;
 
 /// A piece of a choice. Decoders borrow from the event. JSON texts come as the provider wrote them.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
@@ -48,10 +49,10 @@ pub enum Piece<'a> {
     Citation(#[serde(borrow)] Citation<'a>),
     /// A whole image.
     Image(#[serde(borrow)] Image<'a>),
-    /// A block of a tool that the provider ran, which goes back to it as it is; `format` and `number` are those of
+    /// A block of a tool that the provider ran, which goes back to it as it is; `dialect` and `number` are those of
     /// [`StatePiece`].
     Native {
-        format: &'a str,
+        dialect: Dialect,
         number: u64,
         json: &'a str,
     },
@@ -88,8 +89,8 @@ pub enum Finish<'a> {
 pub struct StatePiece<'a> {
     #[serde(borrow)]
     pub of: StateOf<'a>,
-    /// The name of its form.
-    pub format: &'a str,
+    /// The dialect of its maker's wire.
+    pub dialect: Dialect,
     /// The place of its block in the turn, as its wire counts places.
     pub number: u64,
     #[serde(borrow)]

@@ -86,7 +86,7 @@ pub const UNCOUNTED: [&str; 6] = [
     "onboarding",
 ];
 
-/// Members that hold state of the provider that made it.
+/// The keys of state in a request.
 pub const STATE_KEYS: [&str; 3] = [
     "reasoning_details",
     "vendor_native_blocks",

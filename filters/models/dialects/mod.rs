@@ -1,13 +1,18 @@
 //! Dialects: the ways to say a chat. A front speaks one to clients, a wire one to providers.
 //!
-//! [`chat`] has the members of chat completions.
+//! [`chat`] has the members of chat completions. [`state`] is what only its maker can read, which goes through clients sealed, and
+//! [`chat_state`] finds it in chat completions.
+
+use serde::{Deserialize, Serialize};
 
 use super::parameter::Parameter;
 
 pub mod chat;
+pub mod chat_state;
+pub mod state;
 
 /// A way to say a chat.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub enum Dialect {
     /// Chat completions.
     Chat,

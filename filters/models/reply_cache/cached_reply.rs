@@ -10,7 +10,7 @@ use crate::models::usage::{Settlement, Usage};
 use crate::money::Cost;
 
 /// The version of the stored form. Another version is no reply.
-pub const FORM_VERSION: u8 = 3;
+pub const FORM_VERSION: u8 = 4;
 
 /// A stored reply.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -68,7 +68,7 @@ impl CachedReply {
         &self.head.used_model
     }
 
-    /// Returns what marks the state that the model made.
+    /// Returns the name of who made its state.
     pub fn maker(&self) -> &str {
         &self.head.maker
     }

@@ -5,6 +5,7 @@ use super::cached_reply::CachedReply;
 use super::recorder::{Recording, ReplyRecorder};
 use crate::json::Str;
 use crate::models::chat::piece::{Citation, Finish, Image, Piece, StateOf, StatePiece};
+use crate::models::dialects::Dialect;
 use crate::models::metadata::AnswerMembers;
 use crate::models::reply::Sink;
 use crate::models::usage::Usage;
@@ -52,7 +53,7 @@ fn a_replay_makes_the_calls_that_were_recorded() {
     let state = |of| {
         Piece::State(StatePiece {
             of,
-            format: "f",
+            dialect: Dialect::Messages,
             number: 3,
             data: raw("s\\n"),
         })
@@ -97,7 +98,7 @@ fn a_replay_makes_the_calls_that_were_recorded() {
             count: 2,
         }),
         Piece::Native {
-            format: "f",
+            dialect: Dialect::Messages,
             number: 1,
             json: "{\"b\":1}",
         },

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::fault::Fault;
+use crate::models::dialects::state::Maker;
 use crate::models::front::Front;
 use crate::models::fronts::chat_completions::ChatCompletions;
 use crate::models::wires::{Quirks, Target, WireKind, replay};
@@ -266,7 +267,15 @@ fn next_turn(wire: WireKind, draws: bool, model: &str) -> Value {
     let user = |text: &str| json!({"role": "user", "content": text});
     let request = json!({"model": "m", "messages": [user("A cat"), answer["choices"][0]["message"], user("Redder")]});
     let request = ChatCompletions.parse(request.to_string().into()).unwrap();
-    let target = Target { model, ..target };
+    let maker = Maker {
+        model,
+        ..target.maker
+    };
+    let target = Target {
+        model,
+        maker,
+        ..target
+    };
     let body = wire.wire().encode(&request, &target).unwrap().concat();
     serde_json::from_slice(&body).unwrap()
 }

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::models::dialects::Dialect;
+use crate::models::dialects::state::{Maker, States};
 use crate::models::front::Front;
 use crate::models::fronts::chat_completions::ChatCompletions;
 use crate::models::wires::quirks::ReasoningReplay;
@@ -70,7 +72,27 @@ fn sent(wire: WireKind, provider: &str, message: &Value, quirks: &Quirks) -> Val
     serde_json::from_slice(&body.concat()).unwrap()
 }
 
-/// Counts the values of a tree that are the state.
+/// Counts the values of a tree that are the state under a seal of `maker/m`.
+fn sealed(tree: &Value) -> usize {
+    match tree {
+        Value::String(text) => {
+            let maker = Maker::from_name(States::NONE, "maker/m");
+            let is_state = |dialect| maker.open(dialect, text).as_deref() == Some(STATE);
+            let dialects = [
+                Dialect::Chat,
+                Dialect::Messages,
+                Dialect::Responses,
+                Dialect::Contents,
+            ];
+            usize::from(dialects.into_iter().any(is_state))
+        }
+        Value::Array(items) => items.iter().map(sealed).sum(),
+        Value::Object(members) => members.values().map(sealed).sum(),
+        _ => 0,
+    }
+}
+
+/// Counts the values of a tree that are the bare state.
 fn states(tree: &Value) -> usize {
     match tree {
         Value::String(text) => usize::from(text.contains(STATE)),
@@ -86,7 +108,8 @@ fn state_goes_back_to_the_provider_that_made_it_and_to_no_other() {
     for maker in WIRES {
         let message = said(maker, "maker/m");
         let made = states(&reply(maker));
-        assert_eq!(states(&message), made, "{maker:?} hands it out");
+        assert_eq!(states(&message), 0, "{maker:?} hands out none that is bare");
+        assert_eq!(sealed(&message), made, "{maker:?} hands it out");
         for taker in WIRES {
             for provider in ["maker/m", "other/m", "maker/n"] {
                 let body = sent(taker, provider, &message, &quirks());
@@ -156,9 +179,14 @@ fn a_turn_without_details_of_this_provider_goes_back_as_text() {
     );
 }
 
+/// The state that a maker has made in a dialect, under its seal.
+fn seal(dialect: Dialect, maker: &str) -> String {
+    replay::seal(dialect, maker, STATE)
+}
+
 /// Contract: model-gateway 2.2 tool_calls
 #[test]
-fn the_signature_of_a_call_goes_back_to_its_model_and_without_a_name_to_any() {
+fn the_signature_of_a_call_goes_back_to_its_model_and_without_a_seal_to_any() {
     let call = |google: Value| {
         json!({"role": "assistant", "content": null, "tool_calls": [{"id": "call_1", "type": "function",
             "function": {"name": "f", "arguments": "{}"}, "extra_content": {"google": google}}]})
@@ -166,11 +194,11 @@ fn the_signature_of_a_call_goes_back_to_its_model_and_without_a_name_to_any() {
     let quirks = quirks();
     for (google, goes_back) in [
         (
-            json!({"thought_signature": STATE, "model": "maker/m"}),
+            json!({"thought_signature": seal(Dialect::Contents, "maker/m")}),
             true,
         ),
         (
-            json!({"thought_signature": STATE, "model": "maker/n"}),
+            json!({"thought_signature": seal(Dialect::Contents, "maker/n")}),
             false,
         ),
         (json!({"thought_signature": STATE}), true),
@@ -188,7 +216,7 @@ fn the_signature_of_a_call_goes_back_to_its_model_and_without_a_name_to_any() {
 }
 
 #[test]
-fn a_call_hands_out_its_signature_with_the_name_of_its_model() {
+fn a_call_hands_out_its_signature_under_the_seal_of_its_model() {
     let reply = json!({"candidates": [{"finishReason": "STOP", "content": {"parts": [{"functionCall": {"name": "f", "args": {}}, "thoughtSignature": STATE}]}}]});
     let quirks = quirks();
     let answer = replay::whole(
@@ -200,7 +228,7 @@ fn a_call_hands_out_its_signature_with_the_name_of_its_model() {
     let call = &answer["choices"][0]["message"]["tool_calls"][0];
     assert_eq!(
         call["extra_content"],
-        json!({"google": {"thought_signature": STATE, "model": "maker/m"}})
+        json!({"google": {"thought_signature": seal(Dialect::Contents, "maker/m")}})
     );
 }
 
@@ -216,10 +244,9 @@ fn what_a_provider_of_the_convention_puts_beside_a_call_or_a_message_goes_back_t
     let maker = target("maker/m", &quirks);
     let answer = replay::whole(WireKind::Compatible.wire(), &maker, &whole).unwrap();
     let said = answer["choices"][0]["message"].clone();
-    let mut tagged = signed.clone();
-    tagged["google"]["origin"] = "maker/m".into();
-    assert_eq!(said["extra_content"], tagged);
-    assert_eq!(said["tool_calls"][0]["extra_content"], tagged);
+    let sealed = json!({"google": {"thought_signature": seal(Dialect::Chat, "maker/m")}});
+    assert_eq!(said["extra_content"], sealed);
+    assert_eq!(said["tool_calls"][0]["extra_content"], sealed);
     let stream = format!("data: {chunk}\n\ndata: [DONE]\n\n");
     let streamed = replay::fold(WireKind::Compatible.wire(), &maker, &stream, 7).unwrap();
     assert_eq!(streamed["choices"][0]["message"], said);
@@ -233,8 +260,6 @@ fn what_a_provider_of_the_convention_puts_beside_a_call_or_a_message_goes_back_t
             let body: Value = serde_json::from_slice(&body.unwrap().concat()).unwrap();
             let expected = match (taker, provider) {
                 (WireKind::Compatible, "maker/m") => 2,
-                // The same model of the same provider, through its other API; only calls are signed there.
-                (WireKind::Contents, "maker/m") => 1,
                 _ => 0,
             };
             assert_eq!(states(&body), expected, "{taker:?} at {provider}: {body}");

@@ -5,6 +5,8 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::{Failure, Progress, ReplyHead, Target, Wire};
+use crate::models::dialects::Dialect;
+use crate::models::dialects::state::{Maker, States};
 use crate::models::front::Front;
 use crate::models::fronts::chat_completions::ChatCompletions;
 use crate::models::fronts::chat_completions::whole::WholeWriter;
@@ -34,6 +36,11 @@ pub(super) fn request() -> ModelRequest {
     ChatCompletions.parse(body.to_string().into()).unwrap()
 }
 
+/// State that a maker has made in a dialect, under its seal.
+pub(super) fn seal(dialect: Dialect, maker: &str, state: &str) -> String {
+    Maker::from_name(States::NONE, maker).seal(dialect, state)
+}
+
 /// Feeds pieces of a reply to the wire's decoder.
 pub(super) fn feed<'p>(
     wire: &Wire,
@@ -61,7 +68,7 @@ fn answer(target: &Target<'_>) -> WholeWriter {
         id: "chatcmpl-made".into(),
         created: 7,
         model: "provider/model".into(),
-        maker: target.origin().into(),
+        maker: (&*target.maker.name()).into(),
     })
 }
 

@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 use super::replay::{EVENTS, WHOLE};
 use super::search_tests::{mapping, request, sent, target};
 use super::{Progress, ReplyHead, WireKind};
+use crate::models::dialects::Dialect;
 use crate::models::fronts::chat_completions::whole::WholeWriter;
 use crate::models::reply::{ReplyIdentity, Writer};
 use crate::models::usage::Usage;
-use crate::models::wires::Quirks;
+use crate::models::wires::{Quirks, replay};
 
 const CHAT: WireKind = WireKind::Compatible;
 
@@ -30,7 +31,7 @@ fn read(
         id: "i".into(),
         created: 1,
         model: "m".into(),
-        maker: target.origin().into(),
+        maker: (&*target.maker.name()).into(),
     });
     let mut progress = Progress::Open;
     let mut pieces = body.as_bytes().chunks(piece);
@@ -192,11 +193,9 @@ fn blocks_of_a_search_are_kept_and_its_sources_cited() {
     assert_eq!((usage.web_searches, usage.prompt), (1, 900));
     let native = said["vendor_native_blocks"].as_array().unwrap();
     assert_eq!(native.len(), 2);
-    assert!(
-        native
-            .iter()
-            .all(|block| block["origin"] == "p/up" && block["text_offset"] == 9)
-    );
+    assert!(native.iter().all(|block| block["origin"]
+        == replay::seal(Dialect::Messages, "p/", "")
+        && block["text_offset"] == 9));
 
     // They go back where they stood, to their provider alone.
     let history = |last: Value| json!({"messages": [{"role": "user", "content": "Hi"}, said, last], "web_search": true});
@@ -227,7 +226,8 @@ fn blocks_of_a_search_are_kept_and_its_sources_cited() {
         .to_string();
     assert!(!body.contains("large.pdf"), "{body}");
     let mut foreign = next;
-    foreign["messages"][1]["vendor_native_blocks"][0]["origin"] = "other".into();
+    foreign["messages"][1]["vendor_native_blocks"][0]["origin"] =
+        replay::seal(Dialect::Messages, "other/", "").into();
     let body = sent(WireKind::Messages, &json!({}), &foreign)
         .unwrap()
         .to_string();
@@ -246,7 +246,7 @@ fn blocks_go_back_to_every_model_of_their_provider_and_bare_ones_to_who_knows_th
             block["format"] = format.into();
         }
         if let Some(origin) = origin {
-            block["origin"] = origin.into();
+            block["origin"] = replay::seal(Dialect::Messages, origin, "").into();
         }
         block
     };
@@ -258,14 +258,14 @@ fn blocks_go_back_to_every_model_of_their_provider_and_bare_ones_to_who_knows_th
     };
     let claude = Some("anthropic-claude-v1");
     for (format, origin, goes_back) in [
-        (claude, Some("p/up"), true),
-        (claude, Some("p/another-model"), true),
+        (claude, Some("p/"), true),
+        (claude, Some("p/up"), false),
         (claude, None, true),
-        (None, Some("p/up"), true),
+        (None, Some("p/"), true),
         (None, None, true),
-        (claude, Some("q/up"), false),
-        (None, Some("q/up"), false),
-        (Some("google-gemini-v1"), Some("p/up"), false),
+        (claude, Some("q/"), false),
+        (None, Some("q/"), false),
+        (Some("google-gemini-v1"), Some("p/"), false),
     ] {
         let pair = [of(&call, format, origin), of(&found, format, origin)];
         let body = sent_with(WireKind::Messages, pair.clone());

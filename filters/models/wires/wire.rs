@@ -14,6 +14,7 @@ use super::quirks::Quirks;
 use super::rate_limit::LimitHeaders;
 use crate::fault::{Fault, FaultKind};
 use crate::models::chat::inlined::InlinedImages;
+use crate::models::dialects::state::{Maker, States};
 use crate::models::embeddings::batch::BatchLimits;
 use crate::models::operation::Operation;
 use crate::models::parameter::Parameter;
@@ -95,6 +96,8 @@ pub struct Target<'a> {
     pub provider: &'a str,
     /// The upstream's own model id.
     pub model: &'a str,
+    /// Who makes and reads state here.
+    pub maker: Maker<'a>,
     /// Whether the mapping is listed as drawing images; `None`: its capabilities are not listed.
     pub image_output: Option<bool>,
     /// The region that the request has to name, where one was chosen and the address does not stand for it.
@@ -136,6 +139,12 @@ impl<'a> Target<'a> {
         Self {
             provider,
             model,
+            maker: Maker {
+                states: States::NONE,
+                family: provider,
+                model,
+                own_key: None,
+            },
             image_output: None,
             region: None,
             max_output: None,
@@ -170,16 +179,6 @@ impl Target<'_> {
             Some(wants) => Some(wants && listed != Some(false)),
             None => listed,
         }
-    }
-
-    /// Returns the tag of the state that the model makes: `provider/model`.
-    pub fn origin(&self) -> Box<str> {
-        format!("{}/{}", self.provider, self.model).into()
-    }
-
-    /// Returns the tag of the state that goes back; `None`: none does.
-    pub fn replayed_origin(&self) -> Option<Box<str>> {
-        (!self.refuses_state).then(|| self.origin())
     }
 
     /// Returns what becomes of a parameter that a request has.

@@ -1,5 +1,7 @@
 //! The fields of the contract, each as a request with it and one without.
 
+use filters::models::dialects::Dialect;
+use filters::models::dialects::state::{Maker, States};
 use serde_json::{Value, json};
 
 use crate::tools::tools;
@@ -27,6 +29,14 @@ pub(crate) const SECTIONS: [Section; 5] = [
     ("Content parts", parts),
     ("Tools", tools),
 ];
+
+/// Who made what goes back to it.
+const MAKER: Maker<'static> = Maker {
+    states: States::NONE,
+    family: "p",
+    model: "up",
+    own_key: None,
+};
 
 const SMALL_IMAGE: &str = "data:image/png;base64,AAAA";
 
@@ -357,7 +367,7 @@ fn in_message(name: &'static str, pointer: &'static str, at: usize, members: Val
 }
 
 fn messages() -> Vec<Field> {
-    let details = |format: &str| json!({"reasoning_details": [{"type": "reasoning.text", "format": format, "model": "p/up", "text": "t", "signature": "s"}]});
+    let details = |format: &str| json!({"reasoning_details": [{"type": "reasoning.text", "format": format, "text": "t", "signature": MAKER.seal(Dialect::Messages, "s")}]});
     let signed = json!({"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"},
         "extra_content": {"google": {"thought_signature": "s"}}});
     let picture = json!([{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": SMALL_IMAGE}}]);
@@ -439,7 +449,7 @@ fn messages() -> Vec<Field> {
             "messages[].vendor_native_blocks, of this provider",
             "/messages/2/vendor_native_blocks",
             2,
-            json!({"vendor_native_blocks": [native("anthropic-claude-v1"), native("google-gemini-v1")]}),
+            json!({"vendor_native_blocks": [native(Dialect::Messages), native(Dialect::Contents)]}),
         ),
         in_message(
             "messages[].vendor_native_blocks, of no named one",
@@ -451,7 +461,7 @@ fn messages() -> Vec<Field> {
             "messages[].vendor_native_blocks, of another",
             "/messages/2/vendor_native_blocks",
             2,
-            json!({"vendor_native_blocks": [{"type": "web_search_tool_result", "tool_use_id": "s", "toolCall": {"id": "s"}, "origin": "q/up"}]}),
+            json!({"vendor_native_blocks": [{"type": "web_search_tool_result", "tool_use_id": "s", "toolCall": {"id": "s"}, "origin": Maker { family: "q", ..MAKER }.any_model().seal(Dialect::Messages, "")}]}),
         ),
         in_message(
             "messages[].tool_result_cache_control",
@@ -567,6 +577,7 @@ fn parts() -> Vec<Field> {
 }
 
 /// A block of a tool that a provider ran, as clients get it.
-fn native(format: &str) -> Value {
-    json!({"type": "web_search_tool_result", "tool_use_id": "s", "toolCall": {"id": "s"}, "format": format, "origin": "p/up"})
+fn native(dialect: Dialect) -> Value {
+    json!({"type": "web_search_tool_result", "tool_use_id": "s", "toolCall": {"id": "s"}, "format": dialect.state_format(),
+        "origin": MAKER.any_model().seal(dialect, "")})
 }

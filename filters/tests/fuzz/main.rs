@@ -36,6 +36,8 @@ mod paths;
 mod reply_cache;
 mod requests;
 mod run;
+#[path = "../seals/mod.rs"]
+mod seals;
 mod shapes;
 mod sse;
 mod tokens;

@@ -2,6 +2,8 @@
 
 use filters::fault::Fault;
 use filters::models::chat::data_url;
+use filters::models::dialects::Dialect;
+use filters::models::dialects::state::{Maker, States};
 use filters::models::front::{Front, Received};
 use filters::models::fronts::chat_completions::ChatCompletions;
 use filters::models::fronts::embeddings::EMBEDDINGS;
@@ -72,8 +74,9 @@ pub fn chat_grammar() -> Value {
     ]});
     let call = json!({"id": {"$one": ["call_1", "call-of-many-characters", "$text"]}, "type": "function",
         "function": {"name": "f", "arguments": {"$one": ["{\"a\":1}", "", "{", "$text"]}}, "extra_content?": {"google": {"thought_signature": "s"}}});
-    let details = json!({"type": "reasoning.encrypted", "format": {"$one": ["openai-responses-v1", "anthropic-claude-v1", "google-gemini-v1"]}, "model": "here/upstream-model",
-        "index?": {"$one": [0, 1, "$int"]}, "id?": "rs_1", "summary?": {"$one": [[], "$any"]}, "data?": {"$one": ["gAAA", "$any"]}, "origin?": {"$one": ["here", "$any"]}});
+    let maker = Maker::from_name(States::NONE, "here/upstream-model");
+    let details = json!({"type": "reasoning.encrypted", "format": {"$one": ["openai-responses-v1", "anthropic-claude-v1", "google-gemini-v1"]}, 
+        "index?": {"$one": [0, 1, "$int"]}, "id?": "rs_1", "summary?": {"$one": [[], "$any"]}, "data?": {"$one": [maker.seal(Dialect::Chat, "gAAA"), "gAAA", "$any"]}, "origin?": {"$one": [maker.seal(Dialect::Chat, ""), "here", "$any"]}});
     let message = json!({"$one": [
         {"role": "user", "content": {"$one": ["Hi", "$text", [part]]}, "name?": "ann"},
         {"role": {"$one": ["system", "developer"]}, "content": {"$one": ["Be brief.", [{"type": "text", "text": "x"}]]}},

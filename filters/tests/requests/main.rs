@@ -1,6 +1,7 @@
 //! Requests of chats and the bodies that each wire makes of them, pinned in `golden/`.
 //!
-//! `cases.txt` has the requests: `# NAME`, then the members of the body as JSON. The file of a wire has for each what goes
+//! `cases.txt` has the requests: `# NAME`, then the members of the body as JSON, whose state names its maker in the place of a
+//! seal. The file of a wire has for each what goes
 //! out to the targets of [`targets`]: the body, `= NAME` where it is that of another target, or `! PARAM: MESSAGE` where the
 //! wire cannot say the request. After a wanted change: `WRITE_GOLDEN=1 cargo test -p filters --test requests`, and read the
 //! difference.
@@ -10,6 +11,9 @@
     clippy::panic,
     reason = "tests"
 )]
+
+#[path = "../seals/mod.rs"]
+mod seals;
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -155,7 +159,15 @@ fn cases() -> Vec<(String, ModelRequest)> {
         if !members.contains("\"messages\"") {
             rest = format!(r#""messages":[{{"role":"user","content":"Hi"}}],{rest}"#);
         }
-        let body = format!(r#"{{"model":"m",{rest}"#);
+        let mut body = format!(r#"{{"model":"m",{rest}"#);
+        if ["reasoning_details", "vendor_native_blocks"]
+            .iter()
+            .any(|key| body.contains(key))
+        {
+            let mut history: Value = serde_json::from_str(&body).unwrap();
+            seals::seal(&mut history["messages"]);
+            body = history.to_string();
+        }
         let request = ChatCompletions.parse(body.into());
         let request = request.unwrap_or_else(|fault| panic!("{name}: {}", fault.message));
         cases.push((name.to_owned(), request));

@@ -4,11 +4,13 @@
 use std::sync::Arc;
 
 use filters::fault::Fault;
+use filters::models::dialects::chat_state;
+use filters::models::dialects::state::{Maker, OwnedMaker, States};
 use filters::models::metadata::{AttemptRecord, Owed};
 use filters::models::reply::ReplyIdentity;
 use filters::models::reply_cache::recorder::ReplyRecorder;
 use filters::models::routing::health::RunningAttempt;
-use filters::models::wires::{Failure, Target, opaque};
+use filters::models::wires::{Failure, Target};
 use http::{HeaderName, HeaderValue};
 
 use super::call::Call;
@@ -166,7 +168,13 @@ impl Attempt {
     pub(super) fn target<'c>(&self, call: &'c Call) -> Option<Target<'c>> {
         let attempt = self.planned(call)?;
         let target = attempt.deployment.target();
+        let own_key = self.credential(call).and_then(Credential::own_id);
         Some(Target {
+            maker: Maker {
+                states: &call.states,
+                own_key: own_key.map(|id| &**id),
+                ..target.maker
+            },
             lower_tool_choice: call.lower_tool_choice,
             refuses_state: self.cursor.without_state,
             inlined: call.images.inlined(),
@@ -185,15 +193,31 @@ impl Attempt {
         info: &RequestInfo,
         recorder: Option<ReplyRecorder>,
     ) -> Option<ReplyReader> {
-        let used = &self.deployment(call)?.used;
         let identity = ReplyIdentity {
             id: info.id.as_str().into(),
             created: info.unix_s(),
-            model: Arc::clone(&used.used_model),
-            maker: Arc::clone(&used.maker),
+            model: Arc::clone(&self.deployment(call)?.used.used_model),
+            maker: OwnedMaker {
+                states: call.states.clone(),
+                name: self.maker_name(call)?,
+            },
         };
         let writer = call.request.front.writer(&call.request, identity);
         Some(ReplyReader::new(writer, recorder))
+    }
+
+    /// Returns the name of the maker of the reply's state.
+    pub(super) fn maker_name(&self, call: &Call) -> Option<Arc<str>> {
+        let maker = &self.deployment(call)?.maker;
+        let own_key = self.credential(call).and_then(Credential::own_id);
+        let Some(own_key) = own_key else {
+            return Some(Arc::clone(maker));
+        };
+        let maker = Maker {
+            own_key: Some(own_key),
+            ..Maker::from_name(States::NONE, maker)
+        };
+        Some(maker.name().into())
     }
 
     /// Returns the attempt's entry in `metadata.routing`.
@@ -246,7 +270,7 @@ impl Attempt {
     pub(super) fn repeat_without_state(&mut self, call: &Call, failure: &Failure) -> bool {
         let body = &call.request.source.body;
         let cursor = &mut self.cursor;
-        if !failure.refuses_state || cursor.without_state || !opaque::may_be_in(body) {
+        if !failure.refuses_state || cursor.without_state || !chat_state::may_be_in(body) {
             return false;
         }
         cursor.without_state = true;

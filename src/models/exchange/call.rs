@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use filters::fault::{Fault, FaultKind};
+use filters::models::dialects::state::States;
 use filters::models::metadata::{AnswerMembers, AttemptRecord, Metadata, UsedNames};
 use filters::models::request::ModelRequest;
 use filters::models::routing::affinity::SessionKey;
@@ -34,6 +35,8 @@ pub(super) struct Call {
     pub(super) attempts: Vec<PlannedAttempt>,
     /// Whether a forced tool call has to be lowered to `auto`.
     pub(super) lower_tool_choice: bool,
+    /// How the state of its answers is sealed.
+    pub(super) states: States,
     /// The id of the caller's API key.
     pub(super) key_id: Option<Arc<str>>,
     /// The key under which the session is bound to the provider that responds.

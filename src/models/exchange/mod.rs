@@ -38,6 +38,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use filters::fault::Fault;
 use filters::json::Object;
+use filters::models::dialects::state::States;
 use filters::models::request::ModelRequest;
 use filters::models::routing::affinity::SessionKey;
 use filters::models::routing::explanation::Explanation;
@@ -91,6 +92,10 @@ impl ModelExchange {
             requested_provider: selection.provider.clone(),
             attempts,
             lower_tool_choice: selection.plan.lower_tool_choice,
+            states: States::new(
+                models.state_secret,
+                caller.map(|caller| Arc::clone(&caller.organization_id)),
+            ),
             key_id: caller.map(|caller| Arc::clone(&caller.key_id)),
             affinity_key: None,
             images: Default::default(),

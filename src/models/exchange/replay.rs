@@ -1,6 +1,7 @@
 //! Stored replies: replays one in place of all attempts, or stores the reply that has come.
 
 use bytes::Bytes;
+use filters::models::dialects::state::OwnedMaker;
 use filters::models::metadata::{AnswerMembers, AttemptRecord};
 use filters::models::reply::ReplyIdentity;
 use filters::models::reply_cache::cached_reply::CachedReply;
@@ -51,7 +52,10 @@ impl ModelExchange {
             id: info.id.as_str().into(),
             created: info.unix_s(),
             model: reply.used_model().into(),
-            maker: reply.maker().into(),
+            maker: OwnedMaker {
+                states: self.call.states.clone(),
+                name: reply.maker().into(),
+            },
         };
         let call = &mut self.call;
         let mut writer = call.request.front.writer(&call.request, identity);
@@ -80,10 +84,13 @@ impl ModelExchange {
         };
         let recorded = self.running.reader.take_recorder();
         let events = recorded.and_then(ReplyRecorder::into_events);
-        let (call, deployment) = (&self.call, self.running.deployment(&self.call));
-        let (Some(events), Some(settlement), Some(deployment)) =
-            (events, call.billing.settlement(), deployment)
-        else {
+        let (call, running) = (&self.call, &self.running);
+        let (Some(events), Some(settlement), Some(deployment), Some(maker)) = (
+            events,
+            call.billing.settlement(),
+            running.deployment(call),
+            running.maker_name(call),
+        ) else {
             return guard.release_followers();
         };
         let used = &deployment.used;
@@ -103,7 +110,7 @@ impl ModelExchange {
             price: call.billing.price_notes(),
             routing: &free,
         };
-        let names = (&*used.used_model, &*used.maker, used.log());
+        let names = (&*used.used_model, &*maker, used.log());
         let stored_ms = info.unix_ms();
         let reply = CachedReply::new(events, settlement.usage, names, &members, stored_ms);
         guard.store(reply);

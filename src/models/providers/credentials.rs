@@ -127,6 +127,11 @@ impl KeyPool {
 }
 
 impl Credential {
+    /// Returns the id of a BYOK key; `None` for a platform key.
+    pub fn own_id(&self) -> Option<&Arc<str>> {
+        self.byok.as_ref().map(|own| &own.id)
+    }
+
     /// Returns the credential of a provider that needs none.
     pub fn none() -> Self {
         Self {

@@ -275,7 +275,7 @@ impl Sink for ChunkWriter {
             return;
         };
         let (has_role, calls) = (choice.has_role, choice.tools.count());
-        let maker = &self.identity.maker;
+        let maker = self.identity.maker.borrow();
         let members = DeltaMembers::new(pieces, &mut choice.turn, calls, maker);
         let called = CallPiece::read(pieces, maker);
         if members.any() || (!has_role && pieces.iter().all(is_of_delta)) {

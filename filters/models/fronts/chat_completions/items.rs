@@ -1,15 +1,15 @@
 //! What pieces add to the lists of a message, and what stands beside its calls and its other members.
 //!
-//! State that only its maker can read, and blocks of tools that a provider ran, go through the client with their origin, the
-//! maker: its wire gets back those of its origin and format alone. What a provider of the chat convention says itself stays as
-//! it is, but for a member `origin`. Source: docs/decisions.md 4.
+//! State that only its maker can read goes through the client sealed, and blocks of tools that a provider ran with a seal of
+//! their maker. Source: docs/decisions.md 4.
 
 use std::borrow::Cow;
 
-use crate::json::{Error, Object, Str, Type, Walker};
+use crate::json::{Object, Str, Walker};
 use crate::models::chat::piece::{Citation, Image, Piece, StateOf, StatePiece};
+use crate::models::dialects::chat_state::{seal_items, seal_vendors, seal_whole};
+use crate::models::dialects::state::Maker;
 
-use super::members::write_key;
 use super::turn::Turn;
 
 /// The lists of a message, in the order in which they are written.
@@ -24,14 +24,11 @@ const BLOCKS: usize = 1;
 const ANNOTATIONS: usize = 2;
 const IMAGES: usize = 3;
 
-/// The member that names what made an item.
-const ORIGIN: &str = "origin";
-
 /// Returns what a piece adds to which list: the inside of a JSON array. `turn` has taken the piece; `maker` made it.
 pub(super) fn list_items<'a>(
     piece: &Piece<'a>,
     turn: &Turn,
-    maker: &str,
+    maker: Maker<'_>,
 ) -> Option<(usize, Cow<'a, str>)> {
     let mut out = Vec::new();
     let (list, said) = match piece {
@@ -41,18 +38,20 @@ pub(super) fn list_items<'a>(
             (DETAILS, None)
         }
         Piece::Native {
-            format,
+            dialect,
             number,
             json,
         } => {
-            let tags = |object: &mut Object<'_>| {
-                object.text("format", format);
-                object.text(ORIGIN, maker);
+            let more = |object: &mut Object<'_>| {
+                object.text("format", dialect.state_format());
                 object.number("block_index", *number);
                 object.number("text_offset", turn.chars);
             };
-            // A provider's block is an object; anything else is left out.
-            _ = write_tagged(&mut Walker::over(json), tags, &mut out);
+            let (mut walk, maker) = (Walker::over(json), (maker.any_model(), *dialect));
+            if seal_whole(&mut walk, maker, more, &mut out).is_err() {
+                // A provider's block is an object; anything else is left out.
+                out.clear();
+            }
             (BLOCKS, None)
         }
         Piece::Citation(citation) => (ANNOTATIONS, write_citation(citation, &mut out)),
@@ -67,12 +66,15 @@ pub(super) fn list_items<'a>(
 }
 
 /// Returns the member of the message that a piece is, beside the texts, the lists and the calls.
-pub(super) fn other_member<'a>(piece: &Piece<'a>, maker: &str) -> Option<(&'a str, Cow<'a, str>)> {
+pub(super) fn other_member<'a>(
+    piece: &Piece<'a>,
+    maker: Maker<'_>,
+) -> Option<(&'a str, Cow<'a, str>)> {
     match piece {
         Piece::Other { key, json } => Some((key, Cow::Borrowed(json))),
         Piece::Safeguards(json) => Some(("vendor_safeguard_results", Cow::Borrowed(json))),
         Piece::State(state) if state.of == StateOf::Extra(None) => {
-            let extra = tag_vendors(&state.data.unescaped(), maker)?;
+            let extra = seal_vendors(&state.data.unescaped(), maker)?;
             Some(("extra_content", extra.into()))
         }
         _ => None,
@@ -80,18 +82,20 @@ pub(super) fn other_member<'a>(piece: &Piece<'a>, maker: &str) -> Option<(&'a st
 }
 
 /// Returns the key of the call whose state a piece is, and the `extra_content` of this call.
-pub(super) fn extra_of_call(piece: &Piece<'_>, maker: &str) -> Option<(u64, Option<String>)> {
+pub(super) fn extra_of_call(piece: &Piece<'_>, maker: Maker<'_>) -> Option<(u64, Option<String>)> {
     let Piece::State(state) = piece else {
         return None;
     };
     match state.of {
-        StateOf::Extra(Some(key)) => Some((key, tag_vendors(&state.data.unescaped(), maker))),
+        StateOf::Extra(Some(key)) => Some((key, seal_vendors(&state.data.unescaped(), maker))),
         StateOf::Call(key) => {
             let mut out = Vec::new();
             let mut extra = Object::open(&mut out);
             extra.object("google", |signed| {
-                signed.value("thought_signature", |out| state.data.write(out));
-                signed.text("model", maker);
+                signed.text(
+                    "thought_signature",
+                    &maker.seal(state.dialect, &state.data.unescaped()),
+                );
             });
             extra.close();
             Some((key, String::from_utf8(out).ok()))
@@ -116,10 +120,13 @@ pub(super) fn write_image<'a>(image: &Image<'a>, out: &mut Vec<u8>) -> Option<&'
 }
 
 /// Writes the state of the reasoning, of the text or of an image as an item of `reasoning_details`.
-fn write_state(state: &StatePiece<'_>, turn: &Turn, maker: &str, out: &mut Vec<u8>) {
+fn write_state(state: &StatePiece<'_>, turn: &Turn, maker: Maker<'_>, out: &mut Vec<u8>) {
     match state.of {
         StateOf::Call(_) | StateOf::Extra(_) => return,
-        StateOf::Details => return write_tagged_items(&state.data.unescaped(), maker, out),
+        StateOf::Details => {
+            out.extend_from_slice(seal_items(&state.data.unescaped(), maker).as_bytes());
+            return;
+        }
         _ => {}
     }
     let is_shown = matches!(state.of, StateOf::Reasoning(_));
@@ -131,8 +138,7 @@ fn write_state(state: &StatePiece<'_>, turn: &Turn, maker: &str, out: &mut Vec<u
             false => "reasoning.encrypted",
         },
     );
-    item.text("format", state.format);
-    item.text("model", maker);
+    item.text("format", state.dialect.state_format());
     match state.of {
         StateOf::Reasoning(_) | StateOf::Redacted => {
             item.number("index", state.number);
@@ -151,7 +157,7 @@ fn write_state(state: &StatePiece<'_>, turn: &Turn, maker: &str, out: &mut Vec<u
         item.value("text", |out| text.write(out));
     }
     let key = if is_shown { "signature" } else { "data" };
-    item.value(key, |out| state.data.write(out));
+    item.text(key, &maker.seal(state.dialect, &state.data.unescaped()));
     if state.of == StateOf::Image {
         item.number("image", turn.images.saturating_sub(1));
     }
@@ -179,86 +185,4 @@ fn write_citation<'a>(citation: &Citation<'a>, out: &mut Vec<u8>) -> Option<&'a 
     });
     annotation.close();
     None
-}
-
-/// Writes the items of an array, of which `items` is the inside, each with its origin. Items that are no objects are left out,
-/// because they cannot have one.
-fn write_tagged_items(items: &str, maker: &str, out: &mut Vec<u8>) {
-    let array = format!("[{items}]");
-    // The decoder has walked the items already.
-    _ = Walker::over(&array).array(|walk, _| {
-        if walk.peek()? != Type::Object {
-            return walk.skip().map(|_| ());
-        }
-        if !out.is_empty() {
-            out.push(b',');
-        }
-        write_tagged(walk, |object| object.text(ORIGIN, maker), out)
-    });
-}
-
-/// Returns an object whose objects, one for each vendor, have their origin; `None`: there are none.
-fn tag_vendors(extra: &str, maker: &str) -> Option<String> {
-    let mut out = vec![b'{'];
-    let walked = Walker::over(extra).object(|walk, vendor| {
-        if walk.peek()? != Type::Object {
-            return walk.skip().map(|_| ());
-        }
-        if out.len() > 1 {
-            out.push(b',');
-        }
-        write_key(&vendor, &mut out);
-        write_tagged(walk, |object| object.text(ORIGIN, maker), &mut out)
-    });
-    walked.ok()?;
-    out.push(b'}');
-    String::from_utf8(out).ok().filter(|extra| extra != "{}")
-}
-
-/// Writes the object that comes next with the members that `tags` adds. An origin that it names itself is left out.
-fn write_tagged(
-    walk: &mut Walker<'_>,
-    tags: impl FnOnce(&mut Object<'_>),
-    out: &mut Vec<u8>,
-) -> Result<(), Error> {
-    let mut members = Vec::new();
-    walk.object(|walk, key| {
-        let value = walk.skip()?;
-        if key != ORIGIN {
-            members.push(b',');
-            write_key(&key, &mut members);
-            members.extend_from_slice(value.as_bytes());
-        }
-        Ok::<(), Error>(())
-    })?;
-    let mut object = Object::open(out);
-    if let Some(members) = members.get(1..) {
-        object.members(&String::from_utf8_lossy(members));
-    }
-    tags(&mut object);
-    object.close();
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn details_are_tagged_item_by_item_and_odd_ones_left_out() {
-        let tagged = |items: &str| {
-            let mut out = Vec::new();
-            write_tagged_items(items, "m\"", &mut out);
-            String::from_utf8(out).unwrap_or_default()
-        };
-        assert_eq!(tagged(""), "");
-        assert_eq!(
-            tagged(r#"{"a": [1, 2]}, 5, {}"#),
-            r#"{"a":[1, 2],"origin":"m\""},{"origin":"m\""}"#
-        );
-        assert_eq!(
-            tagged(r#"{"origin": "another", "b": 1}"#),
-            r#"{"b":1,"origin":"m\""}"#
-        );
-    }
 }

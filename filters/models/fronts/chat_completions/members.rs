@@ -4,6 +4,7 @@ use super::items::{LISTS, list_items, other_member};
 use super::turn::Turn;
 use crate::json::{Str, write_escaped};
 use crate::models::chat::piece::Piece;
+use crate::models::dialects::state::Maker;
 
 /// The members of pieces that are said together.
 #[derive(Default)]
@@ -39,7 +40,12 @@ const TEXTS: [(&str, TextOf); 3] = [
 
 impl<'a> DeltaMembers<'a> {
     /// Reads pieces of a turn in which so many calls have begun. `maker` made them.
-    pub(super) fn new(pieces: &[Piece<'a>], turn: &mut Turn, calls: usize, maker: &str) -> Self {
+    pub(super) fn new(
+        pieces: &[Piece<'a>],
+        turn: &mut Turn,
+        calls: usize,
+        maker: Maker<'_>,
+    ) -> Self {
         let mut members = Self::default();
         members.write_texts(pieces);
         members.write_lists(pieces, turn, calls, maker);
@@ -94,7 +100,13 @@ impl<'a> DeltaMembers<'a> {
         }
     }
 
-    fn write_lists(&mut self, pieces: &[Piece<'a>], turn: &mut Turn, calls: usize, maker: &str) {
+    fn write_lists(
+        &mut self,
+        pieces: &[Piece<'a>],
+        turn: &mut Turn,
+        calls: usize,
+        maker: Maker<'_>,
+    ) {
         let mut items = Vec::new();
         for piece in pieces {
             turn.note(piece, calls);

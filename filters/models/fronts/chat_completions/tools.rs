@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use super::items::extra_of_call;
 use crate::json::Str;
 use crate::models::chat::piece::{Finish, Piece};
+use crate::models::dialects::state::Maker;
 use crate::models::numbering::Numbering;
 use crate::models::reply::ReplyIdentity;
 
@@ -20,7 +21,7 @@ pub(super) struct CallPiece<'a> {
 
 impl<'a> CallPiece<'a> {
     /// Returns what pieces say of calls, in their order: a call with the arguments and the state that follow it.
-    pub(super) fn read(pieces: &[Piece<'a>], maker: &str) -> Vec<Self> {
+    pub(super) fn read(pieces: &[Piece<'a>], maker: Maker<'_>) -> Vec<Self> {
         let mut calls: Vec<Self> = Vec::new();
         for piece in pieces {
             match piece {

@@ -131,10 +131,11 @@ impl WholeChoice {
     /// Takes pieces that are said together. Returns the bytes of their text.
     fn take(&mut self, pieces: &[Piece<'_>], source: &Bytes, identity: &ReplyIdentity) -> u64 {
         let mut bytes = 0;
+        let maker = identity.maker.borrow();
         for piece in pieces {
             bytes += self.take_text(piece, source);
             self.turn.note(piece, self.tools.count());
-            if let Some((list, items)) = list_items(piece, &self.turn, &identity.maker)
+            if let Some((list, items)) = list_items(piece, &self.turn, maker)
                 && let Some(kept) = self.lists.get_mut(list)
             {
                 if !kept.is_empty() {
@@ -142,14 +143,14 @@ impl WholeChoice {
                 }
                 kept.push(Str::Raw(&items), source);
             }
-            if let Some((key, json)) = other_member(piece, &identity.maker) {
+            if let Some((key, json)) = other_member(piece, maker) {
                 self.set_extra(key, &json);
             }
             if let Piece::Logprobs(logprobs) = piece {
                 self.logprobs = Some((*logprobs).into());
             }
         }
-        for call in CallPiece::read(pieces, &identity.maker) {
+        for call in CallPiece::read(pieces, maker) {
             bytes += self.take_call(call, identity);
         }
         for piece in pieces {

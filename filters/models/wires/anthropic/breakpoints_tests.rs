@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::models::dialects::Dialect;
 use crate::models::front::Front;
 use crate::models::fronts::chat_completions::ChatCompletions;
-use crate::models::wires::{Quirks, Target};
+use crate::models::wires::{Quirks, Target, replay};
 
 /// The body of a request, where what has 10 tokens is cached; `None`: the gateway marks nothing.
 fn sent(request: &Value, auto_cache: Option<u64>) -> Value {
@@ -71,8 +72,7 @@ fn what_is_likely_to_be_read_again_is_marked() {
     let (system, short) = (said("system", LONG), said("system", "Be brief."));
     let (user, assistant) = (said("user", "Hi"), said("assistant", LONG));
     let image = json!({"role": "user", "content": [{"type": "text", "text": "See"}, {"type": "image_url", "image_url": {"url": "https://a.example/a.png"}}]});
-    let thought = json!({"role": "assistant", "content": LONG, "reasoning_details": [{"type": "reasoning.text", "format": "anthropic-claude-v1", "text": "Hm.", "signature": "S", "text_offset": 99,
-        "model": "anthropic/claude-x"}]});
+    let thought = json!({"role": "assistant", "content": LONG, "reasoning_details": [{"type": "reasoning.text", "format": "anthropic-claude-v1", "text": "Hm.", "signature": replay::seal(Dialect::Messages, "anthropic/claude-x", "S"), "text_offset": 99}]});
     let none: Vec<Value> = Vec::new();
     let cases: Vec<(Vec<Value>, Vec<Value>, &[&str])> = vec![
         (vec![user.clone()], none.clone(), &[]),

@@ -1,9 +1,8 @@
 //! The Messages wire.
 //!
 //! [`request`] and [`messages`] say a request in its words, [`breakpoints`] marks what it shall cache, [`reply`] reads whole replies and events with the same
-//! blocks, [`failure`] its errors. Opaque thinking state rides in `reasoning_details` with the format
-//! [`FORMAT`] and the provider's name, and only goes back to that provider.
-//! Blocks of tools that the provider runs ride in `vendor_native_blocks`.
+//! blocks, [`failure`] its errors. Signatures of thinking are state, and blocks of tools that the provider runs are native:
+//! both go back to their maker alone.
 //! Deliberately absent: other server tools than the searches, batches, files by id.
 
 mod blocks;
@@ -25,12 +24,8 @@ mod breakpoints_tests;
 #[cfg(test)]
 mod tests;
 
-use crate::models::dialects::Dialect;
 use crate::models::operation::Operation;
 use crate::models::wires::wire::Wire;
-
-/// What marks our carriers of thinking state. Source: docs/facts/model-gateway.md 10.6.
-const FORMAT: &str = Dialect::Messages.state_format();
 
 /// Media types of images. Source: docs/facts/wire-formats.md 3.1.
 const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];

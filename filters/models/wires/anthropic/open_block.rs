@@ -3,10 +3,10 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::FORMAT;
 use crate::json::{Error, Str, Walker};
 use crate::models::chat::piece::{Citation, Piece, StateOf, StatePiece};
 use crate::models::chat::text::Text;
+use crate::models::dialects::Dialect;
 use crate::models::reply::Sink;
 
 /// A content block, a delta of one, or what the end of a message says.
@@ -233,7 +233,7 @@ impl OpenBlock {
         };
         let state = StatePiece {
             of,
-            format: FORMAT,
+            dialect: Dialect::Messages,
             number: self.index,
             data: Str::Plain(&self.signature),
         };
@@ -260,7 +260,7 @@ impl OpenBlock {
         let input = self.input.as_deref().filter(|input| is_json(input));
         let whole = input.and_then(|input| with_input(&self.native, input).ok());
         let block = Piece::Native {
-            format: FORMAT,
+            dialect: Dialect::Messages,
             number: self.index,
             json: whole.as_deref().unwrap_or(&self.native),
         };

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::fault::Fault;
+use crate::models::dialects::Dialect;
 use crate::models::front::Front;
 use crate::models::fronts::chat_completions::ChatCompletions;
 use crate::models::routing::thinking::ThinkingControl;
@@ -85,7 +86,8 @@ fn the_folded_stream_equals_the_whole_reply_however_it_is_cut() {
         (&message["content"], &message["reasoning"]),
         (&"Hello\n".into(), &"hm \"é\"".into())
     );
-    assert_eq!(message["reasoning_details"][0]["signature"], "sig");
+    let sealed = replay::seal(Dialect::Messages, "anthropic/claude-x", "sig");
+    assert_eq!(message["reasoning_details"][0]["signature"], sealed);
     let arguments: Vec<&str> = message["tool_calls"]
         .as_array()
         .unwrap()
@@ -188,8 +190,8 @@ fn a_conversation_with_tools_is_said_as_the_wire_wants_it() {
         {"role": "user", "content": [{"type": "text", "text": "Look", "cache_control": {"type": "ephemeral"}},
             {"type": "image_url", "image_url": {"url": "data:image/jpg;base64,AAEC"}}, {"type": "image_url", "image_url": {"url": "https://x/y.png"}}]},
         {"role": "assistant", "content": null, "tool_calls": [call("a.1"), call("b")],
-         "reasoning_details": [{"type": "reasoning.text", "format": "anthropic-claude-v1", "model": "anthropic/claude-x", "text": "t", "signature": "s"},
-                               {"type": "reasoning.text", "format": "anthropic-claude-v1", "model": "other/claude-x", "text": "t", "signature": "s"}]},
+         "reasoning_details": [{"type": "reasoning.text", "format": "anthropic-claude-v1", "text": "t", "signature": replay::seal(Dialect::Messages, "anthropic/claude-x", "s")},
+                               {"type": "reasoning.text", "format": "anthropic-claude-v1", "text": "t", "signature": replay::seal(Dialect::Messages, "other/claude-x", "s")}]},
         {"role": "tool", "tool_call_id": "b", "content": "two"},
         {"role": "tool", "tool_call_id": "a.1", "content": "one"},
         {"role": "user", "content": "Go on"}],

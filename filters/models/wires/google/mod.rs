@@ -2,8 +2,8 @@
 //!
 //! [`request`] and [`contents`] say a request in its words, [`schema`] cleans schemas down to what it knows,
 //! [`reply`] reads whole replies and events alike, because an event is a reply with partial parts.
-//! Thought signatures of calls ride on them as `extra_content.google.thought_signature` and go back from there; those of
-//! texts ride in `reasoning_details` with the format [`FORMAT`] and the provider's name.
+//! Thought signatures of calls are state of these calls, and go back with them; those of
+//! texts are state of the text that they sign.
 //! Deliberately absent: cached contents.
 
 mod candidate;
@@ -25,12 +25,8 @@ mod videos;
 #[cfg(test)]
 mod tests;
 
-use crate::models::dialects::Dialect;
 use crate::models::operation::Operation;
 use crate::models::wires::wire::Wire;
-
-/// What marks our carriers of thinking state. Source: docs/facts/model-gateway.md 10.6.
-const FORMAT: &str = Dialect::Contents.state_format();
 
 /// The wire.
 pub static GOOGLE: Wire = Wire {

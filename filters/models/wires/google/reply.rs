@@ -3,13 +3,13 @@
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::FORMAT;
 use super::candidate::{FunctionCall, Reply, ReplyCandidate, ReplyPart};
 use super::failure::{classify_error, find_error};
 use super::grounding::Grounds;
 use super::usage::UsageReport;
 use crate::json::{Object, Str};
 use crate::models::chat::piece::{Finish, Image, Piece, StateOf, StatePiece};
+use crate::models::dialects::Dialect;
 use crate::models::numbering::Numbering;
 use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
@@ -220,7 +220,7 @@ impl ContentEvents {
         object.optional_text("thoughtSignature", part.thought_signature.as_deref());
         object.close();
         let block = Piece::Native {
-            format: FORMAT,
+            dialect: Dialect::Contents,
             number: self.native,
             json: &String::from_utf8(block).unwrap_or_default(),
         };
@@ -276,7 +276,7 @@ impl ReplyPart<'_> {
         let signature = signature.filter(|signature| !signature.is_empty())?;
         Some(Piece::State(StatePiece {
             of,
-            format: FORMAT,
+            dialect: Dialect::Contents,
             number: 0,
             data: Str::Plain(signature),
         }))

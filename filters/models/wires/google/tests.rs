@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::fault::Fault;
+use crate::models::dialects::Dialect;
 use crate::models::front::Front;
 use crate::models::fronts::chat_completions::ChatCompletions;
 use crate::models::routing::thinking::ThinkingControl;
@@ -78,7 +79,10 @@ fn the_folded_stream_equals_the_whole_reply_however_it_is_cut() {
             &sent["function"]["arguments"],
             &sent["extra_content"]["google"]["thought_signature"]
         ),
-        (&"{\"a\":1}".into(), &"sig".into())
+        (
+            &"{\"a\":1}".into(),
+            &replay::seal(Dialect::Contents, "google/gemini x", "sig").into()
+        )
     );
     assert_eq!(
         (

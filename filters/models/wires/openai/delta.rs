@@ -7,6 +7,7 @@ use super::parts::content_parts;
 use super::template::{Plain, TemplateMember};
 use crate::json::{Error, Str, Type, Walker};
 use crate::models::chat::piece::{Citation, Finish, Image, Piece, StateOf, StatePiece};
+use crate::models::dialects::Dialect;
 use crate::models::reply::Sink;
 use crate::models::wires::scan::{arguments, inside, list, text};
 
@@ -201,7 +202,7 @@ impl<'a> Message<'a> {
 fn state<'a>(of: StateOf<'a>, json: &'a str) -> Piece<'a> {
     Piece::State(StatePiece {
         of,
-        format: "",
+        dialect: Dialect::Chat,
         number: 0,
         data: Str::Plain(json),
     })

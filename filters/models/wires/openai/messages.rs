@@ -11,9 +11,9 @@ use super::request::{internal, quoted, walker};
 use crate::fault::Fault;
 use crate::json::{Error, Str, Type, Walker};
 use crate::models::chat::facts::ChatFacts;
+use crate::models::dialects::chat_state::{open_items, open_vendors};
 use crate::models::parameter::Parameter;
 use crate::models::request::{ModelRequest, RequestMember};
-use crate::models::wires::opaque::{untag, write_untagged};
 use crate::models::wires::quirks::ReasoningReplay;
 use crate::models::wires::splice::Splice;
 use crate::models::wires::wire::Target;
@@ -111,7 +111,7 @@ struct MessageKind {
     has_calls: bool,
     has_reasoning: bool,
     /// The provider's own `reasoning_details`, inside of a JSON array.
-    details: Vec<u8>,
+    details: String,
     /// The provider's own `extra_content`.
     extra: Option<String>,
 }
@@ -138,7 +138,7 @@ fn message(splice: &mut Splice<'_>, range: Range<usize>, target: &Target<'_>) ->
             }
             "reasoning_details" => {
                 splice.new_bytes(b"[");
-                splice.new_bytes(&kind.details);
+                splice.new_bytes(kind.details.as_bytes());
                 splice.new_bytes(b"]");
             }
             EXTRA_CONTENT => {
@@ -225,9 +225,8 @@ fn kind(
             }
             "reasoning_details" if replays => {
                 let items = splice.text(value.clone());
-                let origin = target.replayed_origin();
-                if let Some(origin) = origin.filter(|_| items.starts_with('[')) {
-                    write_untagged(items, &origin, &mut kind.details)?;
+                if items.starts_with('[') && !target.refuses_state {
+                    kind.details = open_items(items, target.maker);
                 }
             }
             EXTRA_CONTENT => kind.extra = own_state(splice.text(value.clone()), target),
@@ -314,8 +313,9 @@ fn each_item(
 
 /// Returns the state of an earlier turn, if this provider made it, as the provider said it.
 fn own_state(extra: &str, target: &Target<'_>) -> Option<String> {
-    let origin = target.replayed_origin()?;
-    untag(extra, &origin)
+    (!target.refuses_state)
+        .then(|| open_vendors(extra, target.maker))
+        .flatten()
 }
 
 /// The members of an object that stay in it.

@@ -19,7 +19,7 @@ pub(super) enum InputItem<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<&'a RawValue>,
         summary: Summary<'a>,
-        encrypted_content: &'a RawValue,
+        encrypted_content: &'a str,
     },
     FunctionCall {
         call_id: String,

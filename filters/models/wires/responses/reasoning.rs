@@ -1,7 +1,7 @@
 //! Reasoning that only this provider can read: how it goes out to the client, and how it comes back.
 //!
-//! The carrier is an item of `reasoning_details` with the format [`FORMAT`] and its origin. It holds all members
-//! of the item that the provider wants back, as they came. Source: docs/facts/model-gateway.md 10.6.
+//! Its state is the encrypted content; the id and the summary go beside it, because the provider wants them back as they came.
+//! Source: docs/facts/model-gateway.md 10.6.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -12,9 +12,6 @@ use crate::json::Str;
 use crate::models::chat::conversation::Block;
 use crate::models::chat::piece::{StateOf, StatePiece};
 use crate::models::dialects::Dialect;
-
-/// What marks our carriers.
-const FORMAT: &str = Dialect::Responses.state_format();
 
 /// The state of a reasoning item that waits for the item that follows it. Texts are contents of JSON strings.
 #[derive(Debug)]
@@ -45,7 +42,7 @@ impl UnsaidState {
                 id: self.id.as_deref().map(Str::Raw),
                 summary: &self.summary,
             },
-            format: FORMAT,
+            dialect: Dialect::Responses,
             number: self.place,
             data: Str::Raw(&self.data),
         }
@@ -55,19 +52,17 @@ impl UnsaidState {
 /// Returns the item of a block of reasoning that this provider has made; `None`: it is broken.
 pub(super) fn earlier_reasoning<'a>(block: &'a Block<'_>) -> Option<InputItem<'a>> {
     #[derive(Deserialize)]
-    struct Carrier<'c> {
+    struct ReasoningItem<'i> {
         #[serde(borrow, default)]
-        id: Option<&'c RawValue>,
+        id: Option<&'i RawValue>,
         #[serde(borrow, default)]
-        summary: Option<&'c RawValue>,
-        #[serde(borrow)]
-        data: &'c RawValue,
+        summary: Option<&'i RawValue>,
     }
     let state = block.states.first()?;
-    let carrier: Carrier<'a> = serde_json::from_str(&state.text).ok()?;
+    let item: ReasoningItem<'a> = serde_json::from_str(state.item).ok()?;
     Some(InputItem::Reasoning {
-        id: carrier.id,
-        summary: carrier.summary.map_or(Summary::None([]), Summary::Given),
-        encrypted_content: carrier.data,
+        id: item.id,
+        summary: item.summary.map_or(Summary::None([]), Summary::Given),
+        encrypted_content: &state.text,
     })
 }

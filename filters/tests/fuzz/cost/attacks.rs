@@ -1,5 +1,7 @@
 //! Inputs that once cost too much, and their like.
 
+use filters::models::dialects::Dialect;
+use filters::models::dialects::state::{Maker, States};
 use serde_json::{Value, json};
 
 use super::Attack;
@@ -112,9 +114,11 @@ pub const CHATS: [Attack; 15] = [
         messages(&format!(r#"{{"role":"user","content":[{parts}]}}"#))
     }),
     ("many details of reasoning", |bytes| {
+        let sealed =
+            Maker::from_name(States::NONE, "here/upstream-model").seal(Dialect::Responses, "gAAA");
         let details = items(bytes, |number| {
             format!(
-                r#"{{"type":"reasoning.encrypted","format":"openai-responses-v1","model":"here/upstream-model","index":{number},"id":"r{number}","data":"g"}}"#
+                r#"{{"type":"reasoning.encrypted","format":"openai-responses-v1","index":{number},"id":"r{number}","data":"{sealed}"}}"#
             )
         });
         messages(&format!(

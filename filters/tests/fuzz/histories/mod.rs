@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use self::conversation::Conversation;
 use crate::choices::Choices;
 use crate::models::{WIRES, in_memory, target};
-use crate::run::run;
+use crate::{run::run, seals};
 
 /// What a wire sends upstream. Errors: the parameter that the 400 names.
 fn sent(kind: WireKind, request: &ModelRequest, auto_cache: Option<u64>) -> Result<Value, String> {
@@ -65,7 +65,9 @@ fn without_marks(mut body: Value, plain: &Value) -> Value {
 }
 
 fn read(messages: &Value) -> Result<ModelRequest, String> {
-    let body = json!({"model": "m", "messages": messages}).to_string();
+    let mut body = json!({"model": "m", "messages": messages});
+    seals::seal(&mut body["messages"]);
+    let body = body.to_string();
     ChatCompletions.parse(body.into()).map_err(|fault| {
         assert_eq!(fault.status(), 400, "{fault:?}");
         fault.param.unwrap_or_default()

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::support::boot::Gateway;
+use crate::support::ask::Ask;
+use crate::support::boot::{Gateway, create_organization};
+use crate::support::client::ask;
 use crate::support::script::Reply;
 use crate::support::upstream::{Received, Upstream};
 
@@ -38,17 +40,19 @@ fn has_state(request: &Received) -> bool {
     String::from_utf8_lossy(&request.body).contains("STATE")
 }
 
-/// What the provider of a path says.
+/// What the provider of a path says: state, and a text.
 fn said(request: &Received) -> Reply {
     let body = match request.path.ends_with("/responses") {
         true => {
             json!({"id": "resp_1", "object": "response", "created_at": 5, "status": "completed", "model": "gpt-x",
-            "output": [{"type": "message", "content": [{"type": "output_text", "text": "hello", "annotations": []}]}],
+            "output": [{"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "STATE"},
+                {"type": "message", "content": [{"type": "output_text", "text": "hello", "annotations": []}]}],
             "usage": {"input_tokens": 1, "output_tokens": 1}})
         }
         false => {
             json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "claude-x", "stop_reason": "end_turn",
-            "content": [{"type": "text", "text": "hello"}], "usage": {"input_tokens": 1, "output_tokens": 1}})
+            "content": [{"type": "thinking", "thinking": "hm", "signature": "STATE"}, {"type": "text", "text": "hello"}],
+            "usage": {"input_tokens": 1, "output_tokens": 1}})
         }
     };
     Reply::json(200, body.to_string())
@@ -69,33 +73,40 @@ fn refused(request: &Received) -> Reply {
     Reply::json(400, body.to_string())
 }
 
-/// A conversation whose second turn carries the state of its model.
-fn ask(model: &str) -> Value {
-    let details = json!([
-        {"type": "reasoning.encrypted", "format": "openai-responses-v1", "model": "openai/gpt-x", "index": 0, "data": "STATE"},
-        {"type": "reasoning.text", "format": "anthropic-claude-v1", "model": "anthropic/claude-x", "index": 0, "text": "hm", "signature": "STATE"}]);
-    json!({"model": model, "messages": [{"role": "user", "content": "Hi"},
-        {"role": "assistant", "content": "Hello", "reasoning_details": details}, {"role": "user", "content": "Go on"}]})
+/// A provider that refuses the state that comes back.
+fn refusing() -> Upstream {
+    Upstream::answering(|request| match has_state(request) {
+        true => refused(request),
+        false => said(request),
+    })
+}
+
+/// A conversation whose second turn carries the state that its model has just said.
+fn history(gateway: &Gateway, model: &str) -> Value {
+    let hi = json!({"role": "user", "content": "Hi"});
+    let answer = gateway
+        .chat(json!({"model": model, "messages": [hi]}).to_string())
+        .json();
+    let message = &answer["choices"][0]["message"];
+    assert!(!message.to_string().contains("STATE"), "{message}");
+    json!({"model": model, "messages": [hi, message, {"role": "user", "content": "Go on"}]})
 }
 
 #[test]
 fn refused_state_is_left_out_in_a_second_try() {
     for model in ["items", "blocks"] {
-        let upstream = Upstream::answering(|request| match has_state(request) {
-            true => refused(request),
-            false => said(request),
-        });
+        let upstream = refusing();
         let gateway = gateway(&upstream);
-        let answer = gateway.chat(ask(model).to_string()).json();
+        let answer = gateway.chat(history(&gateway, model).to_string()).json();
         assert_eq!(
             answer["choices"][0]["message"]["content"], "hello",
             "{answer}"
         );
         let requests = upstream.requests();
         let sent: Vec<bool> = requests.iter().map(has_state).collect();
-        assert_eq!(sent, [true, false], "{model}");
-        let history = String::from_utf8_lossy(&requests[1].body).into_owned();
-        assert!(history.contains("Hello"), "the text stays: {history}");
+        assert_eq!(sent, [false, true, false], "{model}");
+        let last = String::from_utf8_lossy(&requests[2].body).into_owned();
+        assert!(last.contains("hello"), "the text stays: {last}");
         let routing = answer["metadata"]["routing"].as_array().unwrap();
         let codes: Vec<_> = routing.iter().map(|entry| &entry["status_code"]).collect();
         assert_eq!(codes, [400, 200]);
@@ -106,24 +117,27 @@ fn refused_state_is_left_out_in_a_second_try() {
 #[test]
 fn a_second_refusal_ends_the_call_and_a_request_without_state_is_not_repeated() {
     for model in ["items", "blocks"] {
-        let upstream = Upstream::answering(refused);
+        let upstream = Upstream::answering(|request| {
+            match String::from_utf8_lossy(&request.body).contains("Go on") {
+                true => refused(request),
+                false => said(request),
+            }
+        });
         let gateway = gateway(&upstream);
-        assert_eq!(gateway.chat(ask(model).to_string()).status(), 400);
-        assert_eq!(upstream.requests().len(), 2, "{model}");
-        let plain = json!({"model": model, "messages": [{"role": "user", "content": "Hi"}]});
-        assert_eq!(gateway.chat(plain.to_string()).status(), 400);
+        let mut asked = history(&gateway, model);
+        assert_eq!(gateway.chat(asked.to_string()).status(), 400);
         assert_eq!(upstream.requests().len(), 3, "{model}");
+        asked["messages"][1] = json!({"role": "assistant", "content": "Hello"});
+        assert_eq!(gateway.chat(asked.to_string()).status(), 400);
+        assert_eq!(upstream.requests().len(), 4, "{model}");
     }
 }
 
 #[test]
 fn a_running_turn_whose_thinking_is_lost_goes_on_without_thinking() {
-    let upstream = Upstream::answering(|request| match has_state(request) {
-        true => refused(request),
-        false => said(request),
-    });
+    let upstream = refusing();
     let gateway = gateway(&upstream);
-    let mut asked = ask("blocks");
+    let mut asked = history(&gateway, "blocks");
     let messages = asked["messages"].as_array_mut().unwrap();
     messages.pop();
     messages[1]["tool_calls"] =
@@ -137,5 +151,37 @@ fn a_running_turn_whose_thinking_is_lost_goes_on_without_thinking() {
         .iter()
         .map(|request| request.json()["thinking"]["type"].clone())
         .collect();
-    assert_eq!(thinking, [json!("enabled"), Value::Null]);
+    assert_eq!(thinking, [Value::Null, json!("enabled"), Value::Null]);
+}
+
+#[test]
+fn state_goes_back_for_its_organization_alone_and_whole() {
+    for model in ["items", "blocks"] {
+        let upstream = Upstream::answering(said);
+        let gateway = gateway(&upstream);
+        let asked = history(&gateway, model);
+        let other =
+            gateway.change(async |store| create_organization("other", &store.clone()).await);
+        let goes_back = |key: &str, body: &str| {
+            let answer = ask(
+                gateway.address(),
+                &Ask::post("/v1/chat/completions", body).key(key),
+            );
+            assert_eq!(answer.status(), 200, "{}", answer.text());
+            upstream.requests().last().is_some_and(has_state)
+        };
+        let sealed = asked.to_string();
+        assert!(goes_back(&gateway.key, &sealed), "{model}");
+        assert!(!goes_back(&other, &sealed), "{model}: another organization");
+        let (seal, state) = ("WGS1", "U1RBVEU=");
+        assert!(sealed.contains(seal) && sealed.contains(state), "{sealed}");
+        for damaged in [
+            sealed.replace(seal, "WGS2"),
+            sealed.replace(state, "U1RBVEV="),
+            // The bare state of a maker is no state of ours.
+            sealed.replace(seal, ""),
+        ] {
+            assert!(!goes_back(&gateway.key, &damaged), "{model}: {damaged}");
+        }
+    }
 }

@@ -1,16 +1,15 @@
 //! State on its way back: where replies have handed it out, and where it stood. Source: docs/decisions.md 4.
 
-use std::borrow::Cow;
-
 use serde::Deserialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::raw;
 use crate::json::{Error, Str, Walker};
 use crate::models::chat::conversation::{Block, BlockKind, Native, State};
 use crate::models::chat::text::Text;
 use crate::models::dialects::Dialect;
+use crate::models::dialects::chat_state::ORIGIN;
+use crate::models::dialects::state::is_sealed;
 
 /// The characters of text before a block, and its number among blocks.
 pub(super) type TextPlace = (u64, u64);
@@ -28,14 +27,12 @@ pub(super) struct Carried<'a> {
     pub(super) signatures: Vec<(Option<usize>, State<'a>)>,
 }
 
-/// What all items of `reasoning_details` say that the gateway has made.
+/// What says whose an item of `reasoning_details` is.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Tag<'a> {
     #[serde(borrow)]
     format: Text<'a>,
-    #[serde(borrow)]
-    model: Text<'a>,
 }
 
 /// Thinking within the text.
@@ -67,21 +64,24 @@ struct Signature<'a> {
 struct ReasoningItem<'a> {
     #[serde(default)]
     index: u64,
-    #[serde(borrow, rename = "data")]
-    _data: &'a RawValue,
+    #[serde(borrow)]
+    data: Text<'a>,
 }
 
 impl<'a> Carried<'a> {
     /// Adds an item of `reasoning_details` at `at`. Those that the gateway has not made, and broken ones, count for nothing.
     pub(super) fn add(&mut self, item: &'a str, at: u32) {
-        let Tag { format, model } = serde_json::from_str(item).unwrap_or_default();
+        let Tag { format } = serde_json::from_str(item).unwrap_or_default();
         let Some(dialect) = Dialect::find_format(&format) else {
             return;
         };
-        let state = |text| State {
-            dialect,
-            maker: Some(model.clone()),
-            text,
+        // Without a seal it is somebody else's.
+        let state = |text: Text<'a>, item| {
+            is_sealed(&text).then_some(State {
+                dialect,
+                text,
+                item,
+            })
         };
         let block = |kind, state| Block {
             states: vec![state],
@@ -99,18 +99,22 @@ impl<'a> Carried<'a> {
                     (true, true) => return,
                 };
                 let place = (item.text_offset, item.index);
-                self.within.push((place, block(kind, state(text))));
+                let state = state(text, "");
+                let blocks = state.map(|state| (place, block(kind, state)));
+                self.within.extend(blocks);
             }
             Dialect::Responses => {
-                if let Ok(read) = serde_json::from_str::<ReasoningItem<'_>>(item) {
-                    let text = Text(Cow::Borrowed(item));
-                    let block = block(BlockKind::Redacted, state(text));
-                    self.between.push((read.index, block));
+                if let Ok(read) = serde_json::from_str::<ReasoningItem<'a>>(item) {
+                    let state = state(read.data, item);
+                    let blocks = state.map(|state| (read.index, block(BlockKind::Redacted, state)));
+                    self.between.extend(blocks);
                 }
             }
             Dialect::Contents => {
                 if let Ok(item) = serde_json::from_str::<Signature<'a>>(item) {
-                    self.signatures.push((item.image, state(item.data)));
+                    let state = state(item.data, "");
+                    self.signatures
+                        .extend(state.map(|state| (item.image, state)));
                 }
             }
         }
@@ -118,7 +122,7 @@ impl<'a> Carried<'a> {
 
     /// Adds an item of `vendor_native_blocks` at `at`: a block, and beside its own members whose it is and where it stood.
     pub(super) fn add_native(&mut self, item: &str, at: u32) {
-        let (mut format, mut maker) = (None, None);
+        let (mut format, mut seal) = (None, None);
         let (mut index, mut offset) = (0, 0);
         let mut own = String::with_capacity(item.len());
         let read = Walker::over(item).object(|walk, key| {
@@ -126,7 +130,7 @@ impl<'a> Carried<'a> {
             let word = || serde_json::from_str::<String>(value).unwrap_or_default();
             match &*key {
                 "format" => format = Some(word()),
-                "origin" => maker = Some(Text(word().into())),
+                ORIGIN => seal = Some(Text(word().into())),
                 "block_index" => index = value.parse().unwrap_or(0),
                 "text_offset" => offset = value.parse().unwrap_or(0),
                 key => {
@@ -147,7 +151,7 @@ impl<'a> Carried<'a> {
         let dialect = dialect.flatten();
         let native = Native {
             dialect,
-            maker,
+            seal,
             json: json.to_owned(),
         };
         let list = match dialect {
@@ -159,8 +163,8 @@ impl<'a> Carried<'a> {
     }
 }
 
-/// Reads the state beside a call or a text: an object by vendors, each with its signature and the name of its maker, which
-/// stands in `model`, or in `origin` where the vendor's API of this dialect made it. Clients of the vendor name none.
+/// Reads the state beside a call or a text: an object by vendors, each with its signature. That of a client of the vendor has no
+/// seal.
 pub(super) fn beside<'a>(walk: &mut Walker<'a>) -> Result<Vec<State<'a>>, Error> {
     let mut states = Vec::new();
     super::members(walk, |walk, vendor| {
@@ -171,13 +175,11 @@ pub(super) fn beside<'a>(walk: &mut Walker<'a>) -> Result<Vec<State<'a>>, Error>
         ) else {
             return Ok(());
         };
-        let maker = own.get("model").or_else(|| own.get("origin"));
-        let maker = maker.and_then(Value::as_str);
         let signature = own.get("thought_signature").and_then(Value::as_str);
         states.extend(signature.map(|signature| State {
             dialect,
-            maker: maker.map(|maker| Text(maker.to_owned().into())),
             text: Text(signature.to_owned().into()),
+            item: "",
         }));
         Ok(())
     })?;

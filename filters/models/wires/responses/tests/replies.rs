@@ -1,6 +1,7 @@
 //! Replies, whole and as events.
 
 use super::*;
+use crate::models::dialects::Dialect;
 use crate::models::wires::failure::FailureKind;
 use crate::models::wires::replay;
 
@@ -38,10 +39,10 @@ fn a_whole_reply_is_said_in_the_words_of_the_convention() {
     assert_eq!(
         said["reasoning_details"],
         json!([
-            {"type": "reasoning.encrypted", "format": "openai-responses-v1", "model": "here/gpt-x", "index": 0, "id": "rs_1",
-             "summary": output()[0]["summary"], "data": "gAAA+/=="},
-            {"type": "reasoning.encrypted", "format": "openai-responses-v1", "model": "here/gpt-x", "index": 2, "id": "rs_2",
-             "summary": [], "data": "gBBB"},
+            {"type": "reasoning.encrypted", "format": "openai-responses-v1", "index": 0, "id": "rs_1",
+             "summary": output()[0]["summary"], "data": replay::seal(Dialect::Responses, "here/gpt-x", "gAAA+/==")},
+            {"type": "reasoning.encrypted", "format": "openai-responses-v1", "index": 2, "id": "rs_2",
+             "summary": [], "data": replay::seal(Dialect::Responses, "here/gpt-x", "gBBB")},
         ])
     );
     assert_eq!(

@@ -1,6 +1,7 @@
 //! What a reply said goes back as it came, to its provider alone.
 
 use super::*;
+use crate::models::dialects::Dialect;
 use crate::models::wires::replay;
 
 /// The message that the client gets of these items, and would send back.
@@ -95,12 +96,16 @@ fn a_turn_goes_back_item_by_item_and_byte_by_byte() {
 fn reasoning_of_others_stays_behind() {
     let ours = said(&output());
     for (member, other) in [
-        ("model", "elsewhere/gpt-x"),
-        ("format", "anthropic-claude-v1"),
+        (
+            "data",
+            replay::seal(Dialect::Responses, "elsewhere/gpt-x", "gAAA"),
+        ),
+        ("data", "gAAA".to_owned()),
+        ("format", "anthropic-claude-v1".to_owned()),
     ] {
         let mut foreign = ours.clone();
         for details in foreign["reasoning_details"].as_array_mut().unwrap() {
-            details[member] = other.into();
+            details[member] = other.clone().into();
         }
         let items = sent_back(&foreign);
         assert!(
