@@ -6,7 +6,8 @@ use crate::fault::Fault;
 use crate::models::dialects::state::Maker;
 use crate::models::front::Front;
 use crate::models::fronts::chat_completions::ChatCompletions;
-use crate::models::wires::{Quirks, Target, WireKind, replay};
+use crate::models::wires::tests::replay;
+use crate::models::wires::{Quirks, Target, WireKind};
 
 fn target<'a>(wire: WireKind, quirks: &'a Quirks, image_output: Option<bool>) -> Target<'a> {
     let told = replay::told(wire.wire(), None, &[]);

@@ -7,7 +7,8 @@ use crate::models::dialects::state::{Maker, States};
 use crate::models::front::Front;
 use crate::models::fronts::chat_completions::ChatCompletions;
 use crate::models::wires::quirks::ReasoningReplay;
-use crate::models::wires::{Quirks, Target, WireKind, replay};
+use crate::models::wires::tests::replay;
+use crate::models::wires::{Quirks, Target, WireKind};
 
 /// State that no other text holds.
 const STATE: &str = "gAAAB+/=\u{e9}\"=";

@@ -6,7 +6,8 @@ use super::*;
 use crate::models::dialects::Dialect;
 use crate::models::front::Front;
 use crate::models::fronts::chat_completions::ChatCompletions;
-use crate::models::wires::{Quirks, Target, replay};
+use crate::models::wires::tests::replay;
+use crate::models::wires::{Quirks, Target};
 
 /// The body of a request, where what has 10 tokens is cached; `None`: the gateway marks nothing.
 fn sent(request: &Value, auto_cache: Option<u64>) -> Value {

@@ -9,7 +9,8 @@ use crate::models::dialects::Dialect;
 use crate::models::front::Front;
 use crate::models::fronts::chat_completions::ChatCompletions;
 use crate::models::routing::thinking::ThinkingControl;
-use crate::models::wires::{Failure, FailureKind, Quirks, Target, replay};
+use crate::models::wires::tests::replay;
+use crate::models::wires::{Failure, FailureKind, Quirks, Target};
 
 fn target<'a>(quirks: &'a Quirks, efforts: &[&str]) -> Target<'a> {
     let control = (!efforts.is_empty()).then_some(ThinkingControl::Levels);

@@ -14,8 +14,9 @@ use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
 use crate::models::routing::parameters::Parameters;
 use crate::models::usage::Usage;
+use crate::models::wires::tests::replay;
 use crate::models::wires::{
-    Failure, FailureKind, Progress, Quirks, ReplyHead, Target, WireKind, decode_reply, replay,
+    Failure, FailureKind, Progress, Quirks, ReplyHead, Target, WireKind, decode_reply,
 };
 
 /// One transparent pixel.

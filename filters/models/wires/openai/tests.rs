@@ -19,7 +19,8 @@ use crate::models::reply::Writer;
 use crate::models::routing::parameters::Parameters;
 use crate::models::routing::thinking::ThinkingControl;
 use crate::models::usage::{Settlement, Usage};
-use crate::models::wires::{Failure, FailureKind, Quirks, Target, replay};
+use crate::models::wires::tests::replay;
+use crate::models::wires::{Failure, FailureKind, Quirks, Target};
 
 fn envelope() -> ReplyIdentity {
     ReplyIdentity {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::models::dialects::Dialect;
 use crate::models::wires::failure::FailureKind;
-use crate::models::wires::replay;
+use crate::models::wires::tests::replay;
 
 fn whole(body: &Value) -> Result<Value, Failure> {
     replay::whole(&RESPONSES, &target(&Quirks::default()), body)

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::models::dialects::Dialect;
-use crate::models::wires::replay;
+use crate::models::wires::tests::replay;
 
 /// The message that the client gets of these items, and would send back.
 fn said(output: &Value) -> Value {

@@ -18,31 +18,31 @@ use crate::models::routing::thinking::{Thinking, ThinkingControl, WrittenThinkin
 use crate::models::usage::Settlement;
 
 /// The head of an event stream.
-pub(super) const EVENTS: ReplyHead = ReplyHead {
+pub(in crate::models::wires) const EVENTS: ReplyHead = ReplyHead {
     status: 200,
     is_event_stream: true,
     file: None,
 };
 /// The head of a whole reply.
-pub(super) const WHOLE: ReplyHead = ReplyHead {
+pub(in crate::models::wires) const WHOLE: ReplyHead = ReplyHead {
     status: 200,
     is_event_stream: false,
     file: None,
 };
 
 /// A plain request.
-pub(super) fn request() -> ModelRequest {
+pub(in crate::models::wires) fn request() -> ModelRequest {
     let body = json!({"model": "m", "messages": [{"role": "user", "content": "Hi"}]});
     ChatCompletions.parse(body.to_string().into()).unwrap()
 }
 
 /// State that a maker has made in a dialect, under its seal.
-pub(super) fn seal(dialect: Dialect, maker: &str, state: &str) -> String {
+pub(in crate::models::wires) fn seal(dialect: Dialect, maker: &str, state: &str) -> String {
     Maker::from_name(States::NONE, maker).seal(dialect, state)
 }
 
 /// Feeds pieces of a reply to the wire's decoder.
-pub(super) fn feed<'p>(
+pub(in crate::models::wires) fn feed<'p>(
     wire: &Wire,
     target: &Target<'_>,
     head: &ReplyHead,
@@ -84,7 +84,7 @@ fn render(mut answer: WholeWriter) -> Value {
 }
 
 /// Folds a stream cut into pieces of this many bytes.
-pub(super) fn fold(
+pub(in crate::models::wires) fn fold(
     wire: &Wire,
     target: &Target<'_>,
     text: &str,
@@ -94,7 +94,7 @@ pub(super) fn fold(
 }
 
 /// Folds a stream that comes in these pieces.
-pub(super) fn fold_pieces<'p>(
+pub(in crate::models::wires) fn fold_pieces<'p>(
     wire: &Wire,
     target: &Target<'_>,
     pieces: impl IntoIterator<Item = &'p [u8]>,
@@ -105,25 +105,33 @@ pub(super) fn fold_pieces<'p>(
 }
 
 /// A whole reply.
-pub(super) fn whole(wire: &Wire, target: &Target<'_>, body: &Value) -> Result<Value, Failure> {
+pub(in crate::models::wires) fn whole(
+    wire: &Wire,
+    target: &Target<'_>,
+    body: &Value,
+) -> Result<Value, Failure> {
     whole_bytes(wire, target, body.to_string().as_bytes())
 }
 
 /// A whole reply of these bytes.
-pub(super) fn whole_bytes(wire: &Wire, target: &Target<'_>, body: &[u8]) -> Result<Value, Failure> {
+pub(in crate::models::wires) fn whole_bytes(
+    wire: &Wire,
+    target: &Target<'_>,
+    body: &[u8],
+) -> Result<Value, Failure> {
     let mut sink = answer(target);
     feed(wire, target, &WHOLE, [body], &mut sink)?;
     Ok(render(sink))
 }
 
 /// What a mapping of a wire does with parameters, and how it is told to reason.
-pub(super) struct Told {
-    pub(super) parameters: Parameters,
-    pub(super) thinking: Thinking,
+pub(in crate::models::wires) struct Told {
+    pub(in crate::models::wires) parameters: Parameters,
+    pub(in crate::models::wires) thinking: Thinking,
 }
 
 /// A mapping that reasons, of this control and these efforts; the rest is what the wire says.
-pub(super) fn told(
+pub(in crate::models::wires) fn told(
     wire: &Wire,
     control: Option<ThinkingControl>,
     efforts: &[&str],

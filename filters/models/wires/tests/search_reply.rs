@@ -5,13 +5,14 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::replay::{EVENTS, WHOLE};
-use super::search_tests::{mapping, request, sent, target};
+use super::search::{mapping, request, sent, target};
 use super::{Progress, ReplyHead, WireKind};
 use crate::models::dialects::Dialect;
 use crate::models::fronts::chat_completions::whole::WholeWriter;
 use crate::models::reply::{ReplyIdentity, Writer};
 use crate::models::usage::Usage;
-use crate::models::wires::{Quirks, replay};
+use crate::models::wires::Quirks;
+use crate::models::wires::tests::replay;
 
 const CHAT: WireKind = WireKind::Compatible;
 

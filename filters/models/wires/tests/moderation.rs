@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::item_tests::{encoded, read};
+use super::item::{encoded, read};
 use super::{FailureKind, Quirks, WireKind};
 use crate::models::front::Front;
 use crate::models::fronts::moderations::MODERATIONS;

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::item_tests::{Got, encoded, read, target};
+use super::item::{Got, encoded, read, target};
 use super::{FailureKind, Quirks, Target, WireKind};
 use crate::models::front::Front;
 use crate::models::fronts::search::SEARCH;

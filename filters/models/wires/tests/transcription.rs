@@ -5,7 +5,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::anthropic::ANTHROPIC;
-use super::item_tests::{Got, target};
+use super::item::{Got, target};
 use super::openai::OPENAI;
 use super::{BodySlice, Failure, FailureKind, Quirks, ReplyHead, decode_reply};
 use crate::models::front::Front;

@@ -11,11 +11,11 @@ use crate::models::request::ModelRequest;
 use crate::models::routing::wire_limits::WireLimits;
 
 impl Wire {
-    pub(super) fn limits(&self, operation: Operation) -> Option<WireLimits> {
+    pub(in crate::models::wires) fn limits(&self, operation: Operation) -> Option<WireLimits> {
         self.codec(operation).map(Codec::limits)
     }
 
-    pub(super) fn head(
+    pub(in crate::models::wires) fn head(
         &self,
         operation: Operation,
         is_stream: bool,
@@ -27,7 +27,7 @@ impl Wire {
     }
 
     /// A host that serves it.
-    pub(super) fn host(&self) -> &'static Host {
+    pub(in crate::models::wires) fn host(&self) -> &'static Host {
         let kinds = [
             "openai",
             "anthropic",
@@ -47,12 +47,12 @@ impl Wire {
         hosts.find(is_served).unwrap()
     }
 
-    pub(super) fn codec_of(&self, request: &ModelRequest) -> &'static dyn Codec {
+    pub(in crate::models::wires) fn codec_of(&self, request: &ModelRequest) -> &'static dyn Codec {
         self.codec(request.payload.operation()).unwrap()
     }
 
     /// The body of a request, which is whole in memory. Errors: also where the wire does not offer its operation.
-    pub(super) fn encode(
+    pub(in crate::models::wires) fn encode(
         &self,
         request: &ModelRequest,
         target: &Target<'_>,
@@ -67,7 +67,7 @@ impl Wire {
         Ok(bytes.collect())
     }
 
-    pub(super) fn decoder(
+    pub(in crate::models::wires) fn decoder(
         &self,
         request: &ModelRequest,
         target: &Target<'_>,

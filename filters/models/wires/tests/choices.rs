@@ -138,7 +138,7 @@ fn a_search_is_no_function_beside_which_choices_cannot_stream() {
         let mut members = json!({"n": 2, "stream": true});
         let search = search.as_object().cloned().unwrap();
         members.as_object_mut().unwrap().extend(search);
-        let said = super::search_tests::sent(WireKind::Compatible, &own, &members).unwrap();
+        let said = super::search::sent(WireKind::Compatible, &own, &members).unwrap();
         assert_eq!(said["n"], 2, "{members}");
     }
 }

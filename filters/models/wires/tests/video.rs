@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::item_tests::{encoded, target};
+use super::item::{encoded, target};
 use super::{Failure, Quirks, ReplyHead, VideoWire, WireKind, decode_reply};
 use crate::fault::Fault;
 use crate::models::front::Front;

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::item_tests::{Got, encoded, read};
+use super::item::{Got, encoded, read};
 use super::{Failure, FailureKind, Quirks, WireKind};
 use crate::models::front::Front;
 use crate::models::fronts::rerank::RERANK;
@@ -77,7 +77,7 @@ fn each_wire_has_its_path_and_its_words() {
 
 fn encoded_is_refused(wire: WireKind) -> bool {
     let quirks = Quirks::default();
-    let target = super::item_tests::target(&quirks);
+    let target = super::item::target(&quirks);
     wire.wire().encode(&request(&json!({})), &target).is_err()
 }
 

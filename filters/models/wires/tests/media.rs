@@ -12,7 +12,8 @@ use crate::models::operation::Operation;
 use crate::models::request::ModelRequest;
 use crate::models::routing::capable;
 use crate::models::routing::catalog::Mapping;
-use crate::models::wires::{Quirks, Target, WireKind, replay};
+use crate::models::wires::tests::replay;
+use crate::models::wires::{Quirks, Target, WireKind};
 
 const WIRES: [WireKind; 4] = [
     WireKind::Compatible,

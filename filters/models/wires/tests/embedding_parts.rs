@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::embeddings_tests::{HEAD, openai_item, openai_reply, request, target};
+use super::embeddings::{HEAD, openai_item, openai_reply, request, target};
 use crate::models::embeddings::batch::BatchLimits;
 use crate::models::reply::Sink;
 use crate::models::usage::Usage;
