@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use filters::json::Str;
+use filters::models::dialects::state::OwnedMaker;
 use filters::models::front::{Front, Received};
 use filters::models::fronts::chat_completions::ChatCompletions;
 use filters::models::healing::heal;
@@ -289,7 +290,10 @@ fn answer_on(
         id: "0190c3a2000070008000000000000000".into(),
         created: 1,
         model: "provider/model".into(),
-        maker: "provider/model".into(),
+        maker: OwnedMaker {
+            dialect: wire.dialect,
+            ..OwnedMaker::from("provider/model")
+        },
     };
     let mut writer = request.front.writer(request, identity);
     let mut bytes = 0;

@@ -136,6 +136,12 @@ proptest! {
     }
 
     #[test]
+    fn escapes_read_as_serde_json_reads_them(contents in r#"(\\u[dD][89a-fA-F][0-9a-f]{2}|\\u00[0-9aE]{2}|\\["\\/bfnrtux]|é|[u0-9a-f]){0,12}"#) {
+        let theirs = serde_json::from_str::<String>(&format!("\"{contents}\""));
+        prop_assert_eq!(Str::Raw(&contents).unescaped(), theirs.unwrap_or_else(|_| contents.clone()));
+    }
+
+    #[test]
     fn escaping_and_unescaping_give_the_text_back(text in any::<String>()) {
         let mut json = Vec::new();
         Str::Plain(&text).write(&mut json);

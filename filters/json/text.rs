@@ -35,10 +35,7 @@ impl<'a> Str<'a> {
             Self::Raw(text) if memchr::memchr(b'\\', text.as_bytes()).is_none() => {
                 Cow::Borrowed(text)
             }
-            Self::Raw(text) => {
-                let quoted = format!("\"{text}\"");
-                Cow::Owned(serde_json::from_str(&quoted).unwrap_or_else(|_| text.to_owned()))
-            }
+            Self::Raw(text) => Cow::Owned(unescape(text).unwrap_or_else(|| text.to_owned())),
         }
     }
 
@@ -234,4 +231,45 @@ fn mark_special(word: u64) -> u64 {
         | slash.wrapping_sub(EACH) & !slash
         | word.wrapping_sub(EACH * 0x20) & !word;
     special & HIGH
+}
+
+/// Returns the text of a JSON string's contents; `None`: an escape is broken.
+fn unescape(contents: &str) -> Option<String> {
+    let mut out = String::with_capacity(contents.len());
+    let mut rest = contents;
+    while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
+        let (plain, escape) = rest.split_at_checked(at)?;
+        out.push_str(plain);
+        let (letter, behind) = (*escape.as_bytes().get(1)?, escape.get(2..)?);
+        let (character, behind) = match letter {
+            b'"' | b'\\' | b'/' => (char::from(letter), behind),
+            b'b' => ('\u{8}', behind),
+            b'f' => ('\u{c}', behind),
+            b'n' => ('\n', behind),
+            b'r' => ('\r', behind),
+            b't' => ('\t', behind),
+            b'u' => unescape_unit(behind)?,
+            _ => return None,
+        };
+        out.push(character);
+        rest = behind;
+    }
+    out.push_str(rest);
+    Some(out)
+}
+
+/// Returns the character of the digits of `\uXXXX`, or of a pair of them, and what follows.
+fn unescape_unit(digits: &str) -> Option<(char, &str)> {
+    let unit = |digits: &str| {
+        let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        u16::from_str_radix(digits, 16).ok().filter(|_| is_hex)
+    };
+    let (first, rest) = digits.split_at_checked(4)?;
+    let first = unit(first)?;
+    if !(0xD800..0xDC00).contains(&first) {
+        return Some((char::from_u32(first.into())?, rest));
+    }
+    let (second, rest) = rest.strip_prefix("\\u")?.split_at_checked(4)?;
+    let pair = char::decode_utf16([first, unit(second)?]).next()?;
+    Some((pair.ok()?, rest))
 }

@@ -113,17 +113,36 @@ impl<'a> Walker<'a> {
 
     /// Reads the next value, a string.
     pub fn string(&mut self) -> Result<Str<'a>, Error> {
+        let (contents, _) = self.string_contents()?;
+        Ok(Str::Raw(contents))
+    }
+
+    /// Reads the next value, a string, without its escapes. A text that has none is borrowed.
+    pub fn text(&mut self) -> Result<Cow<'a, str>, Error> {
+        match self.string_contents()? {
+            (contents, false) => Ok(Cow::Borrowed(contents)),
+            (contents, true) => Ok(Str::Raw(contents).unescaped()),
+        }
+    }
+
+    /// Reads it likewise, and returns its JSON too.
+    pub fn text_and_json(&mut self) -> Result<(Cow<'a, str>, &'a str), Error> {
+        self.skip_whitespace();
+        let start = self.at;
+        let text = self.text()?;
+        Ok((text, self.text.get(start..self.at).unwrap_or_default()))
+    }
+
+    /// Reads the next value, a string: what stands between its quotes, and whether that has escapes.
+    fn string_contents(&mut self) -> Result<(&'a str, bool), Error> {
         self.skip_whitespace();
         if self.byte() != Some(b'"') {
             return Err(self.type_error());
         }
         let start = self.at + 1;
-        self.skip_string()?;
-        Ok(Str::Raw(
-            self.text
-                .get(start..self.at.saturating_sub(1))
-                .unwrap_or_default(),
-        ))
+        let has_escapes = self.skip_string()?;
+        let contents = self.text.get(start..self.at.saturating_sub(1));
+        Ok((contents.unwrap_or_default(), has_escapes))
     }
 
     /// Reads the next value, a number, and returns its text.

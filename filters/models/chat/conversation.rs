@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use super::text::Text;
+use super::text::{BlockText, Text};
 use super::tools::{Tool, ToolChoice};
 use crate::fault::Fault;
 use crate::json;
@@ -70,8 +70,8 @@ pub struct Block<'a> {
 /// What a block says.
 #[derive(Clone, Debug)]
 pub enum BlockKind<'a> {
-    Text(Text<'a>),
-    Refusal(Text<'a>),
+    Text(BlockText<'a>),
+    Refusal(BlockText<'a>),
     Media(Media<'a>),
     /// Reasoning whose state is its signature.
     Reasoning(Text<'a>),
@@ -194,7 +194,7 @@ impl<'a> Block<'a> {
             return false;
         };
         if self.at == next.at {
-            text.0.to_mut().push_str(more);
+            text.push(more);
             self.states.append(&mut next.states);
         }
         self.at == next.at

@@ -60,6 +60,8 @@ pub struct OwnedMaker {
     pub states: States,
     /// As [`Maker::name`] returns it.
     pub name: Arc<str>,
+    /// The dialect of its wire; `None`: it is not known.
+    pub dialect: Option<Dialect>,
 }
 
 impl std::fmt::Debug for Secret {
@@ -106,6 +108,7 @@ impl From<&str> for OwnedMaker {
         Self {
             states: States::default(),
             name: name.into(),
+            dialect: None,
         }
     }
 }

@@ -14,6 +14,7 @@ use super::quirks::Quirks;
 use super::rate_limit::LimitHeaders;
 use crate::fault::{Fault, FaultKind};
 use crate::models::chat::inlined::InlinedImages;
+use crate::models::dialects::Dialect;
 use crate::models::dialects::state::{Maker, States};
 use crate::models::embeddings::batch::BatchLimits;
 use crate::models::operation::Operation;
@@ -27,6 +28,8 @@ use crate::models::videos::progress::VideoReport;
 
 /// An API of providers. Shape: the table that the folder of a wire holds.
 pub struct Wire {
+    /// How it says a chat; `None`: it has none.
+    pub dialect: Option<Dialect>,
     /// How it does each operation that it offers.
     pub(super) codecs: &'static [(Operation, &'static dyn Codec)],
     pub(super) defaults: fn() -> ProviderDefaults,
@@ -42,6 +45,7 @@ pub struct Wire {
 impl Wire {
     /// A wire of another convention, with words of its own for each operation.
     pub(super) const OF_ITS_OWN: Self = Self {
+        dialect: None,
         codecs: &[],
         defaults: || ProviderDefaults {
             parameters: Parameters::of_another_convention(),

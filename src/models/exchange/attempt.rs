@@ -200,6 +200,7 @@ impl Attempt {
             maker: OwnedMaker {
                 states: call.states.clone(),
                 name: self.maker_name(call)?,
+                dialect: self.deployment(call)?.wire.dialect,
             },
         };
         let writer = call.request.front.writer(&call.request, identity);

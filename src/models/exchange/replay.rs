@@ -55,6 +55,7 @@ impl ModelExchange {
             maker: OwnedMaker {
                 states: self.call.states.clone(),
                 name: reply.maker().into(),
+                dialect: None,
             },
         };
         let call = &mut self.call;

@@ -113,7 +113,7 @@ impl ChunkWriter {
                 has_role: false,
                 is_finished: false,
                 tools: Tools::new(index),
-                turn: Turn::default(),
+                turn: Turn::new(&self.identity.maker),
             });
         }
         at

@@ -3,12 +3,15 @@
 
 use crate::json::{Object, Str};
 use crate::models::chat::piece::Piece;
+use crate::models::dialects::Dialect;
+use crate::models::dialects::state::OwnedMaker;
 
 /// What a choice has said so far, as places count it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Turn {
-    /// Characters of text.
+    /// Characters of text; 0 where they are not counted.
     pub(super) chars: u64,
+    counts: bool,
     pub(super) images: u64,
     messages: Vec<SaidMessage>,
 }
@@ -24,6 +27,17 @@ struct SaidMessage {
 }
 
 impl Turn {
+    /// Returns a turn that has said nothing. State in the words of chat completions has no place in the text, so it is not
+    /// counted there.
+    pub(super) fn new(maker: &OwnedMaker) -> Self {
+        Self {
+            chars: 0,
+            counts: maker.dialect != Some(Dialect::Chat),
+            images: 0,
+            messages: Vec::new(),
+        }
+    }
+
     /// Takes a piece; so many calls have begun.
     pub(super) fn note(&mut self, piece: &Piece<'_>, calls: usize) {
         match piece {
@@ -45,7 +59,9 @@ impl Turn {
 
     /// Takes a part of the text.
     pub(super) fn text(&mut self, text: Str<'_>) {
-        self.chars += text.count_chars();
+        if self.counts {
+            self.chars += text.count_chars();
+        }
         if !text.is_empty() {
             self.say(text);
         }

@@ -11,6 +11,7 @@ use super::turn::Turn;
 use crate::fault::Fault;
 use crate::json::{Str, write_number};
 use crate::models::chat::piece::{Finish, Piece, split_finish};
+use crate::models::dialects::state::OwnedMaker;
 use crate::models::metadata::{Metadata, USAGE_CAPACITY, write_usage};
 use crate::models::numbering::Numbering;
 use crate::models::reply::{ReplyIdentity, Reported, Sink, Writer};
@@ -105,14 +106,15 @@ impl WholeWriter {
     fn choice(&mut self, index: u32) -> usize {
         let (at, is_new) = self.numbers.see(index);
         if is_new {
-            self.choices.push(WholeChoice::new(index));
+            self.choices
+                .push(WholeChoice::new(index, &self.identity.maker));
         }
         at
     }
 }
 
 impl WholeChoice {
-    fn new(index: u32) -> Self {
+    fn new(index: u32, maker: &OwnedMaker) -> Self {
         Self {
             index,
             content: KeptText::default(),
@@ -123,7 +125,7 @@ impl WholeChoice {
             extra: Vec::new(),
             calls: Vec::new(),
             tools: Tools::new(index),
-            turn: Turn::default(),
+            turn: Turn::new(maker),
             finish_reason: None,
         }
     }

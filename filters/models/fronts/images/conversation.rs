@@ -19,15 +19,12 @@ use crate::models::request::ModelRequest;
 /// Returns one turn of the user, of the prompt and the images behind it, and how the image is drawn.
 pub(super) fn read<'a>(request: &'a ModelRequest, images: &'a ImageFacts) -> Conversation<'a> {
     let body = std::str::from_utf8(&request.source.body).unwrap_or_default();
-    let block = |place: &Range<usize>, kind: fn(Text<'a>) -> BlockKind<'a>| {
+    let block = |place: &Range<usize>, kind: fn(Cow<'a, str>) -> BlockKind<'a>| {
         let mut walk = Walker::over(body.get(place.clone()).unwrap_or_default());
         let text = walk.string().map_or(Cow::Borrowed(""), Str::unescaped);
-        Block::new(
-            kind(Text(text)),
-            u32::try_from(place.start).unwrap_or(u32::MAX),
-        )
+        Block::new(kind(text), u32::try_from(place.start).unwrap_or(u32::MAX))
     };
-    let mut blocks = vec![block(&images.prompt, BlockKind::Text)];
+    let mut blocks = vec![block(&images.prompt, |text| BlockKind::Text(text.into()))];
     blocks.extend(images.images.iter().map(|place| block(place, image)));
     Conversation {
         dialect: Dialect::Chat,
@@ -48,10 +45,10 @@ pub(super) fn read<'a>(request: &'a ModelRequest, images: &'a ImageFacts) -> Con
     }
 }
 
-fn image(url: Text<'_>) -> BlockKind<'_> {
+fn image(url: Cow<'_, str>) -> BlockKind<'_> {
     BlockKind::Media(Media {
         kind: MediaKind::Image,
-        source: MediaSource::Url(url),
+        source: MediaSource::Url(Text(url)),
         name: None,
         detail: None,
     })

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::models::chat::text::Quoted;
+
 /// A turn.
 #[derive(Debug, Serialize)]
 pub(super) struct Turn<'a> {
@@ -17,7 +19,7 @@ pub(super) struct Turn<'a> {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum ContentBlock<'a> {
     Text {
-        text: &'a str,
+        text: Quoted<'a>,
         #[serde(skip_serializing_if = "Option::is_none")]
         cache_control: Option<&'a RawValue>,
     },
@@ -60,9 +62,9 @@ pub(super) enum ContentBlock<'a> {
 
 impl<'a> ContentBlock<'a> {
     /// Returns a text without a mark.
-    pub(super) fn text(text: &'a str) -> Self {
+    pub(super) fn text(text: impl Into<Quoted<'a>>) -> Self {
         Self::Text {
-            text,
+            text: text.into(),
             cache_control: None,
         }
     }

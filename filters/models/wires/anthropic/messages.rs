@@ -168,10 +168,12 @@ impl<'a> MessagesConversation<'a> {
         Ok(match &block.kind {
             BlockKind::Text(text) if is_blank(text) => None,
             BlockKind::Text(text) => Some(ContentBlock::Text {
-                text,
+                text: text.quoted(),
                 cache_control: self.marker(block.marks.control),
             }),
-            BlockKind::Refusal(text) => (!is_blank(text)).then(|| ContentBlock::text(text)),
+            BlockKind::Refusal(text) => {
+                (!is_blank(text)).then(|| ContentBlock::text(text.quoted()))
+            }
             BlockKind::Media(media) => {
                 media::block(self.conversation, block.at, media, self.inlined)?
             }

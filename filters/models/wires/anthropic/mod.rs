@@ -24,6 +24,7 @@ mod breakpoints_tests;
 #[cfg(test)]
 mod tests;
 
+use crate::models::dialects::Dialect;
 use crate::models::operation::Operation;
 use crate::models::wires::wire::Wire;
 
@@ -32,6 +33,7 @@ const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"]
 
 /// The wire.
 pub static ANTHROPIC: Wire = Wire {
+    dialect: Some(Dialect::Messages),
     codecs: &[(Operation::Chat, &chat::CODEC)],
     defaults: request::defaults,
     rate_limits: &rate_limit::LIMITS,

@@ -154,7 +154,7 @@ impl<'a> ContentsConversation<'a> {
     /// Returns what a block is here, without its signature; `None`: nothing.
     fn part(&mut self, block: &'a Block<'a>) -> Result<Option<GooglePart<'a>>, Fault> {
         Ok(match &block.kind {
-            BlockKind::Text(text) | BlockKind::Refusal(text) => plain(text),
+            BlockKind::Text(text) | BlockKind::Refusal(text) => plain(text.quoted()),
             BlockKind::Media(drawn) if drawn.kind == MediaKind::Drawn && !self.draws => None,
             BlockKind::Media(own) => media(self.conversation, block.at, own, self.inlined)?,
             BlockKind::Native(block) => native(block),
@@ -200,7 +200,7 @@ impl<'a> ContentsConversation<'a> {
         let mut media = Vec::new();
         for part in self.parts(content)? {
             match part.text {
-                Some(said) => text.push_str(said),
+                Some(said) => text.push_str(&said),
                 None => media.push(part),
             }
         }

@@ -25,11 +25,13 @@ mod videos;
 #[cfg(test)]
 mod tests;
 
+use crate::models::dialects::Dialect;
 use crate::models::operation::Operation;
 use crate::models::wires::wire::Wire;
 
 /// The wire.
 pub static GOOGLE: Wire = Wire {
+    dialect: Some(Dialect::Contents),
     codecs: &[
         (Operation::Chat, &chat::CODEC),
         (Operation::Images, &chat::CODEC),

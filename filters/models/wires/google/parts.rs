@@ -12,6 +12,7 @@ use crate::fault::Fault;
 use crate::models::chat::conversation::{Conversation, Media, MediaKind, MediaSource, Native};
 use crate::models::chat::data_url;
 use crate::models::chat::inlined::InlinedImages;
+use crate::models::chat::text::Quoted;
 use crate::models::dialects::NamedMember;
 
 /// A part; one of the members is set.
@@ -19,7 +20,7 @@ use crate::models::dialects::NamedMember;
 #[serde(rename_all = "camelCase")]
 pub(super) struct GooglePart<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) text: Option<&'a str>,
+    pub(super) text: Option<Quoted<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) inline_data: Option<InlineData<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -127,7 +128,8 @@ fn inline<'a>(mime_type: Cow<'a, str>, data: Cow<'a, str>) -> GooglePart<'a> {
     }
 }
 
-pub(super) fn plain(text: &str) -> Option<GooglePart<'_>> {
+pub(super) fn plain<'a>(text: impl Into<Quoted<'a>>) -> Option<GooglePart<'a>> {
+    let text = text.into();
     (!text.is_empty()).then(|| GooglePart {
         text: Some(text),
         ..GooglePart::default()

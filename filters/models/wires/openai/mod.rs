@@ -33,12 +33,14 @@ mod videos;
 #[cfg(test)]
 mod tests;
 
+use crate::models::dialects::Dialect;
 use crate::models::operation::Operation;
 use crate::models::wires::rate_limit;
 use crate::models::wires::wire::Wire;
 
 /// The wire.
 pub static OPENAI: Wire = Wire {
+    dialect: Some(Dialect::Chat),
     codecs: &[
         (Operation::Chat, &chat::CODEC),
         (Operation::Images, &chat::IMAGES),

@@ -11,6 +11,7 @@ use crate::models::chat::conversation::{
 };
 use crate::models::chat::data_url;
 use crate::models::chat::inlined::InlinedImages;
+use crate::models::chat::text::Quoted;
 use crate::models::parameter::Parameter;
 use crate::models::wires::history::{CallIds, check_texts, no_call, open_calls};
 use crate::models::wires::wire::Target;
@@ -122,7 +123,9 @@ impl<'a> History<'a> {
             let mut said = Vec::new();
             for block in &part.blocks {
                 match &block.kind {
-                    BlockKind::Text(text) => said.push(InputPart::OutputText { text }),
+                    BlockKind::Text(text) => said.push(InputPart::OutputText {
+                        text: text.quoted(),
+                    }),
                     BlockKind::Refusal(refusal) => said.push(InputPart::Refusal { refusal }),
                     BlockKind::Redacted => {
                         self.say(&mut reasoning, &mut said, part);
@@ -210,7 +213,7 @@ impl<'a> InputParts<'a> {
         let prompt_cache_breakpoint = kept.filter(|_| self.keeps_breakpoints);
         Some(match &block.kind {
             BlockKind::Text(text) | BlockKind::Refusal(text) => InputPart::InputText {
-                text,
+                text: text.quoted(),
                 prompt_cache_breakpoint,
             },
             BlockKind::Media(media) => match &media.source {
@@ -275,7 +278,7 @@ fn of_its_type(url: &str) -> Cow<'_, str> {
 
 /// The result of a call: a text, or parts where it holds anything else.
 fn output(parts: Vec<InputPart<'_>>) -> CallOutput<'_> {
-    let texts: Option<Vec<&str>> = parts
+    let texts: Option<Vec<Quoted<'_>>> = parts
         .iter()
         .map(|part| match part {
             InputPart::InputText {
@@ -286,8 +289,8 @@ fn output(parts: Vec<InputPart<'_>>) -> CallOutput<'_> {
         })
         .collect();
     match texts.as_deref() {
-        Some([text]) => CallOutput::Text(Cow::Borrowed(*text)),
-        Some(texts) => CallOutput::Text(Cow::Owned(texts.concat())),
+        Some([text]) => CallOutput::One(*text),
+        Some(texts) => CallOutput::Text(texts.iter().map(|text| &**text).collect()),
         None => CallOutput::Parts(parts),
     }
 }

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::models::chat::text::Quoted;
+
 /// An item.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -44,7 +46,8 @@ pub(super) enum Summary<'a> {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum CallOutput<'a> {
-    Text(Cow<'a, str>),
+    One(Quoted<'a>),
+    Text(String),
     Parts(Vec<InputPart<'a>>),
 }
 
@@ -56,12 +59,12 @@ pub(super) type Breakpoint<'a> = Option<&'a RawValue>;
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum InputPart<'a> {
     InputText {
-        text: &'a str,
+        text: Quoted<'a>,
         #[serde(skip_serializing_if = "Option::is_none")]
         prompt_cache_breakpoint: Breakpoint<'a>,
     },
     OutputText {
-        text: &'a str,
+        text: Quoted<'a>,
     },
     Refusal {
         refusal: &'a str,

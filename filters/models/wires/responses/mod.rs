@@ -22,12 +22,14 @@ mod usage;
 #[cfg(test)]
 mod tests;
 
+use crate::models::dialects::Dialect;
 use crate::models::operation::Operation;
 use crate::models::wires::rate_limit;
 use crate::models::wires::wire::Wire;
 
 /// The wire.
 pub static RESPONSES: Wire = Wire {
+    dialect: Some(Dialect::Responses),
     codecs: &[
         (Operation::Chat, &chat::CODEC),
         (Operation::Images, &chat::CODEC),

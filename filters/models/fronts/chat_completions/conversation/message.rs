@@ -19,7 +19,8 @@ pub(super) struct Message<'a> {
     pub(super) phase: Option<Text<'a>>,
     pub(super) calls: Vec<Block<'a>>,
     pub(super) images: Vec<Block<'a>>,
-    pub(super) carried: Carried<'a>,
+    /// `None`: nothing that most histories lack.
+    pub(super) carried: Option<Box<Carried<'a>>>,
     /// The content came behind the calls.
     pub(super) is_after_calls: bool,
     /// Several messages of one turn, in place of the content.
@@ -87,7 +88,8 @@ pub(super) fn read<'a>(walk: &mut Walker<'a>) -> Result<Turn<'a>, Error> {
     })
 }
 
-/// Reads a member that only the assistant's messages have.
+/// Reads a member that only the assistant's messages have, and few of them. Out of line, so that the others fit beside the core.
+#[inline(never)]
 fn said_member<'a>(
     walk: &mut Walker<'a>,
     key: &str,
@@ -96,7 +98,7 @@ fn said_member<'a>(
     let at = offset(walk)?;
     match key {
         "refusal" => {
-            let refusal = text(walk)?.map(BlockKind::Refusal);
+            let refusal = text(walk)?.map(|text| BlockKind::Refusal(text.into()));
             message.refusal = refusal.map(|refusal| Block::new(refusal, at));
         }
         "phase" => message.phase = text(walk)?,
@@ -117,12 +119,16 @@ fn said_member<'a>(
         })?,
         "reasoning_details" => each(walk, |walk| {
             let at = offset(walk)?;
-            message.carried.add(walk.skip()?, at);
+            message
+                .carried
+                .get_or_insert_default()
+                .add(walk.skip()?, at);
             Ok(())
         })?,
         "vendor_native_blocks" => each(walk, |walk| {
             let at = offset(walk)?;
-            message.carried.add_native(walk.skip()?, at);
+            let carried = message.carried.get_or_insert_default();
+            carried.add_native(walk.skip()?, at);
             Ok(())
         })?,
         _ => _ = walk.skip()?,
@@ -167,7 +173,7 @@ fn item<'a>(walk: &mut Walker<'a>) -> Result<Option<MessageItem<'a>>, Error> {
     let (mut said, mut phase, mut preceding_calls) = (None, None, 0.0);
     members(walk, |walk, key| {
         match key {
-            "text" => said = text(walk)?.map(BlockKind::Text),
+            "text" => said = text(walk)?.map(|text| BlockKind::Text(text.into())),
             "phase" => phase = text(walk)?,
             // Without a number it stands right behind the item before it.
             "preceding_tool_calls" => preceding_calls = walk.skip()?.parse().unwrap_or(0.0),

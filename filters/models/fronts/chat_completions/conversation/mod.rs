@@ -122,7 +122,7 @@ fn members<'a>(
 /// A string; `None` for anything else.
 fn text<'a>(walk: &mut Walker<'a>) -> Result<Option<Text<'a>>, Error> {
     match walk.peek()? {
-        Type::String => Ok(Some(Text(walk.string()?.unescaped()))),
+        Type::String => Ok(Some(Text(walk.text()?))),
         _ => walk.skip().map(|_| None),
     }
 }

@@ -6,13 +6,13 @@ use super::carried::beside;
 use super::{each, members, offset, text, value};
 use crate::json::{Error, Type, Walker};
 use crate::models::chat::conversation::{Block, BlockKind, Media, MediaKind, MediaSource};
-use crate::models::chat::text::Text;
+use crate::models::chat::text::{BlockText, Text};
 
 /// Reads content: a text, or parts.
 pub(super) fn content<'a>(walk: &mut Walker<'a>) -> Result<Vec<Block<'a>>, Error> {
     let at = offset(walk)?;
     if walk.peek()? == Type::String {
-        let said = BlockKind::Text(Text(walk.string()?.unescaped()));
+        let said = BlockKind::Text(BlockText::read(walk)?);
         // A vector that grows has room for four.
         return Ok(vec![Block::new(said, at)]);
     }
@@ -50,8 +50,14 @@ fn part<'a>(walk: &mut Walker<'a>) -> Result<Option<Block<'a>>, Error> {
     let said = said.find(|(name, _)| **name == &*part_type);
     let json = said.map_or("null", |(_, json)| json);
     let kind = match &*part_type {
-        "text" => text(&mut Walker::over(json))?.map(BlockKind::Text),
-        "refusal" => text(&mut Walker::over(json))?.map(BlockKind::Refusal),
+        "text" if json.starts_with('"') => {
+            Some(BlockKind::Text(BlockText::read(&mut Walker::over(json))?))
+        }
+        "text" => None,
+        "refusal" => {
+            let text = text(&mut Walker::over(json))?;
+            text.map(|text| BlockKind::Refusal(text.into()))
+        }
         "image_url" => image(json, MediaKind::Image),
         "input_audio" => audio(json),
         _ => file(json),

@@ -7,7 +7,7 @@ use std::vec::IntoIter;
 use super::carried::{Carried, TextPlace};
 use super::message::Message;
 use crate::models::chat::conversation::{Block, BlockKind, Role, Turn};
-use crate::models::chat::text::Text;
+use crate::models::chat::text::BlockText;
 
 /// Reasoning that waits for its place: the number of messages and calls before it.
 type Between<'a> = std::iter::Peekable<IntoIter<(u64, Block<'a>)>>;
@@ -30,7 +30,26 @@ impl<'a> Message<'a> {
         // What the model has not said is no piece of what it said.
         self.content
             .retain(|block| !matches!(&block.kind, BlockKind::Text(text) if text.is_empty()));
-        let mut carried = std::mem::take(&mut self.carried);
+        if !self.carries_nothing() {
+            return self.woven();
+        }
+        let mut blocks = self.content;
+        blocks.append(&mut self.images);
+        blocks.append(&mut self.calls);
+        Turn {
+            role: Role::Assistant,
+            name: self.name,
+            phase: self.phase,
+            at: self.at,
+            blocks,
+            divided: Vec::new(),
+        }
+    }
+
+    /// Returns the turn with what the message carries in its places.
+    #[inline(never)]
+    fn woven(mut self) -> Turn<'a> {
+        let mut carried = *self.carried.take().unwrap_or_default();
         carried.within.sort_by_key(|(place, _)| *place);
         carried.beside.sort_by_key(|(place, _)| *place);
         carried.between.sort_by_key(|(place, _)| *place);
@@ -59,6 +78,12 @@ impl<'a> Message<'a> {
             blocks,
             divided,
         }
+    }
+
+    /// Returns whether the order of the message is that of its members.
+    fn carries_nothing(&self) -> bool {
+        let is_plain = self.items.is_empty() && self.refusal.is_none() && !self.is_after_calls;
+        is_plain && self.carried.is_none()
     }
 
     /// Puts the signatures to what they sign: the last text, or an image.
@@ -167,14 +192,17 @@ fn weave<'a>(
 }
 
 /// Cuts the first characters of a text off; `None`: there are none.
-fn cut<'a>(block: &mut Block<'a>, chars: u64) -> Option<Text<'a>> {
-    let BlockKind::Text(Text(text)) = &mut block.kind else {
+fn cut<'a>(block: &mut Block<'a>, chars: u64) -> Option<BlockText<'a>> {
+    let BlockKind::Text(text) = &mut block.kind else {
         return None;
     };
     let chars = usize::try_from(chars).unwrap_or(usize::MAX);
     let at = text.char_indices().nth(chars);
     let at = at.map_or(text.len(), |(at, _)| at);
-    let (piece, rest) = match std::mem::take(text) {
+    if at == 0 {
+        return None;
+    }
+    let (piece, rest): (Cow<'a, str>, Cow<'a, str>) = match std::mem::take(text).into_text() {
         Cow::Borrowed(whole) => {
             let (piece, rest) = whole.split_at(at);
             (Cow::Borrowed(piece), Cow::Borrowed(rest))
@@ -184,6 +212,6 @@ fn cut<'a>(block: &mut Block<'a>, chars: u64) -> Option<Text<'a>> {
             (Cow::Owned(whole), Cow::Owned(rest))
         }
     };
-    *text = rest;
-    (!piece.is_empty()).then_some(Text(piece))
+    *text = rest.into();
+    Some(piece.into())
 }
