@@ -176,7 +176,7 @@ impl Project {
 /// Writes an object with one member per key, sorted. If a key repeats, the last one counts.
 fn map<'k, T>(
     view: &mut Object<'_>,
-    key: &str,
+    key: &'static str,
     members: impl Iterator<Item = (&'k str, T)>,
     mut write: impl FnMut(T, &mut Vec<u8>),
 ) {

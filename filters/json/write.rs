@@ -23,20 +23,20 @@ impl<'o> Object<'o> {
 
     /// Writes a string.
     #[inline]
-    pub fn text(&mut self, key: &str, value: &str) {
+    pub fn text(&mut self, key: &'static str, value: &str) {
         self.write_key(key);
         Str::Plain(value).write(self.out);
     }
 
     /// Writes a string if there is one.
-    pub fn optional_text(&mut self, key: &str, value: Option<&str>) {
+    pub fn optional_text(&mut self, key: &'static str, value: Option<&str>) {
         if let Some(value) = value {
             self.text(key, value);
         }
     }
 
     /// Writes a string or null.
-    pub fn text_or_null(&mut self, key: &str, value: Option<&str>) {
+    pub fn text_or_null(&mut self, key: &'static str, value: Option<&str>) {
         match value {
             Some(value) => self.text(key, value),
             None => self.raw(key, "null"),
@@ -45,32 +45,41 @@ impl<'o> Object<'o> {
 
     /// Writes a whole number.
     #[inline]
-    pub fn number(&mut self, key: &str, value: u64) {
+    pub fn number(&mut self, key: &'static str, value: u64) {
         self.write_key(key);
         write_number(value, self.out);
     }
 
     /// Writes `true` or `false`.
     #[inline]
-    pub fn bool(&mut self, key: &str, value: bool) {
+    pub fn bool(&mut self, key: &'static str, value: bool) {
         self.raw(key, if value { "true" } else { "false" });
     }
 
     /// Writes a JSON text unchanged.
     #[inline]
-    pub fn raw(&mut self, key: &str, value: &str) {
+    pub fn raw(&mut self, key: &'static str, value: &str) {
         self.write_key(key);
         self.out.extend_from_slice(value.as_bytes());
     }
 
+    /// Writes a member whose key came from outside, with its JSON.
+    pub fn foreign(&mut self, key: &str, json: &str) {
+        self.out.push(self.separator);
+        self.separator = b',';
+        Str::Plain(key).write(self.out);
+        self.out.push(b':');
+        self.out.extend_from_slice(json.as_bytes());
+    }
+
     /// Writes a member with `write`.
-    pub fn value(&mut self, key: &str, write: impl FnOnce(&mut Vec<u8>)) {
+    pub fn value(&mut self, key: &'static str, write: impl FnOnce(&mut Vec<u8>)) {
         self.write_key(key);
         write(self.out);
     }
 
     /// Writes a nested object.
-    pub fn object(&mut self, key: &str, members: impl FnOnce(&mut Object<'_>)) {
+    pub fn object(&mut self, key: &'static str, members: impl FnOnce(&mut Object<'_>)) {
         self.write_key(key);
         let mut inner = Object::open(self.out);
         members(&mut inner);
@@ -80,7 +89,7 @@ impl<'o> Object<'o> {
     /// Writes an array; `write` writes each item.
     pub fn array<T>(
         &mut self,
-        key: &str,
+        key: &'static str,
         items: impl IntoIterator<Item = T>,
         mut write: impl FnMut(T, &mut Vec<u8>),
     ) {
@@ -115,7 +124,7 @@ impl<'o> Object<'o> {
 
     // Inlined, so that the copy of a literal key is a few stores.
     #[inline]
-    fn write_key(&mut self, key: &str) {
+    fn write_key(&mut self, key: &'static str) {
         self.out.reserve(key.len() + 4);
         self.out.extend_from_slice(&[self.separator, b'"']);
         self.separator = b',';

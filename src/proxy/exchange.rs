@@ -144,7 +144,7 @@ pub enum LogPart {
 }
 
 /// Writes a duration in milliseconds with three decimals.
-pub fn log_ms(line: &mut Object<'_>, key: &str, duration: Duration) {
+pub fn log_ms(line: &mut Object<'_>, key: &'static str, duration: Duration) {
     let us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
     line.value(key, |out| {
         filters::json::write_number(us / 1000, out);

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use super::Dialect;
 use super::chat::STATE_KEYS;
 use super::state::Maker;
-use crate::json::{Error, Object, Type, Walker};
+use crate::json::{Error, Object, Str, Type, Walker};
 
 /// The member that says whose an object is.
 pub const ORIGIN: &str = "origin";
@@ -61,7 +61,7 @@ pub fn seal_whole(
     walk.object(|walk, key| {
         let value = walk.skip()?;
         if key != ORIGIN {
-            object.raw(&key, value);
+            object.foreign(&key, value);
         }
         Ok::<(), Error>(())
     })?;
@@ -78,16 +78,15 @@ fn seal(walk: &mut Walker<'_>, maker: Maker<'_>, out: &mut Vec<u8>) -> Result<()
     walk.object(|walk, key| {
         match walk.peek()? {
             Type::String if STRINGS.contains(&&*key) => {
-                object.text(
-                    &key,
-                    &maker.seal(Dialect::Chat, &walk.string()?.unescaped()),
-                );
+                // A seal and its base64 need no escapes.
+                let sealed = maker.seal(Dialect::Chat, &walk.text()?);
+                object.foreign(&key, &format!("\"{sealed}\""));
                 is_sealed = true;
             }
             _ => {
                 let value = walk.skip()?;
                 if key != ORIGIN {
-                    object.raw(&key, value);
+                    object.foreign(&key, value);
                 }
             }
         }
@@ -109,15 +108,15 @@ fn open(walk: &mut Walker<'_>, maker: Maker<'_>, out: &mut Vec<u8>) -> Result<()
         let is_state = key == ORIGIN || STRINGS.contains(&&*key);
         if !is_state || walk.peek()? != Type::String {
             let value = walk.skip()?;
-            object.raw(&key, value);
+            object.foreign(&key, value);
             return Ok(());
         }
-        let sealed = walk.string()?.unescaped();
+        let sealed = walk.text()?;
         match maker.open(Dialect::Chat, &sealed) {
             Some(_) if key == ORIGIN => opened = true,
             Some(state) => {
                 opened = true;
-                object.text(&key, &state);
+                object.foreign(&key, &quoted(&state));
             }
             None => refused = true,
         }
@@ -128,6 +127,13 @@ fn open(walk: &mut Walker<'_>, maker: Maker<'_>, out: &mut Vec<u8>) -> Result<()
         out.truncate(start);
     }
     Ok(())
+}
+
+/// Returns a text as a JSON string.
+fn quoted(text: &str) -> String {
+    let mut json = Vec::with_capacity(text.len() + 2);
+    Str::Plain(text).write(&mut json);
+    String::from_utf8_lossy(&json).into_owned()
 }
 
 /// Writes the objects of an array anew, with commas between those of which anything is left.
@@ -171,7 +177,7 @@ fn each_vendor(
         write(walk, &mut own)?;
         if !own.is_empty() {
             is_empty = false;
-            object.value(&vendor, |out| out.extend_from_slice(&own));
+            object.foreign(&vendor, &String::from_utf8_lossy(&own));
         }
         Ok::<(), Error>(())
     });
@@ -205,7 +211,7 @@ mod tests {
 
     #[test]
     fn items_are_sealed_one_by_one_and_opened_for_their_maker() {
-        let said = r#"{"type": "t", "data": "QQ==", "id": null}, 5, {}, {"origin": "x", "signature": null, "a": [1, 2]}"#;
+        let said = r#"{"type": "t", "data": "QQ==", "id": null}, 5, {}, {"origin": "x", "signature": null, "a": [1, 2], "\n\"": 1}"#;
         let sealed = seal_items(said, MAKER);
         let read = items(&sealed);
         assert_eq!(read.len(), 3);
@@ -228,7 +234,7 @@ mod tests {
             [
                 json!({"type": "t", "data": "QQ==", "id": null}),
                 json!({}),
-                json!({"signature": null, "a": [1, 2]})
+                json!({"signature": null, "a": [1, 2], "\n\"": 1})
             ]
         );
         assert_eq!(open_items(&format!("[{sealed}]"), OTHER), "");

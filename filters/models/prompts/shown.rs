@@ -159,7 +159,7 @@ fn write(found: &FoundPrompt, messages: &[u8], with_variables: bool) -> Vec<u8> 
     body.text_or_null("model", prompt.model.as_deref());
     body.object("parameters", |parameters| {
         for parameter in &prompt.parameters {
-            parameters.raw(&parameter.key, &parameter.json);
+            parameters.foreign(&parameter.key, &parameter.json);
         }
     });
     if with_variables {

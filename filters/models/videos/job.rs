@@ -12,7 +12,7 @@ pub fn write_job(id: &str, order: &VideoOrder, state: &JobState, out: &mut Vec<u
     job.text("status", state.status.as_str());
     job.number("progress", state.progress.into());
     job.number("created_at", order.created_ms / 1000);
-    let time = |job: &mut Object<'_>, key: &str, ms: Option<u64>| match ms {
+    let time = |job: &mut Object<'_>, key: &'static str, ms: Option<u64>| match ms {
         Some(ms) => job.number(key, ms / 1000),
         None => job.raw(key, "null"),
     };

@@ -122,7 +122,7 @@ pub(super) fn check_kind(facts: &SearchFacts, target: &Target<'_>) -> Result<(),
 }
 
 /// Writes strings as a JSON array, if there are any.
-pub(super) fn write_list(object: &mut Object<'_>, key: &str, texts: &[Box<str>]) {
+pub(super) fn write_list(object: &mut Object<'_>, key: &'static str, texts: &[Box<str>]) {
     if !texts.is_empty() {
         object.array(key, texts, |text, out| Str::Plain(text).write(out));
     }

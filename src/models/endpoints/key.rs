@@ -76,12 +76,12 @@ fn write_plan(data: &mut Object<'_>, plan: Option<&Allowance>, spent: &SpentSoFa
     write_time(data, "devPlanDayResetsAt", spent.daily_resets_ms);
 }
 
-fn write_amount(data: &mut Object<'_>, name: &str, usd: Usd) {
+fn write_amount(data: &mut Object<'_>, name: &'static str, usd: Usd) {
     data.text(name, &usd.to_string());
 }
 
 /// Writes a time in ISO 8601, in UTC.
-fn write_time(data: &mut Object<'_>, name: &str, unix_ms: Option<i64>) {
+fn write_time(data: &mut Object<'_>, name: &'static str, unix_ms: Option<i64>) {
     let time = unix_ms.and_then(|unix_ms| Timestamp::from_millisecond(unix_ms).ok());
     let text = time.map(|time| time.to_string());
     data.text_or_null(name, text.as_deref());

@@ -81,7 +81,7 @@ impl Billing {
     }
 }
 
-fn write_cost(key: &str, cost: &Cost, line: &mut Object<'_>) {
+fn write_cost(key: &'static str, cost: &Cost, line: &mut Object<'_>) {
     line.value(key, |out| {
         out.push(b'"');
         cost.total.write(out);

@@ -102,7 +102,7 @@ impl Writer for EventWriter {
         self.event(|event| {
             event.text("type", "transcript.text.done");
             for (key, value) in &members {
-                event.raw(key, value);
+                event.foreign(key, value);
             }
             event.object("usage", |out| usage::write(settlement, out));
         });

@@ -119,7 +119,7 @@ impl Writer for TranscriptWriter {
         if self.format.media_type().is_none() {
             let mut object = Object::open(&mut self.out);
             for (key, value) in &self.members {
-                object.raw(key, value);
+                object.foreign(key, value);
             }
             object.object("usage", |out| usage::write(settlement, out));
             object.close();

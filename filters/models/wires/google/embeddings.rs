@@ -3,7 +3,6 @@
 //! A vector that was shortened has no longer the length 1, which clients of the convention rely on: it is scaled.
 
 use bytes::Bytes;
-use serde_json::Value;
 
 use super::failure::{classify_error, find_error};
 use crate::fault::Fault;
@@ -160,9 +159,8 @@ fn vector<'a>(walk: &mut Walker<'a>) -> Result<&'a str, Error> {
 
 /// A 200 that holds no vector: an error, alone or in an array, or nothing that can be read.
 fn error_in(body: &[u8]) -> Failure {
-    let body: Value = serde_json::from_slice(body).unwrap_or_default();
-    find_error(&body).map_or_else(
+    find_error(body).map_or_else(
         || Failure::malformed("the provider's reply holds no embedding"),
-        classify_error,
+        |error| classify_error(&error),
     )
 }

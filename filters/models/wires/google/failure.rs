@@ -2,14 +2,15 @@
 
 use serde_json::Value;
 
+use crate::json::{Error, Walker};
 use crate::models::wires::blame;
 use crate::models::wires::failure::Failure;
 use crate::models::wires::rate_limit::told_rest_ms;
+use crate::models::wires::scan;
 
 /// A reply of this status.
 pub(super) fn classify(status: u16, body: &[u8]) -> Failure {
-    let body: Value = serde_json::from_slice(body).unwrap_or_default();
-    let error = find_error(&body).unwrap_or(&Value::Null);
+    let error = &find_error(body).unwrap_or_default();
     // A bad key is a 400 here; its reason distinguishes it from a bad request.
     let text =
         |name: &'static str| details(error).filter_map(move |detail| detail.get(name)?.as_str());
@@ -36,9 +37,21 @@ pub(super) fn classify_error(error: &Value) -> Failure {
     }
 }
 
-/// The error object of a body.
-pub(super) fn find_error(body: &Value) -> Option<&Value> {
-    body.get("error").or_else(|| body.get(0)?.get("error"))
+/// Returns the error of a body, which is an object or the first item of an array.
+pub(super) fn find_error(body: &[u8]) -> Option<Value> {
+    let body = std::str::from_utf8(body).ok()?.trim_ascii();
+    let mut first = body;
+    if body.starts_with('[') {
+        let mut walk = Walker::over(body);
+        let walked = walk.array(|walk, at| {
+            let item = walk.skip()?;
+            first = if at == 0 { item } else { first };
+            Ok::<(), Error>(())
+        });
+        walked.and_then(|()| walk.end()).ok()?;
+    }
+    let [error] = scan::object(first, ["error"])?;
+    serde_json::from_str(error).ok()
 }
 
 /// What an error says beside its message: reasons, and a `RetryInfo` with the time until another try.

@@ -1,6 +1,5 @@
 //! Replies and events: the same shape, whole or in pieces. Source: docs/facts/wire-formats.md 4.4, 4.5.
 
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::candidate::{FunctionCall, Reply, ReplyCandidate, ReplyPart};
@@ -310,8 +309,7 @@ fn parse_finish(reason: &str) -> Option<Finish<'static>> {
 }
 
 pub(super) fn error_in(data: &[u8]) -> Option<Failure> {
-    let body: Value = serde_json::from_slice(data).ok()?;
-    find_error(&body).map(classify_error)
+    find_error(data).map(|error| classify_error(&error))
 }
 
 /// Not the shape of a reply: an error in an array, or nothing that can be read.

@@ -116,10 +116,10 @@ fn image(body: &[u8], place: &Range<usize>) -> Option<Value> {
 }
 
 fn read(body: &Bytes, sink: &mut dyn Sink) -> Result<(), Failure> {
-    let reply: Value = serde_json::from_slice(body).map_err(|_| not_json())?;
-    if let Some(error) = find_error(&reply) {
-        return Err(classify_error(error));
+    if let Some(error) = find_error(body) {
+        return Err(classify_error(&error));
     }
+    let reply: Value = serde_json::from_slice(body).map_err(|_| not_json())?;
     let name = reply.get("name").and_then(Value::as_str);
     match name.filter(|name| operation(name).is_some()) {
         Some(name) => {
@@ -171,7 +171,7 @@ impl VideoWire for Operations {
                 progress: progress.map(|progress| progress.min(100) as u8),
             });
         }
-        if let Some(error) = find_error(&reply) {
+        if let Some(error) = find_error(body) {
             let message = error.get("message").and_then(Value::as_str);
             return Ok(failed(
                 "video_failed",
