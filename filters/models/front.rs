@@ -98,7 +98,7 @@ pub trait Front: Debug + Send + Sync {
 
     /// Returns what it calls a member of a request with this body.
     ///
-    /// Our choice: an API that is no chat names members as chat completions do, but for its prompt.
+    /// Our choice: an API that is not a chat names members as chat completions do, but for its prompt.
     fn name_of(&'static self, member: NamedMember, _source: &Source) -> &'static str {
         match member {
             NamedMember::Turns | NamedMember::Media => self.row().operation.row().prompt_member,

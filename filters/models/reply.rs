@@ -237,7 +237,7 @@ pub trait Writer: Sink + Send + Sync {
         None
     }
 
-    /// Returns why a reply that has come to its end is no answer; `None`: it is one.
+    /// Returns why a reply that has come to its end is not an answer; `None`: it is one.
     fn lack(&self) -> Option<&'static str> {
         None
     }

@@ -304,7 +304,7 @@ pub struct Needs {
     pub documents: bool,
     /// Where images and files come from.
     pub media: MediaNeeds,
-    /// The first message that is no instruction is the assistant's.
+    /// The first message that is not an instruction is the assistant's.
     pub assistant_first: bool,
     /// `tools` holds functions.
     pub tools: bool,

@@ -161,7 +161,7 @@ impl Usage {
         }
     }
 
-    /// Returns this usage with tokens of reasoning that nobody has seen, up to the most tokens of an answer.
+    /// Returns this usage with tokens of reasoning that were not shown, up to the most tokens of an answer.
     #[must_use]
     pub fn with_hidden(self, tokens: u64, most: u64) -> Self {
         let room = most.saturating_sub(self.completion);
@@ -279,7 +279,7 @@ impl Usage {
         }
     }
 
-    /// Returns whether every count is zero. An intermediate report of zeros is no report (docs/decisions.md 14).
+    /// Returns whether every count is zero. An intermediate report of zeros is not a report (docs/decisions.md 14).
     pub fn is_zero(&self) -> bool {
         self.prompt == 0 && self.completion == 0
     }

@@ -18,7 +18,7 @@ pub struct DataUrl<'a> {
 }
 
 /// Returns the media type of a base64 data URL, in lower case without parameters; `image/jpg` is `image/jpeg`. The bytes of
-/// an image count more than its name. `None`: the text is no such URL.
+/// an image count more than its name. `None`: the text is not such a URL.
 ///
 /// Cost: reads up to the comma and a few characters more.
 pub fn media_type(url: &str) -> Option<Cow<'_, str>> {
@@ -28,7 +28,7 @@ pub fn media_type(url: &str) -> Option<Cow<'_, str>> {
     Some(told.map_or(named, Cow::Borrowed))
 }
 
-/// Returns the media type that a base64 data URL names, and its data; `None`: the text is no such URL.
+/// Returns the media type that a base64 data URL names, and its data; `None`: the text is not such a URL.
 pub fn named_type(url: &str) -> Option<(Cow<'_, str>, &str)> {
     let scheme = url.get(..5)?;
     let (head, data) = url.get(5..)?.split_once(',')?;
@@ -49,7 +49,7 @@ pub fn named_type(url: &str) -> Option<(Cow<'_, str>, &str)> {
 }
 
 /// Returns a base64 data URL with the media type that the bytes of its image tell, where it names another; `None`: it
-/// names the right one, or is no such URL.
+/// names the right one, or is not such a URL.
 ///
 /// Cost: one copy, where it names another.
 pub fn retyped(url: &str) -> Option<String> {
@@ -86,7 +86,7 @@ pub fn audio_format(format: &str) -> &str {
     }
 }
 
-/// Decodes base64 of either alphabet, with padding or without; `None`: it is none.
+/// Decodes base64 of either alphabet, with padding or without; `None`: it is not one.
 pub fn decode_base64(data: &str) -> Option<Vec<u8>> {
     const USUAL: GeneralPurpose = tolerant(&alphabet::STANDARD);
     const OF_URLS: GeneralPurpose = tolerant(&alphabet::URL_SAFE);

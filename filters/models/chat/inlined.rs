@@ -47,7 +47,7 @@ pub struct InlinedImage {
 }
 
 impl InlinedImage {
-    /// Reads the bytes of an image; `None`: they are no image of a known type, whatever its server calls them.
+    /// Reads the bytes of an image; `None`: they are not an image of a known type, whatever its server calls them.
     ///
     /// Cost: one copy, a third longer than the bytes.
     pub fn read(bytes: &[u8]) -> Option<Self> {
@@ -72,7 +72,7 @@ impl InlinedImage {
 /// The fetched images of one request, by their addresses.
 #[derive(Clone, Debug, Default)]
 pub struct InlinedImages {
-    /// Ordered, because an empty map of hashes is no constant.
+    /// Ordered, because an empty map of hashes is not a constant.
     images: BTreeMap<Box<str>, Arc<InlinedImage>>,
     bytes: usize,
 }

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 /// Base64 characters that hold as many bytes as tell a type.
 const HEAD_CHARS: usize = 16;
 
-/// Returns the media type of an image; `None`: it is none of a known type.
+/// Returns the media type of an image; `None`: it is not of a known type.
 pub fn image_type(bytes: &[u8]) -> Option<&'static str> {
     let brand = bytes.get(8..12);
     Some(match bytes {

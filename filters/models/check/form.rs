@@ -13,7 +13,7 @@ use crate::multipart::{self, Part};
 /// Returns the JSON of a form. Its parts of these names are the items of `images`; a front without such names takes files, which
 /// become data URLs. The checks judge the bytes.
 ///
-/// Cost: one copy, in which files are a third longer. Errors: 400 for what is no form, and for a field that is no text.
+/// Cost: one copy, in which files are a third longer. Errors: 400 for what is not a form, and for a field that is not text.
 pub(crate) fn to_json<F>(
     (body, boundary): (&[u8], &str),
     table: &Table<F>,

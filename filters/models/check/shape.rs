@@ -182,11 +182,11 @@ impl<F> Field<F> {
         Ok(())
     }
 
-    /// Returns whether a text of a form is a value of JSON that is no string.
+    /// Returns whether a text of a form is a value of JSON that is not a string.
     pub(super) fn is_unquoted(&self, text: &str) -> bool {
         match self.is {
             Is::Boolean(_) => matches!(text, "true" | "false"),
-            // A leading zero is no number in JSON.
+            // A leading zero is not a number in JSON.
             Is::Integer(..) => {
                 let is_short = text == "0" || !text.starts_with('0') && text.len() < 10;
                 is_short && !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())

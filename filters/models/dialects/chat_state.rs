@@ -28,7 +28,7 @@ pub fn may_be_in(body: &[u8]) -> bool {
     STATE_KEYS.into_iter().any(has)
 }
 
-/// Seals the objects of an array, of which `items` is the inside. Items that are no objects are left out.
+/// Seals the objects of an array, of which `items` is the inside. Items that are not objects are left out.
 pub fn seal_items(items: &str, maker: Maker<'_>) -> String {
     each_item(&format!("[{items}]"), |walk, out| seal(walk, maker, out))
 }
@@ -50,7 +50,7 @@ pub fn open_vendors(vendors: &str, maker: Maker<'_>) -> Option<String> {
 
 /// Writes the object that comes next with the seal of its maker and the members that `more` adds. Its state stays as it is.
 ///
-/// Errors: it is no object.
+/// Errors: it is not an object.
 pub fn seal_whole(
     walk: &mut Walker<'_>,
     (maker, dialect): (Maker<'_>, Dialect),

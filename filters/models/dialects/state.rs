@@ -1,10 +1,10 @@
 //! State that only its maker can read, sealed on its way through the client and back.
 //!
-//! A seal stands before the state, and says in 24 bytes whose state it is: [`MAGIC`], a byte for its dialect and its form, the [`Maker`] in 8
-//! bytes, and a code of authentication in 12 over these, the organization, and the length and the CRC of the state. A state
-//! that another organization got, that another maker made, or that is damaged does not open. Both are base64, and 24 bytes
-//! need no padding, so the whole is base64 too: clients that decode and encode it again keep it. Source:
-//! docs/decisions.md 4.
+//! A seal stands before the state, and says in 24 bytes whose state it is: [`MAGIC`], a byte for its dialect and its
+//! form, the [`Maker`] in 8 bytes, and a code of authentication in 12 over these, the organization, and the length and
+//! the CRC of the state. A state that another organization got, that another maker made, or that is damaged does not
+//! open. Both are base64, and 24 bytes need no padding, so the whole is base64 too: clients that decode and encode it
+//! again keep it. Source: docs/decisions.md 4.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ const SEAL_CHARS: usize = 32;
 const FOR_URLS: u8 = 1;
 /// The flag of state that ends with padding.
 const PADDED: u8 = 2;
-/// The flag of state that is no base64, so it is encoded.
+/// The flag of state that is not base64, so it is encoded.
 const ENCODED: u8 = 4;
 /// The bits below those of the dialect.
 const DIALECT_SHIFT: u32 = 4;
@@ -103,7 +103,7 @@ impl OwnedMaker {
 }
 
 impl From<&str> for OwnedMaker {
-    /// Returns the maker of this name, whose state is no organization's.
+    /// Returns the maker of this name, whose state belongs to no organization.
     fn from(name: &str) -> Self {
         Self {
             states: States::default(),
@@ -242,7 +242,7 @@ struct Form {
 }
 
 impl Form {
-    /// Returns the form of a text; `None`: it is no base64 that decoding and encoding keep.
+    /// Returns the form of a text; `None`: decoding and encoding would not keep it.
     fn read(text: &str) -> Option<Self> {
         let bare = text.trim_end_matches('=');
         let is_for_urls = bare.bytes().any(|byte| matches!(byte, b'-' | b'_'));

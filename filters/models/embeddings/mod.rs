@@ -85,7 +85,7 @@ impl EmbeddingFacts {
         let long = self.inputs.iter().enumerate();
         for (index, input) in long.filter(|(_, input)| input.bytes > most) {
             let text = body.get(input.place.clone()).unwrap_or_default();
-            // Half a surrogate is no text; what it is to its provider is not known.
+            // Half a surrogate is not text; what it is to its provider is not known.
             let text = serde_json::from_slice::<Text<'_>>(text);
             let tokens = text.map_or(0, |Text(text)| tokenizer.least(&text, most));
             if tokens > longest.tokens {

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::Encoding;
 use crate::json::{Error, Type, Walker};
 
-/// Reads an array of numbers; `None` where it is none, or a number has no 32-bit form.
+/// Reads an array of numbers; `None` where it is not one, or a number has no 32-bit form.
 pub fn read_floats(array: &str) -> Option<Vec<f32>> {
     let mut walk = Walker::over(array);
     if walk.peek().ok()? != Type::Array {
@@ -27,7 +27,7 @@ pub fn read_floats(array: &str) -> Option<Vec<f32>> {
     is_finite.then_some(floats)
 }
 
-/// Reads base64 of little-endian floats; `None` where it is none, or a float is no number.
+/// Reads base64 of little-endian floats; `None` where it is not one, or a float is not a number.
 pub fn read_base64(text: &str) -> Option<Vec<f32>> {
     let bytes = STANDARD.decode(text).ok()?;
     let (floats, rest) = bytes.as_chunks::<4>();

@@ -79,7 +79,7 @@ impl Outcome {
 }
 
 /// Repairs a text; `None`: it is valid, or holds nothing to repair, or lacks a comma, where nobody knows whether two values or one
-/// are meant. `wants_object`: a list is no answer, unless the text is nothing else.
+/// are meant. `wants_object`: a list is not an answer, unless the text is nothing else.
 ///
 /// Cost: one scan of valid JSON, without an allocation. Of other texts a bounded number of scans, and of readings at a
 /// tenth of their speed.

@@ -52,7 +52,7 @@ pub struct ImageOptions {
     pub partial_images: Option<u8>,
 }
 
-/// Reads a size in pixels, such as `1536x1024`; `None`: it is none.
+/// Reads a size in pixels, such as `1536x1024`; `None`: it is not one.
 pub fn pixels(size: &str) -> Option<(u32, u32)> {
     let (width, height) = size.split_once('x')?;
     let number = |text: &str| {

@@ -5,7 +5,7 @@ use crate::money::{Unit, UnitCounts};
 /// What a front found in a request to read a document.
 #[derive(Clone, Copy, Debug)]
 pub struct OcrFacts {
-    /// How many pages it asks for; `None`: all of a document whose pages nobody has counted.
+    /// How many pages it asks for; `None`: all of a document whose pages were not counted.
     pub pages: Option<u64>,
 }
 
@@ -13,7 +13,7 @@ impl OcrFacts {
     /// The most pages of a document. Source: docs/facts/wire-formats.md 6.6.
     pub const MAX_PAGES: u64 = 1000;
 
-    /// Returns the units that a reply is expected to take: one page, where nobody has counted.
+    /// Returns the units that a reply is expected to take: one page, where they were not counted.
     pub fn expected_units(self) -> UnitCounts {
         Self::units(self.pages.unwrap_or(1))
     }

@@ -81,7 +81,7 @@ impl Reader {
         }
     }
 
-    /// Returns the members of a table, each once. A null is no value.
+    /// Returns the members of a table, each once. A null is not a value.
     fn members<'n>(
         &mut self,
         node: &'n Node,
@@ -209,7 +209,7 @@ impl Reader {
         }
     }
 
-    /// Refuses braces around something that is no name: what looks like a slip would go to a model.
+    /// Refuses braces around something that is not a name: what looks like a slip would go to a model.
     fn placeholders(&mut self, nodes: &[Node], path: &str) {
         for (at, node) in nodes.iter().enumerate() {
             self.placeholders_of(node, &format!("{path}[{at}]"));

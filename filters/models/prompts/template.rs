@@ -73,7 +73,7 @@ pub enum TextPart<'a> {
     /// Text that stays.
     Literal(&'a str),
     Variable(&'a str),
-    /// Braces around something that is no name, or that are not closed.
+    /// Braces around something that is not a name, or that are not closed.
     Malformed(&'a str),
 }
 

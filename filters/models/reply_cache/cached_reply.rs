@@ -9,7 +9,7 @@ use crate::models::reply::Sink;
 use crate::models::usage::{Settlement, Usage};
 use crate::money::Cost;
 
-/// The version of the stored form. Another version is no reply.
+/// The version of the stored form. Another version is not a reply.
 pub const FORM_VERSION: u8 = 4;
 
 /// A stored reply.

@@ -20,7 +20,7 @@ const MAX_INLINE_BYTES: usize = 1024;
 
 /// Appends the canonical form of the next value.
 ///
-/// Cost: one pass, and one hash of what is long; objects allocate a list of their keys. Errors: the text is no JSON.
+/// Cost: one pass, and one hash of what is long; objects allocate a list of their keys. Errors: the text is not JSON.
 pub(super) fn write_value(walk: &mut Walker<'_>, out: &mut Vec<u8>) -> Result<(), Error> {
     match walk.peek()? {
         Type::Null => walk.null().map(|_| out.push(b'0')),

@@ -43,7 +43,7 @@ impl ReplyKeys {
         Hmac::new_from_slice(secret).ok().map(Self)
     }
 
-    /// Returns the key of a request; `None`: its body is no JSON object, which no checked body is.
+    /// Returns the key of a request; `None`: its body is not a JSON object, which a checked body is.
     ///
     /// Cost: one pass over the body, and one hash of it. What is not in memory of it was hashed when it came.
     pub fn key(&self, scope: &KeyScope<'_>, request: &ModelRequest) -> Option<ReplyKey> {

@@ -96,7 +96,7 @@ impl ReplyRecorder {
             match piece {
                 Piece::Refusal(text) if !text.is_empty() => self.refuse(),
                 Piece::Finish(Finish::Filtered) => self.refuse(),
-                // Reasoning alone is no answer.
+                // Reasoning alone is not an answer.
                 Piece::Text(text) => self.has_content |= !text.is_empty(),
                 Piece::Native { .. } | Piece::Image(_) => self.has_content = true,
                 Piece::Call { .. } | Piece::Arguments { .. } => self.has_content = true,

@@ -34,7 +34,7 @@ impl RerankFacts {
 
     /// Writes the texts of all documents as a JSON array of strings.
     ///
-    /// Errors: a document is none, which no checked one is.
+    /// Errors: a document is not one, which does not happen to a checked request.
     pub fn write_texts(&self, body: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
         out.push(b'[');
         for index in 0..self.documents.len() {

@@ -187,7 +187,7 @@ impl WrittenMapping {
         }
     }
 
-    /// Returns the videos that it makes. Errors: what is no size.
+    /// Returns the videos that it makes. Errors: what is not a size.
     pub(super) fn video_limits(&self) -> Result<VideoLimits, String> {
         let sizes = self.video_sizes.iter().map(|text| {
             VideoSize::parse(text)
@@ -200,7 +200,7 @@ impl WrittenMapping {
     }
 }
 
-/// The APIs of providers of the OpenAI convention. A provider of another kind has one API, which is none of these.
+/// The APIs of providers of the OpenAI convention. A provider of another kind has one API of its own.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the words say it")]

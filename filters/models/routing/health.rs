@@ -153,7 +153,7 @@ impl Health {
         self.windows.get(candidate)?.changed(now_ms)
     }
 
-    /// Lets [`Self::changed`] return a candidate again, because nobody was told.
+    /// Lets [`Self::changed`] return a candidate again, because the other processes were not told.
     pub fn mark_changed(&self, candidate: usize) {
         if let Some(window) = self.windows.get(candidate) {
             window.mark_changed();
@@ -191,7 +191,7 @@ impl Health {
 }
 
 impl RunningAttempt {
-    /// Returns how long the trial of a candidate that cools down should wait for a reply; `None`: it is no trial.
+    /// Returns how long the trial of a candidate that cools down should wait for a reply; `None`: it is not a trial.
     pub fn trial_patience_ms(&self) -> Option<u64> {
         self.trial_patience_ms
     }
@@ -242,7 +242,7 @@ impl RunningAttempt {
         }
     }
 
-    /// Records that the attempt was cancelled, because another one beside it answered first. That is no failure, but its
+    /// Records that the attempt was cancelled, because another one beside it answered first. That is not a failure, but its
     /// first content would have come later than now. An attempt without a reply counts as one that waits until the
     /// provider is heard again, so that a provider which says nothing is found silent although no attempt waits for long.
     pub fn record_cancelled(self, now_ms: u64) {

@@ -60,7 +60,7 @@ struct WrittenList<'a> {
 
 /// Returns the price lists of a mapping.
 ///
-/// Errors: the key and why it is no price.
+/// Errors: the key and why it is not a price.
 pub(super) fn read_prices(written: &WrittenMapping) -> Result<MappingPrices, BadMember> {
     let discount = factor("discount", written.discount.as_deref())?;
     if let Some(Err(bad)) = discount.map(Factor::complement) {

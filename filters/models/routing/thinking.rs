@@ -260,7 +260,7 @@ impl Thinking {
     }
 }
 
-/// Returns the least and the most budget. What is written counts, then what the kind says; a budget nobody bounds leaves room
+/// Returns the least and the most budget. What is written counts, then what the kind says; a budget without a bound leaves room
 /// for an answer.
 fn read_bounds(
     written: &WrittenThinking<'_>,

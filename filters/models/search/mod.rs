@@ -65,7 +65,7 @@ pub struct Day {
 }
 
 impl Day {
-    /// Parses it; months and days may lack their zeros. `None`: it is no day.
+    /// Parses it; months and days may lack their zeros. `None`: it is not a day.
     pub fn parse(text: &str) -> Option<Self> {
         let mut numbers = text.split('/');
         let mut number = |longest: usize| {

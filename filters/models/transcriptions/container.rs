@@ -61,7 +61,7 @@ const SUBTYPES: [(&str, Container); 19] = [
 ];
 
 impl Container {
-    /// Returns the container of a file that begins with these bytes; `None`: it is none that is known.
+    /// Returns the container of a file that begins with these bytes; `None`: it is not a known one.
     pub fn sniff(head: &[u8]) -> Option<Self> {
         Some(match head {
             [

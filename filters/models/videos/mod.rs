@@ -70,7 +70,7 @@ impl std::fmt::Display for VideoSize {
 const SIDES: std::ops::RangeInclusive<u16> = 64..=8192;
 
 impl VideoSize {
-    /// Parses `1280x720`; `None`: it is no size, or a side is under 64 or over 8,192 pixels.
+    /// Parses `1280x720`; `None`: it is not a size, or a side is under 64 or over 8,192 pixels.
     pub fn parse(text: &str) -> Option<Self> {
         let side = |text: &str| -> Option<u16> {
             let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());

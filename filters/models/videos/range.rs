@@ -11,7 +11,7 @@ pub enum AskedRange {
     Unsatisfiable,
 }
 
-/// Returns what a `Range` header asks for of so many bytes. Several ranges, other units and what is no range ask for all.
+/// Returns what a `Range` header asks for of so many bytes. Several ranges, other units and what is not a range ask for all.
 pub fn part(header: &str, length: u64) -> AskedRange {
     let Some(spec) = header.strip_prefix("bytes=") else {
         return AskedRange::Whole;

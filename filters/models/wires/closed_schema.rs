@@ -26,13 +26,13 @@ const REFUSED: [&str; 15] = [
     "$schema",
 ];
 
-/// Reads what holds schemas; `None`: it is no JSON, or has more than 32,768 values.
+/// Reads what holds schemas; `None`: it is not JSON, or has more than 32,768 values.
 pub(super) fn read(json: &[u8]) -> Option<Value> {
     let has_few = count_values(json) <= MAX_VALUES;
     has_few.then(|| serde_json::from_slice(json).ok())?
 }
 
-/// Closes every object, and takes out what decoders refuse, `also` included. Names of properties are no words of a schema.
+/// Closes every object, and takes out what decoders refuse, `also` included. Names of properties are not words of a schema.
 pub(super) fn close(schema: &mut Value, also: &[&str]) {
     let Value::Object(object) = schema else {
         return;

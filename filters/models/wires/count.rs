@@ -1,4 +1,4 @@
-//! Counts in reports of usage: what is none ends no reply, because the answer around it is good.
+//! Counts in reports of usage: a broken one does not end the reply, because the answer around it is good.
 
 use std::fmt;
 

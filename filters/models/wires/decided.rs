@@ -6,7 +6,7 @@ use crate::models::reply::Sink;
 use crate::models::typed_decisions::{Answer, DecisionFacts};
 use crate::models::usage::Usage;
 
-/// Returns a finite number as it is written; `None`: it is none.
+/// Returns a finite number as it is written; `None`: it is not one.
 pub(super) fn number(raw: &RawValue) -> Option<&str> {
     let text = raw.get();
     let is_number = text.starts_with(|c: char| c == '-' || c.is_ascii_digit());

@@ -161,7 +161,7 @@ impl Decoder for FilteredImages {
     }
 }
 
-/// A reply that is no stream, so it has a bound, also if the provider sends a stream: one JSON text, all of which is in
+/// A reply that is not a stream, so it has a bound, also if the provider sends a stream: one JSON text, all of which is in
 /// memory, or a file.
 struct Folded {
     decoder: Box<dyn Decoder>,

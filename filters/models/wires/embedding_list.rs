@@ -56,7 +56,7 @@ impl ExpectedVectors {
 
     /// Puts the vectors of a reply into a sink: JSON arrays of numbers, or strings of base64.
     ///
-    /// Errors: there is not one for each input, or one is no vector.
+    /// Errors: there is not one for each input, or one is not a vector.
     pub(super) fn write_items(&self, vectors: &[&str], sink: &mut dyn Sink) -> Result<(), Failure> {
         if vectors.len() != self.count {
             return Err(not_one_for_each());

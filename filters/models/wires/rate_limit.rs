@@ -64,7 +64,7 @@ pub fn refused_rest_ms(headers: &HeaderMap, limits: &[LimitHeaders], now_ms: u64
     told.filter(|ms| *ms > 0).map(|ms| ms.min(MAX_REST_MS))
 }
 
-/// Returns how long a refused key has to rest, by a period in the body; `None`: it is none. Units: as [`refused_rest_ms`].
+/// Returns how long a refused key has to rest, by a period in the body; `None`: it is not one. Units: as [`refused_rest_ms`].
 pub(super) fn told_rest_ms(period: &str) -> Option<u64> {
     let ms = duration_ms(period)?.ceil() as u64;
     (ms > 0).then_some(ms.min(MAX_REST_MS))

@@ -50,7 +50,7 @@ pub(super) fn count(json: &str) -> Option<u64> {
 
 /// Returns the JSON of these members of a whole reply; of a member that came twice, the last.
 ///
-/// Errors: what came is no object, or holds an error.
+/// Errors: what came is not an object, or holds an error.
 pub(super) fn reply<'a, const N: usize>(
     body: &'a [u8],
     keys: [&str; N],

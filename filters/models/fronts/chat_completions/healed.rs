@@ -2,7 +2,7 @@
 //! Source: docs/model-gateway.md 2.1; docs/facts/model-gateway.md 11.1.
 //!
 //! It stands before the writer of a response, so that wires and writers do not know of it. Reasoning, refusals and calls
-//! pass as they come. A text beside calls is no answer in JSON, and what a filter cut off is none either: both go out as they
+//! pass as they come. A text beside calls is not an answer in JSON, and what a filter cut off is not either: both go out as they
 //! came. A text that is held back was not delivered: another provider may still answer.
 
 use bytes::Bytes;
@@ -32,7 +32,7 @@ pub(super) struct HealedWriter {
 }
 
 impl HealedWriter {
-    /// Writes by `inner`. `wants_object`: the answer is no list.
+    /// Writes by `inner`. `wants_object`: the answer is not a list.
     pub(super) fn new(inner: Box<dyn Writer>, wants_object: bool) -> Self {
         Self {
             inner,

@@ -20,7 +20,7 @@ use crate::money::{CostInputs, ServiceTier, UnitCounts};
 const QUALITIES: [&str; 8] = [
     "standard", "hd", "low", "medium", "high", "xhigh", "max", "auto",
 ];
-/// Those of an edit: the names of retired models are none of them.
+/// The qualities of an edit, without the names of retired models.
 const EDIT_QUALITIES: [&str; 6] = ["low", "medium", "high", "xhigh", "max", "auto"];
 /// The most unfinished images of a stream. Source: docs/facts/wire-formats.md 6.4.
 const MAX_PARTIAL_IMAGES: u64 = 3;
@@ -223,7 +223,7 @@ fn asked(options: &ImageOptions, count: u32) -> AskedParameters {
     }
 }
 
-/// Reads a member that nobody knows: what a provider makes of it is its own affair.
+/// Reads an unknown member: what a provider makes of it is its own affair.
 fn unknown(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<(), Reject> {
     if walk.null()? {
         return Ok(());

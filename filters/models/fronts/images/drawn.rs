@@ -40,7 +40,7 @@ impl Drawn {
                 Piece::Image(Image::Data { data, .. }) => self.data(&data.unescaped(), &mut image),
                 Piece::Image(Image::Said { items, .. }) => {
                     let list = ["[", items, "]"].concat();
-                    // What cannot be read is no image.
+                    // What cannot be read is not an image.
                     _ = Walker::over(&list).array(|walk, _| {
                         if let Some(url) = url_of_item(walk)? {
                             self.url(url, &mut image);
@@ -83,7 +83,7 @@ impl Drawn {
         let Some(key) = MEMBERS.into_iter().find(|known| *known == key) else {
             return;
         };
-        // `auto` is no answer, and anything but a text is none either.
+        // `auto` is not an answer, and neither is anything but a text.
         if value.starts_with('"') && value != "\"auto\"" {
             self.members.retain(|(known, _)| *known != key);
             self.members.push((key, value.into()));
@@ -135,7 +135,7 @@ impl Drawn {
         }
     }
 
-    /// Why a reply that has come to its end is no answer.
+    /// Why a reply that has come to its end is not an answer.
     pub(super) fn lack(&self) -> Option<&'static str> {
         let count = self.count - self.ended_count;
         match (count, self.is_filtered, self.has_address) {

@@ -13,7 +13,7 @@ pub(super) struct Segment<'a> {
     text: Cow<'a, str>,
 }
 
-/// Reads segments; `None`: they are none.
+/// Reads segments; `None`: the JSON holds none.
 pub(super) fn read(json: &str) -> Option<Vec<Segment<'_>>> {
     serde_json::from_str(json).ok()
 }

@@ -12,7 +12,7 @@ const QUOTES: [(char, char); 5] = [
     ('`', '`'),
 ];
 
-/// Returns the mark that closes a quotation; `None`: it is no quotation mark.
+/// Returns the mark that closes a quotation; `None`: it is not a quotation mark.
 pub(super) fn closing(open: char) -> Option<char> {
     let mut quotes = QUOTES.iter();
     quotes

@@ -84,7 +84,7 @@ pub(super) fn cut_value(word: &str) -> Option<Cow<'_, str>> {
     known.map(|(_, value)| Cow::Borrowed(*value))
 }
 
-/// Returns a number as JSON wants it; `None`: it is none.
+/// Returns a number as JSON wants it; `None`: it is not one.
 fn number(word: &str) -> Option<Cow<'_, str>> {
     if Walker::over(word)
         .number()

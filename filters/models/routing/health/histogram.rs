@@ -34,7 +34,7 @@ impl Weights {
         }
     }
 
-    /// Reads from the front of the bytes; `None`: they are none, or name a bucket twice or one that there is not.
+    /// Reads from the front of the bytes; `None`: they are not a histogram, or name a bucket twice or one that there is not.
     pub(super) fn read(bytes: &mut &[u8]) -> Option<Self> {
         let (count, mut rest) = bytes.split_first()?;
         let (mut weights, mut least) = (Vec::with_capacity((*count).into()), 0);

@@ -14,9 +14,9 @@ const VERSION: u8 = 1;
 pub const MAX_BYTES: usize = 1024;
 /// Older than this is nothing. It fits an age of four bytes.
 const MAX_AGE_MS: u32 = 7 * 24 * 3_600_000;
-/// More attempts than a window remembers are none that a window has counted.
+/// No window has counted more attempts than it remembers.
 const MAX_ATTEMPTS: f32 = 31.0;
-/// More calls, and more tokens, are none that a process has seen.
+/// No process has seen more calls or tokens.
 const MAX_CALLS: f32 = 1e12;
 const MAX_TOKENS: f32 = 1e18;
 /// The longest time until a trial.

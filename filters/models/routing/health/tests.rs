@@ -46,7 +46,7 @@ fn one_trial_at_a_time_goes_through_after_ever_longer_cool_downs() {
         let trial = health.begin(0, true, now_ms);
         assert!(trial.trial_patience_ms().is_some());
         assert_eq!(readiness(&health, now_ms), Readiness::Later);
-        // Others that are sent there all the same are no trials.
+        // Others that are sent there all the same are not trials.
         assert_eq!(health.begin(0, true, now_ms).trial_patience_ms(), None);
         trial.record_failure(now_ms + 1);
         now_ms += cool_down_ms;

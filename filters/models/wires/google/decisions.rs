@@ -148,7 +148,7 @@ fn read(body: &[u8], facts: &DecisionFacts, sink: &mut dyn Sink) -> Result<(), F
     Ok(())
 }
 
-/// Reads an answer; `None`: it is none to this question.
+/// Reads an answer; `None`: it does not answer this question.
 fn answer<'a>(question: &'a Question, read: &'a ReadAnswer<'a>) -> Option<Answer<'a>> {
     let confidence = read.confidence.and_then(number);
     let probabilities = || {

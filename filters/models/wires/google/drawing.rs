@@ -19,7 +19,7 @@ const SIZES: [(u32, &str); 3] = [(1792, "1K"), (2560, "2K"), (u32::MAX, "4K")];
 
 /// Returns what makes the model draw, and how: members of the generation's configuration.
 ///
-/// Errors: 400 for a size in pixels whose ratio is none that the models draw.
+/// Errors: 400 for a size in pixels whose ratio the models do not draw.
 pub(super) fn members(
     request: &ModelRequest,
     chat: &Conversation<'_>,

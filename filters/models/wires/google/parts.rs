@@ -136,7 +136,7 @@ pub(super) fn plain<'a>(text: impl Into<Quoted<'a>>) -> Option<GooglePart<'a>> {
     })
 }
 
-/// Returns the part of a tool that the provider ran in an earlier turn; `None`: it is none that goes back.
+/// Returns the part of a tool that the provider ran in an earlier turn; `None`: it does not go back.
 pub(super) fn native<'a>(earlier: &'a Native<'_>) -> Option<GooglePart<'a>> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

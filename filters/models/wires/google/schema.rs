@@ -55,7 +55,7 @@ impl SchemaBudget {
         }
     }
 
-    /// Reads and cleans a schema, which stands in the field `param`; `None`: it is no JSON.
+    /// Reads and cleans a schema, which stands in the field `param`; `None`: it is not JSON.
     ///
     /// Errors: a 400, because the schemas are larger than the budget.
     pub(super) fn clean(

@@ -136,7 +136,7 @@ fn not_json() -> Failure {
     Failure::malformed("the provider's reply is not JSON")
 }
 
-/// Returns the name of an operation as segments of a path; `None`: it is none.
+/// Returns the name of an operation as segments of a path; `None`: it is not one.
 fn operation(name: &str) -> Option<&str> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     let is_segment = |segment: &str| {

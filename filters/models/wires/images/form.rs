@@ -18,7 +18,7 @@ pub(super) const MEDIA_TYPE: &str = "multipart/form-data; boundary=weirgate-Zp4F
 
 /// Writes a form.
 ///
-/// Cost: a copy of each image without its base64. Errors: 400 for an image that is no base64, or a part that holds the
+/// Cost: a copy of each image without its base64. Errors: 400 for an image that is not base64, or a part that holds the
 /// boundary.
 pub(super) fn write(
     members: &Map<String, Value>,

@@ -161,7 +161,7 @@ fn read(body: &[u8], facts: &DecisionFacts, sink: &mut dyn Sink) -> Result<(), F
     Ok(())
 }
 
-/// Reads an answer; `None`: it is none to this question.
+/// Reads an answer; `None`: it does not answer this question.
 fn answer<'a>(question: &Question, read: &'a ReadAnswer<'a>) -> Option<Answer<'a>> {
     if read.kind == "refusal" {
         return Some(Answer::Refusal);

@@ -126,7 +126,7 @@ impl ReadResult<'_> {
     }
 }
 
-/// Reads a result; `None`: it is none.
+/// Reads a result; `None`: it is not one.
 fn result(whole: &str) -> Option<ReadResult<'_>> {
     let [flagged, categories, scores] =
         object(whole, ["flagged", "categories", "category_scores"])?;

@@ -76,7 +76,7 @@ fn read(body: &Bytes, sink: &mut dyn Sink) -> Result<(), Failure> {
     let [id, error] = members(body, ["id", "error"])?;
     let id = text(id).filter(|id| segment(id).is_some());
     let Some(id) = id else {
-        // What is no job is the provider's failure, so the next one may try.
+        // What is not a job is the provider's failure, so the next one may try.
         return Err(match error {
             "" | "null" => Failure::malformed("the provider's reply names no job"),
             error => classify_error(error),
@@ -98,7 +98,7 @@ fn text(json: &str) -> Option<Cow<'_, str>> {
     scan::string(json).map(Str::unescaped)
 }
 
-/// Returns an id as a segment of a path; `None`: it is none.
+/// Returns an id as a segment of a path; `None`: it is not one.
 fn segment(id: &str) -> Option<&str> {
     let is_plain =
         |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':');

@@ -57,7 +57,7 @@ fn end(
     if output.is_empty() {
         read_items(response.output, output, sink).map_err(malformed)?;
     }
-    // An answer of no item at all is none, unless its limit was reached before the first.
+    // An answer without items is not an answer, unless its limit was reached before the first.
     if output.is_empty() && finish == Finish::Stop {
         return Err(no_answer());
     }

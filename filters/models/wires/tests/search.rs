@@ -260,7 +260,7 @@ fn who_cannot_say_a_search_is_left_out_with_the_field() {
         json!({"includeServerSideToolInvocations": true})
     );
     assert_eq!(said["tools"][1], json!({"googleSearch": {}}));
-    // The client's own function of that name is no search.
+    // The client's own function of that name is not a search.
     let own = json!({"tools": [function("web_search")], "tool_choice": {"type": "function", "function": {"name": "web_search"}}});
     for kind in [
         CHAT,

@@ -173,7 +173,8 @@ fn check_input(
         }
         if let Some((smaller, smaller_ns)) = &before {
             let times = length as f64 / smaller.len() as f64;
-            let grows = |ns: f64, smaller_ns: f64| ns > smaller_ns * times * scale.growth / 2.0;
+            let growth = scale.growth + allowed.growth;
+            let grows = |ns: f64, smaller_ns: f64| ns > smaller_ns * times * growth / 2.0;
             if (1.9..2.2).contains(&times) && ns > scale.compared_ns && grows(ns, *smaller_ns) {
                 let (ns, smaller_ns) = (shortest(reader, &input), shortest(reader, smaller));
                 if grows(ns, smaller_ns) {

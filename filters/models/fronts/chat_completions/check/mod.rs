@@ -52,7 +52,7 @@ struct Media {
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     members: Vec<RequestMember>,
-    /// The member at hand is none that the gateway knows.
+    /// The gateway does not know the member at hand.
     is_unknown: bool,
     special_messages: Vec<Range<usize>>,
     /// Parts, calls and items of all messages.
@@ -78,7 +78,7 @@ pub(super) struct Findings {
     has_inner_effort: bool,
     needs: Needs,
     asked: AskedParameters,
-    /// A message that is no instruction has come.
+    /// A message that is not an instruction has come.
     has_turn: bool,
     /// The message at hand holds images, audio or files.
     holds_media: bool,

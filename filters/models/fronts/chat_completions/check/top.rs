@@ -162,7 +162,7 @@ pub(super) fn member(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> 
 }
 
 fn unknown(walk: &mut Walker<'_>, key: &str, found: &mut Findings) -> Result<(), Reject> {
-    // A mark on the top level is no member of the contract, but one of a provider's own.
+    // A mark on the top level is not a member of the contract, but one of a provider's own.
     found.needs.cache_control |= key == "cache_control";
     found.is_unknown = true;
     walk.skip()?;

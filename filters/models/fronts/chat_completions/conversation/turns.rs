@@ -27,7 +27,7 @@ impl<'a> Message<'a> {
 
     /// Returns what the model said as a turn: what it carried and its content, its images, its calls.
     pub(super) fn into_turn(mut self) -> Turn<'a> {
-        // What the model has not said is no piece of what it said.
+        // What the model has not said is not a piece of what it said.
         self.content
             .retain(|block| !matches!(&block.kind, BlockKind::Text(text) if text.is_empty()));
         if !self.carries_nothing() {
@@ -160,7 +160,7 @@ fn take_due<'a>(between: &mut Between<'a>, number: u64, blocks: &mut Vec<Block<'
     }
 }
 
-/// Puts what stood within a text between its pieces. Where the content is no single text, what stood behind its beginning
+/// Puts what stood within a text between its pieces. Where the content is not a single text, what stood behind its beginning
 /// stands behind its end.
 fn weave<'a>(
     mut content: Vec<Block<'a>>,
