@@ -34,7 +34,7 @@ pub struct Quoted<'a> {
 impl<'a> BlockText<'a> {
     /// Reads the next value, a string.
     ///
-    /// Errors: it is none, or broken.
+    /// Errors: it is not a string, or it is broken.
     pub fn read(walk: &mut Walker<'a>) -> Result<Self, Error> {
         let (text, json) = walk.text_and_json()?;
         let json = match json.len() {

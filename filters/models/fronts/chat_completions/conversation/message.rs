@@ -19,7 +19,7 @@ pub(super) struct Message<'a> {
     pub(super) phase: Option<Text<'a>>,
     pub(super) calls: Vec<Block<'a>>,
     pub(super) images: Vec<Block<'a>>,
-    /// `None`: nothing that most histories lack.
+    /// State and blocks that stood within the answer. Most messages have none, so it is boxed.
     pub(super) carried: Option<Box<Carried<'a>>>,
     /// The content came behind the calls.
     pub(super) is_after_calls: bool,
@@ -88,7 +88,7 @@ pub(super) fn read<'a>(walk: &mut Walker<'a>) -> Result<Turn<'a>, Error> {
     })
 }
 
-/// Reads a member that only the assistant's messages have, and few of them. Out of line, so that the others fit beside the core.
+/// Reads a member that only the assistant's messages have, and few of them. It is out of line to keep the code of all messages small.
 #[inline(never)]
 fn said_member<'a>(
     walk: &mut Walker<'a>,

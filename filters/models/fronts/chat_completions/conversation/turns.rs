@@ -30,25 +30,28 @@ impl<'a> Message<'a> {
         // What the model has not said is not a piece of what it said.
         self.content
             .retain(|block| !matches!(&block.kind, BlockKind::Text(text) if text.is_empty()));
-        if !self.carries_nothing() {
-            return self.woven();
-        }
-        let mut blocks = self.content;
-        blocks.append(&mut self.images);
-        blocks.append(&mut self.calls);
+        let (blocks, divided) = match self.is_plain() {
+            true => {
+                let mut blocks = std::mem::take(&mut self.content);
+                blocks.append(&mut self.images);
+                blocks.append(&mut self.calls);
+                (blocks, Vec::new())
+            }
+            false => self.weave_all(),
+        };
         Turn {
             role: Role::Assistant,
             name: self.name,
             phase: self.phase,
             at: self.at,
             blocks,
-            divided: Vec::new(),
+            divided,
         }
     }
 
-    /// Returns the turn with what the message carries in its places.
+    /// Takes the blocks, with what the message carries in its places, and the same turn divided.
     #[inline(never)]
-    fn woven(mut self) -> Turn<'a> {
+    fn weave_all(&mut self) -> (Vec<Block<'a>>, Vec<Turn<'a>>) {
         let mut carried = *self.carried.take().unwrap_or_default();
         carried.within.sort_by_key(|(place, _)| *place);
         carried.beside.sort_by_key(|(place, _)| *place);
@@ -62,28 +65,22 @@ impl<'a> Message<'a> {
         let is_before = |((offset, _), _): &(TextPlace, Block<'a>)| *offset == 0;
         let (before, behind): (Vec<_>, Vec<_>) = carried.beside.into_iter().partition(is_before);
         blocks.extend(before.into_iter().map(|(_, block)| block));
-        weave(self.content, self.is_text, carried.within, &mut blocks);
-        blocks.extend(self.images);
+        let content = std::mem::take(&mut self.content);
+        weave(content, self.is_text, carried.within, &mut blocks);
+        blocks.append(&mut self.images);
         blocks.extend(behind.into_iter().map(|(_, block)| block));
-        for (place, call) in (u64::from(is_said)..).zip(self.calls) {
+        for (place, call) in (u64::from(is_said)..).zip(self.calls.drain(..)) {
             take_due(&mut between, place, &mut blocks);
             blocks.push(call);
         }
         blocks.extend(between.map(|(_, block)| block));
-        Turn {
-            role: Role::Assistant,
-            name: self.name,
-            phase: self.phase,
-            at: self.at,
-            blocks,
-            divided,
-        }
+        (blocks, divided)
     }
 
     /// Returns whether the order of the message is that of its members.
-    fn carries_nothing(&self) -> bool {
-        let is_plain = self.items.is_empty() && self.refusal.is_none() && !self.is_after_calls;
-        is_plain && self.carried.is_none()
+    fn is_plain(&self) -> bool {
+        let is_divided = !self.items.is_empty() || self.refusal.is_some() || self.is_after_calls;
+        !is_divided && self.carried.is_none()
     }
 
     /// Puts the signatures to what they sign: the last text, or an image.
