@@ -138,7 +138,8 @@ pub struct Native<'a> {
 /// State that only its maker can read.
 #[derive(Clone, Debug)]
 pub struct State<'a> {
-    pub dialect: Dialect,
+    /// The dialect of its maker; `None`: it lacks the seal that it would have, so it goes to nobody.
+    pub dialect: Option<Dialect>,
     /// The state with its maker's seal; without one it goes to all that speak the dialect. A wire opens it, and writes it as the
     /// maker has said it.
     pub text: Text<'a>,

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use super::Dialect;
 use super::chat::STATE_KEYS;
-use super::state::Maker;
+use super::state::{LeftOutState, Maker};
 use crate::json::{Error, Object, Str, Type, Walker};
 
 /// The member that says whose an object is.
@@ -33,9 +33,10 @@ pub fn seal_items(items: &str, maker: Maker<'_>) -> String {
     each_item(&format!("[{items}]"), |walk, out| seal(walk, maker, out))
 }
 
-/// Opens the objects of an array. Those that the maker has not made are left out. Returns the inside of an array.
-pub fn open_items(items: &str, maker: Maker<'_>) -> String {
-    each_item(items, |walk, out| open(walk, maker, out))
+/// Opens the objects of an array. Those that the maker has not made are left out, and counted. Returns the inside of an
+/// array.
+pub fn open_items(items: &str, maker: Maker<'_>, left_out: LeftOutState<'_>) -> String {
+    each_item(items, |walk, out| open(walk, maker, left_out, out))
 }
 
 /// Seals the objects of an object, which has one for each vendor; `None`: it has none.
@@ -43,9 +44,9 @@ pub fn seal_vendors(vendors: &str, maker: Maker<'_>) -> Option<String> {
     each_vendor(vendors, |walk, out| seal(walk, maker, out))
 }
 
-/// Opens them. Those that the maker has not made are left out; `None`: it has made none.
-pub fn open_vendors(vendors: &str, maker: Maker<'_>) -> Option<String> {
-    each_vendor(vendors, |walk, out| open(walk, maker, out))
+/// Opens them. Those that the maker has not made are left out, and counted; `None`: it has made none.
+pub fn open_vendors(vendors: &str, maker: Maker<'_>, left_out: LeftOutState<'_>) -> Option<String> {
+    each_vendor(vendors, |walk, out| open(walk, maker, left_out, out))
 }
 
 /// Writes the object that comes next with the seal of its maker and the members that `more` adds. Its state stays as it is.
@@ -100,7 +101,12 @@ fn seal(walk: &mut Walker<'_>, maker: Maker<'_>, out: &mut Vec<u8>) -> Result<()
 }
 
 /// Writes the object that comes next as its maker has said it; nothing, if that is another.
-fn open(walk: &mut Walker<'_>, maker: Maker<'_>, out: &mut Vec<u8>) -> Result<(), Error> {
+fn open(
+    walk: &mut Walker<'_>,
+    maker: Maker<'_>,
+    left_out: LeftOutState<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), Error> {
     let start = out.len();
     let mut object = Object::open(out);
     let (mut opened, mut refused) = (false, false);
@@ -124,6 +130,7 @@ fn open(walk: &mut Walker<'_>, maker: Maker<'_>, out: &mut Vec<u8>) -> Result<()
     })?;
     object.close();
     if refused || !opened {
+        left_out.add();
         out.truncate(start);
     }
     Ok(())
@@ -228,7 +235,7 @@ mod tests {
                 ""
             );
         }
-        let opened = open_items(&format!("[{sealed}]"), MAKER);
+        let opened = open_items(&format!("[{sealed}]"), MAKER, LeftOutState::UNCOUNTED);
         assert_eq!(
             items(&opened),
             [
@@ -237,27 +244,38 @@ mod tests {
                 json!({"signature": null, "a": [1, 2], "\n\"": 1})
             ]
         );
-        assert_eq!(open_items(&format!("[{sealed}]"), OTHER), "");
-        assert_eq!(open_items(&format!("[{said}]"), MAKER), "");
+        assert_eq!(
+            open_items(&format!("[{sealed}]"), OTHER, LeftOutState::UNCOUNTED),
+            ""
+        );
+        assert_eq!(
+            open_items(&format!("[{said}]"), MAKER, LeftOutState::UNCOUNTED),
+            ""
+        );
         assert_eq!(seal_items("", MAKER), "");
     }
 
     #[test]
     fn an_item_of_which_one_state_is_of_another_maker_is_left_out() {
         let mixed = json!([{"data": MAKER.seal(Dialect::Chat, "QQ=="), "signature": OTHER.seal(Dialect::Chat, "QQ==")}]);
-        assert_eq!(open_items(&mixed.to_string(), MAKER), "");
+        assert_eq!(
+            open_items(&mixed.to_string(), MAKER, LeftOutState::UNCOUNTED),
+            ""
+        );
     }
 
     #[test]
     fn what_stands_beside_a_call_is_sealed_for_each_vendor() {
         let said = r#"{"google": {"thought_signature": "QQ=="}, "x": 1, "other": {"a": 1}}"#;
         let sealed = seal_vendors(said, MAKER).unwrap();
-        let opened: Value = serde_json::from_str(&open_vendors(&sealed, MAKER).unwrap()).unwrap();
+        let opened: Value =
+            serde_json::from_str(&open_vendors(&sealed, MAKER, LeftOutState::UNCOUNTED).unwrap())
+                .unwrap();
         assert_eq!(
             opened,
             json!({"google": {"thought_signature": "QQ=="}, "other": {"a": 1}})
         );
-        assert_eq!(open_vendors(&sealed, OTHER), None);
+        assert_eq!(open_vendors(&sealed, OTHER, LeftOutState::UNCOUNTED), None);
         assert_eq!(seal_vendors(r#"{"x": 1}"#, MAKER), None);
     }
 }

@@ -7,6 +7,7 @@
 //! again keep it. Source: docs/decisions.md 4.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -52,6 +53,27 @@ pub struct Maker<'a> {
     pub model: &'a str,
     /// The id of the organization's own key at the provider; `None`: the gateway's keys.
     pub own_key: Option<&'a str>,
+}
+
+/// Counts what is left out of earlier turns because another maker made it, or because it is damaged.
+#[derive(Clone, Copy, Debug)]
+pub struct LeftOutState<'a>(Option<&'a Cell<u32>>);
+
+impl<'a> LeftOutState<'a> {
+    /// Adds to no count.
+    pub const UNCOUNTED: Self = Self(None);
+
+    /// Adds to a count.
+    pub fn counted(count: &'a Cell<u32>) -> Self {
+        Self(Some(count))
+    }
+
+    /// Adds one piece.
+    pub fn add(self) {
+        if let Self(Some(count)) = self {
+            count.set(count.get().saturating_add(1));
+        }
+    }
 }
 
 /// A maker of its own.

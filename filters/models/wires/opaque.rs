@@ -15,7 +15,7 @@ use crate::models::wires::wire::Target;
 
 /// Leaves in a conversation the state and the blocks alone that a target has made and that it takes back: state of its own
 /// model, opened, and blocks of its provider that `knows` returns true for. What has no seal goes to all that speak the
-/// dialect.
+/// dialect. What is left out is counted.
 pub(super) fn keep_own(
     conversation: &mut Conversation<'_>,
     dialect: Dialect,
@@ -23,22 +23,35 @@ pub(super) fn keep_own(
     knows: impl Fn(&Native<'_>) -> bool,
 ) {
     let (maker, takes) = (target.maker, !target.refuses_state);
+    let left_out = target.left_out_state;
     let open = |state: &mut State<'_>| {
-        let is_theirs = takes && state.dialect == dialect;
-        if !is_theirs || !is_sealed(&state.text) {
-            return is_theirs;
+        let is_theirs = takes && state.dialect == Some(dialect);
+        if is_theirs && !is_sealed(&state.text) {
+            return true;
         }
-        let opened = maker.open(dialect, &state.text).map(Cow::into_owned);
-        let is_opened = opened.is_some();
-        state.text = Text(opened.unwrap_or_default().into());
-        is_opened
+        let opened = is_theirs
+            .then(|| maker.open(dialect, &state.text))
+            .flatten();
+        let opened = opened.map(Cow::into_owned);
+        match opened {
+            Some(opened) => state.text = Text(opened.into()),
+            None => {
+                left_out.add();
+                return false;
+            }
+        }
+        true
     };
     let is_native = |native: &Native<'_>| {
         let is_made = |seal: &Text<'_>| maker.any_model().open(dialect, seal).is_some();
-        takes
+        let stays = takes
             && native.dialect.is_none_or(|other| other == dialect)
             && native.seal.as_ref().is_none_or(is_made)
-            && knows(native)
+            && knows(native);
+        if !stays {
+            left_out.add();
+        }
+        stays
     };
     conversation.retain(open, is_native);
 }

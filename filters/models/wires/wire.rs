@@ -15,7 +15,7 @@ use super::rate_limit::LimitHeaders;
 use crate::fault::{Fault, FaultKind};
 use crate::models::chat::inlined::InlinedImages;
 use crate::models::dialects::Dialect;
-use crate::models::dialects::state::{Maker, States};
+use crate::models::dialects::state::{LeftOutState, Maker, States};
 use crate::models::embeddings::batch::BatchLimits;
 use crate::models::operation::Operation;
 use crate::models::parameter::Parameter;
@@ -127,6 +127,8 @@ pub struct Target<'a> {
     pub part: u32,
     /// Whether it has refused the state of earlier turns, which is left out now.
     pub refuses_state: bool,
+    /// Counts what of earlier turns is left out.
+    pub left_out_state: LeftOutState<'a>,
     /// The least tokens that the mapping caches, where the gateway marks what to cache; `None`: it does not.
     pub auto_cache: Option<u64>,
     /// Whether the mapping is listed as streaming.
@@ -161,6 +163,7 @@ impl<'a> Target<'a> {
             batch: BatchLimits::NONE,
             part: 0,
             refuses_state: false,
+            left_out_state: LeftOutState::UNCOUNTED,
             auto_cache: None,
             streams: false,
             inlined: InlinedImages::NONE,

@@ -60,6 +60,8 @@ pub(super) struct Cursor {
     pub(super) keeps_key: bool,
     /// Whether the state of earlier turns is left out, because the provider has refused it.
     without_state: bool,
+    /// The pieces of earlier turns that are left out, because another maker made them.
+    pub(super) left_out_state: u32,
     /// The number of earlier attempts whose wires could not express the request.
     pub(super) unsaid: usize,
 }

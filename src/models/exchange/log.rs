@@ -38,6 +38,9 @@ impl Call {
         if !self.left_out.is_empty() {
             line.array("left_out", &self.left_out, LeftOut::write);
         }
+        if last.cursor.left_out_state > 0 {
+            line.number("left_out_state", last.cursor.left_out_state.into());
+        }
         if last.cursor.parts.count > 1 {
             line.number("parts", last.cursor.parts.count.into());
         }

@@ -1,13 +1,16 @@
 //! The request of an attempt: its provider, key, head and body.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
 use filters::fault::{Fault, FaultKind};
 use filters::models::chat::inlined::WantedImage;
+use filters::models::dialects::state::LeftOutState;
 use filters::models::routing::affinity::SessionKey;
 use filters::models::routing::capable::Lack;
 use filters::models::routing::plan::LeftOut;
+use filters::models::wires::wire::Target;
 use pingora::http::RequestHeader;
 use pingora::{Error, ErrorType, Result};
 
@@ -163,13 +166,18 @@ impl Attempt {
         let attempt = self.planned(call).ok_or_else(no_attempt)?;
         self.cursor.pick_key(attempt, now_ms);
         self.credential_header(call)?;
-        let target = self.target(call).ok_or_else(no_attempt)?;
+        let left_out_state = Cell::new(0);
+        let target = Target {
+            left_out_state: LeftOutState::counted(&left_out_state),
+            ..self.target(call).ok_or_else(no_attempt)?
+        };
         let (codec, request) = (attempt.codec, &call.request);
         let slices =
             body::off_worker(request.source.body.len(), || codec.encode(request, &target))?;
         let slices = slices.into_iter().map(|slice| call.body_piece(slice));
         let body = slices.collect::<Result<_, Fault>>()?;
         let parts = codec.parts(request, &target);
+        self.cursor.left_out_state = left_out_state.get();
         self.cursor.parts.count = parts.count;
         self.cursor.parts.text_bytes = parts.text_bytes;
         Ok(body)

@@ -223,10 +223,13 @@ fn kind(
                 let calls = splice.text(value.clone());
                 kind.has_calls = calls.starts_with('[') && calls.len() > 2;
             }
-            "reasoning_details" if replays => {
+            "reasoning_details" => {
                 let items = splice.text(value.clone());
-                if items.starts_with('[') && !target.refuses_state {
-                    kind.details = open_items(items, target.maker);
+                if !items.starts_with('[') {
+                } else if replays && !target.refuses_state {
+                    kind.details = open_items(items, target.maker, target.left_out_state);
+                } else {
+                    target.left_out_state.add();
                 }
             }
             EXTRA_CONTENT => kind.extra = own_state(splice.text(value.clone()), target),
@@ -313,9 +316,11 @@ fn each_item(
 
 /// Returns the state of an earlier turn, if this provider made it, as the provider said it.
 fn own_state(extra: &str, target: &Target<'_>) -> Option<String> {
-    (!target.refuses_state)
-        .then(|| open_vendors(extra, target.maker))
-        .flatten()
+    if target.refuses_state {
+        target.left_out_state.add();
+        return None;
+    }
+    open_vendors(extra, target.maker, target.left_out_state)
 }
 
 /// The members of an object that stay in it.

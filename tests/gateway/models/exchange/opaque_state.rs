@@ -111,6 +111,8 @@ fn refused_state_is_left_out_in_a_second_try() {
         let codes: Vec<_> = routing.iter().map(|entry| &entry["status_code"]).collect();
         assert_eq!(codes, [400, 200]);
         assert_eq!(routing[0]["apiKeyHash"], routing[1]["apiKeyHash"]);
+        let line = gateway.log_line(answer["metadata"]["request_id"].as_str().unwrap());
+        assert_eq!(line["left_out_state"], 1, "{line}");
     }
 }
 
@@ -168,7 +170,11 @@ fn state_goes_back_for_its_organization_alone_and_whole() {
                 &Ask::post("/v1/chat/completions", body).key(key),
             );
             assert_eq!(answer.status(), 200, "{}", answer.text());
-            upstream.requests().last().is_some_and(has_state)
+            let goes_back = upstream.requests().last().is_some_and(has_state);
+            let line = gateway.log_line(answer.header("x-request-id").unwrap());
+            let left_out = if goes_back { Value::Null } else { 1.into() };
+            assert_eq!(line["left_out_state"], left_out, "{line}");
+            goes_back
         };
         let sealed = asked.to_string();
         assert!(goes_back(&gateway.key, &sealed), "{model}");

@@ -69,19 +69,16 @@ struct ReasoningItem<'a> {
 }
 
 impl<'a> Carried<'a> {
-    /// Adds an item of `reasoning_details` at `at`. Those that the gateway has not made, and broken ones, count for nothing.
+    /// Adds an item of `reasoning_details` at `at`. Those in a format that no wire has, and broken ones, count for nothing.
     pub(super) fn add(&mut self, item: &'a str, at: u32) {
         let Tag { format } = serde_json::from_str(item).unwrap_or_default();
         let Some(dialect) = Dialect::find_format(&format) else {
             return;
         };
-        // Without a seal it is somebody else's.
-        let state = |text: Text<'a>, item| {
-            is_sealed(&text).then_some(State {
-                dialect,
-                text,
-                item,
-            })
+        let state = |text: Text<'a>, item| State {
+            dialect: is_sealed(&text).then_some(dialect),
+            text,
+            item,
         };
         let block = |kind, state| Block {
             states: vec![state],
@@ -99,22 +96,17 @@ impl<'a> Carried<'a> {
                     (true, true) => return,
                 };
                 let place = (item.text_offset, item.index);
-                let state = state(text, "");
-                let blocks = state.map(|state| (place, block(kind, state)));
-                self.within.extend(blocks);
+                self.within.push((place, block(kind, state(text, ""))));
             }
             Dialect::Responses => {
                 if let Ok(read) = serde_json::from_str::<ReasoningItem<'a>>(item) {
-                    let state = state(read.data, item);
-                    let blocks = state.map(|state| (read.index, block(BlockKind::Redacted, state)));
-                    self.between.extend(blocks);
+                    let block = block(BlockKind::Redacted, state(read.data, item));
+                    self.between.push((read.index, block));
                 }
             }
             Dialect::Contents => {
                 if let Ok(item) = serde_json::from_str::<Signature<'a>>(item) {
-                    let state = state(item.data, "");
-                    self.signatures
-                        .extend(state.map(|state| (item.image, state)));
+                    self.signatures.push((item.image, state(item.data, "")));
                 }
             }
         }
@@ -177,7 +169,7 @@ pub(super) fn beside<'a>(walk: &mut Walker<'a>) -> Result<Vec<State<'a>>, Error>
         };
         let signature = own.get("thought_signature").and_then(Value::as_str);
         states.extend(signature.map(|signature| State {
-            dialect,
+            dialect: Some(dialect),
             text: Text(signature.to_owned().into()),
             item: "",
         }));
