@@ -278,17 +278,6 @@ impl<'c> Executor<'c> for &'c mut Connected {
             prepared.await.map_err(|_| timed_out())?
         })
     }
-
-    fn describe<'e>(self, sql: SqlStr) -> BoxFuture<'e, Result<sqlx::Describe<Any>, sqlx::Error>>
-    where
-        'c: 'e,
-    {
-        Box::pin(async move {
-            let connection = self.connection.as_deref_mut().ok_or_else(timed_out)?;
-            let described = timeout(self.timeout, connection.describe(sql));
-            described.await.map_err(|_| timed_out())?
-        })
-    }
 }
 
 /// Waits this long for each piece.
