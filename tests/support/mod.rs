@@ -53,6 +53,12 @@ use std::time::{Duration, Instant};
 /// How long a test waits for something that must happen before it fails.
 pub const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// The program that tests start: that of this build, or the binary that `WEIRGATE_TEST_BINARY` names.
+pub fn program() -> std::ffi::OsString {
+    let named = std::env::var_os("WEIRGATE_TEST_BINARY");
+    named.unwrap_or_else(|| env!("CARGO_BIN_EXE_weirgate").into())
+}
+
 /// How often a test looks.
 pub const POLL: Duration = Duration::from_millis(5);
 

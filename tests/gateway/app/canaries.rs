@@ -37,7 +37,7 @@ impl Cage {
 
     /// The same with more variables in its environment.
     fn run_with(&self, env: &[(&str, String)], arguments: &[&str], stdin: &str) -> String {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_weirgate"))
+        let mut child = Command::new(crate::support::program())
             .args(arguments)
             .args(["-c", "weirgate.toml"])
             .current_dir(self.folder.path())
