@@ -40,6 +40,8 @@ mod process;
 mod rates;
 #[path = "loopback/report.rs"]
 mod report;
+#[path = "loopback/rig.rs"]
+mod rig;
 #[path = "loopback/syscalls.rs"]
 mod syscalls;
 #[path = "loopback/upstream.rs"]
@@ -57,6 +59,9 @@ use options::{Options, Section, number, variable};
 use process::{Cores, Part};
 use rates::CONNECTIONS;
 use report::{ResultLine, figure, median};
+
+/// How often a binary is called in each way while it is trained.
+const TRAINING_CALLS: usize = 10_000;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -81,22 +86,17 @@ struct Lab {
     gateway: Part,
     /// The environment of the two.
     variables: [(&'static str, String); 3],
-    _upstream: Part,
+    upstream: Part,
 }
 
 impl Lab {
     /// Starts the parts; the gateway keeps its state in this folder.
     fn start(folder: &Path) -> Self {
         let upstream = Part::start("upstream", &[]);
-        let upstream_address = ("WEIRGATE_BENCH_UPSTREAM", upstream.address.clone());
         let state = folder.join("state").display().to_string();
-        let environment = [
-            (upstream_address.0, upstream_address.1.as_str()),
-            ("WEIRGATE_BENCH_FOLDER", state.as_str()),
-        ];
-        let gateway = Part::start("gateway", &environment);
+        let gateway = gateway::start(&[], &upstream.address, &state);
         let variables = [
-            upstream_address,
+            ("WEIRGATE_BENCH_UPSTREAM", upstream.address.clone()),
             (
                 "WEIRGATE_BENCH_DECISION",
                 load::body(&gateway, Kind::Decide),
@@ -107,11 +107,16 @@ impl Lab {
             bare: Part::start("bare", &borrowed(&variables)),
             gateway,
             variables,
-            _upstream: upstream,
+            upstream,
         }
     }
 
-    /// Returns the environment of a part. The gateway needs a folder besides.
+    /// Returns the address of the upstream.
+    fn upstream(&self) -> &str {
+        &self.upstream.address
+    }
+
+    /// Returns the environment of bare Pingora.
     fn environment(&self) -> Vec<(&'static str, &str)> {
         borrowed(&self.variables)
     }
@@ -129,6 +134,9 @@ fn drive(options: &Options) {
     let lab = Lab::start(folder.path());
     if let Some(seconds) = number("WEIRGATE_BENCH_PROFILE") {
         return profile(&lab, Duration::from_secs_f64(seconds));
+    }
+    if options.trains {
+        return train(lab, options);
     }
     if cores.count() == 1 {
         print_line("one core: proxy, upstream and load share it, and ratios come out too high");
@@ -151,10 +159,26 @@ fn drive(options: &Options) {
     if options.has(Section::Sdk) {
         sdk(&lab.gateway, options);
     }
+    if options.has(Section::Rig) {
+        rig::print(&lab, options);
+    }
     if options.has(Section::Memory) {
         memory::print(&lab, &idle);
     }
     line.finish(options.keeps_result);
+}
+
+/// Calls the gateway in all ways, as often in every run, and ends it as an operator would.
+fn train(lab: Lab, options: &Options) {
+    for kind in options.kinds() {
+        let calls = match kind {
+            Kind::Vectors | Kind::Stream | Kind::TranslatedStream => TRAINING_CALLS / 10,
+            _ => TRAINING_CALLS,
+        };
+        print_line(&format!("{calls} calls: {}", kind.label()));
+        load::calls(&lab.gateway, kind, CONNECTIONS, calls);
+    }
+    lab.gateway.end();
 }
 
 /// Loads only one part, `gateway` or `bare`, as a profiler needs it.

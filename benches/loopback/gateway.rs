@@ -1,11 +1,15 @@
-//! The gateway with keys, prices, ledger, log and metrics.
+//! The gateway with keys, prices, ledger, log and metrics: this program, or the binary that `WEIRGATE_BENCH_BINARY` names.
 
-use weirgate::config;
+use std::net::TcpListener;
+use std::path::Path;
+
+use weirgate::config::{self, LoadedConfig};
 use weirgate::store::{NewKey, NewProject, Store, StoreSettings};
 use weirgate::telemetry::logging::AccessLog;
 
 use crate::options::variable;
 use crate::print_line;
+use crate::process::{Part, command_under};
 
 const MODELS: &str = r#"
 [[models]]
@@ -34,6 +38,34 @@ provider = "translated"
 name = "translated-up"
 "#;
 
+/// Starts the gateway of the comparison, under a tool such as valgrind. It keeps its state in this folder, which it makes.
+pub fn start(tool: &[String], upstream: &str, folder: &str) -> Part {
+    let Some(binary) = variable("WEIRGATE_BENCH_BINARY") else {
+        let variables = [
+            ("WEIRGATE_BENCH_UPSTREAM", upstream),
+            ("WEIRGATE_BENCH_FOLDER", folder),
+        ];
+        return Part::start_under(tool, "gateway", &variables);
+    };
+    // A binary tells nobody which port it was given, so it gets one that was free a moment ago.
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap().to_string();
+    drop(free);
+    let listen = "[listen]\naddress = \"127.0.0.1:0\"";
+    let listen_there = format!("[listen]\naddress = \"{address}\"");
+    let configuration = configuration(folder, upstream).replace(listen, &listen_there);
+    let (_, keys) = prepare(folder, MODELS, &configuration);
+    let file = format!("{folder}/weirgate.toml");
+    std::fs::write(&file, configuration).unwrap();
+    let mut command = command_under(tool, Path::new(&binary));
+    command.args(["serve", "-c", &file]);
+    let ours = std::env::vars().filter(|(name, _)| name.starts_with("WEIRGATE_BENCH_"));
+    ours.for_each(|(name, _)| {
+        command.env_remove(name);
+    });
+    Part::start_program(command, address, &keys)
+}
+
 /// Runs the gateway of the comparison.
 pub fn run() {
     let upstream = variable("WEIRGATE_BENCH_UPSTREAM").unwrap();
@@ -41,8 +73,22 @@ pub fn run() {
     serve(&folder, MODELS, &configuration(&folder, &upstream));
 }
 
-/// Runs a gateway with one organization, named `bench`. Its second key is of a project whose replies are cached. It makes the folder, in which it keeps its state.
+/// Runs a gateway with one organization, named `bench`. It makes the folder, in which it keeps its state.
 pub fn serve(folder: &str, models: &str, configuration: &str) -> ! {
+    let (loaded, keys) = prepare(folder, models, configuration);
+    let running = weirgate::app::boot(loaded.config, |metrics| {
+        AccessLog::start(std::io::sink(), metrics.log_dropped.clone())
+    })
+    .unwrap();
+    print_line(&format!("{} {keys}", running.public));
+    loop {
+        std::thread::park();
+    }
+}
+
+/// Makes the folder with all that a gateway needs. Returns its configuration, and the keys of its organization; the second
+/// is of a project whose replies are cached.
+fn prepare(folder: &str, models: &str, configuration: &str) -> (LoadedConfig, String) {
     std::fs::create_dir(folder).unwrap();
     std::fs::write(format!("{folder}/models.toml"), models).unwrap();
     std::fs::write(format!("{folder}/key"), "secret").unwrap();
@@ -54,14 +100,7 @@ pub fn serve(folder: &str, models: &str, configuration: &str) -> ! {
         .unwrap();
     let settings = StoreSettings::from_config(&loaded.config.store).unwrap();
     let keys = runtime.block_on(create_keys(&settings));
-    let running = weirgate::app::boot(loaded.config, |metrics| {
-        AccessLog::start(std::io::sink(), metrics.log_dropped.clone())
-    })
-    .unwrap();
-    print_line(&format!("{} {keys}", running.public));
-    loop {
-        std::thread::park();
-    }
+    (loaded, keys)
 }
 
 /// Returns the configuration. `WEIRGATE_BENCH_STORE` adds a line to `[store]`, such as `durability = "power"`.

@@ -1,5 +1,7 @@
 //! The kinds of requests, each a row of the table.
 
+use std::time::Duration;
+
 /// The number of events in one stream.
 pub const EVENTS: usize = 200;
 /// The number of vectors in a reply, each of 1,536 numbers.
@@ -10,6 +12,12 @@ const SMALL: &str = r#""content":""#;
 pub const LARGE: &str = r#""content":"large "#;
 /// This member of a request asks the upstream for a stream that stays open.
 pub const HOLD: &str = r#""user":"hold""#;
+/// This member asks it for a stream of [`PIECES`], one each [`PACE`].
+pub const SLOW: &str = r#""user":"slow""#;
+/// The number of pieces of a slow stream.
+pub const PIECES: usize = 64;
+/// The time between two of them.
+pub const PACE: Duration = Duration::from_millis(20);
 /// This member asks it for a stream.
 pub const STREAM: &str = r#""stream":true"#;
 
@@ -28,6 +36,12 @@ pub enum Kind {
     Stream,
     /// The first one, answered from the response cache.
     Replay,
+    /// 1 KB up to a provider of another API, a short reply down.
+    Translated,
+    /// A stream of that provider, of as many tokens.
+    TranslatedStream,
+    /// 1 KB up for a model that does not exist.
+    Unknown,
     /// A decision of a flag.
     Decide,
     /// A query that is answered from the cache: 1 KB up, 1 KB down.
@@ -40,13 +54,16 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds, in the order of the table.
-    pub const ALL: [Kind; 10] = [
+    pub const ALL: [Kind; 13] = [
         Self::Json,
         Self::Free,
         Self::Large,
         Self::Vectors,
         Self::Stream,
         Self::Replay,
+        Self::Translated,
+        Self::TranslatedStream,
+        Self::Unknown,
         Self::Decide,
         Self::Hit,
         Self::Pass,
@@ -67,6 +84,9 @@ impl Kind {
             Self::Vectors => "vectors",
             Self::Stream => "stream",
             Self::Replay => "replay",
+            Self::Translated => "translated",
+            Self::TranslatedStream => "translated-stream",
+            Self::Unknown => "unknown",
             Self::Decide => "decide",
             Self::Hit => "hit",
             Self::Pass => "pass",
@@ -83,6 +103,9 @@ impl Kind {
             Self::Vectors => "1 MB of vectors",
             Self::Stream => "SSE of 200 events",
             Self::Replay => "1 KB JSON, replayed",
+            Self::Translated => "1 KB JSON, translated",
+            Self::TranslatedStream => "SSE of 200 events, translated",
+            Self::Unknown => "an unknown model",
             Self::Decide => "decide ÷ constant handler",
             Self::Hit => "graph hit ÷ constant handler",
             Self::Pass => "graph pass",
@@ -98,7 +121,11 @@ impl Kind {
             Self::Decide => Some(0.9),
             Self::Hit => Some(1.15),
             Self::Pass => Some(0.88),
-            Self::Replay | Self::Refused => None,
+            Self::Replay
+            | Self::Translated
+            | Self::TranslatedStream
+            | Self::Unknown
+            | Self::Refused => None,
         }
     }
 
@@ -106,21 +133,36 @@ impl Kind {
     pub fn is_chat(self) -> bool {
         matches!(
             self,
-            Self::Json | Self::Free | Self::Large | Self::Vectors | Self::Stream | Self::Replay
+            Self::Json
+                | Self::Free
+                | Self::Large
+                | Self::Vectors
+                | Self::Stream
+                | Self::Replay
+                | Self::Translated
+                | Self::TranslatedStream
         )
+    }
+
+    /// Returns whether a call is a stream of [`EVENTS`].
+    pub fn is_stream(self) -> bool {
+        matches!(self, Self::Stream | Self::TranslatedStream)
     }
 
     /// Returns whether bare Pingora can do the same.
     pub fn has_bare(self) -> bool {
-        self != Self::Refused
+        !matches!(
+            self,
+            Self::Translated | Self::TranslatedStream | Self::Unknown | Self::Refused
+        )
     }
 
     /// Returns the status of its responses.
     pub fn status(self) -> &'static [u8] {
-        if self == Self::Refused {
-            b"429"
-        } else {
-            b"200"
+        match self {
+            Self::Refused => b"429",
+            Self::Unknown => b"404",
+            _ => b"200",
         }
     }
 
@@ -135,8 +177,12 @@ impl Kind {
                 format!(r#"{{"model":"{model}","messages":[{{"role":"user",{content}{text}"}}]}}"#);
             chat(key, &body)
         };
-        let stream =
-            format!(r#"{{"model":"own",{STREAM},"messages":[{{"role":"user",{SMALL}{text}"}}]}}"#);
+        let stream = |model: &str| {
+            let body = format!(
+                r#"{{"model":"{model}",{STREAM},"messages":[{{"role":"user",{SMALL}{text}"}}]}}"#
+            );
+            chat(key, &body)
+        };
         // A request with an application's key is counted and forwarded; the response to a public key may be cached.
         match self {
             Self::Json | Self::Replay => whole("own", SMALL),
@@ -147,7 +193,10 @@ impl Kind {
                 let body = format!(r#"{{"model":"vectors","input":[{texts}]}}"#);
                 post("/v1/embeddings", &credential(key), &body)
             }
-            Self::Stream => chat(key, &stream),
+            Self::Stream => stream("own"),
+            Self::Translated => whole("translated", SMALL),
+            Self::TranslatedStream => stream("translated"),
+            Self::Unknown => whole("nobodys", SMALL),
             Self::Decide => post(
                 "/v1/decide?keys=dark_mode",
                 "X-Platform-SDK-Key: bench\r\n",

@@ -14,12 +14,14 @@ use std::time::{Duration, Instant};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 
-use crate::kind::{HOLD, Kind, STREAM, chat};
+use crate::kind::{HOLD, Kind, PACE, SLOW, STREAM, chat};
 use crate::message::{Response, head_len};
 use crate::process::{Cpu, Part};
 
 /// The time in which something has to happen.
 const STALL_TIMEOUT: Duration = Duration::from_secs(60);
+/// A gap between two pieces of a stream that counts as a stall.
+const STALL_GAP: Duration = Duration::from_millis(10 * PACE.as_millis() as u64);
 /// More bytes than one `read` finds, but for bodies.
 const BUFFER_BYTES: usize = 64 << 10;
 
@@ -238,24 +240,39 @@ impl Load {
 
     /// Waits until something happens or the time has come. Returns the responses that have ended.
     fn poll(&mut self, until: Option<Instant>) -> Vec<Ended> {
+        let pieces = self.poll_until(until).into_iter();
+        let ended = pieces.filter(|(_, is_end)| *is_end);
+        let ended = ended.map(|(client, _)| Ended {
+            client,
+            took: self.clients[client].due.elapsed(),
+        });
+        ended.collect()
+    }
+
+    /// Waits until something happens. Returns the clients that got a piece, and whether it was the last.
+    fn poll_pieces(&mut self) -> Vec<(usize, bool)> {
+        self.poll_until(None)
+    }
+
+    fn poll_until(&mut self, until: Option<Instant>) -> Vec<(usize, bool)> {
         let timeout = until.map(|until| until.saturating_duration_since(Instant::now()));
         let timeout = timeout.unwrap_or(STALL_TIMEOUT).try_into().unwrap();
         let mut events: Vec<Event> = Vec::with_capacity(64);
         epoll::wait(&self.epoll, spare_capacity(&mut events), Some(&timeout)).unwrap();
         assert!(until.is_some() || !events.is_empty(), "nothing happens");
-        let mut ended = Vec::new();
+        let mut pieces = Vec::new();
         for event in events {
             let (flags, client) = (event.flags, event.data.u64() as usize);
             if flags.contains(EventFlags::OUT) {
                 self.send(client);
             }
-            if flags.contains(EventFlags::IN) && self.receive(client) {
-                self.running -= 1;
-                let took = self.clients[client].due.elapsed();
-                ended.push(Ended { client, took });
+            if flags.contains(EventFlags::IN) {
+                let is_end = self.receive(client);
+                self.running -= usize::from(is_end);
+                pieces.push((client, is_end));
             }
         }
-        ended
+        pieces
     }
 
     fn receive(&mut self, client: usize) -> bool {
@@ -296,6 +313,43 @@ pub fn hold(part: &Part, count: usize) -> Vec<TcpStream> {
         stream
     };
     (0..count).map(open).collect()
+}
+
+/// What streams saw of their pieces.
+pub struct SlowStreams {
+    /// The 99th percentile of the time to the first piece.
+    pub first_p99_ms: f64,
+    /// The longest time between two pieces.
+    pub largest_gap_ms: f64,
+    /// The number of streams with a gap of more than [`STALL_GAP`].
+    pub stalled: usize,
+}
+
+/// Reads this many streams at once, whose upstream sends a piece each [`PACE`].
+pub fn slow_streams(part: &Part, count: usize) -> SlowStreams {
+    let body = format!(
+        r#"{{"model":"own",{STREAM},{SLOW},"messages":[{{"role":"user","content":"Hi"}}]}}"#
+    );
+    let mut load = Load::with_request(part, chat(&part.key, &body), b"200", count);
+    load.start_all();
+    let mut last: Vec<Option<Instant>> = vec![None; count];
+    let mut gaps = vec![Duration::ZERO; count];
+    let mut first = Vec::with_capacity(count);
+    while load.running > 0 {
+        for (client, _) in load.poll_pieces() {
+            let now = Instant::now();
+            match last[client].replace(now) {
+                Some(before) => gaps[client] = gaps[client].max(now - before),
+                None => first.push(now - load.clients[client].due),
+            }
+        }
+    }
+    first.sort_unstable();
+    SlowStreams {
+        first_p99_ms: first[count * 99 / 100].as_secs_f64() * 1e3,
+        largest_gap_ms: gaps.iter().max().unwrap().as_secs_f64() * 1e3,
+        stalled: gaps.iter().filter(|gap| **gap > STALL_GAP).count(),
+    }
 }
 
 /// Returns the body of a response.

@@ -1,13 +1,21 @@
 //! Memory: idle, with open streams, with large bodies.
 
+use std::time::Duration;
+
 use crate::Lab;
+use crate::kind::Kind;
 use crate::load;
 use crate::print_line;
 use crate::process::Part;
+use crate::rates::CONNECTIONS;
 use crate::report::{Goal, figure};
 
 /// The number of open streams.
 const STREAMS: usize = 1000;
+/// The time of load before memory is measured.
+const LOAD_TIME: Duration = Duration::from_secs(3);
+/// The time after which it is measured again.
+const REST: Duration = Duration::from_secs(10);
 
 /// Resident memory before any load.
 pub struct Idle {
@@ -33,8 +41,24 @@ pub fn print(lab: &Lab, idle: &Idle) {
         mib(idle.bare_kib),
         mib(idle.gateway_kib)
     ));
+    loaded(lab);
     large(&lab.gateway);
     streams(lab);
+}
+
+/// Measures memory under load, and some time after it.
+fn loaded(lab: &Lab) {
+    for (name, part) in [("bare", &lab.bare), ("ours", &lab.gateway)] {
+        load::closed(part, Kind::Json, CONNECTIONS, LOAD_TIME);
+        let under = part.resident_kib();
+        std::thread::sleep(REST);
+        print_line(&format!(
+            "{name} under {CONNECTIONS} connections: {} MiB, {} s later: {} MiB",
+            mib(under),
+            REST.as_secs(),
+            mib(part.resident_kib()),
+        ));
+    }
 }
 
 /// Measures memory with open streams.

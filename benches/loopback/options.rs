@@ -17,18 +17,21 @@ pub enum Section {
     Syscalls,
     /// The same decisions by the public npm SDK.
     Sdk,
-    /// Memory: idle, with open streams, with large bodies.
+    /// Memory: idle, under load, with open streams, with large bodies.
     Memory,
+    /// The scenarios of an open benchmark.
+    Rig,
 }
 
 impl Section {
-    const ALL: [(Section, &str); 6] = [
+    const ALL: [(Section, &str); 7] = [
         (Section::Rates, "rates"),
         (Section::Latency, "latency"),
         (Section::Instructions, "instructions"),
         (Section::Syscalls, "syscalls"),
         (Section::Sdk, "sdk"),
         (Section::Memory, "memory"),
+        (Section::Rig, "rig"),
     ];
 }
 
@@ -40,6 +43,8 @@ pub struct Options {
     pub rounds: usize,
     /// Whether the line of the run is added to `RESULTS.md`.
     pub keeps_result: bool,
+    /// Whether the gateway is loaded with all kinds and nothing is measured, so that its binary writes what it did.
+    pub trains: bool,
     sections: Vec<Section>,
     kinds: Vec<Kind>,
 }
@@ -51,11 +56,13 @@ impl Options {
             time: Duration::from_secs_f64(number("WEIRGATE_BENCH_SECONDS").unwrap_or(1.5)),
             rounds: number("WEIRGATE_BENCH_ROUNDS").map_or(5, |rounds| rounds as usize),
             keeps_result: variable("WEIRGATE_BENCH_KEEP").is_some_and(|value| value == "1"),
+            trains: false,
             sections: Vec::new(),
             kinds: Vec::new(),
         };
         let mut arguments = std::env::args().skip(1);
         while let Some(argument) = arguments.next() {
+            options.trains |= argument == "--train";
             let words = match argument.strip_prefix("--only") {
                 Some("") => arguments.next().unwrap_or_default(),
                 Some(words) => words.trim_start_matches('=').to_owned(),

@@ -2,13 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::kind::Kind;
+
+/// The time that a binary has to start, also under valgrind.
+const START_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A running part.
 pub struct Part {
@@ -50,19 +56,26 @@ impl Part {
 
     /// Starts this program in a role under a tool such as valgrind.
     pub fn start_under(tool: &[String], role: &str, variables: &[(&str, &str)]) -> Part {
-        let program = std::env::current_exe().unwrap();
-        let mut command = match tool {
-            [] => Command::new(program),
-            [tool, arguments @ ..] => {
-                let mut command = Command::new(tool);
-                command.args(arguments).arg(program);
-                command
-            }
-        };
+        let mut command = command_under(tool, &std::env::current_exe().unwrap());
         command
             .env("WEIRGATE_BENCH_ROLE", role)
             .envs(variables.iter().copied());
         Self::run(command, role, role == "upstream")
+    }
+
+    /// Starts another program that listens on this address, and waits until it does. Its output goes nowhere.
+    pub fn start_program(mut command: Command, address: String, keys: &str) -> Part {
+        command.stdout(Stdio::null());
+        let child = spawn(&mut command, "the binary", false);
+        let mut part = Self::with_words(child, std::iter::once(&*address).chain(keys.split(' ')));
+        let started = Instant::now();
+        while TcpStream::connect(&part.address).is_err() {
+            let ended = part.child.try_wait().unwrap();
+            assert!(ended.is_none(), "the binary did not start: {ended:?}");
+            assert!(started.elapsed() < START_TIMEOUT, "the binary listens");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        part
     }
 
     /// Starts the public npm SDK behind `node:http` on the same flags, if `make bench` has installed it.
@@ -81,28 +94,22 @@ impl Part {
 
     fn run(mut command: Command, role: &str, is_beside_load: bool) -> Part {
         command.stdout(Stdio::piped());
-        let mut spawn = || {
-            command
-                .spawn()
-                .unwrap_or_else(|error| panic!("{role}: {error}"))
-        };
-        let mut child = if is_beside_load {
-            spawn()
-        } else {
-            Cores::of_process().for_proxy(spawn)
-        };
+        let mut child = spawn(&mut command, role, is_beside_load);
         let mut line = String::new();
         let out = child.stdout.take().unwrap();
         BufReader::new(out).read_line(&mut line).unwrap();
-        let mut words = line.split_whitespace().map(str::to_owned);
-        let address = words
-            .next()
-            .unwrap_or_else(|| panic!("{role} did not start"));
+        assert!(!line.trim().is_empty(), "{role} did not start");
+        Self::with_words(child, line.split_whitespace())
+    }
+
+    fn with_words<'a>(child: Child, words: impl Iterator<Item = &'a str>) -> Part {
+        let mut words = words.map(str::to_owned);
+        let mut word = || words.next().unwrap_or_default();
         Part {
             child,
-            address,
-            key: words.next().unwrap_or_default(),
-            caching_key: words.next().unwrap_or_default(),
+            address: word(),
+            key: word(),
+            caching_key: word(),
         }
     }
 
@@ -117,6 +124,13 @@ impl Part {
     /// Returns its process number.
     pub fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Ends it by SIGTERM, and waits.
+    pub fn end(mut self) {
+        let id = Pid::from_child(&self.child);
+        kill_process(id, Signal::TERM).unwrap();
+        self.child.wait().unwrap();
     }
 
     /// Ends it by SIGKILL.
@@ -169,6 +183,29 @@ impl Part {
 impl Drop for Part {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+/// Returns the command that runs a program under a tool, if any.
+pub fn command_under(tool: &[String], program: &Path) -> Command {
+    let [tool, arguments @ ..] = tool else {
+        return Command::new(program);
+    };
+    let mut command = Command::new(tool);
+    command.args(arguments).arg(program);
+    command
+}
+
+/// Starts a process: beside the load, or on the proxy's core.
+fn spawn(command: &mut Command, role: &str, is_beside_load: bool) -> Child {
+    let mut spawn = || {
+        command
+            .spawn()
+            .unwrap_or_else(|error| panic!("{role}: {error}"))
+    };
+    match is_beside_load {
+        true => spawn(),
+        false => Cores::of_process().for_proxy(spawn),
     }
 }
 

@@ -128,7 +128,12 @@ fn column(kind: Kind) -> Option<&'static str> {
         Kind::Decide => Some("decide"),
         Kind::Hit => Some("hit"),
         Kind::Pass => Some("pass"),
-        Kind::Vectors | Kind::Replay | Kind::Refused => None,
+        Kind::Vectors
+        | Kind::Replay
+        | Kind::Translated
+        | Kind::TranslatedStream
+        | Kind::Unknown
+        | Kind::Refused => None,
     }
 }
 

@@ -98,7 +98,7 @@ pub fn median(numbers: impl IntoIterator<Item = f64>) -> f64 {
     numbers[numbers.len() / 2]
 }
 
-const COLUMNS: [&str; 18] = [
+const COLUMNS: [&str; 19] = [
     "date",
     "commit",
     "machine",
@@ -116,6 +116,7 @@ const COLUMNS: [&str; 18] = [
     "added p99, half the knee",
     "instructions",
     "allocations",
+    "L2 misses",
     "futex",
 ];
 

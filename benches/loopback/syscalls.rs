@@ -68,7 +68,7 @@ pub fn print(lab: &Lab, options: &Options, folder: &Path, line: &mut ResultLine)
 
 /// Counts the system calls of a kind of calls.
 fn count(part: &Part, folder: &Path, kind: Kind) -> Syscalls {
-    let calls = if kind == Kind::Stream {
+    let calls = if kind.is_stream() {
         CALLS / EVENTS * 10
     } else {
         CALLS

@@ -7,7 +7,7 @@ use memchr::memmem;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::kind::{EVENTS, HOLD, LARGE, STREAM, VECTORS};
+use crate::kind::{EVENTS, HOLD, LARGE, PACE, PIECES, SLOW, STREAM, VECTORS};
 use crate::message::{content_length, head_len};
 use crate::print_line;
 
@@ -59,13 +59,14 @@ async fn serve(mut stream: TcpStream, replies: Rc<Replies>) -> Option<()> {
             buffer.clear();
             missing -= stream.read_buf(&mut buffer).await.ok()?;
         }
-        let bytes = match reply {
-            Reply::Ended(bytes) | Reply::Held(bytes) => bytes,
-        };
-        stream.write_all(bytes).await.ok()?;
-        if let Reply::Held(_) = reply {
-            _ = stream.read_buf(&mut buffer).await;
-            return None;
+        match reply {
+            Reply::Ended(bytes) => stream.write_all(bytes).await.ok()?,
+            Reply::Held(bytes) => {
+                stream.write_all(bytes).await.ok()?;
+                _ = stream.read_buf(&mut buffer).await;
+                return None;
+            }
+            Reply::Slow => replies.write_slowly(&mut stream).await.ok()?,
         }
     }
 }
@@ -75,6 +76,8 @@ enum Reply<'a> {
     Ended(&'a [u8]),
     /// The reply stays without an end.
     Held(&'a [u8]),
+    /// A stream whose pieces come one by one.
+    Slow,
 }
 
 struct Replies {
@@ -83,8 +86,11 @@ struct Replies {
     vectors: Vec<u8>,
     /// A reply of the other convention.
     messages: Vec<u8>,
+    messages_stream: Vec<u8>,
     held: Vec<u8>,
     stream: Vec<u8>,
+    /// The first piece with the head, those in the middle, and the last with the end.
+    slow: [Vec<u8>; 3],
 }
 
 impl Replies {
@@ -101,20 +107,52 @@ impl Replies {
             large: chat(&"a b, ".repeat(10_000)),
             vectors: whole(&vectors()),
             messages: whole(messages),
+            messages_stream: stream(&messages_events()),
             held: [STREAM_HEAD, &chunk(&events[0]), &chunk(&events[1])].concat(),
+            slow: [
+                [STREAM_HEAD, &chunk(&events[0])].concat(),
+                chunk(&events[1]),
+                [
+                    &*chunk(&events[EVENTS - 2]),
+                    &chunk(&events[EVENTS - 1]),
+                    LAST_CHUNK,
+                ]
+                .concat(),
+            ],
             stream: stream(&events),
         }
+    }
+
+    /// Writes [`PIECES`], one each [`PACE`].
+    async fn write_slowly(&self, stream: &mut TcpStream) -> std::io::Result<()> {
+        let [first, middle, last] = &self.slow;
+        let mut ticks = tokio::time::interval(PACE);
+        for at in 0..PIECES {
+            ticks.tick().await;
+            let piece = match at {
+                0 => first,
+                _ if at + 1 < PIECES => middle,
+                _ => last,
+            };
+            stream.write_all(piece).await?;
+        }
+        Ok(())
     }
 
     /// Returns the reply to a request.
     fn choose(&self, head: &[u8], start: &[u8]) -> Reply<'_> {
         let has = |text: &str| memmem::find(start, text.as_bytes()).is_some();
         if head.starts_with(b"POST /v1/messages") {
-            Reply::Ended(&self.messages)
+            Reply::Ended(match has(STREAM) {
+                true => &self.messages_stream,
+                false => &self.messages,
+            })
         } else if head.starts_with(b"POST /v1/embeddings") {
             Reply::Ended(&self.vectors)
         } else if has(HOLD) {
             Reply::Held(&self.held)
+        } else if has(SLOW) {
+            Reply::Slow
         } else if has(STREAM) {
             Reply::Ended(&self.stream)
         } else if has(LARGE) {
@@ -149,6 +187,8 @@ fn whole(body: &str) -> Vec<u8> {
 const STREAM_HEAD: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 
+const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
+
 fn chunk(event: &str) -> Vec<u8> {
     format!("{:x}\r\n{event}\r\n", event.len()).into_bytes()
 }
@@ -161,7 +201,7 @@ fn stream(events: &[String]) -> Vec<u8> {
     for event in events {
         bytes.extend(chunk(event));
     }
-    bytes.extend_from_slice(b"0\r\n\r\n");
+    bytes.extend_from_slice(LAST_CHUNK);
     bytes
 }
 
@@ -187,5 +227,36 @@ fn events() -> Vec<String> {
     events.push(event(&choice("", r#""stop""#), ""));
     let usage = r#","usage":{"prompt_tokens":9,"completion_tokens":198,"total_tokens":207}"#;
     events.push(event("", usage) + "data: [DONE]\n\n");
+    events
+}
+
+/// Returns as many events of the other convention.
+fn messages_events() -> Vec<String> {
+    let event = |kind: &str, members: &str| {
+        format!("event: {kind}\ndata: {{\"type\":\"{kind}\"{members}}}\n\n")
+    };
+    let mut events = vec![
+        event(
+            "message_start",
+            r#","message":{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":9,"output_tokens":1}}"#,
+        ),
+        event(
+            "content_block_start",
+            r#","index":0,"content_block":{"type":"text","text":""}"#,
+        ),
+    ];
+    while events.len() < EVENTS - 3 {
+        let delta = format!(
+            r#","index":0,"delta":{{"type":"text_delta","text":" w{}"}}"#,
+            events.len()
+        );
+        events.push(event("content_block_delta", &delta));
+    }
+    events.push(event("content_block_stop", r#","index":0"#));
+    events.push(event(
+        "message_delta",
+        r#","delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":195}"#,
+    ));
+    events.push(event("message_stop", ""));
     events
 }
