@@ -151,6 +151,57 @@ impl KeyRecord {
             is_debug: is_debug(row)?,
         })
     }
+
+    /// Reads rows from a JSON array of arrays, in which the hash is hexadecimal.
+    pub(super) fn read_all(rows: &str) -> Result<Vec<Self>, StoreError> {
+        let rows: Vec<WrittenKey> =
+            serde_json::from_str(rows).map_err(|_| StoreError::Damaged("keys"))?;
+        let key = |row: WrittenKey| {
+            let WrittenKey(
+                id,
+                project_id,
+                label,
+                hash,
+                expires_at,
+                revoked_at,
+                terms,
+                member_id,
+                debug,
+            ) = row;
+            Some(Self {
+                id,
+                project_id,
+                label,
+                hash: from_hex(&hash)?,
+                expires_at,
+                revoked_at,
+                terms,
+                member_id,
+                is_debug: debug != 0,
+            })
+        };
+        let keys: Option<Vec<Self>> = rows.into_iter().map(key).collect();
+        keys.ok_or(StoreError::Damaged("hash"))
+    }
+}
+
+/// The columns of a key, as one statement writes many of them.
+#[derive(Deserialize)]
+struct WrittenKey(
+    String,
+    String,
+    String,
+    String,
+    Option<i64>,
+    Option<i64>,
+    Option<String>,
+    Option<String>,
+    i64,
+);
+
+fn from_hex(digits: &str) -> Option<Vec<u8>> {
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    digits.as_bytes().chunks(2).map(byte).collect()
 }
 
 /// The rows of a file. The last one of an id counts.

@@ -7,7 +7,7 @@ use futures::TryStreamExt;
 use sqlx::any::AnyRow;
 use sqlx::{AssertSqlSafe, Row};
 
-use super::connections::Connected;
+use super::connections::{Connected, Dialect};
 use super::fan_out::KEY_COLUMNS;
 use super::feed::Changes;
 use super::records::{
@@ -39,8 +39,8 @@ impl Store {
     /// Reads all accounts. `keep` sees each row, and the revision at last.
     ///
     /// The revision is read first. A change between the statements is either in the rows already, or is missing and
-    /// will be read again with its own revision. Cost: one row per key ever issued, read as a stream; values that keys
-    /// share are read once.
+    /// will be read again with its own revision. Cost: one value per key ever issued, in pages; values that keys share are
+    /// read once.
     pub async fn load_accounts(
         &self,
         mut keep: impl FnMut(&AccountRecord) + Send,
@@ -52,23 +52,18 @@ impl Store {
             shared.add(&record, &mut unreadable);
         }
         let mut interned = Interned::default();
-        let sql = format!("SELECT {KEY_COLUMNS} FROM api_keys k");
-        let mut connection = self.pool.acquire().await?;
-        let mut rows = sqlx::query(AssertSqlSafe(sql)).fetch(&mut connection);
         let mut snapshot = AccountsSnapshot::new(revision, []);
-        while let Some(row) = rows.try_next().await? {
-            let Some(key) = read_key(&row, &mut snapshot, &mut unreadable) else {
-                continue;
-            };
+        let add = |key, snapshot: &mut AccountsSnapshot, unreadable: &mut UnreadableRows| {
             let record = AccountRecord::Key(key);
             keep(&record);
             if let AccountRecord::Key(key) = record
-                && let Some((hash, row)) = shared.key_row(key, &mut interned, &mut unreadable)
+                && let Some((hash, row)) = shared.key_row(key, &mut interned, unreadable)
             {
                 snapshot.insert(hash, row);
             }
-        }
-        drop(rows);
+        };
+        let mut connection = self.pool.acquire().await?;
+        read_keys(&mut connection, (&mut snapshot, &mut unreadable), add).await?;
         drop(connection);
         let byok = self.sealed_keys(None).await?;
         for (organization, keys) in by_organization(&byok) {
@@ -110,6 +105,58 @@ impl Store {
         }
         Ok(records)
     }
+}
+
+/// Reads all keys. `add` sees each, with the snapshot and the unreadable rows.
+async fn read_keys(
+    connection: &mut Connected,
+    (snapshot, unreadable): (&mut AccountsSnapshot, &mut UnreadableRows),
+    mut add: impl FnMut(KeyRecord, &mut AccountsSnapshot, &mut UnreadableRows) + Send,
+) -> Result<(), StoreError> {
+    let mut after = String::new();
+    // A value that fits no JSON does not say whose it is, so from its page on rows are read one by one.
+    while let Ok(page) = keys_behind(connection, &after).await {
+        let Some(last) = page.last() else {
+            return Ok(());
+        };
+        after.clone_from(&last.id);
+        for key in page {
+            add(key, snapshot, unreadable);
+        }
+    }
+    let sql = format!("SELECT {KEY_COLUMNS} FROM api_keys k WHERE k.id > $1");
+    let rest = sqlx::query(AssertSqlSafe(sql)).bind(&after);
+    let mut rows = rest.fetch(connection);
+    while let Some(row) = rows.try_next().await? {
+        if let Some(key) = read_key(&row, snapshot, unreadable) {
+            add(key, snapshot, unreadable);
+        }
+    }
+    Ok(())
+}
+
+/// The most keys that are read as one text. With nine values each, a statement's rows take several times as long.
+const KEYS_AT_ONCE: i64 = 2000;
+
+/// Reads the next keys behind this id, in the order of their ids; none if there is no more.
+///
+/// Errors: a value is not of its column's type, or the store failed.
+async fn keys_behind(
+    connection: &mut Connected,
+    after: &str,
+) -> Result<Vec<KeyRecord>, StoreError> {
+    let (list, array, hash) = match connection.is_postgres() {
+        true => ("json_agg", "json_build_array", "encode(k.hash, 'hex')"),
+        false => ("json_group_array", "json_array", "hex(k.hash)"),
+    };
+    let sql = format!(
+        "SELECT CAST({list}({array}(k.id, k.project_id, k.label, {hash}, k.expires_at, k.revoked_at, k.terms, k.member_id, \
+         k.debug) ORDER BY k.id) AS TEXT) FROM (SELECT * FROM api_keys WHERE id > $1 ORDER BY id LIMIT {KEYS_AT_ONCE}) AS k"
+    );
+    let page = sqlx::query_scalar(AssertSqlSafe(sql)).bind(after);
+    // PostgreSQL makes NULL of no rows.
+    let page: Option<String> = page.fetch_one(connection).await?;
+    page.map_or(Ok(Vec::new()), |page| KeyRecord::read_all(&page))
 }
 
 pub(super) fn by_organization(keys: &[SealedKey]) -> BTreeMap<String, Vec<SealedKey>> {

@@ -11,6 +11,7 @@ on_both![
     a_revoked_key_is_seen_by_the_snapshot,
     a_disabled_organization_and_an_archived_project_are_seen_by_the_snapshot,
     an_expiry_reaches_the_caller,
+    keys_of_several_pages_are_read_and_those_behind_a_damaged_one_too,
     a_debug_key_is_one_in_the_snapshot_and_in_its_copy,
     the_snapshot_follows_another_process,
     byok_rows_are_published_before_their_accounts_come_into_force,
@@ -100,6 +101,42 @@ async fn an_expiry_reaches_the_caller(fixture: Fixture) {
     };
     let (key, _) = fixture.store.create_key(&new, NOW_MS - 1).await.unwrap();
     assert_eq!(fixture.admit(&key).await.err(), Some(AuthError::Expired));
+}
+
+async fn keys_of_several_pages_are_read_and_those_behind_a_damaged_one_too(fixture: Fixture) {
+    const MORE: usize = 4500;
+    fixture.organization("acme").await;
+    let (key, issued) = fixture.key("acme").await;
+    let is_postgres = matches!(fixture.settings.url, StoreUrl::Postgres(_));
+    let hash = match is_postgres {
+        true => "CAST(lpad(CAST(i AS TEXT), 32, '0') AS BYTEA)",
+        false => "CAST(printf('%032d', i) AS BLOB)",
+    };
+    let run = async |sql: String| {
+        let query = sqlx::raw_sql(sqlx::AssertSqlSafe(sql));
+        query.execute(fixture.store.pool.unlimited()).await.unwrap();
+    };
+    run(format!(
+        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {MORE}) \
+         INSERT INTO api_keys (id, project_id, label, hash, last_four, created_at) \
+         SELECT 'key_' || i, project_id, label, {hash}, last_four, created_at FROM n, api_keys WHERE id = '{}'",
+        issued.id
+    ))
+    .await;
+    let loaded = fixture.store.load_accounts(|_| ()).await.unwrap();
+    assert_eq!(loaded.snapshot.len(), MORE + 1);
+    assert!(fixture.admit(&key).await.is_ok());
+    if is_postgres {
+        return;
+    }
+    // PostgreSQL lets no column hold a value of another type.
+    run("UPDATE api_keys SET label = X'ff' WHERE id = 'key_2500'".to_owned()).await;
+    let mut kept = 0;
+    let keep =
+        |record: &AccountRecord| kept += usize::from(matches!(record, AccountRecord::Key(_)));
+    let loaded = fixture.store.load_accounts(keep).await.unwrap();
+    assert_eq!((kept, loaded.unreadable.count), (MORE, 1));
+    assert!(fixture.admit(&key).await.is_ok());
 }
 
 async fn a_debug_key_is_one_in_the_snapshot_and_in_its_copy(fixture: Fixture) {
