@@ -43,12 +43,10 @@ test-tools: cmake
 	@python3 -c 'import ensurepip' 2>/dev/null || { $(APT) update -qq && $(APT) install -y -qq python3-venv; }
 	@command -v promtool >/dev/null || { $(APT) update -qq && $(APT) install -y -qq prometheus; }
 
-# Many tests wait, so there are more of them at a time than cores.
-TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 # What is built first is no time of the suite.
 test: test-tools clients ## Run the whole suite
 	$(CARGO) test --workspace --locked --no-run
-	@began=$$(date +%s); RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace --locked; status=$$?; took=$$(($$(date +%s) - began)); \
+	@began=$$(date +%s); $(CARGO) test --workspace --locked; status=$$?; took=$$(($$(date +%s) - began)); \
 	echo "tests took $$((took / 60)) min $$((took % 60)) s"; exit $$status
 
 # Screenshots are left in target/browser.
