@@ -27,5 +27,10 @@ else
     echo "calls are slower than they could be: llvm-bolt is missing (apt install bolt-19), so the code is not laid out"
     cp "$built" "$out/unstripped"
 fi
-"$strip" --strip-all "$out/unstripped" "$out/weirgate"
+if [ -x "$strip" ]; then
+    "$strip" --strip-all "$out/unstripped" "$out/weirgate"
+else
+    echo "symbols stay in the binary: rust-objcopy is missing (rustup component add llvm-tools)"
+    cp "$out/unstripped" "$out/weirgate"
+fi
 "$out/weirgate" --version
