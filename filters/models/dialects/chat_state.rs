@@ -196,6 +196,8 @@ fn each_vendor(
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+    use std::cell::Cell;
+
     use serde_json::{Value, json};
 
     use super::*;
@@ -244,10 +246,10 @@ mod tests {
                 json!({"signature": null, "a": [1, 2], "\n\"": 1})
             ]
         );
-        assert_eq!(
-            open_items(&format!("[{sealed}]"), OTHER, LeftOutState::UNCOUNTED),
-            ""
-        );
+        let left_out = Cell::new(0);
+        let counted = LeftOutState::counted(&left_out);
+        assert_eq!(open_items(&format!("[{sealed}]"), OTHER, counted), "");
+        assert_eq!(left_out.get(), 3);
         assert_eq!(
             open_items(&format!("[{said}]"), MAKER, LeftOutState::UNCOUNTED),
             ""

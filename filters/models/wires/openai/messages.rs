@@ -225,11 +225,13 @@ fn kind(
             }
             "reasoning_details" => {
                 let items = splice.text(value.clone());
-                if !items.starts_with('[') {
-                } else if replays && !target.refuses_state {
-                    kind.details = open_items(items, target.maker, target.left_out_state);
-                } else {
-                    target.left_out_state.add();
+                let inside = items.strip_prefix('[').unwrap_or_default();
+                match inside.trim_start() {
+                    "" | "]" => {}
+                    _ if replays && !target.refuses_state => {
+                        kind.details = open_items(items, target.maker, target.left_out_state);
+                    }
+                    _ => target.left_out_state.add(),
                 }
             }
             EXTRA_CONTENT => kind.extra = own_state(splice.text(value.clone()), target),
