@@ -149,9 +149,10 @@ async fn keys_behind(
         true => ("json_agg", "json_build_array", "encode(k.hash, 'hex')"),
         false => ("json_group_array", "json_array", "hex(k.hash)"),
     };
+    let columns = KEY_COLUMNS.replace("k.hash", hash);
     let sql = format!(
-        "SELECT CAST({list}({array}(k.id, k.project_id, k.label, {hash}, k.expires_at, k.revoked_at, k.terms, k.member_id, \
-         k.debug) ORDER BY k.id) AS TEXT) FROM (SELECT * FROM api_keys WHERE id > $1 ORDER BY id LIMIT {KEYS_AT_ONCE}) AS k"
+        "SELECT CAST({list}({array}({columns}) ORDER BY k.id) AS TEXT) \
+         FROM (SELECT * FROM api_keys WHERE id > $1 ORDER BY id LIMIT {KEYS_AT_ONCE}) AS k"
     );
     let page = sqlx::query_scalar(AssertSqlSafe(sql)).bind(after);
     // PostgreSQL makes NULL of no rows.
