@@ -3,7 +3,8 @@
 #
 # A release build does not know which of its code runs together. So a copy that counts is called in all ways of the
 # loopback bench, as often in every run, and BOLT orders the code by these counts: what calls run stands together, what
-# they never run stands apart, and a call touches half of the cache lines. Without BOLT it is the release binary.
+# they never run stands apart, and a call misses half as much code in the second level of the cache. Without BOLT it is the
+# release binary.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p "$1"

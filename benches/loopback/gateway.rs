@@ -51,9 +51,7 @@ pub fn start(tool: &[String], upstream: &str, folder: &str) -> Part {
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = free.local_addr().unwrap().to_string();
     drop(free);
-    let listen = "[listen]\naddress = \"127.0.0.1:0\"";
-    let listen_there = format!("[listen]\naddress = \"{address}\"");
-    let configuration = configuration(folder, upstream).replace(listen, &listen_there);
+    let configuration = configuration(folder, upstream, &address);
     let (_, keys) = prepare(folder, MODELS, &configuration);
     let file = format!("{folder}/weirgate.toml");
     std::fs::write(&file, configuration).unwrap();
@@ -70,7 +68,8 @@ pub fn start(tool: &[String], upstream: &str, folder: &str) -> Part {
 pub fn run() {
     let upstream = variable("WEIRGATE_BENCH_UPSTREAM").unwrap();
     let folder = variable("WEIRGATE_BENCH_FOLDER").unwrap();
-    serve(&folder, MODELS, &configuration(&folder, &upstream));
+    let configuration = configuration(&folder, &upstream, "127.0.0.1:0");
+    serve(&folder, MODELS, &configuration);
 }
 
 /// Runs a gateway with one organization, named `bench`. It makes the folder, in which it keeps its state.
@@ -104,10 +103,10 @@ fn prepare(folder: &str, models: &str, configuration: &str) -> (LoadedConfig, St
 }
 
 /// Returns the configuration. `WEIRGATE_BENCH_STORE` adds a line to `[store]`, such as `durability = "power"`.
-fn configuration(folder: &str, upstream: &str) -> String {
+fn configuration(folder: &str, upstream: &str, address: &str) -> String {
     let store = variable("WEIRGATE_BENCH_STORE").unwrap_or_default();
     format!(
-        "[listen]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n[server]\nthreads = 1\n\
+        "[listen]\naddress = \"{address}\"\n[admin]\naddress = \"127.0.0.1:0\"\n[server]\nthreads = 1\n\
          [store]\nurl = \"sqlite:{folder}/bench.db\"\nstate_dir = \"{folder}\"\n{store}\n\
          [limits]\nbody_bytes = {{ chat = 33554432 }}\nrequests_per_minute = {{ chat = 0, embeddings = 0 }}\n\
          [decisions]\n[[decisions.projects]]\nsdk_key = \"bench\"\ndatafile = \"sandbox\"\n\

@@ -240,7 +240,7 @@ impl Load {
 
     /// Waits until something happens or the time has come. Returns the responses that have ended.
     fn poll(&mut self, until: Option<Instant>) -> Vec<Ended> {
-        let pieces = self.poll_until(until).into_iter();
+        let pieces = self.poll_pieces(until).into_iter();
         let ended = pieces.filter(|(_, is_end)| *is_end);
         let ended = ended.map(|(client, _)| Ended {
             client,
@@ -249,12 +249,8 @@ impl Load {
         ended.collect()
     }
 
-    /// Waits until something happens. Returns the clients that got a piece, and whether it was the last.
-    fn poll_pieces(&mut self) -> Vec<(usize, bool)> {
-        self.poll_until(None)
-    }
-
-    fn poll_until(&mut self, until: Option<Instant>) -> Vec<(usize, bool)> {
+    /// Waits likewise. Returns the clients that got a piece, and whether it was the last.
+    fn poll_pieces(&mut self, until: Option<Instant>) -> Vec<(usize, bool)> {
         let timeout = until.map(|until| until.saturating_duration_since(Instant::now()));
         let timeout = timeout.unwrap_or(STALL_TIMEOUT).try_into().unwrap();
         let mut events: Vec<Event> = Vec::with_capacity(64);
@@ -336,7 +332,7 @@ pub fn slow_streams(part: &Part, count: usize) -> SlowStreams {
     let mut gaps = vec![Duration::ZERO; count];
     let mut first = Vec::with_capacity(count);
     while load.running > 0 {
-        for (client, _) in load.poll_pieces() {
+        for (client, _) in load.poll_pieces(None) {
             let now = Instant::now();
             match last[client].replace(now) {
                 Some(before) => gaps[client] = gaps[client].max(now - before),

@@ -1,9 +1,9 @@
-//! The scenarios of an open benchmark of gateways, rebuilt: the rate that a limit on p99 allows, many slow streams at once,
-//! and small calls beside what holds others up.
+//! The scenarios of onthebench.ai, an open benchmark of gateways, rebuilt: the rate that a limit on p99 allows, many slow
+//! streams at once, and small calls beside what holds others up.
 //!
 //! That benchmark has four cores for the gateway and a machine each for load and upstream. Here each has a core or less, so
-//! figures stand beside those of bare Pingora under the same load. Its pieces come every 20 ms; a stream has stalled if
-//! one comes ten times as late. It is that of onthebench.ai.
+//! figures stand beside those of bare Pingora under the same load. Pieces come every 20 ms; a stream has stalled if one comes
+//! ten times as late.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

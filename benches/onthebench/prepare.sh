@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Makes the folder of this gateway for onthebench.ai, `gateways/weirgate` in a checkout of github.com/GetBusbar/benchmarking:
 # the binary of `make dist`, a store with one key, and the manifest that names it. The folder has to be where the rig runs,
-# because the configuration names its files.
+# because the configuration names its files. The manifest has to say where the source is to be had: REPOSITORY.
 set -euo pipefail
-[ $# = 1 ] || { echo "usage: $0 FOLDER" >&2; exit 2; }
+[ $# = 2 ] || { echo "usage: $0 FOLDER REPOSITORY" >&2; exit 2; }
 here=$(cd "$(dirname "$0")" && pwd)
 binary=${WEIRGATE_BENCH_BINARY:-$here/../../target/dist/weirgate}
 [ -x "$binary" ] || { echo "$binary is missing: run make dist" >&2; exit 1; }
@@ -17,6 +17,6 @@ sed -e "s|{GW_DIR}|$folder|g; s|{GW_PORT}|8080|; s|{MOCK_PORT}|9|; s|{{|{|g; s|}
 "$folder/weirgate" org create bench -c "$folder/prepare.toml" >/dev/null
 "$folder/weirgate" credit add --org bench 1000000 -c "$folder/prepare.toml" >/dev/null
 key=$("$folder/weirgate" key create --org bench -c "$folder/prepare.toml" | tail -1)
-sed "s|{KEY}|$key|" "$here/definition.json" > "$folder/definition.json"
+sed "s|{KEY}|$key|; s|{REPO}|$2|" "$here/definition.json" > "$folder/definition.json"
 rm "$folder/prepare.toml"
 echo "$folder is ready"
