@@ -1,7 +1,9 @@
 //! The process as a new user starts it: its banner, its first response, its end.
 
+use std::fs::DirEntry;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -17,7 +19,7 @@ use crate::support::loopback::own_address;
 use crate::support::process::{Process, serve_in, weirgate};
 use crate::support::script::{Gate, Reply};
 use crate::support::upstream::Upstream;
-use crate::support::{POLL, every};
+use crate::support::{POLL, WAIT_TIMEOUT, every};
 
 /// Runs command lines in the folder of a process; returns each with what it printed, the status on the last line.
 fn run_all<'l>(process: &Process, lines: &[&'l str], key: &str) -> Vec<(&'l str, String)> {
@@ -155,17 +157,12 @@ fn a_reader_that_closes_the_pipe_gets_no_error() {
     }
 }
 
-/// Returns the niceness of the threads whose names begin so. A name is cut after 15 bytes.
-fn niceness(process: &Process, name: &str) -> Vec<i32> {
-    let threads = std::fs::read_dir(format!("/proc/{}/task", process.child.id())).unwrap();
-    let stats = threads.map(|thread| thread.unwrap().path().join("stat"));
-    let stats = stats.map(|stat| std::fs::read_to_string(stat).unwrap());
-    let of_thread = |stat: String| {
-        let (thread, fields) = stat.rsplit_once(") ").unwrap();
-        let is_named = thread.split_once(" (").unwrap().1.starts_with(name);
-        is_named.then(|| fields.split(' ').nth(16).unwrap().parse().unwrap())
-    };
-    stats.filter_map(of_thread).collect()
+/// Reads the name, cut after 15 bytes, and the niceness of a thread from its `stat`.
+fn name_and_niceness(stat: &str) -> (String, i32) {
+    let (thread, fields) = stat.rsplit_once(") ").unwrap();
+    let (_, name) = thread.split_once(" (").unwrap();
+    let niceness = fields.split(' ').nth(16).unwrap();
+    (name.to_owned(), niceness.parse().unwrap())
 }
 
 #[test]
@@ -173,8 +170,18 @@ fn threads_in_the_background_give_way_to_those_that_serve_and_to_the_journal() {
     let process = Process::start("");
     // Workers exist once one has answered.
     _ = ask(process.address, &Ask::get("/")).status();
-    let [of_process] = niceness(&process, "weirgate")[..] else {
-        panic!("one thread has the name of the process");
+    let of_process = Path::new("/proc").join(process.child.id().to_string());
+    let first = std::fs::read_to_string(of_process.join("stat")).unwrap();
+    let (_, of_first) = name_and_niceness(&first);
+    // A thread may end in between.
+    let stat = |thread: std::io::Result<DirEntry>| {
+        let stat = std::fs::read_to_string(thread.ok()?.path().join("stat"));
+        stat.ok().as_deref().map(name_and_niceness)
+    };
+    let threads = || {
+        std::fs::read_dir(of_process.join("task"))
+            .unwrap()
+            .filter_map(stat)
     };
     for (name, is_lowered) in [
         ("background", true),
@@ -183,10 +190,16 @@ fn threads_in_the_background_give_way_to_those_that_serve_and_to_the_journal() {
         ("gateway", false),
         ("journal", false),
     ] {
-        let found = niceness(&process, name);
-        assert!(!found.is_empty(), "{name}");
-        let is_right = |it: &i32| (*it > of_process) == is_lowered;
-        assert!(found.iter().all(is_right), "{name}: {found:?}");
+        // A thread has the name and the priority of the one that started it until it has run for the first time.
+        let mut found: Vec<_> = Vec::new();
+        let waited = every(POLL, WAIT_TIMEOUT).any(|_| {
+            found = threads()
+                .filter(|(thread, _)| thread.starts_with(name))
+                .collect();
+            let is_right = |(_, it): &(String, i32)| (*it > of_first) == is_lowered;
+            !found.is_empty() && found.iter().all(is_right)
+        });
+        assert!(waited, "{name}: {found:?}");
     }
 }
 
