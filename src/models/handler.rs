@@ -69,8 +69,7 @@ impl Forward for ModelHandler {
                 Some(managed) => managed.explain(fault),
                 None => self.front.explain(fault),
             });
-            let (call, found) = planned?;
-            let mut call = Box::new(call);
+            let (mut call, found) = planned?;
             call.expect_impression(impression);
             call.set_upload(upload);
             if let Some(found) = found
@@ -213,7 +212,7 @@ impl ModelHandler {
         incoming: &mut Incoming<'_>,
         request: ModelRequest,
         explains: bool,
-    ) -> Result<(ModelExchange, Option<ReplyLookup>), Fault> {
+    ) -> Result<(Box<ModelExchange>, Option<ReplyLookup>), Fault> {
         let (head, info) = (&incoming.head().headers, incoming.info());
         let ttl = caching::ttl(info.caller.as_deref(), head);
         let byok_keys = self.byok_keys(info);
@@ -246,7 +245,7 @@ impl ModelHandler {
         request: ModelRequest,
         resolution: Resolution,
         (context, byok_keys): (&PlanContext<'_>, Option<&ProviderKeys>),
-    ) -> Result<ModelExchange, Fault> {
+    ) -> Result<Box<ModelExchange>, Fault> {
         let models = &self.models;
         let mut selection = models
             .planner

@@ -13,9 +13,9 @@ pub(super) struct Billing {
     settlement: Option<Settlement>,
     price_notes: PriceNotes,
     /// The usage of the ended parts of the running attempt.
-    parts: Option<Settlement>,
+    parts: Option<Box<Settlement>>,
     /// The cost of ended parts of failed attempts on platform keys. Their providers have billed these parts.
-    abandoned: Option<Cost>,
+    abandoned: Option<Box<Cost>>,
     /// The reservation. If it is dropped early, it settles the call.
     pub(super) reservation: Option<Reservation>,
     /// The call's id in the ledger, in the response and in the log line.
@@ -52,7 +52,7 @@ impl Billing {
 
     /// Returns the cost of parts of failed attempts.
     pub(super) fn abandoned(&self) -> Option<&Cost> {
-        self.abandoned.as_ref()
+        self.abandoned.as_deref()
     }
 
     /// Returns whether parts of the request have ended. Providers have billed these parts.
@@ -80,15 +80,18 @@ impl Billing {
 
     /// Adds the usage of an ended part to that of the parts before it.
     pub(super) fn end_part(&mut self, part: Settlement) {
-        let parts = self.parts.take();
-        self.parts = Some(parts.map_or_else(|| part.clone(), |parts| parts.plus(&part)));
+        match &mut self.parts {
+            Some(parts) => **parts = parts.plus(&part),
+            None => self.parts = Some(Box::new(part)),
+        }
     }
 
     /// Keeps the cost of the ended parts of a failed attempt. Parts on a BYOK key cost the platform nothing.
     pub(super) fn abandon_parts(&mut self, is_byok: bool) {
         let parts = self.parts.take().and_then(|parts| parts.cost);
         if let Some(cost) = parts.filter(|_| !is_byok) {
-            self.abandoned = Some(self.abandoned.unwrap_or_default().plus(&cost));
+            let abandoned = self.abandoned.get_or_insert_default();
+            **abandoned = abandoned.plus(&cost);
         }
     }
 
@@ -98,13 +101,13 @@ impl Billing {
         if !self.has_parts() {
             return reply;
         }
-        let mut sum = self.parts.clone().unwrap_or_else(nothing);
+        let mut sum = self.parts.as_deref().cloned().unwrap_or_else(nothing);
         if is_sent {
             sum = sum.plus(&reply);
         }
-        sum.cost = match (sum.cost, self.abandoned) {
-            (Some(cost), Some(abandoned)) => Some(cost.plus(&abandoned)),
-            (cost, abandoned) => cost.or(abandoned),
+        sum.cost = match (sum.cost, self.abandoned()) {
+            (Some(cost), Some(abandoned)) => Some(cost.plus(abandoned)),
+            (cost, abandoned) => cost.or(abandoned.copied()),
         };
         sum
     }

@@ -71,14 +71,14 @@ pub struct ModelExchange {
 }
 
 impl ModelExchange {
-    /// Returns an exchange before its first attempt.
+    /// Returns an exchange before its first attempt, boxed where it is made, because it is large.
     pub fn new(
         models: Arc<Models>,
         request: ModelRequest,
         info: &RequestInfo,
         selection: &Selection,
         attempts: Vec<PlannedAttempt>,
-    ) -> Self {
+    ) -> Box<Self> {
         let streams = request.goes_out_at_once();
         let timeouts = models.timeouts(streams, request.is_stream);
         let hedge = Hedge::new(&models, &request, &attempts);
@@ -109,13 +109,13 @@ impl ModelExchange {
             timing: Default::default(),
             budget: models.retry_budget.begin(),
         };
-        Self {
+        Box::new(Self {
             models,
             call,
             running: Attempt::default(),
             hedge,
             state: Arc::new(state.with_race(race)),
-        }
+        })
     }
 
     /// Binds this session to the provider that responds.
