@@ -1,8 +1,8 @@
 //! The log: one JSON line per request on stdout, and messages of the process.
 //!
-//! Lines wait in buffers, about one per worker, which a separate thread empties every few milliseconds. So a slow
-//! reader blocks no worker, and a line costs a worker neither an allocation nor the wake-up of a thread. The lines of
-//! one worker keep their order. Lines that find their buffer full are counted and dropped.
+//! Lines wait in buffers, about one per worker, which a separate thread empties twenty times a second, and at once where
+//! much waits. So a slow reader blocks no worker, and few lines cost a worker an allocation or the wake-up of a thread. The
+//! lines of one worker keep their order. Lines that find their buffer full are counted and dropped.
 
 use std::cell::Cell;
 use std::io::Write;
@@ -24,8 +24,11 @@ const BUFFERS: usize = 16;
 const MAX_BUFFER_BYTES: usize = 4 << 20;
 /// A larger buffer is freed once its lines are written, because it only grew while the reader was slow.
 const KEPT_BUFFER_BYTES: usize = 256 << 10;
-/// The time between two writes.
-const WRITE_INTERVAL: Duration = Duration::from_millis(5);
+/// The time between two writes, unless a buffer reaches [`WRITE_BYTES`]. A thread that wakes takes the core and its caches
+/// from a worker.
+const WRITE_INTERVAL: Duration = Duration::from_millis(50);
+/// A buffer of this size is written at once: some two hundred lines.
+const WRITE_BYTES: usize = 128 << 10;
 /// The writer parks after this time without a line, so that an idle process stays asleep. A shorter time would make
 /// workers wake the writer more often.
 const PARK_AFTER: Duration = Duration::from_secs(1);
@@ -80,13 +83,7 @@ impl AccessLog {
     ///
     /// Errors: the thread cannot be started.
     pub fn start(out: impl Write + Send + 'static, dropped: IntCounter) -> std::io::Result<Self> {
-        let lines = Arc::new(PendingLines {
-            buffers: Default::default(),
-            is_parked: AtomicBool::new(false),
-            requests: Mutex::default(),
-            flushed: Condvar::new(),
-            dropped,
-        });
+        let lines = Arc::new(PendingLines::new(dropped));
         let written = Arc::clone(&lines);
         let thread = std::thread::Builder::new()
             .name("log".to_owned())
@@ -103,9 +100,10 @@ impl AccessLog {
     /// Cost: one lock that no other thread holds for long, and one copy.
     pub fn send(&self, line: impl AsRef<[u8]>) {
         let Writer { lines, thread } = &*self.0;
-        lines.push(line.as_ref());
-        if lines.is_parked.load(Ordering::Relaxed) && lines.is_parked.swap(false, Ordering::Relaxed)
-        {
+        let is_much = lines.push(line.as_ref());
+        let wakes = lines.is_parked.load(Ordering::Relaxed)
+            && lines.is_parked.swap(false, Ordering::Relaxed);
+        if is_much || wakes {
             thread.unpark();
         }
     }
@@ -126,14 +124,27 @@ impl AccessLog {
 }
 
 impl PendingLines {
-    fn push(&self, line: &[u8]) {
-        let mut buffer = lock(&self.own_buffer().0);
-        if buffer.len() + line.len() < MAX_BUFFER_BYTES {
-            buffer.extend_from_slice(line);
-            buffer.push(b'\n');
-        } else {
-            self.dropped.inc();
+    fn new(dropped: IntCounter) -> Self {
+        Self {
+            buffers: Default::default(),
+            is_parked: AtomicBool::new(false),
+            requests: Mutex::default(),
+            flushed: Condvar::new(),
+            dropped,
         }
+    }
+
+    /// Adds a line. Returns whether the buffer has just reached [`WRITE_BYTES`].
+    fn push(&self, line: &[u8]) -> bool {
+        let mut buffer = lock(&self.own_buffer().0);
+        let before = buffer.len();
+        if before + line.len() >= MAX_BUFFER_BYTES {
+            self.dropped.inc();
+            return false;
+        }
+        buffer.extend_from_slice(line);
+        buffer.push(b'\n');
+        before < WRITE_BYTES && buffer.len() >= WRITE_BYTES
     }
 
     /// Returns the buffer of this thread.

@@ -144,3 +144,15 @@ fn the_last_lines_are_written_when_the_log_is_dropped() {
         std::thread::park_timeout(WRITE_INTERVAL);
     }
 }
+
+#[test]
+fn the_line_that_fills_a_batch_asks_for_its_write() {
+    let lines = PendingLines::new(IntCounter::new("dropped", "Lines.").unwrap());
+    let line = [b'x'; 1023];
+    let asks: Vec<bool> = (0..4 * WRITE_BYTES / 1024)
+        .map(|_| lines.push(&line))
+        .collect();
+    let full = WRITE_BYTES / 1024 - 1;
+    let expected: Vec<bool> = (0..asks.len()).map(|at| at == full).collect();
+    assert_eq!(asks, expected);
+}
