@@ -56,7 +56,7 @@ use weirgate::config;
 use weirgate::telemetry::logging::AccessLog;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const PROCESSES: usize = 3;
 const KEYS_PER_ORGANIZATION: usize = 10;

@@ -25,7 +25,7 @@ use weirgate::ledger::journal::{Journal, MAX_SEGMENT_AGE};
 use weirgate::store::{Store, StoreSettings, StoreUrl};
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const ITERATIONS: u32 = 200_000;
 const NOW_MS: i64 = 1_800_000_000_000;

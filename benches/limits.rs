@@ -21,7 +21,7 @@ use filters::limits::{Algorithm, RowId, Subject, WindowKey, Windows};
 use filters::proxy::{check_http1, normalise};
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const LIMIT: u64 = 1_500;
 const OPERATIONS: u64 = 4_000_000;

@@ -4,9 +4,7 @@
 //! this program; an environment variable sets the role. Figures are ratios within one run, because machines are noisy.
 //!
 //! The measured part has one core for all of its threads, upstream and load have the others. Before, they shared the cores,
-//! and the ratio of one and the same program went from 0.59 to 0.87. Both sides use mimalloc, which is worth a quarter of
-//! the rate, and write log lines. Instructions of a bare decision: 9 % more with the allocator of the system, 2 % fewer
-//! without the log line.
+//! and the ratio of one and the same program went from 0.59 to 0.87. Both sides use the same allocator, and write log lines.
 //!
 //! `cargo bench --bench loopback -- --only rates,json,stream` measures some sections and kinds only. The environment sets
 //! `WEIRGATE_BENCH_SECONDS` and `WEIRGATE_BENCH_ROUNDS`; `WEIRGATE_BENCH_KEEP=1` adds the run's line to `RESULTS.md`.
@@ -64,7 +62,7 @@ use report::{ResultLine, figure, median};
 const TRAINING_CALLS: usize = 10_000;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() {
     match variable("WEIRGATE_BENCH_ROLE").as_deref() {

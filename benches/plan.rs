@@ -39,7 +39,7 @@ use filters::models::wires::openai::OPENAI;
 use filters::models::wires::{Codec, Quirks, ReplyHead, Target, Wire, WireKind, decode_reply};
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// Machines are noisy, so the best round counts.
 const ROUNDS: usize = 400;

@@ -43,7 +43,7 @@ use providers::Providers;
 use weirgate::store::{Store, StoreSettings};
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// The connections of the load.
 const CONNECTIONS: usize = 64;

@@ -3,7 +3,7 @@
 //! Misses are those of modelled caches ([`CACHES`]), so they do not depend on the machine and its other programs: what a
 //! call touches, and how far that lies apart. All threads of a process share the caches, as on one core.
 //!
-//! callgrind counts allocations too: it knows the calls of every function. dhat would miss those of mimalloc, which is
+//! callgrind counts allocations too: it knows the calls of every function. dhat would miss those of jemalloc, which is
 //! linked into the program and has no symbol that valgrind replaces. Under callgrind a process is some fifty times slower,
 //! so threads that wake by the clock count for more calls than usual; the worker's own figures are exact. valgrind has no
 //! SHA instructions: the key of a cache hit is hashed by 60,000 instructions that a processor does not need.
@@ -39,11 +39,13 @@ const MISSES: [(&str, &[&str]); 4] = [
     ("L1 data", &["D1mr", "D1mw"]),
     ("L2 data", &["DLmr", "DLmw"]),
 ];
-/// What Rust calls in mimalloc, and SQLite in the C library. None of these calls another one.
-const ALLOCATING: [&str; 6] = [
-    "mi_malloc_aligned",
-    "mi_zalloc_aligned",
-    "mi_realloc_aligned",
+/// What Rust calls in jemalloc, and SQLite in the C library. None of these calls another one.
+const ALLOCATING: [&str; 8] = [
+    "_rjem_malloc",
+    "_rjem_mallocx",
+    "_rjem_calloc",
+    "_rjem_realloc",
+    "_rjem_rallocx",
     "malloc",
     "calloc",
     "realloc",

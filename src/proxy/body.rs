@@ -304,11 +304,21 @@ async fn collect_body(
     Ok(body.freeze())
 }
 
-/// Returns the capacity for a body of which `come` bytes have arrived: twice that, so that it is seldom copied, but
-/// not more than its length.
+/// Returns the capacity for a body of which `come` bytes have arrived.
+///
+/// A body of unknown length doubles. One of known length grows to a quarter of it and then to all of it: during the last
+/// copy there are the quarter twice, and no more than the body.
 fn body_capacity(come: usize, length: Option<usize>) -> usize {
-    let ahead = come.saturating_mul(2);
-    length.map_or(ahead, |length| ahead.min(length)).max(come)
+    let Some(length) = length else {
+        return come.saturating_mul(2);
+    };
+    let (ahead, quarter) = (come.saturating_mul(4), length / 4);
+    let room = if ahead < length {
+        ahead.min(quarter)
+    } else {
+        length
+    };
+    room.max(come)
 }
 
 async fn read_piece(session: &mut Session) -> Result<Option<Bytes>, Fault> {
@@ -409,11 +419,18 @@ mod tests {
     }
 
     #[test]
-    fn a_body_has_room_for_twice_what_has_come() {
-        assert_eq!(body_capacity(1, Some(20 << 20)), 2);
-        assert_eq!(body_capacity(15 << 20, Some(20 << 20)), 20 << 20);
-        assert_eq!(body_capacity(10, Some(4)), 10);
+    fn a_body_has_room_for_a_few_times_what_has_come() {
+        let length = 20 << 20;
         assert_eq!(body_capacity(10, None), 20);
+        assert_eq!(body_capacity(1, Some(length)), 4);
+        assert_eq!(body_capacity(2 << 20, Some(length)), 5 << 20);
+        assert_eq!(body_capacity(5 << 20, Some(length)), length);
+        assert_eq!(body_capacity(10, Some(4)), 10);
+        // However many bytes have come, room is for them, for four times as many at most, and not beyond the length.
+        for come in (1..length).step_by(12_345) {
+            let room = body_capacity(come, Some(length));
+            assert!(room >= come && room <= length && room <= 4 * come);
+        }
     }
 
     #[test]
