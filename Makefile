@@ -20,16 +20,17 @@ run: cmake ## Build quickly and start with conf/weirgate.toml
 build: cmake ## Build the release binary: slower to build, faster to run
 	$(CARGO) build --release --locked
 
-# A release build whose code is laid out as calls run it: benches/dist.sh tells how.
+# benches/dist.sh tells how.
 DIST = target/dist
-dist: $(DIST)/weirgate ## Build the binary that is installed: a release build, laid out as calls run it
+dist: $(DIST)/weirgate ## Build the binary that is installed: a release build, made and laid out for how calls run
 
 $(DIST)/weirgate: $(shell find Cargo.toml Cargo.lock benches/dist.sh benches/loopback src filters conf -type f) | dist-tools
 	CARGO=$(CARGO) benches/dist.sh $(DIST)
 
-# Without it the binary is slower, and the script says so.
+# Without them the binary is slower, and the script says so.
 dist-tools: cmake
 	@command -v llvm-bolt-19 llvm-bolt >/dev/null || { $(APT) update -qq && $(APT) install -y -qq bolt-19; } || true
+	@ls "$$(rustc --print target-libdir)"/../bin/llvm-profdata >/dev/null 2>&1 || rustup component add llvm-tools || true
 
 # Pingora compiles zlib-ng, which needs cmake.
 cmake:
