@@ -28,23 +28,24 @@ pub struct Proxy {
 
 #[async_trait]
 impl ProxyHttp for Proxy {
-    type CTX = Context;
+    // Boxed, because Pingora moves it from future to future.
+    type CTX = Box<Context>;
 
-    fn new_ctx(&self) -> Context {
-        Context::new(&self.state)
+    fn new_ctx(&self) -> Self::CTX {
+        Box::new(Context::new(&self.state))
     }
 
-    async fn early_request_filter(&self, session: &mut Session, ctx: &mut Context) -> Result<()> {
+    async fn early_request_filter(&self, session: &mut Session, ctx: &mut Self::CTX) -> Result<()> {
         connection_state::clear_head_deadline();
         connections::enable_keepalive(session);
         request::prepare(session, ctx)
     }
 
-    async fn request_filter(&self, session: &mut Session, ctx: &mut Context) -> Result<bool> {
+    async fn request_filter(&self, session: &mut Session, ctx: &mut Self::CTX) -> Result<bool> {
         request::handle(&self.state, session, ctx).await
     }
 
-    async fn upstream_peer(&self, _: &mut Session, ctx: &mut Context) -> Result<Box<HttpPeer>> {
+    async fn upstream_peer(&self, _: &mut Session, ctx: &mut Self::CTX) -> Result<Box<HttpPeer>> {
         ctx.info.now = Instant::now();
         let Some(exchange) = ctx.exchange.as_deref_mut() else {
             return Error::e_explain(ATTEMPT_ABORTED, "no exchange is open");
@@ -68,7 +69,7 @@ impl ProxyHttp for Proxy {
         &self,
         _: &mut Session,
         _: &HttpPeer,
-        ctx: &mut Context,
+        ctx: &mut Self::CTX,
         error: Box<Error>,
     ) -> Box<Error> {
         ctx.info.now = Instant::now();
@@ -82,7 +83,7 @@ impl ProxyHttp for Proxy {
         &self,
         session: &mut Session,
         head: &mut RequestHeader,
-        ctx: &mut Context,
+        ctx: &mut Self::CTX,
     ) -> Result<()> {
         let Some(exchange) = ctx.exchange.as_deref_mut() else {
             return Ok(());
@@ -99,7 +100,7 @@ impl ProxyHttp for Proxy {
         session: &mut Session,
         body: &mut Option<Bytes>,
         is_end: bool,
-        ctx: &mut Context,
+        ctx: &mut Self::CTX,
     ) -> Result<()> {
         // Pingora turns an empty last piece into the chunk that ends the body, and then writes a second one. The
         // connection's next request would then get the response to that chunk.
@@ -118,7 +119,7 @@ impl ProxyHttp for Proxy {
         &self,
         _: &mut Session,
         head: &mut ResponseHeader,
-        ctx: &mut Context,
+        ctx: &mut Self::CTX,
     ) -> Result<()> {
         ctx.info.now = Instant::now();
         let Some(exchange) = ctx.exchange.as_deref_mut() else {
@@ -137,7 +138,7 @@ impl ProxyHttp for Proxy {
         &self,
         _: &mut Session,
         head: &mut ResponseHeader,
-        ctx: &mut Context,
+        ctx: &mut Self::CTX,
     ) -> Result<()> {
         match ctx.exchange.as_deref_mut() {
             Some(exchange) => exchange.response_head(&ctx.info, head),
@@ -150,7 +151,7 @@ impl ProxyHttp for Proxy {
         _: &mut Session,
         body: &mut Option<Bytes>,
         is_end: bool,
-        ctx: &mut Context,
+        ctx: &mut Self::CTX,
     ) -> Result<Option<Duration>> {
         ctx.info.now = Instant::now();
         match ctx.exchange.as_deref_mut() {
@@ -166,7 +167,7 @@ impl ProxyHttp for Proxy {
         _: &HttpPeer,
         session: &mut Session,
         error: Box<Error>,
-        ctx: &mut Context,
+        ctx: &mut Self::CTX,
         was_reused: bool,
     ) -> Box<Error> {
         ctx.info.now = Instant::now();
@@ -185,13 +186,13 @@ impl ProxyHttp for Proxy {
         &self,
         session: &mut Session,
         error: &Error,
-        ctx: &mut Context,
+        ctx: &mut Self::CTX,
     ) -> FailToProxy {
         ctx.info.now = Instant::now();
         failure::report(&self.state, session, error, ctx).await
     }
 
-    async fn logging(&self, session: &mut Session, error: Option<&Error>, ctx: &mut Context) {
+    async fn logging(&self, session: &mut Session, error: Option<&Error>, ctx: &mut Self::CTX) {
         ctx.info.now = Instant::now();
         finish::finish(&self.state, session, error, ctx);
         connection_state::expect_next_head(ctx.info.now);
@@ -199,14 +200,14 @@ impl ProxyHttp for Proxy {
 
     // The access log reports the request; Pingora's own log lines would repeat it, with addresses.
 
-    fn suppress_error_log(&self, _: &Session, _: &Context, _: &Error) -> bool {
+    fn suppress_error_log(&self, _: &Session, _: &Self::CTX, _: &Error) -> bool {
         true
     }
 
     fn suppress_proxy_warn_log(
         &self,
         _: &Session,
-        _: &Context,
+        _: &Self::CTX,
         _: &Error,
         _: ProxyWarnLogContext,
     ) -> bool {
