@@ -55,7 +55,7 @@ impl Forward for ModelHandler {
                             body::off_worker(json.body.len(), || self.front.read_spooled(json))
                         }
                     };
-                    (request?, None, Some(upload))
+                    (Box::new(request?), None, Some(upload))
                 }
                 None => {
                     let (request, impression) = self.receive(incoming).await?;
@@ -116,7 +116,7 @@ impl ModelHandler {
     async fn receive(
         &self,
         incoming: &mut Incoming<'_>,
-    ) -> Result<(ModelRequest, Option<SendImpression>), Fault> {
+    ) -> Result<(Box<ModelRequest>, Option<SendImpression>), Fault> {
         let body = incoming.take_body();
         let body_bytes = body.len();
         let boundary = multipart::boundary(&incoming.head().headers);
@@ -125,7 +125,7 @@ impl ModelHandler {
             Some(boundary) => self.front.read_form(&body, boundary),
         });
         let (request, impression) = match received? {
-            Received::Complete(request) => (request, None),
+            Received::Complete(request) => (Box::new(request), None),
             // Boxed, because few requests are managed, and this future is large.
             Received::Managed(managed) => {
                 Box::pin(self.complete(incoming, &managed, body_bytes)).await?
@@ -141,7 +141,7 @@ impl ModelHandler {
         incoming: &Incoming<'_>,
         managed: &ManagedRequest,
         body_bytes: usize,
-    ) -> Result<(ModelRequest, Option<SendImpression>), Fault> {
+    ) -> Result<(Box<ModelRequest>, Option<SendImpression>), Fault> {
         let (models, info) = (&self.models, incoming.info());
         let caller = info.caller.as_deref();
         let session = session_of_head(&incoming.head().headers);
@@ -153,7 +153,7 @@ impl ModelHandler {
         let request = body::off_worker(body_bytes, || {
             models.complete(self.front, managed, variation.as_ref(), caller)
         })?;
-        Ok((request, impression))
+        Ok((Box::new(request), impression))
     }
 
     /// Errors: 400 for a callback at a forbidden address.
@@ -210,7 +210,7 @@ impl ModelHandler {
     async fn plan(
         &self,
         incoming: &mut Incoming<'_>,
-        request: ModelRequest,
+        request: Box<ModelRequest>,
         explains: bool,
     ) -> Result<(Box<ModelExchange>, Option<ReplyLookup>), Fault> {
         let (head, info) = (&incoming.head().headers, incoming.info());
@@ -242,7 +242,7 @@ impl ModelHandler {
     fn plan_resolved(
         &self,
         info: &RequestInfo,
-        request: ModelRequest,
+        request: Box<ModelRequest>,
         resolution: Resolution,
         (context, byok_keys): (&PlanContext<'_>, Option<&ProviderKeys>),
     ) -> Result<Box<ModelExchange>, Fault> {

@@ -24,7 +24,8 @@ use crate::proxy::upload::{BodyPiece, Upload};
 
 /// The state that all attempts of a call share.
 pub(super) struct Call {
-    pub(super) request: ModelRequest,
+    /// Boxed, because it is large and comes a long way.
+    pub(super) request: Box<ModelRequest>,
     /// The uploaded file of a form.
     pub(super) upload: Option<Arc<Upload>>,
     /// The facts that decide the prices: the requested tier and the start.

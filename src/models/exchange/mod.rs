@@ -74,7 +74,7 @@ impl ModelExchange {
     /// Returns an exchange before its first attempt, boxed where it is made, because it is large.
     pub fn new(
         models: Arc<Models>,
-        request: ModelRequest,
+        request: Box<ModelRequest>,
         info: &RequestInfo,
         selection: &Selection,
         attempts: Vec<PlannedAttempt>,
