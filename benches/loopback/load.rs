@@ -9,8 +9,10 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use memchr::memmem;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 
@@ -345,6 +347,57 @@ pub fn slow_streams(part: &Part, count: usize) -> SlowStreams {
         first_p99_ms: first[count * 99 / 100].as_secs_f64() * 1e3,
         largest_gap_ms: gaps.iter().max().unwrap().as_secs_f64() * 1e3,
         stalled: gaps.iter().filter(|gap| **gap > STALL_GAP).count(),
+    }
+}
+
+/// Sends requests with a key after the other that does not exist, over this many connections, until it is over. Returns how
+/// many were refused.
+pub fn key_flood(part: &Part, connections: usize, is_over: &AtomicBool) -> usize {
+    // Without a body, because a refused one is not read, and its connection closes.
+    let named = chat(&part.key, "");
+    let key = memmem::find(&named, part.key.as_bytes()).unwrap();
+    let end = key + part.key.len();
+    let mut load = Load::with_request(part, named, b"401", connections);
+    let mut count = 0;
+    while !is_over.load(Ordering::Relaxed) || load.running > 0 {
+        let idle: Vec<usize> = match count {
+            0 => (0..connections).collect(),
+            _ => load.poll(None).iter().map(|ended| ended.client).collect(),
+        };
+        for client in idle {
+            if !is_over.load(Ordering::Relaxed) {
+                count += 1;
+                let number = format!("{count:010}");
+                load.request[end - number.len()..end].copy_from_slice(number.as_bytes());
+                load.start(client, Instant::now());
+            }
+        }
+    }
+    count
+}
+
+/// How long a turn of a session took.
+#[derive(Clone, Copy)]
+pub struct Turn {
+    /// The time to the first piece of the answer.
+    pub first: Duration,
+    /// The time to its end.
+    pub whole: Duration,
+}
+
+/// Sends a chat on a connection of its own and reads its stream.
+pub fn turn(part: &Part, body: &str) -> Turn {
+    let mut load = Load::with_request(part, chat(&part.key, body), b"200", 1);
+    load.start_all();
+    let mut first = None;
+    loop {
+        for (client, is_end) in load.poll_pieces(None) {
+            let took = load.clients[client].due.elapsed();
+            let first = *first.get_or_insert(took);
+            if is_end {
+                return Turn { first, whole: took };
+            }
+        }
     }
 }
 

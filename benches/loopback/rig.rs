@@ -1,7 +1,8 @@
-//! The scenarios of onthebench.ai, an open benchmark of gateways, rebuilt: the rate that a limit on p99 allows, many slow
-//! streams at once, and small calls beside what holds others up.
+//! The scenarios of two open benchmarks of gateways, rebuilt. Of onthebench.ai: the rate that a limit on p99 allows, and many
+//! slow streams at once. Of AIGatewayBench: small calls beside what holds others up, a flood of keys among it, and the
+//! session of a coding agent, whose prompt grows with each turn.
 //!
-//! That benchmark has four cores for the gateway and a machine each for load and upstream. Here each has a core or less, so
+//! The first has four cores for the gateway and a machine each for load and upstream. Here each has a core or less, so
 //! figures stand beside those of bare Pingora under the same load. Pieces come every 20 ms; a stream has stalled if one comes
 //! ten times as late.
 
@@ -9,12 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::Lab;
-use crate::kind::Kind;
+use crate::kind::{Kind, STREAM};
 use crate::load;
 use crate::options::Options;
+use crate::print_line;
 use crate::process::Part;
 use crate::rates::CONNECTIONS;
-use crate::report::{Table, figure, ms};
+use crate::report::{Table, figure, median, ms};
 
 /// The limits on p99, in milliseconds.
 const LIMITS_MS: [f64; 3] = [1.0, 5.0, 20.0];
@@ -27,11 +29,19 @@ const BESIDE: usize = 8;
 /// The rate of small calls beside them.
 const BESIDE_RATE: f64 = 500.0;
 
+/// The turns of a session.
+const TURNS: usize = 40;
+/// The bytes that a tool returns in each turn: some 2,500 tokens.
+const TOOL_BYTES: usize = 10 << 10;
+/// The turns that one row of the table sums up.
+const TURNS_IN_ROW: usize = 10;
+
 /// Measures and prints all of it.
 pub fn print(lab: &Lab, options: &Options) {
     print_frontier(lab, options);
     print_streams(lab);
     print_beside(lab, options);
+    print_session(lab);
 }
 
 /// Prints the highest rates whose p99 stays within the limits.
@@ -105,7 +115,79 @@ fn print_beside(lab: &Lab, options: &Options) {
         });
         table.row(name, cells.into_iter().flatten());
     }
+    let (round, refused) = beside_flood(&lab.gateway, options.time);
+    let dash = || "–".to_owned();
+    let cells = [dash(), dash(), ms(round.p50_ms), ms(round.p99_ms)];
+    table.row("8 connections of keys that do not exist", cells);
     table.print();
+    print_line(&format!(
+        "{refused} keys were refused: after 60 in a minute each of an address waits a second"
+    ));
+}
+
+fn beside_flood(part: &Part, time: Duration) -> (load::Round, usize) {
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let flood = scope.spawn(|| load::key_flood(part, BESIDE, &is_over));
+        let round = load::paced(part, Kind::Json, CONNECTIONS, BESIDE_RATE, time);
+        is_over.store(true, Ordering::Relaxed);
+        (round, flood.join().unwrap())
+    })
+}
+
+/// Prints how long the turns of a session take: each sends all turns before it, with what their tools returned.
+fn print_session(lab: &Lab) {
+    let columns = [
+        "bare: first",
+        "end",
+        "ours: first",
+        "end",
+        "translated: first",
+        "end",
+    ];
+    let title = "Turns of a session, ms to the first piece and to the end, median";
+    let mut table = Table::new(title, &columns);
+    let parts = [
+        (&lab.bare, "own"),
+        (&lab.gateway, "own"),
+        (&lab.gateway, "translated"),
+    ];
+    let sessions = parts.map(|(part, model)| {
+        let turns = (1..=TURNS).map(|turn| load::turn(part, &session(model, turn)));
+        turns.collect::<Vec<_>>()
+    });
+    for from in (0..TURNS).step_by(TURNS_IN_ROW) {
+        let row = from..from + TURNS_IN_ROW;
+        let cells = sessions.iter().flat_map(|turns| {
+            let of = |time: fn(&load::Turn) -> Duration| {
+                let times = turns[row.clone()].iter().map(time);
+                ms(median(times.map(|time| time.as_secs_f64() * 1e3)))
+            };
+            [of(|turn| turn.first), of(|turn| turn.whole)]
+        });
+        let kb = session("own", from + TURNS_IN_ROW).len() >> 10;
+        table.row(
+            &format!("{} to {}, up to {kb} KB", from + 1, from + TURNS_IN_ROW),
+            cells,
+        );
+    }
+    table.print();
+}
+
+/// Returns the request of a turn, from 1.
+fn session(model: &str, turn: usize) -> String {
+    let result = "fn main() {\\n    let it = \\\"x\\\";\\n}\\n";
+    let result = result.repeat(TOOL_BYTES / result.len());
+    let before: String = (1..turn)
+        .map(|turn| {
+            format!(
+                r#",{{"role":"assistant","content":"I read file {turn}.","tool_calls":[{{"id":"call_{turn}","type":"function","function":{{"name":"read","arguments":"{{\"path\":\"src/{turn}.rs\"}}"}}}}]}},{{"role":"tool","tool_call_id":"call_{turn}","content":"{result}"}}"#
+            )
+        })
+        .collect();
+    format!(
+        r#"{{"model":"{model}",{STREAM},"messages":[{{"role":"user","content":"Mend the test."}}{before}],"tools":[{{"type":"function","function":{{"name":"read","parameters":{{"type":"object","properties":{{"path":{{"type":"string"}}}}}}}}}}]}}"#
+    )
 }
 
 fn beside(part: &Part, kind: Option<Kind>, time: Duration) -> load::Round {
