@@ -94,8 +94,9 @@ bench: dist test-tools bench-tools $(ORACLE)/.done ## Measure beside bare Pingor
 	WEIRGATE_BENCH_BINARY=$(CURDIR)/$(DIST)/unstripped $(CARGO) bench --locked
 
 # Twenty minutes at 3,000 calls a second while two of three providers fail again and again.
-soak: cmake ## Run long under load and faults
-	WEIRGATE_SOAK_MINUTES=$${WEIRGATE_SOAK_MINUTES:-20} $(CARGO) bench --locked --bench soak
+soak: dist ## Run the binary that is installed long under load and faults
+	WEIRGATE_SOAK_MINUTES=$${WEIRGATE_SOAK_MINUTES:-20} WEIRGATE_BENCH_BINARY=$(CURDIR)/$(DIST)/unstripped $(CARGO) bench \
+	--profile quick --locked --bench soak
 
 fleet: cmake test-tools ## Run three processes on one PostgreSQL and one Redis
 	WEIRGATE_FLEET_ORGANIZATIONS=$${WEIRGATE_FLEET_ORGANIZATIONS:-10000} WEIRGATE_FLEET_RATE=$${WEIRGATE_FLEET_RATE:-600} \

@@ -64,27 +64,50 @@ fn print_line(line: &str) {
     std::io::stdout().flush().unwrap();
 }
 
-/// Runs the gateway. The two providers that fail are the cheap ones, so that routing wants them.
+/// Runs the gateway.
 fn serve() {
     let folder = variable("WEIRGATE_BENCH_FOLDER").unwrap();
     let addresses = variable("WEIRGATE_BENCH_UPSTREAM").unwrap();
-    let mut models = String::from("[[models]]\nid = \"own\"\n");
-    let mut providers = String::new();
-    for (number, address) in addresses.split(' ').enumerate() {
+    let configuration = configuration(&folder, &addresses, "127.0.0.1:0");
+    gateway::serve(&folder, &models(&addresses), &configuration)
+}
+
+/// Starts the gateway: this program, or the binary that `WEIRGATE_BENCH_BINARY` names.
+fn start(folder: &str, addresses: &str) -> Part {
+    let configuration = |address: &str| configuration(folder, addresses, address);
+    gateway::start_binary(&[], folder, &models(addresses), configuration).unwrap_or_else(|| {
+        let variables = [
+            ("WEIRGATE_BENCH_FOLDER", folder),
+            ("WEIRGATE_BENCH_UPSTREAM", addresses),
+        ];
+        Part::start("gateway", &variables)
+    })
+}
+
+/// Returns the catalogue. The two providers that fail are the cheap ones, so that routing wants them.
+fn models(addresses: &str) -> String {
+    let of_provider = |(number, _): (usize, &str)| {
         let price = if number == 0 { "3" } else { "1" };
-        models += &format!(
+        format!(
             "[[models.providers]]\nprovider = \"p{number}\"\nname = \"up\"\ninput_price = \"{price}\"\noutput_price = \"{price}\"\n"
-        );
-        providers += &format!(
+        )
+    };
+    let providers: String = addresses.split(' ').enumerate().map(of_provider).collect();
+    format!("[[models]]\nid = \"own\"\n{providers}")
+}
+
+fn configuration(folder: &str, addresses: &str, address: &str) -> String {
+    let of_provider = |(number, address): (usize, &str)| {
+        format!(
             "[providers.p{number}]\nkind = \"openai-compatible\"\nbase_url = \"http://{address}/v1\"\nkeys = []\n"
-        );
-    }
-    let configuration = format!(
-        "[listen]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n[server]\nthreads = 1\n{}\n\
+        )
+    };
+    let providers: String = addresses.split(' ').enumerate().map(of_provider).collect();
+    format!(
+        "[listen]\naddress = \"{address}\"\n[admin]\naddress = \"127.0.0.1:0\"\n[server]\nthreads = 1\n{}\n\
          [limits]\nrequests_per_minute = {{ chat = 0 }}\n[models]\nfile = \"{folder}/models.toml\"\n{providers}",
-        store(&folder)
-    );
-    gateway::serve(&folder, &models, &configuration)
+        store(folder)
+    )
 }
 
 /// Returns the configuration's `[store]`.
@@ -112,11 +135,7 @@ fn drive() {
     let folder = folder.to_str().unwrap();
     let providers = Providers::start();
     let upstream = providers.addresses.join(" ");
-    let variables = [
-        ("WEIRGATE_BENCH_FOLDER", folder),
-        ("WEIRGATE_BENCH_UPSTREAM", &upstream),
-    ];
-    let part = Part::start("gateway", &variables);
+    let part = start(folder, &upstream);
     print_line(&format!(
         "{rounds} rounds of {time:?} at {rate} calls a second, two of three providers flapping"
     ));

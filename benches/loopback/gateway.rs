@@ -40,19 +40,30 @@ name = "translated-up"
 
 /// Starts the gateway of the comparison, under a tool such as valgrind. It keeps its state in this folder, which it makes.
 pub fn start(tool: &[String], upstream: &str, folder: &str) -> Part {
-    let Some(binary) = variable("WEIRGATE_BENCH_BINARY") else {
+    let configuration = |address: &str| configuration(folder, upstream, address);
+    start_binary(tool, folder, MODELS, configuration).unwrap_or_else(|| {
         let variables = [
             ("WEIRGATE_BENCH_UPSTREAM", upstream),
             ("WEIRGATE_BENCH_FOLDER", folder),
         ];
-        return Part::start_under(tool, "gateway", &variables);
-    };
+        Part::start_under(tool, "gateway", &variables)
+    })
+}
+
+/// Starts the binary that `WEIRGATE_BENCH_BINARY` names, if it names one, with the configuration for an address.
+pub fn start_binary(
+    tool: &[String],
+    folder: &str,
+    models: &str,
+    configuration: impl FnOnce(&str) -> String,
+) -> Option<Part> {
+    let binary = variable("WEIRGATE_BENCH_BINARY")?;
     // A binary tells nobody which port it was given, so it gets one that was free a moment ago.
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = free.local_addr().unwrap().to_string();
     drop(free);
-    let configuration = configuration(folder, upstream, &address);
-    let (_, keys) = prepare(folder, MODELS, &configuration);
+    let configuration = configuration(&address);
+    let (_, keys) = prepare(folder, models, &configuration);
     let file = format!("{folder}/weirgate.toml");
     std::fs::write(&file, configuration).unwrap();
     let mut command = command_under(tool, Path::new(&binary));
@@ -61,7 +72,7 @@ pub fn start(tool: &[String], upstream: &str, folder: &str) -> Part {
     ours.for_each(|(name, _)| {
         command.env_remove(name);
     });
-    Part::start_program(command, address, &keys)
+    Some(Part::start_program(command, address, &keys))
 }
 
 /// Runs the gateway of the comparison.
