@@ -119,7 +119,14 @@ impl Ledger {
             return Err(ReservationError::Unavailable);
         }
         let account = self.account(&call.caller.organization_id);
-        match timeout(RESERVE_TIMEOUT, self.reserve_leased(&account, call)).await {
+        // Most calls wait for nothing, so only the others get a time and the memory to wait with.
+        match self.try_reserve(&account, call) {
+            Ok(reservation) => return Ok(reservation),
+            Err(HoldError::Reached(reached)) => return Err(ReservationError::Reached(reached)),
+            Err(HoldError::Limit | HoldError::Lease(_)) => {}
+        }
+        let leased = Box::pin(self.reserve_leased(&account, call));
+        match timeout(RESERVE_TIMEOUT, leased).await {
             Ok(reserved) => reserved,
             Err(_) if is_funded(call.funding) => Err(ReservationError::Unavailable),
             Err(_) => self.reserve_unleased(&account, call),
@@ -175,7 +182,7 @@ impl Ledger {
             ..self.limited(call)
         };
         match account.reserve(&known) {
-            Ok(()) => Ok(Reservation::begin(self, account, call)),
+            Ok(()) => Ok(Reservation::begin(self, account, call, known.now_ms)),
             Err(HoldError::Reached(reached)) => Err(ReservationError::Reached(reached)),
             Err(_) => Err(ReservationError::Unavailable),
         }
@@ -237,7 +244,7 @@ impl Ledger {
         if call.has_bounds() {
             self.top_up_limits(account, &limited);
         }
-        Ok(Reservation::begin(self, account, call))
+        Ok(Reservation::begin(self, account, call, limited.now_ms))
     }
 
     /// Returns the call as its limits see it now.
@@ -339,11 +346,11 @@ impl Ledger {
         unix_ms()
     }
 
-    /// Returns the id of a new call. Ids sort by time and end in random bytes.
-    fn new_entry_id(&self) -> EntryId {
+    /// Returns the id of a call that begins at this time, in unix milliseconds. Ids sort by time and end in random bytes.
+    fn new_entry_id(&self, now_ms: i64) -> EntryId {
         let mut random = [0; 10];
         fastrand::fill(&mut random);
-        let ms = u64::try_from(unix_ms()).unwrap_or_default();
+        let ms = u64::try_from(now_ms).unwrap_or_default();
         let id = uuid::Builder::from_unix_timestamp_millis(ms, &random).into_uuid();
         EntryId(*id.as_bytes())
     }

@@ -113,17 +113,18 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Opens the reservation of a call, after the account has reserved its amount.
+    /// Opens the reservation of a call that begins at this time, after the account has reserved its amount.
     pub(super) fn begin(
         ledger: &Arc<Ledger>,
         account: &Arc<OrganizationAccount>,
         call: &NewReservation<'_>,
+        now_ms: i64,
     ) -> Self {
         let caller = call.caller;
         let member = caller.member.as_deref().map(|member| &member.id);
         let entry = LedgerEntry {
-            id: ledger.new_entry_id(),
-            at_ms: ledger.now_ms(),
+            id: ledger.new_entry_id(now_ms),
+            at_ms: now_ms,
             owner: CallOwner {
                 organization_id: Arc::clone(&caller.organization_id),
                 project_id: Arc::clone(&caller.project_id),
