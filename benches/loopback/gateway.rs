@@ -68,10 +68,13 @@ pub fn start_binary(
     std::fs::write(&file, configuration).unwrap();
     let mut command = command_under(tool, Path::new(&binary));
     command.args(["serve", "-c", &file]);
-    let ours = std::env::vars().filter(|(name, _)| name.starts_with("WEIRGATE_BENCH_"));
-    ours.for_each(|(name, _)| {
-        command.env_remove(name);
-    });
+    // They are settings of the bench, and none of the program's.
+    let of_bench = ["WEIRGATE_BENCH_", "WEIRGATE_SOAK_"];
+    for (name, _) in std::env::vars() {
+        if of_bench.iter().any(|prefix| name.starts_with(prefix)) {
+            command.env_remove(name);
+        }
+    }
     Some(Part::start_program(command, address, &keys))
 }
 

@@ -48,15 +48,26 @@ pub mod tls;
 pub mod upstream;
 pub mod windows;
 
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// How long a test waits for something that must happen before it fails.
 pub const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The program that tests start: that of this build, or the binary that `WEIRGATE_TEST_BINARY` names.
-pub fn program() -> std::ffi::OsString {
-    let named = std::env::var_os("WEIRGATE_TEST_BINARY");
+/// Names the program that tests start, where it is not that of this build.
+const TEST_BINARY: &str = "WEIRGATE_TEST_BINARY";
+
+/// The path of the program that tests start.
+pub fn program_path() -> std::ffi::OsString {
+    let named = std::env::var_os(TEST_BINARY);
     named.unwrap_or_else(|| env!("CARGO_BIN_EXE_weirgate").into())
+}
+
+/// The program that tests start. It does not see the variable that names it, which is no setting of its own.
+pub fn program() -> Command {
+    let mut command = Command::new(program_path());
+    command.env_remove(TEST_BINARY);
+    command
 }
 
 /// How often a test looks.

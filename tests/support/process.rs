@@ -41,7 +41,7 @@ output_price = "1"
 
 /// The program on the configuration `weirgate.toml` of a folder, in that folder.
 pub fn serve_in(folder: &Path) -> Command {
-    let mut command = Command::new(super::program());
+    let mut command = super::program();
     command
         .args(["serve", "-c", "weirgate.toml"])
         .current_dir(folder);
@@ -167,7 +167,7 @@ impl Process {
 
 /// Runs a command with the configuration of a folder, until it ends.
 pub fn weirgate(folder: &Path, words: &[&str]) -> Output {
-    Command::new(super::program())
+    super::program()
         .args(words)
         .args(["-c", "weirgate.toml"])
         .current_dir(folder)

@@ -74,7 +74,7 @@ impl Server {
         mut copy: impl Write + Send + 'static,
     ) -> Result<Server, String> {
         let toml = std::fs::read_to_string(folder.join("weirgate.toml")).unwrap();
-        let mut child = Command::new(super::program())
+        let mut child = super::program()
             .args(["serve", "-c", "weirgate.toml"])
             .current_dir(folder)
             .envs(unlimited(&toml))

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use argon2::password_hash::{PasswordHasher, SaltString};
 use base64::Engine;
@@ -37,7 +37,7 @@ impl Cage {
 
     /// The same with more variables in its environment.
     fn run_with(&self, env: &[(&str, String)], arguments: &[&str], stdin: &str) -> String {
-        let mut child = Command::new(crate::support::program())
+        let mut child = crate::support::program()
             .args(arguments)
             .args(["-c", "weirgate.toml"])
             .current_dir(self.folder.path())

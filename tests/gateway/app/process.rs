@@ -143,7 +143,7 @@ fn a_reader_that_closes_the_pipe_gets_no_error() {
     ] {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
-        let output = Command::new(crate::support::program())
+        let output = crate::support::program()
             .args(words)
             .args(["-c", "weirgate.toml"])
             .current_dir(folder.path())
@@ -369,7 +369,7 @@ fn a_start_prints_the_warnings_that_check_prints() {
         .collect();
     child.kill().unwrap();
     child.wait().unwrap();
-    let checked = Command::new(crate::support::program())
+    let checked = crate::support::program()
         .args(["check", "-c", "weirgate.toml"])
         .current_dir(folder.path())
         .output()
@@ -412,7 +412,7 @@ fn a_start_that_cannot_listen_makes_nothing() {
         taken.local_addr().unwrap()
     );
     std::fs::write(folder.path().join("weirgate.toml"), toml).unwrap();
-    let output = Command::new(crate::support::program())
+    let output = crate::support::program()
         .args(["-c", "weirgate.toml"])
         .current_dir(folder.path())
         .output()

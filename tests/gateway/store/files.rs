@@ -71,7 +71,7 @@ fn a_killed_server_leaves_no_lock() {
     first.child.wait().unwrap();
     let output = Command::new("timeout")
         .args(["--preserve-status", "-s", "TERM", "2"])
-        .arg(crate::support::program())
+        .arg(crate::support::program_path())
         .args(["serve", "-c", "weirgate.toml"])
         .current_dir(first.folder.path())
         .output()
@@ -141,7 +141,7 @@ fn a_backup_of_no_store_makes_none() {
 fn a_command_without_a_configuration_makes_no_store() {
     let folder = tempfile::tempdir().unwrap();
     let run = |words: &[&str], url: Option<&str>| {
-        let mut command = Command::new(crate::support::program());
+        let mut command = crate::support::program();
         command.args(words).current_dir(folder.path());
         if let Some(url) = url {
             command.env("WEIRGATE_STORE__URL", url);
