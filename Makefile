@@ -24,7 +24,7 @@ build: cmake ## Build the release binary: slower to build, faster to run
 DIST = target/dist
 dist: $(DIST)/weirgate ## Build the binary that is installed: a release build, made and laid out for how calls run
 
-$(DIST)/weirgate: $(shell find Cargo.toml Cargo.lock benches/dist.sh benches/loopback src filters conf -type f) | dist-tools
+$(DIST)/weirgate: $(shell find Cargo.toml Cargo.lock .cargo benches/dist.sh benches/loopback src filters conf -type f) | dist-tools
 	CARGO=$(CARGO) benches/dist.sh $(DIST)
 
 # Without them the binary is slower, and the script says so.

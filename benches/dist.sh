@@ -17,11 +17,11 @@ tools=$(rustc --print target-libdir)/../bin
 bolt=$(readlink -f "$(command -v llvm-bolt-19 llvm-bolt | head -1)" || true)
 rm -rf "$out"/*
 
-# Builds the release binary with these flags of rustc, in the folder of the first argument. Counts are found by the names of
+# Builds the release binary in the folder of the first argument, with the flags of the second beside the user's own. Counts are found by the names of
 # functions, in which the profile and the target have a part: so both builds have the same, and differ in flags alone. What
 # runs while they are built, as build scripts do, is not built with the flags, because a target is named.
 build() {
-    RUSTFLAGS=$2 CARGO_TARGET_DIR=$1 $cargo rustc --release --locked --bin weirgate --target "$host" -- \
+    RUSTFLAGS="${RUSTFLAGS:-} $2" CARGO_TARGET_DIR=$1 $cargo rustc --release --locked --bin weirgate --target "$host" -- \
         -Cstrip=none -Clink-arg=-Wl,--emit-relocs
 }
 

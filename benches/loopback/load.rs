@@ -350,8 +350,8 @@ pub fn slow_streams(part: &Part, count: usize) -> SlowStreams {
     }
 }
 
-/// Sends requests with a key after the other that does not exist, over this many connections, until it is over. Returns how
-/// many were refused.
+/// Sends requests with one mistyped key after the other, over this many connections, until it is over. Returns how many were
+/// refused.
 pub fn key_flood(part: &Part, connections: usize, is_over: &AtomicBool) -> usize {
     // Without a body, because a refused one is not read, and its connection closes.
     let named = chat(&part.key, "");

@@ -110,28 +110,40 @@ fn print_beside(lab: &Lab, options: &Options) {
         ("8 connections of 1 MB of vectors", Some(Kind::Vectors)),
     ] {
         let cells = [&lab.bare, &lab.gateway].map(|part| {
-            let round = beside(part, kind, options.time);
+            let (round, ()) = beside(part, options.time, |is_over| {
+                while let Some(kind) = kind.filter(|_| !is_over.load(Ordering::Relaxed)) {
+                    load::calls(part, kind, BESIDE, 2 * BESIDE);
+                }
+            });
             [ms(round.p50_ms), ms(round.p99_ms)]
         });
         table.row(name, cells.into_iter().flatten());
     }
-    let (round, refused) = beside_flood(&lab.gateway, options.time);
+    let part = &lab.gateway;
+    let (round, refused) = beside(part, options.time, |is_over| {
+        load::key_flood(part, BESIDE, is_over)
+    });
     let dash = || "–".to_owned();
     let cells = [dash(), dash(), ms(round.p50_ms), ms(round.p99_ms)];
-    table.row("8 connections of keys that do not exist", cells);
+    table.row("8 connections of mistyped keys", cells);
     table.print();
     print_line(&format!(
         "{refused} keys were refused: after 60 in a minute each of an address waits a second"
     ));
 }
 
-fn beside_flood(part: &Part, time: Duration) -> (load::Round, usize) {
+/// Makes small calls while others run on a thread of their own, until they hear that it is over. Returns what these return, too.
+fn beside<T: Send>(
+    part: &Part,
+    time: Duration,
+    others: impl FnOnce(&AtomicBool) -> T + Send,
+) -> (load::Round, T) {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let flood = scope.spawn(|| load::key_flood(part, BESIDE, &is_over));
+        let others = scope.spawn(|| others(&is_over));
         let round = load::paced(part, Kind::Json, CONNECTIONS, BESIDE_RATE, time);
         is_over.store(true, Ordering::Relaxed);
-        (round, flood.join().unwrap())
+        (round, others.join().unwrap())
     })
 }
 
@@ -188,21 +200,4 @@ fn session(model: &str, turn: usize) -> String {
     format!(
         r#"{{"model":"{model}",{STREAM},"messages":[{{"role":"user","content":"Mend the test."}}{before}],"tools":[{{"type":"function","function":{{"name":"read","parameters":{{"type":"object","properties":{{"path":{{"type":"string"}}}}}}}}}}]}}"#
     )
-}
-
-fn beside(part: &Part, kind: Option<Kind>, time: Duration) -> load::Round {
-    let is_over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        if let Some(kind) = kind {
-            let is_over = &is_over;
-            scope.spawn(move || {
-                while !is_over.load(Ordering::Relaxed) {
-                    load::calls(part, kind, BESIDE, 2 * BESIDE);
-                }
-            });
-        }
-        let round = load::paced(part, Kind::Json, CONNECTIONS, BESIDE_RATE, time);
-        is_over.store(true, Ordering::Relaxed);
-        round
-    })
 }

@@ -306,8 +306,8 @@ async fn collect_body(
 
 /// Returns the capacity for a body of which `come` bytes have arrived.
 ///
-/// A body of unknown length doubles. One of known length grows to a quarter of it and then to all of it: during the last
-/// copy there are the quarter twice, and no more than the body.
+/// A body of unknown length doubles. One of known length grows to a quarter of it and then to all of it, so that the last
+/// copy is of a quarter.
 fn body_capacity(come: usize, length: Option<usize>) -> usize {
     let Some(length) = length else {
         return come.saturating_mul(2);
