@@ -93,12 +93,15 @@ impl ModelExchange {
         if !chunk.is_empty() {
             self.state.record_event(info.now);
         }
-        if self.running.reader.is_complete() {
+        if self.running.reader.is_complete() || self.call.log.aborted.is_some() {
             return Ok(());
         }
         let progress = match self.running.reader.read_whole(&chunk, is_end) {
             Ok(progress) => progress,
-            Err(failure) => return Err(self.abort_attempt(failure)),
+            Err(failure) => {
+                let error = self.abort_attempt(failure);
+                return self.state.break_off(error);
+            }
         };
         if progress == Progress::Complete {
             self.end_part()?;

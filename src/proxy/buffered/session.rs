@@ -7,8 +7,10 @@
 //! everything else on. When it is dropped, it returns the real session to the [`SessionSlot`], so that connections
 //! are reused.
 //!
-//! [`wait`] waits for the client, and [`own_writes`] sends texts that no provider wrote.
+//! [`wait`] waits for the client, [`held_events`] lets one write take many events, and [`own_writes`] sends texts that no
+//! provider wrote.
 
+mod held_events;
 mod own_writes;
 mod wait;
 
@@ -29,6 +31,7 @@ use pingora::protocols::l4::socket::SocketAddr;
 use pingora::{Error, ErrorType, Result};
 use tokio::time::{Instant, Sleep};
 
+use self::held_events::HeldEvents;
 use self::wait::Waited;
 use super::discard::{discard, empty_reply};
 use super::error_types::{ATTEMPT_ABORTED, COST_NOT_RECORDED};
@@ -48,6 +51,7 @@ pub struct BufferedSession {
     head_fields: HeadFields,
     /// The timer of [`AttemptState::next_wake`]; it starts when the provider is first silent.
     sleep: Option<Pin<Box<Sleep>>>,
+    held: HeldEvents,
     /// Whether a client that cancelled its request was told that no response comes.
     has_taken_leave: bool,
 }
@@ -69,6 +73,7 @@ impl BufferedSession {
             head: None,
             head_fields,
             sleep: None,
+            held: HeldEvents::default(),
             has_taken_leave: false,
         };
         *session.downstream_session = ServerSession::new_custom(Box::new(buffered));
@@ -124,6 +129,8 @@ impl BufferedSession {
         tasks: Vec<HttpTask>,
         mut is_head_sent: bool,
     ) -> (Vec<HttpTask>, Option<Box<Error>>) {
+        let broken = self.state.take_break();
+        let is_whole = broken.is_none();
         let mut out = Vec::with_capacity(tasks.len() + 1);
         for task in tasks {
             match task {
@@ -139,17 +146,65 @@ impl BufferedSession {
                     let head = self.head.take().filter(|_| !is_head_sent);
                     is_head_sent |= head.is_some();
                     out.extend(head.map(|head| HttpTask::Header(head, false)));
-                    out.push(HttpTask::Body(Some(body), is_end));
+                    out.push(HttpTask::Body(Some(body), is_end && is_whole));
                 }
-                HttpTask::Failed(error) => return (out, Some(error)),
+                HttpTask::Failed(error) => return (out, broken.or(Some(error))),
                 // After a comment too, a piece without content is not sent, so another attempt remains possible.
                 HttpTask::Body(_, false) => {}
+                // The error event is still to come.
+                _ if !is_whole => {}
                 task if is_head_sent => out.push(task),
                 task if task.is_end() => return (out, Some(empty_reply())),
                 _ => {}
             }
         }
-        (out, None)
+        (out, broken)
+    }
+
+    /// Passes tasks on to the client, or holds them for a moment. Returns whether the response has ended.
+    async fn pass_on(&mut self, tasks: Vec<HttpTask>, is_head_sent: bool) -> Result<bool> {
+        let is_full_pipe = HeldEvents::is_full_pipe(&tasks);
+        let (mut out, error) = self.release_tasks(tasks, is_head_sent);
+        let mut is_done = false;
+        if !out.is_empty() {
+            let is_whole =
+                !is_head_sent && error.is_none() && response::set_content_length(&mut out);
+            let may_wait = is_full_pipe && is_head_sent && error.is_none();
+            if let Some(gate) = self.state.commit(Instant::now()) {
+                self.write_held().await?;
+                self.pass_gate(gate).await?;
+            }
+            self.state.release_kept();
+            if may_wait && self.holds_events() && self.held.hold(&out) {
+                return Ok(false);
+            }
+            out.splice(..0, self.held.release());
+            let is_end = out.iter().any(HttpTask::is_end);
+            is_done = if self.state.is_lost() {
+                is_end
+            } else {
+                match self.send(out, is_whole).await {
+                    Err(_) if self.state.lose_client(Instant::now()) => is_end,
+                    sent => sent?,
+                }
+            };
+        }
+        error.map_or(Ok(is_done), Err)
+    }
+
+    /// Takes the result of a write of our own. Without the client, the reply may still be read to its end.
+    fn outlive_client(&self, written: Result<()>) -> Result<()> {
+        match written {
+            Err(_) if self.state.lose_client(Instant::now()) => Ok(()),
+            written => written,
+        }
+    }
+
+    /// Returns whether events may wait for a moment. HTTP/2 gathers what it writes itself.
+    fn holds_events(&self) -> bool {
+        self.state.is_stream()
+            && matches!(self.inner(), ServerSession::H1(_))
+            && !self.state.is_lost()
     }
 
     /// Sends tasks. `is_whole` tells that they are a head with a length, and the whole body.
@@ -192,7 +247,9 @@ fn placeholder() -> ServerSession {
 }
 
 impl Drop for BufferedSession {
+    /// Returns the real session. What it has not written yet, its owner writes.
     fn drop(&mut self) {
+        self.queue_held();
         *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = self.inner.take();
     }
 }
@@ -238,6 +295,10 @@ impl CustomSession for BufferedSession {
             return self.inner_mut().read_body_or_idle(true).await;
         }
         loop {
+            if !self.held.is_empty() {
+                self.held.settled().await;
+                self.write_held().await?;
+            }
             match self.wait_for_client().await {
                 Waited::Client(end) => return end,
                 Waited::Again => {}
@@ -264,11 +325,7 @@ impl CustomSession for BufferedSession {
                 // Comments are rare, and their large futures would enlarge every wait.
                 Waited::Due(Wake::Keepalive) => {
                     let sent = Box::pin(self.send_keepalive()).await;
-                    if let Err(error) = sent
-                        && !self.state.lose_client(Instant::now())
-                    {
-                        return Err(error);
-                    }
+                    self.outlive_client(sent)?;
                 }
                 Waited::Due(Wake::Finish) => {
                     return Error::e_explain(ATTEMPT_ABORTED, "the reply is complete");
@@ -300,36 +357,13 @@ impl CustomSession for BufferedSession {
             return discard(tasks);
         }
         if !self.state.is_lost() && self.inner().has_pending_downstream_proxy_tasks() {
-            let flushed = Box::pin(self.flush_keepalive()).await;
-            if let Err(error) = flushed {
-                if !self.state.lose_client(Instant::now()) {
-                    return Err(error);
-                }
-                if self.state.is_disconnected() {
-                    return discard(tasks);
-                }
+            let written = Box::pin(self.write_queued()).await;
+            self.outlive_client(written)?;
+            if self.state.is_disconnected() {
+                return discard(tasks);
             }
         }
-        let (mut out, error) = self.release_tasks(tasks, is_head_sent);
-        let mut is_done = false;
-        if !out.is_empty() {
-            let is_whole =
-                !is_head_sent && error.is_none() && response::set_content_length(&mut out);
-            if let Some(gate) = self.state.commit(Instant::now()) {
-                self.pass_gate(gate).await?;
-            }
-            self.state.release_kept();
-            let is_end = out.iter().any(HttpTask::is_end);
-            is_done = if self.state.is_lost() {
-                is_end
-            } else {
-                match self.send(out, is_whole).await {
-                    Err(_) if self.state.lose_client(Instant::now()) => is_end,
-                    sent => sent?,
-                }
-            };
-        }
-        error.map_or(Ok(is_done), Err)
+        self.pass_on(tasks, is_head_sent).await
     }
 
     // All other calls go to the real session.

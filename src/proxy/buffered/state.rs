@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
+use pingora::{Error, Result};
 use tokio::time::Instant;
 
 use super::interim::Interim;
@@ -82,6 +83,8 @@ struct RunningAttempt {
     /// The time at which the provider refused the request.
     refused_at: Option<Instant>,
     has_timed_out: bool,
+    /// Why the reply broke, until the events before the break are sent.
+    broken: Option<Box<Error>>,
 }
 
 impl RunningAttempt {
@@ -95,6 +98,7 @@ impl RunningAttempt {
             has_reply: false,
             refused_at: None,
             has_timed_out: false,
+            broken: None,
         }
     }
 }
@@ -195,6 +199,25 @@ impl AttemptState {
     /// Returns whether the whole request of the running attempt was sent and the attempt has not failed.
     pub fn is_sent(&self) -> bool {
         self.lock().attempt.body.is_sent()
+    }
+
+    /// Ends a reply that broke behind its first content once the events before the break are sent.
+    ///
+    /// Errors: the given one, if the client gets none of these events, so that the attempt ends at once. Pingora drops the
+    /// events that it passes on together with one that returns an error.
+    pub fn break_off(&self, error: Box<Error>) -> Result<()> {
+        let mut state = self.lock();
+        let is_lost = state.lost_at.is_some() || state.disconnected_at.is_some();
+        if state.stage != Stage::Committed || is_lost {
+            return Err(error);
+        }
+        state.attempt.broken = Some(error);
+        Ok(())
+    }
+
+    /// Takes the error of [`break_off`](Self::break_off).
+    pub(super) fn take_break(&self) -> Option<Box<Error>> {
+        self.lock().attempt.broken.take()
     }
 
     /// Records that the provider's status has refused the running attempt. Only the reason of the refusal is still

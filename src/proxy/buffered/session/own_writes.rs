@@ -9,8 +9,31 @@ use super::BufferedSession;
 use crate::proxy::response;
 
 impl BufferedSession {
-    /// Finishes writing a keepalive comment that an event of the provider interrupted.
-    pub(super) async fn flush_keepalive(&mut self) -> Result<()> {
+    /// Writes the held events.
+    pub(super) async fn write_held(&mut self) -> Result<()> {
+        self.queue_held();
+        if self.state.is_lost() || !self.inner().has_pending_downstream_proxy_tasks() {
+            return Ok(());
+        }
+        // The future is boxed, because it is large and most waits do without it.
+        let written = Box::pin(self.write_queued()).await;
+        self.outlive_client(written)
+    }
+
+    /// Queues the held events.
+    pub(super) fn queue_held(&mut self) {
+        if self.held.is_empty() || self.state.is_lost() {
+            return;
+        }
+        let (held, inner) = (self.held.release(), self.inner.as_deref_mut());
+        if let (Some(events), Some(inner)) = (held, inner) {
+            inner.set_proxy_tasks_enabled(true);
+            inner.send_downstream_proxy_task(events);
+        }
+    }
+
+    /// Writes what is queued: a keepalive comment or held events, of which another event may have interrupted the write.
+    pub(super) async fn write_queued(&mut self) -> Result<()> {
         while self.inner().has_pending_downstream_proxy_tasks() {
             self.inner_mut().write_downstream_proxy_tasks().await?;
         }
@@ -39,7 +62,7 @@ impl BufferedSession {
                 inner.send_downstream_proxy_task(HttpTask::Header(head, false));
             }
             inner.send_downstream_proxy_task(HttpTask::Body(Some(comment), false));
-            return self.flush_keepalive().await;
+            return self.write_queued().await;
         }
         if let Some(head) = head {
             self.inner_mut().write_response_header(head).await?;
@@ -65,7 +88,7 @@ impl BufferedSession {
             {
                 return;
             }
-        } else if self.flush_keepalive().await.is_err() {
+        } else if self.write_queued().await.is_err() {
             return;
         }
         _ = self.inner_mut().finish_body().await;

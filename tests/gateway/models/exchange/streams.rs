@@ -252,3 +252,61 @@ fn a_stream_sent_byte_by_byte_is_the_same_stream() {
         ("hello", true)
     );
 }
+
+/// A reply that sends so many words at once, each in an event and a chunk of its own. The first word comes alone.
+fn at_once(words: usize) -> Reply {
+    let word = |index: usize| chunk(json!({"content": format!("{index} ")}), None);
+    let rest = (1..words).map(|index| format!("data: {}\n\n", word(index)));
+    let framed = rest.map(|event| format!("{:x}\r\n{event}\r\n", event.len()));
+    let rest = framed.collect::<String>();
+    Reply::stream().event(&word(0)).bytes(rest)
+}
+
+fn words(count: usize) -> String {
+    (0..count).map(|index| format!("{index} ")).collect()
+}
+
+#[test]
+fn events_that_arrive_together_leave_together_and_none_waits_for_the_next() {
+    // Numbers of events around those that fill Pingora's pipe.
+    for count in [2, 4, 5, 6, 8, 9, 10, 200] {
+        let gate = Gate::default();
+        let first = Upstream::always(at_once(count).wait(&gate).event("[DONE]").end());
+        let gateway = Gateway::between(&first.url(), &first.url());
+        let mut client = Client::connect(gateway.address());
+        client.send(&gateway.chat_ask(STREAM));
+        client.head();
+        let (mut text, mut chunks) = (String::new(), 0);
+        while crate::support::sse::parse(&text).content() != words(count) {
+            text += &String::from_utf8_lossy(&client.chunk().unwrap().bytes);
+            chunks += 1;
+        }
+        assert!(
+            chunks <= 2 + count / 10,
+            "{count} events in {chunks} chunks"
+        );
+        gate.open();
+        drain(&mut client);
+    }
+}
+
+#[test]
+fn what_came_before_a_break_is_delivered() {
+    let malformed = |reply: Reply| reply.event("{\"choices\":[").end();
+    let breaks: [(&str, &dyn Fn(Reply) -> Reply); 4] = [
+        ("malformed", &malformed),
+        ("closed", &Reply::and_close),
+        ("reset", &Reply::and_reset),
+        ("ended", &Reply::end),
+    ];
+    for count in [5, 8, 9, 11, 100] {
+        for (name, breaking) in breaks {
+            let first = Upstream::always(breaking(at_once(count)));
+            let gateway = Gateway::between(&first.url(), &first.url());
+            let text = gateway.chat(STREAM).text().to_owned();
+            assert_broken(&text, "stream_truncated");
+            let said = crate::support::sse::parse(&text).content();
+            assert_eq!(said, words(count), "{name} after {count}");
+        }
+    }
+}
