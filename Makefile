@@ -44,10 +44,11 @@ test-tools: cmake
 	@python3 -c 'import ensurepip' 2>/dev/null || { $(APT) update -qq && $(APT) install -y -qq python3-venv; }
 	@command -v promtool >/dev/null || { $(APT) update -qq && $(APT) install -y -qq prometheus; }
 
-# What is built first is no time of the suite.
+# What is built first is no time of the suite. Most tests wait, so three of them share two cores.
 test: test-tools clients ## Run the whole suite
 	$(CARGO) test --workspace --locked --no-run
-	@began=$$(date +%s); $(CARGO) test --workspace --locked; status=$$?; took=$$(($$(date +%s) - began)); \
+	@began=$$(date +%s); export RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$(($$(nproc) + ($$(nproc) + 1) / 2))}; \
+	$(CARGO) test --workspace --locked; status=$$?; took=$$(($$(date +%s) - began)); \
 	echo "tests took $$((took / 60)) min $$((took % 60)) s"; exit $$status
 
 # Screenshots are left in target/browser.

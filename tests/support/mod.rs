@@ -52,7 +52,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// How long a test waits for something that must happen before it fails.
-pub const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
+pub const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Names the program that tests start, where it is not that of this build.
 const TEST_BINARY: &str = "WEIRGATE_TEST_BINARY";
