@@ -9,6 +9,8 @@
 
 use memchr::memchr2;
 
+/// A comment, which clients skip: it keeps the connection of a silent stream alive.
+pub const KEEPALIVE: &str = ": keepalive\n\n";
 /// Maximum size of one event. Source: docs/decisions.md 17.
 pub const MAX_EVENT_BYTES: usize = 16 << 20;
 

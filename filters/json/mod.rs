@@ -17,7 +17,7 @@ mod write;
 mod tests;
 
 pub use error::{Error, ErrorKind, Type};
-pub use path::path_at;
+pub use path::{offset_of, path_at};
 pub use text::{Str, split_plain_string, write_escaped};
 pub use values::count_values;
 pub use walk::Walker;

@@ -11,6 +11,12 @@ pub fn path_at(text: &str, at: usize) -> String {
     path
 }
 
+/// Returns the offset of a part of a text, in bytes.
+pub fn offset_of(text: &str, part: &str) -> u32 {
+    let offset = (part.as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
+    u32::try_from(offset).unwrap_or(u32::MAX)
+}
+
 fn descend(walk: &mut Walker<'_>, at: usize, path: &mut String) -> Result<(), Error> {
     match walk.peek()? {
         Type::Object => walk.object(|walk, key| {

@@ -14,6 +14,7 @@ use super::request::{ModelRequest, Source};
 use crate::fault::{Fault, FaultKind};
 use crate::multipart::Form;
 use crate::spooled_json::SpooledJson;
+use crate::sse::KEEPALIVE;
 
 /// What a front is beside its code: of this its row of the route table is made.
 #[derive(Debug)]
@@ -22,6 +23,12 @@ pub struct FrontRow {
     pub name: &'static str,
     pub path: &'static str,
     pub operation: Operation,
+    /// The dialect of its chats.
+    pub dialect: Option<Dialect>,
+    /// The beginning of the names of headers that pass to hosts of its dialect; empty: none do.
+    pub own_headers: &'static str,
+    /// What keeps the connection of a silent stream alive.
+    pub keepalive: &'static str,
     /// What callers are told of the API beyond the row: a JSON text.
     pub description: LazyLock<String>,
 }
@@ -37,8 +44,29 @@ impl FrontRow {
             name,
             path,
             operation,
+            dialect: None,
+            own_headers: "",
+            keepalive: KEEPALIVE,
             description: LazyLock::new(describe),
         }
+    }
+
+    /// The same of a front whose chats are of this dialect.
+    pub(super) const fn speaking(mut self, dialect: Dialect) -> Self {
+        self.dialect = Some(dialect);
+        self
+    }
+
+    /// The same of a front whose silent streams say this.
+    pub(super) const fn kept_alive_by(mut self, keepalive: &'static str) -> Self {
+        self.keepalive = keepalive;
+        self
+    }
+
+    /// The same of a front of which headers whose names begin so pass to hosts of its dialect.
+    pub(super) const fn passing(mut self, prefix: &'static str) -> Self {
+        self.own_headers = prefix;
+        self
     }
 }
 

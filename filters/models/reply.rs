@@ -97,6 +97,21 @@ pub trait Sink {
         }
     }
 
+    /// The reply is in the words of the client, and what follows of it passes as it came, by [`Self::relay`]. The other calls
+    /// tell what it says.
+    fn begin_relay(&mut self) {
+        if let Some(inner) = self.inner() {
+            inner.begin_relay();
+        }
+    }
+
+    /// An event as it came, or, without a name, the whole reply.
+    fn relay(&mut self, name: &str, data: &[u8]) {
+        if let Some(inner) = self.inner() {
+            inner.relay(name, data);
+        }
+    }
+
     /// A report of usage; the last one counts, never the sum.
     fn usage(&mut self, usage: Usage) {
         if let Some(inner) = self.inner() {

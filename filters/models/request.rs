@@ -5,13 +5,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::chat::data_url;
 use super::chat::facts::ChatFacts;
 use super::chat::inlined::RemoteImage;
-use super::dialects::NamedMember;
+use super::dialects::{Dialect, NamedMember};
 use super::embeddings::EmbeddingFacts;
 use super::front::Front;
 use super::images::ImageFacts;
@@ -56,6 +57,8 @@ pub struct ModelRequest {
     pub text_bytes: u64,
     /// The units that it takes, as far as it tells, for estimates.
     pub units: UnitCounts,
+    /// The client's headers that pass to hosts of the front's dialect.
+    pub own_headers: Vec<(HeaderName, HeaderValue)>,
     /// The body as it came, or as its prompt has completed it.
     pub source: Source,
     /// The prompt that has completed it.
@@ -93,6 +96,26 @@ pub enum Payload {
 }
 
 impl ModelRequest {
+    /// Returns whether its body is in the words of a dialect. The requests for images that wires say as chats have none.
+    pub fn is_said_in(&self, dialect: Dialect) -> bool {
+        let own = self.front.row().dialect;
+        own.is_none_or(|own| own == dialect)
+    }
+
+    /// Takes the headers that pass to hosts of the front's dialect.
+    pub fn take_headers(&mut self, headers: &HeaderMap) {
+        let prefix = self.front.row().own_headers;
+        if prefix.is_empty() {
+            return;
+        }
+        let own = headers
+            .iter()
+            .filter(|(name, _)| name.as_str().starts_with(prefix));
+        self.own_headers = own
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect();
+    }
+
     /// Returns what decides its prices where it starts in this unix second.
     pub fn price_point(&self, start_s: u64) -> PricePoint {
         PricePoint {
@@ -333,6 +356,21 @@ pub struct Needs {
     pub image_output: Option<bool>,
     /// The model may search the web, by `web_search` or a tool of this type.
     pub web_search: Option<SearchNeeds>,
+    /// Efforts and the most tokens are those of the models of one vendor, whatever model is asked. So another one gets the
+    /// nearest that it has, and is not left out.
+    pub adapts: bool,
+    /// What only hosts of one dialect know.
+    pub native: Option<NativeNeed>,
+}
+
+/// A tool or a block that only hosts of one dialect know.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct NativeNeed {
+    pub dialect: Dialect,
+    /// The member that holds it.
+    pub member: &'static str,
+    /// What it is, in words: `blocks of type …`.
+    pub what: Box<str>,
 }
 
 /// What a request wants of a model's own web search.

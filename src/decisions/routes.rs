@@ -253,7 +253,7 @@ fn error_style(service: Option<&Arc<DecisionService>>, target: RowTarget) -> Err
             };
             ErrorStyle {
                 schema: protocol.is_described().then_some(schema),
-                write: Arc::new(move |fault, _, _| write(protocol, fault)),
+                write: Arc::new(move |fault, _| write(protocol, fault)),
             }
         }
         None => ErrorStyle::compatible(),

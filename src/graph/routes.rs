@@ -44,7 +44,7 @@ pub fn fallback(graph: &Arc<Graph>) -> Route {
         body: BodyRule::Unread,
         errors: ErrorStyle {
             schema: Some("GraphError"),
-            write: Arc::new(|fault, _, _| error_response(fault)),
+            write: Arc::new(|fault, _| error_response(fault)),
         },
         description: include_str!("description.json"),
         is_on: true,

@@ -123,8 +123,8 @@ fn error_style(mcp: &Arc<McpState>) -> ErrorStyle {
     let mcp = Arc::clone(mcp);
     ErrorStyle {
         schema: Some("RpcError"),
-        write: Arc::new(move |fault, headers, client_ip| {
-            error_response(&mcp, fault, (headers, client_ip))
+        write: Arc::new(move |fault, refused| {
+            error_response(&mcp, fault, (refused.headers, refused.client_ip))
         }),
     }
 }

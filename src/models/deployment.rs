@@ -114,6 +114,7 @@ impl Deployment {
     pub fn target(&self) -> Target<'_> {
         Target {
             maker: Maker::from_name(States::NONE, &self.maker),
+            is_vendor: self.provider.is_vendor,
             image_output: self.mapping.image_output(),
             region: self.region.as_deref().filter(|_| !self.site.is_regional),
             max_output: self.mapping.max_output,

@@ -63,6 +63,8 @@ impl Forward for ModelHandler {
                     (request, impression, None)
                 }
             };
+            let mut request = request;
+            request.take_headers(&incoming.head().headers);
             let managed = request.managed.clone();
             let planned = self.plan(incoming, request, explains).await;
             let planned = planned.map_err(|fault| match &managed {

@@ -3,15 +3,18 @@
 use std::sync::Arc;
 
 use filters::fault::Fault;
+use filters::models::dialects::Dialect;
 use filters::models::front::Front;
+use filters::models::fronts::messages::MessagesError;
 use filters::models::fronts::videos::Videos;
 use filters::models::fronts::{ALTERNATIVE_STYLE, FRONTS};
 use filters::models::operation::Operation;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
 use super::Models;
 use super::endpoints::credits::Credits;
 use super::endpoints::key::KeyStatus;
+use super::endpoints::messages::{CountTokens, Hello};
 use super::endpoints::models::{GetModel, ListModels};
 use super::endpoints::prompts::{GetPrompt, ListPrompts, RenderPrompt};
 use super::endpoints::usage::{GetUsage, GetUsageBreakdown, turns};
@@ -28,6 +31,7 @@ pub fn routes(models: &Arc<Models>, config: &Config) -> Vec<Route> {
     routes.extend(usage(models));
     routes.extend(prompts(models, config));
     routes.extend(calls(models, config));
+    routes.extend(beside_messages(config));
     routes.extend(videos(models));
     routes
 }
@@ -47,10 +51,7 @@ fn row(
         deprecation: None,
         takes_permit: true,
         body: BodyRule::None,
-        errors: ErrorStyle {
-            schema: Some("Error"),
-            write: Arc::new(|fault, headers, _| error_response(fault, headers)),
-        },
+        errors: error_style(None),
         description,
         is_on: true,
         handler,
@@ -183,6 +184,7 @@ fn calls(models: &Arc<Models>, config: &Config) -> Vec<Route> {
         Route {
             quota: Some(told.operation.row().quota),
             body: body_rule(told.operation, config),
+            errors: error_style(told.dialect),
             ..row(
                 told.name,
                 (Method::POST, told.path),
@@ -192,6 +194,34 @@ fn calls(models: &Arc<Models>, config: &Config) -> Vec<Route> {
         }
     };
     FRONTS.iter().map(forward).collect()
+}
+
+/// Returns the rows that clients of Messages ask beside answers.
+fn beside_messages(config: &Config) -> [Route; 2] {
+    let count = Handler::Endpoint(Arc::new(CountTokens));
+    let hello = Handler::Endpoint(Arc::new(Hello));
+    [
+        Route {
+            body: BodyRule::Json(config.limits.body_bytes.chat),
+            errors: error_style(Some(Dialect::Messages)),
+            ..row(
+                "count_tokens",
+                (Method::POST, "/v1/messages/count_tokens"),
+                count,
+                include_str!("endpoints/count_tokens.json"),
+            )
+        },
+        Route {
+            access: Access::Open,
+            takes_permit: false,
+            ..row(
+                "hello",
+                (Method::HEAD, "/api/hello"),
+                hello,
+                include_str!("endpoints/hello.json"),
+            )
+        },
+    ]
 }
 
 /// Returns the rows of videos that were ordered.
@@ -243,6 +273,35 @@ fn body_rule(operation: Operation, config: &Config) -> BodyRule {
         Operation::Videos => BodyRule::JsonOrForm(limits.chat),
         _ => BodyRule::Json(limits.chat),
     }
+}
+
+/// Returns the style of errors of an API of this dialect.
+fn error_style(dialect: Option<Dialect>) -> ErrorStyle {
+    match dialect {
+        Some(Dialect::Messages) => ErrorStyle {
+            schema: Some("MessagesError"),
+            write: Arc::new(|fault, refused| messages_error(fault, refused.id)),
+        },
+        _ => ErrorStyle {
+            schema: Some("Error"),
+            write: Arc::new(|fault, refused| error_response(fault, refused.headers)),
+        },
+    }
+}
+
+/// Returns a fault in the words of Messages.
+fn messages_error(fault: &Fault, request_id: &str) -> Response {
+    const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+    let error = MessagesError::new(fault, request_id);
+    let mut response = Response {
+        status: error.status,
+        body: error.body.into(),
+        ..Response::from(fault)
+    };
+    if error.is_final {
+        response.replace_headers(&[(SHOULD_RETRY, HeaderValue::from_static("false"))]);
+    }
+    response
 }
 
 /// Returns a fault in the style that the client reads.

@@ -21,11 +21,12 @@ use crate::redis::Redis;
 use crate::shared_wait;
 
 /// The headers that name a session; the first one counts. Source: docs/facts/model-gateway.md 3.8.
-const SESSION_HEADERS: [HeaderName; 4] = [
+const SESSION_HEADERS: [HeaderName; 5] = [
     HeaderName::from_static("x-session-id"),
     HeaderName::from_static("x-session-affinity"),
     HeaderName::from_static("session_id"),
     HeaderName::from_static("session-id"),
+    HeaderName::from_static("x-claude-code-session-id"),
 ];
 /// How long a request of an unknown session, and the end of its response, wait for Redis. The time is short, because
 /// calls can be planned without a session.

@@ -10,7 +10,7 @@ use super::context::{Context, RequestInfo};
 use super::handler::{Buffering, Handler, Incoming, Opened, Request};
 use super::request_id::RequestId;
 use super::response::{self, Reply, Response};
-use super::router::{BodyRule, ErrorStyle, Route};
+use super::router::{BodyRule, ErrorStyle, Refused, Route};
 use super::state::ProxyState;
 use super::{admission, body};
 use crate::proxy::body::JsonBody;
@@ -217,7 +217,12 @@ pub(super) fn error_response(
     let mut response = match error_style(state, ctx) {
         Some(style) => {
             let client_ip = admission::client_ip(&state.settings.client_ip, session);
-            (style.write)(fault, &session.req_header().headers, client_ip)
+            let refused = Refused {
+                headers: &session.req_header().headers,
+                client_ip,
+                id: ctx.info.id.as_str(),
+            };
+            (style.write)(fault, &refused)
         }
         None => Response::from(fault),
     };

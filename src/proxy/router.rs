@@ -51,16 +51,24 @@ pub struct ErrorStyle {
     pub write: WriteErrorResponse,
 }
 
-/// Writes a fault as a response to a request with these headers from this address.
-pub type WriteErrorResponse =
-    Arc<dyn Fn(&Fault, &HeaderMap, Option<IpAddr>) -> Response + Send + Sync>;
+/// Writes a fault as a response to a request.
+pub type WriteErrorResponse = Arc<dyn Fn(&Fault, &Refused<'_>) -> Response + Send + Sync>;
+
+/// The facts about a request that gets an error response.
+pub struct Refused<'a> {
+    pub headers: &'a HeaderMap,
+    /// The address of the client.
+    pub client_ip: Option<IpAddr>,
+    /// The id of the request.
+    pub id: &'a str,
+}
 
 impl ErrorStyle {
     /// Returns the compatible style.
     pub fn compatible() -> Self {
         Self {
             schema: Some("Error"),
-            write: Arc::new(|fault, _, _| Response::from(fault)),
+            write: Arc::new(|fault, _| Response::from(fault)),
         }
     }
 }

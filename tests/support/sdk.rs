@@ -30,6 +30,8 @@ pub enum Script {
     WiresPython,
     /// `wires_node.mjs` beside node_modules.
     WiresNode,
+    /// `messages_python.py` in the virtual environment.
+    MessagesPython,
     /// `schemathesis_api.py` in the virtual environment.
     SchemathesisApi,
 }
@@ -77,6 +79,7 @@ pub fn run(script: Script, variables: &[(&str, &str)], checks: &[&str]) {
         Script::UrqlNode => (PathBuf::from("node"), "urql_node.mjs"),
         Script::WiresPython => (installed("venv/bin/python"), "wires_python.py"),
         Script::WiresNode => (PathBuf::from("node"), "wires_node.mjs"),
+        Script::MessagesPython => (installed("venv/bin/python"), "messages_python.py"),
         Script::SchemathesisApi => (installed("venv/bin/python"), "schemathesis_api.py"),
     };
     let output = Command::new(program)

@@ -78,17 +78,20 @@ const FAMILIES: &[(&str, &[&str])] = &[
     ("vertex", &["vertex"]),
     ("voyage", &["voyage"]),
 ];
-/// Files that may name every family: the lists of dialects, fronts, hosts and wires, the words of chat's `extra_content`, the settings,
-/// the help text with an example, and the clients that are told how to call.
+/// Files that may name every family: the lists of dialects, fronts, hosts and wires, the words of chat's `extra_content`, the front
+/// that a vendor's clients speak, the headers that name a session, the settings, the help text with an example, and the clients that
+/// are told how to call.
 const LISTS: &[&str] = &[
     "filters/models/dialects/mod.rs",
     "filters/models/fronts/chat_completions/items.rs",
     "filters/models/hosts.rs",
+    "filters/models/fronts/messages/",
     "filters/models/fronts/mod.rs",
     "filters/models/wires/mod.rs",
     "src/config/",
     "src/cli/mcp.rs",
     "src/cli/provider_key.rs",
+    "src/models/sessions.rs",
 ];
 
 /// Provider names outside their folder, the lists and tests. Comments may name whom they explain.
@@ -120,14 +123,12 @@ const CHAT_MEMBERS: &[&str] = &[
     "content_before_tool_calls",
     "extra_content",
     "finish_reason",
-    "free_models_only",
     "frequency_penalty",
     "function_call",
     "image_config",
     "logit_bias",
     "max_completion_tokens",
     "message_items",
-    "no_reasoning",
     "onboarding",
     "parallel_tool_calls",
     "plugins",
@@ -144,7 +145,6 @@ const CHAT_MEMBERS: &[&str] = &[
     "stream_options",
     "tool_call_id",
     "tool_calls",
-    "tool_choice",
     "top_logprobs",
     "vendor_native_blocks",
     "vendor_safeguards",

@@ -88,6 +88,8 @@ pub enum BlockKind<'a> {
         /// The id of the call; `None`: the name of the turn says which function was called, or else the order.
         call: Option<Text<'a>>,
         content: Vec<Block<'a>>,
+        /// Whether the call failed.
+        is_error: bool,
     },
 }
 
@@ -265,7 +267,7 @@ impl<'a> Conversation<'a> {
 
     /// Returns the path to a place of the body, or to a member of it.
     pub fn path(&self, at: u32, member: Option<NamedMember>) -> String {
-        let mut path = json::path_at(self.body, at as usize);
+        let mut path = self.dialect.path(json::path_at(self.body, at as usize));
         if let Some(member) = member {
             path.extend([".", self.dialect.name_of(member)]);
         }

@@ -7,6 +7,7 @@ pub mod data_url;
 pub mod dimensions;
 pub mod facts;
 pub mod inlined;
+pub mod input;
 pub mod piece;
 pub mod sniff;
 pub mod text;

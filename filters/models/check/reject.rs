@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use crate::fault::{Fault, FaultKind, quoted};
 use crate::json::{Error, Type, Walker};
+use crate::models::dialects::Dialect;
 
 /// The longest value that a message quotes.
 const QUOTED_CHARS: usize = 40;
@@ -63,6 +64,14 @@ impl Reject {
     /// The same, one level further out: inside the item `index`.
     pub(crate) fn within_item(self, index: usize) -> Self {
         self.within(&format!("[{index}]"))
+    }
+
+    /// The same, with the path as a dialect writes it.
+    pub(crate) fn in_dialect(mut self, dialect: Dialect) -> Self {
+        if let Self::Rule { path, .. } = &mut self {
+            *path = dialect.path(std::mem::take(path));
+        }
+        self
     }
 
     /// The fault for the caller.

@@ -1,6 +1,6 @@
 //! Dialects: the ways to say a chat. A front speaks one to clients, a wire one to providers.
 //!
-//! [`chat`] has the members of chat completions. [`state`] is what only its maker can read, which goes through clients sealed, and
+//! [`chat`] has the members of chat completions, [`messages`] those of Messages. [`state`] is what only its maker can read, which goes through clients sealed, and
 //! [`chat_state`] finds it in chat completions.
 
 use serde::{Deserialize, Serialize};
@@ -9,6 +9,7 @@ use super::parameter::Parameter;
 
 pub mod chat;
 pub mod chat_state;
+pub mod messages;
 pub mod state;
 
 /// A way to say a chat.
@@ -88,8 +89,18 @@ impl Dialect {
     pub fn name_of(self, member: NamedMember) -> &'static str {
         match self {
             Self::Chat => chat::name_of(member),
+            Self::Messages => messages::name_of(member),
             // No front speaks them yet.
-            Self::Messages | Self::Responses | Self::Contents => "",
+            Self::Responses | Self::Contents => "",
+        }
+    }
+
+    /// Returns a path to a place of a request, `messages[2].content`, as the dialect writes it.
+    pub fn path(self, path: String) -> String {
+        match self {
+            // The vendor writes `messages.2.content`.
+            Self::Messages => path.replace('[', ".").replace(']', ""),
+            Self::Chat | Self::Responses | Self::Contents => path,
         }
     }
 }

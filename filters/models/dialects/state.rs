@@ -84,6 +84,9 @@ pub struct OwnedMaker {
     pub name: Arc<str>,
     /// The dialect of its wire; `None`: it is not known.
     pub dialect: Option<Dialect>,
+    /// Whether its host is one of the dialect's vendor. To clients of the same dialect it says state as it is, because it
+    /// recognizes its own.
+    pub is_vendor: bool,
 }
 
 impl std::fmt::Debug for Secret {
@@ -122,6 +125,11 @@ impl OwnedMaker {
     pub fn borrow(&self) -> Maker<'_> {
         Maker::from_name(&self.states, &self.name)
     }
+
+    /// Returns whether clients of this dialect get its state without a seal.
+    pub fn speaks_bare(&self, dialect: Dialect) -> bool {
+        self.is_vendor && self.dialect == Some(dialect)
+    }
 }
 
 impl From<&str> for OwnedMaker {
@@ -131,6 +139,7 @@ impl From<&str> for OwnedMaker {
             states: States::default(),
             name: name.into(),
             dialect: None,
+            is_vendor: false,
         }
     }
 }
@@ -257,6 +266,24 @@ pub fn is_sealed(text: &str) -> bool {
     text.len() >= SEAL_CHARS && text.starts_with(MAGIC)
 }
 
+/// Returns the dialect that the seal of a state names, whoever has made it; `None`: it has no seal.
+pub fn sealed_dialect(text: &str) -> Option<Dialect> {
+    if !is_sealed(text) {
+        return None;
+    }
+    let seal = recoded(text.get(..SEAL_CHARS)?, false);
+    let seal = STANDARD_NO_PAD.decode(seal.as_bytes()).ok()?;
+    let flags = *seal.strip_prefix(&MAGIC_BYTES)?.first()?;
+    let dialects = [
+        Dialect::Chat,
+        Dialect::Messages,
+        Dialect::Responses,
+        Dialect::Contents,
+    ];
+    let mut dialects = dialects.into_iter();
+    dialects.find(|dialect| bits(*dialect) == flags >> DIALECT_SHIFT << DIALECT_SHIFT)
+}
+
 /// How base64 is written.
 struct Form {
     is_for_urls: bool,
@@ -356,6 +383,7 @@ mod tests {
         };
         let sealed = maker.seal(MESSAGES, "gAAAB+/=");
         assert!(is_sealed(&sealed));
+        assert_eq!(sealed_dialect(&sealed), Some(MESSAGES));
         assert_eq!(maker.open(MESSAGES, &sealed).unwrap(), "gAAAB+/=");
         let other_secret = States::new([8; 32], Some("org".into()));
         let other_organization = States::new([7; 32], Some("other".into()));

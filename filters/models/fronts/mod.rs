@@ -4,12 +4,15 @@ pub mod chat_completions;
 pub mod embeddings;
 pub mod images;
 mod item_list;
+pub mod messages;
 pub mod moderations;
 pub mod ocr;
 mod plain_front;
 pub mod rerank;
 pub mod search;
+mod sequencer;
 pub mod speech;
+mod stop_cut;
 pub mod systemone;
 pub mod transcriptions;
 pub mod videos;
@@ -30,8 +33,9 @@ use super::front::Front;
 pub const ALTERNATIVE_STYLE: HeaderName = HeaderName::from_static("anthropic-version");
 
 /// All fronts.
-pub static FRONTS: [&dyn Front; 13] = [
+pub static FRONTS: [&dyn Front; 14] = [
     &chat_completions::ChatCompletions,
+    &messages::Messages,
     &embeddings::EMBEDDINGS,
     &images::ImageGenerations,
     &images::ImageEdits,

@@ -1,6 +1,6 @@
 //! The key of a cached reply: what has to be equal for two requests to share one.
 //!
-//! Nothing of a request's head is in it, because nothing of the head but `traceparent` reaches a provider
+//! Of a request's head those headers are in it that reach a provider, but for `traceparent`
 //! (`tests/gateway/models/fronts/chat_completions.rs: nothing_of_the_clients_head_reaches_the_provider`).
 
 use std::sync::Arc;
@@ -58,6 +58,10 @@ impl ReplyKeys {
             write_framed(b's', word.as_bytes(), &mut message);
         }
         message.extend_from_slice(&scope.candidates);
+        for (name, value) in &request.own_headers {
+            write_framed(b'h', name.as_str().as_bytes(), &mut message);
+            write_framed(b'h', value.as_bytes(), &mut message);
+        }
         let source = &request.source;
         let is_counted = |key: &str| !UNCOUNTED.contains(&key);
         let members = source.members.iter();

@@ -87,6 +87,7 @@ pub fn check(
     }
     check_image_output(request, mapping, wire)?;
     check_messages(request, wire)?;
+    check_native(request, wire)?;
     check_inputs(request, wire)?;
     check_choices(request, mapping, wire)?;
     check_reasoning(request, mapping, wire)?;
@@ -103,6 +104,9 @@ pub fn check(
 /// Source: docs/model-gateway.md 2.1, `max_tokens` and rules of `reasoning_effort` 3.
 pub fn check_wishes(request: &ModelRequest, mapping: &Mapping) -> Result<(), Lack> {
     let needs = &request.needs;
+    if needs.adapts {
+        return Ok(());
+    }
     let listed = mapping.thinking.check_listed(needs);
     listed.map_err(|reason| Lack::new(request.name_of(NamedMember::Effort), reason))?;
     let asked = needs.max_tokens.filter(|_| needs.odd_max_tokens.is_none());
@@ -232,6 +236,17 @@ fn check_messages(request: &ModelRequest, wire: &WireLimits) -> Result<(), Lack>
         ));
     }
     Ok(())
+}
+
+/// Checks whether the provider knows what only hosts of one dialect know.
+fn check_native(request: &ModelRequest, wire: &WireLimits) -> Result<(), Lack> {
+    match &request.needs.native {
+        Some(native) if wire.dialect != Some(native.dialect) => Err(Lack::new(
+            native.member,
+            format!("knows no {}", native.what),
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Returns why the wire cannot say the images, audio or files of a request.
@@ -366,6 +381,9 @@ fn check_reasoning(
             request.name_of(NamedMember::ReasoningMode),
             format!("takes no mode `{mode}`"),
         ));
+    }
+    if needs.adapts {
+        return Ok(());
     }
     let checked = mapping.thinking.check(needs);
     checked.map_err(|(member, reason)| Lack::new(request.name_of(member), reason))

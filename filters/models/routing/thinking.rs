@@ -162,9 +162,28 @@ impl Thinking {
         }
     }
 
+    /// Returns the effort that a request asks for. Of a request that adapts it is the nearest that the model is known to have;
+    /// `None`: it asks for none, or the model has none.
+    pub fn effort(&self, needs: &Needs) -> Option<Effort> {
+        let asked = needs.effort?;
+        if !needs.adapts {
+            return Some(asked);
+        }
+        if self.reasons != Some(true) || self.control == ThinkingControl::Fixed {
+            return None;
+        }
+        let is_known = self.efforts.is_empty() || self.efforts.contains(&asked);
+        if is_known || asked == Effort::None {
+            return Some(asked).filter(|_| is_known || self.can_switch_off);
+        }
+        let words = || self.efforts.iter().filter(|word| **word != Effort::None);
+        let below = words().rev().find(|word| **word < asked);
+        below.or_else(|| words().next()).copied()
+    }
+
     /// Returns the word of effort that a request asks for. `none` is the least word where reasoning cannot be switched off.
     pub fn asked_word(&self, needs: &Needs) -> Option<Effort> {
-        let asked = needs.effort?;
+        let asked = self.effort(needs)?;
         let is_least = asked == Effort::None && !self.can_switch_off;
         let least = self.efforts.first().filter(|_| is_least);
         Some(least.copied().unwrap_or(asked))
@@ -174,8 +193,7 @@ impl Thinking {
     pub fn asked_budget(&self, needs: &Needs) -> Option<u64> {
         let by_effort = || {
             let is_told = self.control == ThinkingControl::Budget && self.reasons != Some(false);
-            needs
-                .effort
+            self.effort(needs)
                 .filter(|_| is_told)
                 .and_then(|effort| self.budget(effort))
         };
@@ -187,7 +205,7 @@ impl Thinking {
         if self.reasons == Some(false) {
             return false;
         }
-        match (needs.reasoning_tokens, needs.effort) {
+        match (needs.reasoning_tokens, self.effort(needs)) {
             (Some(_), _) => true,
             (None, Some(effort)) => effort != Effort::None || !self.can_switch_off,
             (None, None) => self.by_default || self.control == ThinkingControl::Fixed,

@@ -1,11 +1,14 @@
 //! What a wire can say, whatever the catalogue says of a model.
 
 use crate::models::chat::inlined::RemoteImage;
+use crate::models::dialects::Dialect;
 use crate::models::speech::format::AudioFormat;
 
 /// The limits of a wire, whatever the catalogue says.
 #[derive(Clone, Copy, Debug)]
 pub struct WireLimits {
+    /// The dialect of its chats.
+    pub dialect: Option<Dialect>,
     /// The most choices of one answer.
     pub choices: u32,
     pub streams_choices: bool,
@@ -33,6 +36,7 @@ pub struct WireLimits {
 impl WireLimits {
     /// The limits of a wire that has none.
     pub const WIDEST: Self = Self {
+        dialect: None,
         choices: 128,
         streams_choices: true,
         json_schema: true,

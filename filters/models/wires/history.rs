@@ -2,28 +2,11 @@
 
 use std::collections::HashMap;
 
-use serde_json::value::RawValue;
-
 use crate::fault::Fault;
 use crate::models::chat::conversation::{Block, BlockKind, Conversation, MediaKind, Role, Turn};
-use crate::models::dialects::NamedMember;
-
-/// Returns arguments as an object. Other values are wrapped, so that every history can be translated.
-pub(super) fn object(arguments: &str) -> Box<RawValue> {
-    let text = arguments.trim();
-    let text = if text.is_empty() || text == "null" {
-        "{}"
-    } else {
-        text
-    };
-    let parsed = RawValue::from_string(text.to_owned())
-        .ok()
-        .filter(|raw| raw.get().starts_with('{'));
-    parsed.unwrap_or_else(|| {
-        let wrapped = serde_json::json!({ "_raw": text }).to_string();
-        RawValue::from_string(wrapped).unwrap_or_default()
-    })
-}
+pub(super) use crate::models::chat::input::object;
+use crate::models::chat::text::BlockText;
+use crate::models::dialects::{Dialect, NamedMember};
 
 /// The ids of the calls of a history: clients repeat them, and those of one provider are too long for another.
 #[derive(Debug, Default)]
@@ -88,4 +71,24 @@ pub(super) fn check_texts(conversation: &Conversation<'_>, turn: &Turn<'_>) -> R
     };
     let said = format!("is no text; the chosen provider takes only texts of {role}");
     Err(conversation.fault(block.at, None, &said))
+}
+
+/// Turns instructions between messages into the user's words, each marked as what it is: most models of other dialects take
+/// instructions at the beginning alone. In chat completions they stay where they are. Source: docs/facts/messages.md 2.
+pub(super) fn fold_instructions(conversation: &mut Conversation<'_>) {
+    if conversation.dialect == Dialect::Chat {
+        return;
+    }
+    let is_instruction = |turn: &Turn<'_>| matches!(turn.role, Role::System | Role::Developer);
+    let mut turns = conversation.turns.iter_mut();
+    let later = turns.by_ref().skip_while(|turn| is_instruction(turn));
+    for turn in later.filter(|turn| is_instruction(turn)) {
+        turn.role = Role::User;
+        for block in &mut turn.blocks {
+            if let BlockKind::Text(text) = &mut block.kind {
+                let marked = format!("<system-reminder>\n{}\n</system-reminder>", &**text);
+                *text = BlockText::from(std::borrow::Cow::Owned(marked));
+            }
+        }
+    }
 }

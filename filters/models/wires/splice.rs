@@ -5,11 +5,18 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::codec::BodySlice;
-use crate::json::Str;
+use crate::json::{Error, Str, Walker};
 use crate::spooled_json::SpooledData;
 
 /// Below this a body goes out as one piece: one write costs less than the copy.
 const FLAT_BYTES: usize = 64 << 10;
+
+/// Skips a value of a text that begins at `base` in the source; returns its range there.
+pub(super) fn span(walk: &mut Walker<'_>, base: usize) -> Result<Range<usize>, Error> {
+    let length = walk.skip()?.len();
+    let end = base + walk.at();
+    Ok(end - length..end)
+}
 
 /// A body in the making. Neighbouring slices of the source become one.
 #[derive(Debug)]
@@ -66,6 +73,44 @@ impl<'a> Splice<'a> {
     /// The text of a range of the source.
     pub(super) fn text(&self, range: Range<usize>) -> &'a str {
         std::str::from_utf8(self.source.get(range).unwrap_or_default()).unwrap_or_default()
+    }
+
+    /// The members of the object in a range of the source.
+    ///
+    /// Errors: it is none.
+    pub(super) fn members(
+        &self,
+        range: Range<usize>,
+    ) -> Result<Vec<(String, Range<usize>)>, Error> {
+        let mut walk = Walker::over(self.text(range.clone()));
+        let mut members = Vec::new();
+        walk.object(|walk, key| {
+            members.push((key.into_owned(), span(walk, range.start)?));
+            Ok::<(), Error>(())
+        })?;
+        Ok(members)
+    }
+
+    /// The items of the array in a range of the source.
+    ///
+    /// Errors: it is none.
+    pub(super) fn items(&self, range: Range<usize>) -> Result<Vec<Range<usize>>, Error> {
+        let mut walk = Walker::over(self.text(range.clone()));
+        let mut items = Vec::new();
+        walk.array(|walk, _| {
+            items.push(span(walk, range.start)?);
+            Ok::<(), Error>(())
+        })?;
+        Ok(items)
+    }
+
+    /// Adds the name of a member, behind a comma unless it is the first.
+    pub(super) fn write_name(&mut self, name: &str, is_first: &mut bool) {
+        if !std::mem::take(is_first) {
+            self.new_bytes(b",");
+        }
+        self.new_string(name);
+        self.new_bytes(b":");
     }
 
     /// The finished body, with the data that is not in memory in the slices where it belongs.

@@ -125,6 +125,8 @@ pub struct Target<'a> {
     pub batch: BatchLimits,
     /// Which part of the request is asked for, of those that [`Codec::parts`] counts; from 0.
     pub part: u32,
+    /// Whether it is one of the vendor's own hosts.
+    pub is_vendor: bool,
     /// Whether it has refused the state of earlier turns, which is left out now.
     pub refuses_state: bool,
     /// Counts what of earlier turns is left out.
@@ -162,6 +164,7 @@ impl<'a> Target<'a> {
             quirks,
             batch: BatchLimits::NONE,
             part: 0,
+            is_vendor: false,
             refuses_state: false,
             left_out_state: LeftOutState::UNCOUNTED,
             auto_cache: None,
@@ -264,8 +267,10 @@ impl Target<'_> {
             let is_told = is_chat && self.parameters.supports(Parameter::MaxTokens);
             return self.unasked_output.filter(|_| is_told);
         };
+        let most = self.max_output.filter(|_| request.needs.adapts);
+        let asked = asked.min(most.unwrap_or(u64::MAX));
         match self.treat(Parameter::MaxTokens, request) {
-            Treatment::Number(bound) => Some(bound as u64),
+            Treatment::Number(bound) => Some(asked.min(bound as u64)),
             Treatment::Pass | Treatment::Drop => Some(asked),
         }
     }

@@ -67,7 +67,7 @@ pub fn commands(
     });
     operations
         .filter_map(|(path, method, operation)| {
-            if !matches!(method, "get" | "post") {
+            if !matches!(method, "get" | "head" | "post") {
                 return None;
             }
             let key = header(operation, schemes, keys)?;
@@ -81,9 +81,13 @@ pub fn commands(
             if !model.is_none_or(&serves) {
                 return None;
             }
+            let mut line = line(operation, (base, path), (&key, body), keys)?;
+            if method == "head" {
+                line.push_str(" --head");
+            }
             Some(CurlCommand {
                 operation: operation.get("operationId")?.as_str()?.to_owned(),
-                line: line(operation, (base, path), (&key, body), keys)?,
+                line,
             })
         })
         .collect()

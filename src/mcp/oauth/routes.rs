@@ -53,7 +53,7 @@ fn documents(oauth: &Arc<OAuth>) -> [Route; 5] {
         body: BodyRule::None,
         errors: ErrorStyle {
             schema: Some("OAuthError"),
-            write: Arc::new(|fault, _, _| response::fault_response(fault)),
+            write: Arc::new(|fault, _| response::fault_response(fault)),
         },
         description: include_str!("server.json"),
         is_on: true,

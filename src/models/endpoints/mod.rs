@@ -2,6 +2,7 @@
 
 pub mod credits;
 pub mod key;
+pub mod messages;
 mod model_entry;
 pub mod models;
 mod pricing;

@@ -7,12 +7,14 @@ use std::sync::Arc;
 use filters::accounts::{Caller, Mode};
 use filters::fault::{Fault, FaultKind, quoted};
 use filters::form;
+use filters::models::fronts::ALTERNATIVE_STYLE;
 use filters::models::routing::catalog::{Mapping, Model};
 use filters::models::routing::providers::ProviderSet;
 use filters::money::{PricePoint, ServiceTier};
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
+use super::messages;
 use super::model_entry::entry;
 use crate::models::Models;
 use crate::models::planner::is_forbidden;
@@ -37,9 +39,14 @@ impl Endpoint for ListModels {
         let caller = request.caller.map(|caller| &**caller);
         let listed = ModelsQuery::parse(&request, &self.models)
             .map(|query| list(&View::new(&self.models, caller), &query));
-        let response = listed.map(|data| {
+        let response = listed.and_then(|data| {
+            if request.headers.contains_key(ALTERNATIVE_STYLE) {
+                return messages::page(&data, &request);
+            }
             let body = json!({ "object": "list", "data": data });
-            Response::json(serde_json::to_vec(&body).unwrap_or_default())
+            Ok(Response::json(
+                serde_json::to_vec(&body).unwrap_or_default(),
+            ))
         });
         Box::pin(async { response })
     }

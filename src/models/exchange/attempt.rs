@@ -203,6 +203,7 @@ impl Attempt {
                 states: call.states.clone(),
                 name: self.maker_name(call)?,
                 dialect: self.deployment(call)?.wire.dialect,
+                is_vendor: self.deployment(call)?.provider.is_vendor,
             },
         };
         let writer = call.request.front.writer(&call.request, identity);

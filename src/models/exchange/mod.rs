@@ -84,6 +84,7 @@ impl ModelExchange {
         let hedge = Hedge::new(&models, &request, &attempts);
         let race = hedge.as_ref().map(|hedge| Arc::clone(&hedge.race));
         let state = AttemptState::new(streams, timeouts, info.now);
+        let state = state.with_keepalive(request.front.row().keepalive);
         let caller = info.caller.as_ref();
         let call = Call {
             price_point: request.price_point(info.unix_s()),

@@ -56,6 +56,7 @@ impl ModelExchange {
                 states: self.call.states.clone(),
                 name: reply.maker().into(),
                 dialect: None,
+                is_vendor: false,
             },
         };
         let call = &mut self.call;

@@ -28,6 +28,8 @@ pub struct Provider {
     pub name: Arc<str>,
     pub is_sandbox: bool,
     fetches_images: bool,
+    /// Whether it is the vendor of its wire's dialect, at the vendor's own address.
+    pub is_vendor: bool,
     /// The row of its kind.
     pub host: &'static Host,
     /// Its deviations from the wire.
@@ -185,6 +187,7 @@ impl Provider {
             name: provider.name.as_str().into(),
             is_sandbox: provider.kind == ProviderKind::Sandbox,
             fetches_images,
+            is_vendor: provider.is_base_url_built_in && provider.kind.host().state_family.is_some(),
             host: provider.kind.host(),
             quirks: provider.quirks.clone(),
             regions,

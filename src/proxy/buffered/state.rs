@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use filters::sse::KEEPALIVE;
 use futures::future::BoxFuture;
 use pingora::{Error, Result};
 use tokio::time::Instant;
@@ -56,6 +57,8 @@ pub struct AttemptState {
     request_deadline: Instant,
     race: Option<Arc<Race>>,
     interim: OnceLock<Interim>,
+    /// What is sent while the provider is silent.
+    keepalive: &'static str,
 }
 
 struct LockedState {
@@ -125,6 +128,7 @@ impl AttemptState {
             request_deadline,
             race: None,
             interim: OnceLock::new(),
+            keepalive: KEEPALIVE,
         }
     }
 
@@ -142,6 +146,17 @@ impl AttemptState {
     #[must_use]
     pub fn with_race(self, race: Option<Arc<Race>>) -> Self {
         Self { race, ..self }
+    }
+
+    /// Sets what is sent while the provider is silent.
+    #[must_use]
+    pub fn with_keepalive(self, keepalive: &'static str) -> Self {
+        Self { keepalive, ..self }
+    }
+
+    /// Returns what is sent while the provider is silent.
+    pub(super) fn keepalive(&self) -> Bytes {
+        Bytes::from_static(self.keepalive.as_bytes())
     }
 
     /// Returns the hedge, if there may be one.

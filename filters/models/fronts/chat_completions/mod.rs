@@ -48,7 +48,8 @@ impl Front for ChatCompletions {
             ("chat_completions", "/v1/chat/completions"),
             Operation::Chat,
             || describe(include_str!("description.json"), &[&check::top::FIELDS]),
-        );
+        )
+        .speaking(Dialect::Chat);
         &ROW
     }
 

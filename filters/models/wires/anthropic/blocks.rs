@@ -52,6 +52,8 @@ pub(super) enum ContentBlock<'a> {
     ToolResult {
         tool_use_id: String,
         content: Vec<ContentBlock<'a>>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        is_error: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
         cache_control: Option<&'a RawValue>,
     },

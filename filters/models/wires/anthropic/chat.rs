@@ -2,11 +2,13 @@
 
 use super::{reply, request};
 use crate::models::chat::facts::ChatFacts;
+use crate::models::dialects::Dialect;
 use crate::models::routing::wire_limits::{MediaLimits, NO_AUDIO, WireLimits};
 use crate::models::wires::codec::OperationCodec;
 
 pub(super) static CODEC: OperationCodec<ChatFacts> = OperationCodec {
     limits: WireLimits {
+        dialect: Some(Dialect::Messages),
         choices: 1,
         streams_choices: false,
         media: MediaLimits {
@@ -29,9 +31,7 @@ pub(super) static CODEC: OperationCodec<ChatFacts> = OperationCodec {
     headers: |request, _| request::own_headers(request),
     max_output: |request, _, target| Some(request::max_tokens(request, target)),
     draws: |_, _| Some(false),
-    ..OperationCodec::new(
-        "/messages",
-        |request, _, target| request::encode(request, target),
-        |_, _, target, head| reply::decoder(target, head),
-    )
+    ..OperationCodec::new("/messages", request::encode, |request, _, _, head| {
+        reply::decoder(request, head)
+    })
 };

@@ -194,7 +194,11 @@ impl<'a> MessagesConversation<'a> {
                     cache_control: None,
                 })
             }
-            BlockKind::Result { call, content } => {
+            BlockKind::Result {
+                call,
+                content,
+                is_error,
+            } => {
                 let position = match call.as_deref() {
                     Some(call) => self.open.iter().position(|(id, _)| *id == call),
                     // It names no call: it answers the next one.
@@ -207,6 +211,7 @@ impl<'a> MessagesConversation<'a> {
                 Some(ContentBlock::ToolResult {
                     tool_use_id,
                     content: self.content(content)?,
+                    is_error: *is_error,
                     cache_control: self.marker(block.marks.control),
                 })
             }

@@ -1,6 +1,6 @@
 //! The Messages wire.
 //!
-//! [`request`] and [`messages`] say a request in its words, [`breakpoints`] marks what it shall cache, [`reply`] reads whole replies and events with the same
+//! [`request`] and [`messages`] say a request in its words, [`splice`] one that is in them already, [`breakpoints`] marks what it shall cache, [`reply`] reads whole replies and events with the same
 //! blocks, [`failure`] its errors. Signatures of thinking are state, and blocks of tools that the provider runs are native:
 //! both go back to their maker alone.
 //! Deliberately absent: other server tools than the searches, batches, files by id.
@@ -14,8 +14,10 @@ mod messages;
 mod native;
 mod open_block;
 mod rate_limit;
+mod relay;
 mod reply;
 mod request;
+mod splice;
 mod tools;
 mod usage;
 

@@ -7,15 +7,17 @@ use serde_json::value::RawValue;
 
 use super::failure::{ErrorBody, classify_error};
 use super::open_block::{OpenBlock, ReplyBlock, SaidBlocks, StopDetails};
+use super::relay;
 use super::usage::Report;
 use crate::json::Str;
 use crate::models::chat::piece::{Finish, Piece};
 use crate::models::chat::text::Text;
+use crate::models::dialects::Dialect;
 use crate::models::reply::Sink;
+use crate::models::request::ModelRequest;
 use crate::models::wires::decoder::{Decoder, Progress, ReplyHead};
 use crate::models::wires::decoder::{EventDecoder, EventStream, WholeReply, truncated};
 use crate::models::wires::failure::Failure;
-use crate::models::wires::wire::Target;
 use crate::sse::SseEvent;
 
 /// A message: the body of a reply, or what `message_start` holds.
@@ -62,14 +64,18 @@ struct Data<'a> {
 }
 
 /// Returns the decoder of a chat's reply.
-pub(super) fn decoder(_: &Target<'_>, head: &ReplyHead) -> Box<dyn Decoder> {
+pub(super) fn decoder(request: &ModelRequest, head: &ReplyHead) -> Box<dyn Decoder> {
+    let is_as_asked = head.is_event_stream == request.is_stream;
+    if is_as_asked && request.front.row().dialect == Some(Dialect::Messages) {
+        return relay::decoder(head.is_event_stream);
+    }
     if head.is_event_stream {
         return Box::new(EventStream::new(MessageEvents::default()));
     }
     Box::new(WholeReply::new(|body, sink| read_whole(body, sink)))
 }
 
-fn read_whole(body: &[u8], sink: &mut dyn Sink) -> Result<(), Failure> {
+pub(super) fn read_whole(body: &[u8], sink: &mut dyn Sink) -> Result<(), Failure> {
     let message: ReplyMessage<'_> = serde_json::from_slice(body).map_err(malformed)?;
     if let Some(error) = &message.error {
         return Err(classify_error(error));
@@ -94,7 +100,7 @@ fn read_whole(body: &[u8], sink: &mut dyn Sink) -> Result<(), Failure> {
 
 /// Reads events.
 #[derive(Debug, Default)]
-struct MessageEvents {
+pub(super) struct MessageEvents {
     said: SaidBlocks,
     id: Option<Box<str>>,
     open: BTreeMap<u64, OpenBlock>,

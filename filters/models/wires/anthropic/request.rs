@@ -13,9 +13,11 @@ use super::blocks::{ContentBlock, Turn};
 use super::breakpoints::Prompt;
 use super::messages::MessagesConversation;
 use super::native;
+use super::splice;
 use super::tools::{self, WireTool};
 use crate::fault::Fault;
 use crate::models::chat::conversation::{AnswerForm, Conversation};
+use crate::models::chat::facts::ChatFacts;
 use crate::models::chat::text::Text;
 use crate::models::chat::tools::ToolChoice;
 use crate::models::dialects::Dialect;
@@ -27,10 +29,12 @@ use crate::models::routing::search::SearchDialect;
 use crate::models::routing::thinking::{ThinkingControl, ThinkingDefaults};
 use crate::models::routing::{Outside, WrittenBounds, WrittenParameters};
 use crate::models::wires::codec::BodySlice;
+use crate::models::wires::history::fold_instructions;
 use crate::models::wires::wire::{Target, write_body};
 use crate::models::wires::{closed_schema, opaque};
 
 const BETA: HeaderName = HeaderName::from_static("anthropic-beta");
+const VERSION: HeaderName = HeaderName::from_static("anthropic-version");
 
 /// The beta of `output_config.effort`, without which the first model that takes it refuses it. Source:
 /// docs/facts/wire-formats.md 3.2.
@@ -152,8 +156,16 @@ impl<'a> Safeguards<'a> {
     }
 }
 
-pub(super) fn encode(request: &ModelRequest, target: &Target<'_>) -> Result<Vec<BodySlice>, Fault> {
+pub(super) fn encode(
+    request: &ModelRequest,
+    facts: &ChatFacts,
+    target: &Target<'_>,
+) -> Result<Vec<BodySlice>, Fault> {
+    if request.front.row().dialect == Some(Dialect::Messages) {
+        return splice::encode(request, facts, target);
+    }
     let mut chat = request.front.conversation(request)?;
+    fold_instructions(&mut chat);
     opaque::keep_own(&mut chat, Dialect::Messages, target, native::is_known);
     native::leave_out_open(&mut chat);
     let marked = chat.functions().filter(|tool| tool.cache.is_some());
@@ -202,8 +214,18 @@ pub(super) fn encode(request: &ModelRequest, target: &Target<'_>) -> Result<Vec<
     write_body(&body, request.source.body.len())
 }
 
+/// Returns the headers of a client of the same dialect, but for the version, which is the host's.
+fn passed(request: &ModelRequest) -> Vec<(HeaderName, HeaderValue)> {
+    let headers = request.own_headers.iter();
+    let headers = headers.filter(|(name, _)| name != VERSION);
+    headers.cloned().collect()
+}
+
 /// Returns the header of the betas that the request's safeguards and its effort need: without it the provider refuses them.
 pub(super) fn own_headers(request: &ModelRequest) -> Vec<(HeaderName, HeaderValue)> {
+    if request.front.row().dialect == Some(Dialect::Messages) {
+        return passed(request);
+    }
     let option = |parameter: Parameter| {
         let member = request.source.member(parameter.as_str())?;
         let value = serde_json::from_slice(request.source.value(member)).ok();
@@ -223,7 +245,7 @@ pub(super) fn own_headers(request: &ModelRequest) -> Vec<(HeaderName, HeaderValu
 /// Returns `thinking`, as the mapping is told it.
 fn thinking(request: &ModelRequest, target: &Target<'_>) -> Option<Value> {
     let (needs, thinking) = (&request.needs, target.thinking);
-    let is_said = needs.effort.is_some() || needs.reasoning_tokens.is_some();
+    let is_said = thinking.effort(needs).is_some() || needs.reasoning_tokens.is_some();
     if !is_said || thinking.reasons == Some(false) {
         return None;
     }

@@ -1,6 +1,7 @@
 //! Chats, and images that a chat draws.
 
 use super::{reply, request};
+use crate::models::dialects::Dialect;
 use crate::models::request::Payload;
 use crate::models::routing::wire_limits::{MediaLimits, WireLimits};
 use crate::models::wires::codec::OperationCodec;
@@ -8,6 +9,7 @@ use crate::models::wires::codec::OperationCodec;
 pub(super) static CODEC: OperationCodec<Payload> = OperationCodec {
     // Source: docs/model-gateway.md 2.1.
     limits: WireLimits {
+        dialect: Some(Dialect::Contents),
         choices: 8,
         streams_choices: false,
         media: MediaLimits {

@@ -175,10 +175,15 @@ impl<'a> ContentsConversation<'a> {
     }
 
     fn result(&mut self, turn: &'a Turn<'a>, block: &'a Block<'a>) -> Result<(), Fault> {
-        let BlockKind::Result { call, content } = &block.kind else {
+        let BlockKind::Result {
+            call,
+            content,
+            is_error,
+        } = &block.kind
+        else {
             return Ok(());
         };
-        let result = self.tool_result(content)?;
+        let result = self.tool_result(content, *is_error)?;
         let open = self.open.iter_mut().find(|open| {
             let is_it = match (call, &turn.name) {
                 (Some(call), _) => open.id == &**call,
@@ -195,7 +200,11 @@ impl<'a> ContentsConversation<'a> {
     }
 
     /// Reads the content of a result. A text that is an object is the response; other texts are wrapped in one.
-    fn tool_result(&mut self, content: &'a [Block<'a>]) -> Result<ToolResult<'a>, Fault> {
+    fn tool_result(
+        &mut self,
+        content: &'a [Block<'a>],
+        is_error: bool,
+    ) -> Result<ToolResult<'a>, Fault> {
         let mut text = String::new();
         let mut media = Vec::new();
         for part in self.parts(content)? {
@@ -205,7 +214,8 @@ impl<'a> ContentsConversation<'a> {
             }
         }
         let response = match serde_json::from_str(&text) {
-            Ok(Value::Object(object)) => Value::Object(object),
+            Ok(Value::Object(object)) if !is_error => Value::Object(object),
+            _ if is_error => serde_json::json!({ "error": text }),
             _ => serde_json::json!({ "result": text }),
         };
         Ok(ToolResult { response, media })

@@ -21,6 +21,7 @@ use crate::models::routing::search::SearchDialect;
 use crate::models::routing::thinking::{ThinkingControl, ThinkingDefaults};
 use crate::models::routing::{Outside, WrittenBounds, WrittenParameters};
 use crate::models::wires::codec::BodySlice;
+use crate::models::wires::history::fold_instructions;
 use crate::models::wires::opaque;
 use crate::models::wires::wire::{Target, write_body};
 
@@ -89,6 +90,7 @@ struct Body<'a> {
 
 pub(super) fn encode(request: &ModelRequest, target: &Target<'_>) -> Result<Vec<BodySlice>, Fault> {
     let mut chat = request.front.conversation(request)?;
+    fold_instructions(&mut chat);
     let knows = |block: &Native<'_>| native(block).is_some();
     opaque::keep_own(&mut chat, Dialect::Contents, target, knows);
     let conversation = ContentsConversation::read(&chat, target)?;
@@ -255,7 +257,7 @@ fn thinking(request: &ModelRequest, target: &Target<'_>) -> Option<Value> {
     if let Some(budget) = thinking.asked_budget(needs) {
         return Some(json!({ "thinkingBudget": budget, "includeThoughts": true }));
     }
-    let effort = needs.effort?;
+    let effort = target.thinking.effort(needs)?;
     match thinking.control {
         ThinkingControl::Levels | ThinkingControl::Adaptive => {
             // No model of Google's has the level `none`.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::messages::{members, without_member, write_name};
+use super::messages::without_member;
 use super::request::quoted;
 use crate::json::{Error, Walker};
 use crate::models::chat::data_url;
@@ -42,9 +42,9 @@ pub(super) fn write_image(
     };
     splice.new_bytes(b"{\"url\":");
     splice.new_bytes(&quoted(&other));
-    for (key, value) in members(splice, range)? {
+    for (key, value) in splice.members(range)? {
         if key != "url" && (keeps_detail || key != "detail") {
-            write_name(splice, &key, &mut false);
+            splice.write_name(&key, &mut false);
             splice.slice(value);
         }
     }
@@ -81,9 +81,9 @@ pub(super) fn write_file(splice: &mut Splice<'_>, range: Range<usize>) -> Result
 
 /// Writes the members of an object but one, behind a first one, and ends the object.
 fn write_others(splice: &mut Splice<'_>, range: Range<usize>, but: &str) -> Result<(), Error> {
-    for (key, value) in members(splice, range)? {
+    for (key, value) in splice.members(range)? {
         if key != but {
-            write_name(splice, &key, &mut false);
+            splice.write_name(&key, &mut false);
             splice.slice(value);
         }
     }
@@ -97,7 +97,7 @@ fn member<'a>(
     range: &Range<usize>,
     wanted: &str,
 ) -> Result<Option<Cow<'a, str>>, Error> {
-    let members = members(splice, range.clone())?;
+    let members = splice.members(range.clone())?;
     let found = members.into_iter().find(|(key, _)| key == wanted);
     let Some((_, value)) = found else {
         return Ok(None);

@@ -9,13 +9,13 @@ use super::calls::shorten_id;
 use super::media;
 use super::request::{internal, quoted, walker};
 use crate::fault::Fault;
-use crate::json::{Error, Str, Type, Walker};
+use crate::json::{Error, Type, Walker};
 use crate::models::chat::facts::ChatFacts;
 use crate::models::dialects::chat_state::{open_items, open_vendors};
 use crate::models::parameter::Parameter;
 use crate::models::request::{ModelRequest, RequestMember};
 use crate::models::wires::quirks::ReasoningReplay;
-use crate::models::wires::splice::Splice;
+use crate::models::wires::splice::{Splice, span};
 use crate::models::wires::wire::Target;
 
 /// Members of a message that no provider of the plain convention takes.
@@ -81,13 +81,7 @@ pub(super) fn rewrite(
     splice: &mut Splice<'_>,
 ) -> Result<(), Fault> {
     let all = must_rewrite_all(request, target);
-    let (mut walk, base) = walker(splice, member.value.clone());
-    let mut ranges = Vec::new();
-    walk.array(|walk, _| {
-        ranges.push(span(walk, base)?);
-        Ok::<(), Error>(())
-    })
-    .map_err(internal)?;
+    let ranges = splice.items(member.value.clone()).map_err(internal)?;
     splice.new_bytes(b"\"messages\":[");
     for (at, range) in ranges.into_iter().enumerate() {
         if at > 0 {
@@ -118,7 +112,7 @@ struct MessageKind {
 
 fn message(splice: &mut Splice<'_>, range: Range<usize>, target: &Target<'_>) -> Result<(), Error> {
     let quirks = target.quirks;
-    let members = members(splice, range)?;
+    let members = splice.members(range)?;
     let kind = kind(splice, &members, target)?;
     splice.new_bytes(b"{");
     let mut is_first = true;
@@ -126,7 +120,7 @@ fn message(splice: &mut Splice<'_>, range: Range<usize>, target: &Target<'_>) ->
         let Some(name) = outgoing_name(key, &kind, &members, target) else {
             continue;
         };
-        write_name(splice, name, &mut is_first);
+        splice.write_name(name, &mut is_first);
         match name {
             "role"
                 if quirks.developer_is_system && splice.text(value.clone()) == "\"developer\"" =>
@@ -158,7 +152,7 @@ fn message(splice: &mut Splice<'_>, range: Range<usize>, target: &Target<'_>) ->
     }
     let is_lost = kind.is_assistant && kind.has_calls && !kind.has_reasoning;
     if is_lost && quirks.reasoning_replay == ReasoningReplay::ReasoningContentRequired {
-        write_name(splice, "reasoning_content", &mut is_first);
+        splice.write_name("reasoning_content", &mut is_first);
         splice.new_bytes(b"\"\"");
     }
     splice.new_bytes(b"}");
@@ -250,7 +244,7 @@ fn items(splice: &mut Splice<'_>, range: Range<usize>, target: &Target<'_>) -> R
     each_item(splice, range, |splice, item| {
         for (at, (key, value)) in kept(splice, item, target)?.into_iter().enumerate() {
             let mut is_first = at == 0;
-            write_name(splice, &key, &mut is_first);
+            splice.write_name(&key, &mut is_first);
             let text = splice.text(value.clone());
             match key.as_str() {
                 "id" if target.quirks.tool_call_ids_of_nine && text.starts_with('"') => {
@@ -278,11 +272,11 @@ pub(super) fn without_member(
     range: Range<usize>,
     left_out: &str,
 ) -> Result<(), Error> {
-    let mut members = members(splice, range)?;
+    let mut members = splice.members(range)?;
     members.retain(|(key, _)| key != left_out);
     splice.new_bytes(b"{");
     for (at, (key, value)) in members.into_iter().enumerate() {
-        write_name(splice, &key, &mut (at == 0));
+        splice.write_name(&key, &mut (at == 0));
         splice.slice(value);
     }
     splice.new_bytes(b"}");
@@ -332,7 +326,7 @@ pub(super) fn kept(
     target: &Target<'_>,
 ) -> Result<Vec<(String, Range<usize>)>, Error> {
     let keeps_breakpoints = target.parameters.supports(Parameter::PromptCacheOptions);
-    let mut members = members(splice, range)?;
+    let mut members = splice.members(range)?;
     members.retain(|(key, value)| match key.as_str() {
         "prompt_cache_breakpoint" => keeps_breakpoints,
         EXTRA_CONTENT => own_state(splice.text(value.clone()), target).is_some(),
@@ -341,36 +335,6 @@ pub(super) fn kept(
     Ok(members)
 }
 
-pub(super) fn members(
-    splice: &Splice<'_>,
-    range: Range<usize>,
-) -> Result<Vec<(String, Range<usize>)>, Error> {
-    let (mut walk, base) = walker(splice, range);
-    let mut members = Vec::new();
-    walk.object(|walk, key| {
-        members.push((key.into_owned(), span(walk, base)?));
-        Ok::<(), Error>(())
-    })?;
-    Ok(members)
-}
-
-/// Skips a value; returns its range in the body.
-pub(super) fn span(walk: &mut Walker<'_>, base: usize) -> Result<Range<usize>, Error> {
-    let length = walk.skip()?.len();
-    let end = base + walk.at();
-    Ok(end - length..end)
-}
-
 fn is_text(splice: &Splice<'_>, range: &Range<usize>, text: &str) -> bool {
     splice.text(range.clone()) == text
-}
-
-pub(super) fn write_name(splice: &mut Splice<'_>, name: &str, is_first: &mut bool) {
-    let mut out = Vec::with_capacity(name.len() + 4);
-    if !std::mem::take(is_first) {
-        out.push(b',');
-    }
-    Str::Plain(name).write(&mut out);
-    out.push(b':');
-    splice.new_bytes(&out);
 }

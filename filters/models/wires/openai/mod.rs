@@ -27,6 +27,7 @@ mod template;
 mod tools;
 mod transcription_events;
 mod transcriptions;
+mod translated;
 mod usage;
 mod videos;
 

@@ -8,7 +8,7 @@ use super::tools;
 use crate::fault::Fault;
 use crate::json::{Str, Walker};
 use crate::models::chat::facts::ChatFacts;
-use crate::models::dialects::chat;
+use crate::models::dialects::{Dialect, chat};
 use crate::models::parameter::Parameter;
 use crate::models::request::{Effort, ModelRequest, RequestMember};
 use crate::models::routing::parameters::{Parameters, Treatment};
@@ -212,7 +212,7 @@ fn reasoning<'a>(key: &str, request: &ModelRequest, target: &Target<'_>) -> Chan
         let own = request.source.member(member);
         own.is_some_and(|own| !request.source.is_null(own))
     };
-    match needs.effort {
+    match thinking.effort(needs) {
         // A model that does not reason has nothing to switch off, and no such field; another has a switch for it.
         Some(Effort::None)
             if thinking.reasons == Some(false) || thinking.control == ThinkingControl::Switch =>
@@ -226,7 +226,10 @@ fn reasoning<'a>(key: &str, request: &ModelRequest, target: &Target<'_>) -> Chan
     }
 }
 
-fn additions<'t>(request: &ModelRequest, target: &Target<'t>) -> Vec<(&'t str, Vec<u8>)> {
+pub(super) fn additions<'t>(
+    request: &ModelRequest,
+    target: &Target<'t>,
+) -> Vec<(&'t str, Vec<u8>)> {
     let mut additions = Vec::new();
     if request.source.member("model").is_none() {
         additions.push(("model", quoted(target.model)));
@@ -243,14 +246,14 @@ fn additions<'t>(request: &ModelRequest, target: &Target<'t>) -> Vec<(&'t str, V
         let name = target.parameters.name(Parameter::Modalities);
         additions.push((name, br#"["image","text"]"#.to_vec()));
     }
-    if !has_tools_member(request) {
+    if request.is_said_in(Dialect::Chat) && !has_tools_member(request) {
         // The flag alone asks for the search.
         let tool = search::tool(request, target);
         additions.extend(tool.map(|tool| ("tools", format!("[{tool}]").into())));
     }
     additions.extend(search::members(request, target));
     let needs = &request.needs;
-    let is_said = needs.effort.is_some() || needs.reasoning_tokens.is_some();
+    let is_said = target.thinking.effort(needs).is_some() || needs.reasoning_tokens.is_some();
     if !is_said || target.thinking.reasons == Some(false) {
         return additions;
     }

@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use super::messages::{kept, span, without_member, write_name};
+use super::messages::{kept, without_member};
 use super::request::{internal, walker};
 use crate::fault::Fault;
 use crate::json::{Error, Str, Walker};
 use crate::models::parameter::Parameter;
 use crate::models::request::RequestMember;
-use crate::models::wires::splice::Splice;
+use crate::models::wires::splice::{Splice, span};
 use crate::models::wires::wire::Target;
 
 /// Writes the member `tools` without what belongs to other providers or is dropped, and with the provider's own search.
@@ -48,7 +48,7 @@ fn write_functions(
         splice.new_bytes(if written > 0 { b",{" } else { b"{" });
         written += 1;
         for (at, (key, value)) in kept.into_iter().enumerate() {
-            write_name(splice, &key, &mut (at == 0));
+            splice.write_name(&key, &mut (at == 0));
             match key.as_str() {
                 "function" if !takes_strict => without_member(splice, value, "strict")?,
                 _ => splice.slice(value),

@@ -1,12 +1,14 @@
 //! Chats, and images that a chat draws.
 
 use super::{drawing, reply, request};
+use crate::models::dialects::Dialect;
 use crate::models::request::Payload;
 use crate::models::routing::wire_limits::WireLimits;
 use crate::models::wires::codec::OperationCodec;
 
 pub(super) static CODEC: OperationCodec<Payload> = OperationCodec {
     limits: WireLimits {
+        dialect: Some(Dialect::Responses),
         choices: 1,
         streams_choices: false,
         ..WireLimits::WIDEST

@@ -175,7 +175,12 @@ impl<'a> History<'a> {
     }
 
     fn result(&mut self, turn: &'a Turn<'a>, block: &'a Block<'a>) -> Result<(), Fault> {
-        let BlockKind::Result { call, content } = &block.kind else {
+        let BlockKind::Result {
+            call,
+            content,
+            is_error,
+        } = &block.kind
+        else {
             return Ok(());
         };
         let is_it = |open: &OpenCall<'_>| match (call, &turn.name) {
@@ -187,7 +192,11 @@ impl<'a> History<'a> {
             return Err(no_call(self.conversation, block.at));
         };
         let call_id = self.open.remove(answered).call_id;
-        let output = output(self.parts.all(content));
+        let mut parts = self.parts.all(content);
+        if *is_error {
+            parts.insert(0, InputPart::text("Error: "));
+        }
+        let output = output(parts);
         self.items
             .push(InputItem::FunctionCallOutput { call_id, output });
         Ok(())

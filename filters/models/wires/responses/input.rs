@@ -21,7 +21,7 @@ pub(super) enum InputItem<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<&'a RawValue>,
         summary: Summary<'a>,
-        encrypted_content: &'a str,
+        encrypted_content: Cow<'a, str>,
     },
     FunctionCall {
         call_id: String,
@@ -40,6 +40,16 @@ pub(super) enum InputItem<'a> {
 pub(super) enum Summary<'a> {
     Given(&'a RawValue),
     None([(); 0]),
+}
+
+impl InputPart<'static> {
+    /// Returns a text without a mark.
+    pub(super) fn text(text: &'static str) -> Self {
+        Self::InputText {
+            text: text.into(),
+            prompt_cache_breakpoint: None,
+        }
+    }
 }
 
 /// The result of a call.

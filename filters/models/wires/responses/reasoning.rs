@@ -3,6 +3,8 @@
 //! Its state is the encrypted content; the id and the summary go beside it, because the provider wants them back as they came.
 //! Source: docs/facts/model-gateway.md 10.6.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -57,12 +59,20 @@ pub(super) fn earlier_reasoning<'a>(block: &'a Block<'_>) -> Option<InputItem<'a
         id: Option<&'i RawValue>,
         #[serde(borrow, default)]
         summary: Option<&'i RawValue>,
+        #[serde(borrow, default)]
+        encrypted_content: Option<Cow<'i, str>>,
     }
     let state = block.states.first()?;
-    let item: ReasoningItem<'a> = serde_json::from_str(state.item).ok()?;
+    // Where the client's dialect has no item, the state holds all of it.
+    let json = match state.item {
+        "" => &state.text,
+        item => item,
+    };
+    let item: ReasoningItem<'a> = serde_json::from_str(json).ok()?;
+    let summary = item.summary.map_or(Summary::None([]), Summary::Given);
     Some(InputItem::Reasoning {
         id: item.id,
-        summary: item.summary.map_or(Summary::None([]), Summary::Given),
-        encrypted_content: &state.text,
+        summary,
+        encrypted_content: item.encrypted_content.unwrap_or(Cow::Borrowed(&state.text)),
     })
 }

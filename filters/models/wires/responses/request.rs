@@ -199,11 +199,11 @@ pub(super) fn max_output(request: &ModelRequest, target: &Target<'_>) -> Option<
 /// A model that does not reason refuses the member. One that does shall tell its reasoning, unless it was asked for none.
 fn reasoning<'a>(request: &'a ModelRequest, target: &Target<'_>) -> Reasoning<'a> {
     let needs = &request.needs;
-    let effort = needs.effort.map(Effort::as_str);
-    let tells = needs.effort != Some(Effort::None)
-        && target.parameters.supports(Parameter::ReasoningSummary);
+    let effort = target.thinking.effort(needs);
+    let tells =
+        effort != Some(Effort::None) && target.parameters.supports(Parameter::ReasoningSummary);
     Reasoning {
-        effort,
+        effort: effort.map(Effort::as_str),
         summary: tells.then_some("auto"),
         context: needs.reasoning_context.as_deref(),
         mode: needs.reasoning_mode.as_deref(),

@@ -1,6 +1,5 @@
 //! The session's own writes: comments, notices, and the end of a cancelled request.
 
-use bytes::Bytes;
 use pingora::Result;
 use pingora::protocols::http::{HttpTask, ServerSession};
 use tokio::time::Instant;
@@ -49,7 +48,7 @@ impl BufferedSession {
         let interim = self.state.interim();
         let comment = interim
             .and_then(|interim| interim.take_notice(now))
-            .unwrap_or(Bytes::from_static(b": keepalive\n\n"));
+            .unwrap_or_else(|| self.state.keepalive());
         self.state.record_write(now);
         let own_headers = interim.map_or(&[][..], |interim| &interim.headers);
         let head = (!self.state.is_head_sent())

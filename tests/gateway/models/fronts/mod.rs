@@ -5,6 +5,7 @@ pub mod chat_completions;
 pub mod embeddings;
 mod image_edits;
 mod images;
+mod messages;
 mod moderations;
 mod ocr;
 mod operations;

@@ -75,6 +75,7 @@ pub(super) fn read<'a>(walk: &mut Walker<'a>) -> Result<Turn<'a>, Error> {
             let kind = BlockKind::Result {
                 call: message.call.take(),
                 content: std::mem::take(&mut message.content),
+                is_error: false,
             };
             message.content = vec![Block {
                 marks: message.cache,

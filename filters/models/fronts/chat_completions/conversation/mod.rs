@@ -137,12 +137,6 @@ fn raw(json: &str) -> Option<&RawValue> {
     serde_json::from_str(json).ok()
 }
 
-/// Returns the offset of a part of the body.
-fn offset_of(body: &str, part: &str) -> u32 {
-    let offset = (part.as_ptr() as usize).wrapping_sub(body.as_ptr() as usize);
-    u32::try_from(offset).unwrap_or(u32::MAX)
-}
-
 /// Returns the offset of the next value.
 fn offset(walk: &mut Walker<'_>) -> Result<u32, Error> {
     walk.peek()?;

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::offset_of;
+use crate::json::offset_of;
 use crate::models::chat::conversation::{AnswerForm, AnswerSchema};
 use crate::models::chat::text::Text;
 use crate::models::chat::tools::{Function, Tool, ToolChoice, ToolSearchTool};

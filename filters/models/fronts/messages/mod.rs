@@ -1,0 +1,86 @@
+//! Messages: the 400 rules of its requests, and responses as events or as one whole message. Claude Code and the SDKs of its
+//! vendor speak it, and any model answers.
+//!
+//! [`check`] reads a request, [`conversation`] and [`blocks`] say it in the words of all dialects, [`writer`] makes the response
+//! in one of the two [`shape`]s, or passes on what a provider says in the same words ([`relay`]). Source: docs/facts/messages.md.
+
+mod blocks;
+mod check;
+mod conversation;
+mod error;
+mod relay;
+mod shape;
+mod tool_types;
+mod writer;
+
+pub use error::MessagesError;
+
+#[cfg(test)]
+mod relay_tests;
+#[cfg(test)]
+mod tests;
+
+use bytes::Bytes;
+
+use crate::fault::Fault;
+use crate::models::chat::conversation::Conversation;
+use crate::models::check::describe::describe;
+use crate::models::dialects::{Dialect, NamedMember};
+use crate::models::front::{Front, FrontRow, Received};
+use crate::models::operation::Operation;
+use crate::models::reply::{ReplyIdentity, Writer};
+use crate::models::request::{ModelRequest, Source};
+
+/// The front of `POST /v1/messages`.
+#[derive(Debug)]
+pub struct Messages;
+
+impl Front for Messages {
+    fn row(&'static self) -> &'static FrontRow {
+        static ROW: FrontRow = FrontRow::new(("messages", "/v1/messages"), Operation::Chat, || {
+            describe(include_str!("description.json"), &[&check::top::FIELDS])
+        })
+        .speaking(Dialect::Messages)
+        .passing("anthropic-")
+        .kept_alive_by("event: ping\ndata: {\"type\": \"ping\"}\n\n");
+        &ROW
+    }
+
+    fn read(&self, body: Bytes) -> Result<Received, Fault> {
+        check::check(body, &Messages, false).map(Received::Complete)
+    }
+
+    fn conversation<'a>(&self, request: &'a ModelRequest) -> Result<Conversation<'a>, Fault> {
+        conversation::read(request)
+    }
+
+    fn name_of(&'static self, member: NamedMember, _: &Source) -> &'static str {
+        Dialect::Messages.name_of(member)
+    }
+
+    fn writer(&self, request: &ModelRequest, identity: ReplyIdentity) -> Box<dyn Writer> {
+        let stops = request.source.member("stop_sequences");
+        let stops = stops.map(|stops| serde_json::from_slice(request.source.value(stops)));
+        let stops = stops.and_then(Result::ok).flatten().unwrap_or_default();
+        writer::writer(request, identity, stops)
+    }
+}
+
+/// Returns how many tokens a request has, for clients that ask before they send it: an estimate that errs high.
+///
+/// Errors: 400 naming the field, what came and what is accepted.
+pub fn count_tokens(body: Bytes) -> Result<u64, Fault> {
+    /// Bytes of a token. Texts have about four, code and other languages fewer.
+    const TOKEN_BYTES: u64 = 3;
+    /// The most tokens of an image at the vendor.
+    const IMAGE_TOKENS: u64 = 1600;
+    /// Tokens of a page of a document, and the bytes of its base64.
+    const PAGE_TOKENS: u64 = 3000;
+    let request = check::check(body, &Messages, true)?;
+    let costs = &request.cost_inputs;
+    let texts = request.text_bytes.div_ceil(TOKEN_BYTES);
+    // What is no text of the body: keys, roles, ids.
+    let rest = costs.bytes.saturating_sub(request.text_bytes) / 8;
+    let media = IMAGE_TOKENS * costs.images + PAGE_TOKENS * costs.files;
+    Ok((texts + rest + media).max(1))
+}

@@ -1,0 +1,215 @@
+//! A request of the same dialect: most of it stays as it came, so that what the vendor adds passes and its own thinking comes
+//! back byte by byte. Replaced are the model and a limit beyond the model's; state goes to its maker alone, unsealed.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use super::request::max_tokens;
+use crate::fault::{Fault, FaultKind};
+use crate::json::{Error, Walker};
+use crate::models::chat::facts::ChatFacts;
+use crate::models::dialects::Dialect;
+use crate::models::dialects::messages::GATEWAY_MEMBERS;
+use crate::models::dialects::state::is_sealed;
+use crate::models::request::ModelRequest;
+use crate::models::wires::codec::BodySlice;
+use crate::models::wires::splice::Splice;
+use crate::models::wires::wire::Target;
+
+/// Encodes a request whose front speaks Messages.
+pub(super) fn encode(
+    request: &ModelRequest,
+    facts: &ChatFacts,
+    target: &Target<'_>,
+) -> Result<Vec<BodySlice>, Fault> {
+    let mut splice = Splice::new(&request.source.body);
+    let mut is_first = true;
+    splice.new_bytes(b"{");
+    for member in &request.source.members {
+        let key = &*member.key;
+        if GATEWAY_MEMBERS.contains(&key) {
+            continue;
+        }
+        match key {
+            "model" => {
+                splice.write_name("model", &mut is_first);
+                splice.new_string(target.model);
+            }
+            "max_tokens" if is_beyond(request, target) => {
+                splice.write_name("max_tokens", &mut is_first);
+                splice.new_bytes(max_tokens(request, target).to_string().as_bytes());
+            }
+            "messages" if !facts.special_messages.is_empty() => {
+                splice.write_name("messages", &mut is_first);
+                let messages = splice.items(member.value.clone());
+                let written = messages
+                    .and_then(|messages| write_messages(&mut splice, messages, facts, target));
+                written.map_err(internal)?;
+            }
+            _ => {
+                splice.new_bytes(if std::mem::take(&mut is_first) {
+                    b""
+                } else {
+                    b","
+                });
+                splice.slice(member.whole.clone());
+            }
+        }
+    }
+    if let Some(region) = target.region.filter(|_| !has(request, "inference_geo")) {
+        splice.write_name("inference_geo", &mut is_first);
+        splice.new_string(region);
+    }
+    splice.new_bytes(b"}");
+    Ok(splice.finish())
+}
+
+fn has(request: &ModelRequest, key: &str) -> bool {
+    request.source.member(key).is_some()
+}
+
+/// Returns whether the request allows more tokens than the model can say.
+fn is_beyond(request: &ModelRequest, target: &Target<'_>) -> bool {
+    let asked = request.needs.max_tokens;
+    asked.is_some_and(|asked| asked < u64::MAX && max_tokens(request, target) < asked)
+}
+
+fn write_messages(
+    splice: &mut Splice<'_>,
+    messages: Vec<Range<usize>>,
+    facts: &ChatFacts,
+    target: &Target<'_>,
+) -> Result<(), Error> {
+    splice.new_bytes(b"[");
+    let mut is_first = true;
+    for range in messages {
+        let blocks = match facts.special_messages.contains(&range) {
+            true => kept_blocks(splice, range.clone(), target)?,
+            false => None,
+        };
+        // A message of which nothing is left would be refused.
+        if blocks.as_ref().is_some_and(|(_, blocks)| blocks.is_empty()) {
+            continue;
+        }
+        splice.new_bytes(if std::mem::take(&mut is_first) {
+            b""
+        } else {
+            b","
+        });
+        let Some((content, blocks)) = blocks else {
+            splice.slice(range);
+            continue;
+        };
+        splice.slice(range.start..content.start);
+        splice.new_bytes(b"[");
+        for (at, block) in blocks.into_iter().enumerate() {
+            splice.new_bytes(if at > 0 { b"," } else { b"" });
+            match block.opened {
+                None => splice.slice(block.range),
+                Some((state, opened)) => {
+                    splice.slice(block.range.start..state.start);
+                    splice.new_string(&opened);
+                    splice.slice(state.end..block.range.end);
+                }
+            }
+        }
+        splice.new_bytes(b"]");
+        splice.slice(content.end..range.end);
+    }
+    splice.new_bytes(b"]");
+    Ok(())
+}
+
+/// Where the content of a message stands, and the blocks of it that stay.
+type KeptContent = (Range<usize>, Vec<KeptBlock>);
+
+/// A block that stays.
+struct KeptBlock {
+    range: Range<usize>,
+    /// Where its state stands, and what takes its place.
+    opened: Option<(Range<usize>, String)>,
+}
+
+/// Returns where the content of a message stands, and the blocks of it that this host takes; `None`: it takes the message as it
+/// is.
+fn kept_blocks(
+    splice: &Splice<'_>,
+    message: Range<usize>,
+    target: &Target<'_>,
+) -> Result<Option<KeptContent>, Error> {
+    let members = splice.members(message)?;
+    let content = members.into_iter().find(|(key, _)| key == "content");
+    let Some((_, content)) = content else {
+        return Ok(None);
+    };
+    let mut kept = Vec::new();
+    let mut has_changed = false;
+    for range in splice.items(content.clone())? {
+        match state(splice, range.clone(), target)? {
+            State::None => kept.push(KeptBlock {
+                range,
+                opened: None,
+            }),
+            State::Opened(place, text) => {
+                has_changed = true;
+                let opened = Some((place, text));
+                kept.push(KeptBlock { range, opened });
+            }
+            State::Foreign => {
+                has_changed = true;
+                target.left_out_state.add();
+            }
+        }
+    }
+    Ok(has_changed.then_some((content, kept)))
+}
+
+/// What the state of a block means to a host.
+enum State {
+    /// It has none, or it goes back as it is.
+    None,
+    /// The host has made it.
+    Opened(Range<usize>, String),
+    /// Somebody else has made it, or it is damaged, so the block stays behind.
+    Foreign,
+}
+
+fn state(splice: &Splice<'_>, block: Range<usize>, target: &Target<'_>) -> Result<State, Error> {
+    let members = splice.members(block)?;
+    let value = |wanted: &str| members.iter().find(|(key, _)| key == wanted);
+    let text = |range: &Range<usize>| -> Result<Cow<'_, str>, Error> {
+        Ok(Walker::over(splice.text(range.clone()))
+            .string()?
+            .unescaped())
+    };
+    let kind = value("type").map(|(_, range)| text(range)).transpose()?;
+    let key = match kind.as_deref() {
+        Some("thinking") => "signature",
+        Some("redacted_thinking") => "data",
+        _ => return Ok(State::None),
+    };
+    let Some((_, place)) = value(key) else {
+        return Ok(State::Foreign);
+    };
+    let said = text(place)?;
+    if target.refuses_state {
+        return Ok(State::Foreign);
+    }
+    if !is_sealed(&said) {
+        // Bare state is the vendor's.
+        return Ok(match target.is_vendor {
+            true => State::None,
+            false => State::Foreign,
+        });
+    }
+    Ok(match target.maker.open(Dialect::Messages, &said) {
+        Some(opened) => State::Opened(place.clone(), opened.into_owned()),
+        None => State::Foreign,
+    })
+}
+
+/// A checked body walked again does not fail; where it does all the same, that is ours.
+fn internal(error: Error) -> Fault {
+    Fault::new(FaultKind::Internal, "the request could not be rewritten")
+        .with_detail(format!("checked body does not walk: {error}"))
+}
