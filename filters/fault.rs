@@ -332,7 +332,12 @@ impl Fault {
 
     /// Returns the `code`, if there is one.
     pub fn code(&self) -> Option<&str> {
-        self.code.as_deref().or(self.kind.row().code)
+        self.own_code().or(self.kind.row().code)
+    }
+
+    /// Returns the code that was set for it, and not for its kind.
+    pub fn own_code(&self) -> Option<&str> {
+        self.code.as_deref()
     }
 
     /// Returns whether the same request may succeed later.

@@ -363,7 +363,7 @@ pub struct Needs {
     pub native: Option<NativeNeed>,
 }
 
-/// A tool or a block that only hosts of one dialect know.
+/// A tool, a block or a member that only hosts of one dialect know.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct NativeNeed {
     pub dialect: Dialect,
@@ -371,6 +371,10 @@ pub struct NativeNeed {
     pub member: &'static str,
     /// What it is, in words: `blocks of type …`.
     pub what: Box<str>,
+    /// Whether of these hosts only the vendor itself knows it. Others would ignore it.
+    pub is_vendors: bool,
+    /// The code by which clients recognize that it is refused.
+    pub code: Option<&'static str>,
 }
 
 /// What a request wants of a model's own web search.

@@ -77,6 +77,20 @@ def answered(model, messages, first):
     equal(second.content[-1].text, "The tool said: sunny")
 
 
+def tools_run(model):
+    """The client's own loop. It asks for a thread of messages first, and does without one where that is refused."""
+
+    @anthropic.beta_tool
+    def get_weather(city: str) -> str:
+        """The weather."""
+        equal(city, "Paris")
+        return "sunny"
+
+    messages = [{"role": "user", "content": "The weather?"}]
+    runner = client.beta.messages.tool_runner(model=model, max_tokens=1000, messages=messages, tools=[get_weather])
+    equal(runner.until_done().content[-1].text, "The tool said: sunny")
+
+
 def image(model):
     equal(ask(model, [{"type": "text", "text": "Look"}, IMAGE]).content[0].text, "I see an image")
 
@@ -127,7 +141,7 @@ def refused(model):
 
 
 CHECKS = [
-    text, text_streamed, tools, tools_streamed, image, schema, thinking, counted, listed, refused,
+    text, text_streamed, tools, tools_streamed, tools_run, image, schema, thinking, counted, listed, refused,
 ]
 
 if __name__ == "__main__":

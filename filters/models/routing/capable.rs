@@ -240,13 +240,16 @@ fn check_messages(request: &ModelRequest, wire: &WireLimits) -> Result<(), Lack>
 
 /// Checks whether the provider knows what only hosts of one dialect know.
 fn check_native(request: &ModelRequest, wire: &WireLimits) -> Result<(), Lack> {
-    match &request.needs.native {
-        Some(native) if wire.dialect != Some(native.dialect) => Err(Lack::new(
-            native.member,
-            format!("knows no {}", native.what),
-        )),
-        _ => Ok(()),
+    let Some(native) = &request.needs.native else {
+        return Ok(());
+    };
+    if wire.dialect == Some(native.dialect) && (wire.is_vendor || !native.is_vendors) {
+        return Ok(());
     }
+    Err(Lack {
+        code: native.code,
+        ..Lack::new(native.member, format!("knows no {}", native.what))
+    })
 }
 
 /// Returns why the wire cannot say the images, audio or files of a request.

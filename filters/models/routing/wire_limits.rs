@@ -9,6 +9,8 @@ use crate::models::speech::format::AudioFormat;
 pub struct WireLimits {
     /// The dialect of its chats.
     pub dialect: Option<Dialect>,
+    /// Whether the host is the vendor's whose dialect it speaks.
+    pub is_vendor: bool,
     /// The most choices of one answer.
     pub choices: u32,
     pub streams_choices: bool,
@@ -37,6 +39,7 @@ impl WireLimits {
     /// The limits of a wire that has none.
     pub const WIDEST: Self = Self {
         dialect: None,
+        is_vendor: false,
         choices: 128,
         streams_choices: true,
         json_schema: true,

@@ -215,6 +215,7 @@ impl Provider {
             json_schema: self.quirks.json_schema,
             forced_tools: self.quirks.forced_tools,
             media,
+            is_vendor: self.is_vendor,
             ..limits
         })
     }

@@ -24,7 +24,8 @@ const TOO_LONG: [&str; 11] = [
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct MessagesError {
     pub status: u16,
-    /// `{"type": "error", "error": {"type", "message"}, "request_id"}`.
+    /// `{"type": "error", "error": {"type", "message", "details"}, "request_id"}`; `details` is `{"error_code"}`, where the fault
+    /// has a code of its own.
     pub body: Vec<u8>,
     /// Whether the client should not repeat the request, whatever its status says.
     pub is_final: bool,
@@ -53,6 +54,9 @@ impl MessagesError {
         object.object("error", |error| {
             error.text("type", kind);
             error.text("message", &message(fault));
+            if let Some(code) = fault.own_code() {
+                error.object("details", |details| details.text("error_code", code));
+            }
         });
         object.text("request_id", request_id);
         object.close();
@@ -96,6 +100,14 @@ mod tests {
     fn error(kind: FaultKind, message: &str) -> (u16, Value) {
         let error = MessagesError::new(&Fault::new(kind, message.to_owned()), "r1");
         (error.status, serde_json::from_slice(&error.body).unwrap())
+    }
+
+    #[test]
+    fn a_code_of_its_own_is_told() {
+        let fault = Fault::new(FaultKind::Invalid, "so").with_code("thread_unsupported_request");
+        let body: Value = serde_json::from_slice(&MessagesError::new(&fault, "r1").body).unwrap();
+        let details = json!({"error_code": "thread_unsupported_request"});
+        assert_eq!(body["error"]["details"], details);
     }
 
     #[test]

@@ -346,6 +346,18 @@ fn what_no_model_but_the_vendors_can_do_is_refused_by_name() {
     );
     asked["model"] = "blocks".into();
     assert_eq!(send(&gateway, &asked).status(), 200);
+    // A history that the vendor holds is nowhere else: clients recognize the code, and send all of it.
+    for model in ["chat", "blocks"] {
+        let mut asked = first_turn(model);
+        asked["thread"] = json!({"type": "create"});
+        let refused = send(&gateway, &asked);
+        let error = &refused.json()["error"];
+        assert_eq!(
+            (refused.status(), &error["details"]["error_code"]),
+            (400, &json!("thread_unsupported_request")),
+            "{error}"
+        );
+    }
     // What the client runs becomes a function.
     let mut asked = first_turn("chat");
     asked["tools"] = json!([{"type": "bash_20250124", "name": "bash"}]);

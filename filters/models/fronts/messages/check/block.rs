@@ -221,6 +221,8 @@ fn native(kind: &str, found: &mut Findings) -> Result<(), Reject> {
         dialect: Dialect::Messages,
         member: "messages",
         what: format!("blocks of type `{kind}`").into(),
+        is_vendors: false,
+        code: None,
     });
     Ok(())
 }

@@ -149,6 +149,17 @@ fn what_only_the_vendor_knows_is_a_need() {
             "{more}"
         );
     }
+    // What the vendor holds is told before all else, because clients can do without.
+    let thread = json!({"type": "continue", "previous_message_id": "msg_1"});
+    let threaded = read(
+        &json!({"tools": [{"type": "computer_20250124", "name": "computer"}], "thread": thread}),
+    );
+    let native = threaded.needs.native.unwrap();
+    assert_eq!(
+        (native.member, native.is_vendors, native.code),
+        ("thread", true, Some("thread_unsupported_request"))
+    );
+    assert!(read(&json!({"thread": null})).needs.native.is_none());
     let plain = json!({"tools": [{"type": "bash_20250124", "name": "bash"}, {"type": "custom", "name": "f", "input_schema": {}}]});
     assert!(read(&plain).needs.native.is_none());
 }

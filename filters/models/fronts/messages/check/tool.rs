@@ -138,6 +138,8 @@ fn note(tool: Tool, found: &mut Findings) -> Result<(), Reject> {
                 dialect: Dialect::Messages,
                 member: "tools",
                 what: format!("tool of type `{shown}`").into(),
+                is_vendors: false,
+                code: None,
             });
         }
     }

@@ -9,14 +9,15 @@ use crate::models::check::read::{
 };
 use crate::models::check::reject::{Reject, other};
 use crate::models::check::shape::{Field, U32};
-use crate::models::request::{Effort, Strategy};
+use crate::models::dialects::Dialect;
+use crate::models::request::{Effort, NativeNeed, Strategy};
 
 /// The most stop sequences. Our choice: no provider takes as many.
 const MAX_STOPS: usize = 8192;
 
 type Row = Field<Findings>;
 
-pub(in super::super) static FIELDS: [Row; 18] = [
+pub(in super::super) static FIELDS: [Row; 19] = [
     Row::model(|found, model| found.model = Some(model)),
     Row::own("messages", messages).required("an array of messages"),
     Row::own("max_tokens", |walk, found| {
@@ -36,6 +37,7 @@ pub(in super::super) static FIELDS: [Row; 18] = [
     Row::own("tool_choice", tool_choice),
     Row::own("thinking", thinking),
     Row::own("output_config", output_config),
+    Row::own("thread", thread),
     Row::object("metadata", &METADATA),
     Row::choice("service_tier", &["auto", "standard_only"], |_, _| ())
         .doc("For providers that speak this dialect; others ignore it."),
@@ -67,6 +69,21 @@ pub(super) fn unknown(
 ) -> Result<(), Reject> {
     found.needs.cache_control |= key == "cache_control";
     walk.skip()?;
+    Ok(())
+}
+
+/// The vendor holds the history, and the request has what is new. Elsewhere the answer would know no history, so this need is told
+/// before all others: clients then send everything. Source: docs/facts/messages.md 4.
+fn thread(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    expect(walk, Type::Object, "an object: a message thread")?;
+    walk.skip()?;
+    found.native = Some(NativeNeed {
+        dialect: Dialect::Messages,
+        member: "thread",
+        what: "message threads".into(),
+        is_vendors: true,
+        code: Some("thread_unsupported_request"),
+    });
     Ok(())
 }
 
