@@ -64,9 +64,9 @@ pub(super) struct ExplainArgs {
 
 /// The caller, and the providers for which the organization has keys.
 #[derive(Default)]
-struct Asker {
-    caller: Option<Caller>,
-    byok_providers: Vec<String>,
+pub(super) struct Asker {
+    pub(super) caller: Option<Caller>,
+    pub(super) byok_providers: Vec<String>,
 }
 
 pub(super) fn run(args: &ExplainArgs, source: &Source, out: &mut Output) -> Exit {
@@ -104,7 +104,7 @@ fn read(file: &Path, out: &mut Output) -> Result<Vec<u8>, Exit> {
 }
 
 /// Returns the planner of a server with this configuration.
-fn planner(mut config: Config) -> Result<Planner, String> {
+pub(super) fn planner(mut config: Config) -> Result<Planner, String> {
     for provider in &mut config.providers {
         if provider.kind == ProviderKind::Sandbox {
             // A server sets the port when it starts.
@@ -160,7 +160,8 @@ fn find_asker(
     })
 }
 
-fn caller(
+/// Returns a caller without a store.
+pub(super) fn caller(
     [organization_id, organization, project_id, project]: [String; 4],
     key_id: &str,
     (mode, plan): (Mode, Plan),
@@ -185,7 +186,8 @@ fn caller(
     }
 }
 
-fn plan(
+/// Plans a request as a server would that has measured nothing.
+pub(super) fn plan(
     planner: &Planner,
     request: &ModelRequest,
     asker: &Asker,

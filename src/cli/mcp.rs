@@ -2,9 +2,10 @@
 
 use clap::{Args, Subcommand};
 use filters::proxy::OwnOrigin;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::listener::Listener;
+use super::paste::Paste;
 use super::{CheckFormat, Exit, Output, Source, load, mcp_clients};
 use crate::config::{API_KEY_VARIABLE, Config};
 
@@ -46,17 +47,6 @@ enum Credentials {
     Key,
 }
 
-/// The instructions for one client.
-struct Paste {
-    client: &'static str,
-    credentials: Credentials,
-    /// The place of the text: a shell, or a file.
-    place: &'static str,
-    text: String,
-    /// The next step, if there is one.
-    then: Option<&'static str>,
-}
-
 pub(super) fn run(args: &McpArgs, source: &Source, out: &mut Output) -> Exit {
     let done = match &args.command {
         Some(McpCommand::Clients(command)) => mcp_clients::run(command, source, out),
@@ -71,7 +61,7 @@ fn print(format: CheckFormat, source: &Source, out: &mut Output) -> Result<(), E
     let pastes = pastes(&server);
     match format {
         CheckFormat::Json => {
-            let pastes: Vec<Value> = pastes.iter().map(to_json).collect();
+            let pastes: Vec<_> = pastes.iter().map(to_json).collect();
             out.json(&json!({"url": server.url, "clients": pastes}));
         }
         CheckFormat::Human => out.text(&format_pastes(&server, &pastes)),
@@ -128,19 +118,21 @@ fn find_server(config: &Config) -> Result<McpServer, &'static str> {
 /// A client, the place of its text, the text, and the next step.
 type Row = (&'static str, &'static str, String, Option<&'static str>);
 
-fn pastes(server: &McpServer) -> Vec<Paste> {
+fn pastes(server: &McpServer) -> Vec<(Credentials, Paste)> {
     let oauth = server.has_oauth.then(|| oauth_rows(&server.url));
     let oauth = oauth.into_iter().flatten();
     let keys = key_rows(&server.url).into_iter();
     oauth
         .map(|row| (Credentials::OAuth, row))
         .chain(keys.map(|row| (Credentials::Key, row)))
-        .map(|(credentials, (client, place, text, then))| Paste {
-            client,
-            credentials,
-            place,
-            text,
-            then,
+        .map(|(credentials, (client, place, text, then))| {
+            let paste = Paste {
+                client,
+                place,
+                text,
+                then,
+            };
+            (credentials, paste)
         })
         .collect()
 }
@@ -224,25 +216,22 @@ fn servers(member: &str, server: Value) -> String {
     format!("{:#}", json!({member: {NAME: server}}))
 }
 
-fn to_json(paste: &Paste) -> Value {
-    json!({
-        "client": paste.client,
-        "credentials": match paste.credentials {
-            Credentials::OAuth => "oauth",
-            Credentials::Key => "key",
-        },
-        "place": paste.place,
-        "text": paste.text,
-        "then": paste.then,
-    })
+fn to_json((credentials, paste): &(Credentials, Paste)) -> Map<String, Value> {
+    let credentials = match credentials {
+        Credentials::OAuth => "oauth",
+        Credentials::Key => "key",
+    };
+    let mut fields = paste.to_json();
+    fields.insert("credentials".to_owned(), credentials.into());
+    fields
 }
 
-fn format_pastes(server: &McpServer, pastes: &[Paste]) -> String {
+fn format_pastes(server: &McpServer, pastes: &[(Credentials, Paste)]) -> String {
     let mut out = format!("MCP server: {}\n", server.url);
     let mut last = None;
-    for paste in pastes {
-        if last.replace(paste.credentials) != Some(paste.credentials) {
-            out.push_str(match paste.credentials {
+    for (credentials, paste) in pastes {
+        if last.replace(*credentials) != Some(*credentials) {
+            out.push_str(match credentials {
                 Credentials::OAuth => {
                     "\nWithout a key: the client opens a page where you sign in with an API key, and gets a token of its own.\n"
                 }
@@ -251,13 +240,7 @@ fn format_pastes(server: &McpServer, pastes: &[Paste]) -> String {
                 }
             });
         }
-        let then = paste
-            .then
-            .map_or_else(String::new, |then| format!("; {then}"));
-        out.push_str(&format!("\n{} ({}{then}):\n", paste.client, paste.place));
-        for line in paste.text.lines() {
-            out.push_str(&format!("  {line}\n"));
-        }
+        paste.write(&mut out);
     }
     out
 }

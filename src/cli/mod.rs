@@ -15,6 +15,7 @@ use crate::config::{LoadedConfig, Problem, Source};
 mod accounts;
 mod backup;
 pub mod check;
+mod clients;
 #[path = "config.rs"]
 pub mod configuration;
 mod credit;
@@ -31,6 +32,7 @@ pub mod models;
 mod org;
 pub mod output;
 mod pages;
+mod paste;
 mod project;
 mod prompt;
 mod provider_key;
@@ -111,6 +113,9 @@ enum Command {
     /// A command line for each endpoint of the running server
     #[command(after_help = examples::EXAMPLES)]
     Examples(examples::ExamplesArgs),
+    /// What to paste into clients of the model gateway so that they ask here
+    #[command(subcommand, after_help = clients::EXAMPLES)]
+    Clients(clients::ClientsCommand),
     /// What to paste into MCP clients so that they know this server
     #[command(after_help = mcp::EXAMPLES)]
     Mcp(mcp::McpArgs),
@@ -229,6 +234,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, out: &mut Output) -> ExitCo
             Err(exit) => exit,
         },
         Some(Command::Examples(args)) => examples::run(&args, &source, out),
+        Some(Command::Clients(command)) => clients::run(&command, &source, out),
         Some(Command::Mcp(args)) => mcp::run(&args, &source, out),
         Some(Command::Decisions(command)) => decisions::run(&command, out),
         Some(Command::Man { folder }) => pages::man(Cli::command(), folder.as_deref(), out),

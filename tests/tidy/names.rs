@@ -89,6 +89,7 @@ const LISTS: &[&str] = &[
     "filters/models/fronts/mod.rs",
     "filters/models/wires/mod.rs",
     "src/config/",
+    "src/cli/clients.rs",
     "src/cli/mcp.rs",
     "src/cli/provider_key.rs",
     "src/models/sessions.rs",

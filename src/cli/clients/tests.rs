@@ -1,0 +1,155 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use crate::cli::Exit;
+use crate::cli::tests::{Answer, Desk};
+
+const MODELS: &str = r#"
+[[models]]
+id = "small"
+type = "chat"
+[[models.providers]]
+provider = "up"
+name = "small-1"
+input_price = "1"
+output_price = "1"
+context_size = 64000
+[[models]]
+id = "large's"
+type = "chat"
+[[models.providers]]
+provider = "up"
+name = "large-1"
+input_price = "1"
+output_price = "1"
+context_size = 400000
+[[models]]
+id = "claude-haiku-4-5"
+type = "chat"
+[[models.providers]]
+provider = "vendor"
+name = "claude-haiku-4-5"
+input_price = "1"
+output_price = "1"
+[[models]]
+id = "mute"
+type = "chat"
+[[models.providers]]
+provider = "up"
+name = "mute-1"
+input_price = "1"
+output_price = "1"
+capabilities = ["streaming"]
+"#;
+
+const UP: &str = r#"
+[providers.up]
+kind = "openai-compatible"
+base_url = "http://127.0.0.1:9/v1"
+keys = []
+[models]
+file = "models.toml"
+"#;
+
+fn clients(config: &str, words: &[&str]) -> Answer {
+    let desk = Desk::with_acme();
+    let models = desk.folder.path().join("models.toml");
+    std::fs::write(&models, MODELS).unwrap();
+    let config = config.replace("models.toml", &models.display().to_string());
+    std::fs::write(desk.folder.path().join("weirgate.toml"), config).unwrap();
+    desk.run(&[&["clients", "claude-code"], words].concat())
+}
+
+fn texts(config: &str, words: &[&str]) -> (String, Value) {
+    let answer = clients(config, &[words, &["--format", "json"]].concat());
+    assert_eq!(answer.code, ExitCode::SUCCESS, "{}", answer.err);
+    let read: Value = serde_json::from_str(&answer.out).unwrap();
+    let text = |index: usize| read["clients"][index]["text"].as_str().unwrap();
+    let settings = serde_json::from_str(text(1)).unwrap();
+    (text(0).to_owned(), settings)
+}
+
+#[test]
+fn a_shell_and_the_settings_say_the_same() {
+    let words = ["--model", "large's", "--small-model", "small"];
+    let (shell, settings) = texts(UP, &words);
+    assert_eq!(
+        shell,
+        r"export ANTHROPIC_BASE_URL=http://127.0.0.1:8080
+export ANTHROPIC_AUTH_TOKEN=wg_…
+export ANTHROPIC_MODEL='large'\''s'
+export ANTHROPIC_DEFAULT_OPUS_MODEL='large'\''s'
+export ANTHROPIC_DEFAULT_SONNET_MODEL='large'\''s'
+export ANTHROPIC_DEFAULT_HAIKU_MODEL=small
+export CLAUDE_CODE_MAX_CONTEXT_TOKENS=64000"
+    );
+    let environment = json!({
+        "ANTHROPIC_BASE_URL": "http://127.0.0.1:8080",
+        "ANTHROPIC_MODEL": "large's",
+        "ANTHROPIC_DEFAULT_OPUS_MODEL": "large's",
+        "ANTHROPIC_DEFAULT_SONNET_MODEL": "large's",
+        "ANTHROPIC_DEFAULT_HAIKU_MODEL": "small",
+        "CLAUDE_CODE_MAX_CONTEXT_TOKENS": "64000",
+    });
+    let key_helper = "printenv WEIRGATE_API_KEY";
+    assert_eq!(
+        settings,
+        json!({"apiKeyHelper": key_helper, "env": environment})
+    );
+    let shown = clients(UP, &words);
+    assert!(shown.out.starts_with("Gateway: http://127.0.0.1:8080\n\n"));
+    for line in shell.lines() {
+        assert!(shown.out.contains(&format!("\n  {line}\n")), "{line}");
+    }
+    assert_eq!(shown.err, "");
+}
+
+#[test]
+fn without_a_model_it_is_the_clients_own_and_their_lack_is_said() {
+    let (shell, settings) = texts(UP, &[]);
+    assert_eq!(shell.lines().count(), 2, "{shell}");
+    assert_eq!(settings["env"].as_object().unwrap().len(), 1);
+    let lacking = clients(UP, &[]);
+    assert!(lacking.err.contains("--model"), "{}", lacking.err);
+    let vendor = "[providers.vendor]\nkind = \"openai-compatible\"\nbase_url = \"http://127.0.0.1:9\"\nkeys = []\n";
+    let served = clients(&format!("{vendor}{UP}"), &[]);
+    assert_eq!(served.err, "");
+}
+
+#[test]
+fn a_model_is_one_that_would_serve_the_client() {
+    for (model, problem) in [("larg", "larg"), ("mute", "tools"), ("", "model")] {
+        let refused = clients(UP, &["--model", model]);
+        assert_eq!(refused.code, Exit::Failed.into(), "{model}");
+        assert_eq!(refused.out, "");
+        assert!(refused.err.contains(problem), "{}", refused.err);
+        assert!(refused.err.contains("weirgate models list"));
+        let words = ["--model", "small", "--small-model", model];
+        assert_eq!(clients(UP, &words).code, Exit::Failed.into(), "{model}");
+    }
+    let large = clients(UP, &["--model", "large's"]);
+    assert!(large.out.contains("TOKENS=400000\n"), "{}", large.out);
+    let alone = clients(UP, &["--small-model", "small"]);
+    assert_eq!(alone.code, Exit::Usage.into());
+}
+
+#[test]
+fn the_address_is_one_that_clients_can_use() {
+    let public = format!("{UP}[mcp]\npublic_url = \"https://gateway.example.com\"\n");
+    let (shell, _) = texts(&public, &["--model", "small"]);
+    assert!(shell.starts_with("export ANTHROPIC_BASE_URL=https://gateway.example.com\n"));
+    let everywhere = format!("{UP}[listen]\naddress = \"0.0.0.0:9000\"\n");
+    let shown = clients(&everywhere, &["--model", "large's"]);
+    assert!(shown.out.starts_with("Gateway: http://127.0.0.1:9000\n"));
+    assert!(shown.err.contains("mcp.public_url"), "{}", shown.err);
+    let unknown = format!("{UP}[listen]\naddress = \"127.0.0.1:0\"\n");
+    let refused = clients(&unknown, &["--model", "small"]);
+    assert_eq!(
+        (refused.code, refused.out.as_str()),
+        (Exit::Failed.into(), "")
+    );
+    assert!(refused.err.contains("mcp.public_url"), "{}", refused.err);
+}
