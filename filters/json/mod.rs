@@ -21,7 +21,7 @@ pub use path::{offset_of, path_at};
 pub use text::{Str, split_plain_string, write_escaped};
 pub use values::count_values;
 pub use walk::Walker;
-pub use write::{Object, write_number};
+pub use write::{Object, quoted, write_number};
 
 /// Maximum number of nested arrays and objects in a text. Source: docs/decisions.md 17.
 pub const MAX_DEPTH: u32 = 128;

@@ -2,6 +2,13 @@
 
 use super::text::Str;
 
+/// Returns a text as a JSON string.
+pub fn quoted(text: &str) -> String {
+    let mut json = Vec::with_capacity(text.len() + 2);
+    Str::Plain(text).write(&mut json);
+    String::from_utf8(json).unwrap_or_default()
+}
+
 /// An object that is being written. [`Self::close`] ends it.
 ///
 /// Keys are literals of the product: letters, digits and `_`, which need no escapes.

@@ -280,6 +280,15 @@ pub enum Strategy {
 }
 
 impl Strategy {
+    /// The words of requests. `auto` leaves the strategy to the gateway.
+    pub const WORDS: [&'static str; 4] = ["auto", "price", "throughput", "latency"];
+
+    /// Returns the strategy of a request's word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        let mut all = [Self::Price, Self::Throughput, Self::Latency].into_iter();
+        all.find(|strategy| strategy.as_str() == word)
+    }
+
     /// Returns the word of `routing` for it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -372,9 +381,22 @@ pub struct NativeNeed {
     /// What it is, in words: `blocks of type …`.
     pub what: Box<str>,
     /// Whether of these hosts only the vendor itself knows it. Others would ignore it.
-    pub is_vendors: bool,
+    pub is_vendor_only: bool,
     /// The code by which clients recognize that it is refused.
     pub code: Option<&'static str>,
+}
+
+impl NativeNeed {
+    /// Returns a need that every host of the dialect meets.
+    pub(super) fn new(dialect: Dialect, member: &'static str, what: String) -> Self {
+        Self {
+            dialect,
+            member,
+            what: what.into(),
+            is_vendor_only: false,
+            code: None,
+        }
+    }
 }
 
 /// What a request wants of a model's own web search.
@@ -469,6 +491,15 @@ impl Effort {
         Self::Xhigh,
         Self::Max,
     ];
+
+    /// The words of requests.
+    pub const WORDS: [&'static str; 7] =
+        ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+
+    /// Returns the effort of a request's word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|effort| effort.as_str() == word)
+    }
 
     /// Returns the convention's word.
     pub fn as_str(self) -> &'static str {

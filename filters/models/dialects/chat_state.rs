@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use super::Dialect;
 use super::chat::STATE_KEYS;
 use super::state::{LeftOutState, Maker};
-use crate::json::{Error, Object, Str, Type, Walker};
+use crate::json::{Error, Object, Type, Walker, quoted};
 
 /// The member that says whose an object is.
 pub const ORIGIN: &str = "origin";
@@ -134,13 +134,6 @@ fn open(
         out.truncate(start);
     }
     Ok(())
-}
-
-/// Returns a text as a JSON string.
-fn quoted(text: &str) -> String {
-    let mut json = Vec::with_capacity(text.len() + 2);
-    Str::Plain(text).write(&mut json);
-    String::from_utf8_lossy(&json).into_owned()
 }
 
 /// Writes the objects of an array anew, with commas between those of which anything is left.

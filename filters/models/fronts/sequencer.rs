@@ -236,19 +236,13 @@ impl<W: BlockWriter> Sequencer<W> {
                 let data = self.seal(state.dialect, &data);
                 self.redacted(&data);
             }
-            StateOf::Text | StateOf::Image => {
+            StateOf::Text | StateOf::Image | StateOf::Extra(None) => {
                 let data = self.maker.borrow().seal(state.dialect, &data);
                 self.redacted(&data);
             }
             StateOf::Details => {
-                let data = self
-                    .maker
-                    .borrow()
-                    .seal(state.dialect, &format!("[{data}]"));
-                self.redacted(&data);
-            }
-            StateOf::Extra(None) => {
-                let data = self.maker.borrow().seal(state.dialect, &data);
+                let list = format!("[{data}]");
+                let data = self.maker.borrow().seal(state.dialect, &list);
                 self.redacted(&data);
             }
             // It stands before its call.

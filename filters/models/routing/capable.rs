@@ -243,7 +243,7 @@ fn check_native(request: &ModelRequest, wire: &WireLimits) -> Result<(), Lack> {
     let Some(native) = &request.needs.native else {
         return Ok(());
     };
-    if wire.dialect == Some(native.dialect) && (wire.is_vendor || !native.is_vendors) {
+    if wire.dialect == Some(native.dialect) && (wire.is_vendor || !native.is_vendor_only) {
         return Ok(());
     }
     Err(Lack {

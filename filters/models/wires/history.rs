@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use crate::fault::Fault;
 use crate::models::chat::conversation::{Block, BlockKind, Conversation, MediaKind, Role, Turn};
-pub(super) use crate::models::chat::input::object;
 use crate::models::chat::text::BlockText;
 use crate::models::dialects::{Dialect, NamedMember};
 

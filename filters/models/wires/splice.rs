@@ -5,6 +5,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::codec::BodySlice;
+use crate::fault::{Fault, FaultKind};
 use crate::json::{Error, Str, Walker};
 use crate::spooled_json::SpooledData;
 
@@ -16,6 +17,12 @@ pub(super) fn span(walk: &mut Walker<'_>, base: usize) -> Result<Range<usize>, E
     let length = walk.skip()?.len();
     let end = base + walk.at();
     Ok(end - length..end)
+}
+
+/// A checked part of the body walked again does not fail; where it does all the same, that is ours.
+pub(super) fn internal(error: Error) -> Fault {
+    Fault::new(FaultKind::Internal, "the request could not be rewritten")
+        .with_detail(format!("checked body does not walk: {error}"))
 }
 
 /// A body in the making. Neighbouring slices of the source become one.
@@ -104,11 +111,16 @@ impl<'a> Splice<'a> {
         Ok(items)
     }
 
-    /// Adds the name of a member, behind a comma unless it is the first.
-    pub(super) fn write_name(&mut self, name: &str, is_first: &mut bool) {
+    /// Adds the comma before a member or an item, unless it is the first.
+    pub(super) fn separate(&mut self, is_first: &mut bool) {
         if !std::mem::take(is_first) {
             self.new_bytes(b",");
         }
+    }
+
+    /// Adds the name of a member, behind a comma unless it is the first.
+    pub(super) fn write_name(&mut self, name: &str, is_first: &mut bool) {
+        self.separate(is_first);
         self.new_string(name);
         self.new_bytes(b":");
     }

@@ -4,7 +4,8 @@
 
 use serde::Deserialize;
 
-use crate::json::{Error, Object, Str, Walker};
+use super::shape::write_event;
+use crate::json::{Error, Object, Walker, quoted};
 use crate::models::chat::text::Text;
 use crate::models::dialects::Dialect;
 use crate::models::dialects::state::OwnedMaker;
@@ -64,16 +65,18 @@ impl Relay {
                 let told = replaced(data, "message", |message| {
                     replaced(message, "model", |_| Ok(quoted(&self.model)))
                 });
-                write_event(name, told.as_deref().unwrap_or(data), out);
+                write_event(name, told.as_deref().unwrap_or(data).as_bytes(), out);
             }
             "message_delta" => {
                 // Some hosts say how far they have come before they end.
                 if let Some(earlier) = self.end.replace(data.to_owned()) {
-                    write_event(name, &earlier, out);
+                    write_event(name, earlier.as_bytes(), out);
                 }
             }
             "message_stop" => {}
-            _ if self.maker.speaks_bare(Dialect::Messages) => write_event(name, data, out),
+            _ if self.maker.speaks_bare(Dialect::Messages) => {
+                write_event(name, data.as_bytes(), out)
+            }
             _ => self.sealed(name, data, out),
         }
     }
@@ -81,7 +84,7 @@ impl Relay {
     /// Passes an event of a host that is not the vendor's on, with state sealed.
     fn sealed(&mut self, name: &str, data: &str, out: &mut Vec<u8>) {
         let Ok(event) = serde_json::from_str::<Event<'_>>(data) else {
-            return write_event(name, data, out);
+            return write_event(name, data.as_bytes(), out);
         };
         let index = event.index;
         match &*event.kind {
@@ -91,7 +94,7 @@ impl Relay {
                     .filter(|delta| &*delta.kind == "signature_delta");
                 match delta.and_then(|delta| delta.signature) {
                     Some(signature) => self.signature.push_str(&signature),
-                    None => write_event(name, data, out),
+                    None => write_event(name, data.as_bytes(), out),
                 }
             }
             "content_block_start" => {
@@ -105,16 +108,16 @@ impl Relay {
                     })
                     .ok()
                 });
-                write_event(name, told.as_deref().unwrap_or(data), out);
+                write_event(name, told.as_deref().unwrap_or(data).as_bytes(), out);
             }
             "content_block_stop" => {
                 let signature = std::mem::take(&mut self.signature);
                 if !signature.is_empty() {
                     self.write_signature(index, &signature, out);
                 }
-                write_event(name, data, out);
+                write_event(name, data.as_bytes(), out);
             }
-            _ => write_event(name, data, out),
+            _ => write_event(name, data.as_bytes(), out),
         }
     }
 
@@ -132,7 +135,6 @@ impl Relay {
             delta.text("signature", &self.seal(signature));
         });
         event.close();
-        let data = String::from_utf8(data).unwrap_or_default();
         write_event("content_block_delta", &data, out);
     }
 
@@ -197,26 +199,11 @@ impl Relay {
         match is_stream {
             false => out.extend_from_slice(end.as_bytes()),
             true => {
-                write_event("message_delta", &end, out);
-                write_event("message_stop", r#"{"type":"message_stop"}"#, out);
+                write_event("message_delta", end.as_bytes(), out);
+                write_event("message_stop", br#"{"type":"message_stop"}"#, out);
             }
         }
     }
-}
-
-/// Writes an event. A line end within its JSON is white space there, and would end the line here.
-fn write_event(name: &str, data: &str, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"event: ");
-    out.extend_from_slice(name.as_bytes());
-    out.extend_from_slice(b"\ndata: ");
-    let start = out.len();
-    out.extend_from_slice(data.as_bytes());
-    for byte in out.get_mut(start..).unwrap_or_default() {
-        if matches!(byte, b'\n' | b'\r') {
-            *byte = b' ';
-        }
-    }
-    out.extend_from_slice(b"\n\n");
 }
 
 /// Returns an object with another value of a member, if it has the member.
@@ -240,10 +227,4 @@ fn replaced(
     let part = |range: std::ops::Range<usize>| json.get(range).unwrap_or_default();
     let new = value(part(place.clone()))?;
     Ok([part(0..place.start), &new, part(place.end..json.len())].concat())
-}
-
-fn quoted(text: &str) -> String {
-    let mut out = Vec::with_capacity(text.len() + 2);
-    Str::Plain(text).write(&mut out);
-    String::from_utf8(out).unwrap_or_default()
 }

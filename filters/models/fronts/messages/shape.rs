@@ -47,6 +47,21 @@ pub(super) struct Whole {
     input: String,
 }
 
+/// Writes an event. A line end within its JSON is white space there, and would end the line here.
+pub(super) fn write_event(name: &str, data: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(b"event: ");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\ndata: ");
+    let start = out.len();
+    out.extend_from_slice(data);
+    for byte in out.get_mut(start..).unwrap_or_default() {
+        if matches!(byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
+    out.extend_from_slice(b"\n\n");
+}
+
 impl Events {
     fn event(&mut self, name: &'static str, data: impl FnOnce(&mut Object<'_>)) {
         self.out.extend_from_slice(b"event: ");
@@ -116,22 +131,13 @@ impl BlockWriter for Events {
     }
 
     fn whole(&mut self, index: usize, json: &str) {
-        let start = self.out.len();
-        self.event("content_block_start", |event| {
-            event.number("index", index as u64);
-            event.raw("content_block", json);
-        });
-        // A provider's JSON may be written over several lines, which would be several fields of the event.
-        let end = self.out.len().saturating_sub(2);
-        let written = self.out.get_mut(start..end).unwrap_or_default();
-        let data = written
-            .iter_mut()
-            .skip("event: content_block_start\n".len());
-        for byte in data {
-            if matches!(byte, b'\n' | b'\r') {
-                *byte = b' ';
-            }
-        }
+        let mut data = Vec::with_capacity(json.len() + 80);
+        let mut event = Object::open(&mut data);
+        event.text("type", "content_block_start");
+        event.number("index", index as u64);
+        event.raw("content_block", json);
+        event.close();
+        write_event("content_block_start", &data, &mut self.out);
         self.event("content_block_stop", |event| {
             event.number("index", index as u64);
         });
@@ -169,9 +175,7 @@ impl Shape for Events {
     }
 
     fn fail(&mut self, error: &[u8]) {
-        self.out.extend_from_slice(b"event: error\ndata: ");
-        self.out.extend_from_slice(error);
-        self.out.extend_from_slice(b"\n\n");
+        write_event("error", error, &mut self.out);
     }
 
     fn out(&mut self) -> &mut Vec<u8> {

@@ -9,8 +9,9 @@ use super::media;
 use crate::fault::Fault;
 use crate::models::chat::conversation::{Block, BlockKind, Conversation, Role, Turn};
 use crate::models::chat::inlined::InlinedImages;
+use crate::models::chat::input::object;
 use crate::models::dialects::NamedMember;
-use crate::models::wires::history::{CallIds, check_texts, no_call, object, open_calls};
+use crate::models::wires::history::{CallIds, check_texts, no_call, open_calls};
 
 /// Cache markers of one request. Source: docs/facts/wire-formats.md 3.3.
 const MARKERS: u32 = 4;

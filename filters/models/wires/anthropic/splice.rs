@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::request::max_tokens;
-use crate::fault::{Fault, FaultKind};
+use crate::fault::Fault;
 use crate::json::{Error, Walker};
 use crate::models::chat::facts::ChatFacts;
 use crate::models::dialects::Dialect;
@@ -13,7 +13,7 @@ use crate::models::dialects::messages::GATEWAY_MEMBERS;
 use crate::models::dialects::state::is_sealed;
 use crate::models::request::ModelRequest;
 use crate::models::wires::codec::BodySlice;
-use crate::models::wires::splice::Splice;
+use crate::models::wires::splice::{Splice, internal};
 use crate::models::wires::wire::Target;
 
 /// Encodes a request whose front speaks Messages.
@@ -47,11 +47,7 @@ pub(super) fn encode(
                 written.map_err(internal)?;
             }
             _ => {
-                splice.new_bytes(if std::mem::take(&mut is_first) {
-                    b""
-                } else {
-                    b","
-                });
+                splice.separate(&mut is_first);
                 splice.slice(member.whole.clone());
             }
         }
@@ -91,11 +87,7 @@ fn write_messages(
         if blocks.as_ref().is_some_and(|(_, blocks)| blocks.is_empty()) {
             continue;
         }
-        splice.new_bytes(if std::mem::take(&mut is_first) {
-            b""
-        } else {
-            b","
-        });
+        splice.separate(&mut is_first);
         let Some((content, blocks)) = blocks else {
             splice.slice(range);
             continue;
@@ -206,10 +198,4 @@ fn state(splice: &Splice<'_>, block: Range<usize>, target: &Target<'_>) -> Resul
         Some(opened) => State::Opened(place.clone(), opened.into_owned()),
         None => State::Foreign,
     })
-}
-
-/// A checked body walked again does not fail; where it does all the same, that is ours.
-fn internal(error: Error) -> Fault {
-    Fault::new(FaultKind::Internal, "the request could not be rewritten")
-        .with_detail(format!("checked body does not walk: {error}"))
 }

@@ -12,7 +12,8 @@ use super::request::has_levels;
 use crate::fault::Fault;
 use crate::models::chat::conversation::{Block, BlockKind, Conversation, MediaKind, Role, Turn};
 use crate::models::chat::inlined::InlinedImages;
-use crate::models::wires::history::{no_call, object, open_calls};
+use crate::models::chat::input::object;
+use crate::models::wires::history::{no_call, open_calls};
 use crate::models::wires::wire::Target;
 
 /// Stands in for a signature that the client has lost, as the vendor documents it.

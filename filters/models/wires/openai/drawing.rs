@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::request::{self, quoted};
+use super::request;
 use crate::fault::Fault;
-use crate::json::{Error, Object, Str, Walker};
+use crate::json::{Error, Object, Str, Walker, quoted};
 use crate::models::chat::conversation::{BlockKind, Conversation, MediaSource};
 use crate::models::chat::facts::ChatFacts;
 use crate::models::dialects::chat::{IMAGE_CONFIG, find_image_parameter};
@@ -43,7 +43,7 @@ fn chat(conversation: &Conversation<'_>, request: &ModelRequest) -> Source {
             value: from..body.len(),
         });
     };
-    member("model", &|out| out.extend(quoted(&request.model)));
+    member("model", &|out| out.extend(quoted(&request.model).bytes()));
     member("messages", &|out| messages(conversation, out));
     member("image_config", &|out| {
         let mut config = Object::open(out);
@@ -61,7 +61,7 @@ fn chat(conversation: &Conversation<'_>, request: &ModelRequest) -> Source {
         config.close();
     });
     if let Some(word) = request.needs.service_tier.wire_word() {
-        member("service_tier", &|out| out.extend(quoted(word)));
+        member("service_tier", &|out| out.extend(quoted(word).bytes()));
     }
     if request.is_stream {
         member("stream", &|out| out.extend_from_slice(b"true"));

@@ -2,8 +2,9 @@
 
 use sha2::{Digest, Sha256};
 
-use super::request::{new_member, quoted};
+use super::request::new_member;
 use crate::fault::Fault;
+use crate::json::quoted;
 use crate::models::embeddings::EmbeddingFacts;
 use crate::models::embeddings::batch::BatchLimits;
 use crate::models::parameter::Parameter;
@@ -38,7 +39,7 @@ fn encode(
     let batch = embedding_list::batch(facts, target, AT_ONCE);
     let mut splice = Splice::new(&request.source.body);
     splice.new_bytes(b"{");
-    new_member(&mut splice, "model", &quoted(target.model));
+    new_member(&mut splice, "model", quoted(target.model).as_bytes());
     for member in &request.source.members {
         if matches!(&*member.key, "model" | "user") || is_dropped(&member.key) {
             continue;
@@ -59,7 +60,7 @@ fn encode(
     }
     if let Some(key_id) = target.key_id.filter(|_| takes_user) {
         splice.new_bytes(b",");
-        new_member(&mut splice, "user", &quoted(&user(key_id)));
+        new_member(&mut splice, "user", quoted(&user(key_id)).as_bytes());
     }
     splice.new_bytes(b"}");
     Ok(splice.finish())

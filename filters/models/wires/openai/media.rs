@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::messages::without_member;
-use super::request::quoted;
 use crate::json::{Error, Walker};
 use crate::models::chat::data_url;
 use crate::models::parameter::Parameter;
@@ -41,7 +40,7 @@ pub(super) fn write_image(
         return without_member(splice, range, "detail");
     };
     splice.new_bytes(b"{\"url\":");
-    splice.new_bytes(&quoted(&other));
+    splice.new_string(&other);
     for (key, value) in splice.members(range)? {
         if key != "url" && (keeps_detail || key != "detail") {
             splice.write_name(&key, &mut false);
@@ -61,7 +60,7 @@ pub(super) fn write_audio(splice: &mut Splice<'_>, range: Range<usize>) -> Resul
         return Ok(());
     }
     splice.new_bytes(b"{\"format\":");
-    splice.new_bytes(&quoted(name));
+    splice.new_string(name);
     write_others(splice, range, "format")
 }
 
@@ -75,7 +74,7 @@ pub(super) fn write_file(splice: &mut Splice<'_>, range: Range<usize>) -> Result
         return Ok(());
     };
     splice.new_bytes(b"{\"filename\":");
-    splice.new_bytes(&quoted(data_url::file_name(&kind)));
+    splice.new_string(data_url::file_name(&kind));
     write_others(splice, range, "filename")
 }
 

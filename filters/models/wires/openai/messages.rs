@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::calls::shorten_id;
 use super::media;
-use super::request::{internal, quoted, walker};
+use super::request::walker;
 use crate::fault::Fault;
 use crate::json::{Error, Type, Walker};
 use crate::models::chat::facts::ChatFacts;
@@ -15,6 +15,7 @@ use crate::models::dialects::chat_state::{open_items, open_vendors};
 use crate::models::parameter::Parameter;
 use crate::models::request::{ModelRequest, RequestMember};
 use crate::models::wires::quirks::ReasoningReplay;
+use crate::models::wires::splice::internal;
 use crate::models::wires::splice::{Splice, span};
 use crate::models::wires::wire::Target;
 
@@ -145,7 +146,7 @@ fn message(splice: &mut Splice<'_>, range: Range<usize>, target: &Target<'_>) ->
                 let id = Walker::over(splice.text(value.clone()))
                     .string()?
                     .unescaped();
-                splice.new_bytes(&quoted(&shorten_id(&id)));
+                splice.new_string(&shorten_id(&id));
             }
             _ => splice.slice(value.clone()),
         }
@@ -249,7 +250,7 @@ fn items(splice: &mut Splice<'_>, range: Range<usize>, target: &Target<'_>) -> R
             match key.as_str() {
                 "id" if target.quirks.tool_call_ids_of_nine && text.starts_with('"') => {
                     let id = Walker::over(text).string()?.unescaped();
-                    splice.new_bytes(&quoted(&shorten_id(&id)));
+                    splice.new_string(&shorten_id(&id));
                 }
                 _ if text == "null" => splice.slice(value),
                 "image_url" => media::write_image(splice, value, target)?,

@@ -6,7 +6,7 @@ use super::search;
 use super::strict;
 use super::tools;
 use crate::fault::Fault;
-use crate::json::{Str, Walker};
+use crate::json::{Walker, quoted};
 use crate::models::chat::facts::ChatFacts;
 use crate::models::dialects::{Dialect, chat};
 use crate::models::parameter::Parameter;
@@ -57,16 +57,13 @@ pub(super) fn encode(
 ) -> Result<Vec<BodySlice>, Fault> {
     let mut splice = Splice::new(&request.source.body);
     let mut is_first = true;
+    splice.new_bytes(b"{");
     for member in &request.source.members {
         let change = change(member, request, facts, target);
         if matches!(change, Change::Drop) {
             continue;
         }
-        splice.new_bytes(if std::mem::take(&mut is_first) {
-            b"{"
-        } else {
-            b","
-        });
+        splice.separate(&mut is_first);
         match change {
             Change::Keep | Change::Drop => splice.slice(member.whole.clone()),
             Change::Replace(key, value) => new_member(&mut splice, key, &value),
@@ -82,14 +79,10 @@ pub(super) fn encode(
         }
     }
     for (key, value) in additions(request, target) {
-        splice.new_bytes(if std::mem::take(&mut is_first) {
-            b"{"
-        } else {
-            b","
-        });
+        splice.separate(&mut is_first);
         new_member(&mut splice, key, &value);
     }
-    splice.new_bytes(if is_first { b"{}" } else { b"}" });
+    splice.new_bytes(b"}");
     Ok(splice.finish())
 }
 
@@ -119,7 +112,7 @@ fn change<'a>(
         return Change::Replace(closed.0, closed.1);
     }
     match key {
-        "model" => Change::Replace("model", quoted(target.model)),
+        "model" => Change::Replace("model", quoted(target.model).into()),
         "messages" if messages::must_rewrite(request, facts, target) => Change::Messages,
         // Of tools that the provider runs nothing is left, or the provider's own.
         "tools" if !request.needs.tools && facts.special_tools => {
@@ -137,7 +130,7 @@ fn change<'a>(
         }
         "stream_options" => Change::Drop,
         "tool_choice" if target.lower_tool_choice && request.needs.forced_tools => {
-            Change::Replace("tool_choice", quoted("auto"))
+            Change::Replace("tool_choice", quoted("auto").into())
         }
         "parallel_tool_calls" if !request.needs.tools => Change::Drop,
         "service_tier" if request.needs.service_tier.wire_word().is_none() => Change::Drop,
@@ -220,7 +213,7 @@ fn reasoning<'a>(key: &str, request: &ModelRequest, target: &Target<'_>) -> Chan
             Change::Drop
         }
         Some(effort) if key == "reasoning_effort" || !has_own("reasoning_effort") => {
-            Change::Replace("reasoning_effort", quoted(effort.as_str()))
+            Change::Replace("reasoning_effort", quoted(effort.as_str()).into())
         }
         _ => Change::Drop,
     }
@@ -232,7 +225,7 @@ pub(super) fn additions<'t>(
 ) -> Vec<(&'t str, Vec<u8>)> {
     let mut additions = Vec::new();
     if request.source.member("model").is_none() {
-        additions.push(("model", quoted(target.model)));
+        additions.push(("model", quoted(target.model).into()));
     }
     if request.is_stream && target.quirks.stream_usage == StreamUsage::Ask {
         additions.push(("stream_options", br#"{"include_usage":true}"#.to_vec()));
@@ -279,26 +272,11 @@ fn has_tools_member(request: &ModelRequest) -> bool {
     member.is_some_and(|member| !request.source.is_null(member))
 }
 
-pub(super) fn quoted(text: &str) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len() + 2);
-    Str::Plain(text).write(&mut out);
-    out
-}
-
 pub(super) fn new_member(splice: &mut Splice<'_>, key: &str, value: &[u8]) {
     splice.new_bytes(b"\"");
     splice.new_bytes(key.as_bytes());
     splice.new_bytes(b"\":");
     splice.new_bytes(value);
-}
-
-/// A checked part of the body walked again does not fail; where it does all the same, that is ours.
-pub(super) fn internal(error: crate::json::Error) -> Fault {
-    Fault::new(
-        crate::fault::FaultKind::Internal,
-        "the request could not be rewritten",
-    )
-    .with_detail(format!("checked body does not walk: {error}"))
 }
 
 /// A walker over a range of the body, and where the range starts.

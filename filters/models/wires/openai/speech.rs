@@ -7,8 +7,9 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::request::{new_member, quoted};
+use super::request::new_member;
 use crate::fault::Fault;
+use crate::json::quoted;
 use crate::models::chat::text::Text;
 use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
@@ -57,7 +58,7 @@ fn encode(
     let source = &request.source;
     let mut splice = Splice::new(&source.body);
     splice.new_bytes(b"{");
-    new_member(&mut splice, "model", &quoted(target.model));
+    new_member(&mut splice, "model", quoted(target.model).as_bytes());
     for member in &source.members {
         if matches!(&*member.key, "model" | "stream_format") || is_dropped(&member.key) {
             continue;

@@ -3,11 +3,12 @@
 use std::ops::Range;
 
 use super::messages::{kept, without_member};
-use super::request::{internal, walker};
+use super::request::walker;
 use crate::fault::Fault;
 use crate::json::{Error, Str, Walker};
 use crate::models::parameter::Parameter;
 use crate::models::request::RequestMember;
+use crate::models::wires::splice::internal;
 use crate::models::wires::splice::{Splice, span};
 use crate::models::wires::wire::Target;
 

@@ -16,7 +16,6 @@ use crate::models::parameter::Parameter;
 use crate::models::request::{Effort, Strategy};
 use crate::money::ServiceTier;
 
-const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 const LEVELS: [&str; 3] = ["low", "medium", "high"];
 const MESSAGES: &str = "an array of messages, or a managed prompt that has some";
 
@@ -60,9 +59,9 @@ pub(in super::super) static FIELDS: [Row; 35] = [
     Row::own("tools", tools),
     Row::own("tool_choice", tool_choice),
     Row::flag("parallel_tool_calls", |_, _| ()),
-    Row::choice("reasoning_effort", &EFFORTS, |found, word| {
+    Row::choice("reasoning_effort", &Effort::WORDS, |found, word| {
         found.has_effort = true;
-        found.needs.effort = effort(word);
+        found.needs.effort = Effort::from_word(word);
     }),
     Row::object("reasoning", &REASONING),
     Row::choice("effort", &LEVELS, |_, _| ()),
@@ -74,14 +73,9 @@ pub(in super::super) static FIELDS: [Row; 35] = [
         found.needs.service_tier = ServiceTier::from_word(word);
     }),
     Row::own("vendor_safeguards", |walk, _| safeguards(walk)),
-    Row::choice(
-        "routing",
-        &["auto", "price", "throughput", "latency"],
-        |found, word| {
-            let mut all = [Strategy::Price, Strategy::Throughput, Strategy::Latency].into_iter();
-            found.strategy = all.find(|strategy| strategy.as_str() == word);
-        },
-    )
+    Row::choice("routing", &Strategy::WORDS, |found, word| {
+        found.strategy = Strategy::from_word(word);
+    })
     .doc("What chooses the provider; not beside a model that names one."),
     Row::flag("free_models_only", |found, flag| {
         found.needs.free_models_only = flag
@@ -113,9 +107,9 @@ static CACHE_OPTIONS: [Row; 2] = [
 ];
 
 static REASONING: [Row; 4] = [
-    Row::choice("effort", &EFFORTS, |found, word| {
+    Row::choice("effort", &Effort::WORDS, |found, word| {
         found.has_inner_effort = true;
-        found.needs.effort = effort(word).or(found.needs.effort);
+        found.needs.effort = Effort::from_word(word).or(found.needs.effort);
     }),
     Row::integer("max_tokens", 1, U32, |found, budget| {
         found.needs.reasoning_tokens = Some(budget);
@@ -175,12 +169,6 @@ fn stop(walk: &mut Walker<'_>) -> Result<(), Reject> {
         Type::Array => array(walk, |walk, _| string(walk).map(|_| ())).map(|_| ()),
         _ => Err(other(walk, "a string or an array of strings")),
     }
-}
-
-fn effort(word: &str) -> Option<Effort> {
-    Effort::ALL
-        .into_iter()
-        .find(|effort| effort.as_str() == word)
 }
 
 /// What holds between members.

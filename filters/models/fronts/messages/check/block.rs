@@ -217,13 +217,11 @@ fn native(kind: &str, found: &mut Findings) -> Result<(), Reject> {
         let said = "is empty, longer than 128 bytes or holds control characters; accepted is the type of a block";
         return Err(Reject::rule(said).within("type"));
     }
-    found.native.get_or_insert_with(|| NativeNeed {
-        dialect: Dialect::Messages,
-        member: "messages",
-        what: format!("blocks of type `{kind}`").into(),
-        is_vendors: false,
-        code: None,
-    });
+    let need = || {
+        let what = format!("blocks of type `{kind}`");
+        NativeNeed::new(Dialect::Messages, "messages", what)
+    };
+    found.native.get_or_insert_with(need);
     Ok(())
 }
 
@@ -326,8 +324,7 @@ fn document(source: &Source<'_>, found: &mut Findings) -> Result<(), Reject> {
             found.text_bytes += source.data.len() as u64;
             Ok(())
         }
-        "content" => native("document", found),
-        "url" => native("document", found),
+        "content" | "url" => native("document", found),
         "file" => {
             found.needs.documents = true;
             found.files += 1;

@@ -156,7 +156,7 @@ fn what_only_the_vendor_knows_is_a_need() {
     );
     let native = threaded.needs.native.unwrap();
     assert_eq!(
-        (native.member, native.is_vendors, native.code),
+        (native.member, native.is_vendor_only, native.code),
         ("thread", true, Some("thread_unsupported_request"))
     );
     assert!(read(&json!({"thread": null})).needs.native.is_none());

@@ -134,13 +134,11 @@ fn note(tool: Tool, found: &mut Findings) -> Result<(), Reject> {
         ToolType::Native => {
             found.functions.extend(is_named.map(Box::from));
             let shown: String = kind.chars().take(64).collect();
-            found.native.get_or_insert_with(|| NativeNeed {
-                dialect: Dialect::Messages,
-                member: "tools",
-                what: format!("tool of type `{shown}`").into(),
-                is_vendors: false,
-                code: None,
-            });
+            let need = || {
+                let what = format!("tool of type `{shown}`");
+                NativeNeed::new(Dialect::Messages, "tools", what)
+            };
+            found.native.get_or_insert_with(need);
         }
     }
     Ok(())

@@ -41,14 +41,9 @@ pub(in super::super) static FIELDS: [Row; 19] = [
     Row::object("metadata", &METADATA),
     Row::choice("service_tier", &["auto", "standard_only"], |_, _| ())
         .doc("For providers that speak this dialect; others ignore it."),
-    Row::choice(
-        "routing",
-        &["auto", "price", "throughput", "latency"],
-        |found, word| {
-            let mut all = [Strategy::Price, Strategy::Throughput, Strategy::Latency].into_iter();
-            found.strategy = all.find(|strategy| strategy.as_str() == word);
-        },
-    )
+    Row::choice("routing", &Strategy::WORDS, |found, word| {
+        found.strategy = Strategy::from_word(word);
+    })
     .doc("What chooses the provider; not beside a model that names one."),
     Row::flag("free_models_only", |found, flag| {
         found.free_models_only = flag
@@ -78,11 +73,9 @@ fn thread(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     expect(walk, Type::Object, "an object: a message thread")?;
     walk.skip()?;
     found.native = Some(NativeNeed {
-        dialect: Dialect::Messages,
-        member: "thread",
-        what: "message threads".into(),
-        is_vendors: true,
+        is_vendor_only: true,
         code: Some("thread_unsupported_request"),
+        ..NativeNeed::new(Dialect::Messages, "thread", "message threads".to_owned())
     });
     Ok(())
 }
@@ -129,10 +122,7 @@ fn output_config(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reje
         if key == "format" {
             return format(walk, found);
         }
-        let words = Effort::ALL.map(Effort::as_str);
-        let word = one_of(walk, &words)?;
-        let mut all = Effort::ALL.into_iter();
-        found.effort = all.find(|effort| effort.as_str() == word);
+        found.effort = Effort::from_word(one_of(walk, &Effort::WORDS)?);
         Ok(())
     })
 }
