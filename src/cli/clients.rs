@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 use filters::accounts::{Mode, Plan};
+use filters::fault::Fault;
 use filters::models::front::Front;
 use filters::models::fronts::messages::Messages;
 use filters::models::request::ModelRequest;
@@ -9,7 +10,7 @@ use filters::models::routing::plan::RoutePlan;
 use serde_json::{Map, json};
 
 use super::explain::{self, Asker};
-use super::listener::Listener;
+use super::listener::ClientAddress;
 use super::paste::Paste;
 use super::{CheckFormat, Exit, Output, Source, load};
 use crate::config::{API_KEY_VARIABLE, Config};
@@ -49,58 +50,29 @@ pub(super) fn run(command: &ClientsCommand, source: &Source, out: &mut Output) -
 
 fn claude_code(args: &ClaudeCodeArgs, source: &Source, out: &mut Output) -> Result<(), Exit> {
     let config = load(source, out)?.config;
-    let address = Address::from_config(&config).map_err(|problem| out.fail(problem))?;
+    let address = ClientAddress::from_config(&config).map_err(|problem| out.fail(problem))?;
     let models = Models::find(args, config).map_err(|problem| out.fail(&problem))?;
-    let pastes = pastes(&address.url, &models);
+    let pastes = pastes(address.url(), &models);
     match args.format {
         CheckFormat::Json => {
             let pastes: Vec<_> = pastes.iter().map(Paste::to_json).collect();
-            out.json(&json!({"url": address.url, "clients": pastes}));
+            out.json(&json!({"url": address.url(), "clients": pastes}));
         }
         CheckFormat::Human => {
-            let mut text = format!("Gateway: {}\n", address.url);
+            let mut text = format!("Gateway: {}\n", address.url());
             for paste in &pastes {
                 paste.write(&mut text);
             }
             out.text(&text);
         }
     }
-    if let Some(note) = address.note {
+    if let Some(note) = address.note() {
         out.note(note);
     }
     if models.lacks_own {
         out.note(LACKS_OWN);
     }
     Ok(())
-}
-
-/// Where clients reach the gateway.
-struct Address {
-    /// Scheme, host and port.
-    url: String,
-    /// A note about the address, for people.
-    note: Option<&'static str>,
-}
-
-impl Address {
-    /// Errors: the address is not known before a start.
-    fn from_config(config: &Config) -> Result<Self, &'static str> {
-        let origins = config.mcp.as_ref().map(|mcp| &mcp.origins);
-        if let Some(public) = origins.and_then(|origins| origins.public.as_ref()) {
-            return Ok(Self {
-                url: public.clone(),
-                note: None,
-            });
-        }
-        let listener = Listener::from_config(config).map_err(
-            |_| "listen.address has port 0, so each start has another port: set mcp.public_url",
-        )?;
-        let note = "This address is for clients on this machine: for others, set mcp.public_url.";
-        Ok(Self {
-            url: listener.url,
-            note: listener.is_everywhere.then_some(note),
-        })
-    }
 }
 
 /// The models that the client is told to ask for.
@@ -180,14 +152,13 @@ const WINDOW_VARIABLE: &str = "CLAUDE_CODE_MAX_CONTEXT_TOKENS";
 
 /// Plans a request as the client makes it.
 fn plan(planner: &Planner, model: &str, asker: &Asker) -> Result<RoutePlan, String> {
-    let explain = |fault: filters::fault::Fault| {
-        format!("{}; `weirgate models list` has the models", fault.message)
-    };
+    let explain =
+        |fault: Fault| format!("{}; `weirgate models list` has the models", fault.message);
     let request = request(model).map_err(explain)?;
     explain::plan(planner, &request, asker, true).map_err(explain)
 }
 
-fn request(model: &str) -> Result<ModelRequest, filters::fault::Fault> {
+fn request(model: &str) -> Result<ModelRequest, Fault> {
     let body = json!({
         "model": model,
         "max_tokens": 1,

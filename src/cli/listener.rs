@@ -1,4 +1,4 @@
-//! The public listener's address for clients of this machine.
+//! Where clients reach the server.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -13,6 +13,45 @@ pub(super) struct Listener {
     pub(super) is_everywhere: bool,
     /// Whether only clients of this machine reach the listener at the URL.
     pub(super) is_loopback: bool,
+}
+
+/// Where clients reach the server, as far as the configuration tells.
+pub(super) enum ClientAddress {
+    /// `mcp.public_url`.
+    Public(String),
+    Listener(Listener),
+}
+
+impl ClientAddress {
+    /// Errors: the address is not known before a start. The message names the settings.
+    pub(super) fn from_config(config: &Config) -> Result<Self, &'static str> {
+        let origins = config.mcp.as_ref().map(|mcp| &mcp.origins);
+        if let Some(public) = origins.and_then(|origins| origins.public.as_ref()) {
+            return Ok(Self::Public(public.clone()));
+        }
+        let listener = Listener::from_config(config).map_err(
+            |_| "listen.address has port 0, so each start has another port: set mcp.public_url",
+        )?;
+        Ok(Self::Listener(listener))
+    }
+
+    /// Returns scheme, host and port.
+    pub(super) fn url(&self) -> &str {
+        match self {
+            Self::Public(url) => url,
+            Self::Listener(listener) => &listener.url,
+        }
+    }
+
+    /// Returns a note for people, where only clients of this machine reach the server so.
+    pub(super) fn note(&self) -> Option<&'static str> {
+        match self {
+            Self::Listener(listener) if listener.is_everywhere => {
+                Some("This address is for clients on this machine: for others, set mcp.public_url.")
+            }
+            _ => None,
+        }
+    }
 }
 
 impl Listener {

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use filters::proxy::OwnOrigin;
 use serde_json::{Map, Value, json};
 
-use super::listener::Listener;
+use super::listener::ClientAddress;
 use super::paste::Paste;
 use super::{CheckFormat, Exit, Output, Source, load, mcp_clients};
 use crate::config::{API_KEY_VARIABLE, Config};
@@ -82,36 +82,28 @@ struct McpServer {
 
 /// Errors: there is no server, or its address is not known before it runs.
 fn find_server(config: &Config) -> Result<McpServer, &'static str> {
-    let Some(mcp) = &config.mcp else {
+    if config.mcp.is_none() {
         return Err("the MCP server is off: set `enabled = true` in [mcp]");
-    };
-    if let Some(public) = &mcp.origins.public {
-        let own = OwnOrigin {
-            public: Some(public.clone()),
-            is_encrypted: config.listen.tls.is_some(),
-        };
-        let has_oauth = own.for_host(None, None).is_some();
-        return Ok(McpServer {
-            url: format!("{public}/mcp"),
-            has_oauth,
-            note: (!has_oauth)
-                .then_some("Signing in (OAuth) needs an https address in mcp.public_url."),
-        });
     }
-    let listener = Listener::from_config(config).map_err(
-        |_| "listen.address has port 0, so each start has another port: set mcp.public_url",
-    )?;
-    let note = match (listener.is_everywhere, listener.is_loopback) {
-        (true, _) => {
-            Some("This address is for clients on this machine: for others, set mcp.public_url.")
+    let address = ClientAddress::from_config(config)?;
+    let (has_oauth, unsigned) = match &address {
+        ClientAddress::Public(public) => {
+            let own = OwnOrigin {
+                public: Some(public.clone()),
+                is_encrypted: config.listen.tls.is_some(),
+            };
+            let why = "Signing in (OAuth) needs an https address in mcp.public_url.";
+            (own.for_host(None, None).is_some(), why)
         }
-        (false, false) => Some("Signing in (OAuth) needs mcp.public_url, which is not set."),
-        (false, true) => None,
+        ClientAddress::Listener(listener) => {
+            let why = "Signing in (OAuth) needs mcp.public_url, which is not set.";
+            (listener.is_loopback, why)
+        }
     };
     Ok(McpServer {
-        url: format!("{}/mcp", listener.url),
-        has_oauth: listener.is_loopback,
-        note,
+        url: format!("{}/mcp", address.url()),
+        has_oauth,
+        note: address.note().or((!has_oauth).then_some(unsigned)),
     })
 }
 

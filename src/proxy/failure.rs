@@ -5,7 +5,7 @@ use pingora::{Error, ErrorSource, Result};
 use pingora_proxy::{FailToProxy, Session};
 
 use super::buffered::error_types::ATTEMPT_ABORTED;
-use super::buffered::session::BufferedSession;
+use super::buffered::session::{BufferedSession, write_queued};
 use super::connection_state;
 use super::context::Context;
 use super::exchange::{Report, Write};
@@ -30,7 +30,8 @@ pub async fn report(
 ) -> FailToProxy {
     if let Some(slot) = &ctx.slot {
         BufferedSession::unwrap(session, &slot.clone());
-        write_queued(session).await;
+        // What the attempt has queued stands before what is written next, which meets an error too.
+        _ = Box::pin(write_queued(&mut session.downstream_session)).await;
     }
     let sent_head = session.response_written();
     let is_head_sent = sent_head.is_some_and(|head| !head.status.is_informational());
@@ -66,20 +67,6 @@ pub async fn report(
 /// Returns the fault of a body whose chunks were refused. Pingora takes such a body for a disconnected client.
 fn refused_body(error: &Error) -> Option<Fault> {
     connection_state::body_fault().filter(|_| is_client_error(error))
-}
-
-/// Writes the events and comments that the session of the attempt has queued, so that what is written next stands behind
-/// them. An error here meets the next write too.
-async fn write_queued(session: &mut Session) {
-    let session = &mut session.downstream_session;
-    while session.has_pending_downstream_proxy_tasks() {
-        if Box::pin(session.write_downstream_proxy_tasks())
-            .await
-            .is_err()
-        {
-            return;
-        }
-    }
 }
 
 fn report_without_exchange(error: &Error) -> Report {

@@ -32,6 +32,7 @@ use pingora::{Error, ErrorType, Result};
 use tokio::time::{Instant, Sleep};
 
 use self::held_events::HeldEvents;
+pub(in crate::proxy) use self::own_writes::write_queued;
 use self::wait::Waited;
 use super::discard::{discard, empty_reply};
 use super::error_types::{ATTEMPT_ABORTED, COST_NOT_RECORDED};

@@ -7,6 +7,14 @@ use tokio::time::Instant;
 use super::BufferedSession;
 use crate::proxy::response;
 
+/// Writes what a session has queued.
+pub(in crate::proxy) async fn write_queued(session: &mut ServerSession) -> Result<()> {
+    while session.has_pending_downstream_proxy_tasks() {
+        session.write_downstream_proxy_tasks().await?;
+    }
+    Ok(())
+}
+
 impl BufferedSession {
     /// Writes the held events.
     pub(super) async fn write_held(&mut self) -> Result<()> {
@@ -33,10 +41,7 @@ impl BufferedSession {
 
     /// Writes what is queued: a keepalive comment or held events, of which another event may have interrupted the write.
     pub(super) async fn write_queued(&mut self) -> Result<()> {
-        while self.inner().has_pending_downstream_proxy_tasks() {
-            self.inner_mut().write_downstream_proxy_tasks().await?;
-        }
-        Ok(())
+        write_queued(self.inner_mut()).await
     }
 
     /// Sends a notice or a comment, after our own head if none was sent yet.
