@@ -348,6 +348,7 @@ async fn create_key_of(organization: &str, store: &Store) -> String {
 }
 
 fn with_store<T>(config: &config::Config, work: impl AsyncFnOnce(Store) -> T) -> T {
+    super::watchdog::watch_this_test();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -144,13 +144,17 @@ pub fn ask_at_once(servers: &[SocketAddr], request: &Ask, count: usize) -> (usiz
 }
 
 impl Client {
-    /// Connects; every read fails the test after [`WAIT_TIMEOUT`].
+    /// Connects; a read that waits longer than [`WAIT_TIMEOUT`] fails the test, and a write ends.
     pub fn connect(address: SocketAddr) -> Client {
+        super::watchdog::watch_this_test();
         let stream = TcpStream::connect(address).expect("connecting to loopback");
         stream.set_nodelay(true).expect("TCP_NODELAY");
         stream
             .set_read_timeout(Some(WAIT_TIMEOUT))
             .expect("a read timeout");
+        stream
+            .set_write_timeout(Some(WAIT_TIMEOUT))
+            .expect("a write timeout");
         let (buffer, framing) = (Vec::new(), Framing::Nothing);
         Client {
             stream,

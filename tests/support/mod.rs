@@ -21,6 +21,7 @@
 //! | [`sdk`] | the acceptance scripts of real client libraries |
 //! | [`scripted`] | a provider that speaks every wire, for those scripts |
 //! | [`sse`] | the events of an event-stream text |
+//! | [`watchdog`] | the end of the suite where a test hangs |
 //!
 //! All of it blocks and is used from plain `#[test]` functions. Tests wait for events (`wait_requests`, `wait_closed`,
 //! [`script::Gate`]) and never sleep. A wait longer than [`WAIT_TIMEOUT`] fails the test and names the event. No test
@@ -46,6 +47,7 @@ pub mod server;
 pub mod sse;
 pub mod tls;
 pub mod upstream;
+pub mod watchdog;
 pub mod windows;
 
 use std::process::Command;

@@ -176,6 +176,7 @@ pub fn weirgate(folder: &Path, words: &[&str]) -> Output {
 }
 
 fn serve(folder: &Path, stdout: Stdio) -> Child {
+    super::watchdog::watch_this_test();
     serve_in(folder)
         .stdout(stdout)
         .stderr(Stdio::piped())

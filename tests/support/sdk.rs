@@ -67,6 +67,7 @@ impl<'a> Settings<'a> {
 
 /// Runs these checks of a script, all when none is named; fails the test with its output when one fails.
 pub fn run(script: Script, variables: &[(&str, &str)], checks: &[&str]) {
+    super::watchdog::watch_this_test();
     let (program, name) = match script {
         Script::OpenaiPython => (installed("venv/bin/python"), "openai_python.py"),
         Script::OpenaiNode => (PathBuf::from("node"), "openai_node.mjs"),

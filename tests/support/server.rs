@@ -73,6 +73,7 @@ impl Server {
         stdout: Stdio,
         mut copy: impl Write + Send + 'static,
     ) -> Result<Server, String> {
+        super::watchdog::watch_this_test();
         let toml = std::fs::read_to_string(folder.join("weirgate.toml")).unwrap();
         let mut child = super::program()
             .args(["serve", "-c", "weirgate.toml"])

@@ -268,6 +268,7 @@ impl ClosedPort {
 }
 
 fn start(plan: Plan) -> Upstream {
+    super::watchdog::watch_this_test();
     let listener = TcpListener::bind((own_address(), 0)).expect("a free loopback port");
     listener
         .set_nonblocking(true)

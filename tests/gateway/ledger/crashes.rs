@@ -17,8 +17,8 @@ use crate::support::client;
 use crate::support::own_postgres::Postgres;
 use crate::support::script::Reply;
 use crate::support::server::Server;
-use crate::support::until;
 use crate::support::upstream::Upstream;
+use crate::support::{WAIT_TIMEOUT, until};
 
 /// A stream of a fifth of a second that costs 0.0035.
 fn slow() -> Reply {
@@ -80,6 +80,7 @@ fn ask_some(
         let Ok(mut stream) = TcpStream::connect(address) else {
             return (answered, 0);
         };
+        stream.set_read_timeout(Some(WAIT_TIMEOUT)).unwrap();
         let mut text = Vec::new();
         let sent = stream.write_all(&ask.wire());
         _ = stream.read_to_end(&mut text);
