@@ -92,7 +92,7 @@ impl ToolExchange {
             let interim = Interim::new(cancellation, call.headers.clone(), keepalive);
             let kept = call.kept.as_ref().map(|kept| &kept.stream);
             if let (Some(kept), true) = (kept, call.revision.opens_streams()) {
-                interim.send_notice(kept.store_event(stream::OPENING));
+                interim.send_opening(kept.store_event(stream::OPENING));
             }
             state.set_interim(interim.with_kept(kept.cloned()));
             self.state = Some(Arc::clone(state));
@@ -156,9 +156,15 @@ impl ToolExchange {
             return body.into();
         }
         let event = stream::event(&body);
-        match &self.call.kept {
+        let event = match &self.call.kept {
             Some(kept) => kept.stream.store_answer(&event),
             None => event.into(),
+        };
+        // An answer that is there at once comes behind the beginning all the same, from whose id a client resumes.
+        let interim = self.state.as_deref().and_then(AttemptState::interim);
+        match interim.and_then(Interim::take_opening) {
+            Some(opening) => [opening, event].concat().into(),
+            None => event,
         }
     }
 

@@ -57,6 +57,8 @@ struct Notices {
 
 #[derive(Default)]
 struct Next {
+    /// The first event of the stream, if it was not sent.
+    opening: Option<Bytes>,
     /// The newest notice, if it was not sent.
     bytes: Option<Bytes>,
     sent: Option<Instant>,
@@ -88,6 +90,18 @@ impl Interim {
         Self { kept, ..self }
     }
 
+    /// Sends the first event of the stream, if the response is one. Nothing replaces it.
+    pub fn send_opening(&self, opening: Bytes) {
+        if let Some(notices) = &self.notices {
+            notices.next().opening = Some(opening);
+        }
+    }
+
+    /// Takes the first event of the stream if it was not sent: for what has come before it could be.
+    pub fn take_opening(&self) -> Option<Bytes> {
+        self.notices.as_ref()?.next().opening.take()
+    }
+
     /// Sends a notice to the client if the response is a stream. It replaces an unsent notice, so a slow client holds
     /// nothing up.
     pub fn send_notice(&self, notice: Bytes) {
@@ -100,6 +114,9 @@ impl Interim {
     pub(super) fn due(&self, last_write: Instant) -> Option<Instant> {
         let notices = self.notices.as_ref()?;
         let next = notices.next();
+        if next.opening.is_some() {
+            return Some(last_write);
+        }
         Some(match (&next.bytes, next.sent) {
             (None, _) => last_write + notices.keepalive,
             (Some(_), None) => last_write,
@@ -110,7 +127,8 @@ impl Interim {
     /// Takes the notice that is due.
     pub(super) fn take_notice(&self, now: Instant) -> Option<Bytes> {
         let mut next = self.notices.as_ref()?.next();
-        let bytes = next.bytes.take()?;
+        let opening = next.opening.take();
+        let bytes = opening.or_else(|| next.bytes.take())?;
         next.sent = Some(now);
         Some(bytes)
     }
@@ -143,6 +161,18 @@ mod tests {
         interim.send_notice(Bytes::from_static(b"3"));
         assert_eq!(interim.due(now), Some(now + NOTICE_INTERVAL));
         assert_eq!(interim.take_notice(now).as_deref(), Some(&b"3"[..]));
+        // The beginning of a stream goes before everything.
+        interim.send_notice(Bytes::from_static(b"5"));
+        interim.send_opening(Bytes::from_static(b"4"));
+        assert_eq!(interim.due(now), Some(now));
+        assert_eq!(interim.take_notice(now).as_deref(), Some(&b"4"[..]));
+        assert_eq!(interim.take_notice(now).as_deref(), Some(&b"5"[..]));
+        interim.send_opening(Bytes::from_static(b"6"));
+        assert_eq!(interim.take_opening().as_deref(), Some(&b"6"[..]));
+        assert_eq!(
+            (interim.take_opening(), interim.take_notice(now)),
+            (None, None)
+        );
         // One body takes none.
         let whole = Interim::new(Arc::default(), Vec::new(), None);
         whole.send_notice(Bytes::from_static(b"1"));

@@ -290,3 +290,27 @@ fn older_clients_get_ids_and_no_event_without_a_message() {
     gate.open();
     assert_eq!(said(rest(&mut client).last().unwrap()), "hello");
 }
+
+/// Where the answer is there before the beginning was written, it comes behind it all the same.
+#[test]
+fn every_stream_of_2025_11_25_begins_with_an_event_to_resume_from() {
+    let upstream = Upstream::always(crate::models::fronts::chat_completions::reply());
+    let gateway = Gateway::between(&upstream.url(), &upstream.url());
+    let threads: Vec<_> = (0..8)
+        .map(|_| {
+            let (address, call) = (gateway.address(), watched(&gateway));
+            std::thread::spawn(move || {
+                for _ in 0..10 {
+                    let answer = ask(address, &call);
+                    let events = answer.events().items;
+                    let text = answer.text();
+                    assert!(ids(text)[0].ends_with("-0"), "{text}");
+                    assert!(events.len() >= 2 && text.contains("hello"), "{text}");
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
