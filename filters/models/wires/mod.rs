@@ -25,6 +25,7 @@ pub mod images;
 mod media_reply;
 mod near_place;
 pub mod opaque;
+mod open_calls;
 pub mod openai;
 pub mod quirks;
 mod ranking;

@@ -12,6 +12,7 @@ use crate::models::chat::inlined::InlinedImages;
 use crate::models::chat::input::object;
 use crate::models::dialects::NamedMember;
 use crate::models::wires::history::{CallIds, check_texts, no_call, open_calls};
+use crate::models::wires::open_calls::OpenCalls;
 
 /// Cache markers of one request. Source: docs/facts/wire-formats.md 3.3.
 const MARKERS: u32 = 4;
@@ -23,8 +24,8 @@ pub(super) struct MessagesConversation<'a> {
     pub(super) turns: Vec<WireTurn<'a>>,
     markers: u32,
     conversation: &'a Conversation<'a>,
-    /// Calls of the last assistant turn that have no result yet: the client's id and ours.
-    open: Vec<(&'a str, String)>,
+    /// Calls of the last assistant turn that have no result yet, each with the id that goes out.
+    open: OpenCalls<'a, String>,
     /// The ids that calls have, each with the last number that was put behind it.
     ids: CallIds,
     asked_at: u32,
@@ -43,7 +44,7 @@ impl<'a> MessagesConversation<'a> {
             turns: Vec::new(),
             markers,
             conversation,
-            open: Vec::new(),
+            open: OpenCalls::default(),
             ids: CallIds::default(),
             asked_at: 0,
             inlined,
@@ -112,9 +113,9 @@ impl<'a> MessagesConversation<'a> {
     }
 
     fn check_answered(&self) -> Result<(), Fault> {
-        match self.open.first() {
-            None => Ok(()),
-            Some(_) => Err(open_calls(self.conversation, self.asked_at)),
+        match self.open.is_empty() {
+            true => Ok(()),
+            false => Err(open_calls(self.conversation, self.asked_at)),
         }
     }
 
@@ -187,7 +188,7 @@ impl<'a> MessagesConversation<'a> {
             BlockKind::Call { id, name, input } => {
                 let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
                 let own_id = self.ids.unique(id, is_good);
-                self.open.push((id, own_id.clone()));
+                self.open.push(id, name, own_id.clone());
                 Some(ContentBlock::ToolUse {
                     id: own_id,
                     name,
@@ -200,15 +201,11 @@ impl<'a> MessagesConversation<'a> {
                 content,
                 is_error,
             } => {
-                let position = match call.as_deref() {
-                    Some(call) => self.open.iter().position(|(id, _)| *id == call),
-                    // It names no call: it answers the next one.
-                    None => (!self.open.is_empty()).then_some(0),
-                };
-                let Some(position) = position else {
+                // One that names no call answers the next one.
+                let Some(own_id) = self.open.answer(call.as_deref(), None) else {
                     return Err(no_call(self.conversation, block.at));
                 };
-                let (_, tool_use_id) = self.open.remove(position);
+                let tool_use_id = std::mem::take(own_id);
                 Some(ContentBlock::ToolResult {
                     tool_use_id,
                     content: self.content(content)?,

@@ -14,6 +14,7 @@ use crate::models::chat::conversation::{Block, BlockKind, Conversation, MediaKin
 use crate::models::chat::inlined::InlinedImages;
 use crate::models::chat::input::object;
 use crate::models::wires::history::{no_call, open_calls};
+use crate::models::wires::open_calls::OpenCalls;
 use crate::models::wires::wire::Target;
 
 /// Stands in for a signature that the client has lost, as the vendor documents it.
@@ -40,15 +41,6 @@ impl<'a> GoogleContent<'a> {
     }
 }
 
-/// A call of the last model turn.
-#[derive(Debug)]
-struct OpenCall<'a> {
-    /// The client's id.
-    id: &'a str,
-    name: &'a str,
-    result: Option<ToolResult<'a>>,
-}
-
 #[derive(Debug)]
 struct ToolResult<'a> {
     response: Value,
@@ -61,7 +53,8 @@ pub(super) struct ContentsConversation<'a> {
     pub(super) system: Vec<GooglePart<'a>>,
     pub(super) contents: Vec<GoogleContent<'a>>,
     conversation: &'a Conversation<'a>,
-    open: Vec<OpenCall<'a>>,
+    /// Calls without all results, each with its result.
+    open: OpenCalls<'a, Option<ToolResult<'a>>>,
     asked_at: u32,
     /// The model refuses calls without a signature, and takes media within results.
     has_levels: bool,
@@ -81,7 +74,7 @@ impl<'a> ContentsConversation<'a> {
             system: Vec::new(),
             contents: Vec::new(),
             conversation,
-            open: Vec::new(),
+            open: OpenCalls::default(),
             asked_at: 0,
             has_levels: has_levels(target),
             draws: target.image_output == Some(true),
@@ -160,11 +153,7 @@ impl<'a> ContentsConversation<'a> {
             BlockKind::Media(own) => media(self.conversation, block.at, own, self.inlined)?,
             BlockKind::Native(block) => native(block),
             BlockKind::Call { id, name, input } => {
-                self.open.push(OpenCall {
-                    id,
-                    name,
-                    result: None,
-                });
+                self.open.push(id, name, None);
                 let args = object(input);
                 Some(GooglePart {
                     function_call: Some(FunctionCall { name, args }),
@@ -185,16 +174,8 @@ impl<'a> ContentsConversation<'a> {
             return Ok(());
         };
         let result = self.tool_result(content, *is_error)?;
-        let open = self.open.iter_mut().find(|open| {
-            let is_it = match (call, &turn.name) {
-                (Some(call), _) => open.id == &**call,
-                (None, Some(name)) => open.name == &**name,
-                (None, None) => true,
-            };
-            is_it && open.result.is_none()
-        });
-        match open {
-            Some(open) => open.result = Some(result),
+        match self.open.answer(call.as_deref(), turn.name.as_deref()) {
+            Some(kept) => *kept = Some(result),
             None => return Err(no_call(self.conversation, block.at)),
         }
         Ok(())
@@ -225,9 +206,9 @@ impl<'a> ContentsConversation<'a> {
     /// Ends the results of a turn: all together, in the order of the calls. Models that take no media within results get
     /// them behind, each with the name of its function.
     fn answer(&mut self) -> Result<(), Fault> {
-        let open = std::mem::take(&mut self.open);
+        let open = self.open.take();
         let mut behind = Vec::new();
-        for OpenCall { name, result, .. } in open {
+        for (name, result) in open {
             let Some(ToolResult { response, media }) = result else {
                 return Err(open_calls(self.conversation, self.asked_at));
             };

@@ -12,8 +12,10 @@ use crate::models::chat::conversation::{
 use crate::models::chat::data_url;
 use crate::models::chat::inlined::InlinedImages;
 use crate::models::chat::text::Quoted;
+use crate::models::dialects::Dialect;
 use crate::models::parameter::Parameter;
 use crate::models::wires::history::{CallIds, check_texts, no_call, open_calls};
+use crate::models::wires::open_calls::OpenCalls;
 use crate::models::wires::wire::Target;
 
 /// The conversation in the making.
@@ -22,22 +24,14 @@ pub(super) struct History<'a> {
     pub(super) items: Vec<InputItem<'a>>,
     conversation: &'a Conversation<'a>,
     developer_is_system: bool,
-    open: Vec<OpenCall<'a>>,
+    /// A message that is no instruction has come.
+    has_turn: bool,
+    /// Calls without a result: the id that goes out, and where the calls were asked for.
+    open: OpenCalls<'a, (String, u32)>,
     ids: CallIds,
     /// Images that the model drew and that have not gone back yet; `None`: none do.
     drawn: Option<Vec<InputPart<'a>>>,
     parts: InputParts<'a>,
-}
-
-/// A call that has no result yet.
-#[derive(Debug)]
-struct OpenCall<'a> {
-    /// The client's id.
-    id: &'a str,
-    /// The id that goes out.
-    call_id: String,
-    name: &'a str,
-    asked_at: u32,
 }
 
 impl<'a> History<'a> {
@@ -50,7 +44,8 @@ impl<'a> History<'a> {
             items: Vec::with_capacity(conversation.turns.len()),
             conversation,
             developer_is_system: target.quirks.developer_is_system,
-            open: Vec::new(),
+            has_turn: false,
+            open: OpenCalls::default(),
             ids: CallIds::default(),
             drawn: (target.image_output == Some(true)).then(Vec::new),
             parts: InputParts {
@@ -61,8 +56,8 @@ impl<'a> History<'a> {
         for turn in &conversation.turns {
             history.read_turn(turn)?;
         }
-        if let Some(call) = history.open.first() {
-            return Err(open_calls(conversation, call.asked_at));
+        if let Some((_, asked_at)) = history.open.first() {
+            return Err(open_calls(conversation, *asked_at));
         }
         history.give_back_drawn();
         if history.items.is_empty() {
@@ -95,17 +90,22 @@ impl<'a> History<'a> {
             return blocks.try_for_each(|block| self.result(turn, block));
         }
         self.give_back_drawn();
+        // Instructions between messages are the developer's, whatever a client calls them.
+        let is_late = self.has_turn && self.conversation.dialect == Dialect::Messages;
         let role = match turn.role {
-            Role::System => "system",
-            Role::Developer if self.developer_is_system => "system",
+            Role::System if !is_late => "system",
+            Role::System | Role::Developer if self.developer_is_system => "system",
+            Role::System => "developer",
             Role::Developer => "developer",
             Role::User => "user",
             Role::Assistant => {
+                self.has_turn = true;
                 check_texts(self.conversation, turn)?;
                 self.said(turn);
                 return Ok(());
             }
         };
+        self.has_turn |= role == "user";
         let content = self.parts.all(&turn.blocks);
         self.message(role, content, None);
         Ok(())
@@ -161,12 +161,7 @@ impl<'a> History<'a> {
 
     fn call(&mut self, (id, name, arguments): (&'a str, &'a str, &'a str), asked_at: u32) {
         let call_id = self.ids.unique(id, |_| true);
-        self.open.push(OpenCall {
-            id,
-            call_id: call_id.clone(),
-            name,
-            asked_at,
-        });
+        self.open.push(id, name, (call_id.clone(), asked_at));
         self.items.push(InputItem::FunctionCall {
             call_id,
             name,
@@ -183,15 +178,11 @@ impl<'a> History<'a> {
         else {
             return Ok(());
         };
-        let is_it = |open: &OpenCall<'_>| match (call, &turn.name) {
-            (Some(call), _) => open.id == &**call,
-            (None, Some(name)) => open.name == &**name,
-            (None, None) => true,
-        };
-        let Some(answered) = self.open.iter().position(is_it) else {
+        let answered = self.open.answer(call.as_deref(), turn.name.as_deref());
+        let Some((call_id, _)) = answered else {
             return Err(no_call(self.conversation, block.at));
         };
-        let call_id = self.open.remove(answered).call_id;
+        let call_id = std::mem::take(call_id);
         let mut parts = self.parts.all(content);
         if *is_error {
             parts.insert(0, InputPart::text("Error: "));

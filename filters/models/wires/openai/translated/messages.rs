@@ -13,6 +13,7 @@ use crate::models::chat::data_url;
 use crate::models::chat::inlined::InlinedImages;
 use crate::models::chat::text::Quoted;
 use crate::models::wires::history::{no_call, open_calls};
+use crate::models::wires::open_calls::OpenCalls;
 use crate::models::wires::openai::calls::shorten_id;
 use crate::models::wires::quirks::ReasoningReplay;
 use crate::models::wires::wire::Target;
@@ -99,7 +100,7 @@ pub(super) fn read<'a>(
         said: Vec::with_capacity(conversation.turns.len()),
         conversation,
         target,
-        open: Vec::new(),
+        open: OpenCalls::default(),
         asked_at: 0,
     };
     for turn in &conversation.turns {
@@ -117,16 +118,16 @@ struct Messages<'a> {
     said: Vec<Message<'a>>,
     conversation: &'a Conversation<'a>,
     target: &'a Target<'a>,
-    /// Ids of calls without a result.
-    open: Vec<&'a str>,
+    /// Calls without a result, each with its id.
+    open: OpenCalls<'a, &'a str>,
     asked_at: u32,
 }
 
 impl<'a> Messages<'a> {
     fn check_answered(&self) -> Result<(), Fault> {
-        match self.open.first() {
-            None => Ok(()),
-            Some(_) => Err(open_calls(self.conversation, self.asked_at)),
+        match self.open.is_empty() {
+            true => Ok(()),
+            false => Err(open_calls(self.conversation, self.asked_at)),
         }
     }
 
@@ -178,7 +179,7 @@ impl<'a> Messages<'a> {
                     }
                 }
                 BlockKind::Call { id, name, input } => {
-                    self.open.push(id);
+                    self.open.push(id, name, id);
                     calls.push(Call {
                         id: call_id(id, self.target),
                         kind: "function",
@@ -219,13 +220,13 @@ impl<'a> Messages<'a> {
             else {
                 continue;
             };
-            let at = call
+            let Some(id) = call
                 .as_deref()
-                .and_then(|call| self.open.iter().position(|id| *id == call));
-            let Some(at) = at else {
+                .and_then(|call| self.open.answer(Some(call), None))
+            else {
                 return Err(no_call(self.conversation, block.at));
             };
-            let id = self.open.remove(at);
+            let id = *id;
             let (texts, media): (Vec<_>, Vec<_>) = self
                 .parts(held)?
                 .into_iter()
