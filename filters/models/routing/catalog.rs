@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
+use super::alias::{self, Patterns};
 pub use super::capability::{Capabilities, Capability};
 use super::catalog_file::{CatalogFile, Date, MappingWire, WrittenMapping, WrittenModel};
 use super::parameters::Parameters;
@@ -146,6 +147,8 @@ pub struct Catalog {
     providers: ProviderNames,
     models: Vec<Arc<Model>>,
     by_name: HashMap<Box<str>, usize>,
+    /// Aliases with `*`.
+    by_pattern: Patterns,
     /// Of each mapping: the candidate without a region, then one for each of its regions.
     candidates: Vec<Arc<Candidate>>,
     /// Where the candidates of a mapping begin, by its index.
@@ -195,9 +198,11 @@ impl Catalog {
         }
     }
 
-    /// Returns the model of this id or alias.
+    /// Returns the model of this id or alias, or else the one whose alias with `*` matches.
     pub fn find(&self, name: &str) -> Option<&Arc<Model>> {
-        self.models.get(*self.by_name.get(name)?)
+        let exact = self.by_name.get(name).copied();
+        let at = exact.or_else(|| self.by_pattern.find(name))?;
+        self.models.get(at)
     }
 
     /// Returns whether the model is known, but no provider that is on serves it.
@@ -294,10 +299,7 @@ impl Catalog {
             }
         }
         for name in std::iter::once(&id).chain(&model.aliases) {
-            if name.is_empty()
-                || self.by_name.contains_key(name.as_str())
-                || self.unserved.contains(name.as_str())
-            {
+            if name.is_empty() || self.is_taken(name) {
                 problems.push(CatalogProblem {
                     entry: format!("models[{index}]"),
                     member: "id".to_owned(),
@@ -305,14 +307,15 @@ impl Catalog {
                 });
             }
         }
-        let names = std::iter::once(id.as_str()).chain(model.aliases.iter().map(String::as_str));
         if mappings.is_empty() {
+            let names =
+                std::iter::once(id.as_str()).chain(model.aliases.iter().map(String::as_str));
             self.unserved.extend(names.map(Into::into));
             return;
         }
         let model_type = model.model_type.unwrap_or_else(|| "chat".to_owned());
         let at = self.models.len();
-        self.by_name.extend(names.map(|name| (name.into(), at)));
+        self.name(at, &id, &model.aliases);
         let model = Arc::new(Model {
             name: model.name.unwrap_or_else(|| id.clone()).into(),
             id: id.into(),
@@ -331,6 +334,24 @@ impl Catalog {
             self.add_candidates(&model, mapping);
         }
         self.models.push(model);
+    }
+
+    /// Returns whether a model has this name.
+    fn is_taken(&self, name: &str) -> bool {
+        self.by_name.contains_key(name)
+            || self.by_pattern.contains(name)
+            || self.unserved.contains(name)
+    }
+
+    /// Gives the model at a place its names.
+    fn name(&mut self, at: usize, id: &str, aliases: &[String]) {
+        self.by_name.insert(id.into(), at);
+        for alias in aliases {
+            match alias::is_pattern(alias) {
+                true => self.by_pattern.add(alias.as_str().into(), at),
+                false => _ = self.by_name.insert(alias.as_str().into(), at),
+            }
+        }
     }
 
     /// Returns a mapping; `None`: its provider is not known, so what only that kind of provider says is not checked.

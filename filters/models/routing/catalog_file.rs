@@ -53,7 +53,7 @@ pub struct WrittenModel {
         extend("items" = {"type": "string", "enum": ["chat", "embeddings", "images", "image_edits", "rerank", "moderations", "speech", "transcriptions", "translations"]})
     )]
     pub operations: Option<Vec<Operation>>,
-    /// Other names.
+    /// Other names. `*` stands for any text, in names that have no model of their own: `claude-*-haiku-*`.
     #[serde(default)]
     #[schemars(inner(length(min = 1)))]
     pub aliases: Vec<String>,

@@ -6,6 +6,7 @@
 //! here.
 
 pub mod affinity;
+mod alias;
 pub mod allowed;
 mod capability;
 pub mod capable;
@@ -30,6 +31,8 @@ pub mod thinking;
 pub mod usage_limits;
 pub mod wire_limits;
 
+#[cfg(test)]
+mod alias_tests;
 #[cfg(test)]
 mod allowed_tests;
 #[cfg(test)]

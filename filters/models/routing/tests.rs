@@ -25,7 +25,7 @@ const WEIGHTS: Weights = Weights {
 };
 const WIDE: WireLimits = WireLimits::WIDEST;
 
-fn mapping(provider: &str, price: &str, more: Value) -> Value {
+pub(super) fn mapping(provider: &str, price: &str, more: Value) -> Value {
     let mut mapping = json!({"provider": provider, "name": format!("{provider}-up"), "input_price": price, "output_price": price});
     mapping
         .as_object_mut()
@@ -34,7 +34,7 @@ fn mapping(provider: &str, price: &str, more: Value) -> Value {
     mapping
 }
 
-fn catalog(models: Value) -> Catalog {
+pub(super) fn catalog(models: Value) -> Catalog {
     let written: CatalogFile = serde_json::from_value(json!({ "models": models })).unwrap();
     Catalog::check(written, providers()).unwrap()
 }
