@@ -8,7 +8,7 @@ UNITDIR ?= $(if $(filter /usr,$(PREFIX)),/usr/lib/systemd/system,$(PREFIX)/lib/s
 APT = $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
 .DEFAULT_GOAL := help
-.PHONY: help run build dist dist-tools test test-browser check deny fuzz schemathesis bench soak fleet oracle install install-conf cmake test-tools browser-tools bench-tools clients
+.PHONY: help run build dist dist-tools test test-browser test-agents check deny fuzz schemathesis bench soak fleet oracle install install-conf cmake test-tools browser-tools bench-tools clients
 
 help: ## Show what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,20 @@ target/browser/.done: tests/browser/package.json tests/browser/package-lock.json
 	@mkdir -p target/browser
 	cp tests/browser/package.json tests/browser/package-lock.json target/browser/
 	cd target/browser && npm ci --silent --no-audit --no-fund
+	@touch $@
+
+# Claude Code and the like, as npm has them. All scenarios run on one wire and two on each; `AGENTS=all` runs all on each, and
+# writes docs/agents.md.
+AGENTS ?= some
+test-agents: test-tools target/agents/.done ## Let coding agents work through the gateway
+	rm -rf target/agents/passed
+	WEIRGATE_AGENTS=$(AGENTS) $(CARGO) test --workspace --locked --test gateway agents::claude_code -- --ignored
+	@if [ "$(AGENTS)" = all ]; then $(CARGO) test --workspace --locked --test gateway agents::matrix -- --ignored; fi
+
+target/agents/.done: tests/agents/package.json tests/agents/package-lock.json
+	@mkdir -p target/agents
+	cp tests/agents/package.json tests/agents/package-lock.json target/agents/
+	cd target/agents && npm ci --silent --no-audit --no-fund
 	@touch $@
 
 check: cmake ## Format, lint, tidy, documentation, licences

@@ -16,6 +16,7 @@
 mod support;
 
 mod accounts;
+mod agents;
 mod app;
 mod decisions;
 mod graph;

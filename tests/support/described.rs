@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::ask::Ask;
 use super::boot::Gateway;
 use super::client::{Answer, Client, End};
+use super::grammars::messages::{self, StreamEnd};
 use super::sse::Item;
 
 /// Everything on that can be without other servers.
@@ -77,7 +78,11 @@ struct Described {
     indexes: HashMap<String, SchemaIndex>,
 }
 
-static DESCRIBED: LazyLock<Described> = LazyLock::new(|| {
+// The thread of the first test to ask may be inside a runtime, where no gateway can be started.
+static DESCRIBED: LazyLock<Described> =
+    LazyLock::new(|| std::thread::spawn(describe).join().unwrap());
+
+fn describe() -> Described {
     let gateway = everything();
     let mut client = Client::connect(gateway.address());
     client.send(&Ask::get("/v1/openapi.json"));
@@ -96,7 +101,7 @@ static DESCRIBED: LazyLock<Described> = LazyLock::new(|| {
         schemas,
         indexes,
     }
-});
+}
 
 /// The places of schemas of responses and events, as pointers.
 fn collect_places(value: &Value, place: &str, found: &mut Vec<String>) {
@@ -114,7 +119,7 @@ fn escape(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 
-/// Fails the test if a reply of the gateway is not what the description says.
+/// Fails the test if a reply of the gateway is not what the description says, or if a stream breaks the grammar of its API.
 ///
 /// Replies of other servers are left out, those of the graph service, and those in the agent's protocol, which are not
 /// described.
@@ -140,6 +145,9 @@ pub fn check(server: SocketAddr, ask: &Ask, answer: &Answer) {
     let content = &DESCRIBED.document.pointer(&place).unwrap()["content"];
     let media_type = answer.header("content-type").unwrap_or_default();
     let media_type = media_type.split(';').next().unwrap_or_default();
+    if path == "/paths/~1v1~1messages/post" && media_type == "text/event-stream" {
+        check_grammar(answer);
+    }
     if answer.body.is_empty() || answer.end != End::Complete {
         return;
     }
@@ -158,6 +166,24 @@ pub fn check(server: SocketAddr, ask: &Ask, answer: &Answer) {
         check_events(&place, answer);
     } else if media_type == "application/json" {
         DESCRIBED.hold(&format!("{place}/schema"), &answer.json());
+    }
+}
+
+/// A stream of Messages keeps its grammar, and one that the client read to its end is whole or ends in an error.
+fn check_grammar(answer: &Answer) {
+    let items = answer.events().items;
+    let events = items.iter().filter_map(|item| match item {
+        Item::Event { name, data } => Some((name.as_deref().unwrap_or_default(), &**data)),
+        Item::Comment(_) => None,
+    });
+    let input = |text: &str| serde_json::from_str(text).unwrap_or_default();
+    let shown = || String::from_utf8_lossy(&answer.body);
+    match messages::fold(events, input) {
+        Ok(folded) if answer.end == End::Complete => {
+            assert_ne!(folded.end, StreamEnd::Open, "{}", shown());
+        }
+        Ok(_) => {}
+        Err(why) => panic!("{why}\n{}", shown()),
     }
 }
 

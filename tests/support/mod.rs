@@ -8,6 +8,7 @@
 //! | [`ask`] | a request, exactly as it is sent |
 //! | [`client`] | a client that sends exact bytes and records exact bytes, with times |
 //! | [`described`] | the description of the API, which every reply has to fit |
+//! | [`grammars`] | grammars of streams |
 //! | [`process`] | the program itself, one or several on one store |
 //! | [`loopback`] | addresses that no other test uses |
 //! | [`redis`] | a Redis server that can be killed |
@@ -19,7 +20,7 @@
 //! | [`issuer`] | an issuer of tokens |
 //! | [`oauth`] | a client of the MCP server's OAuth, and the person who allows it |
 //! | [`sdk`] | the acceptance scripts of real client libraries |
-//! | [`scripted`] | a provider that speaks every wire, for those scripts |
+//! | [`scripted`] | a provider that speaks every wire and says what a script decides |
 //! | [`sse`] | the events of an event-stream text |
 //! | [`watchdog`] | the end of the suite where a test hangs |
 //!
@@ -32,6 +33,8 @@ pub mod boot;
 pub mod client;
 pub mod described;
 pub mod flags;
+#[path = "../../filters/tests/grammars/mod.rs"]
+pub mod grammars;
 pub mod issuer;
 pub mod loopback;
 pub mod oauth;

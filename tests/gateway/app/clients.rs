@@ -161,34 +161,16 @@ fn the_urql_client_sees_no_difference() {
     sdk::run(Script::UrqlNode, &[("GRAPH_URL", &url)], &[]);
 }
 
-/// The same provider on each wire: `chat`, `items`, `blocks` and `parts`.
+/// The same provider on each wire.
 fn accept_on_every_wire(script: Script) {
     let provider = scripted::provider();
-    let url = provider.url();
-    let toml = format!(
-        "[providers.first]\nkind = \"openai\"\nbase_url = \"{url}/v1\"\nkeys = [{{ env = \"FIRST_KEY\" }}]\n\
-         [providers.second]\nkind = \"anthropic\"\nbase_url = \"{url}\"\nkeys = [{{ env = \"FIRST_KEY\" }}]\n\
-         [providers.third]\nkind = \"google\"\nbase_url = \"{url}\"\nkeys = [{{ env = \"FIRST_KEY\" }}]\n"
-    );
-    let models = [
-        ("chat", "first", "chat"),
-        ("items", "first", "responses"),
-        ("blocks", "second", ""),
-        ("parts", "third", ""),
-    ];
-    let models: String = models
-        .iter()
-        .map(|(id, provider, wire)| {
-            let wire = if wire.is_empty() { String::new() } else { format!("wire = \"{wire}\"\n") };
-            format!("[[models]]\nid = \"{id}\"\n[[models.providers]]\nprovider = \"{provider}\"\nname = \"up-{id}\"\nmax_output = 32000\n{wire}")
-        })
-        .collect();
-    let gateway = Gateway::start_with_env(&toml, &models, &[("FIRST_KEY", "sk-first")]);
+    let gateway = scripted::gateway(&provider);
     let base_url = format!("http://{}/v1", gateway.address());
+    let models = scripted::MODELS.join(",");
     let variables = [
         ("BASE_URL", &*base_url),
         ("API_KEY", &gateway.key),
-        ("MODELS", "chat,items,blocks,parts"),
+        ("MODELS", &models),
     ];
     sdk::run(script, &variables, &[]);
 }

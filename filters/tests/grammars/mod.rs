@@ -1,0 +1,3 @@
+//! Grammars of what the gateway writes, for tests of all kinds.
+
+pub mod messages;
