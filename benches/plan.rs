@@ -18,6 +18,7 @@ use filters::json::Str;
 use filters::models::dialects::state::OwnedMaker;
 use filters::models::front::{Front, Received};
 use filters::models::fronts::chat_completions::ChatCompletions;
+use filters::models::fronts::messages::Messages;
 use filters::models::healing::heal;
 use filters::models::managed::expand::Filling;
 use filters::models::metadata::{AnswerMembers, Metadata, UsedNames};
@@ -74,7 +75,7 @@ fn main() {
     }
     prompts();
     heals();
-    let conversation = conversation(50_000);
+    let (conversation, turns) = (conversation(50_000), messages(50_000));
     for (name, kind) in WIRES {
         let quirks = Quirks::default();
         measure(&format!("check and translate 50 KB, {name}"), 1, || {
@@ -82,6 +83,15 @@ fn main() {
             let codec = kind.wire().codec(request.payload.operation()).unwrap();
             codec.encode(&request, &target(&quirks)).unwrap()
         });
+        measure(
+            &format!("check and translate 50 KB of Messages, {name}"),
+            1,
+            || {
+                let request = Messages.parse(turns.clone()).unwrap();
+                let codec = kind.wire().codec(request.payload.operation()).unwrap();
+                codec.encode(&request, &target(&quirks)).unwrap()
+            },
+        );
         let pieces = stream_pieces(kind);
         let bytes: usize = pieces.iter().map(Bytes::len).sum();
         let read = || answer_on(kind.wire(), &streamed, &used, &pieces, b"text/event-stream");
@@ -165,6 +175,21 @@ fn conversation(bytes: usize) -> Bytes {
     }
     let tool = r#"{"type":"function","function":{"name":"look_up","parameters":{"type":"object","properties":{"topic":{"type":"string"}},"required":["topic"]}}}"#;
     format!(r#"{{"model":"model-7","tools":[{tool}],"messages":[{messages}]}}"#).into()
+}
+
+/// The same conversation in the words of Messages.
+fn messages(bytes: usize) -> Bytes {
+    let text = "The quick brown fox jumps over the lazy dog. ".repeat(11);
+    let (mut messages, mut round) = (String::new(), 0);
+    while messages.len() < bytes {
+        round += 1;
+        messages.push_str(if round > 1 { "," } else { "" });
+        messages.push_str(&format!(
+            r#"{{"role":"user","content":"{text}"}},{{"role":"assistant","content":[{{"type":"text","text":"{text}"}},{{"type":"tool_use","id":"call_{round}","name":"look_up","input":{{"topic":"{round}"}}}}]}},{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"call_{round}","content":"{text}"}}]}}"#
+        ));
+    }
+    let tool = r#"{"name":"look_up","input_schema":{"type":"object","properties":{"topic":{"type":"string"}},"required":["topic"]}}"#;
+    format!(r#"{{"model":"model-7","max_tokens":1000,"system":"Be brief.","tools":[{tool}],"messages":[{messages}]}}"#).into()
 }
 
 /// Returns a stream of [`EVENTS`] events of text on a wire, ten to a piece.

@@ -40,6 +40,8 @@ pub enum Kind {
     Translated,
     /// A stream of that provider, of as many tokens.
     TranslatedStream,
+    /// 50 KB of Messages up to a provider that speaks it, a short reply down.
+    Messages,
     /// 1 KB up for a model that does not exist.
     Unknown,
     /// A decision of a flag.
@@ -54,7 +56,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds, in the order of the table.
-    pub const ALL: [Kind; 13] = [
+    pub const ALL: [Kind; 14] = [
         Self::Json,
         Self::Free,
         Self::Large,
@@ -63,6 +65,7 @@ impl Kind {
         Self::Replay,
         Self::Translated,
         Self::TranslatedStream,
+        Self::Messages,
         Self::Unknown,
         Self::Decide,
         Self::Hit,
@@ -86,6 +89,7 @@ impl Kind {
             Self::Replay => "replay",
             Self::Translated => "translated",
             Self::TranslatedStream => "translated-stream",
+            Self::Messages => "messages",
             Self::Unknown => "unknown",
             Self::Decide => "decide",
             Self::Hit => "hit",
@@ -105,6 +109,7 @@ impl Kind {
             Self::Replay => "1 KB JSON, replayed",
             Self::Translated => "1 KB JSON, translated",
             Self::TranslatedStream => "SSE of 200 events, translated",
+            Self::Messages => "50 KB of Messages, passed",
             Self::Unknown => "an unknown model",
             Self::Decide => "decide ÷ constant handler",
             Self::Hit => "graph hit ÷ constant handler",
@@ -118,6 +123,7 @@ impl Kind {
         match self {
             Self::Json | Self::Free | Self::Large | Self::Vectors => Some(0.65),
             Self::Stream => Some(0.85),
+            Self::Messages => Some(0.8),
             Self::Decide => Some(0.9),
             Self::Hit => Some(1.15),
             Self::Pass => Some(0.88),
@@ -141,6 +147,7 @@ impl Kind {
                 | Self::Replay
                 | Self::Translated
                 | Self::TranslatedStream
+                | Self::Messages
         )
     }
 
@@ -196,6 +203,17 @@ impl Kind {
             Self::Stream => stream("own"),
             Self::Translated => whole("translated", SMALL),
             Self::TranslatedStream => stream("translated"),
+            Self::Messages => {
+                let turn = |role: &str| format!(r#"{{"role":"{role}",{SMALL}{text}"}}"#);
+                let turns: Vec<String> = (0..27)
+                    .flat_map(|_| [turn("user"), turn("assistant")])
+                    .chain([turn("user")])
+                    .collect();
+                let turns = turns.join(",");
+                let body =
+                    format!(r#"{{"model":"translated","max_tokens":64,"messages":[{turns}]}}"#);
+                post("/v1/messages", &credential(key), &body)
+            }
             Self::Unknown => whole("nobodys", SMALL),
             Self::Decide => post(
                 "/v1/decide?keys=dark_mode",

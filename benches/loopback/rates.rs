@@ -132,6 +132,7 @@ fn column(kind: Kind) -> Option<&'static str> {
         | Kind::Replay
         | Kind::Translated
         | Kind::TranslatedStream
+        | Kind::Messages
         | Kind::Unknown
         | Kind::Refused => None,
     }

@@ -6,6 +6,7 @@
 //! usual request; [`Managed`](super::prompts::origin::Managed) stays with it, to say where it came from.
 
 pub mod expand;
+mod messages;
 pub mod variation;
 
 #[cfg(test)]
@@ -15,6 +16,7 @@ mod variation_tests;
 
 use std::ops::Range;
 
+use super::dialects::Dialect;
 use super::prompts::library::ReferencePlace;
 use super::prompts::reference::PromptReference;
 use super::request::Source;
@@ -22,6 +24,8 @@ use super::request::Source;
 /// A request that is complete only with its prompt or its experiment.
 #[derive(Clone, Debug)]
 pub struct ManagedRequest {
+    /// In whose words it is.
+    pub dialect: Dialect,
     /// The body, each of whose members has been checked.
     pub source: Source,
     pub model: Option<Box<str>>,

@@ -5,6 +5,7 @@ use filters::accounts::{Mode, Plan};
 use filters::fault::Fault;
 use filters::models::front::Front;
 use filters::models::fronts::messages::Messages;
+use filters::models::hosts::ProviderKind;
 use filters::models::request::ModelRequest;
 use filters::models::routing::plan::RoutePlan;
 use serde_json::{Map, json};
@@ -82,6 +83,8 @@ struct Models {
     small: Option<String>,
     /// The fewest tokens that a provider of these models takes, where that is known.
     context_size: Option<u64>,
+    /// Whether a provider of another API answers, so that no verdicts of auto mode come.
+    is_foreign: bool,
     /// Whether nothing serves the models that the client asks for by itself.
     lacks_own: bool,
 }
@@ -99,6 +102,9 @@ impl Models {
             )),
             byok_providers: providers.collect(),
         };
+        let vendors = enabled_providers(&config);
+        let vendors = vendors.filter(|provider| provider.kind == ProviderKind::Anthropic);
+        let vendors: Vec<String> = vendors.map(|provider| provider.name.clone()).collect();
         let planner = explain::planner(config)?;
         let Some(model) = &args.model else {
             return Ok(Self {
@@ -107,17 +113,22 @@ impl Models {
             });
         };
         let small = args.small_model.as_ref().unwrap_or(model);
-        let mut context_size = None;
+        let (mut context_size, mut is_foreign) = (None, false);
         for model in [model, small] {
             let planned = plan(&planner, model, &asker)?;
             let considered = planned.explanation.iter().flat_map(|it| &it.considered);
-            let sizes = considered.filter_map(|it| it.candidate.mapping.context_size);
+            let candidates: Vec<_> = considered.map(|it| &it.candidate.mapping).collect();
+            is_foreign |= candidates
+                .iter()
+                .any(|mapping| !vendors.iter().any(|vendor| **vendor == *mapping.provider));
+            let sizes = candidates.iter().filter_map(|mapping| mapping.context_size);
             context_size = sizes.chain(context_size).min();
         }
         Ok(Self {
             main: Some(model.clone()),
             small: Some(small.clone()),
             context_size,
+            is_foreign,
             lacks_own: false,
         })
     }
@@ -134,7 +145,8 @@ impl Models {
             .map(|model| (SMALL_MODEL_VARIABLE, model.clone()));
         let window = self.context_size;
         let window = window.map(|tokens| (WINDOW_VARIABLE, tokens.to_string()));
-        main.chain(small).chain(window).collect()
+        let judges = self.is_foreign.then(|| (JUDGES_VARIABLE, "0".to_owned()));
+        main.chain(small).chain(window).chain(judges).collect()
     }
 }
 
@@ -147,6 +159,8 @@ const MAIN_MODEL_VARIABLES: [&str; 3] = [
     "ANTHROPIC_DEFAULT_SONNET_MODEL",
 ];
 const SMALL_MODEL_VARIABLE: &str = "ANTHROPIC_DEFAULT_HAIKU_MODEL";
+/// Whether the provider judges the calls of tools in auto mode. Otherwise the client asks a model to.
+const JUDGES_VARIABLE: &str = "CLAUDE_CODE_AUTO_MODE_SERVER";
 /// The most tokens that models take whose names the client does not know.
 const WINDOW_VARIABLE: &str = "CLAUDE_CODE_MAX_CONTEXT_TOKENS";
 

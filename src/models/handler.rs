@@ -21,7 +21,7 @@ use super::experiments::SendImpression;
 use super::planner::{PlanContext, Resolution, Selection};
 use super::providers::{KeyPool, ProviderKeys};
 use super::reply_cache::{ReplyLookup, Search};
-use super::sessions::{Session, session_id, session_of_head};
+use super::sessions::{ClientAgent, Session, session_id, session_of_head};
 use crate::proxy::body;
 use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::Exchange;
@@ -74,6 +74,7 @@ impl Forward for ModelHandler {
             let (mut call, found) = planned?;
             call.expect_impression(impression);
             call.set_upload(upload);
+            call.set_agent(ClientAgent::from_headers(&incoming.head().headers));
             if let Some(found) = found
                 && let Some(replayed) = call.replay(incoming.info(), found)
             {
@@ -217,7 +218,7 @@ impl ModelHandler {
     ) -> Result<(Box<ModelExchange>, Option<ReplyLookup>), Fault> {
         let (head, info) = (&incoming.head().headers, incoming.info());
         let ttl = caching::ttl(info.caller.as_deref(), head);
-        let byok_keys = self.byok_keys(info);
+        let byok_keys = self.models.byok_keys.of_caller(info.caller.as_deref());
         let byok_providers: Vec<&str> =
             byok_keys.iter().flat_map(|keys| keys.providers()).collect();
         let context = self.context(head, info, &byok_providers, explains);
@@ -231,14 +232,6 @@ impl ModelHandler {
         let byok_keys = byok_keys.as_deref();
         let call = self.plan_resolved(info, request, resolution, (&context, byok_keys))?;
         Ok((call, found))
-    }
-
-    /// Returns the BYOK keys of a caller that uses some.
-    fn byok_keys(&self, info: &RequestInfo) -> Option<Arc<ProviderKeys>> {
-        let caller = info.caller.as_deref();
-        let caller = caller.filter(|caller| caller.mode != Mode::Platform)?;
-        let all = self.models.byok_keys.current();
-        all.of_organization(&caller.organization_id).cloned()
     }
 
     fn plan_resolved(

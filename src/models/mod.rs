@@ -4,7 +4,7 @@
 //! [`reply_cache`] replays earlier replies, and [`sessions`] keep their provider. A [`deployment`] has the facts that
 //! all calls of a model at a provider share. [`shared_health`] exchanges the health of providers between processes.
 //! [`store_snapshots`] has the BYOK keys and [`prompts`] of callers. [`experiments`] let flags choose models.
-//! [`videos`] are jobs after their order. [`endpoints`] respond to requests that need no provider. [`routes`] has the
+//! [`videos`] are jobs after their order, and [`provider_counts`] asks providers how long prompts are. [`endpoints`] respond to requests that need no provider. [`routes`] has the
 //! rows of the route table.
 
 pub mod deployment;
@@ -17,6 +17,7 @@ pub mod media;
 pub mod metrics;
 pub mod planner;
 pub mod prompts;
+pub mod provider_counts;
 pub mod providers;
 pub mod reply_cache;
 pub mod retry_budget;
@@ -40,6 +41,7 @@ use self::hedging::Hedging;
 use self::media::Media;
 use self::planner::Planner;
 use self::prompts::PromptSnapshot;
+use self::provider_counts::ProviderCounts;
 use self::providers::ByokSnapshot;
 use self::reply_cache::ReplyCache;
 use self::retry_budget::RetryBudget;
@@ -66,6 +68,8 @@ pub struct Models {
     pub state_secret: [u8; 32],
     /// The clients and settings for video jobs.
     pub videos: Videos,
+    /// Asks providers how many tokens requests have.
+    pub provider_counts: ProviderCounts,
     pub plans: Plans,
     pub metrics: Arc<Metrics>,
     pub clock: Clock,
@@ -124,6 +128,7 @@ impl Models {
             sessions: memories.sessions,
             state_secret: memories.state_secret,
             videos: Videos::new(config)?,
+            provider_counts: ProviderCounts::new(config)?,
             plans: config.plans,
             metrics: Arc::clone(metrics),
             clock,

@@ -78,6 +78,13 @@ pub struct Resolution {
     keyed: ProviderSet,
 }
 
+impl Resolution {
+    /// Returns the candidates that the caller may use, in the catalogue's order.
+    pub fn candidates(&self) -> &[Arc<Candidate>] {
+        &self.resolved.candidates
+    }
+}
+
 impl Planner {
     /// Creates the planner of a configuration and its catalogue. Providers are in the order of [`enabled_providers`].
     pub fn new(

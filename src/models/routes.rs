@@ -12,9 +12,10 @@ use filters::models::operation::Operation;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
 use super::Models;
+use super::endpoints::count_tokens::CountTokens;
 use super::endpoints::credits::Credits;
 use super::endpoints::key::KeyStatus;
-use super::endpoints::messages::{CountTokens, Hello};
+use super::endpoints::messages::Hello;
 use super::endpoints::models::{GetModel, ListModels};
 use super::endpoints::prompts::{GetPrompt, ListPrompts, RenderPrompt};
 use super::endpoints::usage::{GetUsage, GetUsageBreakdown, turns};
@@ -31,7 +32,7 @@ pub fn routes(models: &Arc<Models>, config: &Config) -> Vec<Route> {
     routes.extend(usage(models));
     routes.extend(prompts(models, config));
     routes.extend(calls(models, config));
-    routes.extend(beside_messages(config));
+    routes.extend(beside_messages(models, config));
     routes.extend(videos(models));
     routes
 }
@@ -197,8 +198,11 @@ fn calls(models: &Arc<Models>, config: &Config) -> Vec<Route> {
 }
 
 /// Returns the rows that clients of Messages ask beside answers.
-fn beside_messages(config: &Config) -> [Route; 2] {
-    let count = Handler::Endpoint(Arc::new(CountTokens));
+fn beside_messages(models: &Arc<Models>, config: &Config) -> [Route; 2] {
+    let count = CountTokens {
+        models: Arc::clone(models),
+    };
+    let count = Handler::Endpoint(Arc::new(count));
     let hello = Handler::Endpoint(Arc::new(Hello));
     [
         Route {

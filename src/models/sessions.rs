@@ -28,6 +28,14 @@ const SESSION_HEADERS: [HeaderName; 5] = [
     HeaderName::from_static("session-id"),
     HeaderName::from_static("x-claude-code-session-id"),
 ];
+/// The headers in which Claude Code names its session, the agent in it that asks, and the agent that has asked that one.
+const AGENT_HEADERS: [HeaderName; 3] = [
+    HeaderName::from_static("x-claude-code-session-id"),
+    HeaderName::from_static("x-claude-code-agent-id"),
+    HeaderName::from_static("x-claude-code-parent-agent-id"),
+];
+/// The most bytes of an id in the log line. Longer ones are no ids.
+const MAX_AGENT_BYTES: usize = 128;
 /// How long a request of an unknown session, and the end of its response, wait for Redis. The time is short, because
 /// calls can be planned without a session.
 const REDIS_TIMEOUT: Duration = Duration::from_millis(20);
@@ -51,6 +59,33 @@ pub struct Sessions {
 pub struct Session {
     pub key: SessionKey,
     pub binding: Option<Binding>,
+}
+
+/// Who of a client's session makes a call, for the log line: an agent, and the one that has asked it.
+#[derive(Debug, Default)]
+pub struct ClientAgent {
+    pub session: Option<Box<str>>,
+    pub agent: Option<Box<str>>,
+    pub parent: Option<Box<str>>,
+}
+
+impl ClientAgent {
+    /// Reads what the headers say; `None`: nothing.
+    pub fn from_headers(headers: &HeaderMap) -> Option<Box<Self>> {
+        let [session, agent, parent] = AGENT_HEADERS.map(|name| {
+            let value = headers.get(name)?.to_str().ok()?;
+            let is_id = (1..=MAX_AGENT_BYTES).contains(&value.len());
+            is_id.then(|| Box::from(value))
+        });
+        let is_named = session.is_some() || agent.is_some();
+        is_named.then(|| {
+            Box::new(Self {
+                session,
+                agent,
+                parent,
+            })
+        })
+    }
 }
 
 /// Returns the id of a request's session, from its headers or else from its body.

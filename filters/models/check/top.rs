@@ -55,11 +55,11 @@ pub(crate) fn model(walk: &mut Walker<'_>) -> Result<Box<str>, Reject> {
 /// Checks a model string of an operation that has no prompts.
 pub(crate) fn plain_model(model: &str) -> Result<Box<str>, Reject> {
     if model.starts_with(PREFIX) {
-        let said = "names a prompt, which only chat completions take; accepted is a model id";
+        let said = "names a prompt, which only chats take; accepted is a model id";
         return Err(Reject::rule(said));
     }
     if model.starts_with(FLAG_PREFIX) {
-        let said = "names a flag, which only chat completions take; accepted is a model id";
+        let said = "names a flag, which only chats take; accepted is a model id";
         return Err(Reject::rule(said));
     }
     check_model(model)

@@ -5,6 +5,9 @@
 
 use std::collections::HashSet;
 
+use bytes::Bytes;
+use memchr::memmem;
+
 use crate::json::{Object, Str};
 use crate::models::chat::piece::{Piece, StateOf, StatePiece};
 use crate::models::dialects::Dialect;
@@ -13,6 +16,9 @@ use crate::models::numbering::Numbering;
 
 /// The most characters of a call's id.
 const MAX_ID_CHARS: usize = 64;
+
+/// How many calls of an answer have their ids looked for in the history. Further ones get ids of our making.
+const MAX_SOUGHT_IDS: usize = 64;
 
 /// The kind of an open block.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -52,6 +58,8 @@ pub(super) struct Sequencer<W> {
     /// The place of the open call in `calls`.
     open_call: usize,
     ids: HashSet<Box<str>>,
+    /// The request, whose calls have ids, too.
+    history: Bytes,
     /// Bytes of text, reasoning and arguments.
     pub(super) bytes: u64,
     pub(super) tells_reasoning: bool,
@@ -93,9 +101,22 @@ impl<W: BlockWriter> Sequencer<W> {
             numbers: Numbering::default(),
             open_call: 0,
             ids: HashSet::new(),
+            history: Bytes::new(),
             bytes: 0,
             tells_reasoning: false,
         }
+    }
+
+    /// The same, where the ids of calls differ from all that this request holds: some providers number the calls of each answer
+    /// anew, and clients leave out a call whose id they know.
+    pub(super) fn behind(self, history: Bytes) -> Self {
+        Self { history, ..self }
+    }
+
+    /// Returns whether a call had an id, as the inside of a JSON string, before.
+    fn was_said(&self, id: &str) -> bool {
+        self.ids.len() >= MAX_SOUGHT_IDS
+            || memmem::find(&self.history, ["\"", id, "\""].concat().as_bytes()).is_some()
     }
 
     /// Returns who makes the answer.
@@ -389,7 +410,7 @@ impl<W: BlockWriter> Sequencer<W> {
             let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
             id.len() <= MAX_ID_CHARS && id.bytes().all(is_plain) && id != "null"
         };
-        let asked = asked.filter(|id| is_good(id) && !self.ids.contains(id));
+        let asked = asked.filter(|id| is_good(id) && !self.ids.contains(id) && !self.was_said(id));
         let id = asked.unwrap_or_else(|| format!("{}{}", self.own_id, self.blocks).into());
         self.ids.insert(id.clone());
         id

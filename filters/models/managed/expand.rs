@@ -3,9 +3,10 @@
 use bytes::Bytes;
 
 use super::variation::Variation;
-use super::{GivenVariable, ManagedRequest};
+use super::{GivenVariable, ManagedRequest, messages};
 use crate::fault::{Fault, FaultKind};
 use crate::json::{Str, Type, Walker};
+use crate::models::dialects::Dialect;
 use crate::models::prompts::library::FoundPrompt;
 use crate::models::prompts::origin::{FilledBy, Managed};
 use crate::models::prompts::prompt::PromptParameter;
@@ -27,6 +28,29 @@ pub struct Filling<'f> {
     pub prompt: Option<&'f FoundPrompt>,
 }
 
+impl Filling<'_> {
+    /// Names what completes a request.
+    pub(super) fn describe(self) -> String {
+        let variation = self.variation.map(|it| it.names.describe());
+        let prompt = self.prompt;
+        let prompt = prompt.map(|it| format!("version {} of the prompt `{}`", it.version, it.name));
+        let both: Vec<_> = variation.into_iter().chain(prompt).collect();
+        both.join(" with ")
+    }
+}
+
+/// What prompt and variation say, in the words of the request.
+pub(super) struct Said {
+    /// The instructions with the caller's own, where they stand beside the messages.
+    pub(super) system: Option<String>,
+    /// Messages, with commas between them.
+    pub(super) messages: Vec<u8>,
+    /// How many messages these are.
+    pub(super) count: usize,
+    /// Members, as JSON, and who has filled them.
+    pub(super) members: Vec<(Box<str>, String, FilledBy)>,
+}
+
 impl ManagedRequest {
     /// Returns the body with the messages of the prompt, and with the model and the members of variation and prompt where the
     /// caller left them unset. Null counts as unset.
@@ -40,31 +64,68 @@ impl ManagedRequest {
         if bytes > max_bytes {
             return Err(too_large(filling, max_bytes));
         }
-        let fills = self.fills(filling);
         let model = self.filled_model(filling)?;
-        let filled_bytes: usize = fills.iter().map(|(it, _)| it.json.len() + 32).sum();
-        let mut out = Vec::with_capacity(bytes + filled_bytes + 64);
-        out.extend_from_slice(b"{\"messages\":[");
-        let own = self.own_messages();
+        let mut written = Vec::with_capacity(rendered);
         if let Some(prompt) = prompt {
-            prompt.render(&values, &mut out);
-            out.extend_from_slice(if own.is_empty() { b"" } else { b"," });
+            prompt.render(&values, &mut written);
         }
-        out.extend_from_slice(own);
-        out.push(b']');
-        self.write_rest(model.map(|(model, _)| model), &fills, &mut out);
+        let said = match self.dialect {
+            Dialect::Messages => messages::say(self, &written, filling)?,
+            _ => self.say(written, filling),
+        };
+        let out = self.write(model.map(|(model, _)| model), &said);
         // Escapes may have made it longer than expected.
         if out.len() > max_bytes {
             return Err(too_large(filling, max_bytes));
         }
-        let filled = fills.iter().map(|(it, by)| (it.key.clone(), *by));
+        let filled = said.members.into_iter().map(|(key, _, by)| (key, by));
         let filled = filled.chain(model.map(|(_, by)| ("model".into(), by)));
         let names = filling.variation.map(|variation| &variation.names);
         let requested = self.model.clone();
+        let managed = Managed::new(filling.prompt, names, requested, filled.collect());
         Ok(Expansion {
             body: out.into(),
-            managed: Managed::new(filling.prompt, names, requested, filled.collect()),
+            managed: managed.with_messages(said.count),
         })
+    }
+
+    /// Returns what prompt and variation say, in the words of chat completions, in which they are written.
+    fn say(&self, messages: Vec<u8>, filling: Filling<'_>) -> Said {
+        let fills = self.fills(filling).into_iter();
+        let members = fills.map(|(it, by)| (it.key.clone(), it.json.to_string(), by));
+        Said {
+            system: None,
+            messages,
+            count: filling.prompt.map_or(0, |found| found.prompt.message_count),
+            members: members.collect(),
+        }
+    }
+
+    /// Returns the body: what was said, and the members of the caller.
+    fn write(&self, model: Option<&str>, said: &Said) -> Vec<u8> {
+        let filled: usize = said
+            .members
+            .iter()
+            .map(|(_, json, _)| json.len() + 32)
+            .sum();
+        let capacity = self.source.body.len() + said.messages.len() + filled + 64;
+        let mut out = Vec::with_capacity(capacity);
+        out.push(b'{');
+        if let Some(system) = &said.system {
+            out.extend_from_slice(b"\"system\":");
+            out.extend_from_slice(system.as_bytes());
+            out.push(b',');
+        }
+        out.extend_from_slice(b"\"messages\":[");
+        let own = self.own_messages();
+        out.extend_from_slice(&said.messages);
+        if !said.messages.is_empty() && !own.is_empty() {
+            out.push(b',');
+        }
+        out.extend_from_slice(own);
+        out.push(b']');
+        self.write_rest(model, said, &mut out);
+        out
     }
 
     /// Returns the values of the prompt's variables: those of the caller, else of the variation, else the defaults. Variables of
@@ -97,20 +158,16 @@ impl ManagedRequest {
     }
 
     /// Writes the members other than messages.
-    fn write_rest(
-        &self,
-        model: Option<&str>,
-        fills: &[(&PromptParameter, FilledBy)],
-        out: &mut Vec<u8>,
-    ) {
+    fn write_rest(&self, model: Option<&str>, said: &Said, out: &mut Vec<u8>) {
         if let Some(model) = model {
             out.extend_from_slice(b",\"model\":");
             Str::Plain(model).write(out);
         }
-        let is_filled = |key: &str| fills.iter().any(|(filled, _)| &*filled.key == key);
+        let is_filled = |key: &str| said.members.iter().any(|(filled, ..)| **filled == *key);
         let members = self.source.members.iter();
         let kept = members.filter(|member| match &*member.key {
             "messages" | "prompt" => false,
+            "system" if said.system.is_some() => false,
             "model" => self.has_model,
             key => !is_filled(key),
         });
@@ -119,11 +176,11 @@ impl ManagedRequest {
             out.push(b',');
             out.extend_from_slice(whole.unwrap_or_default());
         }
-        for (filled, _) in fills {
+        for (key, json, _) in &said.members {
             out.push(b',');
-            Str::Plain(&filled.key).write(out);
+            Str::Plain(key).write(out);
             out.push(b':');
-            out.extend_from_slice(filled.json.as_bytes());
+            out.extend_from_slice(json.as_bytes());
         }
         out.push(b'}');
     }
@@ -147,7 +204,7 @@ impl ManagedRequest {
         if model.is_none() && filling.variation.is_some() {
             let message = format!(
                 "`model` is missing, and {} names none; accepted is a model id",
-                lacking(filling)
+                filling.describe()
             );
             return Err(Fault::invalid("model", message).with_code("invalid_parameters"));
         }
@@ -209,15 +266,6 @@ impl ManagedRequest {
     }
 }
 
-/// Names what completes a request.
-fn lacking(filling: Filling<'_>) -> String {
-    let variation = filling.variation.map(|it| it.names.describe());
-    let prompt = filling.prompt;
-    let prompt = prompt.map(|it| format!("version {} of the prompt `{}`", it.version, it.name));
-    let both: Vec<_> = variation.into_iter().chain(prompt).collect();
-    both.join(" with ")
-}
-
 /// Returns whether a value of `reasoning` has an effort.
 fn has_effort(reasoning: &str) -> bool {
     let mut has_effort = false;
@@ -231,7 +279,7 @@ fn has_effort(reasoning: &str) -> bool {
 fn too_large(filling: Filling<'_>, max_bytes: usize) -> Fault {
     let message = format!(
         "the request with {} in it is longer than {max_bytes} bytes, the most that a request may have",
-        lacking(filling)
+        filling.describe()
     );
     Fault::new(FaultKind::TooLarge, message).with_param("prompt")
 }

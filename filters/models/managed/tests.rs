@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::fault::Fault;
 use crate::models::front::{Front, Received};
 use crate::models::fronts::chat_completions::ChatCompletions;
+use crate::models::fronts::messages::Messages;
 use crate::models::managed::expand::{Expansion, Filling};
 use crate::models::prompts::library::FoundPrompt;
 use crate::models::prompts::prompt::Prompt;
@@ -380,4 +381,125 @@ fn a_request_without_a_prompt_is_complete_and_another_operation_takes_none() {
     );
     let nested = json!({"model": "@prompt/hi", "messages": [{"role": "user"}]});
     assert!(ChatCompletions.parse(nested.to_string().into()).is_err());
+}
+
+/// What a request of Messages becomes, or the fault of the result.
+fn in_messages(file: &Value, request: &Value) -> Result<Value, Fault> {
+    let Received::Managed(request) = Messages.read(request.to_string().into())? else {
+        panic!("{request} names no prompt");
+    };
+    let prompt = found(file);
+    let filling = Filling {
+        variation: None,
+        prompt: Some(&prompt),
+    };
+    let expansion = request.expand(filling, 1 << 20)?;
+    let body = serde_json::from_slice(&expansion.body).unwrap();
+    let parsed = Messages.parse(expansion.body);
+    parsed.map_err(|fault| expansion.managed.explain(fault))?;
+    Ok(body)
+}
+
+#[test]
+fn a_request_of_messages_is_completed_in_its_own_words() {
+    let file = json!({
+        "model": "m",
+        "parameters": {"temperature": 0.2, "max_completion_tokens": 800, "stop": "END", "reasoning_effort": "high",
+            "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "object"}}},
+            "tools": [{"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object"}}}],
+            "parallel_tool_calls": false, "tool_choice": "required", "of_the_vendor": [1]},
+        "messages": [
+            {"role": "system", "content": "Answer {{name}}."},
+            {"role": "user", "content": [{"type": "text", "text": "Look"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAE="}}]},
+            {"role": "assistant", "content": "I see."}],
+        "variables": {"name": "you"},
+    });
+    let request = json!({"model": "@prompt/hi", "system": "Be kind.", "stream": true, "temperature": 1, "stop_sequences": null,
+        "messages": [{"role": "user", "content": "Go on"}]});
+    let body = in_messages(&file, &request).unwrap();
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let image = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAE="}});
+    let expected = json!({
+        "model": "m", "stream": true, "temperature": 1, "max_tokens": 800, "stop_sequences": ["END"],
+        "system": [text("Answer you."), text("Be kind.")],
+        "messages": [{"role": "user", "content": [text("Look"), image]}, {"role": "assistant", "content": [text("I see.")]},
+            {"role": "user", "content": "Go on"}],
+        "thinking": {"type": "adaptive"},
+        "output_config": {"effort": "high", "format": {"type": "json_schema", "schema": {"type": "object"}}},
+        "tools": [{"name": "f", "description": "d", "input_schema": {"type": "object"}}],
+        "tool_choice": {"type": "any", "disable_parallel_tool_use": true},
+        "of_the_vendor": [1],
+    });
+    assert_eq!(body, expected);
+    // What the caller has said counts.
+    let own = json!({"model": "own", "max_tokens": 5, "prompt": {"id": "hi", "variables": {"name": "Ada"}},
+        "tools": [{"name": "g", "input_schema": {"type": "object"}}], "tool_choice": {"type": "auto"}, "output_config": {"effort": "low"},
+        "messages": [{"role": "user", "content": "Go on"}]});
+    let body = in_messages(&file, &own).unwrap();
+    for key in [
+        "model",
+        "max_tokens",
+        "tools",
+        "tool_choice",
+        "output_config",
+    ] {
+        assert_eq!(body[key], own[key], "{key}");
+    }
+    assert_eq!(body["system"], json!([text("Answer Ada.")]));
+}
+
+#[test]
+fn what_messages_cannot_say_is_named() {
+    let request = json!({"model": "@prompt/hi", "max_tokens": 5, "messages": [{"role": "user", "content": "Go on"}]});
+    let parts = json!([{"type": "input_audio", "input_audio": {"data": "aGk=", "format": "wav"}}]);
+    for (key, value, said) in [
+        ("parameters", json!({"seed": 5}), "`seed`"),
+        (
+            "parameters",
+            json!({"response_format": {"type": "json_object"}}),
+            "`response_format`",
+        ),
+        (
+            "messages",
+            json!([{"role": "user", "content": parts}]),
+            "a part of type `input_audio` in its message 1",
+        ),
+        (
+            "messages",
+            json!([{"role": "user", "content": "a"}, {"role": "tool", "tool_call_id": "c", "content": "b"}]),
+            "`tool_call_id`",
+        ),
+    ] {
+        let fault = in_messages(&with(hello(), key, value), &request).unwrap_err();
+        let message = format!("version 3 of the prompt `hi` has {said}");
+        assert_eq!(fault.status(), 400);
+        assert!(fault.message.starts_with(&message), "{}", fault.message);
+    }
+}
+
+#[test]
+fn faults_of_messages_count_the_callers_messages_as_the_caller_does() {
+    let file = json!({"messages": [{"role": "system", "content": "S"}, {"role": "user", "content": "U"}], "parameters": {"max_tokens": 5}});
+    let mut request = json!({"model": "m", "prompt": {"id": "hi"}, "messages": [{"role": "user", "content": "a"}, {"role": "user", "content": 5}]});
+    let fault = in_messages(&file, &request).unwrap_err();
+    assert_eq!(
+        fault.param.as_deref(),
+        Some("messages.1.content"),
+        "{}",
+        fault.message
+    );
+    let file = with(file, "parameters", json!({"max_tokens": "many"}));
+    request["messages"] = json!([{"role": "user", "content": "a"}]);
+    let fault = in_messages(&file, &request).unwrap_err();
+    assert_eq!(fault.param.as_deref(), Some("max_tokens"));
+    assert!(
+        fault
+            .message
+            .ends_with("(written by the prompt `hi`, version 3)"),
+        "{}",
+        fault.message
+    );
+    // Nobody names a limit.
+    let fault = in_messages(&with(file, "parameters", json!({})), &request).unwrap_err();
+    assert_eq!(fault.param.as_deref(), Some("max_tokens"));
 }

@@ -75,6 +75,15 @@ impl Managed {
         }
     }
 
+    /// The same, where the prompt has so many messages before the caller's.
+    #[must_use]
+    pub fn with_messages(self, count: usize) -> Self {
+        Self {
+            message_count: count,
+            ..self
+        }
+    }
+
     /// Returns a fault of the request that says what the prompt has written, and that counts the caller's messages as the
     /// caller does.
     #[must_use]
@@ -95,7 +104,11 @@ impl Managed {
         {
             writer = (index < self.message_count).then_some(&self.prompt);
             if writer.is_none() {
-                let own = format!("messages[{}]{rest}", index - self.message_count);
+                let own = index - self.message_count;
+                let own = match inner.starts_with('[') {
+                    true => format!("messages[{own}]{rest}"),
+                    false => format!("messages.{own}{rest}"),
+                };
                 let message = fault
                     .message
                     .replace(&format!("`{param}`"), &format!("`{own}`"));
@@ -134,6 +147,12 @@ fn members(prompt: Option<&FoundPrompt>, experiment: Option<&ExperimentNames>) -
 
 /// Returns the index at the start of a path, and the rest behind it.
 fn index_of(path: &str) -> Option<(usize, &str)> {
-    let (index, rest) = path.strip_prefix('[')?.split_once(']')?;
+    if let Some(path) = path.strip_prefix('[') {
+        let (index, rest) = path.split_once(']')?;
+        return Some((index.parse().ok()?, rest));
+    }
+    let path = path.strip_prefix('.')?;
+    let end = path.find('.').unwrap_or(path.len());
+    let (index, rest) = path.split_at(end);
     Some((index.parse().ok()?, rest))
 }

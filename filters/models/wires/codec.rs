@@ -27,7 +27,11 @@ pub trait Codec: Send + Sync {
 
     /// Returns the headers that one request has beside those: `content-type` in place of the usual one, others behind what is
     /// there.
-    fn headers(&self, request: &ModelRequest) -> Vec<(HeaderName, HeaderValue)>;
+    fn headers(
+        &self,
+        request: &ModelRequest,
+        target: &Target<'_>,
+    ) -> Vec<(HeaderName, HeaderValue)>;
 
     /// Returns how many requests to this provider ask for what a request wants; [`Codec::encode`] and [`Codec::decoder`] have
     /// the part that `target` names. All of them say one request where nothing is divided.
@@ -97,7 +101,7 @@ pub(super) struct OperationCodec<F: 'static> {
     pub(super) endpoint: &'static str,
     pub(super) stream_endpoint: &'static str,
     pub(super) fixed_headers: &'static [(&'static str, &'static str)],
-    pub(super) headers: fn(&ModelRequest, &F) -> Vec<(HeaderName, HeaderValue)>,
+    pub(super) headers: Headers<F>,
     pub(super) parts: fn(&ModelRequest, &F, &Target<'_>) -> Parts,
     pub(super) max_output: fn(&ModelRequest, &F, &Target<'_>) -> Option<u64>,
     pub(super) draws: fn(&ModelRequest, &Target<'_>) -> Option<bool>,
@@ -105,6 +109,7 @@ pub(super) struct OperationCodec<F: 'static> {
     pub(super) decoder: MakeDecoder<F>,
 }
 
+pub(super) type Headers<F> = fn(&ModelRequest, &F, &Target<'_>) -> Vec<(HeaderName, HeaderValue)>;
 pub(super) type Encode<F> = fn(&ModelRequest, &F, &Target<'_>) -> Result<Vec<BodySlice>, Fault>;
 type MakeDecoder<F> = fn(&ModelRequest, &F, &Target<'_>, &ReplyHead) -> Box<dyn Decoder>;
 
@@ -120,7 +125,7 @@ impl<F> OperationCodec<F> {
             endpoint,
             stream_endpoint: endpoint,
             fixed_headers: &[],
-            headers: |_, _| Vec::new(),
+            headers: |_, _, _| Vec::new(),
             parts: |request, _, target| Parts::of_images(request, target),
             max_output: |_, _, _| Some(0),
             draws: |request, target| target.may_draw(request),
@@ -146,9 +151,13 @@ impl<F: PayloadFacts> Codec for OperationCodec<F> {
         self.fixed_headers
     }
 
-    fn headers(&self, request: &ModelRequest) -> Vec<(HeaderName, HeaderValue)> {
+    fn headers(
+        &self,
+        request: &ModelRequest,
+        target: &Target<'_>,
+    ) -> Vec<(HeaderName, HeaderValue)> {
         let facts = F::find(&request.payload);
-        facts.map_or_else(Vec::new, |facts| (self.headers)(request, facts))
+        facts.map_or_else(Vec::new, |facts| (self.headers)(request, facts, target))
     }
 
     fn parts(&self, request: &ModelRequest, target: &Target<'_>) -> Parts {

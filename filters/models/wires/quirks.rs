@@ -82,6 +82,8 @@ pub struct Quirks {
     pub strict_schema: bool,
     /// `developer` messages are called `system`.
     pub developer_is_system: bool,
+    /// Instructions between messages are taken. Where they are not, those of other dialects become the user's words.
+    pub late_instructions: bool,
     /// Images have to be in the request, not named by address.
     pub inline_images: bool,
     /// What is likely to be read again is marked for its cache, where a request marks nothing.
@@ -107,6 +109,7 @@ impl Default for Quirks {
             forced_tools: true,
             strict_schema: false,
             developer_is_system: false,
+            late_instructions: true,
             inline_images: false,
             cache_breakpoints: true,
             bills_after_disconnect: false,

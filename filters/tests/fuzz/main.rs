@@ -23,6 +23,8 @@ mod datafiles;
 mod decisions;
 mod framing;
 mod grammar;
+#[path = "../grammars/mod.rs"]
+mod grammars;
 mod graph;
 mod healing;
 mod histories;
@@ -30,6 +32,7 @@ mod json;
 mod ledger;
 mod lists;
 mod mcp;
+mod messages;
 mod models;
 mod oauth;
 mod paths;

@@ -40,7 +40,7 @@ pub fn target(quirks: &Quirks) -> Target<'_> {
 }
 
 /// Quirks that change a request, at random.
-fn quirks(choices: &mut Choices<'_>) -> Quirks {
+pub fn quirks(choices: &mut Choices<'_>) -> Quirks {
     let mut flag = || choices.once_in(2);
     Quirks {
         strict_messages: flag(),
@@ -137,7 +137,7 @@ pub fn in_memory(slices: Vec<BodySlice>) -> Vec<u8> {
 }
 
 /// What has to hold of every accepted request on every wire.
-fn encodes(request: &ModelRequest, quirks: &Quirks) {
+pub fn encodes(request: &ModelRequest, quirks: &Quirks) {
     json(&request.source.body);
     for wire in WIRES {
         let (wire, target) = (wire.wire(), target(quirks));

@@ -84,7 +84,8 @@ export ANTHROPIC_MODEL='large'\''s'
 export ANTHROPIC_DEFAULT_OPUS_MODEL='large'\''s'
 export ANTHROPIC_DEFAULT_SONNET_MODEL='large'\''s'
 export ANTHROPIC_DEFAULT_HAIKU_MODEL=small
-export CLAUDE_CODE_MAX_CONTEXT_TOKENS=64000"
+export CLAUDE_CODE_MAX_CONTEXT_TOKENS=64000
+export CLAUDE_CODE_AUTO_MODE_SERVER=0"
     );
     let environment = json!({
         "ANTHROPIC_BASE_URL": "http://127.0.0.1:8080",
@@ -93,6 +94,7 @@ export CLAUDE_CODE_MAX_CONTEXT_TOKENS=64000"
         "ANTHROPIC_DEFAULT_SONNET_MODEL": "large's",
         "ANTHROPIC_DEFAULT_HAIKU_MODEL": "small",
         "CLAUDE_CODE_MAX_CONTEXT_TOKENS": "64000",
+        "CLAUDE_CODE_AUTO_MODE_SERVER": "0",
     });
     let key_helper = "printenv WEIRGATE_API_KEY";
     assert_eq!(
@@ -132,6 +134,9 @@ fn a_model_is_one_that_would_serve_the_client() {
     }
     let large = clients(UP, &["--model", "large's"]);
     assert!(large.out.contains("TOKENS=400000\n"), "{}", large.out);
+    let vendor = UP.replace("openai-compatible", "anthropic");
+    let own = clients(&vendor, &["--model", "large's"]);
+    assert!(!own.out.contains("AUTO_MODE"), "{}", own.out);
     let alone = clients(UP, &["--small-model", "small"]);
     assert_eq!(alone.code, Exit::Usage.into());
 }

@@ -7,6 +7,7 @@ use filters::models::routing::providers::{ProviderDefaults, ProviderNames};
 use filters::models::wires::Quirks;
 use http::{HeaderName, HeaderValue};
 
+use crate::config::Config;
 use crate::config::secret::Secret;
 
 /// A provider.
@@ -60,4 +61,18 @@ pub struct RegionConfig {
 pub fn provider_names<'p>(providers: impl Iterator<Item = &'p ProviderConfig>) -> ProviderNames {
     let named = |provider: &'p ProviderConfig| (provider.name.as_str(), provider.defaults.clone());
     ProviderNames::new(providers.map(named))
+}
+
+impl Config {
+    /// Returns the base URLs of providers that the operator wrote, those of regions among them.
+    pub fn written_provider_urls(&self) -> impl Iterator<Item = &str> {
+        let providers = self.providers.iter();
+        let written = providers.filter(|provider| !provider.is_base_url_built_in);
+        let urls = written.flat_map(|provider| {
+            let regions = provider.regions.iter();
+            let regional = regions.filter_map(|region| region.base_url.as_ref());
+            provider.base_urls.iter().chain(regional)
+        });
+        urls.map(String::as_str)
+    }
 }

@@ -113,6 +113,10 @@ pub(crate) struct ProviderConfig {
     #[serde(default)]
     #[schemars(extend("default" = "developer"))]
     pub system_role: Option<SystemRole>,
+    /// Whether instructions between messages are taken; default: by kind openai alone. Where they are not, those of clients of
+    /// other APIs than chat completions become the user's words.
+    #[serde(default)]
+    pub late_instructions: Option<bool>,
     /// Whether images have to be in the request: those that it names by address are fetched and sent as data URLs.
     #[serde(default)]
     #[schemars(extend("default" = false))]
@@ -190,7 +194,7 @@ pub(crate) enum SystemRole {
 }
 
 /// The keys that describe how a provider differs from the OpenAI convention.
-pub(crate) const CONVENTION_QUIRKS: [&str; 15] = [
+pub(crate) const CONVENTION_QUIRKS: [&str; 16] = [
     "chat_path",
     "auth_header",
     "stream_usage",
@@ -206,4 +210,5 @@ pub(crate) const CONVENTION_QUIRKS: [&str; 15] = [
     "strict_schema",
     "web_search",
     "system_role",
+    "late_instructions",
 ];

@@ -69,6 +69,9 @@ pub(super) fn to_quirks(provider: &file::ProviderConfig) -> Quirks {
         forced_tools: provider.forced_tools.unwrap_or(defaults.forced_tools),
         strict_schema: provider.strict_schema.unwrap_or(defaults.strict_schema),
         developer_is_system: provider.system_role == Some(raw::SystemRole::System),
+        late_instructions: provider
+            .late_instructions
+            .unwrap_or(provider.kind == ProviderKind::OpenAi),
         inline_images: provider.inline_images.unwrap_or(defaults.inline_images),
         cache_breakpoints: provider
             .cache_breakpoints

@@ -138,6 +138,7 @@ fn without_quirks_a_provider_speaks_the_plain_convention() {
     // What the convention does not know, only the providers of the test below get.
     let plain = filters::models::wires::Quirks {
         drop_unknown_fields: true,
+        late_instructions: false,
         ..Default::default()
     };
     assert_eq!(loaded.config.providers[0].quirks, plain);
@@ -190,6 +191,7 @@ fn every_quirk_arrives() {
         forced_tools = false
         strict_schema = true
         system_role = "system"
+        late_instructions = true
         inline_images = true
         cache_breakpoints = false
         bills_after_disconnect = true
@@ -210,6 +212,7 @@ fn every_quirk_arrives() {
         forced_tools: false,
         strict_schema: true,
         developer_is_system: true,
+        late_instructions: true,
         inline_images: true,
         cache_breakpoints: false,
         bills_after_disconnect: true,

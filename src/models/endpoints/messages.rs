@@ -1,13 +1,10 @@
-//! What clients of Messages ask beside answers: how many tokens a request has, which models there are, and whether anybody is
-//! there. Source: docs/facts/messages.md 1.
+//! What clients of Messages ask beside answers and counts: which models there are, and whether anybody is there.
+//! Source: docs/facts/messages.md 1.
 
-use bytes::Bytes;
 use filters::fault::{Fault, quoted};
-use filters::models::fronts::messages;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use crate::proxy::body;
 use crate::proxy::handler::{Endpoint, Request};
 use crate::proxy::response::Response;
 
@@ -16,23 +13,8 @@ const PAGE: usize = 20;
 /// The most models of a page.
 const MAX_PAGE: usize = 1000;
 
-/// `POST /v1/messages/count_tokens`: an estimate that errs high. It costs nothing, and asks no provider.
-pub struct CountTokens;
-
 /// `HEAD /api/hello`, by which Claude Code finds out whether the gateway is there.
 pub struct Hello;
-
-impl Endpoint for CountTokens {
-    fn call<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>> {
-        let text = Bytes::copy_from_slice(request.body);
-        let counted = body::off_worker(text.len(), || messages::count_tokens(text));
-        let response = counted.map(|tokens| {
-            let body = json!({ "input_tokens": tokens });
-            Response::json(body.to_string())
-        });
-        Box::pin(async { response })
-    }
-}
 
 impl Endpoint for Hello {
     fn call<'a>(&'a self, _: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>> {

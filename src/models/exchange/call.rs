@@ -19,6 +19,7 @@ use super::images::Images;
 use super::planned_attempt::PlannedAttempt;
 use crate::models::experiments::SendImpression;
 use crate::models::retry_budget::RunningCall;
+use crate::models::sessions::ClientAgent;
 use crate::proxy::context::RequestInfo;
 use crate::proxy::upload::{BodyPiece, Upload};
 
@@ -40,6 +41,8 @@ pub(super) struct Call {
     pub(super) states: States,
     /// The id of the caller's API key.
     pub(super) key_id: Option<Arc<str>>,
+    /// Who of the client's session makes it.
+    pub(super) agent: Option<Box<ClientAgent>>,
     /// The key under which the session is bound to the provider that responds.
     pub(super) affinity_key: Option<SessionKey>,
     /// The fetched images to which the request refers by address.

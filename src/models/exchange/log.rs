@@ -21,6 +21,11 @@ impl Call {
         }
         self.billing
             .with_log_id(|id| line.optional_text("log_id", id));
+        if let Some(agent) = &self.agent {
+            line.optional_text("session_id", agent.session.as_deref());
+            line.optional_text("agent_id", agent.agent.as_deref());
+            line.optional_text("parent_agent_id", agent.parent.as_deref());
+        }
         match (&self.caching, last.deployment(self)) {
             (Caching::Replayed(reply), _) => line.members(reply.log()),
             (_, Some(deployment)) => {

@@ -53,6 +53,7 @@ pub use self::planned_attempt::PlannedAttempt;
 use super::Models;
 use super::experiments::SendImpression;
 use super::planner::Selection;
+use super::sessions::ClientAgent;
 use crate::proxy::buffered::state::AttemptState;
 use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::{Begun, Broken, End, Exchange, LogPart, Report, Upstream};
@@ -98,6 +99,7 @@ impl ModelExchange {
                 caller.map(|caller| Arc::clone(&caller.organization_id)),
             ),
             key_id: caller.map(|caller| Arc::clone(&caller.key_id)),
+            agent: None,
             affinity_key: None,
             images: Default::default(),
             fault: None,
@@ -122,6 +124,11 @@ impl ModelExchange {
     /// Binds this session to the provider that responds.
     pub fn bind_session(&mut self, session: SessionKey) {
         self.call.affinity_key = Some(session);
+    }
+
+    /// Sets who of the client's session makes the call.
+    pub fn set_agent(&mut self, agent: Option<Box<ClientAgent>>) {
+        self.call.agent = agent;
     }
 
     /// Sets the client's uploaded file.

@@ -207,9 +207,10 @@ impl Attempt {
         let template = deployment.head(request.payload.operation(), request.is_stream)?;
         let endpoints = Some(&deployment.site.endpoints).filter(|it| it.are_several());
         let origin = endpoints.and_then(|endpoints| endpoints.origin(self.cursor.endpoint));
+        let target = self.target(call)?;
         let own = OwnHeaders {
             authority: origin.map(|origin| &origin.authority),
-            of_wire: &attempt.codec.headers(request),
+            of_wire: &attempt.codec.headers(request, &target),
             body_bytes,
             request_id: info.id.as_header(),
             credential: self.credential_header(call).ok().flatten(),

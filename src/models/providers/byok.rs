@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Guard};
+use filters::accounts::{Caller, Mode};
 
 use super::credentials::{ByokKey, Credential, KeyPool};
 use crate::accounts::ByokRows;
@@ -27,6 +28,13 @@ impl ByokSnapshot {
     /// Returns the keys in force. Cost: no lock, no allocation.
     pub fn current(&self) -> Guard<Arc<ByokKeys>> {
         self.current.load()
+    }
+
+    /// Returns the keys of a caller that uses some.
+    pub fn of_caller(&self, caller: Option<&Caller>) -> Option<Arc<ProviderKeys>> {
+        let caller = caller.filter(|caller| caller.mode != Mode::Platform)?;
+        let all = self.current();
+        all.of_organization(&caller.organization_id).cloned()
     }
 
     /// Replaces the keys by those of the rows: all, or those of some organizations. One caller at a time.

@@ -45,17 +45,10 @@ impl Videos {
     ///
     /// Errors: no HTTP client can be created.
     pub fn new(config: &Config) -> reqwest::Result<Self> {
-        let providers = config.providers.iter();
-        let written = providers.filter(|provider| !provider.is_base_url_built_in);
-        let urls = written.flat_map(|provider| {
-            let regions = provider.regions.iter();
-            let regional = regions.filter_map(|region| region.base_url.as_ref());
-            provider.base_urls.iter().chain(regional)
-        });
-        let urls: Vec<&str> = urls.map(String::as_str).collect();
+        let urls = || config.written_provider_urls();
         Ok(Self {
-            polls: Outbound::new(POLL_TIMEOUT, urls.iter().copied())?,
-            contents: Outbound::direct(CONTENT_TIMEOUT, urls)?,
+            polls: Outbound::new(POLL_TIMEOUT, urls())?,
+            contents: Outbound::direct(CONTENT_TIMEOUT, urls())?,
             callbacks: Callbacks::new(&config.videos.callback_origins)?,
             max_bytes: config.limits.body_bytes.video as u64,
             job_timeout: config.videos.timeout,

@@ -337,7 +337,7 @@ fn a_flag_that_decides_nothing_and_a_variable_that_does_not_fit_are_refused_by_n
         400,
         "model",
         "invalid_parameters",
-        "only chat completions",
+        "only chats",
     );
     gateway.experiment_with(Some("unknown"));
     refused(

@@ -183,7 +183,7 @@ fn a_refusal_names_the_field_what_came_and_what_is_accepted() {
         ("input_fidelity", json!("high"), "no image"),
         ("images", json!([]), "/v1/images/edits"),
         ("mask", json!("x"), "not supported"),
-        ("model", json!("@prompt/x"), "only chat completions"),
+        ("model", json!("@prompt/x"), "only chats"),
     ] {
         refused(generated(json!({ key: value })), key, said);
     }

@@ -2,6 +2,7 @@
 //! sealed state, which goes back to its maker.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
@@ -217,13 +218,17 @@ impl SaidTool<'_> {
 /// Returns the tools. A deferred one is hidden until a result refers to it, and then stands behind the others, so that the
 /// prefix that providers cache stays. Where the vendor searches among them, all are shown, because other models cannot.
 fn list<'a>(body: &'a str, said: Vec<SaidTool<'a>>, referenced: &[Cow<'a, str>]) -> Vec<Tool<'a>> {
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    for (place, name) in referenced.iter().enumerate() {
+        places.entry(name).or_insert(place);
+    }
     let shows_all = said.iter().any(|tool| tool.kind() == ToolType::ToolSearch);
     let mut tools = Vec::with_capacity(said.len());
     let mut deferred = Vec::new();
     for tool in said {
         let name = tool.name.as_deref().unwrap_or_default();
         let is_deferred = tool.defer_loading == Some(true) && !shows_all;
-        let found = referenced.iter().position(|other| *other == name);
+        let found = places.get(name).copied();
         if is_deferred && found.is_none() {
             continue;
         }

@@ -47,7 +47,7 @@ impl Front for Messages {
     }
 
     fn read(&self, body: Bytes) -> Result<Received, Fault> {
-        check::check(body, &Messages, false).map(Received::Complete)
+        check::check(body, &Messages, false)
     }
 
     fn conversation<'a>(&self, request: &'a ModelRequest) -> Result<Conversation<'a>, Fault> {
@@ -66,21 +66,42 @@ impl Front for Messages {
     }
 }
 
-/// Returns how many tokens a request has, for clients that ask before they send it: an estimate that errs high.
+/// A request whose tokens are asked for.
+#[derive(Debug)]
+pub struct Counted {
+    pub request: ModelRequest,
+    /// How many tokens it has: an estimate that errs high.
+    pub estimate: u64,
+}
+
+/// Reads a request that asks for no answer, but for how many tokens it has.
 ///
 /// Errors: 400 naming the field, what came and what is accepted.
-pub fn count_tokens(body: Bytes) -> Result<u64, Fault> {
+pub fn count_tokens(body: Bytes) -> Result<Counted, Fault> {
+    let request = match check::check(body, &Messages, true)? {
+        Received::Complete(request) => request,
+        Received::Managed(_) => {
+            let message = "`model` or `prompt` names a prompt or a flag; accepted is a model id";
+            return Err(Fault::invalid("model", message).with_code("invalid_parameters"));
+        }
+    };
+    Ok(Counted {
+        estimate: estimate(&request),
+        request,
+    })
+}
+
+fn estimate(request: &ModelRequest) -> u64 {
     /// Bytes of a token. Texts have about four, code and other languages fewer.
     const TOKEN_BYTES: u64 = 3;
     /// The most tokens of an image at the vendor.
     const IMAGE_TOKENS: u64 = 1600;
     /// Tokens of a page of a document, and the bytes of its base64.
     const PAGE_TOKENS: u64 = 3000;
-    let request = check::check(body, &Messages, true)?;
     let costs = &request.cost_inputs;
     let texts = request.text_bytes.div_ceil(TOKEN_BYTES);
     // What is no text of the body: keys, roles, ids.
     let rest = costs.bytes.saturating_sub(request.text_bytes) / 8;
     let media = IMAGE_TOKENS * costs.images + PAGE_TOKENS * costs.files;
-    Ok((texts + rest + media).max(1))
+    (texts + rest + media).max(1)
 }

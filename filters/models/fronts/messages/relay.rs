@@ -61,6 +61,8 @@ impl Relay {
         // It was read before, so it is text.
         let data = std::str::from_utf8(data).unwrap_or_default();
         match name {
+            // Clients read the data of every event as JSON.
+            _ if data.trim_ascii().is_empty() => {}
             "message_start" => {
                 let told = replaced(data, "message", |message| {
                     replaced(message, "model", |_| Ok(quoted(&self.model)))

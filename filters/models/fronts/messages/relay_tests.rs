@@ -139,3 +139,13 @@ fn a_relayed_stream_that_breaks_ends_with_an_error() {
     let stream = String::from_utf8(writer.take().to_vec()).unwrap();
     assert_eq!(data(&stream).last().unwrap()["error"]["type"], "api_error");
 }
+
+#[test]
+fn an_event_without_data_does_not_pass() {
+    let request = request(&json!({"stream": true}));
+    let mut writer = Messages.writer(&request, identity(true));
+    writer.begin_relay();
+    writer.relay("message_start", b" ");
+    writer.relay("new", b"");
+    assert!(writer.take().is_empty());
+}

@@ -8,11 +8,16 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use self::grammar::StreamEnd;
 use super::*;
 use crate::json::Str;
 use crate::models::chat::piece::{Finish, Piece, StateOf, StatePiece};
 use crate::models::fronts::tests::end;
 use crate::models::usage::Usage;
+
+#[path = "../../../tests/grammars/messages.rs"]
+#[allow(unreachable_pub, reason = "other tests have it, too")]
+mod grammar;
 
 /// A piece of its own.
 #[derive(Clone, Debug)]
@@ -117,72 +122,14 @@ fn whole(said: &[Said]) -> Value {
 
 /// Checks the grammar of a stream, and returns the message that it makes.
 fn fold(stream: &str) -> Value {
-    let mut message = Value::Null;
-    let mut open: Option<Value> = None;
-    let (mut input, mut is_over) = (String::new(), false);
-    for event in stream.split_terminator("\n\n") {
-        let (name, data) = event.split_once('\n').unwrap();
-        let data: Value = serde_json::from_str(data.strip_prefix("data: ").unwrap()).unwrap();
-        assert_eq!(name, format!("event: {}", data["type"].as_str().unwrap()));
-        assert!(!is_over, "{event} behind the end");
-        if data["type"] == "message_start" {
-            assert!(message.is_null(), "a second beginning");
-            message = data["message"].clone();
-            continue;
-        }
-        assert!(!message.is_null(), "{event} before the beginning");
-        let content = message["content"].as_array_mut().unwrap();
-        if let Some(index) = data.get("index") {
-            assert_eq!(index, content.len(), "{event}");
-        }
-        match data["type"].as_str().unwrap() {
-            "content_block_start" => {
-                assert!(open.is_none(), "two open blocks");
-                open = Some(data["content_block"].clone());
-                input.clear();
-            }
-            "content_block_delta" => {
-                let (block, delta) = (open.as_mut().unwrap(), &data["delta"]);
-                let mut append = |kind: &str, key: &str| {
-                    assert_eq!(block["type"], kind, "{event}");
-                    let text = [block[key].as_str().unwrap(), delta[key].as_str().unwrap()];
-                    assert!(!delta[key].as_str().unwrap().is_empty(), "{event}");
-                    block[key] = text.concat().into();
-                };
-                match delta["type"].as_str().unwrap() {
-                    "text_delta" => append("text", "text"),
-                    "thinking_delta" => append("thinking", "thinking"),
-                    "signature_delta" => append("thinking", "signature"),
-                    "input_json_delta" => {
-                        assert_eq!(block["type"], "tool_use");
-                        input.push_str(delta["partial_json"].as_str().unwrap());
-                    }
-                    other => panic!("{other}"),
-                }
-            }
-            "content_block_stop" => {
-                let mut block = open.take().unwrap();
-                if block["type"] == "tool_use" {
-                    let object = crate::models::chat::input::object(&input);
-                    block["input"] = serde_json::from_str(object.get()).unwrap();
-                }
-                content.push(block);
-            }
-            "message_delta" => {
-                assert!(open.is_none());
-                for (key, value) in data["delta"].as_object().unwrap() {
-                    message[key] = value.clone();
-                }
-                for key in ["usage", "weirgate"] {
-                    message[key] = data[key].clone();
-                }
-            }
-            "message_stop" => is_over = true,
-            other => panic!("{other}"),
-        }
-    }
-    assert!(is_over, "{stream}");
-    message
+    let input = |text: &str| {
+        let object = crate::models::chat::input::object(text);
+        serde_json::from_str(object.get()).unwrap()
+    };
+    let events = grammar::events(stream).unwrap();
+    let folded = grammar::fold(events.into_iter(), input).unwrap_or_else(|why| panic!("{why}"));
+    assert_eq!(folded.end, StreamEnd::Whole, "{stream}");
+    folded.message
 }
 
 fn streamed(said: &[Said]) -> Value {
@@ -423,4 +370,38 @@ proptest! {
     fn the_fold_of_any_stream_is_the_whole_message(said in drawn()) {
         prop_assert_eq!(streamed(&said), whole(&said));
     }
+}
+
+/// Clients leave out a call whose id they know.
+#[test]
+fn a_call_has_an_id_that_no_call_of_the_history_had() {
+    use Said::Call;
+    let history = json!([{"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "call_0", "name": "read", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "call_0", "content": "a"}]}]);
+    let said = [
+        Call(0, "call_0", "edit"),
+        Call(1, "call", "edit"),
+        Call(2, "call_1", "edit"),
+    ];
+    let message: Value =
+        serde_json::from_str(&written(&json!({"messages": history}), false, &said)).unwrap();
+    let ids: Vec<&Value> = message["content"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|block| &block["id"])
+        .collect();
+    assert_eq!(ids, ["toolu_0123abcd_0", "call", "call_1"]);
+    // What is looked for has a bound.
+    let names: Vec<String> = (0..100).map(|number| format!("c{number}")).collect();
+    let many: Vec<Said> = (0..100)
+        .map(|number| Call(number, names[number as usize].clone().leak(), "f"))
+        .collect();
+    let message = whole(&many);
+    let content = message["content"].as_array().unwrap();
+    assert_eq!(
+        (&content[63]["id"], &content[64]["id"]),
+        (&json!("c63"), &json!("toolu_0123abcd_64"))
+    );
 }

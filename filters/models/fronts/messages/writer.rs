@@ -63,7 +63,8 @@ impl<S: Shape> MessageWriter<S> {
     fn new(request: &ModelRequest, identity: ReplyIdentity, stops: Vec<String>) -> Self {
         let own_id = format!("toolu_{}_", plain(&identity.id));
         Self {
-            sequencer: Sequencer::new(S::default(), identity.maker, own_id),
+            sequencer: Sequencer::new(S::default(), identity.maker, own_id)
+                .behind(request.source.body.clone()),
             request_id: identity.id,
             model: request.requested_model().into(),
             prompt_bytes: request.text_bytes,

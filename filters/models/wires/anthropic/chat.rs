@@ -28,7 +28,7 @@ pub(super) static CODEC: OperationCodec<ChatFacts> = OperationCodec {
         image_output: false,
         ..WireLimits::WIDEST
     },
-    headers: |request, _| request::own_headers(request),
+    headers: |request, _, target| request::own_headers(request, target),
     max_output: |request, _, target| Some(request::max_tokens(request, target)),
     draws: |_, _| Some(false),
     ..OperationCodec::new("/messages", request::encode, |request, _, _, head| {

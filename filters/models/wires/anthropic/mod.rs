@@ -5,6 +5,7 @@
 //! both go back to their maker alone.
 //! Deliberately absent: other server tools than the searches, batches, files by id.
 
+mod betas;
 mod blocks;
 mod breakpoints;
 mod chat;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::betas;
 use super::blocks::{ContentBlock, Turn};
 use super::breakpoints::Prompt;
 use super::messages::MessagesConversation;
@@ -33,8 +34,8 @@ use crate::models::wires::history::fold_instructions;
 use crate::models::wires::wire::{Target, write_body};
 use crate::models::wires::{closed_schema, opaque};
 
-const BETA: HeaderName = HeaderName::from_static("anthropic-beta");
-const VERSION: HeaderName = HeaderName::from_static("anthropic-version");
+pub(super) const BETA: HeaderName = HeaderName::from_static("anthropic-beta");
+pub(super) const VERSION: HeaderName = HeaderName::from_static("anthropic-version");
 
 /// The beta of `output_config.effort`, without which the first model that takes it refuses it. Source:
 /// docs/facts/wire-formats.md 3.2.
@@ -214,17 +215,13 @@ pub(super) fn encode(
     write_body(&body, request.source.body.len())
 }
 
-/// Returns the headers of a client of the same dialect, but for the version, which is the host's.
-fn passed(request: &ModelRequest) -> Vec<(HeaderName, HeaderValue)> {
-    let headers = request.own_headers.iter();
-    let headers = headers.filter(|(name, _)| name != VERSION);
-    headers.cloned().collect()
-}
-
 /// Returns the header of the betas that the request's safeguards and its effort need: without it the provider refuses them.
-pub(super) fn own_headers(request: &ModelRequest) -> Vec<(HeaderName, HeaderValue)> {
+pub(super) fn own_headers(
+    request: &ModelRequest,
+    target: &Target<'_>,
+) -> Vec<(HeaderName, HeaderValue)> {
     if request.front.row().dialect == Some(Dialect::Messages) {
-        return passed(request);
+        return betas::passed(&request.own_headers, target.is_vendor);
     }
     let option = |parameter: Parameter| {
         let member = request.source.member(parameter.as_str())?;

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use super::betas;
 use super::request::max_tokens;
 use crate::fault::Fault;
 use crate::json::{Error, Walker};
@@ -27,7 +28,7 @@ pub(super) fn encode(
     splice.new_bytes(b"{");
     for member in &request.source.members {
         let key = &*member.key;
-        if GATEWAY_MEMBERS.contains(&key) {
+        if GATEWAY_MEMBERS.contains(&key) || !betas::passes(key, target.is_vendor) {
             continue;
         }
         match key {

@@ -45,7 +45,7 @@ pub(super) static TRANSLATIONS: OperationCodec<TranscriptionFacts> = codec("audi
 
 const fn codec(endpoint: &'static str) -> OperationCodec<TranscriptionFacts> {
     OperationCodec {
-        headers: |_, facts| form::content_type(&facts.boundary).into_iter().collect(),
+        headers: |_, facts, _| form::content_type(&facts.boundary).into_iter().collect(),
         max_output: |_, _, _| None,
         ..OperationCodec::new(endpoint, encode, decoder)
     }

@@ -354,10 +354,10 @@ fn more_strict_functions_than_a_provider_takes_leave_it_out() {
 /// The headers of a request with these members alone.
 fn headers(members: &Value) -> Vec<(HeaderName, HeaderValue)> {
     let request = request(members);
-    WireKind::Messages
-        .wire()
-        .codec_of(&request)
-        .headers(&request)
+    WireKind::Messages.wire().codec_of(&request).headers(
+        &request,
+        &Target::plain("anthropic", "up", &Quirks::default()),
+    )
 }
 
 /// Source: model-gateway 2.1

@@ -92,7 +92,10 @@ fn the_form_has_the_providers_model_and_the_file_last() {
     let end = "--b0\r\ncontent-disposition: form-data; name=\"file\"; filename=\"a %22b%22.ogg\"\r\n\
                content-type: audio/ogg\r\n\r\n<3..4003>\r\n--b0--\r\n";
     assert!(form.ends_with(end), "{form}");
-    let headers = OPENAI.codec_of(&asked).headers(&asked);
+    let headers = OPENAI.codec_of(&asked).headers(
+        &asked,
+        &crate::models::wires::Target::plain("p", "up x", &quirks),
+    );
     assert_eq!(headers[0].1, "multipart/form-data; boundary=b0");
     for (operation, path) in [
         (Operation::Transcriptions, "/audio/transcriptions"),

@@ -51,7 +51,7 @@ fn call(number: usize) -> String {
     )
 }
 
-pub const CHATS: [Attack; 15] = [
+pub const CHATS: [Attack; 16] = [
     ("anyOf of three references to itself", |_| {
         recursive(json!({"anyOf": [node(), node(), node()]}))
     }),
@@ -83,6 +83,19 @@ pub const CHATS: [Attack; 15] = [
         });
         messages(&format!(
             r#"{{"role":"assistant","content":null,"tool_calls":[{calls}]}},{results}"#
+        ))
+    }),
+    ("many calls and their results in another order", |bytes| {
+        let count = bytes / 120;
+        let calls: Vec<String> = (0..count).map(call).collect();
+        let results: Vec<String> = (0..count)
+            .rev()
+            .map(|number| format!(r#"{{"role":"tool","tool_call_id":"c{number}","content":"x"}}"#))
+            .collect();
+        messages(&format!(
+            r#"{{"role":"assistant","content":null,"tool_calls":[{}]}},{}"#,
+            calls.join(","),
+            results.join(",")
         ))
     }),
     ("many turns of a call and its result", |bytes| {
@@ -375,5 +388,79 @@ pub const RUNS: [Attack; 6] = [
     }),
     ("runs of 127 slashes", |bytes| {
         embedded(&format!("{}a ", "/".repeat(127)).repeat(bytes / 129))
+    }),
+];
+
+fn of_messages(list: &str) -> Vec<u8> {
+    let hi = r#"{"role":"user","content":"Hi"}"#;
+    format!(r#"{{"model":"m","max_tokens":9,"messages":[{hi},{list},{hi}]}}"#).into_bytes()
+}
+
+fn use_of_tool(number: usize) -> String {
+    format!(r#"{{"type":"tool_use","id":"c{number}","name":"f","input":{{}}}}"#)
+}
+
+fn result_of_tool(number: usize) -> String {
+    format!(r#"{{"type":"tool_result","tool_use_id":"c{number}","content":"x"}}"#)
+}
+
+pub const OF_MESSAGES: [Attack; 7] = [
+    ("many calls and their results", |bytes| {
+        let calls = items(bytes / 2, use_of_tool);
+        let results = items(bytes / 2, result_of_tool);
+        of_messages(&format!(
+            r#"{{"role":"assistant","content":[{calls}]}},{{"role":"user","content":[{results}]}}"#
+        ))
+    }),
+    ("many calls and their results in another order", |bytes| {
+        let count = bytes / 100;
+        let all = |item: &dyn Fn(usize) -> String| (0..count).map(item).collect::<Vec<_>>();
+        let calls = all(&use_of_tool).join(",");
+        let results = all(&|number| result_of_tool(count - 1 - number)).join(",");
+        of_messages(&format!(
+            r#"{{"role":"assistant","content":[{calls}]}},{{"role":"user","content":[{results}]}}"#
+        ))
+    }),
+    ("many turns of a call and its result", |bytes| {
+        of_messages(&items(bytes, |number| {
+            let (call, result) = (use_of_tool(number), result_of_tool(number));
+            format!(
+                r#"{{"role":"assistant","content":[{call}]}},{{"role":"user","content":[{result}]}}"#
+            )
+        }))
+    }),
+    ("many system messages between others", |bytes| {
+        of_messages(&items(bytes, |_| {
+            r#"{"role":"system","content":"a"},{"role":"user","content":"a"}"#.to_owned()
+        }))
+    }),
+    ("many blocks", |bytes| {
+        let blocks = items(bytes, |_| r#"{"type":"text","text":"a"}"#.to_owned());
+        of_messages(&format!(r#"{{"role":"user","content":[{blocks}]}}"#))
+    }),
+    ("many deferred tools and references to them", |bytes| {
+        let tools = items(bytes / 2, |number| {
+            format!(
+                r#"{{"name":"t{number}","input_schema":{{"type":"object"}},"defer_loading":true}}"#
+            )
+        });
+        let count = bytes / 2 / 70;
+        let references = (0..count)
+            .rev()
+            .map(|number| format!(r#"{{"type":"tool_reference","tool_name":"t{number}"}}"#));
+        let references = references.collect::<Vec<_>>().join(",");
+        let call = use_of_tool(0);
+        let result =
+            format!(r#"{{"type":"tool_result","tool_use_id":"c0","content":[{references}]}}"#);
+        let turns = format!(
+            r#"{{"role":"user","content":"Hi"}},{{"role":"assistant","content":[{call}]}},{{"role":"user","content":[{result}]}}"#
+        );
+        format!(r#"{{"model":"m","max_tokens":9,"tools":[{tools}],"messages":[{turns}]}}"#)
+            .into_bytes()
+    }),
+    ("thinking of others in each turn", |bytes| {
+        of_messages(&items(bytes, |_| {
+            r#"{"role":"assistant","content":[{"type":"thinking","thinking":"a","signature":"c2ln"},{"type":"text","text":"a"}]},{"role":"user","content":"a"}"#.to_owned()
+        }))
     }),
 ];

@@ -7,6 +7,7 @@ use filters::models::front::Front;
 use filters::models::fronts::chat_completions::ChatCompletions;
 use filters::models::fronts::embeddings::EMBEDDINGS;
 use filters::models::fronts::images::{ImageEdits, ImageGenerations};
+use filters::models::fronts::messages::{Messages, count_tokens};
 use filters::models::fronts::speech::SPEECH;
 use filters::models::fronts::transcriptions::Transcriptions;
 use filters::models::reply_cache::key::{KeyScope, ReplyKeys};
@@ -19,6 +20,7 @@ use serde_json::{Value, json};
 use super::{Reader, attacks};
 use crate::choices::Choices;
 use crate::lists::{self, Operation};
+use crate::messages::request_grammar;
 use crate::models::{WIRES, chat_grammar, target};
 use crate::{grammar, uploads};
 
@@ -38,6 +40,7 @@ fn strict() -> Quirks {
         null_content_is_empty: true,
         strict_schema: true,
         developer_is_system: true,
+        late_instructions: false,
         ..Quirks::default()
     }
 }
@@ -82,6 +85,22 @@ pub fn chats() -> Vec<Reader> {
     }
     let attacked = readers.into_iter();
     attacked.map(|it| it.with(&attacks::CHATS)).collect()
+}
+
+/// Returns the readers of requests of Messages.
+pub fn messages() -> Vec<Reader> {
+    let asked = || of_grammar(request_grammar());
+    let mut readers = vec![Reader::new("messages: counted", asked(), |body| {
+        let _ = count_tokens(body.clone());
+    })];
+    for wire in WIRES {
+        let name = format!("messages: {wire:?}");
+        readers.push(Reader::new(name, asked(), move |body| {
+            encode(&Messages, &[wire], &strict(), body);
+        }));
+    }
+    let attacked = readers.into_iter();
+    attacked.map(|it| it.with(&attacks::OF_MESSAGES)).collect()
 }
 
 fn simple(name: &str, front: &'static dyn Front, grammar: Value) -> Reader {

@@ -196,6 +196,7 @@ fn shortest(reader: &Reader, input: &Bytes) -> f64 {
 #[test]
 fn requests_cost_what_their_bytes_allow() {
     check(fronts::chats());
+    check(fronts::messages());
     check(fronts::others());
 }
 

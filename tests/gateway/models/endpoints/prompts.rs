@@ -309,7 +309,7 @@ fn what_does_not_exist_or_does_not_fit_is_refused_by_name_and_no_provider_hears_
         &ask(gateway.address(), &vectors),
         400,
         "model",
-        "only chat completions",
+        "only chats",
     );
     assert!(first.requests().is_empty());
 }

@@ -45,7 +45,7 @@ capabilities = ["streaming", "tools", "parallel_tools", "forced_tools", "vision"
 
 const WIRES: [&str; 4] = ["chat", "items", "blocks", "contents"];
 
-fn gateway_with(upstream: &Upstream, more: &str) -> Gateway {
+pub(super) fn gateway_with(upstream: &Upstream, more: &str) -> Gateway {
     let url = upstream.url();
     let toml = format!(
         "[providers.compatible]\nkind = \"openai-compatible\"\nbase_url = \"{url}/v1\"\nkeys = []\nreasoning_replay = \"reasoning_content\"\n\
@@ -67,7 +67,7 @@ fn wire(request: &Received) -> &'static str {
 }
 
 /// A turn of reasoning with state, a text and a call, in the words of each wire.
-fn called(request: &Received) -> Reply {
+pub(super) fn called(request: &Received) -> Reply {
     let body = match wire(request) {
         "chat" => {
             json!({"id": "c", "created": 5, "choices": [{"index": 0, "finish_reason": "tool_calls", "message": {
@@ -97,7 +97,7 @@ fn called(request: &Received) -> Reply {
 }
 
 /// The Messages API as its SDK asks it.
-fn post(gateway: &Gateway, path: &str, body: &Value) -> Answer {
+pub(super) fn post(gateway: &Gateway, path: &str, body: &Value) -> Answer {
     let asked = Ask::post(path, body.to_string())
         .header("x-api-key", &gateway.key)
         .header("anthropic-version", "2023-06-01");
@@ -112,7 +112,7 @@ fn tools() -> Value {
     json!([{"name": "read", "description": "Reads a file.", "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}}}])
 }
 
-fn first_turn(model: &str) -> Value {
+pub(super) fn first_turn(model: &str) -> Value {
     json!({"model": model, "max_tokens": 32000, "tools": tools(), "system": "Be kind.",
         "messages": [{"role": "user", "content": "Read a"}]})
 }
@@ -254,6 +254,64 @@ fn state_goes_back_to_its_maker_and_to_nobody_else() {
 }
 
 #[test]
+fn instructions_between_messages_reach_every_wire_as_it_takes_them() {
+    let upstream = Upstream::answering(called);
+    let gateway = gateway_with(&upstream, "");
+    let url = upstream.url();
+    let toml = format!(
+        "[providers.compatible]\nkind = \"openai-compatible\"\nbase_url = \"{url}/v1\"\nkeys = []\nlate_instructions = true\n"
+    );
+    let taking = Gateway::start(&toml, MODELS);
+    let marked = "<system-reminder>\nBe quick.\n</system-reminder>";
+    for (gateway, model, place, role, text) in [
+        (&gateway, "chat", "messages", "user", marked),
+        (&taking, "chat", "messages", "system", "Be quick."),
+        (&gateway, "items", "input", "developer", "Be quick."),
+        (&gateway, "blocks", "messages", "system", "Be quick."),
+        (&gateway, "contents", "contents", "user", marked),
+    ] {
+        let mut asked = first_turn(model);
+        asked["messages"] = json!([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."},
+            {"role": "system", "content": "Be quick."}, {"role": "user", "content": "Go on."}]);
+        assert_eq!(send(gateway, &asked).status(), 200, "{model}");
+        let sent = upstream.requests().pop().unwrap().json();
+        let turns = sent[place].as_array().unwrap();
+        let quoted = Value::from(text).to_string();
+        let mut holding = turns
+            .iter()
+            .filter(|turn| turn.to_string().contains(&quoted));
+        assert_eq!(holding.next().unwrap()["role"], role, "{model}: {sent}");
+        assert!(holding.next().is_none(), "{model}: {sent}");
+    }
+}
+
+/// Chats hold no images in results of tools, so there they stand in the next message.
+#[test]
+fn an_image_that_a_tool_has_read_reaches_every_wire() {
+    const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABh6FO1AAAAABJRU5ErkJggg==";
+    let upstream = Upstream::answering(called);
+    let gateway = gateway_with(&upstream, "");
+    for model in WIRES {
+        let mut asked = first_turn(model);
+        let call =
+            json!({"type": "tool_use", "id": "call_1", "name": "read", "input": {"path": "a.png"}});
+        let image = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}});
+        let result = json!({"type": "tool_result", "tool_use_id": "call_1", "content": [{"type": "text", "text": "a.png:"}, image]});
+        let turns = asked["messages"].as_array_mut().unwrap();
+        turns.push(json!({"role": "assistant", "content": [call]}));
+        turns.push(json!({"role": "user", "content": [result]}));
+        let answer = send(&gateway, &asked);
+        assert_eq!(answer.status(), 200, "{model}: {}", answer.text());
+        let sent = upstream.requests().pop().unwrap();
+        let sent = String::from_utf8(sent.body).unwrap();
+        assert!(
+            sent.contains(PIXEL) && sent.contains("a.png:"),
+            "{model}: {sent}"
+        );
+    }
+}
+
+#[test]
 fn a_host_of_the_dialect_gets_what_its_client_said() {
     let upstream = Upstream::answering(called);
     let gateway = gateway_with(&upstream, "");
@@ -368,20 +426,39 @@ fn what_no_model_but_the_vendors_can_do_is_refused_by_name() {
 }
 
 #[test]
-fn tokens_are_counted_without_a_provider_or_a_price() {
+fn the_log_line_names_the_session_and_the_agents_of_a_call() {
     let upstream = Upstream::answering(called);
     let gateway = gateway_with(&upstream, "");
-    let mut asked = first_turn("chat");
-    asked.as_object_mut().unwrap().remove("max_tokens");
-    let counted = post(&gateway, "/v1/messages/count_tokens?beta=true", &asked);
-    assert_eq!(counted.status(), 200, "{}", counted.text());
-    assert!(counted.json()["input_tokens"].as_u64() > Some(10));
-    assert!(upstream.requests().is_empty());
-    let keyless = ask(
-        gateway.address(),
-        &Ask::post("/v1/messages/count_tokens", asked.to_string()),
+    let line = |headers: &[(&str, &str)]| {
+        let asked = Ask::post("/v1/messages", first_turn("chat").to_string()).key(&gateway.key);
+        let named = |asked: Ask, (name, value): &(&str, &str)| asked.header(name, value);
+        let answer = ask(gateway.address(), &headers.iter().fold(asked, named));
+        gateway.log_line(answer.header("x-request-id").unwrap())
+    };
+    let own = line(&[
+        ("x-claude-code-session-id", "s-1"),
+        ("x-claude-code-agent-id", "a-2"),
+        ("x-claude-code-parent-agent-id", "a-1"),
+    ]);
+    assert_eq!(
+        (
+            &own["session_id"],
+            &own["agent_id"],
+            &own["parent_agent_id"]
+        ),
+        (&json!("s-1"), &json!("a-2"), &json!("a-1"))
     );
-    assert_eq!(keyless.status(), 401);
+    let long = "x".repeat(200);
+    let odd = line(&[
+        ("x-claude-code-session-id", &long),
+        ("x-claude-code-agent-id", "a-1"),
+    ]);
+    assert!(
+        odd.get("session_id").is_none() && odd["agent_id"] == "a-1",
+        "{odd}"
+    );
+    let plain = line(&[]);
+    assert!(plain.get("session_id").is_none() && plain.get("agent_id").is_none());
 }
 
 #[test]

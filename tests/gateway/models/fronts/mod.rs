@@ -2,6 +2,7 @@
 
 mod bad_chat;
 pub mod chat_completions;
+mod count_tokens;
 pub mod embeddings;
 mod image_edits;
 mod images;
@@ -9,6 +10,7 @@ mod messages;
 mod moderations;
 mod ocr;
 mod operations;
+mod promises;
 mod rerank;
 mod search;
 mod speech;

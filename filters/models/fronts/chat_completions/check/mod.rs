@@ -7,7 +7,6 @@
 mod asked;
 mod hosted;
 mod image_config;
-mod managed;
 mod media;
 mod message;
 mod safeguards;
@@ -27,10 +26,13 @@ use crate::fault::Fault;
 use crate::json::Walker;
 use crate::models::chat::facts::ChatFacts;
 use crate::models::chat::inlined::RemoteImage;
+use crate::models::check::managed::Named;
 use crate::models::check::read::Limit;
 use crate::models::check::reject::Reject;
+use crate::models::dialects::Dialect;
 use crate::models::dialects::chat::find_parameter;
 use crate::models::front::{Front, Received};
+use crate::models::managed::ManagedRequest;
 use crate::models::parameter::{AskedParameters, Parameter, ParameterSet};
 use crate::models::request::{
     ModelRequest, Needs, Payload, RequestMember, SearchNeeds, Source, Strategy,
@@ -60,9 +62,8 @@ pub(super) struct Findings {
     special_tools: bool,
     /// The message or tools at hand hold members beyond the plain convention.
     is_special: bool,
-    model: Option<Box<str>>,
-    /// The prompts that `model` and `prompt` name.
-    prompts: managed::NamedPrompts,
+    /// What `model` and `prompt` name.
+    named: Named,
     /// The number of messages.
     messages: Option<usize>,
     stream: bool,
@@ -113,8 +114,8 @@ pub(super) struct Findings {
 /// what is accepted.
 pub(super) fn check(body: Bytes, front: &'static dyn Front) -> Result<Received, Fault> {
     let found = pass(&body).map_err(Reject::into_fault)?;
-    if found.prompts.is_some() {
-        let request = managed::request(body, found).map_err(Reject::into_fault)?;
+    if found.named.prompts.is_some() {
+        let request = managed(body, found).map_err(Reject::into_fault)?;
         return Ok(Received::Managed(Box::new(request)));
     }
     Ok(Received::Complete(complete(body, front, found)))
@@ -128,7 +129,7 @@ fn complete(body: Bytes, front: &'static dyn Front, found: Findings) -> ModelReq
     let limit = found.max_completion_tokens.or(found.max_tokens);
     ModelRequest {
         front,
-        model: found.model.unwrap_or_else(|| AUTO.into()),
+        model: found.named.model.unwrap_or_else(|| AUTO.into()),
         is_stream: found.stream,
         strategy: found.strategy,
         session: found
@@ -192,6 +193,23 @@ pub(super) fn check_together(body: &Bytes) -> Result<(), Reject> {
     pass(body).map(|_| ())
 }
 
+/// Returns the request of a body that names a prompt or a flag.
+fn managed(body: Bytes, found: Findings) -> Result<ManagedRequest, Reject> {
+    let completed = found.named.complete()?;
+    let filled = |text: Option<Box<str>>| text.filter(|text| !text.is_empty());
+    Ok(ManagedRequest {
+        dialect: Dialect::Chat,
+        source: Source::new(body, found.members),
+        model: completed.model,
+        has_model: completed.has_model,
+        prompt: completed.prompt,
+        flag: completed.flag,
+        user: filled(found.user),
+        session: filled(found.cache_key),
+        has_inner_effort: found.has_inner_effort,
+    })
+}
+
 fn wanted_images(asked: &AskedParameters) -> u64 {
     asked
         .number(Parameter::ImageCount)
@@ -200,7 +218,7 @@ fn wanted_images(asked: &AskedParameters) -> u64 {
 
 fn pass(body: &Bytes) -> Result<Findings, Reject> {
     let mut found = top::top(body)?;
-    if found.prompts.is_some() {
+    if found.named.prompts.is_some() {
         // Its prompt may complete it.
         return Ok(found);
     }

@@ -4,7 +4,6 @@ use bytes::Bytes;
 
 use super::Findings;
 use super::image_config::IMAGE_CONFIG;
-use super::managed::{named_model, prompt};
 use super::message::messages;
 use super::safeguards::safeguards;
 use super::tool::{response_format, tool_choice, tools};
@@ -22,7 +21,7 @@ const MESSAGES: &str = "an array of messages, or a managed prompt that has some"
 pub(in super::super) type Row = Field<Findings>;
 
 pub(in super::super) static FIELDS: [Row; 35] = [
-    Row::own("model", named_model),
+    Row::own("model", |walk, found| found.named.read_model(walk)),
     Row::own("messages", messages),
     Row::number("temperature", |_, _| ()),
     Row::number("top_p", |_, _| ()),
@@ -43,7 +42,7 @@ pub(in super::super) static FIELDS: [Row; 35] = [
         found.choices = u32::try_from(n).ok()
     })
     .doc("Choices."),
-    Row::own("prompt", prompt),
+    Row::own("prompt", |walk, found| found.named.read_prompt(walk)),
     Row::text("prompt_cache_key", |found, key| {
         found.cache_key = Some(key.into());
         Ok(())

@@ -12,7 +12,6 @@ use crate::models::check::read::{
 };
 use crate::models::check::reject::{Reject, other};
 use crate::models::dialects::Dialect;
-use crate::models::parameter::Parameter;
 use crate::models::request::{NativeNeed, note_kind};
 
 const ROLES: [&str; 3] = ["user", "assistant", "system"];
@@ -32,7 +31,7 @@ pub(super) fn system(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), 
 
 /// `messages`.
 pub(super) fn messages(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
-    found.messages = array(walk, |walk, at| {
+    let count = array(walk, |walk, at| {
         found.place = vec![at];
         walk.peek()?;
         let start = walk.at();
@@ -43,10 +42,10 @@ pub(super) fn messages(walk: &mut Walker<'_>, found: &mut Findings) -> Result<()
         }
         Ok(())
     })?;
-    if found.messages > MAX_MESSAGES {
+    found.messages = Some(count);
+    if count > MAX_MESSAGES {
         return Err(Reject::rule(format!(
-            "holds {} messages; accepted are at most {MAX_MESSAGES}",
-            found.messages
+            "holds {count} messages; accepted are at most {MAX_MESSAGES}"
         )));
     }
     Ok(())
@@ -230,18 +229,13 @@ fn result(members: &BlockMembers<'_>, found: &mut Findings) -> Result<(), Reject
     let Some(content) = members.content else {
         return Ok(());
     };
-    found.holds_media = false;
     let mut walk = Walker::over(content);
     let read = text_or_blocks(&mut walk, found, |walk, found, at| {
         found.place.truncate(2);
         found.place.push(at);
         block(walk, found, BlockPlace::Result)
     });
-    read.map_err(|reject| reject.within("content"))?;
-    if found.holds_media {
-        found.set.insert(Parameter::ToolResultMedia);
-    }
-    Ok(())
+    read.map_err(|reject| reject.within("content"))
 }
 
 /// What a source says.
@@ -257,7 +251,6 @@ struct Source<'a> {
 type ReadSource = fn(&Source<'_>, &mut Findings) -> Result<(), Reject>;
 
 fn source(json: Option<&str>, found: &mut Findings, read: ReadSource) -> Result<(), Reject> {
-    found.holds_media = true;
     let json = required(json, "source", "an object")?;
     let mut source = Source::default();
     let mut walk = Walker::over(json);

@@ -15,11 +15,13 @@ use bytes::Bytes;
 use crate::fault::Fault;
 use crate::models::chat::facts::ChatFacts;
 use crate::models::chat::inlined::RemoteImage;
+use crate::models::check::managed::Named;
 use crate::models::check::read::Limit;
 use crate::models::check::reject::Reject;
 use crate::models::check::shape::read_all;
 use crate::models::dialects::Dialect;
-use crate::models::front::Front;
+use crate::models::front::{Front, Received};
+use crate::models::managed::ManagedRequest;
 use crate::models::parameter::{AskedParameters, Parameter, ParameterSet};
 use crate::models::request::{
     Effort, ModelRequest, NativeNeed, Needs, Payload, SearchNeeds, Source, Strategy,
@@ -39,7 +41,8 @@ enum Thinking {
 /// The findings of the pass.
 #[derive(Debug, Default)]
 pub(in super::super) struct Findings {
-    model: Option<Box<str>>,
+    /// What `model` and `prompt` name.
+    named: Named,
     is_stream: bool,
     strategy: Option<Strategy>,
     free_models_only: bool,
@@ -50,7 +53,7 @@ pub(in super::super) struct Findings {
     thinking: Option<Thinking>,
     effort: Option<Effort>,
     /// The number of messages.
-    messages: usize,
+    messages: Option<usize>,
     /// Blocks of all messages.
     items: usize,
     /// The indexes of the message at hand, of its block, and of a block in that.
@@ -78,8 +81,6 @@ pub(in super::super) struct Findings {
     text_bytes: u64,
     /// Whether the message that is no instruction has come.
     has_turn: bool,
-    /// Whether the result at hand holds images or files.
-    holds_media: bool,
 }
 
 /// Checks a body of `front`. `counts`: its tokens are counted, so that nothing is answered.
@@ -89,11 +90,26 @@ pub(super) fn check(
     body: Bytes,
     front: &'static dyn Front,
     counts: bool,
-) -> Result<ModelRequest, Fault> {
+) -> Result<Received, Fault> {
     let reject = |reject: Reject| reject.in_dialect(Dialect::Messages).into_fault();
     let (found, members) = read_all(&[&top::FIELDS], &body, top::unknown).map_err(reject)?;
+    if found.named.prompts.is_some() {
+        let completed = found.named.complete().map_err(reject)?;
+        return Ok(Received::Managed(Box::new(ManagedRequest {
+            dialect: Dialect::Messages,
+            source: Source::new(body, members),
+            model: completed.model,
+            has_model: completed.has_model,
+            prompt: completed.prompt,
+            flag: completed.flag,
+            user: None,
+            session: None,
+            has_inner_effort: false,
+        })));
+    }
     top::together(&found, counts).map_err(reject)?;
-    Ok(complete(found, front, Source::new(body, members)))
+    let request = complete(found, front, Source::new(body, members));
+    Ok(Received::Complete(request))
 }
 
 fn complete(found: Findings, front: &'static dyn Front, source: Source) -> ModelRequest {
@@ -103,7 +119,7 @@ fn complete(found: Findings, front: &'static dyn Front, source: Source) -> Model
     let limit = found.max_tokens;
     ModelRequest {
         front,
-        model: found.model.unwrap_or_default(),
+        model: found.named.model.unwrap_or_default(),
         is_stream: found.is_stream,
         strategy: found.strategy,
         session: None,

@@ -9,6 +9,7 @@ use crate::models::check::read::{
 };
 use crate::models::check::reject::{Reject, other};
 use crate::models::check::shape::{Field, U32};
+use crate::models::check::top::MODEL;
 use crate::models::dialects::Dialect;
 use crate::models::request::{Effort, NativeNeed, Strategy};
 
@@ -17,9 +18,9 @@ const MAX_STOPS: usize = 8192;
 
 type Row = Field<Findings>;
 
-pub(in super::super) static FIELDS: [Row; 19] = [
-    Row::model(|found, model| found.model = Some(model)),
-    Row::own("messages", messages).required("an array of messages"),
+pub(in super::super) static FIELDS: [Row; 20] = [
+    Row::own("model", |walk, found| found.named.read_model(walk)),
+    Row::own("messages", messages),
     Row::own("max_tokens", |walk, found| {
         limit(walk).map(|limit| found.max_tokens = Some(limit))
     })
@@ -38,6 +39,7 @@ pub(in super::super) static FIELDS: [Row; 19] = [
     Row::own("thinking", thinking),
     Row::own("output_config", output_config),
     Row::own("thread", thread),
+    Row::own("prompt", |walk, found| found.named.read_prompt(walk)),
     Row::object("metadata", &METADATA),
     Row::choice("service_tier", &["auto", "standard_only"], |_, _| ())
         .doc("For providers that speak this dialect; others ignore it."),
@@ -148,7 +150,9 @@ fn format(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
 
 /// What holds between members. `counts`: nothing is answered, so no limit has to be there.
 pub(super) fn together(found: &Findings, counts: bool) -> Result<(), Reject> {
-    if found.messages == 0 {
+    required(found.named.model.as_ref(), "model", MODEL)?;
+    let messages = required(found.messages, "messages", "an array of messages")?;
+    if messages == 0 {
         let said = "is empty; accepted is at least one message";
         return Err(Reject::rule(said).within("messages"));
     }

@@ -76,7 +76,9 @@ struct SaidFunction<'a> {
 pub(super) fn encode(request: &ModelRequest, target: &Target<'_>) -> Result<Vec<BodySlice>, Fault> {
     let mut chat = request.front.conversation(request)?;
     opaque::keep_own(&mut chat, Dialect::Chat, target, |_| false);
-    fold_instructions(&mut chat);
+    if !target.quirks.late_instructions {
+        fold_instructions(&mut chat);
+    }
     let messages = messages::read(&chat, target)?;
     let option = |parameter| target.treated(chat.option(parameter)?, parameter, request);
     let has_tools = request.needs.tools;

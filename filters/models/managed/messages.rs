@@ -1,0 +1,309 @@
+//! What prompts and variations say, which is written in the words of chat completions, in those of Messages.
+//!
+//! Instructions go before the caller's `system`, other messages before the caller's. What these words cannot say is a 400 that
+//! names it.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::ManagedRequest;
+use super::expand::{Filling, Said};
+use crate::fault::{Fault, FaultKind, quoted};
+use crate::models::chat::data_url;
+use crate::models::dialects::chat;
+use crate::models::prompts::origin::FilledBy;
+use crate::models::request::Effort;
+
+/// A message of a prompt.
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow)]
+    role: Cow<'a, str>,
+    #[serde(default)]
+    content: Value,
+    #[serde(flatten)]
+    more: Map<String, Value>,
+}
+
+/// Returns what is said. `rendered` are the messages of the prompt with commas between them.
+///
+/// Errors: 400 naming what these words cannot say.
+pub(super) fn say(
+    request: &ManagedRequest,
+    rendered: &[u8],
+    filling: Filling<'_>,
+) -> Result<Said, Fault> {
+    let list = [b"[", rendered, b"]"].concat();
+    let messages: Vec<Message<'_>> = serde_json::from_slice(&list).map_err(|error| {
+        let fault = Fault::new(FaultKind::Internal, "the prompt could not be read");
+        fault.with_detail(error.to_string())
+    })?;
+    let (mut system, mut turns) = (Vec::new(), Vec::new());
+    for (at, message) in messages.into_iter().enumerate() {
+        let unsaid = |what: &str| unsaid(filling, &format!("{what} in its message {}", at + 1));
+        let blocks = blocks(message.content).map_err(|what| unsaid(&what))?;
+        let extra = message.more.keys().find(|key| *key != "name");
+        if let Some(key) = extra {
+            return Err(unsaid(&format!("`{}`", quoted(key))));
+        }
+        match &*message.role {
+            "system" | "developer" => system.extend(blocks),
+            role @ ("user" | "assistant") => turns.push(json!({"role": role, "content": blocks})),
+            role => return Err(unsaid(&format!("the role `{}`", quoted(role)))),
+        }
+    }
+    let count = turns.len();
+    let turns: Vec<String> = turns.iter().map(Value::to_string).collect();
+    Ok(Said {
+        system: instructions(request, system)?,
+        messages: turns.join(",").into_bytes(),
+        count,
+        members: members(request, filling)?,
+    })
+}
+
+/// Returns the instructions of the prompt and behind them the caller's; `None`: the prompt has none.
+fn instructions(request: &ManagedRequest, mut blocks: Vec<Value>) -> Result<Option<String>, Fault> {
+    if blocks.is_empty() {
+        return Ok(None);
+    }
+    let own = request.source.member("system");
+    let own = own.map(|member| serde_json::from_slice(request.source.value(member)));
+    match own.transpose() {
+        Ok(Some(Value::String(text))) => blocks.push(json!({"type": "text", "text": text})),
+        Ok(Some(Value::Array(more))) => blocks.extend(more),
+        Ok(_) => {}
+        Err(error) => {
+            let fault = Fault::new(FaultKind::Internal, "the request could not be read");
+            return Err(fault.with_detail(error.to_string()));
+        }
+    }
+    Ok(Some(Value::from(blocks).to_string()))
+}
+
+/// Returns content as blocks. Errors: what they cannot say.
+fn blocks(content: Value) -> Result<Vec<Value>, String> {
+    match content {
+        Value::String(text) => Ok(vec![json!({"type": "text", "text": text})]),
+        Value::Array(parts) => parts.into_iter().map(block).collect(),
+        _ => Err("no text".to_owned()),
+    }
+}
+
+fn block(part: Value) -> Result<Value, String> {
+    match at(&part, "/type").as_str() {
+        // It is a block of the same members.
+        Some("text") => Ok(part),
+        Some("image_url") => {
+            let url = at(&part, "/image_url/url").as_str().unwrap_or_default();
+            let source = match data_url::parse(url) {
+                Some(parsed) => {
+                    json!({"type": "base64", "media_type": parsed.media_type, "data": parsed.data})
+                }
+                None => json!({"type": "url", "url": url}),
+            };
+            Ok(json!({"type": "image", "source": source}))
+        }
+        other => Err(format!(
+            "a part of type `{}`",
+            quoted(other.unwrap_or_default())
+        )),
+    }
+}
+
+/// Returns what a pointer names; null where it names nothing.
+fn at<'v>(value: &'v Value, pointer: &str) -> &'v Value {
+    value.pointer(pointer).unwrap_or(&Value::Null)
+}
+
+/// Returns the members that prompt and variation fill, where the caller has left them unset.
+fn members(
+    request: &ManagedRequest,
+    filling: Filling<'_>,
+) -> Result<Vec<(Box<str>, String, FilledBy)>, Fault> {
+    let of_variation = filling.variation.into_iter().flat_map(|it| &it.parameters);
+    let of_prompt = filling
+        .prompt
+        .into_iter()
+        .flat_map(|it| &it.prompt.parameters);
+    let all = of_variation.map(|it| (it, FilledBy::Variation));
+    let all = all.chain(of_prompt.map(|it| (it, FilledBy::Prompt)));
+    let is_set = |key: &str| {
+        let member = request.source.member(key);
+        member.is_some_and(|member| !request.source.is_null(member))
+    };
+    let mut filled: Vec<(&'static str, Value, FilledBy)> = Vec::new();
+    let mut passed: Vec<(Box<str>, String, FilledBy)> = Vec::new();
+    for (parameter, by) in all {
+        let key = &*parameter.key;
+        let raw: &RawValue = match serde_json::from_str(&parameter.json) {
+            Ok(raw) => raw,
+            Err(_) => continue,
+        };
+        let said = match translate(key, raw) {
+            Translated::Members(said) => said,
+            Translated::Unknown if is_of_chat(key) => {
+                return Err(unsaid(filling, &format!("`{}`", quoted(key))));
+            }
+            // What the gateway does not know reaches the provider as it is.
+            Translated::Unknown => {
+                if !is_set(key) && !passed.iter().any(|(other, ..)| **other == *key) {
+                    passed.push((key.into(), parameter.json.to_string(), by));
+                }
+                continue;
+            }
+        };
+        for (key, value) in said {
+            if !is_set(key) {
+                fill(&mut filled, (key, value, by));
+            }
+        }
+    }
+    for (key, value, _) in &mut filled {
+        if *key == "tool_choice" && value.get("type").is_none() {
+            value
+                .as_object_mut()
+                .map(|it| it.insert("type".to_owned(), "auto".into()));
+        }
+    }
+    let filled = filled.into_iter();
+    let filled = filled.map(|(key, value, by)| (key.into(), value.to_string(), by));
+    Ok(filled.chain(passed).collect())
+}
+
+/// Fills a member, unless it is filled. Several parameters are members of one here.
+fn fill(filled: &mut Vec<(&'static str, Value, FilledBy)>, more: (&'static str, Value, FilledBy)) {
+    let earlier = filled.iter_mut().find(|(key, ..)| *key == more.0);
+    match (earlier, more) {
+        (None, more) => filled.push(more),
+        (Some((_, Value::Object(members), _)), (_, Value::Object(more), _)) => {
+            for (key, value) in more {
+                members.entry(key).or_insert(value);
+            }
+        }
+        (Some(_), _) => {}
+    }
+}
+
+/// Returns whether chat completions have a member.
+fn is_of_chat(key: &str) -> bool {
+    let mut own = chat::GATEWAY_MEMBERS.iter();
+    chat::KEYS.contains(&key) || own.any(|(own, _)| *own == key)
+}
+
+/// What a parameter is in these words.
+enum Translated {
+    /// Members; none where it asks for nothing.
+    Members(Vec<(&'static str, Value)>),
+    Unknown,
+}
+
+fn translate(key: &str, raw: &RawValue) -> Translated {
+    let Ok(value) = serde_json::from_str::<Value>(raw.get()) else {
+        return Translated::Unknown;
+    };
+    let one = |key: &'static str, value: Value| Translated::Members(vec![(key, value)]);
+    match (key, value) {
+        (_, Value::Null) => Translated::Members(Vec::new()),
+        ("temperature", value) => one("temperature", value),
+        ("top_p", value) => one("top_p", value),
+        ("top_k", value) => one("top_k", value),
+        ("routing", value) => one("routing", value),
+        ("free_models_only", value) => one("free_models_only", value),
+        ("no_reasoning", value) => one("no_reasoning", value),
+        ("max_tokens" | "max_completion_tokens", value) => one("max_tokens", value),
+        ("stop", Value::String(stop)) => one("stop_sequences", json!([stop])),
+        ("stop", stops) => one("stop_sequences", stops),
+        ("reasoning_effort", Value::String(effort)) => Translated::Members(reasoning(&effort)),
+        ("reasoning", Value::Object(reasoning)) => budget(&reasoning),
+        ("tools", Value::Array(tools)) => {
+            match tools.iter().map(tool).collect::<Option<Vec<_>>>() {
+                Some(tools) => one("tools", tools.into()),
+                None => Translated::Unknown,
+            }
+        }
+        ("tool_choice", choice) => match self::choice(&choice) {
+            Some(choice) => one("tool_choice", choice),
+            None => Translated::Unknown,
+        },
+        ("parallel_tool_calls", Value::Bool(true)) => Translated::Members(Vec::new()),
+        ("parallel_tool_calls", Value::Bool(false)) => {
+            one("tool_choice", json!({ "disable_parallel_tool_use": true }))
+        }
+        ("response_format", format) => match at(&format, "/type").as_str() {
+            Some("text") => Translated::Members(Vec::new()),
+            Some("json_schema") => {
+                let schema = at(&format, "/json_schema/schema");
+                let format = json!({"type": "json_schema", "schema": schema});
+                one("output_config", json!({ "format": format }))
+            }
+            _ => Translated::Unknown,
+        },
+        _ => Translated::Unknown,
+    }
+}
+
+/// Returns what an effort is.
+fn reasoning(effort: &str) -> Vec<(&'static str, Value)> {
+    match Effort::from_word(effort) {
+        Some(Effort::None) => vec![("thinking", json!({"type": "disabled"}))],
+        _ => vec![
+            ("thinking", json!({"type": "adaptive"})),
+            ("output_config", json!({ "effort": effort })),
+        ],
+    }
+}
+
+/// Returns what `reasoning` is.
+fn budget(said: &Map<String, Value>) -> Translated {
+    let known = ["effort", "max_tokens"];
+    if said.keys().any(|key| !known.contains(&key.as_str())) {
+        return Translated::Unknown;
+    }
+    match (said.get("max_tokens"), said.get("effort")) {
+        (Some(budget @ Value::Number(_)), _) => {
+            let thinking = json!({"type": "enabled", "budget_tokens": budget});
+            Translated::Members(vec![("thinking", thinking)])
+        }
+        (_, Some(Value::String(effort))) => Translated::Members(reasoning(effort)),
+        _ => Translated::Members(Vec::new()),
+    }
+}
+
+fn tool(said: &Value) -> Option<Value> {
+    let function = said.get("function")?.as_object()?;
+    let schema = function.get("parameters").filter(|it| it.is_object());
+    let schema = schema.cloned().unwrap_or_else(|| json!({"type": "object"}));
+    let mut tool = Map::from_iter([("input_schema".to_owned(), schema)]);
+    for key in ["name", "description", "strict"] {
+        let value = function.get(key).filter(|value| !value.is_null());
+        tool.extend(value.map(|value| (key.to_owned(), value.clone())));
+    }
+    Some(tool.into())
+}
+
+fn choice(said: &Value) -> Option<Value> {
+    let kind = match said.as_str() {
+        Some("auto") => "auto",
+        Some("required") => "any",
+        Some("none") => "none",
+        Some(_) => return None,
+        None => {
+            let name = at(said, "/function/name").as_str()?;
+            return Some(json!({"type": "tool", "name": name}));
+        }
+    };
+    Some(json!({ "type": kind }))
+}
+
+/// The fault of something that these words cannot say: 400.
+fn unsaid(filling: Filling<'_>, what: &str) -> Fault {
+    let message = format!(
+        "{} has {what}, which requests of Messages cannot say; chat completions can",
+        filling.describe()
+    );
+    Fault::invalid("model", message).with_code("invalid_parameters")
+}

@@ -1,0 +1,195 @@
+//! `POST /v1/messages/count_tokens`: asked of the model's provider where it counts in these words, else an estimate that errs
+//! high. It costs nothing, and what comes of it says nothing about the health of the provider.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use filters::fault::Fault;
+use filters::models::dialects::Dialect;
+use filters::models::dialects::state::{Maker, States};
+use filters::models::fronts::messages::{self, Counted};
+use filters::models::operation::Operation;
+use filters::models::request::ModelRequest;
+use filters::models::wires::{BodySlice, Target};
+use futures::future::BoxFuture;
+use http::HeaderValue;
+use reqwest::RequestBuilder;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::models::Models;
+use crate::models::deployment::Deployment;
+use crate::models::planner::PlanContext;
+use crate::models::providers::endpoints::TriedEndpoints;
+use crate::models::providers::{Credential, KeyPool};
+use crate::models::upstream_head::OwnHeaders;
+use crate::outbound::read_body;
+use crate::proxy::body;
+use crate::proxy::handler::{Endpoint, Request};
+use crate::proxy::response::Response;
+
+/// The end of the path, behind that of messages.
+const PATH: &str = "/count_tokens";
+/// The most bytes of a reply.
+const MAX_REPLY_BYTES: usize = 64 << 10;
+/// How long a provider is not asked that fails.
+const FAILED_REST_MS: u64 = 10_000;
+/// How long a provider is not asked that does not know the path, or refuses the key.
+const REFUSED_REST_MS: u64 = 600_000;
+
+/// The endpoint.
+pub struct CountTokens {
+    pub models: Arc<Models>,
+}
+
+#[derive(Deserialize)]
+struct Reply {
+    input_tokens: u64,
+}
+
+/// Why a provider has not counted.
+enum Uncounted {
+    /// It is not asked again for so long.
+    Rests(u64),
+    /// It refuses this request.
+    Refused,
+}
+
+impl Endpoint for CountTokens {
+    fn call<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>> {
+        Box::pin(async move {
+            let text = Bytes::copy_from_slice(request.body);
+            let counting = || messages::count_tokens(text);
+            let Counted {
+                request: mut asked,
+                estimate,
+            } = body::off_worker(request.body.len(), counting)?;
+            asked.take_headers(request.headers);
+            let counted = self.ask(&asked, &request).await;
+            let body = json!({ "input_tokens": counted.unwrap_or(estimate) });
+            Ok(Response::json(body.to_string()))
+        })
+    }
+}
+
+impl CountTokens {
+    /// Returns what the model's first provider counts, if it counts.
+    async fn ask(&self, asked: &ModelRequest, request: &Request<'_>) -> Option<u64> {
+        let counts = &self.models.provider_counts;
+        let (deployment, keys) = self.find(asked, request)?;
+        let name = &deployment.provider.name;
+        if counts.rests(name, request.now_ms) {
+            return None;
+        }
+        let _running = counts.running.try_acquire().ok()?;
+        let key = keys.get(keys.pick(0, deployment.index, request.now_ms))?;
+        let sent = self.write(asked, request, (&deployment, key))?;
+        match count(sent).await {
+            Ok(tokens) => Some(tokens).filter(|tokens| *tokens > 0),
+            Err(Uncounted::Rests(ms)) => {
+                counts.rest(name, request.now_ms + ms);
+                None
+            }
+            Err(Uncounted::Refused) => None,
+        }
+    }
+
+    /// Returns the first way to serve the model, if that is in these words, and the keys that its calls have.
+    fn find(
+        &self,
+        asked: &ModelRequest,
+        request: &Request<'_>,
+    ) -> Option<(Arc<Deployment>, Arc<KeyPool>)> {
+        let models = &self.models;
+        let caller = request.caller.map(|caller| &**caller);
+        let byok_keys = models.byok_keys.of_caller(caller);
+        let byok: Vec<&str> = byok_keys.iter().flat_map(|keys| keys.providers()).collect();
+        let context = PlanContext {
+            caller,
+            byok_providers: &byok,
+            session: None,
+            no_fallback: false,
+            explains: false,
+            now_ms: request.now_ms,
+            now_s: request.now_ms / 1000,
+        };
+        let found = models.planner.resolve(asked, &context, false).ok()?;
+        let candidate = found.candidates().first()?;
+        let deployment = models.planner.deployment(candidate)?;
+        if deployment.wire.dialect != Some(Dialect::Messages) {
+            return None;
+        }
+        let own = byok_keys
+            .as_ref()
+            .and_then(|keys| keys.find(&deployment.provider.name));
+        let keys = Arc::clone(own.unwrap_or(&deployment.site.keys));
+        Some((deployment, keys))
+    }
+
+    /// Writes the provider's request.
+    fn write(
+        &self,
+        asked: &ModelRequest,
+        request: &Request<'_>,
+        (deployment, key): (&Deployment, &Credential),
+    ) -> Option<RequestBuilder> {
+        let codec = deployment.wire.codec(Operation::Chat)?;
+        let organization = request
+            .caller
+            .map(|caller| Arc::clone(&caller.organization_id));
+        let states = States::new(self.models.state_secret, organization);
+        let target = deployment.target();
+        let target = Target {
+            maker: Maker {
+                states: &states,
+                own_key: key.own_id().map(|id| &**id),
+                ..target.maker
+            },
+            ..target
+        };
+        let mut sent = Vec::with_capacity(asked.source.body.len());
+        for slice in codec.encode(asked, &target).ok()? {
+            match slice {
+                BodySlice::Bytes(bytes) => sent.extend_from_slice(&bytes),
+                BodySlice::Upload(_) => return None,
+            }
+        }
+        let own = OwnHeaders {
+            authority: None,
+            body_bytes: sent.len(),
+            request_id: &HeaderValue::from_static(""),
+            credential: deployment.provider.credential(key).ok()?,
+            of_wire: &codec.headers(asked, &target),
+        };
+        let (client, ()) = http::Request::new(()).into_parts();
+        let template = deployment.head(Operation::Chat, false)?;
+        let mut head = template.request(&own, &client)?;
+        // The HTTP client writes the first two, and the request has no id upstream.
+        for name in ["host", "content-length", "x-request-id"] {
+            head.headers.remove(name);
+        }
+        let endpoints = &deployment.site.endpoints;
+        let endpoint = endpoints.pick(None, TriedEndpoints::default(), request.now_ms);
+        let origin = endpoints.origin(endpoint)?.url();
+        let url = format!("{origin}{}{PATH}", head.uri.path());
+        let post = self.models.provider_counts.outbound.post(&url).ok()?;
+        Some(post.headers(head.headers).body(sent))
+    }
+}
+
+/// Sends a request, and reads the count.
+async fn count(request: RequestBuilder) -> Result<u64, Uncounted> {
+    let failed = || Uncounted::Rests(FAILED_REST_MS);
+    let reply = request.send().await.map_err(|_| failed())?;
+    match reply.status().as_u16() {
+        200 => {}
+        401 | 403 | 404 | 405 | 501 => return Err(Uncounted::Rests(REFUSED_REST_MS)),
+        429 | 500.. => return Err(failed()),
+        _ => return Err(Uncounted::Refused),
+    }
+    let body = read_body(reply, MAX_REPLY_BYTES).await;
+    let body = body.map_err(|_| failed())?;
+    let read = serde_json::from_slice::<Reply>(&body);
+    let read = read.map_err(|_| Uncounted::Rests(REFUSED_REST_MS))?;
+    Ok(read.input_tokens)
+}
