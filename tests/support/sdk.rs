@@ -32,6 +32,8 @@ pub enum Script {
     WiresNode,
     /// `messages_python.py` in the virtual environment.
     MessagesPython,
+    /// `messages_node.mjs` beside node_modules.
+    MessagesNode,
     /// `schemathesis_api.py` in the virtual environment.
     SchemathesisApi,
 }
@@ -81,6 +83,7 @@ pub fn run(script: Script, variables: &[(&str, &str)], checks: &[&str]) {
         Script::WiresPython => (installed("venv/bin/python"), "wires_python.py"),
         Script::WiresNode => (PathBuf::from("node"), "wires_node.mjs"),
         Script::MessagesPython => (installed("venv/bin/python"), "messages_python.py"),
+        Script::MessagesNode => (PathBuf::from("node"), "messages_node.mjs"),
         Script::SchemathesisApi => (installed("venv/bin/python"), "schemathesis_api.py"),
     };
     let output = Command::new(program)

@@ -190,6 +190,11 @@ fn anthropic_in_python_sees_no_difference_between_wires() {
     accept_on_every_wire(Script::MessagesPython);
 }
 
+#[test]
+fn anthropic_and_the_ai_sdk_in_node_see_no_difference_between_wires() {
+    accept_on_every_wire(Script::MessagesNode);
+}
+
 /// Runs a client of the Model Context Protocol.
 fn accept_mcp(script: Script) {
     let models = MODELS.split("[[models]]").nth(1).unwrap();

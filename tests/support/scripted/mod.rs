@@ -1,6 +1,6 @@
 //! A provider that speaks every wire and says what a script decides, in words of no wire.
 //!
-//! [`provider`] answers as `tests/clients/wires_python.py`, `wires_node.mjs` and `messages_python.py` expect: it calls
+//! [`provider`] answers as `tests/clients/wires_python.py`, `wires_node.mjs`, `messages_python.py` and `messages_node.mjs` expect: it calls
 //! `get_weather` where tools are offered, tells the result of a call, gives JSON where a schema is asked for, says whether it
 //! sees an image, reasons "hm" where that is asked for, and repeats the last text otherwise.
 
@@ -118,6 +118,7 @@ pub fn gateway(provider: &Upstream) -> Gateway {
     let models = MODELS.iter().zip(wires).map(|(id, (provider, wire))| {
         format!(
             "[[models]]\nid = \"{id}\"\n[[models.providers]]\nprovider = \"{provider}\"\nname = \"up-{id}\"\n\
+             capabilities = [\"streaming\", \"tools\", \"parallel_tools\", \"forced_tools\", \"vision\", \"documents\", \"json_object\", \"json_schema\", \"reasoning\"]\n\
              max_output = 32000\ninput_price = \"1\"\noutput_price = \"2\"\n{wire}"
         )
     });
