@@ -204,6 +204,30 @@ fn it_looks_at_an_image() {
     });
 }
 
+#[test]
+#[ignore = "needs Claude Code: make test-agents"]
+fn it_reads_a_pdf() {
+    const PAGE: &str = "%PDF-1.4\n1 0 obj\n<</Type/Catalog/Pages 2 0 R>>\nendobj\n2 0 obj\n<</Type/Pages/Kids[3 0 R]/Count 1>>\nendobj\n\
+        3 0 obj\n<</Type/Page/Parent 2 0 R/MediaBox[0 0 99 99]>>\nendobj\nxref\n0 4\n0000000000 65535 f \n0000000009 00000 n \n\
+        0000000054 00000 n \n0000000105 00000 n \ntrailer\n<</Size 4/Root 1 0 R>>\nstartxref\n168\n%%EOF\n";
+    on_wires("a PDF that a tool has read", ON_ONE, |id| {
+        let machine = Machine::new();
+        machine.write("page.pdf", PAGE);
+        let path = machine.path("page.pdf");
+        let (_provider, gateway) = model("READ-PDF", move |asked| {
+            let is_shown = asked.holds("application/pdf");
+            match asked.results.is_empty() && !asked.has_result {
+                true => Turn::call("Read", json!({"file_path": path})),
+                false if is_shown => Turn::text("I read a page."),
+                false => Turn::text(format!("I see no page: {:?}", asked.results)),
+            }
+            .into()
+        });
+        let ended = machine.ask(&gateway, id, "READ-PDF page.pdf", &[]);
+        ended.says("I read a page.");
+    });
+}
+
 /// Each model finds the whole history, and its own reasoning alone.
 #[test]
 #[ignore = "needs Claude Code: make test-agents"]
@@ -334,6 +358,33 @@ fn a_key_whose_budget_is_used_ends_the_run_with_words() {
         assert!(ended.is_error, "{:#}", ended.said);
         assert!(ended.result.contains("limit"), "{:#}", ended.said);
         assert!(asked(&provider, "TOO-DEAR again").is_empty());
+    });
+}
+
+/// Providers say that in many words; the client knows one wording, shortens the history and asks again.
+#[test]
+#[ignore = "needs Claude Code: make test-agents"]
+fn a_prompt_that_is_too_long_is_made_shorter() {
+    const REFUSAL: &str = r#"{"error":{"message":"This model's maximum context length is 64000 tokens. However, your messages resulted in 70000 tokens.","type":"invalid_request_error","code":"context_length_exceeded"}}"#;
+    on_wires("a prompt that is too long", ON_ONE, |id| {
+        let machine = Machine::new();
+        let (_provider, gateway) = model("TOO-LONG", |asked| {
+            let is_summary = asked.last_text().contains("summary");
+            if is_summary {
+                return Turn::text("<summary>TOO-LONG: all that was said.</summary>").into();
+            }
+            let is_long = asked.holds("TOO-LONG second") && !asked.holds("all that was said");
+            match is_long {
+                true => Said::Reply(Reply::json(400, REFUSAL)),
+                false => Turn::text("Noted.").into(),
+            }
+        });
+        let mut session = machine.ask(&gateway, id, "TOO-LONG first", &[]).session;
+        for turn in ["TOO-LONG more", "TOO-LONG second"] {
+            let ended = machine.ask(&gateway, id, turn, &["--resume", &session]);
+            ended.says("Noted.");
+            session = ended.session;
+        }
     });
 }
 

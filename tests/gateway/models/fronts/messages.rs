@@ -43,7 +43,7 @@ name = "gemini-x"
 capabilities = ["streaming", "tools", "parallel_tools", "forced_tools", "vision", "documents", "json_schema", "reasoning"]
 "#;
 
-const WIRES: [&str; 4] = ["chat", "items", "blocks", "contents"];
+pub(super) const WIRES: [&str; 4] = ["chat", "items", "blocks", "contents"];
 
 pub(super) fn gateway_with(upstream: &Upstream, more: &str) -> Gateway {
     let url = upstream.url();
@@ -104,7 +104,7 @@ pub(super) fn post(gateway: &Gateway, path: &str, body: &Value) -> Answer {
     ask(gateway.address(), &asked)
 }
 
-fn send(gateway: &Gateway, body: &Value) -> Answer {
+pub(super) fn send(gateway: &Gateway, body: &Value) -> Answer {
     post(gateway, "/v1/messages?beta=true", body)
 }
 

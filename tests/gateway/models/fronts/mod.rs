@@ -6,6 +6,8 @@ mod count_tokens;
 pub mod embeddings;
 mod image_edits;
 mod images;
+mod message_bounds;
+mod message_errors;
 mod messages;
 mod moderations;
 mod ocr;
