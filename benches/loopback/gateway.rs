@@ -122,7 +122,7 @@ fn configuration(folder: &str, upstream: &str, address: &str) -> String {
     format!(
         "[listen]\naddress = \"{address}\"\n[admin]\naddress = \"127.0.0.1:0\"\n[server]\nthreads = 1\n\
          [store]\nurl = \"sqlite:{folder}/bench.db\"\nstate_dir = \"{folder}\"\n{store}\n\
-         [limits]\nbody_bytes = {{ chat = 33554432 }}\nrequests_per_minute = {{ chat = 0, embeddings = 0 }}\n\
+         [limits]\nin_flight = 16384\nbody_bytes = {{ chat = 33554432 }}\nrequests_per_minute = {{ chat = 0, embeddings = 0 }}\n\
          [decisions]\n[[decisions.projects]]\nsdk_key = \"bench\"\ndatafile = \"sandbox\"\n\
          [graph]\nupstream = \"http://{upstream}\"\ncache = {{ ttl_s = 3600 }}\n\
          [[graph.tenants]]\nid = \"pass\"\nsingle_keys = [\"public\"]\napp_keys = [{{ key = \"pass\" }}]\n\

@@ -307,7 +307,8 @@ pub fn hold(part: &Part, count: usize) -> Vec<TcpStream> {
     let open = |_| {
         let mut stream = TcpStream::connect(&part.address).unwrap();
         stream.write_all(&request).unwrap();
-        assert!(stream.read(&mut buffer).unwrap() > 0);
+        let count = stream.read(&mut buffer).unwrap();
+        assert!(buffer[..count].starts_with(b"HTTP/1.1 200"));
         stream
     };
     (0..count).map(open).collect()
