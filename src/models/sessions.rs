@@ -20,17 +20,19 @@ use super::deployment::Deployment;
 use crate::redis::Redis;
 use crate::shared_wait;
 
+/// The header in which Claude Code names its session.
+const CLAUDE_CODE_SESSION: HeaderName = HeaderName::from_static("x-claude-code-session-id");
 /// The headers that name a session; the first one counts. Source: docs/facts/model-gateway.md 3.8.
 const SESSION_HEADERS: [HeaderName; 5] = [
     HeaderName::from_static("x-session-id"),
     HeaderName::from_static("x-session-affinity"),
     HeaderName::from_static("session_id"),
     HeaderName::from_static("session-id"),
-    HeaderName::from_static("x-claude-code-session-id"),
+    CLAUDE_CODE_SESSION,
 ];
 /// The headers in which Claude Code names its session, the agent in it that asks, and the agent that has asked that one.
 const AGENT_HEADERS: [HeaderName; 3] = [
-    HeaderName::from_static("x-claude-code-session-id"),
+    CLAUDE_CODE_SESSION,
     HeaderName::from_static("x-claude-code-agent-id"),
     HeaderName::from_static("x-claude-code-parent-agent-id"),
 ];

@@ -4,32 +4,20 @@
 // Environment: BASE_URL (with /v1), API_KEY, MODELS (their ids, joined by commas; each is served on another wire by a
 // provider that answers as tests/support/scripted says). One line per check and model on stdout; exit 1 when one failed.
 import assert from 'node:assert/strict';
-import { createRequire } from 'node:module';
-import { pathToFileURL } from 'node:url';
 
+import { Output, aiChecks, forecast, generateText, load, streamText, user } from './ai_checks.mjs';
 import { main } from './checks.mjs';
 
-// The packages are beside the working directory and not beside this file.
-const here = createRequire(`${process.cwd()}/package.json`);
-const load = async (name) => import(pathToFileURL(here.resolve(name)).href);
 const { default: Anthropic } = await load('@anthropic-ai/sdk');
 const { createAnthropic } = await load('@ai-sdk/anthropic');
-const { Output, generateText, isStepCount, streamText, tool } = await load('ai');
-const { z } = await load('zod');
 
 const { BASE_URL, API_KEY, MODELS } = process.env;
-const IMAGE = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABh6FO1AAAAABJRU5ErkJggg==';
 const client = new Anthropic({ baseURL: BASE_URL.replace(/\/v1$/, ''), apiKey: API_KEY, maxRetries: 0, timeout: 30_000 });
 const provider = createAnthropic({ baseURL: BASE_URL, apiKey: API_KEY });
-const forecast = z.object({ city: z.string(), degrees: z.number() });
-const weather = tool({
-  description: 'The weather of a city.',
-  inputSchema: z.object({ city: z.string() }),
-  execute: async ({ city }) => `sunny in ${city}`,
-});
-const user = (content) => [{ role: 'user', content }];
 
 const checks = {
+  ...aiChecks(provider),
+
   async sdk_text(model) {
     const whole = await client.messages.create({ model, max_tokens: 100, messages: user('one two') });
     assert.deepEqual([whole.content[0].text, whole.stop_reason, whole.model], ['You said: one two', 'end_turn', model]);
@@ -60,32 +48,6 @@ const checks = {
       assert.match(error.message, /messages\.0\.content\.0\.text/);
       return true;
     });
-  },
-
-  async ai_text(model) {
-    const whole = await generateText({ model: provider(model), prompt: 'one two' });
-    assert.equal(whole.text, 'You said: one two');
-    assert.equal(whole.usage.totalTokens, 14);
-    const stream = streamText({ model: provider(model), prompt: 'one two' });
-    let text = '';
-    for await (const piece of stream.textStream) text += piece;
-    assert.equal(text, 'You said: one two');
-    assert.equal((await stream.usage).totalTokens, 14);
-    assert.equal(await stream.finishReason, 'stop');
-  },
-
-  async ai_tools(model) {
-    const options = { model: provider(model), prompt: 'The weather?', tools: { get_weather: weather }, stopWhen: isStepCount(2) };
-    const whole = await generateText(options);
-    assert.equal(whole.text, 'The tool said: sunny in Paris');
-    const stream = streamText(options);
-    assert.equal(await stream.text, 'The tool said: sunny in Paris');
-  },
-
-  async ai_image(model) {
-    const content = [{ type: 'text', text: 'Look' }, { type: 'image', image: IMAGE, mediaType: 'image/png' }];
-    const answer = await generateText({ model: provider(model), messages: user(content) });
-    assert.equal(answer.text, 'I see an image');
   },
 
   async ai_schema(model) {

@@ -1,35 +1,24 @@
 // Text, tools, images, JSON schema and reasoning through the real `openai` client and the Vercel AI SDK.
 //
 // Environment: BASE_URL (with /v1), API_KEY, MODELS (their ids, joined by commas; each is served on another wire by a
-// provider that answers as tests/support/scripted.rs says). One line per check and model on stdout; exit 1 when one failed.
+// provider that answers as tests/support/scripted says). One line per check and model on stdout; exit 1 when one failed.
 import assert from 'node:assert/strict';
-import { createRequire } from 'node:module';
-import { pathToFileURL } from 'node:url';
 
+import { Output, aiChecks, forecast, generateText, load, streamText } from './ai_checks.mjs';
 import { main } from './checks.mjs';
 
-// The packages are beside the working directory and not beside this file.
-const here = createRequire(`${process.cwd()}/package.json`);
-const load = async (name) => import(pathToFileURL(here.resolve(name)).href);
 const { default: OpenAI } = await load('openai');
 const { createOpenAICompatible } = await load('@ai-sdk/openai-compatible');
-const { Output, generateText, isStepCount, streamText, tool } = await load('ai');
-const { z } = await load('zod');
 
 const { BASE_URL, API_KEY, MODELS } = process.env;
-const IMAGE = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABh6FO1AAAAABJRU5ErkJggg==';
 const client = new OpenAI({ baseURL: BASE_URL, apiKey: API_KEY, maxRetries: 0 });
 const provider = createOpenAICompatible({
   name: 'weirgate', baseURL: BASE_URL, apiKey: API_KEY, supportsStructuredOutputs: true, includeUsage: true,
 });
-const forecast = z.object({ city: z.string(), degrees: z.number() });
-const weather = tool({
-  description: 'The weather of a city.',
-  inputSchema: z.object({ city: z.string() }),
-  execute: async ({ city }) => `sunny in ${city}`,
-});
 
 const checks = {
+  ...aiChecks(provider),
+
   async openai_tools(model) {
     const messages = [{ role: 'user', content: 'The weather?' }];
     const parameters = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
@@ -42,32 +31,6 @@ const checks = {
     messages.push(first.message, { role: 'tool', tool_call_id: call.id, content: 'sunny' });
     const second = await client.chat.completions.create({ model, messages, tools });
     assert.equal(second.choices[0].message.content, 'The tool said: sunny');
-  },
-
-  async ai_text(model) {
-    const whole = await generateText({ model: provider(model), prompt: 'one two' });
-    assert.equal(whole.text, 'You said: one two');
-    assert.equal(whole.usage.totalTokens, 14);
-    const stream = streamText({ model: provider(model), prompt: 'one two' });
-    let text = '';
-    for await (const piece of stream.textStream) text += piece;
-    assert.equal(text, 'You said: one two');
-    assert.equal((await stream.usage).totalTokens, 14);
-    assert.equal(await stream.finishReason, 'stop');
-  },
-
-  async ai_tools(model) {
-    const options = { model: provider(model), prompt: 'The weather?', tools: { get_weather: weather }, stopWhen: isStepCount(2) };
-    const whole = await generateText(options);
-    assert.equal(whole.text, 'The tool said: sunny in Paris');
-    const stream = streamText(options);
-    assert.equal(await stream.text, 'The tool said: sunny in Paris');
-  },
-
-  async ai_image(model) {
-    const content = [{ type: 'text', text: 'Look' }, { type: 'image', image: IMAGE, mediaType: 'image/png' }];
-    const answer = await generateText({ model: provider(model), messages: [{ role: 'user', content }] });
-    assert.equal(answer.text, 'I see an image');
   },
 
   async ai_schema(model) {

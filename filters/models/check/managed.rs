@@ -4,14 +4,18 @@ use super::read::{any_object, integer, object_of_set, required, string, twice};
 use super::reject::{Reject, other};
 use super::top::check_model;
 use crate::json::{Type, Walker};
+use crate::models::dialects::Dialect;
 use crate::models::managed::variation::FLAG_PREFIX;
-use crate::models::managed::{GivenVariable, NamedPrompt};
+use crate::models::managed::{GivenVariable, ManagedRequest, NamedPrompt};
 use crate::models::prompts::library::ReferencePlace;
 use crate::models::prompts::reference::{PREFIX, PromptReference, VersionReference};
+use crate::models::request::Source;
 
-/// The prompts and the flag that a request names.
+/// What a request names: its model, and the prompts and the flag that complete it.
 #[derive(Debug, Default)]
-pub(in crate::models) struct NamedPrompts {
+pub(in crate::models) struct Named {
+    /// The model, the prompt or the flag, as the caller sent it.
+    pub(in crate::models) model: Option<Box<str>>,
     by_model: Option<PromptReference>,
     by_flag: Option<Box<str>>,
     by_object: Option<Box<NamedByObject>>,
@@ -24,22 +28,12 @@ struct NamedByObject {
     variables: Vec<GivenVariable>,
 }
 
-/// What a request names beside them.
-#[derive(Debug, Default)]
-pub(in crate::models) struct Named {
-    /// The model, the prompt or the flag, as the caller sent it.
-    pub(in crate::models) model: Option<Box<str>>,
-    pub(in crate::models) prompts: NamedPrompts,
-}
-
-impl NamedPrompts {
-    /// Returns whether there is one.
-    pub(in crate::models) fn is_some(&self) -> bool {
+impl Named {
+    /// Returns whether a prompt or a flag completes the request.
+    pub(in crate::models) fn is_managed(&self) -> bool {
         self.by_model.is_some() || self.by_flag.is_some() || self.by_object.is_some()
     }
-}
 
-impl Named {
     /// Reads `model`.
     pub(in crate::models) fn read_model(&mut self, walk: &mut Walker<'_>) -> Result<(), Reject> {
         let model = string(walk)?.unescaped();
@@ -47,13 +41,13 @@ impl Named {
         if let Some(name) = model.strip_prefix(PREFIX) {
             let said = "names no prompt; accepted is `@prompt/NAME`, `@prompt/NAME@LABEL` or `@prompt/NAME@VERSION`";
             let reference = PromptReference::parse(name).ok_or_else(|| Reject::rule(said))?;
-            self.prompts.by_model = Some(reference);
+            self.by_model = Some(reference);
         }
         if let Some(key) = model.strip_prefix(FLAG_PREFIX) {
             if key.is_empty() {
                 return Err(Reject::rule("names no flag; accepted is `@flag/KEY`"));
             }
-            self.prompts.by_flag = Some(key.into());
+            self.by_flag = Some(key.into());
         }
         Ok(())
     }
@@ -80,20 +74,22 @@ impl Named {
             (None, None) => VersionReference::default(),
         };
         let reference = PromptReference { name, version };
-        self.prompts.by_object = Some(Box::new(NamedByObject {
+        self.by_object = Some(Box::new(NamedByObject {
             reference,
             variables,
         }));
         Ok(())
     }
 
-    /// Returns the prompt and the flag that complete the request, and whether the caller has named a model.
-    pub(in crate::models) fn complete(self) -> Result<Completed, Reject> {
-        let NamedPrompts {
-            by_model,
-            by_flag,
-            by_object,
-        } = self.prompts;
+    /// Returns the request that a prompt or a flag completes. It has no user and no session.
+    ///
+    /// Errors: `model` and `prompt` name different prompts.
+    pub(in crate::models) fn into_request(
+        self,
+        dialect: Dialect,
+        source: Source,
+    ) -> Result<ManagedRequest, Reject> {
+        let (by_model, by_flag, by_object) = (self.by_model, self.by_flag, self.by_object);
         let has_model = self.model.is_some() && by_model.is_none() && by_flag.is_none();
         let prompt = match (by_model, by_object) {
             (Some(by_model), Some(object)) if by_model != object.reference => {
@@ -115,22 +111,18 @@ impl Named {
             }),
             (None, None) => None,
         };
-        Ok(Completed {
+        Ok(ManagedRequest {
+            dialect,
+            source,
             model: self.model,
             has_model,
             prompt,
             flag: by_flag,
+            user: None,
+            session: None,
+            has_inner_effort: false,
         })
     }
-}
-
-/// What completes a request.
-#[derive(Debug)]
-pub(in crate::models) struct Completed {
-    pub(in crate::models) model: Option<Box<str>>,
-    pub(in crate::models) has_model: bool,
-    pub(in crate::models) prompt: Option<NamedPrompt>,
-    pub(in crate::models) flag: Option<Box<str>>,
 }
 
 /// A string that is not empty.

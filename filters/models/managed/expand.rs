@@ -11,7 +11,6 @@ use crate::models::prompts::library::FoundPrompt;
 use crate::models::prompts::origin::{FilledBy, Managed};
 use crate::models::prompts::prompt::PromptParameter;
 use crate::models::prompts::template::PromptValue;
-use crate::models::request::RequestMember;
 
 /// A body that names neither a prompt nor a flag any more.
 #[derive(Clone, Debug)]
@@ -28,7 +27,15 @@ pub struct Filling<'f> {
     pub prompt: Option<&'f FoundPrompt>,
 }
 
-impl Filling<'_> {
+impl<'f> Filling<'f> {
+    /// Yields the parameters and who gives them, those of the variation first.
+    pub(super) fn parameters(self) -> impl Iterator<Item = (&'f PromptParameter, FilledBy)> {
+        let of_variation = self.variation.into_iter().flat_map(|it| &it.parameters);
+        let of_prompt = self.prompt.into_iter().flat_map(|it| &it.prompt.parameters);
+        let of_variation = of_variation.map(|it| (it, FilledBy::Variation));
+        of_variation.chain(of_prompt.map(|it| (it, FilledBy::Prompt)))
+    }
+
     /// Names what completes a request.
     pub(super) fn describe(self) -> String {
         let variation = self.variation.map(|it| it.names.describe());
@@ -213,14 +220,8 @@ impl ManagedRequest {
 
     /// Returns what the caller left unset, and the variation what the prompt would fill.
     fn fills<'f>(&self, filling: Filling<'f>) -> Vec<(&'f PromptParameter, FilledBy)> {
-        let of_variation = filling.variation.into_iter().flat_map(|it| &it.parameters);
-        let of_prompt = filling
-            .prompt
-            .into_iter()
-            .flat_map(|it| &it.prompt.parameters);
-        let all = of_variation.map(|it| (it, FilledBy::Variation));
         let mut fills: Vec<(&PromptParameter, FilledBy)> = Vec::new();
-        for (parameter, by) in all.chain(of_prompt.map(|it| (it, FilledBy::Prompt))) {
+        for (parameter, by) in filling.parameters() {
             if self.is_unset(parameter, &fills) {
                 fills.push((parameter, by));
             }
@@ -238,17 +239,20 @@ impl ManagedRequest {
         inner.map_or(&b""[..], <[u8]>::trim_ascii)
     }
 
+    /// Returns whether the caller has set a member. Null counts as unset.
+    pub(super) fn is_set(&self, key: &str) -> bool {
+        let member = self.source.member(key);
+        member.is_some_and(|member| !self.source.is_null(member))
+    }
+
     /// Returns whether nothing was said of what a parameter says, in no spelling.
     fn is_unset(
         &self,
         parameter: &PromptParameter,
         fills: &[(&PromptParameter, FilledBy)],
     ) -> bool {
-        let is_set = |key: &str| {
-            let member = self.source.member(key);
-            member.is_some_and(|member: &RequestMember| !self.source.is_null(member))
-                || fills.iter().any(|(filled, _)| &*filled.key == key)
-        };
+        let is_set =
+            |key: &str| self.is_set(key) || fills.iter().any(|(filled, _)| &*filled.key == key);
         let has_inner_effort = || {
             let mut reasonings = fills
                 .iter()

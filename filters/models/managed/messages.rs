@@ -6,7 +6,6 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::ManagedRequest;
@@ -37,10 +36,8 @@ pub(super) fn say(
     filling: Filling<'_>,
 ) -> Result<Said, Fault> {
     let list = [b"[", rendered, b"]"].concat();
-    let messages: Vec<Message<'_>> = serde_json::from_slice(&list).map_err(|error| {
-        let fault = Fault::new(FaultKind::Internal, "the prompt could not be read");
-        fault.with_detail(error.to_string())
-    })?;
+    let messages: Vec<Message<'_>> =
+        serde_json::from_slice(&list).map_err(|error| unread("prompt", &error))?;
     let (mut system, mut turns) = (Vec::new(), Vec::new());
     for (at, message) in messages.into_iter().enumerate() {
         let unsaid = |what: &str| unsaid(filling, &format!("{what} in its message {}", at + 1));
@@ -76,10 +73,7 @@ fn instructions(request: &ManagedRequest, mut blocks: Vec<Value>) -> Result<Opti
         Ok(Some(Value::String(text))) => blocks.push(json!({"type": "text", "text": text})),
         Ok(Some(Value::Array(more))) => blocks.extend(more),
         Ok(_) => {}
-        Err(error) => {
-            let fault = Fault::new(FaultKind::Internal, "the request could not be read");
-            return Err(fault.with_detail(error.to_string()));
-        }
+        Err(error) => return Err(unread("request", &error)),
     }
     Ok(Some(Value::from(blocks).to_string()))
 }
@@ -124,40 +118,27 @@ fn members(
     request: &ManagedRequest,
     filling: Filling<'_>,
 ) -> Result<Vec<(Box<str>, String, FilledBy)>, Fault> {
-    let of_variation = filling.variation.into_iter().flat_map(|it| &it.parameters);
-    let of_prompt = filling
-        .prompt
-        .into_iter()
-        .flat_map(|it| &it.prompt.parameters);
-    let all = of_variation.map(|it| (it, FilledBy::Variation));
-    let all = all.chain(of_prompt.map(|it| (it, FilledBy::Prompt)));
-    let is_set = |key: &str| {
-        let member = request.source.member(key);
-        member.is_some_and(|member| !request.source.is_null(member))
-    };
     let mut filled: Vec<(&'static str, Value, FilledBy)> = Vec::new();
     let mut passed: Vec<(Box<str>, String, FilledBy)> = Vec::new();
-    for (parameter, by) in all {
+    for (parameter, by) in filling.parameters() {
         let key = &*parameter.key;
-        let raw: &RawValue = match serde_json::from_str(&parameter.json) {
-            Ok(raw) => raw,
-            Err(_) => continue,
-        };
-        let said = match translate(key, raw) {
+        // A number that no value holds, such as 1e400, is passed on too.
+        let value = serde_json::from_str(&parameter.json);
+        let said = match value.map_or(Translated::Unknown, |value| translate(key, value)) {
             Translated::Members(said) => said,
             Translated::Unknown if is_of_chat(key) => {
                 return Err(unsaid(filling, &format!("`{}`", quoted(key))));
             }
             // What the gateway does not know reaches the provider as it is.
             Translated::Unknown => {
-                if !is_set(key) && !passed.iter().any(|(other, ..)| **other == *key) {
+                if !request.is_set(key) && !passed.iter().any(|(other, ..)| **other == *key) {
                     passed.push((key.into(), parameter.json.to_string(), by));
                 }
                 continue;
             }
         };
         for (key, value) in said {
-            if !is_set(key) {
+            if !request.is_set(key) {
                 fill(&mut filled, (key, value, by));
             }
         }
@@ -201,10 +182,7 @@ enum Translated {
     Unknown,
 }
 
-fn translate(key: &str, raw: &RawValue) -> Translated {
-    let Ok(value) = serde_json::from_str::<Value>(raw.get()) else {
-        return Translated::Unknown;
-    };
+fn translate(key: &str, value: Value) -> Translated {
     let one = |key: &'static str, value: Value| Translated::Members(vec![(key, value)]);
     match (key, value) {
         (_, Value::Null) => Translated::Members(Vec::new()),
@@ -297,6 +275,12 @@ fn choice(said: &Value) -> Option<Value> {
         }
     };
     Some(json!({ "type": kind }))
+}
+
+/// The fault of JSON that was checked when it came and cannot be read now: 500.
+fn unread(what: &str, error: &serde_json::Error) -> Fault {
+    let fault = Fault::new(FaultKind::Internal, format!("the {what} could not be read"));
+    fault.with_detail(error.to_string())
 }
 
 /// The fault of something that these words cannot say: 400.

@@ -179,29 +179,11 @@ fn it_looks_at_an_image() {
         0xda, 0x63, 0x64, 0x60, 0xf8, 0x5f, 0x0f, 0, 2, 0x87, 1, 0x80, 0xeb, 0x47, 0xba, 0x92, 0,
         0, 0, 0, b'I', b'E', b'N', b'D', 0xae, 0x42, 0x60, 0x82,
     ];
-    on_wires("an image that a tool has read", ON_ONE, |id| {
-        let machine = Machine::new();
-        machine.write("dot.png", DOT);
-        let path = machine.path("dot.png");
-        let (_provider, gateway) = model("LOOK-AT", move |asked| {
-            let is_seen = ["image_url", "input_image", "\"image/png\""];
-            match asked.results.is_empty() && !asked.has_result {
-                true => Turn::call("Read", json!({"file_path": path})),
-                false
-                    if is_seen
-                        .iter()
-                        .any(|mark| asked.body.to_string().contains(mark)) =>
-                {
-                    Turn::text("I see a dot.")
-                }
-                false => Turn::text("I am blind."),
-            }
-            .into()
-        });
-        machine
-            .ask(&gateway, id, "LOOK-AT dot.png", &[])
-            .says("I see a dot.");
-    });
+    let is_seen = |asked: &Asked| {
+        let mut marks = ["image_url", "input_image", "\"image/png\""].into_iter();
+        marks.any(|mark| asked.body.to_string().contains(mark))
+    };
+    it_sees("an image that a tool has read", "dot.png", DOT, is_seen);
 }
 
 #[test]
@@ -210,21 +192,31 @@ fn it_reads_a_pdf() {
     const PAGE: &str = "%PDF-1.4\n1 0 obj\n<</Type/Catalog/Pages 2 0 R>>\nendobj\n2 0 obj\n<</Type/Pages/Kids[3 0 R]/Count 1>>\nendobj\n\
         3 0 obj\n<</Type/Page/Parent 2 0 R/MediaBox[0 0 99 99]>>\nendobj\nxref\n0 4\n0000000000 65535 f \n0000000009 00000 n \n\
         0000000054 00000 n \n0000000105 00000 n \ntrailer\n<</Size 4/Root 1 0 R>>\nstartxref\n168\n%%EOF\n";
-    on_wires("a PDF that a tool has read", ON_ONE, |id| {
+    let is_shown = |asked: &Asked| asked.holds("application/pdf");
+    it_sees(
+        "a PDF that a tool has read",
+        "page.pdf",
+        PAGE.as_bytes(),
+        is_shown,
+    );
+}
+
+/// Has a tool read a file that is no text, and a model say whether it was shown to it.
+fn it_sees(scenario: &str, name: &str, bytes: &[u8], is_shown: fn(&Asked) -> bool) {
+    on_wires(scenario, ON_ONE, |id| {
         let machine = Machine::new();
-        machine.write("page.pdf", PAGE);
-        let path = machine.path("page.pdf");
-        let (_provider, gateway) = model("READ-PDF", move |asked| {
-            let is_shown = asked.holds("application/pdf");
+        machine.write(name, bytes);
+        let path = machine.path(name);
+        let (_provider, gateway) = model("LOOK-AT", move |asked| {
             match asked.results.is_empty() && !asked.has_result {
                 true => Turn::call("Read", json!({"file_path": path})),
-                false if is_shown => Turn::text("I read a page."),
-                false => Turn::text(format!("I see no page: {:?}", asked.results)),
+                false if is_shown(asked) => Turn::text("I see it."),
+                false => Turn::text(format!("I see nothing: {:?}", asked.results)),
             }
             .into()
         });
-        let ended = machine.ask(&gateway, id, "READ-PDF page.pdf", &[]);
-        ended.says("I read a page.");
+        let ended = machine.ask(&gateway, id, &format!("LOOK-AT {name}"), &[]);
+        ended.says("I see it.");
     });
 }
 

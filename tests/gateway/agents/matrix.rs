@@ -6,7 +6,6 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use super::{installed, root};
-use crate::support::scripted::MODELS;
 
 /// How a wire carries what the client says.
 const KINDS: [(&str, &str, &str); 4] = [
@@ -54,7 +53,7 @@ fn the_table_is_written() {
     let mut text = HEAD.to_owned();
     let version = version("@anthropic-ai/claude-code");
     let names: Vec<&str> = KINDS.iter().map(|(_, name, _)| *name).collect();
-    let line = "|---".repeat(MODELS.len() + 1);
+    let line = "|---".repeat(KINDS.len() + 1);
     _ = writeln!(
         text,
         "| Claude Code {version} | {} |\n{line}|",

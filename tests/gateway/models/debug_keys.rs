@@ -22,7 +22,7 @@ const DEBUG: &str = "x-weirgate-debug";
 
 impl Gateway {
     /// A debug key with these terms, which the running server knows.
-    fn debug_key(&self, terms: &str) -> String {
+    pub fn debug_key(&self, terms: &str) -> String {
         let terms: TermsFile = serde_json::from_str(terms).unwrap();
         self.change(async |store| {
             let new = NewKey {

@@ -2,7 +2,7 @@
 //! Source: docs/promises.md.
 
 use serde_json::{Value, json};
-use weirgate::store::{KeyChange, NewKey};
+use weirgate::store::KeyChange;
 
 use crate::ledger::used;
 use crate::models::fronts::chat_completions::{chunk, reply, stream};
@@ -281,20 +281,7 @@ fn a_debug_key_learns_why() {
     for api in &APIS {
         let upstream = good();
         let gateway = Gateway::between(&upstream.url(), &upstream.url());
-        let key = gateway.change(async |store| {
-            let new = NewKey {
-                organization: "acme",
-                is_debug: true,
-                ..NewKey::default()
-            };
-            store
-                .create_key(&new, 0)
-                .await
-                .unwrap()
-                .0
-                .reveal()
-                .to_owned()
-        });
+        let key = gateway.debug_key("{}");
         let asked = Ask::post(api.path, api.body(false).to_string()).key(&key);
         let answer = ask(
             gateway.address(),

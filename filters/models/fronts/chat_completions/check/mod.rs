@@ -114,7 +114,7 @@ pub(super) struct Findings {
 /// what is accepted.
 pub(super) fn check(body: Bytes, front: &'static dyn Front) -> Result<Received, Fault> {
     let found = pass(&body).map_err(Reject::into_fault)?;
-    if found.named.prompts.is_some() {
+    if found.named.is_managed() {
         let request = managed(body, found).map_err(Reject::into_fault)?;
         return Ok(Received::Managed(Box::new(request)));
     }
@@ -195,18 +195,13 @@ pub(super) fn check_together(body: &Bytes) -> Result<(), Reject> {
 
 /// Returns the request of a body that names a prompt or a flag.
 fn managed(body: Bytes, found: Findings) -> Result<ManagedRequest, Reject> {
-    let completed = found.named.complete()?;
+    let source = Source::new(body, found.members);
     let filled = |text: Option<Box<str>>| text.filter(|text| !text.is_empty());
     Ok(ManagedRequest {
-        dialect: Dialect::Chat,
-        source: Source::new(body, found.members),
-        model: completed.model,
-        has_model: completed.has_model,
-        prompt: completed.prompt,
-        flag: completed.flag,
         user: filled(found.user),
         session: filled(found.cache_key),
         has_inner_effort: found.has_inner_effort,
+        ..found.named.into_request(Dialect::Chat, source)?
     })
 }
 
@@ -218,7 +213,7 @@ fn wanted_images(asked: &AskedParameters) -> u64 {
 
 fn pass(body: &Bytes) -> Result<Findings, Reject> {
     let mut found = top::top(body)?;
-    if found.named.prompts.is_some() {
+    if found.named.is_managed() {
         // Its prompt may complete it.
         return Ok(found);
     }

@@ -21,7 +21,6 @@ use crate::models::check::reject::Reject;
 use crate::models::check::shape::read_all;
 use crate::models::dialects::Dialect;
 use crate::models::front::{Front, Received};
-use crate::models::managed::ManagedRequest;
 use crate::models::parameter::{AskedParameters, Parameter, ParameterSet};
 use crate::models::request::{
     Effort, ModelRequest, NativeNeed, Needs, Payload, SearchNeeds, Source, Strategy,
@@ -93,19 +92,10 @@ pub(super) fn check(
 ) -> Result<Received, Fault> {
     let reject = |reject: Reject| reject.in_dialect(Dialect::Messages).into_fault();
     let (found, members) = read_all(&[&top::FIELDS], &body, top::unknown).map_err(reject)?;
-    if found.named.prompts.is_some() {
-        let completed = found.named.complete().map_err(reject)?;
-        return Ok(Received::Managed(Box::new(ManagedRequest {
-            dialect: Dialect::Messages,
-            source: Source::new(body, members),
-            model: completed.model,
-            has_model: completed.has_model,
-            prompt: completed.prompt,
-            flag: completed.flag,
-            user: None,
-            session: None,
-            has_inner_effort: false,
-        })));
+    if found.named.is_managed() {
+        let source = Source::new(body, members);
+        let request = found.named.into_request(Dialect::Messages, source);
+        return Ok(Received::Managed(Box::new(request.map_err(reject)?)));
     }
     top::together(&found, counts).map_err(reject)?;
     let request = complete(found, front, Source::new(body, members));
