@@ -11,6 +11,7 @@ use super::managed::ManagedRequest;
 use super::operation::Operation;
 use super::reply::{ReplyIdentity, Writer};
 use super::request::{ModelRequest, Source};
+use super::search_words::SearchWords;
 use crate::fault::{Fault, FaultKind};
 use crate::multipart::Form;
 use crate::spooled_json::SpooledJson;
@@ -137,6 +138,11 @@ pub trait Front: Debug + Send + Sync {
     /// Returns a fault of a checked request with the names that its fields have in this API.
     fn explain(&self, fault: Fault) -> Fault {
         fault
+    }
+
+    /// Returns how it says a search of the web that the gateway runs; `None`: its requests ask for none.
+    fn search_words(&self) -> Option<&'static dyn SearchWords> {
+        None
     }
 
     /// Returns the writer of one response.

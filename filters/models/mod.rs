@@ -5,7 +5,7 @@
 //! response. [`dialects`] are the ways to say a chat, [`chat`] holds its turns and its pieces, [`embeddings`] the encodings
 //! of vectors, [`images`] how images are drawn, [`speech`] the formats of audio, [`videos`] the jobs that make videos,
 //! [`healing`] the repair of JSON, [`fronts`] the public shapes, [`wires`] the providers' shapes, [`routing`] the plan,
-//! [`reply_cache`] replies that are replayed. [`prompts`] are templates of chat requests, [`managed`] is a request that
+//! [`reply_cache`] replies that are replayed, [`search_loop`] searches of the web for models that have none. [`prompts`] are templates of chat requests, [`managed`] is a request that
 //! names one.
 //!
 //! Layers: [`operation`], [`usage`], [`parameter`] and [`dialects`] · [`chat`], [`embeddings`], [`images`], [`rerank`],
@@ -37,6 +37,9 @@ pub mod request;
 pub mod rerank;
 pub mod routing;
 pub mod search;
+pub mod search_loop;
+pub mod search_words;
+mod sink_event;
 pub mod speech;
 pub mod transcriptions;
 pub mod typed_decisions;

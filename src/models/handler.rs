@@ -3,23 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use filters::accounts::{Caller, Mode};
-use filters::fault::{Fault, FaultKind};
+use filters::fault::Fault;
 use filters::models::front::{Front, Received};
 use filters::models::managed::ManagedRequest;
-use filters::models::operation::Operation;
 use filters::models::request::ModelRequest;
 use filters::models::routing::explanation::check_debug;
-use filters::models::routing::resolve::Candidate;
 use filters::multipart;
 use futures::future::{self, BoxFuture, Either};
 use http::{HeaderMap, HeaderName};
 
 use super::Models;
-use super::exchange::{ModelExchange, PlannedAttempt, caching};
+use super::exchange::{ModelExchange, PlannedCall, SearchTurns, caching, continued};
 use super::experiments::SendImpression;
-use super::planner::{PlanContext, Resolution, Selection};
-use super::providers::{KeyPool, ProviderKeys};
+use super::planner::{PlanContext, Resolution};
+use super::providers::ProviderKeys;
 use super::reply_cache::{ReplyLookup, Search};
 use super::sessions::{ClientAgent, Session, session_id, session_of_head};
 use crate::proxy::body;
@@ -230,38 +227,59 @@ impl ModelHandler {
             .await;
         let context = PlanContext { session, ..context };
         let byok_keys = byok_keys.as_deref();
-        let call = self.plan_resolved(info, request, resolution, (&context, byok_keys))?;
-        Ok((call, found))
+        let planned = PlannedCall::new(&self.models, &request, resolution, (&context, byok_keys));
+        let fault = match planned {
+            Ok(planned) => return Ok((self.open_call(info, request, planned, &context), found)),
+            Err(fault) => fault,
+        };
+        match self.plan_search_loop(info, &request, (&context, byok_keys)) {
+            Some(call) => Ok((call, None)),
+            None => Err(fault),
+        }
     }
 
-    fn plan_resolved(
+    /// Plans a request for which no model searches the web with a function in place of the search. Returns `None` if that does
+    /// not serve it either.
+    fn plan_search_loop(
+        &self,
+        info: &RequestInfo,
+        request: &ModelRequest,
+        (context, byok_keys): (&PlanContext<'_>, Option<&ProviderKeys>),
+    ) -> Option<Box<ModelExchange>> {
+        request.needs.web_search?;
+        let models = &self.models;
+        let words = self.front.search_words()?;
+        let (body, function) = words.begin(request)?;
+        if !ModelExchange::offers_search(models, info, &function) {
+            return None;
+        }
+        let began = body::off_worker(body.len(), || self.front.parse(body.into())).ok()?;
+        let began = Box::new(continued(began, request));
+        let resolution = models.planner.resolve(&began, context, false).ok()?;
+        let planned = PlannedCall::new(models, &began, resolution, (context, byok_keys)).ok()?;
+        let mut call = self.open_call(info, began, planned, context);
+        call.set_turns(SearchTurns::new(words, function, context.no_fallback));
+        Some(call)
+    }
+
+    fn open_call(
         &self,
         info: &RequestInfo,
         request: Box<ModelRequest>,
-        resolution: Resolution,
-        (context, byok_keys): (&PlanContext<'_>, Option<&ProviderKeys>),
-    ) -> Result<Box<ModelExchange>, Fault> {
-        let models = &self.models;
-        let mut selection = models
-            .planner
-            .plan_attempts(&request, resolution, context)?;
-        let operation = request.payload.operation();
-        let attempts = planned_attempts(models, context.caller, byok_keys, (operation, &selection));
-        if attempts.is_empty() {
-            let message = "the provider has no key for this region";
-            let fault = Fault::new(FaultKind::ModelNotFound, message).with_param("model");
-            let plan = &selection.plan;
-            return Err(match &plan.explanation {
-                Some(explanation) => explanation.add_to(fault, &plan.left_out),
-                None => fault,
-            });
-        }
-        let mut call = ModelExchange::new(Arc::clone(models), request, info, &selection, attempts);
+        planned: PlannedCall,
+        context: &PlanContext<'_>,
+    ) -> Box<ModelExchange> {
+        let PlannedCall {
+            mut selection,
+            attempts,
+        } = planned;
+        let models = Arc::clone(&self.models);
+        let mut call = ModelExchange::new(models, request, info, &selection, attempts);
         call.set_explanation(selection.plan.explanation.take());
         if let Some(session) = context.session {
             call.bind_session(session.key);
         }
-        Ok(call)
+        call
     }
 
     /// Returns the facts beside the request on which a plan depends, except the session.
@@ -298,38 +316,5 @@ impl ModelHandler {
         body::off_worker(request.source.body.len(), || {
             caching::search(cache, caller, request, resolution.digest, at)
         })
-    }
-}
-
-/// Returns the attempts: with the caller's keys, with the platform's, or first with the former and then with the
-/// latter.
-fn planned_attempts(
-    models: &Models,
-    caller: Option<&Caller>,
-    byok_keys: Option<&ProviderKeys>,
-    (operation, selection): (Operation, &Selection),
-) -> Vec<PlannedAttempt> {
-    let candidates = &selection.plan.attempts;
-    let attempt = |candidate: &Candidate, keys: Option<&Arc<KeyPool>>| {
-        let deployment = models.planner.deployment(candidate)?;
-        Some(PlannedAttempt {
-            keys: Arc::clone(keys.unwrap_or(&deployment.site.keys)),
-            codec: deployment.wire.codec(operation)?,
-            deployment,
-        })
-    };
-    let byok = candidates.iter().filter_map(|candidate| {
-        let keys = byok_keys?.find(&candidate.mapping.provider)?;
-        attempt(candidate, Some(keys))
-    });
-    let platform = candidates
-        .iter()
-        .filter(|candidate| caller.is_none() || !candidate.is_unpriced_region())
-        .filter_map(|candidate| attempt(candidate, None))
-        .filter(|attempt| !attempt.keys.is_empty());
-    match caller.map_or(Mode::Platform, |caller| caller.mode) {
-        Mode::Platform => platform.collect(),
-        Mode::Byok => byok.collect(),
-        Mode::Hybrid => byok.chain(platform).collect(),
     }
 }

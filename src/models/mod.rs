@@ -34,6 +34,7 @@ use crate::config::{Config, Plans};
 use crate::ledger::Ledger;
 use crate::proxy::buffered::state::Timeouts;
 use crate::proxy::clock::Clock;
+use crate::proxy::hedge::HedgeConnector;
 use crate::telemetry::metrics::Metrics;
 
 use self::experiments::Experiments;
@@ -77,6 +78,8 @@ pub struct Models {
     pub retry_budget: Arc<RetryBudget>,
     /// The parts of hedges, or `None` if hedges are off.
     hedging: Option<Hedging>,
+    /// Makes the connections of the gateway's own calls.
+    own_connector: Arc<HedgeConnector>,
     prompts_enabled: bool,
     max_chat_bytes: usize,
     stream_timeouts: Timeouts,
@@ -134,6 +137,7 @@ impl Models {
             clock,
             retry_budget: Arc::default(),
             hedging: routing.hedge_after.map(Hedging::new),
+            own_connector: Arc::default(),
             stream_timeouts,
             whole_timeouts: Timeouts {
                 attempt: routing.total_timeout,

@@ -59,6 +59,11 @@ pub struct BodyReservation {
 }
 
 impl BodyReservation {
+    /// Returns an empty reservation of the same owner.
+    pub fn beside(&self) -> Self {
+        self.budget.reservation(self.owner.clone())
+    }
+
     /// Reserves up to `bytes` in total. A smaller number than before changes nothing.
     ///
     /// Errors: 529 if the budget has no room for the owner. The reservation stays as it was.

@@ -49,6 +49,30 @@ pub struct RequestInfo {
 }
 
 impl RequestInfo {
+    /// Returns the facts for a call that the gateway itself makes on behalf of the request, from `now` on.
+    #[must_use]
+    pub fn for_own_call(&self, now: Instant) -> Self {
+        let waited = u64::try_from(now.duration_since(self.started).as_micros());
+        Self {
+            id: self.id.clone(),
+            started: now,
+            now,
+            started_unix_us: self
+                .started_unix_us
+                .saturating_add(waited.unwrap_or_default()),
+            is_http1_1: self.is_http1_1,
+            route: self.route,
+            caller: self.caller.clone(),
+            token: None,
+            permit: None,
+            body_reservation: self.body_reservation.beside(),
+            quota: None,
+            deprecation: None,
+            body_bytes: 0,
+            shared_wait: WaitBudget::default(),
+        }
+    }
+
     /// Returns the facts about the request that each of our heads states.
     pub fn head_fields(&self) -> HeadFields {
         HeadFields {

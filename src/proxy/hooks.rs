@@ -45,7 +45,11 @@ impl ProxyHttp for Proxy {
         request::handle(&self.state, session, ctx).await
     }
 
-    async fn upstream_peer(&self, _: &mut Session, ctx: &mut Self::CTX) -> Result<Box<HttpPeer>> {
+    async fn upstream_peer(
+        &self,
+        session: &mut Session,
+        ctx: &mut Self::CTX,
+    ) -> Result<Box<HttpPeer>> {
         ctx.info.now = Instant::now();
         let Some(exchange) = ctx.exchange.as_deref_mut() else {
             return Error::e_explain(ATTEMPT_ABORTED, "no exchange is open");
@@ -53,7 +57,7 @@ impl ProxyHttp for Proxy {
         let upstream = loop {
             match exchange.begin_attempt(&ctx.info)? {
                 Begun::At(upstream) => break upstream,
-                Begun::Wait(wait) => wait.await,
+                Begun::Wait(wait) => BufferedSession::watch_client(session, wait).await?,
             }
             ctx.info.now = Instant::now();
         };

@@ -3,7 +3,7 @@
 //! [`connections`] limits client connections and puts a `FramedStream` below each HTTP/1 connection. [`hooks`]
 //! implements Pingora's callbacks. [`request`] takes a request through [`router`], [`admission`] and [`body`] to its
 //! [`handler`]; an [`upload`] is on disk while its request runs. An [`exchange`] with an upstream runs behind
-//! [`buffered`] sessions, and a [`hedge`] may run beside it; [`failure`] and [`finish`] end it. Only [`response`]
+//! [`buffered`] sessions, and a [`hedge`] may run beside it; an [`own_call`] has no client. [`failure`] and [`finish`] end it. Only [`response`]
 //! writes our own responses. The core names no product.
 
 mod access_log;
@@ -25,6 +25,7 @@ pub mod handler;
 pub mod hedge;
 pub mod hooks;
 pub mod origin;
+pub mod own_call;
 pub mod permits;
 pub mod request;
 pub mod request_id;

@@ -83,7 +83,16 @@ const MODELS: &[Level] = &[
     level(&["chat"]),
     level(&[FACTS]),
     Level {
-        units: &["request", "reply", "front", "check", "managed"],
+        units: &[
+            "request",
+            "reply",
+            "front",
+            "check",
+            "managed",
+            "search_loop",
+            "search_words",
+            "sink_event",
+        ],
         know_each_other: true,
     },
     level(&["routing"]),

@@ -47,6 +47,8 @@ pub enum Piece<'a> {
     CallEnd { key: u64 },
     /// What the text rests on.
     Citation(#[serde(borrow)] Citation<'a>),
+    /// A search of the web that the gateway has run for the model.
+    Search(#[serde(borrow)] Search<'a>),
     /// A whole image.
     Image(#[serde(borrow)] Image<'a>),
     /// A block of a tool that the provider ran, which goes back to it as it is; `dialect` and `number` are those of
@@ -136,6 +138,17 @@ pub enum Citation<'a> {
     },
     /// Annotations as a provider of the chat convention says them: the inside of an array.
     Said(&'a str),
+}
+
+/// A search of the web that the gateway has run.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub struct Search<'a> {
+    pub query: &'a str,
+    /// The number of the search in its answer, from 0.
+    pub number: u64,
+    /// The pages: a JSON array in the shape of `POST /v1/search`; the word for the failure where there are none.
+    #[serde(borrow)]
+    pub found: Result<&'a str, &'a str>,
 }
 
 /// A whole image.

@@ -9,10 +9,11 @@ use bytes::Bytes;
 use memchr::memmem;
 
 use crate::json::{Object, Str};
-use crate::models::chat::piece::{Piece, StateOf, StatePiece};
+use crate::models::chat::piece::{Piece, Search, StateOf, StatePiece};
 use crate::models::dialects::Dialect;
 use crate::models::dialects::state::OwnedMaker;
 use crate::models::numbering::Numbering;
+use crate::models::search_loop::OWN_ID;
 
 /// The most characters of a call's id.
 const MAX_ID_CHARS: usize = 64;
@@ -41,6 +42,9 @@ pub(super) trait BlockWriter {
 
     /// Writes a block that comes whole: a JSON object.
     fn whole(&mut self, index: usize, json: &str);
+
+    /// Writes a search that the gateway has run, under an id. Returns how many blocks it takes.
+    fn search(&mut self, index: usize, id: &str, search: &Search<'_>) -> usize;
 }
 
 /// Puts pieces into blocks.
@@ -161,6 +165,7 @@ impl<W: BlockWriter> Sequencer<W> {
                 json,
                 ..
             } => self.whole(json),
+            Piece::Search(search) => self.search(search),
             _ => {}
         }
     }
@@ -229,6 +234,13 @@ impl<W: BlockWriter> Sequencer<W> {
         self.close(None);
         self.writer.whole(self.blocks, json);
         self.blocks += 1;
+    }
+
+    fn search(&mut self, search: &Search<'_>) {
+        self.close(None);
+        let own = self.own_id.split_once('_').map_or("", |(_, own)| own);
+        let id = [OWN_ID, own, &search.number.to_string()].concat();
+        self.blocks += self.writer.search(self.blocks, &id, search);
     }
 
     fn state(&mut self, state: &StatePiece<'_>) {

@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::event::Event;
 use crate::models::metadata::AnswerMembers;
 use crate::models::reply::Sink;
+use crate::models::sink_event::SinkEvent;
 use crate::models::usage::{Settlement, Usage};
 use crate::money::Cost;
 
@@ -98,7 +98,7 @@ impl CachedReply {
         sink.source(&self.events);
         let mut rest: &[u8] = &self.events;
         while !rest.is_empty() {
-            Event::take(&mut rest)?.put_into(sink);
+            SinkEvent::take(&mut rest)?.put_into(sink);
         }
         Some(())
     }

@@ -6,7 +6,6 @@
 
 pub mod cached_reply;
 mod canonical;
-mod event;
 pub mod key;
 pub mod recorder;
 

@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::event::Event;
 use crate::json::Str;
 use crate::models::chat::piece::{Finish, Piece};
 use crate::models::reply::Sink;
+use crate::models::sink_event::SinkEvent;
 
 /// The record of one reply, and what decides whether it may be stored.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl ReplyRecorder {
     fn note_item(&mut self, item: &[u8]) {
         self.has_content = true;
         let text = std::str::from_utf8(item).ok();
-        self.write(|out| text.and_then(|item| Event::Item(item).write(out)));
+        self.write(|out| text.and_then(|item| SinkEvent::Item(item).write(out)));
     }
 
     fn note_pieces(&mut self, choice: u32, pieces: &[Piece<'_>]) {
@@ -103,7 +103,7 @@ impl ReplyRecorder {
                 _ => {}
             }
         }
-        self.write(|out| Event::Pieces(choice, pieces.to_vec()).write(out));
+        self.write(|out| SinkEvent::Pieces(choice, pieces.to_vec()).write(out));
     }
 }
 
@@ -131,12 +131,12 @@ impl Sink for Recording<'_> {
         let recorder = &mut *self.recorder;
         recorder.note_choice(choice, false);
         recorder.has_content |= !text.is_empty();
-        recorder.write(|out| Event::Text(choice, text).write(out));
+        recorder.write(|out| SinkEvent::Text(choice, text).write(out));
         self.sink.text(choice, text);
     }
 
     fn member(&mut self, key: &str, value: &str) {
-        let event = Event::Member(key, value);
+        let event = SinkEvent::Member(key, value);
         self.recorder.write(|out| event.write(out));
         self.sink.member(key, value);
     }

@@ -10,6 +10,7 @@ use filters::models::metadata::{AttemptRecord, Owed};
 use filters::models::reply::ReplyIdentity;
 use filters::models::reply_cache::recorder::ReplyRecorder;
 use filters::models::routing::health::RunningAttempt;
+use filters::models::search_loop::turn::SearchTurn;
 use filters::models::wires::{Failure, Target};
 use http::{HeaderName, HeaderValue};
 
@@ -195,7 +196,24 @@ impl Attempt {
         info: &RequestInfo,
         recorder: Option<ReplyRecorder>,
     ) -> Option<ReplyReader> {
-        let identity = ReplyIdentity {
+        let identity = self.identity(call, info)?;
+        let writer = call.request.front.writer(&call.request, identity);
+        Some(ReplyReader::new(
+            writer,
+            recorder,
+            self.new_turn(call, info),
+        ))
+    }
+
+    /// Returns the turn that the attempt begins, if the answer has several.
+    pub(super) fn new_turn(&self, call: &Call, info: &RequestInfo) -> Option<Box<SearchTurn>> {
+        let turns = call.turns.as_ref()?;
+        let identity = self.identity(call, info)?;
+        Some(Box::new(turns.begin(&call.request, identity)))
+    }
+
+    fn identity(&self, call: &Call, info: &RequestInfo) -> Option<ReplyIdentity> {
+        Some(ReplyIdentity {
             id: info.id.as_str().into(),
             created: info.unix_s(),
             model: Arc::clone(&self.deployment(call)?.used.used_model),
@@ -205,9 +223,7 @@ impl Attempt {
                 dialect: self.deployment(call)?.wire.dialect,
                 is_vendor: self.deployment(call)?.provider.is_vendor,
             },
-        };
-        let writer = call.request.front.writer(&call.request, identity);
-        Some(ReplyReader::new(writer, recorder))
+        })
     }
 
     /// Returns the name of the maker of the reply's state.

@@ -1,8 +1,10 @@
 //! A call's state in the ledger: its reservation, the usage of its ended parts, and its final usage.
 
+use std::borrow::Cow;
+
 use filters::models::metadata::PriceNotes;
 use filters::models::usage::{Settlement, Usage};
-use filters::money::Cost;
+use filters::money::{Cost, Details};
 use uuid::Uuid;
 
 use crate::ledger::{CallEnd, Receipt, Reservation};
@@ -11,6 +13,8 @@ use crate::ledger::{CallEnd, Receipt, Reservation};
 #[derive(Default)]
 pub(super) struct Billing {
     settlement: Option<Settlement>,
+    /// The usage of the ended turns of the answer and of the searches between them, which are charged.
+    turns: Option<Box<Settlement>>,
     price_notes: PriceNotes,
     /// The usage of the ended parts of the running attempt.
     parts: Option<Box<Settlement>>,
@@ -45,9 +49,51 @@ impl Billing {
         self.price_notes
     }
 
-    /// Returns the usage and cost of an ended call.
+    /// Returns the usage and cost of an ended call, or of its last turn.
     pub(super) fn settlement(&self) -> Option<&Settlement> {
         self.settlement.as_ref()
+    }
+
+    /// Returns the usage and cost of an ended call in all its turns, with their searches.
+    pub(super) fn total(&self) -> Option<Cow<'_, Settlement>> {
+        match (self.turns.as_deref(), self.settlement()) {
+            (Some(turns), Some(last)) => Some(Cow::Owned(turns.plus(last))),
+            (turns, last) => turns.or(last).map(Cow::Borrowed),
+        }
+    }
+
+    /// Ends a turn, which was charged.
+    pub(super) fn end_turn(&mut self) {
+        self.reservation = None;
+        if let Some(ended) = self.settlement.take() {
+            self.add_to_turns(&ended);
+        }
+    }
+
+    /// Adds a search between two turns, which was charged.
+    pub(super) fn add_search(&mut self, search: &Settlement) {
+        let total = search.cost.map(|cost| cost.total);
+        self.add_to_turns(&Settlement {
+            usage: Usage {
+                web_searches: 1,
+                ..Usage::default()
+            },
+            cost: total.map(|total| Cost {
+                total,
+                details: Details {
+                    total_cost: total,
+                    web_search_cost: total,
+                    ..Details::default()
+                },
+            }),
+        });
+    }
+
+    fn add_to_turns(&mut self, more: &Settlement) {
+        match &mut self.turns {
+            Some(turns) => **turns = turns.plus(more),
+            None => self.turns = Some(Box::new(more.clone())),
+        }
     }
 
     /// Returns the cost of parts of failed attempts.

@@ -17,6 +17,7 @@ use super::billing::Billing;
 use super::caching::Caching;
 use super::images::Images;
 use super::planned_attempt::PlannedAttempt;
+use super::turns::SearchTurns;
 use crate::models::experiments::SendImpression;
 use crate::models::retry_budget::RunningCall;
 use crate::models::sessions::ClientAgent;
@@ -56,6 +57,8 @@ pub(super) struct Call {
     pub(super) caching: Caching,
     /// The impression of the experiment, until a model is asked or a stored reply is replayed.
     pub(super) impression: Option<SendImpression>,
+    /// The turns of an answer for which the gateway searches the web.
+    pub(super) turns: Option<Box<SearchTurns>>,
     pub(super) log: AttemptLog,
     pub(super) billing: Billing,
     pub(super) timing: Timing,
@@ -68,19 +71,33 @@ pub(super) struct Call {
 pub(super) struct AttemptLog {
     pub(super) records: Vec<AttemptRecord>,
     pub(super) failures: Vec<Failure>,
+    /// How many of the attempts were made for earlier turns and for searches.
+    earlier: usize,
     /// The reason for which a hook aborted the running attempt.
     pub(super) aborted: Option<Failure>,
 }
 
 impl AttemptLog {
-    /// Returns the number of ended attempts.
+    /// Returns the number of ended attempts of this turn.
     pub(super) fn ended(&self) -> u32 {
-        u32::try_from(self.records.len()).unwrap_or(u32::MAX)
+        u32::try_from(self.records.len() - self.earlier).unwrap_or(u32::MAX)
+    }
+
+    /// Ends a turn.
+    pub(super) fn end_turn(&mut self) {
+        self.earlier = self.records.len();
+    }
+
+    /// Adds the attempt of a search between two turns.
+    pub(super) fn add_earlier(&mut self, record: Option<AttemptRecord>) {
+        self.records.extend(record);
+        self.end_turn();
     }
 
     /// Returns the number of attempts that have begun. The running attempt is only listed after its end.
     pub(super) fn begun(&self) -> u32 {
-        let has_ended = self.records.last().is_some_and(|last| last.succeeded);
+        let ended = self.records.get(self.earlier..).unwrap_or_default();
+        let has_ended = ended.last().is_some_and(|last| last.succeeded);
         self.ended().saturating_add(u32::from(!has_ended))
     }
 }

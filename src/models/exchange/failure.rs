@@ -32,7 +32,10 @@ impl ModelExchange {
         error: &Error,
         broken: Broken,
     ) -> bool {
-        if let Some(follows) = self.next_part(info) {
+        if let Some(follows) = self
+            .next_part(info)
+            .or_else(|| self.goes_on_with_turn(info))
+        {
             return follows;
         }
         if self.give_way(info) {
@@ -186,14 +189,14 @@ impl ModelExchange {
             let receipt = self.settle(info, CallOutcome::Broken);
             gate = self.gate(receipt, None);
         }
-        let settlement = self.call.billing.settlement().filter(|_| has_content);
+        let settlement = self.call.billing.total().filter(|_| has_content);
         let Some(writer) = self.running.reader.writer_mut() else {
             return (Bytes::new(), gate);
         };
         if !has_content {
             writer.take();
         }
-        writer.fail(fault, settlement);
+        writer.fail(fault, settlement.as_deref());
         (writer.take(), gate)
     }
 

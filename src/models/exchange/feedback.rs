@@ -61,7 +61,7 @@ impl Attempt {
     }
 
     /// Records the success of the attempt and its throughput.
-    fn record_success(&mut self, call: &Call, info: &RequestInfo, now_ms: u64) {
+    pub(super) fn record_success(&mut self, call: &Call, info: &RequestInfo, now_ms: u64) {
         let measured = self.measured.take();
         let Some(deployment) = self.deployment(call) else {
             return;
@@ -191,6 +191,14 @@ impl ModelExchange {
         }
     }
 
+    /// Counts tokens and cost of a turn that has ended.
+    pub(super) fn measure_turn(&self) {
+        let deployment = self.running.deployment(&self.call);
+        if let Some((deployment, settlement)) = deployment.zip(self.call.billing.settlement()) {
+            deployment.metrics.count_usage(settlement);
+        }
+    }
+
     /// Counts first content, tokens and cost.
     fn measure(&self, info: &RequestInfo) {
         let Some(deployment) = self.running.deployment(&self.call) else {
@@ -200,8 +208,6 @@ impl ModelExchange {
             let seconds = first.duration_since(info.started).as_secs_f64();
             deployment.metrics.observe_first_event(seconds);
         }
-        if let Some(settlement) = self.call.billing.settlement() {
-            deployment.metrics.count_usage(settlement);
-        }
+        self.measure_turn();
     }
 }

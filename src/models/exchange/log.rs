@@ -68,7 +68,7 @@ impl Call {
 
 impl Billing {
     fn write_log(&self, line: &mut Object<'_>) {
-        let Some(settled) = self.settlement() else {
+        let Some(settled) = self.total() else {
             return;
         };
         line.number("prompt_tokens", settled.usage.prompt);
@@ -99,12 +99,11 @@ fn write_cost(key: &'static str, cost: &Cost, line: &mut Object<'_>) {
 
 /// Writes the attempts: the entries of `metadata.routing`, and the causes of the failed ones.
 fn write_attempts(log: &AttemptLog, out: &mut Vec<u8>) {
-    // Only the last record may have no failure: it succeeded, or the retry budget refused it.
-    let failures = log.failures.iter().map(Some);
-    let failures = failures.chain(std::iter::repeat(None));
-    let attempts = log.records.iter().zip(failures);
+    // Of the records without success, only the last may have no failure: the retry budget refused it.
+    let mut failures = log.failures.iter();
     out.push(b'[');
-    for (at, (record, failure)) in attempts.enumerate() {
+    for (at, record) in log.records.iter().enumerate() {
+        let failure = (!record.succeeded).then(|| failures.next()).flatten();
         if at > 0 {
             out.push(b',');
         }

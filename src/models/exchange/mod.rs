@@ -6,7 +6,8 @@
 //! attempt starts, and what the client gets if none does. [`feedback`] ends the call and reports the results to the
 //! planner, and [`log`] writes its part of the log line. [`hedging`] runs a second attempt beside a silent one.
 //! [`reservation`] and [`settlement`] use the ledger, [`usage`] checks the plausibility of reports, and
-//! [`rate_limits`] lets keys rest. [`replay`] replays a stored reply instead.
+//! [`rate_limits`] lets keys rest. [`replay`] replays a stored reply instead. An answer of several [`turns`] has searches of
+//! the web between them ([`next_turn`], [`own_search`]).
 //!
 //! Files above import those below: this one · [`hedge`] · [`log`], [`usage`], [`rate_limits`] · [`attempt`] · [`call`] · the rest.
 
@@ -21,6 +22,8 @@ mod hedging;
 mod images;
 mod jobs;
 mod log;
+mod next_turn;
+mod own_search;
 mod parts;
 mod planned_attempt;
 mod rate_limits;
@@ -29,6 +32,7 @@ mod reply_reader;
 mod reservation;
 mod schema;
 mod settlement;
+mod turns;
 mod upstream_request;
 mod upstream_response;
 mod usage;
@@ -49,7 +53,9 @@ use pingora::{Error, Result};
 use self::attempt::Attempt;
 use self::call::Call;
 use self::hedge::Hedge;
-pub use self::planned_attempt::PlannedAttempt;
+pub use self::next_turn::continued;
+pub use self::planned_attempt::{PlannedAttempt, PlannedCall};
+pub use self::turns::SearchTurns;
 use super::Models;
 use super::experiments::SendImpression;
 use super::planner::Selection;
@@ -107,6 +113,7 @@ impl ModelExchange {
             explanation: None,
             caching: Default::default(),
             impression: None,
+            turns: None,
             log: Default::default(),
             billing: Default::default(),
             timing: Default::default(),

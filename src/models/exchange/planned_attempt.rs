@@ -2,13 +2,19 @@
 
 use std::sync::Arc;
 
+use filters::accounts::{Caller, Mode};
+use filters::fault::{Fault, FaultKind};
+use filters::models::operation::Operation;
 use filters::models::request::ModelRequest;
 use filters::models::routing::catalog::Capability;
+use filters::models::routing::resolve::Candidate;
 use filters::models::wires::{Codec, Target};
 use filters::money::{CostInputs, PricePoint, Usd};
 
+use crate::models::Models;
 use crate::models::deployment::Deployment;
-use crate::models::providers::KeyPool;
+use crate::models::planner::{PlanContext, Resolution, Selection};
+use crate::models::providers::{KeyPool, ProviderKeys};
 
 /// One planned attempt.
 pub struct PlannedAttempt {
@@ -17,6 +23,43 @@ pub struct PlannedAttempt {
     pub codec: &'static dyn Codec,
     /// The keys, either the platform's or the caller's.
     pub keys: Arc<KeyPool>,
+}
+
+/// The attempts of a request, and the plan that they come from.
+pub struct PlannedCall {
+    pub selection: Selection,
+    /// Best first; never empty.
+    pub attempts: Vec<PlannedAttempt>,
+}
+
+impl PlannedCall {
+    /// Plans the attempts of a request among its candidates, with the keys that may serve it.
+    ///
+    /// Errors: 400, and 404 if the provider has no key.
+    pub fn new(
+        models: &Models,
+        request: &ModelRequest,
+        resolution: Resolution,
+        (context, byok_keys): (&PlanContext<'_>, Option<&ProviderKeys>),
+    ) -> Result<Self, Fault> {
+        let planner = &models.planner;
+        let selection = planner.plan_attempts(request, resolution, context)?;
+        let operation = request.payload.operation();
+        let attempts = list_attempts(models, context.caller, byok_keys, (operation, &selection));
+        if attempts.is_empty() {
+            let message = "the provider has no key for this region";
+            let fault = Fault::new(FaultKind::ModelNotFound, message).with_param("model");
+            let plan = &selection.plan;
+            return Err(match &plan.explanation {
+                Some(explanation) => explanation.add_to(fault, &plan.left_out),
+                None => fault,
+            });
+        }
+        Ok(Self {
+            selection,
+            attempts,
+        })
+    }
 }
 
 impl PlannedAttempt {
@@ -61,6 +104,39 @@ impl PlannedAttempt {
             ..asked
         };
         deployment.max_cost(point, &inputs)
+    }
+}
+
+/// Returns the attempts: with the caller's keys, with the platform's, or first with the former and then with the
+/// latter.
+fn list_attempts(
+    models: &Models,
+    caller: Option<&Caller>,
+    byok_keys: Option<&ProviderKeys>,
+    (operation, selection): (Operation, &Selection),
+) -> Vec<PlannedAttempt> {
+    let candidates = &selection.plan.attempts;
+    let attempt = |candidate: &Candidate, keys: Option<&Arc<KeyPool>>| {
+        let deployment = models.planner.deployment(candidate)?;
+        Some(PlannedAttempt {
+            keys: Arc::clone(keys.unwrap_or(&deployment.site.keys)),
+            codec: deployment.wire.codec(operation)?,
+            deployment,
+        })
+    };
+    let byok = candidates.iter().filter_map(|candidate| {
+        let keys = byok_keys?.find(&candidate.mapping.provider)?;
+        attempt(candidate, Some(keys))
+    });
+    let platform = candidates
+        .iter()
+        .filter(|candidate| caller.is_none() || !candidate.is_unpriced_region())
+        .filter_map(|candidate| attempt(candidate, None))
+        .filter(|attempt| !attempt.keys.is_empty());
+    match caller.map_or(Mode::Platform, |caller| caller.mode) {
+        Mode::Platform => platform.collect(),
+        Mode::Byok => byok.collect(),
+        Mode::Hybrid => byok.chain(platform).collect(),
     }
 }
 

@@ -70,7 +70,7 @@ impl ModelExchange {
         });
         let body = writer.take();
         // The log line describes the response like a new one.
-        self.running.reader = ReplyReader::new(writer, None);
+        self.running.reader = ReplyReader::new(writer, None, None);
         Some(body)
     }
 

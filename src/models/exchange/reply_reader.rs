@@ -1,8 +1,10 @@
 //! Reads a reply piece by piece, and makes the response of it.
 
 use bytes::Bytes;
+use filters::models::chat::piece::{Finish, Piece};
 use filters::models::reply::{Reported, ResponseKind, Sink, StructuredAnswer, Writer};
 use filters::models::reply_cache::recorder::{Recording, ReplyRecorder};
+use filters::models::search_loop::turn::{SearchTurn, TurnSink};
 use filters::models::usage::Usage;
 use filters::models::wires::{Decoder, Failure, Progress};
 use filters::money::{ServiceTier, UnitCounts};
@@ -18,17 +20,24 @@ pub(super) struct ReplyReader {
     is_complete: bool,
     /// Records the reply if the cache stores it.
     recorder: Option<ReplyRecorder>,
+    /// The turn that is read, if the answer has several.
+    turn: Option<Box<SearchTurn>>,
 }
 
 impl ReplyReader {
-    /// Makes a reader that writes to this writer.
-    pub(super) fn new(writer: Box<dyn Writer>, recorder: Option<ReplyRecorder>) -> Self {
+    /// Makes a reader that writes to this writer. `turn` is the first of several.
+    pub(super) fn new(
+        writer: Box<dyn Writer>,
+        recorder: Option<ReplyRecorder>,
+        turn: Option<Box<SearchTurn>>,
+    ) -> Self {
         Self {
             writer: Some(writer),
             decoder: None,
             refusal: None,
             is_complete: false,
             recorder,
+            turn,
         }
     }
 
@@ -80,6 +89,47 @@ impl ReplyReader {
         if let Some(recorder) = &mut self.recorder {
             recorder.begin_part();
         }
+    }
+
+    /// Begins a later turn, or the same one again.
+    pub(super) fn begin_turn(&mut self, turn: Option<Box<SearchTurn>>) {
+        self.decoder = None;
+        self.refusal = None;
+        self.turn = turn;
+    }
+
+    /// Returns whether the turn has ended with nothing but searches left to do.
+    pub(super) fn wants_search(&self) -> bool {
+        self.turn.as_ref().is_some_and(|turn| turn.wants_search())
+    }
+
+    /// Gives the writer what was held for the end of the turn.
+    pub(super) fn release_turn(&mut self) {
+        if let (Some(turn), Some(writer)) = (&mut self.turn, &mut self.writer) {
+            turn.release(writer.as_mut());
+        }
+    }
+
+    /// Returns whether a turn is read.
+    pub(super) fn is_in_turn(&self) -> bool {
+        self.turn.is_some()
+    }
+
+    /// Takes the turn that has ended.
+    pub(super) fn take_turn(&mut self) -> Option<Box<SearchTurn>> {
+        self.turn.take()
+    }
+
+    /// Tells the writer that the answer pauses here.
+    pub(super) fn pause(&mut self) {
+        if let Some(writer) = &mut self.writer {
+            writer.pieces(0, &[Piece::Finish(Finish::Paused)]);
+        }
+    }
+
+    /// Records that more of the response follows.
+    pub(super) fn reopen(&mut self) {
+        self.is_complete = false;
     }
 
     /// Takes the record of the reply.
@@ -149,21 +199,27 @@ impl ReplyReader {
 
     /// Returns the provider's report so far.
     pub(super) fn reported(&self) -> Reported {
+        if let Some(turn) = &self.turn {
+            return turn.reported();
+        }
         let writer = self.writer.as_ref();
         writer.map(|writer| writer.reported()).unwrap_or_default()
     }
 
     /// Returns the tier that the provider reports.
     pub(super) fn service_tier(&self) -> Option<ServiceTier> {
-        self.writer.as_ref()?.reported().service_tier
+        self.reported().service_tier
     }
 
     /// Reads a piece of the reply into the response. Errors: those of the wire, and a reply that has ended without an
     /// answer.
     pub(super) fn read_whole(&mut self, chunk: &Bytes, is_end: bool) -> Result<Progress, Failure> {
         let progress = self.read(chunk, is_end)?;
-        let writer = self.writer.as_ref();
-        match writer.and_then(|writer| writer.lack()) {
+        let lack = match &self.turn {
+            Some(turn) => turn.lack(),
+            None => self.writer.as_ref().and_then(|writer| writer.lack()),
+        };
+        match lack {
             Some(lack) if progress == Progress::Complete => Err(Failure::malformed(lack)),
             _ => Ok(progress),
         }
@@ -174,6 +230,10 @@ impl ReplyReader {
             return Err(Failure::malformed("a body came before its head"));
         };
         let sink: &mut dyn Sink = writer.as_mut();
+        if let Some(turn) = &mut self.turn {
+            let mut sink = TurnSink { turn, client: sink };
+            return decode(decoder.as_mut(), chunk, is_end, &mut sink);
+        }
         match &mut self.recorder {
             None => decode(decoder.as_mut(), chunk, is_end, sink),
             Some(recorder) => {

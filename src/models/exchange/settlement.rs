@@ -27,6 +27,10 @@ impl ModelExchange {
     /// Records the usage of the call, with its cost if the price is known, and charges it. The last byte of the
     /// response waits for the receipt.
     pub(super) fn settle(&mut self, info: &RequestInfo, outcome: CallOutcome) -> Receipt {
+        if self.is_between_turns() {
+            // What has ended is charged, and the next turn has not begun.
+            return Receipt::ready();
+        }
         let hides = outcome == CallOutcome::ClientDisconnected && self.state.is_sent();
         let hidden = match hides {
             true => {
@@ -48,6 +52,16 @@ impl ModelExchange {
         };
         call.billing.record(settlement, price_notes);
         call.billing.settle(ended)
+    }
+
+    /// Returns whether a turn of the answer has ended and the next one was not asked for.
+    pub(super) fn is_between_turns(&self) -> bool {
+        let is_later = self
+            .call
+            .turns
+            .as_ref()
+            .is_some_and(|turns| turns.is_later());
+        is_later && !self.running.reader.is_in_turn()
     }
 
     /// Returns the usage of the call so far, in all its parts, and the facts on which its prices depend. `hidden` are

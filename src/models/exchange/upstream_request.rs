@@ -38,6 +38,17 @@ impl ModelExchange {
     /// fault.
     pub(super) fn begin<'a>(&'a mut self, info: &'a RequestInfo) -> Result<Begun<'a>> {
         let mut first = None;
+        if self
+            .call
+            .turns
+            .as_ref()
+            .is_some_and(|turns| turns.is_between())
+        {
+            return Ok(Begun::Wait(self.next_turn(info)));
+        }
+        if self.call.fault.is_some() {
+            return Error::e_explain(ATTEMPT_ABORTED, "the next turn cannot begin");
+        }
         loop {
             let missing = self.running.missing_images(&self.call);
             let started = match self.call.images.fault() {
@@ -75,7 +86,10 @@ impl ModelExchange {
         let (call, running, state) = (&self.call, &mut self.running, &self.state);
         let body = running.encode(call, now_ms)?;
         let is_first = running.cursor.parts.part == 0;
-        if is_first {
+        if call.turns.as_ref().is_some_and(|turns| turns.is_later()) {
+            let turn = running.new_turn(call, info);
+            running.reader.begin_turn(turn);
+        } else if is_first {
             let reader = running.new_reader(call, info, call.caching.recorder());
             running.reader = reader.ok_or_else(no_attempt)?;
         } else {

@@ -93,7 +93,8 @@ impl ModelExchange {
         if !chunk.is_empty() {
             self.state.record_event(info.now);
         }
-        if self.running.reader.is_complete() || self.call.log.aborted.is_some() {
+        let has_ended = self.running.reader.is_complete() || self.is_between_turns();
+        if has_ended || self.call.log.aborted.is_some() {
             return Ok(());
         }
         let progress = match self.running.reader.read_whole(&chunk, is_end) {
@@ -105,6 +106,10 @@ impl ModelExchange {
         };
         if progress == Progress::Complete {
             self.end_part()?;
+            if let Some(error) = self.end_turn(info) {
+                *body = self.rest_of_turn();
+                return self.state.break_off(error);
+            }
             // A complete answer may come at once, and lists the attempts, so the hedge has to end first.
             self.cancel_hedge(info);
             self.running.reader.complete();
@@ -138,6 +143,16 @@ impl ModelExchange {
         Ok(())
     }
 
+    /// Returns what the client gets of a turn that has ended. What goes out first of a response goes out with the next turn,
+    /// because Pingora drops the bytes of a call in which an attempt ends.
+    fn rest_of_turn(&mut self) -> Option<Bytes> {
+        let is_committed = self.state.stage() == Stage::Committed;
+        let writer = self.running.reader.writer_mut().filter(|_| is_committed);
+        writer
+            .map(|writer| writer.take())
+            .filter(|rest| !rest.is_empty())
+    }
+
     /// Ends a complete response: settles the usage, and writes usage and metadata.
     fn complete(&mut self, info: &RequestInfo) {
         let Some(record) = self.running.record(&self.call, None) else {
@@ -165,12 +180,12 @@ impl ModelExchange {
         let (call, deployment) = (&self.call, self.running.deployment(&self.call));
         let writer = self.running.reader.writer_mut();
         let Some(((writer, deployment), settlement)) =
-            writer.zip(deployment).zip(call.billing.settlement())
+            writer.zip(deployment).zip(call.billing.total())
         else {
             return;
         };
         call.with_metadata(info, call.answer_members(&deployment.used), |metadata| {
-            writer.complete(settlement, metadata);
+            writer.complete(&settlement, metadata);
         });
     }
 

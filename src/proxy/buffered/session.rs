@@ -21,6 +21,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::FutureExt;
+use futures::future::{self, BoxFuture, Either};
 use http::HeaderMap;
 use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::protocols::Digest;
@@ -92,6 +93,25 @@ impl BufferedSession {
             Some(Ok(_)) => {
                 let gone = Error::explain(ErrorType::ConnectionClosed, "before the request");
                 Err(gone.into_down())
+            }
+        }
+    }
+
+    /// Waits for what an attempt needs, and meanwhile keeps the client's connection alive.
+    ///
+    /// Errors: the client has disconnected, or the time of the request is over.
+    pub async fn watch_client(
+        session: &mut pingora_proxy::Session,
+        wait: BoxFuture<'_, ()>,
+    ) -> Result<()> {
+        let watching = Box::pin(session.downstream_session.read_body_or_idle(true));
+        match future::select(wait, watching).await {
+            Either::Left(((), _)) => Ok(()),
+            Either::Right((Err(error), _)) => Err(error),
+            // The session has called the exchange, which waits.
+            Either::Right((Ok(_), wait)) => {
+                wait.await;
+                Ok(())
             }
         }
     }

@@ -19,7 +19,7 @@ use super::Piece;
 use crate::proxy::origin::Origin;
 
 /// The pieces of a reply, or `None` if the call was not permitted.
-pub(super) type HedgeReply = BoxStream<'static, Result<Option<Piece>>>;
+pub(in crate::proxy) type HedgeReply = BoxStream<'static, Result<Option<Piece>>>;
 
 /// Resolves to whether the hedge may be sent.
 pub type Permission = BoxFuture<'static, bool>;
@@ -65,7 +65,7 @@ enum CallStep {
 impl HedgeCall {
     /// Returns the reply. Nothing happens until the stream is polled, and dropping it closes the connection. It sets
     /// `is_sent` once the whole request is sent.
-    pub(super) fn run(self, is_sent: Arc<AtomicBool>) -> HedgeReply {
+    pub(in crate::proxy) fn run(self, is_sent: Arc<AtomicBool>) -> HedgeReply {
         let first = CallStep::Open(Box::new(self), is_sent);
         stream::try_unfold(first, |step| step.next()).boxed()
     }

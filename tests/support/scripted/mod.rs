@@ -103,11 +103,16 @@ pub const MODELS: [&str; 4] = ["chat", "items", "blocks", "parts"];
 
 /// A gateway in front of a provider, with a model for each wire.
 pub fn gateway(provider: &Upstream) -> Gateway {
+    gateway_with(provider, "", "", "1000")
+}
+
+/// The same with more configuration, more models, and this credit.
+pub fn gateway_with(provider: &Upstream, more: &str, more_models: &str, credit: &str) -> Gateway {
     let url = provider.url();
     let toml = format!(
         "[providers.first]\nkind = \"openai\"\nbase_url = \"{url}/v1\"\nkeys = [{{ env = \"FIRST_KEY\" }}]\n\
          [providers.second]\nkind = \"anthropic\"\nbase_url = \"{url}\"\nkeys = [{{ env = \"FIRST_KEY\" }}]\n\
-         [providers.third]\nkind = \"google\"\nbase_url = \"{url}\"\nkeys = [{{ env = \"FIRST_KEY\" }}]\n"
+         [providers.third]\nkind = \"google\"\nbase_url = \"{url}\"\nkeys = [{{ env = \"FIRST_KEY\" }}]\n{more}"
     );
     let wires = [
         ("first", "wire = \"chat\"\n"),
@@ -122,8 +127,8 @@ pub fn gateway(provider: &Upstream) -> Gateway {
              max_output = 32000\ninput_price = \"1\"\noutput_price = \"2\"\n{wire}"
         )
     });
-    let models: String = models.collect();
-    Gateway::start_with_env(&toml, &models, &[("FIRST_KEY", "sk-first")])
+    let models: String = models.chain([more_models.to_owned()]).collect();
+    Gateway::start_with_credit(&toml, &models, &[("FIRST_KEY", "sk-first")], credit)
 }
 
 /// Starts the provider of the clients' scripts.

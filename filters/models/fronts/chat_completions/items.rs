@@ -6,9 +6,10 @@
 use std::borrow::Cow;
 
 use crate::json::{Object, Str, Walker};
-use crate::models::chat::piece::{Citation, Image, Piece, StateOf, StatePiece};
+use crate::models::chat::piece::{Citation, Image, Piece, Search, StateOf, StatePiece};
 use crate::models::dialects::chat_state::{seal_items, seal_vendors, seal_whole};
 use crate::models::dialects::state::Maker;
+use crate::models::search_loop::pages::Page;
 
 use super::turn::Turn;
 
@@ -55,6 +56,10 @@ pub(super) fn list_items<'a>(
             (BLOCKS, None)
         }
         Piece::Citation(citation) => (ANNOTATIONS, write_citation(citation, &mut out)),
+        Piece::Search(search) => {
+            write_found(search, &mut out);
+            (ANNOTATIONS, None)
+        }
         Piece::Image(image) => (IMAGES, write_image(image, &mut out)),
         _ => return None,
     };
@@ -162,6 +167,24 @@ fn write_state(state: &StatePiece<'_>, turn: &Turn, maker: Maker<'_>, out: &mut 
         item.number("image", turn.images.saturating_sub(1));
     }
     item.close();
+}
+
+/// Writes the pages that a search of the gateway's has found. The whole answer rests on them.
+fn write_found(search: &Search<'_>, out: &mut Vec<u8>) {
+    let pages = search.found.unwrap_or("[]");
+    let pages: Vec<Page> = serde_json::from_str(pages).unwrap_or_default();
+    for (at, page) in pages.iter().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        let citation = Citation::Page {
+            url: Str::Plain(&page.url),
+            title: Some(Str::Plain(&page.title)),
+            start: 0,
+            end: 0,
+        };
+        write_citation(&citation, out);
+    }
 }
 
 /// Shape: `{"type": "url_citation", "url_citation": {"url", "title", "start_index", "end_index"}}`.

@@ -13,6 +13,7 @@ use crate::models::front::{Front, FrontRow, Received};
 use crate::models::operation::Operation;
 use crate::models::reply::{ReplyIdentity, Writer};
 use crate::models::request::{ModelRequest, Payload, Source};
+use crate::models::search_words::SearchWords;
 
 mod check;
 pub mod chunks;
@@ -23,6 +24,7 @@ mod items;
 mod members;
 pub mod prompt_file;
 mod repeated;
+mod search_words;
 mod text;
 mod tools;
 mod turn;
@@ -66,6 +68,10 @@ impl Front for ChatCompletions {
             NamedMember::ImageOutput if source.member("image_config").is_some() => "image_config",
             member => Dialect::Chat.name_of(member),
         }
+    }
+
+    fn search_words(&self) -> Option<&'static dyn SearchWords> {
+        Some(&search_words::ChatSearch)
     }
 
     fn writer(&self, request: &ModelRequest, mut identity: ReplyIdentity) -> Box<dyn Writer> {

@@ -2,13 +2,15 @@
 //! vendor speak it, and any model answers.
 //!
 //! [`check`] reads a request, [`conversation`] and [`blocks`] say it in the words of all dialects, [`writer`] makes the response
-//! in one of the two [`shape`]s, or passes on what a provider says in the same words ([`relay`]). Source: docs/facts/messages.md.
+//! in one of the two [`shape`]s, or passes on what a provider says in the same words ([`relay`]). [`search_words`] are for searches of the web that the gateway runs. Source: docs/facts/messages.md.
 
 mod blocks;
 mod check;
 mod conversation;
 mod error;
 mod relay;
+mod search_blocks;
+mod search_words;
 mod shape;
 mod tool_types;
 mod writer;
@@ -17,6 +19,8 @@ pub use error::MessagesError;
 
 #[cfg(test)]
 mod relay_tests;
+#[cfg(test)]
+mod search_turn_tests;
 #[cfg(test)]
 mod tests;
 
@@ -30,6 +34,7 @@ use crate::models::front::{Front, FrontRow, Received};
 use crate::models::operation::Operation;
 use crate::models::reply::{ReplyIdentity, Writer};
 use crate::models::request::{ModelRequest, Source};
+use crate::models::search_words::SearchWords;
 
 /// The front of `POST /v1/messages`.
 #[derive(Debug)]
@@ -56,6 +61,10 @@ impl Front for Messages {
 
     fn name_of(&'static self, member: NamedMember, _: &Source) -> &'static str {
         Dialect::Messages.name_of(member)
+    }
+
+    fn search_words(&self) -> Option<&'static dyn SearchWords> {
+        Some(&search_words::MessagesSearch)
     }
 
     fn writer(&self, request: &ModelRequest, identity: ReplyIdentity) -> Box<dyn Writer> {

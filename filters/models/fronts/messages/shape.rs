@@ -1,7 +1,9 @@
 //! The two shapes of a response: events, and one whole message.
 
+use super::search_blocks;
 use crate::json::{Object, Str, write_number};
 use crate::models::chat::input::object;
+use crate::models::chat::piece::Search;
 use crate::models::fronts::sequencer::{BlockKind, BlockWriter};
 
 /// A shape.
@@ -142,6 +144,22 @@ impl BlockWriter for Events {
             event.number("index", index as u64);
         });
     }
+
+    fn search(&mut self, index: usize, id: &str, search: &Search<'_>) -> usize {
+        self.event("content_block_start", |event| {
+            event.number("index", index as u64);
+            event.value("content_block", |out| {
+                search_blocks::write_call(id, "{}", out);
+            });
+        });
+        let input = search_blocks::input(search);
+        self.part(index, BlockKind::Call, Str::Plain(&input));
+        self.close(index, BlockKind::Call, None);
+        let mut result = Vec::new();
+        search_blocks::write_result(id, search, &mut result);
+        self.whole(index + 1, &String::from_utf8(result).unwrap_or_default());
+        2
+    }
 }
 
 impl Shape for Events {
@@ -242,6 +260,17 @@ impl BlockWriter for Whole {
             self.content.push(b',');
         }
         self.content.extend_from_slice(json.as_bytes());
+    }
+
+    fn search(&mut self, index: usize, id: &str, search: &Search<'_>) -> usize {
+        let mut call = Vec::new();
+        search_blocks::write_call(id, &search_blocks::input(search), &mut call);
+        let mut result = Vec::new();
+        search_blocks::write_result(id, search, &mut result);
+        for block in [call, result] {
+            self.whole(index, &String::from_utf8(block).unwrap_or_default());
+        }
+        2
     }
 }
 

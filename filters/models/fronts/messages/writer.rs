@@ -305,7 +305,7 @@ impl<S: Shape> Writer for MessageWriter<S> {
 fn starts_block(piece: &Piece<'_>) -> bool {
     match piece {
         Piece::Text(text) | Piece::Reasoning(text) | Piece::Refusal(text) => !text.is_empty(),
-        Piece::State(_) | Piece::Call { .. } | Piece::Native { .. } => true,
+        Piece::State(_) | Piece::Call { .. } | Piece::Native { .. } | Piece::Search(_) => true,
         _ => false,
     }
 }

@@ -13,6 +13,7 @@ use crate::models::dialects::Dialect;
 use crate::models::dialects::messages::GATEWAY_MEMBERS;
 use crate::models::dialects::state::is_sealed;
 use crate::models::request::ModelRequest;
+use crate::models::search_loop::OWN_ID;
 use crate::models::wires::codec::BodySlice;
 use crate::models::wires::splice::{Splice, internal};
 use crate::models::wires::wire::Target;
@@ -167,6 +168,15 @@ enum State {
     Foreign,
 }
 
+/// Returns what a block of a search with this id means to a host: what the gateway has run stays behind.
+fn of_search(id: Option<Result<Cow<'_, str>, Error>>) -> Result<State, Error> {
+    let id = id.transpose()?;
+    Ok(match id.is_some_and(|id| id.starts_with(OWN_ID)) {
+        true => State::Foreign,
+        false => State::None,
+    })
+}
+
 fn state(splice: &Splice<'_>, block: Range<usize>, target: &Target<'_>) -> Result<State, Error> {
     let members = splice.members(block)?;
     let value = |wanted: &str| members.iter().find(|(key, _)| key == wanted);
@@ -179,6 +189,10 @@ fn state(splice: &Splice<'_>, block: Range<usize>, target: &Target<'_>) -> Resul
     let key = match kind.as_deref() {
         Some("thinking") => "signature",
         Some("redacted_thinking") => "data",
+        Some("server_tool_use") => return of_search(value("id").map(|(_, id)| text(id))),
+        Some(kind) if kind.ends_with("_tool_result") => {
+            return of_search(value("tool_use_id").map(|(_, id)| text(id)));
+        }
         _ => return Ok(State::None),
     };
     let Some((_, place)) = value(key) else {

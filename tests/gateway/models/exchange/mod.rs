@@ -5,6 +5,7 @@ mod healing;
 mod healing_ends;
 mod hedging;
 mod opaque_state;
+mod search_loop;
 pub mod secrets;
 mod settlement;
 pub mod streams;

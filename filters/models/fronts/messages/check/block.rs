@@ -13,6 +13,7 @@ use crate::models::check::read::{
 use crate::models::check::reject::{Reject, other};
 use crate::models::dialects::Dialect;
 use crate::models::request::{NativeNeed, note_kind};
+use crate::models::search_loop::OWN_ID;
 
 const ROLES: [&str; 3] = ["user", "assistant", "system"];
 
@@ -203,11 +204,20 @@ fn typed(
             found.text_bytes += members.content.map_or(0, str::len) as u64;
             Ok(())
         }
-        // What the vendor has run, which other providers do without.
-        ("server_tool_use", BlockPlace::Assistant) => Ok(()),
-        (kind, BlockPlace::Assistant) if kind.ends_with("_tool_result") => Ok(()),
+        // What the vendor has run, which other providers do without, and what the gateway has run, which all do without.
+        ("server_tool_use", BlockPlace::Assistant) => note_search(members.id, found),
+        (kind, BlockPlace::Assistant) if kind.ends_with("_tool_result") => {
+            note_search(members.tool_use_id, found)
+        }
         _ => native(kind, found),
     }
+}
+
+/// Notes a block of a search that the gateway has run: no host takes it.
+fn note_search(id: Option<&str>, found: &mut Findings) -> Result<(), Reject> {
+    let is_own = id.is_some_and(|id| id.trim_start_matches('"').starts_with(OWN_ID));
+    found.states += usize::from(is_own);
+    Ok(())
 }
 
 /// A block that only hosts of the dialect know.

@@ -1,6 +1,6 @@
-//! The pieces of a recorded reply, as bytes.
+//! The calls that a decoder makes of a sink, as bytes, so that they can be made again.
 //!
-//! Shape: one [`Event`] after the other in the format of `postcard`. Texts are insides of JSON strings.
+//! Shape: one [`SinkEvent`] after the other in the format of `postcard`. Texts are insides of JSON strings.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -10,7 +10,7 @@ use crate::models::reply::Sink;
 
 /// One call of a sink.
 #[derive(Debug, Deserialize, Serialize)]
-pub(super) enum Event<'a> {
+pub(super) enum SinkEvent<'a> {
     /// [`Sink::text`].
     Text(u32, #[serde(borrow)] Str<'a>),
     /// [`Sink::pieces`].
@@ -21,7 +21,7 @@ pub(super) enum Event<'a> {
     Item(&'a str),
 }
 
-impl<'a> Event<'a> {
+impl<'a> SinkEvent<'a> {
     /// Takes the first event off `bytes`.
     pub(super) fn take(bytes: &mut &'a [u8]) -> Option<Self> {
         let (event, rest) = postcard::take_from_bytes(bytes).ok()?;
@@ -39,10 +39,10 @@ impl<'a> Event<'a> {
     /// Makes the call.
     pub(super) fn put_into(&self, sink: &mut dyn Sink) {
         match self {
-            Event::Text(choice, text) => sink.text(*choice, *text),
-            Event::Pieces(choice, pieces) => sink.pieces(*choice, pieces),
-            Event::Member(key, value) => sink.member(key, value),
-            Event::Item(item) => sink.item(item.as_bytes()),
+            SinkEvent::Text(choice, text) => sink.text(*choice, *text),
+            SinkEvent::Pieces(choice, pieces) => sink.pieces(*choice, pieces),
+            SinkEvent::Member(key, value) => sink.member(key, value),
+            SinkEvent::Item(item) => sink.item(item.as_bytes()),
         }
     }
 }

@@ -1,0 +1,274 @@
+//! Answers of several turns: the model calls a function to search the web, the gateway runs the search, and asks the model
+//! again with what was found. Source: docs/decisions.md 66.
+//!
+//! Each turn has a plan, attempts and a reservation of its own, and is charged when it ends; so are the searches. The
+//! response is one: its writer stays open from turn to turn. After its first content a failed turn is a break.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use filters::fault::{Fault, FaultKind};
+use filters::ledger::CallOutcome;
+use filters::models::chat::piece::{Piece, Search};
+use filters::models::request::ModelRequest;
+use filters::models::search_loop::{MAX_CALLS, MAX_TURNS, SearchFunction, SearchOutcome};
+use filters::models::search_words::{SearchCall, SearchResult};
+use futures::FutureExt;
+use futures::future::{BoxFuture, join_all};
+use pingora::Error;
+use tokio::time::Instant;
+
+use super::ModelExchange;
+use super::attempt::Cursor;
+use super::own_search::{self, DoneSearch};
+use super::planned_attempt::PlannedCall;
+use super::turns::{EndedTurn, SearchTurns};
+use crate::models::Models;
+use crate::models::planner::PlanContext;
+use crate::proxy::body;
+use crate::proxy::buffered::error_types::ATTEMPT_ABORTED;
+use crate::proxy::context::RequestInfo;
+
+/// The most time of one search. Then the model is told that it has failed.
+const SEARCH_TIMEOUT: Duration = Duration::from_secs(20);
+
+impl ModelExchange {
+    /// Returns whether the caller has the searches that a function stands for.
+    pub fn offers_search(
+        models: &Arc<Models>,
+        info: &RequestInfo,
+        function: &SearchFunction,
+    ) -> bool {
+        own_search::is_offered(models, info, function)
+    }
+
+    /// Makes it a call whose model searches by a function.
+    pub fn set_turns(&mut self, turns: Box<SearchTurns>) {
+        self.call.turns = Some(turns);
+    }
+
+    /// Ends a turn with a complete reply if the model has called nothing but the function. The call continues in
+    /// [`next_turn`](Self::next_turn).
+    ///
+    /// Returns the error that makes Pingora send another request; `None`: the answer is complete.
+    pub(super) fn end_turn(&mut self, info: &RequestInfo) -> Option<Box<Error>> {
+        let ended = self.call.turns.as_ref()?.ended;
+        self.running.reader.release_turn();
+        if !self.running.reader.wants_search() {
+            return None;
+        }
+        if ended + 1 >= MAX_TURNS {
+            self.running.reader.pause();
+            return None;
+        }
+        self.cancel_hedge(info);
+        let record = self.running.record(&self.call, None)?;
+        self.call.log.records.push(record);
+        self.running.reader.complete();
+        let receipt = self.settle(info, CallOutcome::Completed);
+        self.running.reader.reopen();
+        let now_ms = self.now_ms(info);
+        self.running.record_success(&self.call, info, now_ms);
+        let turn = self.running.reader.take_turn()?;
+        let call = &self.call;
+        let deployment = self.running.deployment(call)?;
+        let (index, settlement) = (deployment.index, call.billing.settlement()?);
+        let mut answer = Bytes::new();
+        call.with_metadata(info, call.answer_members(&deployment.used), |metadata| {
+            answer = turn.end(settlement, metadata);
+        });
+        self.measure_turn();
+        self.call.billing.end_turn();
+        self.call.log.end_turn();
+        let turns = self.call.turns.as_mut()?;
+        turns.ended += 1;
+        turns.last = Some(EndedTurn {
+            answer,
+            receipt,
+            deployment: index,
+        });
+        Some(Error::explain(ATTEMPT_ABORTED, "the next turn follows").into_up())
+    }
+
+    /// Returns whether the next turn begins, or `None` if none has ended.
+    pub(super) fn goes_on_with_turn(&mut self, info: &RequestInfo) -> Option<bool> {
+        self.call
+            .turns
+            .as_ref()
+            .filter(|turns| turns.is_between())?;
+        if self.state.is_expired(info.now) && !self.state.is_disconnected() {
+            let message = "the time of the call was over before its next search";
+            self.call.fault = Some(Fault::new(FaultKind::UpstreamTimeout, message));
+            return Some(false);
+        }
+        Some(!self.state.is_disconnected())
+    }
+
+    /// Runs the searches that the last turn has called, and plans the next turn. The call keeps the fault if that fails.
+    pub(super) fn next_turn<'a>(&'a mut self, info: &'a RequestInfo) -> BoxFuture<'a, ()> {
+        async move {
+            if let Err(fault) = self.try_next_turn(info).await {
+                self.call.fault = Some(fault);
+            }
+        }
+        .boxed()
+    }
+
+    async fn try_next_turn(&mut self, info: &RequestInfo) -> Result<(), Fault> {
+        let now = Instant::now();
+        self.state.begin_attempt(Vec::new(), now);
+        let Some(EndedTurn {
+            answer,
+            receipt,
+            deployment,
+        }) = self.call.turns.as_mut().and_then(|turns| turns.last.take())
+        else {
+            return Err(Fault::new(FaultKind::Internal, "no turn has ended"));
+        };
+        if !receipt.is_durable().await {
+            let message = "the answer cannot be accounted for at the moment";
+            return Err(Fault::new(FaultKind::Unavailable, message));
+        }
+        let results = self.search(info, &answer).await;
+        let request = self.next_request(&answer, &results)?;
+        self.plan_turn(info, request, deployment)?;
+        self.reserve(info).await
+    }
+
+    /// Runs the searches that a turn's answer calls, all at once, and shows the client what they have found.
+    async fn search(&mut self, info: &RequestInfo, answer: &[u8]) -> Vec<SearchResult> {
+        let Some(turns) = &self.call.turns else {
+            return Vec::new();
+        };
+        let mut calls = turns.words.calls(answer, &turns.function.name);
+        calls.truncate(MAX_CALLS);
+        let searches = calls.iter().enumerate().map(|(at, call)| {
+            let is_beyond = turns.is_beyond_limit(at);
+            let (models, function) = (&self.models, &turns.function);
+            async move {
+                let query = match SearchFunction::query(&call.arguments) {
+                    Ok(query) if !is_beyond => query,
+                    Ok(query) => {
+                        let failed = SearchOutcome::Failed("max_uses_exceeded");
+                        return (query, DoneSearch::failed(failed));
+                    }
+                    Err(failed) => return (String::new(), DoneSearch::failed(failed)),
+                };
+                let searching = own_search::run(models, info, function, &query);
+                let done = tokio::time::timeout(SEARCH_TIMEOUT, searching).await;
+                let failed = || DoneSearch::failed(SearchOutcome::Failed("unavailable"));
+                (query, done.unwrap_or_else(|_| failed()))
+            }
+        });
+        let done = join_all(searches).await;
+        calls
+            .into_iter()
+            .zip(done)
+            .map(|(call, (query, done))| self.show(call, &query, done))
+            .collect()
+    }
+
+    /// Notes a search, and shows the client what it has found.
+    fn show(&mut self, call: SearchCall, query: &str, done: DoneSearch) -> SearchResult {
+        let DoneSearch {
+            found,
+            settlement,
+            record,
+        } = done;
+        let number = self.call.turns.as_ref().map_or(0, |turns| turns.searches);
+        if let Some(turns) = &mut self.call.turns {
+            turns.searches += 1;
+        }
+        if let Some(settlement) = settlement {
+            self.call.billing.add_search(&settlement);
+        }
+        self.call.log.add_earlier(record);
+        let pages = found.to_json();
+        let piece = Piece::Search(Search {
+            query,
+            number,
+            found: pages.as_deref().map_err(|word| *word),
+        });
+        if let Some(writer) = self.running.reader.writer_mut() {
+            writer.pieces(0, &[piece]);
+        }
+        SearchResult { call, found }
+    }
+
+    /// Returns the request of the next turn: the last one, with its answer and what was found.
+    fn next_request(
+        &self,
+        answer: &[u8],
+        results: &[SearchResult],
+    ) -> Result<Box<ModelRequest>, Fault> {
+        let unread = || {
+            Fault::new(
+                FaultKind::Internal,
+                "the model's call of a search cannot be read",
+            )
+        };
+        let last = &self.call.request;
+        let turns = self.call.turns.as_ref().ok_or_else(unread)?;
+        if results.is_empty() {
+            return Err(unread());
+        }
+        let body_bytes = last.source.body.len();
+        let request = body::off_worker(body_bytes, || {
+            let body = turns.words.proceed(&last.source, answer, results);
+            last.front.parse(body.ok_or_else(unread)?.into())
+        })?;
+        Ok(Box::new(continued(request, last)))
+    }
+
+    /// Plans the attempts of the next turn. The deployment that has answered comes first.
+    fn plan_turn(
+        &mut self,
+        info: &RequestInfo,
+        request: Box<ModelRequest>,
+        deployment: usize,
+    ) -> Result<(), Fault> {
+        let models = &self.models;
+        let caller = info.caller.as_deref();
+        let byok_keys = models.byok_keys.of_caller(caller);
+        let byok: Vec<&str> = byok_keys.iter().flat_map(|keys| keys.providers()).collect();
+        let no_fallback = self
+            .call
+            .turns
+            .as_ref()
+            .is_some_and(|turns| turns.no_fallback);
+        let context = PlanContext {
+            caller,
+            byok_providers: &byok,
+            session: None,
+            no_fallback,
+            explains: false,
+            now_ms: models.clock.ms_at(Instant::now()),
+            now_s: info.unix_s(),
+        };
+        let resolution = models.planner.resolve(&request, &context, false)?;
+        let planned = PlannedCall::new(
+            models,
+            &request,
+            resolution,
+            (&context, byok_keys.as_deref()),
+        )?;
+        let mut attempts = planned.attempts;
+        attempts.sort_by_key(|attempt| attempt.deployment.index != deployment);
+        self.call.lower_tool_choice = planned.selection.plan.lower_tool_choice;
+        self.call.attempts = attempts;
+        self.call.request = request;
+        self.running.cursor = Cursor::default();
+        Ok(())
+    }
+}
+
+/// Returns a request that takes the place of another one of the same client.
+pub fn continued(request: ModelRequest, last: &ModelRequest) -> ModelRequest {
+    ModelRequest {
+        session: last.session.clone(),
+        own_headers: last.own_headers.clone(),
+        managed: last.managed.clone(),
+        ..request
+    }
+}
