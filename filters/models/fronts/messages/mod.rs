@@ -9,6 +9,7 @@ mod check;
 mod conversation;
 mod error;
 mod relay;
+mod safeguards;
 mod search_blocks;
 mod search_words;
 mod shape;
@@ -19,6 +20,8 @@ pub use error::MessagesError;
 
 #[cfg(test)]
 mod relay_tests;
+#[cfg(test)]
+mod safeguards_tests;
 #[cfg(test)]
 mod search_turn_tests;
 #[cfg(test)]

@@ -4,6 +4,7 @@
 
 use serde::Deserialize;
 
+use super::safeguards::RESULTS;
 use super::shape::write_event;
 use crate::json::{Error, Object, Walker, quoted};
 use crate::models::chat::text::Text;
@@ -177,27 +178,30 @@ impl Relay {
         Ok(out)
     }
 
-    /// Ends the response, with the members that `more` writes in its last part.
+    /// Ends the response, with the results of safeguards that the gateway says, and the members that `more` writes in its last part.
     pub(super) fn complete(
         &mut self,
         is_stream: bool,
+        results: Option<&str>,
         more: impl FnOnce(&mut Object<'_>),
         out: &mut Vec<u8>,
     ) {
         let end = self.end.take().unwrap_or_else(|| "{}".to_owned());
+        let told = results.and_then(|results| {
+            let told = |message: &str| with_member(message, RESULTS, results);
+            match is_stream {
+                true => replaced(&end, "delta", told).ok(),
+                false => told(&end).ok(),
+            }
+        });
+        let end = told.unwrap_or(end);
         let mut added = Vec::new();
         let mut object = Object::open(&mut added);
         more(&mut object);
         object.close();
         let added = String::from_utf8(added).unwrap_or_default();
         let inside = added.strip_prefix('{').unwrap_or_default();
-        let end = end.trim_end().strip_suffix('}').unwrap_or_default();
-        let comma = if end.trim_end().ends_with('{') {
-            ""
-        } else {
-            ","
-        };
-        let end = [end, comma, inside].concat();
+        let end = joined(&end, inside);
         match is_stream {
             false => out.extend_from_slice(end.as_bytes()),
             true => {
@@ -206,6 +210,26 @@ impl Relay {
             }
         }
     }
+}
+
+/// Returns an object with further members: what stands behind its brace.
+fn joined(object: &str, members: &str) -> String {
+    let object = object.trim_end().strip_suffix('}').unwrap_or_default();
+    let is_empty = object.trim_end().ends_with('{');
+    [object, if is_empty { "" } else { "," }, members].concat()
+}
+
+/// Returns an object with this value of a member, which it may lack.
+fn with_member(json: &str, key: &str, value: &str) -> Result<String, Error> {
+    let mut is_there = false;
+    let told = replaced(json, key, |_| {
+        is_there = true;
+        Ok(value.to_owned())
+    })?;
+    Ok(match is_there {
+        true => told,
+        false => joined(&told, &["\"", key, "\":", value, "}"].concat()),
+    })
 }
 
 /// Returns an object with another value of a member, if it has the member.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use self::grammar::StreamEnd;
 use super::*;
 use crate::json::Str;
-use crate::models::chat::piece::{Finish, Piece, StateOf, StatePiece};
+use crate::models::chat::piece::{Citation, Finish, Piece, StateOf, StatePiece};
 use crate::models::fronts::tests::end;
 use crate::models::usage::Usage;
 
@@ -32,6 +32,8 @@ enum Said {
     Signed(u64, &'static str),
     Arguments(u64, &'static str),
     CallEnd(u64),
+    /// A page on which these characters of the text rest.
+    Cited(u64, u64),
     Finish(Finish<'static>),
 }
 
@@ -75,6 +77,12 @@ impl Said {
                 json: text(json),
             }],
             Self::CallEnd(key) => vec![Piece::CallEnd { key }],
+            Self::Cited(start, end) => vec![Piece::Citation(Citation::Page {
+                url: text("https://a.example/"),
+                title: None,
+                start,
+                end,
+            })],
             Self::Finish(finish) => vec![Piece::Finish(finish)],
         }
     }
@@ -121,7 +129,7 @@ fn whole(said: &[Said]) -> Value {
 }
 
 /// Checks the grammar of a stream, and returns the message that it makes.
-fn fold(stream: &str) -> Value {
+pub(super) fn fold(stream: &str) -> Value {
     let input = |text: &str| {
         let object = crate::models::chat::input::object(text);
         serde_json::from_str(object.get()).unwrap()
@@ -359,6 +367,7 @@ fn drawn() -> impl Strategy<Value = Vec<Said>> {
         (3_u64..5).prop_map(|key| Said::Signed(key, "c2ln")),
         (0_u64..4).prop_map(|key| Said::Arguments(key, "{\"a\"")),
         (0_u64..4).prop_map(Said::CallEnd),
+        (0_u64..4).prop_map(|start| Said::Cited(start, 2)),
         Just(Said::Finish(Finish::Stop)),
     ];
     proptest::collection::vec(said, 0..12)

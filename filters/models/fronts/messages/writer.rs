@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use super::error::MessagesError;
 use super::relay::Relay;
+use super::safeguards::{self, Safeguards};
 use super::shape::{Events, Shape, Whole};
 use crate::fault::Fault;
 use crate::json::{Object, Str};
@@ -34,7 +35,7 @@ struct MessageWriter<S> {
     relay: Option<Box<Relay>>,
     has_begun: bool,
     finish: Option<Box<MessageEnd>>,
-    safeguards: Option<Box<str>>,
+    safeguards: Safeguards,
     reported: Reported,
     has_content: bool,
 }
@@ -62,6 +63,7 @@ pub(super) fn writer(
 impl<S: Shape> MessageWriter<S> {
     fn new(request: &ModelRequest, identity: ReplyIdentity, stops: Vec<String>) -> Self {
         let own_id = format!("toolu_{}_", plain(&identity.id));
+        let safeguards = Safeguards::new(request, &identity.maker);
         Self {
             sequencer: Sequencer::new(S::default(), identity.maker, own_id)
                 .behind(request.source.body.clone()),
@@ -72,7 +74,7 @@ impl<S: Shape> MessageWriter<S> {
             relay: None,
             has_begun: false,
             finish: None,
-            safeguards: None,
+            safeguards,
             reported: Reported::default(),
             has_content: false,
         }
@@ -116,6 +118,7 @@ impl<S: Shape> MessageWriter<S> {
     /// Notes what passes as it came.
     fn note(&mut self, pieces: &[Piece<'_>]) {
         for piece in pieces {
+            self.safeguards.note(piece);
             let bytes = match piece {
                 Piece::Text(text) | Piece::Reasoning(text) | Piece::Refusal(text) => text.len(),
                 Piece::Arguments { json, .. } => json.len(),
@@ -178,10 +181,7 @@ impl<S: Shape> Sink for MessageWriter<S> {
         let reasoning = said.iter().filter(is_reasoning);
         let others = said.iter().filter(|piece| !is_reasoning(piece));
         for piece in reasoning.chain(others) {
-            if let Piece::Safeguards(json) = piece {
-                self.safeguards = Some((*json).into());
-                continue;
-            }
+            self.safeguards.note(piece);
             if self.cut_at().is_some() {
                 continue;
             }
@@ -190,7 +190,9 @@ impl<S: Shape> Sink for MessageWriter<S> {
             }
             match piece {
                 Piece::Text(text) => self.say(*text),
-                Piece::State(_) | Piece::CallEnd { .. } => self.sequencer.take(piece, said),
+                Piece::State(_) | Piece::CallEnd { .. } | Piece::Safeguards(_) => {
+                    self.sequencer.take(piece, said);
+                }
                 piece => {
                     self.release();
                     self.sequencer.take(piece, said);
@@ -267,13 +269,15 @@ impl<S: Shape> Writer for MessageWriter<S> {
             });
         };
         if let Some(relay) = &mut self.relay {
-            return relay.complete(S::IS_STREAM, cost, self.sequencer.writer.out());
+            let results = self.safeguards.own();
+            let out = self.sequencer.writer.out();
+            return relay.complete(S::IS_STREAM, results, cost, out);
         }
         self.finish(Finish::Stop);
         self.sequencer.end();
         let (id, model) = (&self.request_id, &self.model);
         let tier = self.reported.service_tier;
-        let (ended, safeguards) = (self.finish.as_deref(), self.safeguards.as_deref());
+        let (ended, results) = (self.finish.as_deref(), self.safeguards.results());
         self.sequencer.writer.end(
             &|message| head(message, id, model),
             &|delta| {
@@ -284,8 +288,8 @@ impl<S: Shape> Writer for MessageWriter<S> {
                     Some(sequence) => Str::Raw(sequence).write(out),
                     None => out.extend_from_slice(b"null"),
                 });
-                if let Some(safeguards) = safeguards {
-                    delta.raw("safeguard_results", safeguards);
+                if let Some(results) = results {
+                    delta.raw(safeguards::RESULTS, results);
                 }
             },
             &|out| write_usage(&settlement.usage, tier, out),
