@@ -413,3 +413,67 @@ fn a_long_session_is_made_shorter() {
         assert!(!last.contains("7123"), "{last}");
     });
 }
+
+/// No host here judges calls, and the client hears that of the first answer: it allows what its own rules allow, and refuses the
+/// rest in words that end the matter. Where it heard of verdicts that are missing, it would try again, ten times.
+#[test]
+#[ignore = "needs Claude Code: make test-agents"]
+fn auto_mode_goes_on_by_its_own_rules_where_nobody_judges() {
+    on_wires("auto mode, where nobody judges", ON_ONE, |id| {
+        let machine = Machine::new();
+        let (provider, gateway) = model("AUTO-RULES", |asked| {
+            let command = match asked.results.len() {
+                0 => "printf hi > out.txt && echo RAN-IT",
+                1 => "sh -c 'printf hi > other.txt'",
+                _ => return Turn::text(asked.results.join(" / ")).into(),
+            };
+            Turn::call(
+                "Bash",
+                json!({"command": command, "description": "Writes a file"}),
+            )
+            .into()
+        });
+        let ended = machine.ask(&gateway, id, "AUTO-RULES", &["--permission-mode", "auto"]);
+        ended.says("RAN-IT");
+        ended.says("does not run for this session");
+        assert_eq!(machine.read("out.txt"), "hi");
+        assert_eq!(machine.read("other.txt"), "");
+        let asked = asked(&provider, "AUTO-RULES");
+        assert_eq!(asked.len(), 3, "nothing is tried again");
+        for request in asked {
+            assert_eq!(request.get("safeguards"), None);
+        }
+    });
+}
+
+#[test]
+#[ignore = "needs Claude Code: make test-agents"]
+fn auto_mode_asks_the_model_itself_whether_a_call_is_dangerous() {
+    on_wires("auto mode, judged by the model", ON_ONE, |id| {
+        let machine = Machine::new();
+        let (provider, gateway) = model("AUTO-JUDGE", |asked| {
+            if asked.tools.is_empty() && asked.holds("<block>") {
+                return Turn::text("<block>no</block>").into();
+            }
+            match asked.results.last() {
+                None => Turn::call(
+                    "Bash",
+                    json!({"command": "sh -c 'printf hi > out.txt' && echo RAN-IT", "description": "Writes a file"}),
+                ),
+                Some(result) => Turn::text(format!("It said {result}")),
+            }
+            .into()
+        });
+        // `weirgate clients claude-code --model` prints them.
+        let own = [
+            ("CLAUDE_CODE_AUTO_MODE_SERVER", "0"),
+            ("ANTHROPIC_DEFAULT_SONNET_MODEL", id),
+        ];
+        let auto = ["--permission-mode", "auto"];
+        let ended = machine.ask_with(&gateway, id, "AUTO-JUDGE", &auto, &own);
+        ended.says("RAN-IT");
+        assert_eq!(machine.read("out.txt"), "hi");
+        let judged = asked(&provider, "<block>");
+        assert_eq!(judged.len(), 1, "the call was judged once");
+    });
+}

@@ -6,10 +6,12 @@
 
 mod wires;
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::boot::Gateway;
-use super::script::{Cut, Reply};
+use super::script::{Cut, Reply, Step};
 use super::upstream::Upstream;
 
 /// What a request asks, in words of no wire.
@@ -65,6 +67,8 @@ pub struct Turn {
     pub prompt_tokens: u64,
     /// Whether the stream breaks off behind its first half.
     pub breaks: bool,
+    /// How long the stream is silent: before its first byte, within an event, and between two.
+    pub silence: Option<Duration>,
 }
 
 impl Turn {
@@ -147,16 +151,35 @@ pub fn saying(script: impl Fn(&Asked) -> Said + Send + Sync + 'static) -> Upstre
             Said::Reply(reply) => reply,
             Said::Turn(turn) => {
                 let reply = wire.reply(&asked, &turn);
-                match turn.breaks {
-                    true => {
+                match (turn.breaks, turn.silence) {
+                    (true, _) => {
                         let half = reply.wire_len() / 2;
                         reply.cut(half, Cut::Reset)
                     }
-                    false => reply,
+                    (false, Some(silence)) => silent(&reply, silence),
+                    (false, None) => reply,
                 }
             }
         }
     })
+}
+
+/// Makes a reply fall silent before its first byte, within an event and between two.
+fn silent(reply: &Reply, silence: Duration) -> Reply {
+    let steps = reply.steps();
+    let (within, between) = (steps.len() / 2, steps.len() * 3 / 4);
+    let mut said = Reply::empty().pause(silence);
+    for (at, step) in steps.iter().enumerate() {
+        let Step::Send(bytes) = step else {
+            panic!("the reply has another step than bytes: {step:?}");
+        };
+        let middle = if at == within { bytes.len() / 2 } else { 0 };
+        if at == within || at == between {
+            said = said.bytes(&bytes[..middle]).pause(silence);
+        }
+        said = said.bytes(&bytes[middle..]);
+    }
+    said
 }
 
 /// Answers as the clients' scripts expect.

@@ -8,6 +8,7 @@ mod image_edits;
 mod images;
 mod message_bounds;
 mod message_errors;
+mod message_pings;
 mod message_safeguards;
 mod messages;
 mod moderations;
