@@ -37,6 +37,9 @@ pub(super) trait BlockWriter {
     /// Adds to the open block.
     fn part(&mut self, index: usize, kind: BlockKind, part: Str<'_>);
 
+    /// Adds a citation to the open text: a JSON object.
+    fn cite(&mut self, index: usize, json: &str);
+
     /// Ends the open block; `signature` is that of thinking.
     fn close(&mut self, index: usize, kind: BlockKind, signature: Option<&str>);
 
@@ -64,6 +67,10 @@ pub(super) struct Sequencer<W> {
     ids: HashSet<Box<str>>,
     /// The request, whose calls have ids, too.
     history: Bytes,
+    /// The text so far, where citations quote it.
+    said: Option<String>,
+    /// Citations that wait for a text.
+    citations: Vec<String>,
     /// Bytes of text, reasoning and arguments.
     pub(super) bytes: u64,
     pub(super) tells_reasoning: bool,
@@ -106,6 +113,8 @@ impl<W: BlockWriter> Sequencer<W> {
             open_call: 0,
             ids: HashSet::new(),
             history: Bytes::new(),
+            said: None,
+            citations: Vec::new(),
             bytes: 0,
             tells_reasoning: false,
         }
@@ -115,6 +124,14 @@ impl<W: BlockWriter> Sequencer<W> {
     /// anew, and clients leave out a call whose id they know.
     pub(super) fn behind(self, history: Bytes) -> Self {
         Self { history, ..self }
+    }
+
+    /// The same, where citations quote the text if `quotes`.
+    pub(super) fn citing(self, quotes: bool) -> Self {
+        Self {
+            said: quotes.then(String::new),
+            ..self
+        }
     }
 
     /// Returns whether a call had an id, as the inside of a JSON string, before.
@@ -141,6 +158,26 @@ impl<W: BlockWriter> Sequencer<W> {
     /// Takes a text.
     pub(super) fn text(&mut self, text: Str<'_>) {
         self.say(BlockKind::Text, text);
+    }
+
+    /// Takes a citation, a JSON object, for the open text, or for the next one where none is open.
+    pub(super) fn cite(&mut self, json: String) {
+        match self.open {
+            Some(BlockKind::Text) => self.writer.cite(self.index(), &json),
+            _ => self.citations.push(json),
+        }
+    }
+
+    /// Returns the text from one character to another; empty: it is not known.
+    pub(super) fn said(&self, start: u64, end: u64) -> &str {
+        let text = self.said.as_deref().unwrap_or_default();
+        let place = |at: u64| {
+            let starts = text.char_indices().map(|(at, _)| at).chain([text.len()]);
+            starts.into_iter().nth(usize::try_from(at).ok()?)
+        };
+        let range = place(start).zip(place(end));
+        let said = range.and_then(|(start, end)| text.get(start..end));
+        said.unwrap_or_default()
     }
 
     /// Takes pieces that are said together, but for their end. Text goes through `text`.
@@ -184,6 +221,9 @@ impl<W: BlockWriter> Sequencer<W> {
             return;
         }
         self.begin(kind);
+        if let (BlockKind::Text, Some(said)) = (kind, &mut self.said) {
+            said.push_str(&text.unescaped());
+        }
         self.bytes += text.len() as u64;
         self.writer.part(self.index(), kind, text);
     }
@@ -202,6 +242,11 @@ impl<W: BlockWriter> Sequencer<W> {
         self.writer.open(self.blocks, kind, None);
         self.blocks += 1;
         self.open = Some(kind);
+        if kind == BlockKind::Text {
+            for json in std::mem::take(&mut self.citations) {
+                self.writer.cite(self.index(), &json);
+            }
+        }
     }
 
     /// Ends the open block. Thinking without a signature gets a seal, by which its maker knows it again.

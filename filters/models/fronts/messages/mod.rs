@@ -6,6 +6,7 @@
 
 mod blocks;
 mod check;
+mod citations;
 mod conversation;
 mod error;
 mod relay;
@@ -18,6 +19,8 @@ mod writer;
 
 pub use error::MessagesError;
 
+#[cfg(test)]
+mod citations_tests;
 #[cfg(test)]
 mod relay_tests;
 #[cfg(test)]

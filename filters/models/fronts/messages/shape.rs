@@ -47,6 +47,8 @@ pub(super) struct Whole {
     content: Vec<u8>,
     /// The arguments of the open call.
     input: String,
+    /// The inside of the array of the open text's citations.
+    citations: Vec<u8>,
 }
 
 /// Writes an event. A line end within its JSON is white space there, and would end the line here.
@@ -118,6 +120,12 @@ impl BlockWriter for Events {
         };
         self.delta(index, delta, key);
         part.write(&mut self.out);
+        self.out.extend_from_slice(b"}}\n\n");
+    }
+
+    fn cite(&mut self, index: usize, json: &str) {
+        self.delta(index, "citations_delta", "citation");
+        self.out.extend_from_slice(json.as_bytes());
         self.out.extend_from_slice(b"}}\n\n");
     }
 
@@ -238,9 +246,23 @@ impl BlockWriter for Whole {
         }
     }
 
+    fn cite(&mut self, _: usize, json: &str) {
+        if !self.citations.is_empty() {
+            self.citations.push(b',');
+        }
+        self.citations.extend_from_slice(json.as_bytes());
+    }
+
     fn close(&mut self, _: usize, kind: BlockKind, signature: Option<&str>) {
         match kind {
-            BlockKind::Text => self.content.push(b'"'),
+            BlockKind::Text => {
+                self.content.push(b'"');
+                if !self.citations.is_empty() {
+                    self.content.extend_from_slice(b",\"citations\":[");
+                    self.content.append(&mut self.citations);
+                    self.content.push(b']');
+                }
+            }
             BlockKind::Thinking => {
                 self.content.extend_from_slice(b"\",\"signature\":");
                 Str::Plain(signature.unwrap_or_default()).write(&mut self.content);

@@ -5,6 +5,7 @@
 
 use bytes::Bytes;
 
+use super::citations;
 use super::error::MessagesError;
 use super::relay::Relay;
 use super::safeguards::{self, Safeguards};
@@ -66,7 +67,8 @@ impl<S: Shape> MessageWriter<S> {
         let safeguards = Safeguards::new(request, &identity.maker);
         Self {
             sequencer: Sequencer::new(S::default(), identity.maker, own_id)
-                .behind(request.source.body.clone()),
+                .behind(request.source.body.clone())
+                .citing(request.needs.web_search.is_some()),
             request_id: identity.id,
             model: request.requested_model().into(),
             prompt_bytes: request.text_bytes,
@@ -190,6 +192,7 @@ impl<S: Shape> Sink for MessageWriter<S> {
             }
             match piece {
                 Piece::Text(text) => self.say(*text),
+                Piece::Citation(citation) => citations::cite(citation, &mut self.sequencer),
                 Piece::State(_) | Piece::CallEnd { .. } | Piece::Safeguards(_) => {
                     self.sequencer.take(piece, said);
                 }

@@ -4,11 +4,14 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use serde::Deserialize;
+
 use super::betas;
 use super::request::max_tokens;
 use crate::fault::Fault;
-use crate::json::{Error, Walker};
+use crate::json::{Error, Walker, quoted};
 use crate::models::chat::facts::ChatFacts;
+use crate::models::chat::text::Text;
 use crate::models::dialects::Dialect;
 use crate::models::dialects::messages::GATEWAY_MEMBERS;
 use crate::models::dialects::state::is_sealed;
@@ -98,12 +101,12 @@ fn write_messages(
         splice.new_bytes(b"[");
         for (at, block) in blocks.into_iter().enumerate() {
             splice.new_bytes(if at > 0 { b"," } else { b"" });
-            match block.opened {
+            match block.replaced {
                 None => splice.slice(block.range),
-                Some((state, opened)) => {
-                    splice.slice(block.range.start..state.start);
-                    splice.new_string(&opened);
-                    splice.slice(state.end..block.range.end);
+                Some((place, json)) => {
+                    splice.slice(block.range.start..place.start);
+                    splice.new_bytes(json.as_bytes());
+                    splice.slice(place.end..block.range.end);
                 }
             }
         }
@@ -120,8 +123,8 @@ type KeptContent = (Range<usize>, Vec<KeptBlock>);
 /// A block that stays.
 struct KeptBlock {
     range: Range<usize>,
-    /// Where its state stands, and what takes its place.
-    opened: Option<(Range<usize>, String)>,
+    /// Where its state or its citations stand, and the JSON that takes their place.
+    replaced: Option<(Range<usize>, String)>,
 }
 
 /// Returns where the content of a message stands, and the blocks of it that this host takes; `None`: it takes the message as it
@@ -142,12 +145,12 @@ fn kept_blocks(
         match state(splice, range.clone(), target)? {
             State::None => kept.push(KeptBlock {
                 range,
-                opened: None,
+                replaced: None,
             }),
-            State::Opened(place, text) => {
+            State::Replaced(place, json) => {
                 has_changed = true;
-                let opened = Some((place, text));
-                kept.push(KeptBlock { range, opened });
+                let replaced = Some((place, json));
+                kept.push(KeptBlock { range, replaced });
             }
             State::Foreign => {
                 has_changed = true;
@@ -158,12 +161,12 @@ fn kept_blocks(
     Ok(has_changed.then_some((content, kept)))
 }
 
-/// What the state of a block means to a host.
+/// What the state or the citations of a block mean to a host.
 enum State {
-    /// It has none, or it goes back as it is.
+    /// It has none, or they go back as they are.
     None,
-    /// The host has made it.
-    Opened(Range<usize>, String),
+    /// The host has made the state under the seal, or the gateway the citations: this JSON takes their place.
+    Replaced(Range<usize>, String),
     /// Somebody else has made it, or it is damaged, so the block stays behind.
     Foreign,
 }
@@ -193,6 +196,13 @@ fn state(splice: &Splice<'_>, block: Range<usize>, target: &Target<'_>) -> Resul
         Some(kind) if kind.ends_with("_tool_result") => {
             return of_search(value("tool_use_id").map(|(_, id)| text(id)));
         }
+        Some("text") => {
+            let list = value("citations").map(|(_, place)| place.clone());
+            let own = list.filter(|place| are_own(splice.text(place.clone())));
+            return Ok(own.map_or(State::None, |place| {
+                State::Replaced(place, "null".to_owned())
+            }));
+        }
         _ => return Ok(State::None),
     };
     let Some((_, place)) = value(key) else {
@@ -210,7 +220,21 @@ fn state(splice: &Splice<'_>, block: Range<usize>, target: &Target<'_>) -> Resul
         });
     }
     Ok(match target.maker.open(Dialect::Messages, &said) {
-        Some(opened) => State::Opened(place.clone(), opened.into_owned()),
+        Some(opened) => State::Replaced(place.clone(), quoted(&opened)),
         None => State::Foreign,
     })
+}
+
+/// A citation, as far as it tells its maker.
+#[derive(Deserialize)]
+struct Citation<'a> {
+    #[serde(borrow, default)]
+    encrypted_index: Option<Text<'a>>,
+}
+
+/// Returns whether citations are of our making: those of the vendor find their place in a page by an index that is not empty.
+fn are_own(list: &str) -> bool {
+    let citations: Vec<Citation<'_>> = serde_json::from_str(list).unwrap_or_default();
+    let indexes = citations.iter().map(|citation| &citation.encrypted_index);
+    indexes.flatten().any(|index| index.is_empty())
 }

@@ -7,6 +7,7 @@ pub mod embeddings;
 mod image_edits;
 mod images;
 mod message_bounds;
+mod message_citations;
 mod message_errors;
 mod message_pings;
 mod message_safeguards;

@@ -83,14 +83,15 @@ fn messages(request: &Received) -> Reply {
     if request.json()["stream"] != true {
         let content =
             json!([call, result, {"type": "text", "text": "hello", "citations": [source]}]);
-        let body = json!({"id": "msg_1", "type": "message", "role": "assistant", "stop_reason": "end_turn", "content": content, "usage": usage});
+        let body = json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "up", "stop_reason": "end_turn", "content": content, "usage": usage});
         return Reply::json(200, body.to_string());
     }
     let block = |index: u64, block: &Value| json!({"type": "content_block_start", "index": index, "content_block": block});
     let delta = |delta: Value| json!({"type": "content_block_delta", "index": 2, "delta": delta});
     let stop = |index: u64| json!({"type": "content_block_stop", "index": index});
     let events = [
-        json!({"type": "message_start", "message": {"id": "msg_1", "usage": {"input_tokens": 5, "output_tokens": 1}}}),
+        json!({"type": "message_start", "message": {"id": "msg_1", "type": "message", "role": "assistant", "model": "up", "content": [],
+            "usage": {"input_tokens": 5, "output_tokens": 1}}}),
         block(0, &call),
         stop(0),
         block(1, &result),

@@ -104,9 +104,10 @@ struct BlockMembers<'a> {
     thinking: Option<&'a str>,
     signature: Option<&'a str>,
     data: Option<&'a str>,
+    citations: Option<&'a str>,
 }
 
-const BLOCK: [&str; 12] = [
+const BLOCK: [&str; 13] = [
     "type",
     "text",
     "source",
@@ -118,6 +119,7 @@ const BLOCK: [&str; 12] = [
     "thinking",
     "signature",
     "data",
+    "citations",
     "cache_control",
 ];
 
@@ -156,6 +158,7 @@ pub(super) fn block(
                     "tool_use_id" => &mut members.tool_use_id,
                     "thinking" => &mut members.thinking,
                     "signature" => &mut members.signature,
+                    "citations" => &mut members.citations,
                     _ => &mut members.data,
                 };
                 *slot = Some(value(walk)?);
@@ -175,6 +178,9 @@ fn typed(
 ) -> Result<(), Reject> {
     match (kind, place) {
         ("text", _) => {
+            // Citations of our making stay behind, and wires of the dialect look which those are.
+            found.states +=
+                usize::from(members.citations.is_some_and(|list| list.starts_with("[")));
             found.text_bytes += text(members.text, "text")?.len() as u64;
             Ok(())
         }
