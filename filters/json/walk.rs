@@ -8,7 +8,7 @@ use super::{MAX_DEPTH, Str};
 /// A pull parser over one JSON text.
 ///
 /// Cost: one pass; only keys with escapes allocate.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Walker<'a> {
     pub(super) text: &'a str,
     pub(super) at: usize,
@@ -34,9 +34,14 @@ impl<'a> Walker<'a> {
 
     /// Creates a walker at the start of `text`.
     pub fn over(text: &'a str) -> Self {
+        Self::from(text, 0)
+    }
+
+    /// Creates a walker at a byte offset of `text`, before a value. It walks that value alone.
+    pub fn from(text: &'a str, at: usize) -> Self {
         Self {
             text,
-            at: 0,
+            at,
             depth: 0,
             key_at: 0,
         }

@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 
 use super::Findings;
+use super::deferred::Deferred;
+
 use super::top::text_or_blocks;
-use crate::json::{Str, Type, Walker};
+use crate::json::{Type, Walker};
 use crate::models::chat::data_url;
 use crate::models::check::media::picture_of_chat;
-use crate::models::check::read::{
-    OneOf, array, expect, object, object_of_set, one_of, required, string,
-};
+use crate::models::check::read::{OneOf, array, expect, object_of_set, one_of, required, string};
 use crate::models::check::reject::{Reject, other};
 use crate::models::dialects::Dialect;
 use crate::models::request::{NativeNeed, note_kind};
@@ -33,7 +33,8 @@ pub(super) fn system(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), 
 /// `messages`.
 pub(super) fn messages(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     let count = array(walk, |walk, at| {
-        found.place = vec![at];
+        found.place.clear();
+        found.place.push(at);
         walk.peek()?;
         let start = walk.at();
         let states = found.states;
@@ -53,32 +54,39 @@ pub(super) fn messages(walk: &mut Walker<'_>, found: &mut Findings) -> Result<()
 }
 
 fn message(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
-    let (mut role, mut content) = (None, None);
+    let (mut role, mut held) = (None, None);
     object_of_set(walk, &["role", "content"], |walk, key| {
-        match key {
-            "role" => role = Some(one_of(walk, &ROLES)?),
-            _ => content = Some(value(walk)?),
+        match (key, role) {
+            ("role", _) => role = Some(one_of(walk, &ROLES)?),
+            (_, Some(role)) => {
+                held = Some(Deferred::read(walk, |walk| content(walk, found, role))?)
+            }
+            _ => held = Some(Deferred::keep(walk)?),
         }
         Ok(())
     })?;
     let role = required(role, "role", OneOf(&ROLES))?;
-    let content = required(content, "content", "a string or an array of blocks")?;
+    let held = required(held, "content", "a string or an array of blocks")?;
+    if role != "system" && !found.has_turn {
+        found.has_turn = true;
+        found.needs.assistant_first = role == "assistant";
+    }
+    held.finish(|walk| content(walk, found, role))
+        .map_err(|reject| reject.within("content"))
+}
+
+/// The content of a message of this role.
+fn content(walk: &mut Walker<'_>, found: &mut Findings, role: &str) -> Result<(), Reject> {
     let place = match role {
         "assistant" => BlockPlace::Assistant,
         "system" => BlockPlace::System,
         _ => BlockPlace::User,
     };
-    if role != "system" && !found.has_turn {
-        found.has_turn = true;
-        found.needs.assistant_first = role == "assistant";
-    }
-    let mut walk = Walker::over(content);
-    let read = |walk: &mut Walker<'_>, found: &mut Findings, at| {
+    text_or_blocks(walk, found, |walk, found, at| {
         found.place.truncate(1);
         found.place.push(at);
         block(walk, found, place)
-    };
-    text_or_blocks(&mut walk, found, read).map_err(|reject| reject.within("content"))
+    })
 }
 
 /// Where a block stands.
@@ -90,13 +98,13 @@ pub(super) enum BlockPlace {
     Result,
 }
 
-/// What a block holds, as JSON.
+/// What a block holds: JSON, but for what is read in place.
 #[derive(Default)]
 struct BlockMembers<'a> {
-    kind: Option<String>,
+    kind: Option<Cow<'a, str>>,
     text: Option<&'a str>,
-    source: Option<&'a str>,
-    content: Option<&'a str>,
+    source: Option<Deferred<'a>>,
+    content: Option<Deferred<'a>>,
     id: Option<&'a str>,
     name: Option<&'a str>,
     input: Option<&'a str>,
@@ -123,7 +131,8 @@ const BLOCK: [&str; 13] = [
     "cache_control",
 ];
 
-/// A block. Its members count once its type is known.
+/// A block. Its members count once its type is known. Nearly all clients write the type first, so that what it holds is read in
+/// place, once.
 pub(super) fn block(
     walk: &mut Walker<'_>,
     found: &mut Findings,
@@ -136,58 +145,82 @@ pub(super) fn block(
         )));
     }
     let mut members = BlockMembers::default();
-    object(walk, &BLOCK, |walk, key| {
-        if walk.null()? {
-            return Ok(());
-        }
+    object_of_set(walk, &BLOCK, |walk, key| {
         match key {
-            "type" => members.kind = Some(string(walk)?.unescaped().into_owned()),
+            "type" => members.kind = Some(string(walk)?.unescaped()),
             "cache_control" => {
                 expect(walk, Type::Object, "an object or null")?;
                 walk.skip()?;
                 found.needs.cache_control = true;
             }
-            _ => {
-                let slot = match key {
-                    "text" => &mut members.text,
-                    "source" => &mut members.source,
-                    "content" => &mut members.content,
-                    "id" => &mut members.id,
-                    "name" => &mut members.name,
-                    "input" => &mut members.input,
-                    "tool_use_id" => &mut members.tool_use_id,
-                    "thinking" => &mut members.thinking,
-                    "signature" => &mut members.signature,
-                    "citations" => &mut members.citations,
-                    _ => &mut members.data,
-                };
-                *slot = Some(value(walk)?);
+            "source" => {
+                let read = members.kind.as_deref().and_then(|kind| media(kind, place));
+                members.source = Some(match read {
+                    Some(read) => Deferred::read(walk, |walk| source(walk, found, read))?,
+                    None => Deferred::keep(walk)?,
+                });
             }
+            "content" => {
+                let kind = members.kind.as_deref();
+                let is_result = kind == Some("tool_result") && place == BlockPlace::User;
+                members.content = Some(match is_result {
+                    true => Deferred::read(walk, |walk| result(walk, found))?,
+                    false => Deferred::keep(walk)?,
+                });
+            }
+            _ => *members.slot(key) = Some(walk.skip()?),
         }
         Ok(())
     })?;
     let kind = required(members.kind.take(), "type", "the type of the block")?;
-    typed(&kind, &members, found, place)
+    typed(&kind, members, found, place)
+}
+
+impl<'a> BlockMembers<'a> {
+    /// Returns the place of a member that is kept as JSON.
+    fn slot(&mut self, key: &str) -> &mut Option<&'a str> {
+        match key {
+            "text" => &mut self.text,
+            "id" => &mut self.id,
+            "name" => &mut self.name,
+            "input" => &mut self.input,
+            "tool_use_id" => &mut self.tool_use_id,
+            "thinking" => &mut self.thinking,
+            "signature" => &mut self.signature,
+            "citations" => &mut self.citations,
+            _ => &mut self.data,
+        }
+    }
 }
 
 fn typed(
     kind: &str,
-    members: &BlockMembers<'_>,
+    members: BlockMembers<'_>,
     found: &mut Findings,
     place: BlockPlace,
 ) -> Result<(), Reject> {
+    if let Some(read) = media(kind, place) {
+        let held = required(members.source, "source", "an object")?;
+        let held = held.finish(|walk| source(walk, found, read));
+        return held.map_err(|reject| reject.within("source"));
+    }
     match (kind, place) {
         ("text", _) => {
             // Citations of our making stay behind, and wires of the dialect look which those are.
             found.states +=
                 usize::from(members.citations.is_some_and(|list| list.starts_with("[")));
-            found.text_bytes += text(members.text, "text")?.len() as u64;
+            found.text_bytes += text(members.text, "text")?;
             Ok(())
         }
         (_, BlockPlace::System) => native(kind, found),
-        ("image", _) => source(members.source, found, image),
-        ("document", _) => source(members.source, found, document),
-        ("tool_result", BlockPlace::User) => result(members, found),
+        ("tool_result", BlockPlace::User) => {
+            text(members.tool_use_id, "tool_use_id")?;
+            let Some(held) = members.content else {
+                return Ok(());
+            };
+            held.finish(|walk| result(walk, found))
+                .map_err(|reject| reject.within("content"))
+        }
         ("tool_use", BlockPlace::Assistant) => {
             text(members.id, "id")?;
             text(members.name, "name")?;
@@ -207,7 +240,9 @@ fn typed(
         }
         ("tool_reference" | "search_result", BlockPlace::Result)
         | ("search_result", BlockPlace::User) => {
-            found.text_bytes += members.content.map_or(0, str::len) as u64;
+            if let Some(Deferred::Json(content)) = members.content {
+                found.text_bytes += content.len() as u64;
+            }
             Ok(())
         }
         // What the vendor has run, which other providers do without, and what the gateway has run, which all do without.
@@ -226,6 +261,16 @@ fn note_search(id: Option<&str>, found: &mut Findings) -> Result<(), Reject> {
     Ok(())
 }
 
+/// Returns what reads the source of a block of this type; `None`: it has no source that counts.
+fn media(kind: &str, place: BlockPlace) -> Option<ReadSource> {
+    match (kind, place) {
+        (_, BlockPlace::System) => None,
+        ("image", _) => Some(image),
+        ("document", _) => Some(document),
+        _ => None,
+    }
+}
+
 /// A block that only hosts of the dialect know.
 fn native(kind: &str, found: &mut Findings) -> Result<(), Reject> {
     if kind.is_empty() || kind.len() > 128 || kind.chars().any(char::is_control) {
@@ -240,18 +285,13 @@ fn native(kind: &str, found: &mut Findings) -> Result<(), Reject> {
     Ok(())
 }
 
-fn result(members: &BlockMembers<'_>, found: &mut Findings) -> Result<(), Reject> {
-    text(members.tool_use_id, "tool_use_id")?;
-    let Some(content) = members.content else {
-        return Ok(());
-    };
-    let mut walk = Walker::over(content);
-    let read = text_or_blocks(&mut walk, found, |walk, found, at| {
+/// The content of a result.
+fn result(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
+    text_or_blocks(walk, found, |walk, found, at| {
         found.place.truncate(2);
         found.place.push(at);
         block(walk, found, BlockPlace::Result)
-    });
-    read.map_err(|reject| reject.within("content"))
+    })
 }
 
 /// What a source says.
@@ -266,12 +306,10 @@ struct Source<'a> {
 
 type ReadSource = fn(&Source<'_>, &mut Findings) -> Result<(), Reject>;
 
-fn source(json: Option<&str>, found: &mut Findings, read: ReadSource) -> Result<(), Reject> {
-    let json = required(json, "source", "an object")?;
+fn source(walk: &mut Walker<'_>, found: &mut Findings, read: ReadSource) -> Result<(), Reject> {
     let mut source = Source::default();
-    let mut walk = Walker::over(json);
     let keys = ["type", "media_type", "data", "url", "file_id"];
-    let walked = object_of_set(&mut walk, &keys, |walk, key| {
+    object_of_set(walk, &keys, |walk, key| {
         let text = string(walk)?.unescaped();
         match key {
             "type" => source.kind = text,
@@ -281,16 +319,13 @@ fn source(json: Option<&str>, found: &mut Findings, read: ReadSource) -> Result<
             _ => source.file_id = text,
         }
         Ok(())
-    });
-    let checked = walked.and_then(|()| {
-        if source.kind == "file" {
-            let id = (!source.file_id.is_empty()).then_some(());
-            required(id, "file_id", "the id of a file")?;
-            found.needs.media.file_ids = true;
-        }
-        read(&source, found)
-    });
-    checked.map_err(|reject| reject.within("source"))
+    })?;
+    if source.kind == "file" {
+        let id = (!source.file_id.is_empty()).then_some(());
+        required(id, "file_id", "the id of a file")?;
+        found.needs.media.file_ids = true;
+    }
+    read(&source, found)
 }
 
 fn image(source: &Source<'_>, found: &mut Findings) -> Result<(), Reject> {
@@ -368,16 +403,11 @@ fn unknown_source(kind: &str, accepted: &str) -> Reject {
     Reject::rule(format!("is {shown:?}; accepted is {accepted}")).within("type")
 }
 
-/// Returns a text of a block.
-fn text<'a>(json: Option<&'a str>, key: &'static str) -> Result<Str<'a>, Reject> {
-    let mut walk = Walker::over(required(json, key, "a string")?);
-    match walk.peek()? {
-        Type::String => Ok(walk.string()?),
-        _ => Err(other(&mut walk, "a string").within(key)),
+/// Returns the length of a text of a block, in bytes with its escapes.
+fn text(json: Option<&str>, key: &'static str) -> Result<u64, Reject> {
+    let json = required(json, key, "a string")?;
+    if json.starts_with('"') {
+        return Ok(json.len().saturating_sub(2) as u64);
     }
-}
-
-/// Returns the next value as JSON.
-fn value<'a>(walk: &mut Walker<'a>) -> Result<&'a str, Reject> {
-    Ok(walk.skip()?)
+    Err(other(&mut Walker::over(json), "a string").within(key))
 }

@@ -2,6 +2,7 @@
 //! goes to hosts of its dialect. Source: docs/facts/messages.md.
 
 mod block;
+mod deferred;
 mod tool;
 pub(super) mod top;
 

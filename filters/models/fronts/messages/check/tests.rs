@@ -207,3 +207,126 @@ fn a_count_needs_no_limit_and_is_never_zero() {
     assert!((4000..9000).contains(&count), "{count}");
     assert!(count_tokens("{}".into()).is_err());
 }
+
+/// The members of a block beside its type, and of a message beside its role.
+const BLOCKS: [(&str, &str, &str); 9] = [
+    (
+        "user",
+        "text",
+        r#""text":"a \"long\" text, which is walked once""#,
+    ),
+    ("user", "text", r#""text":1"#),
+    (
+        "user",
+        "image",
+        r#""source":{"type":"base64","media_type":"image/png","data":"iVBORw0KGgo="}"#,
+    ),
+    (
+        "user",
+        "image",
+        r#""source":{"type":"url","url":"https://a.b/c"}"#,
+    ),
+    ("user", "image", r#""source":{"type":"ftp"}"#),
+    (
+        "user",
+        "tool_result",
+        r#""tool_use_id":"t","content":[{"text":"x","type":"text"}],"is_error":true"#,
+    ),
+    (
+        "user",
+        "tool_result",
+        r#""content":[{"type":"text","text":"x"},{"type":"text"}],"tool_use_id":"t""#,
+    ),
+    (
+        "user",
+        "tool_result",
+        r#""content":[{"type":"text"}],"tool_use_id":5"#,
+    ),
+    ("assistant", "tool_use", r#""input":[],"name":"f","id":5"#),
+];
+
+/// Checks a conversation of two messages, of which the second has these members. Returns what counts of it.
+fn second(members: &str) -> Result<String, (String, String)> {
+    let body = format!(
+        r#"{{"model":"m","max_tokens":9,"messages":[{{"role":"user","content":"Hi"}},{{{members}}}]}}"#
+    );
+    match Messages.parse(body.into()) {
+        Ok(request) => Ok(format!(
+            "{} {:?} {:?}",
+            request.text_bytes, request.needs, request.payload
+        )),
+        Err(fault) => Err((fault.param.unwrap_or_default(), fault.message.into_owned())),
+    }
+}
+
+#[test]
+fn a_type_counts_wherever_it_stands() {
+    for (role, kind, members) in BLOCKS {
+        let first = format!(r#"{{"type":"{kind}",{members}}}"#);
+        let last = format!(r#"{{{members},"type":"{kind}"}}"#);
+        let role_first = second(&format!(r#""role":"{role}","content":[{first}]"#));
+        for block in [first, last] {
+            for message in [
+                format!(r#""role":"{role}","content":[{block}]"#),
+                format!(r#""content":[{block}],"role":"{role}""#),
+            ] {
+                assert_eq!(second(&message), role_first, "{message}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_type_that_comes_twice_or_not_at_all_is_named() {
+    for (role, kind, members) in BLOCKS {
+        for (block, said) in [
+            (
+                format!(r#"{{"type":"{kind}",{members},"type":"{kind}"}}"#),
+                "came twice",
+            ),
+            (format!("{{{members}}}"), "is missing"),
+        ] {
+            let (param, message) =
+                second(&format!(r#""role":"{role}","content":[{block}]"#)).unwrap_err();
+            assert_eq!(param, "messages.1.content.0.type", "{block}");
+            assert!(message.contains(said), "{message}");
+        }
+    }
+}
+
+#[test]
+fn of_several_mistakes_the_same_is_told_wherever_they_stand() {
+    let bad = r#"{"type":"text"}"#;
+    for (members, param) in [
+        (
+            format!(r#""role":"user","content":[{bad}],"role":"user""#),
+            "messages.1.role",
+        ),
+        (
+            format!(r#""role":"user","content":[{bad}],"content":1"#),
+            "messages.1.content",
+        ),
+        (
+            r#""role":"user","content":[{"type":"tool_result","content":[{"type":"text"}],"tool_use_id":5}]"#.to_owned(),
+            "messages.1.content.0.tool_use_id",
+        ),
+        (
+            r#""role":"user","content":[{"type":"image","source":{"type":"ftp"},"cache_control":5}]"#.to_owned(),
+            "messages.1.content.0.cache_control",
+        ),
+        (
+            r#""role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"text"},{"type":"text","type":1}]}]"#.to_owned(),
+            "messages.1.content.0.content.0.text",
+        ),
+    ] {
+        assert_eq!(second(&members).unwrap_err().0, param, "{members}");
+    }
+    // A text that is no JSON is told before any rule.
+    let broken = format!(r#""role":"user","content":[{bad}, nope]"#);
+    let (_, message) = second(&broken).unwrap_err();
+    assert!(message.contains("not a valid JSON object"), "{message}");
+    let deep = "[".repeat(130) + &"]".repeat(130);
+    let deep = format!(r#""role":"user","content":[{bad},{deep}]"#);
+    let (_, message) = second(&deep).unwrap_err();
+    assert!(message.contains("128 levels"), "{message}");
+}
