@@ -6,11 +6,13 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::json::{Walker, offset_of};
+use crate::json::{Error, Type, Walker, offset_of};
 use crate::models::chat::conversation::{
     Block, BlockKind, CacheMarks, Media, MediaKind, MediaSource, Native, State,
 };
 use crate::models::chat::text::{BlockText, Text};
+use crate::models::check::read::{boolean, expect, object_of_set};
+use crate::models::check::reject::Reject;
 use crate::models::dialects::Dialect;
 use crate::models::dialects::state::sealed_dialect;
 
@@ -22,51 +24,50 @@ static BREAKPOINT: LazyLock<Box<RawValue>> = LazyLock::new(|| {
     RawValue::from_string(r#"{"mode":"explicit"}"#.to_owned()).unwrap_or_default()
 });
 
-/// Content: a string or an array of blocks, as JSON.
-#[derive(Deserialize)]
-#[serde(transparent)]
-pub(super) struct Content<'a>(#[serde(borrow)] &'a RawValue);
-
-impl Content<'_> {
-    /// Returns its offset in the body.
-    pub(super) fn at(&self, body: &str) -> u32 {
-        offset_of(body, self.0.get())
-    }
-}
+/// The members of a block of any type.
+const MEMBERS: [&str; 15] = [
+    "type",
+    "text",
+    "content",
+    "id",
+    "name",
+    "input",
+    "tool_use_id",
+    "is_error",
+    "cache_control",
+    "thinking",
+    "signature",
+    "data",
+    "source",
+    "title",
+    "tool_name",
+];
 
 /// A block of any type.
-#[derive(Deserialize)]
+#[derive(Default)]
 struct Said<'a> {
-    #[serde(borrow, rename = "type")]
     kind: Text<'a>,
-    #[serde(borrow, default)]
-    text: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    source: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    text: Option<BlockText<'a>>,
+    source: Option<&'a str>,
     content: Option<Content<'a>>,
-    #[serde(borrow, default)]
     id: Option<Text<'a>>,
-    #[serde(borrow, default)]
     name: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    input: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    input: Option<&'a str>,
     tool_use_id: Option<Text<'a>>,
-    #[serde(default)]
-    is_error: Option<bool>,
-    #[serde(borrow, default)]
+    is_error: bool,
     thinking: Option<Text<'a>>,
-    #[serde(borrow, default)]
     signature: Option<Text<'a>>,
-    #[serde(borrow, default)]
     data: Option<Text<'a>>,
-    #[serde(borrow, default)]
     title: Option<Text<'a>>,
-    #[serde(borrow, default)]
     tool_name: Option<Text<'a>>,
-    #[serde(borrow, default)]
     cache_control: Option<&'a RawValue>,
+}
+
+/// The content of a block.
+enum Content<'a> {
+    Read(Vec<Block<'a>>),
+    /// A walker that stands before content of a block whose type was not known there.
+    Unread(Walker<'a>),
 }
 
 #[derive(Deserialize)]
@@ -83,41 +84,167 @@ struct SaidSource<'a> {
     file_id: Option<Text<'a>>,
 }
 
-/// Reads content. Names of tools that results refer to are added to `referenced`.
-pub(super) fn read<'a>(
-    body: &'a str,
-    content: &Content<'a>,
-    referenced: &mut Vec<Cow<'a, str>>,
-) -> Vec<Block<'a>> {
-    let json = content.0;
-    let at = content.at(body);
-    if json.get().starts_with('"') {
-        let text = text(json);
-        return text.map(|text| Block::new(text, at)).into_iter().collect();
-    }
-    let said: Vec<&RawValue> = serde_json::from_str(json.get()).unwrap_or_default();
-    let mut blocks: Vec<Block<'a>> = Vec::with_capacity(said.len());
-    // A signature that stands before what it signs, if that is a call; else it signs the text before it.
-    let mut signature: Option<State<'a>> = None;
-    for json in said {
-        let Ok(said) = serde_json::from_str::<Said<'a>>(json.get()) else {
-            continue;
-        };
-        if let Some(state) = said.signature_of_contents() {
-            sign_text(&mut blocks, signature.replace(state));
-            continue;
+/// What blocks are read with.
+pub(super) struct Reader<'a> {
+    pub(super) body: &'a str,
+    /// The names of tools that results refer to.
+    pub(super) referenced: Vec<Cow<'a, str>>,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads the next value of the body: a string, or an array of blocks. Anything else holds none.
+    pub(super) fn content(&mut self, walk: &mut Walker<'a>) -> Result<Vec<Block<'a>>, Error> {
+        match walk.peek()? {
+            Type::String => {
+                let at = offset(walk);
+                let text = BlockKind::Text(BlockText::read(walk)?);
+                Ok(vec![Block::new(text, at)])
+            }
+            Type::Array => self.blocks(walk),
+            _ => walk.skip().map(|_| Vec::new()),
         }
-        let Some(mut block) = said.into_block(body, json, referenced) else {
-            continue;
-        };
-        match signature.take() {
-            Some(state) if matches!(block.kind, BlockKind::Call { .. }) => block.states.push(state),
-            state => sign_text(&mut blocks, state),
-        }
-        blocks.push(block);
     }
-    sign_text(&mut blocks, signature);
-    blocks
+
+    fn blocks(&mut self, walk: &mut Walker<'a>) -> Result<Vec<Block<'a>>, Error> {
+        let mut blocks: Vec<Block<'a>> = Vec::new();
+        // A signature that stands before what it signs, if that is a call; else it signs the text before it.
+        let mut signature: Option<State<'a>> = None;
+        walk.array(|walk, _| {
+            walk.peek()?;
+            let start = walk.at();
+            let Some(said) = self.said(walk)? else {
+                return Ok(());
+            };
+            if let Some(state) = said.signature_of_contents() {
+                sign_text(&mut blocks, signature.replace(state));
+                return Ok(());
+            }
+            let json = self.body.get(start..walk.at()).unwrap_or_default();
+            let Some(mut block) = self.block(said, json)? else {
+                return Ok(());
+            };
+            match signature.take() {
+                Some(state) if matches!(block.kind, BlockKind::Call { .. }) => {
+                    block.states.push(state);
+                }
+                state => sign_text(&mut blocks, state),
+            }
+            blocks.push(block);
+            Ok::<(), Error>(())
+        })?;
+        sign_text(&mut blocks, signature);
+        Ok(blocks)
+    }
+
+    /// Reads the members of a block; `None`: one came twice or is of another type, so the block says nothing.
+    fn said(&mut self, walk: &mut Walker<'a>) -> Result<Option<Said<'a>>, Error> {
+        let (start, names) = (walk.clone(), self.referenced.len());
+        let (mut said, mut has_type) = (Said::default(), false);
+        let read = object_of_set(walk, &MEMBERS, |walk, key| {
+            has_type |= key == "type";
+            self.member(walk, key, &mut said)
+        });
+        if read.is_err() {
+            *walk = start;
+            walk.skip()?;
+            self.referenced.truncate(names);
+        }
+        Ok((read.is_ok() && has_type).then_some(said))
+    }
+
+    fn member(
+        &mut self,
+        walk: &mut Walker<'a>,
+        key: &str,
+        said: &mut Said<'a>,
+    ) -> Result<(), Reject> {
+        match key {
+            "type" => said.kind = text(walk)?,
+            "text" if walk.peek()? == Type::String => said.text = Some(BlockText::read(walk)?),
+            "content" => {
+                said.content = Some(if said.holds_content() {
+                    Content::Read(self.content(walk)?)
+                } else {
+                    let start = walk.clone();
+                    walk.skip()?;
+                    Content::Unread(start)
+                });
+            }
+            "id" => said.id = Some(text(walk)?),
+            "name" => said.name = Some(text(walk)?),
+            "input" => said.input = Some(walk.skip()?),
+            "tool_use_id" => said.tool_use_id = Some(text(walk)?),
+            "is_error" => said.is_error = boolean(walk)?,
+            "cache_control" => said.cache_control = serde_json::from_str(walk.skip()?).ok(),
+            "thinking" => said.thinking = Some(text(walk)?),
+            "signature" => said.signature = Some(text(walk)?),
+            "data" => said.data = Some(text(walk)?),
+            "source" => said.source = Some(walk.skip()?),
+            "title" => said.title = Some(text(walk)?),
+            "tool_name" => said.tool_name = Some(text(walk)?),
+            _ => _ = walk.skip()?,
+        }
+        Ok(())
+    }
+
+    /// Returns a block, whose JSON this is; `None`: other dialects have no words for it.
+    fn block(&mut self, said: Said<'a>, json: &'a str) -> Result<Option<Block<'a>>, Error> {
+        let marks = CacheMarks {
+            control: said.cache_control,
+            breakpoint: said.cache_control.map(|_| &**BREAKPOINT),
+        };
+        let kind = match said.holds_content() {
+            true => Some((self.holding(said)?, None)),
+            false => self.plain(said, json),
+        };
+        Ok(kind.map(|(kind, state)| Block {
+            kind,
+            at: offset_of(self.body, json),
+            marks,
+            states: state.into_iter().collect(),
+        }))
+    }
+
+    /// Returns the kind of a block that holds others: a result, or a page that was found, whose texts stand under its title.
+    fn holding(&mut self, said: Said<'a>) -> Result<BlockKind<'a>, Error> {
+        let content = match said.content {
+            Some(Content::Read(blocks)) => blocks,
+            Some(Content::Unread(mut walk)) => self.content(&mut walk)?,
+            None => Vec::new(),
+        };
+        if &*said.kind == "tool_result" {
+            return Ok(BlockKind::Result {
+                call: said.tool_use_id,
+                content,
+                is_error: said.is_error,
+            });
+        }
+        let texts = content.iter().filter_map(|block| match &block.kind {
+            BlockKind::Text(text) => Some(&**text),
+            _ => None,
+        });
+        let said: Vec<&str> = said.title.as_deref().into_iter().chain(texts).collect();
+        Ok(owned(said.join("\n")))
+    }
+
+    /// Returns the kind of a block that holds no others, and its state.
+    fn plain(&mut self, said: Said<'a>, json: &str) -> Option<(BlockKind<'a>, Option<State<'a>>)> {
+        Some(match &*said.kind {
+            "text" => (BlockKind::Text(said.text?), None),
+            "image" => (media(MediaKind::Image, source(said.source?)?, None)?, None),
+            "document" => (document(source(said.source?)?, said.title)?, None),
+            "tool_use" => (said.call()?, None),
+            "thinking" => said.thinking()?,
+            "redacted_thinking" => (BlockKind::Redacted, Some(state(said.data?))),
+            "tool_reference" => {
+                let name = said.tool_name?;
+                let text = owned(format!("The tool `{}` can be called now.", &*name));
+                self.referenced.push(name.0);
+                (text, None)
+            }
+            _ => (native(json)?, None),
+        })
+    }
 }
 
 fn sign_text<'a>(blocks: &mut [Block<'a>], state: Option<State<'a>>) {
@@ -152,66 +279,17 @@ impl<'a> Said<'a> {
         })
     }
 
-    /// Returns the block; `None`: other dialects have no words for it.
-    fn into_block(
-        self,
-        body: &'a str,
-        json: &'a RawValue,
-        referenced: &mut Vec<Cow<'a, str>>,
-    ) -> Option<Block<'a>> {
-        let at = offset_of(body, json.get());
-        let control = self.cache_control.filter(|mark| mark.get() != "null");
-        let marks = CacheMarks {
-            control,
-            breakpoint: control.map(|_| &**BREAKPOINT),
-        };
-        let kind = self.kind.clone();
-        let (kind, state) = match &*kind {
-            "text" => (text(self.text?)?, None),
-            "image" => (media(MediaKind::Image, source(self.source?)?, None)?, None),
-            "document" => (document(source(self.source?)?, self.title)?, None),
-            "tool_use" => (self.call()?, None),
-            "tool_result" => (self.result(body, referenced), None),
-            "thinking" => self.thinking()?,
-            "redacted_thinking" => (BlockKind::Redacted, Some(state(self.data?))),
-            "tool_reference" => {
-                let name = self.tool_name?;
-                referenced.push(name.0.clone());
-                (
-                    owned(format!("The tool `{}` can be called now.", &*name)),
-                    None,
-                )
-            }
-            "search_result" => (self.found(body, referenced), None),
-            _ => (native(json), None),
-        };
-        Some(Block {
-            kind,
-            at,
-            marks,
-            states: state.into_iter().collect(),
-        })
+    /// Returns whether the block holds others, as far as its type has come.
+    fn holds_content(&self) -> bool {
+        matches!(&*self.kind, "tool_result" | "search_result")
     }
-}
 
-impl<'a> Said<'a> {
     fn call(self) -> Option<BlockKind<'a>> {
-        let input = self.input.map_or("{}", RawValue::get);
         Some(BlockKind::Call {
             id: self.id?,
             name: self.name?,
-            input: Text(input.into()),
+            input: Text(self.input.unwrap_or("{}").into()),
         })
-    }
-
-    fn result(self, body: &'a str, referenced: &mut Vec<Cow<'a, str>>) -> BlockKind<'a> {
-        let content = self.content.as_ref();
-        let content = content.map(|content| read(body, content, referenced));
-        BlockKind::Result {
-            call: self.tool_use_id,
-            content: content.unwrap_or_default(),
-            is_error: self.is_error == Some(true),
-        }
     }
 
     /// Thinking without a signature is nobody's.
@@ -224,21 +302,6 @@ impl<'a> Said<'a> {
             _ => BlockKind::Reasoning(self.thinking?),
         };
         Some((kind, Some(state)))
-    }
-
-    /// The texts of a page, under its title.
-    fn found(self, body: &'a str, referenced: &mut Vec<Cow<'a, str>>) -> BlockKind<'a> {
-        let content = self.content.as_ref();
-        let found = content.map(|content| read(body, content, referenced));
-        let texts = found
-            .iter()
-            .flatten()
-            .filter_map(|block| match &block.kind {
-                BlockKind::Text(text) => Some(&**text),
-                _ => None,
-            });
-        let said: Vec<&str> = self.title.as_deref().into_iter().chain(texts).collect();
-        owned(said.join("\n"))
     }
 }
 
@@ -255,21 +318,27 @@ fn state(text: Text<'_>) -> State<'_> {
     }
 }
 
-fn source(json: &RawValue) -> Option<SaidSource<'_>> {
-    serde_json::from_str(json.get()).ok()
+fn source(json: &str) -> Option<SaidSource<'_>> {
+    serde_json::from_str(json).ok()
 }
 
-fn native<'a>(json: &RawValue) -> BlockKind<'a> {
-    BlockKind::Native(Native {
+fn native<'a>(json: &str) -> Option<BlockKind<'a>> {
+    Some(BlockKind::Native(Native {
         dialect: Some(Dialect::Messages),
         seal: None,
-        json: json.to_owned(),
-    })
+        json: serde_json::from_str(json).ok()?,
+    }))
 }
 
-fn text<'a>(json: &'a RawValue) -> Option<BlockKind<'a>> {
-    let text = BlockText::read(&mut Walker::over(json.get())).ok()?;
-    Some(BlockKind::Text(text))
+/// Reads the next value, a string.
+fn text<'a>(walk: &mut Walker<'a>) -> Result<Text<'a>, Reject> {
+    expect(walk, Type::String, "a string")?;
+    Ok(Text(walk.text()?))
+}
+
+/// Returns the offset in the body that a walker has come to.
+pub(super) fn offset(walk: &Walker<'_>) -> u32 {
+    u32::try_from(walk.at()).unwrap_or(u32::MAX)
 }
 
 fn media<'a>(

@@ -3,53 +3,28 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::blocks::{self, Content};
+use super::blocks::{self, Reader, offset};
 use super::tool_types::{self, ToolType};
 use crate::fault::{Fault, FaultKind};
-use crate::json::offset_of;
-use crate::models::chat::conversation::{AnswerForm, AnswerSchema, Conversation, Role, Turn};
+use crate::json::{Error, Walker, offset_of};
+use crate::models::chat::conversation::{
+    AnswerForm, AnswerSchema, Block, Conversation, Role, Turn,
+};
 use crate::models::chat::text::Text;
 use crate::models::chat::tools::{Function, SearchLocation, Tool, ToolChoice, WebSearchTool};
 use crate::models::dialects::Dialect;
 use crate::models::parameter::Parameter;
-use crate::models::request::ModelRequest;
+use crate::models::request::{ModelRequest, Source};
 
 /// What `tool_choice` says for one call at a time.
 static SERIAL: LazyLock<Box<RawValue>> =
     LazyLock::new(|| RawValue::from_string("false".to_owned()).unwrap_or_default());
-
-#[derive(Deserialize)]
-struct Body<'a> {
-    #[serde(borrow, default)]
-    system: Option<Content<'a>>,
-    #[serde(borrow)]
-    messages: Vec<Message<'a>>,
-    #[serde(borrow, default)]
-    tools: Option<Vec<SaidTool<'a>>>,
-    #[serde(borrow, default)]
-    tool_choice: Option<Choice<'a>>,
-    #[serde(borrow, default)]
-    output_config: Option<OutputConfig<'a>>,
-    #[serde(borrow, default)]
-    stop_sequences: Option<Vec<Text<'a>>>,
-    #[serde(borrow, default)]
-    temperature: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    top_p: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Message<'a> {
-    #[serde(borrow)]
-    role: Text<'a>,
-    #[serde(borrow)]
-    content: Content<'a>,
-}
 
 /// A tool of any type.
 #[derive(Deserialize)]
@@ -102,78 +77,133 @@ struct Format<'a> {
 ///
 /// Cost: one pass; text without escapes is borrowed from the body. Errors: an internal fault, because the checks have passed.
 pub(super) fn read(request: &ModelRequest) -> Result<Conversation<'_>, Fault> {
-    let text = std::str::from_utf8(&request.source.body).unwrap_or_default();
-    let body: Body<'_> = serde_json::from_str(text).map_err(|error| {
-        Fault::new(FaultKind::Internal, "the request could not be translated")
-            .with_detail(format!("checked request does not parse: {error}"))
-    })?;
+    let body = simdutf8::basic::from_utf8(&request.source.body).unwrap_or_default();
+    let checked = CheckedBody {
+        text: body,
+        source: &request.source,
+    };
+    let config: Option<OutputConfig<'_>> = checked.parsed("output_config")?;
     let mut conversation = Conversation {
         dialect: Dialect::Messages,
-        body: text,
-        turns: Vec::with_capacity(body.messages.len() + 1),
+        body,
+        turns: Vec::new(),
         tools: Vec::new(),
         choice: None,
-        form: form(text, body.output_config),
-        stop: body.stop_sequences.unwrap_or_default(),
+        form: form(body, config),
+        stop: checked.parsed("stop_sequences")?.unwrap_or_default(),
         options: Vec::new(),
     };
-    let referenced = read_turns(
-        text,
-        body.system.as_ref(),
-        &body.messages,
-        &mut conversation,
-    );
-    let tools = body.tools.unwrap_or_default();
-    let searches = tools
+    let mut reader = Reader {
+        body,
+        referenced: Vec::new(),
+    };
+    turns(&checked, &mut reader, &mut conversation.turns).map_err(unparsed)?;
+    let tools: Vec<SaidTool<'_>> = checked.parsed("tools")?.unwrap_or_default();
+    let choice: Option<Choice<'_>> = checked.parsed("tool_choice")?;
+    let mut searches = tools
         .iter()
         .filter(|tool| tool.kind() == ToolType::WebSearch);
-    let search = searches.filter_map(|tool| tool.name.as_deref()).next();
-    let choice = body.tool_choice.as_ref();
+    let search = searches.find_map(|tool| tool.name.as_deref());
+    let choice = choice.as_ref();
     conversation.choice = choice.map(|choice| chosen(choice, search));
     let is_serial = choice.and_then(|choice| choice.disable_parallel_tool_use);
     let options = [
-        (Parameter::Temperature, body.temperature),
-        (Parameter::TopP, body.top_p),
+        (Parameter::Temperature, checked.parsed("temperature")?),
+        (Parameter::TopP, checked.parsed("top_p")?),
         (
             Parameter::ParallelToolCalls,
             (is_serial == Some(true)).then_some(&**SERIAL),
         ),
     ];
     for (parameter, value) in options {
-        let value = value.filter(|value| value.get() != "null");
-        let option = value.map(|value| (parameter, Cow::Borrowed(value)));
+        let option = value.map(|value: &RawValue| (parameter, Cow::Borrowed(value)));
         conversation.options.extend(option);
     }
-    conversation.tools = list(text, tools, &referenced);
+    conversation.tools = list(body, tools, &reader.referenced);
     Ok(conversation)
 }
 
-/// Reads the instructions and the messages. Returns the names of tools that results refer to.
-fn read_turns<'a>(
+/// A checked body, whose members are found without another walk.
+struct CheckedBody<'a> {
     text: &'a str,
-    system: Option<&Content<'a>>,
-    messages: &[Message<'a>],
-    conversation: &mut Conversation<'a>,
-) -> Vec<Cow<'a, str>> {
-    let mut referenced = Vec::new();
-    if let Some(system) = system {
-        let mut instructions = blocks::read(text, system, &mut referenced);
-        instructions.retain(|block| !blocks::is_attribution(block));
-        push(conversation, Role::System, instructions, system, text);
-    }
-    for Message { role, content } in messages {
-        let read = blocks::read(text, content, &mut referenced);
-        let role = match &**role {
-            "assistant" => Role::Assistant,
-            "system" => Role::System,
-            _ => Role::User,
+    source: &'a Source,
+}
+
+impl<'a> CheckedBody<'a> {
+    /// Parses the value of a member; null counts as absent.
+    fn parsed<T: Deserialize<'a>>(&self, key: &str) -> Result<Option<T>, Fault> {
+        let Some(member) = self.source.member(key) else {
+            return Ok(None);
         };
-        // Wires want the results of calls by themselves, right behind the calls.
-        let (results, others) = read.into_iter().partition(blocks::is_result);
-        push(conversation, role, results, content, text);
-        push(conversation, role, others, content, text);
+        let json = self.text.get(member.value.clone()).unwrap_or_default();
+        serde_json::from_str(json).map_err(unparsed)
     }
-    referenced
+
+    /// Returns a walker that stands before the value of a member.
+    fn walker(&self, key: &str) -> Option<Walker<'a>> {
+        let member = self.source.member(key)?;
+        Some(Walker::from(self.text, member.value.start))
+    }
+}
+
+fn unparsed(error: impl fmt::Display) -> Fault {
+    Fault::new(FaultKind::Internal, "the request could not be translated")
+        .with_detail(format!("checked request does not parse: {error}"))
+}
+
+/// Reads the instructions and the messages.
+fn turns<'a>(
+    checked: &CheckedBody<'a>,
+    reader: &mut Reader<'a>,
+    turns: &mut Vec<Turn<'a>>,
+) -> Result<(), Error> {
+    if let Some(mut walk) = checked.walker("system") {
+        walk.peek()?;
+        let at = offset(&walk);
+        let mut instructions = reader.content(&mut walk)?;
+        instructions.retain(|block| !blocks::is_attribution(block));
+        push(turns, Role::System, at, instructions);
+    }
+    let Some(mut walk) = checked.walker("messages") else {
+        return Ok(());
+    };
+    walk.array(|walk, _| {
+        let (mut role, mut at, mut content) = (Role::User, 0, Vec::new());
+        walk.object(|walk, key| {
+            match &*key {
+                "role" => role = role_of(&walk.text()?),
+                "content" => {
+                    walk.peek()?;
+                    at = offset(walk);
+                    content = reader.content(walk)?;
+                }
+                _ => _ = walk.skip()?,
+            }
+            Ok::<(), Error>(())
+        })?;
+        push_message(turns, role, at, content);
+        Ok(())
+    })
+}
+
+fn role_of(word: &str) -> Role {
+    match word {
+        "assistant" => Role::Assistant,
+        "system" => Role::System,
+        _ => Role::User,
+    }
+}
+
+/// Adds the turns of a message. Wires want the results of calls by themselves, right behind the calls.
+fn push_message<'a>(turns: &mut Vec<Turn<'a>>, role: Role, at: u32, content: Vec<Block<'a>>) {
+    let results = content.iter().filter(|block| blocks::is_result(block));
+    let results = results.count();
+    if results == 0 || results == content.len() {
+        return push(turns, role, at, content);
+    }
+    let (results, others) = content.into_iter().partition(blocks::is_result);
+    push(turns, role, at, results);
+    push(turns, role, at, others);
 }
 
 /// Returns what has to be called; `search` is the name of the web search.
@@ -189,21 +219,15 @@ fn chosen<'a>(choice: &Choice<'a>, search: Option<&str>) -> ToolChoice<'a> {
     }
 }
 
-fn push<'a>(
-    conversation: &mut Conversation<'a>,
-    role: Role,
-    blocks: Vec<crate::models::chat::conversation::Block<'a>>,
-    content: &Content<'a>,
-    body: &str,
-) {
+fn push<'a>(turns: &mut Vec<Turn<'a>>, role: Role, at: u32, blocks: Vec<Block<'a>>) {
     if blocks.is_empty() {
         return;
     }
-    conversation.turns.push(Turn {
+    turns.push(Turn {
         role,
         name: None,
         phase: None,
-        at: content.at(body),
+        at,
         blocks,
         divided: Vec::new(),
     });
