@@ -6,7 +6,7 @@ use std::ops::Deref;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::json::{Error, Walker};
+use crate::json::{Error, Str, Walker};
 
 /// Text that borrows from the body where it can.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
@@ -21,14 +21,14 @@ const LONG_BYTES: usize = 32;
 pub struct BlockText<'a> {
     text: Cow<'a, str>,
     /// The JSON string that it is in the body. `None`: it is short, or stands there otherwise.
-    json: Option<&'a RawValue>,
+    json: Option<&'a str>,
 }
 
 /// Text to be written: as it stands in the body, where it does, and else with new escapes.
 #[derive(Clone, Copy, Debug)]
 pub struct Quoted<'a> {
     text: &'a str,
-    json: Option<&'a RawValue>,
+    json: Option<&'a str>,
 }
 
 impl<'a> BlockText<'a> {
@@ -37,10 +37,7 @@ impl<'a> BlockText<'a> {
     /// Errors: it is not a string, or it is broken.
     pub fn read(walk: &mut Walker<'a>) -> Result<Self, Error> {
         let (text, json) = walk.text_and_json()?;
-        let json = match json.len() {
-            LONG_BYTES.. => serde_json::from_str(json).ok(),
-            _ => None,
-        };
+        let json = Some(json).filter(|json| json.len() >= LONG_BYTES);
         Ok(Self { text, json })
     }
 
@@ -82,9 +79,19 @@ impl<'a> From<&'a str> for Quoted<'a> {
     }
 }
 
+impl Quoted<'_> {
+    /// Writes the contents of the JSON string, without quotes.
+    pub fn write_contents(&self, out: &mut Vec<u8>) {
+        let json = self.json.and_then(|json| json.get(1..json.len() - 1));
+        json.map_or(Str::Plain(self.text), Str::Raw)
+            .write_contents(out);
+    }
+}
+
 impl Serialize for Quoted<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.json {
+        let json: Option<&RawValue> = self.json.and_then(|json| serde_json::from_str(json).ok());
+        match json {
             Some(json) => json.serialize(serializer),
             None => self.text.serialize(serializer),
         }

@@ -2,102 +2,35 @@
 
 use std::borrow::Cow;
 
-use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::fault::Fault;
+use crate::json::{Object, Str};
 use crate::models::chat::conversation::{
     Block, BlockKind, Conversation, Media, MediaKind, MediaSource, Role, Turn,
 };
 use crate::models::chat::data_url;
 use crate::models::chat::inlined::InlinedImages;
-use crate::models::chat::text::Quoted;
+use crate::models::chat::text::BlockText;
 use crate::models::wires::history::{no_call, open_calls};
 use crate::models::wires::open_calls::OpenCalls;
 use crate::models::wires::openai::calls::shorten_id;
 use crate::models::wires::quirks::ReasoningReplay;
 use crate::models::wires::wire::Target;
 
-#[derive(Serialize)]
-pub(super) struct Message<'a> {
-    role: &'static str,
-    content: Said<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning_content: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning_details: Option<&'a RawValue>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<Call<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_call_id: Option<Cow<'a, str>>,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Said<'a> {
-    Nothing(()),
-    Text(Quoted<'a>),
-    Joined(String),
-    Parts(Vec<Part<'a>>),
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Part<'a> {
-    Text { text: Quoted<'a> },
-    ImageUrl { image_url: ImageUrl<'a> },
-    File { file: File<'a> },
-    InputAudio { input_audio: Sound<'a> },
-}
-
-#[derive(Serialize)]
-struct ImageUrl<'a> {
-    url: Cow<'a, str>,
-}
-
-#[derive(Serialize)]
-struct File<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    filename: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file_data: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file_id: Option<&'a str>,
-}
-
-#[derive(Serialize)]
-struct Sound<'a> {
-    data: &'a str,
-    format: &'a str,
-}
-
-#[derive(Serialize)]
-struct Call<'a> {
-    id: Cow<'a, str>,
-    #[serde(rename = "type")]
-    kind: &'static str,
-    function: CalledFunction<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    extra_content: Option<&'a RawValue>,
-}
-
-#[derive(Serialize)]
-struct CalledFunction<'a> {
-    name: &'a str,
-    arguments: &'a str,
-}
-
-/// Returns the messages of a conversation.
+/// Writes the messages of a conversation, as an array.
 ///
 /// Errors: 400 naming a result without its call, or calls without a result.
-pub(super) fn read<'a>(
+pub(super) fn write<'a>(
     conversation: &'a Conversation<'a>,
     target: &'a Target<'a>,
-) -> Result<Vec<Message<'a>>, Fault> {
+    out: &mut Vec<u8>,
+) -> Result<(), Fault> {
+    out.push(b'[');
+    let start = out.len();
     let mut messages = Messages {
-        said: Vec::with_capacity(conversation.turns.len()),
+        out,
+        start,
         conversation,
         target,
         open: OpenCalls::default(),
@@ -107,15 +40,18 @@ pub(super) fn read<'a>(
         messages.turn(turn)?;
     }
     messages.check_answered()?;
-    if messages.said.is_empty() {
+    if out.len() == start {
         return Err(conversation.fault_of_all("says nothing"));
     }
-    Ok(messages.said)
+    out.push(b']');
+    Ok(())
 }
 
 /// The messages in the making.
-struct Messages<'a> {
-    said: Vec<Message<'a>>,
+struct Messages<'o, 'a> {
+    out: &'o mut Vec<u8>,
+    /// Where the first one begins.
+    start: usize,
     conversation: &'a Conversation<'a>,
     target: &'a Target<'a>,
     /// Calls without a result, each with its id.
@@ -123,7 +59,7 @@ struct Messages<'a> {
     asked_at: u32,
 }
 
-impl<'a> Messages<'a> {
+impl<'a> Messages<'_, 'a> {
     fn check_answered(&self) -> Result<(), Fault> {
         match self.open.is_empty() {
             true => Ok(()),
@@ -143,32 +79,53 @@ impl<'a> Messages<'a> {
             Role::Assistant => {
                 self.asked_at = turn.at;
                 self.assistant(turn);
-                Ok(())
             }
-        }
-    }
-
-    /// Adds a message, unless it says nothing.
-    fn say(&mut self, role: &'static str, blocks: &'a [Block<'a>]) -> Result<(), Fault> {
-        let parts = self.parts(blocks)?;
-        if !parts.is_empty() {
-            self.said.push(message(role, content(parts, "\n\n")));
         }
         Ok(())
     }
 
+    /// Begins a message.
+    fn message(&mut self, role: &'static str) -> Object<'_> {
+        if self.out.len() > self.start {
+            self.out.push(b',');
+        }
+        let mut message = Object::open(self.out);
+        message.text("role", role);
+        message
+    }
+
+    /// Adds a message, unless it says nothing. Texts alone are one string, because some providers take no parts.
+    fn say(&mut self, role: &'static str, blocks: &'a [Block<'a>]) {
+        let inlined = self.target.inlined;
+        if !blocks.iter().any(is_part) {
+            return;
+        }
+        let mut message = self.message(role);
+        match media(blocks).next() {
+            None => message.value("content", |out| write_texts(blocks, "\n\n", out)),
+            Some(_) => {
+                let parts = blocks.iter().filter(|block| is_part(block));
+                message.array("content", parts, |block, out| match &block.kind {
+                    BlockKind::Media(media) => write_media(media, inlined, out),
+                    _ => {
+                        let mut part = Object::open(out);
+                        part.raw("type", "\"text\"");
+                        part.value("text", |out| write_texts([block], "", out));
+                        part.close();
+                    }
+                });
+            }
+        }
+        message.close();
+    }
+
     fn assistant(&mut self, turn: &'a Turn<'a>) {
-        let quirks = self.target.quirks;
-        let (mut texts, mut reasoning) = (Vec::new(), String::new());
+        let (quirks, target) = (self.target.quirks, self.target);
+        let mut reasoning = String::new();
         let (mut calls, mut details, mut extra) = (Vec::new(), None, None);
         for block in &turn.blocks {
             let state = block.states.first().map(|state| &*state.text);
             match &block.kind {
-                BlockKind::Text(text) | BlockKind::Refusal(text) if !text.is_empty() => {
-                    texts.push(Part::Text {
-                        text: text.quoted(),
-                    });
-                }
                 BlockKind::Reasoning(text) => reasoning.push_str(text),
                 BlockKind::Redacted => {
                     let state: Option<&RawValue> =
@@ -180,36 +137,50 @@ impl<'a> Messages<'a> {
                 }
                 BlockKind::Call { id, name, input } => {
                     self.open.push(id, name, id);
-                    calls.push(Call {
-                        id: call_id(id, self.target),
-                        kind: "function",
-                        function: CalledFunction {
-                            name,
-                            arguments: input,
-                        },
-                        extra_content: extra.take(),
-                    });
+                    calls.push((id, name, input, extra.take()));
                 }
                 _ => {}
             }
         }
-        if texts.is_empty() && calls.is_empty() {
+        let says_nothing = texts(&turn.blocks).next().is_none();
+        if says_nothing && calls.is_empty() {
             return;
         }
-        let said = match texts.is_empty() {
-            true if quirks.null_content_is_empty => Said::Joined(String::new()),
-            true => Said::Nothing(()),
-            false => content(texts, ""),
-        };
-        let mut message = message("assistant", said);
-        message.tool_calls = calls;
+        let mut message = self.message("assistant");
+        match says_nothing && !quirks.null_content_is_empty {
+            true => message.raw("content", "null"),
+            false => message.value("content", |out| write_texts(&turn.blocks, "", out)),
+        }
         let told = Some(reasoning).filter(|reasoning| !reasoning.is_empty());
-        message.replay_reasoning(quirks.reasoning_replay, told, details);
-        self.said.push(message);
+        let has_calls = !calls.is_empty();
+        replay_reasoning(
+            &mut message,
+            quirks.reasoning_replay,
+            told,
+            details,
+            has_calls,
+        );
+        if has_calls {
+            message.array("tool_calls", calls, |(id, name, input, extra), out| {
+                let mut call = Object::open(out);
+                call.text("id", &call_id(id, target));
+                call.raw("type", "\"function\"");
+                call.object("function", |function| {
+                    function.text("name", name);
+                    function.text("arguments", input);
+                });
+                if let Some(extra) = extra {
+                    call.raw("extra_content", extra.get());
+                }
+                call.close();
+            });
+        }
+        message.close();
     }
 
     /// Adds results: texts, and behind all of them the media, which results of this convention cannot hold.
     fn results(&mut self, turn: &'a Turn<'a>) -> Result<(), Fault> {
+        let (inlined, target) = (self.target.inlined, self.target);
         let mut behind = Vec::new();
         for block in &turn.blocks {
             let BlockKind::Result {
@@ -227,142 +198,145 @@ impl<'a> Messages<'a> {
                 return Err(no_call(self.conversation, block.at));
             };
             let id = *id;
-            let (texts, media): (Vec<_>, Vec<_>) = self
-                .parts(held)?
-                .into_iter()
-                .partition(|part| matches!(part, Part::Text { .. }));
-            let mut text = String::from(if *is_error { "Error: " } else { "" });
-            for (at, part) in texts.iter().enumerate() {
-                if let Part::Text { text: said } = part {
-                    text.push_str(if at > 0 { "\n\n" } else { "" });
-                    text.push_str(said);
-                }
-            }
-            if !media.is_empty() {
-                text.push_str(if texts.is_empty() { "" } else { "\n\n" });
-                text.push_str("The result holds media, which stand in the next message.");
-                behind.extend(media);
-            }
-            let mut result = message("tool", Said::Joined(text));
-            result.tool_call_id = Some(call_id(id, self.target));
-            self.said.push(result);
+            let before = behind.len();
+            behind.extend(media(held));
+            let has_media = behind.len() > before;
+            let mut message = self.message("tool");
+            message.value("content", |out| {
+                write_result(held, *is_error, has_media, out)
+            });
+            message.text("tool_call_id", &call_id(id, target));
+            message.close();
         }
         if !behind.is_empty() {
-            self.said.push(message("user", Said::Parts(behind)));
+            let mut message = self.message("user");
+            message.array("content", behind, |media, out| {
+                write_media(media, inlined, out);
+            });
+            message.close();
         }
         Ok(())
     }
+}
 
-    fn parts(&self, blocks: &'a [Block<'a>]) -> Result<Vec<Part<'a>>, Fault> {
-        let mut parts = Vec::with_capacity(blocks.len());
-        for block in blocks {
-            match &block.kind {
-                BlockKind::Text(text) | BlockKind::Refusal(text) if !text.is_empty() => {
-                    parts.push(Part::Text {
-                        text: text.quoted(),
-                    });
-                }
-                BlockKind::Media(media) => parts.push(part(media, self.target.inlined)),
-                _ => {}
-            }
+/// Returns the texts of blocks that say something.
+fn texts<'b, 'a: 'b>(
+    blocks: impl IntoIterator<Item = &'b Block<'a>>,
+) -> impl Iterator<Item = &'b BlockText<'a>> {
+    blocks.into_iter().filter_map(|block| match &block.kind {
+        BlockKind::Text(text) | BlockKind::Refusal(text) if !text.is_empty() => Some(text),
+        _ => None,
+    })
+}
+
+fn media<'b, 'a: 'b>(blocks: &'b [Block<'a>]) -> impl Iterator<Item = &'b Media<'a>> {
+    blocks.iter().filter_map(|block| match &block.kind {
+        BlockKind::Media(media) => Some(media),
+        _ => None,
+    })
+}
+
+/// Returns whether a block is a part of a message.
+fn is_part(block: &Block<'_>) -> bool {
+    matches!(block.kind, BlockKind::Media(_)) || texts([block]).next().is_some()
+}
+
+/// Writes the texts of blocks as one string.
+fn write_texts<'b, 'a: 'b>(
+    blocks: impl IntoIterator<Item = &'b Block<'a>>,
+    between: &str,
+    out: &mut Vec<u8>,
+) {
+    out.push(b'"');
+    write_joined(blocks, between, out);
+    out.push(b'"');
+}
+
+fn write_joined<'b, 'a: 'b>(
+    blocks: impl IntoIterator<Item = &'b Block<'a>>,
+    between: &str,
+    out: &mut Vec<u8>,
+) {
+    for (at, text) in texts(blocks).enumerate() {
+        if at > 0 {
+            Str::Plain(between).write_contents(out);
         }
-        Ok(parts)
+        text.quoted().write_contents(out);
     }
 }
 
-fn message<'a>(role: &'static str, content: Said<'a>) -> Message<'a> {
-    Message {
-        role,
-        content,
-        reasoning_content: None,
-        reasoning: None,
-        reasoning_details: None,
-        tool_calls: Vec::new(),
-        tool_call_id: None,
+/// Writes a result as a string.
+fn write_result(held: &[Block<'_>], is_error: bool, has_media: bool, out: &mut Vec<u8>) {
+    out.extend_from_slice(if is_error { b"\"Error: " } else { b"\"" });
+    write_joined(held, "\n\n", out);
+    if has_media {
+        let has_texts = texts(held).next().is_some();
+        out.extend_from_slice(if has_texts { br"\n\n" } else { b"" });
+        out.extend_from_slice(b"The result holds media, which stand in the next message.");
     }
+    out.push(b'"');
 }
 
-impl<'a> Message<'a> {
-    /// Gives the reasoning of the turn back, as the provider takes it.
-    fn replay_reasoning(
-        &mut self,
-        replay: ReasoningReplay,
-        told: Option<String>,
-        details: Option<&'a RawValue>,
-    ) {
-        let has_calls = !self.tool_calls.is_empty();
-        match replay {
-            ReasoningReplay::None => {}
-            ReasoningReplay::ReasoningContent => self.reasoning_content = told,
-            ReasoningReplay::ReasoningContentRequired => {
-                self.reasoning_content = told.or(has_calls.then(String::new));
-            }
-            ReasoningReplay::ReasoningDetails if details.is_some() => {
-                self.reasoning_details = details;
-            }
-            ReasoningReplay::Reasoning | ReasoningReplay::ReasoningDetails => {
-                self.reasoning = told;
-            }
+/// Gives the reasoning of a turn back, as the provider takes it.
+fn replay_reasoning(
+    message: &mut Object<'_>,
+    replay: ReasoningReplay,
+    told: Option<String>,
+    details: Option<&RawValue>,
+    has_calls: bool,
+) {
+    let (key, told) = match replay {
+        ReasoningReplay::None => return,
+        ReasoningReplay::ReasoningContent => ("reasoning_content", told),
+        ReasoningReplay::ReasoningContentRequired => {
+            let told = told.or(has_calls.then(String::new));
+            ("reasoning_content", told)
         }
-    }
-}
-
-/// Returns parts as content. Texts alone are one string, because some providers take no parts.
-fn content<'a>(parts: Vec<Part<'a>>, between: &str) -> Said<'a> {
-    let texts: Option<Vec<Quoted<'a>>> = parts
-        .iter()
-        .map(|part| match part {
-            Part::Text { text } => Some(*text),
-            _ => None,
-        })
-        .collect();
-    match texts.as_deref() {
-        Some([text]) => Said::Text(*text),
-        Some(texts) => {
-            let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
-            Said::Joined(texts.join(between))
+        ReasoningReplay::ReasoningDetails if details.is_some() => {
+            let details = details.map_or("null", RawValue::get);
+            return message.raw("reasoning_details", details);
         }
-        None => Said::Parts(parts),
-    }
+        ReasoningReplay::Reasoning | ReasoningReplay::ReasoningDetails => ("reasoning", told),
+    };
+    message.optional_text(key, told.as_deref());
 }
 
-fn part<'a>(media: &'a Media<'a>, inlined: &'a InlinedImages) -> Part<'a> {
+fn write_media(media: &Media<'_>, inlined: &InlinedImages, out: &mut Vec<u8>) {
+    let mut part = Object::open(out);
     match (&media.source, media.kind) {
         (MediaSource::Url(url), MediaKind::Image | MediaKind::Drawn) => {
             let fetched = inlined
                 .find(url)
                 .map(|fetched| Cow::Borrowed(&*fetched.url));
             let typed = || data_url::retyped(url).map_or(Cow::Borrowed(&**url), Cow::Owned);
-            Part::ImageUrl {
-                image_url: ImageUrl {
-                    url: fetched.unwrap_or_else(typed),
-                },
-            }
+            part.raw("type", "\"image_url\"");
+            part.object("image_url", |image| {
+                image.text("url", &fetched.unwrap_or_else(typed));
+            });
         }
-        (MediaSource::Url(url), _) => Part::File {
-            file: File {
-                filename: media
-                    .name
-                    .as_deref()
-                    .or_else(|| data_url::media_type(url).map(|kind| data_url::file_name(&kind))),
-                file_data: Some(url),
-                file_id: None,
-            },
-        },
-        (MediaSource::Id(id), _) => Part::File {
-            file: File {
-                filename: None,
-                file_data: None,
-                file_id: Some(id),
-            },
-        },
-        (MediaSource::Data { data, format }, _) => Part::InputAudio {
-            input_audio: Sound {
-                data,
-                format: data_url::audio_format(format),
-            },
-        },
+        (MediaSource::Url(url), _) => {
+            let kind = || data_url::media_type(url);
+            let name = media.name.as_deref();
+            let name = name.or_else(|| kind().map(|kind| data_url::file_name(&kind)));
+            part.raw("type", "\"file\"");
+            part.object("file", |file| {
+                file.optional_text("filename", name);
+                file.text("file_data", url);
+            });
+        }
+        (MediaSource::Id(id), _) => {
+            part.raw("type", "\"file\"");
+            part.object("file", |file| file.text("file_id", id));
+        }
+        (MediaSource::Data { data, format }, _) => {
+            part.raw("type", "\"input_audio\"");
+            part.object("input_audio", |sound| {
+                sound.text("data", data);
+                sound.text("format", data_url::audio_format(format));
+            });
+        }
     }
+    part.close();
 }
 
 fn call_id<'a>(id: &'a str, target: &Target<'_>) -> Cow<'a, str> {

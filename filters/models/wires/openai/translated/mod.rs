@@ -2,20 +2,15 @@
 
 mod messages;
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde::Serialize;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use self::messages::Message;
 use super::request::additions;
 use super::{search, strict};
 use crate::fault::{Fault, FaultKind};
-use crate::json::quoted;
+use crate::json::{Object, Str, quoted};
 use crate::models::chat::conversation::{AnswerForm, Conversation};
-use crate::models::chat::text::Text;
 use crate::models::chat::tools::ToolChoice;
 use crate::models::dialects::Dialect;
 use crate::models::parameter::Parameter;
@@ -25,52 +20,10 @@ use crate::models::routing::thinking::ThinkingControl;
 use crate::models::wires::codec::BodySlice;
 use crate::models::wires::history::fold_instructions;
 use crate::models::wires::opaque;
-use crate::models::wires::wire::{Target, write_body};
+use crate::models::wires::wire::Target;
 
 /// The most stop sequences that every provider takes.
 const MAX_STOPS: usize = 4;
-
-#[derive(Serialize)]
-struct Body<'a> {
-    model: &'a str,
-    messages: Vec<Message<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tools: Option<Box<RawValue>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    parallel_tool_calls: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    response_format: Option<Box<RawValue>>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    stop: &'a [Text<'a>],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    temperature: Option<Cow<'a, RawValue>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    top_p: Option<Cow<'a, RawValue>>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    stream: bool,
-    #[serde(flatten)]
-    more: BTreeMap<&'a str, Box<RawValue>>,
-}
-
-#[derive(Serialize)]
-struct SaidTool<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    function: SaidFunction<'a>,
-}
-
-#[derive(Serialize)]
-struct SaidFunction<'a> {
-    name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    parameters: Option<&'a RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    strict: Option<bool>,
-}
 
 /// Encodes a request whose front speaks another dialect.
 pub(super) fn encode(request: &ModelRequest, target: &Target<'_>) -> Result<Vec<BodySlice>, Fault> {
@@ -79,37 +32,70 @@ pub(super) fn encode(request: &ModelRequest, target: &Target<'_>) -> Result<Vec<
     if !target.quirks.late_instructions {
         fold_instructions(&mut chat);
     }
-    let messages = messages::read(&chat, target)?;
+    // What a request says in other words is about as long as it was.
+    let mut out = Vec::with_capacity(request.source.body.len() + 4096);
+    let mut body = Object::open(&mut out);
+    body.text("model", target.model);
+    let mut written = Ok(());
+    body.value("messages", |out| {
+        written = messages::write(&chat, target, out);
+    });
+    written?;
+    write_tools(&mut body, request, &chat, target);
+    if let Some(format) = response_format(&chat, target) {
+        body.raw("response_format", &format);
+    }
+    let stops = chat.stop.iter().take(MAX_STOPS);
+    if target.parameters.supports(Parameter::Stop) && stops.len() > 0 {
+        body.array("stop", stops, |stop, out| Str::Plain(stop).write(out));
+    }
     let option = |parameter| target.treated(chat.option(parameter)?, parameter, request);
-    let has_tools = request.needs.tools;
+    for (key, parameter) in [
+        ("temperature", Parameter::Temperature),
+        ("top_p", Parameter::TopP),
+    ] {
+        if let Some(number) = option(parameter) {
+            body.raw(key, number.get());
+        }
+    }
+    if request.is_stream {
+        body.bool("stream", true);
+    }
+    for (key, json) in more(request, target)? {
+        body.foreign(key, &json);
+    }
+    body.close();
+    Ok(vec![out.into()])
+}
+
+/// Writes the tools, and what the request says of their calls.
+fn write_tools(
+    body: &mut Object<'_>,
+    request: &ModelRequest,
+    chat: &Conversation<'_>,
+    target: &Target<'_>,
+) {
+    if let Some(tools) = tools(request, chat, target) {
+        body.raw("tools", &tools);
+    }
+    if !request.needs.tools {
+        return;
+    }
+    if let Some(choice) = tool_choice(chat, target) {
+        body.raw("tool_choice", &choice.to_string());
+    }
     let is_serial = chat.option(Parameter::ParallelToolCalls).is_some();
     let parallel = target.treat(Parameter::ParallelToolCalls, request);
-    let stops = match target.parameters.supports(Parameter::Stop) {
-        true => chat.stop.get(..chat.stop.len().min(MAX_STOPS)),
-        false => None,
-    };
-    let body = Body {
-        model: target.model,
-        messages,
-        tools: tools(request, &chat, target),
-        tool_choice: has_tools.then(|| tool_choice(&chat, target)).flatten(),
-        parallel_tool_calls: (has_tools && is_serial && parallel == Treatment::Pass)
-            .then_some(false),
-        response_format: response_format(&chat, target),
-        stop: stops.unwrap_or_default(),
-        temperature: option(Parameter::Temperature),
-        top_p: option(Parameter::TopP),
-        stream: request.is_stream,
-        more: more(request, target)?,
-    };
-    write_body(&body, request.source.body.len())
+    if is_serial && parallel == Treatment::Pass {
+        body.bool("parallel_tool_calls", false);
+    }
 }
 
 /// Returns the members whose names depend on the provider.
 fn more<'t>(
     request: &ModelRequest,
     target: &Target<'t>,
-) -> Result<BTreeMap<&'t str, Box<RawValue>>, Fault> {
+) -> Result<BTreeMap<&'t str, String>, Fault> {
     let mut more: Vec<(&str, Vec<u8>)> = additions(request, target);
     let limit = target.max_tokens(request);
     if let Some(limit) = limit.and_then(|limit| target.said_limit(limit, request)) {
@@ -125,48 +111,46 @@ fn more<'t>(
         more.push(("reasoning_effort", quoted(effort.as_str()).into()));
     }
     let internal = || Fault::new(FaultKind::Internal, "the request could not be translated");
-    let raw = |(key, json): (&'t str, Vec<u8>)| {
-        let json = String::from_utf8(json).ok().map(RawValue::from_string);
-        let json = json.and_then(Result::ok).ok_or_else(internal)?;
+    let text = |(key, json): (&'t str, Vec<u8>)| {
+        let json = String::from_utf8(json).map_err(|_| internal())?;
         Ok((key, json))
     };
-    more.into_iter().map(raw).collect()
+    more.into_iter().map(text).collect()
 }
 
-fn tools(
-    request: &ModelRequest,
-    chat: &Conversation<'_>,
-    target: &Target<'_>,
-) -> Option<Box<RawValue>> {
+fn tools(request: &ModelRequest, chat: &Conversation<'_>, target: &Target<'_>) -> Option<String> {
     let takes_strict = target.parameters.supports(Parameter::StrictTools);
-    let functions = chat.functions().map(|tool| {
-        let parameters = tool
-            .parameters
-            .and_then(|schema| serde_json::from_str(schema).ok());
-        let strict = tool.strict.filter(|strict| *strict && takes_strict);
-        let tool = SaidTool {
-            kind: "function",
-            function: SaidFunction {
-                name: &tool.name,
-                description: tool.description.as_deref(),
-                parameters,
-                strict,
-            },
-        };
-        serde_json::to_string(&tool).unwrap_or_default()
-    });
-    let search = search::tool(request, target).map(str::to_owned);
-    let all: Vec<String> = functions.chain(search).collect();
-    if all.is_empty() {
+    let mut list = Vec::new();
+    for tool in chat.functions() {
+        list.push(if list.is_empty() { b'[' } else { b',' });
+        let mut said = Object::open(&mut list);
+        said.raw("type", "\"function\"");
+        said.object("function", |function| {
+            function.text("name", &tool.name);
+            function.optional_text("description", tool.description.as_deref());
+            if let Some(schema) = tool.parameters {
+                function.raw("parameters", schema);
+            }
+            if takes_strict && tool.strict == Some(true) {
+                function.bool("strict", true);
+            }
+        });
+        said.close();
+    }
+    if let Some(search) = search::tool(request, target) {
+        list.push(if list.is_empty() { b'[' } else { b',' });
+        list.extend_from_slice(search.as_bytes());
+    }
+    if list.is_empty() {
         return None;
     }
-    let mut list = format!("[{}]", all.join(","));
-    if target.quirks.strict_schema
-        && let Some(closed) = strict::tools(list.as_bytes())
-    {
-        list = String::from_utf8(closed).unwrap_or_default();
-    }
-    RawValue::from_string(list).ok()
+    list.push(b']');
+    let closed = target
+        .quirks
+        .strict_schema
+        .then(|| strict::tools(&list))
+        .flatten();
+    String::from_utf8(closed.unwrap_or(list)).ok()
 }
 
 fn tool_choice(chat: &Conversation<'_>, target: &Target<'_>) -> Option<Value> {
@@ -183,7 +167,7 @@ fn tool_choice(chat: &Conversation<'_>, target: &Target<'_>) -> Option<Value> {
     })
 }
 
-fn response_format(chat: &Conversation<'_>, target: &Target<'_>) -> Option<Box<RawValue>> {
+fn response_format(chat: &Conversation<'_>, target: &Target<'_>) -> Option<String> {
     let form = match &chat.form {
         AnswerForm::Text => return None,
         AnswerForm::Json => json!({ "type": "json_object" }),
@@ -200,5 +184,5 @@ fn response_format(chat: &Conversation<'_>, target: &Target<'_>) -> Option<Box<R
     let closed = closed
         .flatten()
         .and_then(|closed| String::from_utf8(closed).ok());
-    RawValue::from_string(closed.unwrap_or(form)).ok()
+    Some(closed.unwrap_or(form))
 }
