@@ -1,7 +1,7 @@
 //! Skips strings and numbers: the inner loops of [`Walker`].
 
 use super::error::{Error, ErrorKind};
-use super::text::{find_special, short_string_length};
+use super::text::{find_special_in_string, short_string_length};
 use super::walk::Walker;
 
 /// The shortest array, in bytes, whose numbers are skipped without being parsed.
@@ -25,7 +25,7 @@ impl Walker<'_> {
         let mut has_escapes = false;
         loop {
             let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
-            let Some(clean) = find_special(rest) else {
+            let Some(clean) = find_special_in_string(rest) else {
                 return Err(Error {
                     at: self.text.len(),
                     kind: ErrorKind::Truncated,

@@ -191,16 +191,20 @@ fn escapes_are_written_wherever_they_stand_in_a_text_of_any_length() {
 
 #[test]
 fn the_end_of_plain_text_is_found_at_every_place() {
-    for length in (0..100).chain([700, 1300]) {
+    for length in (0..100).chain([700, 1300, 4100]) {
         for at in 0..length {
             for special in [b'"', b'\\', 0x1f, 0] {
                 let mut bytes = vec![0xc3; length];
                 bytes[at] = special;
                 bytes[length - 1] = b'"';
                 let expected = if at == length - 1 { length - 1 } else { at };
-                assert_eq!(text::find_special(&bytes), Some(expected), "{length} {at}");
+                for find in [text::find_special, text::find_special_in_string] {
+                    assert_eq!(find(&bytes), Some(expected), "{length} {at}");
+                }
             }
         }
-        assert_eq!(text::find_special(&vec![b' '; length]), None);
+        for find in [text::find_special, text::find_special_in_string] {
+            assert_eq!(find(&vec![b' '; length]), None);
+        }
     }
 }
