@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use super::chat::conversation::Conversation;
 use super::dialects::{Dialect, NamedMember};
+use super::judge_words::JudgeWords;
 use super::managed::ManagedRequest;
 use super::operation::Operation;
 use super::reply::{ReplyIdentity, Writer};
@@ -142,6 +143,11 @@ pub trait Front: Debug + Send + Sync {
 
     /// Returns how it says a search of the web that the gateway runs; `None`: its requests ask for none.
     fn search_words(&self) -> Option<&'static dyn SearchWords> {
+        None
+    }
+
+    /// Returns how it asks for verdicts on the calls of answers; `None`: its requests ask for none.
+    fn judge_words(&self) -> Option<&'static dyn JudgeWords> {
         None
     }
 

@@ -22,6 +22,7 @@ pub mod fronts;
 pub mod healing;
 pub mod hosts;
 pub mod images;
+pub mod judge_words;
 mod key_shape;
 pub mod managed;
 pub mod metadata;

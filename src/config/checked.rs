@@ -7,6 +7,7 @@ mod providers;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use filters::mcp::origin::Origins;
@@ -45,6 +46,8 @@ pub struct Config {
     pub models: ModelsConfig,
     pub plans: Plans,
     pub prompts_enabled: bool,
+    /// The model that judges calls in auto mode of Claude Code.
+    pub judge_model: Option<Arc<str>>,
     /// The MCP server, or `None` if it is off.
     pub mcp: Option<McpConfig>,
     /// Providers that are on, sorted by name.

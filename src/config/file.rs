@@ -64,6 +64,8 @@ pub(super) struct File {
     pub plans: BTreeMap<String, Plan>,
     /// Managed prompts.
     pub prompts: Prompts,
+    /// What the gateway does for Claude Code.
+    pub claude_code: ClaudeCode,
     /// The MCP server.
     pub mcp: Mcp,
     /// What is logged.
@@ -341,6 +343,13 @@ impl Default for Prompts {
     fn default() -> Self {
         Self { enabled: true }
     }
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct ClaudeCode {
+    /// The model that says in auto mode whether calls are dangerous, where the provider of an answer does not; empty: none does.
+    pub judge_model: String,
 }
 
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::checked::{Config, Routing, StoreConfig};
@@ -58,6 +59,9 @@ impl Rules<'_> {
             models: models::check(self, file, found.names()),
             plans: plans::check(self, file),
             prompts_enabled: file.prompts.enabled,
+            judge_model: Some(&*file.claude_code.judge_model)
+                .filter(|model| !model.is_empty())
+                .map(Arc::from),
             providers: found.on,
             off_providers: found.off,
             byok_only_providers: found.byok_only,

@@ -13,7 +13,7 @@ use futures::future::{self, BoxFuture, Either};
 use http::{HeaderMap, HeaderName};
 
 use super::Models;
-use super::exchange::{ModelExchange, PlannedCall, SearchTurns, caching, continued};
+use super::exchange::{AnswerTurns, Judge, ModelExchange, PlannedCall, caching, continued};
 use super::experiments::SendImpression;
 use super::planner::{PlanContext, Resolution};
 use super::providers::ProviderKeys;
@@ -258,7 +258,8 @@ impl ModelHandler {
         let resolution = models.planner.resolve(&began, context, false).ok()?;
         let planned = PlannedCall::new(models, &began, resolution, (context, byok_keys)).ok()?;
         let mut call = self.open_call(info, began, planned, context);
-        call.set_turns(SearchTurns::new(words, function, context.no_fallback));
+        let turns = AnswerTurns::new(self.judge(request));
+        call.set_turns(turns.searching(words, function, context.no_fallback));
         Some(call)
     }
 
@@ -274,12 +275,23 @@ impl ModelHandler {
             attempts,
         } = planned;
         let models = Arc::clone(&self.models);
+        let turns = AnswerTurns::new(self.judge(&request));
         let mut call = ModelExchange::new(models, request, info, &selection, attempts);
+        if turns.are_needed() {
+            call.set_turns(turns);
+        }
         call.set_explanation(selection.plan.explanation.take());
         if let Some(session) = context.session {
             call.bind_session(session.key);
         }
         call
+    }
+
+    /// Returns the judge of a request that asks for verdicts on the calls of its answer.
+    fn judge(&self, request: &ModelRequest) -> Option<Judge> {
+        let model = Arc::clone(self.models.judge_model.as_ref()?);
+        let words = self.front.judge_words()?;
+        words.is_asked(request).then_some(Judge { words, model })
     }
 
     /// Returns the facts beside the request on which a plan depends, except the session.

@@ -81,6 +81,8 @@ pub struct Models {
     /// Makes the connections of the gateway's own calls.
     own_connector: Arc<HedgeConnector>,
     prompts_enabled: bool,
+    /// The model that judges calls in auto mode of Claude Code.
+    judge_model: Option<Arc<str>>,
     max_chat_bytes: usize,
     stream_timeouts: Timeouts,
     whole_timeouts: Timeouts,
@@ -125,6 +127,7 @@ impl Models {
             prompts: snapshots.prompts,
             experiments: None,
             prompts_enabled: config.prompts_enabled,
+            judge_model: config.judge_model.clone(),
             max_chat_bytes: config.limits.body_bytes.chat,
             media: memories.media,
             reply_cache: memories.reply_cache,

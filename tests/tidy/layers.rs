@@ -91,6 +91,7 @@ const MODELS: &[Level] = &[
             "managed",
             "search_loop",
             "search_words",
+            "judge_words",
             "sink_event",
         ],
         know_each_other: true,

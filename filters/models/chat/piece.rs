@@ -60,6 +60,8 @@ pub enum Piece<'a> {
     },
     /// What safeguards of the provider found in the answer.
     Safeguards(&'a str),
+    /// What the operator's own model says of the answer's calls, as the client reads it.
+    Verdicts(&'a str),
     /// The probabilities of the tokens.
     Logprobs(&'a str),
     /// An unknown member of a message of the chat convention.

@@ -93,7 +93,8 @@ impl SearchTurn {
         self.fold.take()
     }
 
-    fn has_others(&self) -> bool {
+    /// Returns whether it calls tools of the client's.
+    pub fn has_others(&self) -> bool {
         let mut calls = self.calls.iter();
         calls.any(|call| matches!(call.kind, CallKind::Other))
     }

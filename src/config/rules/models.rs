@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use filters::models::routing::CatalogFile;
 use filters::models::routing::providers::ProviderNames;
+use filters::models::routing::resolve::AUTO;
 
 use super::Rules;
 use crate::config::catalog;
@@ -26,9 +27,16 @@ pub(super) fn check(rules: &mut Rules<'_>, file: &File, enabled: ProviderNames) 
     };
     let catalog = catalog::check(&models.file, &text, &file.providers, enabled);
     let names: Vec<&str> = catalog.names.iter().map(String::as_str).collect();
+    let judge = &file.claude_code.judge_model;
+    // What names a provider, too, is no name of the catalogue.
+    let judges: &[String] = match judge.is_empty() || judge.contains('/') || judge == AUTO {
+        true => &[],
+        false => std::slice::from_ref(judge),
+    };
     let lists = [
-        ("routing.auto", &file.routing.auto),
-        ("routing.auto_images", &file.routing.auto_images),
+        ("routing.auto", &*file.routing.auto),
+        ("routing.auto_images", &*file.routing.auto_images),
+        ("claude_code.judge_model", judges),
     ];
     for (key, list) in lists {
         for (index, model) in list.iter().enumerate() {
@@ -38,7 +46,10 @@ pub(super) fn check(rules: &mut Rules<'_>, file: &File, enabled: ProviderNames) 
                     None => "name an id or alias of the catalogue, or take it out".to_owned(),
                 };
                 let message = format!("the catalogue has no model {model:?}");
-                rules.warn(&format!("{key}[{index}]"), message, cure);
+                match key.starts_with("routing") {
+                    true => rules.warn(&format!("{key}[{index}]"), message, cure),
+                    false => rules.warn(key, message, cure),
+                }
             }
         }
     }

@@ -205,11 +205,11 @@ impl Attempt {
         ))
     }
 
-    /// Returns the turn that the attempt begins, if the answer has several.
+    /// Returns the turn that the attempt begins, if the answer may have several or its calls are judged.
     pub(super) fn new_turn(&self, call: &Call, info: &RequestInfo) -> Option<Box<SearchTurn>> {
         let turns = call.turns.as_ref()?;
         let identity = self.identity(call, info)?;
-        Some(Box::new(turns.begin(&call.request, identity)))
+        turns.begin(&call.request, identity).map(Box::new)
     }
 
     fn identity(&self, call: &Call, info: &RequestInfo) -> Option<ReplyIdentity> {

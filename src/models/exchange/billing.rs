@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use filters::models::metadata::PriceNotes;
 use filters::models::usage::{Settlement, Usage};
-use filters::money::{Cost, Details};
+use filters::money::{Cost, Details, Usd};
 use uuid::Uuid;
 
 use crate::ledger::{CallEnd, Receipt, Reservation};
@@ -71,14 +71,13 @@ impl Billing {
     }
 
     /// Adds a search between two turns, which was charged.
-    pub(super) fn add_search(&mut self, search: &Settlement) {
-        let total = search.cost.map(|cost| cost.total);
+    pub(super) fn add_search(&mut self, cost: Option<Usd>) {
         self.add_to_turns(&Settlement {
             usage: Usage {
                 web_searches: 1,
                 ..Usage::default()
             },
-            cost: total.map(|total| Cost {
+            cost: cost.map(|total| Cost {
                 total,
                 details: Details {
                     total_cost: total,
@@ -86,6 +85,14 @@ impl Billing {
                     ..Details::default()
                 },
             }),
+        });
+    }
+
+    /// Adds the cost of a request of the gateway's own, which was charged. Its tokens are none of the answer's.
+    pub(super) fn add_cost(&mut self, cost: Cost) {
+        self.add_to_turns(&Settlement {
+            usage: Usage::default(),
+            cost: Some(cost),
         });
     }
 

@@ -17,7 +17,7 @@ use super::billing::Billing;
 use super::caching::Caching;
 use super::images::Images;
 use super::planned_attempt::PlannedAttempt;
-use super::turns::SearchTurns;
+use super::turns::AnswerTurns;
 use crate::models::experiments::SendImpression;
 use crate::models::retry_budget::RunningCall;
 use crate::models::sessions::ClientAgent;
@@ -57,8 +57,8 @@ pub(super) struct Call {
     pub(super) caching: Caching,
     /// The impression of the experiment, until a model is asked or a stored reply is replayed.
     pub(super) impression: Option<SendImpression>,
-    /// The turns of an answer for which the gateway searches the web.
-    pub(super) turns: Option<Box<SearchTurns>>,
+    /// The turns of the answer, if there may be several or its calls are judged.
+    pub(super) turns: Option<Box<AnswerTurns>>,
     pub(super) log: AttemptLog,
     pub(super) billing: Billing,
     pub(super) timing: Timing,

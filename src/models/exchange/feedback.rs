@@ -163,7 +163,9 @@ impl ModelExchange {
     fn settle_end(&mut self, info: &RequestInfo, is_gone: bool) -> &'static str {
         let now_ms = self.now_ms(info);
         if self.running.reader.is_complete() {
-            self.running.record_success(&self.call, info, now_ms);
+            if !self.is_judged() {
+                self.running.record_success(&self.call, info, now_ms);
+            }
             return if is_gone { "client_gone" } else { "ok" };
         }
         let has_content = self.call.timing.first_content.is_some();

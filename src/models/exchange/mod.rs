@@ -7,7 +7,7 @@
 //! planner, and [`log`] writes its part of the log line. [`hedging`] runs a second attempt beside a silent one.
 //! [`reservation`] and [`settlement`] use the ledger, [`usage`] checks the plausibility of reports, and
 //! [`rate_limits`] lets keys rest. [`replay`] replays a stored reply instead. An answer of several [`turns`] has searches of
-//! the web between them ([`next_turn`], [`own_search`]).
+//! the web between them ([`next_turn`]), and its calls may be judged ([`judging`]); [`own_request`] makes the gateway's own requests.
 //!
 //! Files above import those below: this one · [`hedge`] · [`log`], [`usage`], [`rate_limits`] · [`attempt`] · [`call`] · the rest.
 
@@ -21,9 +21,10 @@ mod hedge;
 mod hedging;
 mod images;
 mod jobs;
+mod judging;
 mod log;
 mod next_turn;
-mod own_search;
+mod own_request;
 mod parts;
 mod planned_attempt;
 mod rate_limits;
@@ -55,7 +56,7 @@ use self::call::Call;
 use self::hedge::Hedge;
 pub use self::next_turn::continued;
 pub use self::planned_attempt::{PlannedAttempt, PlannedCall};
-pub use self::turns::SearchTurns;
+pub use self::turns::{AnswerTurns, Judge};
 use super::Models;
 use super::experiments::SendImpression;
 use super::planner::Selection;

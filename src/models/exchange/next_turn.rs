@@ -5,7 +5,6 @@
 //! response is one: its writer stays open from turn to turn. After its first content a failed turn is a break.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use filters::fault::{Fault, FaultKind};
@@ -13,7 +12,7 @@ use filters::ledger::CallOutcome;
 use filters::models::chat::piece::{Piece, Search};
 use filters::models::request::ModelRequest;
 use filters::models::search_loop::{MAX_CALLS, MAX_TURNS, SearchFunction, SearchOutcome};
-use filters::models::search_words::{SearchCall, SearchResult};
+use filters::models::search_words::SearchResult;
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
 use pingora::Error;
@@ -21,17 +20,14 @@ use tokio::time::Instant;
 
 use super::ModelExchange;
 use super::attempt::Cursor;
-use super::own_search::{self, DoneSearch};
+use super::own_request::{self, OwnReply};
 use super::planned_attempt::PlannedCall;
-use super::turns::{EndedTurn, SearchTurns};
+use super::turns::{AnswerTurns, EndedTurn};
 use crate::models::Models;
 use crate::models::planner::PlanContext;
 use crate::proxy::body;
 use crate::proxy::buffered::error_types::ATTEMPT_ABORTED;
 use crate::proxy::context::RequestInfo;
-
-/// The most time of one search. Then the model is told that it has failed.
-const SEARCH_TIMEOUT: Duration = Duration::from_secs(20);
 
 impl ModelExchange {
     /// Returns whether the caller has the searches that a function stands for.
@@ -40,28 +36,38 @@ impl ModelExchange {
         info: &RequestInfo,
         function: &SearchFunction,
     ) -> bool {
-        own_search::is_offered(models, info, function)
+        own_request::can_search(models, info, function, false)
     }
 
-    /// Makes it a call whose model searches by a function.
-    pub fn set_turns(&mut self, turns: Box<SearchTurns>) {
-        self.call.turns = Some(turns);
+    /// Makes it a call whose answer has several turns, or whose calls are judged.
+    pub fn set_turns(&mut self, turns: AnswerTurns) {
+        self.call.turns = Some(Box::new(turns));
     }
 
-    /// Ends a turn with a complete reply if the model has called nothing but the function. The call continues in
-    /// [`next_turn`](Self::next_turn).
+    /// Ends a turn with a complete reply if the model has called nothing but the function, or if its calls are to be judged.
+    /// The call continues in [`next_turn`](Self::next_turn).
     ///
     /// Returns the error that makes Pingora send another request; `None`: the answer is complete.
     pub(super) fn end_turn(&mut self, info: &RequestInfo) -> Option<Box<Error>> {
-        let ended = self.call.turns.as_ref()?.ended;
-        self.running.reader.release_turn();
-        if !self.running.reader.wants_search() {
-            return None;
+        let turns = self.call.turns.as_ref()?;
+        let is_last = turns.ended + 1 >= MAX_TURNS;
+        let has_judge = turns.judge.is_some();
+        let reader = &mut self.running.reader;
+        reader.release_turn();
+        let wants_search = reader.wants_search();
+        if wants_search && is_last {
+            reader.pause();
         }
-        if ended + 1 >= MAX_TURNS {
-            self.running.reader.pause();
-            return None;
+        let goes_on = wants_search && !is_last;
+        let is_followed = goes_on || (has_judge && reader.has_calls());
+        match is_followed {
+            true => self.close_turn(info, goes_on),
+            false => None,
         }
+    }
+
+    /// Charges a turn, and keeps what it says for the next step.
+    fn close_turn(&mut self, info: &RequestInfo, wants_search: bool) -> Option<Box<Error>> {
         self.cancel_hedge(info);
         let record = self.running.record(&self.call, None)?;
         self.call.log.records.push(record);
@@ -87,8 +93,17 @@ impl ModelExchange {
             answer,
             receipt,
             deployment: index,
+            wants_search,
         });
         Some(Error::explain(ATTEMPT_ABORTED, "the next turn follows").into_up())
+    }
+
+    /// Returns whether the answer is complete but for its end, which the next attempt gives, with no provider behind it.
+    pub(super) fn is_judged(&self) -> bool {
+        self.call
+            .turns
+            .as_ref()
+            .is_some_and(|turns| turns.is_judged)
     }
 
     /// Returns whether the next turn begins, or `None` if none has ended.
@@ -122,6 +137,7 @@ impl ModelExchange {
             answer,
             receipt,
             deployment,
+            wants_search,
         }) = self.call.turns.as_mut().and_then(|turns| turns.last.take())
         else {
             return Err(Fault::new(FaultKind::Internal, "no turn has ended"));
@@ -129,6 +145,13 @@ impl ModelExchange {
         if !receipt.is_durable().await {
             let message = "the answer cannot be accounted for at the moment";
             return Err(Fault::new(FaultKind::Unavailable, message));
+        }
+        if !wants_search {
+            self.judge(info, &answer).await;
+            if let Some(turns) = &mut self.call.turns {
+                turns.is_judged = true;
+            }
+            return Ok(());
         }
         let results = self.search(info, &answer).await;
         let request = self.next_request(&answer, &results)?;
@@ -138,52 +161,54 @@ impl ModelExchange {
 
     /// Runs the searches that a turn's answer calls, all at once, and shows the client what they have found.
     async fn search(&mut self, info: &RequestInfo, answer: &[u8]) -> Vec<SearchResult> {
-        let Some(turns) = &self.call.turns else {
+        let Some((turns, search)) = self
+            .call
+            .turns
+            .as_deref()
+            .and_then(|turns| Some((turns, turns.search.as_ref()?)))
+        else {
             return Vec::new();
         };
-        let mut calls = turns.words.calls(answer, &turns.function.name);
+        let (models, function) = (&self.models, &search.function);
+        let mut calls = search.words.calls(answer, &function.name);
         calls.truncate(MAX_CALLS);
         let searches = calls.iter().enumerate().map(|(at, call)| {
             let is_beyond = turns.is_beyond_limit(at);
-            let (models, function) = (&self.models, &turns.function);
             async move {
-                let query = match SearchFunction::query(&call.arguments) {
-                    Ok(query) if !is_beyond => query,
-                    Ok(query) => {
-                        let failed = SearchOutcome::Failed("max_uses_exceeded");
-                        return (query, DoneSearch::failed(failed));
+                match SearchFunction::query(&call.arguments) {
+                    Ok(query) if is_beyond => {
+                        (query, SearchOutcome::Failed("max_uses_exceeded"), None)
                     }
-                    Err(failed) => return (String::new(), DoneSearch::failed(failed)),
-                };
-                let searching = own_search::run(models, info, function, &query);
-                let done = tokio::time::timeout(SEARCH_TIMEOUT, searching).await;
-                let failed = || DoneSearch::failed(SearchOutcome::Failed("unavailable"));
-                (query, done.unwrap_or_else(|_| failed()))
+                    Ok(query) => {
+                        let (found, reply) =
+                            own_request::search(models, info, function, &query).await;
+                        (query, found, reply)
+                    }
+                    Err(failed) => (String::new(), failed, None),
+                }
             }
         });
         let done = join_all(searches).await;
-        calls
-            .into_iter()
-            .zip(done)
-            .map(|(call, (query, done))| self.show(call, &query, done))
-            .collect()
+        let mut results = Vec::with_capacity(calls.len());
+        for (call, (query, found, reply)) in calls.into_iter().zip(done) {
+            self.show(&query, &found, reply);
+            results.push(SearchResult { call, found });
+        }
+        results
     }
 
     /// Notes a search, and shows the client what it has found.
-    fn show(&mut self, call: SearchCall, query: &str, done: DoneSearch) -> SearchResult {
-        let DoneSearch {
-            found,
-            settlement,
-            record,
-        } = done;
-        let number = self.call.turns.as_ref().map_or(0, |turns| turns.searches);
-        if let Some(turns) = &mut self.call.turns {
-            turns.searches += 1;
+    fn show(&mut self, query: &str, found: &SearchOutcome, reply: Option<OwnReply>) {
+        let Some(turns) = &mut self.call.turns else {
+            return;
+        };
+        let number = turns.searches;
+        turns.searches += 1;
+        if let Some(reply) = reply {
+            let cost = reply.settlement.and_then(|settlement| settlement.cost);
+            self.call.billing.add_search(cost.map(|cost| cost.total));
+            self.call.log.add_earlier(reply.record);
         }
-        if let Some(settlement) = settlement {
-            self.call.billing.add_search(&settlement);
-        }
-        self.call.log.add_earlier(record);
         let pages = found.to_json();
         let piece = Piece::Search(Search {
             query,
@@ -193,7 +218,6 @@ impl ModelExchange {
         if let Some(writer) = self.running.reader.writer_mut() {
             writer.pieces(0, &[piece]);
         }
-        SearchResult { call, found }
     }
 
     /// Returns the request of the next turn: the last one, with its answer and what was found.
@@ -209,13 +233,16 @@ impl ModelExchange {
             )
         };
         let last = &self.call.request;
-        let turns = self.call.turns.as_ref().ok_or_else(unread)?;
+        let turns = self.call.turns.as_ref();
+        let search = turns
+            .and_then(|turns| turns.search.as_ref())
+            .ok_or_else(unread)?;
         if results.is_empty() {
             return Err(unread());
         }
         let body_bytes = last.source.body.len();
         let request = body::off_worker(body_bytes, || {
-            let body = turns.words.proceed(&last.source, answer, results);
+            let body = search.words.proceed(&last.source, answer, results);
             last.front.parse(body.ok_or_else(unread)?.into())
         })?;
         Ok(Box::new(continued(request, last)))

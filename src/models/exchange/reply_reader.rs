@@ -103,6 +103,11 @@ impl ReplyReader {
         self.turn.as_ref().is_some_and(|turn| turn.wants_search())
     }
 
+    /// Returns whether the turn calls tools of the client's.
+    pub(super) fn has_calls(&self) -> bool {
+        self.turn.as_ref().is_some_and(|turn| turn.has_others())
+    }
+
     /// Gives the writer what was held for the end of the turn.
     pub(super) fn release_turn(&mut self) {
         if let (Some(turn), Some(writer)) = (&mut self.turn, &mut self.writer) {

@@ -46,6 +46,10 @@ impl ModelExchange {
         {
             return Ok(Begun::Wait(self.next_turn(info)));
         }
+        if self.is_judged() {
+            self.state.begin_hedge(info.now);
+            return Ok(Begun::At(Upstream::Hedge(Adopted::ended())));
+        }
         if self.call.fault.is_some() {
             return Error::e_explain(ATTEMPT_ABORTED, "the next turn cannot begin");
         }
@@ -146,7 +150,8 @@ impl ModelExchange {
     ///
     /// Errors: the path is not a URI, which is a bug.
     pub(super) fn write_head(&self, info: &RequestInfo, head: &mut RequestHeader) -> Result<()> {
-        if self.hedge.as_ref().is_some_and(|hedge| hedge.is_adopted()) {
+        let is_adopted = self.hedge.as_ref().is_some_and(|hedge| hedge.is_adopted());
+        if is_adopted || self.is_judged() {
             return Adopted::write_head(head);
         }
         let body_bytes = self.state.body_bytes();

@@ -93,11 +93,18 @@ impl ModelExchange {
         if !chunk.is_empty() {
             self.state.record_event(info.now);
         }
-        let has_ended = self.running.reader.is_complete() || self.is_between_turns();
+        let is_judged = self.is_judged();
+        let is_between = self.is_between_turns() && !is_judged;
+        let has_ended = self.running.reader.is_complete() || is_between;
         if has_ended || self.call.log.aborted.is_some() {
             return Ok(());
         }
-        let progress = match self.running.reader.read_whole(&chunk, is_end) {
+        let read = match is_judged {
+            // The reply that is read now says nothing.
+            true => Ok(Progress::Complete),
+            false => self.running.reader.read_whole(&chunk, is_end),
+        };
+        let progress = match read {
             Ok(progress) => progress,
             Err(failure) => {
                 let error = self.abort_attempt(failure);
@@ -107,8 +114,8 @@ impl ModelExchange {
         if progress == Progress::Complete {
             self.end_part()?;
             if let Some(error) = self.end_turn(info) {
-                *body = self.rest_of_turn();
-                return self.state.break_off(error);
+                *body = self.rest_of_turn(info);
+                return self.state.end_part(error);
             }
             // A complete answer may come at once, and lists the attempts, so the hedge has to end first.
             self.cancel_hedge(info);
@@ -116,6 +123,12 @@ impl ModelExchange {
             self.call.timing.completed = Some(info.now);
             self.complete(info);
         }
+        self.hand_out(info, progress, body);
+        Ok(())
+    }
+
+    /// Gives the client what it gets now.
+    fn hand_out(&mut self, info: &RequestInfo, progress: Progress, body: &mut Option<Bytes>) {
         // Pingora drops the bytes of the call in which an attempt ends. So parts before the last one return no bytes.
         let is_followed = self.running.cursor.parts.has_next();
         let out = match self.running.reader.writer_mut() {
@@ -140,25 +153,25 @@ impl ModelExchange {
         } else if has_content {
             self.deliver();
         }
-        Ok(())
     }
 
-    /// Returns what the client gets of a turn that has ended. What goes out first of a response goes out with the next turn,
-    /// because Pingora drops the bytes of a call in which an attempt ends.
-    fn rest_of_turn(&mut self) -> Option<Bytes> {
-        let is_committed = self.state.stage() == Stage::Committed;
-        let writer = self.running.reader.writer_mut().filter(|_| is_committed);
-        writer
+    /// Returns what the client gets of a turn that has ended, where it gets a response as it comes.
+    fn rest_of_turn(&mut self, info: &RequestInfo) -> Option<Bytes> {
+        let writer = self.running.reader.writer_mut();
+        let writer = writer.filter(|writer| writer.has_content());
+        let rest = writer
             .map(|writer| writer.take())
-            .filter(|rest| !rest.is_empty())
+            .filter(|rest| !rest.is_empty())?;
+        self.call.timing.first_content.get_or_insert(info.now);
+        Some(rest)
     }
 
     /// Ends a complete response: settles the usage, and writes usage and metadata.
     fn complete(&mut self, info: &RequestInfo) {
-        let Some(record) = self.running.record(&self.call, None) else {
-            return;
-        };
-        self.call.log.records.push(record);
+        if !self.is_judged() {
+            let record = self.running.record(&self.call, None);
+            self.call.log.records.extend(record);
+        }
         self.running.reader.end_text(true);
         let outcome = match self.state.is_disconnected() {
             true => CallOutcome::ClientDisconnected,

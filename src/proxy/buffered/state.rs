@@ -230,7 +230,19 @@ impl AttemptState {
         Ok(())
     }
 
-    /// Takes the error of [`break_off`](Self::break_off).
+    /// Ends an attempt that has said its part of the response, once the events of it are sent. Its error begins the next attempt.
+    ///
+    /// Errors: the given one, if there is no client to send events to, so that the attempt ends at once.
+    pub fn end_part(&self, error: Box<Error>) -> Result<()> {
+        let mut state = self.lock();
+        if state.lost_at.is_some() || state.disconnected_at.is_some() {
+            return Err(error);
+        }
+        state.attempt.broken = Some(error);
+        Ok(())
+    }
+
+    /// Takes the error of [`break_off`](Self::break_off) or [`end_part`](Self::end_part).
     pub(super) fn take_break(&self) -> Option<Box<Error>> {
         self.lock().attempt.broken.take()
     }

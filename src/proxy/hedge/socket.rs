@@ -11,10 +11,11 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::{BufMut, Bytes};
-use futures::StreamExt;
+use futures::{StreamExt, stream};
 use http::header;
 use pingora::connectors::l4::Connect;
 use pingora::http::{RequestHeader, ResponseHeader};
@@ -47,6 +48,14 @@ impl Adopted {
         Self {
             socket: Mutex::new(Some(socket)),
         }
+    }
+
+    /// Returns one whose reply has come to its end: for a response of which only the end is left to write.
+    pub fn ended() -> Arc<Self> {
+        let head = ResponseHeader::build(200, None).map(|head| Piece::Head(Box::new(head)));
+        let race = Arc::new(Race::new(Duration::ZERO));
+        let kept = head.into_iter().collect();
+        Arc::new(Self::new(kept, stream::empty().boxed(), race))
     }
 
     /// Returns the peer through which Pingora connects to the hedge.

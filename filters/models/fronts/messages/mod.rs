@@ -9,6 +9,7 @@ mod check;
 mod citations;
 mod conversation;
 mod error;
+mod judge;
 mod relay;
 mod safeguards;
 mod search_blocks;
@@ -37,6 +38,7 @@ use crate::models::chat::conversation::Conversation;
 use crate::models::check::describe::describe;
 use crate::models::dialects::{Dialect, NamedMember};
 use crate::models::front::{Front, FrontRow, Received};
+use crate::models::judge_words::JudgeWords;
 use crate::models::operation::Operation;
 use crate::models::reply::{ReplyIdentity, Writer};
 use crate::models::request::{ModelRequest, Source};
@@ -67,6 +69,10 @@ impl Front for Messages {
 
     fn name_of(&'static self, member: NamedMember, _: &Source) -> &'static str {
         Dialect::Messages.name_of(member)
+    }
+
+    fn judge_words(&self) -> Option<&'static dyn JudgeWords> {
+        Some(&judge::MessagesJudge)
     }
 
     fn search_words(&self) -> Option<&'static dyn SearchWords> {

@@ -3,6 +3,7 @@
 //! A verdict is never made up. Source: docs/decisions.md 67, docs/facts/messages.md 5.
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use crate::models::chat::piece::Piece;
 use crate::models::chat::text::Text;
@@ -14,7 +15,7 @@ use crate::models::request::ModelRequest;
 pub(super) const RESULTS: &str = "safeguard_results";
 
 /// The safeguard that judges calls.
-const KIND: &str = "dangerous_tool_use";
+pub(super) const KIND: &str = "dangerous_tool_use";
 
 /// The results where nobody judges.
 const UNSUPPORTED: &str = r#"[{"type":"dangerous_tool_use","status":{"type":"unsupported"}}]"#;
@@ -24,6 +25,8 @@ const UNSUPPORTED: &str = r#"[{"type":"dangerous_tool_use","status":{"type":"uns
 struct AskedSafeguard<'a> {
     #[serde(borrow, rename = "type", default)]
     kind: Text<'a>,
+    #[serde(borrow, default)]
+    classifier_context: Option<&'a RawValue>,
 }
 
 /// The results of an answer.
@@ -33,6 +36,8 @@ pub(super) struct Safeguards {
     is_unjudged: bool,
     /// What the host has found.
     found: Option<Box<str>>,
+    /// What the operator's judge has found.
+    judged: Option<Box<str>>,
     has_calls: bool,
 }
 
@@ -42,6 +47,7 @@ impl Safeguards {
         Self {
             is_unjudged: !maker.speaks_bare(Dialect::Messages) && is_asked(request),
             found: None,
+            judged: None,
             has_calls: false,
         }
     }
@@ -50,6 +56,7 @@ impl Safeguards {
     pub(super) fn note(&mut self, piece: &Piece<'_>) {
         match piece {
             Piece::Safeguards(json) => self.found = Some((*json).into()),
+            Piece::Verdicts(json) => self.judged = Some((*json).into()),
             Piece::Call { .. } => self.has_calls = true,
             _ => {}
         }
@@ -57,7 +64,8 @@ impl Safeguards {
 
     /// Returns the results that the gateway says in place of a host that does not judge.
     pub(super) fn own(&self) -> Option<&str> {
-        (self.is_unjudged && self.has_calls).then_some(UNSUPPORTED)
+        let judged = self.judged.as_deref();
+        judged.or_else(|| (self.is_unjudged && self.has_calls).then_some(UNSUPPORTED))
     }
 
     /// Returns the results.
@@ -69,10 +77,19 @@ impl Safeguards {
     }
 }
 
-fn is_asked(request: &ModelRequest) -> bool {
-    let Some(member) = request.source.member("safeguards") else {
-        return false;
-    };
+/// Returns whether a request asks whether calls are dangerous.
+pub(super) fn is_asked(request: &ModelRequest) -> bool {
+    find(request).is_some()
+}
+
+/// Returns what such a request says of the user's rules and of the environment, as JSON.
+pub(super) fn context(request: &ModelRequest) -> Option<&RawValue> {
+    find(request)?.classifier_context
+}
+
+fn find(request: &ModelRequest) -> Option<AskedSafeguard<'_>> {
+    let member = request.source.member("safeguards")?;
     let asked = serde_json::from_slice::<Vec<AskedSafeguard<'_>>>(request.source.value(member));
-    asked.is_ok_and(|asked| asked.iter().any(|asked| &*asked.kind == KIND))
+    let mut asked = asked.ok()?.into_iter();
+    asked.find(|asked| &*asked.kind == KIND)
 }

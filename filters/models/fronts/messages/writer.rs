@@ -170,6 +170,9 @@ impl<S: Shape> MessageWriter<S> {
 
 impl<S: Shape> Sink for MessageWriter<S> {
     fn pieces(&mut self, choice: u32, pieces: &[Piece<'_>]) {
+        if let [verdicts @ Piece::Verdicts(_)] = pieces {
+            return self.safeguards.note(verdicts);
+        }
         // The dialect has one choice.
         if choice > 0 || self.finish.is_some() {
             return;

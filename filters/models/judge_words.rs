@@ -1,0 +1,19 @@
+//! How a front asks a model whether the calls of another model's answer are dangerous, and says what that model has found.
+
+use std::fmt::Debug;
+
+use super::request::ModelRequest;
+
+/// How a front's dialect asks for verdicts on the calls of an answer, and says them.
+pub trait JudgeWords: Debug + Send + Sync {
+    /// Returns whether a request asks for verdicts.
+    fn is_asked(&self, request: &ModelRequest) -> bool;
+
+    /// Returns the body of a chat completion that asks a model for its verdicts on the calls of a whole answer; `None`: the
+    /// answer calls nothing.
+    fn question(&self, request: &ModelRequest, answer: &[u8], judge: &str) -> Option<Vec<u8>>;
+
+    /// Returns the verdicts, as the client reads them, on the calls of a whole answer. `said` is the whole chat completion;
+    /// `None`: there is none, for this reason.
+    fn verdicts(&self, answer: &[u8], said: Result<&[u8], &'static str>) -> String;
+}

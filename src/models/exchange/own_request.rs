@@ -1,0 +1,155 @@
+//! A request that the gateway itself makes on behalf of the caller, with its keys, its limits and its money: a search of the web
+//! for a model, or a model that judges the calls of another one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use filters::fault::{Fault, FaultKind};
+use filters::models::front::Front;
+use filters::models::fronts::search::SEARCH;
+use filters::models::metadata::AttemptRecord;
+use filters::models::request::ModelRequest;
+use filters::models::search_loop::{SearchFunction, SearchOutcome};
+use filters::models::usage::Settlement;
+use tokio::time::Instant;
+
+use super::ModelExchange;
+use super::planned_attempt::PlannedCall;
+use crate::models::Models;
+use crate::models::planner::PlanContext;
+use crate::proxy::context::RequestInfo;
+use crate::proxy::exchange::{End, Exchange};
+use crate::proxy::own_call::OwnCall;
+
+/// The most time of a request. Then it has failed.
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A request that has been answered.
+pub(super) struct OwnReply {
+    pub(super) body: Vec<u8>,
+    /// What it took.
+    pub(super) settlement: Option<Settlement>,
+    /// The attempt that has succeeded.
+    pub(super) record: Option<AttemptRecord>,
+}
+
+/// Makes a request, and logs why it failed.
+///
+/// Errors: its plan, or all its attempts, have failed.
+pub(super) async fn ask(
+    models: &Arc<Models>,
+    info: &RequestInfo,
+    request: Result<ModelRequest, Fault>,
+) -> Result<OwnReply, Fault> {
+    let own = info.for_own_call(Instant::now());
+    let exchange = request.and_then(|request| plan(models, &own, request));
+    let asked = match exchange {
+        Ok(exchange) => run(models, own, exchange).await,
+        Err(fault) => Err(fault),
+    };
+    if let Err(fault) = &asked {
+        let request = info.id.as_str();
+        log::warn!(
+            "request {request}: a call on its behalf has failed: {}",
+            fault.message
+        );
+    }
+    asked
+}
+
+/// Searches the web. Not every provider can search for a country, so without one that can, it is left out.
+pub(super) async fn search(
+    models: &Arc<Models>,
+    info: &RequestInfo,
+    function: &SearchFunction,
+    query: &str,
+) -> (SearchOutcome, Option<OwnReply>) {
+    let is_local = function.has_country() && can_search(models, info, function, true);
+    let request = SEARCH.parse(function.body(query, is_local).into());
+    match ask(models, info, request).await {
+        Ok(reply) => (
+            SearchOutcome::read(&reply.body, function.most_results()),
+            Some(reply),
+        ),
+        Err(_) => (SearchOutcome::Failed("unavailable"), None),
+    }
+}
+
+/// Returns whether the caller has searches like this one.
+pub(super) fn can_search(
+    models: &Arc<Models>,
+    info: &RequestInfo,
+    function: &SearchFunction,
+    is_local: bool,
+) -> bool {
+    let own = info.for_own_call(Instant::now());
+    let request = SEARCH.parse(function.body("any", is_local).into());
+    request
+        .and_then(|request| plan(models, &own, request))
+        .is_ok()
+}
+
+fn plan(
+    models: &Arc<Models>,
+    info: &RequestInfo,
+    request: ModelRequest,
+) -> Result<Box<ModelExchange>, Fault> {
+    let request = Box::new(request);
+    let caller = info.caller.as_deref();
+    let byok_keys = models.byok_keys.of_caller(caller);
+    let byok: Vec<&str> = byok_keys.iter().flat_map(|keys| keys.providers()).collect();
+    let context = PlanContext {
+        caller,
+        byok_providers: &byok,
+        session: None,
+        no_fallback: false,
+        explains: false,
+        now_ms: models.clock.ms_at(info.now),
+        now_s: info.unix_s(),
+    };
+    let resolution = models.planner.resolve(&request, &context, false)?;
+    let byok_keys = byok_keys.as_deref();
+    let planned = PlannedCall::new(models, &request, resolution, (&context, byok_keys))?;
+    let PlannedCall {
+        selection,
+        attempts,
+    } = planned;
+    let models = Arc::clone(models);
+    Ok(ModelExchange::new(
+        models, request, info, &selection, attempts,
+    ))
+}
+
+async fn run(
+    models: &Arc<Models>,
+    info: RequestInfo,
+    mut exchange: Box<ModelExchange>,
+) -> Result<OwnReply, Fault> {
+    exchange.reserve(&info).await?;
+    let state = exchange.state();
+    let mut call = OwnCall {
+        exchange: &mut *exchange,
+        info,
+        state,
+        connector: Arc::clone(&models.own_connector),
+        read_timeout: TIMEOUT,
+    };
+    let body = tokio::time::timeout(TIMEOUT, call.run()).await;
+    let mut info = call.info;
+    info.now = Instant::now();
+    let end = End {
+        error: None,
+        is_client_disconnected: false,
+    };
+    exchange.finish(&info, &end);
+    let late = || Fault::new(FaultKind::UpstreamTimeout, "no provider answered in time");
+    let body = body.map_err(|_| late())??;
+    let settlement = exchange.call.billing.settlement().cloned();
+    let records = exchange.call.log.records;
+    let record = records.into_iter().rev().find(|record| record.succeeded);
+    Ok(OwnReply {
+        body,
+        settlement,
+        record,
+    })
+}
