@@ -10,7 +10,7 @@ use super::program::Machine;
 use super::{ON_ALL, ON_ONE, on_wires};
 use crate::support::boot::Gateway;
 use crate::support::script::Reply;
-use crate::support::scripted::{Asked, MODELS, Said, Turn, gateway, saying};
+use crate::support::scripted::{Asked, MODELS, Said, Turn, gateway, gateway_with, saying};
 use crate::support::upstream::Upstream;
 
 /// A model that does what a prompt with this mark asks for, and names titles and the like otherwise.
@@ -411,6 +411,41 @@ fn a_long_session_is_made_shorter() {
             .to_string();
         assert!(last.contains("all that was said"), "{last}");
         assert!(!last.contains("7123"), "{last}");
+    });
+}
+
+/// Its own tool asks for a search of the vendor's in a request of its own; the gateway runs it over its search.
+#[test]
+#[ignore = "needs Claude Code: make test-agents"]
+fn it_searches_the_web() {
+    on_wires("a search of the web", ON_ONE, |id| {
+        let page = json!({"title": "Cats", "url": "https://cats.test", "content": "Cats are small.", "score": 0.9});
+        let found = json!({"query": "cats", "results": [page], "response_time": 1.5});
+        let finder = Upstream::always(Reply::json(200, found.to_string()));
+        let provider = saying(|asked| {
+            let result = asked.results.last();
+            match (asked.offers("web_search"), result) {
+                (true, None) => Turn::call("web_search", json!({"query": "small cats"})),
+                (true, Some(found)) => Turn::text(format!("The web says: {found}")),
+                _ if !asked.holds("WEB-LOOK") => Turn::text("A title"),
+                (false, None) => Turn::call("WebSearch", json!({"query": "small cats"})),
+                (false, Some(told)) => Turn::text(format!("I have read: {told}")),
+            }
+            .into()
+        });
+        let toml = format!(
+            "[providers.finder]\nkind = \"tavily\"\nbase_url = \"{}\"\nkeys = [{{ env = \"FIRST_KEY\" }}]\n",
+            finder.url()
+        );
+        let models = "[[models]]\nid = \"web-search\"\ntype = \"search\"\n\
+             [[models.providers]]\nprovider = \"finder\"\nname = \"basic\"\nsearch_price = \"0.01\"\n";
+        let gateway = gateway_with(&provider, &toml, models, "1000");
+        let ended = Machine::new().ask(&gateway, id, "WEB-LOOK", &[]);
+        ended.says("https://cats.test");
+        ended.says("Cats are small.");
+        let searches: Vec<Value> = finder.requests().iter().map(|it| it.json()).collect();
+        assert_eq!(searches.len(), 1, "{searches:?}");
+        assert_eq!(searches[0]["query"], "small cats");
     });
 }
 
