@@ -83,8 +83,8 @@ struct Models {
     small: Option<String>,
     /// The fewest tokens that a provider of these models takes, where that is known.
     context_size: Option<u64>,
-    /// Whether a provider of another API answers, so that no verdicts of auto mode come.
-    is_foreign: bool,
+    /// Whether a provider of another API answers and no model judges for it, so that no verdicts of auto mode come.
+    is_unjudged: bool,
     /// Whether nothing serves the models that the client asks for by itself.
     lacks_own: bool,
 }
@@ -105,6 +105,7 @@ impl Models {
         let vendors = enabled_providers(&config);
         let vendors = vendors.filter(|provider| provider.kind == ProviderKind::Anthropic);
         let vendors: Vec<String> = vendors.map(|provider| provider.name.clone()).collect();
+        let has_judge = config.judge_model.is_some();
         let planner = explain::planner(config)?;
         let Some(model) = &args.model else {
             return Ok(Self {
@@ -128,7 +129,7 @@ impl Models {
             main: Some(model.clone()),
             small: Some(small.clone()),
             context_size,
-            is_foreign,
+            is_unjudged: is_foreign && !has_judge,
             lacks_own: false,
         })
     }
@@ -145,7 +146,7 @@ impl Models {
             .map(|model| (SMALL_MODEL_VARIABLE, model.clone()));
         let window = self.context_size;
         let window = window.map(|tokens| (WINDOW_VARIABLE, tokens.to_string()));
-        let judges = self.is_foreign.then(|| (JUDGES_VARIABLE, "0".to_owned()));
+        let judges = self.is_unjudged.then(|| (JUDGES_VARIABLE, "0".to_owned()));
         main.chain(small).chain(window).chain(judges).collect()
     }
 }

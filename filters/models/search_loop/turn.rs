@@ -22,6 +22,8 @@ pub struct SearchTurn {
     separator: &'static str,
     /// What the client gets once the turn has ended, where no part of an answer goes out before.
     held: Option<Vec<u8>>,
+    /// Whether the client gets state: the response has that of one maker.
+    tells_state: bool,
     /// It has ended by something else than calls, so that nothing follows.
     is_over: bool,
 }
@@ -56,7 +58,17 @@ impl SearchTurn {
             calls: Vec::new(),
             separator,
             held: is_whole.then(Vec::new),
+            tells_state: true,
             is_over: false,
+        }
+    }
+
+    /// The same, which tells the client state or not.
+    #[must_use]
+    pub fn telling_state(self, tells_state: bool) -> Self {
+        Self {
+            tells_state,
+            ..self
         }
     }
 
@@ -143,6 +155,7 @@ impl SearchTurn {
                 Some(CallKind::Other) | None => true,
             },
             Piece::CallEnd { key } => !self.is_search(*key),
+            Piece::State(_) if !self.tells_state => false,
             Piece::State(state) => match state.of {
                 StateOf::Call(key) | StateOf::Extra(Some(key)) => !self.is_search(key),
                 _ => true,

@@ -137,6 +137,9 @@ fn a_model_is_one_that_would_serve_the_client() {
     let vendor = UP.replace("openai-compatible", "anthropic");
     let own = clients(&vendor, &["--model", "large's"]);
     assert!(!own.out.contains("AUTO_MODE"), "{}", own.out);
+    let judged = format!("{UP}[claude_code]\njudge_model = \"small\"\n");
+    let judged = clients(&judged, &["--model", "large's"]);
+    assert!(!judged.out.contains("AUTO_MODE"), "{}", judged.out);
     let alone = clients(UP, &["--small-model", "small"]);
     assert_eq!(alone.code, Exit::Usage.into());
 }

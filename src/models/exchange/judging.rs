@@ -11,7 +11,7 @@ use filters::models::front::Front;
 use filters::models::fronts::chat_completions::ChatCompletions;
 
 use super::ModelExchange;
-use super::own_request;
+use super::own_request::{self, MODEL_SILENCE};
 use crate::proxy::context::RequestInfo;
 
 impl ModelExchange {
@@ -32,7 +32,8 @@ impl ModelExchange {
             return;
         };
         let models = Arc::clone(&self.models);
-        let asked = own_request::ask(&models, info, ChatCompletions.parse(question.into())).await;
+        let question = ChatCompletions.parse(question.into());
+        let asked = own_request::ask(&models, info, question, MODEL_SILENCE).await;
         let said = match &asked {
             Ok(reply) => Ok(&*reply.body),
             Err(fault) if fault.kind == FaultKind::UpstreamTimeout => Err("timeout"),

@@ -24,7 +24,6 @@ use super::own_request::{self, OwnReply};
 use super::planned_attempt::PlannedCall;
 use super::turns::{AnswerTurns, EndedTurn};
 use crate::models::Models;
-use crate::models::planner::PlanContext;
 use crate::proxy::body;
 use crate::proxy::buffered::error_types::ATTEMPT_ABORTED;
 use crate::proxy::context::RequestInfo;
@@ -79,6 +78,7 @@ impl ModelExchange {
         let turn = self.running.reader.take_turn()?;
         let call = &self.call;
         let deployment = self.running.deployment(call)?;
+        let maker = self.running.maker_name(call);
         let (index, settlement) = (deployment.index, call.billing.settlement()?);
         let mut answer = Bytes::new();
         call.with_metadata(info, call.answer_members(&deployment.used), |metadata| {
@@ -89,6 +89,7 @@ impl ModelExchange {
         self.call.log.end_turn();
         let turns = self.call.turns.as_mut()?;
         turns.ended += 1;
+        turns.maker = turns.maker.take().or(maker);
         turns.last = Some(EndedTurn {
             answer,
             receipt,
@@ -255,31 +256,10 @@ impl ModelExchange {
         request: Box<ModelRequest>,
         deployment: usize,
     ) -> Result<(), Fault> {
-        let models = &self.models;
-        let caller = info.caller.as_deref();
-        let byok_keys = models.byok_keys.of_caller(caller);
-        let byok: Vec<&str> = byok_keys.iter().flat_map(|keys| keys.providers()).collect();
-        let no_fallback = self
-            .call
-            .turns
-            .as_ref()
-            .is_some_and(|turns| turns.no_fallback);
-        let context = PlanContext {
-            caller,
-            byok_providers: &byok,
-            session: None,
-            no_fallback,
-            explains: false,
-            now_ms: models.clock.ms_at(Instant::now()),
-            now_s: info.unix_s(),
-        };
-        let resolution = models.planner.resolve(&request, &context, false)?;
-        let planned = PlannedCall::new(
-            models,
-            &request,
-            resolution,
-            (&context, byok_keys.as_deref()),
-        )?;
+        let turns = self.call.turns.as_ref();
+        let no_fallback = turns.is_some_and(|turns| turns.no_fallback);
+        let at = (info, Instant::now());
+        let planned = PlannedCall::on_behalf(&self.models, &request, at, no_fallback)?;
         let mut attempts = planned.attempts;
         attempts.sort_by_key(|attempt| attempt.deployment.index != deployment);
         self.call.lower_tool_choice = planned.selection.plan.lower_tool_choice;

@@ -16,13 +16,16 @@ use tokio::time::Instant;
 use super::ModelExchange;
 use super::planned_attempt::PlannedCall;
 use crate::models::Models;
-use crate::models::planner::PlanContext;
 use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::{End, Exchange};
 use crate::proxy::own_call::OwnCall;
 
 /// The most time of a request. Then it has failed.
 const TIMEOUT: Duration = Duration::from_secs(20);
+/// The most time that a search's provider may be silent. Then the next one is asked.
+const SEARCH_SILENCE: Duration = Duration::from_secs(8);
+/// The same of a model, which says nothing before its answer is whole.
+pub(super) const MODEL_SILENCE: Duration = Duration::from_secs(18);
 
 /// A request that has been answered.
 pub(super) struct OwnReply {
@@ -33,18 +36,19 @@ pub(super) struct OwnReply {
     pub(super) record: Option<AttemptRecord>,
 }
 
-/// Makes a request, and logs why it failed.
+/// Makes a request of providers that may be silent for so long, and logs why it failed.
 ///
 /// Errors: its plan, or all its attempts, have failed.
 pub(super) async fn ask(
     models: &Arc<Models>,
     info: &RequestInfo,
     request: Result<ModelRequest, Fault>,
+    silence: Duration,
 ) -> Result<OwnReply, Fault> {
     let own = info.for_own_call(Instant::now());
     let exchange = request.and_then(|request| plan(models, &own, request));
     let asked = match exchange {
-        Ok(exchange) => run(models, own, exchange).await,
+        Ok(exchange) => run(models, own, exchange, silence).await,
         Err(fault) => Err(fault),
     };
     if let Err(fault) = &asked {
@@ -66,7 +70,7 @@ pub(super) async fn search(
 ) -> (SearchOutcome, Option<OwnReply>) {
     let is_local = function.has_country() && can_search(models, info, function, true);
     let request = SEARCH.parse(function.body(query, is_local).into());
-    match ask(models, info, request).await {
+    match ask(models, info, request, SEARCH_SILENCE).await {
         Ok(reply) => (
             SearchOutcome::read(&reply.body, function.most_results()),
             Some(reply),
@@ -94,29 +98,18 @@ fn plan(
     info: &RequestInfo,
     request: ModelRequest,
 ) -> Result<Box<ModelExchange>, Fault> {
-    let request = Box::new(request);
-    let caller = info.caller.as_deref();
-    let byok_keys = models.byok_keys.of_caller(caller);
-    let byok: Vec<&str> = byok_keys.iter().flat_map(|keys| keys.providers()).collect();
-    let context = PlanContext {
-        caller,
-        byok_providers: &byok,
-        session: None,
-        no_fallback: false,
-        explains: false,
-        now_ms: models.clock.ms_at(info.now),
-        now_s: info.unix_s(),
-    };
-    let resolution = models.planner.resolve(&request, &context, false)?;
-    let byok_keys = byok_keys.as_deref();
-    let planned = PlannedCall::new(models, &request, resolution, (&context, byok_keys))?;
+    let planned = PlannedCall::on_behalf(models, &request, (info, info.now), false)?;
     let PlannedCall {
         selection,
         attempts,
     } = planned;
     let models = Arc::clone(models);
     Ok(ModelExchange::new(
-        models, request, info, &selection, attempts,
+        models,
+        Box::new(request),
+        info,
+        &selection,
+        attempts,
     ))
 }
 
@@ -124,6 +117,7 @@ async fn run(
     models: &Arc<Models>,
     info: RequestInfo,
     mut exchange: Box<ModelExchange>,
+    silence: Duration,
 ) -> Result<OwnReply, Fault> {
     exchange.reserve(&info).await?;
     let state = exchange.state();
@@ -132,7 +126,7 @@ async fn run(
         info,
         state,
         connector: Arc::clone(&models.own_connector),
-        read_timeout: TIMEOUT,
+        read_timeout: silence,
     };
     let body = tokio::time::timeout(TIMEOUT, call.run()).await;
     let mut info = call.info;

@@ -10,11 +10,13 @@ use filters::models::routing::catalog::Capability;
 use filters::models::routing::resolve::Candidate;
 use filters::models::wires::{Codec, Target};
 use filters::money::{CostInputs, PricePoint, Usd};
+use tokio::time::Instant;
 
 use crate::models::Models;
 use crate::models::deployment::Deployment;
 use crate::models::planner::{PlanContext, Resolution, Selection};
 use crate::models::providers::{KeyPool, ProviderKeys};
+use crate::proxy::context::RequestInfo;
 
 /// One planned attempt.
 pub struct PlannedAttempt {
@@ -59,6 +61,36 @@ impl PlannedCall {
             selection,
             attempts,
         })
+    }
+
+    /// Plans a request that the gateway makes on behalf of a caller, from this moment on, without a session.
+    ///
+    /// Errors: those of a client's request.
+    pub(super) fn on_behalf(
+        models: &Models,
+        request: &ModelRequest,
+        (info, now): (&RequestInfo, Instant),
+        no_fallback: bool,
+    ) -> Result<Self, Fault> {
+        let caller = info.caller.as_deref();
+        let byok_keys = models.byok_keys.of_caller(caller);
+        let byok: Vec<&str> = byok_keys.iter().flat_map(|keys| keys.providers()).collect();
+        let context = PlanContext {
+            caller,
+            byok_providers: &byok,
+            session: None,
+            no_fallback,
+            explains: false,
+            now_ms: models.clock.ms_at(now),
+            now_s: info.unix_s(),
+        };
+        let resolution = models.planner.resolve(request, &context, false)?;
+        Self::new(
+            models,
+            request,
+            resolution,
+            (&context, byok_keys.as_deref()),
+        )
     }
 }
 

@@ -22,6 +22,8 @@ pub struct AnswerTurns {
     pub(super) no_fallback: bool,
     /// The turns that have ended.
     pub(super) ended: u32,
+    /// The maker of the first turn, whose state the response has.
+    pub(super) maker: Option<Arc<str>>,
     /// The searches that have begun.
     pub(super) searches: u64,
     /// The turn that has ended, until the next one is planned or the judge was asked.
@@ -114,13 +116,13 @@ impl AnswerTurns {
         let separator = search.filter(|_| self.is_later());
         let separator = separator.map_or("", |search| search.words.separator());
         let function = search.map_or("", |search| &search.function.name);
+        let is_makers = self
+            .maker
+            .as_ref()
+            .is_none_or(|maker| *maker == identity.maker.name);
         let fold = folded.front.writer(&folded, identity);
-        Some(SearchTurn::new(
-            fold,
-            function,
-            separator,
-            !request.is_stream,
-        ))
+        let turn = SearchTurn::new(fold, function, separator, !request.is_stream);
+        Some(turn.telling_state(is_makers))
     }
 
     /// Returns whether the next but so many calls of the function are beyond the limit.

@@ -186,3 +186,91 @@ fn message(answer: &[u8]) -> Option<&RawValue> {
     let answer: Answer<'_> = serde_json::from_slice(answer).ok()?;
     Some(answer.choices.into_iter().next()?.message)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+    use serde_json::Value;
+
+    use super::*;
+    use crate::models::front::Front;
+    use crate::models::fronts::chat_completions::ChatCompletions;
+
+    fn begun(members: &Value) -> Option<(Value, SearchFunction)> {
+        let mut body = json!({"model": "m", "messages": [{"role": "user", "content": "Hi"}]});
+        let members = members.as_object().unwrap().clone();
+        body.as_object_mut().unwrap().extend(members);
+        let request = ChatCompletions.parse(body.to_string().into()).unwrap();
+        let (body, function) = ChatSearch.begin(&request)?;
+        // What it says is a request, too.
+        ChatCompletions.parse(body.clone().into()).unwrap();
+        Some((serde_json::from_slice(&body).unwrap(), function))
+    }
+
+    #[test]
+    fn flag_and_tool_become_one_function_that_no_other_has_the_name_of() {
+        let own = json!({"type": "function", "function": {"name": "web_search", "parameters": {"type": "object"}}});
+        let hosted = json!({"type": "web_search", "max_uses": 2, "search_context_size": "low", "allowed_domains": ["a.example"],
+            "blocked_domains": ["b.example"], "user_location": {"country": "de"}});
+        let (body, function) = begun(&json!({"web_search": true})).unwrap();
+        assert_eq!((&*function.name, function.limit), ("web_search", 5));
+        assert_eq!(body.get("web_search"), None);
+        assert_eq!(body["tools"][0]["function"]["name"], "web_search");
+        let (body, function) = begun(&json!({"tools": [hosted, own]})).unwrap();
+        assert_eq!((&*function.name, function.limit), ("web_search_2", 2));
+        let names: Vec<&Value> = body["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|tool| &tool["function"]["name"])
+            .collect();
+        assert_eq!(names, ["web_search", "web_search_2"]);
+        let search: Value = serde_json::from_slice(&function.body("cats", true)).unwrap();
+        assert_eq!(
+            search,
+            json!({"query": "cats", "max_results": 4, "search_domain_filter": ["a.example", "-b.example"], "country": "de"})
+        );
+        let search: Value = serde_json::from_slice(&function.body("cats", false)).unwrap();
+        assert_eq!(search.get("country"), None);
+    }
+
+    #[test]
+    fn what_a_function_cannot_do_is_no_function() {
+        let many: Vec<String> = (0..21).map(|at| format!("d{at}.example")).collect();
+        for members in [
+            json!({}),
+            json!({"web_search": false}),
+            json!({"web_search": true, "n": 2}),
+            json!({"tools": [{"type": "web_search", "allowed_domains": many}]}),
+            json!({"tools": [{"type": "web_search", "max_uses": 0}]}),
+            json!({"web_search": true, "plugins": [{"id": "response-healing"}], "response_format": {"type": "json_object"}}),
+        ] {
+            assert!(begun(&members).is_none(), "{members}");
+        }
+    }
+
+    #[test]
+    fn results_stand_behind_the_answer_and_nothing_is_demanded_any_more() {
+        let source = ChatCompletions.parse(json!({"model": "m", "tools": [{"type": "function", "function": {"name": "web_search"}}],
+            "messages": [{"role": "user", "content": "Hi"}], "tool_choice": "required"}).to_string().into()).unwrap().source;
+        let call = json!({"id": "c1", "type": "function", "function": {"name": "web_search", "arguments": "{\"query\":\"x\"}"}});
+        let answer = json!({"choices": [{"message": {"role": "assistant", "content": null, "tool_calls": [call]}}]}).to_string();
+        let calls = ChatSearch.calls(answer.as_bytes(), "web_search");
+        assert_eq!(
+            (&*calls[0].id, &*calls[0].arguments),
+            ("c1", "{\"query\":\"x\"}")
+        );
+        let found = crate::models::search_loop::SearchOutcome::Failed("unavailable");
+        let results = [SearchResult {
+            call: calls[0].clone(),
+            found,
+        }];
+        let body = ChatSearch
+            .proceed(&source, answer.as_bytes(), &results)
+            .unwrap();
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(body["messages"].as_array().unwrap().len(), 3);
+        assert_eq!(body["messages"][2]["tool_call_id"], "c1");
+        assert_eq!(body["tool_choice"], "auto");
+    }
+}
