@@ -10,7 +10,9 @@ use super::program::Machine;
 use super::{ON_ALL, ON_ONE, on_wires};
 use crate::support::boot::Gateway;
 use crate::support::script::Reply;
-use crate::support::scripted::{Asked, MODELS, Said, Turn, gateway, gateway_with, saying};
+use crate::support::scripted::{
+    Asked, MODELS, Said, Turn, gateway, gateway_with, gateway_with_judge, saying,
+};
 use crate::support::upstream::Upstream;
 
 /// A model that does what a prompt with this mark asks for, and names titles and the like otherwise.
@@ -510,5 +512,40 @@ fn auto_mode_asks_the_model_itself_whether_a_call_is_dangerous() {
         assert_eq!(machine.read("out.txt"), "hi");
         let judged = asked(&provider, "<block>");
         assert_eq!(judged.len(), 1, "the call was judged once");
+    });
+}
+
+/// What the judge clears runs, what it flags does not, and the client asks no model itself.
+#[test]
+#[ignore = "needs Claude Code: make test-agents"]
+fn auto_mode_hears_the_verdicts_of_the_operators_judge() {
+    on_wires("auto mode, judged by the operator's model", ON_ONE, |id| {
+        let machine = Machine::new();
+        let provider = saying(|asked| {
+            if asked.body["model"] == "up-judge" {
+                let question: Value = serde_json::from_str(&asked.last_text()).unwrap();
+                let call = &question["calls"][0];
+                let is_bad = call["input"].to_string().contains("FORBIDDEN");
+                let outcome = if is_bad { "flagged" } else { "not_flagged" };
+                let verdict =
+                    json!({"id": call["id"], "outcome": outcome, "explanation": "It writes."});
+                return Turn::text(json!({"verdicts": [verdict]}).to_string()).into();
+            }
+            let command = match (asked.holds("AUTO-VERDICT"), asked.results.len()) {
+                (false, _) => return Turn::text("A title").into(),
+                (true, 0) => "sh -c 'printf hi > out.txt' && echo RAN-IT",
+                (true, 1) => "sh -c 'printf FORBIDDEN > other.txt'",
+                _ => return Turn::text(asked.results.join(" / ")).into(),
+            };
+            let input = json!({"command": command, "description": "Writes a file"});
+            Turn::call("Bash", input).into()
+        });
+        let gateway = gateway_with_judge(&provider, "judge");
+        let auto = ["--permission-mode", "auto"];
+        let ended = machine.ask(&gateway, id, "AUTO-VERDICT", &auto);
+        ended.says("RAN-IT");
+        assert_eq!(machine.read("out.txt"), "hi");
+        assert_eq!(machine.read("other.txt"), "");
+        assert_eq!(asked(&provider, "<block>").len(), 0, "nobody else judges");
     });
 }

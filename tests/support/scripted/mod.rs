@@ -135,6 +135,15 @@ pub fn gateway_with(provider: &Upstream, more: &str, more_models: &str, credit: 
     Gateway::start_with_credit(&toml, &models, &[("FIRST_KEY", "sk-first")], credit)
 }
 
+/// A gateway whose answers this model judges, where they are asked to be. `judge` is one of this provider, for which it is
+/// `up-judge`.
+pub fn gateway_with_judge(provider: &Upstream, judge: &str) -> Gateway {
+    let models = "[[models]]\nid = \"judge\"\n[[models.providers]]\nprovider = \"first\"\nname = \"up-judge\"\n\
+         capabilities = [\"streaming\"]\nmax_output = 32000\ninput_price = \"100\"\noutput_price = \"0\"\n";
+    let toml = format!("[claude_code]\njudge_model = \"{judge}\"\n");
+    gateway_with(provider, &toml, models, "1000")
+}
+
 /// Starts the provider of the clients' scripts.
 pub fn provider() -> Upstream {
     saying(|asked| answer(asked).into())

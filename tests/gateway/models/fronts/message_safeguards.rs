@@ -85,14 +85,6 @@ fn judged_by(said: &'static str) -> Upstream {
     })
 }
 
-const JUDGE: &str = "[[models]]\nid = \"judge\"\n[[models.providers]]\nprovider = \"first\"\nname = \"up-judge\"\n\
-     capabilities = [\"streaming\"]\nmax_output = 32000\ninput_price = \"100\"\noutput_price = \"0\"\n";
-
-fn with_judge(provider: &Upstream, judge: &str) -> Gateway {
-    let toml = format!("[claude_code]\njudge_model = \"{judge}\"\n");
-    scripted::gateway_with(provider, &toml, JUDGE, "1000")
-}
-
 fn asking(model: &str, is_stream: bool, prompt: &str) -> Value {
     let mut asked = first_turn(model);
     asked["stream"] = is_stream.into();
@@ -133,7 +125,7 @@ fn the_operators_judge_says_what_no_host_does_on_every_wire() {
             false => Turn::text("Done.").into(),
         }
     });
-    let gateway = with_judge(&provider, "judge");
+    let gateway = scripted::gateway_with_judge(&provider, "judge");
     for model in MODELS {
         for is_stream in [false, true] {
             let before = provider.requests().len();
@@ -166,7 +158,7 @@ fn a_judge_that_says_nothing_leaves_calls_without_a_verdict() {
         ("gone", ""),
     ] {
         let provider = judged_by(said);
-        let gateway = with_judge(&provider, judge);
+        let gateway = scripted::gateway_with_judge(&provider, judge);
         for is_stream in [false, true] {
             let told = message(&gateway, &asking("chat", is_stream, "Call"));
             assert_eq!(
@@ -183,7 +175,7 @@ fn a_judge_that_says_nothing_leaves_calls_without_a_verdict() {
 #[test]
 fn a_judge_is_asked_only_where_it_has_to_be() {
     let provider = judged_by("{}");
-    let gateway = with_judge(&provider, "judge");
+    let gateway = scripted::gateway_with_judge(&provider, "judge");
     let mut asked = asking("chat", true, "Call");
     asked.as_object_mut().unwrap().remove("safeguards");
     message(&gateway, &asked);
