@@ -171,6 +171,16 @@ pub struct ExperimentNames {
     pub variation: Box<str>,
 }
 
+/// Who of a client makes a call, as the client names it. Empty: it names none.
+#[derive(Clone, Debug, Default, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
+pub struct SessionNames {
+    pub session: Box<str>,
+    /// The agent of the session that asks.
+    pub agent: Box<str>,
+    /// The agent that has asked that one.
+    pub parent: Box<str>,
+}
+
 /// One row of the ledger: a call that has ended.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct LedgerEntry {
@@ -197,6 +207,9 @@ pub struct LedgerEntry {
     /// The experiment that has filled the request. It is written beside the entry, so that other calls take no byte for it.
     #[serde(skip)]
     pub experiment: Option<Arc<ExperimentNames>>,
+    /// The session that the call belongs to. It is written as the experiment is.
+    #[serde(skip)]
+    pub session: Option<Arc<SessionNames>>,
 }
 
 /// Amounts as integers of 1e-18 USD: only for the journal, which no other program reads.

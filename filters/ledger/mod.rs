@@ -17,7 +17,8 @@ mod balance_tests;
 
 pub use balance::{Balance, Charge};
 pub use entry::{
-    CallOutcome, CallOwner, CostParts, EntryId, ExperimentNames, Funding, LedgerEntry, UsageRecord,
+    CallOutcome, CallOwner, CostParts, EntryId, ExperimentNames, Funding, LedgerEntry,
+    SessionNames, UsageRecord,
 };
 pub use limit_grant::{LimitGrant, LimitOffer, LimitState};
 pub use limit_lease::{LimitLease, LimitScope, LimitTerms, Room, UnknownScope};

@@ -2,9 +2,9 @@
 //!
 //! Shape: one byte [`VERSION`], then the calls. Numbers are little endian, seven bits a byte. A call names its caller and
 //! its deployment by the number of their first occurrence in the batch; a new number is followed by the names. Counts
-//! and amounts follow a mask of those that are not zero. The call of an experiment names it by its number too, the last
-//! but one of the counts, and the names follow the counts. Ids are beside the calls, 16 bytes each, so that a lookup of ids
-//! reads nothing else.
+//! and amounts follow a mask of those that are not zero. The call of an experiment or of a session names it by its number too,
+//! among the last of the counts, and new names follow the counts. Ids are beside the calls, 16 bytes each, so that a lookup of
+//! ids reads nothing else.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -16,7 +16,7 @@ use self::amounts::{pack_usd, unpack_usd};
 use self::bytes::{Reader, write_name, write_number, write_optional_name};
 use super::{
     CallOutcome, CallOwner, Charge, CostParts, EntryId, ExperimentNames, Funding, LedgerEntry,
-    UsageRecord,
+    SessionNames, UsageRecord,
 };
 use crate::money::{Unit, UnitCounts, Usd};
 
@@ -28,10 +28,13 @@ mod tests;
 const VERSION: u8 = 1;
 /// The version of a batch with calls of experiments or with units. All others are written as before there were any.
 const EXTENDED_VERSION: u8 = 2;
-/// Counts and amounts that calls of both versions have.
+/// The version of a batch with calls of sessions.
+const SESSION_VERSION: u8 = 3;
+/// Counts and amounts that calls of all versions have.
 const BASE_FIELD_COUNT: usize = 19;
-/// Counts and amounts of a call: those, the cost of units, the count of each unit, the experiment, and the outcome.
-const FIELD_COUNT: usize = BASE_FIELD_COUNT + 1 + Unit::ALL.len() + 2;
+/// Counts and amounts of a call: those, the cost of units, the count of each unit, the experiment, the outcome, and the
+/// session.
+const FIELD_COUNT: usize = BASE_FIELD_COUNT + 1 + Unit::ALL.len() + 3;
 
 const FUNDINGS: [Funding; 4] = [
     Funding::Credit,
@@ -74,7 +77,7 @@ pub fn pack<'a>(calls: impl ExactSizeIterator<Item = (&'a LedgerEntry, Charge)>)
     let out = &mut packed.calls;
     out.push(VERSION);
     let (mut owners, mut deployments) = (Numbers::default(), Numbers::default());
-    let mut experiments = Numbers::default();
+    let mut named = Named::default();
     let (mut last_at_ms, mut version) = (0, VERSION);
     for (entry, charge) in calls {
         let (owner, usage) = (&entry.owner, &entry.usage);
@@ -96,25 +99,14 @@ pub fn pack<'a>(calls: impl ExactSizeIterator<Item = (&'a LedgerEntry, Charge)>)
         write_number(to_unsigned(i128::from(entry.at_ms) - last_at_ms), out);
         last_at_ms = i128::from(entry.at_ms);
         let mut fields = fields(entry, charge);
-        let mut new_names = None;
-        let [.., experiment, _] = &mut fields;
-        if let Some(names) = &entry.experiment {
-            let (number, is_new) = experiments.number(&**names);
-            *experiment = number + 1;
-            new_names = is_new.then_some(names);
-        }
-        let mut extended = fields.iter().skip(BASE_FIELD_COUNT);
-        if extended.any(|field| *field != 0) {
-            version = EXTENDED_VERSION;
-        }
+        let new_names = named.number(entry, &mut fields);
+        version = version.max(version_of(entry, &fields));
         let mask = (0..).zip(&fields).filter(|(_, field)| **field != 0);
         write_number(mask.fold(0, |mask, (bit, _)| mask | 1 << bit), out);
         let fields = fields.into_iter().filter(|field| *field != 0);
         fields.for_each(|field| write_number(field, out));
-        if let Some(names) = new_names {
-            let names = [&names.flag, &names.rule, &names.variation];
-            names.into_iter().for_each(|name| write_name(name, out));
-        }
+        let new_names = new_names.into_iter().flatten().flatten();
+        new_names.for_each(|name| write_name(name, out));
     }
     if let Some(first) = out.first_mut() {
         *first = version;
@@ -131,12 +123,12 @@ pub fn unpack(
     mut is_wanted: impl FnMut(&CallOwner) -> bool,
 ) -> Result<Vec<LedgerEntry>, InvalidCalls> {
     let mut reader = Reader(calls);
-    if !matches!(reader.byte()?, VERSION | EXTENDED_VERSION) {
+    if !(VERSION..=SESSION_VERSION).contains(&reader.byte()?) {
         return Err(InvalidCalls);
     }
     let mut owners: Vec<Option<CallOwner>> = Vec::new();
     let mut deployments: Vec<UsageRecord> = Vec::new();
-    let mut experiments: Vec<Arc<ExperimentNames>> = Vec::new();
+    let (mut experiments, mut sessions) = (Vec::new(), Vec::new());
     let mut entries = Vec::new();
     let mut at_ms: i128 = 0;
     for id in ids.chunks(16) {
@@ -155,7 +147,9 @@ pub fn unpack(
         let kinds = reader.byte()?;
         at_ms = at_ms.saturating_add(to_signed(reader.number()?));
         let fields = read_fields(&mut reader)?;
-        let experiment = read_experiment(&mut reader, &fields, &mut experiments)?;
+        let [.., experiment, late_outcome, session] = fields;
+        let experiment = read_names(&mut reader, experiment, &mut experiments, to_experiment)?;
+        let session = read_names(&mut reader, session, &mut sessions, to_session)?;
         let Some(owner) = owner else { continue };
         let mut entry = LedgerEntry {
             id: EntryId(id.try_into().map_err(|_| InvalidCalls)?),
@@ -163,9 +157,11 @@ pub fn unpack(
             owner: owner.clone(),
             usage: usage.clone(),
             experiment,
+            session,
             ..LedgerEntry::default()
         };
         entry.owner.request_id = request_id.to_text()?.as_str().into();
+        set_kinds(&mut entry, kinds, late_outcome)?;
         set_fields(&mut entry, &fields, kinds)?;
         entries.push(entry);
     }
@@ -197,6 +193,48 @@ impl<T: Eq + Hash> Numbers<T> {
     }
 }
 
+/// The experiments and the sessions that occurred.
+#[derive(Default)]
+struct Named<'a> {
+    experiments: Numbers<&'a ExperimentNames>,
+    sessions: Numbers<&'a SessionNames>,
+}
+
+impl<'a> Named<'a> {
+    /// Sets the numbers of a call's experiment and session among its counts. Returns the names that are new, and have to
+    /// follow.
+    fn number(
+        &mut self,
+        entry: &'a LedgerEntry,
+        fields: &mut [u128; FIELD_COUNT],
+    ) -> [Option<[&'a str; 3]>; 2] {
+        let [.., experiment, _, session] = fields;
+        let mut new_names = [None; 2];
+        let [of_experiment, of_session] = &mut new_names;
+        if let Some(names) = &entry.experiment {
+            let (number, is_new) = self.experiments.number(names);
+            *experiment = number + 1;
+            *of_experiment = is_new.then_some([&*names.flag, &*names.rule, &*names.variation]);
+        }
+        if let Some(names) = &entry.session {
+            let (number, is_new) = self.sessions.number(names);
+            *session = number + 1;
+            *of_session = is_new.then_some([&*names.session, &*names.agent, &*names.parent]);
+        }
+        new_names
+    }
+}
+
+/// Returns the first version that has all of a call.
+fn version_of(entry: &LedgerEntry, fields: &[u128; FIELD_COUNT]) -> u8 {
+    let mut extended = fields.iter().skip(BASE_FIELD_COUNT);
+    match extended.any(|field| *field != 0) {
+        _ if entry.session.is_some() => SESSION_VERSION,
+        true => EXTENDED_VERSION,
+        false => VERSION,
+    }
+}
+
 fn read_fields(reader: &mut Reader<'_>) -> Result<[u128; FIELD_COUNT], InvalidCalls> {
     let mask = reader.number()?;
     let mut fields = [0; FIELD_COUNT];
@@ -208,26 +246,40 @@ fn read_fields(reader: &mut Reader<'_>) -> Result<[u128; FIELD_COUNT], InvalidCa
     Ok(fields)
 }
 
-/// Returns the experiment that a call names, and reads its names behind the first call that does.
-fn read_experiment(
+/// Returns what a call names by the number after this one, and reads its names behind the first call that does. 0: it names
+/// none.
+fn read_names<T>(
     reader: &mut Reader<'_>,
-    fields: &[u128; FIELD_COUNT],
-    known: &mut Vec<Arc<ExperimentNames>>,
-) -> Result<Option<Arc<ExperimentNames>>, InvalidCalls> {
-    let [.., experiment, _] = *fields;
-    let Some(number) = experiment.checked_sub(1) else {
+    number: u128,
+    known: &mut Vec<Arc<T>>,
+    to_names: impl FnOnce([Box<str>; 3]) -> T,
+) -> Result<Option<Arc<T>>, InvalidCalls> {
+    let Some(number) = number.checked_sub(1) else {
         return Ok(None);
     };
     let number = usize::try_from(number).map_err(|_| InvalidCalls)?;
     if number == known.len() {
-        known.push(Arc::new(ExperimentNames {
-            flag: reader.name()?.into(),
-            rule: reader.name()?.into(),
-            variation: reader.name()?.into(),
-        }));
+        let names = [reader.name()?, reader.name()?, reader.name()?];
+        known.push(Arc::new(to_names(names.map(Into::into))));
     }
     let names = known.get(number).ok_or(InvalidCalls)?;
     Ok(Some(Arc::clone(names)))
+}
+
+fn to_experiment([flag, rule, variation]: [Box<str>; 3]) -> ExperimentNames {
+    ExperimentNames {
+        flag,
+        rule,
+        variation,
+    }
+}
+
+fn to_session([session, agent, parent]: [Box<str>; 3]) -> SessionNames {
+    SessionNames {
+        session,
+        agent,
+        parent,
+    }
 }
 
 fn read_owner(reader: &mut Reader<'_>) -> Result<CallOwner, InvalidCalls> {
@@ -312,6 +364,8 @@ fn fields(entry: &LedgerEntry, charge: Charge) -> [u128; FIELD_COUNT] {
         // The experiment's number is one of the batch.
         0,
         (entry.outcome as u128) >> 2,
+        // So is the number of the session.
+        0,
     ]
 }
 
@@ -343,9 +397,9 @@ fn set_fields(
         unit_cost,
         counted @ ..,
         _experiment,
-        late_outcome,
+        _late_outcome,
+        _session,
     ] = *fields;
-    set_kinds(entry, kinds, late_outcome)?;
     let count = |field: u128| u64::try_from(field).map_err(|_| InvalidCalls);
     let usage = &mut entry.usage;
     usage.prompt_tokens = count(prompt_tokens)?;

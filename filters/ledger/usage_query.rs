@@ -23,6 +23,8 @@ const USUAL_DAYS: i64 = 30;
 const MAX_LIMIT: i64 = 100;
 const USUAL_LIMIT: i64 = 10;
 const MAX_OFFSET: i64 = 10_000;
+/// The whole days before today for which the sums of sessions are kept.
+const SESSION_DAYS: i64 = 30;
 
 /// Whole hours, numbered from the beginning of 1970 in UTC.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -46,6 +48,10 @@ pub enum UsageGroup {
     Provider,
     Model,
     ApiKey,
+    /// The sessions of clients.
+    Session,
+    /// The agents of sessions.
+    Agent,
 }
 
 /// What sums are sorted by; the greatest comes first.
@@ -120,8 +126,15 @@ impl UsageGroup {
             Self::Provider => "provider",
             Self::Model => "model",
             Self::ApiKey => "api_key",
+            Self::Session => "session",
+            Self::Agent => "agent",
         }
     }
+}
+
+/// Returns the first hour whose sums of sessions are kept. `now_ms` is the time in unix milliseconds.
+pub fn first_session_hour(now_ms: i64) -> i64 {
+    (now_ms.div_euclid(DAY_MS) - SESSION_DAYS) * (DAY_MS / HOUR_MS)
 }
 
 impl UsageOrder {
@@ -154,13 +167,20 @@ impl UsageQuery {
 
 impl BreakdownQuery {
     /// Reads the question of a query, whose last value of a name `value` returns. `now_ms` is the time in unix milliseconds.
+    /// A question about sessions is about hours whose sums are kept.
     ///
     /// Errors: 400 naming the parameter.
     pub fn parse<'q>(
         value: impl Fn(&str) -> Option<Cow<'q, str>>,
         now_ms: i64,
     ) -> Result<Self, Fault> {
-        let groups = [UsageGroup::Model, UsageGroup::Provider, UsageGroup::ApiKey];
+        let groups = [
+            UsageGroup::Model,
+            UsageGroup::Provider,
+            UsageGroup::ApiKey,
+            UsageGroup::Session,
+            UsageGroup::Agent,
+        ];
         let groups = groups.map(|it| (it.as_str(), it));
         let group = value("group_by");
         let why = match group.as_deref() {
@@ -169,9 +189,15 @@ impl BreakdownQuery {
         };
         let orders = [UsageOrder::Cost, UsageOrder::Requests, UsageOrder::Tokens];
         let orders = orders.map(|it| (it.as_str(), it));
+        let group = one_of("group_by", group, &groups, why)?;
+        let mut hours = hours(&value, MAX_DAYS, now_ms)?;
+        if matches!(group, UsageGroup::Session | UsageGroup::Agent) {
+            let first = hours.from.max(first_session_hour(now_ms));
+            hours.from = first.min(hours.until);
+        }
         Ok(Self {
-            hours: hours(&value, MAX_DAYS, now_ms)?,
-            group: one_of("group_by", group, &groups, why)?,
+            hours,
+            group,
             order: one_of("sort_by", value("sort_by"), &orders, "")?,
             limit: number("limit", value("limit"), (1, MAX_LIMIT), USUAL_LIMIT)?,
             offset: number("offset", value("offset"), (0, MAX_OFFSET), 0)?,
@@ -365,6 +391,29 @@ mod tests {
             let fault = BreakdownQuery::parse(value(&[(name, text)]), NOW_MS).unwrap_err();
             assert_eq!(fault.param.as_deref(), Some(name), "{text}: {fault}");
         }
+    }
+
+    #[test]
+    fn a_breakdown_by_session_is_of_the_days_that_are_kept() {
+        let bounds = |group, from, to| {
+            let pairs = [("group_by", group), ("from", from), ("to", to)];
+            let query = BreakdownQuery::parse(value(&pairs), NOW_MS).unwrap();
+            query.hours.bounds()
+        };
+        let kept = "2026-10-24T00:00:00Z";
+        for group in ["session", "agent"] {
+            let of_year = bounds(group, "2026-01-01", "2026-11-22");
+            assert_eq!(of_year, [kept, "2026-11-23T00:00:00Z"]);
+            let of_week = bounds(group, "2026-11-16", "2026-11-22");
+            assert_eq!(of_week[0], "2026-11-16T00:00:00Z");
+            let before = bounds(group, "2026-01-01", "2026-01-31");
+            assert_eq!(before, ["2026-02-01T00:00:00Z"; 2]);
+        }
+        assert_eq!(hour_text(first_session_hour(NOW_MS)), kept);
+        assert_eq!(
+            bounds("api_key", "2026-01-01", "2026-11-22")[0],
+            "2026-01-01T00:00:00Z"
+        );
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use filters::ledger::{CallOutcome, CallOwner, EntryId, ExperimentNames, Funding, LedgerEntry};
+use filters::ledger::{
+    CallOutcome, CallOwner, EntryId, ExperimentNames, Funding, LedgerEntry, SessionNames,
+};
 use serde_json::json;
 
 use super::*;
@@ -248,7 +250,7 @@ fn an_own_key_is_read_from_stdin_and_never_shown() {
 }
 
 #[test]
-fn usage_by_variation_has_a_row_for_each_with_calls_failures_and_durations() {
+fn usage_by_variation_session_and_agent_has_a_row_for_each() {
     let desk = Desk::with_acme();
     let words = ["usage", "--org", "acme", "--by", "variation"];
     assert_eq!(desk.json(&words), json!([]));
@@ -275,6 +277,11 @@ fn usage_by_variation_has_a_row_for_each_with_calls_failures_and_durations() {
                 flag: "models".into(),
                 rule: "test".into(),
                 variation: "b".into(),
+            })),
+            session: Some(Arc::new(SessionNames {
+                session: "s".into(),
+                agent: "b".into(),
+                parent: "a".into(),
             })),
             outcome,
             duration_ms,
@@ -303,6 +310,21 @@ fn usage_by_variation_has_a_row_for_each_with_calls_failures_and_durations() {
         head[..5],
         ["project", "flag", "rule", "variation", "requests"]
     );
+    let by = |name| desk.json(&["usage", "--org", "acme", "--by", name]);
+    let sums = json!({"requests": 1, "prompt_tokens": 0, "cached_tokens": 0, "completion_tokens": 0,
+        "cost": "0"});
+    let mut session = json!({"session": "s"});
+    let mut agent = json!({"session": "s", "agent": "b", "parent": "a"});
+    for row in [&mut session, &mut agent] {
+        let sums = sums.as_object().unwrap().clone();
+        row.as_object_mut().unwrap().extend(sums);
+    }
+    assert_eq!(by("session"), json!([session]));
+    assert_eq!(by("agent"), json!([agent]));
+    let table = desk.done(&["usage", "--org", "acme", "--by", "agent"]);
+    let head = table.lines().next().unwrap().split_whitespace();
+    let head: Vec<_> = head.take(4).collect();
+    assert_eq!(head, ["session", "agent", "parent", "requests"]);
 }
 
 #[test]

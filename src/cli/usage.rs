@@ -1,6 +1,7 @@
 //! `weirgate usage`: sums of the ledger.
 
 use clap::{Args, ValueEnum};
+use filters::ledger::usage_query::UsageGroup;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -13,6 +14,7 @@ Examples:
   weirgate usage --org acme
   weirgate usage --org acme --since 24h --by model
   weirgate usage --org acme --since 7d --by variation
+  weirgate usage --org acme --since 1h --by agent
   weirgate usage --org acme --since 2026-11-01T00:00:00Z --by key --format json";
 
 /// The columns after the one that the sums are grouped by.
@@ -65,6 +67,10 @@ enum ByArg {
     Provider,
     /// Experiments alone, with failed calls and with how long calls took
     Variation,
+    /// The sessions that clients name, of the last 30 days
+    Session,
+    /// The agents of those sessions
+    Agent,
 }
 
 pub(super) fn run(args: &UsageArgs, source: &Source, out: &mut Output) -> Exit {
@@ -87,13 +93,47 @@ fn show(args: &UsageArgs, source: &Source, out: &mut Output) -> Result<(), Exit>
         Some(ByArg::Model) => Some(By::Model),
         Some(ByArg::Provider) => Some(By::Provider),
         Some(ByArg::Variation) => return show_variations(args, since_ms, source, out),
+        Some(ByArg::Session) => {
+            return show_sessions(args, since_ms, UsageGroup::Session, (source, out));
+        }
+        Some(ByArg::Agent) => {
+            return show_sessions(args, since_ms, UsageGroup::Agent, (source, out));
+        }
     };
     let rows = on_store(source, out, async |store| {
         store.usage(&args.org, since_ms, by).await
     })?;
     let columns: Vec<&str> = by.map(By::as_str).into_iter().chain(COLUMNS).collect();
-    let records: Vec<Record> = rows.iter().map(|row| to_record(by, row)).collect();
-    out.records(args.format, &columns, &records);
+    let name = |row: &Usage| by.map(|by| (by.as_str().to_owned(), json!(row.name)));
+    let records = rows.iter().map(|row| to_record(name(row), row));
+    out.records(args.format, &columns, &records.collect::<Vec<Record>>());
+    Ok(())
+}
+
+fn show_sessions(
+    args: &UsageArgs,
+    since_ms: i64,
+    group: UsageGroup,
+    (source, out): (&Source, &mut Output),
+) -> Result<(), Exit> {
+    let rows = on_store(source, out, async |store| {
+        store.usage_by_session(&args.org, since_ms, group).await
+    })?;
+    let names: &[&str] = match group {
+        UsageGroup::Agent => &["session", "agent", "parent"],
+        _ => &["session"],
+    };
+    let columns: Vec<&str> = names.iter().copied().chain(COLUMNS).collect();
+    let records = rows.iter().map(|row| {
+        let own = &row.usage.name;
+        let values = match &row.origin {
+            Some(origin) => vec![json!(origin.session), json!(own), json!(origin.parent)],
+            None => vec![json!(own)],
+        };
+        let names = names.iter().map(|name| (*name).to_owned());
+        to_record(names.zip(values), &row.usage)
+    });
+    out.records(args.format, &columns, &records.collect::<Vec<Record>>());
     Ok(())
 }
 
@@ -130,8 +170,8 @@ fn variation_record(row: &VariationUsage) -> Record {
     columns.into_iter().zip(values).collect()
 }
 
-fn to_record(by: Option<By>, row: &Usage) -> Record {
-    let name = by.map(|by| (by.as_str().to_owned(), json!(row.name)));
+/// Returns the sums of a row behind its names.
+fn to_record(names: impl IntoIterator<Item = (String, Value)>, row: &Usage) -> Record {
     let values: [Value; 5] = [
         json!(row.requests),
         json!(row.prompt_tokens),
@@ -140,7 +180,7 @@ fn to_record(by: Option<By>, row: &Usage) -> Record {
         json!(row.cost.to_string()),
     ];
     let columns = COLUMNS.map(str::to_owned).into_iter().zip(values);
-    name.into_iter().chain(columns).collect()
+    names.into_iter().chain(columns).collect()
 }
 
 /// Parses a time, or a duration before now, to unix milliseconds.

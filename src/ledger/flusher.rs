@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use filters::ledger::LedgerEntry;
+use filters::ledger::usage_query::first_session_hour;
 use filters::money::Usd;
 use tokio::sync::watch;
 
@@ -200,12 +201,16 @@ impl Ledger {
         }
     }
 
-    /// Joins the spending of hours that no limit looks back at, at intervals. Runs until it is dropped.
-    pub(super) async fn join_past_spent(self: Arc<Self>) {
+    /// Joins the spending of hours that no limit looks back at, and deletes old sums of sessions, at intervals. Runs until it is
+    /// dropped.
+    pub(super) async fn clean_past_hours(self: Arc<Self>) {
         loop {
             let before_ms = self.now_ms() - LOOKBACK_MS - PAST_MARGIN_MS;
             let step = || self.store.join_past_spent(before_ms);
             clean("old spending stays by the hour", step).await;
+            let before = first_session_hour(self.now_ms());
+            let step = || self.store.delete_old_sessions(before);
+            clean("old sums of sessions stay in the store", step).await;
             tokio::time::sleep(CLEAN_INTERVAL).await;
         }
     }

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use filters::ledger::{ExperimentNames, LedgerEntry};
+use filters::ledger::{ExperimentNames, LedgerEntry, SessionNames};
 use serde::Serialize;
 
 use super::error::{LedgerError, file_error};
@@ -29,6 +29,8 @@ struct RefusedCall<'a> {
     call: &'a LedgerEntry,
     #[serde(skip_serializing_if = "Option::is_none")]
     experiment: Option<&'a ExperimentNames>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<&'a SessionNames>,
 }
 
 impl RefusedCalls {
@@ -69,12 +71,12 @@ impl RefusedCalls {
                 call.owner.organization_id,
                 self.path.display()
             );
-            let experiment = call.experiment.as_deref();
             let line = RefusedCall {
                 id,
                 error,
                 call,
-                experiment,
+                experiment: call.experiment.as_deref(),
+                session: call.session.as_deref(),
             };
             serde_json::to_writer(&mut lines, &line)?;
             lines.push(b'\n');

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use filters::accounts::Caller;
 use filters::fault::{Fault, FaultKind};
 use filters::ledger::{
-    CallOutcome, CallOwner, EntryId, ExperimentNames, Funding, LedgerEntry, UsageRecord,
+    CallOutcome, CallOwner, EntryId, ExperimentNames, Funding, LedgerEntry, SessionNames,
+    UsageRecord,
 };
 use filters::money::Usd;
 use filters::money::allowance::{LimitReached, SpendingBounds};
@@ -39,6 +40,8 @@ pub struct NewReservation<'a> {
     pub bounds: SpendingBounds,
     /// The experiment that has filled the request.
     pub experiment: Option<&'a Arc<ExperimentNames>>,
+    /// The session that it belongs to.
+    pub session: Option<&'a Arc<SessionNames>>,
 }
 
 impl NewReservation<'_> {
@@ -137,6 +140,7 @@ impl Reservation {
             is_stream: call.is_stream,
             outcome: CallOutcome::Killed,
             experiment: call.experiment.map(Arc::clone),
+            session: call.session.map(Arc::clone),
             ..LedgerEntry::default()
         };
         Self {
@@ -194,6 +198,7 @@ impl Reservation {
         let journal = Arc::clone(&self.ledger.journal);
         let owner = std::mem::take(&mut self.entry.owner);
         let experiment = self.entry.experiment.take();
+        let session = self.entry.session.take();
         let hold = self.hold();
         let at_ms = self.ledger.now_ms().max(self.plan_since_ms);
         let cost = ended.usage.total();
@@ -223,6 +228,7 @@ impl Reservation {
             first_event_ms: ended.first_event.map(to_millis),
             owner,
             experiment,
+            session,
             ..self.entry
         };
         let (charge, end) = self.account.settle(&hold, &spent, |charge| {

@@ -130,7 +130,7 @@ impl Ledger {
         self.tasks.watch("journal", move || journal.is_running());
         tokio::spawn(Arc::clone(self).run_idle_accounts());
         tokio::spawn(Arc::clone(self).count_spent());
-        tokio::spawn(Arc::clone(self).join_past_spent());
+        tokio::spawn(Arc::clone(self).clean_past_hours());
         if let Some(retention) = configured.usage_retention {
             tokio::spawn(Arc::clone(self).delete_old_calls(retention));
         }

@@ -60,6 +60,7 @@ async fn calls_on_byok_keys_do_not_fill_a_full_journal() {
         is_premium: false,
         bounds: SpendingBounds::default(),
         experiment: None,
+        session: None,
     };
     let mut own = ledger.reserve(&call(Funding::Byok)).await.unwrap();
     let ended = CallEnd {
@@ -123,6 +124,7 @@ async fn an_idle_account_gives_its_lease_back_and_leaves_memory() {
         is_premium: false,
         bounds,
         experiment: None,
+        session: None,
     };
     for n in 1..=3_i128 {
         let mut running = ledger.reserve(&call).await.unwrap();
@@ -182,6 +184,7 @@ async fn a_call_without_credit_is_refused_from_memory_until_there_is_new_credit(
             is_premium: false,
             bounds: SpendingBounds::default(),
             experiment: None,
+            session: None,
         };
         ledger.reserve(&call).await.err()
     };
@@ -333,6 +336,7 @@ fn byok_call(caller: &Caller) -> NewReservation<'_> {
         is_premium: false,
         bounds: SpendingBounds::default(),
         experiment: None,
+        session: None,
     }
 }
 

@@ -4,8 +4,11 @@
 //! secret wrote it for this session, the cached tokens as eight bytes, then provider, upstream model and model,
 //! separated by zero bytes. A value with a wrong proof, or with names outside our catalogue, is ignored.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use filters::accounts::holds_api_key;
+use filters::ledger::SessionNames;
 use filters::models::request::ModelRequest;
 use filters::models::routing::affinity::{
     Binding, SessionAffinity, SessionKey, SessionKeys, session_scope,
@@ -20,24 +23,19 @@ use super::deployment::Deployment;
 use crate::redis::Redis;
 use crate::shared_wait;
 
-/// The header in which Claude Code names its session.
-const CLAUDE_CODE_SESSION: HeaderName = HeaderName::from_static("x-claude-code-session-id");
 /// The headers that name a session; the first one counts. Source: docs/facts/model-gateway.md 3.8.
 const SESSION_HEADERS: [HeaderName; 5] = [
     HeaderName::from_static("x-session-id"),
     HeaderName::from_static("x-session-affinity"),
     HeaderName::from_static("session_id"),
     HeaderName::from_static("session-id"),
-    CLAUDE_CODE_SESSION,
+    HeaderName::from_static("x-claude-code-session-id"),
 ];
-/// The headers in which Claude Code names its session, the agent in it that asks, and the agent that has asked that one.
-const AGENT_HEADERS: [HeaderName; 3] = [
-    CLAUDE_CODE_SESSION,
-    HeaderName::from_static("x-claude-code-agent-id"),
-    HeaderName::from_static("x-claude-code-parent-agent-id"),
-];
-/// The most bytes of an id in the log line. Longer ones are no ids.
-const MAX_AGENT_BYTES: usize = 128;
+/// The headers in which Claude Code names the agent of a session that asks, and the agent that has asked that one.
+const AGENT: HeaderName = HeaderName::from_static("x-claude-code-agent-id");
+const PARENT_AGENT: HeaderName = HeaderName::from_static("x-claude-code-parent-agent-id");
+/// The most bytes of an id in the log line and in the usage. Longer ones are no ids.
+const MAX_ID_BYTES: usize = 128;
 /// How long a request of an unknown session, and the end of its response, wait for Redis. The time is short, because
 /// calls can be planned without a session.
 const REDIS_TIMEOUT: Duration = Duration::from_millis(20);
@@ -63,31 +61,28 @@ pub struct Session {
     pub binding: Option<Binding>,
 }
 
-/// Who of a client's session makes a call, for the log line: an agent, and the one that has asked it.
-#[derive(Debug, Default)]
-pub struct ClientAgent {
-    pub session: Option<Box<str>>,
-    pub agent: Option<Box<str>>,
-    pub parent: Option<Box<str>>,
-}
-
-impl ClientAgent {
-    /// Reads what the headers say; `None`: nothing.
-    pub fn from_headers(headers: &HeaderMap) -> Option<Box<Self>> {
-        let [session, agent, parent] = AGENT_HEADERS.map(|name| {
-            let value = headers.get(name)?.to_str().ok()?;
-            let is_id = (1..=MAX_AGENT_BYTES).contains(&value.len());
-            is_id.then(|| Box::from(value))
-        });
-        let is_named = session.is_some() || agent.is_some();
-        is_named.then(|| {
-            Box::new(Self {
-                session,
-                agent,
-                parent,
-            })
+/// Returns the session and the agents that headers name, for the log line and the usage; `None`: neither a session nor an
+/// agent. An id that is long, no ASCII or has an API key is none.
+///
+/// Cost without such headers: no allocation.
+pub fn session_names(headers: &HeaderMap) -> Option<Arc<SessionNames>> {
+    let id = |value: &[u8]| {
+        let text = std::str::from_utf8(value).ok()?;
+        let is_id = (1..=MAX_ID_BYTES).contains(&text.len())
+            && text.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+            && !holds_api_key(value);
+        is_id.then(|| Box::<str>::from(text))
+    };
+    let session = session_of_head(headers).and_then(id);
+    let named = |name| headers.get(name).and_then(|value| id(value.as_bytes()));
+    let agent = named(AGENT);
+    (session.is_some() || agent.is_some()).then(|| {
+        Arc::new(SessionNames {
+            session: session.unwrap_or_default(),
+            agent: agent.unwrap_or_default(),
+            parent: named(PARENT_AGENT).unwrap_or_default(),
         })
-    }
+    })
 }
 
 /// Returns the id of a request's session, from its headers or else from its body.
@@ -247,6 +242,7 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
     use filters::models::front::Front;
     use filters::models::fronts::chat_completions::ChatCompletions;
+    use http::HeaderValue;
     use serde_json::json;
 
     use super::*;
@@ -306,6 +302,37 @@ mod tests {
             name(own),
             format!("weirgate:session:{}", "07".repeat(16)).as_bytes()
         );
+    }
+
+    #[test]
+    fn a_session_and_its_agents_have_short_ids_of_ascii_without_keys() {
+        let names = |pairs: &[(&'static str, &[u8])]| {
+            let mut headers = HeaderMap::new();
+            for (name, value) in pairs {
+                headers.insert(*name, HeaderValue::from_bytes(value).unwrap());
+            }
+            let names = session_names(&headers)?;
+            Some([&names.session, &names.agent, &names.parent].map(ToString::to_string))
+        };
+        let (session, agent) = ("x-claude-code-session-id", "x-claude-code-agent-id");
+        let parent = "x-claude-code-parent-agent-id";
+        let of = |names: [&str; 3]| Some(names.map(str::to_owned));
+        let all = names(&[(session, b"s"), (agent, b"a"), (parent, b"p")]);
+        assert_eq!(all, of(["s", "a", "p"]));
+        let other = names(&[("session_id", b"t"), (session, b"s")]);
+        assert_eq!(other, of(["t", "", ""]));
+        assert_eq!(names(&[(agent, b"a")]), of(["", "a", ""]));
+        assert_eq!(names(&[(parent, b"p")]), None);
+        let longest = [b'x'; MAX_ID_BYTES];
+        let long = [b'x'; MAX_ID_BYTES + 1];
+        assert!(names(&[(session, &longest)]).is_some());
+        let key = format!("wg_{}", "B".repeat(43));
+        let hostile: [&[u8]; 5] = [&long, b"", "s\u{e9}".as_bytes(), b"a\tb", key.as_bytes()];
+        for id in hostile {
+            assert_eq!(names(&[(session, id)]), None, "{id:?}");
+            let kept = names(&[(session, b"s"), (agent, id), (parent, id)]);
+            assert_eq!(kept, of(["s", "", ""]));
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Makes the tables, and changes those of earlier versions.
 //!
-//! 22 steps made the tables before the first release; one makes the same now. A store that has the first 17 of them takes the
-//! others, and its records are replaced by that of the one step.
+//! 22 steps made the tables before the first release; the first one makes the same now. A store that has the first 17 of them takes
+//! the others, and its records are replaced by that of the one step. What is added since has steps of its own.
 
 use std::sync::LazyLock;
 
@@ -12,7 +12,10 @@ use sqlx::{AnyConnection, AnyPool, AssertSqlSafe, Connection, SqlSafeStr};
 use super::{StoreError, StoreUrl};
 
 /// The steps that make the tables, by number. `{A|B}` is A with PostgreSQL and B with SQLite.
-const STEPS: [(i64, &str); 1] = [(1, include_str!("migrations/0001_tables.sql"))];
+const STEPS: [(i64, &str); 2] = [
+    (1, include_str!("migrations/0001_tables.sql")),
+    (2, include_str!("migrations/0002_sessions.sql")),
+];
 /// The number of steps that a store of an earlier version has to have.
 const OLDEST: usize = 17;
 /// The steps of earlier versions behind the first [`OLDEST`] ones.

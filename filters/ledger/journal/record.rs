@@ -1,13 +1,13 @@
 //! The records of the journal.
 //!
-//! What the first entries had not stands before the entry, in records of their own kinds: the experiment, the units and what
-//! they cost. So the bytes of all other calls are what they ever were, and journals of earlier versions are read.
+//! What the first entries had not stands before the entry, in records of their own kinds: the session, the experiment, the
+//! units and what they cost. So the bytes of all other calls are what they ever were, and journals of earlier versions are read.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::entry::{ExperimentNames, LedgerEntry, units};
+use super::super::entry::{ExperimentNames, LedgerEntry, SessionNames, units};
 use crate::money::{UnitCounts, Usd};
 
 /// One record.
@@ -37,6 +37,14 @@ enum WrittenRecord<'a> {
     Ended(&'a LedgerEntry),
     DeliveredWith(Additions<&'a ExperimentNames>, &'a LedgerEntry),
     EndedWith(Additions<&'a ExperimentNames>, &'a LedgerEntry),
+    DeliveredIn(
+        InSession<&'a SessionNames, &'a ExperimentNames>,
+        &'a LedgerEntry,
+    ),
+    EndedIn(
+        InSession<&'a SessionNames, &'a ExperimentNames>,
+        &'a LedgerEntry,
+    ),
 }
 
 /// A record as its bytes are read: the kinds of [`WrittenRecord`].
@@ -46,7 +54,18 @@ enum ReadRecord {
     Ended(Box<LedgerEntry>),
     DeliveredWith(Additions<Arc<ExperimentNames>>, Box<LedgerEntry>),
     EndedWith(Additions<Arc<ExperimentNames>>, Box<LedgerEntry>),
+    DeliveredIn(
+        InSession<Arc<SessionNames>, Arc<ExperimentNames>>,
+        Box<LedgerEntry>,
+    ),
+    EndedIn(
+        InSession<Arc<SessionNames>, Arc<ExperimentNames>>,
+        Box<LedgerEntry>,
+    ),
 }
+
+/// The session `S` of an entry, and its other additions.
+type InSession<S, E> = (S, Option<Additions<E>>);
 
 /// What the first entries had not, with the names of an experiment as `E`.
 #[derive(Clone, Copy, Deserialize, Serialize)]
@@ -83,12 +102,18 @@ impl Additions<Arc<ExperimentNames>> {
 
 impl<'a> From<RecordRef<'a>> for WrittenRecord<'a> {
     fn from(record: RecordRef<'a>) -> Self {
-        let (RecordRef::Delivered(entry) | RecordRef::Ended(entry)) = record;
-        match (record, Additions::of_entry(entry)) {
-            (RecordRef::Delivered(_), None) => Self::Delivered(entry),
-            (RecordRef::Ended(_), None) => Self::Ended(entry),
-            (RecordRef::Delivered(_), Some(additions)) => Self::DeliveredWith(additions, entry),
-            (RecordRef::Ended(_), Some(additions)) => Self::EndedWith(additions, entry),
+        let (entry, has_ended) = match record {
+            RecordRef::Delivered(entry) => (entry, false),
+            RecordRef::Ended(entry) => (entry, true),
+        };
+        let additions = Additions::of_entry(entry);
+        match (entry.session.as_deref(), additions, has_ended) {
+            (None, None, false) => Self::Delivered(entry),
+            (None, None, true) => Self::Ended(entry),
+            (None, Some(additions), false) => Self::DeliveredWith(additions, entry),
+            (None, Some(additions), true) => Self::EndedWith(additions, entry),
+            (Some(session), additions, false) => Self::DeliveredIn((session, additions), entry),
+            (Some(session), additions, true) => Self::EndedIn((session, additions), entry),
         }
     }
 }
@@ -100,8 +125,22 @@ impl From<ReadRecord> for Record {
             ReadRecord::Ended(entry) => Self::Ended(entry),
             ReadRecord::DeliveredWith(additions, entry) => Self::Delivered(additions.add_to(entry)),
             ReadRecord::EndedWith(additions, entry) => Self::Ended(additions.add_to(entry)),
+            ReadRecord::DeliveredIn(session, entry) => Self::Delivered(put_in(session, entry)),
+            ReadRecord::EndedIn(session, entry) => Self::Ended(put_in(session, entry)),
         }
     }
+}
+
+fn put_in(
+    (session, additions): InSession<Arc<SessionNames>, Arc<ExperimentNames>>,
+    entry: Box<LedgerEntry>,
+) -> Box<LedgerEntry> {
+    let mut entry = match additions {
+        Some(additions) => additions.add_to(entry),
+        None => entry,
+    };
+    entry.session = Some(session);
+    entry
 }
 
 impl<'a> From<&'a Record> for RecordRef<'a> {

@@ -6,7 +6,9 @@
 )]
 use proptest::prelude::*;
 
-use super::super::{CallOutcome, CostParts, EntryId, ExperimentNames, LedgerEntry, UsageRecord};
+use super::super::{
+    CallOutcome, CostParts, EntryId, ExperimentNames, LedgerEntry, SessionNames, UsageRecord,
+};
 use super::*;
 use crate::money::{UnitCounts, Usd};
 
@@ -153,11 +155,33 @@ fn the_call_of_an_experiment_stands_behind_its_names_and_others_are_written_as_e
         units: Usd::from_units(7),
         ..CostParts::default()
     });
+    read_back(entry);
+}
+
+fn read_back(entry: LedgerEntry) {
     let entry = Box::new(entry);
     for record in [Record::Delivered(entry.clone()), Record::Ended(entry)] {
         let bytes = postcard::to_stdvec(&RecordRef::from(&record)).unwrap();
         assert_eq!(decode_record(&bytes).unwrap(), record);
     }
+}
+
+#[test]
+fn the_call_of_a_session_stands_behind_its_names() {
+    let mut call = entry(1, 7, CallOutcome::Completed);
+    let plain = postcard::to_stdvec(&RecordRef::Ended(&call)).unwrap();
+    call.session = Some(std::sync::Arc::new(SessionNames {
+        session: "s".into(),
+        agent: "a".into(),
+        parent: "".into(),
+    }));
+    let written = postcard::to_stdvec(&RecordRef::Ended(&call)).unwrap();
+    let names = [5, 1, b's', 1, b'a', 0, 0];
+    assert_eq!(written, [&names[..], &plain[1..]].concat());
+    read_back(call.clone());
+    call.experiment = Some(std::sync::Arc::default());
+    call.usage.units = UnitCounts::from_array([1, 2, 3, 4, 5, 600]);
+    read_back(call);
 }
 
 #[test]

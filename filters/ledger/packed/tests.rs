@@ -61,6 +61,19 @@ fn of_experiment(n: u64) -> LedgerEntry {
     }
 }
 
+/// A call of one of two sessions, by the session itself or by one of two agents.
+fn of_session(n: u64) -> LedgerEntry {
+    let session = SessionNames {
+        session: format!("0190c3a2-0000-7000-8000-{:012x}", n % 2).into(),
+        agent: ["", "a-1", "a-2"][n as usize % 3].into(),
+        parent: ["", "", "a-1"][n as usize % 3].into(),
+    };
+    LedgerEntry {
+        session: Some(Arc::new(session)),
+        ..entry(n)
+    }
+}
+
 fn pack_all(entries: &[LedgerEntry]) -> PackedCalls {
     pack(entries.iter().map(|entry| {
         let (charged, shortfall) = (entry.charged, entry.shortfall);
@@ -107,6 +120,68 @@ fn calls_of_experiments_are_read_back_and_others_are_packed_as_ever() {
 }
 
 #[test]
+fn calls_of_sessions_are_read_back_and_take_a_few_bytes_more() {
+    let of_sessions: Vec<_> = (0..200).map(of_session).collect();
+    let plain: Vec<_> = (0..200).map(entry).collect();
+    let packed = pack_all(&of_sessions);
+    assert_eq!(packed.calls[0], SESSION_VERSION);
+    assert_eq!(unpack_all(&packed), of_sessions);
+    // The first call of each of the six names it.
+    let more = packed.calls.len() - pack_all(&plain).calls.len();
+    assert!(more <= 200 * 5 + 6 * 26, "{more}");
+    let mixed: Vec<_> = (0..200)
+        .map(|n| match n % 4 {
+            0 => of_session(n),
+            1 => of_experiment(n),
+            2 => LedgerEntry {
+                session: of_session(n).session,
+                ..of_experiment(n)
+            },
+            _ => entry(n),
+        })
+        .collect();
+    assert_eq!(unpack_all(&pack_all(&mixed)), mixed);
+}
+
+#[test]
+fn calls_without_a_session_are_packed_as_earlier_versions_did() {
+    let mut call = LedgerEntry {
+        id: EntryId([7; 16]),
+        at_ms: 5,
+        owner: CallOwner {
+            organization_id: "o".into(),
+            project_id: "p".into(),
+            key_id: "k".into(),
+            member_id: None,
+            request_id: "q".into(),
+        },
+        ..LedgerEntry::default()
+    };
+    call.usage.model = "m".into();
+    call.usage.prompt_tokens = 3;
+    let names = b"\0\x04o\x04p\x04k\0\0\x04m\0\0\0\x04q";
+    // The kinds, the time, the mask of one count, and the count.
+    let first = [&[1], &names[..], &[0, 10, 1, 3]].concat();
+    // The same with the masks of the experiment and of the outcome, their numbers, and the names.
+    let behind = b"\0\x0a\x81\x80\x80\x60\x03\x01\x01\x04f\x04r\x04v";
+    let second = [&[2], &names[..], behind].concat();
+    let with_experiment = LedgerEntry {
+        experiment: Some(Arc::new(ExperimentNames {
+            flag: "f".into(),
+            rule: "r".into(),
+            variation: "v".into(),
+        })),
+        outcome: CallOutcome::Failed,
+        ..call.clone()
+    };
+    for (bytes, call) in [(first, call), (second, with_experiment)] {
+        let packed = pack_all(std::slice::from_ref(&call));
+        assert_eq!(packed.calls, bytes);
+        assert_eq!(unpack(&[7; 16], &bytes, |_| true), Ok(vec![call]));
+    }
+}
+
+#[test]
 fn the_charge_of_the_store_replaces_that_of_the_journal() {
     let charge = Charge {
         charged: Usd::from_units(7),
@@ -140,13 +215,15 @@ fn calls_of_other_callers_are_skipped() {
 
 #[test]
 fn calls_cut_at_any_byte_are_none() {
-    let packed = pack_all(&(0..5).map(of_experiment).collect::<Vec<_>>());
-    for end in 0..packed.calls.len() {
-        assert_eq!(
-            unpack(&packed.ids, &packed.calls[..end], |_| true),
-            Err(InvalidCalls),
-            "{end}"
-        );
+    for of in [of_experiment, of_session] {
+        let packed = pack_all(&(0..5).map(of).collect::<Vec<_>>());
+        for end in 0..packed.calls.len() {
+            assert_eq!(
+                unpack(&packed.ids, &packed.calls[..end], |_| true),
+                Err(InvalidCalls),
+                "{end}"
+            );
+        }
     }
 }
 
@@ -177,8 +254,10 @@ proptest! {
         let mut calls = calls;
         calls.insert(0, VERSION);
         _ = unpack(&ids, &calls, |_| true);
-        calls[0] = EXTENDED_VERSION;
-        _ = unpack(&ids, &calls, |_| true);
+        for version in [EXTENDED_VERSION, SESSION_VERSION] {
+            calls[0] = version;
+            _ = unpack(&ids, &calls, |_| true);
+        }
     }
 }
 
@@ -192,6 +271,6 @@ fn units_and_their_cost_are_read_back() {
     let packed = pack_all(std::slice::from_ref(&read));
     assert_eq!(packed.calls[0], EXTENDED_VERSION);
     assert_eq!(unpack_all(&packed), [read]);
-    let later = [&[EXTENDED_VERSION + 1][..], &packed.calls[1..]].concat();
+    let later = [&[SESSION_VERSION + 1][..], &packed.calls[1..]].concat();
     assert!(unpack(&packed.ids, &later, |_| true).is_err());
 }

@@ -7,7 +7,7 @@ use filters::ledger::journal::{
 use filters::ledger::packed::{pack, unpack};
 use filters::ledger::{
     CallOutcome, CallOwner, Charge, CostParts, EntryId, ExperimentNames, Funding, LedgerEntry,
-    UsageRecord,
+    SessionNames, UsageRecord,
 };
 use filters::money::{Unit, UnitCounts, Usd};
 
@@ -55,6 +55,13 @@ pub fn entry(choices: &mut Choices<'_>) -> LedgerEntry {
                 flag: choices.text().into(),
                 rule: choices.text().into(),
                 variation: choices.text().into(),
+            })
+        }),
+        session: choices.once_in(3).then(|| {
+            std::sync::Arc::new(SessionNames {
+                session: choices.text().into(),
+                agent: choices.text().into(),
+                parent: choices.text().into(),
             })
         }),
         ..LedgerEntry::default()

@@ -1,4 +1,5 @@
-//! `GET /v1/usage` and `GET /v1/usage/breakdown`: the usage and cost of calls, by time, or by model, provider or key.
+//! `GET /v1/usage` and `GET /v1/usage/breakdown`: the usage and cost of calls, by time, or by model, provider, key, session
+//! or agent.
 //! Source: docs/model-gateway.md 2.18.
 //!
 //! A member's key sees its own calls, and every other key those of its organization. Limits are not enforced here, so
@@ -18,7 +19,7 @@ use crate::models::Models;
 use crate::proxy::handler::{Endpoint, Request};
 use crate::proxy::response::Response;
 use crate::store::Store;
-use crate::store::ledger::{Usage, UsagePart, UsageScope};
+use crate::store::ledger::{AgentOrigin, Usage, UsagePart, UsageScope};
 
 /// How long a request waits for its turn at the store. The sum of a year may take that long, and calls need the store
 /// too.
@@ -112,6 +113,11 @@ fn part(part: UsagePart) -> Value {
     let mut members = Map::new();
     members.insert("id".to_owned(), part.usage.name.as_str().into());
     members.extend(part.label.map(|label| ("label".to_owned(), label.into())));
+    if let Some(AgentOrigin { session, parent }) = part.origin {
+        members.insert("session_id".to_owned(), session.into());
+        let parent = Some(parent).filter(|parent| !parent.is_empty());
+        members.extend(parent.map(|parent| ("parent_agent_id".to_owned(), parent.into())));
+    }
     members.extend(to_members(&part.usage));
     Value::Object(members)
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use filters::fault::{Fault, FaultKind};
+use filters::ledger::SessionNames;
 use filters::models::dialects::state::States;
 use filters::models::metadata::{AnswerMembers, AttemptRecord, Metadata, UsedNames};
 use filters::models::request::ModelRequest;
@@ -20,7 +21,6 @@ use super::planned_attempt::PlannedAttempt;
 use super::turns::AnswerTurns;
 use crate::models::experiments::SendImpression;
 use crate::models::retry_budget::RunningCall;
-use crate::models::sessions::ClientAgent;
 use crate::proxy::context::RequestInfo;
 use crate::proxy::upload::{BodyPiece, Upload};
 
@@ -43,7 +43,7 @@ pub(super) struct Call {
     /// The id of the caller's API key.
     pub(super) key_id: Option<Arc<str>>,
     /// Who of the client's session makes it.
-    pub(super) agent: Option<Box<ClientAgent>>,
+    pub(super) session_names: Option<Arc<SessionNames>>,
     /// The key under which the session is bound to the provider that responds.
     pub(super) affinity_key: Option<SessionKey>,
     /// The fetched images to which the request refers by address.

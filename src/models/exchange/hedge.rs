@@ -130,6 +130,7 @@ impl Hedge {
         let reserved = Arc::clone(&self.reserved);
         let request_id = info.id.as_str().to_owned();
         let experiment = call.request.experiment().map(Arc::clone);
+        let session = call.usage_session().map(Arc::clone);
         let reserving = async move {
             let wanted = NewReservation {
                 caller: &caller,
@@ -140,6 +141,7 @@ impl Hedge {
                 is_premium,
                 bounds,
                 experiment: experiment.as_ref(),
+                session: session.as_ref(),
             };
             let reservation = ledger.reserve(&wanted).await.ok();
             let is_covered = reservation.is_some();

@@ -33,7 +33,8 @@ impl ModelExchange {
         };
         let models = Arc::clone(&self.models);
         let question = ChatCompletions.parse(question.into());
-        let asked = own_request::ask(&models, info, question, MODEL_SILENCE).await;
+        let behalf = (info, self.call.session_names.as_ref());
+        let asked = own_request::ask(&models, behalf, question, MODEL_SILENCE).await;
         let said = match &asked {
             Ok(reply) => Ok(&*reply.body),
             Err(fault) if fault.kind == FaultKind::UpstreamTimeout => Err("timeout"),

@@ -21,10 +21,15 @@ impl Call {
         }
         self.billing
             .with_log_id(|id| line.optional_text("log_id", id));
-        if let Some(agent) = &self.agent {
-            line.optional_text("session_id", agent.session.as_deref());
-            line.optional_text("agent_id", agent.agent.as_deref());
-            line.optional_text("parent_agent_id", agent.parent.as_deref());
+        if let Some(names) = &self.session_names {
+            let named = [
+                ("session_id", &names.session),
+                ("agent_id", &names.agent),
+                ("parent_agent_id", &names.parent),
+            ];
+            for (key, name) in named {
+                line.optional_text(key, Some(&**name).filter(|name| !name.is_empty()));
+            }
         }
         match (&self.caching, last.deployment(self)) {
             (Caching::Replayed(reply), _) => line.members(reply.log()),

@@ -43,6 +43,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use filters::fault::Fault;
 use filters::json::Object;
+use filters::ledger::SessionNames;
 use filters::models::dialects::state::States;
 use filters::models::request::ModelRequest;
 use filters::models::routing::affinity::SessionKey;
@@ -60,7 +61,6 @@ pub use self::turns::{AnswerTurns, Judge};
 use super::Models;
 use super::experiments::SendImpression;
 use super::planner::Selection;
-use super::sessions::ClientAgent;
 use crate::proxy::buffered::state::AttemptState;
 use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::{Begun, Broken, End, Exchange, LogPart, Report, Upstream};
@@ -106,7 +106,7 @@ impl ModelExchange {
                 caller.map(|caller| Arc::clone(&caller.organization_id)),
             ),
             key_id: caller.map(|caller| Arc::clone(&caller.key_id)),
-            agent: None,
+            session_names: None,
             affinity_key: None,
             images: Default::default(),
             fault: None,
@@ -135,8 +135,8 @@ impl ModelExchange {
     }
 
     /// Sets who of the client's session makes the call.
-    pub fn set_agent(&mut self, agent: Option<Box<ClientAgent>>) {
-        self.call.agent = agent;
+    pub fn set_session_names(&mut self, names: Option<Arc<SessionNames>>) {
+        self.call.session_names = names;
     }
 
     /// Sets the client's uploaded file.

@@ -171,6 +171,7 @@ impl ModelExchange {
             return Vec::new();
         };
         let (models, function) = (&self.models, &search.function);
+        let behalf = (info, self.call.session_names.as_ref());
         let mut calls = search.words.calls(answer, &function.name);
         calls.truncate(MAX_CALLS);
         let searches = calls.iter().enumerate().map(|(at, call)| {
@@ -182,7 +183,7 @@ impl ModelExchange {
                     }
                     Ok(query) => {
                         let (found, reply) =
-                            own_request::search(models, info, function, &query).await;
+                            own_request::search(models, behalf, function, &query).await;
                         (query, found, reply)
                     }
                     Err(failed) => (String::new(), failed, None),

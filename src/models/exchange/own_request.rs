@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use filters::fault::{Fault, FaultKind};
+use filters::ledger::SessionNames;
 use filters::models::front::Front;
 use filters::models::fronts::search::SEARCH;
 use filters::models::metadata::AttemptRecord;
@@ -36,19 +37,25 @@ pub(super) struct OwnReply {
     pub(super) record: Option<AttemptRecord>,
 }
 
+/// The request that an own one is for, and its session.
+pub(super) type OnBehalf<'a> = (&'a RequestInfo, Option<&'a Arc<SessionNames>>);
+
 /// Makes a request of providers that may be silent for so long, and logs why it failed.
 ///
 /// Errors: its plan, or all its attempts, have failed.
 pub(super) async fn ask(
     models: &Arc<Models>,
-    info: &RequestInfo,
+    (info, session): OnBehalf<'_>,
     request: Result<ModelRequest, Fault>,
     silence: Duration,
 ) -> Result<OwnReply, Fault> {
     let own = info.for_own_call(Instant::now());
     let exchange = request.and_then(|request| plan(models, &own, request));
     let asked = match exchange {
-        Ok(exchange) => run(models, own, exchange, silence).await,
+        Ok(mut exchange) => {
+            exchange.set_session_names(session.map(Arc::clone));
+            run(models, own, exchange, silence).await
+        }
         Err(fault) => Err(fault),
     };
     if let Err(fault) = &asked {
@@ -64,13 +71,13 @@ pub(super) async fn ask(
 /// Searches the web. Not every provider can search for a country, so without one that can, it is left out.
 pub(super) async fn search(
     models: &Arc<Models>,
-    info: &RequestInfo,
+    behalf: OnBehalf<'_>,
     function: &SearchFunction,
     query: &str,
 ) -> (SearchOutcome, Option<OwnReply>) {
-    let is_local = function.has_country() && can_search(models, info, function, true);
+    let is_local = function.has_country() && can_search(models, behalf.0, function, true);
     let request = SEARCH.parse(function.body(query, is_local).into());
-    match ask(models, info, request, SEARCH_SILENCE).await {
+    match ask(models, behalf, request, SEARCH_SILENCE).await {
         Ok(reply) => (
             SearchOutcome::read(&reply.body, function.most_results()),
             Some(reply),

@@ -1,8 +1,10 @@
 //! The maximum cost of a call, which is reserved before its first attempt and for the cancelled one of two attempts.
 
+use std::sync::Arc;
+
 use filters::accounts::{Caller, Plan};
 use filters::fault::Fault;
-use filters::ledger::Funding;
+use filters::ledger::{Funding, SessionNames};
 use filters::money::Usd;
 use filters::money::allowance::{LimitReached, SpendingBounds};
 
@@ -93,7 +95,14 @@ impl Call {
                 plan: plan.filter(|_| funding == Funding::Plan),
             },
             experiment: self.request.experiment(),
+            session: self.usage_session(),
         }
+    }
+
+    /// Returns the session in whose usage the call is. An agent without a session is in none.
+    pub(super) fn usage_session(&self) -> Option<&Arc<SessionNames>> {
+        let names = self.session_names.as_ref();
+        names.filter(|names| !names.session.is_empty())
     }
 
     /// Returns the maximum cost of attempts that follow each other. A failed attempt costs nothing, unless it has

@@ -59,6 +59,27 @@ pub(super) const VARIATIONS: HourTable = HourTable {
     ],
 };
 
+/// The sums of the calls of sessions.
+pub(super) const SESSIONS: HourTable = HourTable {
+    name: "session_hours",
+    texts: &[
+        "organization_id",
+        "key_id",
+        "session_id",
+        "agent_id",
+        "parent_agent_id",
+    ],
+    numbers: &["hour"],
+    sums: &[
+        "requests",
+        "prompt_tokens",
+        "cached_tokens",
+        "completion_tokens",
+        "cost_nano",
+        "cost_rest",
+    ],
+};
+
 /// A row of a table, in the order of [`HourTable::columns`].
 pub(super) struct HourRow<'a, const TEXTS: usize> {
     pub texts: [&'a str; TEXTS],

@@ -13,6 +13,7 @@ mod journals;
 mod leases;
 mod limits;
 mod post;
+mod sessions;
 mod spent;
 mod spent_past;
 mod usage;
@@ -36,7 +37,7 @@ pub use limits::LimitRequest;
 pub use post::MAX_ORGANIZATIONS;
 pub use spent::ScopeSpent;
 pub use usage::{By, Usage};
-pub use usage_hours::{PeriodUsage, UsagePart, UsageScope};
+pub use usage_hours::{AgentOrigin, PeriodUsage, UsagePart, UsageScope};
 pub use variations::VariationUsage;
 pub use video_jobs::{DueJobs, VideoJob, VideoJobPage};
 

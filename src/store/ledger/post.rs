@@ -15,7 +15,7 @@ use super::limits::Stored;
 use super::rows::Rows;
 use super::{
     QUERY_TIMEOUT, StoreAccount, calls, counters, finish, hours, leases, limits, lock_balances,
-    read_accounts, spent, variations,
+    read_accounts, sessions, spent, variations,
 };
 
 /// The maximum number of organizations in one transaction. It locks their balances to its end, and other processes that
@@ -81,6 +81,7 @@ async fn post(
         let added = spent::add(&mut change, &entries).await?;
         hours::add(&mut change, &entries).await?;
         variations::add(&mut change, &entries).await?;
+        sessions::add(&mut change, &entries).await?;
         // Balances come last: other processes that need credit wait for them, and for little else.
         let charges = charge(&mut change, owner, &entries, &added).await?;
         calls::insert(&mut change, owner, &entries, &charges).await?;

@@ -30,7 +30,7 @@ impl By {
         }
     }
 
-    pub(super) fn column(self) -> &'static str {
+    fn column(self) -> &'static str {
         match self {
             Self::Key => "key_id",
             Self::Model => "model",
@@ -50,7 +50,7 @@ impl By {
 /// The sum of calls that were completed or cut short.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Usage {
-    /// The key, model or provider; empty for the sum of all.
+    /// The key, model, provider, session or agent; empty for the sum of all.
     pub name: String,
     pub requests: i64,
     pub prompt_tokens: i64,
@@ -69,7 +69,7 @@ impl Usage {
         sum
     }
 
-    fn add(&mut self, other: &Self) {
+    pub(super) fn add(&mut self, other: &Self) {
         self.requests += other.requests;
         self.prompt_tokens = self.prompt_tokens.saturating_add(other.prompt_tokens);
         self.cached_tokens = self.cached_tokens.saturating_add(other.cached_tokens);
@@ -149,7 +149,7 @@ impl Store {
     ) -> Result<Sums, StoreError> {
         let sql = format!(
             "SELECT {} FROM usage_hours WHERE organization_id = $1 AND hour >= $2 AND hour < $3{}",
-            columns(group, "SUM(requests)"),
+            columns(name_of(group), "SUM(requests)"),
             group_by(group)
         );
         let query = sqlx::query(AssertSqlSafe(sql)).bind(id.to_owned());
@@ -200,7 +200,7 @@ impl Store {
     ) -> Result<Sums, StoreError> {
         let sql = format!(
             "SELECT {} FROM ledger WHERE organization_id = $1 AND at >= $2 AND at < $3{}",
-            columns(group, "COUNT(*)"),
+            columns(name_of(group), "COUNT(*)"),
             group_by(group)
         );
         let query = sqlx::query(AssertSqlSafe(sql)).bind(id.to_owned());
@@ -288,9 +288,12 @@ pub(super) fn read_usage(row: &AnyRow) -> Result<Usage, StoreError> {
     })
 }
 
-/// Returns the columns of a sum. `requests` counts the calls.
-pub(super) fn columns(group: Option<By>, requests: &str) -> String {
-    let name = group.map_or("''", By::column);
+fn name_of(group: Option<By>) -> &'static str {
+    group.map_or("''", By::column)
+}
+
+/// Returns the columns of a sum. `name` is what it is the sum of, and `requests` counts the calls.
+pub(super) fn columns(name: &str, requests: &str) -> String {
     let sums = [
         "prompt_tokens",
         "cached_tokens",
@@ -310,7 +313,8 @@ fn group_by(group: Option<By>) -> String {
     format!(" GROUP BY {}", group.map_or("organization_id", By::column))
 }
 
-fn of_call(call: &LedgerEntry) -> Usage {
+/// Returns a single call.
+pub(super) fn of_call(call: &LedgerEntry) -> Usage {
     let count = |tokens| i64::try_from(tokens).unwrap_or(i64::MAX);
     Usage {
         name: String::new(),

@@ -10,7 +10,8 @@ use sqlx::{Any, AssertSqlSafe, Row};
 
 use super::super::{Store, StoreError};
 use super::Rows;
-use super::usage::{By, Usage, columns, read_usage};
+use super::hour_tables::{SESSIONS, USAGE};
+use super::usage::{Usage, columns, read_usage};
 
 /// Whose calls are summed.
 #[derive(Clone, Debug)]
@@ -29,28 +30,85 @@ pub struct PeriodUsage {
 }
 
 /// A part of a sum.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct UsagePart {
-    /// The sum, under the id of a key, a model or a provider.
+    /// The sum, under the id of a key, a model, a provider, a session or an agent.
     pub usage: Usage,
     pub label: Option<String>,
+    /// Of an agent alone.
+    pub origin: Option<AgentOrigin>,
 }
 
-/// The calls of a scope: the parameters `$1` to `$3`, or to `$4` with a key.
-const OF_ORGANIZATION: &str =
-    "FROM usage_hours WHERE organization_id = $1 AND hour >= $2 AND hour < $3";
-const OF_KEY: &str =
-    "FROM usage_hours WHERE organization_id = $1 AND hour >= $2 AND hour < $3 AND key_id = $4";
+/// Where an agent belongs.
+#[derive(Clone, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub struct AgentOrigin {
+    pub session: String,
+    /// The agent that has asked it; empty: unknown.
+    pub parent: String,
+}
 
-impl UsageScope {
-    fn source(&self) -> &'static str {
-        match self.key_id {
-            None => OF_ORGANIZATION,
-            Some(_) => OF_KEY,
+/// How the rows of a table are summed.
+pub(super) struct Grouping {
+    table: &'static str,
+    /// The column that names a sum.
+    name: &'static str,
+    /// The columns that have one value in a sum.
+    key: &'static str,
+    /// Further columns of a sum.
+    more: &'static str,
+}
+
+impl Grouping {
+    pub(super) fn new(group: UsageGroup) -> Self {
+        let (table, name) = match group {
+            UsageGroup::ApiKey => (USAGE.name, "key_id"),
+            UsageGroup::Model => (USAGE.name, "model"),
+            UsageGroup::Provider => (USAGE.name, "provider"),
+            UsageGroup::Session => (SESSIONS.name, "session_id"),
+            UsageGroup::Agent => (SESSIONS.name, "agent_id"),
+        };
+        let (key, more) = match group {
+            // An agent that a client says to have two parents is one.
+            UsageGroup::Agent => (
+                "session_id, agent_id",
+                ", session_id AS session, MAX(parent_agent_id) AS parent",
+            ),
+            _ => (name, ""),
+        };
+        Self {
+            table,
+            name,
+            key,
+            more,
         }
     }
 
-    fn query(&self, sql: String, from: i64, until: i64) -> Query<'_, Any, AnyArguments> {
+    fn read(&self, row: &AnyRow) -> Result<UsagePart, StoreError> {
+        let read_origin = || -> Result<AgentOrigin, StoreError> {
+            Ok(AgentOrigin {
+                session: row.try_get("session")?,
+                parent: row.try_get("parent")?,
+            })
+        };
+        Ok(UsagePart {
+            usage: read_usage(row)?,
+            label: None,
+            origin: (!self.more.is_empty()).then(read_origin).transpose()?,
+        })
+    }
+}
+
+impl UsageScope {
+    /// Returns the SQL of the calls of the scope in a table: the parameters `$1` to `$3`, or to `$4` with a key.
+    fn source(&self, table: &str) -> String {
+        let of_key = match self.key_id {
+            None => "",
+            Some(_) => " AND key_id = $4",
+        };
+        format!("FROM {table} WHERE organization_id = $1 AND hour >= $2 AND hour < $3{of_key}")
+    }
+
+    fn query(&self, sql: String, (from, until): (i64, i64)) -> Query<'_, Any, AnyArguments> {
         let query = sqlx::query(AssertSqlSafe(sql)).bind(&*self.organization_id);
         let query = query.bind(from).bind(until);
         match &self.key_id {
@@ -71,11 +129,11 @@ impl Store {
         let sql = format!(
             "SELECT hour / {hours} AS period, {columns} {source} GROUP BY hour / {hours} ORDER BY 1",
             hours = asked.granularity.hours(),
-            columns = columns(None, "SUM(requests)"),
-            source = scope.source()
+            columns = columns("''", "SUM(requests)"),
+            source = scope.source(USAGE.name)
         );
         let from = self.first_counted_hour(asked.hours.from).await?;
-        let query = scope.query(sql, from, asked.hours.until);
+        let query = scope.query(sql, (from, asked.hours.until));
         let rows = query.fetch_all(&mut self.pool.acquire().await?).await?;
         let read = |row: &AnyRow| {
             let period: i64 = row.try_get("period")?;
@@ -93,40 +151,50 @@ impl Store {
         scope: &UsageScope,
         asked: BreakdownQuery,
     ) -> Result<Vec<UsagePart>, StoreError> {
-        let by = match asked.group {
-            UsageGroup::ApiKey => By::Key,
-            UsageGroup::Model => By::Model,
-            UsageGroup::Provider => By::Provider,
-        };
-        let sql = format!(
-            "SELECT {columns} {source} GROUP BY {column} ORDER BY {order}, {column} LIMIT {limit} OFFSET {offset}",
-            columns = columns(Some(by), "SUM(requests)"),
-            source = scope.source(),
-            column = by.column(),
+        let grouping = Grouping::new(asked.group);
+        let tail = format!(
+            " ORDER BY {order}, {key} LIMIT {limit} OFFSET {offset}",
             order = order(asked.order),
+            key = grouping.key,
             limit = asked.limit + 1,
             offset = asked.offset
         );
         let from = self.first_counted_hour(asked.hours.from).await?;
-        let query = scope.query(sql, from, asked.hours.until);
+        let hours = (from, asked.hours.until);
+        let mut parts = self.read_parts(scope, &grouping, hours, &tail).await?;
+        if asked.group == UsageGroup::ApiKey {
+            let mut labels = self.key_labels(&parts).await?;
+            for part in &mut parts {
+                part.label = labels.remove(&part.usage.name);
+            }
+        }
+        Ok(parts)
+    }
+
+    /// Returns the parts of the sum of the hours from one on and before another. `tail` is the end of the SQL.
+    pub(super) async fn read_parts(
+        &self,
+        scope: &UsageScope,
+        grouping: &Grouping,
+        hours: (i64, i64),
+        tail: &str,
+    ) -> Result<Vec<UsagePart>, StoreError> {
+        let sql = format!(
+            "SELECT {columns}{more} {source} GROUP BY {key}{tail}",
+            columns = columns(grouping.name, "SUM(requests)"),
+            more = grouping.more,
+            source = scope.source(grouping.table),
+            key = grouping.key
+        );
+        let query = scope.query(sql, hours);
         let rows = query.fetch_all(&mut self.pool.acquire().await?).await?;
-        let sums: Result<Vec<Usage>, StoreError> = rows.iter().map(read_usage).collect();
-        let sums = sums?;
-        let mut labels = match by {
-            By::Key => self.key_labels(&sums).await?,
-            By::Model | By::Provider => HashMap::new(),
-        };
-        let parts = sums.into_iter().map(|usage| UsagePart {
-            label: labels.remove(&usage.name),
-            usage,
-        });
-        Ok(parts.collect())
+        rows.iter().map(|row| grouping.read(row)).collect()
     }
 
     /// Returns what the keys of these sums are called.
-    async fn key_labels(&self, sums: &[Usage]) -> Result<HashMap<String, String>, StoreError> {
+    async fn key_labels(&self, parts: &[UsagePart]) -> Result<HashMap<String, String>, StoreError> {
         let mut connection = self.pool.acquire().await?;
-        let ids = Rows::from_texts(&connection, sums.iter().map(|usage| &*usage.name))?;
+        let ids = Rows::from_texts(&connection, parts.iter().map(|part| &*part.usage.name))?;
         let sql = "SELECT k.id, k.label FROM (SELECT value ->> 0 AS id FROM {rows}) r \
                    CROSS JOIN api_keys k WHERE k.id = r.id";
         let rows = ids.query(sql).fetch_all(&mut connection).await?;

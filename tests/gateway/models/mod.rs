@@ -10,6 +10,7 @@ mod providers;
 mod reply_cache;
 mod retry_budget;
 mod routing;
+mod session_usage;
 mod sessions;
 mod shared_health;
 mod shared_sessions;

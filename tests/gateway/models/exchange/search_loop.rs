@@ -12,10 +12,10 @@ use crate::ledger::used;
 use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
 use crate::support::client::{Answer, Client, ask};
-use crate::support::every;
 use crate::support::script::{Gate, Reply};
 use crate::support::scripted::{Asked, MODELS, Said, Turn, gateway_with, saying};
 use crate::support::upstream::Upstream;
+use crate::support::{every, until};
 
 const FINDER: &str = "[[models]]\nid = \"web-search\"\ntype = \"search\"\n\
      [[models.providers]]\nprovider = \"finder\"\nname = \"basic\"\nsearch_price = \"0.01\"\n";
@@ -116,6 +116,24 @@ fn end(answer: &Answer) -> Value {
     let mut end = events[events.len() - 2].clone();
     end["stop_reason"] = end["delta"]["stop_reason"].clone();
     end
+}
+
+#[test]
+fn the_turns_and_the_searches_of_an_answer_are_in_its_session() {
+    let (model, finder) = (saying(searches_once), Upstream::always(found()));
+    let gateway = gateway(&model, &finder, "1000");
+    let asked = Ask::post("/v1/messages", messages_body(MODELS[0], false).to_string());
+    let asked = asked
+        .key(&gateway.key)
+        .header("x-claude-code-session-id", "s");
+    assert_eq!(ask(gateway.address(), &asked).status(), 200);
+    let told = |path| gateway.usage(&gateway.key, path).json();
+    let session = || {
+        let told = told("/v1/usage/breakdown?group_by=session");
+        told.pointer("/data/0").cloned().unwrap_or_default()
+    };
+    until("two turns and a search", || session()["requests"] == 3);
+    assert_eq!(session()["cost"], told("/v1/usage")["total"]["cost"]);
 }
 
 #[test]
