@@ -17,6 +17,8 @@ use crate::store::ledger::{LeaseChange, LeaseGrant, LeaseGrants, LeaseRequest, L
 
 /// How long other processes have to return what they do not need.
 pub(super) const RETURN_TIMEOUT: Duration = Duration::from_millis(300);
+/// The interval at which they are asked to: one whose own lease changes at that moment does not return any.
+const ASK_INTERVAL: Duration = Duration::from_millis(60);
 /// The interval between two checks whether they have.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// The time limit of one operation of the store.
@@ -108,7 +110,8 @@ impl Ledger {
     ) -> Result<bool, Arc<StoreError>> {
         let organization = &account.organization_id;
         let started = tokio::time::Instant::now();
-        let mut has_notified = false;
+        // When the others were first asked to return what they do not need, and when last.
+        let mut asked: Option<(tokio::time::Instant, tokio::time::Instant)> = None;
         loop {
             // The amounts that others returned may cover it meanwhile, together with amounts that became free here.
             let missing = need.minus(account.balance().free());
@@ -130,15 +133,17 @@ impl Ledger {
                 return Ok(true);
             }
             let may_be_returned = self.is_shared && grant.others > Usd::ZERO;
-            if !may_be_returned || started.elapsed() >= RETURN_TIMEOUT {
+            let is_late = asked.is_some_and(|(first, _)| first.elapsed() >= RETURN_TIMEOUT);
+            if !may_be_returned || is_late {
                 account.record_lack(missing);
                 return Ok(false);
             }
-            if !has_notified {
+            if asked.is_none_or(|(_, last)| last.elapsed() >= ASK_INTERVAL) {
                 self.store
                     .request_return(organization, None, &self.owner)
                     .await?;
-                has_notified = true;
+                let now = tokio::time::Instant::now();
+                asked = Some((asked.map_or(now, |(first, _)| first), now));
             }
             tokio::time::sleep(POLL_INTERVAL).await;
         }
