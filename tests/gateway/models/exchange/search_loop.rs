@@ -328,7 +328,7 @@ fn a_search_that_fails_is_told_and_costs_nothing() {
     for reply in [
         Reply::json(500, "{}"),
         Reply::json(200, "no json"),
-        Reply::empty(),
+        Reply::empty().and_reset(),
     ] {
         let finder = Upstream::always(reply);
         let gateway = gateway(&model, &finder, "1000");
