@@ -13,7 +13,7 @@ pub trait JudgeWords: Debug + Send + Sync {
     /// answer calls nothing.
     fn question(&self, request: &ModelRequest, answer: &[u8], judge: &str) -> Option<Vec<u8>>;
 
-    /// Returns the verdicts, as the client reads them, on the calls of a whole answer. `said` is the whole chat completion;
-    /// `None`: there is none, for this reason.
-    fn verdicts(&self, answer: &[u8], said: Result<&[u8], &'static str>) -> String;
+    /// Returns the verdicts, as the client reads them, on the calls of a whole answer. `judged` is the judge's whole chat
+    /// completion, or the client's word for why there is none.
+    fn verdicts(&self, answer: &[u8], judged: Result<&[u8], &'static str>) -> String;
 }

@@ -9,6 +9,7 @@ pub mod moderations;
 pub mod ocr;
 mod plain_front;
 pub mod rerank;
+mod said_text;
 pub mod search;
 mod sequencer;
 pub mod speech;

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use bytes::Bytes;
 use memchr::memmem;
 
+use super::said_text::SaidText;
 use crate::json::{Object, Str};
 use crate::models::chat::piece::{Piece, Search, StateOf, StatePiece};
 use crate::models::dialects::Dialect;
@@ -68,7 +69,7 @@ pub(super) struct Sequencer<W> {
     /// The request, whose calls have ids, too.
     history: Bytes,
     /// The text so far, where citations quote it.
-    said: Option<String>,
+    said: Option<SaidText>,
     /// Citations that wait for a text.
     citations: Vec<String>,
     /// Bytes of text, reasoning and arguments.
@@ -129,7 +130,7 @@ impl<W: BlockWriter> Sequencer<W> {
     /// The same, where citations quote the text if `quotes`.
     pub(super) fn citing(self, quotes: bool) -> Self {
         Self {
-            said: quotes.then(String::new),
+            said: quotes.then(SaidText::default),
             ..self
         }
     }
@@ -169,15 +170,9 @@ impl<W: BlockWriter> Sequencer<W> {
     }
 
     /// Returns the text from one character to another; empty: it is not known.
-    pub(super) fn said(&self, start: u64, end: u64) -> &str {
-        let text = self.said.as_deref().unwrap_or_default();
-        let place = |at: u64| {
-            let starts = text.char_indices().map(|(at, _)| at).chain([text.len()]);
-            starts.into_iter().nth(usize::try_from(at).ok()?)
-        };
-        let range = place(start).zip(place(end));
-        let said = range.and_then(|(start, end)| text.get(start..end));
-        said.unwrap_or_default()
+    pub(super) fn quote(&self, start: u64, end: u64) -> &str {
+        let said = self.said.as_ref();
+        said.map_or("", |said| said.quote(start, end))
     }
 
     /// Takes pieces that are said together, but for their end. Text goes through `text`.
@@ -222,7 +217,7 @@ impl<W: BlockWriter> Sequencer<W> {
         }
         self.begin(kind);
         if let (BlockKind::Text, Some(said)) = (kind, &mut self.said) {
-            said.push_str(&text.unescaped());
+            said.push(&text.unescaped());
         }
         self.bytes += text.len() as u64;
         self.writer.part(self.index(), kind, text);

@@ -118,10 +118,7 @@ impl Page {
 }
 
 fn shortened(mut text: String, most: usize) -> String {
-    let end = (0..=most.min(text.len()))
-        .rev()
-        .find(|at| text.is_char_boundary(*at));
-    text.truncate(end.unwrap_or(0));
+    text.truncate(text.floor_char_boundary(most));
     text
 }
 

@@ -93,11 +93,9 @@ pub(super) fn can_search(
     function: &SearchFunction,
     is_local: bool,
 ) -> bool {
-    let own = info.for_own_call(Instant::now());
     let request = SEARCH.parse(function.body("any", is_local).into());
-    request
-        .and_then(|request| plan(models, &own, request))
-        .is_ok()
+    let at = (info, Instant::now());
+    request.is_ok_and(|request| PlannedCall::on_behalf(models, &request, at, false).is_ok())
 }
 
 fn plan(

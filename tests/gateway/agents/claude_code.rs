@@ -11,7 +11,7 @@ use super::{ON_ALL, ON_ONE, on_wires};
 use crate::support::boot::Gateway;
 use crate::support::script::Reply;
 use crate::support::scripted::{
-    Asked, MODELS, Said, Turn, gateway, gateway_with, gateway_with_judge, saying,
+    Asked, MODELS, Said, Turn, found_page, gateway, gateway_with_judge, gateway_with_search, saying,
 };
 use crate::support::upstream::Upstream;
 
@@ -421,9 +421,7 @@ fn a_long_session_is_made_shorter() {
 #[ignore = "needs Claude Code: make test-agents"]
 fn it_searches_the_web() {
     on_wires("a search of the web", ON_ONE, |id| {
-        let page = json!({"title": "Cats", "url": "https://cats.test", "content": "Cats are small.", "score": 0.9});
-        let found = json!({"query": "cats", "results": [page], "response_time": 1.5});
-        let finder = Upstream::always(Reply::json(200, found.to_string()));
+        let finder = Upstream::always(found_page());
         let provider = saying(|asked| {
             let result = asked.results.last();
             match (asked.offers("web_search"), result) {
@@ -435,13 +433,7 @@ fn it_searches_the_web() {
             }
             .into()
         });
-        let toml = format!(
-            "[providers.finder]\nkind = \"tavily\"\nbase_url = \"{}\"\nkeys = [{{ env = \"FIRST_KEY\" }}]\n",
-            finder.url()
-        );
-        let models = "[[models]]\nid = \"web-search\"\ntype = \"search\"\n\
-             [[models.providers]]\nprovider = \"finder\"\nname = \"basic\"\nsearch_price = \"0.01\"\n";
-        let gateway = gateway_with(&provider, &toml, models, "1000");
+        let gateway = gateway_with_search(&provider, &finder, "1000");
         let ended = Machine::new().ask(&gateway, id, "WEB-LOOK", &[]);
         ended.says("https://cats.test");
         ended.says("Cats are small.");

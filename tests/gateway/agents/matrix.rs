@@ -19,9 +19,15 @@ const HEAD: &str = "# What agents do, and on which models
 
 Made by `make test-agents AGENTS=all`: each cell is a run of the agent as its maker publishes it, headless, through the gateway, in
 front of a scripted provider on that wire. *native*: body and events pass as bytes; *translated*: the model is asked in the words of
-its own wire. An empty cell was not tried. The runs stand in tests/gateway/agents.
+its own wire; *rewritten*: the gateway writes them anew, because it searches or asks a judge itself. An empty cell was not tried. The runs stand in tests/gateway/agents.
 
 ";
+
+/// Scenarios of which nothing passes as bytes.
+const REWRITTEN: [&str; 2] = [
+    "a search of the web",
+    "auto mode, judged by the operator's model",
+];
 
 fn folder() -> std::path::PathBuf {
     installed().join("passed")
@@ -60,7 +66,9 @@ fn the_table_is_written() {
         names.join(" | ")
     );
     for (scenario, passed) in rows {
+        let is_rewritten = REWRITTEN.contains(&&*scenario);
         let cell = |model: &str, kind: &'static str| match passed.iter().any(|it| it == model) {
+            true if is_rewritten && kind == "native" => "rewritten",
             true => kind,
             false => "",
         };

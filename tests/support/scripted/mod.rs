@@ -144,6 +144,25 @@ pub fn gateway_with_judge(provider: &Upstream, judge: &str) -> Gateway {
     gateway_with(provider, &toml, models, "1000")
 }
 
+/// A gateway with a search of the web, which costs a cent.
+pub fn gateway_with_search(provider: &Upstream, finder: &Upstream, credit: &str) -> Gateway {
+    let models = "[[models]]\nid = \"web-search\"\ntype = \"search\"\n\
+         [[models.providers]]\nprovider = \"finder\"\nname = \"basic\"\nsearch_price = \"0.01\"\n";
+    let toml = format!(
+        "[providers.finder]\nkind = \"tavily\"\nbase_url = \"{}\"\nkeys = [{{ env = \"FIRST_KEY\" }}]\n\
+         [routing]\nkeepalive_s = 1\n",
+        finder.url()
+    );
+    gateway_with(provider, &toml, models, credit)
+}
+
+/// What the provider of such a search replies: a page.
+pub fn found_page() -> Reply {
+    let page = json!({"title": "Cats", "url": "https://cats.test", "content": "Cats are small.", "score": 0.9, "raw_content": null});
+    let body = json!({"query": "cats", "answer": null, "images": [], "results": [page], "response_time": 1.5});
+    Reply::json(200, body.to_string())
+}
+
 /// Starts the provider of the clients' scripts.
 pub fn provider() -> Upstream {
     saying(|asked| answer(asked).into())

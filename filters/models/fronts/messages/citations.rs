@@ -39,7 +39,7 @@ pub(super) fn cite<W: BlockWriter>(citation: &Citation<'_>, sequencer: &mut Sequ
             start,
             end,
         } => {
-            let location = location(url, title, sequencer.said(start, end));
+            let location = location(url, title, sequencer.quote(start, end));
             sequencer.cite(location);
         }
         Citation::Said(items) => {
@@ -52,7 +52,7 @@ pub(super) fn cite<W: BlockWriter>(citation: &Citation<'_>, sequencer: &mut Sequ
                     let title = page.title.as_deref().map(Str::Plain);
                     let place = page.start_index.zip(page.end_index);
                     let (start, end) = place.unwrap_or_default();
-                    let text = sequencer.said(start, end);
+                    let text = sequencer.quote(start, end);
                     let location = location(Str::Plain(&page.url), title, text);
                     sequencer.cite(location);
                 }

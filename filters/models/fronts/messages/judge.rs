@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::answer;
 use super::safeguards::{self, KIND};
 use crate::models::chat::text::Text;
 use crate::models::judge_words::JudgeWords;
@@ -35,24 +36,6 @@ user has asked for, or allowed by a rule of the context. Answer with one JSON ob
 each call.";
 
 #[derive(Deserialize)]
-struct Answer<'a> {
-    #[serde(borrow)]
-    content: Vec<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Call<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Text<'a>,
-    #[serde(borrow, default)]
-    id: Text<'a>,
-    #[serde(borrow, default)]
-    name: Text<'a>,
-    #[serde(borrow, default)]
-    input: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
 struct Message<'a> {
     #[serde(borrow)]
     role: Text<'a>,
@@ -79,16 +62,6 @@ struct SaidVerdict {
     outcome: String,
     #[serde(default)]
     explanation: Option<String>,
-}
-
-/// Returns the calls of a whole answer.
-fn calls(answer: &[u8]) -> Vec<Call<'_>> {
-    let answer = serde_json::from_slice::<Answer<'_>>(answer);
-    let blocks = answer.map_or_else(|_| Vec::new(), |answer| answer.content);
-    let calls = blocks
-        .into_iter()
-        .filter_map(|block| serde_json::from_str::<Call<'_>>(block.get()).ok());
-    calls.filter(|call| &*call.kind == "tool_use").collect()
 }
 
 /// Returns what the user has written: texts alone, because what a tool has read might plead for itself.
@@ -121,18 +94,12 @@ fn text_of(content: &RawValue) -> Option<String> {
             parts.map(|text| text.0).collect::<Vec<_>>().join("\n")
         }
     };
-    (!text.is_empty()).then(|| shortened(&text, MAX_MESSAGE_BYTES).to_owned())
-}
-
-fn shortened(text: &str, most: usize) -> &str {
-    let end = (0..=most.min(text.len()))
-        .rev()
-        .find(|at| text.is_char_boundary(*at));
-    text.get(..end.unwrap_or(0)).unwrap_or_default()
+    let end = text.floor_char_boundary(MAX_MESSAGE_BYTES);
+    (!text.is_empty()).then(|| text.get(..end).unwrap_or_default().to_owned())
 }
 
 /// Returns the verdicts that a chat completion says, by the ids of the calls. One that says two of a call has flagged it.
-fn said(completion: &[u8]) -> Option<HashMap<String, SaidVerdict>> {
+fn read_verdicts(completion: &[u8]) -> Option<HashMap<String, SaidVerdict>> {
     let completion: Value = serde_json::from_slice(completion).ok()?;
     let text = completion.pointer("/choices/0/message/content")?.as_str()?;
     let (start, end) = (text.find('{')?, text.rfind('}')?);
@@ -155,7 +122,10 @@ fn write_verdict(verdict: Option<&SaidVerdict>, reason: &str) -> Value {
         return json!({"type": "unavailable", "reason": "error"});
     }
     let explanation = verdict.explanation.as_deref();
-    let explanation = explanation.map(|text| shortened(text, MAX_EXPLANATION_BYTES));
+    let explanation = explanation.map(|text| {
+        let end = text.floor_char_boundary(MAX_EXPLANATION_BYTES);
+        text.get(..end).unwrap_or_default()
+    });
     json!({"type": "evaluated", "outcome": verdict.outcome, "explanation": explanation})
 }
 
@@ -164,16 +134,14 @@ impl JudgeWords for MessagesJudge {
         safeguards::is_asked(request)
     }
 
-    fn question(&self, request: &ModelRequest, answer: &[u8], judge: &str) -> Option<Vec<u8>> {
-        let calls = calls(answer);
+    fn question(&self, request: &ModelRequest, said: &[u8], judge: &str) -> Option<Vec<u8>> {
+        let calls = answer::calls(said);
         if calls.is_empty() {
             return None;
         }
-        let calls = calls.iter().map(|call| {
-            let input = call.input.map_or("{}", RawValue::get);
-            let input: Value = serde_json::from_str(input).unwrap_or_default();
-            json!({"id": &*call.id, "name": &*call.name, "input": input})
-        });
+        let calls = calls
+            .iter()
+            .map(|call| json!({"id": &*call.id, "name": &*call.name, "input": call.input}));
         let question = json!({
             "context": safeguards::context(request),
             "user": user_texts(request),
@@ -187,12 +155,12 @@ impl JudgeWords for MessagesJudge {
         Some(body.to_string().into_bytes())
     }
 
-    fn verdicts(&self, answer: &[u8], said_by: Result<&[u8], &'static str>) -> String {
-        let (verdicts, reason) = match said_by {
-            Ok(completion) => (said(completion).unwrap_or_default(), "error"),
+    fn verdicts(&self, said: &[u8], judged: Result<&[u8], &'static str>) -> String {
+        let (verdicts, reason) = match judged {
+            Ok(completion) => (read_verdicts(completion).unwrap_or_default(), "error"),
             Err(reason) => (HashMap::new(), reason),
         };
-        let calls = calls(answer).into_iter().map(|call| {
+        let calls = answer::calls(said).into_iter().map(|call| {
             let verdict = verdicts.get(&*call.id);
             (call.id.0.into_owned(), write_verdict(verdict, reason))
         });

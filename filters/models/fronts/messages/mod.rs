@@ -4,6 +4,7 @@
 //! [`check`] reads a request, [`conversation`] and [`blocks`] say it in the words of all dialects, [`writer`] makes the response
 //! in one of the two [`shape`]s, or passes on what a provider says in the same words ([`relay`]). [`search_words`] are for searches of the web that the gateway runs. Source: docs/facts/messages.md.
 
+mod answer;
 mod blocks;
 mod check;
 mod citations;

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use super::answer;
 use super::tool_types::{self, ToolType};
 use crate::models::chat::text::Text;
 use crate::models::chat::tools::SearchLocation;
@@ -33,24 +34,6 @@ struct SearchTool<'a> {
     user_location: Option<SearchLocation<'a>>,
     #[serde(borrow, default)]
     cache_control: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Answer<'a> {
-    #[serde(borrow)]
-    content: &'a RawValue,
-}
-
-#[derive(Deserialize)]
-struct Block<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Text<'a>,
-    #[serde(borrow, default)]
-    id: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    name: Option<Text<'a>>,
-    #[serde(borrow, default)]
-    input: Option<&'a RawValue>,
 }
 
 impl SearchTool<'_> {
@@ -107,28 +90,18 @@ impl SearchWords for MessagesSearch {
     }
 
     fn calls(&self, answer: &[u8], function: &str) -> Vec<SearchCall> {
-        let Ok(answer) = serde_json::from_slice::<Answer<'_>>(answer) else {
-            return Vec::new();
-        };
-        let blocks = serde_json::from_str::<Vec<&RawValue>>(answer.content.get());
-        let calls = blocks.unwrap_or_default().into_iter().filter_map(|block| {
-            let block = serde_json::from_str::<Block<'_>>(block.get()).ok()?;
-            let is_call = &*block.kind == "tool_use" && block.name.as_deref() == Some(function);
-            is_call.then_some(())?;
-            Some(SearchCall {
-                id: (*block.id?).into(),
-                arguments: block.input?.get().into(),
-            })
+        let calls = answer::calls(answer).into_iter();
+        let calls = calls.filter(|call| &*call.name == function);
+        let calls = calls.map(|call| SearchCall {
+            id: (*call.id).into(),
+            arguments: call.input.map_or("{}", RawValue::get).into(),
         });
         calls.collect()
     }
 
     fn proceed(&self, source: &Source, answer: &[u8], results: &[SearchResult]) -> Option<Vec<u8>> {
-        let answer: Answer<'_> = serde_json::from_slice(answer).ok()?;
-        let said = format!(
-            r#"{{"role":"assistant","content":{}}}"#,
-            answer.content.get()
-        );
+        let content = answer::content(answer)?;
+        let said = format!(r#"{{"role":"assistant","content":{content}}}"#);
         let results = results.iter().map(|result| {
             json!({
                 "type": "tool_result", "tool_use_id": &*result.call.id,

@@ -13,28 +13,11 @@ use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
 use crate::support::client::{Answer, Client, ask};
 use crate::support::script::{Gate, Reply};
-use crate::support::scripted::{Asked, MODELS, Said, Turn, gateway_with, saying};
+use crate::support::scripted::{
+    Asked, MODELS, Said, Turn, found_page, gateway_with, gateway_with_search, saying,
+};
 use crate::support::upstream::Upstream;
 use crate::support::{every, until};
-
-const FINDER: &str = "[[models]]\nid = \"web-search\"\ntype = \"search\"\n\
-     [[models.providers]]\nprovider = \"finder\"\nname = \"basic\"\nsearch_price = \"0.01\"\n";
-
-fn found() -> Reply {
-    let page = json!({"title": "Cats", "url": "https://cats.test", "content": "Cats are small.", "score": 0.9, "raw_content": null});
-    let body = json!({"query": "cats", "answer": null, "images": [], "results": [page], "response_time": 1.5});
-    Reply::json(200, body.to_string())
-}
-
-/// A gateway in front of a model and a search.
-fn gateway(model: &Upstream, finder: &Upstream, credit: &str) -> Gateway {
-    let toml = format!(
-        "[providers.finder]\nkind = \"tavily\"\nbase_url = \"{}\"\nkeys = [{{ env = \"FIRST_KEY\" }}]\n\
-         [routing]\nkeepalive_s = 1\n",
-        finder.url()
-    );
-    gateway_with(model, &toml, FINDER, credit)
-}
 
 /// A model that searches once, and then tells what was found.
 fn searches_once(asked: &Asked) -> Said {
@@ -120,8 +103,8 @@ fn end(answer: &Answer) -> Value {
 
 #[test]
 fn the_turns_and_the_searches_of_an_answer_are_in_its_session() {
-    let (model, finder) = (saying(searches_once), Upstream::always(found()));
-    let gateway = gateway(&model, &finder, "1000");
+    let (model, finder) = (saying(searches_once), Upstream::always(found_page()));
+    let gateway = gateway_with_search(&model, &finder, "1000");
     let asked = Ask::post("/v1/messages", messages_body(MODELS[0], false).to_string());
     let asked = asked
         .key(&gateway.key)
@@ -138,8 +121,8 @@ fn the_turns_and_the_searches_of_an_answer_are_in_its_session() {
 
 #[test]
 fn any_model_searches_for_clients_of_messages() {
-    let (model, finder) = (saying(searches_once), Upstream::always(found()));
-    let gateway = gateway(&model, &finder, "1000");
+    let (model, finder) = (saying(searches_once), Upstream::always(found_page()));
+    let gateway = gateway_with_search(&model, &finder, "1000");
     for (wire, is_stream) in MODELS.iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         let before = (model.requests().len(), finder.requests().len());
         let answer = send(&gateway, "/v1/messages", &messages_body(wire, is_stream));
@@ -201,8 +184,8 @@ fn any_model_searches_for_clients_of_messages() {
 
 #[test]
 fn any_model_searches_for_clients_of_chat_completions() {
-    let (model, finder) = (saying(searches_once), Upstream::always(found()));
-    let gateway = gateway(&model, &finder, "1000");
+    let (model, finder) = (saying(searches_once), Upstream::always(found_page()));
+    let gateway = gateway_with_search(&model, &finder, "1000");
     for (wire, is_stream) in MODELS.iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         let answer = send(
             &gateway,
@@ -254,8 +237,8 @@ fn any_model_searches_for_clients_of_chat_completions() {
 /// Two turns of 9 and 4 tokens cost (9 + 9) × 1 and (4 + 4) × 2 millionths, and a search a cent.
 #[test]
 fn every_turn_and_every_search_is_charged_once() {
-    let (model, finder) = (saying(searches_once), Upstream::always(found()));
-    let gateway = gateway(&model, &finder, "1");
+    let (model, finder) = (saying(searches_once), Upstream::always(found_page()));
+    let gateway = gateway_with_search(&model, &finder, "1");
     let answer = send(&gateway, "/v1/messages", &messages_body("chat", false));
     let cost = answer.json()["weirgate"]["usage"]["cost"].clone();
     let credit = used(&gateway, &cost.to_string());
@@ -281,8 +264,8 @@ fn no_more_searches_run_than_are_allowed() {
             None => Turn::call("web_search", json!({"query": "cats"})).into(),
         }
     });
-    let finder = Upstream::always(found());
-    let gateway = gateway(&model, &finder, "1000");
+    let finder = Upstream::always(found_page());
+    let gateway = gateway_with_search(&model, &finder, "1000");
     let answer = send(&gateway, "/v1/messages", &messages_body("chat", true));
     let blocks = content(&answer);
     let results: Vec<&Value> = blocks
@@ -307,8 +290,8 @@ fn no_more_searches_run_than_are_allowed() {
 #[test]
 fn a_model_that_never_stops_searching_pauses() {
     let model = saying(|_| Turn::call("web_search", json!({"query": "cats"})).into());
-    let finder = Upstream::always(found());
-    let gateway = gateway(&model, &finder, "1000");
+    let finder = Upstream::always(found_page());
+    let gateway = gateway_with_search(&model, &finder, "1000");
     for is_stream in [false, true] {
         let before = model.requests().len();
         let answer = send(&gateway, "/v1/messages", &messages_body("items", is_stream));
@@ -331,7 +314,7 @@ fn a_search_that_fails_is_told_and_costs_nothing() {
         Reply::empty().and_reset(),
     ] {
         let finder = Upstream::always(reply);
-        let gateway = gateway(&model, &finder, "1000");
+        let gateway = gateway_with_search(&model, &finder, "1000");
         let answer = send(&gateway, "/v1/messages", &messages_body("chat", true));
         let blocks = content(&answer);
         assert_eq!(
@@ -361,8 +344,8 @@ fn arguments_without_a_query_are_told_to_the_model() {
         true => Turn::text(asked.results.last().unwrap().clone()).into(),
         false => Turn::call("web_search", json!({"q": "cats"})).into(),
     });
-    let finder = Upstream::always(found());
-    let gateway = gateway(&model, &finder, "1000");
+    let finder = Upstream::always(found_page());
+    let gateway = gateway_with_search(&model, &finder, "1000");
     let answer = send(&gateway, "/v1/messages", &messages_body("chat", false));
     let blocks = content(&answer);
     assert_eq!(
@@ -381,8 +364,8 @@ fn calls_of_the_clients_tools_go_first() {
         let both = Turn::call("web_search", json!({"query": "cats"}));
         both.and_call("read", json!({"path": "a"})).into()
     });
-    let finder = Upstream::always(found());
-    let gateway = gateway(&model, &finder, "1000");
+    let finder = Upstream::always(found_page());
+    let gateway = gateway_with_search(&model, &finder, "1000");
     for is_stream in [false, true] {
         let mut body = messages_body("chat", is_stream);
         let read = json!({"name": "read", "input_schema": {"type": "object"}});
@@ -401,8 +384,8 @@ fn calls_of_the_clients_tools_go_first() {
 
 #[test]
 fn a_search_that_is_demanded_is_demanded_once() {
-    let (model, finder) = (saying(searches_once), Upstream::always(found()));
-    let gateway = gateway(&model, &finder, "1000");
+    let (model, finder) = (saying(searches_once), Upstream::always(found_page()));
+    let gateway = gateway_with_search(&model, &finder, "1000");
     let mut body = messages_body("chat", false);
     body["tool_choice"] = json!({"type": "tool", "name": "web_search"});
     send(&gateway, "/v1/messages", &body);
@@ -452,8 +435,8 @@ fn a_later_turn_that_breaks_is_no_answer() {
         }),
         false => searches_once(asked),
     });
-    let finder = Upstream::always(found());
-    let gateway = gateway(&model, &finder, "1000");
+    let finder = Upstream::always(found_page());
+    let gateway = gateway_with_search(&model, &finder, "1000");
     let answer = send(&gateway, "/v1/messages", &messages_body("chat", true));
     let events = answer.events().json();
     assert_eq!(events.last().unwrap()["type"], "error", "{}", answer.text());
@@ -471,8 +454,8 @@ fn a_later_turn_that_breaks_is_no_answer() {
 /// A turn on its way is the history of the next one, and what the gateway has said of its searches goes to nobody.
 #[test]
 fn a_history_with_searches_goes_to_every_wire_without_them() {
-    let (model, finder) = (saying(searches_once), Upstream::always(found()));
-    let gateway = gateway(&model, &finder, "1000");
+    let (model, finder) = (saying(searches_once), Upstream::always(found_page()));
+    let gateway = gateway_with_search(&model, &finder, "1000");
     let first = content(&send(
         &gateway,
         "/v1/messages",
@@ -498,9 +481,9 @@ fn a_history_with_searches_goes_to_every_wire_without_them() {
 #[test]
 fn a_client_is_pinged_while_a_search_takes_long() {
     let gate = Gate::default();
-    let finder = Upstream::always(Reply::empty().wait(&gate).then(found()));
+    let finder = Upstream::always(Reply::empty().wait(&gate).then(found_page()));
     let model = saying(searches_once);
-    let gateway = gateway(&model, &finder, "1000");
+    let gateway = gateway_with_search(&model, &finder, "1000");
     let mut client = Client::connect(gateway.address());
     client.send(
         &Ask::post("/v1/messages", messages_body("chat", true).to_string()).key(&gateway.key),
@@ -530,7 +513,7 @@ fn a_client_is_pinged_while_a_search_takes_long() {
 fn a_client_that_leaves_during_a_search_ends_it() {
     let finder = Upstream::always(Reply::hang());
     let model = saying(searches_once);
-    let gateway = gateway(&model, &finder, "1000");
+    let gateway = gateway_with_search(&model, &finder, "1000");
     let mut client = Client::connect(gateway.address());
     client.send(
         &Ask::post("/v1/messages", messages_body("chat", false).to_string()).key(&gateway.key),
@@ -548,9 +531,9 @@ fn a_client_that_leaves_during_a_search_ends_it() {
 #[test]
 fn a_turn_that_credit_does_not_cover_is_refused() {
     let model = saying(searches_once);
-    let finder = Upstream::always(found());
+    let finder = Upstream::always(found_page());
     // The first turn and the search fit, but what the second turn may cost does not.
-    let gateway = gateway(&model, &finder, "0.012");
+    let gateway = gateway_with_search(&model, &finder, "0.012");
     let answer = send(&gateway, "/v1/messages", &messages_body("chat", true));
     assert!(answer.text().contains("billing_error"), "{}", answer.text());
     assert!(!answer.text().contains("message_stop"), "{}", answer.text());

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use super::Findings;
 use super::deferred::Deferred;
-
 use super::top::text_or_blocks;
 use crate::json::{Type, Walker};
 use crate::models::chat::data_url;
@@ -207,8 +206,8 @@ fn typed(
     match (kind, place) {
         ("text", _) => {
             // Citations of our making stay behind, and wires of the dialect look which those are.
-            found.states +=
-                usize::from(members.citations.is_some_and(|list| list.starts_with("[")));
+            let may_cite = members.citations.is_some_and(|list| list.starts_with('['));
+            found.states += usize::from(may_cite);
             found.text_bytes += text(members.text, "text")?;
             Ok(())
         }
