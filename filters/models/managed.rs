@@ -7,6 +7,8 @@
 
 pub mod expand;
 mod messages;
+mod responses;
+mod translated;
 pub mod variation;
 
 #[cfg(test)]

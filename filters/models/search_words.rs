@@ -33,6 +33,12 @@ pub trait SearchWords: Debug + Send + Sync {
     /// Returns a body behind which the whole answer and the results of its calls stand. Nothing demands a call any more.
     fn proceed(&self, source: &Source, answer: &[u8], results: &[SearchResult]) -> Option<Vec<u8>>;
 
+    /// Returns the body of a checked request without its search, where the search is an offer that the model may do without; `None`:
+    /// what is asked for is a search.
+    fn forgo(&self, _request: &ModelRequest) -> Option<Vec<u8>> {
+        None
+    }
+
     /// Returns the text between two turns, where the dialect has one text for all of them.
     fn separator(&self) -> &'static str {
         ""

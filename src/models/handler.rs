@@ -232,10 +232,30 @@ impl ModelHandler {
             Ok(planned) => return Ok((self.open_call(info, request, planned, &context), found)),
             Err(fault) => fault,
         };
-        match self.plan_search_loop(info, &request, (&context, byok_keys)) {
+        let call = self.plan_search_loop(info, &request, (&context, byok_keys));
+        let call = call.or_else(|| self.plan_without_search(info, &request, (&context, byok_keys)));
+        match call {
             Some(call) => Ok((call, None)),
             None => Err(fault),
         }
+    }
+
+    /// Plans a request for which nothing searches the web without the search, if that is an offer that its model may do without.
+    /// Returns `None` if that does not serve it either.
+    fn plan_without_search(
+        &self,
+        info: &RequestInfo,
+        request: &ModelRequest,
+        (context, byok_keys): (&PlanContext<'_>, Option<&ProviderKeys>),
+    ) -> Option<Box<ModelExchange>> {
+        request.needs.web_search?;
+        let models = &self.models;
+        let body = self.front.search_words()?.forgo(request)?;
+        let without = body::off_worker(body.len(), || self.front.parse(body.into())).ok()?;
+        let request = Box::new(continued(without, request));
+        let resolution = models.planner.resolve(&request, context, false).ok()?;
+        let planned = PlannedCall::new(models, &request, resolution, (context, byok_keys)).ok()?;
+        Some(self.open_call(info, request, planned, context))
     }
 
     /// Plans a request for which no model searches the web with a function in place of the search. Returns `None` if that does

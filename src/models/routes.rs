@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use filters::fault::Fault;
+use filters::fault::{Fault, FaultKind};
 use filters::models::dialects::Dialect;
 use filters::models::front::Front;
 use filters::models::fronts::messages::MessagesError;
+use filters::models::fronts::responses::{Responses, ResponsesError};
 use filters::models::fronts::videos::Videos;
 use filters::models::fronts::{ALTERNATIVE_STYLE, FRONTS};
 use filters::models::operation::Operation;
-use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 
 use super::Models;
 use super::endpoints::count_tokens::CountTokens;
@@ -18,12 +19,13 @@ use super::endpoints::key::KeyStatus;
 use super::endpoints::messages::Hello;
 use super::endpoints::models::{GetModel, ListModels};
 use super::endpoints::prompts::{GetPrompt, ListPrompts, RenderPrompt};
+use super::endpoints::responses::Upgrade;
 use super::endpoints::usage::{GetUsage, GetUsageBreakdown, turns};
 use super::endpoints::videos::{DeleteVideo, GetVideo, ListVideos, VideoContent};
 use super::handler::ModelHandler;
 use crate::config::Config;
 use crate::proxy::handler::{Endpoint, Handler};
-use crate::proxy::response::Response;
+use crate::proxy::response::{RETRY_AFTER_MS, Response};
 use crate::proxy::router::{Access, BodyRule, ErrorStyle, Route};
 
 /// Returns the rows.
@@ -33,6 +35,7 @@ pub fn routes(models: &Arc<Models>, config: &Config) -> Vec<Route> {
     routes.extend(prompts(models, config));
     routes.extend(calls(models, config));
     routes.extend(beside_messages(models, config));
+    routes.push(upgrade());
     routes.extend(videos(models));
     routes
 }
@@ -228,6 +231,21 @@ fn beside_messages(models: &Arc<Models>, config: &Config) -> [Route; 2] {
     ]
 }
 
+/// Returns the row by which clients of Responses ask for another protocol, before they post.
+fn upgrade() -> Route {
+    let upgrade = Handler::Endpoint(Arc::new(Upgrade));
+    Route {
+        errors: error_style(Some(Dialect::Responses)),
+        takes_permit: false,
+        ..row(
+            "responses_upgrade",
+            (Method::GET, Responses.row().path),
+            upgrade,
+            include_str!("endpoints/responses_upgrade.json"),
+        )
+    }
+}
+
 /// Returns the rows of videos that were ordered.
 fn videos(models: &Arc<Models>) -> Vec<Route> {
     const JOB: &str = "/v1/videos/*";
@@ -286,6 +304,10 @@ fn error_style(dialect: Option<Dialect>) -> ErrorStyle {
             schema: Some("MessagesError"),
             write: Arc::new(|fault, refused| messages_error(fault, refused.id)),
         },
+        Some(Dialect::Responses) => ErrorStyle {
+            schema: Some("Error"),
+            write: Arc::new(|fault, _| responses_error(fault)),
+        },
         _ => ErrorStyle {
             schema: Some("Error"),
             write: Arc::new(|fault, refused| error_response(fault, refused.headers)),
@@ -304,6 +326,23 @@ fn messages_error(fault: &Fault, request_id: &str) -> Response {
     };
     if error.is_final {
         response.replace_headers(&[(SHOULD_RETRY, HeaderValue::from_static("false"))]);
+    }
+    response
+}
+
+/// The headers that say how long a client waits before it asks again.
+const WAITS: [HeaderName; 2] = [header::RETRY_AFTER, RETRY_AFTER_MS];
+
+/// Returns a fault in the words of Responses. Clients wait for as long as `retry-after` says, and give up on a 429 without it.
+fn responses_error(fault: &Fault) -> Response {
+    let error = ResponsesError::new(fault);
+    let mut response = Response {
+        status: error.status,
+        body: error.body().into(),
+        ..Response::from(fault)
+    };
+    if fault.kind == FaultKind::Payment {
+        response.headers.retain(|(name, _)| !WAITS.contains(name));
     }
     response
 }

@@ -135,7 +135,8 @@ const ALTERNATE_REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 /// The number of headers that [`send`] adds: two ids, the length and the type.
 const ADDED_HEADERS: usize = 4;
-const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
+/// How long the caller should wait, in milliseconds.
+pub const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 /// The interval at which an event stream checks whether the process is stopping.
 const READINESS_INTERVAL: Duration = Duration::from_millis(250);
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");

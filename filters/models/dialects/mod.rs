@@ -10,6 +10,7 @@ use super::parameter::Parameter;
 pub mod chat;
 pub mod chat_state;
 pub mod messages;
+pub mod responses;
 pub mod state;
 
 /// A way to say a chat.
@@ -90,8 +91,9 @@ impl Dialect {
         match self {
             Self::Chat => chat::name_of(member),
             Self::Messages => messages::name_of(member),
-            // No front speaks them yet.
-            Self::Responses | Self::Contents => "",
+            Self::Responses => responses::name_of(member),
+            // No front speaks it yet.
+            Self::Contents => "",
         }
     }
 

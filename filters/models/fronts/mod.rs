@@ -4,17 +4,21 @@ pub mod chat_completions;
 pub mod embeddings;
 pub mod images;
 mod item_list;
+mod members;
 pub mod messages;
 pub mod moderations;
 pub mod ocr;
 mod plain_front;
 pub mod rerank;
+pub mod responses;
 mod said_text;
 pub mod search;
 mod sequencer;
+mod signed_blocks;
 pub mod speech;
 mod stop_cut;
 pub mod systemone;
+mod too_long;
 pub mod transcriptions;
 pub mod videos;
 
@@ -34,9 +38,10 @@ use super::front::Front;
 pub const ALTERNATIVE_STYLE: HeaderName = HeaderName::from_static("anthropic-version");
 
 /// All fronts.
-pub static FRONTS: [&dyn Front; 14] = [
+pub static FRONTS: [&dyn Front; 15] = [
     &chat_completions::ChatCompletions,
     &messages::Messages,
+    &responses::Responses,
     &embeddings::EMBEDDINGS,
     &images::ImageGenerations,
     &images::ImageEdits,

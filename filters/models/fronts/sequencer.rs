@@ -10,7 +10,7 @@ use memchr::memmem;
 
 use super::said_text::SaidText;
 use crate::json::{Object, Str};
-use crate::models::chat::piece::{Piece, Search, StateOf, StatePiece};
+use crate::models::chat::piece::{Image, Piece, Search, StateOf, StatePiece};
 use crate::models::dialects::Dialect;
 use crate::models::dialects::state::OwnedMaker;
 use crate::models::numbering::Numbering;
@@ -26,12 +26,26 @@ const MAX_SOUGHT_IDS: usize = 64;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum BlockKind {
     Text,
+    Refusal,
     Thinking,
     Call,
 }
 
 /// Writes blocks. Texts and arguments are pieces of JSON strings.
 pub(super) trait BlockWriter {
+    /// The dialect whose native blocks it writes.
+    const DIALECT: Dialect;
+    /// The block of a refusal.
+    const REFUSAL: BlockKind;
+    /// Whether its answers have images.
+    const HAS_IMAGES: bool = false;
+
+    /// Ends the message that was said last, where an answer has several; `phase` is that of the next one. Returns whether its
+    /// answers have.
+    fn message(&mut self, _phase: Option<Str<'_>>) -> bool {
+        false
+    }
+
     /// Begins a block; `call` are its id and its name, insides of JSON strings.
     fn open(&mut self, index: usize, kind: BlockKind, call: Option<(&str, &str)>);
 
@@ -46,6 +60,12 @@ pub(super) trait BlockWriter {
 
     /// Writes a block that comes whole: a JSON object.
     fn whole(&mut self, index: usize, json: &str);
+
+    /// Writes a block of state that belongs to nothing that is shown.
+    fn redacted(&mut self, index: usize, data: &str);
+
+    /// Writes an image, in base64.
+    fn image(&mut self, _index: usize, _media_type: &str, _data: Str<'_>) {}
 
     /// Writes a search that the gateway has run, under an id. Returns how many blocks it takes.
     fn search(&mut self, index: usize, id: &str, search: &Search<'_>) -> usize;
@@ -178,7 +198,14 @@ impl<W: BlockWriter> Sequencer<W> {
     /// Takes pieces that are said together, but for their end. Text goes through `text`.
     pub(super) fn take(&mut self, piece: &Piece<'_>, together: &[Piece<'_>]) {
         match piece {
-            Piece::Text(text) | Piece::Refusal(text) => self.say(BlockKind::Text, *text),
+            Piece::Text(text) => self.say(BlockKind::Text, *text),
+            Piece::Refusal(text) => self.say(W::REFUSAL, *text),
+            Piece::Message { phase } => self.message(*phase),
+            Piece::Image(Image::Data { media_type, data }) if W::HAS_IMAGES => {
+                self.close(None);
+                self.writer.image(self.blocks, media_type, *data);
+                self.blocks += 1;
+            }
             Piece::Reasoning(text) => {
                 self.tells_reasoning |= !text.is_empty();
                 self.say(BlockKind::Thinking, *text);
@@ -192,11 +219,7 @@ impl<W: BlockWriter> Sequencer<W> {
             }
             Piece::Arguments { key, json } => self.arguments(*key, *json),
             Piece::CallEnd { key } => self.end_call(*key),
-            Piece::Native {
-                dialect: Dialect::Messages,
-                json,
-                ..
-            } => self.whole(json),
+            Piece::Native { dialect, json, .. } if *dialect == W::DIALECT => self.whole(json),
             Piece::Search(search) => self.search(search),
             _ => {}
         }
@@ -207,6 +230,14 @@ impl<W: BlockWriter> Sequencer<W> {
         self.close(None);
         for at in 0..self.calls.len() {
             self.open_waiting(at);
+            self.close(None);
+        }
+    }
+
+    /// Begins a message, where an answer has several.
+    fn message(&mut self, phase: Option<Str<'_>>) {
+        let ends = self.writer.message(phase);
+        if ends && self.open == Some(BlockKind::Text) {
             self.close(None);
         }
     }
@@ -332,12 +363,9 @@ impl<W: BlockWriter> Sequencer<W> {
     }
 
     fn redacted(&mut self, data: &str) {
-        let mut block = Vec::with_capacity(data.len() + 48);
-        let mut object = Object::open(&mut block);
-        object.text("type", "redacted_thinking");
-        object.text("data", data);
-        object.close();
-        self.whole(&String::from_utf8(block).unwrap_or_default());
+        self.close(None);
+        self.writer.redacted(self.blocks, data);
+        self.blocks += 1;
     }
 
     /// Returns the sealed state of the call of this key, if a piece is that.

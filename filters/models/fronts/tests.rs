@@ -7,6 +7,10 @@ use crate::models::metadata::{AnswerMembers, Metadata, UsedNames};
 use crate::models::reply::Writer;
 use crate::models::usage::{Settlement, Usage};
 
+#[path = "../../tests/grammars/mod.rs"]
+#[allow(unreachable_pub, reason = "other tests have it, too")]
+pub(super) mod grammars;
+
 /// Ends a response of JSON at an unknown price, and returns it.
 pub(super) fn complete(writer: &mut dyn Writer, usage: Usage) -> Value {
     end(writer, usage);

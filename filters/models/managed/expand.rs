@@ -1,9 +1,11 @@
 //! From a request and what completes it to the body of a usual request.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 
 use super::variation::Variation;
-use super::{GivenVariable, ManagedRequest, messages};
+use super::{GivenVariable, ManagedRequest, messages, responses};
 use crate::fault::{Fault, FaultKind};
 use crate::json::{Str, Type, Walker};
 use crate::models::dialects::Dialect;
@@ -78,6 +80,7 @@ impl ManagedRequest {
         }
         let said = match self.dialect {
             Dialect::Messages => messages::say(self, &written, filling)?,
+            Dialect::Responses => responses::say(self, &written, filling)?,
             _ => self.say(written, filling),
         };
         let out = self.write(model.map(|(model, _)| model), &said);
@@ -123,8 +126,11 @@ impl ManagedRequest {
             out.extend_from_slice(system.as_bytes());
             out.push(b',');
         }
-        out.extend_from_slice(b"\"messages\":[");
+        out.push(b'"');
+        out.extend_from_slice(self.history().as_bytes());
+        out.extend_from_slice(b"\":[");
         let own = self.own_messages();
+        let own = &*own;
         out.extend_from_slice(&said.messages);
         if !said.messages.is_empty() && !own.is_empty() {
             out.push(b',');
@@ -173,7 +179,8 @@ impl ManagedRequest {
         let is_filled = |key: &str| said.members.iter().any(|(filled, ..)| **filled == *key);
         let members = self.source.members.iter();
         let kept = members.filter(|member| match &*member.key {
-            "messages" | "prompt" => false,
+            "prompt" => false,
+            key if key == self.history() => false,
             "system" if said.system.is_some() => false,
             "model" => self.has_model,
             key => !is_filled(key),
@@ -229,14 +236,28 @@ impl ManagedRequest {
         fills
     }
 
+    /// Returns the member that holds the history.
+    fn history(&self) -> &'static str {
+        match self.dialect {
+            Dialect::Responses => "input",
+            _ => "messages",
+        }
+    }
+
     /// Returns the caller's messages without the brackets around them.
-    fn own_messages(&self) -> &[u8] {
-        let member = self.source.member("messages");
+    fn own_messages(&self) -> Cow<'_, [u8]> {
+        let member = self.source.member(self.history());
         let value = member.map_or(&b""[..], |member| self.source.value(member));
+        if value.starts_with(b"\"") {
+            // A bare text is a message of the user's.
+            return [br#"{"role":"user","content":"#, value, b"}"]
+                .concat()
+                .into();
+        }
         let inner = value
             .strip_prefix(b"[")
             .and_then(|value| value.strip_suffix(b"]"));
-        inner.map_or(&b""[..], <[u8]>::trim_ascii)
+        inner.map_or(&b""[..], <[u8]>::trim_ascii).into()
     }
 
     /// Returns whether the caller has set a member. Null counts as unset.

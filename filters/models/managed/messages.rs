@@ -3,29 +3,17 @@
 //! Instructions go before the caller's `system`, other messages before the caller's. What these words cannot say is a 400 that
 //! names it.
 
-use std::borrow::Cow;
-
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::ManagedRequest;
 use super::expand::{Filling, Said};
-use crate::fault::{Fault, FaultKind, quoted};
+use super::translated::{Filled, Message, Translated, as_json, at, members, unread, unsaid};
+use crate::fault::{Fault, quoted};
 use crate::models::chat::data_url;
-use crate::models::dialects::chat;
-use crate::models::prompts::origin::FilledBy;
 use crate::models::request::Effort;
 
-/// A message of a prompt.
-#[derive(Deserialize)]
-struct Message<'a> {
-    #[serde(borrow)]
-    role: Cow<'a, str>,
-    #[serde(default)]
-    content: Value,
-    #[serde(flatten)]
-    more: Map<String, Value>,
-}
+/// The API whose words these are.
+const API: &str = "Messages";
 
 /// Returns what is said. `rendered` are the messages of the prompt with commas between them.
 ///
@@ -40,7 +28,8 @@ pub(super) fn say(
         serde_json::from_slice(&list).map_err(|error| unread("prompt", &error))?;
     let (mut system, mut turns) = (Vec::new(), Vec::new());
     for (at, message) in messages.into_iter().enumerate() {
-        let unsaid = |what: &str| unsaid(filling, &format!("{what} in its message {}", at + 1));
+        let unsaid =
+            |what: &str| unsaid(filling, API, &format!("{what} in its message {}", at + 1));
         let blocks = blocks(message.content).map_err(|what| unsaid(&what))?;
         let extra = message.more.keys().find(|key| *key != "name");
         if let Some(key) = extra {
@@ -58,7 +47,7 @@ pub(super) fn say(
         system: instructions(request, system)?,
         messages: turns.join(",").into_bytes(),
         count,
-        members: members(request, filling)?,
+        members: filled_members(request, filling)?,
     })
 }
 
@@ -108,41 +97,9 @@ fn block(part: Value) -> Result<Value, String> {
     }
 }
 
-/// Returns what a pointer names; null where it names nothing.
-fn at<'v>(value: &'v Value, pointer: &str) -> &'v Value {
-    value.pointer(pointer).unwrap_or(&Value::Null)
-}
-
-/// Returns the members that prompt and variation fill, where the caller has left them unset.
-fn members(
-    request: &ManagedRequest,
-    filling: Filling<'_>,
-) -> Result<Vec<(Box<str>, String, FilledBy)>, Fault> {
-    let mut filled: Vec<(&'static str, Value, FilledBy)> = Vec::new();
-    let mut passed: Vec<(Box<str>, String, FilledBy)> = Vec::new();
-    for (parameter, by) in filling.parameters() {
-        let key = &*parameter.key;
-        // A number that no value holds, such as 1e400, is passed on too.
-        let value = serde_json::from_str(&parameter.json);
-        let said = match value.map_or(Translated::Unknown, |value| translate(key, value)) {
-            Translated::Members(said) => said,
-            Translated::Unknown if is_of_chat(key) => {
-                return Err(unsaid(filling, &format!("`{}`", quoted(key))));
-            }
-            // What the gateway does not know reaches the provider as it is.
-            Translated::Unknown => {
-                if !request.is_set(key) && !passed.iter().any(|(other, ..)| **other == *key) {
-                    passed.push((key.into(), parameter.json.to_string(), by));
-                }
-                continue;
-            }
-        };
-        for (key, value) in said {
-            if !request.is_set(key) {
-                fill(&mut filled, (key, value, by));
-            }
-        }
-    }
+/// Returns the members that prompt and variation fill.
+fn filled_members(request: &ManagedRequest, filling: Filling<'_>) -> Result<Filled, Fault> {
+    let (mut filled, passed) = members(request, filling, API, translate)?;
     for (key, value, _) in &mut filled {
         if *key == "tool_choice" && value.get("type").is_none() {
             value
@@ -150,36 +107,7 @@ fn members(
                 .map(|it| it.insert("type".to_owned(), "auto".into()));
         }
     }
-    let filled = filled.into_iter();
-    let filled = filled.map(|(key, value, by)| (key.into(), value.to_string(), by));
-    Ok(filled.chain(passed).collect())
-}
-
-/// Fills a member, unless it is filled. Several parameters are members of one here.
-fn fill(filled: &mut Vec<(&'static str, Value, FilledBy)>, more: (&'static str, Value, FilledBy)) {
-    let earlier = filled.iter_mut().find(|(key, ..)| *key == more.0);
-    match (earlier, more) {
-        (None, more) => filled.push(more),
-        (Some((_, Value::Object(members), _)), (_, Value::Object(more), _)) => {
-            for (key, value) in more {
-                members.entry(key).or_insert(value);
-            }
-        }
-        (Some(_), _) => {}
-    }
-}
-
-/// Returns whether chat completions have a member.
-fn is_of_chat(key: &str) -> bool {
-    let mut own = chat::GATEWAY_MEMBERS.iter();
-    chat::KEYS.contains(&key) || own.any(|(own, _)| *own == key)
-}
-
-/// What a parameter is in these words.
-enum Translated {
-    /// Members; none where it asks for nothing.
-    Members(Vec<(&'static str, Value)>),
-    Unknown,
+    Ok(as_json(filled, passed))
 }
 
 fn translate(key: &str, value: Value) -> Translated {
@@ -275,19 +203,4 @@ fn choice(said: &Value) -> Option<Value> {
         }
     };
     Some(json!({ "type": kind }))
-}
-
-/// The fault of JSON that was checked when it came and cannot be read now: 500.
-fn unread(what: &str, error: &serde_json::Error) -> Fault {
-    let fault = Fault::new(FaultKind::Internal, format!("the {what} could not be read"));
-    fault.with_detail(error.to_string())
-}
-
-/// The fault of something that these words cannot say: 400.
-fn unsaid(filling: Filling<'_>, what: &str) -> Fault {
-    let message = format!(
-        "{} has {what}, which requests of Messages cannot say; chat completions can",
-        filling.describe()
-    );
-    Fault::invalid("model", message).with_code("invalid_parameters")
 }

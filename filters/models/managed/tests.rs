@@ -8,6 +8,7 @@ use crate::fault::Fault;
 use crate::models::front::{Front, Received};
 use crate::models::fronts::chat_completions::ChatCompletions;
 use crate::models::fronts::messages::Messages;
+use crate::models::fronts::responses::Responses;
 use crate::models::managed::expand::{Expansion, Filling};
 use crate::models::prompts::library::FoundPrompt;
 use crate::models::prompts::prompt::Prompt;
@@ -383,9 +384,9 @@ fn a_request_without_a_prompt_is_complete_and_another_operation_takes_none() {
     assert!(ChatCompletions.parse(nested.to_string().into()).is_err());
 }
 
-/// What a request of Messages becomes, or the fault of the result.
-fn in_messages(file: &Value, request: &Value) -> Result<Value, Fault> {
-    let Received::Managed(request) = Messages.read(request.to_string().into())? else {
+/// What a request of another API becomes, or the fault of the result.
+fn completed(front: &'static dyn Front, file: &Value, request: &Value) -> Result<Value, Fault> {
+    let Received::Managed(request) = front.read(request.to_string().into())? else {
         panic!("{request} names no prompt");
     };
     let prompt = found(file);
@@ -395,9 +396,66 @@ fn in_messages(file: &Value, request: &Value) -> Result<Value, Fault> {
     };
     let expansion = request.expand(filling, 1 << 20)?;
     let body = serde_json::from_slice(&expansion.body).unwrap();
-    let parsed = Messages.parse(expansion.body);
+    let parsed = front.parse(expansion.body);
     parsed.map_err(|fault| expansion.managed.explain(fault))?;
     Ok(body)
+}
+
+fn in_messages(file: &Value, request: &Value) -> Result<Value, Fault> {
+    completed(&Messages, file, request)
+}
+
+fn in_responses(file: &Value, request: &Value) -> Result<Value, Fault> {
+    completed(&Responses, file, request)
+}
+
+#[test]
+fn a_request_of_responses_is_completed_in_its_own_words() {
+    let file = json!({
+        "model": "m",
+        "parameters": {"temperature": 0.2, "max_completion_tokens": 800, "reasoning_effort": "high", "verbosity": "low",
+            "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "object"}, "strict": true}},
+            "tools": [{"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object"}}}],
+            "parallel_tool_calls": false, "tool_choice": {"type": "function", "function": {"name": "f"}}, "of_the_vendor": [1]},
+        "messages": [
+            {"role": "system", "content": "Answer {{name}}."},
+            {"role": "user", "content": [{"type": "text", "text": "Look"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAE="}}]},
+            {"role": "assistant", "content": "I see."}],
+        "variables": {"name": "you"},
+    });
+    let request = json!({"model": "@prompt/hi", "instructions": "Be kind.", "stream": true, "temperature": 1, "input": "Go on"});
+    let body = in_responses(&file, &request).unwrap();
+    let item =
+        |role: &str, content: Value| json!({"type": "message", "role": role, "content": content});
+    let text = |text: &str| json!({"type": "input_text", "text": text});
+    let image =
+        json!({"type": "input_image", "image_url": "data:image/png;base64,AAE=", "detail": "auto"});
+    let expected = json!({
+        "model": "m", "stream": true, "temperature": 1, "max_output_tokens": 800, "instructions": "Be kind.",
+        "input": [item("system", json!([text("Answer you.")])), item("user", json!([text("Look"), image])),
+            item("assistant", json!([{"type": "output_text", "text": "I see."}])), {"role": "user", "content": "Go on"}],
+        "reasoning": {"effort": "high"}, "parallel_tool_calls": false,
+        "text": {"verbosity": "low", "format": {"type": "json_schema", "name": "n", "schema": {"type": "object"}, "strict": true}},
+        "tools": [{"type": "function", "name": "f", "description": "d", "parameters": {"type": "object"}}],
+        "tool_choice": {"type": "function", "name": "f"},
+        "of_the_vendor": [1],
+    });
+    assert_eq!(body, expected);
+    // What the caller has said counts, and the caller's items are counted as the caller does.
+    let own = json!({"model": "own", "max_output_tokens": 50, "prompt": {"id": "hi", "variables": {"name": "Ada"}}, "text": {"verbosity": "high"},
+        "tools": [{"type": "function", "name": "g"}], "tool_choice": "auto", "input": [{"role": "user", "content": "Go on"}]});
+    let body = in_responses(&file, &own).unwrap();
+    for key in ["model", "max_output_tokens", "tools", "tool_choice", "text"] {
+        assert_eq!(body[key], own[key], "{key}");
+    }
+    let mut broken = own.clone();
+    broken["input"] = json!([{"role": "user", "content": 5}]);
+    let fault = in_responses(&file, &broken).unwrap_err();
+    assert_eq!(fault.param.as_deref(), Some("input[0].content"));
+    let seeded = with(hello(), "parameters", json!({"seed": 5}));
+    let fault = in_responses(&seeded, &request).unwrap_err();
+    let said = "has `seed`, which requests of Responses cannot say";
+    assert!(fault.message.contains(said), "{}", fault.message);
 }
 
 #[test]

@@ -99,15 +99,15 @@ impl Managed {
             FilledBy::Variation => &self.variation,
             FilledBy::Prompt => &self.prompt,
         });
-        if member == "messages"
+        if matches!(member, "messages" | "input")
             && let Some((index, rest)) = index_of(inner)
         {
             writer = (index < self.message_count).then_some(&self.prompt);
             if writer.is_none() {
                 let own = index - self.message_count;
                 let own = match inner.starts_with('[') {
-                    true => format!("messages[{own}]{rest}"),
-                    false => format!("messages.{own}{rest}"),
+                    true => format!("{member}[{own}]{rest}"),
+                    false => format!("{member}.{own}{rest}"),
                 };
                 let message = fault
                     .message

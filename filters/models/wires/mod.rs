@@ -30,6 +30,7 @@ pub mod openai;
 pub mod quirks;
 mod ranking;
 pub mod rate_limit;
+mod relay;
 pub mod responses;
 mod scan;
 mod scrub;

@@ -38,6 +38,7 @@ mod oauth;
 mod paths;
 mod reply_cache;
 mod requests;
+mod responses;
 mod run;
 #[path = "../seals/mod.rs"]
 mod seals;

@@ -1,3 +1,4 @@
 //! Grammars of what the gateway writes, for tests of all kinds.
 
 pub mod messages;
+pub mod responses;

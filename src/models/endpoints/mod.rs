@@ -8,5 +8,6 @@ mod model_entry;
 pub mod models;
 mod pricing;
 pub mod prompts;
+pub mod responses;
 pub mod usage;
 pub mod videos;

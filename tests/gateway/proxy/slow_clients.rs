@@ -22,10 +22,11 @@ const CALLS: usize = 200;
 fn gateway() -> (Upstream, Gateway) {
     let provider = Upstream::answering(|request| {
         if request.json()["stream"] == true {
-            let text = "x".repeat(4096);
+            // A few long events fill the buffers as well as many short ones, at a fraction of the work.
+            let text = "x".repeat(64 << 10);
             let event = chunk(serde_json::json!({"content": text}), None);
             let begun = Reply::stream();
-            (0..64)
+            (0..4)
                 .fold(begun, |reply, _| reply.event(&event))
                 .and_hang()
         } else {

@@ -182,7 +182,8 @@ pub fn saying(script: impl Fn(&Asked) -> Said + Send + Sync + 'static) -> Upstre
                 match (turn.breaks, turn.silence) {
                     (true, _) => {
                         let half = reply.wire_len() / 2;
-                        reply.cut(half, Cut::Reset)
+                        // A reset would drop what the gateway has not read yet.
+                        reply.cut(half, Cut::Close)
                     }
                     (false, Some(silence)) => silent(&reply, silence),
                     (false, None) => reply,

@@ -200,31 +200,98 @@ fn items(asked: &Asked, turn: &Turn) -> Reply {
     if !asked.is_stream {
         return Reply::json(200, response.to_string());
     }
-    let mut events = vec![json!({"type": "response.created", "response": {"id": "resp_1"}})];
+    let mut begun = response.clone();
+    begun["status"] = "in_progress".into();
+    begun["output"] = json!([]);
+    begun["usage"] = Value::Null;
+    let beginning = ["response.created", "response.in_progress"];
+    let mut events: Vec<Value> = beginning
+        .iter()
+        .map(|kind| json!({"type": kind, "response": begun}))
+        .collect();
     for (at, item) in output.iter().enumerate() {
-        let mut begun = item.clone();
-        begun["status"] = "in_progress".into();
-        let mut deltas = Vec::new();
-        match item["type"].as_str() {
-            Some("message") => {
-                begun["content"] = json!([]);
-                let said = item["content"][0]["text"].as_str().unwrap();
-                deltas.extend(halves(said).map(|half| json!({"type": "response.output_text.delta", "output_index": at, "content_index": 0, "delta": half})));
-            }
-            Some("function_call") => {
-                begun["arguments"] = "".into();
-                let said = item["arguments"].as_str().unwrap();
-                deltas.extend(halves(said).map(|half| json!({"type": "response.function_call_arguments.delta", "output_index": at, "delta": half})));
-            }
-            _ => {}
-        }
-        events
-            .push(json!({"type": "response.output_item.added", "output_index": at, "item": begun}));
-        events.extend(deltas);
-        events.push(json!({"type": "response.output_item.done", "output_index": at, "item": item}));
+        events.extend(item_events(at, item));
     }
     events.push(json!({"type": "response.completed", "response": response}));
+    for (number, event) in events.iter_mut().enumerate() {
+        event["sequence_number"] = number.into();
+    }
     named(&events)
+}
+
+/// The events of an item.
+fn item_events(at: usize, item: &Value) -> Vec<Value> {
+    let mut begun = item.clone();
+    begun["status"] = "in_progress".into();
+    let inner = |kind: &str, more: Value| {
+        let mut event =
+            json!({"type": format!("response.{kind}"), "item_id": item["id"], "output_index": at});
+        event
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        event
+    };
+    let said = |text: &Value| halves(text.as_str().unwrap()).map(str::to_owned);
+    let mut between = Vec::new();
+    match item["type"].as_str() {
+        Some("message") => {
+            begun["content"] = json!([]);
+            let part = &item["content"][0];
+            between.push(inner("content_part.added", json!({"content_index": 0, "part": {"type": "output_text", "text": "", "annotations": []}})));
+            between.extend(said(&part["text"]).map(|half| {
+                inner(
+                    "output_text.delta",
+                    json!({"content_index": 0, "delta": half}),
+                )
+            }));
+            between.push(inner(
+                "output_text.done",
+                json!({"content_index": 0, "text": part["text"]}),
+            ));
+            between.push(inner(
+                "content_part.done",
+                json!({"content_index": 0, "part": part}),
+            ));
+        }
+        Some("reasoning") => {
+            begun["summary"] = json!([]);
+            let part = &item["summary"][0];
+            between.push(inner(
+                "reasoning_summary_part.added",
+                json!({"summary_index": 0, "part": {"type": "summary_text", "text": ""}}),
+            ));
+            between.push(inner(
+                "reasoning_summary_text.delta",
+                json!({"summary_index": 0, "delta": part["text"]}),
+            ));
+            between.push(inner(
+                "reasoning_summary_text.done",
+                json!({"summary_index": 0, "text": part["text"]}),
+            ));
+            between.push(inner(
+                "reasoning_summary_part.done",
+                json!({"summary_index": 0, "part": part}),
+            ));
+        }
+        Some("function_call") => {
+            begun["arguments"] = "".into();
+            between.extend(
+                said(&item["arguments"])
+                    .map(|half| inner("function_call_arguments.delta", json!({"delta": half}))),
+            );
+            between.push(inner(
+                "function_call_arguments.done",
+                json!({"arguments": item["arguments"]}),
+            ));
+        }
+        _ => {}
+    }
+    let around = |kind: &str, item: &Value| json!({"type": format!("response.output_item.{kind}"), "output_index": at, "item": item});
+    let mut events = vec![around("added", &begun)];
+    events.extend(between);
+    events.push(around("done", item));
+    events
 }
 
 fn read_blocks(asked: &mut Asked) {

@@ -15,6 +15,7 @@ use crate::models::check::read::{boolean, expect, object_of_set};
 use crate::models::check::reject::Reject;
 use crate::models::dialects::Dialect;
 use crate::models::dialects::state::sealed_dialect;
+use crate::models::fronts::signed_blocks::SignedBlocks;
 
 /// The beginning of the text by which Claude Code says who sends a request. Only the vendor reads it.
 const ATTRIBUTION: &str = "x-anthropic-billing-header";
@@ -106,9 +107,7 @@ impl<'a> Reader<'a> {
     }
 
     fn blocks(&mut self, walk: &mut Walker<'a>) -> Result<Vec<Block<'a>>, Error> {
-        let mut blocks: Vec<Block<'a>> = Vec::new();
-        // A signature that stands before what it signs, if that is a call; else it signs the text before it.
-        let mut signature: Option<State<'a>> = None;
+        let mut blocks = SignedBlocks::default();
         walk.array(|walk, _| {
             walk.peek()?;
             let start = walk.at();
@@ -116,24 +115,16 @@ impl<'a> Reader<'a> {
                 return Ok(());
             };
             if let Some(state) = said.signature_of_contents() {
-                sign_text(&mut blocks, signature.replace(state));
+                blocks.sign(state);
                 return Ok(());
             }
             let json = self.body.get(start..walk.at()).unwrap_or_default();
-            let Some(mut block) = self.block(said, json)? else {
-                return Ok(());
-            };
-            match signature.take() {
-                Some(state) if matches!(block.kind, BlockKind::Call { .. }) => {
-                    block.states.push(state);
-                }
-                state => sign_text(&mut blocks, state),
+            if let Some(block) = self.block(said, json)? {
+                blocks.push(block);
             }
-            blocks.push(block);
             Ok::<(), Error>(())
         })?;
-        sign_text(&mut blocks, signature);
-        Ok(blocks)
+        Ok(blocks.finish())
     }
 
     /// Reads the members of a block; `None`: one came twice or is of another type, so the block says nothing.
@@ -244,14 +235,6 @@ impl<'a> Reader<'a> {
             }
             _ => (native(json)?, None),
         })
-    }
-}
-
-fn sign_text<'a>(blocks: &mut [Block<'a>], state: Option<State<'a>>) {
-    let mut texts = blocks.iter_mut().rev();
-    let signed = texts.find(|block| matches!(block.kind, BlockKind::Text(_)));
-    if let Some((signed, state)) = signed.zip(state) {
-        signed.states.push(state);
     }
 }
 

@@ -4,21 +4,7 @@ use std::borrow::Cow;
 
 use crate::fault::Fault;
 use crate::json::Object;
-
-/// Words of providers for a prompt that is longer than the model's context, in lower case.
-const TOO_LONG: [&str; 11] = [
-    "prompt is too long",
-    "input is too long",
-    "context length",
-    "context_length_exceeded",
-    "context window",
-    "maximum context",
-    "input token count",
-    "too many tokens",
-    "reduce the length of the messages",
-    "exceeds the maximum number of tokens",
-    "longer than the model's context",
-];
+use crate::models::fronts::too_long;
 
 /// An error as clients of this API read it.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -71,9 +57,7 @@ impl MessagesError {
 /// Returns the message. Of a prompt that is too long, clients recognize one wording alone, and make it shorter then.
 fn message(fault: &Fault) -> Cow<'_, str> {
     let said: &str = &fault.message;
-    let lower = said.to_ascii_lowercase();
-    let is_refusal = matches!(fault.status(), 400 | 413);
-    if !is_refusal || !TOO_LONG.iter().any(|words| lower.contains(words)) {
+    if !too_long::is_told_by(fault) {
         return Cow::Borrowed(said);
     }
     let numbers = said.split(|c: char| !c.is_ascii_digit() && c != ',');

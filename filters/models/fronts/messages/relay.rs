@@ -10,6 +10,7 @@ use crate::json::{Error, Object, Walker, quoted};
 use crate::models::chat::text::Text;
 use crate::models::dialects::Dialect;
 use crate::models::dialects::state::OwnedMaker;
+use crate::models::fronts::members::{joined, replaced, with_member};
 
 /// What passes through.
 #[derive(Debug)]
@@ -210,47 +211,4 @@ impl Relay {
             }
         }
     }
-}
-
-/// Returns an object with further members: what stands behind its brace.
-fn joined(object: &str, members: &str) -> String {
-    let object = object.trim_end().strip_suffix('}').unwrap_or_default();
-    let is_empty = object.trim_end().ends_with('{');
-    [object, if is_empty { "" } else { "," }, members].concat()
-}
-
-/// Returns an object with this value of a member, which it may lack.
-fn with_member(json: &str, key: &str, value: &str) -> Result<String, Error> {
-    let mut is_there = false;
-    let told = replaced(json, key, |_| {
-        is_there = true;
-        Ok(value.to_owned())
-    })?;
-    Ok(match is_there {
-        true => told,
-        false => joined(&told, &["\"", key, "\":", value, "}"].concat()),
-    })
-}
-
-/// Returns an object with another value of a member, if it has the member.
-fn replaced(
-    json: &str,
-    key: &str,
-    value: impl FnOnce(&str) -> Result<String, Error>,
-) -> Result<String, Error> {
-    let mut place = None;
-    let mut walk = Walker::over(json);
-    walk.object(|walk, found| {
-        let length = walk.skip()?.len();
-        if found == key {
-            place = Some(walk.at() - length..walk.at());
-        }
-        Ok::<(), Error>(())
-    })?;
-    let Some(place) = place else {
-        return Ok(json.to_owned());
-    };
-    let part = |range: std::ops::Range<usize>| json.get(range).unwrap_or_default();
-    let new = value(part(place.clone()))?;
-    Ok([part(0..place.start), &new, part(place.end..json.len())].concat())
 }

@@ -4,6 +4,7 @@ use super::search_blocks;
 use crate::json::{Object, Str, write_number};
 use crate::models::chat::input::object;
 use crate::models::chat::piece::Search;
+use crate::models::dialects::Dialect;
 use crate::models::fronts::sequencer::{BlockKind, BlockWriter};
 
 /// A shape.
@@ -66,6 +67,16 @@ pub(super) fn write_event(name: &str, data: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"\n\n");
 }
 
+/// Returns a block of reasoning that is not shown.
+fn redacted(data: &str) -> String {
+    let mut block = Vec::with_capacity(data.len() + 48);
+    let mut object = Object::open(&mut block);
+    object.text("type", "redacted_thinking");
+    object.text("data", data);
+    object.close();
+    String::from_utf8(block).unwrap_or_default()
+}
+
 impl Events {
     fn event(&mut self, name: &'static str, data: impl FnOnce(&mut Object<'_>)) {
         self.out.extend_from_slice(b"event: ");
@@ -93,6 +104,9 @@ impl Events {
 }
 
 impl BlockWriter for Events {
+    const DIALECT: Dialect = Dialect::Messages;
+    const REFUSAL: BlockKind = BlockKind::Text;
+
     fn open(&mut self, index: usize, kind: BlockKind, call: Option<(&str, &str)>) {
         self.event("content_block_start", |event| {
             event.number("index", index as u64);
@@ -114,7 +128,7 @@ impl BlockWriter for Events {
 
     fn part(&mut self, index: usize, kind: BlockKind, part: Str<'_>) {
         let (delta, key) = match kind {
-            BlockKind::Text => ("text_delta", "text"),
+            BlockKind::Text | BlockKind::Refusal => ("text_delta", "text"),
             BlockKind::Thinking => ("thinking_delta", "thinking"),
             BlockKind::Call => ("input_json_delta", "partial_json"),
         };
@@ -151,6 +165,10 @@ impl BlockWriter for Events {
         self.event("content_block_stop", |event| {
             event.number("index", index as u64);
         });
+    }
+
+    fn redacted(&mut self, index: usize, data: &str) {
+        self.whole(index, &redacted(data));
     }
 
     fn search(&mut self, index: usize, id: &str, search: &Search<'_>) -> usize {
@@ -214,12 +232,15 @@ impl Shape for Events {
 }
 
 impl BlockWriter for Whole {
+    const DIALECT: Dialect = Dialect::Messages;
+    const REFUSAL: BlockKind = BlockKind::Text;
+
     fn open(&mut self, _: usize, kind: BlockKind, call: Option<(&str, &str)>) {
         if !self.content.is_empty() {
             self.content.push(b',');
         }
         match (kind, call) {
-            (BlockKind::Text, _) => self
+            (BlockKind::Text | BlockKind::Refusal, _) => self
                 .content
                 .extend_from_slice(b"{\"type\":\"text\",\"text\":\""),
             (BlockKind::Thinking, _) => {
@@ -255,7 +276,7 @@ impl BlockWriter for Whole {
 
     fn close(&mut self, _: usize, kind: BlockKind, signature: Option<&str>) {
         match kind {
-            BlockKind::Text => {
+            BlockKind::Text | BlockKind::Refusal => {
                 self.content.push(b'"');
                 if !self.citations.is_empty() {
                     self.content.extend_from_slice(b",\"citations\":[");
@@ -282,6 +303,10 @@ impl BlockWriter for Whole {
             self.content.push(b',');
         }
         self.content.extend_from_slice(json.as_bytes());
+    }
+
+    fn redacted(&mut self, index: usize, data: &str) {
+        self.whole(index, &redacted(data));
     }
 
     fn search(&mut self, index: usize, id: &str, search: &Search<'_>) -> usize {

@@ -8,16 +8,12 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use self::grammar::StreamEnd;
 use super::*;
 use crate::json::Str;
 use crate::models::chat::piece::{Citation, Finish, Piece, StateOf, StatePiece};
 use crate::models::fronts::tests::end;
+use crate::models::fronts::tests::grammars::messages::{self as grammar, StreamEnd};
 use crate::models::usage::Usage;
-
-#[path = "../../../tests/grammars/messages.rs"]
-#[allow(unreachable_pub, reason = "other tests have it, too")]
-mod grammar;
 
 /// A piece of its own.
 #[derive(Clone, Debug)]

@@ -15,7 +15,6 @@ mod messages;
 mod native;
 mod open_block;
 mod rate_limit;
-mod relay;
 mod reply;
 mod request;
 mod splice;

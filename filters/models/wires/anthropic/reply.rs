@@ -7,7 +7,6 @@ use serde_json::value::RawValue;
 
 use super::failure::{ErrorBody, classify_error};
 use super::open_block::{OpenBlock, ReplyBlock, SaidBlocks, StopDetails};
-use super::relay;
 use super::usage::Report;
 use crate::json::Str;
 use crate::models::chat::piece::{Finish, Piece};
@@ -18,6 +17,7 @@ use crate::models::request::ModelRequest;
 use crate::models::wires::decoder::{Decoder, Progress, ReplyHead};
 use crate::models::wires::decoder::{EventDecoder, EventStream, WholeReply, truncated};
 use crate::models::wires::failure::Failure;
+use crate::models::wires::relay;
 use crate::sse::SseEvent;
 
 /// A message: the body of a reply, or what `message_start` holds.
@@ -67,7 +67,9 @@ struct Data<'a> {
 pub(super) fn decoder(request: &ModelRequest, head: &ReplyHead) -> Box<dyn Decoder> {
     let is_as_asked = head.is_event_stream == request.is_stream;
     if is_as_asked && request.front.row().dialect == Some(Dialect::Messages) {
-        return relay::decoder(head.is_event_stream);
+        return relay::decoder::<MessageEvents>(head.is_event_stream, |body, sink| {
+            read_whole(body, sink)
+        });
     }
     if head.is_event_stream {
         return Box::new(EventStream::new(MessageEvents::default()));

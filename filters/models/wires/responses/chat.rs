@@ -18,6 +18,6 @@ pub(super) static CODEC: OperationCodec<Payload> = OperationCodec {
     ..OperationCodec::new(
         "/responses",
         |request, _, target| request::encode(request, target),
-        |_, _, target, head| reply::decoder(target, head),
+        |request, _, _, head| reply::decoder(request, head),
     )
 };

@@ -2,7 +2,8 @@
 //!
 //! [`request`] and [`history`] say a request in its words, [`reply`] reads whole replies and events into [`output`], which
 //! both share. Nothing is stored at the provider: reasoning comes encrypted, rides in `reasoning_details` ([`reasoning`]),
-//! and goes back to its provider before the message or the call that followed it.
+//! and goes back to its provider before the message or the call that followed it. A client that speaks Responses itself has its
+//! body spliced ([`splice`]) and the answer passed on.
 //! Searches are counted and their citations handed out; their items stay behind.
 //! Deliberately absent: other hosted tools (search among functions too), stored responses, background, probabilities of tokens.
 
@@ -16,6 +17,7 @@ mod output;
 mod reasoning;
 mod reply;
 mod request;
+mod splice;
 mod tools;
 mod usage;
 

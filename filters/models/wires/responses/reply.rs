@@ -7,26 +7,32 @@ use super::output::{Output, PartKind, PartPlace};
 use super::usage::{Report, count_searches};
 use crate::json::{Error, Str, Walker};
 use crate::models::chat::piece::{Finish, Piece};
+use crate::models::dialects::Dialect;
 use crate::models::reply::Sink;
+use crate::models::request::ModelRequest;
 use crate::models::wires::decoder::{Decoder, Progress, ReplyHead};
 use crate::models::wires::decoder::{EventDecoder, EventStream, WholeReply, truncated};
 use crate::models::wires::drawn;
 use crate::models::wires::error_body::classify_error;
 use crate::models::wires::failure::Failure;
+use crate::models::wires::relay;
 use crate::models::wires::scan::{malformed, text};
-use crate::models::wires::wire::Target;
 use crate::money::ServiceTier;
 use crate::sse::SseEvent;
 
 /// Returns the decoder of a chat's reply.
-pub(super) fn decoder(_: &Target<'_>, head: &ReplyHead) -> Box<dyn Decoder> {
+pub(super) fn decoder(request: &ModelRequest, head: &ReplyHead) -> Box<dyn Decoder> {
+    let is_as_asked = head.is_event_stream == request.is_stream;
+    if is_as_asked && request.front.row().dialect == Some(Dialect::Responses) {
+        return relay::decoder::<ResponseEvents>(head.is_event_stream, read_whole);
+    }
     if head.is_event_stream {
         return Box::new(EventStream::new(ResponseEvents::default()));
     }
     Box::new(WholeReply::new(read_whole))
 }
 
-fn read_whole(body: &Bytes, sink: &mut dyn Sink) -> Result<(), Failure> {
+pub(super) fn read_whole(body: &Bytes, sink: &mut dyn Sink) -> Result<(), Failure> {
     sink.source(body);
     let mut walk = Walker::new(body).map_err(malformed)?;
     let response = Response::read(&mut walk).map_err(malformed)?;
@@ -105,7 +111,7 @@ fn read_items(list: Option<&str>, output: &mut Output, sink: &mut dyn Sink) -> R
 
 /// Reads events.
 #[derive(Debug, Default)]
-struct ResponseEvents {
+pub(super) struct ResponseEvents {
     output: Output,
 }
 

@@ -10,13 +10,14 @@ use serde_json::{Value, json};
 use super::drawing;
 use super::history::History;
 use super::input::InputItem;
+use super::splice;
 use super::tools::{self, WireTool};
 use crate::fault::Fault;
 use crate::models::chat::conversation::{AnswerForm, Conversation};
 use crate::models::chat::tools::ToolChoice;
 use crate::models::dialects::Dialect;
 use crate::models::parameter::Parameter;
-use crate::models::request::{Effort, ModelRequest};
+use crate::models::request::{Effort, ModelRequest, Payload};
 use crate::models::routing::parameters::{Parameters, Treatment};
 use crate::models::routing::providers::ProviderDefaults;
 use crate::models::wires::codec::BodySlice;
@@ -153,6 +154,11 @@ pub(super) fn defaults() -> ProviderDefaults {
 }
 
 pub(super) fn encode(request: &ModelRequest, target: &Target<'_>) -> Result<Vec<BodySlice>, Fault> {
+    if let (Some(Dialect::Responses), Payload::Chat(facts)) =
+        (request.front.row().dialect, &request.payload)
+    {
+        return splice::encode(request, facts, target);
+    }
     let mut chat = request.front.conversation(request)?;
     opaque::keep_own(&mut chat, Dialect::Responses, target, |_| false);
     let history = History::read(&chat, target)?;

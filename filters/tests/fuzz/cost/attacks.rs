@@ -464,3 +464,59 @@ pub const OF_MESSAGES: [Attack; 7] = [
         }))
     }),
 ];
+
+fn of_responses(list: &str) -> Vec<u8> {
+    let hi = r#"{"role":"user","content":"Hi"}"#;
+    format!(r#"{{"model":"m","input":[{hi},{list},{hi}]}}"#).into_bytes()
+}
+
+fn called_item(number: usize) -> String {
+    format!(r#"{{"type":"function_call","call_id":"c{number}","name":"f","arguments":"{{}}"}}"#)
+}
+
+fn answered_item(number: usize) -> String {
+    format!(r#"{{"type":"function_call_output","call_id":"c{number}","output":"x"}}"#)
+}
+
+pub const OF_RESPONSES: [Attack; 7] = [
+    ("many calls and their results", |bytes| {
+        let calls = items(bytes / 2, called_item);
+        of_responses(&format!("{calls},{}", items(bytes / 2, answered_item)))
+    }),
+    ("many turns of a call and its result", |bytes| {
+        of_responses(&items(bytes, |number| {
+            format!("{},{}", called_item(number), answered_item(number))
+        }))
+    }),
+    ("many short messages", |bytes| {
+        of_responses(&items(bytes, |_| {
+            r#"{"role":"user","content":"a"}"#.to_owned()
+        }))
+    }),
+    ("reasoning of others before each message", |bytes| {
+        of_responses(&items(bytes, |_| {
+            r#"{"type":"reasoning","summary":[{"type":"summary_text","text":"a"}],"encrypted_content":"c2ln"},{"role":"assistant","content":"a"}"#.to_owned()
+        }))
+    }),
+    ("ids of our making", |bytes| {
+        of_responses(&items(bytes, |number| {
+            format!(r#"{{"type":"message","id":"msg_wg_1_{number}","role":"user","content":"a"}}"#)
+        }))
+    }),
+    ("many tools of one name and a choice among them", |bytes| {
+        let tools = items(bytes / 3, |number| {
+            format!(r#"{{"type":"function","name":"f{}"}}"#, number % 2)
+        });
+        let allowed = items(bytes / 3, |number| {
+            format!(r#"{{"type":"function","name":"f{number}"}}"#)
+        });
+        format!(r#"{{"model":"m","input":"Hi","tools":[{tools}],"tool_choice":{{"type":"allowed_tools","mode":"auto","tools":[{allowed}]}}}}"#).into_bytes()
+    }),
+    ("many tools that searches have found", |bytes| {
+        of_responses(&items(bytes, |number| {
+            format!(
+                r#"{{"type":"tool_search_output","call_id":"c{number}","tools":[{{"type":"function","name":"f{number}"}}]}}"#
+            )
+        }))
+    }),
+];

@@ -8,6 +8,7 @@ use filters::models::fronts::chat_completions::ChatCompletions;
 use filters::models::fronts::embeddings::EMBEDDINGS;
 use filters::models::fronts::images::{ImageEdits, ImageGenerations};
 use filters::models::fronts::messages::{Messages, count_tokens};
+use filters::models::fronts::responses::Responses;
 use filters::models::fronts::speech::SPEECH;
 use filters::models::fronts::transcriptions::Transcriptions;
 use filters::models::reply_cache::key::{KeyScope, ReplyKeys};
@@ -22,7 +23,7 @@ use crate::choices::Choices;
 use crate::lists::{self, Operation};
 use crate::messages::request_grammar;
 use crate::models::{WIRES, chat_grammar, target};
-use crate::{grammar, uploads};
+use crate::{grammar, responses, uploads};
 
 /// Pieces in which bodies arrive.
 const PIECE_BYTES: usize = 16 << 10;
@@ -101,6 +102,18 @@ pub fn messages() -> Vec<Reader> {
     }
     let attacked = readers.into_iter();
     attacked.map(|it| it.with(&attacks::OF_MESSAGES)).collect()
+}
+
+/// Returns the readers of requests of Responses.
+pub fn responses() -> Vec<Reader> {
+    let readers = WIRES.into_iter().map(|wire| {
+        let asked = of_grammar(responses::request_grammar());
+        let reader = Reader::new(format!("responses: {wire:?}"), asked, move |body| {
+            encode(&Responses, &[wire], &strict(), body);
+        });
+        reader.with(&attacks::OF_RESPONSES)
+    });
+    readers.collect()
 }
 
 fn simple(name: &str, front: &'static dyn Front, grammar: Value) -> Reader {

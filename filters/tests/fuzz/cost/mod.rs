@@ -197,6 +197,7 @@ fn shortest(reader: &Reader, input: &Bytes) -> f64 {
 fn requests_cost_what_their_bytes_allow() {
     check(fronts::chats());
     check(fronts::messages());
+    check(fronts::responses());
     check(fronts::others());
 }
 

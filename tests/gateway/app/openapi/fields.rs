@@ -14,7 +14,7 @@ use crate::support::client::ask;
 use crate::support::described::{everything, operations};
 
 /// Members that need others beside them, or that not every model has: an allowed value may be refused.
-const BY_MEANING: [(&str, &str); 25] = [
+const BY_MEANING: [(&str, &str); 28] = [
     ("/v1/chat/completions", "effort"),
     ("/v1/chat/completions", "model"),
     ("/v1/chat/completions", "service_tier"),
@@ -24,6 +24,9 @@ const BY_MEANING: [(&str, &str); 25] = [
     ("/v1/messages", "thread"),
     ("/v1/messages", "tools"),
     ("/v1/messages/count_tokens", "tools"),
+    ("/v1/responses", "service_tier"),
+    ("/v1/responses", "tool_choice"),
+    ("/v1/responses", "top_logprobs"),
     ("/v1/images/edits", "background"),
     ("/v1/images/edits", "input_fidelity"),
     ("/v1/images/edits", "output_compression"),

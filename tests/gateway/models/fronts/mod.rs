@@ -17,6 +17,7 @@ mod ocr;
 mod operations;
 mod promises;
 mod rerank;
+mod responses;
 mod search;
 mod speech;
 mod systemone;

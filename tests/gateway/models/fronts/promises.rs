@@ -15,10 +15,14 @@ use crate::support::upstream::Upstream;
 /// An API whose requests are chats.
 struct Api {
     path: &'static str,
-    /// What a request has beside its model, its messages and whether it streams.
+    /// The member that holds the history.
+    history: &'static str,
+    /// What a request has beside its model, its history and whether it streams.
     more: fn() -> Value,
-    /// Where a whole answer and the last part of a stream have the members of the gateway.
-    own: &'static str,
+    /// Where a whole answer has the members of the gateway, and where the last part of a stream has them.
+    own: [&'static str; 2],
+    /// Where the error of a broken stream has its type.
+    broken: &'static str,
     /// The data of the last event of a whole stream.
     last: fn(&str) -> bool,
     /// The type of an error, in its body and in its event.
@@ -27,28 +31,43 @@ struct Api {
     unpaid: (u16, &'static str, &'static str),
 }
 
-const APIS: [Api; 2] = [
+const APIS: [Api; 3] = [
     Api {
         path: "/v1/chat/completions",
+        history: "messages",
         more: || json!({}),
-        own: "",
+        own: ["", ""],
+        broken: "/error/type",
         last: |data| data == "[DONE]",
         error_type: |error| &error["error"]["type"],
         unpaid: (402, "code", "insufficient_credits"),
     },
     Api {
         path: "/v1/messages",
+        history: "messages",
         more: || json!({"max_tokens": 1000}),
-        own: "/weirgate",
+        own: ["/weirgate", "/weirgate"],
+        broken: "/error/type",
         last: |data| data == r#"{"type":"message_stop"}"#,
         error_type: |error| &error["error"]["type"],
         unpaid: (429, "type", "billing_error"),
+    },
+    Api {
+        path: "/v1/responses",
+        history: "input",
+        more: || json!({}),
+        own: ["/weirgate", "/response/weirgate"],
+        broken: "/response/error/code",
+        last: |data| data.starts_with(r#"{"type":"response.completed""#),
+        error_type: |error| &error["error"]["type"],
+        unpaid: (429, "code", "insufficient_quota"),
     },
 ];
 
 impl Api {
     fn body(&self, is_stream: bool) -> Value {
-        let mut body = json!({"model": "chat", "stream": is_stream, "messages": [{"role": "user", "content": "Hi"}]});
+        let mut body = json!({"model": "chat", "stream": is_stream});
+        body[self.history] = json!([{"role": "user", "content": "Hi"}]);
         let more = (self.more)();
         body.as_object_mut()
             .unwrap()
@@ -69,10 +88,11 @@ impl Api {
 
     /// The members of the gateway in a whole answer.
     fn own<'a>(&self, answer: &'a Value, member: &str) -> &'a Value {
-        let place = format!("{}/{member}", self.own);
-        answer
-            .pointer(&place)
-            .unwrap_or_else(|| panic!("no {place} in {answer}"))
+        let places = self.own.map(|own| format!("{own}/{member}"));
+        let mut found = places.iter().filter_map(|place| answer.pointer(place));
+        found
+            .next()
+            .unwrap_or_else(|| panic!("no {places:?} in {answer}"))
     }
 }
 
@@ -135,7 +155,8 @@ fn a_stream_that_breaks_ends_in_an_error_and_costs_what_was_delivered() {
         assert!(answer.text().contains("hello wo"), "{}", answer.text());
         assert!(!events.iter().any(|data| (api.last)(data)), "{events:?}");
         let last: Value = serde_json::from_str(events.last().unwrap()).unwrap();
-        assert!((api.error_type)(&last).is_string(), "{}: {last}", api.path);
+        let told = last.pointer(api.broken);
+        assert!(told.is_some_and(Value::is_string), "{}: {last}", api.path);
         // One token of prompt, two of eight delivered characters.
         used(&gateway, "0.0000225");
     }
@@ -219,9 +240,12 @@ fn replies_are_cached() {
         let again = again.json();
         assert_eq!(api.own(&again, "metadata")["cached"], true);
         assert_eq!(api.own(&again, "usage")["cost"], 0);
-        for key in ["content", "choices", "stop_reason"] {
+        for key in ["content", "choices", "stop_reason", "status"] {
             assert_eq!(again.get(key), first.get(key), "{}", api.path);
         }
+        // Each response has ids of its own.
+        let said = "/output/0/content";
+        assert_eq!(again.pointer(said), first.pointer(said), "{}", api.path);
         assert_eq!(upstream.requests().len(), 1);
     }
 }

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use super::Findings;
-use super::deferred::Deferred;
 use super::top::text_or_blocks;
 use crate::json::{Type, Walker};
 use crate::models::chat::data_url;
+use crate::models::check::deferred::Deferred;
 use crate::models::check::media::picture_of_chat;
 use crate::models::check::read::{OneOf, array, expect, object_of_set, one_of, required, string};
 use crate::models::check::reject::{Reject, other};

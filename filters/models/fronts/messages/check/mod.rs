@@ -2,7 +2,6 @@
 //! goes to hosts of its dialect. Source: docs/facts/messages.md.
 
 mod block;
-mod deferred;
 mod tool;
 pub(super) mod top;
 

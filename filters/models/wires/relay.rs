@@ -3,35 +3,38 @@
 
 use bytes::Bytes;
 
-use super::reply::{MessageEvents, read_whole};
+use super::decoder::{Decoder, EventDecoder, EventStream, Progress, WholeReply};
+use super::failure::Failure;
 use crate::models::reply::Sink;
-use crate::models::wires::decoder::{Decoder, EventDecoder, EventStream, Progress, WholeReply};
-use crate::models::wires::failure::Failure;
 use crate::sse::SseEvent;
 
 /// Reads events, and passes them on.
 #[derive(Debug, Default)]
-struct RelayedEvents {
-    events: MessageEvents,
+struct RelayedEvents<D> {
+    events: D,
     has_begun: bool,
 }
 
-/// Returns the decoder of a reply that is events where the client wants events, and whole where it wants that.
-pub(super) fn decoder(is_event_stream: bool) -> Box<dyn Decoder> {
+/// Reads a whole reply.
+type ReadWhole = fn(&Bytes, &mut dyn Sink) -> Result<(), Failure>;
+
+/// Returns the decoder of a reply that is events, which a `D` reads, where the client wants events, and whole where it wants that.
+pub(super) fn decoder<D: EventDecoder + Default + 'static>(
+    is_event_stream: bool,
+    read_whole: ReadWhole,
+) -> Box<dyn Decoder> {
     if is_event_stream {
-        return Box::new(EventStream::new(RelayedEvents::default()));
+        return Box::new(EventStream::new(RelayedEvents::<D>::default()));
     }
-    Box::new(WholeReply::new(relay_whole))
+    Box::new(WholeReply::new(move |body: &Bytes, sink: &mut dyn Sink| {
+        sink.begin_relay();
+        read_whole(body, sink)?;
+        sink.relay("", body);
+        Ok(())
+    }))
 }
 
-fn relay_whole(body: &Bytes, sink: &mut dyn Sink) -> Result<(), Failure> {
-    sink.begin_relay();
-    read_whole(body, sink)?;
-    sink.relay("", body);
-    Ok(())
-}
-
-impl EventDecoder for RelayedEvents {
+impl<D: EventDecoder> EventDecoder for RelayedEvents<D> {
     fn event(&mut self, event: SseEvent<'_>, sink: &mut dyn Sink) -> Result<Progress, Failure> {
         if !std::mem::replace(&mut self.has_begun, true) {
             sink.begin_relay();

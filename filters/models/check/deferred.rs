@@ -5,7 +5,7 @@ use crate::models::check::reject::Reject;
 
 /// Such a value.
 #[derive(Debug)]
-pub(super) enum Deferred<'a> {
+pub(crate) enum Deferred<'a> {
     /// The member was known, so the value was read where it stands. What it breaks is told once all members are known: others
     /// may be broken, too, and theirs is told first.
     Read(Result<(), Reject>),
@@ -17,7 +17,7 @@ impl<'a> Deferred<'a> {
     /// Reads the next value with `read`, from its start to its end.
     ///
     /// Errors: it is not JSON.
-    pub(super) fn read(
+    pub(crate) fn read(
         walk: &mut Walker<'a>,
         read: impl FnOnce(&mut Walker<'a>) -> Result<(), Reject>,
     ) -> Result<Self, Reject> {
@@ -34,12 +34,12 @@ impl<'a> Deferred<'a> {
     /// Keeps the next value for later.
     ///
     /// Errors: it is not JSON.
-    pub(super) fn keep(walk: &mut Walker<'a>) -> Result<Self, Reject> {
+    pub(crate) fn keep(walk: &mut Walker<'a>) -> Result<Self, Reject> {
         Ok(Self::Json(walk.skip()?))
     }
 
     /// Returns what was found where the value was read, or reads it now.
-    pub(super) fn finish(
+    pub(crate) fn finish(
         self,
         read: impl FnOnce(&mut Walker<'a>) -> Result<(), Reject>,
     ) -> Result<(), Reject> {

@@ -1,0 +1,172 @@
+//! What a response says of itself beside its items: its id, its state, and the request that it answers.
+
+use super::writer::{ResponseEnd, write_usage};
+use crate::json::Object;
+use crate::models::reply::ReplyIdentity;
+use crate::models::request::{ModelRequest, Source};
+use crate::models::usage::Usage;
+use crate::money::ServiceTier;
+
+/// Members of the request that its response repeats, each with what stands there where the request has none.
+const REPEATED: [(&str, &str); 17] = [
+    ("instructions", "null"),
+    ("max_output_tokens", "null"),
+    ("max_tool_calls", "null"),
+    ("metadata", "{}"),
+    ("parallel_tool_calls", "true"),
+    ("previous_response_id", "null"),
+    ("prompt_cache_key", "null"),
+    ("prompt_cache_retention", "null"),
+    ("reasoning", r#"{"effort":null,"summary":null}"#),
+    ("safety_identifier", "null"),
+    ("temperature", "1.0"),
+    ("text", r#"{"format":{"type":"text"}}"#),
+    ("tool_choice", "\"auto\""),
+    ("tools", "[]"),
+    ("top_p", "1.0"),
+    ("truncation", "\"disabled\""),
+    ("user", "null"),
+];
+
+/// The head of one response.
+#[derive(Debug)]
+pub(super) struct ResponseHead {
+    id: Box<str>,
+    created: u64,
+    /// The model as the client calls it.
+    model: Box<str>,
+    /// What it repeats of the request: members without braces.
+    repeated: Box<str>,
+    tier: ServiceTier,
+    includes_sources: bool,
+}
+
+impl ResponseHead {
+    pub(super) fn new(request: &ModelRequest, identity: &ReplyIdentity) -> Self {
+        let source = &request.source;
+        Self {
+            id: ["resp_", &identity.id].concat().into(),
+            created: identity.created,
+            model: request.requested_model().into(),
+            repeated: repeated(source),
+            tier: request.needs.service_tier,
+            includes_sources: value(source, "include")
+                .is_some_and(|include| include.contains("web_search_call.action.sources")),
+        }
+    }
+
+    /// Returns the model as the client calls it.
+    pub(super) fn model(&self) -> &str {
+        &self.model
+    }
+
+    /// Returns whether searches tell their sources.
+    pub(super) fn includes_sources(&self) -> bool {
+        self.includes_sources
+    }
+
+    /// Takes the id that a provider has told.
+    pub(super) fn identify(&mut self, id: &str) {
+        if !id.is_empty() {
+            self.id = id.into();
+        }
+    }
+
+    /// Writes a response that has begun.
+    pub(super) fn write_begun(&self, response: &mut Object<'_>) {
+        self.write(response, "in_progress", ("null", None));
+        response.raw("output", "[]");
+        response.text("service_tier", self.tier.as_str());
+        response.raw("usage", "null");
+    }
+
+    /// Writes a response that has ended. `items` is the inside of the array of its items.
+    pub(super) fn write_ended(
+        &self,
+        response: &mut Object<'_>,
+        (end, tier): (ResponseEnd, Option<ServiceTier>),
+        items: &[u8],
+        usage: &Usage,
+    ) {
+        let (status, reason) = match end {
+            ResponseEnd::Completed => ("completed", None),
+            ResponseEnd::Incomplete(reason) => ("incomplete", Some(reason)),
+        };
+        self.write(response, status, ("null", reason));
+        write_items(response, items);
+        response.text("service_tier", tier.unwrap_or(self.tier).as_str());
+        if usage.web_searches > 0 {
+            response.object("tool_usage", |used| {
+                used.object("web_search", |search| {
+                    search.number("num_requests", usage.web_searches);
+                });
+            });
+        }
+        response.value("usage", |out| write_usage(usage, out));
+    }
+
+    /// Writes a response that broke off. `error` is a JSON object.
+    pub(super) fn write_failed(&self, response: &mut Object<'_>, error: &str, items: &[u8]) {
+        self.write(response, "failed", (error, None));
+        write_items(response, items);
+        response.raw("usage", "null");
+    }
+
+    fn write(
+        &self,
+        response: &mut Object<'_>,
+        status: &str,
+        (error, reason): (&str, Option<&str>),
+    ) {
+        response.text("id", &self.id);
+        response.text("object", "response");
+        response.number("created_at", self.created);
+        response.text("status", status);
+        response.bool("background", false);
+        response.raw("error", error);
+        match reason {
+            Some(reason) => response.object("incomplete_details", |details| {
+                details.text("reason", reason);
+            }),
+            None => response.raw("incomplete_details", "null"),
+        }
+        response.text("model", &self.model);
+        response.bool("store", false);
+        response.members(&self.repeated);
+    }
+}
+
+fn write_items(response: &mut Object<'_>, items: &[u8]) {
+    response.value("output", |out| {
+        out.push(b'[');
+        out.extend_from_slice(items);
+        out.push(b']');
+    });
+}
+
+/// Returns the value of a member that is not null.
+fn value<'a>(source: &'a Source, key: &str) -> Option<&'a str> {
+    let value = source.value(source.member(key)?);
+    let text = std::str::from_utf8(value).unwrap_or_default();
+    (text != "null").then_some(text)
+}
+
+fn repeated(source: &Source) -> Box<str> {
+    let mut out = Vec::new();
+    let mut object = Object::open(&mut out);
+    for (key, usual) in REPEATED {
+        object.raw(key, value(source, key).unwrap_or(usual));
+    }
+    object.close();
+    // A line end within JSON is white space there, and would end the line of an event.
+    for byte in &mut out {
+        if matches!(byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
+    let text = String::from_utf8(out).unwrap_or_default();
+    let inside = text
+        .strip_prefix('{')
+        .and_then(|text| text.strip_suffix('}'));
+    inside.unwrap_or_default().into()
+}

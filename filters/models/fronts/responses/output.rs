@@ -1,0 +1,593 @@
+//! The items of an answer, as events and as the list that a whole response has. Each item begins and ends, its ids and numbers stay
+//! the same, and every event has a number. Source: docs/facts/responses.md 2.
+
+use super::tools::{CallForm, NamedTool, ToolNames, text_of};
+use crate::json::{Object, Str, write_number};
+use crate::models::chat::input::object;
+use crate::models::chat::piece::Search;
+use crate::models::dialects::Dialect;
+use crate::models::dialects::responses::own_id;
+use crate::models::dialects::state::sealed_dialect;
+use crate::models::fronts::sequencer::{BlockKind, BlockWriter};
+use crate::models::search_loop::pages::Page;
+
+/// The items, and the events that tell them.
+#[derive(Debug)]
+pub(super) struct Output {
+    /// What goes out.
+    pub(super) out: Vec<u8>,
+    /// The inside of the array of items that have ended.
+    pub(super) items: Vec<u8>,
+    is_stream: bool,
+    /// The number of the next event.
+    number: u64,
+    /// The response, as the ids of items name it.
+    response: Box<str>,
+    names: ToolNames,
+    open: Option<OpenItem>,
+    /// The phase of the next message: the inside of a JSON string.
+    phase: Option<Box<str>>,
+    /// The status of items that end, unless they end by themselves.
+    pub(super) status: &'static str,
+    /// Whether searches tell their sources.
+    tells_sources: bool,
+}
+
+/// The open item.
+#[derive(Debug)]
+struct OpenItem {
+    id: String,
+    /// Its text, or the arguments of its call: the inside of a JSON string.
+    text: Vec<u8>,
+    /// The inside of the array of its annotations.
+    annotations: Vec<u8>,
+    /// How many these are.
+    cited: u64,
+    phase: Option<Box<str>>,
+    call: Option<OpenCall>,
+}
+
+/// A call. `id` is the inside of a JSON string.
+#[derive(Debug)]
+struct OpenCall {
+    id: Box<str>,
+    name: Box<str>,
+    namespace: Option<Box<str>>,
+    form: CallForm,
+}
+
+impl Output {
+    /// Returns one without items. `response` is the response as the ids of items name it.
+    pub(super) fn new(
+        is_stream: bool,
+        response: &str,
+        names: ToolNames,
+        tells_sources: bool,
+    ) -> Self {
+        Self {
+            out: Vec::new(),
+            items: Vec::new(),
+            is_stream,
+            number: 0,
+            response: response.into(),
+            names,
+            open: None,
+            phase: None,
+            status: "completed",
+            tells_sources,
+        }
+    }
+
+    /// Writes an event, of which `data` writes the members behind its type and number. Where none go out, nothing.
+    pub(super) fn event(&mut self, name: &str, data: impl FnOnce(&mut Object<'_>)) {
+        if !self.is_stream {
+            return;
+        }
+        self.begin_event(name);
+        let mut event = Object::open(&mut self.out);
+        event.text("type", name);
+        event.number("sequence_number", self.number);
+        data(&mut event);
+        event.close();
+        self.out.extend_from_slice(b"\n\n");
+        self.number += 1;
+    }
+
+    /// Writes an event that a provider has said.
+    pub(super) fn pass(&mut self, name: &str, data: &str) {
+        self.number += 1;
+        self.begin_event(name);
+        let start = self.out.len();
+        self.out.extend_from_slice(data.as_bytes());
+        for byte in self.out.get_mut(start..).unwrap_or_default() {
+            // A line end within JSON is white space there, and would end the line here.
+            if matches!(byte, b'\n' | b'\r') {
+                *byte = b' ';
+            }
+        }
+        self.out.extend_from_slice(b"\n\n");
+    }
+
+    fn begin_event(&mut self, name: &str) {
+        self.out.extend_from_slice(b"event: ");
+        self.out.extend_from_slice(name.as_bytes());
+        self.out.extend_from_slice(b"\ndata: ");
+    }
+
+    /// Writes a piece of a text or of arguments, which is most of what is written. `place` is what stands behind the number of its
+    /// item, `more` what stands behind the piece.
+    fn delta(&mut self, name: &str, (place, more): (&str, &str), index: usize, piece: Str<'_>) {
+        if !self.is_stream {
+            return;
+        }
+        self.begin_event(name);
+        let id = self.open.as_ref().map_or("", |open| &open.id);
+        let out = &mut self.out;
+        out.extend_from_slice(b"{\"type\":\"");
+        out.extend_from_slice(name.as_bytes());
+        out.extend_from_slice(b"\",\"sequence_number\":");
+        write_number(self.number, out);
+        out.extend_from_slice(b",\"item_id\":\"");
+        out.extend_from_slice(id.as_bytes());
+        out.extend_from_slice(b"\",\"output_index\":");
+        write_number(index as u64, out);
+        out.extend_from_slice(place.as_bytes());
+        out.extend_from_slice(b",\"delta\":");
+        piece.write(out);
+        out.extend_from_slice(more.as_bytes());
+        out.extend_from_slice(b"}\n\n");
+        self.number += 1;
+    }
+
+    /// Writes an event of an item, of which `data` writes what stands behind its place.
+    fn item_event(
+        &mut self,
+        name: &str,
+        (id, index): (&str, usize),
+        data: impl FnOnce(&mut Object<'_>),
+    ) {
+        self.event(name, |event| {
+            event.text("item_id", id);
+            event.number("output_index", index as u64);
+            data(event);
+        });
+    }
+
+    fn added(&mut self, index: usize, item: &str) {
+        self.event("response.output_item.added", |event| {
+            event.number("output_index", index as u64);
+            event.raw("item", item);
+        });
+    }
+
+    /// Ends an item: a JSON object.
+    fn done(&mut self, index: usize, item: &str) {
+        self.event("response.output_item.done", |event| {
+            event.number("output_index", index as u64);
+            event.raw("item", item);
+        });
+        if !self.items.is_empty() {
+            self.items.push(b',');
+        }
+        self.items.extend_from_slice(item.as_bytes());
+    }
+
+    /// Writes an item that comes whole. `steps` are the events between its beginning and its end.
+    fn hosted(&mut self, index: usize, id: &str, (begun, ended): (&str, &str), steps: &[&str]) {
+        self.added(index, begun);
+        for step in steps {
+            self.item_event(step, (id, index), |_| ());
+        }
+        self.done(index, ended);
+    }
+
+    fn own_id(&self, kind: &str, index: usize) -> String {
+        own_id(kind, &self.response, index)
+    }
+
+    /// Returns the call that another dialect names so, as the request calls it.
+    fn named(&self, name: &str) -> (Box<str>, Option<Box<str>>, CallForm) {
+        let plain = Str::Raw(name).unescaped();
+        match self.names.find(&plain) {
+            Some(NamedTool {
+                name,
+                namespace,
+                form,
+            }) => (name.clone(), namespace.clone(), *form),
+            None => (plain.as_ref().into(), None, CallForm::Arguments),
+        }
+    }
+}
+
+/// Returns JSON that `write` writes.
+fn json(write: impl FnOnce(&mut Object<'_>)) -> String {
+    let mut out = Vec::new();
+    let mut object = Object::open(&mut out);
+    write(&mut object);
+    object.close();
+    String::from_utf8(out).unwrap_or_default()
+}
+
+impl OpenItem {
+    /// Returns how the call of the item is said; that of a function where it is none.
+    fn form(&self) -> CallForm {
+        self.call
+            .as_ref()
+            .map_or(CallForm::Arguments, |call| call.form)
+    }
+
+    fn text(&self) -> &str {
+        std::str::from_utf8(&self.text).unwrap_or_default()
+    }
+
+    /// Returns the part of a message that its text is.
+    fn part(&self, kind: BlockKind) -> String {
+        json(|part| match kind {
+            BlockKind::Refusal => {
+                part.text("type", "refusal");
+                part.value("refusal", |out| Str::Raw(self.text()).write(out));
+            }
+            _ => {
+                part.text("type", "output_text");
+                part.value("text", |out| Str::Raw(self.text()).write(out));
+                part.value("annotations", |out| {
+                    out.push(b'[');
+                    out.extend_from_slice(&self.annotations);
+                    out.push(b']');
+                });
+                part.raw("logprobs", "[]");
+            }
+        })
+    }
+
+    /// Returns the item. `content` is the inside of the array of its content.
+    fn message(&self, status: &str, content: &str) -> String {
+        json(|item| {
+            item.text("id", &self.id);
+            item.text("type", "message");
+            item.text("status", status);
+            item.value("content", |out| {
+                out.push(b'[');
+                out.extend_from_slice(content.as_bytes());
+                out.push(b']');
+            });
+            item.text("role", "assistant");
+            if let Some(phase) = &self.phase {
+                item.value("phase", |out| Str::Raw(phase).write(out));
+            }
+        })
+    }
+
+    fn reasoning(&self, summary: &str, state: Option<&str>) -> String {
+        json(|item| {
+            item.text("id", &self.id);
+            item.text("type", "reasoning");
+            item.value("summary", |out| {
+                out.push(b'[');
+                out.extend_from_slice(summary.as_bytes());
+                out.push(b']');
+            });
+            item.optional_text("encrypted_content", state);
+        })
+    }
+
+    /// Returns the part of the summary that its text is.
+    fn summary(&self) -> String {
+        json(|part| {
+            part.text("type", "summary_text");
+            part.value("text", |out| Str::Raw(self.text()).write(out));
+        })
+    }
+
+    /// Returns the item of a call, with what it takes so far.
+    fn call(&self, call: &OpenCall, status: &str, input: &str) -> String {
+        json(|item| {
+            item.text("id", &self.id);
+            item.text("type", call.form.item_type());
+            item.text("status", status);
+            item.value("call_id", |out| Str::Raw(&call.id).write(out));
+            match call.form {
+                CallForm::Search => {
+                    item.text("execution", "client");
+                    item.raw("arguments", if input.is_empty() { "{}" } else { input });
+                    return;
+                }
+                CallForm::Arguments => item.value("arguments", |out| Str::Raw(input).write(out)),
+                CallForm::Text => item.value("input", |out| Str::Plain(input).write(out)),
+            }
+            item.text("name", &call.name);
+            item.optional_text("namespace", call.namespace.as_deref());
+        })
+    }
+}
+
+impl CallForm {
+    fn item_type(self) -> &'static str {
+        match self {
+            Self::Arguments => "function_call",
+            Self::Text => "custom_tool_call",
+            Self::Search => "tool_search_call",
+        }
+    }
+
+    fn id_kind(self) -> &'static str {
+        match self {
+            Self::Arguments => "fc",
+            Self::Text => "ctc",
+            Self::Search => "tsc",
+        }
+    }
+}
+
+impl BlockWriter for Output {
+    const DIALECT: Dialect = Dialect::Responses;
+    const REFUSAL: BlockKind = BlockKind::Refusal;
+    const HAS_IMAGES: bool = true;
+
+    fn message(&mut self, phase: Option<Str<'_>>) -> bool {
+        self.phase = phase.map(|phase| phase.contents().into());
+        true
+    }
+
+    fn open(&mut self, index: usize, kind: BlockKind, call: Option<(&str, &str)>) {
+        let call = call.map(|(id, name)| {
+            let (name, namespace, form) = self.named(name);
+            OpenCall {
+                id: id.into(),
+                name,
+                namespace,
+                form,
+            }
+        });
+        let id_kind = match (kind, &call) {
+            (BlockKind::Thinking, _) => "rs",
+            (BlockKind::Call, Some(call)) => call.form.id_kind(),
+            _ => "msg",
+        };
+        let mut open = OpenItem {
+            id: self.own_id(id_kind, index),
+            text: Vec::new(),
+            annotations: Vec::new(),
+            cited: 0,
+            phase: None,
+            call,
+        };
+        if matches!(kind, BlockKind::Text | BlockKind::Refusal) {
+            open.phase = self.phase.take();
+        }
+        let item = match (kind, &open.call) {
+            (BlockKind::Thinking, _) => open.reasoning("", None),
+            (BlockKind::Call, Some(call)) => open.call(call, "in_progress", ""),
+            _ => open.message("in_progress", ""),
+        };
+        self.added(index, &item);
+        let place = (&*open.id, index);
+        if matches!(kind, BlockKind::Text | BlockKind::Refusal) {
+            let part = open.part(kind);
+            self.item_event("response.content_part.added", place, |event| {
+                event.number("content_index", 0);
+                event.raw("part", &part);
+            });
+        }
+        self.open = Some(open);
+    }
+
+    fn part(&mut self, index: usize, kind: BlockKind, part: Str<'_>) {
+        const CONTENT: &str = ",\"content_index\":0";
+        let Some(open) = &mut self.open else { return };
+        let is_first = open.text.is_empty();
+        part.write_contents(&mut open.text);
+        let is_told = open.form() == CallForm::Arguments;
+        let (name, place) = match kind {
+            BlockKind::Text => {
+                let around = (CONTENT, ",\"logprobs\":[]");
+                return self.delta("response.output_text.delta", around, index, part);
+            }
+            BlockKind::Refusal => ("response.refusal.delta", CONTENT),
+            BlockKind::Thinking => {
+                if is_first {
+                    let id = open.id.clone();
+                    self.begin_summary(&id, index);
+                }
+                let place = ",\"summary_index\":0";
+                ("response.reasoning_summary_text.delta", place)
+            }
+            BlockKind::Call if is_told => ("response.function_call_arguments.delta", ""),
+            // Its text is known once the arguments are whole.
+            BlockKind::Call => return,
+        };
+        self.delta(name, (place, ""), index, part);
+    }
+
+    fn cite(&mut self, index: usize, json: &str) {
+        let Some(open) = &mut self.open else { return };
+        if !open.annotations.is_empty() {
+            open.annotations.push(b',');
+        }
+        open.annotations.extend_from_slice(json.as_bytes());
+        let (id, number) = (open.id.clone(), open.cited);
+        open.cited += 1;
+        let name = "response.output_text.annotation.added";
+        self.item_event(name, (&id, index), |event| {
+            event.number("content_index", 0);
+            event.number("annotation_index", number);
+            event.raw("annotation", json);
+        });
+    }
+
+    fn close(&mut self, index: usize, kind: BlockKind, signature: Option<&str>) {
+        let Some(open) = self.open.take() else { return };
+        let status = self.status;
+        match kind {
+            BlockKind::Text | BlockKind::Refusal => self.close_message(index, kind, &open, status),
+            BlockKind::Thinking => self.close_reasoning(index, &open, signature),
+            BlockKind::Call => {
+                if let Some(call) = &open.call {
+                    self.close_call(index, &open, call, status);
+                }
+            }
+        }
+    }
+
+    fn whole(&mut self, index: usize, json: &str) {
+        self.added(index, json);
+        self.done(index, json);
+    }
+
+    fn redacted(&mut self, index: usize, data: &str) {
+        let id = self.own_id("rs", index);
+        let item = json(|item| {
+            item.text("id", &id);
+            item.text("type", "reasoning");
+            item.raw("summary", "[]");
+            item.text("encrypted_content", data);
+        });
+        self.whole(index, &item);
+    }
+
+    fn image(&mut self, index: usize, media_type: &str, data: Str<'_>) {
+        let id = self.own_id("ig", index);
+        let format = media_type.strip_prefix("image/").unwrap_or(media_type);
+        let item = |status: &str, data: Option<Str<'_>>| {
+            json(|item| {
+                item.text("id", &id);
+                item.text("type", "image_generation_call");
+                item.text("status", status);
+                item.text("output_format", format);
+                item.value("result", |out| match data {
+                    Some(data) => data.write(out),
+                    None => out.extend_from_slice(b"null"),
+                });
+            })
+        };
+        let (begun, ended) = (item("in_progress", None), item("completed", Some(data)));
+        let steps = [
+            "response.image_generation_call.in_progress",
+            "response.image_generation_call.generating",
+            "response.image_generation_call.completed",
+        ];
+        self.hosted(index, &id, (&begun, &ended), &steps);
+    }
+
+    fn search(&mut self, index: usize, _: &str, search: &Search<'_>) -> usize {
+        let id = self.own_id("ws", index);
+        let tells_sources = self.tells_sources;
+        let item = |status: &str, has_ended: bool| {
+            json(|item| {
+                item.text("id", &id);
+                item.text("type", "web_search_call");
+                item.text("status", status);
+                item.object("action", |action| {
+                    action.text("type", "search");
+                    action.text("query", search.query);
+                    if let Some(pages) = search.found.ok().filter(|_| has_ended && tells_sources) {
+                        let pages: Vec<Page> = serde_json::from_str(pages).unwrap_or_default();
+                        action.array("sources", &pages, |page, out| {
+                            let mut source = Object::open(out);
+                            source.text("type", "url");
+                            source.text("url", &page.url);
+                            source.close();
+                        });
+                    }
+                });
+            })
+        };
+        let status = if search.found.is_ok() {
+            "completed"
+        } else {
+            "failed"
+        };
+        let (begun, ended) = (item("in_progress", false), item(status, true));
+        let steps = [
+            "response.web_search_call.in_progress",
+            "response.web_search_call.searching",
+            "response.web_search_call.completed",
+        ];
+        self.hosted(index, &id, (&begun, &ended), &steps);
+        1
+    }
+}
+
+impl Output {
+    fn close_message(&mut self, index: usize, kind: BlockKind, open: &OpenItem, status: &str) {
+        let part = open.part(kind);
+        let place = (&*open.id, index);
+        let is_refusal = kind == BlockKind::Refusal;
+        let (name, key) = match is_refusal {
+            true => ("response.refusal.done", "refusal"),
+            false => ("response.output_text.done", "text"),
+        };
+        self.item_event(name, place, |event| {
+            event.number("content_index", 0);
+            event.value(key, |out| Str::Raw(open.text()).write(out));
+            if !is_refusal {
+                event.raw("logprobs", "[]");
+            }
+        });
+        self.item_event("response.content_part.done", place, |event| {
+            event.number("content_index", 0);
+            event.raw("part", &part);
+        });
+        self.done(index, &open.message(status, &part));
+    }
+
+    fn begin_summary(&mut self, id: &str, index: usize) {
+        let name = "response.reasoning_summary_part.added";
+        self.item_event(name, (id, index), |event| {
+            event.number("summary_index", 0);
+            event.raw("part", r#"{"type":"summary_text","text":""}"#);
+        });
+    }
+
+    /// Ends reasoning. What its maker signs although it is not shown has an empty summary, by which it is told from what the state
+    /// holds.
+    fn close_reasoning(&mut self, index: usize, open: &OpenItem, state: Option<&str>) {
+        let is_signed = state.and_then(sealed_dialect) == Some(Dialect::Messages);
+        if open.text.is_empty() && !is_signed {
+            return self.done(index, &open.reasoning("", state));
+        }
+        if open.text.is_empty() {
+            self.begin_summary(&open.id, index);
+        }
+        let (part, place) = (open.summary(), (&*open.id, index));
+        self.item_event("response.reasoning_summary_text.done", place, |event| {
+            event.number("summary_index", 0);
+            event.value("text", |out| Str::Raw(open.text()).write(out));
+        });
+        self.item_event("response.reasoning_summary_part.done", place, |event| {
+            event.number("summary_index", 0);
+            event.raw("part", &part);
+        });
+        self.done(index, &open.reasoning(&part, state));
+    }
+
+    fn close_call(&mut self, index: usize, open: &OpenItem, call: &OpenCall, status: &str) {
+        let place = (&*open.id, index);
+        let item = match call.form {
+            CallForm::Arguments => {
+                let name = "response.function_call_arguments.done";
+                self.item_event(name, place, |event| {
+                    event.value("arguments", |out| Str::Raw(open.text()).write(out));
+                });
+                open.call(call, status, open.text())
+            }
+            CallForm::Text => {
+                let arguments = Str::Raw(open.text()).unescaped();
+                let text = text_of(&arguments);
+                let name = "response.custom_tool_call_input";
+                self.item_event(&[name, ".delta"].concat(), place, |event| {
+                    event.text("delta", &text);
+                });
+                self.item_event(&[name, ".done"].concat(), place, |event| {
+                    event.text("input", &text);
+                });
+                open.call(call, status, &text)
+            }
+            CallForm::Search => {
+                let arguments = Str::Raw(open.text()).unescaped();
+                open.call(call, status, object(&arguments).get())
+            }
+        };
+        self.done(index, &item);
+    }
+}

@@ -1,0 +1,152 @@
+//! A response of a provider that speaks Responses itself: its events or its response pass as they came, so that what the vendor adds
+//! reaches the client. Replaced are the model and, of hosts that are not the vendor's, the state, which is sealed. The end waits
+//! for the cost.
+
+use std::borrow::Cow;
+
+use super::output::Output;
+use crate::json::{Error, Object, Type, Walker, quoted};
+use crate::models::dialects::Dialect;
+use crate::models::dialects::state::{OwnedMaker, is_sealed};
+use crate::models::fronts::members::{find, find_text, joined, replaced};
+
+/// Events behind which nothing has been said yet.
+const SILENT: [&str; 5] = [
+    "response.created",
+    "response.in_progress",
+    "response.queued",
+    "response.output_item.added",
+    "response.content_part.added",
+];
+
+/// What passes through.
+#[derive(Debug)]
+pub(super) struct Relay {
+    maker: OwnedMaker,
+    /// The model as the client calls it.
+    model: Box<str>,
+    /// The id that the provider has told.
+    id: Box<str>,
+    /// The last event and its name, or the whole response, which gets the cost.
+    end: Option<(Box<str>, String)>,
+}
+
+impl Relay {
+    pub(super) fn new(maker: &OwnedMaker, model: &str) -> Self {
+        Self {
+            maker: maker.clone(),
+            model: model.into(),
+            id: Box::default(),
+            end: None,
+        }
+    }
+
+    /// Returns the id that the provider has told.
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Passes an event on, or keeps it. Returns whether it says something.
+    pub(super) fn event(&mut self, name: &str, data: &str, output: &mut Output) -> bool {
+        // Clients read the data of every event as JSON. Some hosts end with a word that is none.
+        if !data.trim_start().starts_with('{') {
+            return false;
+        }
+        let kind = find_text(data, "type").unwrap_or(Cow::Borrowed(name));
+        match &*kind {
+            "response.completed" | "response.incomplete" => {
+                let told = replaced(data, "response", |response| self.response(response));
+                let told = told.unwrap_or_else(|_| data.to_owned());
+                self.end = Some((kind.as_ref().into(), told));
+            }
+            "response.created" | "response.in_progress" | "response.queued" => {
+                let id = find(data, "response").and_then(|it| find_text(it, "id"));
+                self.id = id.map_or_else(Box::default, |id| id.as_ref().into());
+                let told = replaced(data, "response", |response| self.response(response));
+                output.pass(&kind, told.as_deref().unwrap_or(data));
+            }
+            "response.output_item.added" | "response.output_item.done" if !self.is_bare() => {
+                let told = replaced(data, "item", |item| self.item(item));
+                output.pass(&kind, told.as_deref().unwrap_or(data));
+            }
+            _ => output.pass(&kind, data),
+        }
+        !SILENT.contains(&&*kind)
+    }
+
+    /// Keeps a whole response.
+    pub(super) fn whole(&mut self, data: &str) {
+        let told = self.response(data).unwrap_or_else(|_| data.to_owned());
+        self.end = Some((Box::default(), told));
+    }
+
+    /// Ends the response, with the members that `more` writes.
+    pub(super) fn complete(
+        &mut self,
+        is_stream: bool,
+        more: impl FnOnce(&mut Object<'_>),
+        output: &mut Output,
+    ) {
+        let (name, end) = self.end.take().unwrap_or_default();
+        let mut added = Vec::new();
+        let mut object = Object::open(&mut added);
+        more(&mut object);
+        object.close();
+        let added = String::from_utf8(added).unwrap_or_default();
+        let inside = added.strip_prefix('{').unwrap_or_default();
+        match is_stream {
+            false => output
+                .out
+                .extend_from_slice(joined(&end, inside).as_bytes()),
+            true => {
+                let told = replaced(&end, "response", |it| Ok(joined(it, inside)));
+                output.pass(&name, told.as_deref().unwrap_or(&end));
+            }
+        }
+    }
+
+    fn is_bare(&self) -> bool {
+        self.maker.speaks_bare(Dialect::Responses)
+    }
+
+    /// Returns a response as the client gets it.
+    fn response(&self, response: &str) -> Result<String, Error> {
+        let told = replaced(response, "model", |_| Ok(quoted(&self.model)))?;
+        if self.is_bare() {
+            return Ok(told);
+        }
+        replaced(&told, "output", |items| {
+            let mut out = String::with_capacity(items.len() + 128);
+            out.push('[');
+            let mut walk = Walker::over(items);
+            if walk.peek()? != Type::Array {
+                return Ok(items.to_owned());
+            }
+            walk.array(|walk, at| {
+                out.push_str(if at > 0 { "," } else { "" });
+                out.push_str(&self.item(walk.skip()?)?);
+                Ok::<(), Error>(())
+            })?;
+            out.push(']');
+            Ok(out)
+        })
+    }
+
+    /// Returns an item with its state sealed.
+    fn item(&self, item: &str) -> Result<String, Error> {
+        if !item.starts_with('{') {
+            return Ok(item.to_owned());
+        }
+        replaced(item, "encrypted_content", |state| {
+            let mut walk = Walker::over(state);
+            if walk.peek()? != Type::String {
+                return Ok(state.to_owned());
+            }
+            let state = walk.text()?;
+            Ok(match is_sealed(&state) {
+                true => quoted(&state),
+                false => quoted(&self.maker.borrow().seal(Dialect::Responses, &state)),
+            })
+        })
+    }
+}

@@ -1,0 +1,313 @@
+//! Makes a response of the pieces of an answer.
+//!
+//! The promises, whatever the provider sends: the response begins once, its items come in pairs of beginning and end, as
+//! [`Sequencer`] puts them, and exactly one event ends it: `completed`, `incomplete` or `failed`. Nothing stands behind that.
+
+use bytes::Bytes;
+
+use super::citations::annotations;
+use super::error::ResponsesError;
+use super::head::ResponseHead;
+use super::output::Output;
+use super::relay::Relay;
+use super::tools;
+use crate::fault::Fault;
+use crate::json::Object;
+use crate::models::chat::piece::{Finish, Piece, split_finish};
+use crate::models::dialects::Dialect;
+use crate::models::fronts::sequencer::Sequencer;
+use crate::models::metadata::{Metadata, write_usage as write_chat_usage};
+use crate::models::reply::{ReplyIdentity, Reported, ResponseKind, Sink, Writer};
+use crate::models::request::ModelRequest;
+use crate::models::usage::{Settlement, Usage};
+use crate::money::ServiceTier;
+
+/// Makes one response.
+#[derive(Debug)]
+struct ResponseWriter {
+    sequencer: Sequencer<Output>,
+    head: ResponseHead,
+    is_stream: bool,
+    /// What passes as it came; `None`: pieces make the response.
+    relay: Option<Box<Relay>>,
+    has_begun: bool,
+    finish: Option<ResponseEnd>,
+    reported: Reported,
+    has_content: bool,
+}
+
+/// Why an answer ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum ResponseEnd {
+    Completed,
+    /// For this reason.
+    Incomplete(&'static str),
+}
+
+/// Returns the writer of a response.
+pub(super) fn writer(request: &ModelRequest, identity: ReplyIdentity) -> Box<dyn Writer> {
+    let id = plain(&identity.id);
+    let body = simdutf8::basic::from_utf8(&request.source.body).unwrap_or_default();
+    let names = tools::read(body, &request.source).names;
+    let head = ResponseHead::new(request, &identity);
+    let output = Output::new(request.is_stream, &id, names, head.includes_sources());
+    let sequencer = Sequencer::new(output, identity.maker, format!("call_{id}_"))
+        .behind(request.source.body.clone());
+    Box::new(ResponseWriter {
+        sequencer,
+        head,
+        is_stream: request.is_stream,
+        relay: None,
+        has_begun: false,
+        finish: None,
+        reported: Reported::default(),
+        has_content: false,
+    })
+}
+
+impl ResponseWriter {
+    /// Writes the beginning, once.
+    fn begin(&mut self) {
+        if std::mem::replace(&mut self.has_begun, true) {
+            return;
+        }
+        for name in ["response.created", "response.in_progress"] {
+            let head = &self.head;
+            self.sequencer.writer.event(name, |event| {
+                event.object("response", |response| head.write_begun(response));
+            });
+        }
+    }
+
+    /// Notes what passes as it came.
+    fn note(&mut self, pieces: &[Piece<'_>]) {
+        for piece in pieces {
+            let bytes = match piece {
+                Piece::Text(text) | Piece::Reasoning(text) | Piece::Refusal(text) => text.len(),
+                Piece::Arguments { json, .. } => json.len(),
+                _ => 0,
+            };
+            self.reported.output_bytes += bytes as u64;
+            self.reported.tells_reasoning |= bytes > 0 && matches!(piece, Piece::Reasoning(_));
+            self.reported.images += images(piece);
+            self.has_content |= starts_item(piece);
+            if let Piece::Finish(_) = piece {
+                self.has_content = true;
+                // What the client reads stands in the provider's own words.
+                self.finish = Some(ResponseEnd::Completed);
+            }
+        }
+    }
+
+    fn finish(&mut self, finish: Finish<'_>) {
+        if self.finish.is_some() {
+            return;
+        }
+        let end = match finish {
+            Finish::Stop | Finish::Sequence(_) | Finish::ToolCalls | Finish::Paused => {
+                ResponseEnd::Completed
+            }
+            Finish::Length | Finish::ContextFull => ResponseEnd::Incomplete("max_output_tokens"),
+            Finish::Filtered => ResponseEnd::Incomplete("content_filter"),
+        };
+        if end != ResponseEnd::Completed {
+            self.sequencer.writer.status = "incomplete";
+        }
+        self.finish = Some(end);
+        self.has_content = true;
+        self.begin();
+    }
+}
+
+impl Sink for ResponseWriter {
+    fn pieces(&mut self, choice: u32, pieces: &[Piece<'_>]) {
+        // The dialect has one choice.
+        if choice > 0 || self.finish.is_some() {
+            return;
+        }
+        if self.relay.is_some() {
+            return self.note(pieces);
+        }
+        let (said, finish) = split_finish(pieces);
+        // What is said together is in no order, and an answer follows the reasoning that led to it.
+        let is_reasoning = |piece: &&Piece<'_>| matches!(piece, Piece::Reasoning(_));
+        let reasoning = said.iter().filter(is_reasoning);
+        let others = said.iter().filter(|piece| !is_reasoning(piece));
+        for piece in reasoning.chain(others) {
+            if starts_item(piece) {
+                self.begin();
+            }
+            self.reported.images += images(piece);
+            match piece {
+                Piece::Citation(citation) => {
+                    for annotation in annotations(citation) {
+                        self.sequencer.cite(annotation);
+                    }
+                }
+                piece => self.sequencer.take(piece, said),
+            }
+        }
+        self.has_content |= self.sequencer.has_blocks();
+        self.reported.output_bytes = self.sequencer.bytes;
+        self.reported.tells_reasoning = self.sequencer.tells_reasoning;
+        if let Some(finish) = finish {
+            self.finish(finish);
+        }
+    }
+
+    fn begin_relay(&mut self) {
+        let relay = Relay::new(self.sequencer.maker(), self.head.model());
+        self.relay = Some(Box::new(relay));
+    }
+
+    fn relay(&mut self, name: &str, data: &[u8]) {
+        let Some(relay) = &mut self.relay else { return };
+        // It was read before, so it is text.
+        let data = std::str::from_utf8(data).unwrap_or_default();
+        match self.is_stream {
+            true => self.has_content |= relay.event(name, data, &mut self.sequencer.writer),
+            false => relay.whole(data),
+        }
+    }
+
+    fn service_tier(&mut self, tier: ServiceTier) {
+        self.reported.service_tier = Some(tier);
+    }
+
+    fn searches(&mut self, count: u64) {
+        self.reported.searches = count;
+    }
+
+    fn usage(&mut self, usage: Usage) {
+        if !usage.is_zero() || self.finish.is_some() {
+            self.reported.usage = Some(usage);
+        }
+    }
+}
+
+impl Writer for ResponseWriter {
+    fn has_content(&self) -> bool {
+        match self.is_stream {
+            true => self.has_content,
+            false => !self.sequencer.writer.out.is_empty(),
+        }
+    }
+
+    fn kind(&self) -> ResponseKind {
+        match self.is_stream {
+            true => ResponseKind::Events,
+            false => ResponseKind::Json,
+        }
+    }
+
+    fn take(&mut self) -> Bytes {
+        std::mem::take(&mut self.sequencer.writer.out).into()
+    }
+
+    fn reported(&self) -> Reported {
+        Reported {
+            has_finished: self.finish.is_some(),
+            ..self.reported
+        }
+    }
+
+    fn complete(&mut self, settlement: &Settlement, metadata: &Metadata<'_>) {
+        let cost = |response: &mut Object<'_>| {
+            response.object("weirgate", |own| {
+                own.value("usage", |out| write_chat_usage(settlement, out));
+                own.value("metadata", |out| metadata.write(out));
+            });
+        };
+        if let Some(relay) = &mut self.relay {
+            return relay.complete(self.is_stream, cost, &mut self.sequencer.writer);
+        }
+        self.finish(Finish::Stop);
+        self.sequencer.end();
+        let end = self.finish.unwrap_or(ResponseEnd::Completed);
+        let items = std::mem::take(&mut self.sequencer.writer.items);
+        let (head, tier) = (&self.head, self.reported.service_tier);
+        let write = |response: &mut Object<'_>| {
+            head.write_ended(response, (end, tier), &items, &settlement.usage);
+            cost(response);
+        };
+        let output = &mut self.sequencer.writer;
+        match self.is_stream {
+            false => {
+                output.out.reserve(items.len() + 1024);
+                let mut response = Object::open(&mut output.out);
+                write(&mut response);
+                response.close();
+            }
+            true => output.event(end.event(), |event| event.object("response", write)),
+        }
+    }
+
+    /// Writes that the response failed, behind what was said.
+    fn fail(&mut self, fault: &Fault, _: Option<&Settlement>) {
+        let error = ResponsesError::new(fault).of_response();
+        if let Some(relay) = &self.relay {
+            let id = relay.id().to_owned();
+            self.head.identify(&id);
+        } else {
+            self.begin();
+        }
+        let head = &self.head;
+        let output = &mut self.sequencer.writer;
+        let items = std::mem::take(&mut output.items);
+        output.event("response.failed", |event| {
+            event.object("response", |response| {
+                head.write_failed(response, &error, &items);
+            });
+        });
+    }
+}
+
+impl ResponseEnd {
+    /// Returns the event that says it.
+    fn event(self) -> &'static str {
+        match self {
+            Self::Completed => "response.completed",
+            Self::Incomplete(_) => "response.incomplete",
+        }
+    }
+}
+
+/// Returns whether a piece begins an item, or adds to one.
+fn starts_item(piece: &Piece<'_>) -> bool {
+    match piece {
+        Piece::Text(text) | Piece::Reasoning(text) | Piece::Refusal(text) => !text.is_empty(),
+        Piece::Native { dialect, .. } => *dialect == Dialect::Responses,
+        Piece::State(_) | Piece::Call { .. } | Piece::Search(_) | Piece::Image(_) => true,
+        _ => false,
+    }
+}
+
+fn images(piece: &Piece<'_>) -> u64 {
+    match piece {
+        Piece::Image(image) => image.count(),
+        _ => 0,
+    }
+}
+
+/// Returns the letters and digits at the end of an id, as many as the ids of items have room for.
+fn plain(id: &str) -> String {
+    let plain: String = id.chars().filter(char::is_ascii_alphanumeric).collect();
+    let start = plain.len().saturating_sub(32);
+    plain.get(start..).unwrap_or_default().to_owned()
+}
+
+/// Writes the tokens of a response.
+pub(super) fn write_usage(usage: &Usage, out: &mut Vec<u8>) {
+    let mut object = Object::open(out);
+    object.number("input_tokens", usage.prompt);
+    object.object("input_tokens_details", |details| {
+        details.number("cached_tokens", usage.cached);
+        details.number("cache_write_tokens", usage.cache_write);
+    });
+    object.number("output_tokens", usage.completion);
+    object.object("output_tokens_details", |details| {
+        details.number("reasoning_tokens", usage.reasoning.unwrap_or(0));
+    });
+    object.number("total_tokens", usage.total());
+    object.close();
+}

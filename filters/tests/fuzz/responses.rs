@@ -1,0 +1,200 @@
+//! Responses: requests on every wire, and answers of every wire in this front's events.
+
+use filters::models::front::Front;
+use filters::models::fronts::responses::Responses;
+use filters::models::request::ModelRequest;
+use filters::models::wires::{Quirks, WireKind};
+use filters::sse::{EventReader, SseEvent, TooLong};
+use serde_json::{Value, json};
+
+use crate::choices::Choices;
+use crate::grammars::messages::events;
+use crate::grammars::responses::fold;
+use crate::models::{WIRES, encodes, quirks};
+use crate::run::run;
+use crate::wires::{EVENTS, WHOLE, answer, grammars, stream};
+use crate::{damage, grammar};
+
+pub fn request_grammar() -> Value {
+    let breakpoint = json!({"mode": "explicit"});
+    let text = json!({"type": {"$one": ["input_text", "output_text"]}, "text": {"$one": ["Hi", "$text"]}, "annotations?": "$any", "prompt_cache_breakpoint?": breakpoint});
+    let part = json!({"$one": [text, text,
+        {"type": "refusal", "refusal": "$text"},
+        {"type": "input_image", "detail?": {"$one": ["low", "auto", "$text"]}, "image_url": {"$one": ["data:image/png;base64,AAE=", "https://a.example/x.png", "$text"]}},
+        {"type": "input_image", "file_id": "file-1"},
+        {"type": "input_file", "filename?": "$text", "file_data": {"$one": ["data:application/pdf;base64,aGk=", "$text"]}},
+        {"type": "input_file", "file_url": "$text"}, {"type": "input_file", "file_id": "$text"},
+        {"type": "input_audio", "input_audio": {"data": "aGk=", "format": {"$one": ["wav", "mp3", "$text"]}}},
+        {"type": "$text"}, "$any"]});
+    let content = json!({"$one": ["Hi", "$text", {"$many": part}, [text, part]]});
+    let id = json!({"$one": ["c1", "c2", "$text"]});
+    let state = json!({"$one": ["gAAA", "", "$text", Value::Null]});
+    let function = json!({"type": "function", "name": {"$one": ["f", "$text"]}, "description?": "$text", "parameters?": {"$one": [{"type": "object", "properties?": "$any"}, Value::Null]}, "strict?": true, "defer_loading?": true});
+    let custom = json!({"type": "custom", "name": {"$one": ["patch", "$text"]}, "description?": "$text", "format?": {"$one": [{"type": "text"}, {"type": "grammar", "syntax": "lark", "definition": "$text"}]}});
+    let tool = json!({"$one": [function, function, custom,
+        {"type": "namespace", "name": {"$one": ["files", "$text"]}, "description?": "$text", "tools": {"$many": {"$one": [function, custom]}}},
+        {"type": "tool_search", "execution?": {"$one": ["client", "server"]}, "description?": "$text", "parameters?": {"type": "object"}},
+        {"type": {"$one": ["web_search", "web_search_2025_08_26"]}, "filters?": {"allowed_domains": ["a.example"]}, "search_context_size?": "low", "user_location?": {"type": "approximate", "country": "DE"}},
+        {"type": {"$one": ["code_interpreter", "mcp", "image_generation", "$text"]}}, "$any"]});
+    let tools = json!({"$many": tool});
+    let item = json!({"$one": [
+        {"type?": "message", "role": {"$one": ["user", "user", "assistant", "developer", "system", "$text"]}, "content": content, "phase?": "commentary", "id?": "$text"},
+        {"type": "reasoning", "id?": {"$one": ["rs_1", "rs_wg_1_0"]}, "summary": {"$one": [[], [{"type": "summary_text", "text": "hm"}], "$any"]}, "content?": Value::Null, "encrypted_content?": state},
+        {"type": "function_call", "call_id": id, "name": "f", "namespace?": "files", "arguments": {"$one": ["{}", "{\"a\":1}", "$text"]}, "id?": {"$one": ["fc_1", "fc_wg_1_0"]}},
+        {"type": "function_call_output", "call_id": id, "output": content},
+        {"type": "custom_tool_call", "call_id": id, "name": "patch", "input": "$text"},
+        {"type": "custom_tool_call_output", "call_id": id, "output": content},
+        {"type": "tool_search_call", "call_id": id, "execution": "client", "arguments": {"$one": [{}, "$any"]}},
+        {"type": "tool_search_output", "call_id": id, "tools": tools},
+        {"type": "additional_tools", "role": "developer", "tools": tools},
+        {"type": "web_search_call", "id": "ws_wg_1_0", "action": "$any"},
+        {"type": "image_generation_call", "id": "ig_1", "result?": {"$one": ["AAE=", "$text"]}},
+        {"type": "compaction", "encrypted_content": state},
+        {"type": {"$one": ["local_shell_call", "mcp_call", "item_reference", "$text"]}, "id?": "$text"}, "$any"]});
+    json!({
+        "model": {"$one": ["m", "$text"]},
+        "input": {"$one": ["Hi", [item], [item, item, item], {"$many": item}]},
+        "instructions?": {"$one": ["Be brief.", "$text"]},
+        "stream?": true, "temperature?": "$number", "top_p?": 0.5, "max_output_tokens?": {"$one": [16, 1024, "$int"]}, "max_tool_calls?": "$int",
+        "tools?": tools, "tool_choice?": {"$one": ["auto", "none", "required", {"type": "function", "name": "f"}, {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "f"}]}, {"type": "web_search"}, "$any"]},
+        "parallel_tool_calls?": false, "reasoning?": {"effort?": {"$one": ["low", "high", "$text"]}, "summary?": "auto", "context?": "$text"},
+        "text?": {"verbosity?": "low", "format?": {"$one": [{"type": "text"}, {"type": "json_object"}, {"type": "json_schema", "name": "n", "schema": {"type": "object"}, "strict?": true}, "$any"]}},
+        "include?": {"$one": [["reasoning.encrypted_content"], ["$text"]]}, "store?": false, "truncation?": "auto", "service_tier?": {"$one": ["auto", "fast", "$text"]},
+        "metadata?": {"a": "$text"}, "user?": "$text", "prompt_cache_key?": "$text", "safety_identifier?": "$text", "client_metadata?": "$any", "unknown?": "$any",
+    })
+}
+
+#[test]
+fn an_accepted_request_is_json_on_every_wire() {
+    let grammar = request_grammar();
+    let counted = std::cell::Cell::new((0_u32, 0_u32));
+    run("responses: requests", |choices| {
+        let body = grammar::compose(choices, &grammar);
+        let is_damaged = !choices.once_in(4);
+        let body = match is_damaged {
+            true => damage::tree(choices, body),
+            false => body,
+        };
+        let body = grammar::write(choices, &body);
+        let body = match is_damaged && choices.once_in(2) {
+            true => damage::bytes(choices, body),
+            false => body,
+        };
+        let (all, good) = counted.get();
+        counted.set((all + 1, good));
+        match Responses.parse(body.into()) {
+            Ok(request) => {
+                counted.set((all + 1, good + 1));
+                encodes(&request, &quirks(choices));
+            }
+            Err(fault) => assert_eq!(fault.status(), 400, "{fault:?}"),
+        }
+    });
+    let (all, good) = counted.get();
+    assert!(good * 20 > all, "{good} of {all} are accepted");
+}
+
+fn request(choices: &mut Choices<'_>, is_stream: bool) -> ModelRequest {
+    let mut body = json!({"model": "m", "stream": is_stream, "input": "Hi"});
+    if choices.once_in(2) {
+        body["tools"] =
+            json!([{"type": "custom", "name": "f"}, {"type": "function", "name": "get_weather"}]);
+    }
+    Responses.parse(body.to_string().into()).unwrap()
+}
+
+/// Answers of a wire of another dialect keep the grammar, however they are cut and wherever they end.
+fn keeps_the_grammar(name: &str, wire: WireKind) {
+    let (events_grammar, _) = grammars(wire);
+    let done = std::cell::Cell::new((0_u32, 0_u32));
+    run(name, |choices| {
+        let said = stream(choices, wire, &events_grammar);
+        let said = match choices.once_in(2) {
+            true => damage::bytes(choices, said),
+            false => said,
+        };
+        let (request, quirks) = (request(choices, true), Quirks::default());
+        let (out, ended) = answer(wire, &request, &quirks, &EVENTS, &[&said]);
+        let shown = || {
+            let (said, out) = (
+                String::from_utf8_lossy(&said),
+                String::from_utf8_lossy(&out),
+            );
+            format!("{said}\nmade {out}")
+        };
+        let text = std::str::from_utf8(&out).unwrap();
+        let response = events(text).and_then(|events| fold(events.into_iter()));
+        let response = response.unwrap_or_else(|why| panic!("{why}\nfrom {}", shown()));
+        let has_failed = response["status"] == "failed";
+        assert_eq!(has_failed, ended.is_err(), "{}", shown());
+        let pieces = choices.cut(&said);
+        let (again, ended_again) = answer(wire, &request, &quirks, &EVENTS, &pieces);
+        assert_eq!(text, String::from_utf8_lossy(&again), "{}", shown());
+        assert_eq!(ended, ended_again);
+        let (all, good) = done.get();
+        done.set((all + 1, good + u32::from(ended.is_ok())));
+    });
+    let (all, good) = done.get();
+    assert!(
+        good * 20 > all,
+        "the grammar makes what is refused: {good} of {all}"
+    );
+}
+
+#[test]
+fn streams_of_the_openai_wire_keep_the_grammar() {
+    keeps_the_grammar("responses: openai, events", WireKind::Compatible);
+}
+
+#[test]
+fn streams_of_the_anthropic_wire_keep_the_grammar() {
+    keeps_the_grammar("responses: anthropic, events", WireKind::Messages);
+}
+
+#[test]
+fn streams_of_the_google_wire_keep_the_grammar() {
+    keeps_the_grammar("responses: google, events", WireKind::Contents);
+}
+
+/// Events of the own dialect pass as they came, and are events however they are cut.
+#[test]
+fn streams_of_the_own_dialect_pass_however_they_are_cut() {
+    let (events_grammar, _) = grammars(WireKind::Responses);
+    run("responses: own events", |choices| {
+        let said = stream(choices, WireKind::Responses, &events_grammar);
+        let said = damage::bytes(choices, said);
+        let (request, quirks) = (request(choices, true), Quirks::default());
+        let (out, ended) = answer(WireKind::Responses, &request, &quirks, &EVENTS, &[&said]);
+        let mut reader = EventReader::default();
+        let mut check = |event: SseEvent<'_>| {
+            let read = serde_json::from_slice::<Value>(event.data);
+            assert!(read.is_ok(), "{}", String::from_utf8_lossy(&out));
+            Ok::<(), TooLong>(())
+        };
+        reader.feed(&out, &mut check).unwrap();
+        reader.finish(check).unwrap();
+        let pieces = choices.cut(&said);
+        let again = answer(WireKind::Responses, &request, &quirks, &EVENTS, &pieces);
+        assert_eq!((out, ended), again, "{}", String::from_utf8_lossy(&said));
+    });
+}
+
+#[test]
+fn a_whole_answer_of_any_wire_is_a_response_or_a_failure() {
+    run("responses: whole replies", |choices| {
+        let wire = *choices.pick(&WIRES);
+        let (_, grammar) = grammars(wire);
+        let body = grammar::compose(choices, &grammar);
+        let body = damage::tree(choices, body);
+        let body = grammar::write(choices, &body);
+        let (request, quirks) = (request(choices, false), Quirks::default());
+        let (out, ended) = answer(wire, &request, &quirks, &WHOLE, &[&body]);
+        if ended.is_ok() {
+            let response: Value = serde_json::from_slice(&out).unwrap();
+            let is_foreign = wire != WireKind::Responses;
+            let holds = response["output"].is_array() && response["usage"]["input_tokens"].is_u64();
+            assert!(!is_foreign || holds, "{response}");
+            assert!(response["weirgate"]["metadata"].is_object(), "{response}");
+        }
+    });
+}
