@@ -356,7 +356,9 @@ fn a_stream_that_breaks_has_failed_on_every_wire() {
     let provider = saying(|_| {
         Said::Turn(Turn {
             breaks: true,
+            // The first half of the text is in the first half of the stream.
             ..Turn::text("Let me look at it, one by one. ".repeat(200))
+                .and_call("read", json!({"path": "a".repeat(4000)}))
         })
     });
     let gateway = gateway(&provider);
@@ -366,7 +368,7 @@ fn a_stream_that_breaks_has_failed_on_every_wire() {
             &json!({"model": model, "input": "Hi", "stream": true}),
         );
         let text = answer.text();
-        let events = events(text).unwrap_or_else(|why| panic!("{model}: {why}"));
+        let events = events(text).unwrap();
         let (name, data) = events.last().unwrap();
         assert_eq!(*name, "response.failed", "{model}: {text}");
         let failed: Value = serde_json::from_str(data).unwrap();
