@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
-use super::program::Machine;
+use super::machine::Machine;
 use super::{ON_ALL, ON_ONE, on_wires};
 use crate::support::boot::Gateway;
 use crate::support::script::Reply;

@@ -6,6 +6,8 @@
 //! noted, and [`matrix`] makes the published table of it.
 
 mod claude_code;
+mod codex;
+mod machine;
 mod matrix;
 mod program;
 
