@@ -34,6 +34,8 @@ pub enum Script {
     MessagesPython,
     /// `messages_node.mjs` beside node_modules.
     MessagesNode,
+    /// `responses_python.py` in the virtual environment.
+    ResponsesPython,
     /// `schemathesis_api.py` in the virtual environment.
     SchemathesisApi,
 }
@@ -84,6 +86,7 @@ pub fn run(script: Script, variables: &[(&str, &str)], checks: &[&str]) {
         Script::WiresNode => (PathBuf::from("node"), "wires_node.mjs"),
         Script::MessagesPython => (installed("venv/bin/python"), "messages_python.py"),
         Script::MessagesNode => (PathBuf::from("node"), "messages_node.mjs"),
+        Script::ResponsesPython => (installed("venv/bin/python"), "responses_python.py"),
         Script::SchemathesisApi => (installed("venv/bin/python"), "schemathesis_api.py"),
     };
     let output = Command::new(program)

@@ -1,6 +1,7 @@
 //! A provider that speaks every wire and says what a script decides, in words of no wire.
 //!
-//! [`provider`] answers as `tests/clients/wires_python.py`, `wires_node.mjs`, `messages_python.py` and `messages_node.mjs` expect: it calls
+//! [`provider`] answers as `tests/clients/wires_python.py`, `wires_node.mjs`, `messages_python.py`, `messages_node.mjs` and
+//! `responses_python.py` expect: it calls
 //! `get_weather` where tools are offered, tells the result of a call, gives JSON where a schema is asked for, says whether it
 //! sees an image, reasons "hm" where that is asked for, and repeats the last text otherwise.
 

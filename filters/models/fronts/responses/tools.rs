@@ -362,3 +362,64 @@ pub(super) fn names_in(list: &str, names: &ToolNames) -> Vec<String> {
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+    use bytes::Bytes;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::models::front::Front as _;
+    use crate::models::fronts::responses::Responses;
+
+    fn named(tools: &Value) -> (Vec<String>, ToolNames) {
+        let body = Bytes::from(json!({"model": "m", "input": "Hi", "tools": tools}).to_string());
+        let request = Responses.parse(body).unwrap();
+        let text = std::str::from_utf8(&request.source.body).unwrap();
+        let list = read(text, &request.source);
+        let flat: Vec<String> = list
+            .tools
+            .iter()
+            .filter_map(|tool| match tool {
+                Tool::Function(function) => Some(function.name.to_string()),
+                _ => None,
+            })
+            .collect();
+        (flat, list.names)
+    }
+
+    #[test]
+    fn each_tool_has_a_name_of_its_own_and_is_found_by_it() {
+        let long = "n".repeat(70);
+        let function = |name: &str| json!({"type": "function", "name": name});
+        let tools = json!([function("a__b"), {"type": "namespace", "name": "a", "tools": [function("b"), function("b"), function(&long)]},
+            {"type": "custom", "name": "c"}, function("c"), {"type": "namespace", "name": "x", "tools": [function(&long)]}]);
+        let (flat, names) = named(&tools);
+        assert_eq!(flat.len(), 5);
+        assert_eq!(&flat[..2], ["a__b", "a__b_2"]);
+        assert!(
+            flat.iter().all(|name| name.len() <= MAX_NAME_CHARS),
+            "{flat:?}"
+        );
+        for name in &flat {
+            let tool = names.find(name).unwrap();
+            assert_eq!(names.flat(tool.namespace.as_deref(), &tool.name), *name);
+        }
+        // The first of two tools with one name counts.
+        assert_eq!(names.find("c").unwrap().form, CallForm::Text);
+        // A tool that is no longer offered keeps the name that it would have.
+        assert_eq!(names.flat(Some("gone"), "f"), "gone__f");
+    }
+
+    #[test]
+    fn a_text_goes_into_arguments_and_back() {
+        for text in ["", "plain", "\"\n\u{1}é", "{\"input\":\"x\"}"] {
+            assert_eq!(text_of(&text_arguments(text)), text);
+        }
+        // Arguments of another form are the text, so that nothing is lost.
+        for other in ["", "no json", "{\"a\":1}", "[]"] {
+            assert_eq!(text_of(other), other);
+        }
+    }
+}
