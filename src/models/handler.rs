@@ -62,11 +62,11 @@ impl Forward for ModelHandler {
             };
             let mut request = request;
             request.take_headers(&incoming.head().headers);
-            let managed = request.managed.clone();
+            let (managed, front) = (request.managed.clone(), request.front);
             let planned = self.plan(incoming, request, explains).await;
             let planned = planned.map_err(|fault| match &managed {
                 Some(managed) => managed.explain(fault),
-                None => self.front.explain(fault),
+                None => front.explain(fault),
             });
             let (mut call, found) = planned?;
             call.expect_impression(impression);
@@ -250,8 +250,8 @@ impl ModelHandler {
     ) -> Option<Box<ModelExchange>> {
         request.needs.web_search?;
         let models = &self.models;
-        let body = self.front.search_words()?.forgo(request)?;
-        let without = body::off_worker(body.len(), || self.front.parse(body.into())).ok()?;
+        let body = request.front.search_words()?.forgo(request)?;
+        let without = body::off_worker(body.len(), || request.front.parse(body.into())).ok()?;
         let request = Box::new(continued(without, request));
         let resolution = models.planner.resolve(&request, context, false).ok()?;
         let planned = PlannedCall::new(models, &request, resolution, (context, byok_keys)).ok()?;
@@ -268,12 +268,12 @@ impl ModelHandler {
     ) -> Option<Box<ModelExchange>> {
         request.needs.web_search?;
         let models = &self.models;
-        let words = self.front.search_words()?;
+        let words = request.front.search_words()?;
         let (body, function) = words.begin(request)?;
         if !ModelExchange::offers_search(models, info, &function) {
             return None;
         }
-        let began = body::off_worker(body.len(), || self.front.parse(body.into())).ok()?;
+        let began = body::off_worker(body.len(), || request.front.parse(body.into())).ok()?;
         let began = Box::new(continued(began, request));
         let resolution = models.planner.resolve(&began, context, false).ok()?;
         let planned = PlannedCall::new(models, &began, resolution, (context, byok_keys)).ok()?;
@@ -310,7 +310,7 @@ impl ModelHandler {
     /// Returns the judge of a request that asks for verdicts on the calls of its answer.
     fn judge(&self, request: &ModelRequest) -> Option<Judge> {
         let model = Arc::clone(self.models.judge_model.as_ref()?);
-        let words = self.front.judge_words()?;
+        let words = request.front.judge_words()?;
         words.is_asked(request).then_some(Judge { words, model })
     }
 

@@ -4,6 +4,7 @@ pub mod chat_completions;
 pub mod embeddings;
 pub mod images;
 mod item_list;
+mod items_in_chat;
 mod members;
 pub mod messages;
 pub mod moderations;
@@ -39,7 +40,7 @@ pub const ALTERNATIVE_STYLE: HeaderName = HeaderName::from_static("anthropic-ver
 
 /// All fronts.
 pub static FRONTS: [&dyn Front; 15] = [
-    &chat_completions::ChatCompletions,
+    &items_in_chat::ChatPath,
     &messages::Messages,
     &responses::Responses,
     &embeddings::EMBEDDINGS,

@@ -494,3 +494,36 @@ fn another_protocol_is_refused_at_once() {
     assert_eq!(refused.status(), 426, "{}", refused.text());
     assert_eq!(refused.json()["error"]["code"], "upgrade_not_supported");
 }
+
+/// What Cursor sends for some models, and reads.
+#[test]
+fn items_on_the_path_of_chat_completions_are_answered_as_chat_completions() {
+    let provider = saying(reads);
+    let gateway = gateway(&provider);
+    for model in MODELS {
+        for is_stream in [false, true] {
+            let mut asked = first_turn(model);
+            asked["stream"] = is_stream.into();
+            asked["tools"]
+                .as_array_mut()
+                .unwrap()
+                .push(json!({"type": "web_search"}));
+            let asked = Ask::post("/v1/chat/completions", asked.to_string()).key(&gateway.key);
+            let answer = ask(gateway.address(), &asked);
+            assert_eq!(answer.status(), 200, "{model}: {}", answer.text());
+            if is_stream {
+                let text = answer.text();
+                assert!(text.contains("chat.completion.chunk"), "{model}: {text}");
+                assert!(text.ends_with("data: [DONE]\n\n"), "{model}: {text}");
+                assert!(text.contains("\"tool_calls\""), "{model}: {text}");
+                continue;
+            }
+            let message = &answer.json()["choices"][0]["message"];
+            assert_eq!(message["content"], "Let me look.", "{model}");
+            assert_eq!(
+                message["tool_calls"][0]["function"]["name"], "read",
+                "{model}"
+            );
+        }
+    }
+}

@@ -19,12 +19,20 @@ fn read(more: &Value) -> ModelRequest {
     Responses.parse(body(more)).unwrap()
 }
 
+/// Checks that each request is refused, naming the field.
+fn refused(cases: &[(Value, &str)]) {
+    for (more, param) in cases {
+        let fault = Responses.parse(body(more)).unwrap_err();
+        let said = &fault.message;
+        assert_eq!(fault.param.as_deref(), Some(*param), "{more}: {said}");
+        assert!(said.contains(&format!("`{param}`")), "{said}");
+    }
+}
+
 #[test]
-fn what_breaks_a_rule_is_named_by_its_path() {
+fn an_item_that_breaks_a_rule_is_named_by_its_path() {
     let items = |item: Value| json!({"input": [{"role": "user", "content": "Hi"}, item]});
-    let part = |part: Value| items(json!({"role": "user", "content": [part]}));
-    let tool = |tool: Value| json!({ "tools": [tool] });
-    for (more, param) in [
+    refused(&[
         (json!({"input": ""}), "input"),
         (json!({"input": []}), "input"),
         (json!({"input": 5}), "input"),
@@ -42,41 +50,6 @@ fn what_breaks_a_rule_is_named_by_its_path() {
         (
             items(json!({"type": "message", "content": "x"})),
             "input[1].role",
-        ),
-        (part(json!({})), "input[1].content[0].type"),
-        (
-            part(json!({"type": "input_text"})),
-            "input[1].content[0].text",
-        ),
-        (
-            part(json!({"type": "input_text", "text": 1})),
-            "input[1].content[0].text",
-        ),
-        (
-            part(json!({"type": "input_image"})),
-            "input[1].content[0].image_url",
-        ),
-        (
-            part(json!({"type": "input_image", "image_url": "data:image/png;base64,%"})),
-            "input[1].content[0].image_url",
-        ),
-        (
-            part(
-                json!({"type": "input_image", "image_url": "https://a.example/x", "detail": "tiny"}),
-            ),
-            "input[1].content[0].detail",
-        ),
-        (
-            part(json!({"type": "input_file", "filename": "a.pdf"})),
-            "input[1].content[0].file_data",
-        ),
-        (
-            part(json!({"type": "input_file", "file_data": "aGk="})),
-            "input[1].content[0].file_data",
-        ),
-        (
-            part(json!({"type": "input_audio", "input_audio": {"data": "aGk="}})),
-            "input[1].content[0].input_audio.format",
         ),
         (
             items(json!({"type": "function_call", "name": "f", "arguments": "{}"})),
@@ -137,6 +110,55 @@ fn what_breaks_a_rule_is_named_by_its_path() {
             "input[1].type",
         ),
         (items(json!({"type": ""})), "input[1].type"),
+    ]);
+}
+
+#[test]
+fn a_part_that_breaks_a_rule_is_named_by_its_path() {
+    let part = |part: Value| json!({"input": [{"role": "user", "content": "Hi"}, {"role": "user", "content": [part]}]});
+    refused(&[
+        (part(json!({})), "input[1].content[0].type"),
+        (
+            part(json!({"type": "input_text"})),
+            "input[1].content[0].text",
+        ),
+        (
+            part(json!({"type": "input_text", "text": 1})),
+            "input[1].content[0].text",
+        ),
+        (
+            part(json!({"type": "input_image"})),
+            "input[1].content[0].image_url",
+        ),
+        (
+            part(json!({"type": "input_image", "image_url": "data:image/png;base64,%"})),
+            "input[1].content[0].image_url",
+        ),
+        (
+            part(
+                json!({"type": "input_image", "image_url": "https://a.example/x", "detail": "tiny"}),
+            ),
+            "input[1].content[0].detail",
+        ),
+        (
+            part(json!({"type": "input_file", "filename": "a.pdf"})),
+            "input[1].content[0].file_data",
+        ),
+        (
+            part(json!({"type": "input_file", "file_data": "aGk="})),
+            "input[1].content[0].file_data",
+        ),
+        (
+            part(json!({"type": "input_audio", "input_audio": {"data": "aGk="}})),
+            "input[1].content[0].input_audio.format",
+        ),
+    ]);
+}
+
+#[test]
+fn a_member_or_a_tool_that_breaks_a_rule_is_named_by_its_path() {
+    let tool = |tool: Value| json!({ "tools": [tool] });
+    refused(&[
         (json!({"instructions": 5}), "instructions"),
         (json!({"max_output_tokens": "9"}), "max_output_tokens"),
         (tool(json!({"name": "f"})), "tools[0].type"),
@@ -191,17 +213,7 @@ fn what_breaks_a_rule_is_named_by_its_path() {
             "previous_response_id",
         ),
         (json!({"model": "@prompt/x"}), "model"),
-    ] {
-        let fault = Responses.parse(body(&more)).unwrap_err();
-        assert_eq!(
-            fault.param.as_deref(),
-            Some(param),
-            "{more}: {}",
-            fault.message
-        );
-        let is_named = fault.message.contains(&format!("`{param}`"));
-        assert!(is_named, "{}", fault.message);
-    }
+    ]);
 }
 
 #[test]
