@@ -201,7 +201,8 @@ fn stream_pieces(kind: WireKind) -> Vec<Bytes> {
         | WireKind::Tavily
         | WireKind::Exa
         | WireKind::Images
-        | WireKind::ImagesByRatio => unreachable!("serves no chat"),
+        | WireKind::ImagesByRatio
+        | WireKind::Completions => unreachable!("serves no chat"),
         WireKind::Responses => (
             "event: response.created\ndata: {\"type\":\"response.created\",\"response\":{\"id\":\"resp_1\"}}\n\nevent: response.output_item.added\ndata: {\"type\":\"response.output_item.added\",\"output_index\":0,\"item\":{\"type\":\"message\",\"content\":[]}}\n\n",
             "event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"id\":\"resp_1\",\"status\":\"completed\",\"usage\":{\"input_tokens\":9,\"output_tokens\":100}}}\n\n",

@@ -77,6 +77,7 @@ const CONVENTION: Host = Host {
     wire: WireKind::Compatible,
     other_wires: &[
         (MappingWire::Responses, WireKind::Responses),
+        (MappingWire::Completions, WireKind::Completions),
         (MappingWire::Images, WireKind::Images),
         (MappingWire::ImagesByRatio, WireKind::ImagesByRatio),
     ],

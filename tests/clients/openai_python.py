@@ -1,7 +1,8 @@
 """Acceptance of the gateway by the real `openai` Python client.
 
 Environment: BASE_URL (with /v1), API_KEY, MODEL (answers as the model sandbox does), CUT_MODEL (breaks off
-in mid-stream), FLAKY_MODEL (its first call fails with 503, the next succeeds), EMBEDDING_MODEL (answers two
+in mid-stream), FLAKY_MODEL (its first call fails with 503, the next succeeds), BASE_MODEL (completes any text by
+" on a time"), EMBEDDING_MODEL (answers two
 inputs with (0.5, 0) and (0.5, 1), as numbers whatever is asked for), IMAGE_MODEL (draws as the model
 sandbox does), SPEECH_MODEL (speaks). Arguments: the checks to
 run; without any, all. One line per check on stdout; exit 1 when one failed, 2 for an unknown name.
@@ -19,6 +20,7 @@ import checks
 MODEL = os.environ.get("MODEL", "sandbox-chat")
 CUT_MODEL = os.environ.get("CUT_MODEL", "sandbox/sandbox-cut")
 FLAKY_MODEL = os.environ.get("FLAKY_MODEL", "flaky")
+BASE_MODEL = os.environ.get("BASE_MODEL", "base")
 IMAGE_MODEL = os.environ.get("IMAGE_MODEL", "sandbox-image")
 EMBEDDING_MODEL = os.environ.get("EMBEDDING_MODEL", "vectors")
 SPEECH_MODEL = os.environ.get("SPEECH_MODEL", "sandbox-speech")
@@ -68,6 +70,37 @@ def plain():
     usage = answer.usage
     assert usage.prompt_tokens > 0 and usage.completion_tokens > 0, usage
     equal(usage.total_tokens, usage.prompt_tokens + usage.completion_tokens)
+
+
+def completion():
+    answer = client().completions.create(model=MODEL, prompt="one two", max_tokens=64)
+    (choice,) = answer.choices
+    equal((answer.object, choice.text, choice.finish_reason), ("text_completion", "You said: one two", "stop"))
+    equal(answer.usage.total_tokens, answer.usage.prompt_tokens + answer.usage.completion_tokens)
+
+
+def completion_streamed():
+    options = {"stream": True, "stream_options": {"include_usage": True}}
+    chunks = list(client().completions.create(model=MODEL, prompt="one two", **options))
+    said = [choice for chunk in chunks for choice in chunk.choices]
+    equal("".join(choice.text for choice in said), "You said: one two")
+    equal([choice.finish_reason for choice in said][-1], "stop")
+    assert chunks[-1].usage.total_tokens > 0 and not chunks[-1].choices, chunks[-1]
+
+
+def completion_of_a_base_model():
+    options = {"suffix": "The end.", "logprobs": 1, "echo": False, "best_of": 2, "max_tokens": 8}
+    answer = client().completions.create(model=BASE_MODEL, prompt=["Once"], **options)
+    (choice,) = answer.choices
+    equal((choice.text, choice.finish_reason), (" on a time", "length"))
+    equal((choice.logprobs.tokens, choice.logprobs.token_logprobs), ([" on"], [-0.25]))
+    chunks = list(client().completions.create(model=BASE_MODEL, prompt=[1, 2], stream=True))
+    equal("".join(chunk.choices[0].text for chunk in chunks), " on a time")
+
+
+def completion_that_no_model_can_make():
+    error = raises(openai.BadRequestError, lambda: client().completions.create(model=MODEL, prompt="a", suffix="b"))
+    equal(error.param, "suffix")
 
 
 def choices():
@@ -369,6 +402,7 @@ def translations():
 CHECKS = [
     plain, choices, length, stream, stream_usage, tools_parallel, tools_forced, tools_answered,
     tools_streamed, json_schema, json_object, request_id, retries, refusals, wrong_key, cut_stream,
+    completion, completion_streamed, completion_of_a_base_model, completion_that_no_model_can_make,
     embeddings, embeddings_in_parts, images, speech, moderations, models, transcriptions,
     translations, videos,
 ]

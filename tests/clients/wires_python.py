@@ -60,6 +60,13 @@ def openai_text(model):
     equal("".join(pieces), "You said: one two")
 
 
+def openai_completions(model):
+    whole = client.completions.create(model=model, prompt="one two", max_tokens=64)
+    equal((whole.choices[0].text, whole.choices[0].finish_reason), ("You said: one two", "stop"))
+    chunks = client.completions.create(model=model, prompt="one two", max_tokens=64, stream=True)
+    equal("".join(chunk.choices[0].text for chunk in chunks), "You said: one two")
+
+
 def openai_tools(model):
     messages = [{"role": "user", "content": "The weather?"}]
     first = client.chat.completions.create(model=model, messages=messages, tools=TOOLS)
@@ -151,7 +158,7 @@ def langchain_reasoning(model):
 
 
 CHECKS = [
-    openai_text, openai_tools, openai_tools_streamed, openai_image, openai_schema, openai_reasoning,
+    openai_text, openai_completions, openai_tools, openai_tools_streamed, openai_image, openai_schema, openai_reasoning,
     langchain_text, langchain_tools, langchain_image, langchain_schema, langchain_reasoning,
 ]
 

@@ -48,6 +48,7 @@ pub struct Settings<'a> {
     pub model: &'a str,
     pub cut_model: &'a str,
     pub flaky_model: &'a str,
+    pub base_model: &'a str,
     pub embedding_model: &'a str,
     pub speech_model: &'a str,
     pub transcription_model: &'a str,
@@ -55,13 +56,14 @@ pub struct Settings<'a> {
 
 impl<'a> Settings<'a> {
     /// The variables of the environment.
-    pub fn variables(self) -> [(&'static str, &'a str); 8] {
+    pub fn variables(self) -> [(&'static str, &'a str); 9] {
         [
             ("BASE_URL", self.base_url),
             ("API_KEY", self.api_key),
             ("MODEL", self.model),
             ("CUT_MODEL", self.cut_model),
             ("FLAKY_MODEL", self.flaky_model),
+            ("BASE_MODEL", self.base_model),
             ("EMBEDDING_MODEL", self.embedding_model),
             ("SPEECH_MODEL", self.speech_model),
             ("TRANSCRIPTION_MODEL", self.transcription_model),

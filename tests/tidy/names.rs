@@ -151,12 +151,14 @@ const CHAT_MEMBERS: &[&str] = &[
     "vendor_safeguards",
 ];
 /// Where they may be said: the front that reads them, the dialect's table, the wire that speaks it, what completes the body of a
-/// chat before it is read, the words of configurations, and the server that plays a provider of the convention. Responses, an API of
-/// the same vendor, has many of the names.
+/// chat before it is read, the words of configurations, and the server that plays a provider of the convention. Responses and
+/// completions, APIs of the same vendor, have many of the names.
 const CHAT_HOMES: &[&str] = &[
     "filters/models/dialects/chat.rs",
+    "filters/models/dialects/completions.rs",
     "filters/models/dialects/responses.rs",
     "filters/models/fronts/chat_completions/",
+    "filters/models/fronts/completions/",
     "filters/models/fronts/responses/",
     "filters/models/managed/",
     "filters/models/parameter.rs",

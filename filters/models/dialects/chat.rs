@@ -1,6 +1,6 @@
 //! Members of chat completions. Source: docs/model-gateway.md 2.1, 2.2.
 
-use super::NamedMember;
+use super::{NamedMember, keys_of};
 use crate::models::parameter::Parameter;
 
 /// Members of the convention, each with the parameter that it asks for; `None`: no mapping's table treats it. The quirks of a
@@ -94,16 +94,7 @@ pub const STATE_KEYS: [&str; 3] = [
 ];
 
 /// The keys of [`MEMBERS`].
-pub const KEYS: [&str; MEMBERS.len()] = {
-    let mut keys = [""; MEMBERS.len()];
-    let mut slots: &mut [&str] = &mut keys;
-    let mut members: &[(&str, Option<Parameter>)] = &MEMBERS;
-    while let ([slot, more_slots @ ..], [(key, _), more @ ..]) = (slots, members) {
-        *slot = key;
-        (slots, members) = (more_slots, more);
-    }
-    keys
-};
+pub const KEYS: [&str; MEMBERS.len()] = keys_of(&MEMBERS);
 
 /// Returns whether a member is one of the gateway, however it is spelled: some servers read names in any case.
 pub fn is_gateways(key: &str) -> bool {

@@ -14,9 +14,6 @@ pub const PARAMETERS: [(&str, Parameter); 7] = [
     ("metadata", Parameter::User),
 ];
 
-/// Members that speak to the gateway and never reach a provider.
-pub const GATEWAY_MEMBERS: [&str; 3] = ["routing", "free_models_only", "no_reasoning"];
-
 /// Returns what faults call a member.
 pub(super) fn name_of(member: NamedMember) -> &'static str {
     match member {

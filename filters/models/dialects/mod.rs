@@ -1,6 +1,6 @@
 //! Dialects: the ways to say a chat. A front speaks one to clients, a wire one to providers.
 //!
-//! [`chat`] has the members of chat completions, [`messages`] those of Messages. [`state`] is what only its maker can read, which goes through clients sealed, and
+//! [`chat`] has the members of chat completions, [`completions`] those of completions, [`messages`] those of Messages. [`state`] is what only its maker can read, which goes through clients sealed, and
 //! [`chat_state`] finds it in chat completions.
 
 use serde::{Deserialize, Serialize};
@@ -9,9 +9,13 @@ use super::parameter::Parameter;
 
 pub mod chat;
 pub mod chat_state;
+pub mod completions;
 pub mod messages;
 pub mod responses;
 pub mod state;
+
+/// Members that speak to the gateway and never reach a provider, in the dialects that have no others.
+pub const GATEWAY_MEMBERS: [&str; 3] = ["routing", "free_models_only", "no_reasoning"];
 
 /// A way to say a chat.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -24,6 +28,8 @@ pub enum Dialect {
     Responses,
     /// Contents.
     Contents,
+    /// Completions: a text that goes on.
+    Completions,
 }
 
 /// What a fault names of a request, which each API says in its own words.
@@ -64,10 +70,10 @@ impl From<Parameter> for NamedMember {
 }
 
 impl Dialect {
-    /// Returns the format that marks state of this dialect, on its way through a client; none of chat's own.
+    /// Returns the format that marks state of this dialect, on its way through a client; none of chat's own, and none of a dialect without state.
     pub const fn state_format(self) -> &'static str {
         match self {
-            Self::Chat => "",
+            Self::Chat | Self::Completions => "",
             Self::Messages => "anthropic-claude-v1",
             Self::Responses => "openai-responses-v1",
             Self::Contents => "google-gemini-v1",
@@ -92,6 +98,7 @@ impl Dialect {
             Self::Chat => chat::name_of(member),
             Self::Messages => messages::name_of(member),
             Self::Responses => responses::name_of(member),
+            Self::Completions => completions::name_of(member),
             // No front speaks it yet.
             Self::Contents => "",
         }
@@ -102,7 +109,21 @@ impl Dialect {
         match self {
             // The vendor writes `messages.2.content`.
             Self::Messages => path.replace('[', ".").replace(']', ""),
-            Self::Chat | Self::Responses | Self::Contents => path,
+            Self::Chat | Self::Responses | Self::Contents | Self::Completions => path,
         }
     }
+}
+
+/// Returns the keys of members.
+const fn keys_of<const N: usize>(
+    members: &[(&'static str, Option<Parameter>); N],
+) -> [&'static str; N] {
+    let mut keys = [""; N];
+    let mut slots: &mut [&str] = &mut keys;
+    let mut members: &[(&str, Option<Parameter>)] = members;
+    while let ([slot, more_slots @ ..], [(key, _), more @ ..]) = (slots, members) {
+        *slot = key;
+        (slots, members) = (more_slots, more);
+    }
+    keys
 }

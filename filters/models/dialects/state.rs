@@ -257,6 +257,7 @@ fn bits(dialect: Dialect) -> u8 {
         Dialect::Messages => 1,
         Dialect::Responses => 2,
         Dialect::Contents => 3,
+        Dialect::Completions => 4,
     };
     number << DIALECT_SHIFT
 }

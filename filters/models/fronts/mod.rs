@@ -1,7 +1,9 @@
 //! The public shapes, a folder per API that clients speak. No front knows a wire.
 
 pub mod chat_completions;
+pub mod completions;
 pub mod embeddings;
+mod head;
 pub mod images;
 mod item_list;
 mod items_in_chat;
@@ -39,10 +41,11 @@ use super::front::Front;
 pub const ALTERNATIVE_STYLE: HeaderName = HeaderName::from_static("anthropic-version");
 
 /// All fronts.
-pub static FRONTS: [&dyn Front; 15] = [
+pub static FRONTS: [&dyn Front; 16] = [
     &items_in_chat::ChatPath,
     &messages::Messages,
     &responses::Responses,
+    &completions::Completions,
     &embeddings::EMBEDDINGS,
     &images::ImageGenerations,
     &images::ImageEdits,

@@ -1,9 +1,11 @@
 //! Stop sequences of an answer whose provider may ignore them: the text ends before the first one that stands in it.
 
-/// Looks for stop sequences in the pieces of a text.
-#[derive(Debug)]
+use std::sync::Arc;
+
+/// Looks for stop sequences in the pieces of a text. Cost of a clone: what is held, not the sequences.
+#[derive(Clone, Debug)]
 pub(super) struct StopCut {
-    stops: Vec<Box<str>>,
+    stops: Arc<[Box<str>]>,
     /// The end of the text so far, which may be the beginning of a stop sequence.
     held: String,
     found: Option<Box<str>>,
@@ -15,7 +17,7 @@ impl StopCut {
         let mut stops: Vec<Box<str>> = stops.into_iter().map(Into::into).collect();
         stops.retain(|stop| !stop.is_empty());
         (!stops.is_empty()).then_some(Self {
-            stops,
+            stops: stops.into(),
             held: String::new(),
             found: None,
         })

@@ -78,6 +78,7 @@ pub fn check(
         let operation = request.payload.operation().row().name;
         return Err(Lack::new("model", format!("does not offer {operation}")));
     };
+    check_dialect(request, wire)?;
     check_capabilities(request, mapping)?;
     if request.needs.json_schema && !wire.json_schema {
         return Err(Lack::new(
@@ -130,6 +131,18 @@ pub fn find_foreign_file(request: &ModelRequest) -> Option<Lack> {
     let reason = "gets a `file_id` only if `model` names the provider, as in `provider/model`";
     let has_ids = request.needs.media.file_ids;
     has_ids.then(|| Lack::new(request.name_of(NamedMember::Turns), reason))
+}
+
+/// Checks whether the wire can say requests of this API.
+fn check_dialect(request: &ModelRequest, wire: &WireLimits) -> Result<(), Lack> {
+    let is_foreign = wire
+        .dialect
+        .is_some_and(|dialect| !request.is_said_in(dialect));
+    if wire.translates || !is_foreign {
+        return Ok(());
+    }
+    let reason = "completes texts, and answers no chats";
+    Err(Lack::new(request.name_of(NamedMember::Model), reason))
 }
 
 /// Checks the capabilities that the catalogue lists.

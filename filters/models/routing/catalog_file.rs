@@ -84,7 +84,7 @@ with_all_prices! {
         #[schemars(length(min = 1))]
         pub name: String,
         /// The API that serves it, at a provider of the OpenAI convention; absent: chat.
-        #[schemars(with = "Option<String>", extend("enum" = ["chat", "responses", "images", "images_by_ratio"]))]
+        #[schemars(with = "Option<String>", extend("enum" = ["chat", "responses", "completions", "images", "images_by_ratio"]))]
         pub wire: Option<MappingWire>,
         /// Regions that a model string may name.
         pub regions: Vec<String>,
@@ -207,6 +207,7 @@ impl WrittenMapping {
 pub enum MappingWire {
     Chat,
     Responses,
+    Completions,
     Images,
     ImagesByRatio,
 }

@@ -9,6 +9,8 @@ use crate::models::speech::format::AudioFormat;
 pub struct WireLimits {
     /// The dialect of its chats.
     pub dialect: Option<Dialect>,
+    /// Whether it says chats of other dialects, too.
+    pub translates: bool,
     /// Whether the host is the vendor's whose dialect it speaks.
     pub is_vendor: bool,
     /// The most choices of one answer.
@@ -39,6 +41,7 @@ impl WireLimits {
     /// The limits of a wire that has none.
     pub const WIDEST: Self = Self {
         dialect: None,
+        translates: true,
         is_vendor: false,
         choices: 128,
         streams_choices: true,

@@ -53,6 +53,8 @@ pub use wire::{Target, VideoWire, Wire, WireHead};
 pub enum WireKind {
     /// OpenAI's convention: ours.
     Compatible,
+    /// OpenAI's older API, by which base models complete texts.
+    Completions,
     /// OpenAI's Responses.
     Responses,
     /// Anthropic's Messages.
@@ -78,6 +80,7 @@ impl WireKind {
     pub fn wire(self) -> &'static Wire {
         match self {
             Self::Compatible => &openai::OPENAI,
+            Self::Completions => &openai::COMPLETIONS,
             Self::Responses => &responses::RESPONSES,
             Self::Messages => &anthropic::ANTHROPIC,
             Self::Contents => &google::GOOGLE,

@@ -17,6 +17,7 @@
 
 mod accounts;
 mod choices;
+mod completions;
 mod cost;
 mod damage;
 mod datafiles;

@@ -117,7 +117,7 @@ fn chat(choices: &mut Choices<'_>) -> Vec<u8> {
 }
 
 /// Checks that a text is JSON.
-fn json(bytes: &[u8]) {
+pub fn json(bytes: &[u8]) {
     let read = serde_json::from_slice::<IgnoredAny>(bytes);
     assert!(
         read.is_ok(),

@@ -43,6 +43,28 @@ fn openai_event() -> Value {
     ]})
 }
 
+fn text_choice() -> Value {
+    let logprobs = json!({"$one": [null, {"tokens": ["a"], "token_logprobs": [-0.5], "top_logprobs": [{"a": -0.5}], "text_offset": [0]}, "$any"]});
+    json!({"index": {"$one": [0, 0, 0, 1, "$int"]}, "text": {"$one": ["Hi", " word", "", "$text"]}, "logprobs?": logprobs,
+        "finish_reason": {"$one": [null, null, null, "stop", "length", "$text"]}, "stop_reason?": "$any"})
+}
+
+fn text_event() -> Value {
+    let usage =
+        json!({"prompt_tokens": "$int", "completion_tokens": "$int", "total_tokens?": "$int"});
+    json!({"$one": [
+        {"id": "c1", "object": "text_completion", "created": 5, "model": "m", "choices": [text_choice()]},
+        {"id": "c1", "object": "text_completion", "created": 5, "model": "m", "choices": [{"index": 0, "text": "$text", "logprobs": null, "finish_reason": null}]},
+        {"id": "c1", "choices": [text_choice(), text_choice()], "usage?": usage, "system_fingerprint?": "fp"},
+        {"id": "c1", "choices": [], "usage": usage}, {"error": {"message": "$text"}},
+    ]})
+}
+
+fn text_reply() -> Value {
+    json!({"id": "c1", "object": "text_completion", "created": "$int", "model": "m", "choices": {"$many": text_choice()},
+        "usage?": {"prompt_tokens": 5, "completion_tokens": 3, "total_tokens": 8}, "error?": {"$one": [null, "$any"]}})
+}
+
 fn openai_reply() -> Value {
     json!({"id": "c1", "object": "chat.completion", "created": "$int", "model": "m", "choices": [{"index": 0, "finish_reason": {"$one": ["stop", "length", null]},
         "message": {"role": "assistant", "content": {"$one": ["Hi", "$text", null]}, "reasoning_content?": "$text", "annotations?": [],
@@ -138,6 +160,7 @@ fn found_reply() -> Value {
 pub fn grammars(wire: WireKind) -> (Value, Value) {
     match wire {
         WireKind::Compatible => (openai_event(), openai_reply()),
+        WireKind::Completions => (text_event(), text_reply()),
         WireKind::Responses => (responses_event(), responses_reply()),
         WireKind::Messages => (anthropic_event(), anthropic_reply()),
         WireKind::Contents => (google_reply(), google_reply()),
@@ -317,6 +340,7 @@ pub fn stream(choices: &mut Choices<'_>, wire: WireKind, grammar: &Value) -> Vec
     }
     let last: &[u8] = match wire {
         WireKind::Compatible => b"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+        WireKind::Completions => b"data: {\"choices\":[{\"index\":0,\"text\":\"\",\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
         WireKind::Responses => b"data: {\"type\":\"response.output_text.delta\",\"output_index\":9,\"delta\":\"a\"}\n\nevent: response.completed\ndata: {\"response\":{}}\n\n",
         WireKind::Messages => b"event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":1}}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
         WireKind::Images | WireKind::ImagesByRatio => b"data: {\"type\":\"image_edit.completed\",\"b64_json\":\"aGk=\"}\n\n",
@@ -414,6 +438,16 @@ fn whole(name: &str, wire: WireKind) {
 #[test]
 fn events_of_the_openai_wire_are_the_same_however_they_are_cut() {
     events("wires: openai, events", WireKind::Compatible);
+}
+
+#[test]
+fn events_of_the_wire_of_texts_are_the_same_however_they_are_cut() {
+    events("wires: completions, events", WireKind::Completions);
+}
+
+#[test]
+fn replies_of_the_wire_of_texts_are_the_same_however_they_are_cut() {
+    whole("wires: completions, whole replies", WireKind::Completions);
 }
 
 #[test]

@@ -58,6 +58,12 @@ type = "embedding"
 provider = "vectors"
 name = "vectors"
 [[models]]
+id = "base"
+[[models.providers]]
+provider = "texts"
+name = "base"
+wire = "completions"
+[[models]]
 id = "speech"
 type = "speech"
 [[models.providers]]
@@ -85,12 +91,20 @@ fn accept(script: Script) {
         crate::models::fronts::chat_completions::reply(),
     ]);
     let vectors = Upstream::always(crate::models::fronts::embeddings::vectors());
-    let toml = format!(
-        "[providers.sandbox]\nkind = \"sandbox\"\n[providers.flaky]\nkind = \"openai-compatible\"\nbase_url = \"{}/v1\"\nkeys = []\n\
-         [providers.vectors]\nkind = \"openai-compatible\"\nbase_url = \"{}/v1\"\nkeys = []\n",
-        flaky.url(),
-        vectors.url()
-    );
+    let texts = Upstream::answering(crate::models::fronts::completions::said);
+    let provider = |name: &str, upstream: &Upstream| {
+        let url = upstream.url();
+        format!(
+            "[providers.{name}]\nkind = \"openai-compatible\"\nbase_url = \"{url}/v1\"\nkeys = []\n"
+        )
+    };
+    let toml = [
+        "[providers.sandbox]\nkind = \"sandbox\"\n".to_owned(),
+        provider("flaky", &flaky),
+        provider("vectors", &vectors),
+        provider("texts", &texts),
+    ]
+    .concat();
     let gateway = Gateway::start(&toml, MODELS);
     let base_url = format!("http://{}/v1", gateway.address());
     let settings = Settings {
@@ -99,6 +113,7 @@ fn accept(script: Script) {
         model: "sandbox-chat",
         cut_model: "sandbox/sandbox-cut",
         flaky_model: "flaky",
+        base_model: "base",
         embedding_model: "vectors",
         speech_model: "speech",
         transcription_model: "transcription",

@@ -7,13 +7,13 @@
 
 use bytes::Bytes;
 
-use super::head::write_head;
 use super::members::DeltaMembers;
 use super::tools::{CallPiece, Opening, Tools};
 use super::turn::Turn;
 use crate::fault::Fault;
 use crate::json::{Str, write_escaped, write_number};
 use crate::models::chat::piece::{Finish, Piece, StateOf, StatePiece, split_finish};
+use crate::models::fronts::head::write_head;
 use crate::models::metadata::{Metadata, USAGE_CAPACITY, write_usage};
 use crate::models::numbering::Numbering;
 use crate::models::reply::{ReplyIdentity, Reported, ResponseKind, Sink, Writer};

@@ -18,7 +18,6 @@ use crate::models::search_words::SearchWords;
 mod check;
 pub mod chunks;
 mod conversation;
-mod head;
 mod healed;
 mod items;
 mod members;

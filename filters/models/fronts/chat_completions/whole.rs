@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 
-use super::head::write_head;
 use super::items::{LISTS, list_items, other_member};
 use super::members::write_key;
 use super::text::KeptText;
@@ -12,6 +11,7 @@ use crate::fault::Fault;
 use crate::json::{Str, write_number};
 use crate::models::chat::piece::{Finish, Piece, split_finish};
 use crate::models::dialects::state::OwnedMaker;
+use crate::models::fronts::head::write_head;
 use crate::models::metadata::{Metadata, USAGE_CAPACITY, write_usage};
 use crate::models::numbering::Numbering;
 use crate::models::reply::{ReplyIdentity, Reported, Sink, Writer};

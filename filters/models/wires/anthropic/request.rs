@@ -204,7 +204,7 @@ pub(super) fn encode(
         top_p: option(Parameter::TopP),
         thinking: thinking(request, target).filter(may_think),
         inference_geo: target.region,
-        stop_sequences: chat.stop.iter().map(|text| &**text).collect(),
+        stop_sequences: stop_sequences(&chat),
         metadata: chat
             .option_text(Parameter::User)
             .filter(|user| !user.is_empty() && target.parameters.supports(Parameter::User))
@@ -213,6 +213,12 @@ pub(super) fn encode(
         stream: request.is_stream,
     };
     write_body(&body, request.source.body.len())
+}
+
+/// Returns the stop sequences that the provider takes. Chats with others go elsewhere, and other fronts cut the text themselves.
+fn stop_sequences<'c>(chat: &'c Conversation<'_>) -> Vec<&'c str> {
+    let stops = chat.stop.iter().map(|text| &**text);
+    stops.filter(|text| !text.trim().is_empty()).collect()
 }
 
 /// Returns the header of the betas that the request's safeguards and its effort need: without it the provider refuses them.

@@ -26,7 +26,7 @@ use crate::models::wires::opaque;
 use crate::models::wires::wire::{Target, write_body};
 
 /// Stop sequences of one request.
-const STOPS: f64 = 5.0;
+const STOPS: usize = 5;
 
 /// Returns what this wire does with parameters and how it tells a model to think.
 ///
@@ -43,7 +43,7 @@ pub(super) fn defaults() -> ProviderDefaults {
     let refused = [Parameter::AllowedDomains, Parameter::BlockedDomains];
     let stops = WrittenBounds {
         min: None,
-        max: Some(STOPS),
+        max: Some(STOPS as f64),
         outside: Some(Outside::Refuse),
     };
     let more = WrittenParameters {
@@ -217,7 +217,7 @@ fn generation(
     );
     let takes_stop = target.treat(Parameter::Stop, request) != Treatment::Drop;
     if takes_stop && chat.option(Parameter::Stop).is_some() {
-        let stop = chat.stop.iter().map(|text| &**text);
+        let stop = chat.stop.iter().take(STOPS).map(|text| &**text);
         put("stopSequences", Some(stop.collect::<Vec<_>>().into()));
     }
     let (media_type, schema) = answer_form(chat, schemas)?;

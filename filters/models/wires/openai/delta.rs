@@ -93,6 +93,24 @@ impl<'a> Message<'a> {
         Ok(())
     }
 
+    /// Reads a member of a choice that is no message, but a text beside other members.
+    pub(super) fn text_member(
+        &mut self,
+        walk: &mut Walker<'a>,
+        key: Cow<'a, str>,
+        text_key: &str,
+    ) -> Result<(), Error> {
+        if key == text_key {
+            self.content = text(walk)?;
+            return Ok(());
+        }
+        let value = walk.skip()?;
+        if value != "null" {
+            self.extra.push((key, value));
+        }
+        Ok(())
+    }
+
     /// Hands the members to `sink` with those of the choice. Returns the text where there is nothing else.
     pub(super) fn hand_out(
         self,

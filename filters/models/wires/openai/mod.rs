@@ -6,6 +6,7 @@
 
 mod calls;
 mod chat;
+mod completions;
 mod decisions;
 mod delta;
 mod drawing;
@@ -36,8 +37,18 @@ mod tests;
 
 use crate::models::dialects::Dialect;
 use crate::models::operation::Operation;
+use crate::models::routing::providers::ProviderDefaults;
 use crate::models::wires::rate_limit;
 use crate::models::wires::wire::Wire;
+
+/// The wire of base models.
+pub static COMPLETIONS: Wire = Wire {
+    dialect: Some(Dialect::Completions),
+    codecs: &[(Operation::Chat, &completions::CODEC)],
+    defaults: ProviderDefaults::plain,
+    rate_limits: &rate_limit::CONVENTION,
+    ..Wire::OF_ITS_OWN
+};
 
 /// The wire.
 pub static OPENAI: Wire = Wire {

@@ -31,10 +31,18 @@ pub(super) fn decoder(
     let quirks = target.quirks;
     let reading = Reading {
         adds_reasoning: quirks.reasoning_excluded_from_completion,
-        is_whole: !head.is_event_stream,
+        said_in: match head.is_event_stream {
+            true => SaidIn::Delta,
+            false => SaidIn::Message,
+        },
         takes_details: quirks.reasoning_replay == ReasoningReplay::ReasoningDetails,
         sources: Sources::new(request, target),
     };
+    decoder_of(reading, head)
+}
+
+/// Returns the decoder of a reply that is read so.
+pub(super) fn decoder_of(reading: Reading, head: &ReplyHead) -> Box<dyn Decoder> {
     if head.is_event_stream {
         return Box::new(EventStream::new(ChunkEvents::new(reading)));
     }
@@ -60,11 +68,23 @@ fn read_whole(body: &Bytes, reading: &Reading, sink: &mut dyn Sink) -> Result<()
 pub(super) struct Reading {
     /// Reported completion tokens leave reasoning out.
     pub(super) adds_reasoning: bool,
-    pub(super) is_whole: bool,
+    pub(super) said_in: SaidIn,
     /// It takes its `reasoning_details` back.
     pub(super) takes_details: bool,
     /// How the answer shows its searches.
     pub(super) sources: Sources,
+}
+
+/// Where a choice has what it says.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) enum SaidIn {
+    /// In `delta`, a piece of a message.
+    #[default]
+    Delta,
+    /// In `message`.
+    Message,
+    /// In `text`, beside which stand its other members.
+    Text,
 }
 
 /// What an object held.
@@ -183,7 +203,11 @@ impl Reading {
         let mut message = Message::default();
         let mut logprobs = None;
         let mut finish = None;
-        let wanted = if self.is_whole { "message" } else { "delta" };
+        let wanted = match self.said_in {
+            SaidIn::Delta => "delta",
+            SaidIn::Message => "message",
+            SaidIn::Text => "text",
+        };
         walk.object(|walk, key| {
             match &*key {
                 "index" => index = walk.skip()?.parse().unwrap_or(position),
@@ -193,6 +217,7 @@ impl Reading {
                 "error" if walk.peek()? != Type::Null => {
                     *failure = Some(classify_error(walk.skip()?))
                 }
+                _ if self.said_in == SaidIn::Text => message.text_member(walk, key, wanted)?,
                 key if key == wanted => message = Message::read(walk)?,
                 _ => _ = walk.skip()?,
             }

@@ -404,6 +404,29 @@ fn result_of_tool(number: usize) -> String {
     format!(r#"{{"type":"tool_result","tool_use_id":"c{number}","content":"x"}}"#)
 }
 
+pub const OF_COMPLETIONS: [Attack; 4] = [
+    ("a prompt of many tokens", |bytes| {
+        let tokens = items(bytes, |number| number.to_string());
+        format!(r#"{{"model":"m","prompt":[{tokens}]}}"#).into_bytes()
+    }),
+    ("many prompts of one token", |bytes| {
+        let prompts = items(bytes.min(8 << 10), |_| "[1]".to_owned());
+        format!(r#"{{"model":"m","prompt":[{prompts}]}}"#).into_bytes()
+    }),
+    ("a bias of many tokens", |bytes| {
+        let biases = items(bytes, |number| format!("\"{number}\":1"));
+        format!(r#"{{"model":"m","prompt":"a","logit_bias":{{{biases}}}}}"#).into_bytes()
+    }),
+    ("long stop sequences", |bytes| {
+        let stop = "a".repeat(bytes / 64);
+        format!(
+            r#"{{"model":"m","prompt":"a","n":128,"stop":{:?}}}"#,
+            vec![stop; 64]
+        )
+        .into_bytes()
+    }),
+];
+
 pub const OF_MESSAGES: [Attack; 7] = [
     ("many calls and their results", |bytes| {
         let calls = items(bytes / 2, use_of_tool);

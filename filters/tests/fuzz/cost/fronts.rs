@@ -5,6 +5,7 @@ use filters::accounts::Mode;
 use filters::models::embeddings::tokenizer::Tokenizer;
 use filters::models::front::Front;
 use filters::models::fronts::chat_completions::ChatCompletions;
+use filters::models::fronts::completions::Completions;
 use filters::models::fronts::embeddings::EMBEDDINGS;
 use filters::models::fronts::images::{ImageEdits, ImageGenerations};
 use filters::models::fronts::messages::{Messages, count_tokens};
@@ -20,6 +21,7 @@ use serde_json::{Value, json};
 
 use super::{Reader, attacks};
 use crate::choices::Choices;
+use crate::completions;
 use crate::lists::{self, Operation};
 use crate::messages::request_grammar;
 use crate::models::{WIRES, chat_grammar, target};
@@ -117,8 +119,9 @@ pub fn responses() -> Vec<Reader> {
 }
 
 fn simple(name: &str, front: &'static dyn Front, grammar: Value) -> Reader {
-    const ALL: [WireKind; 10] = [
+    const ALL: [WireKind; 11] = [
         WireKind::Compatible,
+        WireKind::Completions,
         WireKind::Responses,
         WireKind::Messages,
         WireKind::Contents,
@@ -166,6 +169,8 @@ pub fn others() -> Vec<Reader> {
     let spoken = json!({"model": "m", "input": {"$one": ["Hi", "$text"]}, "voice": "alloy", "speed?": 1.5, "response_format?": "wav"});
     let of = |name: &str, operation: Operation| simple(name, operation.front, operation.requests);
     vec![
+        simple("completions", &Completions, completions::request_grammar())
+            .with(&attacks::OF_COMPLETIONS),
         simple("images", &ImageGenerations, drawn),
         simple("edits of images", &ImageEdits, edited),
         simple("embeddings", &EMBEDDINGS, texts.clone()),

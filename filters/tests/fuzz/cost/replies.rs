@@ -2,6 +2,7 @@
 
 use filters::models::front::Front;
 use filters::models::fronts::chat_completions::ChatCompletions;
+use filters::models::fronts::completions::Completions;
 use filters::models::fronts::embeddings::EMBEDDINGS;
 use filters::models::fronts::images::ImageGenerations;
 use filters::models::request::ModelRequest;
@@ -30,6 +31,11 @@ fn chat(is_stream: bool, heals: bool) -> ModelRequest {
         body["plugins"] = json!([{"id": "response-healing"}]);
     }
     parsed(&ChatCompletions, body)
+}
+
+fn completion(is_stream: bool) -> ModelRequest {
+    let body = json!({"model": "m", "stream": is_stream, "prompt": "Hi", "stop": ["wo", "rd"], "n": 128, "best_of": 128});
+    parsed(&Completions, body)
 }
 
 /// Returns the reader of replies to a request.
@@ -80,6 +86,15 @@ pub fn whole() -> Vec<Reader> {
                 failure.write_cause(&mut Vec::new());
             },
         ));
+    }
+    for (wire, is_stream) in [
+        (WireKind::Completions, false),
+        (WireKind::Completions, true),
+    ] {
+        let (_, grammar) = grammars(wire);
+        let name = format!("replies: {wire:?}, whole, to a stream: {is_stream}");
+        let request = completion(is_stream);
+        readers.push(reader(name, wire, request, WHOLE, of_grammar(grammar)));
     }
     let embeddings = || parsed(&EMBEDDINGS, json!({"model": "m", "input": ["a", "b"]}));
     for wire in [WireKind::Contents, WireKind::Cohere, WireKind::Voyage] {
@@ -140,6 +155,15 @@ pub fn events() -> Vec<Reader> {
             let name = format!("replies: {wire:?}, {what}");
             let reader = reader(name, wire, chat(is_stream, heals), EVENTS, seed);
             readers.push(reader.with(attacks));
+        }
+    }
+    for wire in [WireKind::Completions, WireKind::Compatible] {
+        for is_stream in [false, true] {
+            let (grammar, _) = grammars(wire);
+            let seed = move |choices: &mut Choices<'_>| stream(choices, wire, &grammar);
+            let name = format!("completions: {wire:?}, events to a stream: {is_stream}");
+            let reader = reader(name, wire, completion(is_stream), EVENTS, seed);
+            readers.push(reader.with(&attacks::COMPATIBLE_EVENTS));
         }
     }
     let (images, _) = grammars(WireKind::Images);

@@ -16,9 +16,11 @@ pub fn check(kind: WireKind, body: &Value) -> Result<(), String> {
         WireKind::Responses => items(body),
         WireKind::Messages => blocks(body),
         WireKind::Contents => parts(body),
-        WireKind::Cohere | WireKind::Voyage | WireKind::Tavily | WireKind::Exa => {
-            Err("serves no chat".to_owned())
-        }
+        WireKind::Completions
+        | WireKind::Cohere
+        | WireKind::Voyage
+        | WireKind::Tavily
+        | WireKind::Exa => Err("serves no chat".to_owned()),
         // They have no history.
         WireKind::Images | WireKind::ImagesByRatio => Ok(()),
     }

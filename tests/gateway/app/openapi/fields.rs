@@ -14,13 +14,17 @@ use crate::support::client::ask;
 use crate::support::described::{everything, operations};
 
 /// Members that need others beside them, or that not every model has: an allowed value may be refused.
-const BY_MEANING: [(&str, &str); 28] = [
+const BY_MEANING: [(&str, &str); 32] = [
     ("/v1/chat/completions", "effort"),
     ("/v1/chat/completions", "model"),
     ("/v1/chat/completions", "service_tier"),
     ("/v1/chat/completions", "tool_choice"),
     ("/v1/chat/completions", "verbosity"),
     ("/v1/chat/completions", "web_search"),
+    ("/v1/completions", "echo"),
+    ("/v1/completions", "logprobs"),
+    ("/v1/completions", "prompt"),
+    ("/v1/completions", "suffix"),
     ("/v1/messages", "thread"),
     ("/v1/messages", "tools"),
     ("/v1/messages/count_tokens", "tools"),

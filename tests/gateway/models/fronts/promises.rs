@@ -15,7 +15,7 @@ use crate::support::upstream::Upstream;
 /// An API whose requests are chats.
 struct Api {
     path: &'static str,
-    /// The member that holds the history.
+    /// The member that holds the history, or the text in its place: then its requests name no managed prompts.
     history: &'static str,
     /// What a request has beside its model, its history and whether it streams.
     more: fn() -> Value,
@@ -31,7 +31,7 @@ struct Api {
     unpaid: (u16, &'static str, &'static str),
 }
 
-const APIS: [Api; 3] = [
+const APIS: [Api; 4] = [
     Api {
         path: "/v1/chat/completions",
         history: "messages",
@@ -62,12 +62,25 @@ const APIS: [Api; 3] = [
         error_type: |error| &error["error"]["type"],
         unpaid: (429, "code", "insufficient_quota"),
     },
+    Api {
+        path: "/v1/completions",
+        history: "prompt",
+        more: || json!({}),
+        own: ["", ""],
+        broken: "/error/type",
+        last: |data| data == "[DONE]",
+        error_type: |error| &error["error"]["type"],
+        unpaid: (402, "code", "insufficient_credits"),
+    },
 ];
 
 impl Api {
     fn body(&self, is_stream: bool) -> Value {
         let mut body = json!({"model": "chat", "stream": is_stream});
-        body[self.history] = json!([{"role": "user", "content": "Hi"}]);
+        body[self.history] = match self.history {
+            "prompt" => json!("Hi"),
+            _ => json!([{"role": "user", "content": "Hi"}]),
+        };
         let more = (self.more)();
         body.as_object_mut()
             .unwrap()
@@ -376,7 +389,7 @@ fn an_unknown_model_is_a_404() {
 
 #[test]
 fn a_managed_prompt_completes_a_request() {
-    for api in &APIS {
+    for api in APIS.iter().filter(|api| api.history != "prompt") {
         let upstream = good();
         let gateway = Gateway::between(&upstream.url(), &upstream.url());
         let prompt = json!({"model": "chat", "parameters": {"temperature": 0.25},

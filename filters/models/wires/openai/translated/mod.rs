@@ -25,6 +25,17 @@ use crate::models::wires::wire::Target;
 /// The most stop sequences that every provider takes.
 const MAX_STOPS: usize = 4;
 
+/// Members that other dialects have under the same names.
+const OPTIONS: [Parameter; 7] = [
+    Parameter::Temperature,
+    Parameter::TopP,
+    Parameter::FrequencyPenalty,
+    Parameter::PresencePenalty,
+    Parameter::Seed,
+    Parameter::LogitBias,
+    Parameter::User,
+];
+
 /// Encodes a request whose front speaks another dialect.
 pub(super) fn encode(request: &ModelRequest, target: &Target<'_>) -> Result<Vec<BodySlice>, Fault> {
     let mut chat = request.front.conversation(request)?;
@@ -50,13 +61,13 @@ pub(super) fn encode(request: &ModelRequest, target: &Target<'_>) -> Result<Vec<
         body.array("stop", stops, |stop, out| Str::Plain(stop).write(out));
     }
     let option = |parameter| target.treated(chat.option(parameter)?, parameter, request);
-    for (key, parameter) in [
-        ("temperature", Parameter::Temperature),
-        ("top_p", Parameter::TopP),
-    ] {
-        if let Some(number) = option(parameter) {
-            body.raw(key, number.get());
+    for parameter in OPTIONS {
+        if let Some(value) = option(parameter) {
+            body.foreign(target.parameters.name(parameter), value.get());
         }
+    }
+    if request.needs.choices > 1 {
+        body.number("n", request.needs.choices.into());
     }
     if request.is_stream {
         body.bool("stream", true);

@@ -1,4 +1,4 @@
-//! The members that all chunks of one answer, or the whole reply, begin with.
+//! The members that all chunks of one answer, or the whole reply, begin with, in chat completions and completions alike.
 
 use crate::json::{Str, write_number};
 use crate::models::reply::ReplyIdentity;
