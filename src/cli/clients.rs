@@ -1,5 +1,7 @@
 //! `weirgate clients`: what to paste into clients of the model gateway so that their requests come here.
 
+use std::sync::Arc;
+
 use clap::{Args, Subcommand};
 use filters::accounts::{Mode, Plan};
 use filters::fault::Fault;
@@ -7,9 +9,10 @@ use filters::models::front::Front;
 use filters::models::fronts::messages::Messages;
 use filters::models::hosts::ProviderKind;
 use filters::models::request::ModelRequest;
-use filters::models::routing::plan::RoutePlan;
+use filters::models::routing::resolve::Candidate;
 use serde_json::{Map, json};
 
+use super::codex::{self, CodexArgs};
 use super::explain::{self, Asker};
 use super::listener::ClientAddress;
 use super::paste::Paste;
@@ -21,13 +24,90 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   weirgate clients claude-code                       its own models
   weirgate clients claude-code --model gpt-5-mini    another model for all that it asks
-  weirgate clients claude-code --model claude-opus --small-model gpt-5-mini --format json";
+  weirgate clients claude-code --model claude-opus --small-model gpt-5-mini --format json
+  weirgate clients codex --model claude-sonnet --model glm-5";
 
 /// The clients.
 #[derive(Subcommand)]
 pub(super) enum ClientsCommand {
     /// Claude Code: a shell's variables, and its settings
     ClaudeCode(ClaudeCodeArgs),
+    /// Codex: its configuration, and a list of models
+    Codex(CodexArgs),
+}
+
+pub(super) fn run(command: &ClientsCommand, source: &Source, out: &mut Output) -> Exit {
+    let done = match command {
+        ClientsCommand::ClaudeCode(args) => claude_code(args, source, out),
+        ClientsCommand::Codex(args) => codex::run(args, source, out),
+    };
+    done.map_or_else(|exit| exit, |()| Exit::Done)
+}
+
+/// Prints what to paste.
+pub(super) fn show(
+    address: &ClientAddress,
+    pastes: &[Paste],
+    format: CheckFormat,
+    out: &mut Output,
+) {
+    match format {
+        CheckFormat::Json => {
+            let pastes: Vec<_> = pastes.iter().map(Paste::to_json).collect();
+            out.json(&json!({"url": address.url(), "clients": pastes}));
+        }
+        CheckFormat::Human => {
+            let mut text = format!("Gateway: {}\n", address.url());
+            for paste in pastes {
+                paste.write(&mut text);
+            }
+            out.text(&text);
+        }
+    }
+    if let Some(note) = address.note() {
+        out.note(note);
+    }
+}
+
+/// Returns a caller who may use all providers, whosever keys pay.
+pub(super) fn asker(config: &Config) -> Asker {
+    let providers = enabled_providers(config).map(|provider| provider.name.clone());
+    Asker {
+        caller: Some(explain::caller(
+            Default::default(),
+            "",
+            (Mode::Hybrid, Plan::Max),
+            None,
+        )),
+        byok_providers: providers.collect(),
+    }
+}
+
+/// Returns the candidates for a request as the clients make it.
+///
+/// Errors: a model that the gateway would refuse to a client with tools.
+pub(super) fn considered(
+    planner: &Planner,
+    model: &str,
+    asker: &Asker,
+) -> Result<Vec<Arc<Candidate>>, String> {
+    let explain =
+        |fault: Fault| format!("{}; `weirgate models list` has the models", fault.message);
+    let request = request(model).map_err(explain)?;
+    let planned = explain::plan(planner, &request, asker, true).map_err(explain)?;
+    let considered = planned.explanation.iter().flat_map(|it| &it.considered);
+    Ok(considered.map(|it| Arc::clone(&it.candidate)).collect())
+}
+
+fn request(model: &str) -> Result<ModelRequest, Fault> {
+    let body = json!({
+        "model": model,
+        "max_tokens": 1,
+        "stream": true,
+        "messages": [{"role": "user", "content": "Hello"}],
+        "tools": [{"name": "read", "input_schema": {"type": "object"}}],
+    });
+    Messages.parse(body.to_string().into_bytes().into())
 }
 
 /// The arguments of `clients claude-code`.
@@ -44,32 +124,11 @@ pub(super) struct ClaudeCodeArgs {
     format: CheckFormat,
 }
 
-pub(super) fn run(command: &ClientsCommand, source: &Source, out: &mut Output) -> Exit {
-    let ClientsCommand::ClaudeCode(args) = command;
-    claude_code(args, source, out).map_or_else(|exit| exit, |()| Exit::Done)
-}
-
 fn claude_code(args: &ClaudeCodeArgs, source: &Source, out: &mut Output) -> Result<(), Exit> {
     let config = load(source, out)?.config;
     let address = ClientAddress::from_config(&config).map_err(|problem| out.fail(problem))?;
     let models = Models::find(args, config).map_err(|problem| out.fail(&problem))?;
-    let pastes = pastes(address.url(), &models);
-    match args.format {
-        CheckFormat::Json => {
-            let pastes: Vec<_> = pastes.iter().map(Paste::to_json).collect();
-            out.json(&json!({"url": address.url(), "clients": pastes}));
-        }
-        CheckFormat::Human => {
-            let mut text = format!("Gateway: {}\n", address.url());
-            for paste in &pastes {
-                paste.write(&mut text);
-            }
-            out.text(&text);
-        }
-    }
-    if let Some(note) = address.note() {
-        out.note(note);
-    }
+    show(&address, &pastes(address.url(), &models), args.format, out);
     if models.lacks_own {
         out.note(LACKS_OWN);
     }
@@ -92,16 +151,7 @@ struct Models {
 impl Models {
     /// Errors: a model that the gateway would refuse to a client with tools, whosever keys pay.
     fn find(args: &ClaudeCodeArgs, config: Config) -> Result<Self, String> {
-        let providers = enabled_providers(&config).map(|provider| provider.name.clone());
-        let asker = Asker {
-            caller: Some(explain::caller(
-                Default::default(),
-                "",
-                (Mode::Hybrid, Plan::Max),
-                None,
-            )),
-            byok_providers: providers.collect(),
-        };
+        let asker = asker(&config);
         let vendors = enabled_providers(&config);
         let vendors = vendors.filter(|provider| provider.kind == ProviderKind::Anthropic);
         let vendors: Vec<String> = vendors.map(|provider| provider.name.clone()).collect();
@@ -109,20 +159,18 @@ impl Models {
         let planner = explain::planner(config)?;
         let Some(model) = &args.model else {
             return Ok(Self {
-                lacks_own: plan(&planner, OWN_MODEL, &asker).is_err(),
+                lacks_own: considered(&planner, OWN_MODEL, &asker).is_err(),
                 ..Self::default()
             });
         };
         let small = args.small_model.as_ref().unwrap_or(model);
         let (mut context_size, mut is_foreign) = (None, false);
         for model in [model, small] {
-            let planned = plan(&planner, model, &asker)?;
-            let considered = planned.explanation.iter().flat_map(|it| &it.considered);
-            let candidates: Vec<_> = considered.map(|it| &it.candidate.mapping).collect();
-            is_foreign |= candidates
-                .iter()
+            let candidates = considered(&planner, model, &asker)?;
+            let mappings = || candidates.iter().map(|candidate| &candidate.mapping);
+            is_foreign |= mappings()
                 .any(|mapping| !vendors.iter().any(|vendor| **vendor == *mapping.provider));
-            let sizes = candidates.iter().filter_map(|mapping| mapping.context_size);
+            let sizes = mappings().filter_map(|mapping| mapping.context_size);
             context_size = sizes.chain(context_size).min();
         }
         Ok(Self {
@@ -164,25 +212,6 @@ const SMALL_MODEL_VARIABLE: &str = "ANTHROPIC_DEFAULT_HAIKU_MODEL";
 const JUDGES_VARIABLE: &str = "CLAUDE_CODE_AUTO_MODE_SERVER";
 /// The most tokens that models take whose names the client does not know.
 const WINDOW_VARIABLE: &str = "CLAUDE_CODE_MAX_CONTEXT_TOKENS";
-
-/// Plans a request as the client makes it.
-fn plan(planner: &Planner, model: &str, asker: &Asker) -> Result<RoutePlan, String> {
-    let explain =
-        |fault: Fault| format!("{}; `weirgate models list` has the models", fault.message);
-    let request = request(model).map_err(explain)?;
-    explain::plan(planner, &request, asker, true).map_err(explain)
-}
-
-fn request(model: &str) -> Result<ModelRequest, Fault> {
-    let body = json!({
-        "model": model,
-        "max_tokens": 1,
-        "stream": true,
-        "messages": [{"role": "user", "content": "Hello"}],
-        "tools": [{"name": "read", "input_schema": {"type": "object"}}],
-    });
-    Messages.parse(body.to_string().into_bytes().into())
-}
 
 fn pastes(url: &str, models: &Models) -> [Paste; 2] {
     let address = ("ANTHROPIC_BASE_URL", url.to_owned());

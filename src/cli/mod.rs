@@ -16,6 +16,7 @@ mod accounts;
 mod backup;
 pub mod check;
 mod clients;
+mod codex;
 #[path = "config.rs"]
 pub mod configuration;
 mod credit;

@@ -24,13 +24,18 @@ use crate::redis::Redis;
 use crate::shared_wait;
 
 /// The headers that name a session; the first one counts. Source: docs/facts/model-gateway.md 3.8.
-const SESSION_HEADERS: [HeaderName; 5] = [
+const SESSION_HEADERS: [HeaderName; 6] = [
     HeaderName::from_static("x-session-id"),
     HeaderName::from_static("x-session-affinity"),
     HeaderName::from_static("session_id"),
     HeaderName::from_static("session-id"),
     HeaderName::from_static("x-claude-code-session-id"),
+    THREAD,
 ];
+/// The headers in which Codex names the thread that asks, and the thread that has started that one. The first thread of a session has
+/// the session's id.
+const THREAD: HeaderName = HeaderName::from_static("thread-id");
+const PARENT_THREAD: HeaderName = HeaderName::from_static("x-codex-parent-thread-id");
 /// The headers in which Claude Code names the agent of a session that asks, and the agent that has asked that one.
 const AGENT: HeaderName = HeaderName::from_static("x-claude-code-agent-id");
 const PARENT_AGENT: HeaderName = HeaderName::from_static("x-claude-code-parent-agent-id");
@@ -75,12 +80,21 @@ pub fn session_names(headers: &HeaderMap) -> Option<Arc<SessionNames>> {
     };
     let session = session_of_head(headers).and_then(id);
     let named = |name| headers.get(name).and_then(|value| id(value.as_bytes()));
-    let agent = named(AGENT);
+    let (agent, parent) = match named(AGENT) {
+        Some(agent) => (Some(agent), named(PARENT_AGENT)),
+        None => {
+            // The first thread of a session is no agent.
+            let other = |name| named(name).filter(|thread| Some(thread) != session.as_ref());
+            let thread = other(THREAD);
+            let parent = thread.is_some().then(|| other(PARENT_THREAD)).flatten();
+            (thread, parent)
+        }
+    };
     (session.is_some() || agent.is_some()).then(|| {
         Arc::new(SessionNames {
             session: session.unwrap_or_default(),
             agent: agent.unwrap_or_default(),
-            parent: named(PARENT_AGENT).unwrap_or_default(),
+            parent: parent.unwrap_or_default(),
         })
     })
 }
@@ -323,6 +337,14 @@ mod tests {
         assert_eq!(other, of(["t", "", ""]));
         assert_eq!(names(&[(agent, b"a")]), of(["", "a", ""]));
         assert_eq!(names(&[(parent, b"p")]), None);
+        let (own, thread) = ("session-id", "thread-id");
+        let started = "x-codex-parent-thread-id";
+        assert_eq!(names(&[(own, b"s"), (thread, b"s")]), of(["s", "", ""]));
+        assert_eq!(names(&[(thread, b"s")]), of(["s", "", ""]));
+        let first = names(&[(own, b"s"), (thread, b"t"), (started, b"s")]);
+        assert_eq!(first, of(["s", "t", ""]));
+        let second = names(&[(own, b"s"), (thread, b"u"), (started, b"t")]);
+        assert_eq!(second, of(["s", "u", "t"]));
         let longest = [b'x'; MAX_ID_BYTES];
         let long = [b'x'; MAX_ID_BYTES + 1];
         assert!(names(&[(session, &longest)]).is_some());

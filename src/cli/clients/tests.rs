@@ -35,6 +35,12 @@ name = "claude-haiku-4-5"
 input_price = "1"
 output_price = "1"
 [[models]]
+id = "gpt-5.5"
+type = "chat"
+[[models.providers]]
+provider = "up"
+name = "gpt-5.5"
+[[models]]
 id = "mute"
 type = "chat"
 [[models.providers]]
@@ -55,12 +61,16 @@ file = "models.toml"
 "#;
 
 fn clients(config: &str, words: &[&str]) -> Answer {
+    client("claude-code", config, words)
+}
+
+fn client(name: &str, config: &str, words: &[&str]) -> Answer {
     let desk = Desk::with_acme();
     let models = desk.folder.path().join("models.toml");
     std::fs::write(&models, MODELS).unwrap();
     let config = config.replace("models.toml", &models.display().to_string());
     std::fs::write(desk.folder.path().join("weirgate.toml"), config).unwrap();
-    desk.run(&[&["clients", "claude-code"], words].concat())
+    desk.run(&[&["clients", name], words].concat())
 }
 
 fn texts(config: &str, words: &[&str]) -> (String, Value) {
@@ -160,4 +170,78 @@ fn the_address_is_one_that_clients_can_use() {
         (Exit::Failed.into(), "")
     );
     assert!(refused.err.contains("mcp.public_url"), "{}", refused.err);
+}
+
+/// The configuration of Codex and its list of models; null: there is none.
+fn codex(words: &[&str]) -> (toml::Table, String, Value) {
+    let answer = client("codex", UP, &[words, &["--format", "json"]].concat());
+    assert_eq!(answer.code, ExitCode::SUCCESS, "{}", answer.err);
+    let read: Value = serde_json::from_str(&answer.out).unwrap();
+    let text = |index: usize| read["clients"][index]["text"].as_str();
+    let list = text(1).map(|text| serde_json::from_str(text).unwrap());
+    let config = text(0).unwrap();
+    (
+        config.parse().unwrap(),
+        config.to_owned(),
+        list.unwrap_or_default(),
+    )
+}
+
+#[test]
+fn codex_gets_a_provider_and_the_models_that_it_does_not_know() {
+    let (config, text, list) = codex(&["--model", "large's", "--model", "small"]);
+    assert_eq!(
+        text,
+        r#"model = "large's"
+model_provider = "weirgate"
+model_catalog_json = "weirgate-models.json"
+
+[model_providers.weirgate]
+name = "Weirgate"
+base_url = "http://127.0.0.1:8080/v1"
+env_key = "WEIRGATE_API_KEY"
+wire_api = "responses""#
+    );
+    assert_eq!(config["model"].as_str(), Some("large's"));
+    let models = list["models"].as_array().unwrap();
+    let told: Vec<_> = models
+        .iter()
+        .map(|it| (it["slug"].as_str().unwrap(), it["context_window"].as_u64()))
+        .collect();
+    assert_eq!(told, [("large's", Some(400_000)), ("small", Some(64_000))]);
+    let shown = client("codex", UP, &["--model", "small"]);
+    assert!(
+        shown.out.contains("\n  wire_api = \"responses\"\n"),
+        "{}",
+        shown.out
+    );
+}
+
+#[test]
+fn models_that_codex_knows_stay_as_it_knows_them() {
+    let (config, _, list) = codex(&["--model", "gpt-5.5"]);
+    assert_eq!(
+        (config["model"].as_str(), &list),
+        (Some("gpt-5.5"), &Value::Null)
+    );
+    assert!(!config.contains_key("model_catalog_json"));
+    let (config, _, list) = codex(&[]);
+    assert!(!config.contains_key("model") && list.is_null(), "{config}");
+    // Beside others it has to be in the list, which is all that Codex knows then.
+    let (_, _, list) = codex(&["--model", "gpt-5.5", "--model", "small"]);
+    assert_eq!(list["models"].as_array().unwrap().len(), 2);
+    let (_, _, list) = codex(&["--model", "auto"]);
+    assert_eq!(list["models"][0]["slug"], "auto");
+}
+
+#[test]
+fn codex_is_told_no_model_that_could_not_serve_it() {
+    for (model, problem) in [("larg", "larg"), ("mute", "tools")] {
+        let refused = client("codex", UP, &["--model", "small", "--model", model]);
+        assert_eq!(
+            (refused.code, refused.out.as_str()),
+            (Exit::Failed.into(), "")
+        );
+        assert!(refused.err.contains(problem), "{}", refused.err);
+    }
 }

@@ -1,5 +1,6 @@
 //! Endpoints of the model gateway that respond in-process.
 
+pub mod codex;
 pub mod count_tokens;
 pub mod credits;
 pub mod key;

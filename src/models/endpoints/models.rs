@@ -14,6 +14,7 @@ use filters::money::{PricePoint, ServiceTier};
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
+use super::codex;
 use super::messages;
 use super::model_entry::entry;
 use crate::models::Models;
@@ -37,13 +38,20 @@ pub struct GetModel {
 impl Endpoint for ListModels {
     fn call<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>> {
         let caller = request.caller.map(|caller| &**caller);
-        let listed = ModelsQuery::parse(&request, &self.models)
-            .map(|query| list(&View::new(&self.models, caller), &query));
-        let response = listed.and_then(|data| {
+        let query = ModelsQuery::parse(&request, &self.models);
+        let response = query.and_then(|query| {
+            let view = View::new(&self.models, caller);
+            let data = list(&view, &query);
             if request.headers.contains_key(ALTERNATIVE_STYLE) {
                 return messages::page(&data, &request);
             }
-            let body = json!({ "object": "list", "data": data });
+            let mut body = json!({ "object": "list", "data": data });
+            // Codex asks so, and reads nothing else.
+            if let Some(body) = body.as_object_mut()
+                && request.values("client_version").last().is_some()
+            {
+                body.insert("models".to_owned(), codex::list(usable(&view, &query)));
+            }
             Ok(Response::json(
                 serde_json::to_vec(&body).unwrap_or_default(),
             ))
@@ -179,15 +187,26 @@ impl<'m> View<'m> {
     }
 }
 
+/// Returns the models that the query selects, with the mappings that the caller may use.
+fn usable<'m>(
+    view: &'m View<'m>,
+    query: &ModelsQuery<'_>,
+) -> impl Iterator<Item = (&'m Model, Vec<&'m Mapping>)> {
+    let models = view.models.planner.catalog().models().iter();
+    models.filter_map(|model| {
+        let mappings = view.mappings(model, |it| query.wants(model, it, view.now.start_s));
+        (!mappings.is_empty()).then_some((&**model, mappings))
+    })
+}
+
 /// Returns the entries of the list.
 fn list(view: &View<'_>, query: &ModelsQuery<'_>) -> Vec<Value> {
     let mut data = Vec::new();
-    for model in view.models.planner.catalog().models() {
-        let mappings = view.mappings(model, |it| query.wants(model, it, view.now.start_s));
+    for (model, mappings) in usable(view, query) {
         if query.is_mapped {
             let entries = mappings.iter();
             data.extend(entries.map(|one| entry(model, &[one], view.now, true)));
-        } else if !mappings.is_empty() {
+        } else {
             data.push(entry(model, &mappings, view.now, false));
         }
     }

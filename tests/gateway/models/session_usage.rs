@@ -114,6 +114,35 @@ fn each_session_and_each_agent_has_its_cost_also_after_a_restart() {
 }
 
 #[test]
+fn threads_of_codex_are_agents_of_their_session() {
+    let upstream = Upstream::always(reply());
+    let gateway = Gateway::between(&upstream.url(), &upstream.url());
+    let (session, thread) = ("session-id", "thread-id");
+    let parent = "x-codex-parent-thread-id";
+    for headers in [
+        &[(session, "s"), (thread, "s")][..],
+        &[(session, "s"), (thread, "t"), (parent, "s")],
+        &[(session, "s"), (thread, "u"), (parent, "t")],
+    ] {
+        call(&gateway, "/v1/chat/completions", "chat", headers);
+    }
+    used(&gateway, "0.009");
+    assert_eq!(
+        named(&parts(&gateway, "session")),
+        [["-", "s", "-", "0.009"]]
+    );
+    let agents = parts(&gateway, "agent");
+    let mut agents = named(&agents);
+    agents.sort_unstable();
+    let expected = [
+        ["s", "", "-", "0.003"],
+        ["s", "t", "-", "0.003"],
+        ["s", "u", "t", "0.003"],
+    ];
+    assert_eq!(agents, expected);
+}
+
+#[test]
 fn sessions_are_sorted_and_paged_and_a_members_key_sees_its_own() {
     let upstream = Upstream::always(reply());
     let mut gateway = with_sessions(&upstream);

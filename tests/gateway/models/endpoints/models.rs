@@ -37,6 +37,32 @@ fn the_list_is_openais_with_prices_per_token_as_decimals() {
 }
 
 #[test]
+fn codex_finds_its_own_list_beside_the_usual_one() {
+    let first = Upstream::always(reply());
+    let gateway = Gateway::between(&first.url(), &first.url());
+    let asked = |query: &str| {
+        let asked = Ask::get(&format!("/v1/models{query}")).key(&gateway.key);
+        ask(gateway.address(), &asked).json()
+    };
+    assert_eq!(asked("").get("models"), None);
+    let told = asked("?client_version=0.171.0");
+    assert_eq!(told["data"], asked("")["data"]);
+    // The other model takes no tools.
+    let models = told["models"].as_array().unwrap();
+    assert_eq!(models.len(), 1, "{told}");
+    assert_eq!(
+        (&models[0]["slug"], &models[0]["shell_type"]),
+        (&json!("chat"), &json!("default"))
+    );
+    assert_eq!(models[0]["supports_parallel_tool_calls"], true);
+    let of_second = asked("?client_version=0.171.0&provider=second");
+    assert_eq!(
+        of_second["models"][0]["input_modalities"],
+        json!(["text", "image"])
+    );
+}
+
+#[test]
 fn the_list_may_have_one_entry_per_provider() {
     let first = Upstream::always(reply());
     let gateway = Gateway::between(&first.url(), &first.url());
