@@ -64,12 +64,12 @@ target/browser/.done: tests/browser/package.json tests/browser/package-lock.json
 	cd target/browser && npm ci --silent --no-audit --no-fund
 	@touch $@
 
-# Claude Code and the like, as npm has them. All scenarios run on one wire and two on each; `AGENTS=all` runs all on each, and
+# Claude Code and Codex, as npm has them. All scenarios run on one wire and two of each agent on each; `AGENTS=all` runs all on each, and
 # writes docs/agents.md.
 AGENTS ?= some
 test-agents: test-tools target/agents/.done ## Let coding agents work through the gateway
 	rm -rf target/agents/passed
-	WEIRGATE_AGENTS=$(AGENTS) $(CARGO) test --workspace --locked --test gateway agents::claude_code -- --ignored
+	WEIRGATE_AGENTS=$(AGENTS) $(CARGO) test --workspace --locked --test gateway -- --ignored agents::claude_code agents::codex
 	@if [ "$(AGENTS)" = all ]; then $(CARGO) test --workspace --locked --test gateway agents::matrix -- --ignored; fi
 
 target/agents/.done: tests/agents/package.json tests/agents/package-lock.json

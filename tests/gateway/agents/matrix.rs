@@ -7,12 +7,38 @@ use serde_json::Value;
 
 use super::{installed, root};
 
-/// How a wire carries what the client says.
-const KINDS: [(&str, &str, &str); 4] = [
-    ("chat", "chat completions", "translated"),
-    ("items", "Responses", "translated"),
-    ("blocks", "Messages", "native"),
-    ("parts", "Gemini", "translated"),
+/// The wires: the model of each, and its name.
+const WIRES: [(&str, &str); 4] = [
+    ("chat", "chat completions"),
+    ("items", "Responses"),
+    ("blocks", "Messages"),
+    ("parts", "Gemini"),
+];
+
+/// An agent of the table.
+struct Agent {
+    name: &'static str,
+    /// Its package.
+    package: &'static str,
+    /// How the names of its scenarios begin.
+    prefix: &'static str,
+    /// The wire whose words it speaks itself.
+    own: &'static str,
+}
+
+const AGENTS: [Agent; 2] = [
+    Agent {
+        name: "Claude Code",
+        package: "@anthropic-ai/claude-code",
+        prefix: "",
+        own: "blocks",
+    },
+    Agent {
+        name: "Codex",
+        package: "@openai/codex",
+        prefix: "Codex: ",
+        own: "items",
+    },
 ];
 
 const HEAD: &str = "# What agents do, and on which models
@@ -48,7 +74,7 @@ fn version(package: &str) -> String {
 
 #[test]
 #[ignore = "writes docs/agents.md of what has run: make test-agents AGENTS=all"]
-fn the_table_is_written() {
+fn the_tables_are_written() {
     let mut rows: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for entry in std::fs::read_dir(folder()).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
@@ -56,27 +82,37 @@ fn the_table_is_written() {
         let passed = rows.entry(scenario.to_owned()).or_default();
         passed.push(model.to_owned());
     }
-    let mut text = HEAD.to_owned();
-    let version = version("@anthropic-ai/claude-code");
-    let names: Vec<&str> = KINDS.iter().map(|(_, name, _)| *name).collect();
-    let line = "|---".repeat(KINDS.len() + 1);
-    _ = writeln!(
-        text,
-        "| Claude Code {version} | {} |\n{line}|",
-        names.join(" | ")
-    );
+    let tables = AGENTS.iter().map(|agent| table(agent, &rows));
+    let tables: Vec<String> = tables.collect();
+    let text = [HEAD, &tables.join("\n")].concat();
+    std::fs::write(root().join("docs/agents.md"), text).unwrap();
+}
+
+/// The agent whose scenario it is, and its name without the agent.
+fn of_agent(scenario: &str) -> (&'static str, &str) {
+    let named = AGENTS.iter().filter(|agent| !agent.prefix.is_empty());
+    let found = named.filter_map(|agent| Some((agent.name, scenario.strip_prefix(agent.prefix)?)));
+    found.last().unwrap_or((AGENTS[0].name, scenario))
+}
+
+fn table(agent: &Agent, rows: &BTreeMap<String, Vec<String>>) -> String {
+    let names: Vec<&str> = WIRES.iter().map(|(_, name)| *name).collect();
+    let line = "|---".repeat(WIRES.len() + 1);
+    let (name, version) = (agent.name, version(agent.package));
+    let mut text = format!("| {name} {version} | {} |\n{line}|\n", names.join(" | "));
     for (scenario, passed) in rows {
-        let is_rewritten = REWRITTEN.contains(&&*scenario);
-        let cell = |model: &str, kind: &'static str| match passed.iter().any(|it| it == model) {
-            true if is_rewritten && kind == "native" => "rewritten",
-            true => kind,
+        let (of, scenario) = of_agent(scenario);
+        if of != agent.name {
+            continue;
+        }
+        let cell = |model: &str| match passed.iter().any(|it| it == model) {
+            true if model != agent.own => "translated",
+            true if REWRITTEN.contains(&scenario) => "rewritten",
+            true => "native",
             false => "",
         };
-        let cells: Vec<&str> = KINDS
-            .iter()
-            .map(|(model, _, kind)| cell(model, kind))
-            .collect();
+        let cells: Vec<&str> = WIRES.iter().map(|(model, _)| cell(model)).collect();
         _ = writeln!(text, "| {scenario} | {} |", cells.join(" | "));
     }
-    std::fs::write(root().join("docs/agents.md"), text).unwrap();
+    text
 }
