@@ -91,8 +91,9 @@ fn the_tables_are_written() {
 /// The agent whose scenario it is, and its name without the agent.
 fn of_agent(scenario: &str) -> (&'static str, &str) {
     let named = AGENTS.iter().filter(|agent| !agent.prefix.is_empty());
-    let found = named.filter_map(|agent| Some((agent.name, scenario.strip_prefix(agent.prefix)?)));
-    found.last().unwrap_or((AGENTS[0].name, scenario))
+    let mut found =
+        named.filter_map(|agent| Some((agent.name, scenario.strip_prefix(agent.prefix)?)));
+    found.next().unwrap_or((AGENTS[0].name, scenario))
 }
 
 fn table(agent: &Agent, rows: &BTreeMap<String, Vec<String>>) -> String {
