@@ -51,7 +51,7 @@ pub struct CurlCommand {
 }
 
 /// Returns a command for each operation of a description that has examples of all required parts, for the listener at
-/// `base`. Examples with a model that is not served are left out.
+/// `base`. Examples with a model that is not served are left out, and operations that never succeed.
 pub fn commands(
     document: &[u8],
     base: &str,
@@ -67,7 +67,7 @@ pub fn commands(
     });
     operations
         .filter_map(|(path, method, operation)| {
-            if !matches!(method, "get" | "head" | "post") {
+            if !matches!(method, "get" | "head" | "post") || !may_succeed(operation) {
                 return None;
             }
             let key = header(operation, schemes, keys)?;
@@ -91,6 +91,13 @@ pub fn commands(
             })
         })
         .collect()
+}
+
+/// Returns whether not all responses of an operation are refusals.
+fn may_succeed(operation: &Value) -> bool {
+    let responses = operation.get("responses").and_then(Value::as_object);
+    let mut statuses = responses.into_iter().flatten().map(|(status, _)| status);
+    !statuses.all(|status| status.starts_with('4') || status.starts_with('5'))
 }
 
 /// Returns the option with the credential that an operation accepts first, or an empty text if it needs none. Returns

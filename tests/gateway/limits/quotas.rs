@@ -203,16 +203,14 @@ fn every_group_limits_an_endpoint_and_only_fronts_of_a_conversation_share_one() 
         .filter_map(|(_, operation)| operation["x-quota"].as_str())
         .collect();
     groups.sort_unstable();
-    let fronts = [
-        paths["/v1/chat/completions"].clone(),
-        paths["/v1/messages"].clone(),
-    ];
-    assert_eq!(
-        fronts.map(|path| path["post"]["x-quota"].clone()),
-        ["chat", "chat"]
-    );
-    let shared = groups.iter().position(|group| *group == "chat");
-    groups.remove(shared.unwrap());
+    let fronts = ["chat/completions", "messages", "responses", "completions"];
+    for front in fronts {
+        let path = &paths[&format!("/v1/{front}")];
+        assert_eq!(path["post"]["x-quota"], "chat", "{front}");
+    }
+    let chats = groups.iter().filter(|group| **group == "chat");
+    assert_eq!(chats.count(), fronts.len());
+    groups.dedup();
     let mut known = QuotaGroup::ALL.map(QuotaGroup::as_str);
     known.sort_unstable();
     assert_eq!(groups, known);
