@@ -1,6 +1,8 @@
 //! The public shapes, a folder per API that clients speak. No front knows a wire.
 
 pub mod chat_completions;
+mod checked_body;
+mod cited_pages;
 pub mod completions;
 pub mod embeddings;
 mod head;

@@ -496,3 +496,10 @@ impl<W: BlockWriter> Sequencer<W> {
         id
     }
 }
+
+/// Returns the letters and digits at the end of an id, as many as an id made of it has room for.
+pub(super) fn plain_end(id: &str) -> String {
+    let plain: String = id.chars().filter(char::is_ascii_alphanumeric).collect();
+    let start = plain.len().saturating_sub(MAX_ID_CHARS / 2);
+    plain.get(start..).unwrap_or_default().to_owned()
+}

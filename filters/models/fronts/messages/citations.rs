@@ -2,63 +2,17 @@
 //! of the text that rests on it. `encrypted_index`, by which the vendor finds a place in a page, is empty: so those of our making are
 //! known when they come back, and none reaches the vendor.
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
 use crate::json::{Object, Str};
 use crate::models::chat::piece::Citation;
-use crate::models::chat::text::Text;
+use crate::models::fronts::cited_pages::each_page;
 use crate::models::fronts::sequencer::{BlockWriter, Sequencer};
-
-/// An annotation of the chat convention.
-#[derive(Deserialize)]
-struct Annotation<'a> {
-    #[serde(borrow)]
-    url_citation: Page<'a>,
-}
-
-/// A page, and the characters of the text that rest on it.
-#[derive(Deserialize)]
-struct Page<'a> {
-    #[serde(borrow)]
-    url: Text<'a>,
-    #[serde(borrow, default)]
-    title: Option<Text<'a>>,
-    #[serde(default)]
-    start_index: Option<u64>,
-    #[serde(default)]
-    end_index: Option<u64>,
-}
 
 /// Adds a citation to the text.
 pub(super) fn cite<W: BlockWriter>(citation: &Citation<'_>, sequencer: &mut Sequencer<W>) {
-    match *citation {
-        Citation::Page {
-            url,
-            title,
-            start,
-            end,
-        } => {
-            let location = location(url, title, sequencer.quote(start, end));
-            sequencer.cite(location);
-        }
-        Citation::Said(items) => {
-            let items = format!("[{items}]");
-            let items: Vec<&RawValue> = serde_json::from_str(&items).unwrap_or_default();
-            // Annotations of another type than pages have no form here.
-            for item in items {
-                if let Ok(said) = serde_json::from_str::<Annotation<'_>>(item.get()) {
-                    let page = said.url_citation;
-                    let title = page.title.as_deref().map(Str::Plain);
-                    let place = page.start_index.zip(page.end_index);
-                    let (start, end) = place.unwrap_or_default();
-                    let text = sequencer.quote(start, end);
-                    let location = location(Str::Plain(&page.url), title, text);
-                    sequencer.cite(location);
-                }
-            }
-        }
-    }
+    each_page(citation, |page| {
+        let location = location(page.url, page.title, sequencer.quote(page.start, page.end));
+        sequencer.cite(location);
+    });
 }
 
 /// Returns a citation as JSON.

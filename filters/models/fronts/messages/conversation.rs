@@ -3,7 +3,6 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
@@ -11,16 +10,17 @@ use serde_json::value::RawValue;
 
 use super::blocks::{self, Reader, offset};
 use super::tool_types::{self, ToolType};
-use crate::fault::{Fault, FaultKind};
-use crate::json::{Error, Walker, offset_of};
+use crate::fault::Fault;
+use crate::json::{Error, offset_of};
 use crate::models::chat::conversation::{
     AnswerForm, AnswerSchema, Block, Conversation, Role, Turn,
 };
 use crate::models::chat::text::Text;
 use crate::models::chat::tools::{Function, SearchLocation, Tool, ToolChoice, WebSearchTool};
 use crate::models::dialects::Dialect;
+use crate::models::fronts::checked_body::{CheckedBody, unparsed};
 use crate::models::parameter::Parameter;
-use crate::models::request::{ModelRequest, Source};
+use crate::models::request::ModelRequest;
 
 /// What `tool_choice` says for one call at a time.
 static SERIAL: LazyLock<Box<RawValue>> =
@@ -121,34 +121,6 @@ pub(super) fn read(request: &ModelRequest) -> Result<Conversation<'_>, Fault> {
     }
     conversation.tools = list(body, tools, &reader.referenced);
     Ok(conversation)
-}
-
-/// A checked body, whose members are found without another walk.
-struct CheckedBody<'a> {
-    text: &'a str,
-    source: &'a Source,
-}
-
-impl<'a> CheckedBody<'a> {
-    /// Parses the value of a member; null counts as absent.
-    fn parsed<T: Deserialize<'a>>(&self, key: &str) -> Result<Option<T>, Fault> {
-        let Some(member) = self.source.member(key) else {
-            return Ok(None);
-        };
-        let json = self.text.get(member.value.clone()).unwrap_or_default();
-        serde_json::from_str(json).map_err(unparsed)
-    }
-
-    /// Returns a walker that stands before the value of a member.
-    fn walker(&self, key: &str) -> Option<Walker<'a>> {
-        let member = self.source.member(key)?;
-        Some(Walker::from(self.text, member.value.start))
-    }
-}
-
-fn unparsed(error: impl fmt::Display) -> Fault {
-    Fault::new(FaultKind::Internal, "the request could not be translated")
-        .with_detail(format!("checked request does not parse: {error}"))
 }
 
 /// Reads the instructions and the messages.

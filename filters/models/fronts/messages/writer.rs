@@ -13,7 +13,7 @@ use super::shape::{Events, Shape, Whole};
 use crate::fault::Fault;
 use crate::json::{Object, Str};
 use crate::models::chat::piece::{Finish, Piece, split_finish};
-use crate::models::fronts::sequencer::Sequencer;
+use crate::models::fronts::sequencer::{Sequencer, plain_end};
 use crate::models::fronts::stop_cut::StopCut;
 use crate::models::metadata::{Metadata, write_usage as write_chat_usage};
 use crate::models::reply::{ReplyIdentity, Reported, ResponseKind, Sink, Writer};
@@ -63,7 +63,7 @@ pub(super) fn writer(
 
 impl<S: Shape> MessageWriter<S> {
     fn new(request: &ModelRequest, identity: ReplyIdentity, stops: Vec<String>) -> Self {
-        let own_id = format!("toolu_{}_", plain(&identity.id));
+        let own_id = format!("toolu_{}_", plain_end(&identity.id));
         let safeguards = Safeguards::new(request, &identity.maker);
         Self {
             sequencer: Sequencer::new(S::default(), identity.maker, own_id)
@@ -354,11 +354,4 @@ fn write_usage(usage: &Usage, tier: Option<ServiceTier>, out: &mut Vec<u8>) {
         },
     );
     object.close();
-}
-
-/// Returns the letters and digits at the end of an id, as many as an id of a call has room for.
-fn plain(id: &str) -> String {
-    let plain: String = id.chars().filter(char::is_ascii_alphanumeric).collect();
-    let start = plain.len().saturating_sub(32);
-    plain.get(start..).unwrap_or_default().to_owned()
 }

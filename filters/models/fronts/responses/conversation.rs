@@ -3,7 +3,6 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::fmt;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -11,15 +10,16 @@ use serde_json::value::RawValue;
 use super::items::ReadTurns;
 use super::tool_types::{self, ToolType};
 use super::tools::{self, ToolList, ToolNames};
-use crate::fault::{Fault, FaultKind};
-use crate::json::{Walker, offset_of};
+use crate::fault::Fault;
+use crate::json::offset_of;
 use crate::models::chat::conversation::{AnswerForm, AnswerSchema, Conversation};
 use crate::models::chat::text::Text;
 use crate::models::chat::tools::{Tool, ToolChoice};
 use crate::models::dialects::Dialect;
 use crate::models::dialects::responses::PARAMETERS;
+use crate::models::fronts::checked_body::{CheckedBody, unparsed};
 use crate::models::parameter::Parameter;
-use crate::models::request::{ModelRequest, Source};
+use crate::models::request::ModelRequest;
 
 /// Parameters of which the conversation has members of their own.
 const APART: [Parameter; 4] = [
@@ -114,37 +114,6 @@ pub(super) fn read(request: &ModelRequest) -> Result<Conversation<'_>, Fault> {
         choose(choice.get(), &names, &mut conversation).map_err(unparsed)?;
     }
     Ok(conversation)
-}
-
-/// A checked body, whose members are found without another walk.
-struct CheckedBody<'a> {
-    text: &'a str,
-    source: &'a Source,
-}
-
-impl<'a> CheckedBody<'a> {
-    /// Parses the value of a member; null counts as absent.
-    fn parsed<T: Deserialize<'a>>(&self, key: &str) -> Result<Option<T>, Fault> {
-        let Some(member) = self.source.member(key) else {
-            return Ok(None);
-        };
-        let json = self.text.get(member.value.clone()).unwrap_or_default();
-        if json == "null" {
-            return Ok(None);
-        }
-        serde_json::from_str(json).map(Some).map_err(unparsed)
-    }
-
-    /// Returns a walker that stands before the value of a member.
-    fn walker(&self, key: &str) -> Option<Walker<'a>> {
-        let member = self.source.member(key)?;
-        Some(Walker::from(self.text, member.value.start))
-    }
-}
-
-fn unparsed(error: impl fmt::Display) -> Fault {
-    Fault::new(FaultKind::Internal, "the request could not be translated")
-        .with_detail(format!("checked request does not parse: {error}"))
 }
 
 /// Notes what has to be called. Tools that are not among those allowed are left out.

@@ -15,7 +15,7 @@ use crate::fault::Fault;
 use crate::json::Object;
 use crate::models::chat::piece::{Finish, Piece, split_finish};
 use crate::models::dialects::Dialect;
-use crate::models::fronts::sequencer::Sequencer;
+use crate::models::fronts::sequencer::{Sequencer, plain_end};
 use crate::models::metadata::{Metadata, write_usage as write_chat_usage};
 use crate::models::reply::{ReplyIdentity, Reported, ResponseKind, Sink, Writer};
 use crate::models::request::ModelRequest;
@@ -46,7 +46,7 @@ pub(super) enum ResponseEnd {
 
 /// Returns the writer of a response.
 pub(super) fn writer(request: &ModelRequest, identity: ReplyIdentity) -> Box<dyn Writer> {
-    let id = plain(&identity.id);
+    let id = plain_end(&identity.id);
     let body = simdutf8::basic::from_utf8(&request.source.body).unwrap_or_default();
     let names = tools::read(body, &request.source).names;
     let head = ResponseHead::new(request, &identity);
@@ -287,13 +287,6 @@ fn images(piece: &Piece<'_>) -> u64 {
         Piece::Image(image) => image.count(),
         _ => 0,
     }
-}
-
-/// Returns the letters and digits at the end of an id, as many as the ids of items have room for.
-fn plain(id: &str) -> String {
-    let plain: String = id.chars().filter(char::is_ascii_alphanumeric).collect();
-    let start = plain.len().saturating_sub(32);
-    plain.get(start..).unwrap_or_default().to_owned()
 }
 
 /// Writes the tokens of a response.
