@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::chat::data_url;
 use super::chat::facts::ChatFacts;
 use super::chat::inlined::RemoteImage;
+use super::dialects::compaction::Compaction;
 use super::dialects::{Dialect, NamedMember};
 use super::embeddings::EmbeddingFacts;
 use super::front::Front;
@@ -134,6 +135,14 @@ impl ModelRequest {
         let managed = self.managed.as_ref();
         let requested = managed.and_then(|managed| managed.requested_model.as_deref());
         requested.unwrap_or(&self.model)
+    }
+
+    /// Returns what makes it a request for a summary of its history.
+    pub fn compaction(&self) -> Compaction {
+        match &self.payload {
+            Payload::Chat(facts) => facts.compaction,
+            _ => Compaction::No,
+        }
     }
 
     /// Returns what its API calls a member.

@@ -19,13 +19,13 @@ const weather = tool({
   execute: async ({ city }) => `sunny in ${city}`,
 });
 
-// Returns the checks for a provider of the SDK.
-export const aiChecks = (provider) => ({
+// Returns the checks for a provider of the SDK, whose calls have these options too.
+export const aiChecks = (provider, more = {}) => ({
   async ai_text(model) {
-    const whole = await generateText({ model: provider(model), prompt: 'one two' });
+    const whole = await generateText({ model: provider(model), prompt: 'one two', ...more });
     assert.equal(whole.text, 'You said: one two');
     assert.equal(whole.usage.totalTokens, 14);
-    const stream = streamText({ model: provider(model), prompt: 'one two' });
+    const stream = streamText({ model: provider(model), prompt: 'one two', ...more });
     let text = '';
     for await (const piece of stream.textStream) text += piece;
     assert.equal(text, 'You said: one two');
@@ -34,7 +34,7 @@ export const aiChecks = (provider) => ({
   },
 
   async ai_tools(model) {
-    const options = { model: provider(model), prompt: 'The weather?', tools: { get_weather: weather }, stopWhen: isStepCount(2) };
+    const options = { model: provider(model), prompt: 'The weather?', tools: { get_weather: weather }, stopWhen: isStepCount(2), ...more };
     const whole = await generateText(options);
     assert.equal(whole.text, 'The tool said: sunny in Paris');
     const stream = streamText(options);
@@ -43,7 +43,7 @@ export const aiChecks = (provider) => ({
 
   async ai_image(model) {
     const content = [{ type: 'text', text: 'Look' }, { type: 'image', image: IMAGE, mediaType: 'image/png' }];
-    const answer = await generateText({ model: provider(model), messages: user(content) });
+    const answer = await generateText({ model: provider(model), messages: user(content), ...more });
     assert.equal(answer.text, 'I see an image');
   },
 });

@@ -36,6 +36,10 @@ pub enum Script {
     MessagesNode,
     /// `responses_python.py` in the virtual environment.
     ResponsesPython,
+    /// `responses_node.mjs` beside node_modules.
+    ResponsesNode,
+    /// `langchain_python.py` in the virtual environment.
+    LangchainPython,
     /// `schemathesis_api.py` in the virtual environment.
     SchemathesisApi,
 }
@@ -89,6 +93,8 @@ pub fn run(script: Script, variables: &[(&str, &str)], checks: &[&str]) {
         Script::MessagesPython => (installed("venv/bin/python"), "messages_python.py"),
         Script::MessagesNode => (PathBuf::from("node"), "messages_node.mjs"),
         Script::ResponsesPython => (installed("venv/bin/python"), "responses_python.py"),
+        Script::ResponsesNode => (PathBuf::from("node"), "responses_node.mjs"),
+        Script::LangchainPython => (installed("venv/bin/python"), "langchain_python.py"),
         Script::SchemathesisApi => (installed("venv/bin/python"), "schemathesis_api.py"),
     };
     let output = Command::new(program)

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::inlined::RemoteImage;
+use crate::models::dialects::compaction::Compaction;
 
 /// What a front found in a chat request.
 #[derive(Clone, Debug, Default)]
@@ -23,4 +24,6 @@ pub struct ChatFacts {
     pub remote_images: Vec<RemoteImage>,
     /// The schema that the answer has to fit, as a range of the body.
     pub schema: Option<Range<usize>>,
+    /// Whether the history is to be summarized, instead of answered.
+    pub compaction: Compaction,
 }

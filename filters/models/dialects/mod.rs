@@ -1,7 +1,8 @@
 //! Dialects: the ways to say a chat. A front speaks one to clients, a wire one to providers.
 //!
-//! [`chat`] has the members of chat completions, [`completions`] those of completions, [`messages`] those of Messages. [`state`] is what only its maker can read, which goes through clients sealed, and
-//! [`chat_state`] finds it in chat completions.
+//! [`chat`] has the members of chat completions, [`completions`] those of completions, [`messages`] those of Messages, [`responses`]
+//! those of Responses. [`state`] is what only its maker can read, which goes through clients sealed, and [`chat_state`] finds it in
+//! chat completions. [`compaction`] is a history that was summarized.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +10,7 @@ use super::parameter::Parameter;
 
 pub mod chat;
 pub mod chat_state;
+pub mod compaction;
 pub mod completions;
 pub mod messages;
 pub mod responses;

@@ -8,6 +8,7 @@ use super::responses::Responses;
 use crate::fault::Fault;
 use crate::json::{Error, Walker};
 use crate::models::chat::conversation::Conversation;
+use crate::models::dialects::compaction::Compaction;
 use crate::models::dialects::{Dialect, NamedMember};
 use crate::models::front::{Front, FrontRow, Received};
 use crate::models::operation::Operation;
@@ -74,13 +75,18 @@ impl Front for ItemsInChat {
     }
 
     fn read(&self, body: Bytes) -> Result<Received, Fault> {
-        Ok(match Responses.read(body)? {
-            Received::Complete(request) => Received::Complete(ModelRequest {
-                front: &Self,
-                ..request
-            }),
-            managed => managed,
-        })
+        let request = match Responses.read(body)? {
+            Received::Complete(request) => request,
+            managed => return Ok(managed),
+        };
+        if request.compaction() != Compaction::No {
+            let said = "ends with a `compaction_trigger`, which a chat cannot answer; accepted is `POST /v1/responses` for that";
+            return Err(Fault::invalid("input", said).with_code("unsupported_value"));
+        }
+        Ok(Received::Complete(ModelRequest {
+            front: &Self,
+            ..request
+        }))
     }
 
     fn conversation<'a>(&self, request: &'a ModelRequest) -> Result<Conversation<'a>, Fault> {

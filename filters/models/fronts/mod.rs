@@ -43,10 +43,11 @@ use super::front::Front;
 pub const ALTERNATIVE_STYLE: HeaderName = HeaderName::from_static("anthropic-version");
 
 /// All fronts.
-pub static FRONTS: [&dyn Front; 16] = [
+pub static FRONTS: [&dyn Front; 17] = [
     &items_in_chat::ChatPath,
     &messages::Messages,
     &responses::Responses,
+    &responses::Compact,
     &completions::Completions,
     &embeddings::EMBEDDINGS,
     &images::ImageGenerations,

@@ -82,6 +82,11 @@ impl<'a> Splice<'a> {
         std::str::from_utf8(self.source.get(range).unwrap_or_default()).unwrap_or_default()
     }
 
+    /// The text of the source.
+    pub(super) fn whole(&self) -> &'a str {
+        self.text(0..self.source.len())
+    }
+
     /// The members of the object in a range of the source.
     ///
     /// Errors: it is none.

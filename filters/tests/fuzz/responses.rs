@@ -1,5 +1,6 @@
 //! Responses: requests on every wire, and answers of every wire in this front's events.
 
+use filters::models::dialects::compaction;
 use filters::models::front::Front;
 use filters::models::fronts::responses::Responses;
 use filters::models::request::ModelRequest;
@@ -29,6 +30,7 @@ pub fn request_grammar() -> Value {
     let content = json!({"$one": ["Hi", "$text", {"$many": part}, [text, part]]});
     let id = json!({"$one": ["c1", "c2", "$text"]});
     let state = json!({"$one": ["gAAA", "", "$text", Value::Null]});
+    let summary = compaction::seal("The user likes pears.");
     let function = json!({"type": "function", "name": {"$one": ["f", "$text"]}, "description?": "$text", "parameters?": {"$one": [{"type": "object", "properties?": "$any"}, Value::Null]}, "strict?": true, "defer_loading?": true});
     let custom = json!({"type": "custom", "name": {"$one": ["patch", "$text"]}, "description?": "$text", "format?": {"$one": [{"type": "text"}, {"type": "grammar", "syntax": "lark", "definition": "$text"}]}});
     let tool = json!({"$one": [function, function, custom,
@@ -49,11 +51,11 @@ pub fn request_grammar() -> Value {
         {"type": "additional_tools", "role": "developer", "tools": tools},
         {"type": "web_search_call", "id": "ws_wg_1_0", "action": "$any"},
         {"type": "image_generation_call", "id": "ig_1", "result?": {"$one": ["AAE=", "$text"]}},
-        {"type": "compaction", "encrypted_content": state},
+        {"type": "compaction", "encrypted_content": {"$one": ["gAAA", summary, "$text"]}},
         {"type": {"$one": ["local_shell_call", "mcp_call", "item_reference", "$text"]}, "id?": "$text"}, "$any"]});
     json!({
         "model": {"$one": ["m", "$text"]},
-        "input": {"$one": ["Hi", [item], [item, item, item], {"$many": item}]},
+        "input": {"$one": ["Hi", [item], [item, item, item], {"$many": item}, [item, {"type": "compaction_trigger"}]]},
         "instructions?": {"$one": ["Be brief.", "$text"]},
         "stream?": true, "temperature?": "$number", "top_p?": 0.5, "max_output_tokens?": {"$one": [16, 1024, "$int"]}, "max_tool_calls?": "$int",
         "tools?": tools, "tool_choice?": {"$one": ["auto", "none", "required", {"type": "function", "name": "f"}, {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "f"}]}, {"type": "web_search"}, "$any"]},

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use filters::accounts::Caller;
+use filters::models::dialects::compaction::Compaction;
 use filters::models::reply_cache::cached_reply::CachedReply;
 use filters::models::reply_cache::key::KeyScope;
 use filters::models::reply_cache::recorder::ReplyRecorder;
@@ -65,7 +66,9 @@ pub fn search(
     (ttl, now_ms): (Duration, u64),
 ) -> Option<Search> {
     let (caller, candidates) = (caller?, candidates?);
-    if !request.payload.operation().is_cacheable() {
+    // What the vendor's hosts make of a history is read again by the same host alone.
+    let is_summary = request.compaction() != Compaction::No;
+    if is_summary || !request.payload.operation().is_cacheable() {
         return None;
     }
     let scope = KeyScope {

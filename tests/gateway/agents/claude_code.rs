@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::{Value, json};
 
 use super::machine::Machine;
-use super::{ON_ALL, ON_ONE, on_wires};
+use super::{DOT, ON_ALL, ON_ONE, on_wires};
 use crate::support::boot::Gateway;
 use crate::support::script::Reply;
 use crate::support::scripted::{
@@ -175,12 +175,6 @@ fn it_asks_an_agent_of_its_own() {
 #[test]
 #[ignore = "needs Claude Code: make test-agents"]
 fn it_looks_at_an_image() {
-    const DOT: &[u8] = &[
-        0x89, b'P', b'N', b'G', 13, 10, 26, 10, 0, 0, 0, 13, b'I', b'H', b'D', b'R', 0, 0, 0, 1, 0,
-        0, 0, 1, 8, 4, 0, 0, 0, 0xb5, 0x1c, 0x0c, 0x02, 0, 0, 0, 11, b'I', b'D', b'A', b'T', 0x78,
-        0xda, 0x63, 0x64, 0x60, 0xf8, 0x5f, 0x0f, 0, 2, 0x87, 1, 0x80, 0xeb, 0x47, 0xba, 0x92, 0,
-        0, 0, 0, b'I', b'E', b'N', b'D', 0xae, 0x42, 0x60, 0x82,
-    ];
     let is_seen = |asked: &Asked| {
         let mut marks = ["image_url", "input_image", "\"image/png\""].into_iter();
         marks.any(|mark| asked.body.to_string().contains(mark))

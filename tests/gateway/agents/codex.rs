@@ -9,22 +9,22 @@ use super::machine::Machine;
 use super::{ON_ALL, ON_ONE, on_wires};
 use crate::support::boot::Gateway;
 use crate::support::script::Reply;
-use crate::support::scripted::{Asked, Said, Turn, gateway, saying};
+use crate::support::scripted::{Asked, Said, Turn, gateway_with, models_named, saying};
 use crate::support::upstream::Upstream;
 
-/// How a person configures it for the gateway.
-fn configuration(gateway: &Gateway, more: &str) -> String {
+/// How a person configures it for the gateway, under a name of the provider.
+pub fn configuration(gateway: &Gateway, name: &str, more: &str) -> String {
     format!(
-        "model_provider = \"weirgate\"\n{more}\n[model_providers.weirgate]\nname = \"Weirgate\"\nbase_url = \"http://{}/v1\"\n\
+        "model_provider = \"weirgate\"\n{more}\n[model_providers.weirgate]\nname = \"{name}\"\nbase_url = \"http://{}/v1\"\n\
          env_key = \"WEIRGATE_KEY\"\nwire_api = \"responses\"\n",
         gateway.address()
     )
 }
 
 /// What a run has said: its events, a JSON text each.
-struct Run {
+pub struct Run {
     events: Vec<Value>,
-    shown: String,
+    pub shown: String,
 }
 
 impl Run {
@@ -36,11 +36,11 @@ impl Run {
         texts.join("\n")
     }
 
-    fn says(&self, text: &str) {
+    pub fn says(&self, text: &str) {
         assert!(self.said().contains(text), "no {text:?} in {}", self.shown);
     }
 
-    fn thread(&self) -> &str {
+    pub fn thread(&self) -> &str {
         let started = self
             .events
             .iter()
@@ -53,11 +53,14 @@ impl Run {
 
 impl Machine {
     fn run_codex(&self, gateway: &Gateway, arguments: &[&str]) -> Run {
-        self.configure(".codex/config.toml", &configuration(gateway, ""));
+        self.configure(
+            ".codex/config.toml",
+            &configuration(gateway, "Weirgate", ""),
+        );
         self.run_configured(gateway, arguments)
     }
 
-    fn run_configured(&self, gateway: &Gateway, arguments: &[&str]) -> Run {
+    pub fn run_configured(&self, gateway: &Gateway, arguments: &[&str]) -> Run {
         let key = [("WEIRGATE_KEY", &*gateway.key)];
         let output = self.run("codex", gateway.address(), arguments, &key);
         let (out, err) = (
@@ -74,12 +77,12 @@ impl Machine {
     }
 
     /// Asks for something and waits for the end.
-    fn asks_codex(&self, gateway: &Gateway, model: &str, prompt: &str) -> Run {
+    pub fn asks_codex(&self, gateway: &Gateway, model: &str, prompt: &str) -> Run {
         self.run_codex(gateway, &exec(model, &[prompt]))
     }
 }
 
-fn exec<'a>(model: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+pub fn exec<'a>(model: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let always = [
         "exec",
         "--json",
@@ -92,7 +95,16 @@ fn exec<'a>(model: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// A model that does what a prompt with this mark asks for.
-fn model(
+pub fn model(
+    mark: &'static str,
+    script: impl Fn(&Asked) -> Said + Send + Sync + 'static,
+) -> (Upstream, Gateway) {
+    model_named("", mark, script)
+}
+
+/// The same, for names that begin so.
+pub fn model_named(
+    prefix: &str,
     mark: &'static str,
     script: impl Fn(&Asked) -> Said + Send + Sync + 'static,
 ) -> (Upstream, Gateway) {
@@ -100,7 +112,11 @@ fn model(
         true => script(asked),
         false => Turn::text("A title").into(),
     });
-    let gateway = gateway(&provider);
+    let more = match prefix {
+        "" => String::new(),
+        prefix => models_named(prefix),
+    };
+    let gateway = gateway_with(&provider, "", &more, "1000");
     (provider, gateway)
 }
 

@@ -7,6 +7,7 @@
 
 mod claude_code;
 mod codex;
+mod codex_tools;
 mod machine;
 mod matrix;
 mod program;
@@ -19,6 +20,13 @@ use crate::support::scripted::MODELS;
 const ON_ALL: bool = true;
 /// A scenario of which one wire is enough, where not all are asked for.
 const ON_ONE: bool = false;
+
+/// An image of one dot, a PNG.
+pub const DOT: &[u8] = &[
+    137, 80, 78, 71, 13, 10, 26, 10, 0, 0, 0, 13, 73, 72, 68, 82, 0, 0, 0, 1, 0, 0, 0, 1, 8, 2, 0,
+    0, 0, 144, 119, 83, 222, 0, 0, 0, 12, 73, 68, 65, 84, 120, 156, 99, 248, 207, 192, 0, 0, 3, 1,
+    1, 0, 201, 254, 146, 239, 0, 0, 0, 0, 73, 69, 78, 68, 174, 66, 96, 130,
+];
 
 /// Runs a scenario on the wires that are asked for, and notes each that passed.
 fn on_wires(scenario: &str, everywhere: bool, run: impl Fn(&str)) {

@@ -215,6 +215,16 @@ fn openai_in_python_sees_no_difference_between_wires_behind_responses() {
     accept_on_every_wire(Script::ResponsesPython);
 }
 
+#[test]
+fn openai_and_the_ai_sdk_in_node_see_no_difference_between_wires_behind_responses() {
+    accept_on_every_wire(Script::ResponsesNode);
+}
+
+#[test]
+fn langchain_sees_no_difference_between_wires_behind_responses() {
+    accept_on_every_wire(Script::LangchainPython);
+}
+
 /// Runs a client of the Model Context Protocol.
 fn accept_mcp(script: Script) {
     let models = MODELS.split("[[models]]").nth(1).unwrap();

@@ -203,7 +203,13 @@ fn every_group_limits_an_endpoint_and_only_fronts_of_a_conversation_share_one() 
         .filter_map(|(_, operation)| operation["x-quota"].as_str())
         .collect();
     groups.sort_unstable();
-    let fronts = ["chat/completions", "messages", "responses", "completions"];
+    let fronts = [
+        "chat/completions",
+        "messages",
+        "responses",
+        "responses/compact",
+        "completions",
+    ];
     for front in fronts {
         let path = &paths[&format!("/v1/{front}")];
         assert_eq!(path["post"]["x-quota"], "chat", "{front}");

@@ -1,8 +1,7 @@
 //! A provider that speaks every wire and says what a script decides, in words of no wire.
 //!
-//! [`provider`] answers as `tests/clients/wires_python.py`, `wires_node.mjs`, `messages_python.py`, `messages_node.mjs` and
-//! `responses_python.py` expect: it calls
-//! `get_weather` where tools are offered, tells the result of a call, gives JSON where a schema is asked for, says whether it
+//! [`provider`] answers as `tests/clients/wires_python.py`, `wires_node.mjs`, `messages_python.py`, `messages_node.mjs`,
+//! `responses_python.py`, `responses_node.mjs` and `langchain_python.py` expect: it calls `get_weather` where tools are offered, tells the result of a call, gives JSON where a schema is asked for, says whether it
 //! sees an image, reasons "hm" where that is asked for, and repeats the last text otherwise.
 
 mod wires;
@@ -119,6 +118,12 @@ pub fn gateway_with(provider: &Upstream, more: &str, more_models: &str, credit: 
          [providers.second]\nkind = \"anthropic\"\nbase_url = \"{url}\"\nkeys = [{{ env = \"FIRST_KEY\" }}]\n\
          [providers.third]\nkind = \"google\"\nbase_url = \"{url}\"\nkeys = [{{ env = \"FIRST_KEY\" }}]\n{more}"
     );
+    let models = [&*models_named(""), more_models].concat();
+    Gateway::start_with_credit(&toml, &models, &[("FIRST_KEY", "sk-first")], credit)
+}
+
+/// A model for each wire, whose name begins so.
+pub fn models_named(prefix: &str) -> String {
     let wires = [
         ("first", "wire = \"chat\"\n"),
         ("first", "wire = \"responses\"\n"),
@@ -127,13 +132,12 @@ pub fn gateway_with(provider: &Upstream, more: &str, more_models: &str, credit: 
     ];
     let models = MODELS.iter().zip(wires).map(|(id, (provider, wire))| {
         format!(
-            "[[models]]\nid = \"{id}\"\n[[models.providers]]\nprovider = \"{provider}\"\nname = \"up-{id}\"\n\
+            "[[models]]\nid = \"{prefix}{id}\"\n[[models.providers]]\nprovider = \"{provider}\"\nname = \"up-{id}\"\n\
              capabilities = [\"streaming\", \"tools\", \"parallel_tools\", \"forced_tools\", \"vision\", \"documents\", \"json_object\", \"json_schema\", \"reasoning\"]\n\
              max_output = 32000\ninput_price = \"1\"\noutput_price = \"2\"\n{wire}"
         )
     });
-    let models: String = models.chain([more_models.to_owned()]).collect();
-    Gateway::start_with_credit(&toml, &models, &[("FIRST_KEY", "sk-first")], credit)
+    models.collect()
 }
 
 /// A gateway whose answers this model judges, where they are asked to be. `judge` is one of this provider, for which it is

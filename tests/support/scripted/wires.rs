@@ -172,14 +172,42 @@ fn chat(asked: &Asked, turn: &Turn) -> Reply {
         .end()
 }
 
+/// The tools of a body of items by the names that they have on wires without namespaces.
+fn item_tools(body: &Value) -> impl Iterator<Item = (String, Option<&Value>, &Value)> {
+    list(&body["tools"]).iter().flat_map(|tool| {
+        let name = |tool: &Value| tool["name"].as_str().unwrap_or_default().to_owned();
+        let space = name(tool);
+        match tool["type"] == "namespace" {
+            false => vec![(space, None, tool)],
+            true => list(&tool["tools"])
+                .iter()
+                .map(|inner| {
+                    (
+                        format!("{space}__{}", name(inner)),
+                        Some(&tool["name"]),
+                        inner,
+                    )
+                })
+                .collect(),
+        }
+    })
+}
+
+fn is_result(item: &Value) -> bool {
+    item["type"] == "function_call_output" || item["type"] == "custom_tool_call_output"
+}
+
 fn read_items(asked: &mut Asked) {
-    asked.tools = names(list(&asked.body["tools"]).iter().map(|it| &it["name"]));
+    asked.tools = item_tools(&asked.body)
+        .map(|(name, ..)| name)
+        .filter(|name| !name.is_empty())
+        .collect();
     let results = list(&asked.body["input"]).iter();
-    let results = results.filter(|item| item["type"] == "function_call_output");
+    let results = results.filter(|item| is_result(item));
     asked.results = results
         .map(|it| text(&it["output"]).unwrap_or_default())
         .collect();
-    asked.has_result = asked.last["type"] == "function_call_output";
+    asked.has_result = is_result(&asked.last);
     asked.reasons = asked.body["reasoning"]["effort"].is_string();
 }
 
@@ -192,7 +220,18 @@ fn items(asked: &Asked, turn: &Turn) -> Reply {
         output.push(json!({"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [{"type": "output_text", "text": text, "annotations": []}]}));
     }
     output.extend(call_ids(asked, turn).map(|(id, name, input)| {
-        json!({"type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": name, "arguments": input.to_string(), "status": "completed"})
+        let offered = item_tools(&asked.body).find(|(flat, ..)| flat == name);
+        let (_, space, tool) = offered.unwrap_or((String::new(), None, &Value::Null));
+        let mut call = json!({"type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": name, "arguments": input.to_string(), "status": "completed"});
+        if let Some(space) = space {
+            (call["namespace"], call["name"]) = (space.clone(), tool["name"].clone());
+        }
+        if tool["type"] == "custom" {
+            call["type"] = "custom_tool_call".into();
+            call["input"] = input["input"].clone();
+            call.as_object_mut().unwrap().remove("arguments");
+        }
+        call
     }));
     let prompt = prompt_tokens(turn);
     let response = json!({"id": "resp_1", "object": "response", "created_at": 5, "status": "completed", "model": "up", "output": output,
@@ -272,6 +311,17 @@ fn item_events(at: usize, item: &Value) -> Vec<Value> {
             between.push(inner(
                 "reasoning_summary_part.done",
                 json!({"summary_index": 0, "part": part}),
+            ));
+        }
+        Some("custom_tool_call") => {
+            begun["input"] = "".into();
+            between.extend(
+                said(&item["input"])
+                    .map(|half| inner("custom_tool_call_input.delta", json!({"delta": half}))),
+            );
+            between.push(inner(
+                "custom_tool_call_input.done",
+                json!({"input": item["input"]}),
             ));
         }
         Some("function_call") => {

@@ -16,6 +16,7 @@ use crate::models::chat::conversation::{AnswerForm, AnswerSchema, Conversation};
 use crate::models::chat::text::Text;
 use crate::models::chat::tools::{Tool, ToolChoice};
 use crate::models::dialects::Dialect;
+use crate::models::dialects::compaction::{self, Compaction};
 use crate::models::dialects::responses::PARAMETERS;
 use crate::models::fronts::checked_body::{CheckedBody, unparsed};
 use crate::models::parameter::Parameter;
@@ -93,6 +94,13 @@ pub(super) fn read(request: &ModelRequest) -> Result<Conversation<'_>, Fault> {
     if let Some(mut walk) = checked.walker("input") {
         turns.input(&mut walk).map_err(unparsed)?;
     }
+    if let Some(at) = turns.foreign_summary {
+        return Err(compaction::unreadable(body, at as usize));
+    }
+    let summarizes = request.compaction() != Compaction::No;
+    if summarizes {
+        turns.ask(compaction::REQUEST);
+    }
     let mut options = Vec::new();
     let asked = PARAMETERS.iter();
     for (key, parameter) in asked.filter(|(_, parameter)| !APART.contains(parameter)) {
@@ -112,6 +120,10 @@ pub(super) fn read(request: &ModelRequest) -> Result<Conversation<'_>, Fault> {
     let choice: Option<&RawValue> = checked.parsed("tool_choice")?;
     if let Some(choice) = choice {
         choose(choice.get(), &names, &mut conversation).map_err(unparsed)?;
+    }
+    if summarizes {
+        conversation.choice = (!conversation.tools.is_empty()).then_some(ToolChoice::None);
+        conversation.form = AnswerForm::Text;
     }
     Ok(conversation)
 }

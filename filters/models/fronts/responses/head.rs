@@ -28,6 +28,9 @@ const REPEATED: [(&str, &str); 17] = [
     ("user", "null"),
 ];
 
+/// What a summarized history is called.
+pub(super) const COMPACTED: &str = "response.compaction";
+
 /// The head of one response.
 #[derive(Debug)]
 pub(super) struct ResponseHead {
@@ -102,6 +105,15 @@ impl ResponseHead {
                 });
             });
         }
+        response.value("usage", |out| write_usage(usage, out));
+    }
+
+    /// Writes a history that was summarized. `items` is the inside of the array of what stands in its place.
+    pub(super) fn write_compacted(&self, response: &mut Object<'_>, items: &[u8], usage: &Usage) {
+        response.text("id", &self.id);
+        response.text("object", COMPACTED);
+        response.number("created_at", self.created);
+        write_items(response, items);
         response.value("usage", |out| write_usage(usage, out));
     }
 

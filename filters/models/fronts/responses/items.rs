@@ -12,6 +12,7 @@ use crate::models::chat::conversation::{
 };
 use crate::models::chat::text::{BlockText, Text};
 use crate::models::dialects::Dialect;
+use crate::models::dialects::compaction;
 use crate::models::dialects::state::sealed_dialect;
 use crate::models::fronts::signed_blocks::SignedBlocks;
 
@@ -29,6 +30,8 @@ pub(super) struct ReadTurns<'a, 'n> {
     said_at: Option<u32>,
     /// The results at the moment.
     results: Vec<Block<'a>>,
+    /// Where a summary stands that only the provider can read that has made it.
+    pub(super) foreign_summary: Option<u32>,
 }
 
 /// An item of any type.
@@ -59,6 +62,7 @@ impl<'a, 'n> ReadTurns<'a, 'n> {
             said: SignedBlocks::default(),
             said_at: None,
             results: Vec::new(),
+            foreign_summary: None,
         }
     }
 
@@ -84,6 +88,12 @@ impl<'a, 'n> ReadTurns<'a, 'n> {
             let item = Item::read(walk)?;
             self.item(item, at)
         })
+    }
+
+    /// Says what the user says behind all items.
+    pub(super) fn ask(&mut self, text: &'static str) {
+        let block = Block::new(BlockKind::Text(Cow::Borrowed(text).into()), 0);
+        self.push(Role::User, 0, vec![block]);
     }
 
     /// Returns the turns.
@@ -134,17 +144,11 @@ impl<'a, 'n> ReadTurns<'a, 'n> {
                 Ok(())
             }
             "image_generation_call" => {
-                if let Some(data) = item.result.filter(|data| !data.is_empty()) {
-                    let format = item.output_format.as_deref().unwrap_or("png");
-                    let url = ["data:image/", format, ";base64,", &data].concat();
-                    let drawn = BlockKind::Media(Media {
-                        kind: MediaKind::Drawn,
-                        source: MediaSource::Url(Text(url.into())),
-                        name: None,
-                        detail: None,
-                    });
-                    self.say(Block::new(drawn, at), at);
-                }
+                self.drawn(item, at);
+                Ok(())
+            }
+            "compaction" => {
+                self.summary(&item, at);
                 Ok(())
             }
             // What a provider has run is known to that provider alone, and tools stand in their list.
@@ -170,6 +174,34 @@ impl<'a, 'n> ReadTurns<'a, 'n> {
             self.push(role, at, blocks);
         }
         Ok(())
+    }
+
+    /// An image that a model has drawn.
+    fn drawn(&mut self, item: Item<'a>, at: u32) {
+        let Some(data) = item.result.filter(|data| !data.is_empty()) else {
+            return;
+        };
+        let format = item.output_format.as_deref().unwrap_or("png");
+        let url = ["data:image/", format, ";base64,", &data].concat();
+        let drawn = BlockKind::Media(Media {
+            kind: MediaKind::Drawn,
+            source: MediaSource::Url(Text(url.into())),
+            name: None,
+            detail: None,
+        });
+        self.say(Block::new(drawn, at), at);
+    }
+
+    /// What stands for a history that was summarized.
+    fn summary(&mut self, item: &Item<'a>, at: u32) {
+        let content = item.encrypted_content.as_deref().unwrap_or_default();
+        match compaction::open(content) {
+            Some(summary) => {
+                let block = Block::new(owned(summary), at);
+                self.push(Role::User, at, vec![block]);
+            }
+            None => self.foreign_summary = Some(at),
+        }
     }
 
     /// Reasoning without state is nobody's.

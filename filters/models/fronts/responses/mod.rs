@@ -3,10 +3,11 @@
 //!
 //! [`check`] reads a request, [`conversation`], [`items`] and [`tools`] say it in the words of all dialects, [`writer`] makes the
 //! response of items ([`output`]), or passes on what a provider says in the same words ([`relay`]). [`search_words`] are for searches
-//! of the web that the gateway runs. Source: docs/facts/responses.md.
+//! of the web that the gateway runs, and [`compact`] is the front of histories that are to be summarized. Source: docs/facts/responses.md.
 
 mod check;
 mod citations;
+mod compact;
 mod conversation;
 mod error;
 mod head;
@@ -18,8 +19,11 @@ mod tool_types;
 mod tools;
 mod writer;
 
+pub use compact::Compact;
 pub use error::ResponsesError;
 
+#[cfg(test)]
+mod compact_tests;
 #[cfg(test)]
 mod tests;
 
@@ -28,6 +32,7 @@ use bytes::Bytes;
 use crate::fault::Fault;
 use crate::models::chat::conversation::Conversation;
 use crate::models::check::describe::describe;
+use crate::models::dialects::compaction::Compaction;
 use crate::models::dialects::{Dialect, NamedMember};
 use crate::models::front::{Front, FrontRow, Received};
 use crate::models::operation::Operation;
@@ -52,7 +57,7 @@ impl Front for Responses {
     }
 
     fn read(&self, body: Bytes) -> Result<Received, Fault> {
-        check::check(body, &Responses)
+        check::check(body, &Responses, Compaction::No)
     }
 
     fn conversation<'a>(&self, request: &'a ModelRequest) -> Result<Conversation<'a>, Fault> {

@@ -181,7 +181,7 @@ impl Output {
         self.done(index, ended);
     }
 
-    fn own_id(&self, kind: &str, index: usize) -> String {
+    pub(super) fn own_id(&self, kind: &str, index: usize) -> String {
         own_id(kind, &self.response, index)
     }
 

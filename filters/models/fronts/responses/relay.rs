@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 
+use super::head::COMPACTED;
 use super::output::Output;
 use crate::json::{Error, Object, Type, Walker, quoted};
 use crate::models::dialects::Dialect;
@@ -103,6 +104,23 @@ impl Relay {
                 output.pass(&name, told.as_deref().unwrap_or(&end));
             }
         }
+    }
+
+    /// Writes the history that the response is a summary of, with the members that `more` writes.
+    pub(super) fn complete_compacted(
+        &mut self,
+        more: impl FnOnce(&mut Object<'_>),
+        output: &mut Output,
+    ) {
+        let (_, end) = self.end.take().unwrap_or_default();
+        let mut response = Object::open(&mut output.out);
+        response.raw("id", find(&end, "id").unwrap_or("null"));
+        response.text("object", COMPACTED);
+        for key in ["created_at", "output", "usage"] {
+            response.raw(key, find(&end, key).unwrap_or("null"));
+        }
+        more(&mut response);
+        response.close();
     }
 
     fn is_bare(&self) -> bool {

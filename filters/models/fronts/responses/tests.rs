@@ -107,7 +107,7 @@ pub(super) fn request(more: &Value) -> ModelRequest {
     Responses.parse(body.to_string().into()).unwrap()
 }
 
-fn identity(dialect: Dialect) -> ReplyIdentity {
+pub(super) fn identity(dialect: Dialect) -> ReplyIdentity {
     let mut maker: crate::models::dialects::state::OwnedMaker = "here/m".into();
     maker.dialect = Some(dialect);
     ReplyIdentity {
@@ -140,7 +140,7 @@ fn whole(more: &Value, said: &[Said]) -> Value {
 }
 
 /// Checks the grammar of a stream, and returns the response that it ends with.
-fn fold(stream: &str) -> Value {
+pub(super) fn fold(stream: &str) -> Value {
     let events = events(stream).unwrap();
     let folded = grammar::fold(events.into_iter()).unwrap_or_else(|why| panic!("{why}"));
     assert!(folded.is_object(), "no end: {stream}");

@@ -1,7 +1,8 @@
 //! Makes a response of the pieces of an answer.
 //!
 //! The promises, whatever the provider sends: the response begins once, its items come in pairs of beginning and end, as
-//! [`Sequencer`] puts them, and exactly one event ends it: `completed`, `incomplete` or `failed`. Nothing stands behind that.
+//! [`Sequencer`] puts them, and exactly one event ends it: `completed`, `incomplete` or `failed`. Nothing stands behind that. Where the
+//! history is to be summarized, its one item is the summary, which the client cannot go on without: an answer without it is none.
 
 use bytes::Bytes;
 
@@ -13,9 +14,11 @@ use super::relay::Relay;
 use super::tools;
 use crate::fault::Fault;
 use crate::json::Object;
+use crate::json::Str;
 use crate::models::chat::piece::{Finish, Piece, split_finish};
 use crate::models::dialects::Dialect;
-use crate::models::fronts::sequencer::{Sequencer, plain_end};
+use crate::models::dialects::compaction::{self, Compaction};
+use crate::models::fronts::sequencer::{BlockWriter, Sequencer, plain_end};
 use crate::models::metadata::{Metadata, write_usage as write_chat_usage};
 use crate::models::reply::{ReplyIdentity, Reported, ResponseKind, Sink, Writer};
 use crate::models::request::ModelRequest;
@@ -30,10 +33,21 @@ struct ResponseWriter {
     is_stream: bool,
     /// What passes as it came; `None`: pieces make the response.
     relay: Option<Box<Relay>>,
+    /// The summary that is made; `None`: the history is answered.
+    summary: Option<Summary>,
     has_begun: bool,
     finish: Option<ResponseEnd>,
     reported: Reported,
     has_content: bool,
+}
+
+/// A summary of the history.
+#[derive(Debug, Default)]
+struct Summary {
+    /// The inside of a JSON string.
+    text: Vec<u8>,
+    /// Whether it is all that the response says.
+    stands_alone: bool,
 }
 
 /// Why an answer ended.
@@ -53,11 +67,16 @@ pub(super) fn writer(request: &ModelRequest, identity: ReplyIdentity) -> Box<dyn
     let output = Output::new(request.is_stream, &id, names, head.includes_sources());
     let sequencer = Sequencer::new(output, identity.maker, format!("call_{id}_"))
         .behind(request.source.body.clone());
+    let compaction = request.compaction();
     Box::new(ResponseWriter {
         sequencer,
         head,
         is_stream: request.is_stream,
         relay: None,
+        summary: (compaction != Compaction::No).then(|| Summary {
+            text: Vec::new(),
+            stands_alone: compaction == Compaction::Path,
+        }),
         has_begun: false,
         finish: None,
         reported: Reported::default(),
@@ -79,18 +98,58 @@ impl ResponseWriter {
         }
     }
 
-    /// Notes what passes as it came.
-    fn note(&mut self, pieces: &[Piece<'_>]) {
+    /// Notes what a piece adds to the reports.
+    fn note(&mut self, piece: &Piece<'_>) {
+        let bytes = match piece {
+            Piece::Text(text) | Piece::Reasoning(text) | Piece::Refusal(text) => text.len(),
+            Piece::Arguments { json, .. } => json.len(),
+            _ => 0,
+        };
+        self.reported.output_bytes += bytes as u64;
+        self.reported.tells_reasoning |= bytes > 0 && matches!(piece, Piece::Reasoning(_));
+        self.reported.images += images(piece);
+        self.has_content |= starts_item(piece);
+    }
+
+    /// Adds to the summary what a model says. Its reasoning, and calls that it makes all the same, are not part of it.
+    fn summarize(&mut self, pieces: &[Piece<'_>]) {
         for piece in pieces {
-            let bytes = match piece {
-                Piece::Text(text) | Piece::Reasoning(text) | Piece::Refusal(text) => text.len(),
-                Piece::Arguments { json, .. } => json.len(),
-                _ => 0,
-            };
-            self.reported.output_bytes += bytes as u64;
-            self.reported.tells_reasoning |= bytes > 0 && matches!(piece, Piece::Reasoning(_));
-            self.reported.images += images(piece);
-            self.has_content |= starts_item(piece);
+            self.note(piece);
+            if starts_item(piece) {
+                self.begin();
+            }
+            match (piece, &mut self.summary) {
+                (Piece::Text(text), Some(summary)) => text.write_contents(&mut summary.text),
+                (Piece::Finish(finish), _) => return self.finish(*finish),
+                _ => {}
+            }
+        }
+    }
+
+    /// Ends a summary with its item.
+    fn end_summary(&mut self) {
+        let Some(summary) = self.summary.take() else {
+            return;
+        };
+        let text = std::str::from_utf8(&summary.text).unwrap_or_default();
+        let mut item = Vec::with_capacity(summary.text.len() * 2);
+        let mut object = Object::open(&mut item);
+        object.text("id", &self.sequencer.writer.own_id("cmp", 0));
+        object.text("type", "compaction");
+        object.text(
+            "encrypted_content",
+            &compaction::seal(&Str::Raw(text).unescaped()),
+        );
+        object.close();
+        let json = std::str::from_utf8(&item).unwrap_or_default();
+        self.sequencer.writer.whole(0, json);
+        self.summary = Some(summary);
+    }
+
+    /// Notes what passes as it came.
+    fn note_passed(&mut self, pieces: &[Piece<'_>]) {
+        for piece in pieces {
+            self.note(piece);
             if let Piece::Finish(_) = piece {
                 self.has_content = true;
                 // What the client reads stands in the provider's own words.
@@ -126,7 +185,10 @@ impl Sink for ResponseWriter {
             return;
         }
         if self.relay.is_some() {
-            return self.note(pieces);
+            return self.note_passed(pieces);
+        }
+        if self.summary.is_some() {
+            return self.summarize(pieces);
         }
         let (said, finish) = split_finish(pieces);
         // What is said together is in no order, and an answer follows the reasoning that led to it.
@@ -211,6 +273,16 @@ impl Writer for ResponseWriter {
         }
     }
 
+    fn lack(&self) -> Option<&'static str> {
+        let summary = self.summary.as_ref().filter(|_| self.relay.is_none())?;
+        if summary.text.is_empty() {
+            return Some("the model has written no summary");
+        }
+        let is_cut = !matches!(self.finish, None | Some(ResponseEnd::Completed));
+        // There is no word for it where nothing else is said.
+        (is_cut && summary.stands_alone).then_some("the summary broke off")
+    }
+
     fn complete(&mut self, settlement: &Settlement, metadata: &Metadata<'_>) {
         let cost = |response: &mut Object<'_>| {
             response.object("weirgate", |own| {
@@ -218,16 +290,25 @@ impl Writer for ResponseWriter {
                 own.value("metadata", |out| metadata.write(out));
             });
         };
+        let stands_alone = self.summary.as_ref().is_some_and(|it| it.stands_alone);
         if let Some(relay) = &mut self.relay {
-            return relay.complete(self.is_stream, cost, &mut self.sequencer.writer);
+            let output = &mut self.sequencer.writer;
+            return match stands_alone {
+                false => relay.complete(self.is_stream, cost, output),
+                true => relay.complete_compacted(cost, output),
+            };
         }
         self.finish(Finish::Stop);
         self.sequencer.end();
+        self.end_summary();
         let end = self.finish.unwrap_or(ResponseEnd::Completed);
         let items = std::mem::take(&mut self.sequencer.writer.items);
         let (head, tier) = (&self.head, self.reported.service_tier);
         let write = |response: &mut Object<'_>| {
-            head.write_ended(response, (end, tier), &items, &settlement.usage);
+            match stands_alone {
+                false => head.write_ended(response, (end, tier), &items, &settlement.usage),
+                true => head.write_compacted(response, &items, &settlement.usage),
+            }
             cost(response);
         };
         let output = &mut self.sequencer.writer;

@@ -18,6 +18,6 @@ pub(super) static CODEC: OperationCodec<Payload> = OperationCodec {
     ..OperationCodec::new(
         "/responses",
         |request, _, target| request::encode(request, target),
-        |request, _, _, head| reply::decoder(request, head),
+        |request, _, target, head| reply::decoder(request, target, head),
     )
 };

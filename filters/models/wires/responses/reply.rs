@@ -4,10 +4,10 @@ use bytes::Bytes;
 
 use super::item::{Item, Response, members, some};
 use super::output::{Output, PartKind, PartPlace};
+use super::splice;
 use super::usage::{Report, count_searches};
 use crate::json::{Error, Str, Walker};
 use crate::models::chat::piece::{Finish, Piece};
-use crate::models::dialects::Dialect;
 use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
 use crate::models::wires::decoder::{Decoder, Progress, ReplyHead};
@@ -17,13 +17,18 @@ use crate::models::wires::error_body::classify_error;
 use crate::models::wires::failure::Failure;
 use crate::models::wires::relay;
 use crate::models::wires::scan::{malformed, text};
+use crate::models::wires::wire::Target;
 use crate::money::ServiceTier;
 use crate::sse::SseEvent;
 
 /// Returns the decoder of a chat's reply.
-pub(super) fn decoder(request: &ModelRequest, head: &ReplyHead) -> Box<dyn Decoder> {
+pub(super) fn decoder(
+    request: &ModelRequest,
+    target: &Target<'_>,
+    head: &ReplyHead,
+) -> Box<dyn Decoder> {
     let is_as_asked = head.is_event_stream == request.is_stream;
-    if is_as_asked && request.front.row().dialect == Some(Dialect::Responses) {
+    if is_as_asked && splice::facts(request, target.is_vendor).is_some() {
         return relay::decoder::<ResponseEvents>(head.is_event_stream, read_whole);
     }
     if head.is_event_stream {

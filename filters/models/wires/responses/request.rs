@@ -17,7 +17,7 @@ use crate::models::chat::conversation::{AnswerForm, Conversation};
 use crate::models::chat::tools::ToolChoice;
 use crate::models::dialects::Dialect;
 use crate::models::parameter::Parameter;
-use crate::models::request::{Effort, ModelRequest, Payload};
+use crate::models::request::{Effort, ModelRequest};
 use crate::models::routing::parameters::{Parameters, Treatment};
 use crate::models::routing::providers::ProviderDefaults;
 use crate::models::wires::codec::BodySlice;
@@ -154,9 +154,7 @@ pub(super) fn defaults() -> ProviderDefaults {
 }
 
 pub(super) fn encode(request: &ModelRequest, target: &Target<'_>) -> Result<Vec<BodySlice>, Fault> {
-    if let (Some(Dialect::Responses), Payload::Chat(facts)) =
-        (request.front.row().dialect, &request.payload)
-    {
+    if let Some(facts) = splice::facts(request, target.is_vendor) {
         return splice::encode(request, facts, target);
     }
     let mut chat = request.front.conversation(request)?;

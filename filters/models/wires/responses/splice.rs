@@ -1,6 +1,7 @@
 //! A request of the same dialect: most of it stays as it came, so that what the vendor adds passes and its own reasoning comes back
 //! byte by byte. Replaced are the model, a limit beyond the model's and what this mapping does not take; state goes to its maker
-//! alone, unsealed, and nothing is stored.
+//! alone, unsealed, and nothing is stored. Histories are summarized by the vendor's hosts alone, so that others are asked for it as for
+//! any answer.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,16 +13,31 @@ use crate::fault::Fault;
 use crate::json::{Error, Walker, quoted};
 use crate::models::chat::facts::ChatFacts;
 use crate::models::dialects::Dialect;
+use crate::models::dialects::compaction::{self, Compaction};
 use crate::models::dialects::responses::{GATEWAY_MEMBERS, find_parameter, is_own_id};
 use crate::models::dialects::state::is_sealed;
 use crate::models::parameter::Parameter;
-use crate::models::request::{Effort, ModelRequest, RequestMember};
+use crate::models::request::{Effort, ModelRequest, Payload, RequestMember};
 use crate::models::wires::codec::BodySlice;
 use crate::models::wires::splice::{Splice, internal};
 use crate::models::wires::wire::Target;
 
 /// What an answer includes so that its reasoning can go back, because nothing is stored.
 const ENCRYPTED: &str = "\"reasoning.encrypted_content\"";
+
+/// What asks a host of the vendor for a summary of the history.
+const TRIGGER: &[u8] = br#"{"type":"compaction_trigger"}"#;
+
+/// Returns what is known of a request that goes as it came; `None`: it does not.
+pub(super) fn facts(request: &ModelRequest, is_vendor: bool) -> Option<&ChatFacts> {
+    let speaks = request.front.row().dialect == Some(Dialect::Responses);
+    match &request.payload {
+        Payload::Chat(facts) if speaks => {
+            (is_vendor || facts.compaction == Compaction::No).then_some(facts)
+        }
+        _ => None,
+    }
+}
 
 /// Encodes a request whose front speaks Responses.
 pub(super) fn encode(
@@ -47,7 +63,7 @@ pub(super) fn encode(
             "reasoning" => reasoning(&mut splice, member, request, target, &mut is_first),
             "input" => {
                 splice.write_name(key, &mut is_first);
-                input(&mut splice, member.value.clone(), facts, target).map_err(internal)?;
+                input(&mut splice, member.value.clone(), facts, target)?;
             }
             _ => passed(&mut splice, member, request, target, &mut is_first),
         }
@@ -150,39 +166,61 @@ fn input(
     value: Range<usize>,
     facts: &ChatFacts,
     target: &Target<'_>,
-) -> Result<(), Error> {
-    if splice.text(value.clone()).starts_with('"') {
-        // Not all hosts take a bare text.
-        splice.new_bytes(br#"[{"type":"message","role":"user","content":"#);
-        splice.slice(value);
-        splice.new_bytes(b"}]");
-        return Ok(());
-    }
-    if facts.special_messages.is_empty() {
+) -> Result<(), Fault> {
+    let is_text = splice.text(value.clone()).starts_with('"');
+    let adds_trigger = facts.compaction == Compaction::Path;
+    if !is_text && !adds_trigger && facts.special_messages.is_empty() {
         splice.slice(value);
         return Ok(());
     }
     splice.new_bytes(b"[");
     let mut is_first = true;
-    for range in splice.items(value)? {
-        if !facts.special_messages.contains(&range) {
-            splice.separate(&mut is_first);
-            splice.slice(range);
-            continue;
-        }
-        item(splice, range, target, &mut is_first)?;
+    if is_text {
+        // Not all hosts take a bare text.
+        splice.separate(&mut is_first);
+        splice.new_bytes(br#"{"type":"message","role":"user","content":"#);
+        splice.slice(value);
+        splice.new_bytes(b"}");
+    } else {
+        items(splice, value, facts, target, &mut is_first)?;
+    }
+    if adds_trigger {
+        splice.separate(&mut is_first);
+        splice.new_bytes(TRIGGER);
     }
     splice.new_bytes(b"]");
     Ok(())
 }
 
-/// Writes an item that may hold state, or an id that the gateway has made.
+/// Writes the items of a list. A summary that the host cannot read is the history, which is not left out.
+fn items(
+    splice: &mut Splice<'_>,
+    list: Range<usize>,
+    facts: &ChatFacts,
+    target: &Target<'_>,
+    is_first: &mut bool,
+) -> Result<(), Fault> {
+    for range in splice.items(list).map_err(internal)? {
+        if !facts.special_messages.contains(&range) {
+            splice.separate(is_first);
+            splice.slice(range);
+            continue;
+        }
+        let start = range.start;
+        if !item(splice, range, target, is_first).map_err(internal)? {
+            return Err(compaction::unreadable(splice.whole(), start));
+        }
+    }
+    Ok(())
+}
+
+/// Writes an item that may hold state, or an id that the gateway has made. Returns whether it was, or may be left out.
 fn item(
     splice: &mut Splice<'_>,
     range: Range<usize>,
     target: &Target<'_>,
     is_first: &mut bool,
-) -> Result<(), Error> {
+) -> Result<bool, Error> {
     let members = splice.members(range)?;
     let text = |wanted: &str| -> Result<Option<Cow<'_, str>>, Error> {
         let member = members.iter().find(|(key, _)| key == wanted);
@@ -199,30 +237,50 @@ fn item(
     let is_own = text("id")?.is_some_and(|id| is_own_id(&id));
     // The searches that the gateway has run, the images that others have drawn.
     if is_own && matches!(&*kind, "web_search_call" | "image_generation_call") {
-        return Ok(());
+        return Ok(true);
     }
     let mut state = None;
-    if matches!(&*kind, "reasoning" | "compaction") {
+    let is_compaction = kind == "compaction";
+    if is_compaction || kind == "reasoning" {
         let said = text("encrypted_content")?;
+        let summary = said.as_deref().filter(|_| is_compaction);
+        if let Some(summary) = summary.and_then(compaction::open) {
+            splice.separate(is_first);
+            splice.new_bytes(br#"{"type":"message","role":"user","content":"#);
+            splice.new_string(&summary);
+            splice.new_bytes(b"}");
+            return Ok(true);
+        }
         match opened(said.as_deref(), target) {
             Opened::Foreign => {
                 target.left_out_state.add();
-                return Ok(());
+                return Ok(!is_compaction);
             }
             Opened::Item(item) => {
                 splice.separate(is_first);
                 splice.new_bytes(item.as_bytes());
-                return Ok(());
+                return Ok(true);
             }
             Opened::State(text) => state = Some(text),
             Opened::Bare => {}
         }
     }
     splice.separate(is_first);
+    rewritten(splice, members, is_own, state.as_deref());
+    Ok(true)
+}
+
+/// Writes an item without an id of the gateway's making, and with this state where it was sealed.
+fn rewritten(
+    splice: &mut Splice<'_>,
+    members: Vec<(String, Range<usize>)>,
+    is_own: bool,
+    state: Option<&str>,
+) {
     splice.new_bytes(b"{");
     let mut is_first = true;
     for (key, value) in members {
-        match (&*key, &state) {
+        match (&*key, state) {
             ("id", _) if is_own => {}
             ("encrypted_content", Some(state)) => {
                 splice.write_name(&key, &mut is_first);
@@ -235,7 +293,6 @@ fn item(
         }
     }
     splice.new_bytes(b"}");
-    Ok(())
 }
 
 /// What the state of an item is to a host.

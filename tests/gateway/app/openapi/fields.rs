@@ -14,7 +14,7 @@ use crate::support::client::ask;
 use crate::support::described::{everything, operations};
 
 /// Members that need others beside them, or that not every model has: an allowed value may be refused.
-const BY_MEANING: [(&str, &str); 32] = [
+const BY_MEANING: &[(&str, &str)] = &[
     ("/v1/chat/completions", "effort"),
     ("/v1/chat/completions", "model"),
     ("/v1/chat/completions", "service_tier"),
@@ -31,6 +31,10 @@ const BY_MEANING: [(&str, &str); 32] = [
     ("/v1/responses", "service_tier"),
     ("/v1/responses", "tool_choice"),
     ("/v1/responses", "top_logprobs"),
+    ("/v1/responses/compact", "service_tier"),
+    ("/v1/responses/compact", "stream"),
+    ("/v1/responses/compact", "tool_choice"),
+    ("/v1/responses/compact", "top_logprobs"),
     ("/v1/images/edits", "background"),
     ("/v1/images/edits", "input_fidelity"),
     ("/v1/images/edits", "output_compression"),

@@ -2,7 +2,8 @@
 
 mod bad_chat;
 pub mod chat_completions;
-pub mod completions;
+pub mod compact;
+mod completions;
 mod count_tokens;
 pub mod embeddings;
 mod image_edits;

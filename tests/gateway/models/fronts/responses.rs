@@ -15,13 +15,13 @@ use crate::support::scripted::{
 };
 use crate::support::upstream::Upstream;
 
-fn send(gateway: &Gateway, body: &Value) -> Answer {
+pub fn send(gateway: &Gateway, body: &Value) -> Answer {
     let asked = Ask::post("/v1/responses", body.to_string()).key(&gateway.key);
     ask(gateway.address(), &asked)
 }
 
 /// The response of an answer, whole or streamed; the grammar of a stream is checked.
-fn response(answer: &Answer) -> Value {
+pub fn response(answer: &Answer) -> Value {
     assert_eq!(answer.status(), 200, "{}", answer.text());
     let is_stream = answer
         .header("content-type")
@@ -48,7 +48,7 @@ fn bare(response: &Value) -> Value {
     bare.collect()
 }
 
-fn tools() -> Value {
+pub fn tools() -> Value {
     json!([{"type": "function", "name": "read", "description": "Reads a file.",
         "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}, "strict": false}])
 }

@@ -168,6 +168,7 @@ fn complete(body: Bytes, front: &'static dyn Front, found: Findings) -> ModelReq
             heals: found.heals && wants_json && choices == 1,
             remote_images: found.remote_images,
             schema: found.schema,
+            ..ChatFacts::default()
         }),
     }
 }

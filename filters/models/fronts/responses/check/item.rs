@@ -10,6 +10,7 @@ use crate::json::{Type, Walker};
 use crate::models::check::deferred::Deferred;
 use crate::models::check::read::{OneOf, array, expect, object_of_set, one_of, required, string};
 use crate::models::check::reject::Reject;
+use crate::models::dialects::compaction::{self, Compaction};
 use crate::models::dialects::responses::is_own_id;
 use crate::models::parameter::Parameter;
 
@@ -46,6 +47,10 @@ pub(super) fn input(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), R
             let said = format!("is one of more than {MAX_ITEMS} items");
             return Err(Reject::rule(said));
         }
+        if found.compaction == Compaction::Item {
+            let said = "stands behind a `compaction_trigger`; accepted is that as the last item";
+            return Err(Reject::rule(said));
+        }
         found.place = ("content", at, 0);
         walk.peek()?;
         let (start, states) = (walk.at(), found.states);
@@ -55,7 +60,8 @@ pub(super) fn input(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), R
         }
         Ok(())
     })?;
-    found.has_input = count > 0;
+    let said = count - usize::from(found.compaction == Compaction::Item);
+    found.has_input = said > 0;
     Ok(())
 }
 
@@ -218,10 +224,10 @@ fn typed(kind: &str, members: ItemMembers<'_>, found: &mut Findings) -> Result<(
             finish(members.tools, (kind, "tools"), "an array of tools", found)
         }
         "reasoning" => reasoning(members, found),
-        "compaction" => {
-            filled(members.encrypted_content, "encrypted_content")?;
-            found.states += 1;
-            native("items", kind, found)
+        "compaction" => compacted(members, found),
+        "compaction_trigger" => {
+            found.compaction = Compaction::Item;
+            Ok(())
         }
         "image_generation_call" => drawn(members, found),
         "item_reference" => Err(Reject::rule(NO_REFERENCES).within("type")),
@@ -233,6 +239,22 @@ fn typed(kind: &str, members: ItemMembers<'_>, found: &mut Findings) -> Result<(
         | "mcp_list_tools" => Ok(()),
         kind => native("items", kind, found),
     }
+}
+
+/// A summary of the history, which says what it holds to any model, or to the vendor's alone.
+fn compacted(members: ItemMembers<'_>, found: &mut Findings) -> Result<(), Reject> {
+    let content = filled(members.encrypted_content, "encrypted_content")?;
+    let content = Walker::over(content).text()?;
+    found.states += 1;
+    if !compaction::is_summary(&content) {
+        return native("items", "compaction", found);
+    }
+    let Some(summary) = compaction::open(&content) else {
+        let said = "is damaged; accepted is the text of a `compaction` item as it came";
+        return Err(Reject::rule(said).within("encrypted_content"));
+    };
+    found.text_bytes += summary.len() as u64;
+    Ok(())
 }
 
 /// A reasoning item. Its state is in `encrypted_content`; without any it belongs to nobody.
@@ -261,10 +283,10 @@ fn drawn(members: ItemMembers<'_>, found: &mut Findings) -> Result<(), Reject> {
     Ok(())
 }
 
-/// Checks a text that says something.
-fn filled(json: Option<&str>, key: &'static str) -> Result<(), Reject> {
+/// Returns the JSON of a text that says something.
+fn filled<'a>(json: Option<&'a str>, key: &'static str) -> Result<&'a str, Reject> {
     match text(json, key)? {
         "" => Err(Reject::rule("is empty; accepted is a text that is not").within(key)),
-        _ => Ok(()),
+        _ => Ok(json.unwrap_or_default()),
     }
 }

@@ -21,6 +21,7 @@ use crate::models::check::read::Limit;
 use crate::models::check::reject::Reject;
 use crate::models::check::shape::read_all;
 use crate::models::dialects::Dialect;
+use crate::models::dialects::compaction::Compaction;
 use crate::models::front::{Front, Received};
 use crate::models::managed::ManagedRequest;
 use crate::models::parameter::{AskedParameters, Parameter, ParameterSet};
@@ -74,6 +75,8 @@ pub(in super::super) struct Findings {
     files: u64,
     media_bytes: u64,
     text_bytes: u64,
+    /// Whether the history is to be summarized.
+    compaction: Compaction,
     /// An item that is no instruction has come.
     has_turn: bool,
 }
@@ -84,14 +87,31 @@ impl Findings {
         let need = || NativeNeed::new(Dialect::Responses, member, what());
         self.native.get_or_insert_with(need);
     }
+
+    /// Forgets what shapes an answer, because a summary is a text.
+    fn answer_with_text(&mut self) {
+        self.calls_nothing = true;
+        self.demands_search = false;
+        self.needs.forced_tools = false;
+        self.needs.json_schema = false;
+        self.needs.json_object = false;
+        self.schema = None;
+    }
 }
 
-/// Checks a body of `front`.
+/// Checks a body of `front`, which asks for a summary of the history if it is for `compaction`.
 ///
 /// Cost: one pass; allocates for names, never for content. Errors: 400 naming the field, what came and what is accepted.
-pub(super) fn check(body: Bytes, front: &'static dyn Front) -> Result<Received, Fault> {
-    let (found, members) =
+pub(super) fn check(
+    body: Bytes,
+    front: &'static dyn Front,
+    compaction: Compaction,
+) -> Result<Received, Fault> {
+    let (mut found, members) =
         read_all(&[&top::FIELDS], &body, top::unknown).map_err(Reject::into_fault)?;
+    if found.compaction == Compaction::No {
+        found.compaction = compaction;
+    }
     let source = Source::new(body, members);
     if found.named.is_managed() {
         let request = managed(found, source).map_err(Reject::into_fault)?;
@@ -116,6 +136,9 @@ fn filled(text: Option<Box<str>>) -> Option<Box<str>> {
 }
 
 fn complete(mut found: Findings, front: &'static dyn Front, source: Source) -> ModelRequest {
+    if found.compaction != Compaction::No {
+        found.answer_with_text();
+    }
     let search = found.search.filter(|_| !found.calls_nothing);
     let limit = found.max_tool_calls.take().filter(|_| search.is_some());
     let search = search.map(|search| SearchNeeds {
@@ -161,6 +184,7 @@ fn complete(mut found: Findings, front: &'static dyn Front, source: Source) -> M
             special_messages: found.special,
             remote_images: found.remote_images,
             schema: found.schema,
+            compaction: found.compaction,
             ..ChatFacts::default()
         }),
     }

@@ -1,6 +1,9 @@
 //! Requests.
 
 use super::*;
+use crate::fault::Fault;
+use crate::models::dialects::compaction;
+use crate::models::fronts::responses::{Compact, Responses};
 use crate::models::parameter::Parameter;
 use crate::models::routing::parameters::Parameters;
 use crate::models::routing::thinking::{Thinking, ThinkingDefaults, WrittenThinking};
@@ -292,4 +295,56 @@ fn cache_breakpoints_go_to_models_whose_table_passes_them() {
     let usual = said(&RESPONSES.defaults().parameters);
     assert!(!usual.to_string().contains("prompt_cache"), "{usual}");
     assert_eq!(usual["input"][3]["output"], "r");
+}
+
+/// The body that a host gets of a request of the same dialect.
+fn spliced(front: &dyn Front, body: &Value, is_vendor: bool) -> Result<Value, Fault> {
+    let quirks = Quirks::default();
+    let request = front.parse(body.to_string().into()).unwrap();
+    let target = Target {
+        is_vendor,
+        ..target(&quirks)
+    };
+    let body = RESPONSES.encode(&request, &target)?.concat();
+    Ok(serde_json::from_slice(&body).unwrap())
+}
+
+#[test]
+fn the_vendor_summarizes_by_itself_and_other_hosts_are_asked_for_a_summary() {
+    let user = json!({"type": "message", "role": "user", "content": "Hi"});
+    let trigger = json!({"type": "compaction_trigger"});
+    let by_item = json!({"model": "m", "input": [user, trigger], "x": 1});
+    let by_path = json!({"model": "m", "input": "Hi"});
+    for (front, body) in [
+        (&Responses as &dyn Front, &by_item),
+        (&Compact, &by_item),
+        (&Compact, &by_path),
+    ] {
+        let sent = spliced(front, body, true).unwrap();
+        assert_eq!(sent["input"], json!([user, trigger]), "{body}");
+        let sent = spliced(front, body, false).unwrap();
+        let asked = sent["input"].to_string();
+        assert!(!asked.contains("compaction_trigger"), "{asked}");
+        assert!(asked.contains("replaced by a summary"), "{asked}");
+        assert!(sent.get("x").is_none());
+    }
+}
+
+#[test]
+fn a_summary_goes_to_all_hosts_as_text_and_a_foreign_one_to_its_own_alone() {
+    let user = json!({"role": "user", "content": "Go on"});
+    let with = |content: &str| json!({"model": "m", "input": [{"type": "compaction", "id": "cmp_wg_1_0", "encrypted_content": content}, user]});
+    let own = with(&compaction::seal("They said \"Hi\"."));
+    for is_vendor in [true, false] {
+        let sent = spliced(&Responses, &own, is_vendor).unwrap();
+        assert_eq!(sent["input"][0]["role"], "user");
+        let said = sent["input"][0]["content"].as_str().unwrap();
+        assert!(said.ends_with("They said \"Hi\"."), "{said}");
+        assert_eq!(sent["input"][1], user);
+    }
+    let foreign = with("gAAA");
+    let sent = spliced(&Responses, &foreign, true).unwrap();
+    assert_eq!(sent["input"][0]["encrypted_content"], "gAAA");
+    let fault = spliced(&Responses, &foreign, false).unwrap_err();
+    assert_eq!(fault.param.as_deref(), Some("input[0]"));
 }
