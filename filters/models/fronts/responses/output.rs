@@ -1,13 +1,15 @@
 //! The items of an answer, as events and as the list that a whole response has. Each item begins and ends, its ids and numbers stay
 //! the same, and every event has a number. Source: docs/facts/responses.md 2.
 
-use super::tools::{CallForm, NamedTool, ToolNames, text_of};
+mod closing;
+mod open_item;
+
+use self::open_item::{OpenCall, OpenItem, json};
+use super::tools::{CallForm, NamedTool, ToolNames};
 use crate::json::{Object, Str, write_number};
-use crate::models::chat::input::object;
 use crate::models::chat::piece::Search;
 use crate::models::dialects::Dialect;
 use crate::models::dialects::responses::own_id;
-use crate::models::dialects::state::sealed_dialect;
 use crate::models::fronts::sequencer::{BlockKind, BlockWriter};
 use crate::models::search_loop::pages::Page;
 
@@ -31,29 +33,6 @@ pub(super) struct Output {
     pub(super) status: &'static str,
     /// Whether searches tell their sources.
     tells_sources: bool,
-}
-
-/// The open item.
-#[derive(Debug)]
-struct OpenItem {
-    id: String,
-    /// Its text, or the arguments of its call: the inside of a JSON string.
-    text: Vec<u8>,
-    /// The inside of the array of its annotations.
-    annotations: Vec<u8>,
-    /// How many these are.
-    cited: u64,
-    phase: Option<Box<str>>,
-    call: Option<OpenCall>,
-}
-
-/// A call. `id` is the inside of a JSON string.
-#[derive(Debug)]
-struct OpenCall {
-    id: Box<str>,
-    name: Box<str>,
-    namespace: Option<Box<str>>,
-    form: CallForm,
 }
 
 impl Output {
@@ -195,126 +174,6 @@ impl Output {
                 form,
             }) => (name.clone(), namespace.clone(), *form),
             None => (plain.as_ref().into(), None, CallForm::Arguments),
-        }
-    }
-}
-
-/// Returns JSON that `write` writes.
-fn json(write: impl FnOnce(&mut Object<'_>)) -> String {
-    let mut out = Vec::new();
-    let mut object = Object::open(&mut out);
-    write(&mut object);
-    object.close();
-    String::from_utf8(out).unwrap_or_default()
-}
-
-impl OpenItem {
-    /// Returns how the call of the item is said; that of a function where it is none.
-    fn form(&self) -> CallForm {
-        self.call
-            .as_ref()
-            .map_or(CallForm::Arguments, |call| call.form)
-    }
-
-    fn text(&self) -> &str {
-        std::str::from_utf8(&self.text).unwrap_or_default()
-    }
-
-    /// Returns the part of a message that its text is.
-    fn part(&self, kind: BlockKind) -> String {
-        json(|part| match kind {
-            BlockKind::Refusal => {
-                part.text("type", "refusal");
-                part.value("refusal", |out| Str::Raw(self.text()).write(out));
-            }
-            _ => {
-                part.text("type", "output_text");
-                part.value("text", |out| Str::Raw(self.text()).write(out));
-                part.value("annotations", |out| {
-                    out.push(b'[');
-                    out.extend_from_slice(&self.annotations);
-                    out.push(b']');
-                });
-                part.raw("logprobs", "[]");
-            }
-        })
-    }
-
-    /// Returns the item. `content` is the inside of the array of its content.
-    fn message(&self, status: &str, content: &str) -> String {
-        json(|item| {
-            item.text("id", &self.id);
-            item.text("type", "message");
-            item.text("status", status);
-            item.value("content", |out| {
-                out.push(b'[');
-                out.extend_from_slice(content.as_bytes());
-                out.push(b']');
-            });
-            item.text("role", "assistant");
-            if let Some(phase) = &self.phase {
-                item.value("phase", |out| Str::Raw(phase).write(out));
-            }
-        })
-    }
-
-    fn reasoning(&self, summary: &str, state: Option<&str>) -> String {
-        json(|item| {
-            item.text("id", &self.id);
-            item.text("type", "reasoning");
-            item.value("summary", |out| {
-                out.push(b'[');
-                out.extend_from_slice(summary.as_bytes());
-                out.push(b']');
-            });
-            item.optional_text("encrypted_content", state);
-        })
-    }
-
-    /// Returns the part of the summary that its text is.
-    fn summary(&self) -> String {
-        json(|part| {
-            part.text("type", "summary_text");
-            part.value("text", |out| Str::Raw(self.text()).write(out));
-        })
-    }
-
-    /// Returns the item of a call, with what it takes so far.
-    fn call(&self, call: &OpenCall, status: &str, input: &str) -> String {
-        json(|item| {
-            item.text("id", &self.id);
-            item.text("type", call.form.item_type());
-            item.text("status", status);
-            item.value("call_id", |out| Str::Raw(&call.id).write(out));
-            match call.form {
-                CallForm::Search => {
-                    item.text("execution", "client");
-                    item.raw("arguments", if input.is_empty() { "{}" } else { input });
-                    return;
-                }
-                CallForm::Arguments => item.value("arguments", |out| Str::Raw(input).write(out)),
-                CallForm::Text => item.value("input", |out| Str::Plain(input).write(out)),
-            }
-            item.text("name", &call.name);
-            item.optional_text("namespace", call.namespace.as_deref());
-        })
-    }
-}
-
-impl CallForm {
-    fn item_type(self) -> &'static str {
-        match self {
-            Self::Arguments => "function_call",
-            Self::Text => "custom_tool_call",
-            Self::Search => "tool_search_call",
-        }
-    }
-
-    fn id_kind(self) -> &'static str {
-        match self {
-            Self::Arguments => "fc",
-            Self::Text => "ctc",
-            Self::Search => "tsc",
         }
     }
 }
@@ -505,89 +364,5 @@ impl BlockWriter for Output {
         ];
         self.hosted(index, &id, (&begun, &ended), &steps);
         1
-    }
-}
-
-impl Output {
-    fn close_message(&mut self, index: usize, kind: BlockKind, open: &OpenItem, status: &str) {
-        let part = open.part(kind);
-        let place = (&*open.id, index);
-        let is_refusal = kind == BlockKind::Refusal;
-        let (name, key) = match is_refusal {
-            true => ("response.refusal.done", "refusal"),
-            false => ("response.output_text.done", "text"),
-        };
-        self.item_event(name, place, |event| {
-            event.number("content_index", 0);
-            event.value(key, |out| Str::Raw(open.text()).write(out));
-            if !is_refusal {
-                event.raw("logprobs", "[]");
-            }
-        });
-        self.item_event("response.content_part.done", place, |event| {
-            event.number("content_index", 0);
-            event.raw("part", &part);
-        });
-        self.done(index, &open.message(status, &part));
-    }
-
-    fn begin_summary(&mut self, id: &str, index: usize) {
-        let name = "response.reasoning_summary_part.added";
-        self.item_event(name, (id, index), |event| {
-            event.number("summary_index", 0);
-            event.raw("part", r#"{"type":"summary_text","text":""}"#);
-        });
-    }
-
-    /// Ends reasoning. What its maker signs although it is not shown has an empty summary, by which it is told from what the state
-    /// holds.
-    fn close_reasoning(&mut self, index: usize, open: &OpenItem, state: Option<&str>) {
-        let is_signed = state.and_then(sealed_dialect) == Some(Dialect::Messages);
-        if open.text.is_empty() && !is_signed {
-            return self.done(index, &open.reasoning("", state));
-        }
-        if open.text.is_empty() {
-            self.begin_summary(&open.id, index);
-        }
-        let (part, place) = (open.summary(), (&*open.id, index));
-        self.item_event("response.reasoning_summary_text.done", place, |event| {
-            event.number("summary_index", 0);
-            event.value("text", |out| Str::Raw(open.text()).write(out));
-        });
-        self.item_event("response.reasoning_summary_part.done", place, |event| {
-            event.number("summary_index", 0);
-            event.raw("part", &part);
-        });
-        self.done(index, &open.reasoning(&part, state));
-    }
-
-    fn close_call(&mut self, index: usize, open: &OpenItem, call: &OpenCall, status: &str) {
-        let place = (&*open.id, index);
-        let item = match call.form {
-            CallForm::Arguments => {
-                let name = "response.function_call_arguments.done";
-                self.item_event(name, place, |event| {
-                    event.value("arguments", |out| Str::Raw(open.text()).write(out));
-                });
-                open.call(call, status, open.text())
-            }
-            CallForm::Text => {
-                let arguments = Str::Raw(open.text()).unescaped();
-                let text = text_of(&arguments);
-                let name = "response.custom_tool_call_input";
-                self.item_event(&[name, ".delta"].concat(), place, |event| {
-                    event.text("delta", &text);
-                });
-                self.item_event(&[name, ".done"].concat(), place, |event| {
-                    event.text("input", &text);
-                });
-                open.call(call, status, &text)
-            }
-            CallForm::Search => {
-                let arguments = Str::Raw(open.text()).unescaped();
-                open.call(call, status, object(&arguments).get())
-            }
-        };
-        self.done(index, &item);
     }
 }
