@@ -29,6 +29,16 @@ pub struct SseEvent<'a> {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct TooLong;
 
+/// Makes one line of JSON, for the data of an event. Values of a provider come as it wrote them, and between the tokens of JSON a
+/// line end is white space; but it would end the line here.
+pub fn join_lines(json: &mut [u8]) {
+    for byte in json {
+        if matches!(byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
+}
+
 /// An incremental reader of one event stream.
 #[derive(Debug, Default)]
 pub struct EventReader {

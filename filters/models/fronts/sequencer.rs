@@ -243,7 +243,7 @@ impl<W: BlockWriter> Sequencer<W> {
     }
 
     fn say(&mut self, kind: BlockKind, text: Str<'_>) {
-        if text.is_empty() {
+        if text.is_empty() || self.is_break(kind, text) {
             return;
         }
         self.begin(kind);
@@ -252,6 +252,13 @@ impl<W: BlockWriter> Sequencer<W> {
         }
         self.bytes += text.len() as u64;
         self.writer.part(self.index(), kind, text);
+    }
+
+    /// Returns whether a text divides reasoning that here is two blocks, so that nothing is left to divide. Decoders of Responses say
+    /// an empty line between all summaries of an answer; elsewhere it may be signed.
+    fn is_break(&self, kind: BlockKind, text: Str<'_>) -> bool {
+        let begins = kind == BlockKind::Thinking && self.open != Some(kind);
+        begins && self.maker.dialect == Some(Dialect::Responses) && text.unescaped() == "\n\n"
     }
 
     /// Returns the number of the open block.

@@ -19,6 +19,7 @@ use crate::models::numbering::Numbering;
 use crate::models::reply::{ReplyIdentity, Reported, ResponseKind, Sink, Writer};
 use crate::models::usage::{Settlement, Usage};
 use crate::money::ServiceTier;
+use crate::sse::join_lines;
 
 /// Writes chunks.
 #[derive(Debug)]
@@ -139,15 +140,9 @@ impl ChunkWriter {
         }
     }
 
-    /// Makes one line of what was written from `start` on. Values of the provider come as it wrote them, and between the
-    /// tokens of JSON a line end is white space; but it would end the event's data.
+    /// Makes one line of what was written from `start` on.
     fn join_lines(&mut self, start: usize) {
-        let written = self.out.get_mut(start..).unwrap_or_default();
-        for byte in written {
-            if matches!(byte, b'\n' | b'\r') {
-                *byte = b' ';
-            }
-        }
+        join_lines(self.out.get_mut(start..).unwrap_or_default());
     }
 
     /// Writes a chunk of one choice; `members` writes the members of its delta, each with a comma behind it.

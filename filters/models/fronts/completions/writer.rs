@@ -19,6 +19,7 @@ use crate::models::reply::{ReplyIdentity, Reported, ResponseKind, Sink, Writer};
 use crate::models::request::{ModelRequest, Payload};
 use crate::models::usage::{Settlement, Usage};
 use crate::money::ServiceTier;
+use crate::sse::join_lines;
 
 const OBJECT: &str = "text_completion";
 /// Members of a response, and of a text, that are this front's to write.
@@ -174,15 +175,9 @@ impl TextWriter {
         }
     }
 
-    /// Ends an event of which `start` begins what may come from the provider. Values come as it wrote them, and between the
-    /// tokens of JSON a line end is white space; but it would end the event's data.
+    /// Ends an event of which `start` begins what may come from the provider.
     fn end_event(&mut self, start: usize) {
-        let written = self.out.get_mut(start..).unwrap_or_default();
-        for byte in written {
-            if matches!(byte, b'\n' | b'\r') {
-                *byte = b' ';
-            }
-        }
+        join_lines(self.out.get_mut(start..).unwrap_or_default());
         self.out.extend_from_slice(b"\n\n");
     }
 

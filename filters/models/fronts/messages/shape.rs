@@ -6,6 +6,7 @@ use crate::models::chat::input::object;
 use crate::models::chat::piece::Search;
 use crate::models::dialects::Dialect;
 use crate::models::fronts::sequencer::{BlockKind, BlockWriter};
+use crate::sse::join_lines;
 
 /// A shape.
 pub(super) trait Shape: BlockWriter + Default + Send + Sync {
@@ -52,18 +53,14 @@ pub(super) struct Whole {
     citations: Vec<u8>,
 }
 
-/// Writes an event. A line end within its JSON is white space there, and would end the line here.
+/// Writes an event.
 pub(super) fn write_event(name: &str, data: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"event: ");
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(b"\ndata: ");
     let start = out.len();
     out.extend_from_slice(data);
-    for byte in out.get_mut(start..).unwrap_or_default() {
-        if matches!(byte, b'\n' | b'\r') {
-            *byte = b' ';
-        }
-    }
+    join_lines(out.get_mut(start..).unwrap_or_default());
     out.extend_from_slice(b"\n\n");
 }
 

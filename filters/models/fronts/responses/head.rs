@@ -170,12 +170,6 @@ fn repeated(source: &Source) -> Box<str> {
         object.raw(key, value(source, key).unwrap_or(usual));
     }
     object.close();
-    // A line end within JSON is white space there, and would end the line of an event.
-    for byte in &mut out {
-        if matches!(byte, b'\n' | b'\r') {
-            *byte = b' ';
-        }
-    }
     let text = String::from_utf8(out).unwrap_or_default();
     let inside = text
         .strip_prefix('{')

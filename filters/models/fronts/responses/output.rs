@@ -12,6 +12,7 @@ use crate::models::dialects::Dialect;
 use crate::models::dialects::responses::own_id;
 use crate::models::fronts::sequencer::{BlockKind, BlockWriter};
 use crate::models::search_loop::pages::Page;
+use crate::sse::join_lines;
 
 /// The items, and the events that tell them.
 #[derive(Debug)]
@@ -63,28 +64,33 @@ impl Output {
             return;
         }
         self.begin_event(name);
+        let start = self.out.len();
         let mut event = Object::open(&mut self.out);
         event.text("type", name);
         event.number("sequence_number", self.number);
         data(&mut event);
         event.close();
+        join_lines(self.out.get_mut(start..).unwrap_or_default());
         self.out.extend_from_slice(b"\n\n");
         self.number += 1;
     }
 
-    /// Writes an event that a provider has said.
-    pub(super) fn pass(&mut self, name: &str, data: &str) {
-        self.number += 1;
+    /// Writes an event that a provider has said, under a number if it has one.
+    pub(super) fn pass(&mut self, name: &str, data: &str, number: Option<u64>) {
+        self.number = number.map_or(self.number, |number| number.saturating_add(1));
         self.begin_event(name);
         let start = self.out.len();
         self.out.extend_from_slice(data.as_bytes());
-        for byte in self.out.get_mut(start..).unwrap_or_default() {
-            // A line end within JSON is white space there, and would end the line here.
-            if matches!(byte, b'\n' | b'\r') {
-                *byte = b' ';
-            }
-        }
+        join_lines(self.out.get_mut(start..).unwrap_or_default());
         self.out.extend_from_slice(b"\n\n");
+    }
+
+    /// Keeps an item that has ended, a JSON object, for the end of the response.
+    pub(super) fn keep(&mut self, item: &str) {
+        if !self.items.is_empty() {
+            self.items.push(b',');
+        }
+        self.items.extend_from_slice(item.as_bytes());
     }
 
     fn begin_event(&mut self, name: &str) {
@@ -145,10 +151,7 @@ impl Output {
             event.number("output_index", index as u64);
             event.raw("item", item);
         });
-        if !self.items.is_empty() {
-            self.items.push(b',');
-        }
-        self.items.extend_from_slice(item.as_bytes());
+        self.keep(item);
     }
 
     /// Writes an item that comes whole. `steps` are the events between its beginning and its end.

@@ -28,8 +28,30 @@ pub(super) struct Relay {
     model: Box<str>,
     /// The id that the provider has told.
     id: Box<str>,
-    /// The last event and its name, or the whole response, which gets the cost.
-    end: Option<(Box<str>, String)>,
+    /// The last event with its name and its number, or the whole response, which gets the cost.
+    end: Option<(Box<str>, String, Option<u64>)>,
+}
+
+/// What an event says of itself.
+#[derive(Default)]
+struct Told<'a> {
+    kind: Option<Cow<'a, str>>,
+    number: Option<u64>,
+}
+
+impl<'a> Told<'a> {
+    fn read(data: &'a str) -> Result<Self, Error> {
+        let mut told = Self::default();
+        Walker::over(data).object(|walk, key| {
+            match (&*key, walk.peek()?) {
+                ("type", Type::String) => told.kind = Some(walk.text()?),
+                ("sequence_number", Type::Number) => told.number = walk.skip()?.parse().ok(),
+                _ => _ = walk.skip()?,
+            }
+            Ok::<(), Error>(())
+        })?;
+        Ok(told)
+    }
 }
 
 impl Relay {
@@ -53,24 +75,33 @@ impl Relay {
         if !data.trim_start().starts_with('{') {
             return false;
         }
-        let kind = find_text(data, "type").unwrap_or(Cow::Borrowed(name));
+        let told = Told::read(data).unwrap_or_default();
+        let (kind, number) = (told.kind.unwrap_or(Cow::Borrowed(name)), told.number);
         match &*kind {
             "response.completed" | "response.incomplete" => {
                 let told = replaced(data, "response", |response| self.response(response));
                 let told = told.unwrap_or_else(|_| data.to_owned());
-                self.end = Some((kind.as_ref().into(), told));
+                self.end = Some((kind.as_ref().into(), told, number));
             }
             "response.created" | "response.in_progress" | "response.queued" => {
                 let id = find(data, "response").and_then(|it| find_text(it, "id"));
                 self.id = id.map_or_else(Box::default, |id| id.as_ref().into());
                 let told = replaced(data, "response", |response| self.response(response));
-                output.pass(&kind, told.as_deref().unwrap_or(data));
+                output.pass(&kind, told.as_deref().unwrap_or(data), number);
             }
-            "response.output_item.added" | "response.output_item.done" if !self.is_bare() => {
-                let told = replaced(data, "item", |item| self.item(item));
-                output.pass(&kind, told.as_deref().unwrap_or(data));
+            "response.output_item.added" | "response.output_item.done" => {
+                let told = match self.is_bare() {
+                    true => Cow::Borrowed(data),
+                    false => replaced(data, "item", |item| self.item(item))
+                        .map_or(Cow::Borrowed(data), Cow::Owned),
+                };
+                output.pass(&kind, &told, number);
+                // A response that breaks off tells its items.
+                if let Some(item) = find(&told, "item").filter(|_| kind.ends_with(".done")) {
+                    output.keep(item);
+                }
             }
-            _ => output.pass(&kind, data),
+            _ => output.pass(&kind, data, number),
         }
         !SILENT.contains(&&*kind)
     }
@@ -78,7 +109,7 @@ impl Relay {
     /// Keeps a whole response.
     pub(super) fn whole(&mut self, data: &str) {
         let told = self.response(data).unwrap_or_else(|_| data.to_owned());
-        self.end = Some((Box::default(), told));
+        self.end = Some((Box::default(), told, None));
     }
 
     /// Ends the response, with the members that `more` writes.
@@ -88,7 +119,7 @@ impl Relay {
         more: impl FnOnce(&mut Object<'_>),
         output: &mut Output,
     ) {
-        let (name, end) = self.end.take().unwrap_or_default();
+        let (name, end, number) = self.end.take().unwrap_or_default();
         let mut added = Vec::new();
         let mut object = Object::open(&mut added);
         more(&mut object);
@@ -101,7 +132,7 @@ impl Relay {
                 .extend_from_slice(joined(&end, inside).as_bytes()),
             true => {
                 let told = replaced(&end, "response", |it| Ok(joined(it, inside)));
-                output.pass(&name, told.as_deref().unwrap_or(&end));
+                output.pass(&name, told.as_deref().unwrap_or(&end), number);
             }
         }
     }
@@ -150,21 +181,25 @@ impl Relay {
         })
     }
 
-    /// Returns an item with its state sealed.
     fn item(&self, item: &str) -> Result<String, Error> {
-        if !item.starts_with('{') {
-            return Ok(item.to_owned());
-        }
-        replaced(item, "encrypted_content", |state| {
-            let mut walk = Walker::over(state);
-            if walk.peek()? != Type::String {
-                return Ok(state.to_owned());
-            }
-            let state = walk.text()?;
-            Ok(match is_sealed(&state) {
-                true => quoted(&state),
-                false => quoted(&self.maker.borrow().seal(Dialect::Responses, &state)),
-            })
-        })
+        sealed_item(&self.maker, item)
     }
+}
+
+/// Returns an item of this maker as the client gets it: with its state sealed, unless the maker is the vendor.
+pub(super) fn sealed_item(maker: &OwnedMaker, item: &str) -> Result<String, Error> {
+    if !item.starts_with('{') || maker.speaks_bare(Dialect::Responses) {
+        return Ok(item.to_owned());
+    }
+    replaced(item, "encrypted_content", |state| {
+        let mut walk = Walker::over(state);
+        if walk.peek()? != Type::String {
+            return Ok(state.to_owned());
+        }
+        let state = walk.text()?;
+        Ok(match is_sealed(&state) {
+            true => quoted(&state),
+            false => quoted(&maker.borrow().seal(Dialect::Responses, &state)),
+        })
+    })
 }

@@ -10,7 +10,7 @@ use super::citations::annotations;
 use super::error::ResponsesError;
 use super::head::ResponseHead;
 use super::output::Output;
-use super::relay::Relay;
+use super::relay::{Relay, sealed_item};
 use super::tools;
 use crate::fault::Fault;
 use crate::json::Object;
@@ -205,6 +205,19 @@ impl Sink for ResponseWriter {
                     for annotation in annotations(citation) {
                         self.sequencer.cite(annotation);
                     }
+                }
+                Piece::Native {
+                    dialect: Dialect::Responses,
+                    number,
+                    json,
+                } => {
+                    let sealed = sealed_item(self.sequencer.maker(), json);
+                    let native = Piece::Native {
+                        dialect: Dialect::Responses,
+                        number: *number,
+                        json: sealed.as_deref().unwrap_or(json),
+                    };
+                    self.sequencer.take(&native, said);
                 }
                 piece => self.sequencer.take(piece, said),
             }
