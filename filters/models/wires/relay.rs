@@ -9,23 +9,25 @@ use crate::models::reply::Sink;
 use crate::sse::SseEvent;
 
 /// Reads events, and passes them on.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct RelayedEvents<D> {
     events: D,
     has_begun: bool,
 }
 
-/// Reads a whole reply.
-type ReadWhole = fn(&Bytes, &mut dyn Sink) -> Result<(), Failure>;
+/// Returns the decoder of a stream for a client that wants one; `events` reads it.
+pub(super) fn events<D: EventDecoder + 'static>(events: D) -> Box<dyn Decoder> {
+    Box::new(EventStream::new(RelayedEvents {
+        events,
+        has_begun: false,
+    }))
+}
 
-/// Returns the decoder of a reply that is events, which a `D` reads, where the client wants events, and whole where it wants that.
-pub(super) fn decoder<D: EventDecoder + Default + 'static>(
-    is_event_stream: bool,
-    read_whole: ReadWhole,
-) -> Box<dyn Decoder> {
-    if is_event_stream {
-        return Box::new(EventStream::new(RelayedEvents::<D>::default()));
-    }
+/// Returns the decoder of a whole reply for a client that wants that; `read_whole` reads it.
+pub(super) fn whole<F>(read_whole: F) -> Box<dyn Decoder>
+where
+    F: Fn(&Bytes, &mut dyn Sink) -> Result<(), Failure> + Send + Sync + 'static,
+{
     Box::new(WholeReply::new(move |body: &Bytes, sink: &mut dyn Sink| {
         sink.begin_relay();
         read_whole(body, sink)?;

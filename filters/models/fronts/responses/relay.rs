@@ -143,7 +143,7 @@ impl Relay {
         more: impl FnOnce(&mut Object<'_>),
         output: &mut Output,
     ) {
-        let (_, end) = self.end.take().unwrap_or_default();
+        let (_, end, _) = self.end.take().unwrap_or_default();
         let mut response = Object::open(&mut output.out);
         response.raw("id", find(&end, "id").unwrap_or("null"));
         response.text("object", COMPACTED);

@@ -66,15 +66,14 @@ struct Data<'a> {
 /// Returns the decoder of a chat's reply.
 pub(super) fn decoder(request: &ModelRequest, head: &ReplyHead) -> Box<dyn Decoder> {
     let is_as_asked = head.is_event_stream == request.is_stream;
-    if is_as_asked && request.front.row().dialect == Some(Dialect::Messages) {
-        return relay::decoder::<MessageEvents>(head.is_event_stream, |body, sink| {
-            read_whole(body, sink)
-        });
+    let passes = is_as_asked && request.front.row().dialect == Some(Dialect::Messages);
+    let events = MessageEvents::default();
+    match head.is_event_stream {
+        true if passes => relay::events(events),
+        true => Box::new(EventStream::new(events)),
+        false if passes => relay::whole(|body, sink| read_whole(body, sink)),
+        false => Box::new(WholeReply::new(|body, sink| read_whole(body, sink))),
     }
-    if head.is_event_stream {
-        return Box::new(EventStream::new(MessageEvents::default()));
-    }
-    Box::new(WholeReply::new(|body, sink| read_whole(body, sink)))
 }
 
 pub(super) fn read_whole(body: &[u8], sink: &mut dyn Sink) -> Result<(), Failure> {

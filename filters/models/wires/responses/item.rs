@@ -63,11 +63,16 @@ pub(super) enum ItemKind {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Item<'a> {
     pub(super) kind: ItemKind,
+    pub(super) json: &'a str,
+    /// It is a call of a tool that stands in a namespace.
+    pub(super) has_namespace: bool,
     pub(super) id: Option<Str<'a>>,
     pub(super) call_id: Option<Str<'a>>,
     pub(super) name: Option<Str<'a>>,
     pub(super) arguments: Option<Str<'a>>,
     pub(super) phase: Option<Str<'a>>,
+    /// A limit or a filter has cut it off.
+    pub(super) is_cut: bool,
     pub(super) content: Option<&'a str>,
     pub(super) summary: Option<&'a str>,
     pub(super) encrypted_content: Option<Str<'a>>,
@@ -79,10 +84,13 @@ pub(super) struct Item<'a> {
 }
 
 impl<'a> Item<'a> {
-    /// Reads the next value.
-    pub(super) fn read(walk: &mut Walker<'a>) -> Result<Self, Error> {
-        let mut read = Self::default();
-        members(walk, |walk, key| {
+    /// Reads an item.
+    pub(super) fn of(json: &'a str) -> Result<Self, Error> {
+        let mut read = Self {
+            json,
+            ..Self::default()
+        };
+        members(&mut Walker::over(json), |walk, key| {
             match key {
                 "type" => {
                     let kind = text(walk)?.map(Str::unescaped);
@@ -100,6 +108,13 @@ impl<'a> Item<'a> {
                 "name" => read.name = text(walk)?,
                 "arguments" => read.arguments = arguments(walk)?,
                 "phase" => read.phase = text(walk)?,
+                "namespace" => {
+                    read.has_namespace = walk.peek()? == Type::String && text(walk)?.is_some()
+                }
+                "status" => {
+                    let status = text(walk)?.map(Str::unescaped);
+                    read.is_cut = status.as_deref() == Some("incomplete");
+                }
                 "content" if walk.peek()? == Type::Array => read.content = some(walk)?,
                 "summary" if walk.peek()? == Type::Array => read.summary = some(walk)?,
                 "action" => members(walk, |walk, key| {

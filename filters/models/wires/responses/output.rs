@@ -8,6 +8,7 @@ use super::item::{Item, ItemKind, ItemPart};
 use super::reasoning::UnsaidState;
 use crate::json::{Error, Str};
 use crate::models::chat::piece::{Image, Piece};
+use crate::models::dialects::Dialect;
 use crate::models::numbering::Numbering;
 use crate::models::reply::Sink;
 
@@ -46,16 +47,39 @@ pub(super) struct Output {
     /// Characters of earlier parts, by which the places of annotations move.
     chars: u64,
     searches: u64,
+    /// The client speaks the dialect, so it gets items that others have no words for as they are.
+    tells_all: bool,
 }
 
 #[derive(Debug, Default)]
 struct OpenItem {
+    /// It is told as it is, once it has ended.
+    is_native: bool,
     /// Texts, which begin a message, or arguments.
     has_text: bool,
     is_done: bool,
 }
 
 impl Output {
+    /// Returns one without items. `tells_all`: the client speaks the dialect.
+    pub(super) fn new(tells_all: bool) -> Self {
+        Self {
+            tells_all,
+            ..Self::default()
+        }
+    }
+
+    /// Returns whether an item is told as it is.
+    fn is_native(&self, item: &Item<'_>) -> bool {
+        let is_beyond = match item.kind {
+            ItemKind::Search | ItemKind::Other => true,
+            // Other dialects have the namespace in the name.
+            ItemKind::Call => item.has_namespace,
+            ItemKind::Message | ItemKind::Reasoning | ItemKind::Image => false,
+        };
+        is_beyond && self.tells_all
+    }
+
     /// Returns whether no item has come.
     pub(super) fn is_empty(&self) -> bool {
         self.items.is_empty()
@@ -72,21 +96,26 @@ impl Output {
         if !is_new {
             return at;
         }
+        let is_native = self.is_native(item);
         match item.kind {
             ItemKind::Message | ItemKind::Call => self.hand_out_pending(sink),
             ItemKind::Reasoning => {}
+            _ if is_native => self.hand_out_pending(sink),
             // The provider refuses reasoning without the item that followed it, and this one never goes back.
             ItemKind::Image | ItemKind::Search | ItemKind::Other => self.pending.clear(),
         }
         match item.kind {
             ItemKind::Message => sink.pieces(0, &[Piece::Message { phase: item.phase }]),
-            ItemKind::Call => {
+            ItemKind::Call if !is_native => {
                 self.place += 1;
                 sink.pieces(0, &[call(number, item)]);
             }
-            ItemKind::Reasoning | ItemKind::Image | ItemKind::Search | ItemKind::Other => {}
+            _ => {}
         }
-        self.items.push(OpenItem::default());
+        self.items.push(OpenItem {
+            is_native,
+            ..OpenItem::default()
+        });
         at
     }
 
@@ -126,6 +155,9 @@ impl Output {
         };
         let at = self.begin(number, &item, sink);
         if let Some(open) = self.items.get_mut(at) {
+            if open.is_native {
+                return;
+            }
             open.has_text = true;
         }
         let (key, json) = (number, piece);
@@ -153,18 +185,36 @@ impl Output {
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
         let at = self.begin(number, item, sink);
-        match self.items.get_mut(at) {
-            Some(open) if !open.is_done => open.is_done = true,
+        let is_native = match self.items.get_mut(at) {
+            Some(open) if !open.is_done => {
+                open.is_done = true;
+                open.is_native
+            }
             _ => return Ok(()),
+        };
+        if is_native {
+            let (dialect, json) = (Dialect::Responses, item.json);
+            sink.pieces(
+                0,
+                &[Piece::Native {
+                    dialect,
+                    number,
+                    json,
+                }],
+            );
         }
         match item.kind {
             ItemKind::Message => self.message(number, item, sink),
             ItemKind::Reasoning => self.reasoning(number, item, sink),
+            ItemKind::Call if is_native => Ok(()),
             ItemKind::Call => {
                 // Where the beginning did not come, or had no name, this opens the call.
                 sink.pieces(0, &[call(number, item)]);
                 self.whole_arguments(number, item.arguments, sink);
-                sink.pieces(0, &[Piece::CallEnd { key: number }]);
+                // One that was cut ends with the answer, which says why.
+                if !item.is_cut {
+                    sink.pieces(0, &[Piece::CallEnd { key: number }]);
+                }
                 Ok(())
             }
             ItemKind::Image => {

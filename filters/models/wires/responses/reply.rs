@@ -27,23 +27,28 @@ pub(super) fn decoder(
     target: &Target<'_>,
     head: &ReplyHead,
 ) -> Box<dyn Decoder> {
-    let is_as_asked = head.is_event_stream == request.is_stream;
-    if is_as_asked && splice::facts(request, target.is_vendor).is_some() {
-        return relay::decoder::<ResponseEvents>(head.is_event_stream, read_whole);
+    let is_own = splice::facts(request, target.is_vendor).is_some();
+    let events = ResponseEvents {
+        output: Output::new(is_own),
+    };
+    let whole =
+        move |body: &Bytes, sink: &mut dyn Sink| read_whole(body, Output::new(is_own), sink);
+    let passes = is_own && head.is_event_stream == request.is_stream;
+    match head.is_event_stream {
+        true if passes => relay::events(events),
+        true => Box::new(EventStream::new(events)),
+        false if passes => relay::whole(whole),
+        false => Box::new(WholeReply::new(whole)),
     }
-    if head.is_event_stream {
-        return Box::new(EventStream::new(ResponseEvents::default()));
-    }
-    Box::new(WholeReply::new(read_whole))
 }
 
-pub(super) fn read_whole(body: &Bytes, sink: &mut dyn Sink) -> Result<(), Failure> {
+fn read_whole(body: &Bytes, mut output: Output, sink: &mut dyn Sink) -> Result<(), Failure> {
     sink.source(body);
     let mut walk = Walker::new(body).map_err(malformed)?;
     let response = Response::read(&mut walk).map_err(malformed)?;
     walk.end().map_err(malformed)?;
     let status = response.status.map(Str::unescaped).unwrap_or_default();
-    end(&status, &response, &mut Output::default(), sink)
+    end(&status, &response, &mut output, sink)
 }
 
 /// Ends an answer with the response that holds its status and usage.
@@ -109,8 +114,8 @@ fn incomplete(reason: Option<Str<'_>>) -> Finish<'static> {
 fn read_items(list: Option<&str>, output: &mut Output, sink: &mut dyn Sink) -> Result<(), Error> {
     let Some(list) = list else { return Ok(()) };
     Walker::over(list).array(|walk, number| {
-        let item = Item::read(walk)?;
-        output.done(number as u64, &item, sink)
+        let json = walk.skip()?;
+        output.done(number as u64, &Item::of(json)?, sink)
     })
 }
 
@@ -169,7 +174,7 @@ impl<'a> Event<'a> {
     }
 
     fn item(&self) -> Result<Item<'a>, Error> {
-        Item::read(&mut Walker::over(self.item.unwrap_or("null")))
+        Item::of(self.item.unwrap_or("null"))
     }
 
     fn response(&self) -> Result<Response<'a>, Error> {
