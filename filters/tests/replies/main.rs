@@ -12,7 +12,11 @@
 
 mod families;
 mod golden;
+#[path = "../grammars/mod.rs"]
+mod grammars;
+mod meaning;
 mod replay;
+mod responses;
 mod rules;
 
 use bytes::Bytes;
