@@ -18,6 +18,7 @@ use crate::json::Str;
 use crate::models::chat::piece::{Finish, Piece, split_finish};
 use crate::models::dialects::Dialect;
 use crate::models::dialects::compaction::{self, Compaction};
+use crate::models::fronts::members::find_text;
 use crate::models::fronts::sequencer::{BlockWriter, Sequencer, plain_end};
 use crate::models::metadata::{Metadata, write_usage as write_chat_usage};
 use crate::models::reply::{ReplyIdentity, Reported, ResponseKind, Sink, Writer};
@@ -46,6 +47,8 @@ struct ResponseWriter {
 struct Summary {
     /// The inside of a JSON string.
     text: Vec<u8>,
+    /// The item of a host that summarizes by itself: JSON.
+    item: Option<String>,
     /// Whether it is all that the response says.
     stands_alone: bool,
 }
@@ -75,6 +78,7 @@ pub(super) fn writer(request: &ModelRequest, identity: ReplyIdentity) -> Box<dyn
         relay: None,
         summary: (compaction != Compaction::No).then(|| Summary {
             text: Vec::new(),
+            item: None,
             stands_alone: compaction == Compaction::Path,
         }),
         has_begun: false,
@@ -120,6 +124,13 @@ impl ResponseWriter {
             }
             match (piece, &mut self.summary) {
                 (Piece::Text(text), Some(summary)) => text.write_contents(&mut summary.text),
+                (Piece::Native { dialect, json, .. }, Some(summary))
+                    if *dialect == Dialect::Responses
+                        && find_text(json, "type").as_deref() == Some("compaction") =>
+                {
+                    let sealed = sealed_item(self.sequencer.maker(), json);
+                    summary.item = Some(sealed.unwrap_or_else(|_| (*json).to_owned()));
+                }
                 (Piece::Finish(finish), _) => return self.finish(*finish),
                 _ => {}
             }
@@ -131,18 +142,20 @@ impl ResponseWriter {
         let Some(summary) = self.summary.take() else {
             return;
         };
-        let text = std::str::from_utf8(&summary.text).unwrap_or_default();
-        let mut item = Vec::with_capacity(summary.text.len() * 2);
-        let mut object = Object::open(&mut item);
-        object.text("id", &self.sequencer.writer.own_id("cmp", 0));
-        object.text("type", "compaction");
-        object.text(
-            "encrypted_content",
-            &compaction::seal(&Str::Raw(text).unescaped()),
-        );
-        object.close();
-        let json = std::str::from_utf8(&item).unwrap_or_default();
-        self.sequencer.writer.whole(0, json);
+        let output = &mut self.sequencer.writer;
+        if let Some(item) = &summary.item {
+            output.whole(0, item);
+        } else {
+            let text = std::str::from_utf8(&summary.text).unwrap_or_default();
+            let sealed = compaction::seal(&Str::Raw(text).unescaped());
+            let mut item = Vec::with_capacity(sealed.len() + 128);
+            let mut object = Object::open(&mut item);
+            object.text("id", &output.own_id("cmp", 0));
+            object.text("type", "compaction");
+            object.text("encrypted_content", &sealed);
+            object.close();
+            output.whole(0, std::str::from_utf8(&item).unwrap_or_default());
+        }
         self.summary = Some(summary);
     }
 
@@ -288,6 +301,9 @@ impl Writer for ResponseWriter {
 
     fn lack(&self) -> Option<&'static str> {
         let summary = self.summary.as_ref().filter(|_| self.relay.is_none())?;
+        if summary.item.is_some() {
+            return None;
+        }
         if summary.text.is_empty() {
             return Some("the model has written no summary");
         }
