@@ -19,6 +19,7 @@ use filters::models::dialects::state::OwnedMaker;
 use filters::models::front::{Front, Received};
 use filters::models::fronts::chat_completions::ChatCompletions;
 use filters::models::fronts::messages::Messages;
+use filters::models::fronts::responses::Responses;
 use filters::models::healing::heal;
 use filters::models::managed::expand::Filling;
 use filters::models::metadata::{AnswerMembers, Metadata, UsedNames};
@@ -75,23 +76,20 @@ fn main() {
     }
     prompts();
     heals();
-    let (conversation, turns) = (conversation(50_000), messages(50_000));
+    let fronts: [(&str, &dyn Front, Bytes); 3] = [
+        ("", &ChatCompletions, conversation(50_000)),
+        (" of Messages", &Messages, messages(50_000)),
+        (" of Responses", &Responses, items(50_000)),
+    ];
     for (name, kind) in WIRES {
         let quirks = Quirks::default();
-        measure(&format!("check and translate 50 KB, {name}"), 1, || {
-            let request = ChatCompletions.parse(conversation.clone()).unwrap();
-            let codec = kind.wire().codec(request.payload.operation()).unwrap();
-            codec.encode(&request, &target(&quirks)).unwrap()
-        });
-        measure(
-            &format!("check and translate 50 KB of Messages, {name}"),
-            1,
-            || {
-                let request = Messages.parse(turns.clone()).unwrap();
+        for (of, front, body) in &fronts {
+            measure(&format!("check and translate 50 KB{of}, {name}"), 1, || {
+                let request = front.parse(body.clone()).unwrap();
                 let codec = kind.wire().codec(request.payload.operation()).unwrap();
                 codec.encode(&request, &target(&quirks)).unwrap()
-            },
-        );
+            });
+        }
         let pieces = stream_pieces(kind);
         let bytes: usize = pieces.iter().map(Bytes::len).sum();
         let read = || answer_on(kind.wire(), &streamed, &used, &pieces, b"text/event-stream");
@@ -190,6 +188,24 @@ fn messages(bytes: usize) -> Bytes {
     }
     let tool = r#"{"name":"look_up","input_schema":{"type":"object","properties":{"topic":{"type":"string"}},"required":["topic"]}}"#;
     format!(r#"{{"model":"model-7","max_tokens":1000,"system":"Be brief.","tools":[{tool}],"messages":[{messages}]}}"#).into()
+}
+
+/// The same conversation in the words of Responses.
+fn items(bytes: usize) -> Bytes {
+    let text = "The quick brown fox jumps over the lazy dog. ".repeat(11);
+    let (mut items, mut round) = (String::new(), 0);
+    while items.len() < bytes {
+        round += 1;
+        items.push_str(if round > 1 { "," } else { "" });
+        items.push_str(&format!(
+            r#"{{"type":"message","role":"user","content":[{{"type":"input_text","text":"{text}"}}]}},{{"type":"message","role":"assistant","content":[{{"type":"output_text","text":"{text}"}}]}},{{"type":"function_call","call_id":"call_{round}","name":"look_up","arguments":"{{\"topic\":\"{round}\"}}"}},{{"type":"function_call_output","call_id":"call_{round}","output":"{text}"}}"#
+        ));
+    }
+    let tool = r#"{"type":"function","name":"look_up","parameters":{"type":"object","properties":{"topic":{"type":"string"}},"required":["topic"]}}"#;
+    format!(
+        r#"{{"model":"model-7","instructions":"Be brief.","tools":[{tool}],"input":[{items}]}}"#
+    )
+    .into()
 }
 
 /// Returns a stream of [`EVENTS`] events of text on a wire, ten to a piece.
