@@ -6,6 +6,7 @@
 //! between conventions uses `serde_json` on the same bytes. [`Object`] writes the product's own objects.
 
 mod error;
+pub mod members;
 mod path;
 mod scan;
 mod text;

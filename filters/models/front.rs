@@ -13,6 +13,7 @@ use super::operation::Operation;
 use super::reply::{ReplyIdentity, Writer};
 use super::request::{ModelRequest, Source};
 use super::search_words::SearchWords;
+use super::stateful::StatefulRequest;
 use crate::fault::{Fault, FaultKind};
 use crate::multipart::Form;
 use crate::spooled_json::SpooledJson;
@@ -108,7 +109,7 @@ pub trait Front: Debug + Send + Sync {
 
     /// Checks a body that is complete by itself.
     ///
-    /// Errors: those of [`Self::read`], and 400 if it names a managed prompt or a flag.
+    /// Errors: those of [`Self::read`], and 400 if it names a managed prompt or a flag, or needs kept responses.
     fn parse(&self, body: Bytes) -> Result<ModelRequest, Fault> {
         match self.read(body)? {
             Received::Complete(request) => Ok(request),
@@ -116,6 +117,7 @@ pub trait Front: Debug + Send + Sync {
                 let message = "`model` names a prompt or a flag; accepted is a model id";
                 Err(Fault::invalid("model", message).with_code("invalid_parameters"))
             }
+            Received::Stateful(request) => Err(request.refusal),
         }
     }
 
@@ -151,6 +153,17 @@ pub trait Front: Debug + Send + Sync {
         None
     }
 
+    /// Returns the response to a request that is answered in the background, before it has begun, as JSON; `None`: the API has none.
+    /// `created_s` is unix seconds.
+    fn queued(&self, _request: &ModelRequest, _created_s: u64) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Returns such a response that has failed; `None`: it is none.
+    fn failed(&self, _queued: &str, _fault: &Fault) -> Option<Vec<u8>> {
+        None
+    }
+
     /// Returns the writer of one response.
     fn writer(&self, request: &ModelRequest, identity: ReplyIdentity) -> Box<dyn Writer>;
 }
@@ -161,4 +174,6 @@ pub enum Received {
     Complete(ModelRequest),
     /// It names a managed prompt or a flag, which completes it.
     Managed(Box<ManagedRequest>),
+    /// It needs kept responses, which complete it.
+    Stateful(Box<StatefulRequest>),
 }

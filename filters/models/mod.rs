@@ -6,7 +6,7 @@
 //! of vectors, [`images`] how images are drawn, [`speech`] the formats of audio, [`videos`] the jobs that make videos,
 //! [`healing`] the repair of JSON, [`fronts`] the public shapes, [`wires`] the providers' shapes, [`routing`] the plan,
 //! [`reply_cache`] replies that are replayed, [`search_loop`] searches of the web for models that have none. [`prompts`] are templates of chat requests, [`managed`] is a request that
-//! names one.
+//! names one, [`stateful`] one that needs [`stored_responses`].
 //!
 //! Layers: [`operation`], [`usage`], [`parameter`] and [`dialects`] · [`chat`], [`embeddings`], [`images`], [`rerank`],
 //! [`moderations`], [`speech`], [`transcriptions`], [`ocr`], [`search`], [`typed_decisions`], [`videos`] and [`prompts`] ·
@@ -42,6 +42,8 @@ pub mod search_loop;
 pub mod search_words;
 mod sink_event;
 pub mod speech;
+pub mod stateful;
+pub mod stored_responses;
 pub mod transcriptions;
 pub mod typed_decisions;
 pub mod usage;

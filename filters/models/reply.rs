@@ -260,6 +260,11 @@ pub trait Writer: Sink + Send + Sync {
     /// Writes the end of a whole response.
     fn complete(&mut self, settlement: &Settlement, metadata: &Metadata<'_>);
 
+    /// Takes the whole response, as JSON, where it has ended and is to be kept.
+    fn take_kept(&mut self) -> Option<Bytes> {
+        None
+    }
+
     /// Writes the end of a broken response, where the head has gone out; `settlement` where content has, too. A response
     /// that cannot say that it broke gets no end: its connection is cut off.
     fn fail(&mut self, fault: &Fault, settlement: Option<&Settlement>);

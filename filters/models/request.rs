@@ -26,6 +26,7 @@ use super::rerank::RerankFacts;
 use super::search::SearchFacts;
 use super::speech::SpeechFacts;
 use super::speech::format::AudioFormat;
+use super::stored_responses::ResponsePromise;
 use super::transcriptions::TranscriptionFacts;
 use super::typed_decisions::DecisionFacts;
 use super::videos::VideoFacts;
@@ -64,6 +65,8 @@ pub struct ModelRequest {
     pub source: Source,
     /// The prompt that has completed it.
     pub managed: Option<Arc<Managed>>,
+    /// What it promises of its response, where that is kept or goes on with one that is.
+    pub promise: Option<Arc<ResponsePromise>>,
     /// What only wires read.
     pub payload: Payload,
 }
@@ -157,6 +160,18 @@ impl ModelRequest {
         };
         let place = chat.schema.clone()?;
         std::str::from_utf8(self.source.body.get(place)?).ok()
+    }
+
+    /// Returns whether its response is kept.
+    pub fn is_kept(&self) -> bool {
+        let promise = self.promise.as_ref();
+        promise.is_some_and(|promise| promise.id.is_some())
+    }
+
+    /// Returns whether its response is made in the background.
+    pub fn is_background(&self) -> bool {
+        let promise = self.promise.as_ref();
+        promise.is_some_and(|promise| promise.is_background)
     }
 
     /// Returns the experiment that has filled it.

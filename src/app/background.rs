@@ -12,6 +12,8 @@ use crate::decisions::DecisionService;
 use crate::graph::Graph;
 use crate::mcp::oauth::sweep;
 use crate::models::providers::Provider;
+use crate::models::stored_responses;
+use crate::models::stored_responses::worker::ResponseWork;
 use crate::models::videos::worker;
 use crate::priority;
 use crate::proxy::origin::{DnsRefresh, HealthChecks};
@@ -75,11 +77,21 @@ pub(super) fn refresh(
     }
 }
 
-/// Starts the services on rows of the store, until `stop`: video jobs, and expired grants of OAuth.
+/// Starts the services on rows of the store, until `stop`: jobs of videos and responses, and expired grants of OAuth.
 pub(super) fn work(runtime: &Runtime, app: &AppState, stop: &watch::Receiver<bool>) {
     let tasks = &app.proxy.tasks;
     let working = worker::run(Arc::clone(&app.models), stop.clone());
     tasks.watch_task("videos", &runtime.spawn(working));
+    if let Some(stored) = &app.models.stored_responses {
+        let work = ResponseWork {
+            models: Arc::clone(&app.models),
+            stored: Arc::clone(stored),
+            accounts: app.proxy.accounts.clone(),
+            body_budget: Arc::clone(&app.proxy.body_budget),
+        };
+        let working = stored_responses::worker::run(work, stop.clone());
+        tasks.watch_task("responses", &runtime.spawn(working));
+    }
     let sweeping = sweep::run(Arc::clone(&app.ledger), stop.clone());
     tasks.watch_task("oauth", &runtime.spawn(sweeping));
 }

@@ -20,8 +20,8 @@ pub use self::plans::Plans;
 pub use self::providers::{HealthConfig, ProviderConfig, RegionConfig, provider_names};
 use super::certificate::CertificateFiles;
 pub use super::file::{
-    BodyBytes, Durability, Limits, Log, LogFormat, LogLevel, MediaConfig, OnOutage, Routing,
-    Server, VideosConfig, Weights,
+    BodyBytes, Durability, Limits, Log, LogFormat, LogLevel, MediaConfig, OnOutage,
+    ResponsesConfig, Routing, Server, VideosConfig, Weights,
 };
 use super::problem::Problem;
 use super::secret::{Secret, SecretBytes};
@@ -41,6 +41,7 @@ pub struct Config {
     /// Images that are fetched for providers.
     pub media: MediaConfig,
     pub videos: VideosConfig,
+    pub responses: ResponsesConfig,
     /// The maximum bytes of cached model replies; 0 disables the cache.
     pub reply_cache_bytes: u64,
     pub models: ModelsConfig,

@@ -50,6 +50,8 @@ pub(super) struct File {
     pub media: MediaConfig,
     /// Jobs of videos.
     pub videos: VideosConfig,
+    /// Responses that clients ask to be kept.
+    pub responses: ResponsesConfig,
     /// The catalogue of models.
     pub models: ModelsConfig,
     /// Model providers, by name: the prefix of `provider/model`.
@@ -295,6 +297,38 @@ pub struct VideosConfig {
     /// is spoken where it is written so. All others have to be public, and https.
     #[schemars(extend("items" = {"type": "string", "format": "url"}, "uniqueItems" = true))]
     pub callback_origins: Vec<String>,
+}
+
+/// Responses that clients ask to be kept.
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ResponsesConfig {
+    /// Whether `store: true` keeps a response, for `previous_response_id`, `background` and its own paths.
+    pub store: bool,
+    /// Days after which a response is deleted.
+    #[schemars(range(min = 1, max = 3650))]
+    pub retention_days: u32,
+    /// The most bytes of one response, with the items that it answers.
+    #[schemars(range(min = 1024, max = 268_435_456))]
+    pub max_bytes_per_response: usize,
+    /// The most bytes of all responses of an organization.
+    #[schemars(range(min = 1024, max = 1_099_511_627_776_i64))]
+    pub max_bytes: u64,
+    /// The most responses of an organization.
+    #[schemars(range(min = 1, max = 100_000_000))]
+    pub max_count: u64,
+}
+
+impl Default for ResponsesConfig {
+    fn default() -> Self {
+        Self {
+            store: false,
+            retention_days: 30,
+            max_bytes_per_response: 8 << 20,
+            max_bytes: 1 << 30,
+            max_count: 100_000,
+        }
+    }
 }
 
 impl Default for VideosConfig {

@@ -55,6 +55,7 @@ impl Rules<'_> {
             routing: file.routing.clone(),
             media: file.media.clone(),
             videos: file.videos.clone(),
+            responses: file.responses.clone(),
             reply_cache_bytes: file.cache.max_bytes,
             models: models::check(self, file, found.names()),
             plans: plans::check(self, file),

@@ -7,25 +7,45 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use filters::fault::{Fault, FaultKind};
-use filters::ledger::{CallOutcome, Charge, Funding, LedgerEntry, UsageRecord};
+use filters::ledger::{CallOutcome, Charge, Funding, LedgerEntry, SessionNames, UsageRecord};
+use filters::money::Usd;
 use tokio::time::timeout;
 
 use super::leases::STORE_TIMEOUT;
 use super::reservation::Reservation;
 use super::{Ledger, Receipt};
-use crate::store::ledger::VideoJob;
-use crate::store::{Store, StoreError};
+use crate::store::ledger::StoredJob;
+use crate::store::{EndedResponse, NewResponse, Store, StoreError};
 
 /// The pause after which a store that did not answer is asked again to end a job.
 const GIVE_UP_PAUSE: Duration = Duration::from_secs(1);
 
+/// A job that a call has begun.
+pub struct NewJob {
+    pub job: StoredJob,
+    /// Whether a BYOK key serves it.
+    pub is_byok: bool,
+    /// When something has to be done for it, in unix milliseconds.
+    pub due_ms: i64,
+    /// The response that it makes, if it makes one.
+    pub response: Option<NewResponse>,
+}
+
 /// How a job ended, for the ledger.
+#[derive(Default)]
 pub struct JobEnd<'a> {
     pub state: &'a str,
     /// When something has to be done next, in unix milliseconds; 0: nothing.
     pub due_ms: i64,
     /// What it took; `None`: it costs nothing.
     pub usage: Option<UsageRecord>,
+    pub outcome: CallOutcome,
+    /// Whether a BYOK key has served it, so that its provider bills the caller.
+    pub is_byok: bool,
+    /// The session that it belongs to.
+    pub session: Option<Arc<SessionNames>>,
+    /// What it has made, if that is a response.
+    pub response: Option<EndedResponse>,
 }
 
 /// What becomes of a job whose order is refused, because the store has not confirmed it.
@@ -33,27 +53,28 @@ pub struct RefusedJob {
     /// Its last state, as JSON, where the store has the job nevertheless.
     pub state: String,
     /// Tells its provider to forget it.
-    pub forget: Box<dyn FnOnce(&VideoJob) + Send>,
+    pub forget: Box<dyn FnOnce(&StoredJob) + Send>,
 }
 
 impl Ledger {
-    /// Stores a job that the call of a reservation has begun, with what is reserved for it; `job` says how much of
-    /// that it may cost, and lacks what else the reservation knows. `is_byok`: a BYOK key serves the call.
+    /// Stores a job that the call of a reservation has begun, with what is reserved for it; the job says how much of
+    /// that it may cost, and lacks what else the reservation knows.
     ///
     /// The receipt resolves once it is decided whether the job exists, also if the client has left: a client that is told of
     /// no job may order again, and must not pay for two.
     pub fn begin_job(
         self: &Arc<Self>,
         reservation: Reservation,
-        (job, is_byok): (VideoJob, bool),
-        due_ms: i64,
+        new: NewJob,
         refused: RefusedJob,
     ) -> Receipt {
         let (done, receipt) = Receipt::decided_channel();
         let ledger = Arc::clone(self);
         self.runtime.spawn(async move {
-            let job = reservation.describe(job, is_byok);
-            let begun = ledger.store.begin_video_job(&ledger.owner, &job, due_ms);
+            let is_byok = new.is_byok;
+            let job = reservation.describe(new.job, is_byok);
+            let (owner, response) = (&ledger.owner, new.response.as_ref());
+            let begun = ledger.store.begin_job(owner, &job, new.due_ms, response);
             match begun.await {
                 Ok(()) => {
                     reservation.hand_over(job.reserved, is_byok);
@@ -78,14 +99,13 @@ impl Ledger {
     async fn give_up_job(
         self: &Arc<Self>,
         reservation: Reservation,
-        (job, is_byok): (&VideoJob, bool),
+        (job, is_byok): (&StoredJob, bool),
         state: &str,
     ) {
         loop {
             let end = JobEnd {
                 state,
-                due_ms: 0,
-                usage: None,
+                ..JobEnd::default()
             };
             match self.end_job(job, end).await {
                 Ok(Some(_)) => return reservation.hand_over(job.reserved, is_byok),
@@ -101,32 +121,42 @@ impl Ledger {
     /// Errors: the store. Then it may be repeated.
     pub async fn end_job(
         self: &Arc<Self>,
-        job: &VideoJob,
+        job: &StoredJob,
         end: JobEnd<'_>,
     ) -> Result<Option<Charge>, StoreError> {
         let at_ms = self.now_ms();
-        let entry = end.usage.map(|usage| LedgerEntry {
-            id: job.id,
-            at_ms,
-            owner: job.owner.clone(),
-            funding: job.funding,
-            charged: match job.funding {
-                Funding::Credit => usage.total().min(job.reserved),
-                _ => Default::default(),
-            },
-            shortfall: match job.funding {
-                Funding::Credit => usage.total().minus(usage.total().min(job.reserved)),
-                _ => Default::default(),
-            },
-            usage,
-            outcome: CallOutcome::Completed,
-            reserved: job.reserved,
-            duration_ms: u64::try_from(at_ms - job.created_ms).unwrap_or_default(),
-            ..LedgerEntry::default()
+        let funding = if end.is_byok {
+            Funding::Byok
+        } else {
+            job.funding
+        };
+        let entry = end.usage.map(|usage| {
+            let cost = usage.total();
+            let (charged, shortfall) = match funding {
+                Funding::Credit => (cost.min(job.reserved), cost.minus(cost.min(job.reserved))),
+                _ => (Usd::ZERO, Usd::ZERO),
+            };
+            LedgerEntry {
+                id: job.id,
+                at_ms,
+                owner: job.owner.clone(),
+                funding,
+                charged,
+                shortfall,
+                usage,
+                outcome: end.outcome,
+                reserved: job.reserved,
+                duration_ms: u64::try_from(at_ms - job.created_ms).unwrap_or_default(),
+                session: end.session,
+                ..LedgerEntry::default()
+            }
         });
-        let ended = self
-            .store
-            .end_video_job(&job.id, (end.state, end.due_ms), entry.as_ref());
+        let ended = self.store.end_job(
+            (job.kind, &job.id),
+            (end.state, end.due_ms),
+            entry.as_ref(),
+            end.response.as_ref(),
+        );
         let ended = ended.await?;
         if let Some(account) = self.find_account(&job.owner.organization_id) {
             account.follow_job();

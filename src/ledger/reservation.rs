@@ -16,7 +16,7 @@ use super::Ledger;
 use super::account;
 use super::account::{Hold, OrganizationAccount};
 use super::receipt::Receipt;
-use crate::store::ledger::VideoJob;
+use crate::store::ledger::StoredJob;
 
 /// How often the delivered part of a response is recorded in the journal.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
@@ -240,8 +240,8 @@ impl Reservation {
     }
 
     /// Returns a job that the call has begun, with what the reservation knows of it.
-    pub(super) fn describe(&self, job: VideoJob, is_byok: bool) -> VideoJob {
-        VideoJob {
+    pub(super) fn describe(&self, job: StoredJob, is_byok: bool) -> StoredJob {
+        StoredJob {
             id: self.entry.id,
             owner: self.entry.owner.clone(),
             funding: match is_byok {

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use filters::fault::Fault;
+use filters::fault::{Fault, FaultKind};
 use filters::models::front::{Front, Received};
 use filters::models::managed::ManagedRequest;
 use filters::models::request::ModelRequest;
 use filters::models::routing::explanation::check_debug;
+use filters::models::stateful::StatefulRequest;
+use filters::models::stored_responses::ResponsePromise;
 use filters::multipart;
 use futures::future::{self, BoxFuture, Either};
 use http::{HeaderMap, HeaderName};
@@ -24,6 +26,7 @@ use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::Exchange;
 use crate::proxy::handler::{Buffering, Forward, Incoming, Opened};
 use crate::proxy::permits::Permit;
+use crate::proxy::response::Response;
 use crate::proxy::upload::{UploadedBody, UploadedContent};
 
 const NO_FALLBACK: HeaderName = HeaderName::from_static("x-no-fallback");
@@ -63,6 +66,7 @@ impl Forward for ModelHandler {
             let mut request = request;
             request.take_headers(&incoming.head().headers);
             let (managed, front) = (request.managed.clone(), request.front);
+            let is_background = request.is_background();
             let planned = self.plan(incoming, request, explains).await;
             let planned = planned.map_err(|fault| match &managed {
                 Some(managed) => managed.explain(fault),
@@ -87,6 +91,11 @@ impl Forward for ModelHandler {
                 call.release_followers();
             }
             let state = call.state();
+            if reserved.is_ok() && is_background {
+                let queued = Box::pin(self.queue(incoming, &mut call)).await;
+                *exchange = Some(call);
+                return queued.map(Opened::Response);
+            }
             *exchange = Some(call);
             reserved?;
             Ok(Opened::Upstream(Buffering::UntilContent(state)))
@@ -111,7 +120,27 @@ fn asks_for_route(incoming: &Incoming<'_>) -> Result<bool, Fault> {
     Ok(asks)
 }
 
+/// Returns whether the client refuses a fallback.
+fn no_fallback(head: &HeaderMap) -> bool {
+    head.get(NO_FALLBACK).is_some_and(|value| value == "true")
+}
+
 impl ModelHandler {
+    /// Queues a call that is made in the background.
+    async fn queue(
+        &self,
+        incoming: &mut Incoming<'_>,
+        call: &mut ModelExchange,
+    ) -> Result<Response, Fault> {
+        let stored = self.models.stored_responses.as_ref();
+        let nothing = || Fault::new(FaultKind::Internal, "no responses are kept");
+        let stored = stored.ok_or_else(nothing)?;
+        let no_fallback = no_fallback(&incoming.head().headers);
+        // The permit is not lent meanwhile: a client that is refused for want of one may ask again, and would pay twice.
+        let queued = call.begin_background(incoming.info(), stored, no_fallback);
+        queued.await
+    }
+
     /// Checks the body, and completes it if it names a managed prompt or a flag.
     async fn receive(
         &self,
@@ -124,16 +153,47 @@ impl ModelHandler {
             None => self.front.read(body),
             Some(boundary) => self.front.read_form(&body, boundary),
         });
-        let (request, impression) = match received? {
+        let (received, promise) = match received? {
+            Received::Stateful(request) => {
+                Box::pin(self.complete_state(incoming, &request)).await?
+            }
+            received => (received, None),
+        };
+        let (mut request, impression) = match received {
             Received::Complete(request) => (Box::new(request), None),
             // Boxed, because few requests are managed, and this future is large.
             Received::Managed(managed) => {
                 Box::pin(self.complete(incoming, &managed, body_bytes)).await?
             }
+            // What it needs stands in it by now.
+            Received::Stateful(request) => return Err(request.refusal),
         };
+        request.promise = promise;
         // A prompt or the base64 of a form's files may have made it longer.
         incoming.reserve_body(request.source.body.len())?;
         Ok((request, impression))
+    }
+
+    /// Completes a request with the kept responses that it needs, and checks it as one that says all by itself.
+    async fn complete_state(
+        &self,
+        incoming: &mut Incoming<'_>,
+        request: &StatefulRequest,
+    ) -> Result<(Received, Option<Arc<ResponsePromise>>), Fault> {
+        let stored = self.models.stored_responses.as_ref();
+        let caller = incoming.info().caller.clone();
+        let Some((stored, caller)) = stored.zip(caller) else {
+            return Err(request.refusal.clone());
+        };
+        let mut held = request.source.body.len();
+        let mut reserve = |bytes: usize| {
+            held = held.saturating_add(bytes);
+            incoming.reserve_body(held)
+        };
+        let completed = stored.complete(request, &caller, &mut reserve).await?;
+        let body = completed.body;
+        let received = body::off_worker(body.len(), || self.front.read(body.clone()))?;
+        Ok((received, Some(Arc::new(completed.promise))))
     }
 
     async fn complete(
@@ -214,7 +274,7 @@ impl ModelHandler {
         explains: bool,
     ) -> Result<(Box<ModelExchange>, Option<ReplyLookup>), Fault> {
         let (head, info) = (&incoming.head().headers, incoming.info());
-        let ttl = caching::ttl(info.caller.as_deref(), head);
+        let ttl = caching::ttl(info.caller.as_deref(), head).filter(|_| !request.is_kept());
         let byok_keys = self.models.byok_keys.of_caller(info.caller.as_deref());
         let byok_providers: Vec<&str> =
             byok_keys.iter().flat_map(|keys| keys.providers()).collect();
@@ -232,7 +292,11 @@ impl ModelHandler {
             Ok(planned) => return Ok((self.open_call(info, request, planned, &context), found)),
             Err(fault) => fault,
         };
-        let call = self.plan_search_loop(info, &request, (&context, byok_keys));
+        // A search between two turns is charged by itself, so a call that may be made twice has none.
+        let call = match request.is_background() {
+            true => None,
+            false => self.plan_search_loop(info, &request, (&context, byok_keys)),
+        };
         let call = call.or_else(|| self.plan_without_search(info, &request, (&context, byok_keys)));
         match call {
             Some(call) => Ok((call, None)),
@@ -322,12 +386,11 @@ impl ModelHandler {
         byok_providers: &'a [&'a str],
         explains: bool,
     ) -> PlanContext<'a> {
-        let no_fallback = head.get(NO_FALLBACK);
         PlanContext {
             caller: info.caller.as_deref(),
             byok_providers,
             session: None,
-            no_fallback: no_fallback.is_some_and(|value| value == "true"),
+            no_fallback: no_fallback(head),
             explains,
             now_ms: self.models.clock.ms_at(info.now),
             now_s: info.unix_s(),

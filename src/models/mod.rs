@@ -4,7 +4,8 @@
 //! [`reply_cache`] replays earlier replies, and [`sessions`] keep their provider. A [`deployment`] has the facts that
 //! all calls of a model at a provider share. [`shared_health`] exchanges the health of providers between processes.
 //! [`store_snapshots`] has the BYOK keys and [`prompts`] of callers. [`experiments`] let flags choose models.
-//! [`videos`] are jobs after their order, and [`provider_counts`] asks providers how long prompts are. [`endpoints`] respond to requests that need no provider. [`routes`] has the
+//! [`videos`] are jobs after their order, [`stored_responses`] are kept for their clients, and [`jobs`] is what work on jobs
+//! shares. [`provider_counts`] asks providers how long prompts are. [`endpoints`] respond to requests that need no provider. [`routes`] has the
 //! rows of the route table.
 
 pub mod deployment;
@@ -13,6 +14,7 @@ pub mod exchange;
 pub mod experiments;
 pub mod handler;
 pub mod hedging;
+pub mod jobs;
 pub mod media;
 pub mod metrics;
 pub mod planner;
@@ -25,6 +27,7 @@ pub mod routes;
 pub mod sessions;
 pub mod shared_health;
 pub mod store_snapshots;
+pub mod stored_responses;
 mod upstream_head;
 pub mod videos;
 
@@ -48,6 +51,7 @@ use self::reply_cache::ReplyCache;
 use self::retry_budget::RetryBudget;
 use self::sessions::Sessions;
 use self::store_snapshots::StoreSnapshots;
+use self::stored_responses::StoredResponses;
 use self::videos::Videos;
 
 /// The state that all model calls share.
@@ -69,6 +73,8 @@ pub struct Models {
     pub state_secret: [u8; 32],
     /// The clients and settings for video jobs.
     pub videos: Videos,
+    /// The responses that clients ask to be kept, if any are.
+    pub stored_responses: Option<Arc<StoredResponses>>,
     /// Asks providers how many tokens requests have.
     pub provider_counts: ProviderCounts,
     pub plans: Plans,
@@ -122,6 +128,7 @@ impl Models {
         };
         Ok(Self {
             planner,
+            stored_responses: StoredResponses::new(config, &ledger).map(Arc::new),
             ledger,
             byok_keys: snapshots.byok_keys,
             prompts: snapshots.prompts,

@@ -20,6 +20,9 @@ use super::endpoints::messages::Hello;
 use super::endpoints::models::{GetModel, ListModels};
 use super::endpoints::prompts::{GetPrompt, ListPrompts, RenderPrompt};
 use super::endpoints::responses::Upgrade;
+use super::endpoints::stored_responses::{
+    CancelResponse, DeleteResponse, GetResponse, ListInputItems,
+};
 use super::endpoints::usage::{GetUsage, GetUsageBreakdown, turns};
 use super::endpoints::videos::{DeleteVideo, GetVideo, ListVideos, VideoContent};
 use super::handler::ModelHandler;
@@ -36,6 +39,7 @@ pub fn routes(models: &Arc<Models>, config: &Config) -> Vec<Route> {
     routes.extend(calls(models, config));
     routes.extend(beside_messages(models, config));
     routes.push(upgrade());
+    routes.extend(stored_responses(models, config));
     routes.extend(videos(models));
     routes
 }
@@ -244,6 +248,47 @@ fn upgrade() -> Route {
             include_str!("endpoints/responses_upgrade.json"),
         )
     }
+}
+
+/// Returns the rows of responses that are kept.
+fn stored_responses(models: &Arc<Models>, config: &Config) -> Vec<Route> {
+    const RESPONSE: &str = "/v1/responses/*";
+    let endpoint = |name, at, endpoint: Arc<dyn Endpoint>, description| Route {
+        is_on: config.responses.store,
+        errors: error_style(Some(Dialect::Responses)),
+        ..row(name, at, Handler::Endpoint(endpoint), description)
+    };
+    let models = || Arc::clone(models);
+    let get = GetResponse { models: models() };
+    let delete = DeleteResponse { models: models() };
+    let items = ListInputItems { models: models() };
+    let cancel = CancelResponse { models: models() };
+    vec![
+        endpoint(
+            "stored_response",
+            (Method::GET, RESPONSE),
+            Arc::new(get),
+            include_str!("endpoints/stored_response.json"),
+        ),
+        endpoint(
+            "delete_stored_response",
+            (Method::DELETE, RESPONSE),
+            Arc::new(delete),
+            include_str!("endpoints/delete_stored_response.json"),
+        ),
+        endpoint(
+            "response_input_items",
+            (Method::GET, "/v1/responses/*/input_items"),
+            Arc::new(items),
+            include_str!("endpoints/response_input_items.json"),
+        ),
+        endpoint(
+            "cancel_response",
+            (Method::POST, "/v1/responses/*/cancel"),
+            Arc::new(cancel),
+            include_str!("endpoints/cancel_response.json"),
+        ),
+    ]
 }
 
 /// Returns the rows of videos that were ordered.

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::body_budget::{BodyBudget, BodyOwner, BodyReservation};
 use super::buffered::session::SessionSlot;
+use super::clock::Clock;
 use super::deprecation::Deprecation;
 use super::exchange::Exchange;
 use super::permits::Permit;
@@ -66,6 +67,32 @@ impl RequestInfo {
             token: None,
             permit: None,
             body_reservation: self.body_reservation.beside(),
+            quota: None,
+            deprecation: None,
+            body_bytes: 0,
+            shared_wait: WaitBudget::default(),
+        }
+    }
+
+    /// Returns the facts for a request that is answered without its client, from now on.
+    pub fn in_background(
+        id: RequestId,
+        caller: Arc<Caller>,
+        clock: Clock,
+        body_reservation: BodyReservation,
+    ) -> Self {
+        let now = Instant::now();
+        Self {
+            id,
+            started: now,
+            now,
+            started_unix_us: clock.unix_us(),
+            is_http1_1: true,
+            route: 0,
+            caller: Some(caller),
+            token: None,
+            permit: None,
+            body_reservation,
             quota: None,
             deprecation: None,
             body_bytes: 0,

@@ -20,6 +20,11 @@ impl RequestId {
         client_id.map_or_else(|| Self::generate(unix_ms), |value| Self(value.clone()))
     }
 
+    /// Returns the id that a stored request has.
+    pub fn from_text(text: &str) -> Self {
+        HeaderValue::from_str(text).map_or(Self::NONE, Self)
+    }
+
     /// Returns a new id; ids sort by time. An id is not a secret, so the thread's own generator is random enough. The
     /// operating system's generator would cost a call per request.
     fn generate(unix_ms: u64) -> Self {

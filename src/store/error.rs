@@ -58,6 +58,8 @@ pub enum StoreError {
         /// The newest that this one knows.
         known: i64,
     },
+    /// An organization has as much as it may have.
+    Full,
     /// The tables are of a version that is too old, or of none.
     UnknownTables,
     Migration(MigrateError),
@@ -161,6 +163,7 @@ impl std::fmt::Display for StoreError {
                  version knows {known}. Start the newer version, or restore the backup that was made \
                  before the upgrade (docs/upgrade.md)"
             ),
+            Self::Full => f.write_str("the organization has as much as it may have"),
             Self::UnknownTables => f.write_str(
                 "the store's tables are of a version that is too old for this one, and were not \
                  changed. Start a version between them first (docs/upgrade.md)",

@@ -1,5 +1,5 @@
-//! The store of accounts: organizations, their projects and members, API keys, credit, BYOK keys, managed prompts, and the
-//! clients and grants of OAuth.
+//! The store of accounts: organizations, their projects and members, API keys, credit, BYOK keys, managed prompts, the
+//! clients and grants of OAuth, and responses that clients have asked to be kept.
 //!
 //! It is SQLite by default and PostgreSQL by URL. The statements are the same for both, and almost all definitions of tables.
 //! Each change first raises `revision` in its own transaction and writes to the feed what it has changed. A running server
@@ -28,6 +28,8 @@ mod projects;
 mod prompts;
 mod provider_keys;
 mod records;
+mod response_jobs;
+mod responses;
 mod rows;
 mod secret;
 mod shared_rows;
@@ -56,6 +58,8 @@ pub use projects::{NewProject, Project, ProjectChange};
 pub use prompts::{PromptOwner, PromptRecord, StoredPrompt, StoredVersion};
 pub use provider_keys::{ByokKeyRow, ProviderKey, SealedKey};
 pub use records::{AccountRecord, RecordedAccounts};
+pub use response_jobs::{CANCELLED_JOB, JobHold};
+pub use responses::{EndedResponse, NewResponse, ResponseBounds, ResponseTotals, StoredResponse};
 pub use shared_rows::{SharedRows, UnreadableRows};
 pub use snapshot::LoadedAccounts;
 pub use url::StoreUrl;

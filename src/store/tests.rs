@@ -104,6 +104,7 @@ mod money;
 mod oauth;
 mod prompts;
 mod recovery;
+mod responses;
 mod sessions;
 mod snapshots;
 mod spent;

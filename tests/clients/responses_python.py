@@ -1,10 +1,11 @@
 """Text, tools, images, JSON schema, reasoning and errors through the real `openai` client's Responses API, over every wire.
 
 Environment: BASE_URL (with /v1), API_KEY, MODELS (their ids, joined by commas; each is served on another wire by a
-provider that answers as tests/support/scripted says). One line per check and model on stdout; exit 1 when one failed.
+provider that answers as tests/support/scripted says), STORES (set: it keeps responses). One line per check and model on stdout; exit 1 when one failed.
 """
 
 import os
+import time
 
 import openai
 from pydantic import BaseModel
@@ -119,7 +120,62 @@ def refused(model):
             raise AssertionError(f"{param} was taken")
 
 
-CHECKS = [text, text_streamed, events, tools, tools_streamed, image, parsed, reasoning, refused]
+def stored(model):
+    first = client.responses.create(model=model, input="one two", store=True)
+    equal(first.store, True)
+    equal(client.responses.retrieve(first.id).to_dict(), first.to_dict())
+    with client.responses.stream(model=model, input="three", previous_response_id=first.id, store=True) as stream:
+        second = stream.get_final_response()
+    equal((second.output_text, second.previous_response_id), ("You said: three", first.id))
+    items = list(client.responses.input_items.list(second.id, order="asc", limit=1))
+    equal([item.type for item in items], ["message", "message", "message"])
+    equal(items[1].content[0].text, "You said: one two")
+    client.responses.delete(first.id)
+    for ask in [client.responses.retrieve, client.responses.delete]:
+        try:
+            ask(first.id)
+        except openai.NotFoundError as error:
+            equal(error.code, "response_not_found")
+        else:
+            raise AssertionError("a deleted response is there")
+    third = client.responses.create(model=model, input="four", previous_response_id=second.id)
+    equal((third.output_text, third.store), ("You said: four", False))
+    try:
+        client.responses.create(model=model, input="five", previous_response_id=first.id)
+    except openai.BadRequestError as error:
+        equal((error.code, error.param), ("previous_response_not_found", "previous_response_id"))
+    else:
+        raise AssertionError("a deleted response was gone on with")
+
+
+def stored_tools(model):
+    first = client.responses.create(model=model, input="The weather?", tools=TOOLS, store=True)
+    (call,) = [item for item in first.output if item.type == "function_call"]
+    result = {"type": "function_call_output", "call_id": call.call_id, "output": "sunny"}
+    second = client.responses.create(model=model, input=[result], tools=TOOLS, previous_response_id=first.id)
+    equal(second.output_text, "The tool said: sunny")
+
+
+def background(model):
+    response = client.responses.create(model=model, input="one two", background=True)
+    equal((response.status, response.background), ("queued", True))
+    for _ in range(200):
+        if response.status not in ("queued", "in_progress"):
+            break
+        time.sleep(0.1)
+        response = client.responses.retrieve(response.id)
+    equal((response.status, response.output_text), ("completed", "You said: one two"))
+    try:
+        client.responses.cancel(response.id)
+    except openai.BadRequestError as error:
+        equal(error.code, "response_not_cancellable")
+    else:
+        raise AssertionError("a response that has ended was cancelled")
+
+
+CHECKS = [text, text_streamed, events, tools, tools_streamed, image, parsed, reasoning]
+# Of a gateway that keeps responses, and of one that keeps none.
+CHECKS += [stored, stored_tools, background] if os.environ.get("STORES") else [refused]
 
 if __name__ == "__main__":
     checks.main(CHECKS, [(model,) for model in MODELS])

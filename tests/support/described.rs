@@ -17,6 +17,8 @@ use super::sse::Item;
 const EVERYTHING: &str = r#"
 [providers.sandbox]
 kind = "sandbox"
+[responses]
+store = true
 [decisions]
 notifications = true
 user_profiles = "memory"

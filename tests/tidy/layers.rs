@@ -89,6 +89,8 @@ const MODELS: &[Level] = &[
             "front",
             "check",
             "managed",
+            "stateful",
+            "stored_responses",
             "search_loop",
             "search_words",
             "judge_words",

@@ -319,6 +319,7 @@ pub(crate) fn plain_request(
         units: UnitCounts::ZERO,
         source,
         managed: None,
+        promise: None,
         own_headers: Vec::new(),
         payload,
     }

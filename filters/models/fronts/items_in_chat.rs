@@ -77,7 +77,9 @@ impl Front for ItemsInChat {
     fn read(&self, body: Bytes) -> Result<Received, Fault> {
         let request = match Responses.read(body)? {
             Received::Complete(request) => request,
-            managed => return Ok(managed),
+            // The answer is no response, so none can be kept or gone on with.
+            Received::Stateful(request) => return Err(request.refusal),
+            managed @ Received::Managed(_) => return Ok(managed),
         };
         if request.compaction() != Compaction::No {
             let said = "ends with a `compaction_trigger`, which a chat cannot answer; accepted is `POST /v1/responses` for that";

@@ -9,7 +9,6 @@ mod head;
 pub mod images;
 mod item_list;
 mod items_in_chat;
-mod members;
 pub mod messages;
 pub mod moderations;
 pub mod ocr;

@@ -35,7 +35,7 @@ fn expand(file: &Value, request: &str, max_bytes: usize) -> Result<Expansion, Fa
             };
             request.expand(filling, max_bytes)
         }
-        Received::Complete(request) => panic!("{request:?} names no prompt"),
+        other => panic!("{other:?} names no prompt"),
     }
 }
 

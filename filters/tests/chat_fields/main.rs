@@ -160,7 +160,7 @@ fn own(request: &ModelRequest) -> String {
 fn fate(field: &Field, kind: WireKind, passes: Passes) -> Fate {
     let with = match parse(&field.with) {
         // The prompt itself is not of the wires' concern.
-        Ok(Received::Managed(_)) => return Fate::Acts,
+        Ok(Received::Managed(_) | Received::Stateful(_)) => return Fate::Acts,
         Ok(Received::Complete(request)) => request,
         Err(code) => panic!("{}: {code}", field.name),
     };

@@ -273,7 +273,7 @@ fn a_form_is_read_or_refused() {
         let _ = multipart::parts(&form, "b");
         match ImageEdits.read_form(&form.into(), "b") {
             Ok(Received::Complete(request)) => encodes(&request, &Quirks::default()),
-            Ok(Received::Managed(_)) => panic!("no prompts here"),
+            Ok(other) => panic!("no prompts here: {other:?}"),
             Err(fault) => assert!((400..500).contains(&fault.status()), "{fault:?}"),
         }
     });

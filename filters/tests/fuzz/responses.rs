@@ -1,9 +1,11 @@
 //! Responses: requests on every wire, and answers of every wire in this front's events.
 
 use filters::models::dialects::compaction;
-use filters::models::front::Front;
+use filters::models::front::{Front, Received};
 use filters::models::fronts::responses::Responses;
 use filters::models::request::ModelRequest;
+use filters::models::stored_responses::expand::{History, expand};
+use filters::models::stored_responses::items::{ItemIndex, ItemPage, StoredTurn, write_page};
 use filters::models::wires::{Quirks, WireKind};
 use filters::sse::{EventReader, SseEvent, TooLong};
 use serde_json::{Value, json};
@@ -61,7 +63,7 @@ pub fn request_grammar() -> Value {
         "tools?": tools, "tool_choice?": {"$one": ["auto", "none", "required", {"type": "function", "name": "f"}, {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "f"}]}, {"type": "web_search"}, "$any"]},
         "parallel_tool_calls?": false, "reasoning?": {"effort?": {"$one": ["low", "high", "$text"]}, "summary?": "auto", "context?": "$text"},
         "text?": {"verbosity?": "low", "format?": {"$one": [{"type": "text"}, {"type": "json_object"}, {"type": "json_schema", "name": "n", "schema": {"type": "object"}, "strict?": true}, "$any"]}},
-        "include?": {"$one": [["reasoning.encrypted_content"], ["$text"]]}, "store?": false, "truncation?": "auto", "service_tier?": {"$one": ["auto", "fast", "$text"]},
+        "include?": {"$one": [["reasoning.encrypted_content"], ["$text"]]}, "store?": {"$one": [false, false, true]}, "previous_response_id?": {"$one": [null, null, null, "$text"]}, "truncation?": "auto", "service_tier?": {"$one": ["auto", "fast", "$text"]},
         "metadata?": {"a": "$text"}, "user?": "$text", "prompt_cache_key?": "$text", "safety_identifier?": "$text", "client_metadata?": "$any", "unknown?": "$any",
     })
 }
@@ -94,6 +96,82 @@ fn an_accepted_request_is_json_on_every_wire() {
     });
     let (all, good) = counted.get();
     assert!(good * 20 > all, "{good} of {all} are accepted");
+}
+
+/// Requests that need kept responses.
+pub fn kept_grammar() -> Value {
+    let mut grammar = request_grammar();
+    let id = json!({"$one": ["item_wg_0102030405060708090a0b0c0d0e0f10_0", "rs_1", "$text"]});
+    let reference = json!({"type": "item_reference", "id": id});
+    let item = grammar["input"]["$one"][1][0].clone();
+    grammar["input"] = json!({"$one": ["Hi", {"$many": {"$one": [item, item, reference]}}]});
+    grammar["store?"] = true.into();
+    grammar
+}
+
+/// A request goes on with any response that is kept, whatever either says, and then says all by itself.
+#[test]
+fn a_request_goes_on_with_any_kept_response() {
+    const ID: &str = "0102030405060708090a0b0c0d0e0f10";
+    let grammar = kept_grammar();
+    let item = request_grammar()["input"]["$one"][1][0].clone();
+    let kept = json!({"input": {"$many": item}, "output": {"$many": item}});
+    let counted = std::cell::Cell::new((0_u32, 0_u32));
+    run("responses: kept responses", |choices| {
+        let kept = grammar::compose(choices, &kept);
+        let kept = if choices.once_in(3) {
+            damage::tree(choices, kept)
+        } else {
+            kept
+        };
+        let input = kept["input"].to_string();
+        let response = json!({"output": kept["output"]}).to_string();
+        let turns = [StoredTurn {
+            id: ID,
+            input: &input,
+            response: &response,
+        }];
+        let body = grammar::compose(choices, &grammar);
+        let body = grammar::write(choices, &body);
+        let Ok(Received::Stateful(request)) = Responses.read(body.into()) else {
+            return;
+        };
+        let mut index = ItemIndex::default();
+        index.add(&turns[0]).unwrap();
+        let history = History {
+            turns: &turns,
+            has_previous: request.previous.is_some(),
+            index: &index,
+        };
+        let max_bytes = if choices.once_in(4) { 200 } else { 1 << 20 };
+        let (all, good) = counted.get();
+        match expand(&request, history, max_bytes) {
+            Ok(expanded) => {
+                counted.set((all + 1, good + 1));
+                assert!(expanded.body.len() <= max_bytes);
+                let read: Value = serde_json::from_slice(&expanded.body).unwrap();
+                let again: Value = serde_json::from_slice(&expanded.body[expanded.input]).unwrap();
+                assert_eq!(read["input"], again);
+                let read = Responses.read(read.to_string().into());
+                assert!(!matches!(read, Ok(Received::Stateful(_))), "{again}");
+            }
+            Err(fault) => {
+                counted.set((all + 1, good));
+                assert!(matches!(fault.status(), 400 | 413), "{fault:?}");
+            }
+        }
+        let page = ItemPage {
+            after: choices.once_in(2).then(|| "rs_1".into()),
+            limit: 3,
+            is_ascending: choices.once_in(2),
+        };
+        if let Some(page) = write_page(&turns[0], &page).unwrap() {
+            let page: Value = serde_json::from_slice(&page).unwrap();
+            assert!(page["data"].as_array().unwrap().len() <= 3);
+        }
+    });
+    let (all, good) = counted.get();
+    assert!(good * 10 > all, "{good} of {all} go on");
 }
 
 fn request(choices: &mut Choices<'_>, is_stream: bool) -> ModelRequest {

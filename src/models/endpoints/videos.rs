@@ -10,14 +10,12 @@ use filters::models::videos::job::{public_id, stored_id, write_job};
 use filters::proxy::normalise;
 use futures::future::BoxFuture;
 
+use super::list_page::{ListPage, refused};
 use crate::models::Models;
 use crate::models::videos::{ReadJob, content, worker};
 use crate::proxy::handler::{Endpoint, Request};
 use crate::proxy::response::Response;
-use crate::store::ledger::{VideoJob, VideoJobPage};
-
-/// The default and the maximum number of jobs in a list.
-const PAGE: [i64; 2] = [20, 100];
+use crate::store::ledger::{StoredJob, VideoJobPage};
 
 /// `GET /v1/videos`.
 pub struct ListVideos {
@@ -42,20 +40,25 @@ pub struct DeleteVideo {
 impl Endpoint for ListVideos {
     fn call<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>> {
         Box::pin(async move {
-            let query = VideosQuery::parse(&request)?;
+            let page = ListPage::parse(&request)?;
+            let after = page.after.unwrap_or_default();
+            let id = stored_id(&after).filter(|_| !after.is_empty());
+            if id.is_none() && !after.is_empty() {
+                return Err(refused("after", &after, "the id of a video"));
+            }
+            let after = id.unwrap_or_default().to_owned();
             let key_id = Arc::clone(&caller(&request)?.key_id);
-            let (after, most, is_ascending) = (query.after, query.most, query.is_ascending);
+            let (most, is_ascending) = (page.limit, page.is_ascending);
             let listed = self.models.ledger.with_store(|store, _| async move {
                 let page = VideoJobPage {
                     key_id: &key_id,
                     after: &after,
-                    most: most + 1,
+                    most: i64::try_from(most + 1).unwrap_or(i64::MAX),
                     is_ascending,
                 };
                 store.video_jobs(&page).await
             });
             let mut jobs = listed.await?;
-            let most = usize::try_from(most).unwrap_or(usize::MAX);
             let has_more = jobs.len() > most;
             jobs.truncate(most);
             write_list(&jobs, has_more).map(Response::json)
@@ -134,7 +137,7 @@ fn unknown() -> Fault {
 }
 
 /// Finds the job that the path names among those of the calling key.
-async fn find(models: &Models, request: &Request<'_>) -> Result<VideoJob, Fault> {
+async fn find(models: &Models, request: &Request<'_>) -> Result<StoredJob, Fault> {
     let path = normalise(request.path)?;
     let mut segments = path.trim_start_matches('/').split('/').skip(2);
     let id = segments
@@ -150,13 +153,13 @@ async fn find(models: &Models, request: &Request<'_>) -> Result<VideoJob, Fault>
     found.await?.ok_or_else(unknown)
 }
 
-fn write(job: &VideoJob, out: &mut Vec<u8>) -> Result<(), Fault> {
+fn write(job: &StoredJob, out: &mut Vec<u8>) -> Result<(), Fault> {
     let read = ReadJob::new(job)?;
     write_job(&job.id.to_string(), &read.order, &read.state, out);
     Ok(())
 }
 
-fn write_list(jobs: &[VideoJob], has_more: bool) -> Result<Vec<u8>, Fault> {
+fn write_list(jobs: &[StoredJob], has_more: bool) -> Result<Vec<u8>, Fault> {
     let mut data = Vec::new();
     for job in jobs {
         data.push(if data.is_empty() { b'[' } else { b',' });
@@ -170,54 +173,10 @@ fn write_list(jobs: &[VideoJob], has_more: bool) -> Result<Vec<u8>, Fault> {
     let mut body = Object::open(&mut out);
     body.text("object", "list");
     body.value("data", |out| out.extend_from_slice(&data));
-    let id = |job: Option<&VideoJob>| job.map(|job| public_id(&job.id.to_string()));
+    let id = |job: Option<&StoredJob>| job.map(|job| public_id(&job.id.to_string()));
     body.text_or_null("first_id", id(jobs.first()).as_deref());
     body.text_or_null("last_id", id(jobs.last()).as_deref());
     body.bool("has_more", has_more);
     body.close();
     Ok(out)
-}
-
-/// The options of a list.
-#[derive(Debug, Eq, PartialEq)]
-struct VideosQuery {
-    after: String,
-    most: i64,
-    is_ascending: bool,
-}
-
-impl VideosQuery {
-    /// Errors: 400 that names the parameter.
-    fn parse(request: &Request<'_>) -> Result<Self, Fault> {
-        let last = |name: &str| request.values(name).last();
-        let refuse = |name: &str, value: &str, accepted: &str| {
-            let message = format!("`{name}` is {:?}; accepted is {accepted}", quoted(value));
-            Err(Fault::invalid(name.to_owned(), message).with_code("invalid_parameters"))
-        };
-        let [usual, most] = PAGE;
-        let limit = match last("limit") {
-            None => usual,
-            Some(text) => match text.parse() {
-                Ok(limit) if (1..=most).contains(&limit) => limit,
-                _ => return refuse("limit", &text, "an integer from 1 to 100"),
-            },
-        };
-        let after = match last("after") {
-            None => String::new(),
-            Some(text) => match stored_id(&text) {
-                Some(id) => id.to_owned(),
-                None => return refuse("after", &text, "the id of a video"),
-            },
-        };
-        let is_ascending = match last("order").as_deref() {
-            None | Some("desc") => false,
-            Some("asc") => true,
-            Some(other) => return refuse("order", other, "`asc` or `desc`"),
-        };
-        Ok(Self {
-            after,
-            most: limit,
-            is_ascending,
-        })
-    }
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use filters::ledger::EntryId;
 use filters::models::metadata::PriceNotes;
 use filters::models::usage::{Settlement, Usage};
 use filters::money::{Cost, Details, Usd};
@@ -24,6 +25,8 @@ pub(super) struct Billing {
     pub(super) reservation: Option<Reservation>,
     /// The call's id in the ledger, in the response and in the log line.
     log_id: Option<Uuid>,
+    /// How the call ended, if there is no reservation to charge it to.
+    end: Option<Box<CallEnd>>,
 }
 
 /// Returns a settlement without usage.
@@ -171,11 +174,24 @@ impl Billing {
         self.price_notes = price_notes;
     }
 
-    /// Charges the call.
+    /// Charges the call, or keeps its end for the job that it was made for.
     pub(super) fn settle(&mut self, ended: CallEnd) -> Receipt {
         match &mut self.reservation {
             Some(reservation) => reservation.settle(ended),
-            None => Receipt::ready(),
+            None => {
+                self.end = Some(Box::new(ended));
+                Receipt::ready()
+            }
         }
+    }
+
+    /// Starts a call that another one has reserved, under its id.
+    pub(super) fn begin_for_job(&mut self, id: EntryId) {
+        self.log_id = Some(Uuid::from_bytes(id.0));
+    }
+
+    /// Takes how a call without a reservation ended.
+    pub(super) fn take_end(&mut self) -> Option<CallEnd> {
+        self.end.take().map(|end| *end)
     }
 }

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use super::billing::Billing;
 use super::caching::Caching;
 use super::images::Images;
+use super::kept_response::Unkept;
 use super::planned_attempt::PlannedAttempt;
 use super::turns::AnswerTurns;
 use crate::models::experiments::SendImpression;
@@ -59,6 +60,10 @@ pub(super) struct Call {
     pub(super) impression: Option<SendImpression>,
     /// The turns of the answer, if there may be several or its calls are judged.
     pub(super) turns: Option<Box<AnswerTurns>>,
+    /// Why its response was not kept.
+    pub(super) unkept: Unkept,
+    /// Whether it waits to be made in the background.
+    pub(super) is_queued: bool,
     pub(super) log: AttemptLog,
     pub(super) billing: Billing,
     pub(super) timing: Timing,

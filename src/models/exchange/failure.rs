@@ -121,10 +121,12 @@ impl ModelExchange {
         is_head_sent: bool,
     ) -> Report {
         let is_unrecorded = *error.etype() == COST_NOT_RECORDED;
-        let pending = self.call.fault.take().or_else(|| {
+        let unkept = || self.call.unkept.get().cloned();
+        let unrecorded = || {
             let message = "the answer cannot be accounted for at the moment";
             is_unrecorded.then(|| Fault::new(FaultKind::Unavailable, message))
-        });
+        };
+        let pending = self.call.fault.take().or_else(unkept).or_else(unrecorded);
         if is_client_error(error) && pending.is_none() {
             return Report {
                 fault: None,

@@ -153,6 +153,9 @@ impl ModelExchange {
         if matches!(self.call.caching, Caching::Replayed(_)) {
             return if is_gone { "client_gone" } else { "ok" };
         }
+        if self.call.is_queued {
+            return "queued";
+        }
         self.call.caching.release(is_gone);
         self.finish_hedge(info, is_gone);
         let outcome = self.settle_end(info, is_gone);

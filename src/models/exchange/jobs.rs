@@ -6,11 +6,11 @@ use filters::models::videos::order::{JobError, JobState, JobStatus, VideoOrder};
 
 use super::ModelExchange;
 use crate::ledger::Receipt;
-use crate::ledger::jobs::RefusedJob;
+use crate::ledger::jobs::{NewJob, RefusedJob};
 use crate::models::Models;
 use crate::models::videos::worker;
 use crate::proxy::context::RequestInfo;
-use crate::store::ledger::VideoJob;
+use crate::store::ledger::StoredJob;
 
 /// The pause before the first poll of a new job.
 const FIRST_POLL_MS: i64 = 1_000;
@@ -46,19 +46,25 @@ impl ModelExchange {
         let created_ms = i64::try_from(created_ms).unwrap_or(i64::MAX);
         // The reservation covers the most expensive attempt.
         let reserved = attempt.max_cost(&call.request, call.price_point);
-        let job = VideoJob {
+        let job = StoredJob {
             ordered: serde_json::to_string(&order).ok()?,
             state: serde_json::to_string(&JobState::default()).ok()?,
             reserved: reserved.unwrap_or_default(),
             secret: asked.callback.map(|callback| callback.secret.into()),
             created_ms,
-            ..VideoJob::default()
+            ..StoredJob::default()
         };
         let refused = refused(&self.models, info)?;
         let reservation = call.billing.begin_job()?;
         let ledger = &self.models.ledger;
         let due_ms = ledger.now_ms().saturating_add(FIRST_POLL_MS);
-        Some(ledger.begin_job(reservation, (job, is_byok), due_ms, refused))
+        let new = NewJob {
+            job,
+            is_byok,
+            due_ms,
+            response: None,
+        };
+        Some(ledger.begin_job(reservation, new, refused))
     }
 }
 

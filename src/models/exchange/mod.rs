@@ -5,9 +5,9 @@
 //! continues with the next part of a request that a provider takes in several. [`failure`] decides whether the next
 //! attempt starts, and what the client gets if none does. [`feedback`] ends the call and reports the results to the
 //! planner, and [`log`] writes its part of the log line. [`hedging`] runs a second attempt beside a silent one.
-//! [`reservation`] and [`settlement`] use the ledger, [`usage`] checks the plausibility of reports, and
+//! [`kept_response`] keeps the response for later requests. [`reservation`] and [`settlement`] use the ledger, [`usage`] checks the plausibility of reports, and
 //! [`rate_limits`] lets keys rest. [`replay`] replays a stored reply instead. An answer of several [`turns`] has searches of
-//! the web between them ([`next_turn`]), and its calls may be judged ([`judging`]); [`own_request`] makes the gateway's own requests.
+//! the web between them ([`next_turn`]), and its calls may be judged ([`judging`]); [`own_request`] makes the gateway's own requests, and [`job_run`] calls for jobs.
 //!
 //! Files above import those below: this one · [`hedge`] · [`log`], [`usage`], [`rate_limits`] · [`attempt`] · [`call`] · the rest.
 
@@ -20,8 +20,10 @@ mod feedback;
 mod hedge;
 mod hedging;
 mod images;
+mod job_run;
 mod jobs;
 mod judging;
+mod kept_response;
 mod log;
 mod next_turn;
 mod own_request;
@@ -55,6 +57,8 @@ use pingora::{Error, Result};
 use self::attempt::Attempt;
 use self::call::Call;
 use self::hedge::Hedge;
+pub use self::job_run::JobRun;
+pub use self::kept_response::{JobCall, status_of};
 pub use self::next_turn::continued;
 pub use self::planned_attempt::{PlannedAttempt, PlannedCall};
 pub use self::turns::{AnswerTurns, Judge};
@@ -115,6 +119,8 @@ impl ModelExchange {
             caching: Default::default(),
             impression: None,
             turns: None,
+            unkept: Default::default(),
+            is_queued: false,
             log: Default::default(),
             billing: Default::default(),
             timing: Default::default(),

@@ -277,6 +277,7 @@ pub fn continued(request: ModelRequest, last: &ModelRequest) -> ModelRequest {
         session: last.session.clone(),
         own_headers: last.own_headers.clone(),
         managed: last.managed.clone(),
+        promise: last.promise.clone(),
         ..request
     }
 }

@@ -107,7 +107,7 @@ impl Call {
 
     /// Returns the maximum cost of attempts that follow each other. A failed attempt costs nothing, unless it has
     /// several parts, of which all but one may have ended.
-    fn max_cost<'c>(&self, attempts: impl Iterator<Item = &'c PlannedAttempt>) -> Usd {
+    pub(super) fn max_cost<'c>(&self, attempts: impl Iterator<Item = &'c PlannedAttempt>) -> Usd {
         let (mut most, mut failed) = (Usd::ZERO, Usd::ZERO);
         for attempt in attempts {
             let cost = attempt.max_cost(&self.request, self.price_point);

@@ -12,6 +12,7 @@ use pingora::{Error, Result};
 use super::ModelExchange;
 use super::attempt::Attempt;
 use super::call::Call;
+use super::kept_response::followed;
 use crate::models::Models;
 use crate::proxy::buffered::error_types::ATTEMPT_ABORTED;
 use crate::proxy::buffered::state::Stage;
@@ -182,10 +183,11 @@ impl ModelExchange {
             None => self.settle(info, outcome),
         };
         let told = self.keep_session(info);
-        if let Some(gate) = self.gate(receipt, told) {
+        self.write_end(info);
+        let kept = self.keep_response(info);
+        if let Some(gate) = followed(self.gate(receipt, told), kept) {
             self.state.set_gate(gate);
         }
-        self.write_end(info);
         self.store_reply(info);
     }
 

@@ -1,14 +1,13 @@
 //! Videos after their order: jobs in the store. They are polled until they end, charged once, and reported to their
 //! callbacks.
 //!
-//! [`worker`] does the due work on the jobs of the store, in [`lane`]s with room for each organization. [`provider`]
+//! [`worker`] does the due work on the jobs of the store. [`provider`]
 //! asks the provider of a job, [`content`] passes its bytes, and [`callback`] reports its end.
 //! `filters::models::videos` decides about replies, and [`crate::store`] charges once. Source: docs/decisions.md 56,
 //! 57.
 
 pub mod callback;
 pub mod content;
-mod lane;
 mod provider;
 pub mod worker;
 
@@ -20,7 +19,7 @@ use filters::models::videos::order::{JobState, VideoOrder};
 use self::callback::Callbacks;
 use crate::config::Config;
 use crate::outbound::Outbound;
-use crate::store::ledger::VideoJob;
+use crate::store::ledger::StoredJob;
 
 /// How long a provider may take to report the status of a job.
 const POLL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -66,7 +65,7 @@ impl ReadJob {
     /// Reads a job.
     ///
     /// Errors: a later version has written the job.
-    pub fn new(job: &VideoJob) -> Result<Self, Fault> {
+    pub fn new(job: &StoredJob) -> Result<Self, Fault> {
         let unreadable = |error: serde_json::Error| {
             Fault::new(FaultKind::Internal, "the job cannot be read").with_detail(error.to_string())
         };

@@ -1,8 +1,4 @@
-//! Does the due work on the jobs of the store: polls providers, and reports the end of jobs to callbacks.
-//!
-//! Processes with one store share the work. A process claims a job to work on it, and a claim ends with its time or
-//! its process, so another process soon takes over. The result does not depend on the process, because the store ends
-//! a job once.
+//! Does the due work on jobs of videos: polls providers, and reports the end of jobs to callbacks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,13 +13,13 @@ use tokio::sync::watch;
 
 use super::ReadJob;
 use super::callback::Delivery;
-use super::lane::WorkLane;
 use super::provider::JobProvider;
 use crate::ledger::jobs::JobEnd;
 use crate::models::Models;
 use crate::models::deployment::Deployment;
+use crate::models::jobs::{self, CLEAN_TICKS, WorkLane, claim};
 use crate::periodic::Ticks;
-use crate::store::ledger::{DueJobs, VideoJob};
+use crate::store::ledger::{JobKind, StoredJob};
 
 /// The interval at which the store is asked for due work.
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -31,8 +27,6 @@ const INTERVAL: Duration = Duration::from_millis(500);
 const CLAIM_MS: i64 = 30_000;
 /// How long an ended job is kept.
 const KEPT_MS: i64 = 30 * 24 * 3_600_000;
-/// The interval, in ticks, at which older jobs are deleted.
-const CLEAN_TICKS: u64 = 7_200;
 
 /// Works until `stop`, on the store's runtime. Callbacks, which callers choose, have their own lane, so that a slow
 /// one delays no poll.
@@ -43,7 +37,7 @@ pub async fn run(models: Arc<Models>, stop: watch::Receiver<bool>) {
     while ticks.next().await {
         for lane in &mut lanes {
             let Some(room) = lane.room() else { continue };
-            for job in claim(&models, room).await {
+            for job in claim(&models.ledger, JobKind::Video, room, CLAIM_MS).await {
                 let organization = Arc::clone(&job.owner.organization_id);
                 lane.begin(&organization, work(Arc::clone(&models), job));
             }
@@ -53,23 +47,6 @@ pub async fn run(models: Arc<Models>, stop: watch::Receiver<bool>) {
         }
         count += 1;
     }
-}
-
-/// Claims jobs with due work. Returns none while the store does not respond.
-async fn claim(models: &Models, room: DueJobs) -> Vec<VideoJob> {
-    let ledger = &models.ledger;
-    let now_ms = ledger.now_ms();
-    let claimed = ledger.with_store(|store, process| async move {
-        // Almost always nothing is due, and this check writes nothing.
-        match store.has_due_video_job(now_ms, room.is_open).await? {
-            true => {
-                let times = (now_ms, now_ms + CLAIM_MS);
-                store.claim_video_jobs(&process, times, &room).await
-            }
-            false => Ok(Vec::new()),
-        }
-    });
-    claimed.await.unwrap_or_default()
 }
 
 async fn forget_old(models: &Models) {
@@ -82,7 +59,7 @@ async fn forget_old(models: &Models) {
 }
 
 /// Does the due work on a job.
-async fn work(models: Arc<Models>, job: VideoJob) {
+async fn work(models: Arc<Models>, job: StoredJob) {
     let read = match ReadJob::new(&job) {
         Ok(read) => read,
         Err(fault) => {
@@ -97,7 +74,7 @@ async fn work(models: Arc<Models>, job: VideoJob) {
 }
 
 /// Asks the provider of a job for its status, and handles the reply.
-async fn poll(models: &Models, job: &VideoJob, read: ReadJob) {
+async fn poll(models: &Models, job: &StoredJob, read: ReadJob) {
     let ReadJob { order, state } = read;
     let provider = JobProvider::find(models, &job.owner.organization_id, &order);
     let said = match &provider {
@@ -124,7 +101,7 @@ fn unix_ms(models: &Models) -> u64 {
 }
 
 /// Writes the state of a job, and the time at which it is due again.
-async fn postpone(models: &Models, job: &VideoJob, state: &JobState, pause_ms: Option<u64>) {
+async fn postpone(models: &Models, job: &StoredJob, state: &JobState, pause_ms: Option<u64>) {
     let Ok(state) = serde_json::to_string(state) else {
         return;
     };
@@ -132,19 +109,13 @@ async fn postpone(models: &Models, job: &VideoJob, state: &JobState, pause_ms: O
         let pause_ms = i64::try_from(pause_ms).unwrap_or(i64::MAX);
         models.ledger.now_ms().saturating_add(pause_ms)
     });
-    let id = job.id;
-    let written = models.ledger.with_store(|store, process| async move {
-        let written = store.postpone_video_job(&process, &id, (&state, due_ms));
-        written.await
-    });
-    // If this fails, the claim ends with its time, and the job is due again.
-    _ = written.await;
+    jobs::postpone(&models.ledger, job, state, due_ms).await;
 }
 
 /// Ends a job, and charges it once. `paid` has the length of the video and the facts for its price.
 async fn end(
     models: &Models,
-    job: &VideoJob,
+    job: &StoredJob,
     (order, mut state): (&VideoOrder, JobState),
     paid: Option<(u64, Arc<Deployment>)>,
 ) {
@@ -165,6 +136,7 @@ async fn end(
         state: &written,
         due_ms: if is_told { models.ledger.now_ms() } else { 0 },
         usage: priced.as_ref().map(|(_, _, usage)| usage.clone()),
+        ..JobEnd::default()
     };
     match models.ledger.end_job(job, ended).await {
         Ok(Some(_)) => {
@@ -214,7 +186,7 @@ fn usage_record(
 }
 
 /// Reports the end of a job to its callback.
-async fn report_end(models: &Models, job: &VideoJob, read: ReadJob) {
+async fn report_end(models: &Models, job: &StoredJob, read: ReadJob) {
     let ReadJob { order, state } = read;
     let (Some(url), Some(secret)) = (&order.callback_url, &job.secret) else {
         return postpone(models, job, &state, None).await;
@@ -235,7 +207,7 @@ async fn report_end(models: &Models, job: &VideoJob, read: ReadJob) {
 }
 
 /// Asks the provider of a job to delete it, in the background. The job itself is deleted in any case.
-pub fn forget(models: &Arc<Models>, job: &VideoJob) {
+pub fn forget(models: &Arc<Models>, job: &StoredJob) {
     let Ok(read) = ReadJob::new(job) else {
         return;
     };

@@ -9,6 +9,7 @@ mod counters;
 mod days;
 mod hour_tables;
 mod hours;
+pub(super) mod jobs;
 mod journals;
 mod leases;
 mod limits;
@@ -31,6 +32,7 @@ use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
 pub use calls::OldCalls;
+pub use jobs::{DueJobs, JobKind, StoredJob};
 pub use journals::JournalOwner;
 pub use leases::{CHANNEL, LeaseChange, LeaseGrant, LeaseGrants, LeaseRequest};
 pub use limits::LimitRequest;
@@ -39,7 +41,7 @@ pub use spent::ScopeSpent;
 pub use usage::{By, Usage};
 pub use usage_hours::{AgentOrigin, PeriodUsage, UsagePart, UsageScope};
 pub use variations::VariationUsage;
-pub use video_jobs::{DueJobs, VideoJob, VideoJobPage};
+pub use video_jobs::VideoJobPage;
 
 use super::connections::{Connected, Dialect};
 use super::rows::{self, Rows};

@@ -53,6 +53,11 @@ SELECT wanted_id, counter, 'job' AS part, reserved AS detail, is_premium, create
 FROM wanted CROSS JOIN video_jobs \
 WHERE organization_id = wanted_id AND is_open = 1 AND (key_id = of_key OR {of_scope}) \
 UNION ALL \
+SELECT wanted_id, counter, 'job' AS part, reserved AS detail, is_premium, created_at AS first_at, \
+    created_at AS last_at, 0 AS nano, 0 AS rest \
+FROM wanted CROSS JOIN response_jobs \
+WHERE organization_id = wanted_id AND is_open = 1 AND (key_id = of_key OR {of_scope}) \
+UNION ALL \
 SELECT '' AS wanted_id, '' AS counter, 'posts' AS part, '' AS detail, 0 AS is_premium, \
     0 AS first_at, 0 AS last_at, posts AS nano, 0 AS rest \
 FROM journal_owners WHERE owner = $2";

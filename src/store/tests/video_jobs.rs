@@ -2,7 +2,7 @@
 
 use filters::ledger::{CallOwner, EntryId, Funding};
 
-use super::super::ledger::{DueJobs, LeaseChange, VideoJob, VideoJobPage};
+use super::super::ledger::{DueJobs, JobKind, LeaseChange, StoredJob, VideoJobPage};
 use super::ledger::{ORG, entry, usd};
 use super::*;
 
@@ -16,8 +16,10 @@ on_both![
     a_secret_is_in_no_column,
 ];
 
-fn job(n: u8) -> VideoJob {
-    VideoJob {
+const VIDEO: JobKind = JobKind::Video;
+
+fn job(n: u8) -> StoredJob {
+    StoredJob {
         id: EntryId([n; 16]),
         owner: CallOwner {
             organization_id: ORG.into(),
@@ -31,7 +33,7 @@ fn job(n: u8) -> VideoJob {
         state: "{}".to_owned(),
         created_ms: NOW_MS,
         is_open: true,
-        ..VideoJob::default()
+        ..StoredJob::default()
     }
 }
 
@@ -45,8 +47,8 @@ fn due(is_open: bool, most: usize) -> DueJobs {
 }
 
 impl Fixture {
-    async fn begin_job(&self, job: &VideoJob) {
-        let begun = self.store.begin_video_job("p1", job, NOW_MS).await;
+    async fn begin_job(&self, job: &StoredJob) {
+        let begun = self.store.begin_job("p1", job, NOW_MS, None).await;
         begun.unwrap();
     }
 
@@ -67,7 +69,9 @@ async fn what_a_job_may_cost_moves_from_the_process_and_back(fixture: Fixture) {
     fixture.store.unregister_process("p1").await.unwrap();
     assert_eq!(fixture.account().await.leased, usd("4"));
     let store = &fixture.store;
-    let ended = store.end_video_job(&job(1).id, ("{}", 0), None).await;
+    let ended = store
+        .end_job((VIDEO, &job(1).id), ("{}", 0), None, None)
+        .await;
     assert!(ended.unwrap().is_some());
     let account = fixture.account().await;
     assert_eq!((account.leased, account.settled), (usd("0"), usd("0")));
@@ -80,11 +84,13 @@ async fn a_job_ends_once_and_is_paid_once(fixture: Fixture) {
     let store = &fixture.store;
     let paid = entry(1, "3.5");
     let charge = store
-        .end_video_job(&paid.id, ("{\"a\":1}", 0), Some(&paid))
+        .end_job((VIDEO, &paid.id), ("{\"a\":1}", 0), Some(&paid), None)
         .await;
     let charge = charge.unwrap().unwrap();
     assert_eq!((charge.charged, charge.shortfall), (usd("3.5"), usd("0")));
-    let again = store.end_video_job(&paid.id, ("{}", 0), Some(&paid)).await;
+    let again = store
+        .end_job((VIDEO, &paid.id), ("{}", 0), Some(&paid), None)
+        .await;
     assert_eq!(again.unwrap(), None);
     let account = fixture.account().await;
     assert_eq!((account.leased, account.settled), (usd("0"), usd("3.5")));
@@ -107,7 +113,9 @@ async fn what_open_jobs_may_cost_counts_as_spent(fixture: Fixture) {
     let spent = async || fixture.spent_of("key/key_1").await.key.total;
     assert_eq!(spent().await, usd("4"));
     let paid = entry(1, "3.5");
-    let ended = store.end_video_job(&paid.id, ("{}", 0), Some(&paid)).await;
+    let ended = store
+        .end_job((VIDEO, &paid.id), ("{}", 0), Some(&paid), None)
+        .await;
     assert!(ended.unwrap().is_some());
     assert_eq!(spent().await, usd("3.5"));
 }
@@ -119,21 +127,21 @@ async fn a_job_is_claimed_by_one_until_the_claim_ends(fixture: Fixture) {
     store.register_process("p2").await.unwrap();
     let claim = async |process: &str, now_ms: i64| {
         let claimed = store
-            .claim_video_jobs(process, (now_ms, now_ms + 100), &due(true, 5))
+            .claim_jobs(VIDEO, process, (now_ms, now_ms + 100), &due(true, 5))
             .await;
         claimed.unwrap().len()
     };
-    assert!(!store.has_due_video_job(NOW_MS - 1, true).await.unwrap());
-    assert!(!store.has_due_video_job(NOW_MS, false).await.unwrap());
+    assert!(!store.has_due_job(VIDEO, NOW_MS - 1, true).await.unwrap());
+    assert!(!store.has_due_job(VIDEO, NOW_MS, false).await.unwrap());
     assert_eq!(claim("p1", NOW_MS - 1).await, 0);
-    assert!(store.has_due_video_job(NOW_MS, true).await.unwrap());
+    assert!(store.has_due_job(VIDEO, NOW_MS, true).await.unwrap());
     assert_eq!(claim("p1", NOW_MS).await, 1);
     assert_eq!(claim("p2", NOW_MS + 99).await, 0);
     assert_eq!(claim("p2", NOW_MS + 100).await, 1);
     // The claim of the first is over, and so is what it knows.
     let id = job(1).id;
     store
-        .postpone_video_job("p1", &id, ("{\"late\":1}", 5))
+        .postpone_job("p1", (VIDEO, &id), ("{\"late\":1}", 5))
         .await
         .unwrap();
     let kept = store
@@ -143,7 +151,7 @@ async fn a_job_is_claimed_by_one_until_the_claim_ends(fixture: Fixture) {
         .unwrap();
     assert_eq!(kept.state, "{}");
     store
-        .postpone_video_job("p2", &id, ("{\"a\":1}", NOW_MS + 500))
+        .postpone_job("p2", (VIDEO, &id), ("{\"a\":1}", NOW_MS + 500))
         .await
         .unwrap();
     assert_eq!(claim("p1", NOW_MS + 499).await, 0);
@@ -162,7 +170,7 @@ async fn each_organization_gets_its_turn_and_no_more_than_its_room(fixture: Fixt
         store.register_process(name).await.unwrap();
     };
     create("other").await;
-    let of = |n: u8, organization: &str| VideoJob {
+    let of = |n: u8, organization: &str| StoredJob {
         reserved: usd("0"),
         owner: CallOwner {
             organization_id: organization.into(),
@@ -174,11 +182,11 @@ async fn each_organization_gets_its_turn_and_no_more_than_its_room(fixture: Fixt
         fixture.begin_job(&of(n, ORG)).await;
     }
     let last = of(6, "other");
-    let begun = store.begin_video_job("p1", &last, NOW_MS + 1);
+    let begun = store.begin_job("p1", &last, NOW_MS + 1, None);
     begun.await.unwrap();
     let claim = async |now_ms: i64, wanted: DueJobs| {
         let times = (now_ms, now_ms + 100);
-        let claimed = store.claim_video_jobs("p1", times, &wanted).await.unwrap();
+        let claimed = store.claim_jobs(VIDEO, "p1", times, &wanted).await.unwrap();
         let mut organizations: Vec<String> = claimed
             .iter()
             .map(|job| job.owner.organization_id.to_string())
@@ -225,11 +233,15 @@ async fn jobs_are_found_by_their_key_alone(fixture: Fixture) {
         !store.delete_video_job(&id, "key_1").await.unwrap(),
         "it goes on"
     );
-    let ended = store.end_video_job(&job(1).id, ("{}", 0), None).await;
+    let ended = store
+        .end_job((VIDEO, &job(1).id), ("{}", 0), None, None)
+        .await;
     assert!(ended.unwrap().is_some());
     assert!(!store.delete_video_job(&id, "key_2").await.unwrap());
     assert!(store.delete_video_job(&id, "key_1").await.unwrap());
-    let second = store.end_video_job(&job(2).id, ("{}", 0), None).await;
+    let second = store
+        .end_job((VIDEO, &job(2).id), ("{}", 0), None, None)
+        .await;
     assert!(second.unwrap().is_some());
     store.delete_old_video_jobs(NOW_MS).await.unwrap();
     assert_eq!(store.video_jobs(&page("key_1")).await.unwrap().len(), 1);
@@ -239,7 +251,7 @@ async fn jobs_are_found_by_their_key_alone(fixture: Fixture) {
 
 async fn a_secret_is_in_no_column(fixture: Fixture) {
     fixture.funded().await;
-    let with_secret = VideoJob {
+    let with_secret = StoredJob {
         secret: Some("whsec_canary".to_owned()),
         ..job(1)
     };

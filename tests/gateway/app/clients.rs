@@ -178,16 +178,21 @@ fn the_urql_client_sees_no_difference() {
 
 /// The same provider on each wire.
 fn accept_on_every_wire(script: Script) {
+    accept_with(script, "", &[]);
+}
+
+/// Runs a script with more settings of the gateway and more variables.
+fn accept_with(script: Script, settings: &str, more: &[(&str, &str)]) {
     let provider = scripted::provider();
-    let gateway = scripted::gateway(&provider);
+    let gateway = scripted::gateway_with(&provider, settings, "", "1000");
     let base_url = format!("http://{}/v1", gateway.address());
     let models = scripted::MODELS.join(",");
-    let variables = [
+    let own = [
         ("BASE_URL", &*base_url),
         ("API_KEY", &gateway.key),
         ("MODELS", &models),
     ];
-    sdk::run(script, &variables, &[]);
+    sdk::run(script, &[&own, more].concat(), &[]);
 }
 
 #[test]
@@ -223,6 +228,12 @@ fn openai_and_the_ai_sdk_in_node_see_no_difference_between_wires_behind_response
 #[test]
 fn langchain_sees_no_difference_between_wires_behind_responses() {
     accept_on_every_wire(Script::LangchainPython);
+}
+
+#[test]
+fn openai_in_python_goes_on_with_kept_responses_of_any_wire() {
+    let keeps = "[responses]\nstore = true\n";
+    accept_with(Script::ResponsesPython, keeps, &[("STORES", "true")]);
 }
 
 /// Runs a client of the Model Context Protocol.

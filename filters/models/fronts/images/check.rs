@@ -184,6 +184,7 @@ pub(super) fn check(
         asked: asked(&found.options, found.count),
         source: Source::new(body.clone(), members),
         managed: None,
+        promise: None,
         own_headers: Vec::new(),
         payload: Payload::Images(ImageFacts {
             is_edit,

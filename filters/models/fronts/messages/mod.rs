@@ -106,6 +106,7 @@ pub fn count_tokens(body: Bytes) -> Result<Counted, Fault> {
             let message = "`model` or `prompt` names a prompt or a flag; accepted is a model id";
             return Err(Fault::invalid("model", message).with_code("invalid_parameters"));
         }
+        Received::Stateful(request) => return Err(request.refusal),
     };
     Ok(Counted {
         estimate: estimate(&request),

@@ -6,11 +6,11 @@ use serde::Deserialize;
 
 use super::safeguards::RESULTS;
 use super::shape::write_event;
+use crate::json::members::{joined, replaced, with_member};
 use crate::json::{Error, Object, Walker, quoted};
 use crate::models::chat::text::Text;
 use crate::models::dialects::Dialect;
 use crate::models::dialects::state::OwnedMaker;
-use crate::models::fronts::members::{joined, replaced, with_member};
 
 /// What passes through.
 #[derive(Debug)]

@@ -34,6 +34,17 @@ impl Front for Compact {
                 let said = "is true; accepted is false, because a summary comes as a whole";
                 Err(Fault::invalid("stream", said).with_code("unsupported_value"))
             }
+            Received::Stateful(request) if request.is_kept() || request.is_background => {
+                let key = if request.is_background {
+                    "background"
+                } else {
+                    "store"
+                };
+                let said = format!(
+                    "`{key}` is true; accepted is false, because a summary is the client's to keep"
+                );
+                Err(Fault::invalid(key, said).with_code("unsupported_value"))
+            }
             _ => Ok(received),
         }
     }

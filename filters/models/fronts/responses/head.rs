@@ -1,20 +1,21 @@
 //! What a response says of itself beside its items: its id, its state, and the request that it answers.
 
+use std::sync::Arc;
+
 use super::writer::{ResponseEnd, write_usage};
-use crate::json::Object;
-use crate::models::reply::ReplyIdentity;
+use crate::json::{Object, quoted};
 use crate::models::request::{ModelRequest, Source};
+use crate::models::stored_responses::{ResponsePromise, public_id};
 use crate::models::usage::Usage;
 use crate::money::ServiceTier;
 
 /// Members of the request that its response repeats, each with what stands there where the request has none.
-const REPEATED: [(&str, &str); 17] = [
+const REPEATED: [(&str, &str); 16] = [
     ("instructions", "null"),
     ("max_output_tokens", "null"),
     ("max_tool_calls", "null"),
     ("metadata", "{}"),
     ("parallel_tool_calls", "true"),
-    ("previous_response_id", "null"),
     ("prompt_cache_key", "null"),
     ("prompt_cache_retention", "null"),
     ("reasoning", r#"{"effort":null,"summary":null}"#),
@@ -42,20 +43,53 @@ pub(super) struct ResponseHead {
     repeated: Box<str>,
     tier: ServiceTier,
     includes_sources: bool,
+    promise: Option<Arc<ResponsePromise>>,
 }
 
 impl ResponseHead {
-    pub(super) fn new(request: &ModelRequest, identity: &ReplyIdentity) -> Self {
-        let source = &request.source;
+    /// Returns the head of a response with this id, unless it is kept under another one. `created` is unix seconds.
+    pub(super) fn new(request: &ModelRequest, (id, created): (&str, u64)) -> Self {
+        let (source, promise) = (&request.source, &request.promise);
+        let kept = promise.as_ref().and_then(|promise| promise.id.as_deref());
         Self {
-            id: ["resp_", &identity.id].concat().into(),
-            created: identity.created,
+            id: match kept {
+                Some(kept) => public_id(kept).into(),
+                None => ["resp_", id].concat().into(),
+            },
+            created,
             model: request.requested_model().into(),
             repeated: repeated(source),
             tier: request.needs.service_tier,
             includes_sources: value(source, "include")
                 .is_some_and(|include| include.contains("web_search_call.action.sources")),
+            promise: promise.clone(),
         }
+    }
+
+    /// Returns whether the response is kept.
+    pub(super) fn is_kept(&self) -> bool {
+        let promise = self.promise.as_ref();
+        promise.is_some_and(|promise| promise.id.is_some())
+    }
+
+    /// Returns what it says of itself where the gateway keeps responses, each with its JSON; without a promise nothing.
+    pub(super) fn promised(&self) -> Vec<(&'static str, String)> {
+        let Some(promise) = &self.promise else {
+            return Vec::new();
+        };
+        let previous = promise.previous.as_deref();
+        let mut told = vec![
+            ("store", self.is_kept().to_string()),
+            ("background", promise.is_background.to_string()),
+            (
+                "previous_response_id",
+                previous.map_or_else(|| "null".to_owned(), quoted),
+            ),
+        ];
+        if self.is_kept() {
+            told.push(("id", quoted(&self.id)));
+        }
+        told
     }
 
     /// Returns the model as the client calls it.
@@ -68,16 +102,25 @@ impl ResponseHead {
         self.includes_sources
     }
 
-    /// Takes the id that a provider has told.
+    /// Takes the id that a provider has told, unless the response is kept under its own.
     pub(super) fn identify(&mut self, id: &str) {
-        if !id.is_empty() {
+        if !id.is_empty() && !self.is_kept() {
             self.id = id.into();
         }
     }
 
     /// Writes a response that has begun.
     pub(super) fn write_begun(&self, response: &mut Object<'_>) {
-        self.write(response, "in_progress", ("null", None));
+        self.write_open(response, "in_progress");
+    }
+
+    /// Writes a response that waits for its beginning.
+    pub(super) fn write_queued(&self, response: &mut Object<'_>) {
+        self.write_open(response, "queued");
+    }
+
+    fn write_open(&self, response: &mut Object<'_>, status: &str) {
+        self.write(response, status, ("null", None));
         response.raw("output", "[]");
         response.text("service_tier", self.tier.as_str());
         response.raw("usage", "null");
@@ -134,7 +177,11 @@ impl ResponseHead {
         response.text("object", "response");
         response.number("created_at", self.created);
         response.text("status", status);
-        response.bool("background", false);
+        let promise = self.promise.as_deref();
+        response.bool(
+            "background",
+            promise.is_some_and(|promise| promise.is_background),
+        );
         response.raw("error", error);
         match reason {
             Some(reason) => response.object("incomplete_details", |details| {
@@ -143,7 +190,11 @@ impl ResponseHead {
             None => response.raw("incomplete_details", "null"),
         }
         response.text("model", &self.model);
-        response.bool("store", false);
+        response.bool("store", self.is_kept());
+        response.text_or_null(
+            "previous_response_id",
+            promise.and_then(|promise| promise.previous.as_deref()),
+        );
         response.members(&self.repeated);
     }
 }

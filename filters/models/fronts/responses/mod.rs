@@ -25,11 +25,15 @@ pub use error::ResponsesError;
 #[cfg(test)]
 mod compact_tests;
 #[cfg(test)]
+mod stored_tests;
+#[cfg(test)]
 mod tests;
 
 use bytes::Bytes;
 
+use self::head::ResponseHead;
 use crate::fault::Fault;
+use crate::json::Object;
 use crate::models::chat::conversation::Conversation;
 use crate::models::check::describe::describe;
 use crate::models::dialects::compaction::Compaction;
@@ -39,6 +43,7 @@ use crate::models::operation::Operation;
 use crate::models::reply::{ReplyIdentity, Writer};
 use crate::models::request::{ModelRequest, Source};
 use crate::models::search_words::SearchWords;
+use crate::models::stored_responses::progress;
 
 /// The front of `POST /v1/responses`.
 #[derive(Debug)]
@@ -70,6 +75,20 @@ impl Front for Responses {
 
     fn search_words(&self) -> Option<&'static dyn SearchWords> {
         Some(&search_words::ResponsesSearch)
+    }
+
+    fn queued(&self, request: &ModelRequest, created_s: u64) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        let mut response = Object::open(&mut out);
+        ResponseHead::new(request, ("", created_s)).write_queued(&mut response);
+        response.close();
+        Some(out)
+    }
+
+    fn failed(&self, queued: &str, fault: &Fault) -> Option<Vec<u8>> {
+        let error = ResponsesError::new(fault).of_response();
+        let failed = progress::failed(queued, &error).ok()?;
+        Some(failed.into_bytes())
     }
 
     fn writer(&self, request: &ModelRequest, identity: ReplyIdentity) -> Box<dyn Writer> {

@@ -4,12 +4,12 @@
 
 use std::borrow::Cow;
 
-use super::head::COMPACTED;
+use super::head::{COMPACTED, ResponseHead};
 use super::output::Output;
+use crate::json::members::{find, find_text, joined, replaced, with_member};
 use crate::json::{Error, Object, Type, Walker, quoted};
 use crate::models::dialects::Dialect;
 use crate::models::dialects::state::{OwnedMaker, is_sealed};
-use crate::models::fronts::members::{find, find_text, joined, replaced};
 
 /// Events behind which nothing has been said yet.
 const SILENT: [&str; 5] = [
@@ -30,6 +30,8 @@ pub(super) struct Relay {
     id: Box<str>,
     /// The last event with its name and its number, or the whole response, which gets the cost.
     end: Option<(Box<str>, String, Option<u64>)>,
+    /// What the gateway says of the response, each with its JSON.
+    promised: Vec<(&'static str, String)>,
 }
 
 /// What an event says of itself.
@@ -55,12 +57,13 @@ impl<'a> Told<'a> {
 }
 
 impl Relay {
-    pub(super) fn new(maker: &OwnedMaker, model: &str) -> Self {
+    pub(super) fn new(maker: &OwnedMaker, head: &ResponseHead) -> Self {
         Self {
             maker: maker.clone(),
-            model: model.into(),
+            model: head.model().into(),
             id: Box::default(),
             end: None,
+            promised: head.promised(),
         }
     }
 
@@ -112,13 +115,13 @@ impl Relay {
         self.end = Some((Box::default(), told, None));
     }
 
-    /// Ends the response, with the members that `more` writes.
+    /// Ends the response, with the members that `more` writes. Returns the response, or nothing where none are kept.
     pub(super) fn complete(
         &mut self,
         is_stream: bool,
         more: impl FnOnce(&mut Object<'_>),
         output: &mut Output,
-    ) {
+    ) -> String {
         let (name, end, number) = self.end.take().unwrap_or_default();
         let mut added = Vec::new();
         let mut object = Object::open(&mut added);
@@ -126,15 +129,19 @@ impl Relay {
         object.close();
         let added = String::from_utf8(added).unwrap_or_default();
         let inside = added.strip_prefix('{').unwrap_or_default();
-        match is_stream {
-            false => output
-                .out
-                .extend_from_slice(joined(&end, inside).as_bytes()),
-            true => {
-                let told = replaced(&end, "response", |it| Ok(joined(it, inside)));
-                output.pass(&name, told.as_deref().unwrap_or(&end), number);
-            }
+        if !is_stream {
+            let told = joined(&end, inside);
+            output.out.extend_from_slice(told.as_bytes());
+            return told;
         }
+        let told = replaced(&end, "response", |it| Ok(joined(it, inside)));
+        let told = told.as_deref().unwrap_or(&end);
+        output.pass(&name, told, number);
+        if self.promised.is_empty() {
+            return String::new();
+        }
+        let items = std::str::from_utf8(&output.items).unwrap_or_default();
+        with_items(find(told, "response").unwrap_or("{}"), items)
     }
 
     /// Writes the history that the response is a summary of, with the members that `more` writes.
@@ -160,7 +167,10 @@ impl Relay {
 
     /// Returns a response as the client gets it.
     fn response(&self, response: &str) -> Result<String, Error> {
-        let told = replaced(response, "model", |_| Ok(quoted(&self.model)))?;
+        let mut told = replaced(response, "model", |_| Ok(quoted(&self.model)))?;
+        for (key, value) in &self.promised {
+            told = with_member(&told, key, value)?;
+        }
         if self.is_bare() {
             return Ok(told);
         }
@@ -202,4 +212,14 @@ pub(super) fn sealed_item(maker: &OwnedMaker, item: &str) -> Result<String, Erro
             false => quoted(&maker.borrow().seal(Dialect::Responses, &state)),
         })
     })
+}
+
+/// Returns the response of the last event, with the items that came before. Some hosts do not repeat them there.
+fn with_items(response: &str, items: &str) -> String {
+    let is_bare = find(response, "output").is_none_or(|output| output == "[]");
+    if !is_bare || items.is_empty() {
+        return response.to_owned();
+    }
+    let output = ["[", items, "]"].concat();
+    with_member(response, "output", &output).unwrap_or_else(|_| response.to_owned())
 }

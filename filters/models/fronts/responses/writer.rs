@@ -40,6 +40,8 @@ struct ResponseWriter {
     finish: Option<ResponseEnd>,
     reported: Reported,
     has_content: bool,
+    /// The response that has ended, where it is to be kept.
+    kept: Option<Bytes>,
 }
 
 /// A summary of the history.
@@ -63,10 +65,12 @@ pub(super) enum ResponseEnd {
 
 /// Returns the writer of a response.
 pub(super) fn writer(request: &ModelRequest, identity: ReplyIdentity) -> Box<dyn Writer> {
-    let id = plain_end(&identity.id);
+    let kept = request.promise.as_ref().and_then(|it| it.id.as_deref());
+    // So the id of an item tells which response has it.
+    let id = kept.map_or_else(|| plain_end(&identity.id), str::to_owned);
     let body = simdutf8::basic::from_utf8(&request.source.body).unwrap_or_default();
     let names = tools::read(body, &request.source).names;
-    let head = ResponseHead::new(request, &identity);
+    let head = ResponseHead::new(request, (&identity.id, identity.created));
     let output = Output::new(request.is_stream, &id, names, head.includes_sources());
     let sequencer = Sequencer::new(output, identity.maker, format!("call_{id}_"))
         .behind(request.source.body.clone());
@@ -85,6 +89,7 @@ pub(super) fn writer(request: &ModelRequest, identity: ReplyIdentity) -> Box<dyn
         finish: None,
         reported: Reported::default(),
         has_content: false,
+        kept: None,
     })
 }
 
@@ -244,7 +249,7 @@ impl Sink for ResponseWriter {
     }
 
     fn begin_relay(&mut self) {
-        let relay = Relay::new(self.sequencer.maker(), self.head.model());
+        let relay = Relay::new(self.sequencer.maker(), &self.head);
         self.relay = Some(Box::new(relay));
     }
 
@@ -322,10 +327,12 @@ impl Writer for ResponseWriter {
         let stands_alone = self.summary.as_ref().is_some_and(|it| it.stands_alone);
         if let Some(relay) = &mut self.relay {
             let output = &mut self.sequencer.writer;
-            return match stands_alone {
-                false => relay.complete(self.is_stream, cost, output),
-                true => relay.complete_compacted(cost, output),
-            };
+            if stands_alone {
+                return relay.complete_compacted(cost, output);
+            }
+            let told = relay.complete(self.is_stream, cost, output);
+            self.kept = self.head.is_kept().then(|| told.into());
+            return;
         }
         self.finish(Finish::Stop);
         self.sequencer.end();
@@ -341,15 +348,32 @@ impl Writer for ResponseWriter {
             cost(response);
         };
         let output = &mut self.sequencer.writer;
-        match self.is_stream {
-            false => {
-                output.out.reserve(items.len() + 1024);
-                let mut response = Object::open(&mut output.out);
-                write(&mut response);
-                response.close();
+        let start = output.out.len();
+        if !self.is_stream {
+            output.out.reserve(items.len() + 1024);
+            let mut response = Object::open(&mut output.out);
+            write(&mut response);
+            response.close();
+            if head.is_kept() {
+                let response = output.out.get(start..).unwrap_or_default();
+                self.kept = Some(Bytes::copy_from_slice(response));
             }
-            true => output.event(end.event(), |event| event.object("response", write)),
+        } else if head.is_kept() {
+            let mut json = Vec::with_capacity(items.len() + 1024);
+            let mut response = Object::open(&mut json);
+            write(&mut response);
+            response.close();
+            output.event(end.event(), |event| {
+                event.value("response", |out| out.extend_from_slice(&json));
+            });
+            self.kept = Some(json.into());
+        } else {
+            output.event(end.event(), |event| event.object("response", write));
         }
+    }
+
+    fn take_kept(&mut self) -> Option<Bytes> {
+        self.kept.take()
     }
 
     /// Writes that the response failed, behind what was said.

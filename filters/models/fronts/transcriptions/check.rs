@@ -235,6 +235,7 @@ impl Findings {
             asked: AskedParameters::default(),
             source: Source::default(),
             managed: None,
+            promise: None,
             own_headers: Vec::new(),
             payload: Payload::Transcription(TranscriptionFacts {
                 is_translation,

@@ -543,3 +543,28 @@ pub const OF_RESPONSES: [Attack; 7] = [
         }))
     }),
 ];
+
+fn of_kept(input: &str) -> Vec<u8> {
+    format!(r#"{{"model":"m","previous_response_id":"resp_1","input":[{input}]}}"#).into_bytes()
+}
+
+pub const OF_KEPT_RESPONSES: [Attack; 3] = [
+    ("a long chain", |bytes| {
+        of_kept(&items(bytes, |number| {
+            format!(r#"{{"type":"message","id":"msg_{number}","role":"user","content":"a"}}"#)
+        }))
+    }),
+    ("many references to a long item", |bytes| {
+        let long = "x".repeat(bytes / 2);
+        let long = format!(r#"{{"id":"msg_1","role":"user","content":"{long}"}}"#);
+        let references = items(bytes / 2, |_| {
+            r#"{"type":"item_reference","id":"msg_1"}"#.to_owned()
+        });
+        of_kept(&format!("{long},{references}"))
+    }),
+    ("many references to nothing", |bytes| {
+        of_kept(&items(bytes, |number| {
+            format!(r#"{{"type":"item_reference","id":"msg_{number}"}}"#)
+        }))
+    }),
+];

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use filters::accounts::Mode;
 use filters::models::embeddings::tokenizer::Tokenizer;
-use filters::models::front::Front;
+use filters::models::front::{Front, Received};
 use filters::models::fronts::chat_completions::ChatCompletions;
 use filters::models::fronts::completions::Completions;
 use filters::models::fronts::embeddings::EMBEDDINGS;
@@ -14,6 +14,8 @@ use filters::models::fronts::speech::SPEECH;
 use filters::models::fronts::transcriptions::Transcriptions;
 use filters::models::reply_cache::key::{KeyScope, ReplyKeys};
 use filters::models::request::Payload;
+use filters::models::stored_responses::expand::{History, expand};
+use filters::models::stored_responses::items::{ItemIndex, ItemPage, StoredTurn, write_page};
 use filters::models::wires::{Quirks, WireKind};
 use filters::multipart::{self, FormReader};
 use filters::spooled_json::SpooledJsonReader;
@@ -46,6 +48,39 @@ fn strict() -> Quirks {
         late_instructions: false,
         ..Quirks::default()
     }
+}
+
+/// A request that goes on with itself, and refers to all that it can.
+fn expand_itself(body: &Bytes) {
+    let Ok(Received::Stateful(request)) = Responses.read(body.clone()) else {
+        return;
+    };
+    let input = request.source.member("input");
+    let input = input.map(|member| request.source.value(member));
+    let input = std::str::from_utf8(input.unwrap_or_default()).unwrap_or_default();
+    let input = if input.is_empty() { "[]" } else { input };
+    let response = ["{\"output\":", input, "}"].concat();
+    let turns = [StoredTurn {
+        id: "0102030405060708090a0b0c0d0e0f10",
+        input,
+        response: &response,
+    }];
+    let mut index = ItemIndex::default();
+    if index.add(&turns[0]).is_err() {
+        return;
+    }
+    let history = History {
+        turns: &turns,
+        has_previous: true,
+        index: &index,
+    };
+    let page = ItemPage {
+        after: None,
+        limit: 100,
+        is_ascending: false,
+    };
+    let _ = expand(&request, history, 4 * body.len());
+    let _ = write_page(&turns[0], &page);
 }
 
 fn encode(front: &dyn Front, wires: &[WireKind], quirks: &Quirks, body: &Bytes) {
@@ -115,7 +150,11 @@ pub fn responses() -> Vec<Reader> {
         });
         reader.with(&attacks::OF_RESPONSES)
     });
-    readers.collect()
+    let asked = of_grammar(responses::kept_grammar());
+    let kept = Reader::new("responses: kept responses", asked, expand_itself);
+    readers
+        .chain([kept.with(&attacks::OF_KEPT_RESPONSES)])
+        .collect()
 }
 
 fn simple(name: &str, front: &'static dyn Front, grammar: Value) -> Reader {

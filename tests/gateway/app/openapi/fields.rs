@@ -28,6 +28,7 @@ const BY_MEANING: &[(&str, &str)] = &[
     ("/v1/messages", "thread"),
     ("/v1/messages", "tools"),
     ("/v1/messages/count_tokens", "tools"),
+    ("/v1/responses", "previous_response_id"),
     ("/v1/responses", "service_tier"),
     ("/v1/responses", "tool_choice"),
     ("/v1/responses", "top_logprobs"),

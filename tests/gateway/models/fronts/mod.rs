@@ -22,6 +22,7 @@ mod rerank;
 mod responses;
 mod search;
 mod speech;
+mod stored_responses;
 mod systemone;
 pub mod transcriptions;
 mod translations;

@@ -159,6 +159,7 @@ fn complete(body: Bytes, front: &'static dyn Front, found: Findings) -> ModelReq
         units: UnitCounts::default(),
         source: Source::new(body, found.members),
         managed: None,
+        promise: None,
         own_headers: Vec::new(),
         payload: Payload::Chat(ChatFacts {
             special_messages: found.special_messages,

@@ -138,6 +138,7 @@ fn complete(found: Findings, front: &'static dyn Front, source: Source) -> Model
         units: UnitCounts::default(),
         source,
         managed: None,
+        promise: None,
         own_headers: Vec::new(),
         payload: Payload::Chat(ChatFacts {
             special_messages: found.special,

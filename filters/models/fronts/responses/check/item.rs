@@ -13,6 +13,7 @@ use crate::models::check::reject::Reject;
 use crate::models::dialects::compaction::{self, Compaction};
 use crate::models::dialects::responses::is_own_id;
 use crate::models::parameter::Parameter;
+use crate::models::stateful::ItemReference;
 
 const ROLES: [&str; 4] = ["user", "assistant", "system", "developer"];
 
@@ -57,6 +58,12 @@ pub(super) fn input(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), R
         item(walk, found)?;
         if found.states > states {
             found.special.push(start..walk.at());
+        }
+        if let Some(id) = found.reference.take() {
+            found.state.refer(ItemReference { id, index: at }, || {
+                let rule = Reject::rule(NO_REFERENCES).within("type");
+                rule.within_item(at).within("input")
+            });
         }
         Ok(())
     })?;
@@ -230,7 +237,12 @@ fn typed(kind: &str, members: ItemMembers<'_>, found: &mut Findings) -> Result<(
             Ok(())
         }
         "image_generation_call" => drawn(members, found),
-        "item_reference" => Err(Reject::rule(NO_REFERENCES).within("type")),
+        "item_reference" => {
+            filled(members.id, "id")?;
+            let id = members.id.map(|id| Walker::over(id).text()).transpose()?;
+            found.reference = id.map(Into::into);
+            Ok(())
+        }
         // What the vendor has run, which other providers do without, and what the gateway has run, which all do without.
         "web_search_call"
         | "file_search_call"

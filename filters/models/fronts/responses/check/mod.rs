@@ -3,6 +3,7 @@
 
 mod item;
 mod part;
+mod state;
 mod tool;
 pub(super) mod top;
 
@@ -13,6 +14,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
+use self::state::StateFindings;
 use crate::fault::Fault;
 use crate::models::chat::facts::ChatFacts;
 use crate::models::chat::inlined::RemoteImage;
@@ -79,6 +81,10 @@ pub(in super::super) struct Findings {
     compaction: Compaction,
     /// An item that is no instruction has come.
     has_turn: bool,
+    /// What needs kept responses.
+    state: StateFindings,
+    /// The id that the item at hand refers to.
+    reference: Option<Box<str>>,
 }
 
 impl Findings {
@@ -113,6 +119,10 @@ pub(super) fn check(
         found.compaction = compaction;
     }
     let source = Source::new(body, members);
+    if found.state.is_needed() {
+        let request = found.state.into_request(source, found.is_stream);
+        return Ok(Received::Stateful(Box::new(request)));
+    }
     if found.named.is_managed() {
         let request = managed(found, source).map_err(Reject::into_fault)?;
         return Ok(Received::Managed(Box::new(request)));
@@ -179,6 +189,7 @@ fn complete(mut found: Findings, front: &'static dyn Front, source: Source) -> M
         units: UnitCounts::default(),
         source,
         managed: None,
+        promise: None,
         own_headers: Vec::new(),
         payload: Payload::Chat(ChatFacts {
             special_messages: found.special,

@@ -206,6 +206,8 @@ fn a_member_or_a_tool_that_breaks_a_rule_is_named_by_its_path() {
         (json!({"include": "x"}), "include"),
         (json!({"service_tier": "first"}), "service_tier"),
         (json!({"metadata": []}), "metadata"),
+        (json!({"conversation": "conv_1"}), "conversation"),
+        (json!({"previous_response_id": 5}), "previous_response_id"),
         (json!({"store": true}), "store"),
         (json!({"background": true}), "background"),
         (

@@ -14,8 +14,9 @@ use crate::money::ServiceTier;
 
 const LEVELS: [&str; 3] = ["low", "medium", "high"];
 const OF_VENDOR: &str = "For providers that speak this dialect; others ignore it.";
-/// What is said of members that need responses that are kept.
-const STATELESS: &str = "needs stored responses, which this gateway does not keep unless `[responses] store` is true; accepted is the whole history in `input`, with `store` false or absent";
+/// What is said of members that need responses that are kept, where none are.
+pub(super) const STATELESS: &str = "needs stored responses, which this gateway does not keep unless `[responses] store` is true; accepted is the whole history in `input`, with `store` false or absent";
+const NO_CONVERSATIONS: &str = "names a conversation, which this gateway does not keep; accepted is the whole history in `input`, or `previous_response_id`";
 
 /// The service tiers of the vendor. `fast` is another word for `priority`.
 const TIERS: [&str; 6] = ["auto", "default", "flex", "priority", "scale", "fast"];
@@ -48,10 +49,27 @@ pub(in super::super) static FIELDS: [Row; 31] = [
     Row::own("text", text),
     Row::own("include", include),
     Row::choice("truncation", &["auto", "disabled"], |_, _| ()).doc(OF_VENDOR),
-    Row::own("store", |walk, _| asks_for_state(walk)),
-    Row::own("background", |walk, _| asks_for_state(walk)),
-    Row::nothing("previous_response_id", STATELESS),
-    Row::nothing("conversation", STATELESS),
+    Row::flag("store", |found, store| {
+        found.state.store = Some(store);
+        if store {
+            found.state.note(|| stateless("store").with_code("unsupported_value"));
+        }
+    })
+    .doc("True: the response is kept. It needs `[responses] store`."),
+    Row::flag("background", |found, background| {
+        found.state.is_background = background;
+        if background {
+            found.state.note(|| stateless("background").with_code("unsupported_value"));
+        }
+    })
+    .doc("True: the response is made in the background, and kept. It needs `[responses] store`, and is not streamed."),
+    Row::text("previous_response_id", |found, id| {
+        found.state.note(|| stateless("previous_response_id"));
+        found.state.previous = Some(id.into());
+        Ok(())
+    })
+    .doc("The id of a kept response that the request goes on with. It needs `[responses] store`."),
+    Row::nothing("conversation", NO_CONVERSATIONS),
     Row::choice("service_tier", &TIERS, |found, word| {
         let word = if word == "fast" { "priority" } else { word };
         found.needs.service_tier = ServiceTier::from_word(word);
@@ -135,12 +153,8 @@ pub(super) fn unknown(walk: &mut Walker<'_>, _: &str, _: &mut Findings) -> Resul
     Ok(())
 }
 
-fn asks_for_state(walk: &mut Walker<'_>) -> Result<(), Reject> {
-    expect(walk, Type::Bool, "a boolean")?;
-    match walk.boolean()? {
-        true => Err(Reject::rule(STATELESS).with_code("unsupported_value")),
-        false => Ok(()),
-    }
+fn stateless(key: &str) -> Reject {
+    Reject::rule(STATELESS).within(key)
 }
 
 /// `{format, verbosity}`, with more members of the vendor.

@@ -2,17 +2,17 @@
 
 use std::borrow::Cow;
 
-use crate::json::{Error, Walker};
+use super::{Error, Walker};
 
 /// Returns an object with further members: what stands behind its brace.
-pub(super) fn joined(object: &str, members: &str) -> String {
+pub fn joined(object: &str, members: &str) -> String {
     let object = object.trim_end().strip_suffix('}').unwrap_or_default();
     let is_empty = object.trim_end().ends_with('{');
     [object, if is_empty { "" } else { "," }, members].concat()
 }
 
 /// Returns an object with this value of a member, which it may lack.
-pub(super) fn with_member(json: &str, key: &str, value: &str) -> Result<String, Error> {
+pub fn with_member(json: &str, key: &str, value: &str) -> Result<String, Error> {
     let mut is_there = false;
     let told = replaced(json, key, |_| {
         is_there = true;
@@ -25,7 +25,7 @@ pub(super) fn with_member(json: &str, key: &str, value: &str) -> Result<String, 
 }
 
 /// Returns the value of a member of an object; `None`: the object lacks it, or is none.
-pub(super) fn find<'a>(json: &'a str, key: &str) -> Option<&'a str> {
+pub fn find<'a>(json: &'a str, key: &str) -> Option<&'a str> {
     let mut value = None;
     let walked = Walker::over(json).object(|walk, found| {
         let skipped = walk.skip()?;
@@ -38,13 +38,13 @@ pub(super) fn find<'a>(json: &'a str, key: &str) -> Option<&'a str> {
 }
 
 /// Returns such a value that is a text.
-pub(super) fn find_text<'a>(json: &'a str, key: &str) -> Option<Cow<'a, str>> {
+pub fn find_text<'a>(json: &'a str, key: &str) -> Option<Cow<'a, str>> {
     let value = find(json, key)?;
     Walker::over(value).text().ok()
 }
 
 /// Returns an object with another value of a member, if it has the member.
-pub(super) fn replaced(
+pub fn replaced(
     json: &str,
     key: &str,
     value: impl FnOnce(&str) -> Result<String, Error>,

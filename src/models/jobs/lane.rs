@@ -8,13 +8,12 @@ use tokio::task::{Id, JoinSet};
 
 use crate::store::ledger::DueJobs;
 
-/// The maximum number of jobs of a lane that are worked on at once, and of one organization. Our choice: each takes
-/// at most 10 s.
+/// The maximum number of jobs of a lane that are worked on at once, and of one organization. Our choice.
 const MAX_AT_ONCE: usize = 64;
 const MAX_OF_ORGANIZATION: usize = 16;
 
-/// Work of one kind: polling providers, or sending callbacks.
-pub(super) struct WorkLane {
+/// Work of one kind: polling providers, sending callbacks, or making responses.
+pub struct WorkLane {
     is_open: bool,
     tasks: JoinSet<()>,
     organizations: HashMap<Id, Arc<str>>,
@@ -22,7 +21,7 @@ pub(super) struct WorkLane {
 
 impl WorkLane {
     /// Creates an empty lane: for jobs that are still running, or for those whose end is to be reported.
-    pub(super) fn new(is_open: bool) -> Self {
+    pub fn new(is_open: bool) -> Self {
         Self {
             is_open,
             tasks: JoinSet::new(),
@@ -31,7 +30,7 @@ impl WorkLane {
     }
 
     /// Returns the kind and number of jobs to claim, or `None` if there is no room.
-    pub(super) fn room(&mut self) -> Option<DueJobs> {
+    pub fn room(&mut self) -> Option<DueJobs> {
         while let Some(ended) = self.tasks.try_join_next_with_id() {
             let id = ended.map_or_else(|error| error.id(), |(id, ())| id);
             self.organizations.remove(&id);
@@ -54,7 +53,7 @@ impl WorkLane {
     }
 
     /// Starts work on a job of an organization.
-    pub(super) fn begin(
+    pub fn begin(
         &mut self,
         organization: &Arc<str>,
         work: impl Future<Output = ()> + Send + 'static,
