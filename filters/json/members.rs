@@ -4,9 +4,11 @@ use std::borrow::Cow;
 
 use super::{Error, Walker};
 
-/// Returns an object with further members: what stands behind its brace.
+/// Returns an object with further members: what stands behind its brace. What is no object stays as it is.
 pub fn joined(object: &str, members: &str) -> String {
-    let object = object.trim_end().strip_suffix('}').unwrap_or_default();
+    let Some(object) = object.trim_end().strip_suffix('}') else {
+        return object.to_owned();
+    };
     let is_empty = object.trim_end().ends_with('{');
     [object, if is_empty { "" } else { "," }, members].concat()
 }

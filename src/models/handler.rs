@@ -47,7 +47,7 @@ impl Forward for ModelHandler {
     ) -> BoxFuture<'a, Result<Opened, Fault>> {
         Box::pin(async move {
             let explains = asks_for_route(incoming)?;
-            let (request, impression, upload) = match incoming.take_uploaded() {
+            let (mut request, impression, upload) = match incoming.take_uploaded() {
                 Some(UploadedBody { content, upload }) => {
                     let request = match content {
                         UploadedContent::Form(form) => self.front.read_upload(form),
@@ -63,7 +63,6 @@ impl Forward for ModelHandler {
                     (request, impression, None)
                 }
             };
-            let mut request = request;
             request.take_headers(&incoming.head().headers);
             let (managed, front) = (request.managed.clone(), request.front);
             let is_background = request.is_background();

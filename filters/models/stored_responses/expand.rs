@@ -28,7 +28,7 @@ pub struct History<'a> {
     /// Whether the first of them comes before the request. Items of the others are referred to.
     pub has_previous: bool,
     /// Where the items of all stand.
-    pub index: &'a ItemIndex,
+    pub index: &'a ItemIndex<'a>,
 }
 
 /// Returns the body of a request with its history.

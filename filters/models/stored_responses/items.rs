@@ -71,49 +71,102 @@ pub(super) fn goes_on(item: &str) -> bool {
     !(is_call && find_text(item, "status").is_some_and(|status| status == "incomplete"))
 }
 
-/// Where items of kept responses stand, by their ids.
+/// Where the items stand to which a request refers.
 #[derive(Debug, Default)]
-pub struct ItemIndex {
-    places: HashMap<Box<str>, (usize, usize, Range<usize>)>,
-    turns: usize,
+pub struct ItemIndex<'r> {
+    places: HashMap<&'r str, Option<ItemPlace>>,
+    turns: u32,
 }
 
-impl ItemIndex {
-    /// Adds the items of another response. Items of earlier ones keep their ids.
+/// Where an item stands: in which response, in which part of it, and between which bytes.
+#[derive(Clone, Copy, Debug)]
+struct ItemPlace {
+    turn: u32,
+    part: u32,
+    start: u32,
+    end: u32,
+}
+
+impl<'r> ItemIndex<'r> {
+    /// Returns the index of items with these ids, none of which is found yet.
+    pub fn new(ids: impl IntoIterator<Item = &'r str>) -> Self {
+        Self {
+            places: ids.into_iter().map(|id| (id, None)).collect(),
+            turns: 0,
+        }
+    }
+
+    /// Looks for items in another response. One that is found stays where it is.
     ///
-    /// Cost: one pass over them. Errors: broken JSON.
+    /// Cost: one pass over the response. Errors: broken JSON.
     pub fn add(&mut self, turn: &StoredTurn<'_>) -> Result<(), Error> {
-        for (part, array) in turn.parts().into_iter().enumerate() {
+        let of_turn = self.turns;
+        self.turns += 1;
+        if self.places.is_empty() {
+            return Ok(());
+        }
+        for (part, array) in (0..).zip(turn.parts()) {
             let mut walk = Walker::over(array);
             if walk.peek()? != Type::Array {
                 continue;
             }
             walk.array(|walk, at| {
-                let item = walk.skip()?;
-                let place = walk.at() - item.len()..walk.at();
-                let id = match find_text(item, "id") {
-                    Some(id) => id.into(),
-                    None if part == 0 => input_item_id(turn.id, at).into(),
-                    None => return Ok(()),
+                walk.peek()?;
+                let start = walk.at();
+                let id = match skip_with_id(walk)? {
+                    None if part == 0 => Some(input_item_id(turn.id, at).into()),
+                    id => id,
                 };
-                self.places.entry(id).or_insert((self.turns, part, place));
+                let place = id.and_then(|id| self.places.get_mut(&*id));
+                if let Some(place) = place.filter(|place| place.is_none()) {
+                    *place = ItemPlace::new(of_turn, part, start..walk.at());
+                }
                 Ok::<(), Error>(())
             })?;
         }
-        self.turns += 1;
         Ok(())
     }
 
     /// Returns whether an item is there.
     pub fn has(&self, id: &str) -> bool {
-        self.places.contains_key(id)
+        matches!(self.places.get(id), Some(Some(_)))
     }
 
     /// Returns an item of the responses, which are those that were added.
     pub fn find<'a>(&self, id: &str, turns: &[StoredTurn<'a>]) -> Option<&'a str> {
-        let (turn, part, place) = self.places.get(id)?;
-        let parts = turns.get(*turn)?.parts();
-        parts.get(*part)?.get(place.clone())
+        let place = (*self.places.get(id)?)?;
+        let parts = turns.get(place.turn as usize)?.parts();
+        let part = parts.get(place.part as usize)?;
+        part.get(place.start as usize..place.end as usize)
+    }
+}
+
+/// Skips an item. Returns its id.
+fn skip_with_id<'a>(walk: &mut Walker<'a>) -> Result<Option<Cow<'a, str>>, Error> {
+    let mut id = None;
+    if walk.peek()? != Type::Object {
+        walk.skip()?;
+        return Ok(id);
+    }
+    walk.object(|walk, key| {
+        match key == "id" && walk.peek()? == Type::String {
+            true => id = Some(walk.text()?),
+            false => _ = walk.skip()?,
+        }
+        Ok::<(), Error>(())
+    })?;
+    Ok(id)
+}
+
+impl ItemPlace {
+    /// Returns `None` for a place beyond what is kept of any response.
+    fn new(turn: u32, part: u32, bytes: Range<usize>) -> Option<Self> {
+        Some(Self {
+            turn,
+            part,
+            start: u32::try_from(bytes.start).ok()?,
+            end: u32::try_from(bytes.end).ok()?,
+        })
     }
 }
 

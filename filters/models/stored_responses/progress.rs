@@ -74,6 +74,13 @@ pub fn with_status(response: &str, status: ResponseStatus) -> Result<String, Err
     with_member(response, "status", &quoted(status.as_str()))
 }
 
+/// Returns a response that was made at this unix second.
+///
+/// Errors: it is no JSON object.
+pub fn with_created(response: &str, created_s: i64) -> Result<String, Error> {
+    with_member(response, "created_at", &created_s.to_string())
+}
+
 /// Returns a response that has failed for this reason: a JSON object.
 ///
 /// Errors: it is no JSON object.

@@ -136,7 +136,7 @@ fn a_request_goes_on_with_any_kept_response() {
         let Ok(Received::Stateful(request)) = Responses.read(body.into()) else {
             return;
         };
-        let mut index = ItemIndex::default();
+        let mut index = ItemIndex::new(request.references.iter().map(|it| &*it.id));
         index.add(&turns[0]).unwrap();
         let history = History {
             turns: &turns,
@@ -149,7 +149,9 @@ fn a_request_goes_on_with_any_kept_response() {
             Ok(expanded) => {
                 counted.set((all + 1, good + 1));
                 assert!(expanded.body.len() <= max_bytes);
-                let read: Value = serde_json::from_slice(&expanded.body).unwrap();
+                let shown = String::from_utf8_lossy(&expanded.body);
+                let read: Value = serde_json::from_slice(&expanded.body)
+                    .unwrap_or_else(|error| panic!("{error}: {shown}"));
                 let again: Value = serde_json::from_slice(&expanded.body[expanded.input]).unwrap();
                 assert_eq!(read["input"], again);
                 let read = Responses.read(read.to_string().into());

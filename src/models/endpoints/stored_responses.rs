@@ -43,7 +43,7 @@ impl Endpoint for GetResponse {
     fn call<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>> {
         Box::pin(async move {
             check_not_streamed(&request)?;
-            let named = NamedResponse::of(&self.models, &request)?;
+            let named = NamedResponse::parse(&self.models, &request)?;
             let found = named.find(false).await?;
             Ok(Response::json(told(&found)?.into_bytes()))
         })
@@ -53,7 +53,7 @@ impl Endpoint for GetResponse {
 impl Endpoint for DeleteResponse {
     fn call<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>> {
         Box::pin(async move {
-            let named = NamedResponse::of(&self.models, &request)?;
+            let named = NamedResponse::parse(&self.models, &request)?;
             let (stored, key_id) = (&named.stored, &named.key_id);
             if !stored.delete(&named.id, key_id).await? {
                 // One that is there is still being made.
@@ -84,7 +84,7 @@ impl Endpoint for ListInputItems {
                 limit: page.limit,
                 is_ascending: page.is_ascending,
             };
-            let named = NamedResponse::of(&self.models, &request)?;
+            let named = NamedResponse::parse(&self.models, &request)?;
             let found = named.find(true).await?;
             let turn = StoredTurn {
                 id: &named.id,
@@ -109,7 +109,7 @@ impl Endpoint for ListInputItems {
 impl Endpoint for CancelResponse {
     fn call<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>> {
         Box::pin(async move {
-            let named = NamedResponse::of(&self.models, &request)?;
+            let named = NamedResponse::parse(&self.models, &request)?;
             let cancelled = named.stored.cancel(&named.id, &named.key_id).await?;
             let found = named.find(false).await?;
             if !cancelled && found.status != ResponseStatus::Cancelled.as_str() {
@@ -142,13 +142,17 @@ struct NamedResponse {
 
 impl NamedResponse {
     /// Errors: 404 if no response can have the name.
-    fn of(models: &Models, request: &Request<'_>) -> Result<Self, Fault> {
-        let internal = || Fault::new(FaultKind::Internal, "nobody calls, or nothing is kept");
+    fn parse(models: &Models, request: &Request<'_>) -> Result<Self, Fault> {
+        let nobody = || Fault::new(FaultKind::Internal, "nobody calls");
+        let off = || {
+            let message = "no responses are kept: `[responses] store` is false";
+            Fault::new(FaultKind::NotFound, message)
+        };
         let path = normalise(request.path)?;
         let mut segments = path.trim_start_matches('/').split('/').skip(2);
         let public = segments.next().unwrap_or_default();
-        let stored = models.stored_responses.as_ref().ok_or_else(internal)?;
-        let caller = request.caller.ok_or_else(internal)?;
+        let stored = models.stored_responses.as_ref().ok_or_else(off)?;
+        let caller = request.caller.ok_or_else(nobody)?;
         Ok(Self {
             stored: Arc::clone(stored),
             id: stored_id(public).ok_or_else(|| unknown(public))?.to_owned(),

@@ -1,6 +1,6 @@
 //! The state that all attempts of a call share: the request, the plan, and the ended attempts.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use filters::fault::{Fault, FaultKind};
 use filters::ledger::SessionNames;
@@ -17,13 +17,15 @@ use tokio::time::Instant;
 use super::billing::Billing;
 use super::caching::Caching;
 use super::images::Images;
-use super::kept_response::Unkept;
 use super::planned_attempt::PlannedAttempt;
 use super::turns::AnswerTurns;
 use crate::models::experiments::SendImpression;
 use crate::models::retry_budget::RunningCall;
 use crate::proxy::context::RequestInfo;
 use crate::proxy::upload::{BodyPiece, Upload};
+
+/// Why a response was not kept, once that is known.
+pub(super) type Unkept = Arc<OnceLock<Fault>>;
 
 /// The state that all attempts of a call share.
 pub(super) struct Call {

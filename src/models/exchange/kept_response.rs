@@ -1,7 +1,7 @@
 //! Responses that are kept: the one that has ended, before the client sees its end, and the one that is made in the background,
 //! before the client learns of it.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use filters::fault::{Fault, FaultKind};
@@ -19,9 +19,6 @@ use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::Gate;
 use crate::proxy::response::Response;
 use crate::store::ledger::{JobKind, StoredJob};
-
-/// Why a response was not kept, once that is known.
-pub(super) type Unkept = Arc<OnceLock<Fault>>;
 
 /// A call that was made for a job, once it has ended.
 pub struct JobCall {
@@ -80,20 +77,10 @@ impl ModelExchange {
         request.promise = Some(Arc::new(promise.clone()));
         let queued = request.front.queued(request, info.unix_s());
         let queued = Bytes::from(queued.ok_or_else(internal)?);
-        let order = BackgroundOrder {
-            previous: promise.previous.clone(),
-            no_fallback,
-            session: self.call.session_names.as_deref().cloned(),
-        };
-        let body = String::from_utf8(self.call.request.source.body.to_vec());
+        let job = self.job(info, &promise, no_fallback);
         let job = StoredJob {
-            kind: JobKind::Response,
-            ordered: serde_json::to_string(&order).map_err(|_| internal())?,
-            state: "0".to_owned(),
             reserved: max_cost,
-            secret: Some(body.map_err(|_| internal())?),
-            created_ms: i64::try_from(info.unix_ms()).unwrap_or(i64::MAX),
-            ..StoredJob::default()
+            ..job.ok_or_else(internal)?
         };
         let ledger = &self.models.ledger;
         let new = NewJob {
@@ -122,6 +109,29 @@ impl ModelExchange {
         self.call.is_queued = true;
         self.call.send_impression();
         Ok(Response::json(queued.to_vec()))
+    }
+
+    /// Returns the job of a response that is to be made, but for what its reservation knows.
+    fn job(
+        &self,
+        info: &RequestInfo,
+        promise: &ResponsePromise,
+        no_fallback: bool,
+    ) -> Option<StoredJob> {
+        let order = BackgroundOrder {
+            previous: promise.previous.clone(),
+            no_fallback,
+            session: self.call.session_names.as_deref().cloned(),
+        };
+        let body = self.call.request.source.body.to_vec();
+        Some(StoredJob {
+            kind: JobKind::Response,
+            ordered: serde_json::to_string(&order).ok()?,
+            state: "0".to_owned(),
+            secret: Some(String::from_utf8(body).ok()?),
+            created_ms: i64::try_from(info.unix_ms()).unwrap_or(i64::MAX),
+            ..StoredJob::default()
+        })
     }
 
     /// Takes what became of a call that was made for a job.

@@ -216,14 +216,15 @@ impl StoredResponses {
 
     /// Reads responses until all items are found to which the request refers. The last reference comes first: what its response
     /// answers are often the others.
-    async fn read_referred(
+    async fn read_referred<'r>(
         &self,
-        request: &StatefulRequest,
+        request: &'r StatefulRequest,
         caller: &Caller,
         read: &mut Vec<ReadTurn>,
         reserve: &mut ReserveBytes<'_>,
-    ) -> Result<ItemIndex, Fault> {
-        let mut index = ItemIndex::default();
+    ) -> Result<ItemIndex<'r>, Fault> {
+        let ids = request.references.iter().map(|reference| &*reference.id);
+        let mut index = ItemIndex::new(ids);
         if request.references.is_empty() {
             return Ok(index);
         }
@@ -372,7 +373,7 @@ impl StoredResponses {
     }
 }
 
-fn add(index: &mut ItemIndex, turn: &ReadTurn) -> Result<(), Fault> {
+fn add(index: &mut ItemIndex<'_>, turn: &ReadTurn) -> Result<(), Fault> {
     let bytes = turn.response.input.len() + turn.response.response.len();
     body::off_worker(bytes, || index.add(&turn.turn())).map_err(|error| {
         let message = "a kept response cannot be read";

@@ -14,7 +14,9 @@ use filters::models::front::Front;
 use filters::models::fronts::responses::Responses;
 use filters::models::request::ModelRequest;
 use filters::models::stored_responses::ResponsePromise;
-use filters::models::stored_responses::progress::{BackgroundOrder, ResponseStatus, with_status};
+use filters::models::stored_responses::progress::{
+    BackgroundOrder, ResponseStatus, with_created, with_status,
+};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
@@ -192,6 +194,9 @@ impl Worker {
                     return self.fail(job, &fault, Some((call, order))).await;
                 }
                 let status = status_of(&response);
+                let told = std::str::from_utf8(&response).unwrap_or_default();
+                let told = with_created(told, job.created_ms / 1000);
+                let response = told.map_or(response.clone(), Bytes::from);
                 self.end(job, Some((call, order)), status, Some(response))
                     .await;
             }

@@ -120,7 +120,7 @@ impl ResponseHead {
     }
 
     fn write_open(&self, response: &mut Object<'_>, status: &str) {
-        self.write(response, status, ("null", None));
+        self.write(response, (status, self.is_kept()), ("null", None));
         response.raw("output", "[]");
         response.text("service_tier", self.tier.as_str());
         response.raw("usage", "null");
@@ -138,7 +138,7 @@ impl ResponseHead {
             ResponseEnd::Completed => ("completed", None),
             ResponseEnd::Incomplete(reason) => ("incomplete", Some(reason)),
         };
-        self.write(response, status, ("null", reason));
+        self.write(response, (status, self.is_kept()), ("null", reason));
         write_items(response, items);
         response.text("service_tier", tier.unwrap_or(self.tier).as_str());
         if usage.web_searches > 0 {
@@ -160,9 +160,9 @@ impl ResponseHead {
         response.value("usage", |out| write_usage(usage, out));
     }
 
-    /// Writes a response that broke off. `error` is a JSON object.
+    /// Writes a response that broke off, which is not kept. `error` is a JSON object.
     pub(super) fn write_failed(&self, response: &mut Object<'_>, error: &str, items: &[u8]) {
-        self.write(response, "failed", (error, None));
+        self.write(response, ("failed", false), (error, None));
         write_items(response, items);
         response.raw("usage", "null");
     }
@@ -170,7 +170,7 @@ impl ResponseHead {
     fn write(
         &self,
         response: &mut Object<'_>,
-        status: &str,
+        (status, is_kept): (&str, bool),
         (error, reason): (&str, Option<&str>),
     ) {
         response.text("id", &self.id);
@@ -190,7 +190,7 @@ impl ResponseHead {
             None => response.raw("incomplete_details", "null"),
         }
         response.text("model", &self.model);
-        response.bool("store", self.is_kept());
+        response.bool("store", is_kept);
         response.text_or_null(
             "previous_response_id",
             promise.and_then(|promise| promise.previous.as_deref()),

@@ -75,6 +75,11 @@ impl Output {
         self.number += 1;
     }
 
+    /// Takes the number of the last event back, which has not gone out.
+    pub(super) fn take_back(&mut self) {
+        self.number = self.number.saturating_sub(1);
+    }
+
     /// Writes an event that a provider has said, under a number if it has one.
     pub(super) fn pass(&mut self, name: &str, data: &str, number: Option<u64>) {
         self.number = number.map_or(self.number, |number| number.saturating_add(1));

@@ -35,9 +35,9 @@ fn expanded(body: &Value, output: &Value, max_bytes: usize) -> Result<Value, Fau
         input: &input,
         response: &response,
     }];
-    let mut index = ItemIndex::default();
-    index.add(&turns[0]).unwrap();
     let request = stateful(body);
+    let mut index = ItemIndex::new(request.references.iter().map(|it| &*it.id));
+    index.add(&turns[0]).unwrap();
     let history = History {
         turns: &turns,
         has_previous: request.previous.is_some(),

@@ -42,6 +42,8 @@ struct ResponseWriter {
     has_content: bool,
     /// The response that has ended, where it is to be kept.
     kept: Option<Bytes>,
+    /// Whether its end was written.
+    has_ended: bool,
 }
 
 /// A summary of the history.
@@ -90,6 +92,7 @@ pub(super) fn writer(request: &ModelRequest, identity: ReplyIdentity) -> Box<dyn
         reported: Reported::default(),
         has_content: false,
         kept: None,
+        has_ended: false,
     })
 }
 
@@ -318,6 +321,7 @@ impl Writer for ResponseWriter {
     }
 
     fn complete(&mut self, settlement: &Settlement, metadata: &Metadata<'_>) {
+        self.has_ended = true;
         let cost = |response: &mut Object<'_>| {
             response.object("weirgate", |own| {
                 own.value("usage", |out| write_chat_usage(settlement, out));
@@ -387,6 +391,10 @@ impl Writer for ResponseWriter {
         }
         let head = &self.head;
         let output = &mut self.sequencer.writer;
+        if self.has_ended {
+            // Its end did not go out.
+            output.take_back();
+        }
         let items = std::mem::take(&mut output.items);
         output.event("response.failed", |event| {
             event.object("response", |response| {

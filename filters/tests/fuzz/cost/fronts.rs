@@ -55,32 +55,41 @@ fn expand_itself(body: &Bytes) {
     let Ok(Received::Stateful(request)) = Responses.read(body.clone()) else {
         return;
     };
-    let input = request.source.member("input");
-    let input = input.map(|member| request.source.value(member));
-    let input = std::str::from_utf8(input.unwrap_or_default()).unwrap_or_default();
-    let input = if input.is_empty() { "[]" } else { input };
-    let response = ["{\"output\":", input, "}"].concat();
+    let member = request.source.member("input");
+    let input = member.map_or(&b"[]"[..], |member| request.source.value(member));
+    let input = std::str::from_utf8(input).unwrap_or_default();
     let turns = [StoredTurn {
         id: "0102030405060708090a0b0c0d0e0f10",
         input,
-        response: &response,
+        response: "{}",
     }];
-    let mut index = ItemIndex::default();
-    if index.add(&turns[0]).is_err() {
-        return;
+    let mut index = ItemIndex::new(request.references.iter().map(|it| &*it.id));
+    if index.add(&turns[0]).is_ok() {
+        let history = History {
+            turns: &turns,
+            has_previous: true,
+            index: &index,
+        };
+        let _ = expand(&request, history, 2 * body.len());
     }
-    let history = History {
-        turns: &turns,
-        has_previous: true,
-        index: &index,
-    };
+}
+
+/// Lists the items of a request.
+fn list_items(body: &Bytes) {
     let page = ItemPage {
         after: None,
         limit: 100,
         is_ascending: false,
     };
-    let _ = expand(&request, history, 4 * body.len());
-    let _ = write_page(&turns[0], &page);
+    let text = std::str::from_utf8(body).unwrap_or_default();
+    let turn = StoredTurn {
+        id: "0102030405060708090a0b0c0d0e0f10",
+        input: text
+            .split_once("\"input\":")
+            .map_or("[]", |(_, rest)| rest.trim_end_matches('}')),
+        response: "{}",
+    };
+    let _ = write_page(&turn, &page);
 }
 
 fn encode(front: &dyn Front, wires: &[WireKind], quirks: &Quirks, body: &Bytes) {

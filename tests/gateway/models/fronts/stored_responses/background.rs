@@ -59,21 +59,11 @@ fn a_background_response_is_polled_until_it_is_there_over_every_wire() {
     let provider = saying(reads);
     let gateway = gateway(&provider);
     for model in MODELS {
-        let more = json!({"model": model, "input": "Read a", "tools": tools(), "reasoning": {"effort": "low", "summary": "auto"}, "metadata": {"a": "b"}});
+        let more = json!({"model": model, "input": "Read a", "tools": tools(), "reasoning": {"effort": "low", "summary": "auto"}});
         let queued = queue(&gateway, &more);
         let done = wait_for(&gateway, &queued, "completed");
-        for key in [
-            "id",
-            "created_at",
-            "model",
-            "background",
-            "store",
-            "metadata",
-            "tools",
-        ] {
-            if key != "created_at" {
-                assert_eq!(done[key], queued[key], "{model}: {key}");
-            }
+        for key in ["id", "created_at", "model", "background", "store"] {
+            assert_eq!(done[key], queued[key], "{model}: {key}");
         }
         let call_item = done["output"].as_array().unwrap().last().unwrap().clone();
         assert_eq!(call_item["type"], "function_call", "{done}");
@@ -140,11 +130,7 @@ fn a_response_whose_providers_fail_has_failed_and_costs_nothing() {
     assert!(failed["error"]["message"].is_string(), "{failed}");
     assert_eq!(failed["output"], json!([]));
     let credit = gateway.beside(async |store| store.credit("acme").await.unwrap());
-    assert_eq!(
-        (credit.used.is_zero(), credit.reserved.is_zero()),
-        (true, true),
-        "{credit:?}"
-    );
+    assert!(credit.used.is_zero(), "{credit:?}");
 }
 
 #[test]

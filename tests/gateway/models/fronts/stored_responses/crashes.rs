@@ -40,7 +40,7 @@ fn place(store_url: &str, upstream: &Upstream) -> Place {
 
 fn queue(address: SocketAddr, key: &str, id: &str) -> Value {
     let asked =
-        json!({"model": "chat", "input": "one", "background": true, "max_output_tokens": 200});
+        json!({"model": "chat", "input": "one", "background": true, "max_output_tokens": 2000});
     let asked = Ask::post("/v1/responses", asked.to_string()).key(key);
     let answer = client::ask(address, &asked.header("x-request-id", id));
     assert_eq!(answer.status(), 200, "{}", answer.text());
