@@ -99,9 +99,9 @@ fn write_input(
     out.add(b"[")?;
     let mut is_first = true;
     if let Some(previous) = history.turns.first().filter(|_| history.has_previous) {
-        for (at, items) in previous.parts().into_iter().enumerate() {
+        for items in previous.parts() {
             visit(items, |_, item| -> Result<(), ExpandError> {
-                if at == 0 || goes_on(item) {
+                if goes_on(item) {
                     out.item(item.as_bytes(), &mut is_first)?;
                 }
                 Ok(())

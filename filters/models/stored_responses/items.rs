@@ -65,10 +65,14 @@ pub(super) fn write_message(out: &mut Vec<u8>, text: &str) {
     message.close();
 }
 
-/// Returns whether an item of an output goes into the next request. A call that broke off has no result, and nobody reads its half.
+/// Returns whether an item of the history goes into the next request. A call that broke off has no result, and nobody reads its half;
+/// what asked for a summary was answered.
 pub(super) fn goes_on(item: &str) -> bool {
-    let is_call = find_text(item, "type").is_some_and(|kind| kind.ends_with("_call"));
-    !(is_call && find_text(item, "status").is_some_and(|status| status == "incomplete"))
+    let kind = find_text(item, "type").unwrap_or_default();
+    match kind.ends_with("_call") {
+        true => find_text(item, "status").is_none_or(|status| status != "incomplete"),
+        false => kind != "compaction_trigger",
+    }
 }
 
 /// Where the items stand to which a request refers.

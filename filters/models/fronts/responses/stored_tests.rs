@@ -203,6 +203,23 @@ fn many_references_to_one_long_item_do_not_grow_beyond_the_bound() {
 }
 
 #[test]
+fn a_summary_is_made_of_a_kept_history_and_is_not_kept() {
+    let body = json!({"model": "m", "previous_response_id": "resp_1"});
+    let read = Compact.read(body.to_string().into()).unwrap();
+    assert!(matches!(read, Received::Stateful(_)));
+    for key in ["store", "background"] {
+        let body = json!({"model": "m", "input": "a", key: true});
+        let fault = Compact.read(body.to_string().into()).unwrap_err();
+        assert_eq!((fault.status(), fault.param.as_deref()), (400, Some(key)));
+    }
+    // What asked for one is answered once.
+    let body = json!({"model": "m", "previous_response_id": "resp_1", "input": "two"});
+    let output = json!([{"type": "compaction_trigger"}, {"type": "message", "role": "assistant", "content": "said"}]);
+    let read = expanded(&body, &output, 10_000).unwrap();
+    assert_eq!(read["input"].as_array().unwrap().len(), 3, "{read}");
+}
+
+#[test]
 fn a_queued_response_says_what_it_promises() {
     let body = json!({"model": "m", "input": "Hi", "instructions": "Be kind."});
     let mut request = Responses.parse(body.to_string().into()).unwrap();
