@@ -15,10 +15,11 @@ use super::tools;
 use crate::fault::Fault;
 use crate::json::Object;
 use crate::json::Str;
+use crate::json::members::find_text;
 use crate::models::chat::piece::{Finish, Piece, split_finish};
 use crate::models::dialects::Dialect;
 use crate::models::dialects::compaction::{self, Compaction};
-use crate::models::fronts::members::find_text;
+
 use crate::models::fronts::sequencer::{BlockWriter, Sequencer, plain_end};
 use crate::models::metadata::{Metadata, write_usage as write_chat_usage};
 use crate::models::reply::{ReplyIdentity, Reported, ResponseKind, Sink, Writer};
