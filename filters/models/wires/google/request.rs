@@ -216,7 +216,7 @@ fn generation(
         (request.needs.choices > 1).then(|| request.needs.choices.into()),
     );
     let takes_stop = target.treat(Parameter::Stop, request) != Treatment::Drop;
-    if takes_stop && chat.option(Parameter::Stop).is_some() {
+    if takes_stop && !chat.stop.is_empty() {
         let stop = chat.stop.iter().take(STOPS).map(|text| &**text);
         put("stopSequences", Some(stop.collect::<Vec<_>>().into()));
     }

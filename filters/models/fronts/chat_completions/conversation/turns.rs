@@ -67,6 +67,7 @@ impl<'a> Message<'a> {
         blocks.extend(before.into_iter().map(|(_, block)| block));
         let content = std::mem::take(&mut self.content);
         weave(content, self.is_text, carried.within, &mut blocks);
+        blocks.extend(self.refusal.take());
         blocks.append(&mut self.images);
         blocks.extend(behind.into_iter().map(|(_, block)| block));
         for (place, call) in (u64::from(is_said)..).zip(self.calls.drain(..)) {

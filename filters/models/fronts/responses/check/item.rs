@@ -12,7 +12,6 @@ use crate::models::check::read::{OneOf, array, expect, object_of_set, one_of, re
 use crate::models::check::reject::Reject;
 use crate::models::dialects::compaction::{self, Compaction};
 use crate::models::dialects::responses::is_own_id;
-use crate::models::parameter::Parameter;
 use crate::models::stateful::ItemReference;
 
 const ROLES: [&str; 4] = ["user", "assistant", "system", "developer"];
@@ -148,7 +147,9 @@ fn reader(kind: &str, key: &str) -> Option<ReadMember> {
         ("reasoning", "content") => {
             Some(|walk, found| array(walk, |walk, _| part(walk, found)).map(|_| ()))
         }
-        ("function_call_output" | "custom_tool_call_output", "output") => Some(output),
+        ("function_call_output" | "custom_tool_call_output", "output") => {
+            Some(|walk, found| content(walk, found, "output"))
+        }
         ("additional_tools" | "tool_search_output", "tools") => Some(tools),
         _ => None,
     }
@@ -191,15 +192,6 @@ fn message(members: ItemMembers<'_>, found: &mut Findings) -> Result<(), Reject>
     }
     let accepted = "a string or an array of parts";
     finish(members.content, ("message", "content"), accepted, found)
-}
-
-fn output(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
-    let before = (found.images, found.sounds, found.files);
-    content(walk, found, "output")?;
-    if before != (found.images, found.sounds, found.files) {
-        found.set.insert(Parameter::ToolResultMedia);
-    }
-    Ok(())
 }
 
 fn typed(kind: &str, members: ItemMembers<'_>, found: &mut Findings) -> Result<(), Reject> {

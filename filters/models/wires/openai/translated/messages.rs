@@ -10,8 +10,8 @@ use crate::models::chat::conversation::{
     Block, BlockKind, Conversation, Media, MediaKind, MediaSource, Role, Turn,
 };
 use crate::models::chat::data_url;
-use crate::models::chat::inlined::InlinedImages;
 use crate::models::chat::text::BlockText;
+use crate::models::parameter::Parameter;
 use crate::models::wires::history::{no_call, open_calls};
 use crate::models::wires::open_calls::OpenCalls;
 use crate::models::wires::openai::calls::shorten_id;
@@ -96,7 +96,7 @@ impl<'a> Messages<'_, 'a> {
 
     /// Adds a message, unless it says nothing. Texts alone are one string, because some providers take no parts.
     fn say(&mut self, role: &'static str, blocks: &'a [Block<'a>]) {
-        let inlined = self.target.inlined;
+        let target = self.target;
         if !blocks.iter().any(is_part) {
             return;
         }
@@ -106,7 +106,7 @@ impl<'a> Messages<'_, 'a> {
             Some(_) => {
                 let parts = blocks.iter().filter(|block| is_part(block));
                 message.array("content", parts, |block, out| match &block.kind {
-                    BlockKind::Media(media) => write_media(media, inlined, out),
+                    BlockKind::Media(media) => write_media(media, target, out),
                     _ => {
                         let mut part = Object::open(out);
                         part.raw("type", "\"text\"");
@@ -142,14 +142,18 @@ impl<'a> Messages<'_, 'a> {
                 _ => {}
             }
         }
-        let says_nothing = texts(&turn.blocks).next().is_none();
-        if says_nothing && calls.is_empty() {
+        let (refused, said) = texts_of(&turn.blocks, quirks.strict_messages);
+        let says_nothing = said.is_empty();
+        if says_nothing && refused.is_empty() && calls.is_empty() {
             return;
         }
         let mut message = self.message("assistant");
         match says_nothing && !quirks.null_content_is_empty {
             true => message.raw("content", "null"),
-            false => message.value("content", |out| write_texts(&turn.blocks, "", out)),
+            false => message.value("content", |out| write_texts(said, "", out)),
+        }
+        if !refused.is_empty() {
+            message.value("refusal", |out| write_texts(refused, "", out));
         }
         let told = Some(reasoning).filter(|reasoning| !reasoning.is_empty());
         let has_calls = !calls.is_empty();
@@ -180,7 +184,7 @@ impl<'a> Messages<'_, 'a> {
 
     /// Adds results: texts, and behind all of them the media, which results of this convention cannot hold.
     fn results(&mut self, turn: &'a Turn<'a>) -> Result<(), Fault> {
-        let (inlined, target) = (self.target.inlined, self.target);
+        let target = self.target;
         let mut behind = Vec::new();
         for block in &turn.blocks {
             let BlockKind::Result {
@@ -211,12 +215,23 @@ impl<'a> Messages<'_, 'a> {
         if !behind.is_empty() {
             let mut message = self.message("user");
             message.array("content", behind, |media, out| {
-                write_media(media, inlined, out);
+                write_media(media, target, out);
             });
             message.close();
         }
         Ok(())
     }
+}
+
+/// Returns the refusals and the other texts of what the assistant has said; `is_strict`: refusals are texts, too.
+fn texts_of<'b, 'a>(
+    blocks: &'b [Block<'a>],
+    is_strict: bool,
+) -> (Vec<&'b Block<'a>>, Vec<&'b Block<'a>>) {
+    let said = blocks
+        .iter()
+        .filter(|block| texts([*block]).next().is_some());
+    said.partition(|block| matches!(block.kind, BlockKind::Refusal(_)) && !is_strict)
 }
 
 /// Returns the texts of blocks that say something.
@@ -301,17 +316,21 @@ fn replay_reasoning(
     message.optional_text(key, told.as_deref());
 }
 
-fn write_media(media: &Media<'_>, inlined: &InlinedImages, out: &mut Vec<u8>) {
+fn write_media(media: &Media<'_>, target: &Target<'_>, out: &mut Vec<u8>) {
     let mut part = Object::open(out);
     match (&media.source, media.kind) {
         (MediaSource::Url(url), MediaKind::Image | MediaKind::Drawn) => {
-            let fetched = inlined
+            let fetched = target
+                .inlined
                 .find(url)
                 .map(|fetched| Cow::Borrowed(&*fetched.url));
             let typed = || data_url::retyped(url).map_or(Cow::Borrowed(&**url), Cow::Owned);
             part.raw("type", "\"image_url\"");
             part.object("image_url", |image| {
                 image.text("url", &fetched.unwrap_or_else(typed));
+                let detail = media.detail.as_deref().filter(|detail| *detail != "auto");
+                let is_taken = target.parameters.supports(Parameter::ImageDetail);
+                image.optional_text("detail", detail.filter(|_| is_taken));
             });
         }
         (MediaSource::Url(url), _) => {

@@ -95,7 +95,8 @@ fn write_tools(
     if let Some(choice) = tool_choice(chat, target) {
         body.raw("tool_choice", &choice.to_string());
     }
-    let is_serial = chat.option(Parameter::ParallelToolCalls).is_some();
+    let asked = chat.option(Parameter::ParallelToolCalls);
+    let is_serial = asked.is_some_and(|asked| asked.get() == "false");
     let parallel = target.treat(Parameter::ParallelToolCalls, request);
     if is_serial && parallel == Treatment::Pass {
         body.bool("parallel_tool_calls", false);
