@@ -101,6 +101,10 @@ pub enum Parameter {
     InputFidelity,
     OutputFormat,
     OutputCompression,
+    /// Of completions alone, as the two that follow.
+    Suffix,
+    Echo,
+    BestOf,
 }
 
 impl Parameter {
@@ -108,7 +112,7 @@ impl Parameter {
     pub const COUNT: usize = Self::ALL.len();
 
     /// All of them, in order.
-    pub const ALL: [Self; 56] = [
+    pub const ALL: [Self; 59] = [
         Self::Temperature,
         Self::TopP,
         Self::FrequencyPenalty,
@@ -165,6 +169,9 @@ impl Parameter {
         Self::InputFidelity,
         Self::OutputFormat,
         Self::OutputCompression,
+        Self::Suffix,
+        Self::Echo,
+        Self::BestOf,
     ];
 
     /// Returns the field's name, as requests and configurations write it.
@@ -226,6 +233,9 @@ impl Parameter {
             Self::InputFidelity => "input_fidelity",
             Self::OutputFormat => "output_format",
             Self::OutputCompression => "output_compression",
+            Self::Suffix => "suffix",
+            Self::Echo => "echo",
+            Self::BestOf => "best_of",
         }
     }
 
@@ -269,6 +279,11 @@ impl Parameter {
         )
     }
 
+    /// Returns whether only requests for completions of texts have the field.
+    pub fn is_of_texts(self) -> bool {
+        matches!(self, Self::Suffix | Self::Echo | Self::BestOf)
+    }
+
     /// Returns whether the field is a number, or a list whose length counts.
     pub fn is_number(self) -> bool {
         self == Self::MaxTokens || self.is_list() || self.neutral().is_some()
@@ -299,6 +314,8 @@ impl Parameter {
                 | Self::VendorSafeguards
                 | Self::Dimensions
                 | Self::TokenInputs
+                | Self::Suffix
+                | Self::Echo
         )
     }
 
@@ -341,6 +358,29 @@ pub struct AskedParameters {
 }
 
 impl AskedParameters {
+    /// Returns those of a set, the numbers that a request has, and the flags that hold.
+    pub fn new<const N: usize, const F: usize>(
+        set: ParameterSet,
+        numbers: [(Parameter, Option<f64>); N],
+        flags: [(Parameter, bool); F],
+    ) -> Self {
+        let mut asked = Self {
+            set,
+            ..Self::default()
+        };
+        for (parameter, number) in numbers {
+            if let Some(number) = number {
+                asked.add_number(parameter, number);
+            }
+        }
+        for (parameter, is_asked) in flags {
+            if is_asked {
+                asked.set.insert(parameter);
+            }
+        }
+        asked
+    }
+
     /// Returns the value of a number, or the count of a list.
     pub fn number(&self, parameter: Parameter) -> Option<f64> {
         let mut numbers = self.numbers.iter();

@@ -55,6 +55,7 @@ pub(super) static FIELDS: [Row; 21] = [
     Row::text("suffix", |found, suffix| {
         found.text_bytes += suffix.len() as u64;
         if !suffix.is_empty() {
+            found.asked.set.insert(Parameter::Suffix);
             found.need("suffix");
         }
         Ok(())
@@ -86,6 +87,7 @@ pub(super) static FIELDS: [Row; 21] = [
     .doc("The most likely tokens of each place. Hosts of this dialect alone know it."),
     Row::flag("echo", |found, echo| {
         if echo {
+            found.asked.set.insert(Parameter::Echo);
             found.need("echo");
         }
     })
@@ -201,6 +203,7 @@ fn together(found: &mut Findings) -> Result<(), Reject> {
             return Err(Reject::rule(said).within("best_of"));
         }
         if best_of > choices {
+            found.asked.set.insert(Parameter::BestOf);
             found.need("best_of");
         }
     }

@@ -55,6 +55,33 @@ fn a_body_goes_out_as_it_came_but_for_what_is_the_gateways() {
 }
 
 #[test]
+fn a_mapping_may_lack_what_completions_alone_have() {
+    let quirks = Quirks::default();
+    let written = json!({"refuse": ["suffix"], "drop": ["best_of"]});
+    let written = serde_json::from_value(written).unwrap();
+    let mapping = Mapping {
+        parameters: Parameters::plain().with(&written),
+        ..Mapping::default()
+    };
+    let target = Target {
+        parameters: &mapping.parameters,
+        ..Target::plain("here", "up", &quirks)
+    };
+    let best = request(&json!({"best_of": 3, "echo": true}));
+    assert_eq!(
+        sent(&best, &target),
+        json!({"model": "up", "prompt": "Once", "echo": true, "max_tokens": 16})
+    );
+    let limits = wire().codec(Operation::Chat).unwrap().limits();
+    let lacks = |more: &Value| {
+        let checked = capable::check(&request(more), &mapping, Some(&limits));
+        checked.err().map(|lack| lack.param.into_owned())
+    };
+    assert_eq!(lacks(&json!({"suffix": "end"})), Some("suffix".to_owned()));
+    assert_eq!(lacks(&json!({"suffix": "", "echo": false})), None);
+}
+
+#[test]
 fn a_text_without_a_limit_has_that_of_the_vendor() {
     let quirks = Quirks::default();
     let parameters = serde_json::from_value(

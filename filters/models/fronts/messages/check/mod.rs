@@ -170,10 +170,6 @@ fn effort_of(budget: u64) -> Effort {
 
 /// Returns the parameters that a mapping's table treats.
 fn asked(found: &Findings) -> AskedParameters {
-    let mut asked = AskedParameters {
-        set: found.set,
-        ..AskedParameters::default()
-    };
     let numbers = [
         (Parameter::Temperature, found.temperature),
         (Parameter::TopP, found.top_p),
@@ -186,11 +182,6 @@ fn asked(found: &Findings) -> AskedParameters {
             (found.strict_tools > 0).then(|| f64::from(found.strict_tools)),
         ),
     ];
-    for (parameter, number) in numbers {
-        if let Some(number) = number {
-            asked.add_number(parameter, number);
-        }
-    }
     let flags = [
         (Parameter::Tools, found.needs.tools),
         (Parameter::ToolChoice, found.needs.forced_tools),
@@ -204,10 +195,5 @@ fn asked(found: &Findings) -> AskedParameters {
             found.search.is_some() && !found.calls_nothing,
         ),
     ];
-    for (parameter, is_asked) in flags {
-        if is_asked {
-            asked.set.insert(parameter);
-        }
-    }
-    asked
+    AskedParameters::new(found.set, numbers, flags)
 }

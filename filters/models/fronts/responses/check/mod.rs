@@ -203,10 +203,6 @@ fn complete(mut found: Findings, front: &'static dyn Front, source: Source) -> M
 
 /// Returns the parameters that a mapping's table treats.
 fn asked(found: &Findings) -> AskedParameters {
-    let mut asked = AskedParameters {
-        set: found.set,
-        ..AskedParameters::default()
-    };
     let numbers = [
         (Parameter::Temperature, found.temperature),
         (Parameter::TopP, found.top_p),
@@ -219,11 +215,6 @@ fn asked(found: &Findings) -> AskedParameters {
             (found.strict_tools > 0).then(|| f64::from(found.strict_tools)),
         ),
     ];
-    for (parameter, number) in numbers {
-        if let Some(number) = number {
-            asked.add_number(parameter, number);
-        }
-    }
     let needs = &found.needs;
     let searches = needs.web_search.is_some();
     let flags = [
@@ -245,11 +236,7 @@ fn asked(found: &Findings) -> AskedParameters {
                 .is_some_and(|search| search.max_uses.is_some()),
         ),
     ];
-    for (parameter, is_asked) in flags {
-        if is_asked {
-            asked.set.insert(parameter);
-        }
-    }
+    let mut asked = AskedParameters::new(found.set, numbers, flags);
     if !searches {
         for option in [
             Parameter::AllowedDomains,
