@@ -299,6 +299,11 @@ impl Fault {
         self
     }
 
+    /// Returns `metadata`, a JSON text.
+    pub fn metadata(&self) -> Option<&[u8]> {
+        self.metadata.as_deref().map(Vec::as_slice)
+    }
+
     /// Returns the message for the log. A message made for one request may quote parts of its body. So the log leaves
     /// out the text from the first to the last quotation mark or backtick, the text after a colon, and digits.
     pub fn logged_message(&self) -> Cow<'_, str> {
@@ -373,7 +378,7 @@ impl Fault {
         let mut body = serde_json::json!({ "error": error })
             .to_string()
             .into_bytes();
-        if let Some(metadata) = &self.metadata {
+        if let Some(metadata) = self.metadata() {
             body.pop();
             body.extend_from_slice(b",\"metadata\":");
             body.extend_from_slice(metadata);

@@ -14,6 +14,8 @@ pub struct ResponsesError<'a> {
     pub message: Cow<'a, str>,
     error_type: &'static str,
     param: Option<&'a str>,
+    /// What stands beside it: a JSON object.
+    metadata: Option<&'a [u8]>,
 }
 
 impl<'a> ResponsesError<'a> {
@@ -25,6 +27,7 @@ impl<'a> ResponsesError<'a> {
             message: Cow::Borrowed(&fault.message),
             error_type: fault.error_type(),
             param: fault.param.as_deref(),
+            metadata: fault.metadata(),
         };
         if too_long::is_told_by(fault) {
             error.code = Some("context_length_exceeded".into());
@@ -50,7 +53,7 @@ impl<'a> ResponsesError<'a> {
         error
     }
 
-    /// Returns the body: `{"error": {"message", "type", "param", "code"}}`.
+    /// Returns the body: `{"error": {"message", "type", "param", "code"}}`, and `metadata` where the fault has it.
     pub fn body(&self) -> Vec<u8> {
         let mut body = Vec::with_capacity(self.message.len() + 128);
         let mut object = Object::open(&mut body);
@@ -60,6 +63,9 @@ impl<'a> ResponsesError<'a> {
             error.text_or_null("param", self.param);
             error.text_or_null("code", self.code.as_deref());
         });
+        if let Some(metadata) = self.metadata {
+            object.value("metadata", |out| out.extend_from_slice(metadata));
+        }
         object.close();
         body
     }
@@ -113,6 +119,15 @@ mod tests {
             assert_eq!((came, &body["code"]), (status, &code), "{kind:?}");
             assert_eq!(body["message"], "so");
         }
+    }
+
+    #[test]
+    fn metadata_stands_beside_the_error() {
+        let fault = Fault::new(FaultKind::UpstreamFailed, "so");
+        let fault = fault.with_metadata(br#"{"routing":[]}"#.to_vec());
+        let body: Value = serde_json::from_slice(&ResponsesError::new(&fault).body()).unwrap();
+        assert_eq!(body["metadata"], json!({"routing": []}));
+        assert_eq!(body["error"]["code"], "all_providers_failed");
     }
 
     #[test]
