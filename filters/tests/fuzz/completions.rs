@@ -6,14 +6,12 @@ use filters::models::front::Front;
 use filters::models::fronts::completions::Completions;
 use filters::models::operation::Operation;
 use filters::models::request::ModelRequest;
-use filters::models::wires::{Quirks, WireKind};
+use filters::models::wires::WireKind;
 use serde_json::{Value, json};
 
 use crate::choices::Choices;
-use crate::models::{WIRES, encodes, in_memory, json, quirks, target};
-use crate::run::run;
-use crate::wires::{EVENTS, WHOLE, answer, grammars, stream};
-use crate::{damage, grammar};
+use crate::models::{WIRES, in_memory, json, target};
+use crate::streams::{keep_the_grammar, requests};
 
 pub fn request_grammar() -> Value {
     let text = json!({"$one": ["a", "", "$text"]});
@@ -32,36 +30,12 @@ pub fn request_grammar() -> Value {
 #[test]
 fn an_accepted_request_is_json_on_every_wire() {
     let grammar = request_grammar();
-    let counted = std::cell::Cell::new((0_u32, 0_u32));
-    run("completions: requests", |choices| {
-        let body = grammar::compose(choices, &grammar);
-        let is_damaged = !choices.once_in(4);
-        let body = match is_damaged {
-            true => damage::tree(choices, body),
-            false => body,
-        };
-        let body = grammar::write(choices, &body);
-        let body = match is_damaged && choices.once_in(2) {
-            true => damage::bytes(choices, body),
-            false => body,
-        };
-        let (all, good) = counted.get();
-        counted.set((all + 1, good));
-        match Completions.parse(body.into()) {
-            Ok(request) => {
-                counted.set((all + 1, good + 1));
-                let quirks = quirks(choices);
-                encodes(&request, &quirks);
-                let codec = WireKind::Completions.wire().codec(Operation::Chat).unwrap();
-                json(&in_memory(
-                    codec.encode(&request, &target(&quirks)).unwrap(),
-                ));
-            }
-            Err(fault) => assert_eq!(fault.status(), 400, "{fault:?}"),
-        }
+    let name = "completions: requests";
+    requests(name, &Completions, &grammar, |_, request, quirks| {
+        let Some(request) = request else { return };
+        let codec = WireKind::Completions.wire().codec(Operation::Chat).unwrap();
+        json(&in_memory(codec.encode(request, &target(quirks)).unwrap()));
     });
-    let (all, good) = counted.get();
-    assert!(good * 20 > all, "{good} of {all} are accepted");
 }
 
 fn request(choices: &mut Choices<'_>, is_stream: bool) -> ModelRequest {
@@ -120,31 +94,13 @@ fn check(stream: &str) -> Result<bool, String> {
 
 #[test]
 fn answers_of_every_wire_keep_the_promises_of_a_stream() {
-    let done = std::cell::Cell::new(0_u32);
     for wire in WIRES.into_iter().chain([WireKind::Completions]) {
-        let (events, replies) = grammars(wire);
-        run(&format!("completions: {wire:?}"), |choices| {
-            let is_whole = choices.once_in(4);
-            let (said, head) = match is_whole {
-                true => (
-                    grammar::compose(choices, &replies).to_string().into_bytes(),
-                    &WHOLE,
-                ),
-                false => (stream(choices, wire, &events), &EVENTS),
-            };
-            let said = match choices.once_in(2) {
-                true => damage::bytes(choices, said),
-                false => said,
-            };
-            let quirks = Quirks::default();
-            let request = request(choices, true);
-            let (out, ended) = answer(wire, &request, &quirks, head, &[&said]);
-            let text = std::str::from_utf8(&out).unwrap();
-            let shown = || format!("{}\nmade {text}", String::from_utf8_lossy(&said));
-            let is_done = check(text).unwrap_or_else(|why| panic!("{why}\nfrom {}", shown()));
-            assert_eq!(is_done, ended.is_ok(), "{}", shown());
-            done.set(done.get() + u32::from(is_done));
+        let name = format!("completions: {wire:?}");
+        keep_the_grammar(&name, wire, request, |stream, is_whole| {
+            match check(stream)? == is_whole {
+                true => Ok(()),
+                false => Err("another end than that of the reply".to_owned()),
+            }
         });
     }
-    assert!(done.get() > 20, "{} are whole", done.get());
 }

@@ -40,11 +40,13 @@ mod paths;
 mod reply_cache;
 mod requests;
 mod responses;
+mod round_trips;
 mod run;
 #[path = "../seals/mod.rs"]
 mod seals;
 mod shapes;
 mod sse;
+mod streams;
 mod tokens;
 mod uploads;
 mod wires;

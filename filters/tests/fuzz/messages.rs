@@ -3,16 +3,12 @@
 use filters::models::front::Front;
 use filters::models::fronts::messages::{Messages, count_tokens};
 use filters::models::request::ModelRequest;
-use filters::models::wires::{Quirks, WireKind};
-use filters::sse::{EventReader, SseEvent, TooLong};
+use filters::models::wires::WireKind;
 use serde_json::{Value, json};
 
 use crate::choices::Choices;
 use crate::grammars::messages::{StreamEnd, events, fold};
-use crate::models::{WIRES, encodes, quirks};
-use crate::run::run;
-use crate::wires::{EVENTS, WHOLE, answer, grammars, stream};
-use crate::{damage, grammar};
+use crate::streams::{keep_the_grammar, pass, requests, whole_replies};
 
 pub fn request_grammar() -> Value {
     let cached = json!({"type": "ephemeral", "ttl?": {"$one": ["5m", "1h", "$text"]}});
@@ -48,35 +44,15 @@ pub fn request_grammar() -> Value {
 #[test]
 fn an_accepted_request_is_json_on_every_wire_and_has_tokens() {
     let grammar = request_grammar();
-    let counted = std::cell::Cell::new((0_u32, 0_u32));
-    run("messages: requests", |choices| {
-        let body = grammar::compose(choices, &grammar);
-        let is_damaged = !choices.once_in(4);
-        let body = match is_damaged {
-            true => damage::tree(choices, body),
-            false => body,
-        };
-        let body = grammar::write(choices, &body);
-        let body = match is_damaged && choices.once_in(2) {
-            true => damage::bytes(choices, body),
-            false => body,
-        };
-        let (all, good) = counted.get();
-        counted.set((all + 1, good));
-        match count_tokens(body.clone().into()) {
+    requests(
+        "messages: requests",
+        &Messages,
+        &grammar,
+        |body, _, _| match count_tokens(body.to_vec().into()) {
             Ok(counted) => assert!(counted.estimate > 0),
             Err(fault) => assert_eq!(fault.status(), 400, "{fault:?}"),
-        }
-        match Messages.parse(body.into()) {
-            Ok(request) => {
-                counted.set((all + 1, good + 1));
-                encodes(&request, &quirks(choices));
-            }
-            Err(fault) => assert_eq!(fault.status(), 400, "{fault:?}"),
-        }
-    });
-    let (all, good) = counted.get();
-    assert!(good * 20 > all, "{good} of {all} are accepted");
+        },
+    );
 }
 
 fn request(choices: &mut Choices<'_>, is_stream: bool) -> ModelRequest {
@@ -95,51 +71,24 @@ fn input(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_default()
 }
 
-/// Answers of a wire of another dialect keep the grammar, however they are cut and wherever they end.
 fn keeps_the_grammar(name: &str, wire: WireKind) {
-    let (events_grammar, _) = grammars(wire);
-    let done = std::cell::Cell::new((0_u32, 0_u32));
-    run(name, |choices| {
-        let said = stream(choices, wire, &events_grammar);
-        let said = match choices.once_in(2) {
-            true => damage::bytes(choices, said),
-            false => said,
-        };
-        let (request, quirks) = (request(choices, true), Quirks::default());
-        let (out, ended) = answer(wire, &request, &quirks, &EVENTS, &[&said]);
-        let shown = || {
-            let (said, out) = (
-                String::from_utf8_lossy(&said),
-                String::from_utf8_lossy(&out),
-            );
-            format!("{said}\nmade {out}")
-        };
-        let text = std::str::from_utf8(&out).unwrap();
-        let folded = events(text).and_then(|events| fold(events.into_iter(), input));
-        let folded = folded.unwrap_or_else(|why| panic!("{why}\nfrom {}", shown()));
-        let end = match ended.is_ok() {
+    keep_the_grammar(name, wire, request, |stream, is_whole| {
+        let folded = events(stream).and_then(|events| fold(events.into_iter(), input))?;
+        let end = match is_whole {
             true => StreamEnd::Whole,
             false => StreamEnd::Error,
         };
-        assert_eq!(folded.end, end, "{}", shown());
-        if let Some(calls) = folded.message["content"].as_array() {
-            let has_calls = calls.iter().any(|block| block["type"] == "tool_use");
-            let reason = &folded.message["stop_reason"];
-            assert!(reason != "tool_use" || has_calls, "{}", shown());
-            assert!(reason != "end_turn" || !has_calls, "{}", shown());
+        let calls = folded.message["content"].as_array();
+        let has_calls = calls.map(|calls| calls.iter().any(|block| block["type"] == "tool_use"));
+        let reason = &folded.message["stop_reason"];
+        let fits = has_calls.is_none_or(|has_calls| {
+            (reason != "tool_use" || has_calls) && (reason != "end_turn" || !has_calls)
+        });
+        match folded.end == end && fits {
+            true => Ok(()),
+            false => Err("another end than that of the reply".to_owned()),
         }
-        let pieces = choices.cut(&said);
-        let (again, ended_again) = answer(wire, &request, &quirks, &EVENTS, &pieces);
-        assert_eq!(text, String::from_utf8_lossy(&again), "{}", shown());
-        assert_eq!(ended, ended_again);
-        let (all, good) = done.get();
-        done.set((all + 1, good + u32::from(ended.is_ok())));
     });
-    let (all, good) = done.get();
-    assert!(
-        good * 20 > all,
-        "the grammar makes what is refused: {good} of {all}"
-    );
 }
 
 #[test]
@@ -157,45 +106,16 @@ fn streams_of_the_google_wire_keep_the_grammar() {
     keeps_the_grammar("messages: google, events", WireKind::Contents);
 }
 
-/// Events of the own dialect pass as they came, and are events however they are cut.
 #[test]
 fn streams_of_the_own_dialect_pass_however_they_are_cut() {
-    let (events_grammar, _) = grammars(WireKind::Messages);
-    run("messages: own events", |choices| {
-        let said = stream(choices, WireKind::Messages, &events_grammar);
-        let said = damage::bytes(choices, said);
-        let (request, quirks) = (request(choices, true), Quirks::default());
-        let (out, ended) = answer(WireKind::Messages, &request, &quirks, &EVENTS, &[&said]);
-        let mut reader = EventReader::default();
-        let mut check = |event: SseEvent<'_>| {
-            let read = serde_json::from_slice::<Value>(event.data);
-            assert!(read.is_ok(), "{}", String::from_utf8_lossy(&out));
-            Ok::<(), TooLong>(())
-        };
-        reader.feed(&out, &mut check).unwrap();
-        reader.finish(check).unwrap();
-        let pieces = choices.cut(&said);
-        let again = answer(WireKind::Messages, &request, &quirks, &EVENTS, &pieces);
-        assert_eq!((out, ended), again, "{}", String::from_utf8_lossy(&said));
-    });
+    pass("messages: own events", WireKind::Messages, request);
 }
 
 #[test]
 fn a_whole_answer_of_any_wire_is_a_message_or_a_failure() {
-    run("messages: whole replies", |choices| {
-        let wire = *choices.pick(&WIRES);
-        let (_, grammar) = grammars(wire);
-        let body = grammar::compose(choices, &grammar);
-        let body = damage::tree(choices, body);
-        let body = grammar::write(choices, &body);
-        let (request, quirks) = (request(choices, false), Quirks::default());
-        let (out, ended) = answer(wire, &request, &quirks, &WHOLE, &[&body]);
-        if ended.is_ok() {
-            let message: Value = serde_json::from_slice(&out).unwrap();
-            let is_foreign = wire != WireKind::Messages;
-            let holds = message["content"].is_array() && message["usage"]["input_tokens"].is_u64();
-            assert!(!is_foreign || holds, "{message}");
-            assert!(message["weirgate"]["metadata"].is_object(), "{message}");
-        }
+    let name = "messages: whole replies";
+    whole_replies(name, WireKind::Messages, request, |message, is_foreign| {
+        let holds = message["content"].is_array() && message["usage"]["input_tokens"].is_u64();
+        !is_foreign || holds
     });
 }

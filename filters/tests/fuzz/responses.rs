@@ -6,16 +6,14 @@ use filters::models::fronts::responses::Responses;
 use filters::models::request::ModelRequest;
 use filters::models::stored_responses::expand::{History, expand};
 use filters::models::stored_responses::items::{ItemIndex, ItemPage, StoredTurn, write_page};
-use filters::models::wires::{Quirks, WireKind};
-use filters::sse::{EventReader, SseEvent, TooLong};
+use filters::models::wires::WireKind;
 use serde_json::{Value, json};
 
 use crate::choices::Choices;
 use crate::grammars::messages::events;
 use crate::grammars::responses::fold;
-use crate::models::{WIRES, encodes, quirks};
 use crate::run::run;
-use crate::wires::{EVENTS, WHOLE, answer, grammars, stream};
+use crate::streams::{keep_the_grammar, pass, requests, whole_replies};
 use crate::{damage, grammar};
 
 pub fn request_grammar() -> Value {
@@ -71,31 +69,7 @@ pub fn request_grammar() -> Value {
 #[test]
 fn an_accepted_request_is_json_on_every_wire() {
     let grammar = request_grammar();
-    let counted = std::cell::Cell::new((0_u32, 0_u32));
-    run("responses: requests", |choices| {
-        let body = grammar::compose(choices, &grammar);
-        let is_damaged = !choices.once_in(4);
-        let body = match is_damaged {
-            true => damage::tree(choices, body),
-            false => body,
-        };
-        let body = grammar::write(choices, &body);
-        let body = match is_damaged && choices.once_in(2) {
-            true => damage::bytes(choices, body),
-            false => body,
-        };
-        let (all, good) = counted.get();
-        counted.set((all + 1, good));
-        match Responses.parse(body.into()) {
-            Ok(request) => {
-                counted.set((all + 1, good + 1));
-                encodes(&request, &quirks(choices));
-            }
-            Err(fault) => assert_eq!(fault.status(), 400, "{fault:?}"),
-        }
-    });
-    let (all, good) = counted.get();
-    assert!(good * 20 > all, "{good} of {all} are accepted");
+    requests("responses: requests", &Responses, &grammar, |_, _, _| {});
 }
 
 /// Requests that need kept responses.
@@ -185,42 +159,14 @@ fn request(choices: &mut Choices<'_>, is_stream: bool) -> ModelRequest {
     Responses.parse(body.to_string().into()).unwrap()
 }
 
-/// Answers of a wire of another dialect keep the grammar, however they are cut and wherever they end.
 fn keeps_the_grammar(name: &str, wire: WireKind) {
-    let (events_grammar, _) = grammars(wire);
-    let done = std::cell::Cell::new((0_u32, 0_u32));
-    run(name, |choices| {
-        let said = stream(choices, wire, &events_grammar);
-        let said = match choices.once_in(2) {
-            true => damage::bytes(choices, said),
-            false => said,
-        };
-        let (request, quirks) = (request(choices, true), Quirks::default());
-        let (out, ended) = answer(wire, &request, &quirks, &EVENTS, &[&said]);
-        let shown = || {
-            let (said, out) = (
-                String::from_utf8_lossy(&said),
-                String::from_utf8_lossy(&out),
-            );
-            format!("{said}\nmade {out}")
-        };
-        let text = std::str::from_utf8(&out).unwrap();
-        let response = events(text).and_then(|events| fold(events.into_iter()));
-        let response = response.unwrap_or_else(|why| panic!("{why}\nfrom {}", shown()));
-        let has_failed = response["status"] == "failed";
-        assert_eq!(has_failed, ended.is_err(), "{}", shown());
-        let pieces = choices.cut(&said);
-        let (again, ended_again) = answer(wire, &request, &quirks, &EVENTS, &pieces);
-        assert_eq!(text, String::from_utf8_lossy(&again), "{}", shown());
-        assert_eq!(ended, ended_again);
-        let (all, good) = done.get();
-        done.set((all + 1, good + u32::from(ended.is_ok())));
+    keep_the_grammar(name, wire, request, |stream, is_whole| {
+        let response = events(stream).and_then(|events| fold(events.into_iter()))?;
+        match (response["status"] == "failed") != is_whole {
+            true => Ok(()),
+            false => Err("another end than that of the reply".to_owned()),
+        }
     });
-    let (all, good) = done.get();
-    assert!(
-        good * 20 > all,
-        "the grammar makes what is refused: {good} of {all}"
-    );
 }
 
 #[test]
@@ -238,45 +184,21 @@ fn streams_of_the_google_wire_keep_the_grammar() {
     keeps_the_grammar("responses: google, events", WireKind::Contents);
 }
 
-/// Events of the own dialect pass as they came, and are events however they are cut.
 #[test]
 fn streams_of_the_own_dialect_pass_however_they_are_cut() {
-    let (events_grammar, _) = grammars(WireKind::Responses);
-    run("responses: own events", |choices| {
-        let said = stream(choices, WireKind::Responses, &events_grammar);
-        let said = damage::bytes(choices, said);
-        let (request, quirks) = (request(choices, true), Quirks::default());
-        let (out, ended) = answer(WireKind::Responses, &request, &quirks, &EVENTS, &[&said]);
-        let mut reader = EventReader::default();
-        let mut check = |event: SseEvent<'_>| {
-            let read = serde_json::from_slice::<Value>(event.data);
-            assert!(read.is_ok(), "{}", String::from_utf8_lossy(&out));
-            Ok::<(), TooLong>(())
-        };
-        reader.feed(&out, &mut check).unwrap();
-        reader.finish(check).unwrap();
-        let pieces = choices.cut(&said);
-        let again = answer(WireKind::Responses, &request, &quirks, &EVENTS, &pieces);
-        assert_eq!((out, ended), again, "{}", String::from_utf8_lossy(&said));
-    });
+    pass("responses: own events", WireKind::Responses, request);
 }
 
 #[test]
 fn a_whole_answer_of_any_wire_is_a_response_or_a_failure() {
-    run("responses: whole replies", |choices| {
-        let wire = *choices.pick(&WIRES);
-        let (_, grammar) = grammars(wire);
-        let body = grammar::compose(choices, &grammar);
-        let body = damage::tree(choices, body);
-        let body = grammar::write(choices, &body);
-        let (request, quirks) = (request(choices, false), Quirks::default());
-        let (out, ended) = answer(wire, &request, &quirks, &WHOLE, &[&body]);
-        if ended.is_ok() {
-            let response: Value = serde_json::from_slice(&out).unwrap();
-            let is_foreign = wire != WireKind::Responses;
+    let name = "responses: whole replies";
+    whole_replies(
+        name,
+        WireKind::Responses,
+        request,
+        |response, is_foreign| {
             let holds = response["output"].is_array() && response["usage"]["input_tokens"].is_u64();
-            assert!(!is_foreign || holds, "{response}");
-            assert!(response["weirgate"]["metadata"].is_object(), "{response}");
-        }
-    });
+            !is_foreign || holds
+        },
+    );
 }

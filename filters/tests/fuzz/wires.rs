@@ -233,7 +233,7 @@ pub fn answer_pieces(
         id: "made".into(),
         created: 7,
         model: "here/m".into(),
-        maker: "here/m".into(),
+        maker: "here/upstream-model".into(),
     };
     let mut writer = request.front.writer(request, identity);
     let read = || -> Result<(), Failure> {
