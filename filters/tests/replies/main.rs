@@ -13,8 +13,11 @@
 mod families;
 mod golden;
 #[path = "../grammars/mod.rs"]
+#[allow(dead_code, unreachable_pub, reason = "other tests use the rest")]
 mod grammars;
 mod meaning;
+#[path = "../grammars/relayed.rs"]
+mod relayed;
 mod replay;
 mod responses;
 mod rules;

@@ -31,8 +31,8 @@ use filters::models::wires::{
 use serde_json::{Value, json};
 
 use crate::grammars::messages::events;
-use crate::grammars::responses::{fold, fold_relayed};
-use crate::{complete, families, identity, meaning, settlement};
+use crate::grammars::responses::fold;
+use crate::{complete, families, identity, meaning, relayed, settlement};
 
 /// The model as the provider calls it in the files.
 const MODEL: &str = "\"model\":\"upstream-model-2026-10-01\"";
@@ -248,7 +248,7 @@ fn without_own(text: &str) -> String {
 }
 
 /// The events as the client gets them: with names, and with the model as it has asked for it.
-fn relayed(case: &Case) -> Vec<(String, String)> {
+fn told_events(case: &Case) -> Vec<(String, String)> {
     let events = case.events.iter().filter_map(|event| {
         let kind = parsed(event)["type"].as_str()?.to_owned();
         let spaced = MODEL.replace(':', ": ");
@@ -270,8 +270,8 @@ fn passes(case: &Case) {
     let (out, ended) = answered(case, own, true, made_by(true), [&*stream]);
     assert_eq!(ended.as_ref().err(), case.fails.as_ref(), "{name}");
     let told = events(&out).unwrap();
-    fold_relayed(told.iter().copied()).unwrap_or_else(|why| panic!("{name}: {why}"));
-    let said = relayed(case);
+    relayed::fold(told.iter().copied()).unwrap_or_else(|why| panic!("{name}: {why}"));
+    let said = told_events(case);
     let whole = if ended.is_ok() {
         told.len()
     } else {
@@ -462,7 +462,7 @@ fn an_answer_that_comes_back_is_what_its_maker_has_said() {
             let (out, _) = answered(case, own, true, made_by(is_vendor), [&*stream]);
             let told = events(&out).unwrap();
             let response =
-                fold_relayed(told.into_iter()).unwrap_or_else(|why| panic!("{name}: {why}"));
+                relayed::fold(told.into_iter()).unwrap_or_else(|why| panic!("{name}: {why}"));
             let back = sent(&response["output"], is_vendor);
             let kept = said["output"].as_array().unwrap().iter();
             // Reasoning without state is nobody's for a vendor, who keeps none.
