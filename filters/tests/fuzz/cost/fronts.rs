@@ -159,11 +159,13 @@ pub fn responses() -> Vec<Reader> {
         });
         reader.with(&attacks::OF_RESPONSES)
     });
-    let asked = of_grammar(responses::kept_grammar());
-    let kept = Reader::new("responses: kept responses", asked, expand_itself);
-    readers
-        .chain([kept.with(&attacks::OF_KEPT_RESPONSES)])
-        .collect()
+    let asked = || of_grammar(responses::kept_grammar());
+    let kept = [
+        Reader::new("responses: kept responses", asked(), expand_itself),
+        Reader::new("responses: kept items", asked(), list_items),
+    ];
+    let kept = kept.map(|reader| reader.with(&attacks::OF_KEPT_RESPONSES));
+    readers.chain(kept).collect()
 }
 
 fn simple(name: &str, front: &'static dyn Front, grammar: Value) -> Reader {

@@ -3,7 +3,7 @@
 mod bad_chat;
 pub mod chat_completions;
 pub mod compact;
-mod completions;
+pub mod completions;
 mod count_tokens;
 pub mod embeddings;
 mod image_edits;
