@@ -75,9 +75,14 @@ impl Output {
         self.number += 1;
     }
 
-    /// Takes the number of the last event back, which has not gone out.
-    pub(super) fn take_back(&mut self) {
-        self.number = self.number.saturating_sub(1);
+    /// Returns the number of the next event.
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Goes on with this number: the events from there on have not gone out.
+    pub(super) fn go_back(&mut self, number: u64) {
+        self.number = number;
     }
 
     /// Writes an event that a provider has said, under a number if it has one.

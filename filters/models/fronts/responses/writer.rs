@@ -19,7 +19,6 @@ use crate::json::members::find_text;
 use crate::models::chat::piece::{Finish, Piece, split_finish};
 use crate::models::dialects::Dialect;
 use crate::models::dialects::compaction::{self, Compaction};
-
 use crate::models::fronts::sequencer::{BlockWriter, Sequencer, plain_end};
 use crate::models::metadata::{Metadata, write_usage as write_chat_usage};
 use crate::models::reply::{ReplyIdentity, Reported, ResponseKind, Sink, Writer};
@@ -45,6 +44,8 @@ struct ResponseWriter {
     kept: Option<Bytes>,
     /// Whether its end was written.
     has_ended: bool,
+    /// The number of the first event that has not gone out before its end.
+    unsent: u64,
 }
 
 /// A summary of the history.
@@ -94,6 +95,7 @@ pub(super) fn writer(request: &ModelRequest, identity: ReplyIdentity) -> Box<dyn
         has_content: false,
         kept: None,
         has_ended: false,
+        unsent: 0,
     })
 }
 
@@ -298,7 +300,11 @@ impl Writer for ResponseWriter {
     }
 
     fn take(&mut self) -> Bytes {
-        std::mem::take(&mut self.sequencer.writer.out).into()
+        let output = &mut self.sequencer.writer;
+        if !self.has_ended {
+            self.unsent = output.number();
+        }
+        std::mem::take(&mut output.out).into()
     }
 
     fn reported(&self) -> Reported {
@@ -393,8 +399,8 @@ impl Writer for ResponseWriter {
         let head = &self.head;
         let output = &mut self.sequencer.writer;
         if self.has_ended {
-            // Its end did not go out.
-            output.take_back();
+            // What goes out together with the end waits for the same, and did not.
+            output.go_back(self.unsent);
         }
         let items = std::mem::take(&mut output.items);
         output.event("response.failed", |event| {

@@ -344,7 +344,12 @@ fn state_that_the_gateway_does_not_keep_is_refused_with_the_way_out() {
         let error = &answer.json()["error"];
         assert_eq!(error["param"], param);
         let message = error["message"].as_str().unwrap();
-        assert!(message.contains("[responses] store"), "{message}");
+        let way = match key {
+            // Which is kept nowhere.
+            "conversation" => "previous_response_id",
+            _ => "[responses] store",
+        };
+        assert!(message.contains(way), "{message}");
     }
     assert!(provider.requests().is_empty());
     let asked = json!({"model": "chat", "input": "Hi", "store": false, "background": false, "previous_response_id": null});
