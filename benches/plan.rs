@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use filters::json::Str;
 use filters::models::dialects::state::OwnedMaker;
-use filters::models::front::{Front, Received};
+use filters::models::front::{ClientHead, Front, Received};
 use filters::models::fronts::chat_completions::ChatCompletions;
 use filters::models::fronts::messages::Messages;
 use filters::models::fronts::responses::Responses;
@@ -126,7 +126,7 @@ fn prompts() {
     let body = r#"{"prompt":{"id":"greeting","variables":{"name":"Ada","tone":"kind"}},"messages":[{"role":"user","content":"Hi"}]}"#;
     measure("read and complete a request of a prompt of 4 KB", 1, || {
         let Received::Managed(request) = ChatCompletions
-            .read(Bytes::from_static(body.as_bytes()))
+            .read(&ClientHead::silent(), Bytes::from_static(body.as_bytes()))
             .unwrap()
         else {
             return None;

@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::sync::LazyLock;
 
 use bytes::Bytes;
+use http::HeaderMap;
 
 use super::chat::conversation::Conversation;
 use super::dialects::{Dialect, NamedMember};
@@ -73,15 +74,37 @@ impl FrontRow {
     }
 }
 
+/// The head of a request, in which some APIs say a part of what they ask for.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientHead<'a> {
+    /// The path as received; empty: the body says all.
+    pub path: &'a str,
+    /// The query, which may be empty.
+    pub query: &'a str,
+    pub headers: &'a HeaderMap,
+}
+
+impl ClientHead<'static> {
+    /// Returns a head that says nothing.
+    pub fn silent() -> Self {
+        static HEADERS: LazyLock<HeaderMap> = LazyLock::new(HeaderMap::new);
+        Self {
+            path: "",
+            query: "",
+            headers: &HEADERS,
+        }
+    }
+}
+
 /// One public API. A front knows no wire.
 pub trait Front: Debug + Send + Sync {
     /// Returns its row.
     fn row(&'static self) -> &'static FrontRow;
 
-    /// Checks a body, which may name a managed prompt or a flag.
+    /// Checks a request, whose body may name a managed prompt or a flag.
     ///
     /// Errors: 400 naming the field, what came and what is accepted.
-    fn read(&self, body: Bytes) -> Result<Received, Fault>;
+    fn read(&self, head: &ClientHead<'_>, body: Bytes) -> Result<Received, Fault>;
 
     /// Checks a body that is a form with files, whose parts are divided by `boundary`.
     ///
@@ -111,7 +134,7 @@ pub trait Front: Debug + Send + Sync {
     ///
     /// Errors: those of [`Self::read`], and 400 if it names a managed prompt or a flag, or needs kept responses.
     fn parse(&self, body: Bytes) -> Result<ModelRequest, Fault> {
-        match self.read(body)? {
+        match self.read(&ClientHead::silent(), body)? {
             Received::Complete(request) => Ok(request),
             Received::Managed(_) => {
                 let message = "`model` names a prompt or a flag; accepted is a model id";

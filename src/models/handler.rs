@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use filters::fault::{Fault, FaultKind};
-use filters::models::front::{Front, Received};
+use filters::models::front::{ClientHead, Front, Received};
 use filters::models::managed::ManagedRequest;
 use filters::models::request::ModelRequest;
 use filters::models::routing::explanation::check_debug;
@@ -147,9 +147,15 @@ impl ModelHandler {
     ) -> Result<(Box<ModelRequest>, Option<SendImpression>), Fault> {
         let body = incoming.take_body();
         let body_bytes = body.len();
-        let boundary = multipart::boundary(&incoming.head().headers);
+        let head = incoming.head();
+        let boundary = multipart::boundary(&head.headers);
+        let told = ClientHead {
+            path: head.uri.path(),
+            query: head.uri.query().unwrap_or_default(),
+            headers: &head.headers,
+        };
         let received = body::off_worker(body_bytes, || match boundary {
-            None => self.front.read(body),
+            None => self.front.read(&told, body),
             Some(boundary) => self.front.read_form(&body, boundary),
         });
         let (received, promise) = match received? {
@@ -191,7 +197,9 @@ impl ModelHandler {
         };
         let completed = stored.complete(request, &caller, &mut reserve).await?;
         let body = completed.body;
-        let received = body::off_worker(body.len(), || self.front.read(body.clone()))?;
+        let received = body::off_worker(body.len(), || {
+            self.front.read(&ClientHead::silent(), body.clone())
+        })?;
         Ok((received, Some(Arc::new(completed.promise))))
     }
 

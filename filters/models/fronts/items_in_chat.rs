@@ -10,7 +10,7 @@ use crate::json::{Error, Walker};
 use crate::models::chat::conversation::Conversation;
 use crate::models::dialects::compaction::Compaction;
 use crate::models::dialects::{Dialect, NamedMember};
-use crate::models::front::{Front, FrontRow, Received};
+use crate::models::front::{ClientHead, Front, FrontRow, Received};
 use crate::models::operation::Operation;
 use crate::models::reply::{ReplyIdentity, Writer};
 use crate::models::request::{ModelRequest, Source};
@@ -31,13 +31,13 @@ impl Front for ChatPath {
     }
 
     /// Cost: none beside that of a chat, unless the chat is refused.
-    fn read(&self, body: Bytes) -> Result<Received, Fault> {
-        let fault = match ChatCompletions.read(body.clone()) {
+    fn read(&self, head: &ClientHead<'_>, body: Bytes) -> Result<Received, Fault> {
+        let fault = match ChatCompletions.read(head, body.clone()) {
             Ok(received) => return Ok(received),
             Err(fault) => fault,
         };
         match has_items(&body) {
-            true => ItemsInChat.read(body),
+            true => ItemsInChat.read(head, body),
             false => Err(fault),
         }
     }
@@ -74,8 +74,8 @@ impl Front for ItemsInChat {
         &ROW
     }
 
-    fn read(&self, body: Bytes) -> Result<Received, Fault> {
-        let request = match Responses.read(body)? {
+    fn read(&self, head: &ClientHead<'_>, body: Bytes) -> Result<Received, Fault> {
+        let request = match Responses.read(head, body)? {
             Received::Complete(request) => request,
             // The answer is no response, so none can be kept or gone on with.
             Received::Stateful(request) => return Err(request.refusal),
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     fn read(body: &Value) -> Result<Received, Fault> {
-        ChatPath.read(body.to_string().into())
+        ChatPath.read(&ClientHead::silent(), body.to_string().into())
     }
 
     #[test]
@@ -199,7 +199,7 @@ mod tests {
             assert_eq!(fault.param.as_deref(), Some(param), "{body}");
         }
         let broken = ChatPath
-            .read(Bytes::from_static(b"{\"input\":"))
+            .parse(Bytes::from_static(b"{\"input\":"))
             .unwrap_err();
         assert_eq!(broken.code(), Some("invalid_json"));
     }

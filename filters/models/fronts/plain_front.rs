@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::fault::Fault;
-use crate::models::front::{Front, FrontRow, Received};
+use crate::models::front::{ClientHead, Front, FrontRow, Received};
 use crate::models::reply::{ReplyIdentity, Writer};
 use crate::models::request::ModelRequest;
 
@@ -20,7 +20,7 @@ impl Front for PlainFront {
         &self.row
     }
 
-    fn read(&self, body: Bytes) -> Result<Received, Fault> {
+    fn read(&self, _: &ClientHead<'_>, body: Bytes) -> Result<Received, Fault> {
         (self.check)(body).map(Received::Complete)
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::fault::Fault;
-use crate::models::front::{Front, Received};
+use crate::models::front::{ClientHead, Front, Received};
 use crate::models::fronts::chat_completions::ChatCompletions;
 use crate::models::fronts::messages::Messages;
 use crate::models::fronts::responses::Responses;
@@ -26,7 +26,7 @@ fn found(file: &Value) -> FoundPrompt {
 }
 
 fn expand(file: &Value, request: &str, max_bytes: usize) -> Result<Expansion, Fault> {
-    match ChatCompletions.read(request.to_owned().into())? {
+    match ChatCompletions.read(&ClientHead::silent(), request.to_owned().into())? {
         Received::Managed(request) => {
             let prompt = found(file);
             let filling = Filling {
@@ -262,7 +262,7 @@ fn a_name_that_is_no_reference_and_two_that_differ_are_refused() {
         ),
     ] {
         let fault = ChatCompletions
-            .read(request.to_string().into())
+            .read(&ClientHead::silent(), request.to_string().into())
             .unwrap_err();
         assert_eq!(
             (fault.status(), fault.param.as_deref()),
@@ -278,7 +278,9 @@ fn a_name_that_is_no_reference_and_two_that_differ_are_refused() {
         expanded(&hello(), &same);
     }
     let twice = r#"{"prompt":{"id":"a","variables":{"x":1,"x":2}}}"#;
-    let fault = ChatCompletions.read(twice.to_owned().into()).unwrap_err();
+    let fault = ChatCompletions
+        .read(&ClientHead::silent(), twice.to_owned().into())
+        .unwrap_err();
     assert_eq!(fault.param.as_deref(), Some("prompt.variables.x"));
 }
 
@@ -371,11 +373,15 @@ fn a_request_never_grows_beyond_its_limit() {
 #[test]
 fn a_request_without_a_prompt_is_complete_and_another_operation_takes_none() {
     let plain = json!({"model": "m", "messages": [{"role": "user", "content": "@prompt/hi"}]});
-    let read = ChatCompletions.read(plain.to_string().into()).unwrap();
+    let read = ChatCompletions
+        .read(&ClientHead::silent(), plain.to_string().into())
+        .unwrap();
     assert!(matches!(read, Received::Complete(request) if request.managed.is_none()));
     use crate::models::fronts::embeddings::EMBEDDINGS;
     let body = json!({"model": "@prompt/hi", "input": "a"});
-    let fault = EMBEDDINGS.read(body.to_string().into()).unwrap_err();
+    let fault = EMBEDDINGS
+        .read(&ClientHead::silent(), body.to_string().into())
+        .unwrap_err();
     assert_eq!(
         (fault.status(), fault.param.as_deref()),
         (400, Some("model"))
@@ -386,7 +392,9 @@ fn a_request_without_a_prompt_is_complete_and_another_operation_takes_none() {
 
 /// What a request of another API becomes, or the fault of the result.
 fn completed(front: &'static dyn Front, file: &Value, request: &Value) -> Result<Value, Fault> {
-    let Received::Managed(request) = front.read(request.to_string().into())? else {
+    let Received::Managed(request) =
+        front.read(&ClientHead::silent(), request.to_string().into())?
+    else {
         panic!("{request} names no prompt");
     };
     let prompt = found(file);

@@ -8,7 +8,7 @@ use super::expand::Filling;
 use super::variation::{DecidedVariation, Variation};
 use crate::fault::Fault;
 use crate::ledger::ExperimentNames;
-use crate::models::front::{Front, Received};
+use crate::models::front::{ClientHead, Front, Received};
 use crate::models::fronts::chat_completions::ChatCompletions;
 use crate::models::fronts::chat_completions::prompt_file::is_field;
 use crate::models::prompts::library::FoundPrompt;
@@ -46,7 +46,9 @@ fn completed(
     variables: &Value,
     prompt: Option<&FoundPrompt>,
 ) -> Result<Value, Fault> {
-    let Received::Managed(request) = ChatCompletions.read(request.to_string().into())? else {
+    let Received::Managed(request) =
+        ChatCompletions.read(&ClientHead::silent(), request.to_string().into())?
+    else {
         panic!("{request} names no flag");
     };
     let variation = variation(variables)?;
@@ -205,6 +207,7 @@ fn a_flag_is_named_by_its_key() {
         ("@flag/", None),
     ] {
         let read = ChatCompletions.read(
+            &ClientHead::silent(),
             json!({"model": model, "user": "u", "prompt_cache_key": "s"})
                 .to_string()
                 .into(),

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use filters::models::chat::inlined::{InlinedImage, InlinedImages};
-use filters::models::front::{Front, Received};
+use filters::models::front::{ClientHead, Front, Received};
 use filters::models::fronts::chat_completions::ChatCompletions;
 use filters::models::hosts::ProviderKind;
 use filters::models::operation::Operation;
@@ -141,7 +141,7 @@ fn in_memory(slice: BodySlice) -> Bytes {
 }
 
 fn parse(body: &Value) -> Result<Received, String> {
-    let parsed = ChatCompletions.read(body.to_string().into());
+    let parsed = ChatCompletions.read(&ClientHead::silent(), body.to_string().into());
     parsed.map_err(|fault| fault.code().unwrap_or_default().to_owned())
 }
 

@@ -1,7 +1,7 @@
 //! Responses: requests on every wire, and answers of every wire in this front's events.
 
 use filters::models::dialects::compaction;
-use filters::models::front::{Front, Received};
+use filters::models::front::{ClientHead, Front, Received};
 use filters::models::fronts::responses::Responses;
 use filters::models::request::ModelRequest;
 use filters::models::stored_responses::expand::{History, expand};
@@ -107,7 +107,8 @@ fn a_request_goes_on_with_any_kept_response() {
         }];
         let body = grammar::compose(choices, &grammar);
         let body = grammar::write(choices, &body);
-        let Ok(Received::Stateful(request)) = Responses.read(body.into()) else {
+        let Ok(Received::Stateful(request)) = Responses.read(&ClientHead::silent(), body.into())
+        else {
             return;
         };
         let mut index = ItemIndex::new(request.references.iter().map(|it| &*it.id));

@@ -1,7 +1,7 @@
 //! The description of a chat against its checks: bodies that the schema makes are taken, and what it forbids is refused.
 
 use boon::{Compiler, SchemaIndex, Schemas};
-use filters::models::front::Front;
+use filters::models::front::{ClientHead, Front};
 use filters::models::fronts::chat_completions::ChatCompletions;
 use serde_json::{Map, Value, json};
 
@@ -177,7 +177,9 @@ fn a_chat_is_what_its_description_says() {
             }
         }
         let is_allowed = schemas.validate(&body, index).is_ok();
-        let fault = ChatCompletions.read(body.to_string().into()).err();
+        let fault = ChatCompletions
+            .read(&ClientHead::silent(), body.to_string().into())
+            .err();
         let param = fault.as_ref().and_then(|fault| fault.param.as_deref());
         let is_by_meaning = is_allowed && BY_MEANING.contains(&&*field(param.unwrap_or_default()));
         assert!(

@@ -9,7 +9,7 @@ use crate::models::chat::conversation::Conversation;
 use crate::models::chat::text::Text;
 use crate::models::check::describe::describe;
 use crate::models::dialects::{Dialect, NamedMember};
-use crate::models::front::{Front, FrontRow, Received};
+use crate::models::front::{ClientHead, Front, FrontRow, Received};
 use crate::models::operation::Operation;
 use crate::models::reply::{ReplyIdentity, Writer};
 use crate::models::request::{ModelRequest, Payload, Source};
@@ -54,7 +54,7 @@ impl Front for ChatCompletions {
         &ROW
     }
 
-    fn read(&self, body: Bytes) -> Result<Received, Fault> {
+    fn read(&self, _: &ClientHead<'_>, body: Bytes) -> Result<Received, Fault> {
         check::check(body, &ChatCompletions)
     }
 

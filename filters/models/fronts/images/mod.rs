@@ -10,7 +10,7 @@ use crate::models::chat::conversation::Conversation;
 use crate::models::check::describe::describe;
 use crate::models::check::form::to_json;
 use crate::models::dialects::{Dialect, NamedMember};
-use crate::models::front::{Front, FrontRow, Received};
+use crate::models::front::{ClientHead, Front, FrontRow, Received};
 use crate::models::operation::Operation;
 use crate::models::parameter::Parameter;
 use crate::models::reply::{ReplyIdentity, Writer};
@@ -47,16 +47,13 @@ impl Front for ImageGenerations {
         &ROW
     }
 
-    fn read(&self, body: Bytes) -> Result<Received, Fault> {
+    fn read(&self, _: &ClientHead<'_>, body: Bytes) -> Result<Received, Fault> {
         check::check(&body, false, &Self).map(Received::Complete)
     }
 
     fn read_form(&self, body: &Bytes, boundary: &str) -> Result<Received, Fault> {
-        self.read(to_json(
-            (body, boundary),
-            &check::GENERATIONS,
-            &IMAGE_NAMES,
-        )?)
+        let json = to_json((body, boundary), &check::GENERATIONS, &IMAGE_NAMES)?;
+        self.read(&ClientHead::silent(), json)
     }
 
     fn conversation<'a>(&self, request: &'a ModelRequest) -> Result<Conversation<'a>, Fault> {
@@ -86,12 +83,13 @@ impl Front for ImageEdits {
         &ROW
     }
 
-    fn read(&self, body: Bytes) -> Result<Received, Fault> {
+    fn read(&self, _: &ClientHead<'_>, body: Bytes) -> Result<Received, Fault> {
         check::check(&body, true, &Self).map(Received::Complete)
     }
 
     fn read_form(&self, body: &Bytes, boundary: &str) -> Result<Received, Fault> {
-        self.read(to_json((body, boundary), &check::EDITS, &IMAGE_NAMES)?)
+        let json = to_json((body, boundary), &check::EDITS, &IMAGE_NAMES)?;
+        self.read(&ClientHead::silent(), json)
     }
 
     fn conversation<'a>(&self, request: &'a ModelRequest) -> Result<Conversation<'a>, Fault> {

@@ -38,7 +38,7 @@ use crate::fault::Fault;
 use crate::models::chat::conversation::Conversation;
 use crate::models::check::describe::describe;
 use crate::models::dialects::{Dialect, NamedMember};
-use crate::models::front::{Front, FrontRow, Received};
+use crate::models::front::{ClientHead, Front, FrontRow, Received};
 use crate::models::judge_words::JudgeWords;
 use crate::models::operation::Operation;
 use crate::models::reply::{ReplyIdentity, Writer};
@@ -60,7 +60,7 @@ impl Front for Messages {
         &ROW
     }
 
-    fn read(&self, body: Bytes) -> Result<Received, Fault> {
+    fn read(&self, _: &ClientHead<'_>, body: Bytes) -> Result<Received, Fault> {
         check::check(body, &Messages, false)
     }
 

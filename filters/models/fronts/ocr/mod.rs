@@ -6,7 +6,7 @@ use super::item_list::{ItemWriter, ListEnd};
 use crate::fault::Fault;
 use crate::json::{Object, Str};
 use crate::models::check::describe::describe;
-use crate::models::front::{Front, FrontRow, Received};
+use crate::models::front::{ClientHead, Front, FrontRow, Received};
 use crate::models::operation::Operation;
 use crate::models::reply::{ReplyIdentity, Writer};
 use crate::models::request::ModelRequest;
@@ -31,7 +31,7 @@ impl Front for Ocr {
         &ROW
     }
 
-    fn read(&self, body: Bytes) -> Result<Received, Fault> {
+    fn read(&self, _: &ClientHead<'_>, body: Bytes) -> Result<Received, Fault> {
         check::check(body, Vec::new()).map(Received::Complete)
     }
 

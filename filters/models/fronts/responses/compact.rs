@@ -7,7 +7,7 @@ use crate::fault::Fault;
 use crate::models::chat::conversation::Conversation;
 use crate::models::dialects::compaction::Compaction;
 use crate::models::dialects::{Dialect, NamedMember};
-use crate::models::front::{Front, FrontRow, Received};
+use crate::models::front::{ClientHead, Front, FrontRow, Received};
 use crate::models::operation::Operation;
 use crate::models::reply::{ReplyIdentity, Writer};
 use crate::models::request::{ModelRequest, Source};
@@ -27,7 +27,7 @@ impl Front for Compact {
         &ROW
     }
 
-    fn read(&self, body: Bytes) -> Result<Received, Fault> {
+    fn read(&self, _: &ClientHead<'_>, body: Bytes) -> Result<Received, Fault> {
         let received = check::check(body, &Compact, Compaction::Path)?;
         match &received {
             Received::Complete(request) if request.is_stream => {

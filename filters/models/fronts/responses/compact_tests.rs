@@ -147,7 +147,11 @@ fn an_answer_without_a_whole_summary_is_none() {
 #[test]
 fn what_is_wrong_is_named() {
     let trigger = json!({"type": "compaction_trigger"});
-    let refused = |front: &dyn Front, body: Value| front.read(body.to_string().into()).unwrap_err();
+    let refused = |front: &dyn Front, body: Value| {
+        front
+            .read(&ClientHead::silent(), body.to_string().into())
+            .unwrap_err()
+    };
     let damaged = compaction::seal("so far").replace("WGC1", "WGC1AAAA");
     for (input, param) in [
         (json!([trigger]), "input"),

@@ -20,7 +20,10 @@ use crate::models::stored_responses::items::{ItemIndex, StoredTurn};
 const ID: &str = "0102030405060708090a0b0c0d0e0f10";
 
 fn stateful(body: &Value) -> StatefulRequest {
-    match Responses.read(body.to_string().into()).unwrap() {
+    match Responses
+        .read(&ClientHead::silent(), body.to_string().into())
+        .unwrap()
+    {
         Received::Stateful(request) => *request,
         other => panic!("{body} needs no kept responses: {other:?}"),
     }
@@ -64,7 +67,9 @@ fn a_body_that_needs_no_responses_is_read_as_before() {
         body.as_object_mut()
             .unwrap()
             .extend(more.as_object().unwrap().clone());
-        let read = Responses.read(body.to_string().into()).unwrap();
+        let read = Responses
+            .read(&ClientHead::silent(), body.to_string().into())
+            .unwrap();
         assert!(matches!(read, Received::Complete(request) if request.promise.is_none()));
     }
 }
@@ -90,10 +95,14 @@ fn where_nothing_is_kept_the_first_member_that_needs_it_is_named() {
         assert_eq!(fault.param.as_deref(), Some(param));
     }
     let conversation = json!({"model": "m", "input": "a", "conversation": "conv_1"});
-    let fault = Responses.read(conversation.to_string().into()).unwrap_err();
+    let fault = Responses
+        .read(&ClientHead::silent(), conversation.to_string().into())
+        .unwrap_err();
     assert_eq!(fault.param.as_deref(), Some("conversation"));
     let unnamed = json!({"model": "m", "input": [{"type": "item_reference"}]});
-    let fault = Responses.read(unnamed.to_string().into()).unwrap_err();
+    let fault = Responses
+        .read(&ClientHead::silent(), unnamed.to_string().into())
+        .unwrap_err();
     assert_eq!(fault.param.as_deref(), Some("input[0].id"));
 }
 
@@ -130,7 +139,10 @@ fn a_request_goes_on_behind_the_items_of_the_response_before_it() {
         {"type": "message", "role": "user", "content": "two"}
     ]);
     assert_eq!(read, json!({"model": "m", "input": expected, "top_p": 1}));
-    let Received::Complete(request) = Responses.read(read.to_string().into()).unwrap() else {
+    let Received::Complete(request) = Responses
+        .read(&ClientHead::silent(), read.to_string().into())
+        .unwrap()
+    else {
         panic!("it says all by itself");
     };
     assert_eq!(request.needs.max_tokens, None);
@@ -170,7 +182,8 @@ fn a_reference_becomes_the_item_that_it_names() {
 #[test]
 fn a_body_without_history_keeps_its_items_byte_by_byte() {
     let body = r#"{ "store":true, "input" : [ {"role":"user","content":"a"} ] ,"model":"m"}"#;
-    let Received::Stateful(request) = Responses.read(body.into()).unwrap() else {
+    let Received::Stateful(request) = Responses.read(&ClientHead::silent(), body.into()).unwrap()
+    else {
         panic!("it is to be kept");
     };
     let nothing = ItemIndex::default();
@@ -205,11 +218,15 @@ fn many_references_to_one_long_item_do_not_grow_beyond_the_bound() {
 #[test]
 fn a_summary_is_made_of_a_kept_history_and_is_not_kept() {
     let body = json!({"model": "m", "previous_response_id": "resp_1"});
-    let read = Compact.read(body.to_string().into()).unwrap();
+    let read = Compact
+        .read(&ClientHead::silent(), body.to_string().into())
+        .unwrap();
     assert!(matches!(read, Received::Stateful(_)));
     for key in ["store", "background"] {
         let body = json!({"model": "m", "input": "a", key: true});
-        let fault = Compact.read(body.to_string().into()).unwrap_err();
+        let fault = Compact
+            .read(&ClientHead::silent(), body.to_string().into())
+            .unwrap_err();
         assert_eq!((fault.status(), fault.param.as_deref()), (400, Some(key)));
     }
     // What asked for one is answered once.

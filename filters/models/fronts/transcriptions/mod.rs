@@ -9,7 +9,7 @@ use self::events::EventWriter;
 use self::whole::TranscriptWriter;
 use crate::fault::{Fault, FaultKind};
 use crate::models::check::describe::describe;
-use crate::models::front::{Front, FrontRow, Received};
+use crate::models::front::{ClientHead, Front, FrontRow, Received};
 use crate::models::operation::Operation;
 use crate::models::reply::{ReplyIdentity, Writer};
 use crate::models::request::{ModelRequest, Payload};
@@ -43,7 +43,7 @@ impl Front for Transcriptions {
         &ROW
     }
 
-    fn read(&self, _: Bytes) -> Result<Received, Fault> {
+    fn read(&self, _: &ClientHead<'_>, _: Bytes) -> Result<Received, Fault> {
         Err(no_form())
     }
 
@@ -66,7 +66,7 @@ impl Front for Translations {
         &ROW
     }
 
-    fn read(&self, _: Bytes) -> Result<Received, Fault> {
+    fn read(&self, _: &ClientHead<'_>, _: Bytes) -> Result<Received, Fault> {
         Err(no_form())
     }
 

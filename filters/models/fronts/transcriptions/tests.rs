@@ -243,7 +243,7 @@ fn a_wrong_file_is_named() {
 #[test]
 fn json_is_no_form() {
     for front in [&Transcriptions as &dyn Front, &Translations] {
-        assert_eq!(front.read("{}".into()).unwrap_err().status(), 415);
+        assert_eq!(front.parse("{}".into()).unwrap_err().status(), 415);
     }
 }
 

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::fault::Fault;
 use crate::models::check::describe::describe;
 use crate::models::check::form::to_json;
-use crate::models::front::{Front, FrontRow, Received};
+use crate::models::front::{ClientHead, Front, FrontRow, Received};
 use crate::models::metadata::Metadata;
 use crate::models::operation::Operation;
 use crate::models::reply::{ReplyIdentity, Reported, Sink, Writer};
@@ -31,12 +31,13 @@ impl Front for Videos {
         &ROW
     }
 
-    fn read(&self, body: Bytes) -> Result<Received, Fault> {
+    fn read(&self, _: &ClientHead<'_>, body: Bytes) -> Result<Received, Fault> {
         check::check(body).map(Received::Complete)
     }
 
     fn read_form(&self, body: &Bytes, boundary: &str) -> Result<Received, Fault> {
-        self.read(to_json((body, boundary), &[&check::FIELDS], &[])?)
+        let json = to_json((body, boundary), &[&check::FIELDS], &[])?;
+        self.read(&ClientHead::silent(), json)
     }
 
     fn writer(&self, request: &ModelRequest, identity: ReplyIdentity) -> Box<dyn Writer> {

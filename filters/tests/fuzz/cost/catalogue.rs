@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use filters::cidr::Cidr;
 use filters::mcp::session::SessionIds;
-use filters::models::front::{Front, Received};
+use filters::models::front::{ClientHead, Front, Received};
 use filters::models::fronts::chat_completions::ChatCompletions;
 use filters::models::managed::expand::Filling;
 use filters::models::operation::Operation;
@@ -78,7 +78,9 @@ pub fn catalogue() -> Vec<Reader> {
             "chats that name a prompt",
             of_grammar(managed),
             move |body| {
-                let Ok(Received::Managed(request)) = ChatCompletions.read(body.clone()) else {
+                let Ok(Received::Managed(request)) =
+                    ChatCompletions.read(&ClientHead::silent(), body.clone())
+                else {
                     return;
                 };
                 let filling = Filling {

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use filters::accounts::Mode;
 use filters::models::embeddings::tokenizer::Tokenizer;
-use filters::models::front::{Front, Received};
+use filters::models::front::{ClientHead, Front, Received};
 use filters::models::fronts::chat_completions::ChatCompletions;
 use filters::models::fronts::completions::Completions;
 use filters::models::fronts::embeddings::EMBEDDINGS;
@@ -52,7 +52,8 @@ fn strict() -> Quirks {
 
 /// A request that goes on with itself, and refers to all that it can.
 fn expand_itself(body: &Bytes) {
-    let Ok(Received::Stateful(request)) = Responses.read(body.clone()) else {
+    let Ok(Received::Stateful(request)) = Responses.read(&ClientHead::silent(), body.clone())
+    else {
         return;
     };
     let member = request.source.member("input");
