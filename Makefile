@@ -69,7 +69,7 @@ target/browser/.done: tests/browser/package.json tests/browser/package-lock.json
 AGENTS ?= some
 test-agents: test-tools target/agents/.done ## Let coding agents work through the gateway
 	rm -rf target/agents/passed
-	WEIRGATE_AGENTS=$(AGENTS) $(CARGO) test --workspace --locked --test gateway -- --ignored agents::claude_code agents::codex
+	WEIRGATE_AGENTS=$(AGENTS) $(CARGO) test --workspace --locked --test gateway -- --ignored agents::claude_code agents::codex agents::gemini
 	@if [ "$(AGENTS)" = all ]; then $(CARGO) test --workspace --locked --test gateway agents::matrix -- --ignored; fi
 
 target/agents/.done: tests/agents/package.json tests/agents/package-lock.json

@@ -1,5 +1,6 @@
 //! Finds the caller that a request's headers name.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -12,10 +13,15 @@ use super::access_token::AccessToken;
 use super::api_key::{ApiKey, KeyHash, Pepper, holds_api_key};
 use super::caller::{AccountsSnapshot, Caller, KeyRow, OrganizationStatus};
 use crate::fault::{Fault, FaultKind};
+use crate::form;
 
 /// The scheme of Basic credentials, with the space after it.
 const BASIC: &[u8] = b"basic ";
 const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+/// The header in which clients of the Gemini API send their key.
+const X_GOOG_API_KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
+/// The parameter in which they may send it, too.
+const KEY_PARAMETER: &str = "key";
 
 /// The reason for which a request is not authenticated. It never contains a key.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -241,18 +247,52 @@ fn check_row(row: &KeyRow, now_ms: i64) -> Result<(), AuthError> {
 /// Errors: [`AuthError`], if there is none or more than one.
 pub fn credential(headers: &HeaderMap) -> Result<&[u8], AuthError> {
     let bearer = single_value(headers, &AUTHORIZATION)?.map(parse_bearer);
-    let plain = single_value(headers, &X_API_KEY)?.map(|value| value.as_bytes().trim_ascii());
-    let key = match (bearer, plain) {
-        (None, None) => return Err(AuthError::Missing),
-        (Some(bearer), None) => bearer?,
-        (None, Some(plain)) => plain,
-        (Some(Ok(bearer)), Some(plain)) if bearer == plain => bearer,
-        (Some(_), Some(_)) => return Err(AuthError::Conflicting),
-    };
-    if key.is_empty() {
-        return Err(AuthError::Missing);
+    let mut presented = bearer.transpose();
+    for name in [&X_API_KEY, &X_GOOG_API_KEY] {
+        let Some(value) = single_value(headers, name)? else {
+            continue;
+        };
+        let plain = value.as_bytes().trim_ascii();
+        // Clients send it empty beside a bearer.
+        if plain.is_empty() && *name == X_GOOG_API_KEY {
+            continue;
+        }
+        presented = match presented {
+            Ok(None) => Ok(Some(plain)),
+            Ok(Some(other)) if other == plain => Ok(Some(plain)),
+            _ => return Err(AuthError::Conflicting),
+        };
     }
-    Ok(key)
+    match presented? {
+        Some(key) if !key.is_empty() => Ok(key),
+        _ => Err(AuthError::Missing),
+    }
+}
+
+/// Returns the API key that the headers or the query present.
+///
+/// Errors: [`AuthError`], if there is none or more than one.
+pub fn credential_with_query<'h>(
+    headers: &'h HeaderMap,
+    query: &'h str,
+) -> Result<Cow<'h, [u8]>, AuthError> {
+    let mut values = form::values(query, KEY_PARAMETER);
+    let in_query = values.next().filter(|key| !key.is_empty());
+    if values.next().is_some() {
+        return Err(AuthError::Repeated);
+    }
+    let Some(key) = in_query else {
+        return credential(headers).map(Cow::Borrowed);
+    };
+    match credential(headers) {
+        Err(AuthError::Missing) => Ok(match key {
+            Cow::Borrowed(key) => Cow::Borrowed(key.as_bytes()),
+            Cow::Owned(key) => Cow::Owned(key.into_bytes()),
+        }),
+        Ok(other) if *other == *key.as_bytes() => Ok(Cow::Borrowed(other)),
+        Ok(_) => Err(AuthError::Conflicting),
+        Err(error) => Err(error),
+    }
 }
 
 fn single_value<'h>(

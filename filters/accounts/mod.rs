@@ -15,6 +15,7 @@ mod terms;
 pub use access_token::AccessToken;
 pub use admit::{
     AuthError, admit, admit_hash, admit_key, admit_token, carries_api_key, credential,
+    credential_with_query,
 };
 pub use api_key::{ApiKey, KeyHash, KeyText, MalformedKey, Pepper, ShortPepper, holds_api_key};
 pub use caller::{

@@ -26,6 +26,8 @@ pub struct FrontRow {
     /// The name of its route.
     pub name: &'static str,
     pub path: &'static str,
+    /// Another path where it answers; empty: none.
+    pub other_path: &'static str,
     pub operation: Operation,
     /// The dialect of its chats.
     pub dialect: Option<Dialect>,
@@ -47,6 +49,7 @@ impl FrontRow {
         Self {
             name,
             path,
+            other_path: "",
             operation,
             dialect: None,
             own_headers: "",
@@ -58,6 +61,12 @@ impl FrontRow {
     /// The same of a front whose chats are of this dialect.
     pub(super) const fn speaking(mut self, dialect: Dialect) -> Self {
         self.dialect = Some(dialect);
+        self
+    }
+
+    /// The same of a front that answers at another path, too.
+    pub(super) const fn also_at(mut self, path: &'static str) -> Self {
+        self.other_path = path;
         self
     }
 
@@ -185,6 +194,11 @@ pub trait Front: Debug + Send + Sync {
     /// Returns such a response that has failed; `None`: it is none.
     fn failed(&self, _queued: &str, _fault: &Fault) -> Option<Vec<u8>> {
         None
+    }
+
+    /// Returns what keeps the connection of a silent stream alive; `None`: the stream has no place for it.
+    fn keepalive(&'static self, _request: &ModelRequest) -> Option<&'static str> {
+        Some(self.row().keepalive)
     }
 
     /// Returns the writer of one response.

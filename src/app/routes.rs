@@ -15,7 +15,15 @@ use crate::proxy::handler::Handler;
 use crate::proxy::router::{Access, BodyRule, ErrorStyle, ReservedSegments, Route, Router};
 
 /// The paths of our own routes. Source: docs/decisions.md 18.
-const RESERVED: ReservedSegments = &["v1", "oauth", "ofrep", "mcp*", ".well-known", "webhooks"];
+const RESERVED: ReservedSegments = &[
+    "v1",
+    "v1beta",
+    "oauth",
+    "ofrep",
+    "mcp*",
+    ".well-known",
+    "webhooks",
+];
 
 /// Returns the router of all rows, and the description of the served rows.
 ///

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use filters::fault::{Fault, FaultKind};
 use filters::models::dialects::Dialect;
 use filters::models::front::Front;
-use filters::models::fronts::messages::MessagesError;
+use filters::models::fronts::contents::{self, ContentsError};
+use filters::models::fronts::messages::{self, MessagesError};
 use filters::models::fronts::responses::{Responses, ResponsesError};
 use filters::models::fronts::videos::Videos;
 use filters::models::fronts::{ALTERNATIVE_STYLE, FRONTS};
@@ -38,6 +39,7 @@ pub fn routes(models: &Arc<Models>, config: &Config) -> Vec<Route> {
     routes.extend(prompts(models, config));
     routes.extend(calls(models, config));
     routes.extend(beside_messages(models, config));
+    routes.extend(beside_contents(models, config));
     routes.push(upgrade());
     routes.extend(stored_responses(models, config));
     routes.extend(videos(models));
@@ -89,13 +91,36 @@ fn lists(models: &Arc<Models>, config: &Config) -> Vec<Route> {
     } else {
         Access::Open
     };
+    let in_contents = |route: Route| Route {
+        access: match access {
+            Access::Key => Access::KeyInQuery,
+            access => access,
+        },
+        errors: error_style(Some(Dialect::Contents)),
+        ..route
+    };
+    let (list, one) = (Arc::new(list), Arc::new(one));
+    let contents_list: Arc<dyn Endpoint> = list.clone();
+    let contents_one: Arc<dyn Endpoint> = one.clone();
     vec![
+        in_contents(get(
+            "contents_models",
+            "/v1beta/models",
+            contents_list,
+            include_str!("endpoints/contents_models.json"),
+        )),
+        in_contents(get(
+            "contents_model",
+            "/v1beta/models/**",
+            contents_one,
+            include_str!("endpoints/contents_model.json"),
+        )),
         Route {
             access,
             ..get(
                 "models",
                 "/v1/models",
-                Arc::new(list),
+                list,
                 include_str!("endpoints/models.json"),
             )
         },
@@ -104,7 +129,7 @@ fn lists(models: &Arc<Models>, config: &Config) -> Vec<Route> {
             ..get(
                 "model",
                 "/v1/models/**",
-                Arc::new(one),
+                one,
                 include_str!("endpoints/model.json"),
             )
         },
@@ -189,25 +214,59 @@ fn calls(models: &Arc<Models>, config: &Config) -> Vec<Route> {
     let forward = |front: &&'static dyn Front| {
         let front = *front;
         let told = front.row();
-        Route {
+        let at = move |path| Route {
+            access: access_of(told.dialect),
             quota: Some(told.operation.row().quota),
             body: body_rule(told.operation, config),
             errors: error_style(told.dialect),
             ..row(
                 told.name,
-                (Method::POST, told.path),
+                (Method::POST, path),
                 handler(models, front),
                 &told.description,
             )
-        }
+        };
+        let paths = [told.path, told.other_path].into_iter();
+        paths.filter(|path| !path.is_empty()).map(at)
     };
-    FRONTS.iter().map(forward).collect()
+    FRONTS.iter().flat_map(forward).collect()
+}
+
+/// Returns who may call an API of this dialect.
+fn access_of(dialect: Option<Dialect>) -> Access {
+    match dialect {
+        Some(Dialect::Contents) => Access::KeyInQuery,
+        _ => Access::Key,
+    }
+}
+
+/// Returns the rows that clients of Contents ask beside answers.
+fn beside_contents(models: &Arc<Models>, config: &Config) -> Vec<Route> {
+    let count = CountTokens {
+        models: Arc::clone(models),
+        api: &contents::COUNTING,
+    };
+    let count = Handler::Endpoint(Arc::new(count));
+    let paths = ["/v1beta/models/**:countTokens", "/v1/models/**:countTokens"];
+    let at = |path| Route {
+        access: Access::KeyInQuery,
+        body: BodyRule::Json(config.limits.body_bytes.chat),
+        errors: error_style(Some(Dialect::Contents)),
+        ..row(
+            "contents_count_tokens",
+            (Method::POST, path),
+            count.clone(),
+            include_str!("endpoints/contents_count_tokens.json"),
+        )
+    };
+    paths.into_iter().map(at).collect()
 }
 
 /// Returns the rows that clients of Messages ask beside answers.
 fn beside_messages(models: &Arc<Models>, config: &Config) -> [Route; 2] {
     let count = CountTokens {
         models: Arc::clone(models),
+        api: &messages::COUNTING,
     };
     let count = Handler::Endpoint(Arc::new(count));
     let hello = Handler::Endpoint(Arc::new(Hello));
@@ -353,6 +412,10 @@ fn error_style(dialect: Option<Dialect>) -> ErrorStyle {
             schema: Some("Error"),
             write: Arc::new(|fault, _| responses_error(fault)),
         },
+        Some(Dialect::Contents) => ErrorStyle {
+            schema: Some("ContentsError"),
+            write: Arc::new(|fault, _| contents_error(fault)),
+        },
         _ => ErrorStyle {
             schema: Some("Error"),
             write: Arc::new(|fault, refused| error_response(fault, refused.headers)),
@@ -390,6 +453,16 @@ fn responses_error(fault: &Fault) -> Response {
         response.headers.retain(|(name, _)| !WAITS.contains(name));
     }
     response
+}
+
+/// Returns a fault in the words of Contents.
+fn contents_error(fault: &Fault) -> Response {
+    let error = ContentsError::new(fault);
+    Response {
+        status: error.status,
+        body: error.body.into(),
+        ..Response::from(fault)
+    }
 }
 
 /// Returns a fault in the style that the client reads.

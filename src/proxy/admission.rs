@@ -3,7 +3,9 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use filters::accounts::{AccessToken, AuthError, Caller, admit_key, carries_api_key, credential};
+use filters::accounts::{
+    AccessToken, AuthError, Caller, admit_key, carries_api_key, credential, credential_with_query,
+};
 use filters::fault::{Fault, FaultKind};
 use filters::limits::Payer;
 use filters::limits::headers::Quota;
@@ -99,7 +101,7 @@ pub fn is_still_admitted(state: &ProxyState, route: &Route, session: &Session) -
 
 fn needs_key(route: &Route, headers: &HeaderMap) -> bool {
     match route.access {
-        Access::Key | Access::KeyOrToken => true,
+        Access::Key | Access::KeyInQuery | Access::KeyOrToken => true,
         Access::KeyOrTokenForEvents => {
             let accepted = headers.get_all(ACCEPT).iter();
             let mut accepted = accepted.filter_map(|value| value.to_str().ok());
@@ -119,6 +121,12 @@ fn admit(
     let head = session.req_header();
     let accounts = state.accounts.current();
     let now_ms = i64::try_from(now_ms).unwrap_or(i64::MAX);
+    if route.access == Access::KeyInQuery {
+        let query = head.uri.query().unwrap_or_default();
+        let presented = credential_with_query(&head.headers, query)?;
+        let caller = admit_key(&presented, &accounts, &state.pepper, now_ms)?;
+        return Ok((None, caller));
+    }
     let presented = credential(&head.headers)?;
     if route.access == Access::Key || !AccessTokens::is_token(presented) {
         let caller = admit_key(presented, &accounts, &state.pepper, now_ms)?;

@@ -22,7 +22,7 @@ pub struct Route {
     pub name: &'static str,
     /// The method; a `GET` route also serves `HEAD`.
     pub method: Method,
-    /// The normalised path; `*` stands for one segment, `**` for the rest of the path as received.
+    /// The normalised path; `*` stands for one segment, `**` for the rest of the path as received, up to what stands behind it.
     pub path: &'static str,
     pub access: Access,
     /// The quota against which requests count.
@@ -82,6 +82,8 @@ pub enum Access {
     SdkKey,
     /// A valid API key is required.
     Key,
+    /// A valid API key is required, which may stand in the query.
+    KeyInQuery,
     /// A valid API key is required, or an access token that stands for one and is for the path of this row.
     KeyOrToken,
     /// A valid API key or access token is required to get an event stream. Every client may make other requests.
@@ -153,7 +155,8 @@ fn is_reserved(reserved: ReservedSegments, path: &str) -> bool {
 pub struct PathTable(Vec<(Method, &'static str)>);
 
 impl PathTable {
-    /// Creates a table of these rows. `*` stands for one segment, and `**` at the end for the rest of the path.
+    /// Creates a table of these rows. `*` stands for one segment, and `**` for the rest of the path, or for all of it but the end
+    /// that stands behind the stars.
     /// Handlers read that rest as received, so it may have escapes that no other path may have.
     pub fn new(rows: Vec<(Method, &'static str)>) -> Self {
         Self(rows)
@@ -219,15 +222,22 @@ impl PathTable {
     }
 }
 
-/// Returns whether a path matches a pattern with `**`.
+/// Returns whether a path matches a pattern with `**`. What stands behind the stars is compared without case, as all paths of
+/// ours are.
 fn has_rest(pattern: &str, path: &str) -> bool {
-    let prefix = pattern.strip_suffix("**");
-    let rest = prefix.and_then(|prefix| path.strip_prefix(prefix));
-    rest.is_some_and(|rest| !rest.is_empty())
+    let Some((prefix, end)) = pattern.split_once("**") else {
+        return false;
+    };
+    let Some(rest) = path.strip_prefix(prefix) else {
+        return false;
+    };
+    let place = rest.len().checked_sub(end.len()).filter(|at| *at > 0);
+    let found = place.and_then(|at| rest.get(at..));
+    found.is_some_and(|found| found.eq_ignore_ascii_case(end))
 }
 
 fn matches_pattern(pattern: &str, path: &str) -> bool {
-    if pattern.ends_with("**") {
+    if pattern.contains("**") {
         return has_rest(pattern, path);
     }
     if !pattern.contains('*') {
@@ -324,7 +334,7 @@ impl Router {
         let keyed = self
             .routes
             .iter()
-            .filter(|route| route.access == Access::Key);
+            .filter(|route| matches!(route.access, Access::Key | Access::KeyInQuery));
         let mut suffixes = keyed.filter_map(|route| route.path.strip_prefix(VERSION_PREFIX));
         suffixes.any(|suffix| matches_pattern(suffix, &path))
     }
@@ -377,6 +387,8 @@ mod tests {
             route("video", Method::GET, "/v1/videos/*"),
             route("video_content", Method::GET, "/v1/videos/*/content"),
             route("preflight", Method::OPTIONS, "/.well-known/**"),
+            route("answer", Method::POST, "/v1/models/**:answer"),
+            route("count", Method::POST, "/v1/models/**:count"),
         ];
         let graph = has_graph.then(|| route("graph", Method::GET, ""));
         let reserved = &["v1", "ofrep", ".well-known", "own*"];
@@ -459,6 +471,22 @@ mod tests {
                 .unwrap_err()
                 .status(),
             400
+        );
+    }
+
+    #[test]
+    fn an_end_behind_two_stars_tells_routes_apart() {
+        let name = |path| find(&Method::POST, path, true);
+        assert_eq!(name("/v1/models/a:answer").unwrap(), "answer");
+        assert_eq!(name("/v1/models/a/b:eu:Count").unwrap(), "count");
+        assert_eq!(name("//v1/models/a%2Fb:count").unwrap_err().status(), 400);
+        assert_eq!(name("//v1/models/A:answer").unwrap(), "answer");
+        for path in ["/v1/models/:answer", "/v1/models/a:other", "/v1/models/a"] {
+            assert!(name(path).is_err_and(|it| it.status() == 405), "{path}");
+        }
+        assert_eq!(
+            find(&Method::GET, "/v1/models/a:answer", true).unwrap(),
+            "model"
         );
     }
 

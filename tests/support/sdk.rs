@@ -40,6 +40,10 @@ pub enum Script {
     ResponsesNode,
     /// `langchain_python.py` in the virtual environment.
     LangchainPython,
+    /// `contents_python.py` in the virtual environment.
+    ContentsPython,
+    /// `contents_node.mjs` beside node_modules.
+    ContentsNode,
     /// `schemathesis_api.py` in the virtual environment.
     SchemathesisApi,
 }
@@ -95,6 +99,8 @@ pub fn run(script: Script, variables: &[(&str, &str)], checks: &[&str]) {
         Script::ResponsesPython => (installed("venv/bin/python"), "responses_python.py"),
         Script::ResponsesNode => (PathBuf::from("node"), "responses_node.mjs"),
         Script::LangchainPython => (installed("venv/bin/python"), "langchain_python.py"),
+        Script::ContentsPython => (installed("venv/bin/python"), "contents_python.py"),
+        Script::ContentsNode => (PathBuf::from("node"), "contents_node.mjs"),
         Script::SchemathesisApi => (installed("venv/bin/python"), "schemathesis_api.py"),
     };
     let output = Command::new(program)

@@ -78,13 +78,14 @@ const FAMILIES: &[(&str, &[&str])] = &[
     ("vertex", &["vertex"]),
     ("voyage", &["voyage"]),
 ];
-/// Files that may name every family: the lists of dialects, fronts, hosts and wires, the words of chat's `extra_content`, the front
+/// Files that may name every family: the lists of dialects, fronts, hosts and wires, the words of chat's `extra_content`, the fronts
 /// that a vendor's clients speak, the headers that name a session, the settings, the help text with an example, and the clients that
 /// are told how to call.
 const LISTS: &[&str] = &[
     "filters/models/dialects/mod.rs",
     "filters/models/fronts/chat_completions/items.rs",
     "filters/models/hosts.rs",
+    "filters/models/fronts/contents/",
     "filters/models/fronts/messages/",
     "filters/models/fronts/mod.rs",
     "filters/models/wires/mod.rs",

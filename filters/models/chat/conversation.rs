@@ -174,7 +174,7 @@ pub enum AnswerForm<'a> {
 pub struct AnswerSchema<'a> {
     pub name: Text<'a>,
     pub description: Option<Text<'a>>,
-    pub schema: &'a RawValue,
+    pub schema: Cow<'a, RawValue>,
     pub strict: Option<bool>,
     /// The offset of the schema in the body.
     pub at: u32,

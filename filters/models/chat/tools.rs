@@ -1,5 +1,7 @@
 //! What a model may call. Source: docs/model-gateway.md 2.4.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -22,7 +24,7 @@ pub struct Function<'a> {
     pub name: Text<'a>,
     pub description: Option<Text<'a>>,
     /// A JSON schema.
-    pub parameters: Option<&'a str>,
+    pub parameters: Option<Cow<'a, str>>,
     /// The offset of the schema in the body.
     pub at: u32,
     /// Whether the arguments must fit the schema.

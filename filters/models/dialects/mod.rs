@@ -1,7 +1,7 @@
 //! Dialects: the ways to say a chat. A front speaks one to clients, a wire one to providers.
 //!
-//! [`chat`] has the members of chat completions, [`completions`] those of completions, [`messages`] those of Messages, [`responses`]
-//! those of Responses. [`state`] is what only its maker can read, which goes through clients sealed, and [`chat_state`] finds it in
+//! [`chat`] has the members of chat completions, [`completions`] those of completions, [`contents`] those of Contents,
+//! [`messages`] those of Messages, [`responses`] those of Responses. [`state`] is what only its maker can read, which goes through clients sealed, and [`chat_state`] finds it in
 //! chat completions. [`compaction`] is a history that was summarized.
 
 use serde::{Deserialize, Serialize};
@@ -12,9 +12,11 @@ pub mod chat;
 pub mod chat_state;
 pub mod compaction;
 pub mod completions;
+pub mod contents;
 pub mod messages;
 pub mod responses;
 pub mod state;
+pub mod told_reasoning;
 
 /// Members that speak to the gateway and never reach a provider, in the dialects that have no others.
 pub const GATEWAY_MEMBERS: [&str; 3] = ["routing", "free_models_only", "no_reasoning"];
@@ -101,8 +103,7 @@ impl Dialect {
             Self::Messages => messages::name_of(member),
             Self::Responses => responses::name_of(member),
             Self::Completions => completions::name_of(member),
-            // No front speaks it yet.
-            Self::Contents => "",
+            Self::Contents => contents::name_of(member),
         }
     }
 

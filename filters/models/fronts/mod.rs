@@ -4,6 +4,9 @@ pub mod chat_completions;
 mod checked_body;
 mod cited_pages;
 pub mod completions;
+pub mod content_embeddings;
+pub mod contents;
+pub mod counted;
 pub mod embeddings;
 mod head;
 pub mod images;
@@ -42,13 +45,17 @@ use super::front::Front;
 pub const ALTERNATIVE_STYLE: HeaderName = HeaderName::from_static("anthropic-version");
 
 /// All fronts.
-pub static FRONTS: [&dyn Front; 17] = [
+pub static FRONTS: [&dyn Front; 21] = [
     &items_in_chat::ChatPath,
     &messages::Messages,
     &responses::Responses,
     &responses::Compact,
     &completions::Completions,
+    &contents::GENERATE,
+    &contents::STREAM_GENERATE,
     &embeddings::EMBEDDINGS,
+    &content_embeddings::EMBED,
+    &content_embeddings::BATCH_EMBED,
     &images::ImageGenerations,
     &images::ImageEdits,
     &rerank::RERANK,

@@ -1,5 +1,7 @@
 //! The text of an answer so far, of which citations quote parts by the numbers of their characters.
 
+use std::ops::Range;
+
 /// How many characters stand between two marks.
 const STEP: usize = 256;
 /// The most bytes of a quote. A provider may cite the same text as often as it likes.
@@ -35,6 +37,12 @@ impl SaidText {
         quote
             .get(..quote.floor_char_boundary(MAX_QUOTE_BYTES))
             .unwrap_or_default()
+    }
+
+    /// Returns where the bytes from one character to another stand; `None`: there are no such characters.
+    pub(super) fn bytes(&self, start: u64, end: u64) -> Option<Range<usize>> {
+        let (start, end) = self.place(start).zip(self.place(end))?;
+        (start < end).then_some(start..end)
     }
 
     /// Returns the offset of a character, or of the end.

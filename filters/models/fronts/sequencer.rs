@@ -4,6 +4,7 @@
 //! The first call goes out as it comes. What comes of another one meanwhile waits for the end of the first.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use bytes::Bytes;
 use memchr::memmem;
@@ -13,6 +14,7 @@ use crate::json::{Object, Str};
 use crate::models::chat::piece::{Image, Piece, Search, StateOf, StatePiece};
 use crate::models::dialects::Dialect;
 use crate::models::dialects::state::OwnedMaker;
+use crate::models::dialects::told_reasoning::ToldReasoning;
 use crate::models::numbering::Numbering;
 use crate::models::search_loop::OWN_ID;
 
@@ -39,6 +41,11 @@ pub(super) trait BlockWriter {
     const REFUSAL: BlockKind;
     /// Whether its answers have images.
     const HAS_IMAGES: bool = false;
+
+    /// Returns the open thinking so far, where its state has to hold it, because clients keep state alone.
+    fn reasoning(&self) -> Option<&str> {
+        None
+    }
 
     /// Ends the message that was said last, where an answer has several; `phase` is that of the next one. Returns whether its
     /// answers have.
@@ -195,6 +202,11 @@ impl<W: BlockWriter> Sequencer<W> {
         said.map_or("", |said| said.quote(start, end))
     }
 
+    /// Returns the bytes of the text that stand from one character to another; `None`: they are not known.
+    pub(super) fn bytes_of(&self, start: u64, end: u64) -> Option<Range<usize>> {
+        self.said.as_ref()?.bytes(start, end)
+    }
+
     /// Takes pieces that are said together, but for their end. Text goes through `text`.
     pub(super) fn take(&mut self, piece: &Piece<'_>, together: &[Piece<'_>]) {
         match piece {
@@ -300,7 +312,10 @@ impl<W: BlockWriter> Sequencer<W> {
         let signature = match (kind, signature) {
             (BlockKind::Thinking, None) => {
                 let dialect = self.maker.dialect.unwrap_or(Dialect::Chat);
-                sealed = self.maker.borrow().seal(dialect, "");
+                let told = self.writer.reasoning();
+                let told = told.map(|told| ToldReasoning::write(told, ""));
+                let maker = self.maker.borrow();
+                sealed = maker.seal(dialect, &told.unwrap_or_default());
                 Some(sealed.as_str())
             }
             (_, signature) => signature,
@@ -324,8 +339,10 @@ impl<W: BlockWriter> Sequencer<W> {
     fn state(&mut self, state: &StatePiece<'_>) {
         let data = state.data.unescaped();
         match state.of {
-            StateOf::Reasoning(_) => {
-                let signature = self.seal(state.dialect, &data);
+            StateOf::Reasoning(text) => {
+                let told = self.writer.reasoning();
+                let told = told.map(|_| ToldReasoning::write(&text.unescaped(), &data));
+                let signature = self.seal(state.dialect, told.as_deref().unwrap_or(&data));
                 self.begin(BlockKind::Thinking);
                 self.close(Some(&signature));
             }
@@ -363,7 +380,7 @@ impl<W: BlockWriter> Sequencer<W> {
 
     /// Returns a state of the vendor's own dialect as it goes out.
     fn seal(&self, dialect: Dialect, state: &str) -> String {
-        match self.maker.speaks_bare(dialect) {
+        match dialect == W::DIALECT && self.maker.speaks_bare(dialect) {
             true => state.to_owned(),
             false => self.maker.borrow().seal(dialect, state),
         }

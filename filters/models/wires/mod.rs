@@ -46,7 +46,7 @@ pub use codec::{BodySlice, Codec, Parts};
 pub use decoder::{Decoder, Progress, ReplyHead, decode_reply};
 pub use failure::{Failure, FailureKind};
 pub use quirks::Quirks;
-pub use wire::{Target, VideoWire, Wire, WireHead};
+pub use wire::{Counting, Target, VideoWire, Wire, WireHead};
 
 /// All wires.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -7,10 +7,11 @@
 
 use std::borrow::Cow;
 
-use crate::models::chat::conversation::{Conversation, Native, State};
+use crate::models::chat::conversation::{Block, BlockKind, Conversation, Native, State};
 use crate::models::chat::text::Text;
 use crate::models::dialects::Dialect;
 use crate::models::dialects::state::is_sealed;
+use crate::models::dialects::told_reasoning::ToldReasoning;
 use crate::models::wires::wire::Target;
 
 /// Leaves in a conversation the state and the blocks alone that a target has made and that it takes back: state of its own
@@ -54,6 +55,21 @@ pub(super) fn keep_own(
         stays
     };
     conversation.retain(open, is_native);
+    let blocks = conversation.turns.iter_mut().flat_map(|it| &mut it.blocks);
+    blocks.for_each(tell_reasoning);
+}
+
+/// Turns a state that holds its reasoning into the block that it was.
+fn tell_reasoning(block: &mut Block<'_>) {
+    if !matches!(block.kind, BlockKind::Redacted) {
+        return;
+    }
+    if let Some(state) = block.states.first_mut()
+        && let Some(told) = ToldReasoning::read(&state.text)
+    {
+        state.text = Text(told.signature.into());
+        block.kind = BlockKind::Reasoning(Text(told.reasoning.into()));
+    }
 }
 
 /// Codes of refused state.

@@ -39,7 +39,20 @@ pub struct Wire {
     pub rate_limits: &'static [LimitHeaders],
     /// How its providers say what becomes of a video; `None`: it makes none.
     pub videos: Option<&'static dyn VideoWire>,
+    /// How its providers count the tokens of a chat; `None`: they are not asked.
+    pub counting: Option<&'static Counting>,
     pub(super) classify: fn(u16, &[u8]) -> Failure,
+}
+
+/// How the providers of a wire count the tokens of a chat.
+#[derive(Debug)]
+pub struct Counting {
+    /// The path, by that of a chat.
+    pub path: fn(&str) -> String,
+    /// The body, by that of a chat and the upstream's model.
+    pub body: fn(Vec<u8>, &str) -> Vec<u8>,
+    /// The tokens of a reply; `None`: it says none.
+    pub tokens: fn(&[u8]) -> Option<u64>,
 }
 
 impl Wire {
@@ -54,6 +67,7 @@ impl Wire {
         tier_header: None,
         rate_limits: &[],
         videos: None,
+        counting: None,
         classify: error_body::classify,
     };
 

@@ -18,6 +18,7 @@
 mod accounts;
 mod choices;
 mod completions;
+mod contents;
 mod cost;
 mod damage;
 mod datafiles;

@@ -129,7 +129,7 @@ fn a_request_goes_on_with_any_kept_response() {
                     .unwrap_or_else(|error| panic!("{error}: {shown}"));
                 let again: Value = serde_json::from_slice(&expanded.body[expanded.input]).unwrap();
                 assert_eq!(read["input"], again);
-                let read = Responses.read(read.to_string().into());
+                let read = Responses.read(&ClientHead::silent(), read.to_string().into());
                 assert!(!matches!(read, Ok(Received::Stateful(_))), "{again}");
             }
             Err(fault) => {

@@ -1,4 +1,5 @@
 //! Grammars of what the gateway writes, for tests of all kinds.
 
+pub mod contents;
 pub mod messages;
 pub mod responses;

@@ -78,6 +78,7 @@ pub fn commands(
                 None => None,
             };
             let model = body.and_then(|(_, body)| body.get("model")?.as_str());
+            let model = model.or_else(|| model_in_path(operation));
             if !model.is_none_or(&serves) {
                 return None;
             }
@@ -91,6 +92,16 @@ pub fn commands(
             })
         })
         .collect()
+}
+
+/// Returns the model in the example of an operation's path.
+fn model_in_path(operation: &Value) -> Option<&str> {
+    let mut parameters = operation.get("parameters")?.as_array()?.iter();
+    let is_model = |parameter: &&Value| {
+        let is = |key: &str, value: &str| parameter.get(key) == Some(&value.into());
+        is("in", "path") && is("name", "model")
+    };
+    parameters.find(is_model)?.get("example")?.as_str()
 }
 
 /// Returns whether not all responses of an operation are refusals.

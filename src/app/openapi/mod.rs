@@ -8,6 +8,7 @@ pub mod curl;
 mod operation;
 mod responses;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -59,7 +60,10 @@ impl OpenApi {
     ) -> Result<Self, String> {
         let mut document = Document::new(sdk_key_header)?;
         for section in sections {
-            for route in section.routes.iter().filter(|route| route.is_on) {
+            // A route that answers at several paths is described at the first.
+            let mut told = HashSet::new();
+            let routes = section.routes.iter().filter(|route| route.is_on);
+            for route in routes.filter(|route| told.insert(route.name)) {
                 document.add(&DescribedTarget::from_route(route, section.tag))?;
             }
         }
@@ -169,6 +173,14 @@ impl Document {
         add(
             "apiKeyHeader",
             json!({"type": "apiKey", "in": "header", "name": "x-api-key", "description": "The same key in another header."}),
+        );
+        add(
+            "contentsApiKey",
+            json!({"type": "apiKey", "in": "header", "name": "x-goog-api-key", "description": "The same key in a third header."}),
+        );
+        add(
+            "contentsApiKeyInQuery",
+            json!({"type": "apiKey", "in": "query", "name": "key", "description": "The same key in the query."}),
         );
         add(
             "accessToken",

@@ -169,6 +169,9 @@ impl<'r> DescribedTarget<'r> {
         match self.route.access {
             Access::Open => json!([]),
             Access::Key => json!([{"apiKey": []}, {"apiKeyHeader": []}]),
+            Access::KeyInQuery => {
+                json!([{"apiKey": []}, {"apiKeyHeader": []}, {"contentsApiKey": []}, {"contentsApiKeyInQuery": []}])
+            }
             Access::KeyOrToken => {
                 json!([{"apiKey": []}, {"apiKeyHeader": []}, {"accessToken": []}])
             }
@@ -187,7 +190,10 @@ impl<'r> DescribedTarget<'r> {
             let named = json!({"name": name, "in": "path", "required": true, "schema": {"type": "string", "minLength": 1}});
             parameters.push(named);
         }
-        let is_keyed = matches!(self.route.access, Access::Key | Access::KeyOrToken);
+        let is_keyed = matches!(
+            self.route.access,
+            Access::Key | Access::KeyInQuery | Access::KeyOrToken
+        );
         if matches!(self.route.handler, Handler::Forward(_)) && is_keyed {
             let shared = ["SessionId", "NoCache", "NoFallback"];
             let shared =

@@ -72,7 +72,7 @@ fn statuses(route: &Route) -> BTreeSet<u16> {
     match route.access {
         Access::Open => {}
         // Too many wrong keys from one address give a 429.
-        Access::Key | Access::KeyOrToken | Access::KeyOrTokenForEvents => {
+        Access::Key | Access::KeyInQuery | Access::KeyOrToken | Access::KeyOrTokenForEvents => {
             all.extend([401, 403, 410, 429, 503])
         }
         Access::SdkKey => all.extend([401, 403, 503]),

@@ -1,20 +1,19 @@
-//! `POST /v1/messages/count_tokens`: asked of the model's provider where it counts in these words, else an estimate that errs
+//! How many tokens a request has, in the words of an API: asked of the model's provider where it counts in these words, else an estimate that errs
 //! high. It costs nothing, and what comes of it says nothing about the health of the provider.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use filters::fault::Fault;
-use filters::models::dialects::Dialect;
 use filters::models::dialects::state::{Maker, States};
-use filters::models::fronts::messages::{self, Counted};
+use filters::models::front::ClientHead;
+use filters::models::fronts::counted::{Counted, CountingApi};
 use filters::models::operation::Operation;
 use filters::models::request::ModelRequest;
-use filters::models::wires::{BodySlice, Target};
+use filters::models::wires::{BodySlice, Counting, Target};
 use futures::future::BoxFuture;
 use http::HeaderValue;
 use reqwest::RequestBuilder;
-use serde::Deserialize;
 use serde_json::json;
 
 use crate::models::Models;
@@ -28,8 +27,6 @@ use crate::proxy::body;
 use crate::proxy::handler::{Endpoint, Request};
 use crate::proxy::response::Response;
 
-/// The end of the path, behind that of messages.
-const PATH: &str = "/count_tokens";
 /// The most bytes of a reply.
 const MAX_REPLY_BYTES: usize = 64 << 10;
 /// How long a provider is not asked that fails.
@@ -40,11 +37,7 @@ const REFUSED_REST_MS: u64 = 600_000;
 /// The endpoint.
 pub struct CountTokens {
     pub models: Arc<Models>,
-}
-
-#[derive(Deserialize)]
-struct Reply {
-    input_tokens: u64,
+    pub api: &'static CountingApi,
 }
 
 /// Why a provider has not counted.
@@ -59,14 +52,19 @@ impl Endpoint for CountTokens {
     fn call<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>> {
         Box::pin(async move {
             let text = Bytes::copy_from_slice(request.body);
-            let counting = || messages::count_tokens(text);
+            let head = ClientHead {
+                path: request.path,
+                query: request.query,
+                headers: request.headers,
+            };
+            let counting = || (self.api.read)(&head, text);
             let Counted {
                 request: mut asked,
                 estimate,
             } = body::off_worker(request.body.len(), counting)?;
             asked.take_headers(request.headers);
             let counted = self.ask(&asked, &request).await;
-            let body = json!({ "input_tokens": counted.unwrap_or(estimate) });
+            let body = json!({ self.api.member: counted.unwrap_or(estimate) });
             Ok(Response::json(body.to_string()))
         })
     }
@@ -83,8 +81,9 @@ impl CountTokens {
         }
         let _running = counts.running.try_acquire().ok()?;
         let key = keys.get(keys.pick(0, deployment.index, request.now_ms))?;
-        let sent = self.write(asked, request, (&deployment, key))?;
-        match count(sent).await {
+        let counting = deployment.wire.counting?;
+        let sent = self.write(asked, request, (&deployment, key, counting))?;
+        match count(sent, counting).await {
             Ok(tokens) => Some(tokens).filter(|tokens| *tokens > 0),
             Err(Uncounted::Rests(ms)) => {
                 counts.rest(name, request.now_ms + ms);
@@ -116,7 +115,7 @@ impl CountTokens {
         let found = models.planner.resolve(asked, &context, false).ok()?;
         let candidate = found.candidates().first()?;
         let deployment = models.planner.deployment(candidate)?;
-        if deployment.wire.dialect != Some(Dialect::Messages) {
+        if deployment.wire.dialect != Some(self.api.dialect) {
             return None;
         }
         let own = byok_keys
@@ -131,7 +130,7 @@ impl CountTokens {
         &self,
         asked: &ModelRequest,
         request: &Request<'_>,
-        (deployment, key): (&Deployment, &Credential),
+        (deployment, key, counting): (&Deployment, &Credential, &Counting),
     ) -> Option<RequestBuilder> {
         let codec = deployment.wire.codec(Operation::Chat)?;
         let organization = request
@@ -154,6 +153,7 @@ impl CountTokens {
                 BodySlice::Upload(_) => return None,
             }
         }
+        let sent = (counting.body)(sent, target.model);
         let own = OwnHeaders {
             authority: None,
             body_bytes: sent.len(),
@@ -171,14 +171,14 @@ impl CountTokens {
         let endpoints = &deployment.site.endpoints;
         let endpoint = endpoints.pick(None, TriedEndpoints::default(), request.now_ms);
         let origin = endpoints.origin(endpoint)?.url();
-        let url = format!("{origin}{}{PATH}", head.uri.path());
+        let url = format!("{origin}{}", (counting.path)(head.uri.path()));
         let post = self.models.provider_counts.outbound.post(&url).ok()?;
         Some(post.headers(head.headers).body(sent))
     }
 }
 
 /// Sends a request, and reads the count.
-async fn count(request: RequestBuilder) -> Result<u64, Uncounted> {
+async fn count(request: RequestBuilder, counting: &Counting) -> Result<u64, Uncounted> {
     let failed = || Uncounted::Rests(FAILED_REST_MS);
     let reply = request.send().await.map_err(|_| failed())?;
     match reply.status().as_u16() {
@@ -189,7 +189,5 @@ async fn count(request: RequestBuilder) -> Result<u64, Uncounted> {
     }
     let body = read_body(reply, MAX_REPLY_BYTES).await;
     let body = body.map_err(|_| failed())?;
-    let read = serde_json::from_slice::<Reply>(&body);
-    let read = read.map_err(|_| Uncounted::Rests(REFUSED_REST_MS))?;
-    Ok(read.input_tokens)
+    (counting.tokens)(&body).ok_or(Uncounted::Rests(REFUSED_REST_MS))
 }

@@ -1,6 +1,7 @@
 //! Endpoints of the model gateway that respond in-process.
 
 pub mod codex;
+mod contents;
 pub mod count_tokens;
 pub mod credits;
 pub mod key;

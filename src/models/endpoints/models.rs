@@ -12,9 +12,11 @@ use filters::models::routing::catalog::{Mapping, Model};
 use filters::models::routing::providers::ProviderSet;
 use filters::money::{PricePoint, ServiceTier};
 use futures::future::BoxFuture;
+use http::HeaderName;
 use serde_json::{Value, json};
 
 use super::codex;
+use super::contents;
 use super::messages;
 use super::model_entry::entry;
 use crate::models::Models;
@@ -22,8 +24,12 @@ use crate::models::planner::is_forbidden;
 use crate::proxy::handler::{Endpoint, Request};
 use crate::proxy::response::Response;
 
-/// The prefix of the paths of single models.
-const PATH: &str = "/v1/models/";
+/// Stands before the id in the paths of single models.
+const MODELS: &str = "/models/";
+/// The header by which clients of the Gemini API are known.
+const KEY_OF_CONTENTS: HeaderName = HeaderName::from_static("x-goog-api-key");
+/// The beginning of the paths of that API.
+const VERSION_OF_CONTENTS: &str = "/v1beta";
 
 /// `GET /v1/models`.
 pub struct ListModels {
@@ -41,10 +47,13 @@ impl Endpoint for ListModels {
         let query = ModelsQuery::parse(&request, &self.models);
         let response = query.and_then(|query| {
             let view = View::new(&self.models, caller);
-            let data = list(&view, &query);
-            if request.headers.contains_key(ALTERNATIVE_STYLE) {
-                return messages::page(&data, &request);
+            if is_of_contents(&request) {
+                return contents::page(usable(&view, &query), &request);
             }
+            if request.headers.contains_key(ALTERNATIVE_STYLE) {
+                return messages::page(&list(&view, &query), &request);
+            }
+            let data = list(&view, &query);
             let mut body = json!({ "object": "list", "data": data });
             // Codex asks so, and reads nothing else.
             if let Some(body) = body.as_object_mut()
@@ -63,14 +72,29 @@ impl Endpoint for ListModels {
 impl Endpoint for GetModel {
     fn call<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Response, Fault>> {
         let caller = request.caller.map(|caller| &**caller);
-        let id = request.path.strip_prefix(PATH).unwrap_or_default();
+        let (_, id) = request.path.split_once(MODELS).unwrap_or_default();
         // In a path, a plus does not mean a space.
         let id = form::decode(&id.replace('+', "%2B")).into_owned();
-        let found = find(&View::new(&self.models, caller), &id);
+        let view = View::new(&self.models, caller);
+        let found =
+            find(&view, &id).map(
+                |(model, mappings, is_mapped)| match is_of_contents(&request) {
+                    true => contents::entry(&id, model, &mappings),
+                    false => entry(model, &mappings, view.now, is_mapped),
+                },
+            );
         let response =
             found.map(|entry| Response::json(serde_json::to_vec(&entry).unwrap_or_default()));
         Box::pin(async { response })
     }
+}
+
+/// Returns whether a client asks in the words of the Gemini API.
+fn is_of_contents(request: &Request<'_>) -> bool {
+    let path = request.path.trim_start_matches('/');
+    let version = VERSION_OF_CONTENTS.trim_start_matches('/');
+    let first = path.split('/').next().unwrap_or_default();
+    first.eq_ignore_ascii_case(version) || request.headers.contains_key(&KEY_OF_CONTENTS)
 }
 
 /// The options of the query.
@@ -213,21 +237,24 @@ fn list(view: &View<'_>, query: &ModelsQuery<'_>) -> Vec<Value> {
     data
 }
 
-/// Returns the entry of one model, by its id, an alias, or either after `provider/`.
+/// A model with the mappings that the caller may use, and whether one provider was asked for.
+type Found<'m> = (&'m Model, Vec<&'m Mapping>, bool);
+
+/// Returns one model, by its id, an alias, or either after `provider/`.
 ///
 /// Errors: 404 if there is no such model that the caller may use.
-fn find(view: &View<'_>, id: &str) -> Result<Value, Fault> {
+fn find<'m>(view: &View<'m>, id: &str) -> Result<Found<'m>, Fault> {
     let catalog = view.models.planner.catalog();
     let everywhere = || {
         let model = catalog.find(id)?;
         let mappings = view.mappings(model, |_| true);
-        (!mappings.is_empty()).then(|| entry(model, &mappings, view.now, false))
+        (!mappings.is_empty()).then_some((&**model, mappings, false))
     };
     let at_provider = || {
         let (provider, name) = id.split_once('/')?;
         let model = catalog.find(name)?;
         let mappings = view.mappings(model, |it| *it.provider == *provider);
-        (!mappings.is_empty()).then(|| entry(model, &mappings, view.now, true))
+        (!mappings.is_empty()).then_some((&**model, mappings, true))
     };
     everywhere().or_else(at_provider).ok_or_else(|| {
         let message = format!("there is no model `{}` that this key may use", quoted(id));

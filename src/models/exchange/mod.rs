@@ -92,11 +92,13 @@ impl ModelExchange {
         attempts: Vec<PlannedAttempt>,
     ) -> Box<Self> {
         let streams = request.goes_out_at_once();
-        let timeouts = models.timeouts(streams, request.is_stream);
+        let keepalive = request.front.keepalive(&request);
+        let keepalive = keepalive.filter(|_| request.is_stream);
+        let timeouts = models.timeouts(streams, keepalive.is_some());
         let hedge = Hedge::new(&models, &request, &attempts);
         let race = hedge.as_ref().map(|hedge| Arc::clone(&hedge.race));
         let state = AttemptState::new(streams, timeouts, info.now);
-        let state = state.with_keepalive(request.front.row().keepalive);
+        let state = state.with_keepalive(keepalive.unwrap_or_default());
         let caller = info.caller.as_ref();
         let call = Call {
             price_point: request.price_point(info.unix_s()),

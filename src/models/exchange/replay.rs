@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use filters::models::dialects::state::OwnedMaker;
 use filters::models::metadata::{AnswerMembers, AttemptRecord};
-use filters::models::reply::ReplyIdentity;
+use filters::models::reply::{ReplyIdentity, ResponseKind};
 use filters::models::reply_cache::cached_reply::CachedReply;
 use filters::models::reply_cache::recorder::ReplyRecorder;
 use http::{HeaderName, HeaderValue};
@@ -36,7 +36,7 @@ impl ModelExchange {
         self.call.caching = Caching::Replayed(reply);
         self.call.send_impression();
         let mut headers = vec![(CACHE_STATUS, HeaderValue::from_static("HIT"))];
-        if self.call.request.is_stream {
+        if self.running.reader.kind() == Some(ResponseKind::Events) {
             headers.extend(response::stream_headers());
         }
         Some(Response {

@@ -26,7 +26,7 @@ struct Agent {
     own: &'static str,
 }
 
-const AGENTS: [Agent; 2] = [
+const AGENTS: [Agent; 3] = [
     Agent {
         name: "Claude Code",
         package: "@anthropic-ai/claude-code",
@@ -38,6 +38,12 @@ const AGENTS: [Agent; 2] = [
         package: "@openai/codex",
         prefix: "Codex: ",
         own: "items",
+    },
+    Agent {
+        name: "Gemini CLI",
+        package: "@google/gemini-cli",
+        prefix: "Gemini CLI: ",
+        own: "parts",
     },
 ];
 

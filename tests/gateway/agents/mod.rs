@@ -8,6 +8,7 @@
 mod claude_code;
 mod codex;
 mod codex_tools;
+mod gemini;
 mod machine;
 mod matrix;
 mod program;

@@ -236,6 +236,16 @@ fn openai_in_python_goes_on_with_kept_responses_of_any_wire() {
     accept_with(Script::ResponsesPython, keeps, &[("STORES", "true")]);
 }
 
+#[test]
+fn google_genai_in_python_sees_no_difference_between_wires() {
+    accept_on_every_wire(Script::ContentsPython);
+}
+
+#[test]
+fn google_genai_in_node_sees_no_difference_between_wires() {
+    accept_on_every_wire(Script::ContentsNode);
+}
+
 /// Runs a client of the Model Context Protocol.
 fn accept_mcp(script: Script) {
     let models = MODELS.split("[[models]]").nth(1).unwrap();

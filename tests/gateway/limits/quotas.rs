@@ -204,14 +204,16 @@ fn every_group_limits_an_endpoint_and_only_fronts_of_a_conversation_share_one() 
         .collect();
     groups.sort_unstable();
     let fronts = [
-        "chat/completions",
-        "messages",
-        "responses",
-        "responses/compact",
-        "completions",
+        "/v1/chat/completions",
+        "/v1/messages",
+        "/v1/responses",
+        "/v1/completions",
+        "/v1beta/models/{model}:generateContent",
+        "/v1beta/models/{model}:streamGenerateContent",
+        "/v1/responses/compact",
     ];
     for front in fronts {
-        let path = &paths[&format!("/v1/{front}")];
+        let path = &paths[front];
         assert_eq!(path["post"]["x-quota"], "chat", "{front}");
     }
     let chats = groups.iter().filter(|group| **group == "chat");

@@ -258,7 +258,10 @@ fn translate<'a>(body: &'a str, tool: SaidTool<'a>) -> Option<Tool<'a>> {
                     Some(described) => Some(Text(described.description.into())),
                     None => tool.description,
                 },
-                parameters: described.map(|described| described.schema).or(said),
+                parameters: described
+                    .map(|described| described.schema)
+                    .or(said)
+                    .map(Cow::Borrowed),
                 at: said.map_or(0, |schema| offset_of(body, schema)),
                 strict: tool.strict,
                 cache: tool.cache_control,
@@ -281,7 +284,7 @@ fn form<'a>(body: &str, config: Option<OutputConfig<'a>>) -> AnswerForm<'a> {
         Some(format) => AnswerForm::Schema(AnswerSchema {
             name: Text("answer".into()),
             description: None,
-            schema: format.schema,
+            schema: Cow::Borrowed(format.schema),
             strict: Some(true),
             at: offset_of(body, format.schema.get()),
         }),

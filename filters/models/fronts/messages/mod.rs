@@ -34,6 +34,7 @@ mod tests;
 
 use bytes::Bytes;
 
+use super::counted::{Counted, CountingApi, estimate};
 use crate::fault::Fault;
 use crate::models::chat::conversation::Conversation;
 use crate::models::check::describe::describe;
@@ -88,13 +89,12 @@ impl Front for Messages {
     }
 }
 
-/// A request whose tokens are asked for.
-#[derive(Debug)]
-pub struct Counted {
-    pub request: ModelRequest,
-    /// How many tokens it has: an estimate that errs high.
-    pub estimate: u64,
-}
+/// The API of `POST /v1/messages/count_tokens`.
+pub static COUNTING: CountingApi = CountingApi {
+    dialect: Dialect::Messages,
+    read: |_, body| count_tokens(body),
+    member: "input_tokens",
+};
 
 /// Reads a request that asks for no answer, but for how many tokens it has.
 ///
@@ -112,19 +112,4 @@ pub fn count_tokens(body: Bytes) -> Result<Counted, Fault> {
         estimate: estimate(&request),
         request,
     })
-}
-
-fn estimate(request: &ModelRequest) -> u64 {
-    /// Bytes of a token. Texts have about four, code and other languages fewer.
-    const TOKEN_BYTES: u64 = 3;
-    /// The most tokens of an image at the vendor.
-    const IMAGE_TOKENS: u64 = 1600;
-    /// Tokens of a page of a document, and the bytes of its base64.
-    const PAGE_TOKENS: u64 = 3000;
-    let costs = &request.cost_inputs;
-    let texts = request.text_bytes.div_ceil(TOKEN_BYTES);
-    // What is no text of the body: keys, roles, ids.
-    let rest = costs.bytes.saturating_sub(request.text_bytes) / 8;
-    let media = IMAGE_TOKENS * costs.images + PAGE_TOKENS * costs.files;
-    (texts + rest + media).max(1)
 }

@@ -189,7 +189,7 @@ fn form<'a>(body: &str, format: Option<Format<'a>>) -> AnswerForm<'a> {
         ("json_schema", Some(schema)) => AnswerForm::Schema(AnswerSchema {
             name: format.name.unwrap_or_else(|| Text("answer".into())),
             description: format.description,
-            schema,
+            schema: Cow::Borrowed(schema),
             strict: format.strict,
             at: offset_of(body, schema.get()),
         }),

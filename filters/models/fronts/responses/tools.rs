@@ -308,7 +308,7 @@ impl<'a> Reader<'a> {
                 CallForm::Text => Some(described(&tool)),
                 _ => tool.description,
             },
-            parameters,
+            parameters: parameters.map(Cow::Borrowed),
             at: at.map_or(0, |schema| offset_of(self.body, schema)),
             strict: tool.strict.filter(|_| form == CallForm::Arguments),
             cache: None,

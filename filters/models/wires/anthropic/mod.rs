@@ -28,10 +28,21 @@ mod tests;
 
 use crate::models::dialects::Dialect;
 use crate::models::operation::Operation;
-use crate::models::wires::wire::Wire;
+use crate::models::wires::scan;
+use crate::models::wires::wire::{Counting, Wire};
 
 /// Media types of images. Source: docs/facts/wire-formats.md 3.1.
 const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
+
+/// How tokens are counted: of the same body, at a path behind that of chats.
+static COUNTING: Counting = Counting {
+    path: |chat| [chat, "/count_tokens"].concat(),
+    body: |chat, _| chat,
+    tokens: |reply| {
+        let [tokens] = scan::object(std::str::from_utf8(reply).ok()?, ["input_tokens"])?;
+        tokens.parse().ok()
+    },
+};
 
 /// The wire.
 pub static ANTHROPIC: Wire = Wire {
@@ -39,6 +50,7 @@ pub static ANTHROPIC: Wire = Wire {
     codecs: &[(Operation::Chat, &chat::CODEC)],
     defaults: request::defaults,
     rate_limits: &rate_limit::LIMITS,
+    counting: Some(&COUNTING),
     classify: failure::classify,
     ..Wire::OF_ITS_OWN
 };

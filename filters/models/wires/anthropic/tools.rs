@@ -118,7 +118,10 @@ fn undated(kind: &str) -> &str {
 
 fn function<'a>(tool: &'a Function<'a>, target: &Target<'_>) -> WireTool<'a> {
     let supports = |parameter| target.parameters.supports(parameter);
-    let schema = tool.parameters.filter(|schema| schema.contains("\"type\""));
+    let schema = tool
+        .parameters
+        .as_deref()
+        .filter(|schema| schema.contains("\"type\""));
     let schema = schema.unwrap_or(r#"{"type":"object","properties":{}}"#);
     let mut schema = schema.to_owned();
     let strict = tool.strict;

@@ -13,12 +13,10 @@ use crate::fault::Fault;
 use crate::models::chat::conversation::{Block, BlockKind, Conversation, MediaKind, Role, Turn};
 use crate::models::chat::inlined::InlinedImages;
 use crate::models::chat::input::object;
+use crate::models::dialects::contents::NO_SIGNATURE;
 use crate::models::wires::history::{no_call, open_calls};
 use crate::models::wires::open_calls::OpenCalls;
 use crate::models::wires::wire::Target;
-
-/// Stands in for a signature that the client has lost, as the vendor documents it.
-const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 /// A turn, or its part that holds results: they stand alone.
 #[derive(Debug, Serialize)]

@@ -19,15 +19,39 @@ mod reply;
 mod request;
 mod schema;
 mod speech;
+mod splice;
 mod usage;
 mod videos;
 
 #[cfg(test)]
+mod splice_tests;
+#[cfg(test)]
 mod tests;
 
+use crate::json::quoted;
 use crate::models::dialects::Dialect;
 use crate::models::operation::Operation;
-use crate::models::wires::wire::Wire;
+use crate::models::wires::scan;
+use crate::models::wires::wire::{Counting, Wire};
+
+/// How tokens are counted: of a whole request, which names its model again.
+static COUNTING: Counting = Counting {
+    path: |chat| chat.replace(":generateContent", ":countTokens"),
+    body: |chat, model| {
+        let model = quoted(&["models/", model].concat());
+        let inside = chat.strip_prefix(b"{").unwrap_or_default();
+        let head = format!("{{\"generateContentRequest\":{{\"model\":{model}");
+        let mut body = head.into_bytes();
+        body.extend_from_slice(if inside.starts_with(b"}") { b"" } else { b"," });
+        body.extend_from_slice(inside);
+        body.push(b'}');
+        body
+    },
+    tokens: |reply| {
+        let [tokens] = scan::object(std::str::from_utf8(reply).ok()?, ["totalTokens"])?;
+        tokens.parse().ok()
+    },
+};
 
 /// The wire.
 pub static GOOGLE: Wire = Wire {
@@ -44,6 +68,7 @@ pub static GOOGLE: Wire = Wire {
     defaults: request::defaults,
     tier_header: Some("x-gemini-service-tier"),
     videos: Some(&videos::Operations),
+    counting: Some(&COUNTING),
     classify: failure::classify,
     ..Wire::OF_ITS_OWN
 };

@@ -1,5 +1,6 @@
 //! Replies and events: the same shape, whole or in pieces. Source: docs/facts/wire-formats.md 4.4, 4.5.
 
+use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use super::candidate::{FunctionCall, Reply, ReplyCandidate, ReplyPart};
@@ -11,10 +12,11 @@ use crate::models::chat::piece::{Finish, Image, Piece, StateOf, StatePiece};
 use crate::models::dialects::Dialect;
 use crate::models::numbering::Numbering;
 use crate::models::reply::Sink;
-use crate::models::request::ModelRequest;
+use crate::models::request::{ModelRequest, Payload};
 use crate::models::wires::decoder::{Decoder, Progress, ReplyHead};
 use crate::models::wires::decoder::{EventDecoder, EventStream, WholeReply, truncated};
 use crate::models::wires::failure::{Failure, FailureKind};
+use crate::models::wires::relay;
 use crate::models::wires::wire::Target;
 use crate::sse::SseEvent;
 
@@ -24,13 +26,20 @@ pub(super) fn decoder(
     _: &Target<'_>,
     head: &ReplyHead,
 ) -> Box<dyn Decoder> {
-    let searches = request.needs.web_search.is_some();
-    if head.is_event_stream {
-        Box::new(EventStream::new(ContentEvents::new(searches)))
-    } else {
-        Box::new(WholeReply::new(move |body, sink| {
-            read_whole(body, ContentEvents::new(searches), sink)
-        }))
+    let row = request.front.row();
+    let is_own =
+        row.dialect == Some(Dialect::Contents) && matches!(request.payload, Payload::Chat(_));
+    let passes = is_own && head.is_event_stream == request.is_stream;
+    let searches = !passes && request.needs.web_search.is_some();
+    let events = ContentEvents::new(searches);
+    let whole = move |body: &Bytes, sink: &mut dyn Sink| {
+        read_whole(body, ContentEvents::new(searches), sink)
+    };
+    match head.is_event_stream {
+        true if passes => relay::events(events),
+        true => Box::new(EventStream::new(events)),
+        false if passes => relay::whole(whole),
+        false => Box::new(WholeReply::new(whole)),
     }
 }
 

@@ -9,12 +9,13 @@ use super::contents::{ContentsConversation, GoogleContent};
 use super::drawing;
 use super::parts::native;
 use super::schema::SchemaBudget;
+use super::splice;
 use crate::fault::Fault;
 use crate::models::chat::conversation::{AnswerForm, Conversation, Native};
 use crate::models::chat::tools::ToolChoice;
 use crate::models::dialects::Dialect;
 use crate::models::parameter::Parameter;
-use crate::models::request::{Effort, ModelRequest};
+use crate::models::request::{Effort, ModelRequest, Payload};
 use crate::models::routing::parameters::{Parameters, Treatment};
 use crate::models::routing::providers::ProviderDefaults;
 use crate::models::routing::search::SearchDialect;
@@ -89,6 +90,11 @@ struct Body<'a> {
 }
 
 pub(super) fn encode(request: &ModelRequest, target: &Target<'_>) -> Result<Vec<BodySlice>, Fault> {
+    if let (Some(Dialect::Contents), Payload::Chat(facts)) =
+        (request.front.row().dialect, &request.payload)
+    {
+        return splice::encode(request, facts, target);
+    }
     let mut chat = request.front.conversation(request)?;
     fold_instructions(&mut chat);
     let knows = |block: &Native<'_>| native(block).is_some();
@@ -124,7 +130,7 @@ fn tools(
         if let Some(description) = function.description.as_deref() {
             declaration.insert("description".into(), description.into());
         }
-        if let Some(raw) = function.parameters {
+        if let Some(raw) = function.parameters.as_deref() {
             let cleaned = schemas.clean(raw, || chat.path(function.at, None))?;
             let has_some = |cleaned: &Value| cleaned.as_object().is_some_and(|it| !it.is_empty());
             if let Some(cleaned) = cleaned.filter(has_some) {
@@ -249,7 +255,7 @@ fn answer_form(
 }
 
 /// Source: docs/facts/model-gateway.md 10.4, docs/facts/wire-formats.md 4.1. Levels and budgets exclude each other.
-fn thinking(request: &ModelRequest, target: &Target<'_>) -> Option<Value> {
+pub(super) fn thinking(request: &ModelRequest, target: &Target<'_>) -> Option<Value> {
     let (needs, thinking) = (&request.needs, target.thinking);
     if thinking.reasons == Some(false) {
         return None;

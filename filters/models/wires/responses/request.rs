@@ -235,7 +235,7 @@ fn text_options<'a>(
         AnswerForm::Schema(form) => Some(TextFormat::JsonSchema {
             name: &form.name,
             description: form.description.as_deref(),
-            schema: form.schema,
+            schema: &form.schema,
             strict: form.strict,
         }),
     };

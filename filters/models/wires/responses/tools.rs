@@ -82,7 +82,7 @@ pub(super) fn max_calls(request: &ModelRequest, target: &Target<'_>) -> Option<V
 
 fn wire_function<'a>(function: &'a Function<'a>, takes_strict: bool) -> WireTool<'a> {
     const NONE: &str = r#"{"type":"object","properties":{}}"#;
-    let schema = function.parameters.unwrap_or(NONE);
+    let schema = function.parameters.as_deref().unwrap_or(NONE);
     WireTool::Function {
         name: &function.name,
         description: function.description.as_deref(),

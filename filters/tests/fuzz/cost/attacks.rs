@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::Attack;
 
 /// Repeats items of a list, each made of its number, until they have so many bytes.
-fn items(bytes: usize, item: impl Fn(usize) -> String) -> String {
+pub fn items(bytes: usize, item: impl Fn(usize) -> String) -> String {
     let mut list = String::new();
     for number in 0.. {
         if number > 0 {

@@ -28,7 +28,7 @@ const TREE: u64 = 64;
 /// A slice of a text takes 16 bytes, a brace and a comma name one.
 const SLICES: u64 = 24;
 
-const EXCEPTIONS: [Exception; 22] = [
+const EXCEPTIONS: [Exception; 23] = [
     Exception {
         names: "embeddings: lengths of texts",
         allowance: Allowance {
@@ -70,6 +70,17 @@ const EXCEPTIONS: [Exception; 22] = [
         },
         reason: "a message of thirty bytes takes 1 KiB while it is written, and a request has at most 20,000 parts and calls and \
             10,000 messages; a schema that is closed has at most 32,768 values",
+    },
+    Exception {
+        names: "contents: ",
+        allowance: Allowance {
+            bytes: 0,
+            per_byte: 64,
+            ns: 0.0,
+            growth: 0.0,
+        },
+        reason: "a content of thirty bytes takes 2 KiB while it is written, and a request has at most 200,000 parts and 100,000 contents; \
+            a schema that is closed has at most 32,768 values",
     },
     Exception {
         names: "responses: ",

@@ -6,6 +6,7 @@ use filters::models::embeddings::tokenizer::Tokenizer;
 use filters::models::front::{ClientHead, Front, Received};
 use filters::models::fronts::chat_completions::ChatCompletions;
 use filters::models::fronts::completions::Completions;
+use filters::models::fronts::contents::GENERATE;
 use filters::models::fronts::embeddings::EMBEDDINGS;
 use filters::models::fronts::images::{ImageEdits, ImageGenerations};
 use filters::models::fronts::messages::{Messages, count_tokens};
@@ -21,9 +22,10 @@ use filters::multipart::{self, FormReader};
 use filters::spooled_json::SpooledJsonReader;
 use serde_json::{Value, json};
 
-use super::{Reader, attacks};
+use super::{Reader, attacks, contents_attacks};
 use crate::choices::Choices;
 use crate::completions;
+use crate::contents;
 use crate::lists::{self, Operation};
 use crate::messages::request_grammar;
 use crate::models::{WIRES, chat_grammar, target};
@@ -167,6 +169,18 @@ pub fn responses() -> Vec<Reader> {
     ];
     let kept = kept.map(|reader| reader.with(&attacks::OF_KEPT_RESPONSES));
     readers.chain(kept).collect()
+}
+
+/// Returns the readers of requests of Contents.
+pub fn contents() -> Vec<Reader> {
+    let readers = WIRES.into_iter().map(|wire| {
+        let asked = of_grammar(contents::request_grammar());
+        let reader = Reader::new(format!("contents: {wire:?}"), asked, move |body| {
+            encode(&GENERATE, &[wire], &strict(), body);
+        });
+        reader.with(&contents_attacks::OF_CONTENTS)
+    });
+    readers.collect()
 }
 
 fn simple(name: &str, front: &'static dyn Front, grammar: Value) -> Reader {

@@ -7,6 +7,7 @@
 
 mod attacks;
 mod catalogue;
+mod contents_attacks;
 mod exceptions;
 mod fronts;
 mod grow;
@@ -198,6 +199,7 @@ fn requests_cost_what_their_bytes_allow() {
     check(fronts::chats());
     check(fronts::messages());
     check(fronts::responses());
+    check(fronts::contents());
     check(fronts::others());
 }
 

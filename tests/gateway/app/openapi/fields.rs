@@ -36,6 +36,13 @@ const BY_MEANING: &[(&str, &str)] = &[
     ("/v1/responses/compact", "stream"),
     ("/v1/responses/compact", "tool_choice"),
     ("/v1/responses/compact", "top_logprobs"),
+    ("/v1beta/models/{model}:batchEmbedContents", "requests"),
+    ("/v1beta/models/{model}:countTokens", "contents"),
+    (
+        "/v1beta/models/{model}:countTokens",
+        "generateContentRequest",
+    ),
+    ("/v1beta/models/{model}:embedContent", "model"),
     ("/v1/images/edits", "background"),
     ("/v1/images/edits", "input_fidelity"),
     ("/v1/images/edits", "output_compression"),
@@ -112,7 +119,11 @@ fn takes(gateway: &Gateway, path: &str, body: &Value) -> (bool, String) {
     );
     let is_refused = answer.status() == 400;
     let param = if is_refused {
-        answer.json()["error"]["param"].clone()
+        let error = &answer.json()["error"];
+        let details = error["details"].as_array().into_iter().flatten();
+        let fields = details.filter_map(|detail| detail["metadata"].get("field"));
+        let mut named = error.get("param").into_iter().chain(fields);
+        named.next().cloned().unwrap_or_default()
     } else {
         json!("")
     };

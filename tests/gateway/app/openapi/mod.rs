@@ -36,7 +36,10 @@ fn every_row_of_the_router_is_described_by_its_name() {
         .filter(|(id, _, path)| !id.starts_with("graph_") || path.starts_with("/v1/"))
         .collect();
     let routes = gateway.running.app.proxy.router.routes().iter();
+    // A route that answers at several paths is described at the first.
+    let mut told = BTreeSet::new();
     let served: BTreeSet<_> = routes
+        .filter(|route| told.insert((route.name, route.method.to_string())))
         .map(|route| {
             let path = route.path.split('*').next().unwrap().to_owned();
             (route.name.to_owned(), route.method.to_string(), path)

@@ -92,6 +92,7 @@ fn credentials(document: &Value, operation: &Value) -> String {
                     "`Authorization: Bearer <access token>`".to_owned()
                 }
                 "http" => "`Authorization: Bearer <API key>`".to_owned(),
+                _ if scheme["in"] == "query" => format!("`?{}=`", scheme["name"].as_str().unwrap()),
                 _ => format!("`{}`", scheme["name"].as_str().unwrap()),
             }
         })

@@ -1,5 +1,7 @@
 //! Endpoints that call no model, one module per route.
 
+mod contents_model;
+mod contents_models;
 mod credits;
 mod delete_video;
 pub mod key;

@@ -1,5 +1,7 @@
 //! Tools, the choice among them, and the form of the answer. Source: docs/model-gateway.md 2.4.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -41,7 +43,7 @@ pub(super) fn tool<'a>(body: &'a str, json: &'a str) -> Option<Tool<'a>> {
             Some(Tool::Function(Function {
                 name: function.name,
                 description: function.description,
-                parameters,
+                parameters: parameters.map(Cow::Borrowed),
                 at: parameters.map_or(0, |schema| offset_of(body, schema)),
                 strict: function.strict,
                 cache: tool.cache_control,
@@ -103,7 +105,7 @@ pub(super) fn form<'a>(body: &str, json: &'a str) -> Option<AnswerForm<'a>> {
         ("json_schema", Some(form)) => AnswerForm::Schema(AnswerSchema {
             name: form.name,
             description: form.description,
-            schema: form.schema,
+            schema: Cow::Borrowed(form.schema),
             strict: form.strict,
             at: offset_of(body, form.schema.get()),
         }),

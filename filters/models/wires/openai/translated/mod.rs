@@ -140,7 +140,7 @@ fn tools(request: &ModelRequest, chat: &Conversation<'_>, target: &Target<'_>) -
         said.object("function", |function| {
             function.text("name", &tool.name);
             function.optional_text("description", tool.description.as_deref());
-            if let Some(schema) = tool.parameters {
+            if let Some(schema) = tool.parameters.as_deref() {
                 function.raw("parameters", schema);
             }
             if takes_strict && tool.strict == Some(true) {
