@@ -9,236 +9,110 @@ mod set;
 
 pub use set::ParameterSet;
 
-/// A field that a provider may pass, rename, bound, drop or refuse: a closed list.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "the words say it")]
-pub enum Parameter {
-    Temperature,
-    TopP,
-    FrequencyPenalty,
-    PresencePenalty,
+/// Makes the closed list of fields, each with the name that requests and configurations write.
+macro_rules! parameters {
+    ($($(#[doc = $doc:literal])* $field:ident => $name:literal,)*) => {
+        /// A field that a provider may pass, rename, bound, drop or refuse: a closed list.
+        #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+        #[expect(missing_docs, reason = "the words say it")]
+        pub enum Parameter {
+            $($(#[doc = $doc])* #[serde(rename = $name)] $field,)*
+        }
+
+        impl Parameter {
+            /// How many there are.
+            pub const COUNT: usize = [$($name),*].len();
+
+            /// All of them, in order.
+            pub const ALL: [Self; Self::COUNT] = [$(Self::$field),*];
+
+            /// Returns the field's name, as requests and configurations write it.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$field => $name,)*
+                }
+            }
+        }
+    };
+}
+
+parameters! {
+    Temperature => "temperature",
+    TopP => "top_p",
+    FrequencyPenalty => "frequency_penalty",
+    PresencePenalty => "presence_penalty",
     /// `max_completion_tokens` too.
-    MaxTokens,
-    Stop,
-    Seed,
-    LogitBias,
-    Logprobs,
-    TopLogprobs,
-    User,
-    SafetyIdentifier,
-    PromptCacheKey,
-    PromptCacheRetention,
+    MaxTokens => "max_tokens",
+    Stop => "stop",
+    Seed => "seed",
+    LogitBias => "logit_bias",
+    Logprobs => "logprobs",
+    TopLogprobs => "top_logprobs",
+    User => "user",
+    SafetyIdentifier => "safety_identifier",
+    PromptCacheKey => "prompt_cache_key",
+    PromptCacheRetention => "prompt_cache_retention",
     /// `prompt_cache_breakpoint` of parts too.
-    PromptCacheOptions,
-    ParallelToolCalls,
-    Verbosity,
-    Effort,
-    SensitiveWordCheck,
-    Store,
-    Metadata,
-    Prediction,
-    Modalities,
-    Audio,
+    PromptCacheOptions => "prompt_cache_options",
+    ParallelToolCalls => "parallel_tool_calls",
+    Verbosity => "verbosity",
+    Effort => "effort",
+    SensitiveWordCheck => "sensitive_word_check",
+    Store => "store",
+    Metadata => "metadata",
+    Prediction => "prediction",
+    Modalities => "modalities",
+    Audio => "audio",
     /// The old form of `tools`.
-    Functions,
+    Functions => "functions",
     /// The old form of `tool_choice`.
-    FunctionCall,
+    FunctionCall => "function_call",
     /// Function tools.
-    Tools,
+    Tools => "tools",
     /// A choice that forces a call.
-    ToolChoice,
+    ToolChoice => "tool_choice",
     /// A form other than text.
-    ResponseFormat,
-    #[serde(rename = "messages[].name")]
-    MessageName,
-    #[serde(rename = "messages[].content[].image_url.detail")]
-    ImageDetail,
-    #[serde(rename = "tools[].function.strict")]
-    StrictTools,
+    ResponseFormat => "response_format",
+    MessageName => "messages[].name",
+    ImageDetail => "messages[].content[].image_url.detail",
+    StrictTools => "tools[].function.strict",
     /// Images, audio and files in the result of a tool.
-    ToolResultMedia,
+    ToolResultMedia => "tool_result_media",
     /// The summary of the reasoning, which the gateway asks for by itself where the wire has it.
-    #[serde(rename = "reasoning.summary")]
-    ReasoningSummary,
-    #[serde(rename = "image_config.aspect_ratio")]
-    ImageAspectRatio,
-    #[serde(rename = "image_config.image_size")]
-    ImageSize,
-    #[serde(rename = "image_config.image_quality")]
-    ImageQuality,
-    #[serde(rename = "image_config.moderation")]
-    ImageModeration,
-    #[serde(rename = "image_config.n")]
-    ImageCount,
-    #[serde(rename = "image_config.seed")]
-    ImageSeed,
+    ReasoningSummary => "reasoning.summary",
+    ImageAspectRatio => "image_config.aspect_ratio",
+    ImageSize => "image_config.image_size",
+    ImageQuality => "image_config.image_quality",
+    ImageModeration => "image_config.moderation",
+    ImageCount => "image_config.n",
+    ImageSeed => "image_config.seed",
     /// The model's own web search, by flag or tool.
-    WebSearch,
-    #[serde(rename = "tools[].user_location")]
-    SearchLocation,
-    #[serde(rename = "tools[].search_context_size")]
-    SearchContextSize,
-    #[serde(rename = "tools[].max_uses")]
-    SearchMaxUses,
-    #[serde(rename = "tools[].allowed_domains")]
-    AllowedDomains,
-    #[serde(rename = "tools[].blocked_domains")]
-    BlockedDomains,
+    WebSearch => "web_search",
+    SearchLocation => "tools[].user_location",
+    SearchContextSize => "tools[].search_context_size",
+    SearchMaxUses => "tools[].max_uses",
+    AllowedDomains => "tools[].allowed_domains",
+    BlockedDomains => "tools[].blocked_domains",
     /// A search among functions, and the functions that wait for it (`defer_loading`).
-    ToolSearch,
-    #[serde(rename = "tools[].allowed_callers")]
-    AllowedCallers,
-    VendorSafeguards,
+    ToolSearch => "tool_search",
+    AllowedCallers => "tools[].allowed_callers",
+    VendorSafeguards => "vendor_safeguards",
     /// The length of vectors.
-    Dimensions,
-    TokenInputs,
+    Dimensions => "dimensions",
+    TokenInputs => "token_inputs",
     /// Of requests for images alone, as the four that follow.
-    #[serde(rename = "style")]
-    ImageStyle,
-    #[serde(rename = "background")]
-    ImageBackground,
-    InputFidelity,
-    OutputFormat,
-    OutputCompression,
+    ImageStyle => "style",
+    ImageBackground => "background",
+    InputFidelity => "input_fidelity",
+    OutputFormat => "output_format",
+    OutputCompression => "output_compression",
     /// Of completions alone, as the two that follow.
-    Suffix,
-    Echo,
-    BestOf,
+    Suffix => "suffix",
+    Echo => "echo",
+    BestOf => "best_of",
 }
 
 impl Parameter {
-    /// The number of parameters.
-    pub const COUNT: usize = Self::ALL.len();
-
-    /// All of them, in order.
-    pub const ALL: [Self; 59] = [
-        Self::Temperature,
-        Self::TopP,
-        Self::FrequencyPenalty,
-        Self::PresencePenalty,
-        Self::MaxTokens,
-        Self::Stop,
-        Self::Seed,
-        Self::LogitBias,
-        Self::Logprobs,
-        Self::TopLogprobs,
-        Self::User,
-        Self::SafetyIdentifier,
-        Self::PromptCacheKey,
-        Self::PromptCacheRetention,
-        Self::PromptCacheOptions,
-        Self::ParallelToolCalls,
-        Self::Verbosity,
-        Self::Effort,
-        Self::SensitiveWordCheck,
-        Self::Store,
-        Self::Metadata,
-        Self::Prediction,
-        Self::Modalities,
-        Self::Audio,
-        Self::Functions,
-        Self::FunctionCall,
-        Self::Tools,
-        Self::ToolChoice,
-        Self::ResponseFormat,
-        Self::MessageName,
-        Self::ImageDetail,
-        Self::StrictTools,
-        Self::ToolResultMedia,
-        Self::ReasoningSummary,
-        Self::ImageAspectRatio,
-        Self::ImageSize,
-        Self::ImageQuality,
-        Self::ImageModeration,
-        Self::ImageCount,
-        Self::ImageSeed,
-        Self::WebSearch,
-        Self::SearchLocation,
-        Self::SearchContextSize,
-        Self::SearchMaxUses,
-        Self::AllowedDomains,
-        Self::BlockedDomains,
-        Self::ToolSearch,
-        Self::AllowedCallers,
-        Self::VendorSafeguards,
-        Self::Dimensions,
-        Self::TokenInputs,
-        Self::ImageStyle,
-        Self::ImageBackground,
-        Self::InputFidelity,
-        Self::OutputFormat,
-        Self::OutputCompression,
-        Self::Suffix,
-        Self::Echo,
-        Self::BestOf,
-    ];
-
-    /// Returns the field's name, as requests and configurations write it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Temperature => "temperature",
-            Self::TopP => "top_p",
-            Self::FrequencyPenalty => "frequency_penalty",
-            Self::PresencePenalty => "presence_penalty",
-            Self::MaxTokens => "max_tokens",
-            Self::Stop => "stop",
-            Self::Seed => "seed",
-            Self::LogitBias => "logit_bias",
-            Self::Logprobs => "logprobs",
-            Self::TopLogprobs => "top_logprobs",
-            Self::User => "user",
-            Self::SafetyIdentifier => "safety_identifier",
-            Self::PromptCacheKey => "prompt_cache_key",
-            Self::PromptCacheRetention => "prompt_cache_retention",
-            Self::PromptCacheOptions => "prompt_cache_options",
-            Self::ParallelToolCalls => "parallel_tool_calls",
-            Self::Verbosity => "verbosity",
-            Self::Effort => "effort",
-            Self::SensitiveWordCheck => "sensitive_word_check",
-            Self::Store => "store",
-            Self::Metadata => "metadata",
-            Self::Prediction => "prediction",
-            Self::Modalities => "modalities",
-            Self::Audio => "audio",
-            Self::Functions => "functions",
-            Self::FunctionCall => "function_call",
-            Self::Tools => "tools",
-            Self::ToolChoice => "tool_choice",
-            Self::ResponseFormat => "response_format",
-            Self::MessageName => "messages[].name",
-            Self::ImageDetail => "messages[].content[].image_url.detail",
-            Self::StrictTools => "tools[].function.strict",
-            Self::ToolResultMedia => "tool_result_media",
-            Self::ReasoningSummary => "reasoning.summary",
-            Self::ImageAspectRatio => "image_config.aspect_ratio",
-            Self::ImageSize => "image_config.image_size",
-            Self::ImageQuality => "image_config.image_quality",
-            Self::ImageModeration => "image_config.moderation",
-            Self::ImageCount => "image_config.n",
-            Self::ImageSeed => "image_config.seed",
-            Self::WebSearch => "web_search",
-            Self::SearchLocation => "tools[].user_location",
-            Self::SearchContextSize => "tools[].search_context_size",
-            Self::SearchMaxUses => "tools[].max_uses",
-            Self::AllowedDomains => "tools[].allowed_domains",
-            Self::BlockedDomains => "tools[].blocked_domains",
-            Self::ToolSearch => "tool_search",
-            Self::AllowedCallers => "tools[].allowed_callers",
-            Self::VendorSafeguards => "vendor_safeguards",
-            Self::Dimensions => "dimensions",
-            Self::TokenInputs => "token_inputs",
-            Self::ImageStyle => "style",
-            Self::ImageBackground => "background",
-            Self::InputFidelity => "input_fidelity",
-            Self::OutputFormat => "output_format",
-            Self::OutputCompression => "output_compression",
-            Self::Suffix => "suffix",
-            Self::Echo => "echo",
-            Self::BestOf => "best_of",
-        }
-    }
-
     /// Returns whether the field is a member of the request itself, which may have another name at a provider.
     pub fn is_member(self) -> bool {
         !matches!(

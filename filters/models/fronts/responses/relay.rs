@@ -36,12 +36,12 @@ pub(super) struct Relay {
 
 /// What an event says of itself.
 #[derive(Default)]
-struct Told<'a> {
+struct EventHead<'a> {
     kind: Option<Cow<'a, str>>,
     number: Option<u64>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> EventHead<'a> {
     fn read(data: &'a str) -> Result<Self, Error> {
         let mut told = Self::default();
         Walker::over(data).object(|walk, key| {
@@ -78,7 +78,7 @@ impl Relay {
         if !data.trim_start().starts_with('{') {
             return false;
         }
-        let told = Told::read(data).unwrap_or_default();
+        let told = EventHead::read(data).unwrap_or_default();
         let (kind, number) = (told.kind.unwrap_or(Cow::Borrowed(name)), told.number);
         match &*kind {
             "response.completed" | "response.incomplete" => {

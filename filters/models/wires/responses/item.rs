@@ -85,7 +85,7 @@ pub(super) struct Item<'a> {
 
 impl<'a> Item<'a> {
     /// Reads an item.
-    pub(super) fn of(json: &'a str) -> Result<Self, Error> {
+    pub(super) fn read(json: &'a str) -> Result<Self, Error> {
         let mut read = Self {
             json,
             ..Self::default()

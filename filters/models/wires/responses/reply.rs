@@ -115,7 +115,7 @@ fn read_items(list: Option<&str>, output: &mut Output, sink: &mut dyn Sink) -> R
     let Some(list) = list else { return Ok(()) };
     Walker::over(list).array(|walk, number| {
         let json = walk.skip()?;
-        output.done(number as u64, &Item::of(json)?, sink)
+        output.done(number as u64, &Item::read(json)?, sink)
     })
 }
 
@@ -174,7 +174,7 @@ impl<'a> Event<'a> {
     }
 
     fn item(&self) -> Result<Item<'a>, Error> {
-        Item::of(self.item.unwrap_or("null"))
+        Item::read(self.item.unwrap_or("null"))
     }
 
     fn response(&self) -> Result<Response<'a>, Error> {

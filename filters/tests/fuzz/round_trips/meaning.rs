@@ -204,6 +204,7 @@ impl Meaning {
             ReadTool::Function(it) => {
                 let schema = it
                     .parameters
+                    .as_deref()
                     .map(|schema| serde_json::from_str(schema).unwrap());
                 let schema: Value = schema.unwrap_or_default();
                 Some(tool(

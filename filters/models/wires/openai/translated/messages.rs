@@ -137,7 +137,7 @@ impl<'a> Messages<'_, 'a> {
                 }
                 BlockKind::Call { id, name, input } => {
                     self.open.push(id, name, id);
-                    calls.push((id, name, input, extra.take()));
+                    calls.push((&**id, &**name, &**input, extra.take()));
                 }
                 _ => {}
             }
@@ -165,18 +165,8 @@ impl<'a> Messages<'_, 'a> {
             has_calls,
         );
         if has_calls {
-            message.array("tool_calls", calls, |(id, name, input, extra), out| {
-                let mut call = Object::open(out);
-                call.text("id", &call_id(id, target));
-                call.raw("type", "\"function\"");
-                call.object("function", |function| {
-                    function.text("name", name);
-                    function.text("arguments", input);
-                });
-                if let Some(extra) = extra {
-                    call.raw("extra_content", extra.get());
-                }
-                call.close();
+            message.array("tool_calls", calls, |call, out| {
+                write_call(call, target, out);
             });
         }
         message.close();
@@ -221,6 +211,23 @@ impl<'a> Messages<'_, 'a> {
         }
         Ok(())
     }
+}
+
+/// A call: its id, its name, its arguments, and what its maker has signed it with.
+type SaidCall<'a> = (&'a str, &'a str, &'a str, Option<&'a RawValue>);
+
+fn write_call((id, name, input, extra): SaidCall<'_>, target: &Target<'_>, out: &mut Vec<u8>) {
+    let mut call = Object::open(out);
+    call.text("id", &call_id(id, target));
+    call.raw("type", "\"function\"");
+    call.object("function", |function| {
+        function.text("name", name);
+        function.text("arguments", input);
+    });
+    if let Some(extra) = extra {
+        call.raw("extra_content", extra.get());
+    }
+    call.close();
 }
 
 /// Returns the refusals and the other texts of what the assistant has said; `is_strict`: refusals are texts, too.
