@@ -91,30 +91,11 @@ fn lists(models: &Arc<Models>, config: &Config) -> Vec<Route> {
     } else {
         Access::Open
     };
-    let in_contents = |route: Route| Route {
-        access: match access {
-            Access::Key => Access::KeyInQuery,
-            access => access,
-        },
-        errors: error_style(Some(Dialect::Contents)),
-        ..route
-    };
     let (list, one) = (Arc::new(list), Arc::new(one));
-    let contents_list: Arc<dyn Endpoint> = list.clone();
-    let contents_one: Arc<dyn Endpoint> = one.clone();
+    let [of_contents, one_of_contents] = contents_lists((list.clone(), one.clone()), access);
     vec![
-        in_contents(get(
-            "contents_models",
-            "/v1beta/models",
-            contents_list,
-            include_str!("endpoints/contents_models.json"),
-        )),
-        in_contents(get(
-            "contents_model",
-            "/v1beta/models/**",
-            contents_one,
-            include_str!("endpoints/contents_model.json"),
-        )),
+        of_contents,
+        one_of_contents,
         Route {
             access,
             ..get(
@@ -144,6 +125,36 @@ fn lists(models: &Arc<Models>, config: &Config) -> Vec<Route> {
             "/v1/credits",
             Arc::new(credits),
             include_str!("endpoints/credits.json"),
+        ),
+    ]
+}
+
+/// Returns the rows of the same lists for clients of contents.
+fn contents_lists((list, one): (Arc<ListModels>, Arc<GetModel>), access: Access) -> [Route; 2] {
+    let access = match access {
+        Access::Key => Access::KeyInQuery,
+        access => access,
+    };
+    let get = |name, path, endpoint: Arc<dyn Endpoint>, description| {
+        let handler = Handler::Endpoint(endpoint);
+        Route {
+            access,
+            errors: error_style(Some(Dialect::Contents)),
+            ..row(name, (Method::GET, path), handler, description)
+        }
+    };
+    [
+        get(
+            "contents_models",
+            "/v1beta/models",
+            list,
+            include_str!("endpoints/contents_models.json"),
+        ),
+        get(
+            "contents_model",
+            "/v1beta/models/**",
+            one,
+            include_str!("endpoints/contents_model.json"),
         ),
     ]
 }

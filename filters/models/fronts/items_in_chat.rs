@@ -82,7 +82,7 @@ impl Front for ItemsInChat {
             managed @ Received::Managed(_) => return Ok(managed),
         };
         if request.compaction() != Compaction::No {
-            let said = "ends with a `compaction_trigger`, which a chat cannot answer; accepted is `POST /v1/responses` for that";
+            let said = "`input` ends with a `compaction_trigger`, which a chat cannot answer; accepted is `POST /v1/responses` for that";
             return Err(Fault::invalid("input", said).with_code("unsupported_value"));
         }
         Ok(Received::Complete(ModelRequest {

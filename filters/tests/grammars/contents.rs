@@ -131,15 +131,8 @@ fn check_part(part: &Value) -> Checked {
     Ok(())
 }
 
-/// Returns the parts of a whole answer as those of a folded stream.
-pub fn merged(parts: &[Value]) -> Vec<Value> {
-    let mut told = Vec::new();
-    parts.iter().for_each(|part| add(&mut told, part));
-    told
-}
-
 /// Adds a part to those of a whole answer: pieces of one text are one part, and an empty text without state says nothing.
-fn add(told: &mut Vec<Value>, part: &Value) {
+pub fn add(told: &mut Vec<Value>, part: &Value) {
     let text = part["text"].as_str();
     if text == Some("") && part.get("thoughtSignature").is_none() {
         return;

@@ -238,12 +238,12 @@ fn list(view: &View<'_>, query: &ModelsQuery<'_>) -> Vec<Value> {
 }
 
 /// A model with the mappings that the caller may use, and whether one provider was asked for.
-type Found<'m> = (&'m Model, Vec<&'m Mapping>, bool);
+type AllowedModel<'m> = (&'m Model, Vec<&'m Mapping>, bool);
 
 /// Returns one model, by its id, an alias, or either after `provider/`.
 ///
 /// Errors: 404 if there is no such model that the caller may use.
-fn find<'m>(view: &View<'m>, id: &str) -> Result<Found<'m>, Fault> {
+fn find<'m>(view: &View<'m>, id: &str) -> Result<AllowedModel<'m>, Fault> {
     let catalog = view.models.planner.catalog();
     let everywhere = || {
         let model = catalog.find(id)?;

@@ -220,7 +220,10 @@ fn a_stream_that_breaks_is_asked_again() {
         let asked = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&asked);
         let (_provider, gateway) = model("BREAK-ONCE", move |_| {
-            let turn = Turn::text("This text is whole, and as long as it has to be. ".repeat(40));
+            // It takes a text that repeats itself for a loop.
+            let lines = (0..60).map(|at| format!("Line {at} tells of the number {}. ", at * at));
+            let text: String = lines.collect();
+            let turn = Turn::text(text + "So it is as long as it has to be.");
             let breaks = count.fetch_add(1, Ordering::Relaxed) == 0;
             Turn { breaks, ..turn }.into()
         });

@@ -34,7 +34,7 @@ impl ContentsError {
 fn write(fault: &Fault, status: u16, error: &mut Object<'_>) {
     error.number("code", status.into());
     error.text("message", &fault.message);
-    error.text("status", word(status));
+    error.text("status", status_word(status));
     let reason = match fault.kind {
         FaultKind::Unauthenticated => Some("API_KEY_INVALID"),
         FaultKind::Payment => Some("BILLING_DISABLED"),
@@ -48,7 +48,7 @@ fn write(fault: &Fault, status: u16, error: &mut Object<'_>) {
         out.push(b'[');
         let mut info = Object::open(out);
         info.text("@type", "type.googleapis.com/google.rpc.ErrorInfo");
-        info.text("reason", reason.or(code).unwrap_or(word(status)));
+        info.text("reason", reason.or(code).unwrap_or(status_word(status)));
         info.text("domain", "weirgate");
         if let Some(param) = fault.param.as_deref() {
             info.object("metadata", |metadata| metadata.text("field", param));
@@ -78,7 +78,7 @@ fn write(fault: &Fault, status: u16, error: &mut Object<'_>) {
 }
 
 /// Returns the vendor's word for a status.
-fn word(status: u16) -> &'static str {
+fn status_word(status: u16) -> &'static str {
     match status {
         400 | 405 | 411 | 413..=415 | 422 | 431 => "INVALID_ARGUMENT",
         401 => "UNAUTHENTICATED",

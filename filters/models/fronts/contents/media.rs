@@ -18,7 +18,7 @@ pub(super) enum MediaForm {
 
 impl MediaForm {
     /// Returns what a media type stands for.
-    pub(super) fn of(media_type: &str) -> Self {
+    pub(super) fn read(media_type: &str) -> Self {
         let bare = media_type.split(';').next().unwrap_or_default().trim();
         let bare = bare.to_ascii_lowercase();
         match bare.split_once('/') {
@@ -63,7 +63,7 @@ mod tests {
             ),
             ("x", MediaForm::Document("x".to_owned())),
         ] {
-            assert_eq!(MediaForm::of(media_type), form, "{media_type}");
+            assert_eq!(MediaForm::read(media_type), form, "{media_type}");
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use crate::json::members::{joined, replaced};
+use crate::json::members::{joined, replaced, with_member};
 use crate::json::{Error, Object, Walker, quoted};
 use crate::models::dialects::Dialect;
 use crate::models::dialects::state::OwnedMaker;
@@ -38,7 +38,7 @@ impl Relay {
     }
 
     fn told(&self, data: &str) -> Result<String, Error> {
-        let told = replaced(data, "modelVersion", |_| Ok(quoted(&self.model)))?;
+        let told = with_member(data, "modelVersion", &quoted(&self.model))?;
         if self.maker.speaks_bare(Dialect::Contents) || !told.contains("thoughtSignature") {
             return Ok(told);
         }

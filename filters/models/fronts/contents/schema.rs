@@ -43,23 +43,12 @@ fn write(walk: &mut Walker<'_>, out: &mut String) -> Result<(), Error> {
             }
             ("anyOf" | "oneOf" | "allOf" | "prefixItems", Type::Array) => {
                 name(&key, &mut is_first, out);
-                out.push('[');
-                walk.array(|walk, at| {
-                    out.push_str(if at > 0 { "," } else { "" });
-                    write(walk, out)
-                })?;
-                out.push(']');
+                write_list(walk, out)?;
             }
             ("properties" | "defs" | "$defs", Type::Object) => {
                 let key = if key == "defs" { "$defs" } else { &*key };
                 name(key, &mut is_first, out);
-                out.push('{');
-                let mut is_first = true;
-                walk.object(|walk, property| {
-                    name(&property, &mut is_first, out);
-                    write(walk, out)
-                })?;
-                out.push('}');
+                write_named(walk, out)?;
             }
             (key, Type::String) if COUNTS.contains(&key) => {
                 let text = walk.text()?;
@@ -95,6 +84,27 @@ fn write(walk: &mut Walker<'_>, out: &mut String) -> Result<(), Error> {
             false => quote(&kind, out),
         }
     }
+    out.push('}');
+    Ok(())
+}
+
+fn write_list(walk: &mut Walker<'_>, out: &mut String) -> Result<(), Error> {
+    out.push('[');
+    walk.array(|walk, at| {
+        out.push_str(if at > 0 { "," } else { "" });
+        write(walk, out)
+    })?;
+    out.push(']');
+    Ok(())
+}
+
+fn write_named(walk: &mut Walker<'_>, out: &mut String) -> Result<(), Error> {
+    out.push('{');
+    let mut is_first = true;
+    walk.object(|walk, property| {
+        name(&property, &mut is_first, out);
+        write(walk, out)
+    })?;
     out.push('}');
     Ok(())
 }

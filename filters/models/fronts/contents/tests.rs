@@ -17,7 +17,7 @@ use crate::models::chat::tools::ToolChoice;
 use crate::models::dialects::state::{Maker, OwnedMaker, States, sealed_dialect};
 use crate::models::dialects::told_reasoning::ToldReasoning;
 use crate::models::fronts::tests::end;
-use crate::models::fronts::tests::grammars::contents::{StreamEnd, chunks, fold, merged};
+use crate::models::fronts::tests::grammars::contents::{StreamEnd, add, chunks, fold};
 use crate::models::reply::ResponseKind;
 use crate::models::usage::Usage;
 
@@ -556,7 +556,10 @@ proptest! {
         let (answer, stream) = (whole(&more, &said), streamed(&more, &said));
         let mut candidates = answer["candidates"].clone();
         let parts = &mut candidates[0]["content"]["parts"];
-        *parts = merged(parts.as_array().unwrap()).into();
+        let mut told = Vec::new();
+        let said = parts.as_array().unwrap().iter();
+        said.for_each(|part| add(&mut told, part));
+        *parts = told.into();
         prop_assert_eq!(&stream["candidates"], &candidates, "{}", answer);
         prop_assert_eq!(&stream["usageMetadata"], &answer["usageMetadata"]);
     }

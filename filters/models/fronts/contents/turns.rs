@@ -409,7 +409,7 @@ fn media<'a>(walk: &mut Walker<'a>) -> Result<ReadMedia<'a>, Error> {
         }
         Ok(())
     })?;
-    let form = MediaForm::of(&media_type);
+    let form = MediaForm::read(&media_type);
     let source = match (data, uri, &form) {
         (Some(data), _, MediaForm::Audio(format)) => MediaSource::Data {
             data: Text(data),

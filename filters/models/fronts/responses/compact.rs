@@ -31,7 +31,8 @@ impl Front for Compact {
         let received = check::check(body, &Compact, Compaction::Path)?;
         match &received {
             Received::Complete(request) if request.is_stream => {
-                let said = "is true; accepted is false, because a summary comes as a whole";
+                let said =
+                    "`stream` is true; accepted is false, because a summary comes as a whole";
                 Err(Fault::invalid("stream", said).with_code("unsupported_value"))
             }
             Received::Stateful(request) if request.is_kept() || request.is_background => {

@@ -32,7 +32,10 @@ const BY_MEANING: &[(&str, &str)] = &[
     ("/v1/responses", "service_tier"),
     ("/v1/responses", "tool_choice"),
     ("/v1/responses", "top_logprobs"),
+    ("/v1/responses/compact", "background"),
+    ("/v1/responses/compact", "previous_response_id"),
     ("/v1/responses/compact", "service_tier"),
+    ("/v1/responses/compact", "store"),
     ("/v1/responses/compact", "stream"),
     ("/v1/responses/compact", "tool_choice"),
     ("/v1/responses/compact", "top_logprobs"),
@@ -214,9 +217,11 @@ fn every_member_that_a_front_knows_is_in_its_schema() {
             continue;
         }
         let properties = &resolved(&document, &content["schema"])["properties"];
+        let is_said = |word: &str| !properties[word].is_null();
+        // The APIs of one vendor take both spellings, and their schemas tell one.
         let unsaid = known
             .iter()
-            .filter(|word| properties[word.as_str()].is_null());
+            .filter(|word| !is_said(word) && !is_said(&in_camel_case(word)));
         let unsaid: Vec<&String> = unsaid.collect();
         for (words, value) in unsaid.chunks(MEMBERS_AT_ONCE).flat_map(with_values) {
             // A refusal names one member that is known; the others come again without it.
@@ -234,6 +239,18 @@ fn every_member_that_a_front_knows_is_in_its_schema() {
         findings.len(),
         findings.join("\n")
     );
+}
+
+/// `top_k` as `topK`.
+fn in_camel_case(word: &str) -> String {
+    let mut parts = word.split('_');
+    let mut told = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (first, rest) = part.split_at(part.len().min(1));
+        told.push_str(&first.to_ascii_uppercase());
+        told.push_str(rest);
+    }
+    told
 }
 
 /// A body has a bound of members.
@@ -267,7 +284,9 @@ fn first_known<'w>(
         return None;
     }
     let refused = param.split(['.', '[']).next();
-    let is_refused = |word: &str| param == word || refused == Some(word);
+    let is_refused = |word: &str| {
+        param == word || refused == Some(word) || refused == Some(&in_camel_case(word))
+    };
     let known = words.iter().find(|word| is_refused(word));
     assert!(
         known.is_some(),

@@ -191,7 +191,7 @@ fn inline_data(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject
         return Err(Reject::rule(said).within("data"));
     }
     found.media_bytes += data.len() as u64;
-    match MediaForm::of(&media_type) {
+    match MediaForm::read(&media_type) {
         MediaForm::Image => {
             found.needs.vision = true;
             found.images += 1;
@@ -235,7 +235,7 @@ fn file_data(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> 
     )?;
     let uri = uri.filter(|uri| !uri.is_empty());
     let uri = required(uri, "fileUri", "the address of a file")?;
-    let form = media_type.as_deref().map(MediaForm::of);
+    let form = media_type.as_deref().map(MediaForm::read);
     let is_image = matches!(form, Some(MediaForm::Image));
     let is_address = uri.starts_with("https://") || uri.starts_with("http://");
     if is_file_of_vendor(&uri) {
