@@ -66,10 +66,13 @@ fn take(folded: &mut Value, chunk: &Value) -> Checked<Option<StreamEnd>> {
     }
     let candidates = chunk["candidates"].as_array().ok_or("no candidates")?;
     rule(!candidates.is_empty(), "a chunk that says nothing")?;
-    let is_last = chunk.get("usageMetadata").is_some();
+    // Providers count in every chunk, and end with one that has no parts.
+    let is_last = candidates.iter().any(has_reason);
     for candidate in candidates {
-        let has_reason = candidate["finishReason"].is_string();
-        rule(has_reason == is_last, "a reason in the wrong chunk")?;
+        rule(
+            has_reason(candidate) == is_last,
+            "a reason in the wrong chunk",
+        )?;
         take_candidate(folded, candidate)?;
     }
     if !is_last {
@@ -87,11 +90,15 @@ fn take(folded: &mut Value, chunk: &Value) -> Checked<Option<StreamEnd>> {
     Ok(Some(StreamEnd::Response(folded.clone())))
 }
 
+fn has_reason(candidate: &Value) -> bool {
+    candidate["finishReason"].is_string()
+}
+
 fn take_candidate(folded: &mut Value, candidate: &Value) -> Checked {
     let index = candidate["index"].as_u64().ok_or("no index")?;
     rule(candidate["content"]["role"] == "model", "another role")?;
     let parts = candidate["content"]["parts"].as_array().ok_or("no parts")?;
-    rule(!parts.is_empty(), "no parts")?;
+    rule(!parts.is_empty() || has_reason(candidate), "no parts")?;
     let list = folded["candidates"].as_array_mut().unwrap();
     let at = list.iter().position(|known| known["index"] == index);
     let at = at.unwrap_or_else(|| {

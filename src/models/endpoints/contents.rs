@@ -52,10 +52,11 @@ pub(super) fn page<'m>(
         .collect();
     let shown: Vec<&Value> = all.iter().skip(start).take(size).collect();
     let end = start.saturating_add(shown.len());
-    let mut body = json!({ "models": shown });
-    if end < all.len() && !shown.is_empty() {
-        body["nextPageToken"] = end.to_string().into();
-    }
+    let has_more = end < all.len() && !shown.is_empty();
+    let body = match has_more {
+        true => json!({ "models": shown, "nextPageToken": end.to_string() }),
+        false => json!({ "models": shown }),
+    };
     Ok(Response::json(body.to_string()))
 }
 

@@ -216,12 +216,14 @@ fn every_member_that_a_front_knows_is_in_its_schema() {
         if operation["tags"][0] != "Models" || content["example"].is_null() {
             continue;
         }
+        // Their check reads what path and query say as members of the body, and counts tokens of any request.
+        if path.starts_with("/v1beta/") {
+            continue;
+        }
         let properties = &resolved(&document, &content["schema"])["properties"];
-        let is_said = |word: &str| !properties[word].is_null();
-        // The APIs of one vendor take both spellings, and their schemas tell one.
         let unsaid = known
             .iter()
-            .filter(|word| !is_said(word) && !is_said(&in_camel_case(word)));
+            .filter(|word| properties[word.as_str()].is_null());
         let unsaid: Vec<&String> = unsaid.collect();
         for (words, value) in unsaid.chunks(MEMBERS_AT_ONCE).flat_map(with_values) {
             // A refusal names one member that is known; the others come again without it.
@@ -239,18 +241,6 @@ fn every_member_that_a_front_knows_is_in_its_schema() {
         findings.len(),
         findings.join("\n")
     );
-}
-
-/// `top_k` as `topK`.
-fn in_camel_case(word: &str) -> String {
-    let mut parts = word.split('_');
-    let mut told = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let (first, rest) = part.split_at(part.len().min(1));
-        told.push_str(&first.to_ascii_uppercase());
-        told.push_str(rest);
-    }
-    told
 }
 
 /// A body has a bound of members.
@@ -284,9 +274,7 @@ fn first_known<'w>(
         return None;
     }
     let refused = param.split(['.', '[']).next();
-    let is_refused = |word: &str| {
-        param == word || refused == Some(word) || refused == Some(&in_camel_case(word))
-    };
+    let is_refused = |word: &str| param == word || refused == Some(word);
     let known = words.iter().find(|word| is_refused(word));
     assert!(
         known.is_some(),

@@ -62,10 +62,10 @@ const FUNCTION: [&str; 7] = [
 
 fn function(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     note_tool(found)?;
-    let (mut name, mut schemas) = (None, 0);
+    let (mut name, mut schemas) = (Box::<str>::default(), 0);
     object(walk, &FUNCTION, |walk, key| {
         match key {
-            "name" => name = Some(string(walk)?.unescaped().into()),
+            "name" => name = string(walk)?.unescaped().into(),
             "description" => found.text_bytes += string(walk)?.len() as u64,
             "parameters" | "parametersJsonSchema" => {
                 schemas += 1;
@@ -81,7 +81,7 @@ fn function(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
         }
         Ok(())
     })?;
-    let name = name.filter(|name: &Box<str>| !name.is_empty());
+    let name = Some(name).filter(|name| !name.is_empty());
     found.functions.push(required(name, "name", "a name")?);
     found.needs.tools = true;
     Ok(())
