@@ -10,12 +10,14 @@ use super::ledger::{entry, usd};
 use super::*;
 
 on_both!(
-    five_thousand_organizations_with_a_call_each_are_stored_within_two_seconds,
+    five_thousand_organizations_with_a_call_each_are_stored_within_seconds,
     leases_of_many_organizations_change_at_once,
     a_heartbeat_waits_for_no_connection,
 );
 
 const COUNT: u32 = 5000;
+/// How long that may take; a build without optimizations beside other tests takes twice as long.
+const LIMIT: Duration = Duration::from_secs(if cfg!(debug_assertions) { 4 } else { 2 });
 
 impl Fixture {
     /// Grants a dollar to each of many organizations, and leases it to a process.
@@ -80,9 +82,7 @@ fn take(organization_id: String, number: i64, need: &str) -> LeaseRequest {
     }
 }
 
-async fn five_thousand_organizations_with_a_call_each_are_stored_within_two_seconds(
-    fixture: Fixture,
-) {
+async fn five_thousand_organizations_with_a_call_each_are_stored_within_seconds(fixture: Fixture) {
     fixture.fund_many("a").await;
     let call = |n: u32| {
         let mut call = entry(1, "0.25");
@@ -97,7 +97,7 @@ async fn five_thousand_organizations_with_a_call_each_are_stored_within_two_seco
         fixture.store.post("a", calls, false).await.unwrap();
     }
     let took = started.elapsed();
-    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert!(took < LIMIT, "{took:?}");
     for n in [0, 1, COUNT - 1] {
         let account = fixture.store.account(&organization(n)).await.unwrap();
         assert_eq!(
@@ -165,7 +165,7 @@ async fn a_heartbeat_waits_for_no_connection(fixture: Fixture) {
     let started = Instant::now();
     assert!(fixture.store.refresh_process("a").await.unwrap());
     let took = started.elapsed();
-    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert!(took < LIMIT, "{took:?}");
 }
 
 /// SQLite has one writer, so this holds for PostgreSQL alone.

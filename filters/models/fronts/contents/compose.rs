@@ -1,6 +1,7 @@
 //! From the path and the query of a request to members of its body, so that a body says all that is asked for.
 
 use bytes::Bytes;
+use memchr::memmem;
 
 use super::check::top::{ARRAY, SSE};
 use crate::fault::Fault;
@@ -27,7 +28,7 @@ pub fn model_of_path(path: &str) -> String {
 /// Returns the body of a request with the members `model` and `stream`. A body that was composed before has them, and its head
 /// says nothing.
 ///
-/// Cost: one copy of the body. Errors: 400 for an unknown `alt`.
+/// Cost: one copy of the body. Errors: 400 for an unknown `alt`, another model than that of the path, or a member `stream`.
 pub(super) fn compose(head: &ClientHead<'_>, body: Bytes, is_stream: bool) -> Result<Bytes, Fault> {
     if head.path.is_empty() {
         return Ok(body);
@@ -48,7 +49,12 @@ pub(super) fn compose(head: &ClientHead<'_>, body: Bytes, is_stream: bool) -> Re
     };
     let form = form.map_or("null".to_owned(), quoted);
     let members = format!("\"model\":{},\"stream\":{form}}}", quoted(&model));
-    let text = body.trim_ascii_end();
+    let own = match has_key(&body, "\"model\"") || has_key(&body, "\"stream\"") {
+        true => without_own(&body, &model)?,
+        false => None,
+    };
+    let text = own.as_deref().map_or(&*body, str::as_bytes);
+    let text = text.trim_ascii_end();
     // What is no object is refused where it is checked.
     let Some(inside) = text.strip_suffix(b"}") else {
         return Ok(body);
@@ -59,6 +65,64 @@ pub(super) fn compose(head: &ClientHead<'_>, body: Bytes, is_stream: bool) -> Re
     composed.extend_from_slice(if is_empty { b"" } else { b"," });
     composed.extend_from_slice(members.as_bytes());
     Ok(composed.into())
+}
+
+/// Returns whether a quoted name is a key somewhere in a body.
+fn has_key(body: &[u8], name: &str) -> bool {
+    memmem::find_iter(body, name).any(|at| {
+        let behind = body.get(at + name.len()..).unwrap_or_default();
+        behind.trim_ascii_start().first() == Some(&b':')
+    })
+}
+
+/// Returns a body without the model that the path says, too; `None`: it stays as it is, or is refused where it is checked.
+///
+/// Errors: 400 if the body names another model, or how the answer comes.
+fn without_own(body: &[u8], model: &str) -> Result<Option<String>, Fault> {
+    let Ok(text) = std::str::from_utf8(body) else {
+        return Ok(None);
+    };
+    let Ok((rest, said)) = without_model(text) else {
+        return Ok(None);
+    };
+    let mut has_stream = false;
+    // It was walked before.
+    _ = Walker::over(&rest).object(|walk, key| {
+        has_stream |= key == "stream";
+        walk.skip().map(|_| ())
+    });
+    if has_stream {
+        let message = "`stream` is no member; accepted is the path `:streamGenerateContent`";
+        return Err(Fault::invalid("stream", message).with_code("invalid_parameters"));
+    }
+    let Some(said) = said else {
+        return Ok(None);
+    };
+    if said == quoted(model) || said == quoted(&["models/", model].concat()) {
+        return Ok(Some(rest));
+    }
+    let shown: String = said.chars().take(64).collect();
+    let message =
+        format!("`model` is {shown}; accepted is the model of the path, or no such member");
+    Err(Fault::invalid("model", message).with_code("invalid_parameters"))
+}
+
+/// Returns an object without its member `model`, and what that says, as JSON.
+fn without_model(object: &str) -> Result<(String, Option<&str>), Error> {
+    let (mut out, mut model) = (String::with_capacity(object.len()), None);
+    out.push('{');
+    Walker::over(object).object(|walk, key| {
+        let value = walk.skip()?;
+        if key == "model" {
+            model = Some(value);
+            return Ok(());
+        }
+        let separator = if out.len() > 1 { "," } else { "" };
+        out.extend([separator, &quoted(&key), ":", value]);
+        Ok::<(), Error>(())
+    })?;
+    out.push('}');
+    Ok((out, model))
 }
 
 /// Returns the request that stands in `generateContentRequest`, without its model, which the path says; a body without it stays.
@@ -84,19 +148,8 @@ pub(super) fn unwrapped(body: Bytes) -> Result<Bytes, Fault> {
         let message = "`generateContentRequest` is no object; accepted is a request for an answer";
         return Err(Fault::invalid("generateContentRequest", message));
     }
-    let mut out = String::with_capacity(inner.len());
-    out.push('{');
-    let walked = Walker::over(inner).object(|walk, key| {
-        let value = walk.skip()?;
-        if key != "model" {
-            let separator = if out.len() > 1 { "," } else { "" };
-            out.extend([separator, &quoted(&key), ":", value]);
-        }
-        Ok::<(), Error>(())
-    });
-    out.push('}');
-    match walked {
-        Ok(()) => Ok(out.into()),
+    match without_model(inner) {
+        Ok((request, _)) => Ok(request.into()),
         Err(_) => Ok(body),
     }
 }
@@ -144,11 +197,25 @@ mod tests {
             ),
             ("{ }", "key=x", true, r#"{ "model":"m","stream":"array"}"#),
             ("[1]", "", true, "[1]"),
+            (
+                r#"{"model": "models/m","contents":[{"role":"model"}]}"#,
+                "",
+                false,
+                r#"{"contents":[{"role":"model"}],"model":"m","stream":null}"#,
+            ),
         ] {
             assert_eq!(composed(body, query, is_stream).unwrap(), expected);
         }
         let fault = composed("{}", "alt=media", true).unwrap_err();
         assert_eq!(fault.param.as_deref(), Some("alt"));
+        for (body, param) in [
+            (r#"{"model":"n"}"#, "model"),
+            (r#"{"model":null}"#, "model"),
+            (r#"{"stream" : true}"#, "stream"),
+        ] {
+            let fault = composed(body, "", false).unwrap_err();
+            assert_eq!(fault.param.as_deref(), Some(param), "{body}");
+        }
     }
 
     #[test]

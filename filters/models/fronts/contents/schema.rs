@@ -75,17 +75,19 @@ fn write(walk: &mut Walker<'_>, out: &mut String) -> Result<(), Error> {
     let kind = kind.filter(|kind| kind != "type_unspecified");
     if let Some(kind) = kind {
         name("type", &mut is_first, out);
-        match is_nullable {
-            true => {
-                out.push('[');
-                quote(&kind, out);
-                out.push_str(",\"null\"]");
-            }
-            false => quote(&kind, out),
-        }
+        write_kind(&kind, is_nullable, out);
     }
     out.push('}');
     Ok(())
+}
+
+fn write_kind(kind: &str, is_nullable: bool, out: &mut String) {
+    if !is_nullable {
+        return quote(kind, out);
+    }
+    out.push('[');
+    quote(kind, out);
+    out.push_str(",\"null\"]");
 }
 
 fn write_list(walk: &mut Walker<'_>, out: &mut String) -> Result<(), Error> {
