@@ -131,9 +131,10 @@ fn check_part(part: &Value) -> Checked {
     )?;
     if let Some(call) = members.get("functionCall") {
         rule(call["args"].is_object(), "arguments that are no object")?;
-        let texts = ["id", "name"].into_iter();
-        let mut texts = texts.map(|key| call[key].as_str().unwrap_or_default());
-        rule(texts.all(|text| !text.is_empty()), "a call without a name")?;
+        // Providers may leave out the id.
+        let has_id = call.get("id").is_none_or(|id| *id != "");
+        let name = call["name"].as_str().unwrap_or_default();
+        rule(has_id && !name.is_empty(), "a call without a name")?;
     }
     Ok(())
 }

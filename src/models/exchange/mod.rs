@@ -93,8 +93,7 @@ impl ModelExchange {
     ) -> Box<Self> {
         let streams = request.goes_out_at_once();
         let keepalive = request.front.keepalive(&request);
-        let keepalive = keepalive.filter(|_| request.is_stream);
-        let timeouts = models.timeouts(streams, keepalive.is_some());
+        let timeouts = models.timeouts(streams, request.is_stream && keepalive.is_some());
         let hedge = Hedge::new(&models, &request, &attempts);
         let race = hedge.as_ref().map(|hedge| Arc::clone(&hedge.race));
         let state = AttemptState::new(streams, timeouts, info.now);
