@@ -168,29 +168,6 @@ fn it_edits_a_file() {
 
 #[test]
 #[ignore = "needs Gemini CLI: make test-agents"]
-fn it_calls_a_tool_of_an_mcp_server() {
-    on_wires("Gemini CLI: a tool of an MCP server", ON_ONE, |id| {
-        let (_provider, gateway) = model("FIND-IT", |asked| {
-            let mut tools = asked.tools.iter();
-            let tool = tools.find(|name| name.ends_with("list-models"));
-            match (asked.results.last(), tool) {
-                (Some(said), _) => Turn::text(format!("The server said {said}")),
-                (None, Some(tool)) => Turn::call(tool, json!({})),
-                (None, None) => Turn::text(format!("no tool among {:?}", asked.tools)),
-            }
-            .into()
-        });
-        let authorization = format!("Bearer {}", gateway.key);
-        let servers = json!({"gate": {"httpUrl": format!("http://{}/mcp", gateway.address()), "trust": true,
-            "headers": {"Authorization": authorization}}});
-        let prompt = "FIND-IT: which models are there?";
-        let run = Machine::new().asks_gemini_with(&gateway, id, prompt, &servers);
-        run.says("blocks");
-    });
-}
-
-#[test]
-#[ignore = "needs Gemini CLI: make test-agents"]
 fn a_provider_that_refuses_for_a_while_is_asked_again() {
     let scenario = "Gemini CLI: a provider that refuses for a while";
     on_wires(scenario, ON_ONE, |id| {
