@@ -5,9 +5,10 @@
 //! continues with the next part of a request that a provider takes in several. [`failure`] decides whether the next
 //! attempt starts, and what the client gets if none does. [`feedback`] ends the call and reports the results to the
 //! planner, and [`log`] writes its part of the log line. [`hedging`] runs a second attempt beside a silent one.
-//! [`kept_response`] keeps the response for later requests. [`reservation`] and [`settlement`] use the ledger, [`usage`] checks the plausibility of reports, and
-//! [`rate_limits`] lets keys rest. [`replay`] replays a stored reply instead. An answer of several [`turns`] has searches of
-//! the web between them ([`next_turn`]), and its calls may be judged ([`judging`]); [`own_request`] makes the gateway's own requests, and [`job_run`] calls for jobs.
+//! [`kept_response`] keeps the response for later requests. [`reservation`] and [`settlement`] use the ledger, [`usage`]
+//! checks the plausibility of reports, and [`rate_limits`] lets keys rest. [`replay`] replays a stored reply instead. An answer
+//! of several [`turns`] has searches of the web between them ([`next_turn`]), and its calls may be judged ([`judging`]);
+//! [`own_request`] makes the gateway's own requests, and [`job_run`] makes calls for jobs.
 //!
 //! Files above import those below: this one · [`hedge`] · [`log`], [`usage`], [`rate_limits`] · [`attempt`] · [`call`] · the rest.
 

@@ -6,6 +6,7 @@ use memchr::memmem;
 use super::check::top::{ARRAY, SSE};
 use crate::fault::Fault;
 use crate::form;
+use crate::json::members::find;
 use crate::json::{Error, Type, Walker, quoted};
 use crate::models::dialects::contents::canonical;
 use crate::models::front::ClientHead;
@@ -82,20 +83,11 @@ fn without_own(body: &[u8], model: &str) -> Result<Option<String>, Fault> {
     let Ok(text) = std::str::from_utf8(body) else {
         return Ok(None);
     };
-    let Ok((rest, said)) = without_model(text) else {
-        return Ok(None);
-    };
-    let mut has_stream = false;
-    // It was walked before.
-    _ = Walker::over(&rest).object(|walk, key| {
-        has_stream |= key == "stream";
-        walk.skip().map(|_| ())
-    });
-    if has_stream {
+    if find(text, "stream").is_some() {
         let message = "`stream` is no member; accepted is the path `:streamGenerateContent`";
         return Err(Fault::invalid("stream", message).with_code("invalid_parameters"));
     }
-    let Some(said) = said else {
+    let Ok((rest, Some(said))) = without_model(text) else {
         return Ok(None);
     };
     if said == quoted(model) || said == quoted(&["models/", model].concat()) {
