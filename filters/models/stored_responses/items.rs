@@ -56,6 +56,9 @@ pub fn to_array(input: &Bytes) -> Bytes {
     }
 }
 
+/// The type of what stands for an item that it names.
+const REFERENCE: &str = "item_reference";
+
 /// Writes the message that a text of the user's is: a JSON string.
 pub(super) fn write_message(out: &mut Vec<u8>, text: &str) {
     let mut message = Object::open(out);
@@ -66,12 +69,12 @@ pub(super) fn write_message(out: &mut Vec<u8>, text: &str) {
 }
 
 /// Returns whether an item of the history goes into the next request. A call that broke off has no result, and nobody reads its half;
-/// what asked for a summary was answered.
+/// what asked for a summary was answered; and what refers to an item, which a provider alone can have said, is no item.
 pub(super) fn goes_on(item: &str) -> bool {
     let kind = find_text(item, "type").unwrap_or_default();
     match kind.ends_with("_call") {
         true => find_text(item, "status").is_none_or(|status| status != "incomplete"),
-        false => kind != "compaction_trigger",
+        false => kind != "compaction_trigger" && kind != REFERENCE,
     }
 }
 
@@ -136,12 +139,13 @@ impl<'r> ItemIndex<'r> {
         matches!(self.places.get(id), Some(Some(_)))
     }
 
-    /// Returns an item of the responses, which are those that were added.
+    /// Returns an item of the responses, which are those that were added; `None` also for one that is a reference itself.
     pub fn find<'a>(&self, id: &str, turns: &[StoredTurn<'a>]) -> Option<&'a str> {
         let place = (*self.places.get(id)?)?;
         let parts = turns.get(place.turn as usize)?.parts();
         let part = parts.get(place.part as usize)?;
-        part.get(place.start as usize..place.end as usize)
+        let item = part.get(place.start as usize..place.end as usize)?;
+        (find_text(item, "type").as_deref() != Some(REFERENCE)).then_some(item)
     }
 }
 

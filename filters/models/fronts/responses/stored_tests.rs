@@ -180,6 +180,23 @@ fn a_reference_becomes_the_item_that_it_names() {
 }
 
 #[test]
+fn a_reference_that_a_provider_said_is_left_out_and_names_no_item() {
+    let said = json!({"type": "item_reference", "id": "msg_1"});
+    let output = json!([said, {"type": "message", "role": "assistant", "content": "Hi"}]);
+    let body = json!({"model": "m", "previous_response_id": "resp_1", "input": "two"});
+    let read = expanded(&body, &output, 10_000).unwrap();
+    let two = json!({"type": "message", "role": "user", "content": "two"});
+    let expected = json!([{"role": "user", "content": "one"}, output[1], two]);
+    assert_eq!(read["input"], expected);
+    let body = json!({"model": "m", "input": [said]});
+    let fault = expanded(&body, &output, 10_000).unwrap_err();
+    assert_eq!(
+        (fault.status(), fault.code()),
+        (400, Some("item_not_found"))
+    );
+}
+
+#[test]
 fn a_body_without_history_keeps_its_items_byte_by_byte() {
     let body = r#"{ "store":true, "input" : [ {"role":"user","content":"a"} ] ,"model":"m"}"#;
     let Received::Stateful(request) = Responses.read(&ClientHead::silent(), body.into()).unwrap()
