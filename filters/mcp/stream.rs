@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::message::{Call, INVALID_PARAMS, RpcError};
+use super::revision::Revision;
 
 /// Returns the event of a message, which is one line of JSON.
 pub fn event(message: &[u8]) -> Vec<u8> {
@@ -23,10 +24,13 @@ pub fn version(list: &[u8]) -> String {
     hex.collect()
 }
 
-/// Returns the first event of a stream. It says how long to wait before reopening the stream, and has no message. Its
-/// id says from which version the stream continues.
-pub fn first_event(version: &str) -> Vec<u8> {
-    format!("retry: {RETRY_MS}\nid: {version}\ndata:\n\n").into_bytes()
+/// Returns the beginning of a stream. It says how long to wait before reopening the stream, and has no message. Its id says from
+/// which version the stream continues. Older clients read every event as a message, so they get a comment.
+pub fn beginning(version: &str, revision: Revision) -> Vec<u8> {
+    match revision.opens_streams() {
+        true => format!("retry: {RETRY_MS}\nid: {version}\ndata:\n\n").into_bytes(),
+        false => b": keepalive\n\n".to_vec(),
+    }
 }
 
 /// Returns the event that announces a change of the list of prompts, with the new version.

@@ -108,7 +108,7 @@ impl PromptChanges {
         let revision = mcp.accounts.current().revision();
         let version = mcp.reads.prompts_version(caller, now_ms).await;
         let version = version.unwrap_or_default();
-        let mut first = stream::first_event(&version);
+        let mut first = stream::beginning(&version, session.revision);
         if last_id.is_some_and(|id| id != version.as_bytes()) {
             first.extend(stream::prompts_changed(&version));
         }

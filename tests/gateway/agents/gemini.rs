@@ -166,6 +166,32 @@ fn it_edits_a_file() {
     });
 }
 
+/// It speaks 2025-06-18, and takes a server for lost whose stream has an event without a message.
+#[test]
+#[ignore = "needs Gemini CLI: make test-agents"]
+fn it_calls_a_tool_of_an_mcp_server() {
+    on_wires("Gemini CLI: a tool of an MCP server", ON_ONE, |id| {
+        let (_provider, gateway) = model("FIND-IT", |asked| {
+            let mut tools = asked.tools.iter();
+            let tool = tools.find(|name| name.ends_with("list-models"));
+            match (asked.results.last(), tool) {
+                (Some(said), _) => Turn::text(format!("The server said {said}")),
+                (None, Some(tool)) => Turn::call(tool, json!({})),
+                (None, None) => Turn::text(format!("no tool among {:?}", asked.tools)),
+            }
+            .into()
+        });
+        let authorization = format!("Bearer {}", gateway.key);
+        let url = format!("http://{}/mcp", gateway.address());
+        let servers =
+            json!({"gate": {"httpUrl": url, "headers": {"Authorization": authorization}}});
+        let prompt = "FIND-IT: which models are there?";
+        let machine = Machine::new();
+        let run = machine.asks_gemini_with(&gateway, id, prompt, &servers);
+        run.says("blocks");
+    });
+}
+
 #[test]
 #[ignore = "needs Gemini CLI: make test-agents"]
 fn a_provider_that_refuses_for_a_while_is_asked_again() {

@@ -15,10 +15,14 @@ use crate::support::process::Process;
 use crate::support::sse;
 
 fn listen(key: &str, session: &str) -> Ask {
+    listen_in("2025-11-25", key, session)
+}
+
+fn listen_in(revision: &str, key: &str, session: &str) -> Ask {
     Ask::get("/mcp")
         .key(key)
         .header("Accept", "text/event-stream")
-        .header("MCP-Protocol-Version", "2025-11-25")
+        .header("MCP-Protocol-Version", revision)
         .header(SESSION, session)
 }
 
@@ -84,6 +88,24 @@ fn a_session_is_told_that_its_prompts_have_changed_once() {
     assert_eq!(sse::parse(open(&gateway, &again).1).data(), [""]);
     let listed = result(&gateway, &rpc(&gateway, "prompts/list", json!({})));
     assert_eq!(listed["prompts"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn older_clients_get_no_event_without_a_message() {
+    let gateway = Gateway::start("", MODELS);
+    gateway.put("one", &[], &greeting());
+    let begun = ask(
+        gateway.address(),
+        &initialize("2025-06-18").key(&gateway.key),
+    );
+    let request = listen_in("2025-06-18", &gateway.key, begun.header(SESSION).unwrap());
+    let (mut client, first) = open(&gateway, &request);
+    assert_eq!(first, ": keepalive\n\n");
+    gateway.put("two", &[], &greeting());
+    assert_eq!(sse::parse(next(&mut client)).data(), [CHANGED]);
+    // Who was away is told, in a message.
+    let missed = request.header("Last-Event-ID", "another");
+    assert_eq!(sse::parse(open(&gateway, &missed).1).data(), [CHANGED]);
 }
 
 #[test]
