@@ -82,16 +82,13 @@ pub(super) fn work(runtime: &Runtime, app: &AppState, stop: &watch::Receiver<boo
     let tasks = &app.proxy.tasks;
     let working = worker::run(Arc::clone(&app.models), stop.clone());
     tasks.watch_task("videos", &runtime.spawn(working));
-    if let Some(stored) = &app.models.stored_responses {
-        let work = ResponseWork {
-            models: Arc::clone(&app.models),
-            stored: Arc::clone(stored),
-            accounts: app.proxy.accounts.clone(),
-            body_budget: Arc::clone(&app.proxy.body_budget),
-        };
-        let working = stored_responses::worker::run(work, stop.clone());
-        tasks.watch_task("responses", &runtime.spawn(working));
-    }
+    let work = ResponseWork {
+        models: Arc::clone(&app.models),
+        accounts: app.proxy.accounts.clone(),
+        body_budget: Arc::clone(&app.proxy.body_budget),
+    };
+    let working = stored_responses::worker::run(work, stop.clone());
+    tasks.watch_task("responses", &runtime.spawn(working));
     let sweeping = sweep::run(Arc::clone(&app.ledger), stop.clone());
     tasks.watch_task("oauth", &runtime.spawn(sweeping));
 }

@@ -131,7 +131,7 @@ impl ModelHandler {
         incoming: &mut Incoming<'_>,
         call: &mut ModelExchange,
     ) -> Result<Response, Fault> {
-        let stored = self.models.stored_responses.as_ref();
+        let stored = self.models.kept_responses();
         let nothing = || Fault::new(FaultKind::Internal, "no responses are kept");
         let stored = stored.ok_or_else(nothing)?;
         let no_fallback = no_fallback(&incoming.head().headers);
@@ -185,7 +185,7 @@ impl ModelHandler {
         incoming: &mut Incoming<'_>,
         request: &StatefulRequest,
     ) -> Result<(Received, Option<Arc<ResponsePromise>>), Fault> {
-        let stored = self.models.stored_responses.as_ref();
+        let stored = self.models.kept_responses();
         let caller = incoming.info().caller.clone();
         let Some((stored, caller)) = stored.zip(caller) else {
             return Err(request.refusal.clone());

@@ -73,8 +73,8 @@ pub struct Models {
     pub state_secret: [u8; 32],
     /// The clients and settings for video jobs.
     pub videos: Videos,
-    /// The responses that clients ask to be kept, if any are.
-    pub stored_responses: Option<Arc<StoredResponses>>,
+    /// The responses of the store. Requests go through [`Models::kept_responses`].
+    pub stored_responses: Arc<StoredResponses>,
     /// Asks providers how many tokens requests have.
     pub provider_counts: ProviderCounts,
     pub plans: Plans,
@@ -108,6 +108,12 @@ pub struct Memories {
 pub const STATE_PURPOSE: &str = "sealing state of providers, version 1";
 
 impl Models {
+    /// Returns the responses that clients ask to be kept, if the configuration keeps any.
+    pub fn kept_responses(&self) -> Option<&Arc<StoredResponses>> {
+        let stored = &self.stored_responses;
+        stored.is_on().then_some(stored)
+    }
+
     /// Creates the state from a configuration.
     ///
     /// Errors: no HTTP client can be created.
@@ -128,7 +134,7 @@ impl Models {
         };
         Ok(Self {
             planner,
-            stored_responses: StoredResponses::new(config, &ledger).map(Arc::new),
+            stored_responses: Arc::new(StoredResponses::new(config, &ledger)),
             ledger,
             byok_keys: snapshots.byok_keys,
             prompts: snapshots.prompts,

@@ -57,6 +57,8 @@ pub struct Metrics {
     pub usage_set_aside: IntCounterVec,
     /// Ended video jobs, by status.
     pub videos: IntCounterVec,
+    /// Ended background responses, by status.
+    pub background_responses: IntCounterVec,
     /// Webhooks of videos, by outcome.
     pub video_callbacks: IntCounterVec,
     /// Images fetched for providers, by outcome.
@@ -139,6 +141,7 @@ impl Metrics {
             events: counters(&r, "weirgate_decision_events_total", "Events of decisions: queued, full, off (dropped), sent, refused (by the backend: dropped), repeated (tries that failed), spooled (batches).", &["outcome"])?,
             shared_measurements: counters(&r, "weirgate_shared_measurements_total", "States of candidates that processes tell each other over shared.redis: published, taken_in, unusable (none that a process of this version can have written); failed exchanges.", &["outcome"])?,
             videos: counters(&r, "weirgate_videos_total", "Jobs of videos that have ended: completed, failed (the provider, or its filter), expired (videos.timeout_s).", &["status"])?,
+            background_responses: counters(&r, "weirgate_background_responses_total", "Responses made in the background that have ended: completed, incomplete, failed, cancelled.", &["status"])?,
             video_callbacks: counters(&r, "weirgate_video_callbacks_total", "Webhooks that told the end of a job: taken, gone (the receiver wants no more: 410), refused (another status, a redirect too), failed (no answer), prohibited (no public address, no https).", &["outcome"])?,
             media_fetches: counters(&r, "weirgate_media_fetches_total", "Images named by address that were fetched for a provider: fetched, cached, prohibited (no public address, no https), too_large, too_slow, no_image, failed, busy (media.max_fetches).", &["outcome"])?,
             limiter_decisions: counters(&r, "weirgate_limiter_decisions_total", "Requests that met a limit, by operation or group of model endpoints: admitted, refused, unavailable (nobody could say); of the graph service also hit (answered from the cache, not counted), refunded (a hit in its own cache), uncounted.", &["operation", "decision"])?,
@@ -196,6 +199,12 @@ impl Metrics {
     /// Counts an ended video job.
     pub fn count_video(&self, status: &str) {
         self.videos.with_label_values(&[status]).inc();
+    }
+
+    /// Counts an ended background response.
+    pub fn count_background_response(&self, status: &str) {
+        let counter = self.background_responses.with_label_values(&[status]);
+        counter.inc();
     }
 
     /// Counts a video webhook.

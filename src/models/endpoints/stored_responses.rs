@@ -151,7 +151,7 @@ impl NamedResponse {
         let path = normalise(request.path)?;
         let mut segments = path.trim_start_matches('/').split('/').skip(2);
         let public = segments.next().unwrap_or_default();
-        let stored = models.stored_responses.as_ref().ok_or_else(off)?;
+        let stored = models.kept_responses().ok_or_else(off)?;
         let caller = request.caller.ok_or_else(nobody)?;
         Ok(Self {
             stored: Arc::clone(stored),

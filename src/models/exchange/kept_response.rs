@@ -38,10 +38,7 @@ impl ModelExchange {
         }
         let response = self.running.reader.writer_mut()?.take_kept()?;
         let status = status_of(&response);
-        let (stored, caller) = (
-            self.models.stored_responses.as_ref()?,
-            info.caller.as_ref()?,
-        );
+        let (stored, caller) = (self.models.kept_responses()?, info.caller.as_ref()?);
         let keeping = stored.keep(caller, &promise, (status, response));
         let unkept = Arc::clone(&self.call.unkept);
         Some(

@@ -63,13 +63,18 @@ impl ReadTurn {
 }
 
 impl StoredResponses {
-    /// Returns the responses, if the configuration keeps any.
-    pub fn new(config: &Config, ledger: &Arc<Ledger>) -> Option<Self> {
-        config.responses.store.then(|| Self {
+    /// Returns the responses of the store, within the bounds of a configuration.
+    pub fn new(config: &Config, ledger: &Arc<Ledger>) -> Self {
+        Self {
             ledger: Arc::clone(ledger),
             settings: config.responses.clone(),
             max_chat_bytes: config.limits.body_bytes.chat,
-        })
+        }
+    }
+
+    /// Returns whether new ones are kept.
+    pub fn is_on(&self) -> bool {
+        self.settings.store
     }
 
     /// Completes a request with the responses that it needs. `reserve` is told of memory before it is used.

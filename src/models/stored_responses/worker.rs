@@ -1,7 +1,7 @@
 //! Makes responses in the background: claims their jobs, makes their calls, and stores what comes of them together with their charge.
 //!
 //! A process holds its claim while a call runs. After a kill another one makes the call again: the client pays once, because the
-//! store ends a job once.
+//! store ends a job once. Where no responses are kept any more, the jobs that wait fail, which frees what is reserved for them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,6 @@ use filters::models::stored_responses::progress::{
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
-use super::StoredResponses;
 use crate::accounts::AccountsHandle;
 use crate::ledger::jobs::JobEnd;
 use crate::models::Models;
@@ -45,6 +44,9 @@ const RENEW_INTERVAL: Duration = Duration::from_secs(2);
 const MAX_RUNS: u32 = 3;
 /// The pause before a response for which there is no memory is tried again.
 const FULL_PAUSE_MS: i64 = 5_000;
+/// How old a job is before a process that keeps no responses ends it. Younger ones are left to processes that keep some, of
+/// which there are some while the setting changes from process to process.
+const ORPHAN_AGE_MS: i64 = 60_000;
 /// How often the end of a response is told to a store that does not take it.
 const MAX_END_TRIES: u32 = 30;
 /// The interval, in ticks, at which expired responses are deleted, and how many at once.
@@ -56,7 +58,6 @@ const MAX_PORTIONS: usize = 50;
 /// What the worker needs.
 pub struct ResponseWork {
     pub models: Arc<Models>,
-    pub stored: Arc<StoredResponses>,
     pub accounts: AccountsHandle,
     pub body_budget: Arc<BodyBudget>,
 }
@@ -140,6 +141,10 @@ impl Worker {
         if job.state == CANCELLED_JOB {
             return self.end(&job, None, ResponseStatus::Cancelled, None).await;
         }
+        let models = &self.work.models;
+        if !models.stored_responses.is_on() {
+            return self.end_orphan(&job).await;
+        }
         let runs: u32 = job.state.parse().unwrap_or(MAX_RUNS);
         if runs >= MAX_RUNS {
             let message = "the response was begun several times, and never came to its end";
@@ -151,11 +156,11 @@ impl Worker {
             Ok(call) => call,
             Err(NotBegun::Failed(fault)) => return self.fail(&job, &fault, None).await,
             Err(NotBegun::Postponed(due_ms)) => {
-                return postpone(&self.work.models.ledger, &job, job.state.clone(), due_ms).await;
+                return postpone(&models.ledger, &job, job.state.clone(), due_ms).await;
             }
             Err(NotBegun::Unknown) => return,
         };
-        let ledger = &self.work.models.ledger;
+        let ledger = &models.ledger;
         let (id, state) = (job.id, (runs + 1).to_string());
         let begun = ledger.with_store(|store, process| async move {
             let begun = store.begin_response_work(&process, &id, &state);
@@ -176,6 +181,18 @@ impl Worker {
         self.take(&job, &order, made).await;
     }
 
+    /// Ends a job that waits for a process that keeps responses, if none has come.
+    async fn end_orphan(&self, job: &StoredJob) {
+        let ledger = &self.work.models.ledger;
+        let now_ms = ledger.now_ms();
+        if now_ms - job.created_ms < ORPHAN_AGE_MS {
+            return postpone(ledger, job, job.state.clone(), now_ms + CLAIM_MS).await;
+        }
+        let message = "no responses are kept any more: `[responses] store` is false";
+        let fault = Fault::new(FaultKind::Unavailable, message);
+        self.fail(job, &fault, None).await;
+    }
+
     /// Stores what came of a job.
     async fn take(&self, job: &StoredJob, order: &BackgroundOrder, made: Made) {
         match made {
@@ -190,7 +207,7 @@ impl Worker {
                     let fault = Fault::new(FaultKind::Internal, "the response has no end");
                     return self.fail(job, &fault, Some((call, order))).await;
                 };
-                if let Err(fault) = self.work.stored.check_size(b"", &response) {
+                if let Err(fault) = self.work.models.stored_responses.check_size(b"", &response) {
                     return self.fail(job, &fault, Some((call, order))).await;
                 }
                 let status = status_of(&response);
@@ -285,7 +302,7 @@ impl Worker {
 
     /// Returns the response as it is stored.
     async fn current(&self, job: &StoredJob) -> Option<String> {
-        let stored = &self.work.stored;
+        let stored = &self.work.models.stored_responses;
         let id = job.id.to_string();
         let found = stored.find(&id, &job.owner.key_id, false);
         found.await.ok()?.map(|found| found.response)
@@ -323,9 +340,12 @@ impl Worker {
             }),
             ..JobEnd::default()
         };
+        let models = &self.work.models;
         for _ in 0..MAX_END_TRIES {
-            match self.work.models.ledger.end_job(job, ended()).await {
-                Ok(_) => return,
+            match models.ledger.end_job(job, ended()).await {
+                Ok(Some(_)) => return models.metrics.count_background_response(status.as_str()),
+                // Another process was faster.
+                Ok(None) => return,
                 Err(error) => log::warn!("the response {} could not be ended: {error}", job.id),
             }
             // Meanwhile no other process makes the response once more.

@@ -117,6 +117,8 @@ fn a_background_response_costs_what_it_says_once() {
     let second = Duration::from_secs(1);
     stays("charged once", second, || provider.requests().len() == 1);
     used(&gateway, "0.003");
+    let counted = "weirgate_background_responses_total{status=\"completed\"} 1";
+    assert!(gateway.metrics().contains(counted));
     let credit = gateway.beside(async |store| store.credit("acme").await.unwrap());
     assert!(credit.reserved.is_zero() || credit.used.to_string() == "0.003");
     assert_eq!(call(&gateway, "DELETE", &path(&queued)).status(), 200);

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use sqlx::{Connection, Executor, SqliteConnection};
 
 use super::SOON;
 use crate::ledger::money::{Place, TOKENS, rows};
@@ -81,6 +82,34 @@ fn a_response_of_a_killed_process_is_made_after_its_restart_and_paid_once() {
         (credit.used.to_string(), credit.reserved.to_string()),
         ("0.0035".to_owned(), "0".to_owned())
     );
+}
+
+#[test]
+fn a_response_that_waits_where_none_are_kept_any_more_frees_its_credit() {
+    let upstream = provider(usize::MAX);
+    let mut place = place("", &upstream);
+    let key = place.fund("1");
+    let server = Server::start(place.path());
+    let queued = queue(server.address, &key, "first");
+    wait_for(server.address, &key, &queued, "in_progress");
+    server.kill();
+    assert!(place.credit().reserved > filters::money::Usd::ZERO);
+    place.set("store = true", "store = false");
+    // It has waited for a while.
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let database = place.path().join("weirgate.db");
+    runtime.block_on(async {
+        let url = format!("sqlite:{}", database.display());
+        let mut database = SqliteConnection::connect(&url).await.unwrap();
+        let age = "UPDATE response_jobs SET created_at = created_at - 60000";
+        database.execute(age).await.unwrap();
+    });
+    let server = Server::start(place.path());
+    let mut looks = every(Duration::from_millis(100), SOON * 3).map(|_| place.credit());
+    assert!(looks.any(|credit| credit.reserved == filters::money::Usd::ZERO));
+    server.stop();
+    assert_eq!(place.credit().used.to_string(), "0");
+    assert_eq!(upstream.requests().len(), 1);
 }
 
 #[test]
