@@ -1,10 +1,12 @@
 //! The schemas of bodies against what is accepted: each member in turn has values of all kinds, and words of the code that no
 //! schema names have to be unknown.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use boon::{Compiler, Schemas};
+use filters::models::dialects::contents::canonical;
 use serde_json::{Value, json};
 
 use super::fetch;
@@ -216,14 +218,18 @@ fn every_member_that_a_front_knows_is_in_its_schema() {
         if operation["tags"][0] != "Models" || content["example"].is_null() {
             continue;
         }
-        // Their check reads what path and query say as members of the body, and counts tokens of any request.
-        if path.starts_with("/v1beta/") {
+        // It counts the tokens of any request for an answer, whose members are those of that path.
+        if path.ends_with(":countTokens") {
             continue;
         }
         let properties = &resolved(&document, &content["schema"])["properties"];
-        let unsaid = known
-            .iter()
-            .filter(|word| properties[word.as_str()].is_null());
+        // A body with one member twice is refused, whichever it is.
+        let mut asked = BTreeSet::new();
+        let unsaid = known.iter().filter(|word| {
+            let member = member(path, word);
+            let is_of_path = path.starts_with("/v1beta/") && OF_PATH.contains(&&*member);
+            !is_of_path && properties[&*member].is_null() && asked.insert(member)
+        });
         let unsaid: Vec<&String> = unsaid.collect();
         for (words, value) in unsaid.chunks(MEMBERS_AT_ONCE).flat_map(with_values) {
             // A refusal names one member that is known; the others come again without it.
@@ -241,6 +247,17 @@ fn every_member_that_a_front_knows_is_in_its_schema() {
         findings.len(),
         findings.join("\n")
     );
+}
+
+/// What the path says where it names the model.
+const OF_PATH: [&str; 2] = ["model", "stream"];
+
+/// Returns the member that a word is: the Gemini API takes `snake_case` as well.
+fn member<'w>(path: &str, word: &'w str) -> Cow<'w, str> {
+    match path.starts_with("/v1beta/") {
+        true => canonical(word),
+        false => word.into(),
+    }
 }
 
 /// A body has a bound of members.
@@ -274,7 +291,10 @@ fn first_known<'w>(
         return None;
     }
     let refused = param.split(['.', '[']).next();
-    let is_refused = |word: &str| param == word || refused == Some(word);
+    let is_refused = |word: &str| {
+        let member = member(path, word);
+        param == *member || refused == Some(&*member)
+    };
     let known = words.iter().find(|word| is_refused(word));
     assert!(
         known.is_some(),
