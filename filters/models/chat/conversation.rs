@@ -180,6 +180,20 @@ pub struct AnswerSchema<'a> {
     pub at: u32,
 }
 
+impl<'a> Turn<'a> {
+    /// Returns a turn of these blocks without a name, at `at` in the body.
+    pub fn new(role: Role, at: u32, blocks: Vec<Block<'a>>) -> Self {
+        Self {
+            role,
+            name: None,
+            phase: None,
+            at,
+            blocks,
+            divided: Vec::new(),
+        }
+    }
+}
+
 impl<'a> Block<'a> {
     /// Returns a block without marks and state.
     pub fn new(kind: BlockKind<'a>, at: u32) -> Self {

@@ -74,12 +74,6 @@ fn turn<'a>(body: &'a str, source: &Source) -> Result<Option<Turn<'a>>, Error> {
         Type::Array => walk.array(|walk, _| block(walk))?,
         _ => block(&mut walk)?,
     }
-    Ok(Some(Turn {
-        role: Role::User,
-        name: None,
-        phase: None,
-        at: u32::try_from(member.value.start).unwrap_or(u32::MAX),
-        blocks,
-        divided: Vec::new(),
-    }))
+    let at = u32::try_from(member.value.start).unwrap_or(u32::MAX);
+    Ok(Some(Turn::new(Role::User, at, blocks)))
 }

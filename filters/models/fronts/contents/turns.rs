@@ -14,7 +14,7 @@ use crate::models::chat::text::{BlockText, Text};
 use crate::models::dialects::Dialect;
 use crate::models::dialects::contents::NO_SIGNATURE;
 use crate::models::dialects::state::sealed_dialect;
-use crate::models::fronts::signed_blocks::SignedBlocks;
+use crate::models::fronts::signed_blocks::{SignedBlocks, results_turn};
 
 /// What ids of calls begin with that have none.
 const OWN_ID: &str = "call_wg_";
@@ -25,7 +25,6 @@ pub(super) struct ReadTurns<'a> {
     turns: Vec<Turn<'a>>,
     /// What the model says in a row.
     said: SignedBlocks<'a>,
-    said_at: Option<u32>,
     /// The responses of functions, and what else the user says in a row.
     results: Vec<Block<'a>>,
     asked: Vec<Turn<'a>>,
@@ -113,7 +112,7 @@ impl<'a> ReadTurns<'a> {
             blocks.extend(part.into_block(at, false));
         })?;
         if !blocks.is_empty() {
-            self.turns.push(turn(Role::System, at, blocks));
+            self.turns.push(Turn::new(Role::System, at, blocks));
         }
         Ok(())
     }
@@ -138,11 +137,11 @@ impl<'a> ReadTurns<'a> {
 
     fn of_model(&mut self, walk: &mut Walker<'a>, at: u32) -> Result<(), Error> {
         self.end_asked();
-        if self.said_at.is_none() {
+        if !self.said.has_begun() {
             self.calls = OpenCalls::default();
         }
         self.parts(walk, |turns, part, part_at| {
-            turns.said_at.get_or_insert(at);
+            turns.said.begin(at);
             turns.say(part, part_at);
         })
     }
@@ -155,7 +154,7 @@ impl<'a> ReadTurns<'a> {
             None => blocks.extend(part.into_block(part_at, false)),
         })?;
         if !blocks.is_empty() {
-            self.asked.push(turn(Role::User, at, blocks));
+            self.asked.push(Turn::new(Role::User, at, blocks));
         }
         Ok(())
     }
@@ -179,39 +178,41 @@ impl<'a> ReadTurns<'a> {
 
     /// Takes what the model has said.
     fn say(&mut self, mut part: Part<'a>, at: u32) {
-        if let Some(state) = part.signature.take().and_then(state) {
-            match state.dialect {
-                Some(Dialect::Contents) => self.said.sign(state),
-                _ => {
-                    let mut block = Block::new(BlockKind::Redacted, at);
-                    block.states.push(state);
-                    self.said.push(block);
-                }
-            }
-        }
-        if let Some(call) = part.call {
-            let id = call.id.unwrap_or_else(|| {
-                self.made += 1;
-                Text(Cow::Owned(format!("{OWN_ID}{}", self.made)))
-            });
-            self.calls.push(id.clone(), &call.name);
-            let input = match call.args {
-                "" => "{}",
-                args => args,
-            };
-            let call = BlockKind::Call {
-                id,
-                name: call.name,
-                input: Text(input.into()),
-            };
-            self.said.push(Block::new(call, at));
-            return;
-        }
-        // What it has thought goes back in its state alone.
-        if !part.is_thought
-            && let Some(block) = part.into_block(at, true)
-        {
+        let mut signature = part.signature.take().and_then(state);
+        let is_foreign = |state: &mut State<'_>| state.dialect != Some(Dialect::Contents);
+        if let Some(state) = signature.take_if(is_foreign) {
+            let mut block = Block::new(BlockKind::Redacted, at);
+            block.states.push(state);
             self.said.push(block);
+        }
+        let block = match part.call.take() {
+            Some(call) => Some(Block::new(self.call(call), at)),
+            // What it has thought goes back in its state alone.
+            None if part.is_thought => None,
+            None => part.into_block(at, true),
+        };
+        match (block, signature) {
+            (Some(block), Some(state)) => self.said.push_signed(block, state),
+            (Some(block), None) => self.said.push(block),
+            (None, Some(state)) => self.said.sign(state),
+            (None, None) => {}
+        }
+    }
+
+    fn call(&mut self, call: Call<'a>) -> BlockKind<'a> {
+        let id = call.id.unwrap_or_else(|| {
+            self.made += 1;
+            Text(Cow::Owned(format!("{OWN_ID}{}", self.made)))
+        });
+        self.calls.push(id.clone(), &call.name);
+        let input = match call.args {
+            "" => "{}",
+            args => args,
+        };
+        BlockKind::Call {
+            id,
+            name: call.name,
+            input: Text(input.into()),
         }
     }
 
@@ -232,20 +233,11 @@ impl<'a> ReadTurns<'a> {
     }
 
     fn end_said(&mut self) {
-        let Some(at) = self.said_at.take() else {
-            return;
-        };
-        let blocks = std::mem::take(&mut self.said).finish();
-        if !blocks.is_empty() {
-            self.turns.push(turn(Role::Assistant, at, blocks));
-        }
+        self.turns.extend(self.said.take_turn());
     }
 
     fn end_asked(&mut self) {
-        let results = std::mem::take(&mut self.results);
-        if let Some(first) = results.first() {
-            self.turns.push(turn(Role::User, first.at, results));
-        }
+        self.turns.extend(results_turn(&mut self.results));
         self.turns.append(&mut self.asked);
     }
 }
@@ -291,17 +283,6 @@ fn text_of(response: &str) -> (Cow<'_, str>, bool) {
     match only.filter(|_| walked.is_ok() && count == 1) {
         Some(text) => (text, is_error),
         None => (Cow::Borrowed(response), is_error),
-    }
-}
-
-fn turn(role: Role, at: u32, blocks: Vec<Block<'_>>) -> Turn<'_> {
-    Turn {
-        role,
-        name: None,
-        phase: None,
-        at,
-        blocks,
-        divided: Vec::new(),
     }
 }
 

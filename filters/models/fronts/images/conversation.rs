@@ -29,14 +29,7 @@ pub(super) fn read<'a>(request: &'a ModelRequest, images: &'a ImageFacts) -> Con
     Conversation {
         dialect: Dialect::Chat,
         body,
-        turns: vec![Turn {
-            role: Role::User,
-            name: None,
-            phase: None,
-            at: 0,
-            blocks,
-            divided: Vec::new(),
-        }],
+        turns: vec![Turn::new(Role::User, 0, blocks)],
         tools: Vec::new(),
         choice: None,
         form: AnswerForm::Text,

@@ -195,14 +195,7 @@ fn push<'a>(turns: &mut Vec<Turn<'a>>, role: Role, at: u32, blocks: Vec<Block<'a
     if blocks.is_empty() {
         return;
     }
-    turns.push(Turn {
-        role,
-        name: None,
-        phase: None,
-        at,
-        blocks,
-        divided: Vec::new(),
-    });
+    turns.push(Turn::new(role, at, blocks));
 }
 
 impl SaidTool<'_> {

@@ -14,7 +14,7 @@ use crate::models::chat::text::{BlockText, Text};
 use crate::models::dialects::Dialect;
 use crate::models::dialects::compaction;
 use crate::models::dialects::state::sealed_dialect;
-use crate::models::fronts::signed_blocks::SignedBlocks;
+use crate::models::fronts::signed_blocks::{SignedBlocks, results_turn};
 
 /// The mark of a prefix for providers that are told how long they keep it.
 static CONTROL: LazyLock<Box<RawValue>> = LazyLock::new(|| {
@@ -27,7 +27,6 @@ pub(super) struct ReadTurns<'a, 'n> {
     turns: Vec<Turn<'a>>,
     /// What the model says at the moment.
     said: SignedBlocks<'a>,
-    said_at: Option<u32>,
     /// The results at the moment.
     results: Vec<Block<'a>>,
     /// Where a summary stands that only the provider can read that has made it.
@@ -60,7 +59,6 @@ impl<'a, 'n> ReadTurns<'a, 'n> {
             names,
             turns: Vec::new(),
             said: SignedBlocks::default(),
-            said_at: None,
             results: Vec::new(),
             foreign_summary: None,
         }
@@ -220,7 +218,7 @@ impl<'a, 'n> ReadTurns<'a, 'n> {
         let is_hidden = !has_parts && said.is_empty();
         if dialect == Dialect::Contents && is_hidden {
             self.end_results();
-            self.said_at.get_or_insert(at);
+            self.said.begin(at);
             self.said.sign(state);
             return Ok(());
         }
@@ -265,42 +263,22 @@ impl<'a, 'n> ReadTurns<'a, 'n> {
 
     fn say(&mut self, block: Block<'a>, at: u32) {
         self.end_results();
-        self.said_at.get_or_insert(at);
+        self.said.begin(at);
         self.said.push(block);
     }
 
     fn end_said(&mut self) {
-        let Some(at) = self.said_at.take() else {
-            return;
-        };
-        let blocks = std::mem::take(&mut self.said).finish();
-        if !blocks.is_empty() {
-            self.turns.push(turn(Role::Assistant, at, blocks));
-        }
+        self.turns.extend(self.said.take_turn());
     }
 
     fn end_results(&mut self) {
-        let results = std::mem::take(&mut self.results);
-        if let Some(first) = results.first() {
-            self.turns.push(turn(Role::User, first.at, results));
-        }
+        self.turns.extend(results_turn(&mut self.results));
     }
 
     fn push(&mut self, role: Role, at: u32, blocks: Vec<Block<'a>>) {
         self.end_said();
         self.end_results();
-        self.turns.push(turn(role, at, blocks));
-    }
-}
-
-fn turn(role: Role, at: u32, blocks: Vec<Block<'_>>) -> Turn<'_> {
-    Turn {
-        role,
-        name: None,
-        phase: None,
-        at,
-        blocks,
-        divided: Vec::new(),
+        self.turns.push(Turn::new(role, at, blocks));
     }
 }
 

@@ -24,18 +24,25 @@ impl Cell {
     }
 }
 
+/// Leaves out the functions that may not be called.
+fn allowed(meaning: &mut Meaning, _: Dialect) {
+    if meaning.choice == "look" {
+        meaning.tools.retain(|tool| tool["name"] == "look");
+    }
+}
+
 /// The table. Its rows hold one behind the other. Where a front and a wire have one dialect, what is listed holds as well.
-pub static CELLS: [Cell; 16] = [
+pub static CELLS: [Cell; 18] = [
     Cell {
         what: "state goes back to its maker alone, and reasoning without it to nobody",
-        fronts: &[Chat, Messages, Responses],
+        fronts: &[Chat, Messages, Responses, Contents],
         wires: &[Chat, Messages, Responses, Contents],
         also_own: true,
         change: |meaning, wire| {
             meaning.said.retain_mut(|entry| match entry {
                 Entry::Thought { made, text, .. } => {
-                    if *made == Some(Responses) {
-                        // The state holds the text.
+                    if matches!(made, Some(Responses | Contents)) {
+                        // The state holds the text, or is all that there is.
                         text.clear();
                     }
                     *made == Some(wire)
@@ -133,7 +140,7 @@ pub static CELLS: [Cell; 16] = [
     },
     Cell {
         what: "the result of a call that failed begins with `Error:`",
-        fronts: &[Messages],
+        fronts: &[Messages, Contents],
         wires: &[Chat, Responses],
         also_own: false,
         change: |meaning, _| {
@@ -155,7 +162,7 @@ pub static CELLS: [Cell; 16] = [
     },
     Cell {
         what: "media in results stand in a message of the user behind them",
-        fronts: &[Messages, Responses],
+        fronts: &[Messages, Responses, Contents],
         wires: &[Chat],
         also_own: false,
         change: |meaning, _| {
@@ -211,7 +218,7 @@ pub static CELLS: [Cell; 16] = [
     },
     Cell {
         what: "stop sequences have no word, so the gateway cuts",
-        fronts: &[Messages, Completions],
+        fronts: &[Messages, Contents, Completions],
         wires: &[Responses],
         also_own: false,
         change: |meaning, _| meaning.stop.clear(),
@@ -225,7 +232,7 @@ pub static CELLS: [Cell; 16] = [
     },
     Cell {
         what: "any JSON object is asked for in words",
-        fronts: &[Chat, Responses],
+        fronts: &[Chat, Responses, Contents],
         wires: &[Messages],
         also_own: false,
         change: |meaning, _| {
@@ -274,6 +281,20 @@ pub static CELLS: [Cell; 16] = [
                 schema.remove("additionalProperties");
             }
         },
+    },
+    Cell {
+        what: "a function that has to be called is the only one that is allowed, and a client reads no other",
+        fronts: &[Chat, Messages, Responses],
+        wires: &[Contents],
+        also_own: false,
+        change: allowed,
+    },
+    Cell {
+        what: "functions that are not allowed are left out",
+        fronts: &[Contents],
+        wires: &[Chat, Messages, Responses, Contents],
+        also_own: true,
+        change: allowed,
     },
 ];
 

@@ -40,6 +40,19 @@ pub enum Entry {
     },
 }
 
+impl Entry {
+    /// Returns whether it is a signature of contents, which stands before what it signs.
+    pub fn is_signature(&self) -> bool {
+        matches!(
+            self,
+            Self::Thought {
+                made: Some(Dialect::Contents),
+                ..
+            }
+        )
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Meaning {
     pub said: Vec<Entry>,
@@ -102,12 +115,16 @@ impl Meaning {
                     refusal,
                     calls,
                 } => {
-                    said.extend(thought.as_ref().map(|thought| Entry::Thought {
+                    let mut thought = thought.as_ref().map(|thought| Entry::Thought {
                         made: thought.made,
                         text: thought.text.clone(),
                         state: thought.state.clone(),
-                    }));
+                    });
+                    let signs_call = |it: &mut Entry| !calls.is_empty() && it.is_signature();
+                    let signature = thought.take_if(signs_call);
+                    said.extend(thought);
                     said.extend(spoken.as_ref().map(|it| text("assistant", it)));
+                    said.extend(signature);
                     said.extend(refusal.clone().map(Entry::Refusal));
                     for call in calls {
                         let tool = &talk.tools[call.tool];
@@ -171,7 +188,9 @@ impl Meaning {
             form: match talk.form {
                 Form::Text => Value::Null,
                 Form::Object => "object".into(),
-                Form::Schema if dialect == Dialect::Messages => json!({"answer": schema()}),
+                Form::Schema if matches!(dialect, Dialect::Messages | Dialect::Contents) => {
+                    json!({"answer": schema()})
+                }
                 Form::Schema => json!({"fit": schema()}),
             },
             stop: talk.stop.clone(),
@@ -314,6 +333,14 @@ struct Reading {
 impl Reading {
     fn block(&mut self, role: &'static str, block: &Block<'_>) {
         let state = block.states.first();
+        let is_thought = matches!(block.kind, BlockKind::Reasoning(_) | BlockKind::Redacted);
+        if let Some(state) = state.filter(|_| !is_thought) {
+            self.said.push(Entry::Thought {
+                made: state.dialect,
+                text: String::new(),
+                state: state.text.to_string(),
+            });
+        }
         let entry = match &block.kind {
             BlockKind::Text(said) => text(role, said),
             BlockKind::Refusal(said) => Entry::Refusal(said.to_string()),

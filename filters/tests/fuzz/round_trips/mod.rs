@@ -2,7 +2,6 @@
 //! exceptions are the cells of [`lost::CELLS`].
 
 mod answers;
-mod contents;
 mod lost;
 mod meaning;
 mod said;
@@ -44,9 +43,12 @@ fn sent(kind: WireKind, request: &ModelRequest) -> Option<Value> {
 
 /// What a body says to a host of the dialect.
 fn read(body: &Value, dialect: Dialect) -> Meaning {
-    let Some(saying) = FRONTS.iter().find(|saying| saying.dialect == dialect) else {
-        return contents::read(body);
-    };
+    let saying = FRONTS.iter().find(|it| it.dialect == dialect).unwrap();
+    let mut body = body.clone();
+    if dialect == Dialect::Contents {
+        // The path says it.
+        body["model"] = "m".into();
+    }
     let request = saying.front.parse(body.to_string().into());
     let request = request.unwrap_or_else(|fault| panic!("{fault:?}\n{body}"));
     let chat = saying.front.conversation(&request).unwrap();
@@ -84,6 +86,8 @@ fn keeps_its_meaning(saying: &Saying, kind: WireKind, dialect: Dialect) {
                 "text",
                 "output_config",
                 "system",
+                "systemInstruction",
+                "toolConfig",
                 "prompt",
             ] {
                 assert_eq!(sent.get(key), body.get(key), "{name}: {key}");
@@ -128,6 +132,11 @@ fn messages_keep_their_meaning() {
 #[test]
 fn responses_keep_their_meaning() {
     on_all_wires("responses");
+}
+
+#[test]
+fn contents_keep_their_meaning() {
+    on_all_wires("contents");
 }
 
 #[test]

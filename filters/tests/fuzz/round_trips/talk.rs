@@ -6,9 +6,11 @@ use serde_json::{Value, json};
 use crate::choices::Choices;
 
 /// What an API has words for.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub struct Words {
     pub developer: bool,
+    /// Instructions between messages.
+    pub later_instructions: bool,
     pub sound: bool,
     pub refusal: bool,
     pub errors: bool,
@@ -17,9 +19,28 @@ pub struct Words {
     pub any_object: bool,
     pub details: bool,
     pub freeform: bool,
+    pub strict: bool,
+    /// Calls one at a time.
+    pub serial: bool,
     /// One text alone.
     pub text_alone: bool,
 }
+
+pub const NO_WORDS: Words = Words {
+    developer: false,
+    later_instructions: false,
+    sound: false,
+    refusal: false,
+    errors: false,
+    media_in_results: false,
+    stop: false,
+    any_object: false,
+    details: false,
+    freeform: false,
+    strict: false,
+    serial: false,
+    text_alone: false,
+};
 
 #[derive(Clone, Debug)]
 pub enum Part {
@@ -32,7 +53,8 @@ pub enum Part {
 /// Reasoning that comes back.
 #[derive(Clone, Debug)]
 pub struct Thought {
-    /// The dialect of its maker; `None`: it is of another maker than the one that gets the request.
+    /// The dialect of its maker; `None`: it is of another maker than the one that gets the request. That of contents signs the
+    /// first call of its turn, or else the text, and says nothing itself.
     pub made: Option<Dialect>,
     pub text: String,
     pub state: String,
@@ -161,7 +183,7 @@ impl Talk {
         for _ in 0..choices.below(4) {
             talk.user(choices, words);
             while talk.answer(choices, words) && choices.once_in(3) {}
-            if choices.once_in(4) {
+            if words.later_instructions && choices.once_in(4) {
                 talk.instruct(choices, words);
             }
         }
@@ -174,7 +196,7 @@ impl Talk {
             return;
         }
         let mut add = |kind, name, choices: &mut Choices<'_>| {
-            let strict = choices.once_in(4) && kind == ToolKind::Function;
+            let strict = words.strict && kind == ToolKind::Function && choices.once_in(4);
             let description = text(choices);
             self.tools.push(Tool {
                 kind,
@@ -197,7 +219,9 @@ impl Talk {
             add(ToolKind::Search, "tool_search", choices);
             add(ToolKind::Deferred, "hidden", choices);
         }
-        self.parallel = *choices.pick(&[None, Some(true), Some(false)]);
+        if words.serial {
+            self.parallel = *choices.pick(&[None, Some(true), Some(false)]);
+        }
         self.choice = *choices.pick(&[
             None,
             Some("auto"),
@@ -232,7 +256,7 @@ impl Talk {
 
     /// The assistant says something, calls, or both. Returns whether it has called.
     fn answer(&mut self, choices: &mut Choices<'_>, words: Words) -> bool {
-        let thought = choices.once_in(2).then(|| thought(choices));
+        let mut thought = choices.once_in(2).then(|| thought(choices));
         let count = match self.tools.is_empty() || choices.once_in(3) {
             true => 0,
             false => 1 + choices.below(3),
@@ -240,6 +264,9 @@ impl Talk {
         let calls: Vec<Call> = (0..count).map(|_| self.call(choices)).collect();
         let refuses = words.refusal && calls.is_empty() && choices.once_in(6);
         let speaks = !refuses && (calls.is_empty() || choices.once_in(2));
+        if refuses {
+            thought.take_if(|thought| thought.made == Some(Dialect::Contents));
+        }
         self.turns.push(Turn::Said {
             thought,
             text: speaks.then(|| text(choices)),
@@ -332,7 +359,12 @@ fn media(choices: &mut Choices<'_>, words: Words) -> Part {
 
 fn thought(choices: &mut Choices<'_>) -> Thought {
     Thought {
-        made: *choices.pick(&[Some(Dialect::Messages), Some(Dialect::Responses), None]),
+        made: *choices.pick(&[
+            Some(Dialect::Messages),
+            Some(Dialect::Responses),
+            Some(Dialect::Contents),
+            None,
+        ]),
         text: text(choices),
         state: format!("c3RhdGU{}", choices.number() % 10),
     }

@@ -16,12 +16,8 @@ impl<'a> Message<'a> {
     /// Returns what was given to the model as a turn.
     pub(super) fn given(self, role: Role) -> Turn<'a> {
         Turn {
-            role,
             name: self.name,
-            phase: None,
-            at: self.at,
-            blocks: self.content,
-            divided: Vec::new(),
+            ..Turn::new(role, self.at, self.content)
         }
     }
 
@@ -130,12 +126,8 @@ impl<'a> Message<'a> {
             take_due(&mut between, place, &mut blocks);
             blocks.extend(said);
             Turn {
-                role: Role::Assistant,
-                name: None,
                 phase,
-                at: self.at,
-                blocks,
-                divided: Vec::new(),
+                ..Turn::new(Role::Assistant, self.at, blocks)
             }
         });
         parts.collect()

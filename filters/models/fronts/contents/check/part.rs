@@ -9,7 +9,6 @@ use crate::models::check::reject::Reject;
 use crate::models::dialects::contents::NO_SIGNATURE;
 use crate::models::fronts::contents::media::{MediaForm, is_file_of_vendor};
 use crate::models::fronts::contents::members::{all_members, object};
-use crate::models::parameter::Parameter;
 use crate::models::request::note_kind;
 
 /// The maximum number of parts of all contents together. Each becomes a structure that is much larger than its shortest text.
@@ -132,12 +131,7 @@ fn function_response(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), 
                 expect(walk, Type::Object, "an object: what the function returned")?;
                 found.text_bytes += walk.skip()?.len() as u64;
             }
-            _ => {
-                let count = array(walk, |walk, _| media_of_response(walk, found))?;
-                if count > 0 {
-                    found.set.insert(Parameter::ToolResultMedia);
-                }
-            }
+            _ => _ = array(walk, |walk, _| media_of_response(walk, found))?,
         }
         Ok(())
     })?;

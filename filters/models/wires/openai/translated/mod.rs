@@ -183,10 +183,12 @@ fn response_format(chat: &Conversation<'_>, target: &Target<'_>) -> Option<Strin
     let form = match &chat.form {
         AnswerForm::Text => return None,
         AnswerForm::Json => json!({ "type": "json_object" }),
-        AnswerForm::Schema(form) => json!({
-            "type": "json_schema",
-            "json_schema": { "name": &*form.name, "schema": form.schema, "strict": form.strict },
-        }),
+        AnswerForm::Schema(form) => {
+            let strict = form.strict.map(|strict| ("strict", strict.into()));
+            let members = [("name", json!(&*form.name)), ("schema", json!(form.schema))];
+            let said: Value = members.into_iter().chain(strict).collect();
+            json!({ "type": "json_schema", "json_schema": said })
+        }
     };
     let form = form.to_string();
     let closed = target
