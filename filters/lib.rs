@@ -13,6 +13,7 @@
 //! | [`json`] | whether a JSON text is valid and within limits, and where its members are |
 //! [`spooled_json`] | which data of a JSON body goes to the disk |
 //! | [`sse`] | where the events of an event stream begin and end |
+//! | [`event_frames`] | where the frames of an event stream of AWS begin and end |
 //! | [`proxy`] | the path and the client's address of a request |
 //! | [`money`] | the exact cost of a call |
 //! | [`ledger`] | entries, balances and the journal's bytes |
@@ -28,6 +29,7 @@ pub mod accounts;
 pub mod auth;
 pub mod cidr;
 pub mod decisions;
+pub mod event_frames;
 pub mod fault;
 pub mod form;
 pub mod graph;

@@ -56,6 +56,7 @@ const FILTERS: &[Level] = &[
         "multipart",
         "spooled_json",
         "sse",
+        "event_frames",
         "cidr",
         "public_address",
     ]),

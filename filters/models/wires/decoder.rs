@@ -2,8 +2,10 @@
 
 use bytes::Bytes;
 
+use super::exception;
 use super::failure::{Failure, FailureKind};
 use super::wire::{Target, Wire};
+use crate::event_frames::{self, EventFrame, FrameError, FrameKind, FrameReader};
 use crate::models::chat::piece::{Finish, Piece};
 use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
@@ -56,10 +58,29 @@ pub enum Progress {
 pub struct ReplyHead {
     /// The status.
     pub status: u16,
-    /// Whether the body is an event stream.
-    pub is_event_stream: bool,
+    /// How the body is divided into events; `None`: it is no event stream.
+    pub events: Option<EventFraming>,
     /// Which file the body is, if it is one.
     pub file: Option<FileKind>,
+}
+
+/// How an event stream is divided.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum EventFraming {
+    /// By blank lines: server-sent events.
+    Sse,
+    /// By lengths with checksums: frames of AWS.
+    Frames,
+}
+
+impl EventFraming {
+    /// Reads the value of `content-type`; `None`: it is no event stream.
+    fn new(media_type: &[u8]) -> Option<Self> {
+        let frames = event_frames::MEDIA_TYPE.as_bytes();
+        let is_sse = media_type.starts_with(b"text/event-stream");
+        let of_frames = || media_type.starts_with(frames).then_some(Self::Frames);
+        is_sse.then_some(Self::Sse).or_else(of_frames)
+    }
 }
 
 /// A body that is a file.
@@ -91,7 +112,7 @@ impl ReplyHead {
     pub fn new(status: u16, media_type: &[u8]) -> Self {
         Self {
             status,
-            is_event_stream: media_type.starts_with(b"text/event-stream"),
+            events: EventFraming::new(media_type),
             file: FileKind::new(media_type),
         }
     }
@@ -192,12 +213,20 @@ fn too_long() -> Failure {
     Failure::malformed("the provider's reply is too long")
 }
 
+/// One event of a stream, however the stream is divided.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Frame<'a> {
+    /// The type of the event, or empty.
+    pub(super) name: &'a str,
+    pub(super) data: &'a [u8],
+}
+
 /// Reads the events of one stream.
 pub(super) trait EventDecoder: Send + Sync {
     /// Reads one event into `sink`.
     ///
     /// Errors: the event is an error, or not what this wire says.
-    fn event(&mut self, event: SseEvent<'_>, sink: &mut dyn Sink) -> Result<Progress, Failure>;
+    fn event(&mut self, event: Frame<'_>, sink: &mut dyn Sink) -> Result<Progress, Failure>;
 
     /// The stream has ended.
     ///
@@ -207,15 +236,24 @@ pub(super) trait EventDecoder: Send + Sync {
 
 /// A reply that is an event stream. What follows the terminal event is not read.
 pub(super) struct EventStream<D> {
-    reader: EventReader,
+    reader: Reader,
     events: D,
     progress: Progress,
 }
 
+/// Finds the events of a stream.
+enum Reader {
+    Sse(EventReader),
+    Frames(FrameReader),
+}
+
 impl<D: EventDecoder> EventStream<D> {
-    pub(super) fn new(events: D) -> Self {
+    pub(super) fn new(events: D, framing: EventFraming) -> Self {
         Self {
-            reader: EventReader::default(),
+            reader: match framing {
+                EventFraming::Sse => Reader::Sse(EventReader::default()),
+                EventFraming::Frames => Reader::Frames(FrameReader::default()),
+            },
             events,
             progress: Progress::Open,
         }
@@ -229,7 +267,21 @@ impl<D: EventDecoder> Decoder for EventStream<D> {
             events,
             progress,
         } = self;
-        reader.feed(bytes, |event| read_event(events, progress, event, sink))?;
+        if *progress == Progress::Complete {
+            return Ok(Progress::Complete);
+        }
+        match reader {
+            Reader::Sse(reader) => reader.feed(bytes, |event| {
+                read_event(events, progress, event.into(), sink)
+            })?,
+            Reader::Frames(reader) => {
+                let read = reader.feed(bytes, |frame| read_frame(events, progress, &frame, sink));
+                match read {
+                    Err(ReadError::Complete) => {}
+                    read => read?,
+                }
+            }
+        }
         Ok(self.progress)
     }
 
@@ -239,7 +291,15 @@ impl<D: EventDecoder> Decoder for EventStream<D> {
             events,
             progress,
         } = self;
-        reader.finish(|event| read_event(events, progress, event, sink))?;
+        match reader {
+            Reader::Sse(reader) => {
+                reader.finish(|event| read_event(events, progress, event.into(), sink))?;
+            }
+            Reader::Frames(reader) if *progress == Progress::Open => {
+                reader.finish().map_err(ReadError::from)?;
+            }
+            Reader::Frames(_) => {}
+        }
         if self.progress == Progress::Open {
             self.progress = self.events.end(sink)?;
         }
@@ -247,10 +307,19 @@ impl<D: EventDecoder> Decoder for EventStream<D> {
     }
 }
 
+impl<'a> From<SseEvent<'a>> for Frame<'a> {
+    fn from(event: SseEvent<'a>) -> Self {
+        Self {
+            name: event.name,
+            data: event.data,
+        }
+    }
+}
+
 fn read_event<D: EventDecoder>(
     events: &mut D,
     progress: &mut Progress,
-    event: SseEvent<'_>,
+    event: Frame<'_>,
     sink: &mut dyn Sink,
 ) -> Result<(), ReadError> {
     if *progress == Progress::Open {
@@ -259,15 +328,45 @@ fn read_event<D: EventDecoder>(
     Ok(())
 }
 
+fn read_frame<D: EventDecoder>(
+    events: &mut D,
+    progress: &mut Progress,
+    frame: &EventFrame<'_>,
+    sink: &mut dyn Sink,
+) -> Result<(), ReadError> {
+    let (name, data) = (frame.name, frame.payload);
+    match frame.kind {
+        FrameKind::Event => read_event(events, progress, Frame { name, data }, sink)?,
+        FrameKind::Exception => return Err(exception::classify_exception(name, data).into()),
+        FrameKind::Error => return Err(exception::classify_error(name, data).into()),
+    }
+    match progress {
+        Progress::Open => Ok(()),
+        Progress::Complete => Err(ReadError::Complete),
+    }
+}
+
 /// Why reading events stopped.
 enum ReadError {
+    /// The reply is complete, so what follows is not read.
+    Complete,
     TooLong,
+    Broken(FrameError),
     Failed(Failure),
 }
 
 impl From<TooLong> for ReadError {
     fn from(_: TooLong) -> Self {
         Self::TooLong
+    }
+}
+
+impl From<FrameError> for ReadError {
+    fn from(error: FrameError) -> Self {
+        match error {
+            FrameError::TooLong => Self::TooLong,
+            error => Self::Broken(error),
+        }
     }
 }
 
@@ -281,6 +380,13 @@ impl From<ReadError> for Failure {
     fn from(error: ReadError) -> Self {
         match error {
             ReadError::TooLong => Self::malformed("an event of the provider is longer than 16 MiB"),
+            ReadError::Broken(FrameError::Cut) => truncated(),
+            ReadError::Broken(FrameError::Checksum) => {
+                Self::malformed("a frame of the provider has a wrong checksum")
+            }
+            ReadError::Complete | ReadError::Broken(_) => {
+                Self::malformed("a frame of the provider cannot be read")
+            }
             ReadError::Failed(failure) => failure,
         }
     }

@@ -16,6 +16,7 @@ mod drawn;
 mod embedding_list;
 mod error_body;
 mod exa;
+mod exception;
 pub mod failure;
 mod form;
 mod found_pages;
@@ -43,7 +44,7 @@ mod voyage;
 pub mod wire;
 
 pub use codec::{BodySlice, Codec, Parts};
-pub use decoder::{Decoder, Progress, ReplyHead, decode_reply};
+pub use decoder::{Decoder, EventFraming, Progress, ReplyHead, decode_reply};
 pub use failure::{Failure, FailureKind};
 pub use quirks::Quirks;
 pub use wire::{Counting, Target, VideoWire, Wire, WireHead};

@@ -3,10 +3,11 @@
 
 use bytes::Bytes;
 
-use super::decoder::{Decoder, EventDecoder, EventStream, Progress, WholeReply};
+use super::decoder::{
+    Decoder, EventDecoder, EventFraming, EventStream, Frame, Progress, WholeReply,
+};
 use super::failure::Failure;
 use crate::models::reply::Sink;
-use crate::sse::SseEvent;
 
 /// Reads events, and passes them on.
 #[derive(Debug)]
@@ -16,11 +17,15 @@ struct RelayedEvents<D> {
 }
 
 /// Returns the decoder of a stream for a client that wants one; `events` reads it.
-pub(super) fn events<D: EventDecoder + 'static>(events: D) -> Box<dyn Decoder> {
-    Box::new(EventStream::new(RelayedEvents {
+pub(super) fn events<D: EventDecoder + 'static>(
+    events: D,
+    framing: EventFraming,
+) -> Box<dyn Decoder> {
+    let relayed = RelayedEvents {
         events,
         has_begun: false,
-    }))
+    };
+    Box::new(EventStream::new(relayed, framing))
 }
 
 /// Returns the decoder of a whole reply for a client that wants that; `read_whole` reads it.
@@ -37,7 +42,7 @@ where
 }
 
 impl<D: EventDecoder> EventDecoder for RelayedEvents<D> {
-    fn event(&mut self, event: SseEvent<'_>, sink: &mut dyn Sink) -> Result<Progress, Failure> {
+    fn event(&mut self, event: Frame<'_>, sink: &mut dyn Sink) -> Result<Progress, Failure> {
         if !std::mem::replace(&mut self.has_begun, true) {
             sink.begin_relay();
         }

@@ -35,7 +35,7 @@ const WIRES: [WireKind; 6] = [
 ];
 const WHOLE: ReplyHead = ReplyHead {
     status: 200,
-    is_event_stream: false,
+    events: None,
     file: None,
 };
 

@@ -23,6 +23,9 @@ mod cost;
 mod damage;
 mod datafiles;
 mod decisions;
+mod event_frames;
+#[path = "../frames/mod.rs"]
+mod frames;
 mod framing;
 mod grammar;
 #[path = "../grammars/mod.rs"]

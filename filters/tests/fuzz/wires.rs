@@ -12,7 +12,9 @@ use filters::models::reply::{ReplyIdentity, Writer};
 use filters::models::request::ModelRequest;
 use filters::models::usage::Settlement;
 use filters::models::wires::quirks::ReasoningReplay;
-use filters::models::wires::{Failure, Progress, Quirks, ReplyHead, WireKind, decode_reply};
+use filters::models::wires::{
+    EventFraming, Failure, Progress, Quirks, ReplyHead, WireKind, decode_reply,
+};
 use filters::sse::{EventReader, SseEvent, TooLong};
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
@@ -355,12 +357,12 @@ pub fn stream(choices: &mut Choices<'_>, wire: WireKind, grammar: &Value) -> Vec
 
 pub const EVENTS: ReplyHead = ReplyHead {
     status: 200,
-    is_event_stream: true,
+    events: Some(EventFraming::Sse),
     file: None,
 };
 pub const WHOLE: ReplyHead = ReplyHead {
     status: 200,
-    is_event_stream: false,
+    events: None,
     file: None,
 };
 

@@ -31,7 +31,7 @@ use filters::models::reply_cache::recorder::{Recording, ReplyRecorder};
 use filters::models::request::ModelRequest;
 use filters::models::usage::Settlement;
 use filters::models::wires::failure::Failure;
-use filters::models::wires::{Progress, ReplyHead, Target, WireKind, decode_reply};
+use filters::models::wires::{EventFraming, Progress, ReplyHead, Target, WireKind, decode_reply};
 use serde_json::{Value, json};
 
 use crate::families::Case;
@@ -71,7 +71,7 @@ fn read<'p>(
     let target = Target::plain("here", "upstream-model", &case.quirks);
     let head = ReplyHead {
         status: 200,
-        is_event_stream,
+        events: is_event_stream.then_some(EventFraming::Sse),
         file: None,
     };
     let mut writer = request.front.writer(&request, identity());

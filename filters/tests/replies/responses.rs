@@ -26,7 +26,7 @@ use filters::models::reply_cache::cached_reply::CachedReply;
 use filters::models::reply_cache::recorder::{Recording, ReplyRecorder};
 use filters::models::request::ModelRequest;
 use filters::models::wires::{
-    BodySlice, Progress, Quirks, ReplyHead, Target, WireKind, decode_reply,
+    BodySlice, EventFraming, Progress, Quirks, ReplyHead, Target, WireKind, decode_reply,
 };
 use serde_json::{Value, json};
 
@@ -160,7 +160,7 @@ fn answered<'p>(
     let target = Target::plain("here", "upstream-model", &quirks);
     let head = ReplyHead {
         status: 200,
-        is_event_stream,
+        events: is_event_stream.then_some(EventFraming::Sse),
         file: None,
     };
     let read_for = match words {
@@ -193,7 +193,7 @@ fn stored(case: &Case) -> Vec<Value> {
     let target = Target::plain("here", "upstream-model", &quirks);
     let head = ReplyHead {
         status: 200,
-        is_event_stream: true,
+        events: Some(EventFraming::Sse),
         file: None,
     };
     let mut decoder = decode_reply(WireKind::Responses.wire(), &request, &target, &head).unwrap();

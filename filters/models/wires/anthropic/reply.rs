@@ -15,10 +15,9 @@ use crate::models::dialects::Dialect;
 use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
 use crate::models::wires::decoder::{Decoder, Progress, ReplyHead};
-use crate::models::wires::decoder::{EventDecoder, EventStream, WholeReply, truncated};
+use crate::models::wires::decoder::{EventDecoder, EventStream, Frame, WholeReply, truncated};
 use crate::models::wires::failure::Failure;
 use crate::models::wires::relay;
-use crate::sse::SseEvent;
 
 /// A message: the body of a reply, or what `message_start` holds.
 #[derive(Debug, Default, Deserialize)]
@@ -65,14 +64,14 @@ struct Data<'a> {
 
 /// Returns the decoder of a chat's reply.
 pub(super) fn decoder(request: &ModelRequest, head: &ReplyHead) -> Box<dyn Decoder> {
-    let is_as_asked = head.is_event_stream == request.is_stream;
+    let is_as_asked = head.events.is_some() == request.is_stream;
     let passes = is_as_asked && request.front.row().dialect == Some(Dialect::Messages);
     let events = MessageEvents::default();
-    match head.is_event_stream {
-        true if passes => relay::events(events),
-        true => Box::new(EventStream::new(events)),
-        false if passes => relay::whole(|body, sink| read_whole(body, sink)),
-        false => Box::new(WholeReply::new(|body, sink| read_whole(body, sink))),
+    match head.events {
+        Some(framing) if passes => relay::events(events, framing),
+        Some(framing) => Box::new(EventStream::new(events, framing)),
+        None if passes => relay::whole(|body, sink| read_whole(body, sink)),
+        None => Box::new(WholeReply::new(|body, sink| read_whole(body, sink))),
     }
 }
 
@@ -141,7 +140,7 @@ impl MessageEvents {
 }
 
 impl EventDecoder for MessageEvents {
-    fn event(&mut self, event: SseEvent<'_>, sink: &mut dyn Sink) -> Result<Progress, Failure> {
+    fn event(&mut self, event: Frame<'_>, sink: &mut dyn Sink) -> Result<Progress, Failure> {
         if event.data.trim_ascii().is_empty() {
             return Ok(Progress::Open);
         }

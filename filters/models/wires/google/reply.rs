@@ -14,11 +14,10 @@ use crate::models::numbering::Numbering;
 use crate::models::reply::Sink;
 use crate::models::request::{ModelRequest, Payload};
 use crate::models::wires::decoder::{Decoder, Progress, ReplyHead};
-use crate::models::wires::decoder::{EventDecoder, EventStream, WholeReply, truncated};
+use crate::models::wires::decoder::{EventDecoder, EventStream, Frame, WholeReply, truncated};
 use crate::models::wires::failure::{Failure, FailureKind};
 use crate::models::wires::relay;
 use crate::models::wires::wire::Target;
-use crate::sse::SseEvent;
 
 /// Returns the decoder of a chat's reply.
 pub(super) fn decoder(
@@ -29,17 +28,17 @@ pub(super) fn decoder(
     let row = request.front.row();
     let is_own =
         row.dialect == Some(Dialect::Contents) && matches!(request.payload, Payload::Chat(_));
-    let passes = is_own && head.is_event_stream == request.is_stream;
+    let passes = is_own && head.events.is_some() == request.is_stream;
     let searches = !passes && request.needs.web_search.is_some();
     let events = ContentEvents::new(searches);
     let whole = move |body: &Bytes, sink: &mut dyn Sink| {
         read_whole(body, ContentEvents::new(searches), sink)
     };
-    match head.is_event_stream {
-        true if passes => relay::events(events),
-        true => Box::new(EventStream::new(events)),
-        false if passes => relay::whole(whole),
-        false => Box::new(WholeReply::new(whole)),
+    match head.events {
+        Some(framing) if passes => relay::events(events, framing),
+        Some(framing) => Box::new(EventStream::new(events, framing)),
+        None if passes => relay::whole(whole),
+        None => Box::new(WholeReply::new(whole)),
     }
 }
 
@@ -79,7 +78,7 @@ pub(super) struct ContentEvents {
 }
 
 impl EventDecoder for ContentEvents {
-    fn event(&mut self, event: SseEvent<'_>, sink: &mut dyn Sink) -> Result<Progress, Failure> {
+    fn event(&mut self, event: Frame<'_>, sink: &mut dyn Sink) -> Result<Progress, Failure> {
         let data = event.data.trim_ascii();
         if data.is_empty() || data.starts_with(b"[DONE]") {
             return Ok(Progress::Open);

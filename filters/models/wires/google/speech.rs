@@ -19,11 +19,10 @@ use crate::models::speech::format::AudioFormat;
 use crate::models::speech::{SpeechFacts, wav};
 use crate::models::wires::codec::{BodySlice, OperationCodec};
 use crate::models::wires::decoder::{
-    Decoder, EventDecoder, EventStream, Progress, ReplyHead, WholeReply, truncated,
+    Decoder, EventDecoder, EventStream, Frame, Progress, ReplyHead, WholeReply, truncated,
 };
 use crate::models::wires::failure::Failure;
 use crate::models::wires::wire::{Target, write_body};
-use crate::sse::SseEvent;
 
 /// The voice of a request that names none. Source: docs/facts/wire-formats.md 1.6.
 const VOICE: &str = "Kore";
@@ -118,10 +117,10 @@ fn decoder(facts: &SpeechFacts, head: &ReplyHead) -> Box<dyn Decoder> {
         format,
         ..Samples::default()
     };
-    if head.is_event_stream {
+    if let Some(framing) = head.events {
         Box::new(SpeechStream {
             format,
-            events: EventStream::new(samples),
+            events: EventStream::new(samples, framing),
         })
     } else {
         Box::new(WholeReply::new(move |body, sink| {
@@ -165,7 +164,7 @@ struct Samples {
 }
 
 impl EventDecoder for Samples {
-    fn event(&mut self, event: SseEvent<'_>, sink: &mut dyn Sink) -> Result<Progress, Failure> {
+    fn event(&mut self, event: Frame<'_>, sink: &mut dyn Sink) -> Result<Progress, Failure> {
         let data = event.data.trim_ascii();
         if !data.is_empty() && !data.starts_with(b"[DONE]") {
             self.read(data, sink)?;

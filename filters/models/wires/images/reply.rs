@@ -6,21 +6,21 @@ use crate::json::{Error, Str, Type, Walker};
 use crate::models::reply::Sink;
 use crate::models::usage::Usage;
 use crate::models::wires::decoder::{Decoder, Progress, ReplyHead};
-use crate::models::wires::decoder::{EventDecoder, EventStream, WholeReply, truncated};
+use crate::models::wires::decoder::{EventDecoder, EventStream, Frame, WholeReply, truncated};
 use crate::models::wires::drawn;
 use crate::models::wires::error_body::classify_error;
 use crate::models::wires::failure::Failure;
 use crate::models::wires::scan::{count, malformed, object, seconds, text};
 use crate::money::ServiceTier;
-use crate::sse::SseEvent;
 
 /// Returns the decoder of a reply that should have so many images.
 pub(super) fn decoder(count: u64, head: &ReplyHead) -> Box<dyn Decoder> {
-    if head.is_event_stream {
-        return Box::new(EventStream::new(ImageEvents {
+    if let Some(framing) = head.events {
+        let events = ImageEvents {
             count,
             completed: 0,
-        }));
+        };
+        return Box::new(EventStream::new(events, framing));
     }
     Box::new(WholeReply::new(read_whole))
 }
@@ -173,7 +173,7 @@ struct ImageEvents {
 }
 
 impl EventDecoder for ImageEvents {
-    fn event(&mut self, event: SseEvent<'_>, sink: &mut dyn Sink) -> Result<Progress, Failure> {
+    fn event(&mut self, event: Frame<'_>, sink: &mut dyn Sink) -> Result<Progress, Failure> {
         let data = event.data.trim_ascii();
         if data.is_empty() || data.starts_with(b"[DONE]") {
             return Ok(Progress::Open);

@@ -16,7 +16,7 @@ use crate::models::routing::parameters::Parameters;
 use crate::models::usage::Usage;
 use crate::models::wires::tests::replay;
 use crate::models::wires::{
-    Failure, FailureKind, Progress, Quirks, ReplyHead, Target, WireKind, decode_reply,
+    EventFraming, Failure, FailureKind, Progress, Quirks, ReplyHead, Target, WireKind, decode_reply,
 };
 
 /// One transparent pixel.
@@ -280,7 +280,7 @@ fn read(
     let kind = WireKind::Images;
     let head = ReplyHead {
         status,
-        is_event_stream,
+        events: is_event_stream.then_some(EventFraming::Sse),
         file: None,
     };
     let mut taken = Taken::default();

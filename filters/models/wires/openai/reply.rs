@@ -31,7 +31,7 @@ pub(super) fn decoder(
     let quirks = target.quirks;
     let reading = Reading {
         adds_reasoning: quirks.reasoning_excluded_from_completion,
-        said_in: match head.is_event_stream {
+        said_in: match head.events.is_some() {
             true => SaidIn::Delta,
             false => SaidIn::Message,
         },
@@ -43,8 +43,8 @@ pub(super) fn decoder(
 
 /// Returns the decoder of a reply that is read so.
 pub(super) fn decoder_of(reading: Reading, head: &ReplyHead) -> Box<dyn Decoder> {
-    if head.is_event_stream {
-        return Box::new(EventStream::new(ChunkEvents::new(reading)));
+    if let Some(framing) = head.events {
+        return Box::new(EventStream::new(ChunkEvents::new(reading), framing));
     }
     Box::new(WholeReply::new(move |body, sink| {
         read_whole(body, &reading, sink)

@@ -18,14 +18,13 @@ use crate::models::speech::format::AudioFormat;
 use crate::models::usage::Usage;
 use crate::models::wires::codec::{BodySlice, OperationCodec};
 use crate::models::wires::decoder::{
-    Decoder, EventDecoder, EventStream, FileKind, Progress, ReplyHead, WholeReply, truncated,
+    Decoder, EventDecoder, EventStream, FileKind, Frame, Progress, ReplyHead, WholeReply, truncated,
 };
 use crate::models::wires::error_body::classify_error;
 use crate::models::wires::failure::Failure;
 use crate::models::wires::media_reply::MediaReply;
 use crate::models::wires::splice::Splice;
 use crate::models::wires::wire::Target;
-use crate::sse::SseEvent;
 
 /// Members of the convention; a strict provider gets no others.
 const KNOWN: [&str; 7] = [
@@ -80,8 +79,8 @@ fn encode(
 
 /// Returns the decoder of a reply: events, a file, or a JSON text that says what went wrong.
 fn decoder(format: Option<AudioFormat>, head: &ReplyHead) -> Box<dyn Decoder> {
-    if head.is_event_stream {
-        return Box::new(EventStream::new(SpeechEvents::default()));
+    if let Some(framing) = head.events {
+        return Box::new(EventStream::new(SpeechEvents::default(), framing));
     }
     match head.file {
         Some(FileKind::Audio(known)) => Box::new(MediaReply::new(Some(known))),
@@ -128,7 +127,7 @@ struct SpeechUsage {
 }
 
 impl EventDecoder for SpeechEvents {
-    fn event(&mut self, event: SseEvent<'_>, sink: &mut dyn Sink) -> Result<Progress, Failure> {
+    fn event(&mut self, event: Frame<'_>, sink: &mut dyn Sink) -> Result<Progress, Failure> {
         let data = event.data.trim_ascii();
         if data.is_empty() || data == b"[DONE]" {
             return Ok(Progress::Open);

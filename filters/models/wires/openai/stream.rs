@@ -5,10 +5,9 @@ use super::reply::Reading;
 use super::template::EventTemplate;
 use crate::models::reply::Sink;
 use crate::models::wires::decoder::Progress;
-use crate::models::wires::decoder::{EventDecoder, truncated};
+use crate::models::wires::decoder::{EventDecoder, Frame, truncated};
 use crate::models::wires::error_body::classify_error;
 use crate::models::wires::failure::Failure;
-use crate::sse::SseEvent;
 
 /// A decoder.
 #[derive(Debug)]
@@ -35,7 +34,7 @@ impl ChunkEvents {
 }
 
 impl EventDecoder for ChunkEvents {
-    fn event(&mut self, event: SseEvent<'_>, sink: &mut dyn Sink) -> Result<Progress, Failure> {
+    fn event(&mut self, event: Frame<'_>, sink: &mut dyn Sink) -> Result<Progress, Failure> {
         let data = event.data.trim_ascii();
         if data.starts_with(b"[DONE]") {
             // The terminal event: complete also where the provider left the finish reason out.

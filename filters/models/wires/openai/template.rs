@@ -110,9 +110,8 @@ mod tests {
     use super::super::stream::ChunkEvents;
     use crate::models::fronts::chat_completions::chunks::ChunkWriter;
     use crate::models::reply::{ReplyIdentity, Sink, Writer};
-    use crate::models::wires::decoder::EventDecoder;
+    use crate::models::wires::decoder::{EventDecoder, Frame};
     use crate::models::wires::failure::Failure;
-    use crate::sse::SseEvent;
 
     fn stream() -> ChunkWriter {
         let identity = ReplyIdentity {
@@ -125,7 +124,7 @@ mod tests {
     }
 
     fn decode(decoder: &mut ChunkEvents, data: &str, sink: &mut dyn Sink) -> Result<(), Failure> {
-        let event = SseEvent {
+        let event = Frame {
             name: "",
             data: data.as_bytes(),
         };

@@ -4,10 +4,9 @@ use serde_json::{Map, Value};
 
 use super::transcriptions::{Estimate, read_usage};
 use crate::models::reply::Sink;
-use crate::models::wires::decoder::{EventDecoder, Progress, truncated};
+use crate::models::wires::decoder::{EventDecoder, Frame, Progress, truncated};
 use crate::models::wires::error_body::classify_error;
 use crate::models::wires::failure::Failure;
-use crate::sse::SseEvent;
 
 /// Reads events.
 #[derive(Debug)]
@@ -62,7 +61,7 @@ fn unreadable() -> Failure {
 }
 
 impl EventDecoder for TranscriptEvents {
-    fn event(&mut self, event: SseEvent<'_>, sink: &mut dyn Sink) -> Result<Progress, Failure> {
+    fn event(&mut self, event: Frame<'_>, sink: &mut dyn Sink) -> Result<Progress, Failure> {
         let data = event.data.trim_ascii();
         if data.is_empty() || data == b"[DONE]" {
             return Ok(Progress::Open);

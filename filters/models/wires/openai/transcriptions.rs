@@ -84,8 +84,8 @@ fn decoder(
     head: &ReplyHead,
 ) -> Box<dyn Decoder> {
     let estimate = Estimate::new(request);
-    if head.is_event_stream {
-        return Box::new(EventStream::new(TranscriptEvents::new(estimate)));
+    if let Some(framing) = head.events {
+        return Box::new(EventStream::new(TranscriptEvents::new(estimate), framing));
     }
     Box::new(WholeReply::new(move |body, sink| {
         read(body, estimate, sink)

@@ -11,7 +11,7 @@ use crate::models::chat::piece::{Finish, Piece};
 use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
 use crate::models::wires::decoder::{Decoder, Progress, ReplyHead};
-use crate::models::wires::decoder::{EventDecoder, EventStream, WholeReply, truncated};
+use crate::models::wires::decoder::{EventDecoder, EventStream, Frame, WholeReply, truncated};
 use crate::models::wires::drawn;
 use crate::models::wires::error_body::classify_error;
 use crate::models::wires::failure::Failure;
@@ -19,7 +19,6 @@ use crate::models::wires::relay;
 use crate::models::wires::scan::{malformed, text};
 use crate::models::wires::wire::Target;
 use crate::money::ServiceTier;
-use crate::sse::SseEvent;
 
 /// Returns the decoder of a chat's reply.
 pub(super) fn decoder(
@@ -33,12 +32,12 @@ pub(super) fn decoder(
     };
     let whole =
         move |body: &Bytes, sink: &mut dyn Sink| read_whole(body, Output::new(is_own), sink);
-    let passes = is_own && head.is_event_stream == request.is_stream;
-    match head.is_event_stream {
-        true if passes => relay::events(events),
-        true => Box::new(EventStream::new(events)),
-        false if passes => relay::whole(whole),
-        false => Box::new(WholeReply::new(whole)),
+    let passes = is_own && head.events.is_some() == request.is_stream;
+    match head.events {
+        Some(framing) if passes => relay::events(events, framing),
+        Some(framing) => Box::new(EventStream::new(events, framing)),
+        None if passes => relay::whole(whole),
+        None => Box::new(WholeReply::new(whole)),
     }
 }
 
@@ -183,7 +182,7 @@ impl<'a> Event<'a> {
 }
 
 impl EventDecoder for ResponseEvents {
-    fn event(&mut self, event: SseEvent<'_>, sink: &mut dyn Sink) -> Result<Progress, Failure> {
+    fn event(&mut self, event: Frame<'_>, sink: &mut dyn Sink) -> Result<Progress, Failure> {
         let data = event.data.trim_ascii();
         if data.is_empty() {
             return Ok(Progress::Open);

@@ -23,7 +23,7 @@ use crate::models::usage::Settlement;
 
 pub(super) const HEAD: ReplyHead = ReplyHead {
     status: 200,
-    is_event_stream: false,
+    events: None,
     file: None,
 };
 

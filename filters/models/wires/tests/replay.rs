@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::{Failure, Progress, ReplyHead, Target, Wire};
+use super::{EventFraming, Failure, Progress, ReplyHead, Target, Wire};
 use crate::models::dialects::Dialect;
 use crate::models::dialects::state::{Maker, States};
 use crate::models::front::Front;
@@ -20,13 +20,13 @@ use crate::models::usage::Settlement;
 /// The head of an event stream.
 pub(in crate::models::wires) const EVENTS: ReplyHead = ReplyHead {
     status: 200,
-    is_event_stream: true,
+    events: Some(EventFraming::Sse),
     file: None,
 };
 /// The head of a whole reply.
 pub(in crate::models::wires) const WHOLE: ReplyHead = ReplyHead {
     status: 200,
-    is_event_stream: false,
+    events: None,
     file: None,
 };
 

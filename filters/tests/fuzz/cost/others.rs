@@ -16,6 +16,7 @@ use filters::decisions::protocol::{Agent, Document, Protocol};
 use filters::decisions::token::TokenRequest;
 use filters::decisions::webhook::check_signature;
 use filters::decisions::{Options, Project};
+use filters::event_frames::{FrameError, FrameReader};
 use filters::form;
 use filters::graph::credentials::{PresentedCredential, TenantClaims};
 use filters::graph::operation::OperationRow;
@@ -40,7 +41,7 @@ use serde_json::{Map, json};
 use super::fronts::of_grammar;
 use super::{Reader, attacks};
 use crate::choices::Choices;
-use crate::{datafiles, framing, graph, healing, ledger, sse, tokens};
+use crate::{datafiles, event_frames, framing, graph, healing, ledger, sse, tokens};
 
 fn text(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
     String::from_utf8_lossy(bytes)
@@ -151,6 +152,13 @@ pub fn texts() -> Vec<Reader> {
             let _ = reader.finish(take);
         })
         .with(&attacks::LINES),
+        Reader::new("event frames", event_frames::stream, |stream| {
+            let mut reader = FrameReader::default();
+            for piece in stream.chunks(16 << 10) {
+                let _ = reader.feed(piece, |_| Ok::<(), FrameError>(()));
+            }
+            let _ = reader.finish();
+        }),
         Reader::new(
             "nearly JSON",
             |choices| healing::nearly_json(choices).into_bytes(),

@@ -1,0 +1,125 @@
+//! Exceptions of AWS: how its services say failures within streams.
+//!
+//! Source: docs/facts/wire-formats.md 5.1.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::failure::{Failure, ProviderWords};
+
+/// The shapes seen: `{message}`, `{Message}` and `{message, originalStatusCode, originalMessage}`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Body {
+    message: Value,
+    #[serde(rename = "Message")]
+    older_message: Value,
+    #[serde(rename = "originalStatusCode")]
+    status: Value,
+    #[serde(rename = "originalMessage")]
+    original: Value,
+}
+
+impl Body {
+    fn read(body: &[u8]) -> Self {
+        serde_json::from_slice(body).unwrap_or_default()
+    }
+
+    fn message(&self) -> &str {
+        let said = [&self.original, &self.message, &self.older_message];
+        said.into_iter().find_map(Value::as_str).unwrap_or_default()
+    }
+}
+
+/// An exception within a stream, or in its place.
+pub(super) fn classify_exception(kind: &str, payload: &[u8]) -> Failure {
+    let body = Body::read(payload);
+    let own = body
+        .status
+        .as_u64()
+        .and_then(|status| u16::try_from(status).ok());
+    let own = own.filter(|status| (400..600).contains(status));
+    let status = own.or_else(|| status_of(kind)).unwrap_or(500);
+    retryable(refused(status, kind, body.message()))
+}
+
+/// A failure that the service does not describe; `message` is no JSON.
+pub(super) fn classify_error(code: &str, message: &[u8]) -> Failure {
+    let message = String::from_utf8_lossy(message);
+    retryable(refused(status_of(code).unwrap_or(500), code, &message))
+}
+
+/// The status of a model that has failed.
+const MODEL_FAILED: u16 = 424;
+
+fn refused(status: u16, kind: &str, message: &str) -> Failure {
+    let words = ProviderWords {
+        message: message.into(),
+        code: (!kind.is_empty()).then(|| kind.into()),
+        param: None,
+    };
+    Failure::refused_with(status, words)
+}
+
+/// Nothing of this answer has been seen, so the next provider may try whatever the words.
+fn retryable(failure: Failure) -> Failure {
+    Failure {
+        is_retryable: true,
+        ..failure
+    }
+}
+
+/// Returns the status that an exception has outside of streams, in which its name begins with a small letter.
+fn status_of(kind: &str) -> Option<u16> {
+    const STATUSES: [(&str, u16); 13] = [
+        ("ValidationException", 400),
+        ("AccessDeniedException", 403),
+        ("ResourceNotFoundException", 404),
+        ("UnknownOperationException", 404),
+        ("ModelTimeoutException", 408),
+        ("ModelErrorException", MODEL_FAILED),
+        ("ModelStreamErrorException", MODEL_FAILED),
+        ("ThrottlingException", 429),
+        ("ModelNotReadyException", 429),
+        ("ServiceQuotaExceededException", 429),
+        ("InternalServerException", 500),
+        ("ServiceUnavailableException", 503),
+        ("ExpiredTokenException", 403),
+    ];
+    let mut statuses = STATUSES.iter();
+    let found = statuses.find(|(name, _)| name.eq_ignore_ascii_case(kind));
+    found.map(|(_, status)| *status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::wires::failure::FailureKind;
+
+    #[test]
+    fn an_exception_in_a_stream_has_the_status_that_it_has_outside() {
+        for (kind, payload, status) in [
+            ("throttlingException", r#"{"message":"slow"}"#, 429),
+            ("modelStreamErrorException", r#"{"message":"x"}"#, 424),
+            (
+                "modelStreamErrorException",
+                r#"{"message":"x","originalStatusCode":503,"originalMessage":"y"}"#,
+                503,
+            ),
+            (
+                "modelStreamErrorException",
+                r#"{"originalStatusCode":200}"#,
+                424,
+            ),
+            ("validationException", "{}", 400),
+            ("unheardOf", "\u{0}", 500),
+        ] {
+            let failure = classify_exception(kind, payload.as_bytes());
+            assert_eq!(failure.kind, FailureKind::Status(status), "{kind}");
+            assert!(failure.is_retryable, "{kind}");
+        }
+        let failure = classify_error("throttlingException", b"slow").scrubbed(&[""; 0]);
+        assert_eq!(failure.kind, FailureKind::Status(429));
+        assert_eq!(&*failure.message, "slow");
+    }
+}
