@@ -255,3 +255,6 @@ fn check(bytes: &[u8], checksum: &[u8]) -> Result<(), FrameError> {
 #[cfg(test)]
 #[path = "event_frames_tests.rs"]
 mod tests;
+#[cfg(test)]
+#[path = "tests/frames/mod.rs"]
+pub(crate) mod written;

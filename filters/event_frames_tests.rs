@@ -1,10 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+use super::written::{event, exception, frame, text};
 use super::*;
-
-#[path = "tests/frames/mod.rs"]
-mod frames;
-
-use frames::{event, exception, frame, text};
 
 type Read = Vec<(FrameKind, String, Vec<u8>)>;
 

@@ -34,6 +34,8 @@ pub enum Dialect {
     Contents,
     /// Completions: a text that goes on.
     Completions,
+    /// Bedrock's Converse, which no front speaks.
+    Converse,
 }
 
 /// What a fault names of a request, which each API says in its own words.
@@ -77,7 +79,8 @@ impl Dialect {
     /// Returns the format that marks state of this dialect, on its way through a client; none of chat's own, and none of a dialect without state.
     pub const fn state_format(self) -> &'static str {
         match self {
-            Self::Chat | Self::Completions => "",
+            // Converse has the state of Messages.
+            Self::Chat | Self::Completions | Self::Converse => "",
             Self::Messages => "anthropic-claude-v1",
             Self::Responses => "openai-responses-v1",
             Self::Contents => "google-gemini-v1",
@@ -99,7 +102,7 @@ impl Dialect {
     /// Returns what the dialect calls a member.
     pub fn name_of(self, member: NamedMember) -> &'static str {
         match self {
-            Self::Chat => chat::name_of(member),
+            Self::Chat | Self::Converse => chat::name_of(member),
             Self::Messages => messages::name_of(member),
             Self::Responses => responses::name_of(member),
             Self::Completions => completions::name_of(member),
@@ -112,7 +115,9 @@ impl Dialect {
         match self {
             // The vendor writes `messages.2.content`.
             Self::Messages => path.replace('[', ".").replace(']', ""),
-            Self::Chat | Self::Responses | Self::Contents | Self::Completions => path,
+            Self::Chat | Self::Responses | Self::Contents | Self::Completions | Self::Converse => {
+                path
+            }
         }
     }
 }

@@ -258,6 +258,7 @@ fn bits(dialect: Dialect) -> u8 {
         Dialect::Responses => 2,
         Dialect::Contents => 3,
         Dialect::Completions => 4,
+        Dialect::Converse => 5,
     };
     number << DIALECT_SHIFT
 }

@@ -1,4 +1,4 @@
-//! Exceptions of AWS: how its services say failures within streams.
+//! Exceptions of AWS: how its services say failures, in refusals, within streams and inside a 200.
 //!
 //! Source: docs/facts/wire-formats.md 5.1.
 
@@ -7,13 +7,18 @@ use serde_json::Value;
 
 use super::failure::{Failure, ProviderWords};
 
-/// The shapes seen: `{message}`, `{Message}` and `{message, originalStatusCode, originalMessage}`.
+/// The shapes seen: `{message}`, `{Message}`, `{__type, message}`, `{Output: {__type}, Version}`, and in streams
+/// `{message, originalStatusCode, originalMessage}`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Body {
     message: Value,
     #[serde(rename = "Message")]
     older_message: Value,
+    #[serde(rename = "__type")]
+    kind: Value,
+    #[serde(rename = "Output")]
+    output: Value,
     #[serde(rename = "originalStatusCode")]
     status: Value,
     #[serde(rename = "originalMessage")]
@@ -28,6 +33,26 @@ impl Body {
     fn message(&self) -> &str {
         let said = [&self.original, &self.message, &self.older_message];
         said.into_iter().find_map(Value::as_str).unwrap_or_default()
+    }
+
+    /// Returns the name of the exception, without the namespace before it and the address behind it.
+    fn kind(&self) -> Option<&str> {
+        let inner = self.output.get("__type").and_then(Value::as_str);
+        let kind = self.kind.as_str().or(inner)?;
+        let kind = kind.rsplit('#').next().unwrap_or(kind);
+        kind.split(':').next()
+    }
+}
+
+/// A refusal of this status.
+pub(super) fn classify(status: u16, body: &[u8]) -> Failure {
+    let body = Body::read(body);
+    let failure = refused(status, body.kind().unwrap_or_default(), body.message());
+    // The model has failed, not the request.
+    let by_model = status == MODEL_FAILED;
+    Failure {
+        is_retryable: failure.is_retryable || by_model || by_quota(body.kind()),
+        ..failure
     }
 }
 
@@ -49,6 +74,15 @@ pub(super) fn classify_error(code: &str, message: &[u8]) -> Failure {
     retryable(refused(status_of(code).unwrap_or(500), code, &message))
 }
 
+/// Returns the failure of a 200 whose body is an exception; `None`: it is none. A path that the service does not know is
+/// answered so.
+pub(super) fn in_success(body: &[u8]) -> Option<Failure> {
+    let body = Body::read(body);
+    let kind = body.kind()?;
+    let status = status_of(kind).unwrap_or(500);
+    Some(retryable(refused(status, kind, body.message())))
+}
+
 /// The status of a model that has failed.
 const MODEL_FAILED: u16 = 424;
 
@@ -67,6 +101,11 @@ fn retryable(failure: Failure) -> Failure {
         is_retryable: true,
         ..failure
     }
+}
+
+/// Whether an account has used up what it may: this is not the request's fault, although its status says so.
+fn by_quota(kind: Option<&str>) -> bool {
+    kind == Some("ServiceQuotaExceededException")
 }
 
 /// Returns the status that an exception has outside of streams, in which its name begins with a small letter.
@@ -97,6 +136,29 @@ mod tests {
     use crate::models::wires::failure::FailureKind;
 
     #[test]
+    fn a_refusal_is_the_requests_or_lets_the_next_provider_try() {
+        let message = r#"{"message":"Input is too long for requested model."}"#;
+        let quota = r#"{"__type":"ServiceQuotaExceededException","message":"no more"}"#;
+        for (status, body, is_retryable) in [
+            (400, message, false),
+            (400, quota, true),
+            (403, r#"{"Message":"no"}"#, true),
+            (404, message, true),
+            (408, message, true),
+            (424, message, true),
+            (429, message, true),
+            (500, "<html>", true),
+            (503, message, true),
+        ] {
+            let failure = classify(status, body.as_bytes());
+            assert_eq!(failure.kind, FailureKind::Status(status), "{body}");
+            assert_eq!(failure.is_retryable, is_retryable, "{status} {body}");
+        }
+        let failure = classify(400, message.as_bytes()).scrubbed(&[""; 0]);
+        assert_eq!(&*failure.message, "Input is too long for requested model.");
+    }
+
+    #[test]
     fn an_exception_in_a_stream_has_the_status_that_it_has_outside() {
         for (kind, payload, status) in [
             ("throttlingException", r#"{"message":"slow"}"#, 429),
@@ -121,5 +183,20 @@ mod tests {
         let failure = classify_error("throttlingException", b"slow").scrubbed(&[""; 0]);
         assert_eq!(failure.kind, FailureKind::Status(429));
         assert_eq!(&*failure.message, "slow");
+    }
+
+    #[test]
+    fn a_200_may_be_an_exception() {
+        let unknown = br#"{"Output":{"__type":"com.amazon.coral.service#UnknownOperationException"},"Version":"1.0"}"#;
+        let failure = in_success(unknown).map(|failure| failure.scrubbed(&[""; 0]));
+        let failure = failure.unwrap_or_else(|| Failure::malformed(""));
+        assert_eq!(failure.kind, FailureKind::Status(404));
+        assert_eq!(failure.code.as_deref(), Some("UnknownOperationException"));
+        let typed = br#"{"__type":"ThrottlingException:http://x","message":"slow"}"#;
+        let failure = in_success(typed).unwrap_or_else(|| Failure::malformed(""));
+        assert_eq!(failure.kind, FailureKind::Status(429));
+        for plain in [&b"{}"[..], b"[", b"{\"output\":{}}"] {
+            assert!(in_success(plain).is_none());
+        }
     }
 }

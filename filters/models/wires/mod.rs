@@ -9,6 +9,7 @@ mod blame;
 mod closed_schema;
 pub mod codec;
 mod cohere;
+mod converse;
 mod count;
 mod decided;
 pub mod decoder;
@@ -62,6 +63,8 @@ pub enum WireKind {
     Messages,
     /// Google's contents.
     Contents,
+    /// Bedrock's Converse.
+    Converse,
     /// Cohere's own API.
     Cohere,
     /// Voyage's own API.
@@ -85,6 +88,7 @@ impl WireKind {
             Self::Responses => &responses::RESPONSES,
             Self::Messages => &anthropic::ANTHROPIC,
             Self::Contents => &google::GOOGLE,
+            Self::Converse => &converse::CONVERSE,
             Self::Cohere => &cohere::COHERE,
             Self::Voyage => &voyage::VOYAGE,
             Self::Tavily => &tavily::TAVILY,

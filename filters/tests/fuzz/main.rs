@@ -19,6 +19,7 @@ mod accounts;
 mod choices;
 mod completions;
 mod contents;
+mod converse;
 mod cost;
 mod damage;
 mod datafiles;

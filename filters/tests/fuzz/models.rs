@@ -24,11 +24,12 @@ use crate::choices::Choices;
 use crate::run::run;
 use crate::{damage, grammar};
 
-pub const WIRES: [WireKind; 4] = [
+pub const WIRES: [WireKind; 5] = [
     WireKind::Compatible,
     WireKind::Responses,
     WireKind::Messages,
     WireKind::Contents,
+    WireKind::Converse,
 ];
 
 pub fn target(quirks: &Quirks) -> Target<'_> {

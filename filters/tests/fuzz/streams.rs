@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::choices::Choices;
 use crate::models::{WIRES, encodes, quirks};
 use crate::run::run;
-use crate::wires::{EVENTS, WHOLE, answer, grammars, stream};
+use crate::wires::{EVENTS, WHOLE, answer, events_head, grammars, stream};
 use crate::{damage, grammar};
 
 /// Composes the request of a front that wants a stream, or a whole answer.
@@ -71,7 +71,7 @@ pub fn keep_the_grammar(
                 grammar::compose(choices, &replies).to_string().into_bytes(),
                 &WHOLE,
             ),
-            false => (stream(choices, wire, &events), &EVENTS),
+            false => (stream(choices, wire, &events), events_head(wire)),
         };
         let said = match choices.once_in(2) {
             true => damage::bytes(choices, said),

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use crate::choices::Choices;
 use crate::models::{WIRES, target};
 use crate::run::run;
-use crate::{damage, grammar};
+use crate::{converse, damage, grammar};
 
 fn openai_event() -> Value {
     let call = json!({"index": {"$one": [0, 1, 3, "$int"]}, "id?": {"$one": ["call_1", "", null]}, "type?": "function",
@@ -166,6 +166,7 @@ pub fn grammars(wire: WireKind) -> (Value, Value) {
         WireKind::Responses => (responses_event(), responses_reply()),
         WireKind::Messages => (anthropic_event(), anthropic_reply()),
         WireKind::Contents => (google_reply(), google_reply()),
+        WireKind::Converse => (converse::event(), converse::reply()),
         WireKind::Cohere => (cohere_reply(), cohere_reply()),
         WireKind::Voyage => (embeddings_reply(), embeddings_reply()),
         WireKind::Tavily | WireKind::Exa => (found_reply(), found_reply()),
@@ -315,6 +316,9 @@ fn is_well_formed(out: &[u8], request: &ModelRequest, is_complete: bool) {
 
 /// A stream of events that a provider sends, or nearly so.
 pub fn stream(choices: &mut Choices<'_>, wire: WireKind, grammar: &Value) -> Vec<u8> {
+    if wire == WireKind::Converse {
+        return converse::stream(choices, grammar);
+    }
     let end = *choices.pick(&["\n", "\n", "\r\n", "\r"]);
     let mut stream = Vec::new();
     for _ in 0..choices.below(10) {
@@ -347,7 +351,7 @@ pub fn stream(choices: &mut Choices<'_>, wire: WireKind, grammar: &Value) -> Vec
         WireKind::Messages => b"event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":1}}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
         WireKind::Images | WireKind::ImagesByRatio => b"data: {\"type\":\"image_edit.completed\",\"b64_json\":\"aGk=\"}\n\n",
         WireKind::Contents => b"data: {\"candidates\":[{\"content\":{\"parts\":[]},\"finishReason\":\"STOP\"}]}\n\n",
-        WireKind::Cohere | WireKind::Voyage | WireKind::Tavily | WireKind::Exa => b"",
+        WireKind::Converse | WireKind::Cohere | WireKind::Voyage | WireKind::Tavily | WireKind::Exa => b"",
     };
     if !choices.once_in(4) {
         stream.extend_from_slice(last);
@@ -366,7 +370,15 @@ pub const WHOLE: ReplyHead = ReplyHead {
     file: None,
 };
 
-fn events(name: &str, wire: WireKind) {
+/// The head of an event stream of a wire.
+pub fn events_head(wire: WireKind) -> &'static ReplyHead {
+    match wire {
+        WireKind::Converse => &converse::FRAMES,
+        _ => &EVENTS,
+    }
+}
+
+pub fn events(name: &str, wire: WireKind) {
     let (grammar, _) = grammars(wire);
     let quirks = Quirks {
         reasoning_replay: ReasoningReplay::ReasoningDetails,
@@ -383,10 +395,10 @@ fn events(name: &str, wire: WireKind) {
         };
         let first = if wire == WireKind::Images { 3 } else { 0 };
         let request = &requests.0[first + choices.below(2)];
-        let (out, ended) = answer(wire, request, &quirks, &EVENTS, &[&stream]);
+        let (out, ended) = answer(wire, request, &quirks, events_head(wire), &[&stream]);
         is_well_formed(&out, request, ended.is_ok());
         let pieces = choices.cut(&stream);
-        let (again, ended_again) = answer(wire, request, &quirks, &EVENTS, &pieces);
+        let (again, ended_again) = answer(wire, request, &quirks, events_head(wire), &pieces);
         let shown = String::from_utf8_lossy(&stream);
         assert_eq!(
             String::from_utf8_lossy(&out),
@@ -404,7 +416,7 @@ fn events(name: &str, wire: WireKind) {
     );
 }
 
-fn whole(name: &str, wire: WireKind) {
+pub fn whole(name: &str, wire: WireKind) {
     let (_, grammar) = grammars(wire);
     let others = embeddings_reply();
     let (requests, quirks) = (Requests::new(), Quirks::default());

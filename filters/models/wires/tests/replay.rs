@@ -99,8 +99,18 @@ pub(in crate::models::wires) fn fold_pieces<'p>(
     target: &Target<'_>,
     pieces: impl IntoIterator<Item = &'p [u8]>,
 ) -> Result<Value, Failure> {
+    fold_under(wire, target, &EVENTS, pieces)
+}
+
+/// Folds a stream with this head.
+pub(in crate::models::wires) fn fold_under<'p>(
+    wire: &Wire,
+    target: &Target<'_>,
+    head: &ReplyHead,
+    pieces: impl IntoIterator<Item = &'p [u8]>,
+) -> Result<Value, Failure> {
     let mut sink = answer(target);
-    feed(wire, target, &EVENTS, pieces, &mut sink)?;
+    feed(wire, target, head, pieces, &mut sink)?;
     Ok(render(sink))
 }
 

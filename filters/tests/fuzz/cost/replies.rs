@@ -14,7 +14,7 @@ use super::{Attack, Reader, attacks};
 use crate::choices::Choices;
 use crate::lists::{self, offering};
 use crate::models::WIRES;
-use crate::wires::{EVENTS, WHOLE, answer_pieces, grammars, stream};
+use crate::wires::{EVENTS, WHOLE, answer_pieces, events_head, grammars, stream};
 
 /// Pieces in which replies arrive.
 const PIECE_BYTES: usize = 16 << 10;
@@ -153,7 +153,7 @@ pub fn events() -> Vec<Reader> {
             let (grammar, _) = grammars(wire);
             let seed = move |choices: &mut Choices<'_>| stream(choices, wire, &grammar);
             let name = format!("replies: {wire:?}, {what}");
-            let reader = reader(name, wire, chat(is_stream, heals), EVENTS, seed);
+            let reader = reader(name, wire, chat(is_stream, heals), *events_head(wire), seed);
             readers.push(reader.with(attacks));
         }
     }

@@ -9,6 +9,8 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value};
 
+use super::converse;
+
 /// Checks the history inside a body. Errors: what is wrong.
 pub fn check(kind: WireKind, body: &Value) -> Result<(), String> {
     match kind {
@@ -16,6 +18,7 @@ pub fn check(kind: WireKind, body: &Value) -> Result<(), String> {
         WireKind::Responses => items(body),
         WireKind::Messages => blocks(body),
         WireKind::Contents => parts(body),
+        WireKind::Converse => converse::check(body),
         WireKind::Completions
         | WireKind::Cohere
         | WireKind::Voyage
@@ -26,11 +29,11 @@ pub fn check(kind: WireKind, body: &Value) -> Result<(), String> {
     }
 }
 
-fn shaped<T: DeserializeOwned>(value: &Value, what: &str) -> Result<T, String> {
+pub(super) fn shaped<T: DeserializeOwned>(value: &Value, what: &str) -> Result<T, String> {
     serde_json::from_value(value.clone()).map_err(|error| format!("{what}: {error}"))
 }
 
-fn ensure(holds: bool, what: impl Into<String>) -> Result<(), String> {
+pub(super) fn ensure(holds: bool, what: impl Into<String>) -> Result<(), String> {
     if holds { Ok(()) } else { Err(what.into()) }
 }
 
