@@ -42,6 +42,12 @@ pub struct Usage {
     pub completion: u64,
     /// Completion tokens spent on reasoning, where reported.
     pub reasoning: Option<u64>,
+    /// The prompt tokens that are billed, where the provider bills others than all.
+    #[serde(skip)]
+    pub billed_prompt: Option<u64>,
+    /// The completion tokens that are billed, likewise.
+    #[serde(skip)]
+    pub billed_completion: Option<u64>,
     /// Prompt tokens read from a provider's cache.
     pub cached: u64,
     /// Prompt tokens written to a provider's cache.
@@ -145,6 +151,8 @@ impl Usage {
         Self {
             prompt,
             completion,
+            billed_prompt: self.billed_prompt.map(|billed| billed.min(prompt)),
+            billed_completion: self.billed_completion.map(|billed| billed.min(completion)),
             web_searches,
             units,
             cached,
@@ -171,6 +179,9 @@ impl Usage {
         }
         Self {
             completion: self.completion.saturating_add(tokens),
+            billed_completion: self
+                .billed_completion
+                .map(|billed| billed.saturating_add(tokens)),
             reasoning: Some(self.reasoning.unwrap_or(0).saturating_add(tokens)),
             estimated: true,
             ..self
@@ -236,9 +247,25 @@ impl Usage {
             (None, None) => None,
             _ => Some(sum(one.unwrap_or(0), two.unwrap_or(0))),
         };
+        let billed = |one: Option<u64>, all: u64, other: Option<u64>, all_others: u64| {
+            let is_told = one.is_some() || other.is_some();
+            is_told.then(|| sum(one.unwrap_or(all), other.unwrap_or(all_others)))
+        };
         Self {
             prompt: sum(self.prompt, other.prompt),
             completion: sum(self.completion, other.completion),
+            billed_prompt: billed(
+                self.billed_prompt,
+                self.prompt,
+                other.billed_prompt,
+                other.prompt,
+            ),
+            billed_completion: billed(
+                self.billed_completion,
+                self.completion,
+                other.billed_completion,
+                other.completion,
+            ),
             reasoning: either(self.reasoning, other.reasoning),
             cached: sum(self.cached, other.cached),
             cache_write: sum(self.cache_write, other.cache_write),
@@ -261,17 +288,19 @@ impl Usage {
     /// Returns the tokens as they are billed.
     pub fn billed(&self) -> BilledTokens {
         let written_1h = self.cache_write_1h.unwrap_or(0).min(self.cache_write);
+        let prompt = self.billed_prompt.unwrap_or(self.prompt);
+        let completion = self.billed_completion.unwrap_or(self.completion);
         BilledTokens {
-            prompt: self.prompt,
-            cached: self.cached,
+            prompt,
+            cached: self.cached.min(prompt),
             written_5m: self.cache_write - written_1h,
             written_1h,
             audio_prompt: self.audio_prompt,
             image_prompt: self.image_prompt,
-            completion: self.completion,
+            completion,
             audio_completion: self.audio_completion,
             image_completion: self.image_completion,
-            reasoning: self.reasoning.unwrap_or(0),
+            reasoning: self.reasoning.unwrap_or(0).min(completion),
             images: self.images,
             web_searches: self.web_searches,
             units: self.units,
@@ -389,6 +418,37 @@ mod tests {
         assert!(full.estimated);
         assert_eq!(seen.with_hidden(30, 10), seen);
         assert_eq!(seen.with_hidden(30, 5), seen);
+    }
+
+    #[test]
+    fn what_is_billed_may_be_less_than_what_was_used() {
+        let report = Usage {
+            prompt: 507,
+            completion: 10,
+            cached: 448,
+            billed_prompt: Some(12),
+            billed_completion: Some(7),
+            ..Usage::default()
+        };
+        let billed = report.billed();
+        assert_eq!((billed.prompt, billed.completion), (12, 7));
+        assert_eq!((billed.cached, report.total()), (12, 517));
+        let other = Usage {
+            prompt: 3,
+            completion: 2,
+            ..Usage::default()
+        };
+        let both = report.plus(other).billed();
+        assert_eq!((both.prompt, both.completion), (15, 9));
+        assert_eq!(other.plus(other).billed_prompt, None);
+        let most = UsageLimits {
+            prompt: 10,
+            completion: 5,
+            searches: 0,
+            units: UnitCounts::ZERO,
+        };
+        let within = report.within(&most).billed();
+        assert_eq!((within.prompt, within.completion), (10, 5));
     }
 
     #[test]

@@ -36,6 +36,8 @@ pub enum Dialect {
     Completions,
     /// Bedrock's Converse, which no front speaks.
     Converse,
+    /// Version 2 of an API of chats, with plans and citations, which no front speaks.
+    ChatV2,
 }
 
 /// What a fault names of a request, which each API says in its own words.
@@ -80,7 +82,7 @@ impl Dialect {
     pub const fn state_format(self) -> &'static str {
         match self {
             // Converse has the state of Messages.
-            Self::Chat | Self::Completions | Self::Converse => "",
+            Self::Chat | Self::Completions | Self::Converse | Self::ChatV2 => "",
             Self::Messages => "anthropic-claude-v1",
             Self::Responses => "openai-responses-v1",
             Self::Contents => "google-gemini-v1",
@@ -102,7 +104,7 @@ impl Dialect {
     /// Returns what the dialect calls a member.
     pub fn name_of(self, member: NamedMember) -> &'static str {
         match self {
-            Self::Chat | Self::Converse => chat::name_of(member),
+            Self::Chat | Self::Converse | Self::ChatV2 => chat::name_of(member),
             Self::Messages => messages::name_of(member),
             Self::Responses => responses::name_of(member),
             Self::Completions => completions::name_of(member),
@@ -115,9 +117,12 @@ impl Dialect {
         match self {
             // The vendor writes `messages.2.content`.
             Self::Messages => path.replace('[', ".").replace(']', ""),
-            Self::Chat | Self::Responses | Self::Contents | Self::Completions | Self::Converse => {
-                path
-            }
+            Self::Chat
+            | Self::Responses
+            | Self::Contents
+            | Self::Completions
+            | Self::Converse
+            | Self::ChatV2 => path,
         }
     }
 }

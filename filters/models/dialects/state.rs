@@ -259,6 +259,7 @@ fn bits(dialect: Dialect) -> u8 {
         Dialect::Contents => 3,
         Dialect::Completions => 4,
         Dialect::Converse => 5,
+        Dialect::ChatV2 => 6,
     };
     number << DIALECT_SHIFT
 }
@@ -281,6 +282,8 @@ pub fn sealed_dialect(text: &str) -> Option<Dialect> {
         Dialect::Messages,
         Dialect::Responses,
         Dialect::Contents,
+        Dialect::Converse,
+        Dialect::ChatV2,
     ];
     let mut dialects = dialects.into_iter();
     dialects.find(|dialect| bits(*dialect) == flags >> DIALECT_SHIFT << DIALECT_SHIFT)

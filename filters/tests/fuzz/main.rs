@@ -17,6 +17,7 @@
 
 mod accounts;
 mod choices;
+mod cohere;
 mod completions;
 mod contents;
 mod converse;

@@ -24,12 +24,13 @@ use crate::choices::Choices;
 use crate::run::run;
 use crate::{damage, grammar};
 
-pub const WIRES: [WireKind; 5] = [
+pub const WIRES: [WireKind; 6] = [
     WireKind::Compatible,
     WireKind::Responses,
     WireKind::Messages,
     WireKind::Contents,
     WireKind::Converse,
+    WireKind::Cohere,
 ];
 
 pub fn target(quirks: &Quirks) -> Target<'_> {

@@ -149,6 +149,8 @@ const USAGE: Usage = Usage {
         completion: false,
     },
     set_aside: 0,
+    billed_prompt: None,
+    billed_completion: None,
 };
 
 fn written(more: &Value, said: &[Said]) -> String {

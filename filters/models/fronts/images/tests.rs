@@ -339,6 +339,8 @@ const USAGE: Usage = Usage {
         completion: false,
     },
     set_aside: 0,
+    billed_prompt: None,
+    billed_completion: None,
 };
 
 fn images(items: &str) -> Piece<'_> {

@@ -1,18 +1,34 @@
-//! Cohere's wire, version 2 of its API: embeddings, rerank.
+//! Cohere's wire, version 2 of its API: chats, embeddings, rerank.
+//!
+//! [`request`] and [`messages`] say a chat in its words, [`reply`] reads whole replies and events with the same parts. The plan
+//! before calls and thinking are reasoning; it has no signature, and goes back to its maker as a plan.
+//! Deliberately absent: connectors, safety modes, documents beside the messages.
 
+mod chat;
 mod embeddings;
 mod failure;
+mod messages;
+mod reply;
+mod request;
 mod rerank;
+mod usage;
 
+#[cfg(test)]
+mod tests;
+
+use crate::models::dialects::Dialect;
 use crate::models::operation::Operation;
 use crate::models::wires::wire::Wire;
 
 /// The wire.
 pub(super) static COHERE: Wire = Wire {
+    dialect: Some(Dialect::ChatV2),
     codecs: &[
+        (Operation::Chat, &chat::CODEC),
         (Operation::Embeddings, &embeddings::CODEC),
         (Operation::Rerank, &rerank::CODEC),
     ],
+    defaults: request::defaults,
     classify: failure::classify,
     ..Wire::OF_ITS_OWN
 };

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value};
 
-use super::converse;
+use super::{cohere, converse};
 
 /// Checks the history inside a body. Errors: what is wrong.
 pub fn check(kind: WireKind, body: &Value) -> Result<(), String> {
@@ -19,11 +19,10 @@ pub fn check(kind: WireKind, body: &Value) -> Result<(), String> {
         WireKind::Messages => blocks(body),
         WireKind::Contents => parts(body),
         WireKind::Converse => converse::check(body),
-        WireKind::Completions
-        | WireKind::Cohere
-        | WireKind::Voyage
-        | WireKind::Tavily
-        | WireKind::Exa => Err("serves no chat".to_owned()),
+        WireKind::Cohere => cohere::check(body),
+        WireKind::Completions | WireKind::Voyage | WireKind::Tavily | WireKind::Exa => {
+            Err("serves no chat".to_owned())
+        }
         // They have no history.
         WireKind::Images | WireKind::ImagesByRatio => Ok(()),
     }

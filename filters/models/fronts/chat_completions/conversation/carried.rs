@@ -85,7 +85,7 @@ impl<'a> Carried<'a> {
             ..Block::new(kind, at)
         };
         match dialect {
-            Dialect::Chat | Dialect::Completions | Dialect::Converse => {}
+            Dialect::Chat | Dialect::Completions | Dialect::Converse | Dialect::ChatV2 => {}
             Dialect::Messages => {
                 let Ok(item) = serde_json::from_str::<Thinking<'a>>(item) else {
                     return;
