@@ -93,6 +93,28 @@ impl Said {
                 let output: Vec<Value> = thought.chain(said).chain(calls).collect();
                 json!({"id": "resp_1", "object": "response", "created_at": 5, "status": "completed", "model": "m", "output": output})
             }
+            Dialect::Converse => {
+                let thought = self.thought.iter().map(|(thought, state)| json!({"reasoningContent": {"reasoningText": {"text": thought, "signature": state}}}));
+                let said = self.text.iter().map(|text| json!({"text": text}));
+                let calls = calls.map(|(at, input)| json!({"toolUse": {"toolUseId": format!("tooluse_{at}"), "name": "look", "input": input}}));
+                let content: Vec<Value> = thought.chain(said).chain(calls).collect();
+                let reason = if self.inputs.is_empty() {
+                    "end_turn"
+                } else {
+                    "tool_use"
+                };
+                json!({"output": {"message": {"role": "assistant", "content": content}}, "stopReason": reason})
+            }
+            Dialect::ChatV2 => {
+                let said = self
+                    .text
+                    .iter()
+                    .map(|text| json!({"type": "text", "text": text}));
+                let content: Vec<Value> = said.collect();
+                let calls: Vec<Value> = calls.map(|(at, input)| json!({"id": format!("look_{at}"), "type": "function", "function": {"name": "look", "arguments": input.to_string()}})).collect();
+                let plan = self.thought.as_ref().map(|(thought, _)| thought);
+                json!({"id": "c", "finish_reason": "COMPLETE", "message": {"role": "assistant", "content": content, "tool_plan": plan, "tool_calls": calls}})
+            }
             _ => {
                 let thought = self
                     .thought
@@ -114,11 +136,15 @@ impl Said {
 
     /// What the answer means, said on a wire.
     fn meaning(&self, wire: Dialect) -> Vec<Entry> {
-        let keeps_state = matches!(wire, Dialect::Messages | Dialect::Responses);
+        let made = match wire {
+            Dialect::Converse => Dialect::Messages,
+            other => other,
+        };
+        let keeps_state = matches!(made, Dialect::Messages | Dialect::Responses);
         let thought = self.thought.iter().filter(|_| keeps_state);
         let mut said: Vec<Entry> = thought
             .map(|(text, state)| Entry::Thought {
-                made: Some(wire),
+                made: Some(made),
                 text: text.clone(),
                 state: state.clone(),
             })

@@ -1,6 +1,8 @@
 //! What a chat loses on a wire of another dialect than that in which it was said. Nothing else may be lost.
 
-use filters::models::dialects::Dialect::{self, Chat, Completions, Contents, Messages, Responses};
+use filters::models::dialects::Dialect::{
+    self, Chat, ChatV2, Completions, Contents, Converse, Messages, Responses,
+};
 use serde_json::Value;
 
 use super::meaning::{Entry, Meaning, joined, text};
@@ -32,11 +34,11 @@ fn allowed(meaning: &mut Meaning, _: Dialect) {
 }
 
 /// The table. Its rows hold one behind the other. Where a front and a wire have one dialect, what is listed holds as well.
-pub static CELLS: [Cell; 18] = [
+pub static CELLS: [Cell; 22] = [
     Cell {
         what: "state goes back to its maker alone, and reasoning without it to nobody",
         fronts: &[Chat, Messages, Responses, Contents],
-        wires: &[Chat, Messages, Responses, Contents],
+        wires: &[Chat, Messages, Responses, Contents, Converse, ChatV2],
         also_own: true,
         change: |meaning, wire| {
             meaning.said.retain_mut(|entry| match entry {
@@ -45,7 +47,9 @@ pub static CELLS: [Cell; 18] = [
                         // The state holds the text, or is all that there is.
                         text.clear();
                     }
-                    *made == Some(wire)
+                    // Converse has the state of Messages.
+                    let own = if wire == Converse { Messages } else { wire };
+                    *made == Some(own)
                 }
                 _ => true,
             });
@@ -54,7 +58,7 @@ pub static CELLS: [Cell; 18] = [
     Cell {
         what: "instructions of chat completions stand at the beginning, where the wire has them apart",
         fronts: &[Chat],
-        wires: &[Messages, Contents],
+        wires: &[Messages, Contents, Converse],
         also_own: false,
         change: |meaning, _| {
             let is_instruction = |entry: &Entry| {
@@ -77,7 +81,7 @@ pub static CELLS: [Cell; 18] = [
     Cell {
         what: "instructions between messages are the user's words, marked",
         fronts: &[Messages, Responses],
-        wires: &[Messages, Contents],
+        wires: &[Messages, Contents, Converse],
         also_own: false,
         change: |meaning, _| {
             let mut has_begun = false;
@@ -121,14 +125,21 @@ pub static CELLS: [Cell; 18] = [
     Cell {
         what: "the developer's instructions are the system's",
         fronts: &[Responses],
-        wires: &[Chat, Messages, Contents],
+        wires: &[Chat, Messages, Contents, Converse],
+        also_own: false,
+        change: |meaning, _| meaning.said.iter_mut().for_each(as_system),
+    },
+    Cell {
+        what: "instructions are the system's, wherever they stand",
+        fronts: &[Chat, Responses],
+        wires: &[ChatV2],
         also_own: false,
         change: |meaning, _| meaning.said.iter_mut().for_each(as_system),
     },
     Cell {
         what: "a refusal is a text",
         fronts: &[Chat, Responses],
-        wires: &[Messages, Contents],
+        wires: &[Messages, Contents, Converse, ChatV2],
         also_own: false,
         change: |meaning, _| {
             for entry in &mut meaning.said {
@@ -141,7 +152,7 @@ pub static CELLS: [Cell; 18] = [
     Cell {
         what: "the result of a call that failed begins with `Error:`",
         fronts: &[Messages, Contents],
-        wires: &[Chat, Responses],
+        wires: &[Chat, Responses, ChatV2],
         also_own: false,
         change: |meaning, _| {
             for entry in &mut meaning.said {
@@ -163,7 +174,7 @@ pub static CELLS: [Cell; 18] = [
     Cell {
         what: "media in results stand in a message of the user behind them",
         fronts: &[Messages, Responses, Contents],
-        wires: &[Chat],
+        wires: &[Chat, ChatV2],
         also_own: false,
         change: |meaning, _| {
             media_behind(meaning, |parts| {
@@ -193,7 +204,7 @@ pub static CELLS: [Cell; 18] = [
     Cell {
         what: "how closely an image is looked at has no word",
         fronts: &[Chat, Responses],
-        wires: &[Messages, Contents],
+        wires: &[Messages, Contents, Converse],
         also_own: false,
         change: |meaning, _| {
             each_media(meaning, |media| {
@@ -206,7 +217,7 @@ pub static CELLS: [Cell; 18] = [
     Cell {
         what: "files have no names",
         fronts: &[Chat, Messages, Responses],
-        wires: &[Contents],
+        wires: &[Contents, Converse],
         also_own: false,
         change: |meaning, _| {
             each_media(meaning, |media| {
@@ -226,34 +237,26 @@ pub static CELLS: [Cell; 18] = [
     Cell {
         what: "calls one at a time cannot be asked for",
         fronts: &[Chat, Messages, Responses],
-        wires: &[Contents],
+        wires: &[Contents, Converse, ChatV2],
         also_own: false,
         change: |meaning, _| meaning.is_serial = false,
     },
     Cell {
         what: "any JSON object is asked for in words",
         fronts: &[Chat, Responses, Contents],
-        wires: &[Messages],
+        wires: &[Messages, Converse],
         also_own: false,
         change: |meaning, _| {
             if meaning.form == "object" {
                 meaning.form = Value::Null;
-                let leading = meaning
-                    .said
-                    .iter()
-                    .take_while(|it| matches!(it, Entry::Text { role: "system", .. }))
-                    .count();
-                meaning.said.insert(
-                    leading,
-                    text("system", "Answer with one JSON object and nothing else."),
-                );
+                instruct(meaning, "Answer with one JSON object and nothing else.");
             }
         },
     },
     Cell {
         what: "the schema of answers has no name",
         fronts: &[Chat, Responses],
-        wires: &[Messages, Contents],
+        wires: &[Messages, Contents, ChatV2],
         also_own: false,
         change: |meaning, _| {
             if let Some(schema) = meaning.form.get("fit") {
@@ -292,11 +295,62 @@ pub static CELLS: [Cell; 18] = [
     Cell {
         what: "functions that are not allowed are left out",
         fronts: &[Contents],
-        wires: &[Chat, Messages, Responses, Contents],
+        wires: &[Chat, Messages, Responses, Contents, Converse, ChatV2],
         also_own: true,
         change: allowed,
     },
+    Cell {
+        what: "no call can be forbidden but in words",
+        fronts: &[Chat, Messages, Responses, Contents],
+        wires: &[Converse],
+        also_own: false,
+        change: |meaning, _| {
+            if meaning.choice == "none" {
+                meaning.choice = "auto".to_owned();
+                let is_call = |entry: &Entry| matches!(entry, Entry::Call { .. });
+                match meaning.said.iter().any(is_call) {
+                    true => instruct(meaning, "Answer in text. Do not call a tool now."),
+                    false => meaning.tools.clear(),
+                }
+            }
+        },
+    },
+    Cell {
+        what: "functions are not strict",
+        fronts: &[Chat, Messages, Responses, Contents],
+        wires: &[Converse],
+        also_own: false,
+        change: |meaning, _| {
+            for tool in &mut meaning.tools {
+                tool["strict"] = false.into();
+            }
+        },
+    },
+    Cell {
+        what: "a forced function is the only one, and functions are strict together or not at all",
+        fronts: &[Chat, Messages, Responses, Contents],
+        wires: &[ChatV2],
+        also_own: false,
+        change: |meaning, _| {
+            let words = ["auto", "none", "required"];
+            if !words.contains(&&*meaning.choice) {
+                let forced = std::mem::replace(&mut meaning.choice, "required".to_owned());
+                meaning.tools.retain(|tool| tool["name"] == *forced);
+            }
+            let is_strict = meaning.tools.iter().all(|tool| tool["strict"] == true);
+            for tool in &mut meaning.tools {
+                tool["strict"] = is_strict.into();
+            }
+        },
+    },
 ];
+
+/// Adds to the instructions at the beginning.
+fn instruct(meaning: &mut Meaning, said: &str) {
+    let is_instruction = |it: &&Entry| matches!(it, Entry::Text { role: "system", .. });
+    let leading = meaning.said.iter().take_while(is_instruction).count();
+    meaning.said.insert(leading, text("system", said));
+}
 
 fn as_system(entry: &mut Entry) {
     if let Entry::Text {

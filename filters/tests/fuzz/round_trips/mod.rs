@@ -2,6 +2,8 @@
 //! exceptions are the cells of [`lost::CELLS`].
 
 mod answers;
+mod cohere;
+mod converse;
 mod lost;
 mod meaning;
 mod said;
@@ -43,6 +45,12 @@ fn sent(kind: WireKind, request: &ModelRequest) -> Option<Value> {
 
 /// What a body says to a host of the dialect.
 fn read(body: &Value, dialect: Dialect) -> Meaning {
+    match dialect {
+        // No front speaks these.
+        Dialect::Converse => return converse::read(body),
+        Dialect::ChatV2 => return cohere::read(body),
+        _ => {}
+    }
     let saying = FRONTS.iter().find(|it| it.dialect == dialect).unwrap();
     let mut body = body.clone();
     if dialect == Dialect::Contents {

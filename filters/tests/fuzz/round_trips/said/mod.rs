@@ -109,11 +109,13 @@ pub static FRONTS: [Saying; 5] = [
 ];
 
 /// The wires of chats, each with the dialect of its bodies.
-pub const WIRES: [(WireKind, Dialect); 5] = [
+pub const WIRES: [(WireKind, Dialect); 7] = [
     (WireKind::Compatible, Dialect::Chat),
     (WireKind::Messages, Dialect::Messages),
     (WireKind::Responses, Dialect::Responses),
     (WireKind::Contents, Dialect::Contents),
+    (WireKind::Converse, Dialect::Converse),
+    (WireKind::Cohere, Dialect::ChatV2),
     (WireKind::Completions, Dialect::Completions),
 ];
 
