@@ -134,6 +134,7 @@ impl<'a> CohereConversation<'a> {
     fn read_turn(&mut self, turn: &'a Turn<'a>) -> Result<(), Fault> {
         match turn.role {
             Role::System | Role::Developer => {
+                self.check_answered()?;
                 check_texts(self.conversation, turn)?;
                 let content = self.content(&turn.blocks)?;
                 self.messages

@@ -216,7 +216,7 @@ pub static CELLS: [Cell; 22] = [
     },
     Cell {
         what: "files have no names",
-        fronts: &[Chat, Messages, Responses],
+        fronts: &[Chat, Messages, Responses, Contents],
         wires: &[Contents, Converse],
         also_own: false,
         change: |meaning, _| {
