@@ -124,7 +124,8 @@ impl Outbound {
         self.request(Method::DELETE, url)
     }
 
-    fn request(&self, method: Method, url: &str) -> Result<RequestBuilder, AddressError> {
+    /// A request of a method. Errors: the URL must not be asked.
+    pub fn request(&self, method: Method, url: &str) -> Result<RequestBuilder, AddressError> {
         let url = Url::parse(url).map_err(|_| AddressError::Unreadable)?;
         if self.written.contains(&url) {
             return Ok(self.trusting.request(method, url));

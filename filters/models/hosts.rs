@@ -35,8 +35,8 @@ pub enum ProviderKind {
 
 /// How a kind of provider serves its wires.
 ///
-/// Our choice: a credential is a header, and a body is what its wire says, because all of today's hosts have it so. A cloud
-/// that signs requests or moves members of bodies gets a trait and a column of its own.
+/// Our choice: a key is a header, and a body is what its wire says, because all of today's hosts have it so. A cloud's own
+/// sign-in stands beside it ([`super::cloud_credentials`]); one that moves members of bodies gets a column of its own.
 pub struct Host {
     /// The usual base URL; `None`: it has none.
     pub base_url: Option<&'static str>,

@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use crate::config::Secret;
+use crate::models::cloud_credentials::CredentialSource;
 use crate::proxy::state::ProxyState;
 
 const PLAIN_TEXT: &str = "text/plain";
@@ -22,29 +23,33 @@ pub struct Admin {
     /// The hash of the token that all endpoints but the probes require. `None` means that requests need no token, but
     /// have to name this machine.
     token_hash: Option<[u8; 32]>,
+    /// The sources of clouds' credentials, which `/readyz?verbose` shows.
+    sources: Vec<Arc<CredentialSource>>,
 }
 
 impl Admin {
     /// Creates the endpoints. With a token, all but the probes require it.
-    pub fn new(state: &Arc<ProxyState>, token: Option<&Secret>) -> Self {
+    pub fn new(
+        state: &Arc<ProxyState>,
+        token: Option<&Secret>,
+        sources: Vec<Arc<CredentialSource>>,
+    ) -> Self {
         Self {
             state: Arc::clone(state),
             token_hash: token.map(|token| Sha256::digest(token.expose()).into()),
+            sources,
         }
     }
 
     fn answer(
         &self,
-        path: &str,
+        (path, is_verbose): (&str, bool),
         headers: &HeaderMap,
         address: Option<IpAddr>,
     ) -> (u16, &'static str, Vec<u8>) {
         match path {
             "/livez" => (200, PLAIN_TEXT, b"ok\n".to_vec()),
-            "/readyz" => match self.state.check_ready() {
-                Ok(()) => (200, PLAIN_TEXT, b"ok\n".to_vec()),
-                Err(why) => (503, PLAIN_TEXT, format!("not ready: {why}\n").into_bytes()),
-            },
+            "/readyz" if !is_verbose => self.readiness(),
             _ if self.token_hash.is_none() && !names_address(headers, address) => (
                 403,
                 PLAIN_TEXT,
@@ -56,6 +61,15 @@ impl Admin {
                 PLAIN_TEXT,
                 b"the token of admin.token is required: Authorization: Bearer TOKEN\n".to_vec(),
             ),
+            "/readyz" => {
+                let (status, media_type, mut body) = self.readiness();
+                body.extend(
+                    self.sources
+                        .iter()
+                        .flat_map(|it| source_line(it).into_bytes()),
+                );
+                (status, media_type, body)
+            }
             "/metrics" => (
                 200,
                 "text/plain; version=0.0.4",
@@ -66,6 +80,13 @@ impl Admin {
                 PLAIN_TEXT,
                 b"/metrics, /livez and /readyz are answered here\n".to_vec(),
             ),
+        }
+    }
+
+    fn readiness(&self) -> (u16, &'static str, Vec<u8>) {
+        match self.state.check_ready() {
+            Ok(()) => (200, PLAIN_TEXT, b"ok\n".to_vec()),
+            Err(why) => (503, PLAIN_TEXT, format!("not ready: {why}\n").into_bytes()),
         }
     }
 
@@ -84,6 +105,22 @@ impl Admin {
         let presented: [u8; 32] = Sha256::digest(token).into();
         scheme.eq_ignore_ascii_case(b"bearer") && bool::from(presented.ct_eq(expected))
     }
+}
+
+/// Returns the state of a source in words.
+fn source_line(source: &CredentialSource) -> String {
+    let status = source.status();
+    let state = if status.is_usable {
+        "usable"
+    } else {
+        "unavailable"
+    };
+    let error = status.error.map(|error| format!(": {error}"));
+    let error = error.unwrap_or_default();
+    format!(
+        "credentials of provider {}: {state}{error}\n",
+        source.provider
+    )
 }
 
 /// Returns whether a request names this machine: by a loopback name, or by the address at which its connection
@@ -122,7 +159,8 @@ impl ServeHttp for Admin {
         let (status, content_type, body) = if is_read {
             let address = session.server_addr().and_then(|it| it.as_inet());
             let address = address.map(|address| address.ip().to_canonical());
-            self.answer(head.uri.path(), &head.headers, address)
+            let is_verbose = head.uri.query() == Some("verbose");
+            self.answer((head.uri.path(), is_verbose), &head.headers, address)
         } else {
             (405, PLAIN_TEXT, b"only GET is answered here\n".to_vec())
         };

@@ -11,6 +11,8 @@ use super::state::AppState;
 use crate::decisions::DecisionService;
 use crate::graph::Graph;
 use crate::mcp::oauth::sweep;
+use crate::models::cloud_credentials::CredentialSource;
+use crate::models::cloud_credentials::refresh::CredentialRefresh;
 use crate::models::providers::Provider;
 use crate::models::stored_responses;
 use crate::models::stored_responses::worker::ResponseWork;
@@ -34,13 +36,14 @@ pub(super) fn runtime() -> Result<Runtime, BootError> {
         .map_err(|error| failed("starting threads", error))
 }
 
-/// Starts the services that refresh names, keys and datafiles and drop ended windows, until `stop`.
+/// Starts the services that refresh names, keys, credentials and datafiles and drop ended windows, until `stop`. Returns the
+/// sources of the operator's credentials.
 pub(super) fn refresh(
     runtime: &Runtime,
     providers: &[Arc<Provider>],
     app: &AppState,
     stop: &watch::Receiver<bool>,
-) {
+) -> Vec<Arc<CredentialSource>> {
     let graph = app.graph.as_deref();
     let (byok_only, on): (Vec<_>, Vec<_>) =
         providers.iter().partition(|it| it.home.keys.is_empty());
@@ -64,6 +67,12 @@ pub(super) fn refresh(
         origins: checked.cloned().collect(),
     };
     spawn(runtime, Some(health_checks), stop);
+    let sources = providers
+        .iter()
+        .filter_map(|provider| provider.own_source());
+    let sources: Vec<_> = sources.map(Arc::clone).collect();
+    let refresh = (!sources.is_empty()).then(|| CredentialRefresh(sources.clone()));
+    spawn(runtime, refresh, stop);
     spawn(runtime, Some(app.proxy.quotas.sweeper()), stop);
     spawn(runtime, graph.map(Graph::sweeper), stop);
     spawn(runtime, graph.map(Graph::key_refresh), stop);
@@ -75,6 +84,7 @@ pub(super) fn refresh(
         let stop = stop.clone();
         runtime.spawn(async move { task.start(stop).await });
     }
+    sources
 }
 
 /// Starts the services on rows of the store, until `stop`: jobs of videos and responses, and expired grants of OAuth.

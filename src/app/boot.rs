@@ -82,13 +82,13 @@ pub fn boot(
         access_log: Arc::new(access_log),
         clock: Clock::start(),
     };
-    let providers = providers(&config, &store)?;
+    let providers = providers(&config, &store, &shared.metrics)?;
     let planner = Planner::new(&config, &providers, catalog, &shared.metrics);
     let built = build(&config, &runtime, &store, planner, shared)?;
     let (stop_runtime, stopped) = watch::channel(false);
     let tasks = &built.app.proxy.tasks;
     tasks.watch_task("accounts", &runtime.spawn(late.follow(stopped.clone())));
-    background::refresh(&runtime, &providers, &built.app, &stopped);
+    let sources = background::refresh(&runtime, &providers, &built.app, &stopped);
     sandboxes.spawn(&runtime, &stopped);
     background::spawn(&runtime, tls.1, &stopped);
     if let Some(sharing) = built.health_sharing {
@@ -99,7 +99,7 @@ pub fn boot(
     let of_events = dispatching.iter();
     of_events.for_each(|task| tasks.watch_task("events", task));
     let (stop, stop_mode) = watch::channel(StopMode::No);
-    let server = listeners.serve(&config, &built.app.proxy, tls.0, stop_mode)?;
+    let server = listeners.serve(&config, (&built.app.proxy, sources), tls.0, stop_mode)?;
     built.app.proxy.is_serving.store(true, Ordering::Relaxed);
     Ok(Running {
         app: built.app,
@@ -127,11 +127,16 @@ fn tls(config: &Config) -> Result<Option<(Tls, CertificateRefresh)>, BootError> 
     tls.map_err(|error| misconfigured(error.to_string()))
 }
 
-fn providers(config: &Config, store: &Store) -> Result<Arc<[Arc<Provider>]>, BootError> {
+fn providers(
+    config: &Config,
+    store: &Store,
+    metrics: &Metrics,
+) -> Result<Arc<[Arc<Provider>]>, BootError> {
     let key = store.pepper().fingerprint();
     let built: Result<Vec<_>, String> = planner::enabled_providers(config)
         .map(|provider| {
-            Provider::new(provider, &config.routing, config.media.fetch, &key).map(Arc::new)
+            let parts = (&key[..], metrics);
+            Provider::new(provider, &config.routing, config.media.fetch, parts).map(Arc::new)
         })
         .collect();
     Ok(built.map_err(|error| failed("providers", error))?.into())

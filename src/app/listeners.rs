@@ -19,6 +19,7 @@ use super::bound::BoundService;
 use super::running::{ShutdownChannel, StopMode};
 use crate::admin::Admin;
 use crate::config::Config;
+use crate::models::cloud_credentials::CredentialSource;
 use crate::proxy::connection_state::KEEPALIVE_TIMEOUT;
 use crate::proxy::connections::ConnectionLimiter;
 use crate::proxy::hooks::Proxy;
@@ -66,7 +67,7 @@ impl Listeners {
     pub(super) fn serve(
         self,
         config: &Config,
-        state: &Arc<ProxyState>,
+        (state, sources): (&Arc<ProxyState>, Vec<Arc<CredentialSource>>),
         tls: Option<Tls>,
         stop_mode: watch::Receiver<StopMode>,
     ) -> Result<JoinHandle<()>, BootError> {
@@ -77,7 +78,7 @@ impl Listeners {
         let buffers = L4BufferSettings::new(READ_BUFFER_BYTES, WRITE_BUFFER_BYTES);
         let proxy = BoundService::new(proxy, self.public, buffers);
         server.add_service(proxy.map_err(|error| failed("listen.address", error))?);
-        let admin = Admin::new(state, config.admin.token.as_ref());
+        let admin = Admin::new(state, config.admin.token.as_ref(), sources);
         let mut admin = Service::new("admin".to_owned(), HttpServer::new_app(admin));
         admin.threads = Some(1);
         let admin = BoundService::new(admin, self.admin, L4BufferSettings::default());

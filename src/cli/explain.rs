@@ -114,7 +114,8 @@ pub(super) fn planner(mut config: Config) -> Result<Planner, String> {
     let catalog = planner::load_catalog(&config)?;
     let metrics = Metrics::new().map_err(|error| error.to_string())?;
     let providers = planner::enabled_providers(&config).map(|provider| {
-        Provider::new(provider, &config.routing, config.media.fetch, b"explain").map(Arc::new)
+        let keys = (&b"explain"[..], &metrics);
+        Provider::new(provider, &config.routing, config.media.fetch, keys).map(Arc::new)
     });
     let providers = providers.collect::<Result<Vec<_>, _>>()?;
     Ok(Planner::new(

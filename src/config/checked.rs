@@ -17,7 +17,9 @@ use http::HeaderName;
 pub use self::decisions::{Client, Datafile, DecisionsConfig, ProfileStore, Webhook};
 pub use self::graph::{Bearer, GraphConfig, GraphUpstream, Tenant};
 pub use self::plans::Plans;
-pub use self::providers::{HealthConfig, ProviderConfig, RegionConfig, provider_names};
+pub use self::providers::{
+    CloudSettings, HealthConfig, ProviderConfig, RegionConfig, provider_names,
+};
 use super::certificate::CertificateFiles;
 pub use super::file::{
     BodyBytes, Durability, Limits, Log, LogFormat, LogLevel, MediaConfig, OnOutage,

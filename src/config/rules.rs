@@ -13,6 +13,7 @@ use super::problem::Problem;
 use super::secret::{self, Secret, SecretBytes};
 use super::walk::{Finding, Walk};
 
+mod cloud;
 mod decisions;
 mod graph;
 mod listen;

@@ -12,6 +12,7 @@ use http::HeaderName;
 
 use super::*;
 
+mod cloud;
 mod example;
 mod golden;
 mod overrides;

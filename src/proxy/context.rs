@@ -100,6 +100,13 @@ impl RequestInfo {
         }
     }
 
+    /// Returns the wall clock of the running hook, in Unix seconds.
+    pub fn now_unix_s(&self) -> u64 {
+        let since = self.now.saturating_duration_since(self.started);
+        let now_us = u128::from(self.started_unix_us) + since.as_micros();
+        u64::try_from(now_us / 1_000_000).unwrap_or(u64::MAX)
+    }
+
     /// Returns the facts about the request that each of our heads states.
     pub fn head_fields(&self) -> HeadFields {
         HeadFields {

@@ -61,6 +61,8 @@ pub struct Metrics {
     pub background_responses: IntCounterVec,
     /// Webhooks of videos, by outcome.
     pub video_callbacks: IntCounterVec,
+    /// Fetches of clouds' credentials, by provider and outcome.
+    pub credential_fetches: IntCounterVec,
     /// Images fetched for providers, by outcome.
     pub media_fetches: IntCounterVec,
     /// Decisions of limits, by operation (or group of model endpoints) and decision.
@@ -143,6 +145,7 @@ impl Metrics {
             videos: counters(&r, "weirgate_videos_total", "Jobs of videos that have ended: completed, failed (the provider, or its filter), expired (videos.timeout_s).", &["status"])?,
             background_responses: counters(&r, "weirgate_background_responses_total", "Responses made in the background that have ended: completed, incomplete, failed, cancelled.", &["status"])?,
             video_callbacks: counters(&r, "weirgate_video_callbacks_total", "Webhooks that told the end of a job: taken, gone (the receiver wants no more: 410), refused (another status, a redirect too), failed (no answer), prohibited (no public address, no https).", &["outcome"])?,
+            credential_fetches: counters(&r, "weirgate_credential_fetches_total", "Fetches of short-lived credentials of clouds (credentials of a provider): fetched, failed.", &["provider", "outcome"])?,
             media_fetches: counters(&r, "weirgate_media_fetches_total", "Images named by address that were fetched for a provider: fetched, cached, prohibited (no public address, no https), too_large, too_slow, no_image, failed, busy (media.max_fetches).", &["outcome"])?,
             limiter_decisions: counters(&r, "weirgate_limiter_decisions_total", "Requests that met a limit, by operation or group of model endpoints: admitted, refused, unavailable (nobody could say); of the graph service also hit (answered from the cache, not counted), refunded (a hit in its own cache), uncounted.", &["operation", "decision"])?,
             limiter_degraded: register(&r, IntGauge::new("weirgate_limiter_degraded", "1 while shared.redis is set and does not answer, so that limits follow shared.on_outage.")?)?,

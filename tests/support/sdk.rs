@@ -44,6 +44,8 @@ pub enum Script {
     ContentsPython,
     /// `contents_node.mjs` beside node_modules.
     ContentsNode,
+    /// `sigv4_python.py` in the virtual environment.
+    Sigv4Python,
     /// `schemathesis_api.py` in the virtual environment.
     SchemathesisApi,
 }
@@ -81,6 +83,17 @@ impl<'a> Settings<'a> {
 
 /// Runs these checks of a script, all when none is named; fails the test with its output when one fails.
 pub fn run(script: Script, variables: &[(&str, &str)], checks: &[&str]) {
+    let out = output(script, variables, checks);
+    // A script that ran nothing would succeed too.
+    let passed = out.lines().filter(|line| line.starts_with("ok ")).count();
+    assert!(
+        passed >= checks.len().max(1),
+        "{script:?} ran {passed} checks\n{out}"
+    );
+}
+
+/// Runs a script, and returns what it has written; fails the test when it fails.
+pub fn output(script: Script, variables: &[(&str, &str)], checks: &[&str]) -> String {
     super::watchdog::watch_this_test();
     let (program, name) = match script {
         Script::OpenaiPython => (installed("venv/bin/python"), "openai_python.py"),
@@ -101,6 +114,7 @@ pub fn run(script: Script, variables: &[(&str, &str)], checks: &[&str]) {
         Script::LangchainPython => (installed("venv/bin/python"), "langchain_python.py"),
         Script::ContentsPython => (installed("venv/bin/python"), "contents_python.py"),
         Script::ContentsNode => (PathBuf::from("node"), "contents_node.mjs"),
+        Script::Sigv4Python => (installed("venv/bin/python"), "sigv4_python.py"),
         Script::SchemathesisApi => (installed("venv/bin/python"), "schemathesis_api.py"),
     };
     let output = Command::new(program)
@@ -118,12 +132,7 @@ pub fn run(script: Script, variables: &[(&str, &str)], checks: &[&str]) {
         "{name}: {}\n{out}\n{err}",
         output.status
     );
-    // A script that ran nothing would succeed too.
-    let passed = out.lines().filter(|line| line.starts_with("ok ")).count();
-    assert!(
-        passed >= checks.len().max(1),
-        "{name} ran {passed} checks\n{out}"
-    );
+    out
 }
 
 fn installed(what: &str) -> PathBuf {

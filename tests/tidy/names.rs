@@ -80,8 +80,9 @@ const FAMILIES: &[(&str, &[&str])] = &[
 ];
 /// Files that may name every family: the lists of dialects, fronts, hosts and wires, the words of chat's `extra_content`, the fronts
 /// that a vendor's clients speak, the headers that name a session, the settings, the help text with an example, and the clients that
-/// are told how to call.
+/// are told how to call. Clouds sign in in folders of their own, whatever wires they serve.
 const LISTS: &[&str] = &[
+    "filters/models/cloud_credentials/",
     "filters/models/dialects/mod.rs",
     "filters/models/fronts/chat_completions/items.rs",
     "filters/models/hosts.rs",
@@ -93,6 +94,7 @@ const LISTS: &[&str] = &[
     "src/cli/clients.rs",
     "src/cli/mcp.rs",
     "src/cli/provider_key.rs",
+    "src/models/cloud_credentials/",
     "src/models/sessions.rs",
 ];
 

@@ -28,12 +28,12 @@ const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-be
 #[derive(Debug)]
 pub enum EntraSource {
     Secret {
-        client: Client,
+        client: EntraClient,
         secret: SecretText,
     },
     /// The token in a file is traded for Entra's.
     Federated {
-        client: Client,
+        client: EntraClient,
         token_file: String,
     },
     App {
@@ -49,7 +49,7 @@ pub enum EntraSource {
 
 /// A client of Entra, and where it asks for tokens.
 #[derive(Debug)]
-pub struct Client {
+pub struct EntraClient {
     id: String,
     token_url: Url,
 }
@@ -93,7 +93,7 @@ pub fn choose(environment: &Environment) -> Result<EntraSource, SourceError> {
     })
 }
 
-fn client(environment: &Environment, beside: &str) -> Result<Client, SourceError> {
+fn client(environment: &Environment, beside: &str) -> Result<EntraClient, SourceError> {
     let needed = |name: &'static str| {
         let value = set(environment, name);
         value.ok_or_else(|| {
@@ -116,13 +116,13 @@ fn client(environment: &Environment, beside: &str) -> Result<Client, SourceError
     let mut token_url = SourceHost::EntraAuthority.check(AUTHORITY, &authority)?;
     token_url.set_path(&format!("/{tenant}/oauth2/v2.0/token"));
     token_url.set_query(None);
-    Ok(Client {
+    Ok(EntraClient {
         id: id.to_owned(),
         token_url,
     })
 }
 
-impl Client {
+impl EntraClient {
     /// Returns the request with the client's secret.
     pub fn secret_request(&self, secret: &SecretText, scope: &str) -> SourceRequest {
         self.request(scope, &[("client_secret", secret.expose())])

@@ -12,6 +12,7 @@ pub mod entra;
 pub mod federated_token;
 pub mod google;
 pub mod granted;
+pub mod own_keys;
 mod private_key;
 pub mod secret_text;
 pub mod sigv4;
@@ -22,28 +23,17 @@ pub mod vendor_hosts;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A cloud whose own sign-in a provider may have in place of keys.
+/// A cloud whose own sign-in a provider may have in place of keys: requests to AWS are signed, those to others have a token.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum Cloud {
-    /// AWS: requests are signed.
     Aws,
-    /// Microsoft Entra: requests have a token.
     Entra,
-    /// Google: requests have a token.
     Google,
 }
 
 impl Cloud {
-    /// Returns its word in the configuration.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Aws => "aws",
-            Self::Entra => "entra",
-            Self::Google => "google",
-        }
-    }
-
     /// Returns the usual scope of its tokens; AWS has none.
     pub fn usual_scope(self) -> &'static str {
         match self {

@@ -52,14 +52,30 @@ pub struct SignedParts<'a> {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct BodyHash([u8; 32]);
 
+/// The hash of a body whose slices arrive one after the other.
+#[derive(Default)]
+pub struct RunningBodyHash(Sha256);
+
 impl BodyHash {
     /// Returns the hash of a body in slices.
     pub fn from_slices<'a>(slices: impl IntoIterator<Item = &'a [u8]>) -> Self {
-        let mut digest = Sha256::new();
+        let mut hash = RunningBodyHash::default();
         for slice in slices {
-            digest.update(slice);
+            hash.update(slice);
         }
-        Self(digest.finalize().into())
+        hash.end()
+    }
+}
+
+impl RunningBodyHash {
+    /// Adds a slice.
+    pub fn update(&mut self, slice: &[u8]) {
+        self.0.update(slice);
+    }
+
+    /// Returns the hash of all slices.
+    pub fn end(self) -> BodyHash {
+        BodyHash(self.0.finalize().into())
     }
 }
 

@@ -8,6 +8,8 @@ pub struct SourceRequest {
     pub method: Method,
     pub url: Url,
     pub headers: Vec<(&'static str, String)>,
+    /// Headers that a file of credentials names.
+    pub more_headers: Vec<(String, String)>,
     /// The body, whose type is among the headers.
     pub body: Option<String>,
     /// The setting that the address comes from, for errors.
@@ -23,6 +25,7 @@ impl SourceRequest {
             method: Method::GET,
             url,
             headers: Vec::new(),
+            more_headers: Vec::new(),
             body: None,
             setting,
             is_metadata: true,
@@ -38,6 +41,7 @@ impl SourceRequest {
             method: Method::POST,
             url,
             headers: vec![("content-type", content_type)],
+            more_headers: Vec::new(),
             body: Some(body.finish()),
             setting,
             is_metadata: false,

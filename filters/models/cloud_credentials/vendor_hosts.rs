@@ -1,9 +1,9 @@
 //! Which addresses the sources of credentials may have: those of the vendors, and loopback where the operator has written them.
 //!
 //! A file of credentials may come from a stranger. If it could name any address, the gateway would ask that address for
-//! tokens, or send it some. Source: docs/security.md 57.
+//! tokens, or send it some. Source: docs/security.md 101.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use url::{Host, Url};
 

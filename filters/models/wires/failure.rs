@@ -25,6 +25,8 @@ pub enum FailureKind {
     Malformed,
     /// The reply ended before its end.
     Truncated,
+    /// The source of the provider's credentials gives none, so nothing was sent.
+    Credential,
     /// No failure: the attempt was cancelled, because another one beside it answered first, or because its client left.
     Cancelled,
 }
@@ -174,6 +176,7 @@ impl Failure {
             }
             FailureKind::Malformed => out.extend_from_slice(b"malformed"),
             FailureKind::Truncated => out.extend_from_slice(b"cut off"),
+            FailureKind::Credential => out.extend_from_slice(b"no credential"),
             FailureKind::Cancelled => out.extend_from_slice(b"cancelled"),
         }
         if !self.message.is_empty() {
@@ -203,7 +206,10 @@ impl Failure {
     /// The status to report in `metadata.routing`; 0 where no reply came.
     pub fn status(&self) -> u16 {
         match self.kind {
-            FailureKind::Connect | FailureKind::Timeout | FailureKind::Cancelled => 0,
+            FailureKind::Connect
+            | FailureKind::Timeout
+            | FailureKind::Credential
+            | FailureKind::Cancelled => 0,
             FailureKind::Status(status) => status,
             FailureKind::Malformed | FailureKind::Truncated => 200,
         }
@@ -215,6 +221,7 @@ impl Failure {
             FailureKind::Connect | FailureKind::Timeout => "network_error",
             FailureKind::Status(429) => "rate_limited",
             FailureKind::Status(401 | 403) => "gateway_error",
+            FailureKind::Credential => "credential_unavailable",
             FailureKind::Cancelled => "cancelled",
             _ => "upstream_error",
         }

@@ -1,15 +1,21 @@
 //! Asks providers for their lists of models, with their keys, all at once, each within three seconds.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use filters::models::cloud_credentials::sigv4::{BodyHash, SigningScope};
+use filters::models::cloud_credentials::source_error::SourceError;
 use filters::models::routing::WrittenMapping;
 use filters::money::Price;
 use futures::future::join_all;
 use serde_json::Value;
 
 use crate::config::{Config, Location, Problem, ProviderConfig};
+use crate::models::cloud_credentials::authorize::authorize;
+use crate::models::cloud_credentials::{CredentialSource, HeldCredential, SourceState};
 use crate::outbound::{Outbound, describe, read_success};
+use crate::telemetry::metrics::Metrics;
 
 /// The time limit of a provider's whole reply.
 const LIST_TIMEOUT: Duration = Duration::from_secs(3);
@@ -45,10 +51,19 @@ pub(super) fn compare(config: &Config, providers: &[&ProviderConfig]) -> Vec<Pro
     };
     // All clients share one crypto provider, which may already be installed.
     _ = rustls::crypto::ring::default_provider().install_default();
-    let lists = runtime.block_on(join_all(providers.iter().map(|provider| list(provider))));
+    let lists = runtime.block_on(join_all(providers.iter().map(|it| sign_in_and_list(it))));
     let mut findings = Vec::new();
     for (provider, listed) in providers.iter().zip(lists) {
         let key = format!("providers.{}", provider.name);
+        let listed = match listed {
+            Ok(listed) => listed,
+            Err(error) => {
+                let message = format!("{}: {}", error.setting, error.came);
+                let key = format!("{key}.credentials");
+                findings.push(problem(&key, message, &error.cure));
+                continue;
+            }
+        };
         match listed {
             Ok(listed) => {
                 let mappings = find_mappings(config, &provider.name);
@@ -84,8 +99,54 @@ fn find_mappings<'c>(config: &'c Config, provider: &str) -> Vec<&'c WrittenMappi
         .collect()
 }
 
+/// The models of a provider, by name, or why it has no list.
+type Listed = Result<BTreeMap<String, ListedModel>, String>;
+
+/// Fetches a provider's credentials, if a source gives them, and asks it for its models.
+///
+/// Errors: the source gives none.
+async fn sign_in_and_list(provider: &ProviderConfig) -> Result<Listed, SourceError> {
+    let Some(cloud) = &provider.cloud else {
+        return Ok(list(provider, None).await);
+    };
+    let failed = |came: String| SourceError::new("credentials", came, "");
+    let metrics = Metrics::new().map_err(|error| failed(error.to_string()))?;
+    let name = provider.name.as_str().into();
+    let source = CredentialSource::new(&name, cloud, &metrics.credential_fetches);
+    let source = Arc::new(source);
+    source.wait().await;
+    match source.state() {
+        SourceState::Ready(held) => Ok(list(provider, Some(&held)).await),
+        SourceState::Failed(error) => Err(error),
+        SourceState::Missing => Err(failed("the source did not answer in time".to_owned())),
+    }
+}
+
+/// Returns the headers with which a request for a list carries a credential.
+fn authorized(
+    url: &str,
+    provider: &ProviderConfig,
+    held: &HeldCredential,
+) -> Option<http::HeaderMap> {
+    let uri: http::Uri = url.parse().ok()?;
+    let host = http::HeaderValue::from_str(uri.authority()?.as_str()).ok()?;
+    let request = http::Request::get(uri).header(http::header::HOST, host);
+    let (mut parts, ()) = request.body(()).ok()?.into_parts();
+    let cloud = provider.cloud.as_ref()?;
+    let scope = SigningScope {
+        region: cloud.region.clone(),
+        service: cloud.service.clone(),
+    };
+    let now_s = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs();
+    let hash = BodyHash::from_slices([]);
+    authorize(&mut parts, held, Some(&scope), (&hash, now_s))?;
+    // The HTTP client writes it.
+    parts.headers.remove(http::header::HOST);
+    Some(parts.headers)
+}
+
 /// Asks a provider for its models, by name. Errors: the reason for which there is no list.
-async fn list(provider: &ProviderConfig) -> Result<BTreeMap<String, ListedModel>, String> {
+async fn list(provider: &ProviderConfig, held: Option<&HeldCredential>) -> Listed {
     let host = provider.kind.host();
     let list = host.model_list;
     let list = list.ok_or_else(|| "its API has none".to_owned())?;
@@ -104,6 +165,10 @@ async fn list(provider: &ProviderConfig) -> Result<BTreeMap<String, ListedModel>
         let header = host.credential(key.expose(), &provider.quirks);
         let (name, value) = header.map_err(|fault| fault.message.into_owned())?;
         request = request.header(name, value);
+    }
+    if let Some(held) = held {
+        let headers = authorized(&url, provider, held);
+        request = request.headers(headers.ok_or("its credentials do not sign")?);
     }
     let reply = request.send().await.map_err(describe)?;
     let body = read_success(reply, MAX_LIST_BYTES).await?;

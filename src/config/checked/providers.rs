@@ -1,7 +1,10 @@
 //! The providers of the checked configuration.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use filters::models::cloud_credentials::Cloud;
+use filters::models::cloud_credentials::aws::Environment;
 use filters::models::hosts::ProviderKind;
 use filters::models::routing::providers::{ProviderDefaults, ProviderNames};
 use filters::models::wires::Quirks;
@@ -26,6 +29,8 @@ pub struct ProviderConfig {
     /// The keys in the order in which they are tried. The list is empty if the provider needs none or only serves
     /// BYOK keys.
     pub keys: Vec<Secret>,
+    /// Its sign-in to a cloud, in place of keys.
+    pub cloud: Option<CloudSettings>,
     pub regions: Vec<RegionConfig>,
     /// Whether calls without a region serve only callers with a BYOK key.
     pub is_byok_only: bool,
@@ -35,6 +40,22 @@ pub struct ProviderConfig {
     pub quirks: Quirks,
     /// The options of its mappings where the catalogue sets none.
     pub defaults: ProviderDefaults,
+}
+
+/// How a provider signs in to a cloud.
+///
+/// It has no `Debug`, because the environment holds secrets.
+#[derive(Clone)]
+pub struct CloudSettings {
+    pub cloud: Cloud,
+    /// The variables that sources read.
+    pub environment: Arc<Environment>,
+    /// The region of AWS; empty for other clouds.
+    pub region: Box<str>,
+    /// The service that signatures name.
+    pub service: Box<str>,
+    /// The scope of tokens.
+    pub scope: Box<str>,
 }
 
 /// Health checks of endpoints.

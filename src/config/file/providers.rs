@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use filters::models::cloud_credentials::Cloud;
 use filters::models::hosts::ProviderKind;
 use filters::models::routing::WrittenParameters;
 use filters::models::routing::search::SearchDialect;
@@ -36,6 +37,22 @@ pub(crate) struct ProviderConfig {
     /// and for local servers; [] says that a remote server of the OpenAI convention needs none.
     #[serde(default)]
     pub keys: Option<Vec<SecretRef>>,
+    /// The cloud whose own sign-in it has in place of keys: aws signs requests, entra and google send tokens. Where they come
+    /// from, the environment says as for the cloud's own SDKs.
+    #[serde(default)]
+    pub credentials: Option<Cloud>,
+    /// The region that requests to AWS are signed for; default: AWS_REGION, AWS_DEFAULT_REGION, that of the profile. Requests
+    /// to one of regions are signed for that one.
+    #[serde(default)]
+    pub region: Option<String>,
+    /// The service that signatures for AWS name.
+    #[serde(default)]
+    #[schemars(extend("default" = "bedrock"))]
+    pub signing_service: Option<String>,
+    /// The scope of tokens; default for entra `https://ai.azure.com/.default`, which deployments with dated versions of the API
+    /// do not take, for google cloud-platform.
+    #[serde(default)]
+    pub token_scope: Option<String>,
     /// Its regions: those of the catalogue that a model string may name.
     #[serde(default)]
     pub regions: BTreeMap<String, RegionConfig>,

@@ -7,6 +7,7 @@ use filters::models::routing::providers::ProviderNames;
 use http::{HeaderName, HeaderValue};
 
 use super::Rules;
+use super::cloud;
 use super::provider_urls::{
     check_base_urls, check_url_end, is_loopback, is_unencrypted_and_remote, listed_urls, url_place,
 };
@@ -104,6 +105,7 @@ fn check_provider(
 ) -> (ProviderConfig, Option<Reason>) {
     let key = join_key("providers", name);
     let headers = check_headers(rules, &key, provider);
+    let cloud = cloud::check(rules, &key, provider);
     let keys = find_keys(rules, &key, provider);
     let base_urls = check_base_urls(rules, &key, provider);
     let kind = provider.kind;
@@ -120,7 +122,7 @@ fn check_provider(
         .any(|region| region.keys.as_ref().is_some_and(|keys| !keys.is_empty()));
     let is_byok_only = missing_key.is_some();
     let missing_key = missing_key.filter(|_| !has_regional_keys);
-    let carries_keys = !keys.is_empty() || is_byok_only;
+    let carries_keys = !keys.is_empty() || cloud.is_some() || is_byok_only;
     let unencrypted = base_urls
         .iter()
         .position(|url| is_unencrypted_and_remote(url));
@@ -135,6 +137,7 @@ fn check_provider(
         health: check_health(rules, &key, provider),
         base_urls,
         keys,
+        cloud,
         regions,
         is_byok_only,
         headers,
@@ -274,6 +277,7 @@ fn check_regions(
 
 fn needs_key(provider: &file::ProviderConfig) -> bool {
     match provider.kind {
+        _ if provider.credentials.is_some() => false,
         ProviderKind::Sandbox => false,
         ProviderKind::Compatible => {
             let urls = listed_urls(provider);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use filters::fault::Fault;
+use filters::models::cloud_credentials::sigv4::BodyHash;
 use filters::models::dialects::state::{Maker, States};
 use filters::models::front::ClientHead;
 use filters::models::fronts::counted::{Counted, CountingApi};
@@ -17,6 +18,8 @@ use reqwest::RequestBuilder;
 use serde_json::json;
 
 use crate::models::Models;
+use crate::models::cloud_credentials::SourceState;
+use crate::models::cloud_credentials::authorize::authorize;
 use crate::models::deployment::Deployment;
 use crate::models::planner::PlanContext;
 use crate::models::providers::endpoints::TriedEndpoints;
@@ -164,6 +167,15 @@ impl CountTokens {
         let (client, ()) = http::Request::new(()).into_parts();
         let template = deployment.head(Operation::Chat, false)?;
         let mut head = template.request(&own, &client)?;
+        head.uri = (counting.path)(head.uri.path()).parse().ok()?;
+        if let Some(source) = deployment.provider.source(key) {
+            let SourceState::Ready(held) = source.state() else {
+                return None;
+            };
+            let hash = BodyHash::from_slices([&sent[..]]);
+            let signed = (&hash, request.now_ms / 1000);
+            authorize(&mut head, &held, deployment.site.signing.as_ref(), signed)?;
+        }
         // The HTTP client writes the first two, and the request has no id upstream.
         for name in ["host", "content-length", "x-request-id"] {
             head.headers.remove(name);
@@ -171,7 +183,7 @@ impl CountTokens {
         let endpoints = &deployment.site.endpoints;
         let endpoint = endpoints.pick(None, TriedEndpoints::default(), request.now_ms);
         let origin = endpoints.origin(endpoint)?.url();
-        let url = format!("{origin}{}", (counting.path)(head.uri.path()));
+        let url = format!("{origin}{}", head.uri);
         let post = self.models.provider_counts.outbound.post(&url).ok()?;
         Some(post.headers(head.headers).body(sent))
     }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use filters::fault::Fault;
+use filters::models::cloud_credentials::sigv4::BodyHash;
 use filters::models::dialects::chat_state;
 use filters::models::dialects::state::{Maker, OwnedMaker, States};
 use filters::models::metadata::{AttemptRecord, Owed};
@@ -11,12 +12,13 @@ use filters::models::reply::ReplyIdentity;
 use filters::models::reply_cache::recorder::ReplyRecorder;
 use filters::models::routing::health::RunningAttempt;
 use filters::models::search_loop::turn::SearchTurn;
-use filters::models::wires::{Failure, Target};
+use filters::models::wires::{Failure, FailureKind, Target};
 use http::{HeaderName, HeaderValue};
 
 use super::call::Call;
 use super::planned_attempt::PlannedAttempt;
 use super::reply_reader::ReplyReader;
+use crate::models::cloud_credentials::{CredentialSource, HeldCredential, SourceState};
 use crate::models::deployment::Deployment;
 use crate::models::providers::Credential;
 use crate::models::providers::endpoints::TriedEndpoints;
@@ -52,6 +54,14 @@ pub(super) struct Cursor {
     key_retries: u8,
     /// The number of the endpoint.
     pub(super) endpoint: usize,
+    /// What a source has given in place of the key.
+    pub(super) held: Option<Arc<HeldCredential>>,
+    /// The hash of the body, which a signature needs.
+    pub(super) body_hash: Option<BodyHash>,
+    /// Whether the attempt has waited for its source.
+    has_waited: bool,
+    /// Whether it was repeated because what the source had given was refused.
+    was_signed_in_anew: bool,
     /// The endpoints of this provider that were tried.
     pub(super) tried_endpoints: TriedEndpoints,
     pub(super) endpoint_retries: u8,
@@ -65,6 +75,16 @@ pub(super) struct Cursor {
     pub(super) left_out_state: u32,
     /// The number of earlier attempts whose wires could not express the request.
     pub(super) unsaid: usize,
+}
+
+/// What the credential of an attempt needs before the attempt begins.
+pub(super) enum SignIn {
+    /// Nothing.
+    Done,
+    /// A fetch of its source.
+    Waits(Arc<CredentialSource>),
+    /// The source gives none.
+    Failed,
 }
 
 /// The progress of an attempt whose provider takes the request in several parts.
@@ -157,6 +177,54 @@ impl Attempt {
         attempt.deployment.provider.credential(key)
     }
 
+    /// Returns the source of what the attempt sends in place of a key, if it has one.
+    pub(super) fn source<'c>(&self, call: &'c Call) -> Option<&'c Arc<CredentialSource>> {
+        let (attempt, key) = self.planned(call).zip(self.credential(call))?;
+        attempt.deployment.provider.source(key)
+    }
+
+    /// Picks the key, and takes what its source has, if it has one.
+    pub(super) fn sign_in(&mut self, call: &Call, now_ms: u64) -> SignIn {
+        let Some(attempt) = self.planned(call) else {
+            return SignIn::Done;
+        };
+        self.cursor.pick_key(attempt, now_ms);
+        self.cursor.keeps_key = true;
+        let source = self.source(call);
+        let cursor = &mut self.cursor;
+        cursor.held = None;
+        match source.map(|source| (source, source.state())) {
+            None => SignIn::Done,
+            Some((_, SourceState::Ready(held))) => {
+                cursor.held = Some(held);
+                cursor.has_waited = false;
+                SignIn::Done
+            }
+            Some((source, SourceState::Missing)) if !cursor.has_waited => {
+                cursor.has_waited = true;
+                SignIn::Waits(Arc::clone(source))
+            }
+            Some((_, SourceState::Missing | SourceState::Failed(_))) => {
+                cursor.has_waited = false;
+                SignIn::Failed
+            }
+        }
+    }
+
+    /// Repeats the attempt once with what its source gives anew, if the provider refuses what it has given. Returns
+    /// whether it does.
+    pub(super) fn repeat_signed_in_anew(&mut self, call: &Call, failure: &Failure) -> bool {
+        let is_refused = matches!(failure.kind, FailureKind::Status(401 | 403));
+        let held = self.source(call).zip(self.cursor.held.as_ref());
+        let Some((source, held)) = held.filter(|_| is_refused) else {
+            return false;
+        };
+        let repeats = !self.cursor.was_signed_in_anew && source.refuse(held);
+        self.cursor.was_signed_in_anew |= repeats;
+        self.cursor.keeps_key |= repeats;
+        repeats
+    }
+
     /// Returns a failure without the key and the addresses that the provider's text may reveal.
     pub(super) fn scrubbed(&self, call: &Call, failure: Failure) -> Failure {
         let deployment = self.deployment(call);
@@ -164,6 +232,7 @@ impl Attempt {
         let mut revealing = revealing.unwrap_or_default();
         let secret = self.credential(call).and_then(|key| key.secret.as_ref());
         revealing.extend(secret.map(|secret| secret.expose().to_owned()));
+        revealing.extend(self.cursor.held.iter().flat_map(|held| held.revealing()));
         failure.scrubbed(&revealing)
     }
 

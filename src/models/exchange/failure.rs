@@ -74,7 +74,10 @@ impl ModelExchange {
         let now_ms = self.now_ms(info);
         let (call, running, state) = (&mut self.call, &mut self.running, &self.state);
         running.record_end(call, &failure, None);
-        let moves_endpoint = running.record_failure(call, &self.models, &failure, now_ms);
+        // What a fresh credential repairs says nothing about the provider.
+        let renews = running.repeat_signed_in_anew(call, &failure);
+        let moves_endpoint =
+            !renews && running.record_failure(call, &self.models, &failure, now_ms);
         let is_over = state.stage() != Stage::Pending
             || state.is_expired(info.now)
             || state.is_disconnected();
@@ -85,6 +88,7 @@ impl ModelExchange {
         }
         let goes_on = !is_over
             && (failure.is_retryable && self.continue_with_hedge()
+                || renews
                 || self.running.repeat_without_state(&self.call, &failure)
                 || self.running.repeat_elsewhere(moves_endpoint)
                 || failure.is_retryable && self.advance(&failure));

@@ -33,6 +33,10 @@ impl Attempt {
         let Some(attempt) = self.planned(call) else {
             return false;
         };
+        // Nothing was sent, so this says nothing about endpoints, keys and the provider's health.
+        if failure.kind == FailureKind::Credential {
+            return false;
+        }
         if failure.is_retryable && !failure.is_about_the_key() {
             let endpoints = &attempt.deployment.site.endpoints;
             let is_unreachable = failure.kind == FailureKind::Connect;

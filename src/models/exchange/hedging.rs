@@ -15,7 +15,7 @@ use pingora::http::RequestHeader;
 use pingora::{Error, Result};
 
 use super::ModelExchange;
-use super::attempt::Attempt;
+use super::attempt::{Attempt, SignIn};
 use super::call::Call;
 use super::failure::from_call_error;
 use super::hedge::HedgeStage;
@@ -286,6 +286,10 @@ impl Attempt {
             return None;
         }
         let now_ms = models.clock.ms_at(info.now);
+        // Nor does it wait for a credential.
+        if !matches!(self.sign_in(call, now_ms), SignIn::Done) {
+            return None;
+        }
         let body = self.encode(call, now_ms).ok()?;
         let body = body.iter().map(|piece| piece.in_memory().cloned());
         let body = body.collect::<Option<Vec<Bytes>>>()?;

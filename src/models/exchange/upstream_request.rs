@@ -1,22 +1,28 @@
 //! The request of an attempt: its provider, key, head and body.
 
 use std::cell::Cell;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use filters::fault::{Fault, FaultKind};
 use filters::models::chat::inlined::WantedImage;
+use filters::models::cloud_credentials::granted::GrantedSecret;
+use filters::models::cloud_credentials::sigv4::{BodyHash, RunningBodyHash};
 use filters::models::dialects::state::LeftOutState;
 use filters::models::routing::affinity::SessionKey;
 use filters::models::routing::capable::Lack;
 use filters::models::routing::plan::LeftOut;
 use filters::models::wires::wire::Target;
+use filters::models::wires::{Failure, FailureKind};
+use futures::future::BoxFuture;
 use pingora::http::RequestHeader;
 use pingora::{Error, ErrorType, Result};
 
 use super::ModelExchange;
-use super::attempt::Attempt;
+use super::attempt::{Attempt, SignIn};
 use super::call::Call;
+use crate::models::cloud_credentials::authorize::authorize;
 use crate::models::upstream_head::OwnHeaders;
 use crate::proxy::body;
 use crate::proxy::buffered::error_types::ATTEMPT_ABORTED;
@@ -54,6 +60,9 @@ impl ModelExchange {
             return Error::e_explain(ATTEMPT_ABORTED, "the next turn cannot begin");
         }
         loop {
+            if let Some(fetching) = self.sign_in(info)? {
+                return Ok(Begun::Wait(fetching));
+            }
             let missing = self.running.missing_images(&self.call);
             let started = match self.call.images.fault() {
                 _ if missing.is_empty() => self.start(info),
@@ -82,6 +91,30 @@ impl ModelExchange {
         };
         self.call.send_impression();
         Ok(Begun::At(Upstream::Origin(origin)))
+    }
+
+    /// Takes the credential of the current attempt, or of the next one whose source gives one. Returns the fetch to wait for.
+    ///
+    /// Errors: no attempt is left.
+    fn sign_in(&mut self, info: &RequestInfo) -> Result<Option<BoxFuture<'static, ()>>> {
+        loop {
+            let now_ms = self.now_ms(info);
+            match self.running.sign_in(&self.call, now_ms) {
+                SignIn::Done => return Ok(None),
+                SignIn::Waits(source) => {
+                    return Ok(Some(Box::pin(async move { source.wait().await })));
+                }
+                SignIn::Failed => {
+                    let failure = Failure::new(FailureKind::Credential);
+                    if !self.fail(info, failure) {
+                        return Error::e_explain(
+                            ATTEMPT_ABORTED,
+                            "the credentials are unavailable",
+                        );
+                    }
+                }
+            }
+        }
     }
 
     /// Starts the current attempt. Its wire can express the request.
@@ -194,12 +227,31 @@ impl Attempt {
         let slices =
             body::off_worker(request.source.body.len(), || codec.encode(request, &target))?;
         let slices = slices.into_iter().map(|slice| call.body_piece(slice));
-        let body = slices.collect::<Result<_, Fault>>()?;
+        let body: Vec<BodyPiece> = slices.collect::<Result<_, Fault>>()?;
         let parts = codec.parts(request, &target);
         self.cursor.left_out_state = left_out_state.get();
         self.cursor.parts.count = parts.count;
         self.cursor.parts.text_bytes = parts.text_bytes;
+        self.cursor.body_hash = self.hash_of(&body)?;
         Ok(body)
+    }
+
+    /// Returns the hash of a body, if the credential signs requests.
+    ///
+    /// Errors: an upload cannot be read.
+    fn hash_of(&self, body: &[BodyPiece]) -> Result<Option<BodyHash>, Fault> {
+        let held = self.cursor.held.as_ref();
+        let signs = held.is_some_and(|it| matches!(it.granted.secret, GrantedSecret::Keys(_)));
+        if !signs {
+            return Ok(None);
+        }
+        let bytes = body.iter().map(BodyPiece::len).sum();
+        let hash = body::off_worker(bytes, || hash(body));
+        let hash = hash.map_err(|error| {
+            Fault::new(FaultKind::Internal, "the upload cannot be read")
+                .with_detail(error.to_string())
+        });
+        hash.map(Some)
     }
 
     /// Picks the endpoint.
@@ -234,6 +286,34 @@ impl Attempt {
             request_id: info.id.as_header(),
             credential: self.credential_header(call).ok().flatten(),
         };
-        Some(template.request(&own, client)?.into())
+        let mut head = template.request(&own, client)?;
+        if let Some(held) = &self.cursor.held {
+            let scope = deployment.site.signing.as_ref();
+            let hash = self
+                .cursor
+                .body_hash
+                .unwrap_or_else(|| BodyHash::from_slices([]));
+            authorize(&mut head, held, scope, (&hash, info.now_unix_s()))?;
+        }
+        Some(head.into())
     }
+}
+
+/// Returns the hash of a body.
+///
+/// Errors: an upload cannot be read.
+fn hash(body: &[BodyPiece]) -> io::Result<BodyHash> {
+    let mut running = RunningBodyHash::default();
+    for piece in body {
+        let (mut at, end) = (0, piece.len() as u64);
+        while at < end {
+            let bytes = piece.read(at)?;
+            if bytes.is_empty() {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            running.update(&bytes);
+            at += bytes.len() as u64;
+        }
+    }
+    Ok(running.end())
 }

@@ -11,6 +11,7 @@ use http::{HeaderName, HeaderValue};
 use sha2::Sha256;
 
 use crate::config::Secret;
+use crate::models::cloud_credentials::CredentialSource;
 
 /// The cool-down of a refused key.
 const REFUSED_MS: u64 = 300_000;
@@ -34,6 +35,8 @@ pub struct Credential {
     pub fingerprint: Option<Arc<str>>,
     /// The identity of a BYOK key; `None` for a platform key.
     pub byok: Option<ByokKey>,
+    /// The source of what requests carry in place of the secret, once a request has needed it; `None`: there is none.
+    source: OnceLock<Option<Arc<CredentialSource>>>,
     /// Its header, once a request has needed it. A key belongs to one provider, so it has one header.
     header: OnceLock<(HeaderName, HeaderValue)>,
     /// The end of its cool-down, in milliseconds of the monotonic clock.
@@ -138,11 +141,20 @@ impl Credential {
             secret: None,
             fingerprint: None,
             byok: None,
+            source: OnceLock::new(),
             header: OnceLock::new(),
             cool_until_ms: AtomicU64::new(0),
             failures_in_a_row: AtomicU32::new(0),
             last_rest_ms: AtomicU64::new(0),
             rests: Mutex::default(),
+        }
+    }
+
+    /// Returns a credential that a source gives.
+    pub fn from_source(source: Arc<CredentialSource>) -> Self {
+        Self {
+            source: OnceLock::from(Some(source)),
+            ..Self::none()
         }
     }
 
@@ -162,6 +174,18 @@ impl Credential {
             byok,
             ..Self::none()
         }
+    }
+
+    /// Returns its source. `make` makes that of an organization's key.
+    pub(super) fn source(
+        &self,
+        make: impl FnOnce(&Secret) -> Option<CredentialSource>,
+    ) -> Option<&Arc<CredentialSource>> {
+        let own = || self.secret.as_ref().filter(|_| self.byok.is_some());
+        let source = self
+            .source
+            .get_or_init(|| own().and_then(make).map(Arc::new));
+        source.as_ref()
     }
 
     /// Returns its header, which `make` makes of the secret; `None` if there is no secret.
@@ -196,6 +220,8 @@ impl Credential {
     pub fn record_failure(&self, failure: &Failure, now_ms: u64) {
         let cool_down_ms = match failure.kind {
             FailureKind::Status(429) if !failure.blames_key => return,
+            // The source fetches anew, and rests by itself.
+            _ if self.has_source() && failure.is_about_the_key() => return,
             _ if failure.is_about_the_key() => REFUSED_MS,
             _ if !failure.is_retryable => return,
             _ => {
@@ -208,6 +234,10 @@ impl Credential {
         };
         self.cool_until_ms
             .store(now_ms + cool_down_ms, Ordering::Relaxed);
+    }
+
+    fn has_source(&self) -> bool {
+        self.source.get().is_some_and(Option::is_some)
     }
 
     /// Records a successful attempt, which ends the cool-down.

@@ -7,18 +7,23 @@ pub mod endpoints;
 use std::sync::Arc;
 
 use filters::fault::Fault;
+use filters::models::cloud_credentials::Cloud;
+use filters::models::cloud_credentials::sigv4::SigningScope;
 use filters::models::hosts::{Host, ProviderKind};
 use filters::models::operation::Operation;
 use filters::models::routing::catalog::Mapping;
 use filters::models::routing::wire_limits::WireLimits;
 use filters::models::wires::Quirks;
 use http::{HeaderName, HeaderValue};
+use prometheus::IntCounterVec;
 
 pub use self::byok::{ByokKeys, ByokSnapshot, ProviderKeys};
 pub use self::credentials::{ByokKey, Credential, KeyPool};
 use self::endpoints::Endpoints;
-use crate::config::{self, Secret};
+use crate::config::{self, CloudSettings, Secret};
+use crate::models::cloud_credentials::CredentialSource;
 use crate::proxy::origin::{ConnectTimeouts, Origin, Reach};
+use crate::telemetry::metrics::Metrics;
 
 /// A shorter header value or path behind the host, such as `/v1`, says nothing about an account.
 const MIN_REVEALING_BYTES: usize = 8;
@@ -40,6 +45,9 @@ pub struct Provider {
     /// Its preference among equal providers; 1 is neutral.
     pub priority: f64,
     pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// Its sign-in to a cloud, if it has one.
+    cloud: Option<CloudSettings>,
+    credential_fetches: IntCounterVec,
 }
 
 /// Where a provider is called, and with which keys.
@@ -50,6 +58,8 @@ pub struct Site {
     /// The platform keys. The pool holds one credential without a secret if the provider needs none, and is empty if only
     /// BYOK keys are used.
     pub keys: Arc<KeyPool>,
+    /// What requests to AWS are signed for.
+    pub signing: Option<SigningScope>,
     /// Whether the address stands for one region, so that requests need not name it.
     pub is_regional: bool,
 }
@@ -99,6 +109,7 @@ impl Site {
             endpoints: Arc::new(Endpoints::new(origins)),
             base_path,
             keys,
+            signing: None,
             is_regional: false,
         })
     }
@@ -127,6 +138,7 @@ impl Site {
                 let site = Self::new(&owner, &urls, routing, keys)?;
                 Ok(Self {
                     is_regional: true,
+                    signing: signing_scope(provider, Some(&region.name)),
                     ..site
                 })
             }
@@ -134,6 +146,7 @@ impl Site {
                 endpoints: Arc::clone(&home.endpoints),
                 base_path: home.base_path.clone(),
                 keys,
+                signing: signing_scope(provider, Some(&region.name)),
                 is_regional: false,
             }),
         }
@@ -159,10 +172,16 @@ impl Provider {
         provider: &config::ProviderConfig,
         routing: &config::Routing,
         fetches_images: bool,
-        fingerprint_key: &[u8],
+        (fingerprint_key, metrics): (&[u8], &Metrics),
     ) -> Result<Self, String> {
+        let name: Arc<str> = provider.name.as_str().into();
+        let fetches = &metrics.credential_fetches;
         let credential = |key: &Secret| Credential::new(key.clone(), fingerprint_key, None).into();
         let mut keys: Vec<_> = provider.keys.iter().map(credential).collect();
+        if let Some(cloud) = &provider.cloud {
+            let source = Arc::new(CredentialSource::new(&name, cloud, fetches));
+            keys.push(Credential::from_source(source).into());
+        }
         if keys.is_empty() && !provider.is_byok_only {
             keys.push(Credential::none().into());
         }
@@ -177,14 +196,19 @@ impl Provider {
             reach,
             health: provider.health.as_ref(),
         };
-        let home = Site::new(&owner, &urls, routing, keys)?;
+        let home = Site {
+            signing: signing_scope(provider, None),
+            ..Site::new(&owner, &urls, routing, keys)?
+        };
         let regions = provider.regions.iter().map(|region| {
             let site = Site::of_region(region, provider, routing, &home, fingerprint_key)?;
             Ok((region.name.as_str().into(), Arc::new(site)))
         });
         let regions = regions.collect::<Result<_, String>>()?;
         Ok(Self {
-            name: provider.name.as_str().into(),
+            name,
+            cloud: provider.cloud.clone(),
+            credential_fetches: fetches.clone(),
             is_sandbox: provider.kind == ProviderKind::Sandbox,
             fetches_images,
             is_vendor: provider.is_base_url_built_in && provider.kind.host().state_family.is_some(),
@@ -231,13 +255,29 @@ impl Provider {
         first.is_none_or(|key| key.secret.is_some())
     }
 
-    /// Returns the header of one of its keys; `None` if it needs none.
+    /// Returns the source of what requests carry in place of one of its keys; `None`: they carry the key.
+    pub fn source<'k>(&self, key: &'k Credential) -> Option<&'k Arc<CredentialSource>> {
+        let cloud = self.cloud.as_ref()?;
+        key.source(|secret| {
+            CredentialSource::of_organization((&self.name, cloud), secret, &self.credential_fetches)
+        })
+    }
+
+    /// Returns the source of the operator's credentials, if it has one.
+    pub fn own_source(&self) -> Option<&Arc<CredentialSource>> {
+        self.home.keys.get(0).and_then(|key| self.source(key))
+    }
+
+    /// Returns the header of one of its keys; `None` if it needs none, or has a source.
     ///
     /// Errors: the credential cannot stand in a header.
     pub fn credential<'k>(
         &self,
         key: &'k Credential,
     ) -> Result<Option<&'k (HeaderName, HeaderValue)>, Fault> {
+        if self.source(key).is_some() {
+            return Ok(None);
+        }
         key.header(|secret| self.host.credential(secret, &self.quirks))
     }
 
@@ -288,4 +328,16 @@ impl Provider {
     fn origins(&self) -> impl Iterator<Item = &Arc<Origin>> {
         self.home.endpoints.origins().chain(self.regional_origins())
     }
+}
+
+/// Returns what requests of a provider to a region, or to the one of its configuration, are signed for.
+fn signing_scope(provider: &config::ProviderConfig, region: Option<&str>) -> Option<SigningScope> {
+    let cloud = provider
+        .cloud
+        .as_ref()
+        .filter(|it| it.cloud == Cloud::Aws)?;
+    Some(SigningScope {
+        region: region.unwrap_or(&cloud.region).into(),
+        service: cloud.service.clone(),
+    })
 }

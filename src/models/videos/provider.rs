@@ -10,6 +10,7 @@ use reqwest::{RequestBuilder, Url};
 
 use super::Videos;
 use crate::models::Models;
+use crate::models::cloud_credentials::SourceState;
 use crate::models::deployment::Deployment;
 use crate::outbound::read_body;
 
@@ -44,7 +45,14 @@ impl JobProvider {
         };
         let mut revealing = deployment.provider.revealing();
         revealing.extend(key.secret.as_ref().map(|secret| secret.expose().to_owned()));
-        let credential = deployment.provider.credential(key).ok()?.cloned();
+        let credential = match deployment.provider.source(key).map(|it| it.state()) {
+            Some(SourceState::Ready(held)) => {
+                revealing.extend(held.revealing());
+                Some((header::AUTHORIZATION, held.bearer.clone()?))
+            }
+            Some(_) => return None,
+            None => deployment.provider.credential(key).ok()?.cloned(),
+        };
         Some(Self {
             wire,
             job: order.job.clone(),

@@ -1,5 +1,6 @@
 //! The model gateway.
 
+mod cloud_credentials;
 mod debug_keys;
 pub mod endpoints;
 pub mod exchange;

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use http::Method;
 use url::Url;
 
-use self::profile::{Profile, ProfileFiles};
+use self::profile::{AwsProfile, ProfileFiles};
 use super::granted::{Granted, GrantedSecret};
 use super::secret_text::SecretText;
 use super::sigv4::AwsKeys;
@@ -41,7 +41,7 @@ pub type Environment = BTreeMap<String, String>;
 pub enum AwsSource {
     Keys(AwsKeys),
     WebIdentity(WebIdentity),
-    Container(Container),
+    Container(AwsContainer),
     Machine(Url),
 }
 
@@ -58,7 +58,7 @@ pub struct WebIdentity {
 
 /// The endpoint of a container or a pod.
 #[derive(Debug)]
-pub struct Container {
+pub struct AwsContainer {
     pub url: Url,
     pub token: Option<ContainerToken>,
 }
@@ -92,7 +92,7 @@ pub fn find_region(
         return Ok(region.to_owned());
     }
     let name = profile::name(environment);
-    let profile = Profile::find(files, name)?;
+    let profile = AwsProfile::find(files, name)?;
     profile.and_then(|profile| profile.region).ok_or_else(|| {
         let came = format!("is missing, and so are AWS_REGION and a region of the profile {name}");
         SourceError::new("region", came, "set region of the provider, or AWS_REGION")
@@ -120,7 +120,7 @@ pub fn choose(
         return Ok(AwsSource::WebIdentity(identity?));
     }
     let name = profile::name(environment);
-    let profile = Profile::find(files, name)?;
+    let profile = AwsProfile::find(files, name)?;
     if let Some(profile) = profile
         && let Some(source) = profile.source(environment, region)?
     {
@@ -163,7 +163,7 @@ fn from_variables(environment: &Environment) -> Result<Option<AwsKeys>, SourceEr
     }
 }
 
-fn find_container(environment: &Environment) -> Result<Option<Container>, SourceError> {
+fn find_container(environment: &Environment) -> Result<Option<AwsContainer>, SourceError> {
     let relative = set(environment, RELATIVE_CONTAINER);
     let url = match (relative, set(environment, CONTAINER)) {
         (Some(path), _) if path.starts_with('/') => {
@@ -181,7 +181,7 @@ fn find_container(environment: &Environment) -> Result<Option<Container>, Source
     let text = set(environment, "AWS_CONTAINER_AUTHORIZATION_TOKEN");
     let file = file.map(|file| ContainerToken::File(file.to_owned()));
     let text = || text.map(|text| ContainerToken::Text(SecretText::new(text)));
-    Ok(Some(Container {
+    Ok(Some(AwsContainer {
         url,
         token: file.or_else(text),
     }))
@@ -229,7 +229,7 @@ impl WebIdentity {
     }
 }
 
-impl Container {
+impl AwsContainer {
     /// Returns the name of the setting with the file of the token, for errors.
     pub const TOKEN_FILE: &'static str = CONTAINER_TOKEN_FILE;
 

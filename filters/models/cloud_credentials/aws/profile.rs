@@ -37,13 +37,13 @@ pub fn name(environment: &Environment) -> &str {
 
 /// The settings of a profile, of both files.
 #[derive(Default)]
-pub struct Profile {
+pub struct AwsProfile {
     name: String,
     settings: BTreeMap<String, String>,
     pub region: Option<String>,
 }
 
-impl Profile {
+impl AwsProfile {
     /// Finds a profile. `None`: the usual one does not exist, which is no error.
     ///
     /// Errors: a profile of another name does not exist.

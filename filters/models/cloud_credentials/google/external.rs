@@ -132,6 +132,7 @@ impl ExternalAccount {
             method: Method::POST,
             url: self.impersonation_url.clone()?,
             headers: vec![("content-type", "application/json".to_owned())],
+            more_headers: Vec::new(),
             body: Some(json!({"scope": [scope], "lifetime": LIFETIME}).to_string()),
             setting,
             is_metadata: false,

@@ -1,0 +1,158 @@
+//! Checks the sign-in of providers to clouds, as far as that needs no server.
+
+use std::sync::Arc;
+
+use filters::models::cloud_credentials::aws::profile::{self, ProfileFiles};
+use filters::models::cloud_credentials::aws::{self, Environment};
+use filters::models::cloud_credentials::google::account::GoogleAccount;
+use filters::models::cloud_credentials::source_error::SourceError;
+use filters::models::cloud_credentials::{Cloud, entra, google};
+use filters::models::hosts::ProviderKind;
+
+use super::Rules;
+use crate::config::checked::CloudSettings;
+use crate::config::file;
+
+/// The service that signatures name where nothing else is written.
+const USUAL_SERVICE: &str = "bedrock";
+/// The beginnings of the variables that sources read.
+const VARIABLES: [&str; 7] = [
+    "AWS_",
+    "AZURE_",
+    "IDENTITY_",
+    "GOOGLE_",
+    "GCE_",
+    "CLOUDSDK_",
+    "HOME",
+];
+/// The settings that have an effect with `credentials` alone.
+const BESIDE: [&str; 3] = ["region", "signing_service", "token_scope"];
+
+/// Checks `credentials` of a provider, and what stands beside it.
+pub(super) fn check(
+    rules: &mut Rules<'_>,
+    key: &str,
+    provider: &file::ProviderConfig,
+) -> Option<CloudSettings> {
+    let Some(cloud) = provider.credentials else {
+        for name in BESIDE {
+            let place = format!("{key}.{name}");
+            if rules.is_set(&place) {
+                rules.warn(&place, "has no effect without credentials", "take it out");
+            }
+        }
+        return None;
+    };
+    let place = format!("{key}.credentials");
+    if provider.keys.is_some() {
+        rules.refuse(&place, "stands beside keys", "take one of the two out");
+    }
+    if provider.kind == ProviderKind::Sandbox {
+        rules.refuse(&place, "has no effect on the sandbox", "take it out");
+    }
+    let variables = rules.env.iter().filter(|(name, _)| {
+        let mut beginnings = VARIABLES.iter();
+        beginnings.any(|beginning| name.starts_with(beginning))
+    });
+    let environment: Environment = variables
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    check_words(rules, key, provider);
+    let region = check_source(rules, key, (cloud, provider), &environment);
+    let usual = cloud.usual_scope();
+    let scope = provider.token_scope.as_deref().unwrap_or(usual);
+    Some(CloudSettings {
+        cloud,
+        environment: Arc::new(environment),
+        region: region.into(),
+        service: provider
+            .signing_service
+            .as_deref()
+            .unwrap_or(USUAL_SERVICE)
+            .into(),
+        scope: scope.into(),
+    })
+}
+
+/// Refuses words that stand in signatures and requests and that no cloud writes so.
+fn check_words(rules: &mut Rules<'_>, key: &str, provider: &file::ProviderConfig) {
+    let is_name = |text: &str| {
+        let is_plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
+        text.bytes().all(is_plain) && (1..=60).contains(&text.len())
+    };
+    let is_scope = |text: &str| text.bytes().all(|b| b.is_ascii_graphic()) && !text.is_empty();
+    let names = [
+        ("region", &provider.region),
+        ("signing_service", &provider.signing_service),
+    ];
+    let bad = names
+        .iter()
+        .filter(|(_, name)| name.as_deref().is_some_and(|it| !is_name(it)));
+    let mut bad: Vec<&str> = bad.map(|(name, _)| *name).collect();
+    let scope = provider.token_scope.as_deref();
+    bad.extend(scope.filter(|it| !is_scope(it)).map(|_| "token_scope"));
+    for name in bad {
+        let message = "has characters that none has";
+        rules.refuse(
+            &format!("{key}.{name}"),
+            message,
+            "write it as the cloud does",
+        );
+    }
+}
+
+/// Chooses the source once, so that what cannot work is said at the start. Returns the region of AWS.
+fn check_source(
+    rules: &mut Rules<'_>,
+    key: &str,
+    (cloud, provider): (Cloud, &file::ProviderConfig),
+    environment: &Environment,
+) -> String {
+    let refuse = |rules: &mut Rules<'_>, name: &str, error: SourceError| {
+        let message = match &*error.setting {
+            setting if setting == name => error.came,
+            setting => format!("{setting}: {}", error.came),
+        };
+        rules.refuse(&format!("{key}.{name}"), message, error.cure);
+    };
+    let chosen = match cloud {
+        Cloud::Entra => entra::choose(environment).map(drop),
+        Cloud::Google => check_google(environment),
+        Cloud::Aws => {
+            let texts = profile::paths(environment).map(|path| std::fs::read_to_string(path?).ok());
+            let [config, credentials] = &texts;
+            let files = ProfileFiles {
+                config: config.as_deref(),
+                credentials: credentials.as_deref(),
+            };
+            let region = provider.region.as_deref();
+            let region = match aws::find_region(region, environment, &files) {
+                Ok(region) => region,
+                Err(error) => {
+                    refuse(rules, "region", error);
+                    return String::new();
+                }
+            };
+            if let Err(error) = aws::choose(environment, &files, &region) {
+                refuse(rules, "credentials", error);
+            }
+            return region;
+        }
+    };
+    if let Err(error) = chosen {
+        refuse(rules, "credentials", error);
+    }
+    String::new()
+}
+
+fn check_google(environment: &Environment) -> Result<(), SourceError> {
+    let file = google::file(environment).filter(|file| file.is_required);
+    let Some(file) = file else {
+        return google::metadata_request(environment, google::USUAL_SCOPE).map(drop);
+    };
+    let text = std::fs::read_to_string(&file.path).map_err(|error| {
+        let came = format!("{} cannot be read: {error}", file.path);
+        SourceError::new(file.setting, came, "let the service's user read the file")
+    })?;
+    GoogleAccount::read(file.setting, &text).map(drop)
+}
