@@ -212,13 +212,15 @@ fn items(bytes: usize) -> Bytes {
 fn stream_pieces(kind: WireKind) -> Vec<Bytes> {
     let (begin, end): (&str, &str) = match kind {
         WireKind::Compatible => return event_pieces(),
-        WireKind::Cohere
+        // Its streams are frames, and those of Cohere are not measured.
+        WireKind::Converse
+        | WireKind::Cohere
         | WireKind::Voyage
         | WireKind::Tavily
         | WireKind::Exa
         | WireKind::Images
         | WireKind::ImagesByRatio
-        | WireKind::Completions => unreachable!("serves no chat"),
+        | WireKind::Completions => unreachable!("is not measured"),
         WireKind::Responses => (
             "event: response.created\ndata: {\"type\":\"response.created\",\"response\":{\"id\":\"resp_1\"}}\n\nevent: response.output_item.added\ndata: {\"type\":\"response.output_item.added\",\"output_index\":0,\"item\":{\"type\":\"message\",\"content\":[]}}\n\n",
             "event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"id\":\"resp_1\",\"status\":\"completed\",\"usage\":{\"input_tokens\":9,\"output_tokens\":100}}}\n\n",

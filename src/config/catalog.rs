@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use filters::models::routing::catalog::{Catalog, CatalogProblem};
 use filters::models::routing::providers::ProviderNames;
-use filters::models::routing::{CatalogFile, WrittenMapping, WrittenParameters};
+use filters::models::routing::{CatalogFile, MappingWire, WrittenMapping, WrittenParameters};
 use serde_json::Value as Json;
 
 use self::prices::{find_idle_prices, find_implausible_prices};
@@ -166,16 +166,29 @@ fn check_wires(walk: &mut Walk, models: &[Node], providers: &BTreeMap<String, Pr
             let Some((wire, provider)) = member(mapping, "wire").zip(provider) else {
                 continue;
             };
-            if providers
-                .get(provider)
-                .is_none_or(|known| !known.kind.host().other_wires.is_empty())
-            {
+            let Some(known) = providers.get(provider) else {
+                continue;
+            };
+            let words = known.kind.host().words().map(MappingWire::as_str);
+            let words: Vec<&str> = words.collect();
+            let asked = as_text(wire).unwrap_or_default();
+            // What is no word at all was refused before.
+            let is_word = serde_json::from_value::<MappingWire>(asked.into()).is_ok();
+            if words.contains(&asked) || !is_word {
                 continue;
             }
             let key = format!("models[{index}].providers[{number}].wire");
-            let message = format!("provider {provider:?} has one API and no choice");
-            let cure = "take it out: it is for providers of the kinds openai and openai-compatible";
-            walk.refuse(&key, &wire.at, message, cure.to_owned());
+            let (message, cure) = match &*words {
+                [] => (
+                    format!("provider {provider:?} has one API and no choice"),
+                    "take it out: it is for providers whose kind has several".to_owned(),
+                ),
+                words => (
+                    format!("{asked:?} is no API of provider {provider:?}"),
+                    format!("use one of: {}", words.join(", ")),
+                ),
+            };
+            walk.refuse(&key, &wire.at, message, cure);
         }
     }
 }

@@ -18,7 +18,7 @@ pub use self::decisions::{Client, Datafile, DecisionsConfig, ProfileStore, Webho
 pub use self::graph::{Bearer, GraphConfig, GraphUpstream, Tenant};
 pub use self::plans::Plans;
 pub use self::providers::{
-    CloudSettings, HealthConfig, ProviderConfig, RegionConfig, provider_names,
+    CloudSettings, HealthConfig, ProviderConfig, ProviderPlace, RegionConfig, provider_names,
 };
 use super::certificate::CertificateFiles;
 pub use super::file::{

@@ -19,6 +19,7 @@ mod graph;
 mod listen;
 mod mcp;
 mod models;
+mod places;
 mod plans;
 mod provider_urls;
 mod providers;

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use filters::models::dialects::state::{Maker, States};
+use filters::models::hosts::ServedWire;
 use filters::models::metadata::UsedNames;
 use filters::models::operation::Operation;
 use filters::models::routing::catalog::{Capability, Mapping, Model};
@@ -30,7 +31,9 @@ pub struct Deployment {
     pub prices: Option<Arc<PriceList>>,
     pub provider: Arc<Provider>,
     pub site: Arc<Site>,
-    /// The wire in which the provider serves the mapping.
+    /// How the provider serves the mapping.
+    pub served: &'static ServedWire,
+    /// The wire in which it does.
     pub wire: &'static Wire,
     /// The names of provider and model for clients. Source: docs/decisions.md 3.
     pub used: Arc<UsedNames>,
@@ -55,19 +58,22 @@ impl Deployment {
             prices,
         } = candidate;
         let region_name = region.as_deref();
-        let wire = provider.host.wire(mapping.wire);
+        let served = provider.host.served(mapping.wire);
+        let wire = served.kind.wire();
         let used = UsedNames::new(&model.id, &provider.name, region_name, &mapping.name);
         let family = provider.host.state_family.unwrap_or(&provider.name);
         let maker = format!("{family}/{}", model.id);
         let site = provider.site(region_name);
         let heads = model.operations.iter().filter_map(|operation| {
-            let codec = wire.codec(*operation)?;
+            let names = provider.path_names(&mapping.name, region_name);
             let head = |is_stream| {
-                let (name, quirks) = (&mapping.name, &provider.quirks);
-                let own = provider.host.head(codec, is_stream, name, quirks);
-                UpstreamHead::new(provider, site, &own, is_stream)
+                let asked = (*operation, is_stream);
+                let own = provider
+                    .host
+                    .head(served, asked, &names, &provider.quirks)?;
+                Some(UpstreamHead::new(provider, site, &own, is_stream))
             };
-            Some((*operation, [head(false), head(true)]))
+            Some((*operation, [head(false)?, head(true)?]))
         });
         let marks = provider.quirks.cache_breakpoints && mapping.can(Capability::CacheControl);
         let marks = marks && prices.as_deref().is_none_or(caches);
@@ -87,6 +93,7 @@ impl Deployment {
             prices: prices.clone(),
             provider: Arc::clone(provider),
             site: Arc::clone(site),
+            served,
             wire,
         }
     }
@@ -114,6 +121,7 @@ impl Deployment {
     pub fn target(&self) -> Target<'_> {
         Target {
             maker: Maker::from_name(States::NONE, &self.maker),
+            body: self.served.body,
             is_vendor: self.provider.is_vendor,
             image_output: self.mapping.image_output(),
             region: self.region.as_deref().filter(|_| !self.site.is_regional),

@@ -86,6 +86,7 @@ const LISTS: &[&str] = &[
     "filters/models/dialects/mod.rs",
     "filters/models/fronts/chat_completions/items.rs",
     "filters/models/hosts.rs",
+    "filters/models/routing/catalog_file.rs",
     "filters/models/fronts/contents/",
     "filters/models/fronts/messages/",
     "filters/models/fronts/mod.rs",

@@ -80,7 +80,9 @@ pub fn check(
     };
     check_dialect(request, wire)?;
     check_capabilities(request, mapping)?;
-    if request.needs.json_schema && !wire.json_schema {
+    let is_own = wire.dialect.is_some() && wire.dialect == request.front.row().dialect;
+    let takes_schemas = wire.json_schema || is_own && wire.leaves_out_own_schemas;
+    if request.needs.json_schema && !takes_schemas {
         return Err(Lack::new(
             request.name_of(Parameter::ResponseFormat),
             "takes no `json_schema`",

@@ -84,7 +84,7 @@ with_all_prices! {
         #[schemars(length(min = 1))]
         pub name: String,
         /// The API that serves it, at a provider of the OpenAI convention; absent: chat.
-        #[schemars(with = "Option<String>", extend("enum" = ["chat", "responses", "completions", "images", "images_by_ratio"]))]
+        #[schemars(with = "Option<String>", extend("enum" = ["chat", "responses", "messages", "converse", "gemini", "completions", "images", "images_by_ratio"]))]
         pub wire: Option<MappingWire>,
         /// Regions that a model string may name.
         pub regions: Vec<String>,
@@ -200,16 +200,35 @@ impl WrittenMapping {
     }
 }
 
-/// The APIs of providers of the OpenAI convention. A provider of another kind has one API of its own.
+/// The APIs among which mappings of a provider choose, where its kind has several.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the words say it")]
 pub enum MappingWire {
     Chat,
     Responses,
+    Messages,
+    Converse,
+    Gemini,
     Completions,
     Images,
     ImagesByRatio,
+}
+
+impl MappingWire {
+    /// Returns its word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Responses => "responses",
+            Self::Messages => "messages",
+            Self::Converse => "converse",
+            Self::Gemini => "gemini",
+            Self::Completions => "completions",
+            Self::Images => "images",
+            Self::ImagesByRatio => "images_by_ratio",
+        }
+    }
 }
 
 /// A day, as `2026-11-01`.

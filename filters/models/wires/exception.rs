@@ -2,56 +2,70 @@
 //!
 //! Source: docs/facts/wire-formats.md 5.1.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::failure::{Failure, ProviderWords};
+use crate::json::members::find_text;
+use crate::models::chat::text::Text;
 
 /// The shapes seen: `{message}`, `{Message}`, `{__type, message}`, `{Output: {__type}, Version}`, and in streams
 /// `{message, originalStatusCode, originalMessage}`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Body {
-    message: Value,
-    #[serde(rename = "Message")]
-    older_message: Value,
-    #[serde(rename = "__type")]
-    kind: Value,
-    #[serde(rename = "Output")]
-    output: Value,
-    #[serde(rename = "originalStatusCode")]
-    status: Value,
-    #[serde(rename = "originalMessage")]
-    original: Value,
+struct Body<'a> {
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow, rename = "Message")]
+    older_message: Option<&'a RawValue>,
+    #[serde(borrow, rename = "__type")]
+    kind: Option<&'a RawValue>,
+    #[serde(borrow, rename = "Output")]
+    output: Option<&'a RawValue>,
+    #[serde(borrow, rename = "originalStatusCode")]
+    status: Option<&'a RawValue>,
+    #[serde(borrow, rename = "originalMessage")]
+    original: Option<&'a RawValue>,
 }
 
-impl Body {
-    fn read(body: &[u8]) -> Self {
+impl<'a> Body<'a> {
+    fn read(body: &'a [u8]) -> Self {
         serde_json::from_slice(body).unwrap_or_default()
     }
 
-    fn message(&self) -> &str {
-        let said = [&self.original, &self.message, &self.older_message];
-        said.into_iter().find_map(Value::as_str).unwrap_or_default()
+    fn message(&self) -> Cow<'a, str> {
+        let said = [self.original, self.message, self.older_message];
+        let mut texts = said.into_iter().flatten().filter_map(text);
+        texts.next().unwrap_or_default()
     }
 
     /// Returns the name of the exception, without the namespace before it and the address behind it.
-    fn kind(&self) -> Option<&str> {
-        let inner = self.output.get("__type").and_then(Value::as_str);
-        let kind = self.kind.as_str().or(inner)?;
-        let kind = kind.rsplit('#').next().unwrap_or(kind);
-        kind.split(':').next()
+    fn kind(&self) -> Option<String> {
+        let inner = || find_text(self.output?.get(), "__type");
+        let kind = self.kind.and_then(text).or_else(inner)?;
+        let kind = kind.rsplit('#').next().unwrap_or(&kind);
+        kind.split(':').next().map(str::to_owned)
     }
+}
+
+/// Returns a value that is a text.
+fn text(value: &RawValue) -> Option<Cow<'_, str>> {
+    serde_json::from_str::<Text<'_>>(value.get())
+        .ok()
+        .map(|text| text.0)
 }
 
 /// A refusal of this status.
 pub(super) fn classify(status: u16, body: &[u8]) -> Failure {
     let body = Body::read(body);
-    let failure = refused(status, body.kind().unwrap_or_default(), body.message());
+    let kind = body.kind();
+    let failure = refused(status, kind.as_deref().unwrap_or_default(), &body.message());
     // The model has failed, not the request.
     let by_model = status == MODEL_FAILED;
     Failure {
-        is_retryable: failure.is_retryable || by_model || by_quota(body.kind()),
+        is_retryable: failure.is_retryable || by_model || by_quota(kind.as_deref()),
         ..failure
     }
 }
@@ -59,13 +73,10 @@ pub(super) fn classify(status: u16, body: &[u8]) -> Failure {
 /// An exception within a stream, or in its place.
 pub(super) fn classify_exception(kind: &str, payload: &[u8]) -> Failure {
     let body = Body::read(payload);
-    let own = body
-        .status
-        .as_u64()
-        .and_then(|status| u16::try_from(status).ok());
-    let own = own.filter(|status| (400..600).contains(status));
+    let own = body.status.and_then(|status| status.get().parse().ok());
+    let own = own.filter(|status: &u16| (400..600).contains(status));
     let status = own.or_else(|| status_of(kind)).unwrap_or(500);
-    retryable(refused(status, kind, body.message()))
+    retryable(refused(status, kind, &body.message()))
 }
 
 /// A failure that the service does not describe; `message` is no JSON.
@@ -79,8 +90,8 @@ pub(super) fn classify_error(code: &str, message: &[u8]) -> Failure {
 pub(super) fn in_success(body: &[u8]) -> Option<Failure> {
     let body = Body::read(body);
     let kind = body.kind()?;
-    let status = status_of(kind).unwrap_or(500);
-    Some(retryable(refused(status, kind, body.message())))
+    let status = status_of(&kind).unwrap_or(500);
+    Some(retryable(refused(status, &kind, &body.message())))
 }
 
 /// The status of a model that has failed.

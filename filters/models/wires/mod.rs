@@ -6,6 +6,7 @@
 
 pub mod anthropic;
 mod blame;
+mod body_form;
 mod closed_schema;
 pub mod codec;
 mod cohere;
@@ -44,6 +45,7 @@ mod tier_word;
 mod voyage;
 pub mod wire;
 
+pub use body_form::BodyForm;
 pub use codec::{BodySlice, Codec, Parts};
 pub use decoder::{Decoder, EventFraming, Progress, ReplyHead, decode_reply};
 pub use failure::{Failure, FailureKind};

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::body_form::BodyForm;
 use super::codec::{BodySlice, Codec};
 use super::error_body;
 use super::failure::Failure;
@@ -139,6 +140,8 @@ pub struct Target<'a> {
     pub batch: BatchLimits,
     /// Which part of the request is asked for, of those that [`Codec::parts`] counts; from 0.
     pub part: u32,
+    /// What the host wants of bodies.
+    pub body: BodyForm,
     /// Whether it is one of the vendor's own hosts.
     pub is_vendor: bool,
     /// Whether it has refused the state of earlier turns, which is left out now.
@@ -178,6 +181,7 @@ impl<'a> Target<'a> {
             quirks,
             batch: BatchLimits::NONE,
             part: 0,
+            body: BodyForm::OF_WIRE,
             is_vendor: false,
             refuses_state: false,
             left_out_state: LeftOutState::UNCOUNTED,

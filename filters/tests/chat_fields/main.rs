@@ -21,7 +21,7 @@ use bytes::Bytes;
 use filters::models::chat::inlined::{InlinedImage, InlinedImages};
 use filters::models::front::{ClientHead, Front, Received};
 use filters::models::fronts::chat_completions::ChatCompletions;
-use filters::models::hosts::ProviderKind;
+use filters::models::hosts::{PathNames, ProviderKind};
 use filters::models::operation::Operation;
 use filters::models::parameter::Parameter;
 use filters::models::request::{ModelRequest, Payload};
@@ -129,7 +129,12 @@ fn sent(kind: WireKind, passes: Passes, request: &ModelRequest) -> Option<(Strin
         WireKind::Contents => ProviderKind::Google,
         _ => ProviderKind::OpenAi,
     };
-    let head = host.host().head(codec, request.is_stream, "up", &quirks);
+    let names = PathNames {
+        model: "up",
+        ..PathNames::default()
+    };
+    let (host, asked) = (host.host(), (Operation::Chat, request.is_stream));
+    let head = host.head(host.usual(), asked, &names, &quirks)?;
     Some((head.path, serde_json::from_slice(&body).unwrap()))
 }
 

@@ -31,6 +31,8 @@ pub struct ProviderConfig {
     pub keys: Vec<Secret>,
     /// Its sign-in to a cloud, in place of keys.
     pub cloud: Option<CloudSettings>,
+    /// What its paths name beside models.
+    pub place: ProviderPlace,
     pub regions: Vec<RegionConfig>,
     /// Whether calls without a region serve only callers with a BYOK key.
     pub is_byok_only: bool,
@@ -56,6 +58,15 @@ pub struct CloudSettings {
     pub service: Box<str>,
     /// The scope of tokens.
     pub scope: Box<str>,
+}
+
+/// What the paths of a cloud name beside models. What a kind does not name is empty.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct ProviderPlace {
+    pub project: Box<str>,
+    pub region: Box<str>,
+    /// The dated version of the API; empty: the newest.
+    pub api: Box<str>,
 }
 
 /// Health checks of endpoints.

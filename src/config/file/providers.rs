@@ -37,12 +37,19 @@ pub(crate) struct ProviderConfig {
     /// and for local servers; [] says that a remote server of the OpenAI convention needs none.
     #[serde(default)]
     pub keys: Option<Vec<SecretRef>>,
+    /// The cloud's project that requests to Vertex name.
+    #[serde(default)]
+    pub project: Option<String>,
+    /// The version of Azure's API: v1, or a dated one, whose paths name deployments.
+    #[serde(default)]
+    #[schemars(extend("default" = "v1"))]
+    pub api: Option<String>,
     /// The cloud whose own sign-in it has in place of keys: aws signs requests, entra and google send tokens. Where they come
     /// from, the environment says as for the cloud's own SDKs.
     #[serde(default)]
     pub credentials: Option<Cloud>,
-    /// The region that requests to AWS are signed for; default: AWS_REGION, AWS_DEFAULT_REGION, that of the profile. Requests
-    /// to one of regions are signed for that one.
+    /// The region of the cloud, which is in addresses, in paths and in signatures; default: AWS_REGION, AWS_DEFAULT_REGION, that of
+    /// the profile, on Vertex global. Requests to one of regions are signed for that one.
     #[serde(default)]
     pub region: Option<String>,
     /// The service that signatures for AWS name.

@@ -7,14 +7,12 @@ use filters::models::cloud_credentials::aws::{self, Environment};
 use filters::models::cloud_credentials::google::account::GoogleAccount;
 use filters::models::cloud_credentials::source_error::SourceError;
 use filters::models::cloud_credentials::{Cloud, entra, google};
-use filters::models::hosts::ProviderKind;
+use filters::models::hosts::{HostPlace, ProviderKind};
 
 use super::Rules;
 use crate::config::checked::CloudSettings;
 use crate::config::file;
 
-/// The service that signatures name where nothing else is written.
-const USUAL_SERVICE: &str = "bedrock";
 /// The beginnings of the variables that sources read.
 const VARIABLES: [&str; 7] = [
     "AWS_",
@@ -35,7 +33,11 @@ pub(super) fn check(
     provider: &file::ProviderConfig,
 ) -> Option<CloudSettings> {
     let Some(cloud) = provider.credentials else {
-        for name in BESIDE {
+        let names_region = provider.kind.host().place != HostPlace::Address;
+        let beside = BESIDE
+            .iter()
+            .filter(|name| **name != "region" || !names_region);
+        for name in beside {
             let place = format!("{key}.{name}");
             if rules.is_set(&place) {
                 rules.warn(&place, "has no effect without credentials", "take it out");
@@ -68,7 +70,7 @@ pub(super) fn check(
         service: provider
             .signing_service
             .as_deref()
-            .unwrap_or(USUAL_SERVICE)
+            .unwrap_or(provider.kind.host().signing_service)
             .into(),
         scope: scope.into(),
     })
@@ -81,10 +83,7 @@ fn check_words(rules: &mut Rules<'_>, key: &str, provider: &file::ProviderConfig
         text.bytes().all(is_plain) && (1..=60).contains(&text.len())
     };
     let is_scope = |text: &str| text.bytes().all(|b| b.is_ascii_graphic()) && !text.is_empty();
-    let names = [
-        ("region", &provider.region),
-        ("signing_service", &provider.signing_service),
-    ];
+    let names = [("signing_service", &provider.signing_service)];
     let bad = names
         .iter()
         .filter(|(_, name)| name.as_deref().is_some_and(|it| !is_name(it)));

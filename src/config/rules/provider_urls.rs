@@ -27,15 +27,20 @@ pub(super) fn check_base_urls(
     rules: &mut Rules<'_>,
     key: &str,
     provider: &file::ProviderConfig,
+    region: &str,
 ) -> Vec<String> {
-    let is_needed = provider.kind == ProviderKind::Compatible;
+    let host = provider.kind.host();
+    let is_needed = host.base_url.is_none() && provider.kind != ProviderKind::Sandbox;
     let listed = listed_urls(provider);
     if listed.is_empty() && is_needed {
         let message = "is missing: this kind has no usual address";
         rules.refuse(
             &format!("{key}.base_url"),
             message,
-            "add base_url = \"https://…/v1\"",
+            match provider.kind {
+                ProviderKind::Azure => "add base_url = \"https://RESOURCE.openai.azure.com\"",
+                _ => "add base_url = \"https://…/v1\"",
+            },
         );
     }
     check_replicas(rules, key, provider, &listed);
@@ -43,7 +48,7 @@ pub(super) fn check_base_urls(
         check_url_end(rules, &url_place(key, provider, number), provider, url);
     }
     match listed.as_slice() {
-        [] => vec![provider.kind.host().base_url.unwrap_or_default().to_owned()],
+        [] => vec![host.base_url_in(region).unwrap_or_default()],
         listed => listed.iter().map(|url| (*url).to_owned()).collect(),
     }
 }
@@ -107,8 +112,8 @@ pub(super) fn check_url_end(
         );
         return;
     }
-    let version = provider.kind.host().path_prefix;
-    if !version.is_empty() && url.ends_with(version) {
+    let mut versions = provider.kind.host().wires.iter().map(|it| it.path_prefix);
+    if let Some(version) = versions.find(|it| !it.is_empty() && url.ends_with(*it)) {
         let message = format!("ends in {version}, which is added to it");
         rules.warn(
             key,

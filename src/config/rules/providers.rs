@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use filters::models::hosts::ProviderKind;
+use filters::models::hosts::{HostPlace, ProviderKind};
 use filters::models::routing::providers::ProviderNames;
 use http::{HeaderName, HeaderValue};
 
 use super::Rules;
 use super::cloud;
+use super::places;
 use super::provider_urls::{
     check_base_urls, check_url_end, is_loopback, is_unencrypted_and_remote, listed_urls, url_place,
 };
@@ -107,9 +108,10 @@ fn check_provider(
     let headers = check_headers(rules, &key, provider);
     let cloud = cloud::check(rules, &key, provider);
     let keys = find_keys(rules, &key, provider);
-    let base_urls = check_base_urls(rules, &key, provider);
+    let place = places::check(rules, &key, provider, cloud.as_ref());
+    let base_urls = check_base_urls(rules, &key, provider, &place.region);
     let kind = provider.kind;
-    if kind.host().other_wires.is_empty() {
+    if kind.host().words().next().is_none() {
         warn_idle_quirks(rules, &key);
     }
     let (keys, missing_key) = match keys {
@@ -138,6 +140,7 @@ fn check_provider(
         base_urls,
         keys,
         cloud,
+        place,
         regions,
         is_byok_only,
         headers,
@@ -246,7 +249,21 @@ fn check_regions(
             check_url_end(rules, &format!("{key}.base_url"), provider, url);
         }
         let listed = region.keys.as_deref().filter(|keys| !keys.is_empty());
-        if base_url.is_none() && listed.is_none() && !provider.kind.host().names_regions {
+        let host = provider.kind.host();
+        let usual = match host.place {
+            HostPlace::Address => None,
+            HostPlace::Region | HostPlace::Project => host.base_url_in(name),
+        };
+        if usual.is_some() && !places::is_region(name) {
+            let message = format!("{name:?} is no name of a region");
+            rules.refuse(
+                &key,
+                message,
+                "use letters, digits and dashes, as in us-east-1",
+            );
+        }
+        let is_nowhere = base_url.is_none() && listed.is_none() && usual.is_none();
+        if is_nowhere && !host.names_regions {
             let message = "has neither base_url nor keys, so calls would not go to the region";
             rules.refuse(
                 &key,
@@ -268,7 +285,7 @@ fn check_regions(
         });
         checked.push(RegionConfig {
             name: name.clone(),
-            base_url: base_url.map(str::to_owned),
+            base_url: base_url.map(str::to_owned).or(usual),
             keys,
         });
     }

@@ -1,6 +1,6 @@
 //! The differences of a provider from its kind.
 
-use filters::models::hosts::ProviderKind;
+use filters::models::hosts::{ProviderKind, ServedWire};
 use filters::models::routing::providers::ProviderDefaults;
 use filters::models::wires::Quirks;
 use filters::models::wires::quirks::{ReasoningReplay, StreamUsage};
@@ -23,15 +23,15 @@ pub(super) fn to_defaults(
         rules.refuse(&place, problem.message, &problem.cure);
     }
     let host = kind.host();
-    let mut defaults = host.wire.wire().defaults();
-    defaults.parameters = (host.parameters)(defaults.parameters);
-    defaults.parameters = defaults.parameters.with(written);
+    let of_wire = |served: &ServedWire| {
+        let mut defaults = served.kind.wire().defaults();
+        defaults.parameters = (served.parameters)(defaults.parameters).with(written);
+        defaults
+    };
+    let mut defaults = of_wire(host.usual());
     defaults.search = provider.web_search.unwrap_or(defaults.search);
-    let others = host.other_wires.iter().map(|(word, kind)| {
-        let mut other = kind.wire().defaults();
-        other.parameters = other.parameters.with(written);
-        (*word, other)
-    });
+    let others = host.wires.iter().skip(1);
+    let others = others.filter_map(|served| Some((served.word?, of_wire(served))));
     defaults.others.extend(others);
     defaults
 }

@@ -308,7 +308,7 @@ fn settings_and_kinds_that_are_not_built_are_unknown() {
             "[server]\nupgrade_socket = \"x\"\n",
             "server.upgrade_socket",
         ),
-        ("[providers.p]\nkind = \"azure\"\n", "providers.p.kind"),
+        ("[providers.p]\nkind = \"ollama\"\n", "providers.p.kind"),
     ] {
         let problem = only(toml);
         assert_eq!(problem.key, key, "{toml}");

@@ -84,7 +84,10 @@ impl CountTokens {
         }
         let _running = counts.running.try_acquire().ok()?;
         let key = keys.get(keys.pick(0, deployment.index, request.now_ms))?;
-        let counting = deployment.wire.counting?;
+        let counting = deployment
+            .wire
+            .counting
+            .filter(|_| deployment.served.counts)?;
         let sent = self.write(asked, request, (&deployment, key, counting))?;
         match count(sent, counting).await {
             Ok(tokens) => Some(tokens).filter(|tokens| *tokens > 0),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use filters::fault::Fault;
 use filters::models::cloud_credentials::Cloud;
 use filters::models::cloud_credentials::sigv4::SigningScope;
-use filters::models::hosts::{Host, ProviderKind};
+use filters::models::hosts::{Host, PathNames, ProviderKind};
 use filters::models::operation::Operation;
 use filters::models::routing::catalog::Mapping;
 use filters::models::routing::wire_limits::WireLimits;
@@ -48,6 +48,8 @@ pub struct Provider {
     /// Its sign-in to a cloud, if it has one.
     cloud: Option<CloudSettings>,
     credential_fetches: IntCounterVec,
+    /// What its paths name beside models.
+    place: config::ProviderPlace,
 }
 
 /// Where a provider is called, and with which keys.
@@ -211,20 +213,32 @@ impl Provider {
             credential_fetches: fetches.clone(),
             is_sandbox: provider.kind == ProviderKind::Sandbox,
             fetches_images,
-            is_vendor: provider.is_base_url_built_in && provider.kind.host().state_family.is_some(),
+            is_vendor: provider.is_base_url_built_in && provider.kind.host().is_vendors,
             host: provider.kind.host(),
             quirks: provider.quirks.clone(),
             regions,
             home: Arc::new(home),
             headers: provider.headers.clone(),
             priority: provider.priority,
+            place: provider.place.clone(),
         })
+    }
+
+    /// Returns what the paths of a model name, in a region or where none is named.
+    pub fn path_names<'a>(&'a self, model: &'a str, region: Option<&'a str>) -> PathNames<'a> {
+        PathNames {
+            model,
+            project: &self.place.project,
+            region: region.unwrap_or(&self.place.region),
+            api: &self.place.api,
+        }
     }
 
     /// Returns the limits that a mapping's wire and the provider's quirks set for an operation; `None`: the wire does not
     /// offer the operation. They hold even if the catalogue claims more.
     pub fn limits(&self, mapping: &Mapping, operation: Operation) -> Option<WireLimits> {
-        let limits = self.host.wire(mapping.wire).codec(operation)?.limits();
+        let served = self.host.served(mapping.wire);
+        let limits = served.kind.wire().codec(operation)?.limits();
         let mut media = limits.media;
         if self.quirks.inline_images {
             media.remote_images = false;
@@ -232,11 +246,12 @@ impl Provider {
             media.fetches = true;
         }
         media.fetches &= self.fetches_images;
-        if !self.host.audio_formats.is_empty() {
-            media.audio = self.host.audio_formats;
+        if !served.audio_formats.is_empty() {
+            media.audio = served.audio_formats;
         }
         Some(WireLimits {
-            json_schema: self.quirks.json_schema,
+            json_schema: self.quirks.json_schema && !served.body.refuses_forms,
+            leaves_out_own_schemas: served.body.refuses_forms,
             forced_tools: self.quirks.forced_tools,
             media,
             is_vendor: self.is_vendor,

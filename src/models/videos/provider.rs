@@ -66,8 +66,10 @@ impl JobProvider {
     /// Returns the address of an end of a path.
     fn url(&self, end: &str) -> Option<String> {
         let provider = &self.deployment.provider;
-        let path = provider.host.path(end, &provider.quirks);
-        self.deployment.site.url(self.endpoint, &path)
+        let deployment = &self.deployment;
+        let names = provider.path_names(&deployment.mapping.name, deployment.region.as_deref());
+        let path = deployment.served.path(end, &names, &provider.quirks);
+        deployment.site.url(self.endpoint, &path)
     }
 
     /// Returns the URL of the bytes. `link` is the one that the provider has given.

@@ -134,12 +134,10 @@ fn long_history(name: &str, id: &str) {
     );
     second.says("It was PEAR.");
     assert_eq!(summaries.load(Ordering::Relaxed), 1);
-    let asked = provider.requests();
-    assert!(
-        asked
-            .iter()
-            .all(|request| !request.json().to_string().contains("compaction"))
-    );
+    // Its own metadata, which passes to hosts of the dialect, may name what it does.
+    let holds_items = |body: String| body.contains("\"type\":\"compaction");
+    let mut asked = provider.requests().into_iter();
+    assert!(asked.all(|request| !holds_items(request.json().to_string())));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The Messages wire.
 //!
 //! [`request`] and [`messages`] say a request in its words, [`splice`] one that is in them already, [`breakpoints`] marks what it shall cache, [`reply`] reads whole replies and events with the same
-//! blocks, [`failure`] its errors. Signatures of thinking are state, and blocks of tools that the provider runs are native:
+//! blocks, [`failure`] its errors, [`deviations`] what other hosts than the vendor's refuse. Signatures of thinking are state, and blocks of tools that the provider runs are native:
 //! both go back to their maker alone.
 //! Deliberately absent: other server tools than the searches, batches, files by id.
 
@@ -9,6 +9,7 @@ mod betas;
 mod blocks;
 mod breakpoints;
 mod chat;
+mod deviations;
 mod failure;
 mod media;
 mod messages;

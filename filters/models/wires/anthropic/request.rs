@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::betas;
 use super::blocks::{ContentBlock, Turn};
 use super::breakpoints::Prompt;
+use super::deviations::hashed;
 use super::messages::MessagesConversation;
 use super::native;
 use super::splice;
@@ -110,7 +111,11 @@ fn bounds() -> BTreeMap<Parameter, WrittenBounds> {
 
 #[derive(Debug, Serialize)]
 struct Body<'a> {
-    model: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'a str>,
+    /// Stands in place of the model where the path names it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    anthropic_version: Option<&'static str>,
     max_tokens: Option<Value>,
     messages: Vec<Turn<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -193,7 +198,12 @@ pub(super) fn encode(
     let safeguards = safeguards.and_then(Safeguards::read);
     let option = |parameter| target.treated(chat.option(parameter)?, parameter, request);
     let body = Body {
-        model: target.model,
+        model: target
+            .body
+            .version_for_model
+            .is_none()
+            .then_some(target.model),
+        anthropic_version: target.body.version_for_model,
         max_tokens: target.said_limit(max_tokens(request, target), request),
         messages: conversation.turns,
         system: conversation.system,
@@ -205,14 +215,22 @@ pub(super) fn encode(
         thinking: thinking(request, target).filter(may_think),
         inference_geo: target.region,
         stop_sequences: stop_sequences(&chat),
-        metadata: chat
-            .option_text(Parameter::User)
-            .filter(|user| !user.is_empty() && target.parameters.supports(Parameter::User))
-            .map(|user| json!({ "user_id": user })),
+        metadata: metadata(&chat, target),
         safeguards: safeguards.map(|own| own.safeguards),
         stream: request.is_stream,
     };
     write_body(&body, request.source.body.len())
+}
+
+/// Returns what tells users apart.
+fn metadata(chat: &Conversation<'_>, target: &Target<'_>) -> Option<Value> {
+    let user = chat.option_text(Parameter::User);
+    let takes_users = target.parameters.supports(Parameter::User);
+    let user = user.filter(|user| !user.is_empty() && takes_users)?;
+    Some(match target.body.hashes_users {
+        true => json!({ "user_id": hashed(&user) }),
+        false => json!({ "user_id": user }),
+    })
 }
 
 /// Returns the stop sequences that the provider takes. Chats with others go elsewhere, and other fronts cut the text themselves.

@@ -7,6 +7,7 @@ use std::ops::Range;
 use serde::Deserialize;
 
 use super::betas;
+use super::deviations::{self, Member};
 use super::request::max_tokens;
 use crate::fault::Fault;
 use crate::json::{Error, Walker, quoted};
@@ -34,6 +35,13 @@ pub(super) fn encode(
         if GATEWAY_MEMBERS.contains(&key) || !betas::passes(key, target.is_vendor) {
             continue;
         }
+        if key == "model"
+            && let Some(version) = target.body.version_for_model
+        {
+            splice.write_name("anthropic_version", &mut is_first);
+            splice.new_string(version);
+            continue;
+        }
         match key {
             "model" => {
                 splice.write_name("model", &mut is_first);
@@ -51,8 +59,18 @@ pub(super) fn encode(
                 written.map_err(internal)?;
             }
             _ => {
-                splice.separate(&mut is_first);
-                splice.slice(member.whole.clone());
+                let value = splice.text(member.value.clone());
+                match deviations::member(key, value, target.body).map_err(internal)? {
+                    Member::Same => {
+                        splice.separate(&mut is_first);
+                        splice.slice(member.whole.clone());
+                    }
+                    Member::Changed(json) => {
+                        splice.write_name(key, &mut is_first);
+                        splice.new_bytes(json.as_bytes());
+                    }
+                    Member::Gone => {}
+                }
             }
         }
     }

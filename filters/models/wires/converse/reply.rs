@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use super::names::ToolNames;
 use super::open_block::{OpenBlock, ReplyBlock, Said};
@@ -45,7 +46,7 @@ struct Output<'a> {
 #[serde(default)]
 struct ReplyMessage<'a> {
     #[serde(borrow)]
-    content: Vec<ReplyBlock<'a>>,
+    content: Vec<&'a RawValue>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -77,7 +78,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for ModelFields<'a> {
             #[serde(borrow)]
             stop_sequence: Option<Text<'a>>,
         }
-        let raw: &serde_json::value::RawValue = Deserialize::deserialize(from)?;
+        let raw: &RawValue = Deserialize::deserialize(from)?;
         let fields: Fields<'a> = serde_json::from_str(raw.get()).unwrap_or_default();
         let delta = fields.delta.unwrap_or_default();
         Ok(Self {
@@ -135,8 +136,9 @@ fn read_whole(
     };
     let mut said = Said::new(names);
     for (index, block) in output.message.content.iter().enumerate() {
+        let block: ReplyBlock<'_> = serde_json::from_str(block.get()).map_err(malformed)?;
         let mut open = OpenBlock::new(index as u64, &said);
-        open.take(block, &mut said, sink);
+        open.take(&block, &mut said, sink);
         open.finish(&said, sink);
     }
     let sequence = reply.additional_model_response_fields.stop_sequence;

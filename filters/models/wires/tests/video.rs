@@ -157,8 +157,7 @@ fn a_reply_to_an_order_names_its_job() {
 #[test]
 fn paths_stand_beside_those_of_orders() {
     let path = |kind: WireKind, end: Option<String>| {
-        let host = kind.wire().host();
-        end.map(|end| host.path(&end, &Quirks::default()))
+        end.map(|end| kind.wire().path(&end, &Quirks::default()))
     };
     let (chat, convention) = (WireKind::Compatible, videos(WireKind::Compatible));
     let status = path(chat, convention.status_endpoint("video_1"));

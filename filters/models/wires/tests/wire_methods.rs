@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 use super::{BodySlice, Codec, Decoder, Quirks, ReplyHead, Target, Wire, WireHead};
 use crate::fault::{Fault, FaultKind};
-use crate::models::hosts::{Host, ProviderKind};
+use crate::models::hosts::{Host, PathNames, ProviderKind, ServedWire};
 use crate::models::operation::Operation;
 use crate::models::request::ModelRequest;
 use crate::models::routing::wire_limits::WireLimits;
@@ -22,12 +22,27 @@ impl Wire {
         model: &str,
         quirks: &Quirks,
     ) -> Option<WireHead> {
-        let codec = self.codec(operation)?;
-        Some(self.host().head(codec, is_stream, model, quirks))
+        let (host, served) = self.served();
+        let names = PathNames {
+            model,
+            ..PathNames::default()
+        };
+        host.head(served, (operation, is_stream), &names, quirks)
     }
 
     /// A host that serves it.
     pub(in crate::models::wires) fn host(&self) -> &'static Host {
+        self.served().0
+    }
+
+    /// The path of an endpoint at a host that serves it.
+    pub(in crate::models::wires) fn path(&self, endpoint: &str, quirks: &Quirks) -> String {
+        let (_, served) = self.served();
+        served.path(endpoint, &PathNames::default(), quirks)
+    }
+
+    /// A host that serves it, and how it does.
+    fn served(&self) -> (&'static Host, &'static ServedWire) {
         let kinds = [
             "openai",
             "anthropic",
@@ -36,15 +51,13 @@ impl Wire {
             "voyage",
             "tavily",
             "exa",
+            "bedrock",
         ];
         let kinds = kinds.map(|kind| serde_json::from_value::<ProviderKind>(kind.into()).unwrap());
-        let is_served = |host: &&Host| {
-            let others = host.other_wires.iter().map(|(_, kind)| *kind);
-            let mut wires = std::iter::once(host.wire).chain(others);
-            wires.any(|kind| std::ptr::eq(kind.wire(), self))
-        };
-        let mut hosts = kinds.into_iter().map(ProviderKind::host);
-        hosts.find(is_served).unwrap()
+        let hosts = kinds.into_iter().map(ProviderKind::host);
+        let mut served = hosts.flat_map(|host| host.wires.iter().map(move |wire| (host, wire)));
+        let is_it = |(_, served): &(_, &ServedWire)| std::ptr::eq(served.kind.wire(), self);
+        served.find(is_it).unwrap()
     }
 
     pub(in crate::models::wires) fn codec_of(&self, request: &ModelRequest) -> &'static dyn Codec {

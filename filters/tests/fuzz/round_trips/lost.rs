@@ -317,7 +317,7 @@ pub static CELLS: [Cell; 22] = [
     },
     Cell {
         what: "functions are not strict",
-        fronts: &[Chat, Messages, Responses, Contents],
+        fronts: &[Chat, Messages, Responses],
         wires: &[Converse],
         also_own: false,
         change: |meaning, _| {
