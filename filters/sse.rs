@@ -39,6 +39,15 @@ pub fn join_lines(json: &mut [u8]) {
     }
 }
 
+/// Writes the name of an event, which may be a provider's, as a line.
+pub fn write_name(name: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"event: ");
+    let start = out.len();
+    out.extend_from_slice(name.as_bytes());
+    join_lines(out.get_mut(start..).unwrap_or_default());
+    out.push(b'\n');
+}
+
 /// An incremental reader of one event stream.
 #[derive(Debug, Default)]
 pub struct EventReader {

@@ -85,3 +85,18 @@ fn a_byte_order_mark_counts_in_front_of_the_first_line_alone() {
         assert_eq!(read(&[head, tail]), [("".into(), "a".into())], "{at}");
     }
 }
+
+#[test]
+fn the_name_of_an_event_is_one_line() {
+    let mut out = Vec::new();
+    write_name("response.x\ndata: {}\r\n\nevent: y", &mut out);
+    out.extend_from_slice(b"data: {}\n\n");
+    let mut names = Vec::new();
+    let mut reader = EventReader::default();
+    let read = reader.feed(&out, |event: SseEvent<'_>| {
+        names.push(event.name.to_owned());
+        Ok::<(), TooLong>(())
+    });
+    read.unwrap();
+    assert_eq!(names, ["response.x data: {}   event: y"]);
+}

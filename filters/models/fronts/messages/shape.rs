@@ -6,7 +6,7 @@ use crate::models::chat::input::object;
 use crate::models::chat::piece::Search;
 use crate::models::dialects::Dialect;
 use crate::models::fronts::sequencer::{BlockKind, BlockWriter};
-use crate::sse::join_lines;
+use crate::sse::{join_lines, write_name};
 
 /// A shape.
 pub(super) trait Shape: BlockWriter + Default + Send + Sync {
@@ -55,9 +55,8 @@ pub(super) struct Whole {
 
 /// Writes an event.
 pub(super) fn write_event(name: &str, data: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(b"event: ");
-    out.extend_from_slice(name.as_bytes());
-    out.extend_from_slice(b"\ndata: ");
+    write_name(name, out);
+    out.extend_from_slice(b"data: ");
     let start = out.len();
     out.extend_from_slice(data);
     join_lines(out.get_mut(start..).unwrap_or_default());
@@ -76,9 +75,8 @@ fn redacted(data: &str) -> String {
 
 impl Events {
     fn event(&mut self, name: &'static str, data: impl FnOnce(&mut Object<'_>)) {
-        self.out.extend_from_slice(b"event: ");
-        self.out.extend_from_slice(name.as_bytes());
-        self.out.extend_from_slice(b"\ndata: ");
+        write_name(name, &mut self.out);
+        self.out.extend_from_slice(b"data: ");
         let mut object = Object::open(&mut self.out);
         object.text("type", name);
         data(&mut object);

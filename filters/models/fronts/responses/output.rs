@@ -12,7 +12,7 @@ use crate::models::dialects::Dialect;
 use crate::models::dialects::responses::own_id;
 use crate::models::fronts::sequencer::{BlockKind, BlockWriter};
 use crate::models::search_loop::pages::Page;
-use crate::sse::join_lines;
+use crate::sse::{join_lines, write_name};
 
 /// The items, and the events that tell them.
 #[derive(Debug)]
@@ -104,9 +104,8 @@ impl Output {
     }
 
     fn begin_event(&mut self, name: &str) {
-        self.out.extend_from_slice(b"event: ");
-        self.out.extend_from_slice(name.as_bytes());
-        self.out.extend_from_slice(b"\ndata: ");
+        write_name(name, &mut self.out);
+        self.out.extend_from_slice(b"data: ");
     }
 
     /// Writes a piece of a text or of arguments, which is most of what is written. `place` is what stands behind the number of its
