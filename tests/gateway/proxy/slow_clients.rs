@@ -4,6 +4,7 @@
 
 use std::io::Write;
 use std::net::TcpStream;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::models::fronts::chat_completions::{PLAIN, STREAM, chunk, reply};
@@ -17,6 +18,10 @@ use crate::support::{POLL, every};
 const SLOW: usize = 1_000;
 /// The calls of the healthy client in a round.
 const CALLS: usize = 200;
+
+/// Held while a test has its thousands of connections. Two such tests at once keep a machine of two cores so busy that one waits in
+/// vain.
+static ALONE: Mutex<()> = Mutex::new(());
 
 /// A gateway with room for all, in front of a provider whose streams never end.
 fn gateway() -> (Upstream, Gateway) {
@@ -102,6 +107,7 @@ fn is_served(gateway: &Gateway, among: &str) {
 
 #[test]
 fn among_a_thousand_slow_heads_a_client_is_served() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let (_provider, gateway) = gateway();
     let _slow = slow(
         &gateway,
@@ -117,6 +123,7 @@ fn among_a_thousand_slow_heads_a_client_is_served() {
 
 #[test]
 fn among_a_thousand_slow_bodies_a_client_is_served() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let (_provider, gateway) = gateway();
     let _slow = slow(&gateway, format!("{}{{", head(&gateway, 1000)).as_bytes());
     is_served(&gateway, "slow bodies");
@@ -126,6 +133,7 @@ fn among_a_thousand_slow_bodies_a_client_is_served() {
 
 #[test]
 fn among_a_thousand_slow_readers_a_client_is_served() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let (provider, gateway) = gateway();
     let request = format!("{}{STREAM}", head(&gateway, STREAM.len()));
     let _slow = slow(&gateway, request.as_bytes());
@@ -135,6 +143,7 @@ fn among_a_thousand_slow_readers_a_client_is_served() {
 
 #[test]
 fn among_a_thousand_slow_readers_of_http2_a_client_is_served() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let (provider, gateway) = gateway();
     let body = STREAM.as_bytes();
     let request = call_of_http2(&gateway, body.len(), body, END_STREAM);
