@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Error, Walker};
+use super::{Error, Walker, quoted};
 
 /// Returns an object with further members: what stands behind its brace. What is no object stays as it is.
 pub fn joined(object: &str, members: &str) -> String {
@@ -24,6 +24,24 @@ pub fn with_member(json: &str, key: &str, value: &str) -> Result<String, Error> 
         true => told,
         false => joined(&told, &["\"", key, "\":", value, "}"].concat()),
     })
+}
+
+/// Returns an object without a member, and the value of that, if it has the member.
+pub fn without<'a>(json: &'a str, left_out: &str) -> Result<(String, Option<&'a str>), Error> {
+    let (mut out, mut value) = (String::with_capacity(json.len()), None);
+    out.push('{');
+    Walker::over(json).object(|walk, key| {
+        let skipped = walk.skip()?;
+        if key == left_out {
+            value = Some(skipped);
+            return Ok(());
+        }
+        let separator = if out.len() > 1 { "," } else { "" };
+        out.extend([separator, &quoted(&key), ":", skipped]);
+        Ok::<(), Error>(())
+    })?;
+    out.push('}');
+    Ok((out, value))
 }
 
 /// Returns the value of a member of an object; `None`: the object lacks it, or is none.

@@ -189,6 +189,12 @@ impl Thinking {
         Some(least.copied().unwrap_or(asked))
     }
 
+    /// Returns whether a request says how much to reason, and the model may.
+    pub fn is_asked(&self, needs: &Needs) -> bool {
+        let is_said = self.effort(needs).is_some() || needs.reasoning_tokens.is_some();
+        is_said && self.reasons != Some(false)
+    }
+
     /// Returns the budget that a request asks for, exactly or by its effort. Units: tokens.
     pub fn asked_budget(&self, needs: &Needs) -> Option<u64> {
         let by_effort = || {

@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
+use crate::fault::Fault;
 use crate::json::count_values;
+use crate::models::chat::conversation::{AnswerSchema, Conversation};
 
 /// The most values of a text that becomes a tree, which takes up to fifty times its bytes.
 const MAX_VALUES: usize = 32_768;
@@ -30,6 +32,20 @@ const REFUSED: [&str; 15] = [
 pub(super) fn read(json: &[u8]) -> Option<Value> {
     let has_few = count_values(json) <= MAX_VALUES;
     has_few.then(|| serde_json::from_slice(json).ok())?
+}
+
+/// Returns the schema of an answer with every object closed.
+///
+/// Errors: 400 naming the schema, which cannot be read or is too long.
+pub(super) fn schema_of_answer(
+    chat: &Conversation<'_>,
+    form: &AnswerSchema<'_>,
+) -> Result<Value, Fault> {
+    let said = "cannot be read, or has more than 32768 values";
+    let schema = read(form.schema.get().as_bytes());
+    let mut schema = schema.ok_or_else(|| chat.fault(form.at, None, said))?;
+    close(&mut schema, &[]);
+    Ok(schema)
 }
 
 /// Closes every object, and takes out what decoders refuse, `also` included. Names of properties are not words of a schema.

@@ -9,7 +9,7 @@ use filters::models::cloud_credentials::source_error::SourceError;
 use filters::models::cloud_credentials::{Cloud, entra, google};
 use filters::models::hosts::{HostPlace, ProviderKind};
 
-use super::Rules;
+use super::{Rules, places};
 use crate::config::checked::CloudSettings;
 use crate::config::file;
 
@@ -78,19 +78,16 @@ pub(super) fn check(
 
 /// Refuses words that stand in signatures and requests and that no cloud writes so.
 fn check_words(rules: &mut Rules<'_>, key: &str, provider: &file::ProviderConfig) {
-    let is_name = |text: &str| {
-        let is_plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
-        text.bytes().all(is_plain) && (1..=60).contains(&text.len())
-    };
     let is_scope = |text: &str| text.bytes().all(|b| b.is_ascii_graphic()) && !text.is_empty();
-    let names = [("signing_service", &provider.signing_service)];
-    let bad = names
-        .iter()
-        .filter(|(_, name)| name.as_deref().is_some_and(|it| !is_name(it)));
-    let mut bad: Vec<&str> = bad.map(|(name, _)| *name).collect();
+    let service = provider.signing_service.as_deref();
+    let service = service.filter(|it| !places::is_name(it));
     let scope = provider.token_scope.as_deref();
-    bad.extend(scope.filter(|it| !is_scope(it)).map(|_| "token_scope"));
-    for name in bad {
+    let scope = scope.filter(|it| !is_scope(it));
+    let bad = [
+        service.map(|_| "signing_service"),
+        scope.map(|_| "token_scope"),
+    ];
+    for name in bad.into_iter().flatten() {
         let message = "has characters that none has";
         rules.refuse(
             &format!("{key}.{name}"),

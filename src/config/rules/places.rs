@@ -51,7 +51,7 @@ fn check_region(
 ) -> Box<str> {
     let at = format!("{key}.region");
     let written = provider.region.as_deref().filter(|it| !it.is_empty());
-    if let Some(region) = written.filter(|it| !is_region(it)) {
+    if let Some(region) = written.filter(|it| !is_name(it)) {
         let message = format!("has characters that none has: {region:?}");
         rules.refuse(
             &at,
@@ -83,10 +83,10 @@ fn check_region(
     }
 }
 
-/// Returns whether a text may be a region: it becomes a part of an address.
-pub(super) fn is_region(region: &str) -> bool {
+/// Returns whether a text may be a region or a service of a cloud: it becomes a part of addresses and signatures.
+pub(super) fn is_name(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-    region.len() <= 64 && region.bytes().all(is_plain)
+    (1..=60).contains(&text.len()) && text.bytes().all(is_plain)
 }
 
 /// Returns the dated version; empty: the newest.

@@ -254,7 +254,7 @@ fn check_regions(
             HostPlace::Address => None,
             HostPlace::Region | HostPlace::Project => host.base_url_in(name),
         };
-        if usual.is_some() && !places::is_region(name) {
+        if usual.is_some() && !places::is_name(name) {
             let message = format!("{name:?} is no name of a region");
             rules.refuse(
                 &key,

@@ -6,7 +6,7 @@ use memchr::memmem;
 use super::check::top::{ARRAY, SSE};
 use crate::fault::Fault;
 use crate::form;
-use crate::json::members::find;
+use crate::json::members::{find, without};
 use crate::json::{Error, Type, Walker, quoted};
 use crate::models::dialects::contents::canonical;
 use crate::models::front::ClientHead;
@@ -87,7 +87,7 @@ fn without_own(body: &[u8], model: &str) -> Result<Option<String>, Fault> {
         let message = "`stream` is no member; accepted is the path `:streamGenerateContent`";
         return Err(Fault::invalid("stream", message).with_code("invalid_parameters"));
     }
-    let Ok((rest, Some(said))) = without_model(text) else {
+    let Ok((rest, Some(said))) = without(text, "model") else {
         return Ok(None);
     };
     if said == quoted(model) || said == quoted(&["models/", model].concat()) {
@@ -97,24 +97,6 @@ fn without_own(body: &[u8], model: &str) -> Result<Option<String>, Fault> {
     let message =
         format!("`model` is {shown}; accepted is the model of the path, or no such member");
     Err(Fault::invalid("model", message).with_code("invalid_parameters"))
-}
-
-/// Returns an object without its member `model`, and what that says, as JSON.
-fn without_model(object: &str) -> Result<(String, Option<&str>), Error> {
-    let (mut out, mut model) = (String::with_capacity(object.len()), None);
-    out.push('{');
-    Walker::over(object).object(|walk, key| {
-        let value = walk.skip()?;
-        if key == "model" {
-            model = Some(value);
-            return Ok(());
-        }
-        let separator = if out.len() > 1 { "," } else { "" };
-        out.extend([separator, &quoted(&key), ":", value]);
-        Ok::<(), Error>(())
-    })?;
-    out.push('}');
-    Ok((out, model))
 }
 
 /// Returns the request that stands in `generateContentRequest`, without its model, which the path says; a body without it stays.
@@ -140,7 +122,7 @@ pub(super) fn unwrapped(body: Bytes) -> Result<Bytes, Fault> {
         let message = "`generateContentRequest` is no object; accepted is a request for an answer";
         return Err(Fault::invalid("generateContentRequest", message));
     }
-    match without_model(inner) {
+    match without(inner, "model") {
         Ok((request, _)) => Ok(request.into()),
         Err(_) => Ok(body),
     }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use sha2::{Digest, Sha256};
 
-use crate::json::members::{find_text, with_member};
+use crate::json::members::{find_text, with_member, without};
 use crate::json::{Error, Type, Walker, quoted};
 use crate::models::wires::BodyForm;
 
@@ -40,36 +40,21 @@ pub(super) fn member(key: &str, value: &str, body: BodyForm) -> Result<Member, E
             Some(user) => Member::Changed(with_member(value, "user_id", &quoted(&hashed(&user)))?),
             None => Member::Same,
         }),
-        "output_config" if body.refuses_forms => without(value, "format"),
+        "output_config" if body.refuses_forms => leave_out(value, "format"),
         "tools" if body.refuses_forms => without_strict(value),
         _ => Ok(Member::Same),
     }
 }
 
-/// Leaves a member out of an object.
-fn without(json: &str, left_out: &str) -> Result<Member, Error> {
-    let mut walk = Walker::over(json);
-    if walk.peek()? != Type::Object {
+/// Leaves a member out of an object. What is none stays.
+fn leave_out(json: &str, key: &str) -> Result<Member, Error> {
+    if Walker::over(json).peek()? != Type::Object {
         return Ok(Member::Same);
     }
-    let (mut out, mut has_changed) = (String::from("{"), false);
-    walk.object(|walk, key| {
-        let value = walk.skip()?;
-        if key == left_out {
-            has_changed = true;
-            return Ok(());
-        }
-        if out.len() > 1 {
-            out.push(',');
-        }
-        out.extend([&*quoted(&key), ":", value]);
-        Ok::<(), Error>(())
-    })?;
-    out.push('}');
-    Ok(match (has_changed, out.len() > 2) {
-        (false, _) => Member::Same,
-        (true, true) => Member::Changed(out),
-        (true, false) => Member::Gone,
+    Ok(match without(json, key)? {
+        (_, None) => Member::Same,
+        (rest, _) if rest == "{}" => Member::Gone,
+        (rest, _) => Member::Changed(rest),
     })
 }
 
@@ -85,7 +70,7 @@ fn without_strict(tools: &str) -> Result<Member, Error> {
             out.push(',');
         }
         let tool = walk.skip()?;
-        match without(tool, "strict")? {
+        match leave_out(tool, "strict")? {
             Member::Changed(tool) => {
                 has_changed = true;
                 out.push_str(&tool);

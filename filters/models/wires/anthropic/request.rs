@@ -266,8 +266,7 @@ pub(super) fn own_headers(
 /// Returns `thinking`, as the mapping is told it.
 fn thinking(request: &ModelRequest, target: &Target<'_>) -> Option<Value> {
     let (needs, thinking) = (&request.needs, target.thinking);
-    let is_said = thinking.effort(needs).is_some() || needs.reasoning_tokens.is_some();
-    if !is_said || thinking.reasons == Some(false) {
+    if !thinking.is_asked(needs) {
         return None;
     }
     if let Some(budget) = thinking.asked_budget(needs) {
@@ -353,10 +352,7 @@ fn output_config(
         config.insert("effort".to_owned(), (*effort).into());
     }
     if let AnswerForm::Schema(format) = &chat.form {
-        let schema = closed_schema::read(format.schema.get().as_bytes());
-        let said = "cannot be read, or has more than 32768 values";
-        let mut schema = schema.ok_or_else(|| chat.fault(format.at, None, said))?;
-        closed_schema::close(&mut schema, &[]);
+        let schema = closed_schema::schema_of_answer(chat, format)?;
         config.insert(
             "format".to_owned(),
             json!({ "type": "json_schema", "schema": schema }),

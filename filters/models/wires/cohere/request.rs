@@ -209,8 +209,7 @@ fn response_format<'a>(chat: &'a Conversation<'_>) -> Option<ResponseFormat<'a>>
 /// Returns `thinking`, as the mapping is told it.
 fn thinking(request: &ModelRequest, target: &Target<'_>) -> Option<Value> {
     let (needs, thinking) = (&request.needs, target.thinking);
-    let is_said = thinking.effort(needs).is_some() || needs.reasoning_tokens.is_some();
-    if !is_said || thinking.reasons == Some(false) {
+    if !thinking.is_asked(needs) {
         return None;
     }
     if let Some(budget) = thinking.asked_budget(needs) {

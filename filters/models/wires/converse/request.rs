@@ -205,8 +205,7 @@ fn reasoning(
 ) -> Map<String, Value> {
     let (needs, thinking) = (&request.needs, target.thinking);
     let mut fields = Map::new();
-    let is_said = thinking.effort(needs).is_some() || needs.reasoning_tokens.is_some();
-    if !is_said || thinking.reasons == Some(false) {
+    if !thinking.is_asked(needs) {
         return fields;
     }
     let mut put = |key: &str, value: Value| fields.insert(key.to_owned(), value);
@@ -255,10 +254,7 @@ fn output_config(chat: &Conversation<'_>) -> Result<Option<Value>, Fault> {
     let AnswerForm::Schema(form) = &chat.form else {
         return Ok(None);
     };
-    let schema = closed_schema::read(form.schema.get().as_bytes());
-    let said = "cannot be read, or has more than 32768 values";
-    let mut schema = schema.ok_or_else(|| chat.fault(form.at, None, said))?;
-    closed_schema::close(&mut schema, &[]);
+    let schema = closed_schema::schema_of_answer(chat, form)?;
     let mut own = Map::new();
     own.insert("schema".to_owned(), schema.to_string().into());
     own.insert("name".to_owned(), (*form.name).into());
