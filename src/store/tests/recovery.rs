@@ -60,12 +60,15 @@ async fn a_process_that_was_away_for_two_days_beside_a_hundred_others_starts_wit
     // A batch in ten seconds of each of a hundred processes, for two days.
     let sql = "INSERT INTO call_batches \
                (owner, began_first, began_last, ended_first, ended_last, ids, calls) \
-               SELECT 'owner ' || CAST(o AS TEXT), $1 + n * 10000, $1 + n * 10000 + 9999, \
-               $1 + n * 10000, $1 + n * 10000 + 9999, decode(repeat('ff', 16), 'hex'), '' \
-               FROM generate_series(1, 100) AS owners (o), \
-               generate_series(1, CAST($2 AS BIGINT)) AS numbers (n)";
-    let query = sqlx::query(sql).bind(NOW_MS - 2 * DAY_MS).bind(BATCHES);
-    query.execute(fixture.store.pool.unlimited()).await.unwrap();
+               SELECT $1, $2 + n * 10000, $2 + n * 10000 + 9999, \
+               $2 + n * 10000, $2 + n * 10000 + 9999, decode(repeat('ff', 16), 'hex'), '' \
+               FROM generate_series(1, CAST($3 AS BIGINT)) AS numbers (n)";
+    // One process per statement: all rows in one outlast its time limit on a busy machine.
+    for number in 1..=100 {
+        let query = sqlx::query(sql).bind(format!("owner {number}"));
+        let query = query.bind(NOW_MS - 2 * DAY_MS).bind(BATCHES);
+        query.execute(fixture.store.pool.unlimited()).await.unwrap();
+    }
     let calls: Vec<LedgerEntry> = (0..4_000)
         .map(|n| call(n, NOW_MS - 2 * DAY_MS + i64::from(n) * 2 * DAY_MS / 4_000))
         .collect();
