@@ -17,6 +17,7 @@
 
 mod accounts;
 mod choices;
+mod cloud_credentials;
 mod cohere;
 mod completions;
 mod contents;
