@@ -33,11 +33,13 @@ use serde_json::{Value, json};
 
 use crate::fields::{Field, SECTIONS};
 
-const WIRES: [(&str, WireKind); 4] = [
+const WIRES: [(&str, WireKind); 6] = [
     ("OpenAI", WireKind::Compatible),
     ("Responses", WireKind::Responses),
     ("Anthropic", WireKind::Messages),
     ("Gemini", WireKind::Contents),
+    ("Converse", WireKind::Converse),
+    ("Cohere", WireKind::Cohere),
 ];
 
 /// What becomes of a field.
@@ -127,6 +129,8 @@ fn sent(kind: WireKind, passes: Passes, request: &ModelRequest) -> Option<(Strin
     let host = match kind {
         WireKind::Messages => ProviderKind::Anthropic,
         WireKind::Contents => ProviderKind::Google,
+        WireKind::Converse => ProviderKind::Bedrock,
+        WireKind::Cohere => ProviderKind::Cohere,
         _ => ProviderKind::OpenAi,
     };
     let names = PathNames {
@@ -227,7 +231,9 @@ fn page() -> String {
         for (name, _) in WIRES {
             write!(page, " {name} |").unwrap();
         }
-        page.push_str("\n|---|---|---|---|---|\n");
+        page.push_str("\n|---|");
+        page.push_str(&"---|".repeat(WIRES.len()));
+        page.push('\n');
         for field in fields() {
             write!(page, "| `{}` |", field.name).unwrap();
             for (_, kind) in WIRES {
