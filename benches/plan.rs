@@ -290,6 +290,7 @@ fn plans(mappings: usize) {
             },
             exploration: 0.01,
             random: (0.5, 0.5),
+            spread: 0,
             health: &health,
             now_ms: 1000,
             now_s: 0,

@@ -37,6 +37,7 @@ fn caller(id: &str) -> Caller {
         experiments: None,
         expires_at_ms: None,
         is_debug: false,
+        regions: [None, None],
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::api_key::KeyHash;
+use super::regions::AllowedRegions;
 use super::terms::KeyTerms;
 use crate::money::Usd;
 
@@ -131,6 +132,8 @@ pub struct Caller {
     pub expires_at_ms: Option<i64>,
     /// Whether requests with this key may ask why their providers were chosen.
     pub is_debug: bool,
+    /// The regions in which calls of the organization and of the project may be computed; `None`: in all.
+    pub regions: [Option<Arc<AllowedRegions>>; 2],
 }
 
 /// The organization that the first start creates.
@@ -139,6 +142,24 @@ pub const FIRST_RUN_ORGANIZATION: &str = "default";
 pub const FIRST_RUN_LABEL: &str = "first run";
 
 impl Caller {
+    /// Returns whether its calls may not be computed everywhere.
+    pub fn is_regional(&self) -> bool {
+        self.regions.iter().any(Option::is_some)
+    }
+
+    /// Returns the names of the regions in which its calls may be computed.
+    pub fn named_regions(&self) -> String {
+        let bounds = self.regions.iter().flatten();
+        let bounds: Vec<String> = bounds.map(|allowed| allowed.to_string()).collect();
+        bounds.join(" and of the project ")
+    }
+
+    /// Returns whether its calls may be computed in a region; `None` is an unknown one.
+    pub fn may_be_in(&self, region: Option<&str>) -> bool {
+        let mut bounds = self.regions.iter().flatten();
+        bounds.all(|allowed| region.is_some_and(|region| allowed.contains(region)))
+    }
+
     /// Returns whether the key is the one that the first start printed for trying the gateway.
     pub fn is_first_run(&self) -> bool {
         *self.organization == *FIRST_RUN_ORGANIZATION && *self.key_label == *FIRST_RUN_LABEL
@@ -309,6 +330,7 @@ mod tests {
             experiments: None,
             expires_at_ms: None,
             is_debug: false,
+            regions: [None, None],
         };
         let row = KeyRow {
             caller: Arc::new(caller),

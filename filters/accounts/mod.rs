@@ -9,6 +9,7 @@ mod access_token;
 mod admit;
 mod api_key;
 mod caller;
+mod regions;
 pub mod rules;
 mod terms;
 
@@ -22,4 +23,5 @@ pub use caller::{
     AccountsSnapshot, Caller, FIRST_RUN_LABEL, FIRST_RUN_ORGANIZATION, KeyRow, Member, Mode,
     OrganizationStatus, Plan, REVOCATION_KEPT_MS, UnknownValue,
 };
+pub use regions::AllowedRegions;
 pub use terms::{InvalidTerm, KeyTerms, TermsFile};

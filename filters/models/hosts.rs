@@ -2,6 +2,7 @@
 //! configuration are these rows.
 
 mod host;
+mod profiles;
 
 use std::collections::BTreeMap;
 
@@ -56,10 +57,12 @@ const CONVENTION: Host = Host {
     credential: HostCredential::Convention,
     signing_service: "bedrock",
     headers: &[],
+    workspace_header: None,
     model_list: Some("/models"),
     state_family: None,
     is_vendors: false,
     names_regions: false,
+    residence: None,
 };
 
 const OWN_RESPONSES: ServedWire = ServedWire::new(MappingWire::Responses, WireKind::Responses);
@@ -171,6 +174,7 @@ static BEDROCK: Host = Host {
     headers: &[("anthropic-version", CLAUDE_VERSION)],
     model_list: None,
     state_family: Some(CLAUDE_HOSTS),
+    residence: Some(profiles::residence),
     ..CONVENTION
 };
 
@@ -179,6 +183,7 @@ static AWS_ANTHROPIC: Host = Host {
     base_url: Some("https://aws-external-anthropic.{region}.api.aws"),
     place: HostPlace::Region,
     signing_service: "aws-external-anthropic",
+    workspace_header: Some("anthropic-workspace-id"),
     // Its regions are addresses.
     names_regions: false,
     model_list: None,

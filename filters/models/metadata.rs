@@ -18,12 +18,23 @@ pub struct UsedNames {
 }
 
 impl UsedNames {
-    /// Writes the texts. `upstream_model` is the provider's own model id.
+    /// Writes the texts. `region` is that of the model string or of its provider's regions, `upstream_model` the provider's own
+    /// model id.
     pub fn new(model: &str, provider: &str, region: Option<&str>, upstream_model: &str) -> Self {
+        Self::at_home((model, provider, upstream_model), region, None)
+    }
+
+    /// Writes the texts of a call that may have no region. `home` is where its provider is, if that is known.
+    pub fn at_home(
+        (model, provider, upstream_model): (&str, &str, &str),
+        region: Option<&str>,
+        home: Option<&str>,
+    ) -> Self {
         let used_model = match region {
             Some(region) => format!("{provider}/{model}:{region}"),
             None => format!("{provider}/{model}"),
         };
+        let region = region.or(home);
         let metadata = members(|object| {
             object.text("used_model", &used_model);
             object.text("used_provider", provider);

@@ -1,5 +1,6 @@
 //! Access to the accounts for commands.
 
+use filters::accounts::{AllowedRegions, UnknownValue};
 use filters::money::Usd;
 use jiff::Timestamp;
 
@@ -87,4 +88,16 @@ pub(super) fn now_ms() -> i64 {
 pub(super) fn format_time(unix_ms: Option<i64>) -> serde_json::Value {
     let time = unix_ms.and_then(|unix_ms| Timestamp::from_millisecond(unix_ms).ok());
     time.map_or(serde_json::Value::Null, |time| time.to_string().into())
+}
+
+/// The regions that a flag sets; `None`: calls may be computed everywhere.
+#[derive(Clone, Debug)]
+pub(super) struct RegionsChange(pub(super) Option<AllowedRegions>);
+
+/// Reads the regions of a flag. An empty text takes the bound away.
+pub(super) fn parse_regions(text: &str) -> Result<RegionsChange, UnknownValue> {
+    match text {
+        "" => Ok(RegionsChange(None)),
+        text => text.parse().map(|regions| RegionsChange(Some(regions))),
+    }
 }

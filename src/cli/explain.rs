@@ -184,6 +184,7 @@ pub(super) fn caller(
         experiments: None,
         expires_at_ms: None,
         is_debug: false,
+        regions: [None, None],
     }
 }
 

@@ -1,10 +1,10 @@
 //! `weirgate org`: organizations.
 
 use clap::Subcommand;
-use filters::accounts::Plan;
+use filters::accounts::{AllowedRegions, Plan};
 use serde_json::json;
 
-use super::accounts::{format_time, now_ms, on_store};
+use super::accounts::{RegionsChange, format_time, now_ms, on_store, parse_regions};
 use super::{Exit, Output, OutputFormat, Record, Source};
 use crate::store::Organization;
 
@@ -12,12 +12,13 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   weirgate org create acme --plan pro
   weirgate org update acme --plan max
+  weirgate org update acme --regions eu  its calls are computed in regions of the EU alone
   weirgate org list --format json
   weirgate org hold acme                 its keys answer 403 until `weirgate org release acme`
   weirgate org disable acme              its keys answer 410 from then on";
 
 /// The columns of `org list`, which are also the fields of its JSON.
-const COLUMNS: [&str; 5] = ["id", "name", "plan", "status", "created_at"];
+const COLUMNS: [&str; 6] = ["id", "name", "plan", "status", "created_at", "regions"];
 
 /// The commands of `org`.
 #[derive(Subcommand)]
@@ -29,6 +30,9 @@ pub(super) enum OrgCommand {
         /// Its plan: none, lite, pro or max
         #[arg(long, default_value = "none")]
         plan: Plan,
+        /// Where its calls may be computed: names of regions, or their beginnings, with commas between them
+        #[arg(long, value_name = "REGIONS")]
+        regions: Option<AllowedRegions>,
     },
     /// List all organizations
     List {
@@ -36,13 +40,17 @@ pub(super) enum OrgCommand {
         #[arg(long, value_enum, default_value_t)]
         format: OutputFormat,
     },
-    /// Put an organization on another plan; its first cycle begins now
+    /// Change an organization; what is not named stays as it is
+    #[command(group(clap::ArgGroup::new("change").required(true).multiple(true).args(["plan", "regions"])))]
     Update {
         /// Its name
         name: String,
-        /// Its plan: none, lite, pro or max
+        /// Its plan: none, lite, pro or max; the first cycle of another plan begins now
         #[arg(long)]
-        plan: Plan,
+        plan: Option<Plan>,
+        /// Where its calls may be computed: names of regions, or their beginnings, with commas between them; empty: everywhere
+        #[arg(long, value_name = "REGIONS", value_parser = parse_regions)]
+        regions: Option<RegionsChange>,
     },
     /// Hold an organization for review: its keys are refused until it is released
     Hold {
@@ -63,9 +71,17 @@ pub(super) enum OrgCommand {
 
 pub(super) fn run(command: &OrgCommand, source: &Source, out: &mut Output) -> Exit {
     let done = match command {
-        OrgCommand::Create { name, plan } => create(name, *plan, source, out),
+        OrgCommand::Create {
+            name,
+            plan,
+            regions,
+        } => create(name, *plan, regions.as_ref(), (source, out)),
         OrgCommand::List { format } => list(*format, source, out),
-        OrgCommand::Update { name, plan } => update(name, *plan, source, out),
+        OrgCommand::Update {
+            name,
+            plan,
+            regions,
+        } => update(name, *plan, regions.as_ref(), (source, out)),
         OrgCommand::Hold { name } => hold(name, Some(now_ms()), source, out),
         OrgCommand::Release { name } => hold(name, None, source, out),
         OrgCommand::Disable { name } => disable(name, source, out),
@@ -73,9 +89,18 @@ pub(super) fn run(command: &OrgCommand, source: &Source, out: &mut Output) -> Ex
     done.map_or_else(|exit| exit, |()| Exit::Done)
 }
 
-fn create(name: &str, plan: Plan, source: &Source, out: &mut Output) -> Result<(), Exit> {
+fn create(
+    name: &str,
+    plan: Plan,
+    regions: Option<&AllowedRegions>,
+    (source, out): (&Source, &mut Output),
+) -> Result<(), Exit> {
     let created = on_store(source, out, async |store| {
-        store.create_organization(name, plan, now_ms()).await
+        let created = store.create_organization(name, plan, now_ms()).await?;
+        if regions.is_some() {
+            store.set_regions(name, None, regions).await?;
+        }
+        Ok(created)
     })?;
     out.note(&format!(
         "created the organization `{name}` with the project `default`"
@@ -91,14 +116,34 @@ fn list(format: OutputFormat, source: &Source, out: &mut Output) -> Result<(), E
     Ok(())
 }
 
-fn update(name: &str, plan: Plan, source: &Source, out: &mut Output) -> Result<(), Exit> {
+fn update(
+    name: &str,
+    plan: Option<Plan>,
+    regions: Option<&RegionsChange>,
+    (source, out): (&Source, &mut Output),
+) -> Result<(), Exit> {
     on_store(source, out, async |store| {
-        store.set_plan(name, plan, now_ms()).await
+        if let Some(RegionsChange(regions)) = regions {
+            store.set_regions(name, None, regions.as_ref()).await?;
+        }
+        match plan {
+            Some(plan) => store.set_plan(name, plan, now_ms()).await,
+            None => Ok(()),
+        }
     })?;
-    out.note(&format!(
-        "the organization `{name}` is on the plan `{}`",
-        plan.as_str()
-    ));
+    if let Some(plan) = plan {
+        out.note(&format!(
+            "the organization `{name}` is on the plan `{}`",
+            plan.as_str()
+        ));
+    }
+    if let Some(RegionsChange(regions)) = regions {
+        let named = regions.as_ref().map(ToString::to_string);
+        out.note(&format!(
+            "calls of the organization `{name}` are computed in {}",
+            named.as_deref().unwrap_or("all regions")
+        ));
+    }
     Ok(())
 }
 
@@ -130,6 +175,7 @@ fn to_record(organization: &Organization) -> Record {
         json!(organization.plan.as_str()),
         json!(organization.status.as_str()),
         format_time(Some(organization.created_at_ms)),
+        json!(organization.regions.as_ref().map(ToString::to_string)),
     ];
     COLUMNS.map(str::to_owned).into_iter().zip(values).collect()
 }

@@ -1,11 +1,11 @@
 //! `weirgate project`: parts of an organization.
 
 use clap::Subcommand;
-use filters::accounts::Mode;
+use filters::accounts::{AllowedRegions, Mode};
 use filters::decisions::credentials::is_sdk_key;
 use serde_json::json;
 
-use super::accounts::{format_time, now_ms, on_store};
+use super::accounts::{RegionsChange, format_time, now_ms, on_store, parse_regions};
 use super::{Exit, Output, OutputFormat, Record, Source};
 use crate::store::{NewProject, Project, ProjectChange};
 
@@ -21,7 +21,7 @@ Examples:
 const MAX_CACHE_TTL_S: i64 = 31_536_000;
 
 /// The columns of `project list`, which are also the fields of its JSON.
-const COLUMNS: [&str; 7] = [
+const COLUMNS: [&str; 8] = [
     "id",
     "name",
     "mode",
@@ -29,6 +29,7 @@ const COLUMNS: [&str; 7] = [
     "experiments",
     "status",
     "created_at",
+    "regions",
 ];
 
 /// The commands of `project`.
@@ -47,6 +48,9 @@ pub(super) enum ProjectCommand {
         /// How long its answers may be replayed, in seconds; 0: never
         #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(..=MAX_CACHE_TTL_S))]
         cache_ttl: Option<u32>,
+        /// Where its calls may be computed: names of regions, or their beginnings, with commas between them
+        #[arg(long, value_name = "REGIONS")]
+        regions: Option<AllowedRegions>,
     },
     /// Change a project; what is not named stays as it is
     Update {
@@ -64,6 +68,9 @@ pub(super) enum ProjectCommand {
         /// Let requests name flags of this datafile as models: `@flag/KEY`; empty: none
         #[arg(long, value_name = "SDK_KEY")]
         experiments: Option<String>,
+        /// Where its calls may be computed, of the regions of its organization; empty: in all of them
+        #[arg(long, value_name = "REGIONS", value_parser = parse_regions)]
+        regions: Option<RegionsChange>,
     },
     /// List the projects of an organization, archived ones too
     List {
@@ -91,13 +98,14 @@ pub(super) fn run(command: &ProjectCommand, source: &Source, out: &mut Output) -
             name,
             mode,
             cache_ttl,
+            regions,
         } => {
             let project = NewProject {
                 name,
                 mode: *mode,
                 cache_ttl_s: cache_ttl.filter(|ttl| *ttl > 0),
             };
-            create(org, &project, source, out)
+            create(org, &project, regions.as_ref(), (source, out))
         }
         ProjectCommand::Update {
             org,
@@ -105,6 +113,7 @@ pub(super) fn run(command: &ProjectCommand, source: &Source, out: &mut Output) -
             mode,
             cache_ttl,
             experiments,
+            regions,
         } => {
             let change = ProjectChange {
                 mode: *mode,
@@ -113,7 +122,7 @@ pub(super) fn run(command: &ProjectCommand, source: &Source, out: &mut Output) -
                     .as_deref()
                     .map(|key| (!key.is_empty()).then_some(key)),
             };
-            update(org, name, &change, source, out)
+            update((org, name), &change, regions.as_ref(), (source, out))
         }
         ProjectCommand::List { org, format } => list(org, *format, source, out),
         ProjectCommand::Archive { org, name } => archive(org, name, source, out),
@@ -124,11 +133,16 @@ pub(super) fn run(command: &ProjectCommand, source: &Source, out: &mut Output) -
 fn create(
     org: &str,
     project: &NewProject<'_>,
-    source: &Source,
-    out: &mut Output,
+    regions: Option<&AllowedRegions>,
+    (source, out): (&Source, &mut Output),
 ) -> Result<(), Exit> {
     let created = on_store(source, out, async |store| {
-        store.create_project(org, project, now_ms()).await
+        let created = store.create_project(org, project, now_ms()).await?;
+        if regions.is_some() {
+            let name = Some(project.name);
+            store.set_regions(org, name, regions).await?;
+        }
+        Ok(created)
     })?;
     out.note(&format!(
         "created the project `{}` of `{org}`",
@@ -139,11 +153,10 @@ fn create(
 }
 
 fn update(
-    org: &str,
-    name: &str,
+    (org, name): (&str, &str),
     change: &ProjectChange<'_>,
-    source: &Source,
-    out: &mut Output,
+    regions: Option<&RegionsChange>,
+    (source, out): (&Source, &mut Output),
 ) -> Result<(), Exit> {
     if let Some(Some(key)) = change.experiments
         && !is_sdk_key(key)
@@ -152,6 +165,9 @@ fn update(
         return Err(Exit::Usage);
     }
     on_store(source, out, async |store| {
+        if let Some(RegionsChange(regions)) = regions {
+            store.set_regions(org, Some(name), regions.as_ref()).await?;
+        }
         store.update_project(org, name, change).await
     })?;
     out.note(&format!("updated the project `{name}` of `{org}`"));
@@ -179,6 +195,7 @@ fn to_record(project: &Project) -> Record {
         json!(project.experiments),
         json!(status),
         format_time(Some(project.created_at_ms)),
+        json!(project.regions.as_ref().map(ToString::to_string)),
     ];
     COLUMNS.map(str::to_owned).into_iter().zip(values).collect()
 }

@@ -177,6 +177,42 @@ fn a_project_is_made_used_and_archived() {
 }
 
 #[test]
+fn regions_are_kept_listed_and_taken_away() {
+    let desk = Desk::with_acme();
+    desk.done(&[
+        "project",
+        "create",
+        "--org",
+        "acme",
+        "app",
+        "--regions",
+        "eu-west-1",
+    ]);
+    let regions = |words: &[&str]| desk.json(words)[0]["regions"].clone();
+    let (orgs, projects) = (["org", "list"], ["project", "list", "--org", "acme"]);
+    assert_eq!(regions(&projects), "eu-west-1");
+    assert!(regions(&orgs).is_null());
+    desk.done(&["org", "update", "acme", "--regions", "eu, us-east-1"]);
+    assert_eq!(regions(&orgs), "eu,us-east-1");
+    desk.done(&["project", "update", "--org", "acme", "app", "--regions", ""]);
+    assert!(regions(&projects).is_null());
+    for regions in ["EU", "eu west", ","] {
+        let refused = desk.run(&["org", "update", "acme", "--regions", regions]);
+        assert_eq!(refused.code, Exit::Usage.into(), "{regions}");
+        assert!(
+            refused.err.contains("as in eu,us-east-1"),
+            "{}",
+            refused.err
+        );
+    }
+    assert_eq!(
+        desk.run(&["org", "update", "acme"]).code,
+        Exit::Usage.into()
+    );
+    assert_eq!(regions(&orgs), "eu,us-east-1");
+}
+
+#[test]
 fn an_expiry_is_kept_and_must_lie_in_the_future() {
     let desk = Desk::with_acme();
     let words = ["key", "create", "--org", "acme", "--expires"];

@@ -58,6 +58,7 @@ pub(super) fn check(
         hidden: &walk.hidden,
     };
     let places = std::mem::take(&mut walk.places);
+    let reach = regions::Reach::new(providers, &enabled);
     let file = if findings.is_empty() {
         let file = to_file(name, valid);
         file.and_then(|file| match Catalog::check(file.clone(), enabled) {
@@ -68,13 +69,11 @@ pub(super) fn check(
         Err(reporter.to_problems(findings))
     };
     let file = file.map(|mut file| {
-        let is_reachable = |mapping: &WrittenMapping, region: &str| {
-            regions::is_reachable(providers, &mapping.provider, region)
-        };
+        let is_reachable =
+            |mapping: &WrittenMapping, region: &str| reach.has(&mapping.provider, region);
+        warnings.extend(regions::find_idle_turns(&file, providers, &places));
         warnings.extend(find_idle_prices(&file, &places, is_reachable));
-        warnings.extend(regions::leave_out_unreachable(
-            &mut file, providers, &places,
-        ));
+        warnings.extend(regions::leave_out_unreachable(&mut file, &reach, &places));
         file
     });
     CheckedCatalog {

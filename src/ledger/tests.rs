@@ -368,6 +368,7 @@ fn caller() -> Caller {
         experiments: None,
         expires_at_ms: None,
         is_debug: false,
+        regions: [None, None],
     }
 }
 

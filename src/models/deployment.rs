@@ -56,11 +56,13 @@ impl Deployment {
             mapping,
             region,
             prices,
+            ..
         } = candidate;
         let region_name = region.as_deref();
         let served = provider.host.served(mapping.wire);
         let wire = served.kind.wire();
-        let used = UsedNames::new(&model.id, &provider.name, region_name, &mapping.name);
+        let names = (&*model.id, &*provider.name, &*mapping.name);
+        let used = UsedNames::at_home(names, region_name, provider.home_region());
         let family = provider.host.state_family.unwrap_or(&provider.name);
         let maker = format!("{family}/{}", model.id);
         let site = provider.site(region_name);

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use filters::accounts::rules::{Forbidden, Offer};
 use filters::accounts::{Caller, KeyTerms, Mode, Plan as Tariff};
 use filters::fault::Fault;
+use filters::json::Object;
+use filters::models::metadata::AttemptRecord;
 use filters::models::reply_cache::key::digest_candidates;
 use filters::models::request::ModelRequest;
 use filters::models::routing::affinity::Binding;
-use filters::models::routing::allowed;
+use filters::models::routing::allowed::{self, OUTSIDE_REGIONS};
 use filters::models::routing::catalog::{Catalog, Mapping};
 use filters::models::routing::explanation::{SessionNote, explain_unplanned};
 use filters::models::routing::health::{Health, Readiness, RunningAttempt};
@@ -27,6 +29,9 @@ use crate::models::deployment::Deployment;
 use crate::models::providers::Provider;
 use crate::models::sessions::Session;
 use crate::telemetry::metrics::Metrics;
+
+/// The most candidates outside the regions of the caller that answers name.
+const MAX_OUTSIDE: usize = 16;
 
 /// Plans attempts.
 pub struct Planner {
@@ -202,6 +207,9 @@ impl Planner {
             weights: self.weights(),
             exploration: self.routing.exploration,
             random: (fastrand::f64(), fastrand::f64()),
+            spread: context
+                .session
+                .map_or_else(|| fastrand::u64(..), |session| session.key.number()),
             health: &self.health,
             now_ms: context.now_ms,
             now_s: context.now_s,
@@ -287,6 +295,13 @@ impl Planner {
         context: &PlanContext<'_>,
         byok: &'k ProviderSet,
     ) -> Result<&'k ProviderSet, Fault> {
+        // First, because it brings in regions that other rules may forbid.
+        if let Some(caller) = context.caller.filter(|it| it.is_regional()) {
+            let may_be_in = |region: Option<&str>| caller.may_be_in(region);
+            let kept =
+                allowed::by_regions(resolved, &self.catalog, may_be_in, &caller.named_regions());
+            kept.map_err(|fault| self.with_outside(fault, resolved))?;
+        }
         let keyed = match context.caller {
             Some(caller) => {
                 let point = request.price_point(context.now_s);
@@ -296,6 +311,37 @@ impl Planner {
         };
         self.keep_keyed(resolved, context, keyed)?;
         Ok(keyed)
+    }
+
+    /// Adds the candidates outside the regions of the caller to a fault, as entries of `metadata.routing`.
+    fn with_outside(&self, fault: Fault, resolved: &Resolved) -> Fault {
+        let mut metadata = Vec::new();
+        let mut object = Object::open(&mut metadata);
+        object.array(
+            "routing",
+            &self.outside(&resolved.outside),
+            AttemptRecord::write,
+        );
+        object.close();
+        fault.with_metadata(metadata)
+    }
+
+    /// Returns the entries of `metadata.routing` for candidates that were not asked, because they are outside the regions of the
+    /// caller.
+    pub fn outside(&self, candidates: &[Arc<Candidate>]) -> Vec<AttemptRecord> {
+        let candidates = candidates.iter().take(MAX_OUTSIDE);
+        let deployments = candidates.filter_map(|it| self.deployment(it));
+        let record = |deployment: Arc<Deployment>| AttemptRecord {
+            used: Arc::clone(&deployment.used),
+            status_code: 0,
+            error_type: OUTSIDE_REGIONS,
+            succeeded: false,
+            api_key_hash: None,
+            credential_source: "platform",
+            provider_key: None,
+            owed: None,
+        };
+        deployments.map(record).collect()
     }
 
     /// Removes the candidates for which neither the platform nor the caller has a key.

@@ -28,6 +28,7 @@ mod projects;
 mod prompts;
 mod provider_keys;
 mod records;
+mod regions;
 mod response_jobs;
 mod responses;
 mod rows;

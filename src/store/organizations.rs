@@ -1,11 +1,12 @@
 //! Organizations.
 
-use filters::accounts::{Mode, OrganizationStatus, Plan};
+use filters::accounts::{AllowedRegions, Mode, OrganizationStatus, Plan};
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
 use super::connections::Connected;
 use super::projects::insert_project;
+use super::regions;
 use super::{
     AccountChange, Changed, DEFAULT_PROJECT, NewProject, Store, StoreError, check_name, new_id,
     parse_column,
@@ -21,6 +22,8 @@ pub struct Organization {
     pub plan: Plan,
     pub status: OrganizationStatus,
     pub created_at_ms: i64,
+    /// The regions in which its calls may be computed; `None`: in all.
+    pub regions: Option<AllowedRegions>,
 }
 
 impl Store {
@@ -41,6 +44,7 @@ impl Store {
             plan,
             status: OrganizationStatus::Active,
             created_at_ms: now_ms,
+            regions: None,
         };
         let sql = "INSERT INTO organizations (id, name, plan, plan_since, status, created_at) \
                    VALUES ($1, $2, $3, $4, 'active', $4)";
@@ -68,8 +72,7 @@ impl Store {
 
     /// Returns all organizations, by name.
     pub async fn organizations(&self) -> Result<Vec<Organization>, StoreError> {
-        let sql =
-            "SELECT id, name, plan, status, held_at, created_at FROM organizations ORDER BY name";
+        let sql = "SELECT id, name, plan, status, held_at, created_at, regions FROM organizations ORDER BY name";
         let rows = sqlx::query(sql)
             .fetch_all(&mut self.pool.acquire().await?)
             .await?;
@@ -164,8 +167,7 @@ pub(super) async fn active(
 }
 
 async fn find(connection: &mut Connected, name: &str) -> Result<Organization, StoreError> {
-    let sql =
-        "SELECT id, name, plan, status, held_at, created_at FROM organizations WHERE name = $1";
+    let sql = "SELECT id, name, plan, status, held_at, created_at, regions FROM organizations WHERE name = $1";
     let row = sqlx::query(sql)
         .bind(name)
         .fetch_optional(connection)
@@ -189,5 +191,6 @@ fn read(row: &AnyRow) -> Result<Organization, StoreError> {
         plan: parse_column(row, "plan")?,
         status: organization_status(row.try_get("status")?, row.try_get("held_at")?),
         created_at_ms: row.try_get("created_at")?,
+        regions: regions::read(row.try_get("regions")?)?,
     })
 }

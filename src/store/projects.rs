@@ -1,11 +1,12 @@
 //! Projects.
 
-use filters::accounts::Mode;
+use filters::accounts::{AllowedRegions, Mode};
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
 use super::{
     AccountChange, Changed, Store, StoreError, check_name, new_id, organizations, parse_column,
+    regions,
 };
 
 /// A project: a part of an organization with its own settings.
@@ -23,6 +24,8 @@ pub struct Project {
     pub experiments: Option<String>,
     pub is_archived: bool,
     pub created_at_ms: i64,
+    /// The regions in which its calls may be computed, of those of its organization; `None`: in all.
+    pub regions: Option<AllowedRegions>,
 }
 
 /// The changes of a project; `None` leaves a setting unchanged.
@@ -70,7 +73,8 @@ impl Store {
     ///
     /// Errors: [`StoreError::NotFound`] for the organization.
     pub async fn projects(&self, organization: &str) -> Result<Vec<Project>, StoreError> {
-        let sql = "SELECT id, name, mode, cache_ttl_s, experiments, status, created_at FROM projects \
+        let sql = "SELECT id, name, mode, cache_ttl_s, experiments, status, created_at, regions \
+                   FROM projects \
                    WHERE organization_id = $1 ORDER BY name";
         self.read_of(organization, sql, read).await
     }
@@ -149,6 +153,7 @@ pub(super) async fn insert_project(
         experiments: None,
         is_archived: false,
         created_at_ms: now_ms,
+        regions: None,
     })
 }
 
@@ -189,5 +194,6 @@ fn read(row: &AnyRow) -> Result<Project, StoreError> {
         experiments: row.try_get("experiments")?,
         is_archived: row.try_get::<String, _>("status")? == "archived",
         created_at_ms: row.try_get("created_at")?,
+        regions: regions::read(row.try_get("regions")?)?,
     })
 }

@@ -60,6 +60,8 @@ pub struct OrganizationRecord {
     pub(super) status: String,
     #[serde(default)]
     pub(super) held_at: Option<i64>,
+    #[serde(default)]
+    pub(super) regions: Option<String>,
 }
 
 /// A row of the table `projects`.
@@ -73,6 +75,8 @@ pub struct ProjectRecord {
     pub(super) status: String,
     #[serde(default)]
     pub(super) experiments: Option<String>,
+    #[serde(default)]
+    pub(super) regions: Option<String>,
 }
 
 /// A row of the table `members`.
@@ -106,6 +110,7 @@ impl OrganizationRecord {
             plan_since: row.try_get("plan_since")?,
             status: row.try_get("status")?,
             held_at: row.try_get("held_at")?,
+            regions: row.try_get("regions")?,
         })
     }
 
@@ -124,6 +129,7 @@ impl ProjectRecord {
             cache_ttl_s: row.try_get("cache_ttl_s")?,
             status: row.try_get("status")?,
             experiments: row.try_get("experiments")?,
+            regions: row.try_get("regions")?,
         })
     }
 }

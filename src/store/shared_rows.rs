@@ -7,7 +7,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use filters::accounts::{
-    Caller, KeyHash, KeyRow, KeyTerms, Member, Mode, OrganizationStatus, Plan, TermsFile,
+    AllowedRegions, Caller, KeyHash, KeyRow, KeyTerms, Member, Mode, OrganizationStatus, Plan,
+    TermsFile,
 };
 
 use super::StoreError;
@@ -18,6 +19,7 @@ use super::projects::cache_ttl_s;
 use super::records::{
     AccountRecord, KeyRecord, MemberRecord, OrganizationRecord, ProjectRecord, SharedKind,
 };
+use super::regions;
 
 /// The maximum number of unreadable rows that are named; others are only counted.
 const MAX_NAMED: usize = 8;
@@ -64,6 +66,7 @@ struct OrganizationRow {
     plan: Plan,
     plan_since_ms: i64,
     status: OrganizationStatus,
+    regions: Option<Arc<AllowedRegions>>,
     is_unreadable: bool,
 }
 
@@ -76,6 +79,7 @@ struct ProjectRow {
     cache_ttl_s: Option<u32>,
     is_archived: bool,
     experiments: Option<Arc<str>>,
+    regions: Option<Arc<AllowedRegions>>,
     is_unreadable: bool,
 }
 
@@ -116,11 +120,16 @@ impl SharedRows {
 
     fn add_organization(&mut self, record: &OrganizationRecord, unreadable: &mut UnreadableRows) {
         let mut is_unreadable = false;
+        let named = ("organization", record.id.as_str());
         let plan = parse("plan", &record.plan);
+        let regions = regions::read(record.regions.as_deref());
         let row = OrganizationRow {
             id: record.id.as_str().into(),
             name: record.name.as_str().into(),
-            plan: unreadable.value(("organization", &record.id), &mut is_unreadable, plan),
+            plan: unreadable.value(named, &mut is_unreadable, plan),
+            regions: unreadable
+                .value(named, &mut is_unreadable, regions)
+                .map(Arc::new),
             plan_since_ms: record.plan_since,
             status: record.status(),
             is_unreadable,
@@ -133,6 +142,7 @@ impl SharedRows {
         let mode = parse("mode", &record.mode);
         let mode = unreadable.value(named, &mut is_unreadable, mode);
         let cache_ttl_s = cache_ttl_s(record.cache_ttl_s);
+        let regions = regions::read(record.regions.as_deref());
         let row = ProjectRow {
             id: record.id.as_str().into(),
             organization_id: record.organization_id.clone(),
@@ -141,6 +151,9 @@ impl SharedRows {
             cache_ttl_s: unreadable.value(named, &mut is_unreadable, cache_ttl_s),
             is_archived: record.status == "archived",
             experiments: record.experiments.as_deref().map(Arc::from),
+            regions: unreadable
+                .value(named, &mut is_unreadable, regions)
+                .map(Arc::new),
             is_unreadable,
         };
         self.projects.insert(record.id.clone(), row);
@@ -249,6 +262,7 @@ impl SharedRows {
             experiments: project.experiments.clone(),
             expires_at_ms: key.expires_at,
             is_debug: key.is_debug,
+            regions: [organization.regions.clone(), project.regions.clone()],
         };
         let row = KeyRow {
             caller: Arc::new(caller),

@@ -180,13 +180,14 @@ struct SharedTable {
 const SHARED_TABLES: [SharedTable; 3] = [
     SharedTable {
         kind: SharedKind::Organization,
-        all: "SELECT id, name, plan, plan_since, status, held_at FROM organizations",
+        all: "SELECT id, name, plan, plan_since, status, held_at, regions FROM organizations",
         record: |row| OrganizationRecord::read(row).map(AccountRecord::Organization),
         changed: |changes| &changes.organizations,
     },
     SharedTable {
         kind: SharedKind::Project,
-        all: "SELECT id, organization_id, name, mode, cache_ttl_s, status, experiments FROM projects",
+        all: "SELECT id, organization_id, name, mode, cache_ttl_s, status, experiments, regions \
+              FROM projects",
         record: |row| ProjectRecord::read(row).map(AccountRecord::Project),
         changed: |changes| &changes.projects,
     },

@@ -8,6 +8,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::models::operation::Operation;
 use crate::models::routing::MappingWire;
 use crate::models::routing::parameters::Parameters;
+use crate::models::routing::places::Residence;
 use crate::models::wires::{BodyForm, Quirks, WireHead, WireKind};
 
 /// A wire as a host serves it.
@@ -113,6 +114,8 @@ pub struct Host {
     pub signing_service: &'static str,
     /// The names and values of headers of all requests to it.
     pub headers: &'static [(&'static str, &'static str)],
+    /// The header that names the customer's workspace; `None`: there are none.
+    pub workspace_header: Option<&'static str>,
     /// The path of its list of models behind the base URL; `None`: it has none.
     pub model_list: Option<&'static str>,
     /// What it and others are called that read each other's state; `None`: each provider reads its own.
@@ -121,6 +124,8 @@ pub struct Host {
     pub is_vendors: bool,
     /// Whether its requests can name a region, so that regions need no address.
     pub names_regions: bool,
+    /// Returns where calls of a model in a region are computed; `None`: a call stays in its region.
+    pub residence: Option<Residence>,
 }
 
 /// What the configuration has to say of a host before requests have a place.

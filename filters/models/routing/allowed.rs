@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use super::capable::Lack;
-use super::catalog::Mapping;
+use super::catalog::{Catalog, Mapping};
 use super::plan::LeftOut;
 use super::resolve::{Candidate, Resolved};
 use crate::fault::{Fault, FaultKind};
 use crate::models::dialects::NamedMember;
 use crate::models::request::{ModelRequest, Strategy};
 use crate::money::ServiceTier;
+
+/// The code, and the `error_type` in `metadata.routing`, of candidates outside the regions of the caller.
+pub const OUTSIDE_REGIONS: &str = "region_not_allowed";
 
 /// Removes candidates that the rules of the key forbid; `forbids` names the kind of rule that does.
 ///
@@ -35,6 +38,46 @@ pub fn by_rules(
     reasons.dedup();
     let message = format!("the rules of this API key forbid {}", reasons.join(" and "));
     Err(Fault::new(FaultKind::Forbidden, message).with_param("model"))
+}
+
+/// Removes candidates that are computed outside the regions of the caller; `may_be_in` says whether a region, or an unknown one, is
+/// inside, and `allowed` names those that are.
+///
+/// A mapping none of whose usual candidates is inside is served in its other regions that are. Errors: 403
+/// `region_not_allowed` where nothing is left.
+pub fn by_regions(
+    resolved: &mut Resolved,
+    catalog: &Catalog,
+    may_be_in: impl Fn(Option<&str>) -> bool,
+    allowed: &str,
+) -> Result<(), Fault> {
+    let is_inside = |candidate: &Arc<Candidate>| may_be_in(candidate.residence.as_deref());
+    let (mut inside, outside): (Vec<_>, Vec<_>) =
+        resolved.candidates.drain(..).partition(is_inside);
+    if !resolved.is_regional {
+        let mut mappings: Vec<&Arc<Mapping>> = outside.iter().map(|it| &it.mapping).collect();
+        mappings.dedup_by_key(|mapping| mapping.index);
+        for mapping in mappings {
+            if inside.iter().all(|it| it.mapping.index != mapping.index) {
+                let others = catalog.candidates_of(mapping).iter();
+                inside.extend(others.filter(|it| is_inside(it)).cloned());
+            }
+        }
+    }
+    let reason = || format!("is outside the regions of this caller: {allowed}");
+    let lack = |_| Lack::new("model", reason());
+    let barred = outside.iter().map(|it| LeftOut::new(it, lack(it)));
+    resolved.barred.extend(barred);
+    resolved.outside.extend(outside);
+    resolved.candidates = inside;
+    if !resolved.candidates.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "calls of this key stay in the regions {allowed}, and no provider serves the model there"
+    );
+    let fault = Fault::new(FaultKind::Forbidden, message).with_param("model");
+    Err(fault.with_code(OUTSIDE_REGIONS))
 }
 
 /// Removes providers for which the caller has no BYOK key.

@@ -124,6 +124,7 @@ fn providers_with_own_keys_go_first_and_keep_their_order() {
         },
         exploration: 0.0,
         random: (0.5, 0.5),
+        spread: 0,
         health: &health,
         now_ms: 0,
         now_s: 0,

@@ -249,10 +249,18 @@ impl Catalog {
         &self.providers
     }
 
-    /// Returns the candidate that a mapping is without a region.
-    pub fn candidate(&self, mapping: &Mapping) -> Option<&Arc<Candidate>> {
-        self.candidates
-            .get(*self.first_candidates.get(mapping.index)?)
+    /// Returns the candidates that a mapping is for requests that name no region.
+    pub fn usual_candidates(&self, mapping: &Mapping) -> impl Iterator<Item = &Arc<Candidate>> {
+        let all = self.candidates_of(mapping).iter();
+        all.filter(|candidate| candidate.turn.is_some())
+    }
+
+    /// Returns the candidate that a mapping is without a region, and those of its regions.
+    pub fn candidates_of(&self, mapping: &Mapping) -> &[Arc<Candidate>] {
+        let first = self.first_candidates.get(mapping.index).copied();
+        let all =
+            first.and_then(|first| self.candidates.get(first..=first + mapping.regions.len()));
+        all.unwrap_or_default()
     }
 
     /// Returns the candidate that a mapping is in a region; `None`: it does not serve the region.
@@ -366,10 +374,14 @@ impl Catalog {
 
     fn add_candidates(&mut self, model: &Arc<Model>, mapping: &Arc<Mapping>) {
         self.first_candidates.push(self.candidates.len());
+        let places = self.providers.places(mapping.provider_number);
+        let is_listed = |name: &str| mapping.regions.iter().any(|it| *it.name == *name);
         let regions = mapping.regions.iter();
         let regions = regions.map(|region| (Some(Arc::clone(&region.name)), &region.prices));
         for (region, prices) in std::iter::once((None, &mapping.prices)).chain(regions) {
             self.candidates.push(Arc::new(Candidate {
+                turn: places.turn(region.as_deref(), is_listed),
+                residence: places.residence(&mapping.name, region.as_ref()),
                 index: self.candidates.len(),
                 model: Arc::clone(model),
                 mapping: Arc::clone(mapping),

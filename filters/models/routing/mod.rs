@@ -20,6 +20,7 @@ pub mod input_lengths;
 mod order;
 pub mod parameters;
 mod parameters_file;
+pub mod places;
 pub mod plan;
 mod prices;
 mod prices_file;

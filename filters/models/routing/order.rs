@@ -9,6 +9,7 @@ use super::affinity::{MIN_SESSION_UPTIME, expected_cost, pays_to_move};
 use super::expected_price::{assume_shares, blend, expects_cache};
 use super::explanation::{Considered, Explanation, FirstBy};
 use super::health::{Readiness, Standing};
+use super::places::RegionTurn;
 use super::plan::PlanInputs;
 use super::resolve::Candidate;
 use super::score::{Facts, ScoreParts, score_candidates, split_scores, tolerance};
@@ -49,6 +50,33 @@ struct Ranked {
     /// What the call is expected to cost, if it belongs to a session.
     cost: Option<f64>,
     standing: Standing,
+    /// Its number among the mappings: its regions stand together.
+    mapping: usize,
+    /// What is compared of its mapping.
+    of_mapping: MappingRank,
+    /// Its turn among the regions of the mapping, and the number that sorts those of one order.
+    turn: (u32, f64),
+}
+
+/// What is compared of a mapping, whichever of its regions comes first.
+#[derive(Clone, Copy, Debug)]
+struct MappingRank {
+    score: f64,
+    price: f64,
+    /// The place of the first of its candidates.
+    first_at: usize,
+}
+
+impl MappingRank {
+    /// Returns the rank of a mapping with this candidate alone.
+    fn alone(score: f64, price: Option<f64>, first_at: usize) -> Self {
+        let price = price.unwrap_or(f64::INFINITY);
+        Self {
+            score,
+            price,
+            first_at,
+        }
+    }
 }
 
 impl Ranked {
@@ -56,15 +84,17 @@ impl Ranked {
         self.standing.readiness == readiness
     }
 
-    /// Compares by the callers' own keys first, then by score, then by price. Equals keep the
-    /// catalogue's order.
+    /// Compares by the callers' own keys first, then by score, then by price. Equals keep the catalogue's order, and regions
+    /// of a mapping have their turns.
     fn compare(&self, other: &Self) -> Ordering {
+        let (own, others) = (self.of_mapping, other.of_mapping);
         let by_key = self.is_keyless.cmp(&other.is_keyless);
-        let by_score = || self.score.total_cmp(&other.score);
-        let price = |it: &Self| it.price.unwrap_or(f64::INFINITY);
         by_key
-            .then_with(by_score)
-            .then_with(|| price(self).total_cmp(&price(other)))
+            .then_with(|| own.score.total_cmp(&others.score))
+            .then_with(|| own.price.total_cmp(&others.price))
+            .then(own.first_at.cmp(&others.first_at))
+            .then(self.turn.0.cmp(&other.turn.0))
+            .then_with(|| self.turn.1.total_cmp(&other.turn.1))
             .then(self.at.cmp(&other.at))
     }
 
@@ -98,8 +128,17 @@ pub(super) fn order_candidates(
     let (mut ranked, parts) = rank(request, &candidates, inputs, (point, strategy), priority);
     // To explain a request that leaves no choice changes nothing for those that come after it.
     let has_choice = ranked.len() > 1;
-    if has_choice && !is_auto {
-        keep_leader(&mut ranked, request, strategy, inputs);
+    let lane = (has_choice && !is_auto).then(|| lane(request, strategy));
+    if let Some(lane) = lane {
+        favour_leader(
+            &mut ranked,
+            lane,
+            tolerance(inputs.weights, strategy, request.is_stream),
+        );
+    }
+    join_regions(&mut ranked);
+    if let Some(lane) = lane {
+        note_leader(&ranked, lane, inputs);
     }
     let front = match most {
         _ if !has_choice => None,
@@ -206,6 +245,9 @@ fn rank(
         .map(|(at, (((candidate, standing), facts), score))| {
             let is_preferred = inputs.preferred == Some(candidate.mapping.index);
             Ranked {
+                mapping: candidate.mapping.index,
+                of_mapping: MappingRank::alone(score, facts.price, at),
+                turn: draw_turn(candidate, inputs.spread),
                 at,
                 index: candidate.index,
                 is_keyless: !inputs.keyed.contains(candidate.mapping.provider_number),
@@ -219,6 +261,16 @@ fn rank(
         })
         .collect();
     (ranked, parts)
+}
+
+/// Returns the turn of a candidate among the regions of its mapping. Only regions share an order.
+fn draw_turn(candidate: &Candidate, spread: u64) -> (u32, f64) {
+    let turn = candidate.turn.unwrap_or(RegionTurn::LAST);
+    let drawn = match candidate.region {
+        Some(_) => turn.draw(spread, candidate.index),
+        None => 0.0,
+    };
+    (turn.order, drawn)
 }
 
 /// Returns what the scores compare, in the candidates' own order.
@@ -262,29 +314,57 @@ fn spread_cost(rates: &Rates, prompt: u64, units: UnitCounts) -> f64 {
     rates.cost(&tokens).total.units() as f64 / prompt.max(1) as f64
 }
 
-/// Lets the candidate that came first last time stay there until another one is better by more than chance, and notes
-/// who comes first now.
-fn keep_leader(
-    ranked: &mut [Ranked],
-    request: &ModelRequest,
-    strategy: Option<Strategy>,
-    inputs: &PlanInputs<'_>,
-) {
+/// Returns the bit of requests that are ordered alike, in the notes of who comes first.
+fn lane(request: &ModelRequest, strategy: Option<Strategy>) -> u8 {
     let lane = match strategy {
         None => 1,
         Some(Strategy::Price) => 2,
         Some(Strategy::Throughput) => 4,
         Some(Strategy::Latency) => 8,
     };
-    let lane = if request.is_stream { lane << 4 } else { lane };
-    let tolerance = tolerance(inputs.weights, strategy, request.is_stream);
-    for it in ranked.iter_mut() {
+    if request.is_stream { lane << 4 } else { lane }
+}
+
+/// Lets the candidate that came first last time stay there until another one is better by more than chance.
+fn favour_leader(ranked: &mut [Ranked], lane: u8, tolerance: f64) {
+    for it in ranked {
         if it.standing.leads & lane != 0 {
             it.score -= tolerance;
+            it.of_mapping.score = it.score;
         }
     }
+}
+
+/// Gives all regions of a mapping the rank of the best of them, of those that are ready if there are some. They stand behind each
+/// other.
+fn join_regions(ranked: &mut [Ranked]) {
+    let is_joined = |a: &Ranked, b: &Ranked| a.mapping == b.mapping && a.mapping != usize::MAX;
+    for regions in ranked.chunk_by_mut(is_joined).filter(|it| it.len() > 1) {
+        let has_ready = regions.iter().any(|it| it.is(Readiness::Ready));
+        let counted = regions
+            .iter()
+            .filter(|it| !has_ready || it.is(Readiness::Ready));
+        let best = counted
+            .map(|it| it.of_mapping)
+            .reduce(|best, it| MappingRank {
+                score: best.score.min(it.score),
+                price: best.price.min(it.price),
+                first_at: best.first_at,
+            });
+        let first_at = regions.first().map(|it| it.at);
+        let joined = best.zip(first_at);
+        let joined = joined.map(|(best, first_at)| MappingRank { first_at, ..best });
+        for it in regions {
+            it.of_mapping = joined.unwrap_or(it.of_mapping);
+        }
+    }
+}
+
+/// Notes who comes first now. Of a mapping with several regions the first one stands for all.
+fn note_leader(ranked: &[Ranked], lane: u8, inputs: &PlanInputs<'_>) {
     let ready = ranked.iter().filter(|it| it.is(Readiness::Ready));
-    let Some(leader) = ready.min_by(|a, b| a.compare(b)).map(|it| it.at) else {
+    let leader = ready.min_by(|a, b| a.compare(b));
+    let Some(leader) = leader.map(|it| it.of_mapping.first_at) else {
         return;
     };
     for it in ranked.iter() {
@@ -297,8 +377,10 @@ fn keep_leader(
 
 /// Returns the candidate that answered the session last, unless it has to wait or fails too often.
 fn find_preferred(ranked: &[Ranked]) -> Option<&Ranked> {
-    let mut ranked = ranked.iter();
-    let own = ranked.find(|it| it.is_preferred && !it.is(Readiness::Later))?;
+    let own = ranked
+        .iter()
+        .filter(|it| it.is_preferred && !it.is(Readiness::Later));
+    let own = own.min_by(|a, b| a.compare(b))?;
     let stats = own.standing.stats;
     let is_sound = stats.is_none_or(|stats| stats.uptime >= MIN_SESSION_UPTIME);
     (is_sound || own.is(Readiness::TrialDue)).then_some(own)
@@ -348,7 +430,15 @@ fn explore<'r>(
     let tokens = (request.text_bytes.div_ceil(4) + ASSUMED_COMPLETION) as f64;
     let others = || {
         let ready = ranked.iter().filter(|it| it.is(Readiness::Ready));
-        let alike = ready.filter(|it| it.at != best.at && it.is_keyless == best.is_keyless);
+        let others = ready.filter(|it| it.of_mapping.first_at != best.of_mapping.first_at);
+        // Of the regions of a mapping only the one whose turn it is.
+        let alike = others.filter(|it| {
+            let mut ready = ranked.iter().filter(|other| other.is(Readiness::Ready));
+            let comes_before = |other: &Ranked| {
+                other.of_mapping.first_at == it.of_mapping.first_at && other.compare(it).is_lt()
+            };
+            it.is_keyless == best.is_keyless && !ready.any(comes_before)
+        });
         alike.filter(|it| match (it.price, best.price) {
             (Some(price), Some(best)) => price <= best * MAX_EXPLORED_PRICE,
             (price, best) => price == best,

@@ -27,6 +27,8 @@ pub struct PlanInputs<'a> {
     pub exploration: f64,
     /// Two random numbers of 0 to 1.
     pub random: (f64, f64),
+    /// The number that spreads requests over regions; that of a session is always the same.
+    pub spread: u64,
     pub health: &'a Health,
     /// The process's clock.
     pub now_ms: u64,
@@ -54,6 +56,8 @@ pub struct RoutePlan {
     pub lower_tool_choice: bool,
     /// The candidates that cannot serve the request.
     pub left_out: Vec<LeftOut>,
+    /// The candidates outside the regions of the caller.
+    pub outside: Vec<Arc<Candidate>>,
     pub explanation: Option<Box<Explanation>>,
 }
 
@@ -62,6 +66,7 @@ pub struct RoutePlan {
 pub struct LeftOut {
     pub provider: Arc<str>,
     pub model: Arc<str>,
+    pub region: Option<Arc<str>>,
     /// The field that it cannot serve, and why.
     pub lack: Lack,
 }
@@ -72,15 +77,17 @@ impl LeftOut {
         Self {
             provider: Arc::clone(&candidate.mapping.provider),
             model: Arc::clone(&candidate.model.id),
+            region: candidate.region.clone(),
             lack,
         }
     }
 
-    /// Writes it as a JSON object: `{"provider", "model", "param", "reason"}`.
+    /// Writes it as a JSON object: `{"provider", "model", "region"?, "param", "reason"}`.
     pub fn write(&self, out: &mut Vec<u8>) {
         let mut object = Object::open(out);
         object.text("provider", &self.provider);
         object.text("model", &self.model);
+        object.optional_text("region", self.region.as_deref());
         object.text("param", &self.lack.param);
         object.text("reason", &self.lack.reason);
         object.close();
@@ -100,6 +107,7 @@ pub fn plan(
     priority: impl Fn(usize) -> f64,
 ) -> Result<RoutePlan, Fault> {
     let barred = std::mem::take(&mut resolved.barred);
+    let outside = std::mem::take(&mut resolved.outside);
     let mut left_out = Vec::new();
     let planned = try_plan(request, resolved, inputs, &mut left_out, &wire, &priority);
     let mut plan = match planned {
@@ -107,6 +115,7 @@ pub fn plan(
         planned => planned?,
     };
     plan.left_out = left_out;
+    plan.outside = outside;
     if let Some(explanation) = &mut plan.explanation {
         explanation.barred = barred;
     }
@@ -135,10 +144,9 @@ fn try_plan(
     let mut candidates = keep_capable(request, resolved, inputs, point, wire, left_out)?;
     let lower_tool_choice = require_forced_tools(request, &mut candidates, is_auto, wire, left_out);
     prefer_granted(request, &mut candidates, left_out);
-    let most = if is_pinned || inputs.no_fallback {
-        1
-    } else {
-        inputs.attempts.max(1)
+    let most = match inputs.no_fallback {
+        true => 1,
+        false => inputs.attempts.max(1),
     };
     let how = (point, is_auto, most);
     let (attempts, explanation) = order_candidates(request, candidates, inputs, how, priority);
@@ -146,6 +154,7 @@ fn try_plan(
         attempts,
         lower_tool_choice,
         left_out: Vec::new(),
+        outside: Vec::new(),
         explanation,
     })
 }

@@ -27,7 +27,7 @@ fn catalog(more: Value) -> Catalog {
 fn million(catalog: &Catalog, region: Option<&str>, tier: ServiceTier) -> Option<String> {
     let mapping = &catalog.models()[0].mappings[0];
     let candidate = match region {
-        None => catalog.candidate(mapping),
+        None => catalog.candidates_of(mapping).first(),
         Some(region) => catalog.candidate_in(mapping, region),
     };
     let prices = candidate.unwrap().prices.clone()?;

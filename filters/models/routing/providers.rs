@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::catalog_file::MappingWire;
 use super::parameters::Parameters;
+use super::places::ProviderPlaces;
 use super::search::SearchDialect;
 use super::thinking::ThinkingDefaults;
 
@@ -14,6 +15,7 @@ pub struct ProviderNames {
     names: Vec<Arc<str>>,
     numbers: HashMap<Arc<str>, usize>,
     defaults: Vec<ProviderDefaults>,
+    places: Vec<ProviderPlaces>,
 }
 
 /// What all mappings of a provider have where the catalogue says nothing else.
@@ -65,7 +67,20 @@ impl ProviderNames {
             numbers: numbers.map(|(at, name)| (Arc::clone(name), at)).collect(),
             names,
             defaults,
+            places: Vec::new(),
         }
+    }
+
+    /// Adds where the providers are, in their order.
+    #[must_use]
+    pub fn at(self, places: impl IntoIterator<Item = ProviderPlaces>) -> Self {
+        let places = places.into_iter().collect();
+        Self { places, ..self }
+    }
+
+    /// Returns where a provider is.
+    pub fn places(&self, number: usize) -> ProviderPlaces {
+        self.places.get(number).cloned().unwrap_or_default()
     }
 
     /// Returns what the mappings of a provider have where the catalogue says nothing else.

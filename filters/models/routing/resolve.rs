@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::catalog::{Catalog, Mapping, Model};
+use super::places::{ProviderPlaces, RegionTurn};
 use super::plan::LeftOut;
 use super::providers::{ProviderDefaults, ProviderSet};
 use super::thinking::{Thinking, WrittenThinking};
@@ -25,6 +26,24 @@ pub struct Resolved {
     pub is_auto: bool,
     /// The candidates that the caller may not use.
     pub barred: Vec<LeftOut>,
+    /// Those of them that are outside the regions of the caller.
+    pub outside: Vec<Arc<Candidate>>,
+    /// Whether the model string names a region.
+    pub is_regional: bool,
+}
+
+impl Resolved {
+    /// Returns these candidates of a model string that names neither a provider nor `auto`.
+    fn among(candidates: Vec<Arc<Candidate>>) -> Self {
+        Self {
+            candidates,
+            provider: None,
+            is_auto: false,
+            barred: Vec::new(),
+            outside: Vec::new(),
+            is_regional: false,
+        }
+    }
 }
 
 /// One way to serve a request.
@@ -37,6 +56,10 @@ pub struct Candidate {
     pub region: Option<Arc<str>>,
     /// The prices there; `None`: unknown, so every cost is unknown.
     pub prices: Option<Arc<PriceList>>,
+    /// Its turn among those of the mapping, for requests that name no region; `None`: it serves none of them.
+    pub turn: Option<RegionTurn>,
+    /// The region in which its calls are computed; `None`: unknown.
+    pub residence: Option<Arc<str>>,
 }
 
 impl Candidate {
@@ -83,12 +106,7 @@ pub fn resolve(
         return Err(unknown_model(string, catalog, is_on));
     };
     let candidates = list_candidates(catalog, model, operation, now_s, is_on)?;
-    Ok(Resolved {
-        candidates,
-        provider: None,
-        is_auto: false,
-        barred: Vec::new(),
-    })
+    Ok(Resolved::among(candidates))
 }
 
 fn resolve_auto(
@@ -130,10 +148,8 @@ fn resolve_auto(
         ));
     }
     Ok(Resolved {
-        candidates,
-        provider: None,
         is_auto: true,
-        barred: Vec::new(),
+        ..Resolved::among(candidates)
     })
 }
 
@@ -148,14 +164,11 @@ fn resolve_pinned(
     let Some(provider) = catalog.providers().name(number) else {
         return Ok(None);
     };
-    let done = |candidates| {
-        Some(Resolved {
-            candidates,
-            provider: Some(Arc::clone(provider)),
-            is_auto: false,
-            barred: Vec::new(),
-        })
+    let pinned = |candidates| Resolved {
+        provider: Some(Arc::clone(provider)),
+        ..Resolved::among(candidates)
     };
+    let done = |candidates| Some(pinned(candidates));
     let list = |model, is_wanted: &dyn Fn(&Mapping) -> bool| {
         list_candidates(catalog, model, operation, now_s, is_wanted)
     };
@@ -176,7 +189,9 @@ fn resolve_pinned(
     if let Some((model, region)) = name.rsplit_once(':')
         && let Some(found) = find(model)
     {
-        let candidates = serve_region(catalog, &found?, region);
+        let mut found = found?;
+        found.dedup_by_key(|candidate| candidate.mapping.index);
+        let candidates = serve_region(catalog, &found, region);
         if candidates.is_empty() {
             return Err(model_not_found(format!(
                 "{provider} does not serve `{}` in the region `{}`",
@@ -184,10 +199,15 @@ fn resolve_pinned(
                 shown(region)
             )));
         }
-        return Ok(done(candidates));
+        return Ok(Some(Resolved {
+            is_regional: true,
+            ..pinned(candidates)
+        }));
     }
     if !catalog.has_provider(number) && !name.is_empty() {
-        let provider = (number, provider, catalog.providers().defaults(number));
+        let providers = catalog.providers();
+        let known = (providers.defaults(number), providers.places(number));
+        let provider = (number, provider, known);
         return Ok(done(vec![uncatalogued(provider, name, operation)]));
     }
     if catalog.find(name).is_some() {
@@ -212,7 +232,11 @@ fn serve_region(
 
 /// Returns the candidate for a model that only the operator's own server knows.
 fn uncatalogued(
-    (provider_number, provider, defaults): (usize, &Arc<str>, ProviderDefaults),
+    (provider_number, provider, (defaults, places)): (
+        usize,
+        &Arc<str>,
+        (ProviderDefaults, ProviderPlaces),
+    ),
     name: &str,
     operation: Operation,
 ) -> Arc<Candidate> {
@@ -240,6 +264,8 @@ fn uncatalogued(
         mappings: Vec::new(),
     };
     Arc::new(Candidate {
+        residence: places.residence(&model.id, None),
+        turn: Some(RegionTurn::HOME),
         index: usize::MAX,
         model: Arc::new(model),
         mapping: Arc::new(mapping),
@@ -264,7 +290,7 @@ fn list_candidates(
     }
     let active = wanted().filter(|mapping| !mapping.is_retired(now_s));
     let candidates: Vec<Arc<Candidate>> = active
-        .filter_map(|mapping| catalog.candidate(mapping).cloned())
+        .flat_map(|mapping| catalog.usual_candidates(mapping).cloned())
         .collect();
     if candidates.is_empty() {
         return Err(retired(model));

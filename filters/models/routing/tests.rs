@@ -82,6 +82,7 @@ fn inputs(health: &Health) -> PlanInputs<'_> {
         weights: WEIGHTS,
         exploration: 0.0,
         random: (0.5, 0.5),
+        spread: 0,
         health,
         now_ms: 1000,
         now_s: 0,
@@ -588,3 +589,5 @@ mod order;
 mod explanation;
 #[path = "media_tests.rs"]
 mod media;
+#[path = "region_tests.rs"]
+mod regions;

@@ -179,6 +179,7 @@ impl Replay {
             weights: WEIGHTS,
             exploration: 0.01,
             random: (chance(call.number, 50), chance(call.number, 51)),
+            spread: 0,
             health: &self.health,
             now_ms: call.at_ms,
             now_s,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use filters::models::cloud_credentials::Cloud;
 use filters::models::cloud_credentials::aws::Environment;
 use filters::models::hosts::ProviderKind;
+use filters::models::routing::places::{ProviderPlaces, RegionTurn};
 use filters::models::routing::providers::{ProviderDefaults, ProviderNames};
 use filters::models::wires::Quirks;
 use http::{HeaderName, HeaderValue};
@@ -86,13 +87,28 @@ pub struct RegionConfig {
     pub base_url: Option<String>,
     /// The keys, empty if none is present, or `None` for those of the provider.
     pub keys: Option<Vec<Secret>>,
+    /// Its turn for requests that name no region; `None`: it serves none of them.
+    pub turn: Option<RegionTurn>,
 }
 
 /// Returns the names of providers, whose order gives them their numbers, with what their mappings have where the catalogue
 /// says nothing else.
 pub fn provider_names<'p>(providers: impl Iterator<Item = &'p ProviderConfig>) -> ProviderNames {
-    let named = |provider: &'p ProviderConfig| (provider.name.as_str(), provider.defaults.clone());
-    ProviderNames::new(providers.map(named))
+    let providers: Vec<_> = providers.collect();
+    let named = |provider: &&'p ProviderConfig| (provider.name.as_str(), provider.defaults.clone());
+    let names = ProviderNames::new(providers.iter().map(named));
+    names.at(providers.into_iter().map(to_places))
+}
+
+fn to_places(provider: &ProviderConfig) -> ProviderPlaces {
+    let home = &*provider.place.region;
+    let regions = provider.regions.iter();
+    let turns = regions.filter_map(|it| Some((it.name.as_str().into(), it.turn?)));
+    ProviderPlaces {
+        home: (!home.is_empty()).then(|| home.into()),
+        turns: turns.collect(),
+        residence: provider.kind.host().residence,
+    }
 }
 
 impl Config {

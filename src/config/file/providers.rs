@@ -40,6 +40,9 @@ pub(crate) struct ProviderConfig {
     /// The cloud's project that requests to Vertex name.
     #[serde(default)]
     pub project: Option<String>,
+    /// The workspace that requests to Claude Platform on AWS name.
+    #[serde(default)]
+    pub workspace: Option<String>,
     /// The version of Azure's API: v1, or a dated one, whose paths name deployments.
     #[serde(default)]
     #[schemars(extend("default" = "v1"))]
@@ -49,7 +52,7 @@ pub(crate) struct ProviderConfig {
     #[serde(default)]
     pub credentials: Option<Cloud>,
     /// The region of the cloud, which is in addresses, in paths and in signatures; default: AWS_REGION, AWS_DEFAULT_REGION, that of
-    /// the profile, on Vertex global. Requests to one of regions are signed for that one.
+    /// the profile, on Vertex global. Of other kinds: where base_url is. Requests to one of regions are signed for that one.
     #[serde(default)]
     pub region: Option<String>,
     /// The service that signatures for AWS name.
@@ -165,6 +168,13 @@ pub(crate) struct RegionConfig {
     pub base_url: Option<String>,
     /// The region's keys; default: the provider's.
     pub keys: Option<Vec<SecretRef>>,
+    /// When it is tried for requests that name no region: lower ones first, from 1. Regions with neither order nor weight serve
+    /// only requests that name them.
+    #[schemars(range(min = 1, max = 1000))]
+    pub order: Option<u32>,
+    /// Its share of the requests that name no region, among regions of the same order.
+    #[schemars(range(min = 1, max = 1000))]
+    pub weight: Option<u32>,
 }
 
 fn one() -> f64 {

@@ -7,7 +7,7 @@ use filters::models::cloud_credentials::aws::{self, Environment};
 use filters::models::cloud_credentials::google::account::GoogleAccount;
 use filters::models::cloud_credentials::source_error::SourceError;
 use filters::models::cloud_credentials::{Cloud, entra, google};
-use filters::models::hosts::{HostPlace, ProviderKind};
+use filters::models::hosts::ProviderKind;
 
 use super::{Rules, places};
 use crate::config::checked::CloudSettings;
@@ -24,7 +24,7 @@ const VARIABLES: [&str; 7] = [
     "HOME",
 ];
 /// The settings that have an effect with `credentials` alone.
-const BESIDE: [&str; 3] = ["region", "signing_service", "token_scope"];
+const BESIDE: [&str; 2] = ["signing_service", "token_scope"];
 
 /// Checks `credentials` of a provider, and what stands beside it.
 pub(super) fn check(
@@ -33,11 +33,7 @@ pub(super) fn check(
     provider: &file::ProviderConfig,
 ) -> Option<CloudSettings> {
     let Some(cloud) = provider.credentials else {
-        let names_region = provider.kind.host().place != HostPlace::Address;
-        let beside = BESIDE
-            .iter()
-            .filter(|name| **name != "region" || !names_region);
-        for name in beside {
+        for name in BESIDE {
             let place = format!("{key}.{name}");
             if rules.is_set(&place) {
                 rules.warn(&place, "has no effect without credentials", "take it out");

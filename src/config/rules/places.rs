@@ -1,6 +1,7 @@
-//! Checks where the requests of a cloud go: its project, its region, and the version of its API.
+//! Checks where the requests of a cloud go: its project, its workspace, its region, and the version of its API.
 
 use filters::models::hosts::{HostPlace, ProviderKind};
+use http::{HeaderName, HeaderValue};
 
 use super::Rules;
 use crate::config::checked::{CloudSettings, ProviderPlace};
@@ -21,6 +22,43 @@ pub(super) fn check(
         project: check_project(rules, key, provider, place),
         region: check_region(rules, key, (provider, cloud), place),
         api: check_api(rules, key, provider),
+    }
+}
+
+/// Adds the header of the customer's workspace, which hosts with workspaces want of all requests.
+pub(super) fn check_workspace(
+    rules: &mut Rules<'_>,
+    key: &str,
+    provider: &file::ProviderConfig,
+    headers: &mut Vec<(HeaderName, HeaderValue)>,
+) {
+    let at = format!("{key}.workspace");
+    let Some(name) = provider.kind.host().workspace_header else {
+        if provider.workspace.is_some() {
+            let message = "has no effect: only Claude Platform on AWS has workspaces";
+            rules.warn(&at, message, "take it out");
+        }
+        return;
+    };
+    let name = HeaderName::from_static(name);
+    let is_there = headers.iter().any(|(header, _)| *header == name);
+    match provider.workspace.as_deref().unwrap_or_default() {
+        "" if is_there => {}
+        "" => {
+            let message = "is missing: each request names the workspace";
+            rules.refuse(&at, message, "add workspace = \"wrkspc_ID\"");
+        }
+        _ if is_there => {
+            let message = format!("stands beside {name} in headers");
+            rules.refuse(&at, message, "take one of the two out");
+        }
+        workspace => match HeaderValue::from_str(workspace) {
+            Ok(value) => headers.push((name, value)),
+            Err(_) => {
+                let message = "holds characters that cannot stand in a header";
+                rules.refuse(&at, message, "use printable characters only");
+            }
+        },
     }
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use filters::models::hosts::{HostPlace, ProviderKind};
+use filters::models::routing::places::RegionTurn;
 use filters::models::routing::providers::ProviderNames;
 use http::{HeaderName, HeaderValue};
 
@@ -105,7 +106,8 @@ fn check_provider(
     provider: &file::ProviderConfig,
 ) -> (ProviderConfig, Option<Reason>) {
     let key = join_key("providers", name);
-    let headers = check_headers(rules, &key, provider);
+    let mut headers = check_headers(rules, &key, provider);
+    places::check_workspace(rules, &key, provider, &mut headers);
     let cloud = cloud::check(rules, &key, provider);
     let keys = find_keys(rules, &key, provider);
     let place = places::check(rules, &key, provider, cloud.as_ref());
@@ -284,12 +286,22 @@ fn check_regions(
             })
         });
         checked.push(RegionConfig {
+            turn: to_turn(region),
             name: name.clone(),
             base_url: base_url.map(str::to_owned).or(usual),
             keys,
         });
     }
     checked
+}
+
+/// Returns the turn of a region for requests that name none; `None`: it serves none of them.
+fn to_turn(region: &raw::RegionConfig) -> Option<RegionTurn> {
+    let is_in_turn = region.order.is_some() || region.weight.is_some();
+    is_in_turn.then(|| RegionTurn {
+        order: region.order.unwrap_or(1),
+        weight: region.weight.unwrap_or(1),
+    })
 }
 
 fn needs_key(provider: &file::ProviderConfig) -> bool {

@@ -78,12 +78,44 @@ fn what_cannot_work_is_said_at_the_start_with_its_setting() {
 
 #[test]
 fn a_setting_that_needs_credentials_is_idle_without_them() {
-    let toml = "[providers.p]\nkind = \"openai\"\nkeys = [{ env = \"A\" }]\nregion = \"a\"\n";
+    let toml = "[providers.p]\nkind = \"openai\"\nkeys = [{ env = \"A\" }]\nregion = \"eu\"\ntoken_scope = \"a\"\n";
     let loaded = good_with(toml, &[("A", "k")]);
     let mut warned = warned(&loaded);
     warned.retain(|(key, _)| key.starts_with("providers."));
     assert_eq!(
         warned,
-        [("providers.p.region", "has no effect without credentials")]
+        [(
+            "providers.p.token_scope",
+            "has no effect without credentials"
+        )]
+    );
+}
+
+#[test]
+fn claude_on_aws_names_its_workspace_and_nobody_else_does() {
+    const CLAUDE: &str = "kind = \"aws-anthropic\"\nregion = \"a\"\nkeys = [{ env = \"A\" }]\n";
+    let said = |more: &str| {
+        let problems = bad_with(&format!("[providers.p]\n{CLAUDE}{more}"), &[("A", "k")]);
+        format!("{}: {}", problems[0].key, problems[0].message)
+    };
+    assert!(said("").starts_with("providers.p.workspace: is missing"));
+    let header = "headers = { anthropic-workspace-id = \"w\" }\n";
+    let both = said(&format!("workspace = \"w\"\n{header}"));
+    assert!(both.contains("stands beside"), "{both}");
+    assert!(said("workspace = \"a\\nb\"\n").contains("characters"));
+    for one in [header, "workspace = \"w\"\n"] {
+        let loaded = good_with(&format!("[providers.p]\n{CLAUDE}{one}"), &[("A", "k")]);
+        let (name, value) = &loaded.config.providers[0].headers[0];
+        assert_eq!(
+            (name.as_str(), value.as_bytes()),
+            ("anthropic-workspace-id", &b"w"[..])
+        );
+    }
+    let idle = "[providers.p]\nkind = \"openai\"\nworkspace = \"w\"\nkeys = [{ env = \"A\" }]\n";
+    let loaded = good_with(idle, &[("A", "k")]);
+    assert!(
+        warned(&loaded)
+            .iter()
+            .any(|(key, _)| *key == "providers.p.workspace")
     );
 }

@@ -118,6 +118,7 @@ mod tests {
             experiments: None,
             expires_at_ms: None,
             is_debug: false,
+            regions: [None, None],
         }
     }
 

@@ -190,14 +190,16 @@ impl<'m> View<'m> {
         }
     }
 
-    /// Returns whether the caller may use a mapping: the keys of the project reach the provider, and the rules of the
-    /// API key allow it.
+    /// Returns whether the caller may use a mapping: the keys of the project reach the provider, the rules of the API key
+    /// allow it, and one of its regions is among those of the caller.
     fn allows(&self, mapping: &Mapping) -> bool {
-        let candidate = self.models.planner.catalog().candidate(mapping);
+        let candidates = self.models.planner.catalog().candidates_of(mapping);
         let is_forbidden = |caller: &Caller| {
             let terms = caller.terms.as_ref();
-            let candidate = candidate.zip(terms);
-            candidate.is_some_and(|(it, terms)| is_forbidden(terms, it, self.now).is_some())
+            let candidate = candidates.first().zip(terms);
+            let is_forbidden = |(it, terms): (&Arc<_>, &Arc<_>)| is_forbidden(terms, it, self.now);
+            let mut residences = candidates.iter().map(|it| it.residence.as_deref());
+            candidate.and_then(is_forbidden).is_some() || !residences.any(|it| caller.may_be_in(it))
         };
         self.providers.contains(mapping.provider_number) && !self.caller.is_some_and(is_forbidden)
     }

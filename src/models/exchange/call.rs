@@ -95,8 +95,8 @@ impl AttemptLog {
         self.earlier = self.records.len();
     }
 
-    /// Adds the attempt of a search between two turns.
-    pub(super) fn add_earlier(&mut self, record: Option<AttemptRecord>) {
+    /// Adds the attempt of a search between two turns, or candidates that were not asked.
+    pub(super) fn add_earlier(&mut self, record: impl IntoIterator<Item = AttemptRecord>) {
         self.records.extend(record);
         self.end_turn();
     }

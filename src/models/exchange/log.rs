@@ -1,6 +1,7 @@
 //! A call's members of the log line. Source: docs/interface.md, Logs.
 
 use filters::json::Object;
+use filters::models::routing::allowed::OUTSIDE_REGIONS;
 use filters::models::routing::plan::LeftOut;
 use filters::money::Cost;
 
@@ -108,7 +109,8 @@ fn write_attempts(log: &AttemptLog, out: &mut Vec<u8>) {
     let mut failures = log.failures.iter();
     out.push(b'[');
     for (at, record) in log.records.iter().enumerate() {
-        let failure = (!record.succeeded).then(|| failures.next()).flatten();
+        let has_failed = !record.succeeded && record.error_type != OUTSIDE_REGIONS;
+        let failure = has_failed.then(|| failures.next()).flatten();
         if at > 0 {
             out.push(b',');
         }

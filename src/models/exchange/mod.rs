@@ -56,7 +56,7 @@ use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::{Error, Result};
 
 use self::attempt::Attempt;
-use self::call::Call;
+use self::call::{AttemptLog, Call};
 use self::hedge::Hedge;
 pub use self::job_run::JobRun;
 pub use self::kept_response::{JobCall, status_of};
@@ -100,6 +100,8 @@ impl ModelExchange {
         let state = AttemptState::new(streams, timeouts, info.now);
         let state = state.with_keepalive(keepalive.unwrap_or_default());
         let caller = info.caller.as_ref();
+        let mut log = AttemptLog::default();
+        log.add_earlier(models.planner.outside(&selection.plan.outside));
         let call = Call {
             price_point: request.price_point(info.unix_s()),
             request,
@@ -123,7 +125,7 @@ impl ModelExchange {
             turns: None,
             unkept: Default::default(),
             is_queued: false,
-            log: Default::default(),
+            log,
             billing: Default::default(),
             timing: Default::default(),
             budget: models.retry_budget.begin(),

@@ -165,6 +165,7 @@ impl ModelExchange {
         if let Some(attempt) = call.attempts.get(cursor.attempt) {
             let deployment = &attempt.deployment;
             call.left_out.push(LeftOut {
+                region: None,
                 provider: Arc::clone(&deployment.provider.name),
                 model: Arc::clone(&deployment.model.id),
                 lack: Lack::of_fault(fault),

@@ -63,6 +63,12 @@ impl KeyPool {
         Self { credentials, turn }
     }
 
+    /// Returns a pool of the same keys, which have not failed yet.
+    pub fn afresh(&self) -> Self {
+        let keys = self.credentials.iter();
+        Self::new(keys.map(|key| Arc::new(key.afresh())).collect())
+    }
+
     /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.credentials.len()
@@ -147,6 +153,16 @@ impl Credential {
             failures_in_a_row: AtomicU32::new(0),
             last_rest_ms: AtomicU64::new(0),
             rests: Mutex::default(),
+        }
+    }
+
+    fn afresh(&self) -> Self {
+        Self {
+            secret: self.secret.clone(),
+            fingerprint: self.fingerprint.clone(),
+            byok: self.byok.clone(),
+            source: self.source.clone(),
+            ..Self::none()
         }
     }
 

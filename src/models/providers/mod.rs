@@ -127,7 +127,8 @@ impl Site {
         let credential = |key: &Secret| Credential::new(key.clone(), fingerprint_key, None).into();
         let keys = match &region.keys {
             Some(keys) => Arc::new(KeyPool::new(keys.iter().map(credential).collect())),
-            None => Arc::clone(&home.keys),
+            // Keys fail and rest in each region for themselves.
+            None => Arc::new(home.keys.afresh()),
         };
         match &region.base_url {
             Some(url) => {
@@ -222,6 +223,11 @@ impl Provider {
             priority: provider.priority,
             place: provider.place.clone(),
         })
+    }
+
+    /// Returns where it is called if no region is named, if that is known.
+    pub fn home_region(&self) -> Option<&str> {
+        Some(&*self.place.region).filter(|region| !region.is_empty())
     }
 
     /// Returns what the paths of a model name, in a region or where none is named.

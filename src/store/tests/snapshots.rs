@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use filters::accounts::AllowedRegions;
 use filters::money::Usd;
 
 use super::*;
@@ -298,6 +299,16 @@ async fn a_change_of_what_keys_share_reaches_their_callers(fixture: Fixture) {
     accounts.refresh(store).await.unwrap();
     let now = caller().unwrap();
     assert_eq!((now.mode, now.cache_ttl_s), (Mode::Byok, Some(9)));
+    let [eu, us]: [AllowedRegions; 2] = ["eu", "us"].map(|it| it.parse().unwrap());
+    let bound = store.set_regions("acme", None, Some(&eu));
+    bound.await.unwrap();
+    accounts.refresh(store).await.unwrap();
+    assert!(caller().unwrap().may_be_in(Some("eu-west-1")));
+    assert!(!caller().unwrap().may_be_in(None));
+    let bound = store.set_regions("acme", Some("default"), Some(&us));
+    bound.await.unwrap();
+    accounts.refresh(store).await.unwrap();
+    assert!(!caller().unwrap().may_be_in(Some("eu-west-1")));
     store.archive_project("acme", "default").await.unwrap();
     accounts.refresh(store).await.unwrap();
     assert_eq!(caller().err(), Some(AuthError::ProjectArchived));

@@ -2,4 +2,5 @@
 
 mod byok;
 mod endpoints;
+mod region_turns;
 mod regions;

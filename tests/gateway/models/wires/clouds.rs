@@ -71,7 +71,8 @@ type Case = (
 const AZURE: &str = "kind = \"azure\"\n";
 const DATED: &str = "kind = \"azure\"\napi = \"2024-10-21\"\n";
 const BEDROCK: &str = "kind = \"bedrock\"\nregion = \"eu-west-1\"\n";
-const AWS_ANTHROPIC: &str = "kind = \"aws-anthropic\"\nregion = \"eu-west-1\"\n";
+const AWS_ANTHROPIC: &str =
+    "kind = \"aws-anthropic\"\nregion = \"eu-west-1\"\nworkspace = \"wrkspc_1\"\n";
 const VERTEX: &str = "kind = \"vertex\"\nproject = \"my-project\"\nregion = \"europe-west1\"\n";
 const API_KEY: (&str, &str) = ("api-key", "cloud-key");
 const BEARER: (&str, &str) = ("authorization", "Bearer cloud-key");
