@@ -119,8 +119,9 @@ fn print_human(
     for (severity, problem) in findings.iter().filter(|(severity, _)| *severity != "note") {
         out.line(&format!("{severity}: {problem}"));
     }
-    if let Some(off) = loaded.and_then(|loaded| off_line(&loaded.config)) {
-        out.line(&off);
+    let off = loaded.map(|loaded| off_lines(&loaded.config));
+    for line in off.unwrap_or_default() {
+        out.line(&line);
     }
     let count = |kind: &str| {
         findings
@@ -164,24 +165,32 @@ fn off_problem(off: &OffProvider) -> Problem {
     Problem {
         key: format!("providers.{}", off.name),
         place: config::Location::Nowhere {},
-        message: format!(
-            "is off: {} (callers with a key of their own are served)",
-            off.why
-        ),
+        message: match off.serves_own_keys {
+            true => format!(
+                "is off: {} (callers with a key of their own are served)",
+                off.why
+            ),
+            false => format!("is off: {}", off.why),
+        },
         cure: off.cure.clone(),
     }
 }
 
-/// Returns one line with the providers that are off, each with the setting that switches it on.
-fn off_line(config: &Config) -> Option<String> {
-    let off = config.off_providers.iter();
-    let shown: Vec<_> = off
-        .map(|off| format!("{} ({})", off.name, off.cure))
-        .collect();
-    let shown = (!shown.is_empty()).then(|| shown.join(", "))?;
-    Some(format!(
-        "providers off, but for callers with keys of their own: {shown}"
-    ))
+/// Returns lines with the providers that are off, each with the setting that switches it on: those that serve callers with keys
+/// of their own, and those that serve nobody.
+fn off_lines(config: &Config) -> Vec<String> {
+    let line = |serves_own_keys: bool, begin: &str| {
+        let off = config.off_providers.iter();
+        let off = off.filter(|off| off.serves_own_keys == serves_own_keys);
+        let shown: Vec<_> = off
+            .map(|off| format!("{} ({})", off.name, off.cure))
+            .collect();
+        (!shown.is_empty()).then(|| format!("{begin}: {}", shown.join(", ")))
+    };
+    let own = line(true, "providers off, but for callers with keys of their own");
+    own.into_iter()
+        .chain(line(false, "providers off"))
+        .collect()
 }
 
 /// Connects to providers. Returns those that accept a connection, and a problem for each other one.
@@ -275,6 +284,19 @@ mod tests {
         );
         assert_eq!(rows[1]["key"], "routing.idle_timeout_s");
         assert!(rows[1]["cure"].as_str().unwrap().contains("from 1 to"));
+    }
+
+    #[test]
+    fn a_cloud_without_a_place_is_off_for_everybody() {
+        let toml = "[providers.vertex]\nkind = \"vertex\"\nkeys = [{ env = \"TOKEN\" }]\n";
+        let (exit, shown) = check(toml, CheckFormat::Human, false);
+        assert_eq!(exit, Exit::Done);
+        let line = "providers off: vertex (set providers.vertex.project)\n";
+        assert!(shown.contains(line), "{shown}");
+        let (_, shown) = check(toml, CheckFormat::Json, false);
+        let rows: Value = serde_json::from_str(&shown).unwrap();
+        let said = |row: &Value| row["message"] == "is off: no project is named";
+        assert!(rows.as_array().unwrap().iter().any(said), "{shown}");
     }
 
     #[test]

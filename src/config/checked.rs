@@ -121,6 +121,8 @@ pub struct OffProvider {
     pub name: String,
     pub why: String,
     pub cure: String,
+    /// Whether it has an address all the same, so that it serves callers with a key of their own.
+    pub serves_own_keys: bool,
 }
 
 /// The MCP server.

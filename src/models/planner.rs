@@ -529,6 +529,16 @@ mod tests {
         ];
         let env = keys.iter().chain(&more);
         let env = env.map(|name| (format!("{name}_API_KEY"), "sk-1".to_owned()));
+        let clouds = [
+            ("AWS_BEARER_TOKEN_BEDROCK", "sk-1"),
+            ("ANTHROPIC_AWS_API_KEY", "sk-1"),
+            ("AZURE_OPENAI_API_KEY", "sk-1"),
+            ("VERTEX_ACCESS_TOKEN", "sk-1"),
+            ("WEIRGATE_PROVIDERS__AZURE__BASE_URL", "https://cloud.example"),
+            ("WEIRGATE_PROVIDERS__VERTEX__PROJECT", "my-project"),
+        ];
+        let clouds = clouds.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let env = env.chain(clouds);
         let source = Source::Text {
             name: "weirgate.toml".into(),
             text: include_str!("../../conf/weirgate.toml").to_owned(),
@@ -537,7 +547,7 @@ mod tests {
         let on = loaded.config.providers.len();
         assert_eq!(
             on,
-            keys.len() + more.len() + 1,
+            keys.len() + more.len() + 5,
             "{:?}",
             loaded.config.off_providers
         );

@@ -70,7 +70,8 @@ fn check_project(
 ) -> Box<str> {
     let at = format!("{key}.project");
     let project = provider.project.as_deref().unwrap_or_default();
-    if place == HostPlace::Project && project.is_empty() {
+    // Without a sign-in the provider is off.
+    if place == HostPlace::Project && project.is_empty() && provider.credentials.is_some() {
         let message = "is missing: the paths of Vertex name it";
         rules.refuse(&at, message, "add project = \"PROJECT_ID\"");
     }

@@ -30,7 +30,12 @@ pub(super) fn check_base_urls(
     region: &str,
 ) -> Vec<String> {
     let host = provider.kind.host();
-    let is_needed = host.base_url.is_none() && provider.kind != ProviderKind::Sandbox;
+    let is_needed = match provider.kind {
+        ProviderKind::Sandbox => false,
+        // Without a sign-in the provider is off.
+        ProviderKind::Azure => provider.credentials.is_some(),
+        _ => host.base_url.is_none(),
+    };
     let listed = listed_urls(provider);
     if listed.is_empty() && is_needed {
         let message = "is missing: this kind has no usual address";

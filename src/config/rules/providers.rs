@@ -60,16 +60,21 @@ impl FoundProviders {
 pub(super) fn check(rules: &mut Rules<'_>, file: &File) -> FoundProviders {
     let mut found = FoundProviders::default();
     for (name, raw) in &file.providers {
-        let (provider, reason) = check_provider(rules, name, raw);
-        let Some(reason) = reason else {
+        let (provider, missing_key) = check_provider(rules, name, raw);
+        let missing_place = find_missing_place(&join_key("providers", name), raw);
+        let serves_own_keys = missing_place.is_none();
+        let Some(reason) = missing_place.or(missing_key) else {
             found.on.push(provider);
             continue;
         };
-        found.byok_only.push(provider);
+        if serves_own_keys {
+            found.byok_only.push(provider);
+        }
         found.off.push(OffProvider {
             name: name.clone(),
             why: reason.why,
             cure: reason.cure,
+            serves_own_keys,
         });
     }
     found
@@ -97,6 +102,28 @@ impl Reason {
             cure: joined(absent.iter().map(Absent::cure).collect(), " or "),
         }
     }
+}
+
+/// Returns why a provider has no place, which only the operator knows: a resource, or a project. `None`: it has one, or signs
+/// in to its cloud, where the lack is an error.
+///
+/// Our choice: such a provider is off, so that a file may list clouds that nobody uses, and no key of an organization reaches
+/// an address that nobody has named.
+fn find_missing_place(key: &str, provider: &file::ProviderConfig) -> Option<Reason> {
+    if provider.credentials.is_some() {
+        return None;
+    }
+    let is_empty = |text: &Option<String>| text.as_deref().is_none_or(str::is_empty);
+    let host = provider.kind.host();
+    if provider.kind == ProviderKind::Azure && listed_urls(provider).is_empty() {
+        let cure = format!("set {key}.base_url");
+        return Some(Reason::new("no resource is named", &cure));
+    }
+    if host.place == HostPlace::Project && is_empty(&provider.project) {
+        let cure = format!("set {key}.project");
+        return Some(Reason::new("no project is named", &cure));
+    }
+    None
 }
 
 /// Checks one provider. Returns it with the reason for a missing key, if it needs one.

@@ -77,6 +77,27 @@ fn what_cannot_work_is_said_at_the_start_with_its_setting() {
 }
 
 #[test]
+fn a_cloud_whose_resource_or_project_nobody_names_is_off_with_or_without_a_key() {
+    for (kind, cure) in [
+        ("azure", "set providers.p.base_url"),
+        ("vertex", "set providers.p.project"),
+    ] {
+        let toml = format!("[providers.p]\nkind = \"{kind}\"\nkeys = [{{ env = \"A\" }}]\n");
+        for pairs in [&[("A", "k")][..], &[]] {
+            let config = good_with(&toml, pairs).config;
+            assert!(config.providers.is_empty() && config.byok_only_providers.is_empty());
+            let off = &config.off_providers[0];
+            assert_eq!((&*off.cure, off.serves_own_keys), (cure, false), "{kind}");
+        }
+        // Who signs in has meant it.
+        let signing = format!("[providers.p]\nkind = \"{kind}\"\ncredentials = \"google\"\n");
+        let said = bad_with(&signing, &[]);
+        assert_eq!(said.len(), 1, "{said:#?}");
+        assert!(said[0].message.starts_with("is missing: "), "{said:#?}");
+    }
+}
+
+#[test]
 fn a_setting_that_needs_credentials_is_idle_without_them() {
     let toml = "[providers.p]\nkind = \"openai\"\nkeys = [{ env = \"A\" }]\nregion = \"eu\"\ntoken_scope = \"a\"\n";
     let loaded = good_with(toml, &[("A", "k")]);

@@ -108,7 +108,7 @@ fn the_shipped_file_is_good_without_a_single_key() {
         .map(|on| on.name.as_str())
         .collect();
     assert_eq!(on, ["sandbox"]);
-    assert_eq!(loaded.config.off_providers.len(), 20);
+    assert_eq!(loaded.config.off_providers.len(), 24);
 }
 
 #[test]
@@ -134,10 +134,12 @@ fn the_usual_variables_switch_the_shipped_providers_on() {
         "VOYAGE_API_KEY",
         "TAVILY_API_KEY",
         "EXA_API_KEY",
+        "AWS_BEARER_TOKEN_BEDROCK",
+        "ANTHROPIC_AWS_API_KEY",
     ];
     let pairs: Vec<_> = names.iter().map(|name| (*name, "k")).collect();
     let loaded = good_with(&without_catalogue(SHIPPED), &pairs);
-    assert_eq!(loaded.config.providers.len(), 21);
+    assert_eq!(loaded.config.providers.len(), 23);
 }
 
 #[test]
