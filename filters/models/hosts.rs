@@ -2,6 +2,7 @@
 //! configuration are these rows.
 
 mod host;
+mod model_list;
 mod profiles;
 
 use std::collections::BTreeMap;
@@ -10,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::host::{Host, HostCredential, HostPlace, PathNames, ServedWire};
+pub use self::model_list::{ModelList, ModelLists};
 use super::dialects::chat;
 use super::parameter::Parameter;
 use super::routing::parameters::Parameters;
@@ -58,7 +60,7 @@ const CONVENTION: Host = Host {
     signing_service: "bedrock",
     headers: &[],
     workspace_header: None,
-    model_list: Some("/models"),
+    model_lists: ModelLists::each(&[ModelList::at("/models")]),
     state_family: None,
     is_vendors: false,
     names_regions: false,
@@ -139,10 +141,26 @@ static AZURE: Host = Host {
         ServedWire::new(MappingWire::Messages, WireKind::Messages).below("/anthropic/v1"),
     ],
     headers: &[("anthropic-version", CLAUDE_VERSION)],
-    model_list: Some("/openai/v1/models"),
+    model_lists: ModelLists {
+        // What is deployed, or on resources without that list, what can be.
+        lists: &[
+            ModelList {
+                right: AZURE_RIGHT,
+                ..ModelList::at("/openai/deployments?api-version=2023-03-15-preview")
+            },
+            ModelList {
+                right: AZURE_RIGHT,
+                ..ModelList::at("/openai/v1/models")
+            },
+        ],
+        first_suffices: true,
+        absent_cure: "deploy them under these names, or give the mappings of your own catalogue the names of your deployments",
+    },
     state_family: Some(CLAUDE_HOSTS),
     ..CONVENTION
 };
+
+const AZURE_RIGHT: &str = "the role Cognitive Services OpenAI User, or Azure AI User";
 
 /// Where clouds serve the convention.
 const OPENAI_PREFIX: &str = "/openai/v1";
@@ -172,10 +190,35 @@ static BEDROCK: Host = Host {
         },
     ],
     headers: &[("anthropic-version", CLAUDE_VERSION)],
-    model_list: None,
+    model_lists: ModelLists {
+        lists: &[
+            AWS_PROFILES,
+            ModelList {
+                path: "/inference-profiles?maxResults=1000&type=APPLICATION",
+                ..AWS_PROFILES
+            },
+            ModelList {
+                path: "/foundation-models",
+                next_page: None,
+                right: "bedrock:ListFoundationModels",
+                ..AWS_PROFILES
+            },
+        ],
+        absent_cure: "name a profile or a model of this region in a catalogue of your own, or take another region",
+        ..ModelLists::NONE
+    },
     state_family: Some(CLAUDE_HOSTS),
     residence: Some(profiles::residence),
     ..CONVENTION
+};
+
+/// Lists are on the host that manages models, not on the one that runs them.
+const AWS_PROFILES: ModelList = ModelList {
+    path: "/inference-profiles?maxResults=1000",
+    base_url: Some("https://bedrock.{region}.amazonaws.com"),
+    next_page: Some(["nextToken", "nextToken"]),
+    wires: &[],
+    right: "bedrock:ListInferenceProfiles",
 };
 
 /// Claude Platform on AWS. Source: docs/facts/clouds.md 1.5.
@@ -186,7 +229,6 @@ static AWS_ANTHROPIC: Host = Host {
     workspace_header: Some("anthropic-workspace-id"),
     // Its regions are addresses.
     names_regions: false,
-    model_list: None,
     ..ANTHROPIC
 };
 
@@ -218,9 +260,32 @@ static VERTEX: Host = Host {
         ServedWire::new(MappingWire::Chat, WireKind::Compatible)
             .below("/v1/projects/{project}/locations/{region}/endpoints/openapi"),
     ],
-    model_list: None,
+    // Models of others are on no list that says which of them a project may call.
+    model_lists: ModelLists {
+        lists: &[
+            ModelList {
+                wires: &[MappingWire::Gemini],
+                ..VERTEX_MODELS
+            },
+            ModelList {
+                path: "/v1beta1/publishers/anthropic/models?pageSize=200",
+                wires: &[MappingWire::Messages],
+                ..VERTEX_MODELS
+            },
+        ],
+        absent_cure: "enable them in the cloud's catalogue of models, take another region, or take them out of your catalogue",
+        ..ModelLists::NONE
+    },
     state_family: Some(CLAUDE_HOSTS),
     ..CONVENTION
+};
+
+const VERTEX_MODELS: ModelList = ModelList {
+    path: "/v1beta1/publishers/google/models?pageSize=200",
+    base_url: None,
+    next_page: Some(["nextPageToken", "pageToken"]),
+    wires: &[],
+    right: "the role Vertex AI User (roles/aiplatform.user)",
 };
 
 /// No provider's name has a blank.
@@ -231,7 +296,7 @@ const ANTHROPIC: Host = Host {
     credential: HostCredential::Header("x-api-key"),
     headers: &[("anthropic-version", CLAUDE_VERSION)],
     wires: &[ServedWire::only(WireKind::Messages).below("/v1")],
-    model_list: Some("/v1/models?limit=1000"),
+    model_lists: ModelLists::each(&[ModelList::at("/v1/models?limit=1000")]),
     state_family: Some(CLAUDE_HOSTS),
     is_vendors: true,
     names_regions: true,
@@ -244,28 +309,28 @@ static GOOGLE: Host = Host {
     base_url: Some("https://generativelanguage.googleapis.com"),
     credential: HostCredential::Header("x-goog-api-key"),
     wires: &[ServedWire::only(WireKind::Contents).below("/v1beta")],
-    model_list: Some("/v1beta/models?pageSize=1000"),
+    model_lists: ModelLists::each(&[ModelList::at("/v1beta/models?pageSize=1000")]),
     ..CONVENTION
 };
 
 static COHERE: Host = Host {
     base_url: Some("https://api.cohere.com"),
     wires: &[ServedWire::only(WireKind::Cohere).below("/v2")],
-    model_list: Some("/v1/models?page_size=1000"),
+    model_lists: ModelLists::each(&[ModelList::at("/v1/models?page_size=1000")]),
     ..CONVENTION
 };
 
 static VOYAGE: Host = Host {
     base_url: Some("https://api.voyageai.com/v1"),
     wires: &[ServedWire::only(WireKind::Voyage)],
-    model_list: None,
+    model_lists: ModelLists::NONE,
     ..CONVENTION
 };
 
 static TAVILY: Host = Host {
     base_url: Some("https://api.tavily.com"),
     wires: &[ServedWire::only(WireKind::Tavily)],
-    model_list: None,
+    model_lists: ModelLists::NONE,
     ..CONVENTION
 };
 
@@ -273,7 +338,7 @@ static EXA: Host = Host {
     base_url: Some("https://api.exa.ai"),
     credential: HostCredential::Header("x-api-key"),
     wires: &[ServedWire::only(WireKind::Exa)],
-    model_list: None,
+    model_lists: ModelLists::NONE,
     ..CONVENTION
 };
 

@@ -4,6 +4,8 @@
 //! code; a provider that `--online` cannot reach makes it 1. [`online`] compares the lists of models that providers
 //! publish.
 
+mod listed_model;
+mod model_list;
 mod online;
 mod retirement;
 
@@ -76,8 +78,9 @@ fn collect_findings(args: &CheckArgs, loaded: &LoadedConfig) -> (Vec<CheckFindin
     let unreachable = if args.online {
         let remote = config.providers.iter();
         let (reached, unreachable) = reach(remote.filter(|it| it.kind != ProviderKind::Sandbox));
-        let told = online::compare(config, &reached);
+        let (told, counts) = online::compare(config, &reached);
         findings.extend(with_severity("warning", told));
+        findings.extend(with_severity("note", counts));
         unreachable
     } else {
         Vec::new()
@@ -116,11 +119,17 @@ fn print_human(
     exit: Exit,
     out: &mut Output,
 ) {
-    for (severity, problem) in findings.iter().filter(|(severity, _)| *severity != "note") {
+    let is_shown = |problem: &Problem, severity: &str| {
+        severity != "note" || problem.key.ends_with(online::COUNTED)
+    };
+    let shown = findings.iter();
+    for (severity, problem) in shown.filter(|(severity, it)| is_shown(it, severity)) {
         out.line(&format!("{severity}: {problem}"));
     }
-    let off = loaded.map(|loaded| off_lines(&loaded.config));
-    for line in off.unwrap_or_default() {
+    for line in loaded
+        .map(|loaded| off_lines(&loaded.config))
+        .unwrap_or_default()
+    {
         out.line(&line);
     }
     let count = |kind: &str| {
@@ -187,7 +196,10 @@ fn off_lines(config: &Config) -> Vec<String> {
             .collect();
         (!shown.is_empty()).then(|| format!("{begin}: {}", shown.join(", ")))
     };
-    let own = line(true, "providers off, but for callers with keys of their own");
+    let own = line(
+        true,
+        "providers off, but for callers with keys of their own",
+    );
     own.into_iter()
         .chain(line(false, "providers off"))
         .collect()
@@ -242,6 +254,10 @@ fn connect(base_url: &str) -> Result<(), String> {
     }
     Err(why)
 }
+
+#[cfg(test)]
+#[path = "check/cloud_tests.rs"]
+mod cloud_tests;
 
 #[cfg(test)]
 mod tests {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use http::{HeaderName, HeaderValue, header};
 
+use super::model_list::ModelLists;
 use crate::fault::{Fault, FaultKind};
 use crate::models::operation::Operation;
 use crate::models::routing::MappingWire;
@@ -116,8 +117,8 @@ pub struct Host {
     pub headers: &'static [(&'static str, &'static str)],
     /// The header that names the customer's workspace; `None`: there are none.
     pub workspace_header: Option<&'static str>,
-    /// The path of its list of models behind the base URL; `None`: it has none.
-    pub model_list: Option<&'static str>,
+    /// Where it lists its models.
+    pub model_lists: ModelLists,
     /// What it and others are called that read each other's state; `None`: each provider reads its own.
     pub state_family: Option<&'static str>,
     /// Whether it is the vendor's own, which knows what is new in the dialect, and whose state goes bare.

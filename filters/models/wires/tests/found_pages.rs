@@ -112,7 +112,7 @@ fn each_wire_has_its_path_and_its_words() {
     for wire in [WireKind::Tavily, WireKind::Exa] {
         assert!(
             wire.wire().limits(Operation::Chat).is_none()
-                && wire.wire().host().model_list.is_none()
+                && wire.wire().host().model_lists.lists.is_empty()
         );
     }
 }
