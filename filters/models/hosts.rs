@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::host::{Host, HostCredential, HostPlace, PathNames, ServedWire};
 pub use self::model_list::{ModelList, ModelLists};
+use super::cloud_credentials::Cloud;
 use super::dialects::chat;
 use super::parameter::Parameter;
 use super::routing::parameters::Parameters;
@@ -60,6 +61,7 @@ const CONVENTION: Host = Host {
     signing_service: "bedrock",
     headers: &[],
     workspace_header: None,
+    own_key_form: None,
     model_lists: ModelLists::each(&[ModelList::at("/models")]),
     state_family: None,
     is_vendors: false,
@@ -190,6 +192,7 @@ static BEDROCK: Host = Host {
         },
     ],
     headers: &[("anthropic-version", CLAUDE_VERSION)],
+    own_key_form: Some(Cloud::Aws),
     model_lists: ModelLists {
         lists: &[
             AWS_PROFILES,
@@ -229,6 +232,7 @@ static AWS_ANTHROPIC: Host = Host {
     workspace_header: Some("anthropic-workspace-id"),
     // Its regions are addresses.
     names_regions: false,
+    own_key_form: Some(Cloud::Aws),
     ..ANTHROPIC
 };
 
@@ -260,6 +264,7 @@ static VERTEX: Host = Host {
         ServedWire::new(MappingWire::Chat, WireKind::Compatible)
             .below("/v1/projects/{project}/locations/{region}/endpoints/openapi"),
     ],
+    own_key_form: Some(Cloud::Google),
     // Models of others are on no list that says which of them a project may call.
     model_lists: ModelLists {
         lists: &[

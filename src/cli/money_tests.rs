@@ -214,7 +214,9 @@ fn an_own_key_is_read_from_stdin_and_never_shown() {
     let file = desk.folder.path().join("weirgate.toml");
     let mut toml = std::fs::read_to_string(&file).unwrap();
     toml.push_str(
-        "[providers.first]\nkind = \"openai-compatible\"\nbase_url = \"http://127.0.0.1:1\"\nkeys = []\n",
+        "[providers.first]\nkind = \"openai-compatible\"\nbase_url = \"http://127.0.0.1:1\"\nkeys = []\n\
+         [providers.cloud]\nkind = \"bedrock\"\nregion = \"eu-west-1\"\nkeys = [{ env = \"NONE\" }]\n\
+         [providers.nowhere]\nkind = \"vertex\"\nkeys = [{ env = \"NONE\" }]\n",
     );
     std::fs::write(&file, toml).unwrap();
     let (mut out, captured) = Output::captured();
@@ -227,15 +229,36 @@ fn an_own_key_is_read_from_stdin_and_never_shown() {
         let source = Source::find(Some(&file));
         provider_key::add(&args, &mut text.as_bytes(), &source, &mut out)
     };
+    let pair = "{\n \"access_key_id\": \"AKIAOWN0123456789\",\n \"secret_access_key\": \"own-s3cr3t\"\n}\n";
+    assert_eq!(add("first", pair), Err(Exit::Usage));
+    assert_eq!(
+        add("cloud", &pair.replace("secret_", "s_")),
+        Err(Exit::Usage)
+    );
+    assert_eq!(add("nowhere", TEXT), Err(Exit::Usage));
+    assert!(add("cloud", pair).is_ok());
     assert!(add("first", &format!("  {TEXT}\n")).is_ok());
     assert_eq!(add("first", "two words"), Err(Exit::Usage));
     assert_eq!(add("unknown", TEXT), Err(Exit::Usage));
     assert_eq!(add("first", TEXT), Err(Exit::Failed));
     let said = format!("{}{}", captured.out(), captured.err());
     assert!(
-        !said.contains(TEXT) && !said.contains("two words"),
+        !said.contains(TEXT) && !said.contains("two words") && !said.contains("own-s3cr3t"),
         "{said}"
     );
+    for expected in [
+        "the provider key: it is JSON, but this provider takes a text; give the bare key",
+        "the provider key: its s_access_key is not known; accepted are access_key_id, secret_access_key, session_token",
+        "--provider: `nowhere` has no address: no project is named; set providers.nowhere.project",
+    ] {
+        assert!(said.contains(expected), "{said}");
+    }
+    let listed = desk.json(&["provider-key", "list", "--org", "acme"]);
+    assert_eq!(
+        (&listed[0]["provider"], &listed[0]["last_four"]),
+        (&json!("cloud"), &json!("6789"))
+    );
+    desk.done(&["provider-key", "remove", listed[0]["id"].as_str().unwrap()]);
     let listed = desk.json(&["provider-key", "list", "--org", "acme"]);
     assert_eq!(
         (&listed[0]["label"], &listed[0]["last_four"]),

@@ -3,6 +3,8 @@
 use std::io::Read;
 
 use clap::{Args, Subcommand};
+use filters::models::cloud_credentials::Cloud;
+use filters::models::cloud_credentials::own_keys::check_own_key;
 use serde_json::json;
 
 use super::accounts::{format_time, now_ms, on_store};
@@ -12,6 +14,7 @@ use crate::store::ProviderKey;
 pub(super) const EXAMPLES: &str = "\
 Examples:
   weirgate provider-key add --org acme --provider openai --label team < key.txt
+  weirgate provider-key add --org acme --provider vertex < service-account.json
   weirgate provider-key list --org acme
   weirgate provider-key remove pk_0190c3a2-…
   weirgate project create --org acme own --mode byok     serves its calls with them alone";
@@ -86,16 +89,20 @@ pub(super) fn add(
     source: &Source,
     out: &mut Output,
 ) -> Result<(), Exit> {
-    check_provider(&args.provider, source, out)?;
+    let form = check_provider(&args.provider, source, out)?;
     let mut text = String::new();
     if let Err(error) = input.take(MAX_INPUT_BYTES).read_to_string(&mut text) {
         // The error says where reading failed, and never contains the text.
         return Err(out.fail(&format!("the key could not be read from stdin: {error}")));
     }
+    let text = check_own_key(form, &text).map_err(|error| {
+        out.fail(&error.to_string());
+        Exit::Usage
+    })?;
     let created = on_store(source, out, async |store| {
         let (provider, label) = (&args.provider, &args.label);
         store
-            .add_provider_key(&args.org, provider, label, text.trim(), now_ms())
+            .add_provider_key(&args.org, provider, label, &text, now_ms())
             .await
     })?;
     out.note(&format!(
@@ -106,19 +113,23 @@ pub(super) fn add(
     Ok(())
 }
 
-/// Refuses a key for an unknown provider, because it would never be used.
-fn check_provider(name: &str, source: &Source, out: &mut Output) -> Result<(), Exit> {
+/// Refuses a key for a provider that would never use it: an unknown one, or a cloud without a place. Returns the cloud whose JSON
+/// may be its key.
+fn check_provider(name: &str, source: &Source, out: &mut Output) -> Result<Option<Cloud>, Exit> {
     let config = load(source, out)?.config;
-    let mut byok_only = config.byok_only_providers.iter();
-    if byok_only.any(|provider| provider.name == name) {
-        return Ok(());
+    let serving = config.providers.iter().chain(&config.byok_only_providers);
+    let known: Vec<_> = serving.collect();
+    if let Some(provider) = known.iter().find(|provider| provider.name == name) {
+        return Ok(provider.own_key_form());
     }
-    let known = config.providers.iter().map(|provider| &provider.name);
-    let off = config.off_providers.iter().map(|off| &off.name);
-    let known: Vec<&str> = known.chain(off).map(String::as_str).collect();
-    if known.contains(&name) {
-        return Ok(());
+    if let Some(off) = config.off_providers.iter().find(|off| off.name == name) {
+        out.fail(&format!(
+            "--provider: `{name}` has no address: {}; {}",
+            off.why, off.cure
+        ));
+        return Err(Exit::Usage);
     }
+    let known: Vec<&str> = known.iter().map(|provider| &*provider.name).collect();
     out.fail(&format!(
         "--provider: the configuration has no provider `{name}`; it has {}",
         if known.is_empty() {

@@ -6,6 +6,7 @@ use http::{HeaderName, HeaderValue, header};
 
 use super::model_list::ModelLists;
 use crate::fault::{Fault, FaultKind};
+use crate::models::cloud_credentials::Cloud;
 use crate::models::operation::Operation;
 use crate::models::routing::MappingWire;
 use crate::models::routing::parameters::Parameters;
@@ -117,6 +118,8 @@ pub struct Host {
     pub headers: &'static [(&'static str, &'static str)],
     /// The header that names the customer's workspace; `None`: there are none.
     pub workspace_header: Option<&'static str>,
+    /// The JSON that an organization may give as its key, in place of a text: that of this cloud; `None`: there is none.
+    pub own_key_form: Option<Cloud>,
     /// Where it lists its models.
     pub model_lists: ModelLists,
     /// What it and others are called that read each other's state; `None`: each provider reads its own.

@@ -32,6 +32,8 @@ pub struct ProviderConfig {
     pub keys: Vec<Secret>,
     /// Its sign-in to a cloud, in place of keys.
     pub cloud: Option<CloudSettings>,
+    /// How it signs in with the JSON that an organization may give as its key; `None`: its keys are texts.
+    pub own_key_cloud: Option<CloudSettings>,
     /// What its paths name beside models.
     pub place: ProviderPlace,
     pub regions: Vec<RegionConfig>,
@@ -108,6 +110,13 @@ fn to_places(provider: &ProviderConfig) -> ProviderPlaces {
         home: (!home.is_empty()).then(|| home.into()),
         turns: turns.collect(),
         residence: provider.kind.host().residence,
+    }
+}
+
+impl ProviderConfig {
+    /// Returns the cloud whose JSON an organization may give as its key.
+    pub fn own_key_form(&self) -> Option<Cloud> {
+        self.own_key_cloud.as_ref().map(|settings| settings.cloud)
     }
 }
 

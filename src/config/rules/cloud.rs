@@ -72,6 +72,35 @@ pub(super) fn check(
     })
 }
 
+/// Returns how a provider signs in with the JSON that an organization may give as its key: as it does itself, or else as its kind
+/// can. The platform's own secrets are not in it.
+pub(super) fn for_own_keys(
+    provider: &file::ProviderConfig,
+    own: Option<&CloudSettings>,
+    region: &str,
+) -> Option<CloudSettings> {
+    let host = provider.kind.host();
+    let settings = match own {
+        Some(own) => CloudSettings {
+            environment: Arc::default(),
+            ..own.clone()
+        },
+        None => {
+            let cloud = host.own_key_form?;
+            CloudSettings {
+                cloud,
+                environment: Arc::default(),
+                region: region.into(),
+                service: host.signing_service.into(),
+                scope: cloud.usual_scope().into(),
+            }
+        }
+    };
+    // A signature names a region.
+    let can_sign = settings.cloud != Cloud::Aws || !settings.region.is_empty();
+    (settings.cloud != Cloud::Entra && can_sign).then_some(settings)
+}
+
 /// Refuses words that stand in signatures and requests and that no cloud writes so.
 fn check_words(rules: &mut Rules<'_>, key: &str, provider: &file::ProviderConfig) {
     let is_scope = |text: &str| text.bytes().all(|b| b.is_ascii_graphic()) && !text.is_empty();

@@ -139,6 +139,7 @@ fn check_provider(
     let keys = find_keys(rules, &key, provider);
     let place = places::check(rules, &key, provider, cloud.as_ref());
     let base_urls = check_base_urls(rules, &key, provider, &place.region);
+    let own_key_cloud = cloud::for_own_keys(provider, cloud.as_ref(), &place.region);
     let kind = provider.kind;
     if kind.host().words().next().is_none() {
         warn_idle_quirks(rules, &key);
@@ -169,6 +170,7 @@ fn check_provider(
         base_urls,
         keys,
         cloud,
+        own_key_cloud,
         place,
         regions,
         is_byok_only,

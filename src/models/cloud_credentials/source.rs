@@ -9,7 +9,7 @@ use filters::models::cloud_credentials::Cloud;
 use filters::models::cloud_credentials::google::account::of_organization;
 use filters::models::cloud_credentials::google::service_account::ServiceAccount;
 use filters::models::cloud_credentials::granted::{Granted, GrantedSecret};
-use filters::models::cloud_credentials::own_keys::read_own_keys;
+use filters::models::cloud_credentials::own_keys::{is_json, read_own_keys};
 use filters::models::cloud_credentials::sigv4::AwsKeys;
 use filters::models::cloud_credentials::source_error::SourceError;
 use http::HeaderValue;
@@ -99,7 +99,7 @@ impl CredentialSource {
         fetches: &IntCounterVec,
     ) -> Option<Self> {
         let text = secret.expose().trim();
-        if !text.starts_with('{') {
+        if !is_json(text) {
             return None;
         }
         let origin = match settings.cloud {

@@ -45,8 +45,8 @@ pub struct Provider {
     /// Its preference among equal providers; 1 is neutral.
     pub priority: f64,
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// Its sign-in to a cloud, if it has one.
-    cloud: Option<CloudSettings>,
+    /// How it signs in with the JSON of an organization, if it takes one.
+    own_key_cloud: Option<CloudSettings>,
     credential_fetches: IntCounterVec,
     /// What its paths name beside models.
     place: config::ProviderPlace,
@@ -210,7 +210,7 @@ impl Provider {
         let regions = regions.collect::<Result<_, String>>()?;
         Ok(Self {
             name,
-            cloud: provider.cloud.clone(),
+            own_key_cloud: provider.own_key_cloud.clone(),
             credential_fetches: fetches.clone(),
             is_sandbox: provider.kind == ProviderKind::Sandbox,
             fetches_images,
@@ -278,8 +278,8 @@ impl Provider {
 
     /// Returns the source of what requests carry in place of one of its keys; `None`: they carry the key.
     pub fn source<'k>(&self, key: &'k Credential) -> Option<&'k Arc<CredentialSource>> {
-        let cloud = self.cloud.as_ref()?;
         key.source(|secret| {
+            let cloud = self.own_key_cloud.as_ref()?;
             CredentialSource::of_organization((&self.name, cloud), secret, &self.credential_fetches)
         })
     }
@@ -353,10 +353,8 @@ impl Provider {
 
 /// Returns what requests of a provider to a region, or to the one of its configuration, are signed for.
 fn signing_scope(provider: &config::ProviderConfig, region: Option<&str>) -> Option<SigningScope> {
-    let cloud = provider
-        .cloud
-        .as_ref()
-        .filter(|it| it.cloud == Cloud::Aws)?;
+    let mut clouds = provider.cloud.iter().chain(&provider.own_key_cloud);
+    let cloud = clouds.find(|it| it.cloud == Cloud::Aws)?;
     Some(SigningScope {
         region: region.unwrap_or(&cloud.region).into(),
         service: cloud.service.clone(),

@@ -98,6 +98,18 @@ pub fn of_organization(text: &str) -> Result<ServiceAccount, SourceError> {
         let cure = "give the JSON of a service_account: nothing else is taken from an organization";
         return Err(SourceError::new(KEY, unknown_type(kind), cure));
     }
+    for name in ["client_email", "private_key", "token_uri"] {
+        let came = match written.get(name) {
+            Some(Value::String(_)) => continue,
+            Some(_) => format!("its {name} is no text"),
+            None => format!("its {name} is missing"),
+        };
+        return Err(SourceError::new(
+            KEY,
+            came,
+            "give the file as Google writes it",
+        ));
+    }
     let written: WrittenServiceAccount = members(KEY, kind, &written)?;
     let account = ServiceAccount::check(KEY, written)?;
     if token_url(KEY, USUAL_TOKEN_URL)? != *account.token_url() {

@@ -114,7 +114,7 @@ fn an_organization_brings_a_service_account_of_googles_own_address_alone() {
         (
             "client_email",
             json!(7),
-            "the provider key: it lacks a member that a service_account has, or has one",
+            "the provider key: its client_email is no text; ",
         ),
     ] {
         let error = with(name, value).err().unwrap();

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::{answering, gateway};
 use crate::models::fronts::chat_completions::PLAIN;
+use crate::support::boot::Gateway;
 use crate::support::sdk::{self, Script};
 use crate::support::upstream::Received;
 
@@ -138,6 +139,31 @@ fn an_organization_brings_its_own_pair_or_a_static_key() {
     assert_signed(&first.request(0), "AKIAOWN", "own", "eu-west-1");
     gateway.own("second", "sk-static");
     assert_eq!(second.requests().len(), 0);
+}
+
+/// Source: docs/providers.md: the JSON of a cloud is taken where the platform signs in otherwise, or not at all.
+#[test]
+fn an_organization_brings_its_pair_where_the_platform_has_a_key_or_nothing() {
+    let models = "[[models]]\nid = \"chat\"\n[[models.providers]]\nprovider = \"cloud\"\nname = \"m\"\nwire = \"chat\"\n\
+                  input_price = \"1\"\noutput_price = \"2\"\n";
+    for env in [&[("CLOUD_KEY", "platform-key")][..], &[]] {
+        let cloud = answering();
+        let toml = format!(
+            "[providers.cloud]\nkind = \"bedrock\"\nregion = \"eu-west-1\"\nbase_url = \"{}\"\nkeys = [{{ env = \"CLOUD_KEY\" }}]\n",
+            cloud.url()
+        );
+        let gateway = Gateway::start_with_env(&toml, models, env);
+        gateway.set_mode(Mode::Byok);
+        gateway.own(
+            "cloud",
+            r#"{"access_key_id":"AKIAOWN","secret_access_key":"own","session_token":"temporary"}"#,
+        );
+        let answer = gateway.chat(PLAIN);
+        assert_eq!(answer.status(), 200, "{}", answer.text());
+        let request = cloud.request(0);
+        assert_eq!(request.header("x-amz-security-token"), Some("temporary"));
+        assert_signed(&request, "AKIAOWN", "own", "eu-west-1");
+    }
 }
 
 #[test]
