@@ -165,8 +165,8 @@ impl CredentialSource {
     }
 
     /// Records that the provider has refused a credential before its end. Returns whether the call may try again: with a
-    /// newer one, or with one that is fetched now.
-    pub fn refuse(&self, used: &Arc<HeldCredential>) -> bool {
+    /// newer one, or with one that is fetched now. `skew` says that this machine's clock is wrong, which the log then says.
+    pub fn refuse(&self, used: &Arc<HeldCredential>, skew: Option<&str>) -> bool {
         let Some(held) = self.held.load_full() else {
             return true;
         };
@@ -179,6 +179,12 @@ impl CredentialSource {
             return false;
         }
         self.refused_s.store(now_s, Ordering::Relaxed);
+        if let Some(skew) = skew {
+            let provider = &self.provider;
+            log::warn!(
+                "provider {provider} refuses its credentials: {skew}; set the clock of this machine"
+            );
+        }
         self.held.store(None);
         true
     }

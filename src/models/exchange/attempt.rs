@@ -58,6 +58,8 @@ pub(super) struct Cursor {
     pub(super) held: Option<Arc<HeldCredential>>,
     /// The hash of the body, which a signature needs.
     pub(super) body_hash: Option<BodyHash>,
+    /// By how much this machine's clock differs from that of a provider that refuses what a source has given.
+    pub(super) clock_skew: Option<Box<str>>,
     /// Whether the attempt has waited for its source.
     has_waited: bool,
     /// Whether it was repeated because what the source had given was refused.
@@ -219,7 +221,8 @@ impl Attempt {
         let Some((source, held)) = held.filter(|_| is_refused) else {
             return false;
         };
-        let repeats = !self.cursor.was_signed_in_anew && source.refuse(held);
+        let skew = self.cursor.clock_skew.as_deref();
+        let repeats = !self.cursor.was_signed_in_anew && source.refuse(held, skew);
         self.cursor.was_signed_in_anew |= repeats;
         self.cursor.keeps_key |= repeats;
         repeats

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use filters::ledger::CallOutcome;
+use filters::models::cloud_credentials::clock_skew;
 use filters::models::reply::ResponseKind;
 use filters::models::wires::{Failure, FailureKind, Progress, ReplyHead, decode_reply};
 use filters::money::ServiceTier;
@@ -32,6 +33,7 @@ impl Attempt {
             measured.record_reply(models.clock.ms_at(info.now));
         }
         self.read_limits(call, models, info, head);
+        self.cursor.clock_skew = self.read_clock_skew(info, head);
         let media_type = head.headers.get(header::CONTENT_TYPE);
         let media_type = media_type.map_or(&b""[..], |value| value.as_bytes());
         let reply = ReplyHead::new(head.status.as_u16(), media_type);
@@ -49,6 +51,17 @@ impl Attempt {
         let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
         decoder.expect(length.unwrap_or(0));
         self.reader.open(decoder, tier);
+    }
+
+    /// Returns by how much this machine's clock differs from that of a provider that refuses a signature or a token; `None`:
+    /// not by so much that it would for that.
+    fn read_clock_skew(&self, info: &RequestInfo, head: &ResponseHeader) -> Option<Box<str>> {
+        let is_refused = matches!(head.status.as_u16(), 401 | 403);
+        if !is_refused || self.cursor.held.is_none() {
+            return None;
+        }
+        let date = head.headers.get(header::DATE)?.to_str().ok()?;
+        clock_skew::describe(date, info.now_unix_s()).map(String::into_boxed_str)
     }
 }
 

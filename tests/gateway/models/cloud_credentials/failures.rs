@@ -6,9 +6,13 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 
 use super::{answering, gateway, machine, readiness, token};
+use crate::ledger::money::Place;
 use crate::models::fronts::chat_completions::PLAIN;
-use crate::support::boot::Gateway;
+use crate::support::ask::Ask;
+use crate::support::boot::{Gateway, MODELS};
+use crate::support::client::ask;
 use crate::support::script::Reply;
+use crate::support::server::Server;
 use crate::support::until;
 use crate::support::upstream::Upstream;
 
@@ -120,11 +124,45 @@ fn an_expired_federated_file_is_named_before_anything_is_asked() {
     assert_eq!(server.connections(), 0);
 }
 
-#[test]
-fn a_clock_that_is_ten_minutes_off_is_said() {
+/// The header `date` of a server whose clock is ten minutes ahead.
+fn later() -> String {
     let now = jiff::Timestamp::now().as_second();
     let date = jiff::Timestamp::from_second(now + 600).unwrap();
-    let date = date.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
+    date.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
+}
+
+#[test]
+fn a_provider_that_refuses_signatures_of_another_time_is_in_the_log_with_the_clock() {
+    let cloud = Upstream::always(Reply::whole(
+        403,
+        &[
+            ("date", &later()),
+            ("x-amzn-errortype", "InvalidSignatureException"),
+        ],
+        r#"{"message":"Signature expired"}"#,
+    ));
+    let mut place = Place::new("", &cloud, MODELS);
+    let key = place.fund("5");
+    let signing = "credentials = \"aws\"\nregion = \"eu-west-1\"\nsigning_service = \"bedrock\"\n[providers.second]";
+    place.set("keys = []\n[providers.second]", signing);
+    let log = place.path().join("log");
+    let env = [
+        ("AWS_ACCESS_KEY_ID", "AKIA1"),
+        ("AWS_SECRET_ACCESS_KEY", "s3cr3t"),
+    ];
+    let server = Server::start_logging(place.path(), &env, &log);
+    let asked = Ask::post("/v1/chat/completions", PLAIN).key(&key);
+    ask(server.address, &asked);
+    let expected = "provider first refuses its credentials: the clock of this machine is 10 minutes behind that of the server; \
+                    set the clock of this machine";
+    let said = || std::fs::read_to_string(&log).unwrap();
+    until("the log names the clock", || said().contains(expected));
+    assert!(!said().contains("s3cr3t"));
+}
+
+#[test]
+fn a_clock_that_is_ten_minutes_off_is_said() {
+    let date = later();
     let body = r#"{"error":"invalid_client","error_codes":[700024],"error_description":"secret"}"#;
     let server = Upstream::always(Reply::whole(401, &[("date", &date)], body));
     let env = [
