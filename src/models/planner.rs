@@ -534,7 +534,10 @@ mod tests {
             ("ANTHROPIC_AWS_API_KEY", "sk-1"),
             ("AZURE_OPENAI_API_KEY", "sk-1"),
             ("VERTEX_ACCESS_TOKEN", "sk-1"),
-            ("WEIRGATE_PROVIDERS__AZURE__BASE_URL", "https://cloud.example"),
+            (
+                "WEIRGATE_PROVIDERS__AZURE__BASE_URL",
+                "https://cloud.example",
+            ),
             ("WEIRGATE_PROVIDERS__VERTEX__PROJECT", "my-project"),
         ];
         let clouds = clouds.map(|(name, value)| (name.to_owned(), value.to_owned()));

@@ -44,6 +44,8 @@ pub(super) fn check_workspace(
     let is_there = headers.iter().any(|(header, _)| *header == name);
     match provider.workspace.as_deref().unwrap_or_default() {
         "" if is_there => {}
+        // Without a sign-in the provider is off.
+        "" if provider.credentials.is_none() => {}
         "" => {
             let message = "is missing: each request names the workspace";
             rules.refuse(&at, message, "add workspace = \"wrkspc_ID\"");

@@ -104,7 +104,7 @@ impl Reason {
     }
 }
 
-/// Returns why a provider has no place, which only the operator knows: a resource, or a project. `None`: it has one, or signs
+/// Returns why a provider has no place, which only the operator knows: a resource, a project or a workspace. `None`: it has one, or signs
 /// in to its cloud, where the lack is an error.
 ///
 /// Our choice: such a provider is off, so that a file may list clouds that nobody uses, and no key of an organization reaches
@@ -122,6 +122,16 @@ fn find_missing_place(key: &str, provider: &file::ProviderConfig) -> Option<Reas
     if host.place == HostPlace::Project && is_empty(&provider.project) {
         let cure = format!("set {key}.project");
         return Some(Reason::new("no project is named", &cure));
+    }
+    if let Some(header) = host.workspace_header
+        && is_empty(&provider.workspace)
+        && !provider
+            .headers
+            .keys()
+            .any(|name| name.eq_ignore_ascii_case(header))
+    {
+        let cure = format!("set {key}.workspace");
+        return Some(Reason::new("no workspace is named", &cure));
     }
     None
 }

@@ -119,7 +119,8 @@ fn claude_on_aws_names_its_workspace_and_nobody_else_does() {
         let problems = bad_with(&format!("[providers.p]\n{CLAUDE}{more}"), &[("A", "k")]);
         format!("{}: {}", problems[0].key, problems[0].message)
     };
-    assert!(said("").starts_with("providers.p.workspace: is missing"));
+    let off = good_with(&format!("[providers.p]\n{CLAUDE}"), &[("A", "k")]);
+    assert_eq!(off.config.off_providers[0].why, "no workspace is named");
     let header = "headers = { anthropic-workspace-id = \"w\" }\n";
     let both = said(&format!("workspace = \"w\"\n{header}"));
     assert!(both.contains("stands beside"), "{both}");
