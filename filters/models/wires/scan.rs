@@ -93,11 +93,22 @@ fn note<'a>(key: &str, value: &'a str, keys: &[&str], values: &mut [&'a str]) {
 /// Returns the JSON of the items of an array; `None` for anything else.
 pub(super) fn items(json: &str) -> Option<Vec<&str>> {
     let mut items = Vec::new();
-    let walked = Walker::over(json).array(|walk, _| {
+    let mut walk = Walker::over(json);
+    let walked = walk.array(|walk, _| {
         items.push(walk.skip()?);
         Ok::<(), Error>(())
     });
+    let walked = walked.and_then(|()| walk.end());
     walked.ok().map(|()| items)
+}
+
+/// Returns the object of a body, which some hosts wrap in an array: its first item; `None`: the array cannot be read.
+pub(super) fn first_item(body: &[u8]) -> Option<&str> {
+    let body = std::str::from_utf8(body).ok()?.trim_ascii();
+    match body.starts_with('[') {
+        true => items(body)?.first().copied(),
+        false => Some(body),
+    }
 }
 
 /// Returns the string that a JSON is; `None` for anything else.

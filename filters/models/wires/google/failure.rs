@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-use crate::json::{Error, Walker};
 use crate::models::wires::blame;
 use crate::models::wires::failure::Failure;
 use crate::models::wires::rate_limit::told_rest_ms;
@@ -39,18 +38,7 @@ pub(super) fn classify_error(error: &Value) -> Failure {
 
 /// Returns the error of a body, which is an object or the first item of an array.
 pub(super) fn find_error(body: &[u8]) -> Option<Value> {
-    let body = std::str::from_utf8(body).ok()?.trim_ascii();
-    let mut first = body;
-    if body.starts_with('[') {
-        let mut walk = Walker::over(body);
-        let walked = walk.array(|walk, at| {
-            let item = walk.skip()?;
-            first = if at == 0 { item } else { first };
-            Ok::<(), Error>(())
-        });
-        walked.and_then(|()| walk.end()).ok()?;
-    }
-    let [error] = scan::object(first, ["error"])?;
+    let [error] = scan::object(scan::first_item(body)?, ["error"])?;
     serde_json::from_str(error).ok()
 }
 
