@@ -215,6 +215,10 @@ fn stream_pieces(kind: WireKind) -> Vec<Bytes> {
         // Its streams are frames, and those of Cohere are not measured.
         WireKind::Converse
         | WireKind::Cohere
+        | WireKind::InvokedCohere
+        | WireKind::Titan
+        | WireKind::CloudContents
+        | WireKind::Predictions
         | WireKind::Voyage
         | WireKind::Tavily
         | WireKind::Exa

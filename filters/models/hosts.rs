@@ -67,6 +67,8 @@ const CONVENTION: Host = Host {
     is_vendors: false,
     names_regions: false,
     residence: None,
+    prompt_tokens_header: None,
+    names_tell_models: false,
 };
 
 const OWN_RESPONSES: ServedWire = ServedWire::new(MappingWire::Responses, WireKind::Responses);
@@ -190,6 +192,14 @@ static BEDROCK: Host = Host {
             parameters: |parameters| parameters.without(&[Parameter::StrictTools], &[]),
             ..ServedWire::new(MappingWire::Messages, WireKind::Messages).below("/anthropic/v1")
         },
+        ServedWire {
+            models: &["amazon.titan-embed-text-"],
+            ..ServedWire::new(MappingWire::Titan, WireKind::Titan)
+        },
+        ServedWire {
+            models: &["cohere.embed-", "cohere.rerank-"],
+            ..ServedWire::new(MappingWire::Cohere, WireKind::InvokedCohere)
+        },
     ],
     headers: &[("anthropic-version", CLAUDE_VERSION)],
     own_key_form: Some(Cloud::Aws),
@@ -210,6 +220,7 @@ static BEDROCK: Host = Host {
         absent_cure: "name a profile or a model of this region in a catalogue of your own, or take another region",
         ..ModelLists::NONE
     },
+    prompt_tokens_header: Some("x-amzn-bedrock-input-token-count"),
     state_family: Some(CLAUDE_HOSTS),
     residence: Some(profiles::residence),
     ..CONVENTION
@@ -246,8 +257,15 @@ static VERTEX: Host = Host {
     ],
     place: HostPlace::Project,
     wires: &[
-        ServedWire::new(MappingWire::Gemini, WireKind::Contents)
-            .below("/v1/projects/{project}/locations/{region}/publishers/google"),
+        ServedWire {
+            body: GOOGLE_TIERS,
+            ..ServedWire::new(MappingWire::Gemini, WireKind::CloudContents).below(GOOGLE_MODELS)
+        },
+        ServedWire {
+            body: GOOGLE_TIERS,
+            models: &["text-embedding-", "text-multilingual-embedding-", "imagen-"],
+            ..ServedWire::new(MappingWire::Predict, WireKind::Predictions).below(GOOGLE_MODELS)
+        },
         ServedWire {
             chat_endpoints: Some([
                 "/models/{model}:rawPredict",
@@ -281,6 +299,7 @@ static VERTEX: Host = Host {
         absent_cure: "enable them in the cloud's catalogue of models, take another region, or take them out of your catalogue",
         ..ModelLists::NONE
     },
+    names_tell_models: true,
     state_family: Some(CLAUDE_HOSTS),
     ..CONVENTION
 };
@@ -291,6 +310,17 @@ const VERTEX_MODELS: ModelList = ModelList {
     next_page: Some(["nextPageToken", "pageToken"]),
     wires: &[],
     right: "the role Vertex AI User (roles/aiplatform.user)",
+};
+
+/// Where Vertex serves Google's own models.
+const GOOGLE_MODELS: &str = "/v1/projects/{project}/locations/{region}/publishers/google";
+/// How Vertex is asked for a tier of these.
+const GOOGLE_TIERS: BodyForm = BodyForm {
+    tier_headers: &[
+        ("x-vertex-ai-llm-request-type", Some("shared")),
+        ("x-vertex-ai-llm-shared-request-type", None),
+    ],
+    ..BodyForm::OF_WIRE
 };
 
 /// No provider's name has a blank.

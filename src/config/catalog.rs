@@ -60,7 +60,10 @@ pub(super) fn check(
     let places = std::mem::take(&mut walk.places);
     let reach = regions::Reach::new(providers, &enabled);
     let file = if findings.is_empty() {
-        let file = to_file(name, valid);
+        let file = to_file(name, valid).map(|mut file| {
+            choose_wires(&mut file, providers);
+            file
+        });
         file.and_then(|file| match Catalog::check(file.clone(), enabled) {
             Ok(_) => Ok(file),
             Err(problems) => Err(reporter.to_problems(find_places(&problems, &places))),
@@ -189,6 +192,18 @@ fn check_wires(walk: &mut Walk, models: &[Node], providers: &BTreeMap<String, Pr
             };
             walk.refuse(&key, &wire.at, message, cure);
         }
+    }
+}
+
+/// Chooses the wires of mappings that choose none, by the models that they say they are.
+fn choose_wires(file: &mut CatalogFile, providers: &BTreeMap<String, ProviderConfig>) {
+    let models = file.models.iter_mut();
+    for mapping in models.flat_map(|model| &mut model.providers) {
+        let known = providers.get(&mapping.provider);
+        let host = known.map(|known| known.kind.host());
+        let chosen =
+            host.and_then(|host| host.word_for(mapping.base_model.as_deref(), &mapping.name));
+        mapping.wire = mapping.wire.or(chosen);
     }
 }
 

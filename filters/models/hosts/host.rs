@@ -19,6 +19,8 @@ pub struct ServedWire {
     /// The word by which mappings choose it; `None`: there is no choice.
     pub word: Option<MappingWire>,
     pub kind: WireKind,
+    /// The beginnings of the names of models for which it is chosen where a mapping says nothing.
+    pub models: &'static [&'static str],
     /// The beginning of its paths behind the base URL, in which `{project}`, `{region}` and `{model}` stand for those of a
     /// mapping.
     pub path_prefix: &'static str,
@@ -42,6 +44,7 @@ impl ServedWire {
         Self {
             word: None,
             kind,
+            models: &[],
             path_prefix: "",
             dated_prefix: None,
             chat_endpoints: None,
@@ -122,10 +125,14 @@ pub struct Host {
     pub own_key_form: Option<Cloud>,
     /// Where it lists its models.
     pub model_lists: ModelLists,
+    /// The header of replies that tells the tokens of the prompt, for bodies that do not; `None`: there is none.
+    pub prompt_tokens_header: Option<&'static str>,
     /// What it and others are called that read each other's state; `None`: each provider reads its own.
     pub state_family: Option<&'static str>,
     /// Whether it is the vendor's own, which knows what is new in the dialect, and whose state goes bare.
     pub is_vendors: bool,
+    /// Whether the name of a mapping says which model it is; else `base_model` alone does.
+    pub names_tell_models: bool,
     /// Whether its requests can name a region, so that regions need no address.
     pub names_regions: bool,
     /// Returns where calls of a model in a region are computed; `None`: a call stays in its region.
@@ -172,6 +179,15 @@ impl Host {
             .iter()
             .find(|it| it.word.is_some() && it.word == choice);
         chosen.unwrap_or_else(|| self.usual())
+    }
+
+    /// Returns the word of the wire of a mapping that chooses none, by its model; `None`: it is the usual one.
+    ///
+    /// `base_model` is the model that the mapping says it is, `name` the host's own name of it.
+    pub fn word_for(&self, base_model: Option<&str>, name: &str) -> Option<MappingWire> {
+        let model = base_model.or(Some(name).filter(|_| self.names_tell_models))?;
+        let serves = |wire: &&ServedWire| wire.models.iter().any(|it| model.starts_with(it));
+        self.wires.iter().find(serves)?.word
     }
 
     /// Returns the usual wire.

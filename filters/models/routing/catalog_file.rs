@@ -84,8 +84,12 @@ with_all_prices! {
         #[schemars(length(min = 1))]
         pub name: String,
         /// The API that serves it, at a provider of the OpenAI convention; absent: chat.
-        #[schemars(with = "Option<String>", extend("enum" = ["chat", "responses", "messages", "converse", "gemini", "completions", "images", "images_by_ratio"]))]
+        #[schemars(with = "Option<String>", extend("enum" = ["chat", "responses", "messages", "converse", "gemini", "completions", "images", "images_by_ratio", "predict", "titan", "cohere"]))]
         pub wire: Option<MappingWire>,
+        /// The model that a cloud's own name stands for, such as `amazon.titan-embed-text-v2:0` for the ARN of a profile. It chooses
+        /// the API where `wire` does not.
+        #[schemars(length(min = 1))]
+        pub base_model: Option<String>,
         /// Regions that a model string may name.
         pub regions: Vec<String>,
         /// What `web_search_price` is for: each search (`search`), or each answer that rests on searches (`answer`).
@@ -213,6 +217,9 @@ pub enum MappingWire {
     Completions,
     Images,
     ImagesByRatio,
+    Predict,
+    Titan,
+    Cohere,
 }
 
 impl MappingWire {
@@ -227,6 +234,9 @@ impl MappingWire {
             Self::Completions => "completions",
             Self::Images => "images",
             Self::ImagesByRatio => "images_by_ratio",
+            Self::Predict => "predict",
+            Self::Titan => "titan",
+            Self::Cohere => "cohere",
         }
     }
 }

@@ -1,4 +1,8 @@
-//! What a host wants of bodies, where it differs from the vendor of the dialect.
+//! What a host wants of requests, where it differs from the vendor of the dialect.
+
+use http::{HeaderName, HeaderValue};
+
+use crate::money::ServiceTier;
 
 /// The deviations of a host from its wire. Source: docs/facts/clouds.md.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -9,6 +13,8 @@ pub struct BodyForm {
     pub hashes_users: bool,
     /// Whether it refuses forms of answers and strict tools.
     pub refuses_forms: bool,
+    /// The headers that ask for a tier in place of a member of the body, each with its value; `None`: the word of the tier.
+    pub tier_headers: &'static [(&'static str, Option<&'static str>)],
 }
 
 impl BodyForm {
@@ -17,5 +23,21 @@ impl BodyForm {
         version_for_model: None,
         hashes_users: false,
         refuses_forms: false,
+        tier_headers: &[],
     };
+
+    /// Returns the word by which a body asks for a tier; `None`: it does not.
+    pub(super) fn tier_word(&self, tier: ServiceTier) -> Option<&'static str> {
+        tier.wire_word().filter(|_| self.tier_headers.is_empty())
+    }
+
+    /// Returns the headers that ask for a tier; there are none for the usual one.
+    pub(super) fn headers_of(&self, tier: ServiceTier) -> Vec<(HeaderName, HeaderValue)> {
+        let word = tier.wire_word();
+        let headers = self.tier_headers.iter().filter_map(|(name, value)| {
+            let value = HeaderValue::from_static(value.or(word)?);
+            Some((HeaderName::from_static(name), value))
+        });
+        headers.filter(|_| word.is_some()).collect()
+    }
 }

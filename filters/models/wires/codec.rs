@@ -157,7 +157,9 @@ impl<F: PayloadFacts> Codec for OperationCodec<F> {
         target: &Target<'_>,
     ) -> Vec<(HeaderName, HeaderValue)> {
         let facts = F::find(&request.payload);
-        facts.map_or_else(Vec::new, |facts| (self.headers)(request, facts, target))
+        let own = facts.map_or_else(Vec::new, |facts| (self.headers)(request, facts, target));
+        let of_tier = target.body.headers_of(request.needs.service_tier);
+        own.into_iter().chain(of_tier).collect()
     }
 
     fn parts(&self, request: &ModelRequest, target: &Target<'_>) -> Parts {

@@ -62,6 +62,8 @@ pub struct ReplyHead {
     pub events: Option<EventFraming>,
     /// Which file the body is, if it is one.
     pub file: Option<FileKind>,
+    /// The tokens of the prompt, where the head tells them.
+    pub prompt_tokens: Option<u64>,
 }
 
 /// How an event stream is divided.
@@ -114,6 +116,7 @@ impl ReplyHead {
             status,
             events: EventFraming::new(media_type),
             file: FileKind::new(media_type),
+            prompt_tokens: None,
         }
     }
 }

@@ -42,6 +42,7 @@ mod tavily;
 #[cfg(test)]
 mod tests;
 mod tier_word;
+mod titan;
 mod voyage;
 pub mod wire;
 
@@ -65,10 +66,18 @@ pub enum WireKind {
     Messages,
     /// Google's contents.
     Contents,
+    /// The same as Google's cloud serves them.
+    CloudContents,
+    /// Predictions of Google's cloud.
+    Predictions,
     /// Bedrock's Converse.
     Converse,
     /// Cohere's own API.
     Cohere,
+    /// The same as a cloud invokes its models.
+    InvokedCohere,
+    /// Amazon's embeddings.
+    Titan,
     /// Voyage's own API.
     Voyage,
     /// Tavily's own API.
@@ -90,8 +99,12 @@ impl WireKind {
             Self::Responses => &responses::RESPONSES,
             Self::Messages => &anthropic::ANTHROPIC,
             Self::Contents => &google::GOOGLE,
+            Self::CloudContents => &google::GOOGLE_CLOUD,
+            Self::Predictions => &google::PREDICTIONS,
             Self::Converse => &converse::CONVERSE,
             Self::Cohere => &cohere::COHERE,
+            Self::InvokedCohere => &cohere::INVOKED_COHERE,
+            Self::Titan => &titan::TITAN,
             Self::Voyage => &voyage::VOYAGE,
             Self::Tavily => &tavily::TAVILY,
             Self::Exa => &exa::EXA,

@@ -96,6 +96,21 @@ pub trait VideoWire: Send + Sync {
     /// Returns the path that tells how a job does; `None`: the provider's id of it cannot stand in a path.
     fn status_endpoint(&self, job: &str) -> Option<String>;
 
+    /// Returns the body of the request for it; `None`: it has none, and is a `GET`.
+    fn status_body(&self, _job: &str) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Returns whether the reply about a job that is done holds its video.
+    fn holds_videos(&self) -> bool {
+        false
+    }
+
+    /// Returns the bytes of the video that a reply about a job holds.
+    fn held_video(&self, _body: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+
     /// Reads what the provider says of a job, in a reply of status 200.
     ///
     /// Errors: the reply says nothing of a job.

@@ -25,8 +25,10 @@ pub struct Operation {
     pub replies: Value,
 }
 
-const WIRES: [WireKind; 6] = [
+const WIRES: [WireKind; 8] = [
     WireKind::Contents,
+    WireKind::CloudContents,
+    WireKind::InvokedCohere,
     WireKind::Compatible,
     WireKind::Cohere,
     WireKind::Voyage,
@@ -37,6 +39,7 @@ const WHOLE: ReplyHead = ReplyHead {
     status: 200,
     events: None,
     file: None,
+    prompt_tokens: None,
 };
 
 pub fn rerank() -> Operation {

@@ -18,6 +18,7 @@
 mod accounts;
 mod choices;
 mod cloud_credentials;
+mod clouds;
 mod cohere;
 mod completions;
 mod contents;

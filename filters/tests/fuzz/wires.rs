@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use crate::choices::Choices;
 use crate::models::{WIRES, target};
 use crate::run::run;
-use crate::{cohere, converse, damage, grammar};
+use crate::{clouds, cohere, converse, damage, grammar};
 
 fn openai_event() -> Value {
     let call = json!({"index": {"$one": [0, 1, 3, "$int"]}, "id?": {"$one": ["call_1", "", null]}, "type?": "function",
@@ -160,7 +160,10 @@ pub fn grammars(wire: WireKind) -> (Value, Value) {
         WireKind::Completions => (text_event(), text_reply()),
         WireKind::Responses => (responses_event(), responses_reply()),
         WireKind::Messages => (anthropic_event(), anthropic_reply()),
-        WireKind::Contents => (google_reply(), google_reply()),
+        WireKind::Contents | WireKind::CloudContents => (google_reply(), google_reply()),
+        WireKind::Predictions | WireKind::Titan | WireKind::InvokedCohere => {
+            (clouds::reply(), clouds::reply())
+        }
         WireKind::Converse => (converse::event(), converse::reply()),
         WireKind::Cohere => (cohere::event(), cohere::reply()),
         WireKind::Voyage => (embeddings_reply(), embeddings_reply()),
@@ -345,9 +348,15 @@ pub fn stream(choices: &mut Choices<'_>, wire: WireKind, grammar: &Value) -> Vec
         WireKind::Responses => b"data: {\"type\":\"response.output_text.delta\",\"output_index\":9,\"delta\":\"a\"}\n\nevent: response.completed\ndata: {\"response\":{}}\n\n",
         WireKind::Messages => b"event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":1}}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
         WireKind::Images | WireKind::ImagesByRatio => b"data: {\"type\":\"image_edit.completed\",\"b64_json\":\"aGk=\"}\n\n",
-        WireKind::Contents => b"data: {\"candidates\":[{\"content\":{\"parts\":[]},\"finishReason\":\"STOP\"}]}\n\n",
+        WireKind::Contents | WireKind::CloudContents => b"data: {\"candidates\":[{\"content\":{\"parts\":[]},\"finishReason\":\"STOP\"}]}\n\n",
         WireKind::Cohere => cohere::LAST,
-        WireKind::Converse | WireKind::Voyage | WireKind::Tavily | WireKind::Exa => b"",
+        WireKind::Converse
+        | WireKind::Voyage
+        | WireKind::Tavily
+        | WireKind::Exa
+        | WireKind::Predictions
+        | WireKind::Titan
+        | WireKind::InvokedCohere => b"",
     };
     if !choices.once_in(4) {
         stream.extend_from_slice(last);
@@ -359,11 +368,13 @@ pub const EVENTS: ReplyHead = ReplyHead {
     status: 200,
     events: Some(EventFraming::Sse),
     file: None,
+    prompt_tokens: None,
 };
 pub const WHOLE: ReplyHead = ReplyHead {
     status: 200,
     events: None,
     file: None,
+    prompt_tokens: None,
 };
 
 /// The head of an event stream of a wire.

@@ -73,6 +73,7 @@ fn read<'p>(
         status: 200,
         events: is_event_stream.then_some(EventFraming::Sse),
         file: None,
+        prompt_tokens: None,
     };
     let mut writer = request.front.writer(&request, identity());
     let mut recorder = ReplyRecorder::new(usize::MAX);

@@ -162,6 +162,7 @@ fn answered<'p>(
         status: 200,
         events: is_event_stream.then_some(EventFraming::Sse),
         file: None,
+        prompt_tokens: None,
     };
     let read_for = match words {
         Words::Own => &request,
@@ -195,6 +196,7 @@ fn stored(case: &Case) -> Vec<Value> {
         status: 200,
         events: Some(EventFraming::Sse),
         file: None,
+        prompt_tokens: None,
     };
     let mut decoder = decode_reply(WireKind::Responses.wire(), &request, &target, &head).unwrap();
     let mut writer = request.front.writer(&request, made_by(true));

@@ -36,9 +36,14 @@ impl Attempt {
         self.cursor.clock_skew = self.read_clock_skew(info, head);
         let media_type = head.headers.get(header::CONTENT_TYPE);
         let media_type = media_type.map_or(&b""[..], |value| value.as_bytes());
-        let reply = ReplyHead::new(head.status.as_u16(), media_type);
         let Some((deployment, target)) = self.deployment(call).zip(self.target(call)) else {
             return;
+        };
+        let tokens = deployment.provider.host.prompt_tokens_header;
+        let tokens = tokens.and_then(|name| head.headers.get(name)?.to_str().ok());
+        let reply = ReplyHead {
+            prompt_tokens: tokens.and_then(|tokens| tokens.parse().ok()),
+            ..ReplyHead::new(head.status.as_u16(), media_type)
         };
         let tier = deployment.wire.tier_header;
         let tier = tier.and_then(|name| head.headers.get(name)?.to_str().ok());

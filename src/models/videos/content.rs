@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use filters::fault::{Fault, FaultKind};
 use filters::models::videos::order::{JobStatus, VideoOrder};
+use filters::models::videos::progress::PollFailure;
 use filters::models::videos::range::{AskedRange, part};
 use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -52,11 +53,53 @@ pub async fn open(
         Fault::new(FaultKind::UpstreamUnavailable, message)
     };
     let provider = JobProvider::find(models, organization, order).ok_or_else(unavailable)?;
+    if provider.holds_videos() {
+        let video = held_video(&models.videos, &provider).await?;
+        return Ok(answer_held(video, headers));
+    }
     let url = provider.content_url(job.state.link.as_deref());
     let url = url.ok_or_else(unavailable)?;
     let reply = ask(&models.videos, &provider, url, headers).await?;
     check(&models.videos, order, &reply)?;
     Ok(answer(&models.videos, reply, headers))
+}
+
+/// Returns the bytes that the provider's reply about the job holds.
+///
+/// Errors: 404, 502.
+async fn held_video(videos: &Videos, provider: &JobProvider) -> Result<Bytes, Fault> {
+    let video = provider.held_video(videos).await;
+    let video = video.map_err(|failure| match failure {
+        PollFailure::Unknown => expired(),
+        PollFailure::Failed => failed("its provider does not give it"),
+    })?;
+    match video.len() as u64 > videos.max_bytes {
+        true => Err(too_large(videos)),
+        false => Ok(video),
+    }
+}
+
+/// Returns the response with bytes that are in memory.
+fn answer_held(video: Bytes, headers: &HeaderMap) -> Response {
+    let length = video.len() as u64;
+    let mut told = copy_headers(&HeaderMap::new());
+    set(&mut told, header::ACCEPT_RANGES, "bytes");
+    let (status, body) = match parse_range(headers, length) {
+        AskedRange::Whole => (200, video),
+        AskedRange::Some(range) => {
+            let place = format!("bytes {}-{}/{length}", range.start, range.end - 1);
+            set(&mut told, header::CONTENT_RANGE, &place);
+            // The range is within the length.
+            let range = range.start as usize..range.end as usize;
+            (206, video.slice(range))
+        }
+        AskedRange::Unsatisfiable => return unsatisfiable(place_of_none(length)),
+    };
+    Response {
+        status,
+        headers: told,
+        body: Reply::Bytes(body),
+    }
 }
 
 /// Requests the bytes, and follows redirects. A credential is only sent to the provider's own origin; the origin of
@@ -115,6 +158,17 @@ fn failed(why: &str) -> Fault {
     .with_code("video_content_failed")
 }
 
+fn too_large(videos: &Videos) -> Fault {
+    let most = videos.max_bytes;
+    let message = format!("the video has more than {most} bytes, which limits.body_bytes.video is");
+    Fault::new(FaultKind::UpstreamFailed, message).with_code("video_too_large")
+}
+
+fn expired() -> Fault {
+    let message = "the provider has the content of the video no more";
+    Fault::new(FaultKind::NotFound, message).with_code("video_content_expired")
+}
+
 /// Checks the status and the length of the provider's reply.
 ///
 /// Errors: 404, 502, 503.
@@ -126,16 +180,10 @@ fn check(videos: &Videos, order: &VideoOrder, reply: &reqwest::Response) -> Resu
                 .content_length()
                 .is_some_and(|it| it > videos.max_bytes) =>
         {
-            let most = videos.max_bytes;
-            let message =
-                format!("the video has more than {most} bytes, which limits.body_bytes.video is");
-            Fault::new(FaultKind::UpstreamFailed, message).with_code("video_too_large")
+            too_large(videos)
         }
         200 | 206 | 416 => return Ok(()),
-        404 | 410 => {
-            let message = "the provider has the content of the video no more";
-            Fault::new(FaultKind::NotFound, message).with_code("video_content_expired")
-        }
+        404 | 410 => expired(),
         429 | 503 => {
             let message = "the provider of the video is overloaded or unavailable";
             Fault::new(FaultKind::UpstreamUnavailable, message)
@@ -175,10 +223,7 @@ fn answer(videos: &Videos, reply: reqwest::Response, headers: &HeaderMap) -> Res
                 let place = format!("bytes {}-{last}/{length}", range.start);
                 set(&mut told, header::CONTENT_RANGE, &place);
             }
-            AskedRange::Unsatisfiable => {
-                let place = HeaderValue::from_str(&format!("bytes */{length}"));
-                return unsatisfiable(place.ok());
-            }
+            AskedRange::Unsatisfiable => return unsatisfiable(place_of_none(length)),
         }
         set(&mut told, header::ACCEPT_RANGES, "bytes");
     }
@@ -197,6 +242,11 @@ fn parse_range(headers: &HeaderMap, length: u64) -> AskedRange {
         Some(range) if !headers.contains_key(header::IF_RANGE) => part(range, length),
         _ => AskedRange::Whole,
     }
+}
+
+/// Returns the value of `Content-Range` for a range after the end.
+fn place_of_none(length: u64) -> Option<HeaderValue> {
+    HeaderValue::from_str(&format!("bytes */{length}")).ok()
 }
 
 fn set(told: &mut Vec<(HeaderName, HeaderValue)>, name: HeaderName, value: &str) {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use filters::models::videos::order::{JobError, VideoOrder};
 use filters::models::videos::progress::{PollFailure, VideoReport};
 use filters::models::wires::{Failure, VideoWire};
@@ -12,7 +13,8 @@ use super::Videos;
 use crate::models::Models;
 use crate::models::cloud_credentials::SourceState;
 use crate::models::deployment::Deployment;
-use crate::outbound::read_body;
+use crate::outbound::{Outbound, read_body};
+use crate::proxy::body;
 
 /// The maximum bytes of a provider's status reply.
 const MAX_STATUS_BYTES: usize = 4 << 20;
@@ -104,10 +106,38 @@ impl JobProvider {
 
     /// Asks for the status of the job.
     pub(super) async fn poll(&self, videos: &Videos) -> Result<VideoReport, PollFailure> {
+        let body = self.ask_status(videos, &videos.polls).await?;
+        let report = body::off_worker(body.len(), || self.wire.read_status(&body));
+        match report.map_err(|_| PollFailure::Failed)? {
+            VideoReport::Failed(error) => Ok(VideoReport::Failed(self.scrub(&error))),
+            report => Ok(report),
+        }
+    }
+
+    /// Returns whether the bytes are in the reply about the job.
+    pub(super) fn holds_videos(&self) -> bool {
+        self.wire.holds_videos()
+    }
+
+    /// Returns the bytes that the reply about the job holds.
+    pub(super) async fn held_video(&self, videos: &Videos) -> Result<Bytes, PollFailure> {
+        let body = self.ask_status(videos, &videos.contents).await?;
+        let video = body::off_worker(body.len(), || self.wire.held_video(&body));
+        video.map(Bytes::from).ok_or(PollFailure::Failed)
+    }
+
+    /// Returns what the provider says of the job.
+    async fn ask_status(&self, videos: &Videos, client: &Outbound) -> Result<Bytes, PollFailure> {
         let end = self.wire.status_endpoint(&self.job);
         let url = end.and_then(|end| Url::parse(&self.url(&end)?).ok());
         let url = url.ok_or(PollFailure::Failed)?;
-        let request = videos.polls.get(url.as_str());
+        let request = match self.wire.status_body(&self.job) {
+            Some(body) => client.post(url.as_str()).map(|request| {
+                let json = HeaderValue::from_static("application/json");
+                request.header(header::CONTENT_TYPE, json).body(body)
+            }),
+            None => client.get(url.as_str()),
+        };
         let request = request.map_err(|_| PollFailure::Failed)?;
         let reply = self.sign(request, &url).send().await;
         let reply = reply.map_err(|_| PollFailure::Failed)?;
@@ -116,13 +146,15 @@ impl JobProvider {
             404 | 410 => return Err(PollFailure::Unknown),
             _ => return Err(PollFailure::Failed),
         }
-        let body = read_body(reply, MAX_STATUS_BYTES).await;
-        let body = body.map_err(|_| PollFailure::Failed)?;
-        let report = self.wire.read_status(&body);
-        match report.map_err(|_| PollFailure::Failed)? {
-            VideoReport::Failed(error) => Ok(VideoReport::Failed(self.scrub(&error))),
-            report => Ok(report),
-        }
+        // Base64 has four characters for three bytes.
+        let of_video = usize::try_from(videos.max_bytes).unwrap_or(usize::MAX);
+        let of_video = of_video.saturating_div(3).saturating_mul(4);
+        let max_bytes = match self.holds_videos() {
+            true => MAX_STATUS_BYTES.saturating_add(of_video),
+            false => MAX_STATUS_BYTES,
+        };
+        let body = read_body(reply, max_bytes).await;
+        body.map_err(|_| PollFailure::Failed)
     }
 
     /// Returns an error without the texts that it must not reveal.

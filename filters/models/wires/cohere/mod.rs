@@ -18,6 +18,7 @@ mod tests;
 
 use crate::models::dialects::Dialect;
 use crate::models::operation::Operation;
+use crate::models::wires::exception;
 use crate::models::wires::wire::Wire;
 
 /// The wire.
@@ -30,5 +31,15 @@ pub(super) static COHERE: Wire = Wire {
     ],
     defaults: request::defaults,
     classify: failure::classify,
+    ..Wire::OF_ITS_OWN
+};
+
+/// The wire as a cloud invokes these models, which has no chats: its Converse has them. Source: docs/facts/clouds.md 1.6.
+pub(super) static INVOKED_COHERE: Wire = Wire {
+    codecs: &[
+        (Operation::Embeddings, &embeddings::INVOKED_CODEC),
+        (Operation::Rerank, &rerank::INVOKED_CODEC),
+    ],
+    classify: exception::classify,
     ..Wire::OF_ITS_OWN
 };

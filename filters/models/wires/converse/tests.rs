@@ -16,6 +16,7 @@ const FRAMES: ReplyHead = ReplyHead {
     status: 200,
     events: Some(EventFraming::Frames),
     file: None,
+    prompt_tokens: None,
 };
 
 fn target<'a>(quirks: &'a Quirks, control: ThinkingControl) -> Target<'a> {

@@ -1,4 +1,5 @@
-//! Embeddings in the words of this wire: one content per input, because parts of one content become one vector.
+//! Embeddings in the words of this wire: one content per input, because parts of one content become one vector. The cloud takes one
+//! content at once.
 //!
 //! A vector that was shortened has no longer the length 1, which clients of the convention rely on: it is scaled.
 
@@ -19,6 +20,7 @@ use crate::models::wires::decoder::{Decoder, WholeReply};
 use crate::models::wires::embedding_list::{self, ExpectedVectors, count};
 use crate::models::wires::failure::Failure;
 use crate::models::wires::scan::malformed;
+use crate::models::wires::splice::Splice;
 use crate::models::wires::wire::Target;
 
 /// What is asked for at once.
@@ -27,16 +29,35 @@ const AT_ONCE: BatchLimits = BatchLimits {
     tokens: u64::MAX,
 };
 
+/// What the cloud is asked for at once.
+const ONE: BatchLimits = BatchLimits {
+    inputs: 1,
+    tokens: u64::MAX,
+};
+
+const CODEC_LIMITS: WireLimits = WireLimits {
+    token_inputs: false,
+    ..WireLimits::WIDEST
+};
+
 pub(super) static CODEC: OperationCodec<EmbeddingFacts> = OperationCodec {
-    limits: WireLimits {
-        token_inputs: false,
-        ..WireLimits::WIDEST
-    },
+    limits: CODEC_LIMITS,
     parts: |_, facts, target| embedding_list::parts(facts, target, AT_ONCE),
     ..OperationCodec::new(
         "/models/{model}:batchEmbedContents",
         encode,
-        |_, facts, target, _| decoder(facts, target),
+        |_, facts, target, _| decoder(facts, target, AT_ONCE),
+    )
+};
+
+/// How the cloud takes them. Source: docs/facts/clouds.md 3.
+pub(super) static CLOUD_CODEC: OperationCodec<EmbeddingFacts> = OperationCodec {
+    limits: CODEC_LIMITS,
+    parts: |_, facts, target| embedding_list::parts(facts, target, ONE),
+    ..OperationCodec::new(
+        "/models/{model}:embedContent",
+        encode_one,
+        |_, facts, target, _| decoder(facts, target, ONE),
     )
 };
 
@@ -64,6 +85,34 @@ fn encode(
     Ok(vec![body.into()])
 }
 
+/// Encodes the input of the part at hand for the cloud. A text that is too long is an error in the convention; without a word it would
+/// be cut off.
+fn encode_one(
+    request: &ModelRequest,
+    facts: &EmbeddingFacts,
+    target: &Target<'_>,
+) -> Result<Vec<BodySlice>, Fault> {
+    let mut splice = Splice::new(&request.source.body);
+    splice.new_bytes(b"{\"content\":{\"parts\":[{\"text\":");
+    splice.slice(facts.place(&embedding_list::batch(facts, target, ONE)));
+    splice.new_bytes(b"}]},\"embedContentConfig\":{\"autoTruncate\":false");
+    if let Some(asked) = asked_use(request)? {
+        splice.new_bytes(b",\"taskType\":");
+        splice.new_string(task(asked));
+    }
+    if let Some(dimensions) = facts.dimensions {
+        splice.new_bytes(format!(",\"outputDimensionality\":{dimensions}").as_bytes());
+    }
+    splice.new_bytes(b"}}");
+    Ok(splice.finish())
+}
+
+/// Returns what the vectors are for. Errors: a 400, it is none of the known words.
+pub(super) fn asked_use(request: &ModelRequest) -> Result<Option<InputType>, Fault> {
+    let asked = request.source.member("input_type");
+    InputType::read(asked.map(|member| request.source.value(member)))
+}
+
 /// Returns what follows the text of each request, to its end.
 fn rest_of_request(
     request: &ModelRequest,
@@ -72,9 +121,7 @@ fn rest_of_request(
 ) -> Result<Vec<u8>, Fault> {
     let mut rest = b"}]},\"model\":".to_vec();
     Str::Plain(&format!("models/{}", target.model)).write(&mut rest);
-    let asked = request.source.member("input_type");
-    let asked = InputType::read(asked.map(|member| request.source.value(member)))?;
-    if let Some(asked) = asked {
+    if let Some(asked) = asked_use(request)? {
         rest.extend_from_slice(b",\"taskType\":");
         Str::Plain(task(asked)).write(&mut rest);
     }
@@ -86,7 +133,8 @@ fn rest_of_request(
     Ok(rest)
 }
 
-fn task(asked: InputType) -> &'static str {
+/// Returns the wire's word for a use.
+pub(super) fn task(asked: InputType) -> &'static str {
     match asked {
         InputType::Query => "RETRIEVAL_QUERY",
         InputType::Document => "RETRIEVAL_DOCUMENT",
@@ -96,8 +144,8 @@ fn task(asked: InputType) -> &'static str {
 }
 
 /// Returns the decoder of a reply.
-fn decoder(facts: &EmbeddingFacts, target: &Target<'_>) -> Box<dyn Decoder> {
-    let batch = embedding_list::batch(facts, target, AT_ONCE);
+fn decoder(facts: &EmbeddingFacts, target: &Target<'_>, limits: BatchLimits) -> Box<dyn Decoder> {
+    let batch = embedding_list::batch(facts, target, limits);
     let expected = ExpectedVectors {
         is_cut: facts.dimensions.is_some(),
         ..ExpectedVectors::for_batch(facts, &batch)
@@ -118,6 +166,7 @@ fn read(body: &[u8], expected: &ExpectedVectors, sink: &mut dyn Sink) -> Result<
             vectors.push(vector(walk)?);
             Ok::<(), Error>(())
         }),
+        "embedding" => vector(walk).map(|vector| vectors.push(vector)),
         "usageMetadata" if walk.peek()? == Type::Object => walk.object(|walk, key| {
             let value = walk.skip()?;
             if key == "promptTokenCount" {
@@ -142,7 +191,7 @@ fn read(body: &[u8], expected: &ExpectedVectors, sink: &mut dyn Sink) -> Result<
 }
 
 /// The `values` of the object that comes next; empty where there is no object, or it has none.
-fn vector<'a>(walk: &mut Walker<'a>) -> Result<&'a str, Error> {
+pub(super) fn vector<'a>(walk: &mut Walker<'a>) -> Result<&'a str, Error> {
     let mut found = "";
     if walk.peek()? != Type::Object {
         return walk.skip().map(|_| "");
@@ -158,7 +207,7 @@ fn vector<'a>(walk: &mut Walker<'a>) -> Result<&'a str, Error> {
 }
 
 /// A 200 that holds no vector: an error, alone or in an array, or nothing that can be read.
-fn error_in(body: &[u8]) -> Failure {
+pub(super) fn error_in(body: &[u8]) -> Failure {
     find_error(body).map_or_else(
         || Failure::malformed("the provider's reply holds no embedding"),
         |error| classify_error(&error),

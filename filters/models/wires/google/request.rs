@@ -108,7 +108,7 @@ pub(super) fn encode(request: &ModelRequest, target: &Target<'_>) -> Result<Vec<
         tools: tools(&chat, request, &mut schemas)?,
         tool_config: tool_config(&chat, request, target),
         generation_config: generation(request, &chat, target, &mut schemas)?,
-        service_tier: request.needs.service_tier.wire_word(),
+        service_tier: target.body.tier_word(request.needs.service_tier),
         safety_settings: safety(),
     };
     write_body(&body, request.source.body.len())

@@ -36,7 +36,7 @@ pub(super) fn encode(
     splice.new_bytes(b"{");
     for member in &request.source.members {
         let key = &*member.key;
-        if GATEWAY_MEMBERS.contains(&key) {
+        if GATEWAY_MEMBERS.contains(&key) || is_tier(key) && !target.body.tier_headers.is_empty() {
             continue;
         }
         match key {
@@ -64,6 +64,11 @@ pub(super) fn encode(
     }
     splice.new_bytes(b"}");
     Ok(splice.finish())
+}
+
+/// Returns whether a member asks for a tier.
+fn is_tier(key: &str) -> bool {
+    canonical(key) == "serviceTier"
 }
 
 /// Writes `generationConfig` as the mapping takes it.

@@ -18,6 +18,7 @@ use crate::models::videos::{VideoFacts, VideoSize};
 use crate::models::wires::codec::{BodySlice, OperationCodec};
 use crate::models::wires::decoder::WholeReply;
 use crate::models::wires::failure::Failure;
+use crate::models::wires::scan;
 use crate::models::wires::wire::{Target, VideoWire, write_body};
 
 /// How long the provider keeps a video.
@@ -150,11 +151,39 @@ fn operation(name: &str) -> Option<&str> {
 
 /// How operations are asked for.
 #[derive(Debug)]
-pub(super) struct Operations;
+pub(super) struct Operations {
+    /// Whether they are those of the cloud, which is asked about them by the model, and whose replies hold the videos. Source:
+    /// docs/facts/clouds.md 3.
+    is_of_cloud: bool,
+}
+
+pub(super) static OPERATIONS: Operations = Operations { is_of_cloud: false };
+pub(super) static CLOUD_OPERATIONS: Operations = Operations { is_of_cloud: true };
 
 impl VideoWire for Operations {
     fn status_endpoint(&self, job: &str) -> Option<String> {
-        Some(format!("/{}", operation(job)?))
+        let name = operation(job)?;
+        Some(match self.is_of_cloud {
+            true => "/models/{model}:fetchPredictOperation".to_owned(),
+            false => format!("/{name}"),
+        })
+    }
+
+    fn status_body(&self, job: &str) -> Option<Vec<u8>> {
+        let body = json!({ "operationName": operation(job)? });
+        self.is_of_cloud.then(|| body.to_string().into_bytes())
+    }
+
+    fn holds_videos(&self) -> bool {
+        self.is_of_cloud
+    }
+
+    fn held_video(&self, body: &[u8]) -> Option<Vec<u8>> {
+        let body = std::str::from_utf8(body).ok()?.trim_ascii();
+        let [response] = scan::object(body, ["response"])?;
+        let [videos] = scan::object(response, ["videos"])?;
+        let [data] = scan::object(scan::items(videos)?.first()?, ["bytesBase64Encoded"])?;
+        data_url::decode_base64(&scan::string(data)?.unescaped())
     }
 
     fn read_status(&self, body: &[u8]) -> Result<VideoReport, Failure> {
@@ -178,7 +207,15 @@ impl VideoWire for Operations {
                 message.unwrap_or("the provider failed"),
             ));
         }
-        Ok(read_videos(reply.get("response").unwrap_or(&Value::Null)))
+        let response = reply.get("response").unwrap_or(&Value::Null);
+        Ok(match self.is_of_cloud && holds_video(response) {
+            true => VideoReport::Completed {
+                output_ms: None,
+                link: None,
+                expires: Expiry::Unknown,
+            },
+            false => read_videos(response),
+        })
     }
 
     fn content_endpoint(&self, _: &str) -> Option<String> {
@@ -192,6 +229,13 @@ impl VideoWire for Operations {
 
 fn failed(code: &str, message: &str) -> VideoReport {
     VideoReport::Failed(JobError::new(code, message))
+}
+
+/// Returns whether the bytes of a video are in the response itself.
+fn holds_video(response: &Value) -> bool {
+    let data = response.pointer("/videos/0/bytesBase64Encoded");
+    data.and_then(Value::as_str)
+        .is_some_and(|data| !data.is_empty())
 }
 
 /// Reads the videos of an operation that is done. A filter has refused what is done and has none.

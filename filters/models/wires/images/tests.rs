@@ -282,6 +282,7 @@ fn read(
         status,
         events: is_event_stream.then_some(EventFraming::Sse),
         file: None,
+        prompt_tokens: None,
     };
     let mut taken = Taken::default();
     with_target(kind, InlinedImages::NONE, |target| {

@@ -8,6 +8,7 @@ const WORDS: Words = Words {
     top_n: "top_n",
     bounds: &["max_tokens_per_doc", "max_chunks_per_doc"],
     repeats_documents: true,
+    version_for_model: None,
 };
 
 pub(super) static CODEC: OperationCodec<RerankFacts> = OperationCodec::new(

@@ -25,6 +25,7 @@ pub(super) const HEAD: ReplyHead = ReplyHead {
     status: 200,
     events: None,
     file: None,
+    prompt_tokens: None,
 };
 
 pub(super) fn target(quirks: &Quirks) -> Target<'_> {

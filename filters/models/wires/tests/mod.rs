@@ -4,6 +4,7 @@
 use super::*;
 
 mod choices;
+mod clouds;
 mod decided;
 mod embedding_parts;
 mod embeddings;
@@ -12,6 +13,7 @@ mod item;
 mod media;
 mod moderation;
 mod ocr;
+mod predictions;
 mod ranking;
 pub(super) mod replay;
 mod search;

@@ -22,12 +22,14 @@ pub(in crate::models::wires) const EVENTS: ReplyHead = ReplyHead {
     status: 200,
     events: Some(EventFraming::Sse),
     file: None,
+    prompt_tokens: None,
 };
 /// The head of a whole reply.
 pub(in crate::models::wires) const WHOLE: ReplyHead = ReplyHead {
     status: 200,
     events: None,
     file: None,
+    prompt_tokens: None,
 };
 
 /// A plain request.

@@ -52,6 +52,7 @@ impl Wire {
             "tavily",
             "exa",
             "bedrock",
+            "vertex",
         ];
         let kinds = kinds.map(|kind| serde_json::from_value::<ProviderKind>(kind.into()).unwrap());
         let hosts = kinds.into_iter().map(ProviderKind::host);

@@ -8,6 +8,7 @@ const WORDS: Words = Words {
     top_n: "top_k",
     bounds: &[],
     repeats_documents: false,
+    version_for_model: None,
 };
 
 pub(super) static CODEC: OperationCodec<RerankFacts> = OperationCodec::new(

@@ -97,7 +97,13 @@ pub fn whole() -> Vec<Reader> {
         readers.push(reader(name, wire, request, WHOLE, of_grammar(grammar)));
     }
     let embeddings = || parsed(&EMBEDDINGS, json!({"model": "m", "input": ["a", "b"]}));
-    for wire in [WireKind::Contents, WireKind::Cohere, WireKind::Voyage] {
+    for wire in [
+        WireKind::Contents,
+        WireKind::Cohere,
+        WireKind::Voyage,
+        WireKind::Predictions,
+        WireKind::Titan,
+    ] {
         let (_, grammar) = grammars(wire);
         let name = format!("replies: {wire:?}, embeddings");
         readers.push(reader(name, wire, embeddings(), WHOLE, of_grammar(grammar)));

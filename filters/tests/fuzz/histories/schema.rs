@@ -17,12 +17,16 @@ pub fn check(kind: WireKind, body: &Value) -> Result<(), String> {
         WireKind::Compatible => chat(body),
         WireKind::Responses => items(body),
         WireKind::Messages => blocks(body),
-        WireKind::Contents => parts(body),
+        WireKind::Contents | WireKind::CloudContents => parts(body),
         WireKind::Converse => converse::check(body),
         WireKind::Cohere => cohere::check(body),
-        WireKind::Completions | WireKind::Voyage | WireKind::Tavily | WireKind::Exa => {
-            Err("serves no chat".to_owned())
-        }
+        WireKind::Completions
+        | WireKind::Voyage
+        | WireKind::Tavily
+        | WireKind::Exa
+        | WireKind::Predictions
+        | WireKind::Titan
+        | WireKind::InvokedCohere => Err("serves no chat".to_owned()),
         // They have no history.
         WireKind::Images | WireKind::ImagesByRatio => Ok(()),
     }

@@ -410,3 +410,56 @@ fn geminis_operations_are_asked_for_with_the_key_and_their_bytes_without_it_else
     );
     assert_eq!(storage.request(0).header("x-goog-api-key"), None);
 }
+
+#[test]
+fn jobs_on_googles_cloud_are_asked_for_by_their_model_and_hold_their_bytes() {
+    const PLACE: &str = "/v1/projects/my-project/locations/global/publishers/google/models/veo";
+    let job = "projects/my-project/locations/global/publishers/google/models/veo/operations/a1";
+    let polls = AtomicUsize::new(0);
+    let cloud = Upstream::answering(move |request| match request.path.strip_prefix(PLACE) {
+        Some(":predictLongRunning") => Reply::json(200, json!({ "name": job }).to_string()),
+        Some(":fetchPredictOperation") => {
+            assert_eq!(request.json(), json!({ "operationName": job }));
+            let video =
+                json!({"bytesBase64Encoded": STANDARD.encode("bytes"), "mimeType": "video/mp4"});
+            let done = json!({"name": job, "done": true, "response": {"videos": [video]}});
+            let running = json!({ "name": job });
+            let is_first = polls.fetch_add(1, Ordering::SeqCst) == 0;
+            Reply::json(200, if is_first { running } else { done }.to_string())
+        }
+        _ => Reply::json(404, "{}"),
+    });
+    let toml = format!(
+        "[providers.cloud]\nkind = \"vertex\"\nproject = \"my-project\"\nbase_url = \"{}\"\n\
+         keys = [{{ env = \"SECRET\" }}]\n",
+        cloud.url()
+    );
+    let models = "[[models]]\nid = \"veo\"\ntype = \"video\"\n[[models.providers]]\nprovider = \"cloud\"\n\
+                  name = \"veo\"\noutput_second_price = \"0.4\"\n";
+    let gateway = Gateway::start_with_credit(&toml, models, &[("SECRET", "sk-platform")], "5");
+    let body = r#"{"model":"veo","prompt":"a cat","seconds":8}"#;
+    let ordered = ask(
+        gateway.address(),
+        &Ask::post("/v1/videos", body).key(&gateway.key),
+    );
+    assert_eq!(ordered.status(), 200, "{}", ordered.text());
+    let done = wait_for(&gateway, &ordered.json(), "completed");
+    assert_eq!(done["usage"]["cost"], json!(3.2));
+    let path = format!("/v1/videos/{}/content", done["id"].as_str().unwrap());
+    let content = get(&gateway, &path);
+    assert_eq!((content.status(), content.text()), (200, "bytes"));
+    assert_eq!(content.header("content-type"), Some("video/mp4"));
+    let part = Ask::get(&path)
+        .key(&gateway.key)
+        .header("range", "bytes=1-2");
+    let part = ask(gateway.address(), &part);
+    assert_eq!((part.status(), part.text()), (206, "yt"));
+    assert_eq!(part.header("content-range"), Some("bytes 1-2/5"));
+    let behind = Ask::get(&path)
+        .key(&gateway.key)
+        .header("range", "bytes=9-");
+    assert_eq!(ask(gateway.address(), &behind).status(), 416);
+    let bearer = Some("Bearer sk-platform");
+    let mut requests = cloud.requests().into_iter();
+    assert!(requests.all(|it| it.header("authorization") == bearer));
+}
