@@ -8,6 +8,7 @@ use super::model_list::ModelLists;
 use crate::fault::{Fault, FaultKind};
 use crate::models::cloud_credentials::Cloud;
 use crate::models::operation::Operation;
+use crate::models::request::ModelRequest;
 use crate::models::routing::MappingWire;
 use crate::models::routing::parameters::Parameters;
 use crate::models::routing::places::Residence;
@@ -257,6 +258,13 @@ impl Host {
 }
 
 impl ServedWire {
+    /// Returns whether a request goes out without the form of its answer, which the host refuses.
+    pub fn leaves_out_form(&self, request: &ModelRequest) -> bool {
+        let own = self.kind.wire().dialect;
+        let is_own = own.is_some() && own == request.front.row().dialect;
+        self.body.refuses_forms && request.needs.json_schema && is_own
+    }
+
     /// Returns the path of an endpoint behind that of the base URL. Without a slash in front it stands beside that of chat.
     pub fn path(&self, endpoint: &str, names: &PathNames<'_>, quirks: &Quirks) -> String {
         let chat = &quirks.chat_path;

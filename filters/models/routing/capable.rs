@@ -80,14 +80,7 @@ pub fn check(
     };
     check_dialect(request, wire)?;
     check_capabilities(request, mapping)?;
-    let is_own = wire.dialect.is_some() && wire.dialect == request.front.row().dialect;
-    let takes_schemas = wire.json_schema || is_own && wire.leaves_out_own_schemas;
-    if request.needs.json_schema && !takes_schemas {
-        return Err(Lack::new(
-            request.name_of(Parameter::ResponseFormat),
-            "takes no `json_schema`",
-        ));
-    }
+    check_schema(request, mapping, wire)?;
     check_image_output(request, mapping, wire)?;
     check_messages(request, wire)?;
     check_native(request, wire)?;
@@ -214,6 +207,28 @@ fn list_capabilities(
             "`diarized_json`",
         ),
     ]
+}
+
+/// Checks whether the schema of an answer can be said.
+fn check_schema(request: &ModelRequest, mapping: &Mapping, wire: &WireLimits) -> Result<(), Lack> {
+    let needs = &request.needs;
+    let is_own = wire.dialect.is_some() && wire.dialect == request.front.row().dialect;
+    if !needs.json_schema || wire.json_schema || is_own && wire.leaves_out_own_schemas {
+        return Ok(());
+    }
+    let calls = wire.schema_calls && wire.forced_tools;
+    let has_tools = needs.tools || needs.web_search.is_some();
+    if calls && !has_tools && !mapping.thinking.is_on(needs) {
+        return Ok(());
+    }
+    let reason = match calls {
+        true => "takes no `json_schema` beside tools, or while it reasons",
+        false => "takes no `json_schema`",
+    };
+    Err(Lack::new(
+        request.name_of(Parameter::ResponseFormat),
+        reason,
+    ))
 }
 
 /// Checks whether the mapping draws images, where the request asks for them.

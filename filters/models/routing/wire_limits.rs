@@ -18,6 +18,8 @@ pub struct WireLimits {
     pub streams_choices: bool,
     /// Whether `json_schema` is understood.
     pub json_schema: bool,
+    /// Whether a schema is said as a call that is forced, so that neither functions nor reasoning may stand beside it.
+    pub schema_calls: bool,
     /// Whether a request of its own dialect goes without its schema where that is not understood.
     pub leaves_out_own_schemas: bool,
     /// Whether a forced call is honoured.
@@ -48,6 +50,7 @@ impl WireLimits {
         choices: 128,
         streams_choices: true,
         json_schema: true,
+        schema_calls: false,
         leaves_out_own_schemas: false,
         forced_tools: true,
         media: MediaLimits::WIDEST,

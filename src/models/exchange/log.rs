@@ -10,6 +10,7 @@ use super::billing::Billing;
 use super::caching::Caching;
 use super::call::{AttemptLog, Call};
 use super::schema;
+use crate::models::deployment::Deployment;
 use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::log_ms;
 
@@ -51,6 +52,10 @@ impl Call {
         }
         if last.cursor.left_out_state > 0 {
             line.number("left_out_state", last.cursor.left_out_state.into());
+        }
+        let leaves_out = |at: &Deployment| at.served.leaves_out_form(&self.request);
+        if last.deployment(self).is_some_and(leaves_out) {
+            line.bool("left_out_format", true);
         }
         if last.cursor.parts.count > 1 {
             line.number("parts", last.cursor.parts.count.into());

@@ -257,6 +257,7 @@ impl Provider {
         }
         Some(WireLimits {
             json_schema: self.quirks.json_schema && !served.body.refuses_forms,
+            schema_calls: self.quirks.json_schema && served.body.refuses_forms,
             leaves_out_own_schemas: served.body.refuses_forms,
             forced_tools: self.quirks.forced_tools,
             media,

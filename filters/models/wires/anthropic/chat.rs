@@ -31,7 +31,7 @@ pub(super) static CODEC: OperationCodec<ChatFacts> = OperationCodec {
     headers: |request, _, target| request::own_headers(request, target),
     max_output: |request, _, target| Some(request::max_tokens(request, target)),
     draws: |_, _| Some(false),
-    ..OperationCodec::new("/messages", request::encode, |request, _, _, head| {
-        reply::decoder(request, head)
+    ..OperationCodec::new("/messages", request::encode, |request, _, target, head| {
+        reply::decoder(request, target, head)
     })
 };

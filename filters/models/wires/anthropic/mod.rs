@@ -1,13 +1,14 @@
 //! The Messages wire.
 //!
 //! [`request`] and [`messages`] say a request in its words, [`splice`] one that is in them already, [`breakpoints`] marks what it shall cache, [`reply`] reads whole replies and events with the same
-//! blocks, [`failure`] its errors, [`deviations`] what other hosts than the vendor's refuse. Signatures of thinking are state, and blocks of tools that the provider runs are native:
+//! blocks, [`failure`] its errors, [`deviations`] and [`called_form`] what other hosts than the vendor's refuse. Signatures of thinking are state, and blocks of tools that the provider runs are native:
 //! both go back to their maker alone.
 //! Deliberately absent: other server tools than the searches, batches, files by id.
 
 mod betas;
 mod blocks;
 mod breakpoints;
+mod called_form;
 mod chat;
 mod deviations;
 mod failure;
@@ -24,6 +25,8 @@ mod usage;
 
 #[cfg(test)]
 mod breakpoints_tests;
+#[cfg(test)]
+mod called_form_tests;
 #[cfg(test)]
 mod tests;
 

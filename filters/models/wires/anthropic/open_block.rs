@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::json::{Error, Str, Walker};
-use crate::models::chat::piece::{Citation, Piece, StateOf, StatePiece};
+use crate::models::chat::piece::{Citation, Finish, Piece, StateOf, StatePiece};
 use crate::models::chat::text::Text;
 use crate::models::dialects::Dialect;
 use crate::models::reply::Sink;
@@ -71,6 +71,48 @@ pub(super) struct SaidBlocks {
     /// Characters of text.
     chars: u64,
     searches: u64,
+    /// Whether the input of the first call is the answer.
+    is_called: bool,
+    has_answer: bool,
+}
+
+impl SaidBlocks {
+    /// Returns the blocks of an answer that has not begun; `is_called`: it is the input of a call.
+    pub(super) fn of_answer(is_called: bool) -> Self {
+        Self {
+            is_called,
+            ..Self::default()
+        }
+    }
+
+    /// Returns how the answer ends: a call that was one is none to the client.
+    pub(super) fn finish_of<'f>(&self, finish: Finish<'f>) -> Finish<'f> {
+        match finish {
+            Finish::ToolCalls if self.has_answer => Finish::Stop,
+            other => other,
+        }
+    }
+
+    /// Returns the kind of a block as the client gets it. There is one answer: further calls are not for it.
+    fn kind_of(&mut self, kind: BlockKind) -> BlockKind {
+        match kind {
+            BlockKind::Tool if self.is_called => {
+                match std::mem::replace(&mut self.has_answer, true) {
+                    false => BlockKind::Answer,
+                    true => BlockKind::Other,
+                }
+            }
+            kind => kind,
+        }
+    }
+
+    /// Hands out a piece of text.
+    fn say(&mut self, text: &str, sink: &mut dyn Sink) {
+        if !text.is_empty() {
+            self.chars += text.chars().count() as u64;
+            sink.text(0, Str::Plain(text));
+        }
+    }
 }
 
 /// A content block that is being read.
@@ -96,6 +138,8 @@ enum BlockKind {
     Thinking,
     Redacted,
     Tool,
+    /// A call whose input is the text of the answer.
+    Answer,
     /// A call that the provider runs, or its result.
     Native,
     /// Unknown: nothing for the client.
@@ -129,7 +173,7 @@ impl OpenBlock {
         sink: &mut dyn Sink,
     ) -> serde_json::Result<Self> {
         let block: ReplyBlock<'_> = serde_json::from_str(raw.get())?;
-        let kind = BlockKind::find(&block.kind);
+        let kind = said.kind_of(BlockKind::find(&block.kind));
         let mut open = Self {
             index,
             kind,
@@ -142,6 +186,10 @@ impl OpenBlock {
         };
         match kind {
             BlockKind::Tool => open.begin_call(&block, sink),
+            BlockKind::Answer => {
+                let input = block.input.map(RawValue::get).filter(|raw| *raw != "null");
+                open.input = Some(input.unwrap_or("{}").to_owned());
+            }
             BlockKind::Native => {
                 raw.get().clone_into(&mut open.native);
                 if &*block.kind == "server_tool_use" && block.name.as_deref() == Some("web_search")
@@ -179,10 +227,13 @@ impl OpenBlock {
         match self.kind {
             BlockKind::Text => {
                 self.sources.extend(delta.citation.iter().filter_map(named));
-                let text = delta.text.as_deref().unwrap_or_default();
-                if !text.is_empty() {
-                    said.chars += text.chars().count() as u64;
-                    sink.text(0, Str::Plain(text));
+                said.say(delta.text.as_deref().unwrap_or_default(), sink);
+            }
+            BlockKind::Answer => {
+                let piece = delta.partial_json.as_deref().unwrap_or_default();
+                if !piece.is_empty() {
+                    self.input = None;
+                    said.say(piece, sink);
                 }
             }
             BlockKind::Thinking => {
@@ -215,13 +266,16 @@ impl OpenBlock {
     }
 
     /// Ends the block: hands out what could not go before.
-    pub(super) fn finish(&mut self, said: &SaidBlocks, sink: &mut dyn Sink) {
+    pub(super) fn finish(&mut self, said: &mut SaidBlocks, sink: &mut dyn Sink) {
         let of = match self.kind {
             BlockKind::Tool => {
                 if let Some(input) = self.input.take() {
                     self.arguments(&input, sink);
                 }
                 return sink.pieces(0, &[Piece::CallEnd { key: self.index }]);
+            }
+            BlockKind::Answer => {
+                return said.say(&self.input.take().unwrap_or_default(), sink);
             }
             BlockKind::Text => return self.cite(said, sink),
             BlockKind::Native => return self.hand_out_native(sink),

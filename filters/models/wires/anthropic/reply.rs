@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::called_form;
 use super::failure::{ErrorBody, classify_error};
 use super::open_block::{OpenBlock, ReplyBlock, SaidBlocks, StopDetails};
 use super::usage::Report;
@@ -18,6 +19,7 @@ use crate::models::wires::decoder::{Decoder, Progress, ReplyHead};
 use crate::models::wires::decoder::{EventDecoder, EventStream, Frame, WholeReply, truncated};
 use crate::models::wires::failure::Failure;
 use crate::models::wires::relay;
+use crate::models::wires::wire::Target;
 
 /// A message: the body of a reply, or what `message_start` holds.
 #[derive(Debug, Default, Deserialize)]
@@ -63,19 +65,30 @@ struct Data<'a> {
 }
 
 /// Returns the decoder of a chat's reply.
-pub(super) fn decoder(request: &ModelRequest, head: &ReplyHead) -> Box<dyn Decoder> {
+pub(super) fn decoder(
+    request: &ModelRequest,
+    target: &Target<'_>,
+    head: &ReplyHead,
+) -> Box<dyn Decoder> {
     let is_as_asked = head.events.is_some() == request.is_stream;
     let passes = is_as_asked && request.front.row().dialect == Some(Dialect::Messages);
-    let events = MessageEvents::default();
+    let is_called = called_form::is_called(request, target);
+    let events = MessageEvents {
+        said: SaidBlocks::of_answer(is_called),
+        ..MessageEvents::default()
+    };
     match head.events {
         Some(framing) if passes => relay::events(events, framing),
         Some(framing) => Box::new(EventStream::new(events, framing)),
-        None if passes => relay::whole(|body, sink| read_whole(body, sink)),
-        None => Box::new(WholeReply::new(|body, sink| read_whole(body, sink))),
+        None if passes => relay::whole(|body, sink| read_whole(body, false, sink)),
+        None => Box::new(WholeReply::new(move |body, sink| {
+            read_whole(body, is_called, sink)
+        })),
     }
 }
 
-pub(super) fn read_whole(body: &[u8], sink: &mut dyn Sink) -> Result<(), Failure> {
+/// Reads a whole reply; `is_called`: the input of its call is the answer.
+fn read_whole(body: &[u8], is_called: bool, sink: &mut dyn Sink) -> Result<(), Failure> {
     let message: ReplyMessage<'_> = serde_json::from_slice(body).map_err(malformed)?;
     if let Some(error) = &message.error {
         return Err(classify_error(error));
@@ -85,15 +98,19 @@ pub(super) fn read_whole(body: &[u8], sink: &mut dyn Sink) -> Result<(), Failure
             "the provider's reply holds no whole answer",
         ));
     };
-    let mut said = SaidBlocks::default();
+    let mut said = SaidBlocks::of_answer(is_called);
     for (index, block) in message.content.iter().enumerate() {
         let open = OpenBlock::begin(index as u64, block, &mut said, sink);
-        open.map_err(malformed)?.finish(&said, sink);
+        open.map_err(malformed)?.finish(&mut said, sink);
     }
     explain(message.stop_details.as_ref(), sink);
     let results = message.safeguard_results.map(RawValue::get);
     let sequence = message.stop_sequence.map(RawValue::get);
-    end(parse_finish(&reason, sequence), results, sink);
+    end(
+        said.finish_of(parse_finish(&reason, sequence)),
+        results,
+        sink,
+    );
     message.usage.tell(sink);
     Ok(())
 }
@@ -157,7 +174,7 @@ impl EventDecoder for MessageEvents {
                 let open = OpenBlock::begin(data.index, block, &mut self.said, sink);
                 let open = open.map_err(malformed)?;
                 if let Some(mut unfinished) = self.open.insert(data.index, open) {
-                    unfinished.finish(&self.said, sink);
+                    unfinished.finish(&mut self.said, sink);
                 }
             }
             "content_block_delta" => {
@@ -168,7 +185,7 @@ impl EventDecoder for MessageEvents {
             }
             "content_block_stop" => {
                 if let Some(mut open) = self.open.remove(&data.index) {
-                    open.finish(&self.said, sink);
+                    open.finish(&mut self.said, sink);
                 }
             }
             "message_delta" => {
@@ -197,9 +214,11 @@ impl MessageEvents {
             ));
         };
         for mut open in std::mem::take(&mut self.open).into_values() {
-            open.finish(&self.said, sink);
+            open.finish(&mut self.said, sink);
         }
-        let finish = parse_finish(reason, sequence.as_deref());
+        let finish = self
+            .said
+            .finish_of(parse_finish(reason, sequence.as_deref()));
         end(finish, self.safeguard_results.as_deref(), sink);
         self.usage.tell(sink);
         Ok(Progress::Complete)

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::betas;
 use super::blocks::{ContentBlock, Turn};
 use super::breakpoints::Prompt;
+use super::called_form::FormCall;
 use super::deviations::hashed;
 use super::messages::MessagesConversation;
 use super::native;
@@ -182,6 +183,8 @@ pub(super) fn encode(
         conversation.system.push(ContentBlock::text(text));
     }
     let mut tools = tools::list(request, &chat, target)?;
+    let called = FormCall::find(request, &chat, target)?;
+    tools.extend(called.as_ref().map(FormCall::tool));
     if let Some(min_tokens) = target.auto_cache.filter(|_| !request.needs.cache_control) {
         let prompt = Prompt {
             tools: &mut tools,
@@ -207,9 +210,12 @@ pub(super) fn encode(
         max_tokens: target.said_limit(max_tokens(request, target), request),
         messages: conversation.turns,
         system: conversation.system,
-        tool_choice: tool_choice(request, &chat, target),
+        tool_choice: match &called {
+            Some(called) => Some(called.choice()),
+            None => tool_choice(request, &chat, target),
+        },
         tools,
-        output_config: output_config(&chat, effort(request, &chat, target))?,
+        output_config: output_config(&chat, effort(request, &chat, target), called.is_none())?,
         temperature: option(Parameter::Temperature),
         top_p: option(Parameter::TopP),
         thinking: thinking(request, target).filter(may_think),
@@ -343,15 +349,19 @@ fn tool_choice(
     (is_serial || chat.choice.is_some()).then_some(choice)
 }
 
+/// Returns effort and form of the answer; `has_form`: the form stands here.
 fn output_config(
     chat: &Conversation<'_>,
     effort: Option<Cow<'_, str>>,
+    has_form: bool,
 ) -> Result<Option<Value>, Fault> {
     let mut config = serde_json::Map::new();
     if let Some(effort) = effort {
         config.insert("effort".to_owned(), (*effort).into());
     }
-    if let AnswerForm::Schema(format) = &chat.form {
+    if let AnswerForm::Schema(format) = &chat.form
+        && has_form
+    {
         let schema = closed_schema::schema_of_answer(chat, format)?;
         config.insert(
             "format".to_owned(),

@@ -1,4 +1,4 @@
-//! Models of clouds that speak no chat, and which wire they are asked over.
+//! Models of clouds that speak no chat: which wire they are asked over, and forms of answers that a host of Claude refuses.
 
 use serde_json::{Value, json};
 
@@ -153,4 +153,72 @@ fn images_are_predictions_and_tiers_are_headers_on_googles_cloud() {
     assert_eq!((kind, shared), (Some("shared"), Some("priority")));
     let edit = json!({"model": "m", "prompt": "a cat", "images": [{"image_url": "data:image/png;base64,iVBORw0KGgo="}]});
     assert_eq!(post(&gateway, "/v1/images/edits", &edit).status(), 400);
+}
+
+/// Claude, which is made to call.
+fn called(request: &Received) -> Reply {
+    let usage = json!({"input_tokens": 5, "output_tokens": 2});
+    if request.json()["stream"] != true {
+        let call = json!({"type": "tool_use", "id": "toolu_1", "name": "n", "input": {"a": 1}});
+        let body = json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "claude", "stop_reason": "tool_use",
+            "content": [call], "usage": usage});
+        return Reply::json(200, body.to_string());
+    }
+    let message = json!({"id": "msg_1", "type": "message", "role": "assistant", "content": [], "usage": usage});
+    let block = json!({"type": "tool_use", "id": "toolu_1", "name": "n", "input": {}});
+    let delta = |json: &str| json!({"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": json}});
+    let events = [
+        json!({"type": "message_start", "message": message}),
+        json!({"type": "content_block_start", "index": 0, "content_block": block}),
+        delta("{\"a\""),
+        delta(":1}"),
+        json!({"type": "content_block_stop", "index": 0}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 2}}),
+        json!({"type": "message_stop"}),
+    ];
+    let send = |reply: Reply, event: &Value| {
+        reply.named_event(event["type"].as_str().unwrap(), &event.to_string())
+    };
+    events.iter().fold(Reply::stream(), send).end()
+}
+
+#[test]
+fn a_schema_for_claude_on_bedrock_is_a_call_that_is_forced() {
+    let cloud = Upstream::answering(called);
+    let wire = "wire = \"messages\"";
+    let gateway = gateway(&cloud, BEDROCK, "chat", "eu.claude", wire);
+    let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}}});
+    let asked = json!({"model": "m", "messages": [{"role": "user", "content": "Hi"}],
+        "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}});
+    let whole = gateway.chat(asked.to_string());
+    assert_eq!(whole.status(), 200, "{}", whole.text());
+    let choice = &whole.json()["choices"][0];
+    assert_eq!(choice["message"]["content"], "{\"a\":1}");
+    assert_eq!(choice["finish_reason"], "stop");
+    assert_eq!(choice["message"].get("tool_calls"), None);
+    let sent = cloud.request(0).json();
+    assert_eq!(sent["tools"][0]["input_schema"], schema);
+    assert_eq!(sent["tool_choice"]["name"], "n");
+    assert_eq!(sent.get("output_config"), None);
+    let mut streamed = asked.clone();
+    streamed["stream"] = true.into();
+    let stream = gateway.chat(streamed.to_string()).events();
+    assert!(stream.is_done());
+    assert_eq!(stream.content(), "{\"a\":1}");
+    // Responses say the same.
+    let format = json!({"type": "json_schema", "name": "n", "schema": schema});
+    let body = json!({"model": "m", "input": "Hi", "text": {"format": format}});
+    let answer = post(&gateway, "/v1/responses", &body);
+    assert_eq!(answer.status(), 200, "{}", answer.text());
+    let output = &answer.json()["output"][0];
+    assert_eq!(output["content"][0]["text"], "{\"a\":1}");
+    // Beside functions nothing can be forced.
+    let mut with_tools = asked;
+    with_tools["tools"] =
+        json!([{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]);
+    let refused = gateway.chat(with_tools.to_string());
+    assert_eq!(
+        (refused.status(), &refused.json()["error"]["param"]),
+        (400, &json!("response_format"))
+    );
 }
