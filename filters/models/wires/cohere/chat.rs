@@ -17,8 +17,8 @@ pub(super) static CODEC: OperationCodec<ChatFacts> = OperationCodec {
             fetches: true,
             other_images: false,
             audio: NO_AUDIO,
-            // No type is empty, so no file is taken.
-            files: &[""],
+            // They become documents.
+            files: &["text/*"],
             file_ids: false,
             ..MediaLimits::WIDEST
         },

@@ -5,9 +5,10 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
+use super::documents::Document;
 use crate::fault::Fault;
 use crate::models::chat::conversation::{
-    Block, BlockKind, Conversation, Media, MediaKind, MediaSource, Role, Turn,
+    AnswerForm, Block, BlockKind, Conversation, Media, MediaKind, MediaSource, Role, Turn,
 };
 use crate::models::chat::data_url;
 use crate::models::chat::inlined::InlinedImages;
@@ -96,6 +97,8 @@ struct CalledFunction<'a> {
 #[derive(Debug)]
 pub(super) struct CohereConversation<'a> {
     pub(super) messages: Vec<Message<'a>>,
+    /// The files of users.
+    pub(super) documents: Vec<Document<'a>>,
     conversation: &'a Conversation<'a>,
     /// Calls of the last assistant turn that have no result yet, each with the id that goes out.
     open: OpenCalls<'a, String>,
@@ -114,6 +117,7 @@ impl<'a> CohereConversation<'a> {
     ) -> Result<Self, Fault> {
         let mut read = Self {
             messages: Vec::new(),
+            documents: Vec::new(),
             conversation,
             open: OpenCalls::default(),
             ids: CallIds::default(),
@@ -159,9 +163,15 @@ impl<'a> CohereConversation<'a> {
             self.check_answered()?;
         }
         parts.extend(self.parts(&turn.blocks)?);
+        let has_files = self.read_files(&turn.blocks)?;
         match Content::of_parts(parts) {
             Some(content) => self.messages.push(Message::User { content }),
             None if has_results => {}
+            None if has_files => {
+                let said = "holds files alone; the chosen provider needs a text beside them";
+                let content = Some(NamedMember::Content);
+                return Err(self.conversation.fault(turn.at, content, said));
+            }
             None => {
                 let said = "is empty; a user's message needs text or a part";
                 let content = Some(NamedMember::Content);
@@ -169,6 +179,27 @@ impl<'a> CohereConversation<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Reads the files of a user's turn, which no other turn has. Returns whether there are some.
+    fn read_files(&mut self, blocks: &'a [Block<'a>]) -> Result<bool, Fault> {
+        let before = self.documents.len();
+        for block in blocks {
+            let BlockKind::Media(media) = &block.kind else {
+                continue;
+            };
+            if media.kind != MediaKind::Document {
+                continue;
+            }
+            let refuse = |said: &str| self.conversation.fault(block.at, None, said);
+            if !matches!(self.conversation.form, AnswerForm::Text) {
+                let said = "is a file, which the chosen provider does not take beside a form of the answer";
+                return Err(refuse(said));
+            }
+            let document = Document::read(media, self.documents.len()).map_err(refuse)?;
+            self.documents.push(document);
+        }
+        Ok(self.documents.len() > before)
     }
 
     /// Reads a result. Its media go to `behind`: they stand in the user's message behind the results.
@@ -260,8 +291,15 @@ impl<'a> CohereConversation<'a> {
         }
     }
 
-    /// Returns texts and images of a message; `None`: there are none.
+    /// Returns texts and images of a message that is not a user's; `None`: there are none.
     fn content(&self, blocks: &'a [Block<'a>]) -> Result<Option<Content<'a>>, Fault> {
+        for block in blocks {
+            if let BlockKind::Media(media) = &block.kind
+                && media.kind == MediaKind::Document
+            {
+                self.media(block.at, media)?;
+            }
+        }
         self.parts(blocks).map(Content::of_parts)
     }
 
@@ -275,6 +313,8 @@ impl<'a> CohereConversation<'a> {
                         parts.push(ContentPart::Text { text });
                     }
                 }
+                // Files are documents, and not of the message.
+                BlockKind::Media(media) if media.kind == MediaKind::Document => {}
                 BlockKind::Media(media) => parts.extend(self.media(block.at, media)?),
                 _ => {}
             }
@@ -288,7 +328,7 @@ impl<'a> CohereConversation<'a> {
             MediaKind::Drawn => return Ok(None),
             MediaKind::Image => {}
             MediaKind::Document => {
-                return refuse("is a file, which the chosen provider does not take");
+                return refuse("is a file, which the chosen provider takes of users alone");
             }
             MediaKind::Audio => return refuse("is audio, which the chosen provider does not take"),
         }

@@ -1,10 +1,12 @@
 //! Cohere's wire, version 2 of its API: chats, embeddings, rerank.
 //!
 //! [`request`] and [`messages`] say a chat in its words, [`reply`] reads whole replies and events with the same parts. The plan
-//! before calls and thinking are reasoning; it has no signature, and goes back to its maker as a plan.
-//! Deliberately absent: connectors, safety modes, documents beside the messages.
+//! before calls and thinking are reasoning; it has no signature, and goes back to its maker as a plan. Files of texts are
+//! [`documents`] beside the messages.
+//! Deliberately absent: connectors, safety modes, documents of other shapes.
 
 mod chat;
+mod documents;
 mod embeddings;
 mod failure;
 mod messages;

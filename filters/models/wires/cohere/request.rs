@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::documents::Document;
 use super::messages::{CohereConversation, Message};
 use crate::fault::Fault;
 use crate::models::chat::conversation::{AnswerForm, Conversation};
@@ -71,6 +72,8 @@ struct Body<'a> {
     model: &'a str,
     messages: Vec<Message<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    documents: Vec<Document<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<WireTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<&'static str>,
@@ -133,6 +136,7 @@ pub(super) fn encode(request: &ModelRequest, target: &Target<'_>) -> Result<Vec<
     let body = Body {
         model: target.model,
         messages: conversation.messages,
+        documents: conversation.documents,
         tools: tools.list,
         tool_choice: tools.choice,
         strict_tools: tools.is_strict,

@@ -334,3 +334,56 @@ fn what_the_wire_cannot_say_is_refused_by_its_place() {
     let fault = sent(&request).unwrap_err();
     assert_eq!(fault.param.as_deref(), Some("messages[0].content"));
 }
+
+fn file(name: &str, url: &str) -> Value {
+    json!({"type": "file", "file": {"filename": name, "file_data": url}})
+}
+
+/// Contract: model-gateway 2.3 file
+#[test]
+fn files_of_texts_are_documents_beside_the_messages() {
+    let text = json!({"type": "text", "text": "Read"});
+    let chat = |parts: Value, more: Value| {
+        let mut body = json!({"model": "m", "messages": [{"role": "user", "content": parts}]});
+        body.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        sent(&body)
+    };
+    let files = [
+        file("a.txt", "data:text/plain;base64,aGk="),
+        file("b.md", "data:text/markdown;base64,w6k="),
+    ];
+    let body = chat(json!([files[0], text, files[1]]), json!({})).unwrap();
+    assert_eq!(
+        body["messages"],
+        json!([{"role": "user", "content": "Read"}])
+    );
+    let documents = json!([{"id": "file-0", "data": {"title": "a.txt", "text": "hi"}},
+        {"id": "file-1", "data": {"title": "b.md", "text": "\u{e9}"}}]);
+    assert_eq!(body["documents"], documents);
+    let plain = chat(json!([text]), json!({})).unwrap();
+    assert_eq!(plain.get("documents"), None);
+    for (parts, more, place) in [
+        (json!([files[0]]), json!({}), "messages[0].content"),
+        (
+            json!([text, file("a", "data:text/plain;base64,/w==")]),
+            json!({}),
+            "messages[0].content[1]",
+        ),
+        (
+            json!([text, file("a", "data:application/pdf;base64,aGk=")]),
+            json!({}),
+            "messages[0].content[1]",
+        ),
+        (
+            json!([text, files[0]]),
+            json!({"response_format": {"type": "json_object"}}),
+            "messages[0].content[1]",
+        ),
+    ] {
+        let fault = chat(parts, more).unwrap_err();
+        let param = fault.param.unwrap();
+        assert!(param.starts_with(place), "{param}");
+    }
+}
