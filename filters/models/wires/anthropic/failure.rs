@@ -24,7 +24,8 @@ pub(super) struct ErrorBody {
     #[serde(rename = "type")]
     kind: String,
     message: String,
-    /// What an error of a cloud says beside its message.
+    /// The status of an error of a cloud, and what that says beside its message.
+    code: Value,
     details: Value,
 }
 
@@ -35,6 +36,12 @@ impl ErrorBody {
         let body: Body = serde_json::from_str(&self.message).ok()?;
         let is_of_wire = self.kind.is_empty() && !body.error.kind.is_empty();
         is_of_wire.then_some(body.error)
+    }
+
+    /// Returns the status of an error of a cloud.
+    fn told_status(&self) -> Option<u16> {
+        let status = u16::try_from(self.code.as_u64()?).ok();
+        status.filter(|status| (400..600).contains(status))
     }
 
     /// Returns the status that errors of this kind have; `None`: the kind is not known.
@@ -84,11 +91,13 @@ pub(super) fn classify(status: u16, body: &[u8]) -> Failure {
 /// An error event, or an error in the body of a 200.
 pub(super) fn classify_error(error: &ErrorBody) -> Failure {
     let inner = error.inner();
-    let error = inner.as_ref().unwrap_or(error);
+    let said = inner.as_ref().unwrap_or(error);
+    let status = said.status().or_else(|| error.told_status());
     // Nothing of this answer has been seen, so the next provider may try whatever the words.
     Failure {
         is_retryable: true,
-        ..Failure::refused(error.status().unwrap_or(500), &error.message)
+        retry_after_ms: error.retry_after_ms(),
+        ..Failure::refused(status.unwrap_or(500), &said.message)
     }
 }
 
@@ -191,5 +200,10 @@ mod tests {
         let failure = classify_error(&body.error);
         assert_eq!(failure.kind, FailureKind::Status(529));
         assert!(failure.is_retryable);
+        for (code, status) in [(json!(429), 429), (json!(200), 500), (json!("x"), 500)] {
+            let error = json!({"code": code, "message": "slow", "status": "RESOURCE_EXHAUSTED"});
+            let error: ErrorBody = serde_json::from_value(error).unwrap();
+            assert_eq!(classify_error(&error).kind, FailureKind::Status(status));
+        }
     }
 }

@@ -46,7 +46,7 @@ struct ReplyMessage<'a> {
 /// An event; which members are set depends on its type.
 #[derive(Debug, Deserialize)]
 struct Data<'a> {
-    #[serde(borrow, rename = "type")]
+    #[serde(borrow, default, rename = "type")]
     kind: Text<'a>,
     #[serde(default)]
     index: u64,
@@ -164,6 +164,11 @@ impl EventDecoder for MessageEvents {
         let data: Data<'_> = serde_json::from_slice(event.data).map_err(malformed)?;
         match &*data.kind {
             "error" => return Err(classify_error(&data.error.unwrap_or_default())),
+            // An error of a cloud.
+            "" => {
+                let untyped = || Failure::malformed("an event of the provider has no type");
+                return Err(data.error.as_ref().map_or_else(untyped, classify_error));
+            }
             "message_start" => {
                 self.start(data.message.unwrap_or_default())?;
                 // The prompt counts also where the stream does not come to its end.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::betas;
 use super::blocks::{ContentBlock, Turn};
 use super::breakpoints::Prompt;
-use super::called_form::FormCall;
+use super::called_form::{FormCall, is_called};
 use super::deviations::hashed;
 use super::messages::MessagesConversation;
 use super::native;
@@ -200,22 +200,16 @@ pub(super) fn encode(
     let safeguards = chat.option(Parameter::VendorSafeguards);
     let safeguards = safeguards.and_then(Safeguards::read);
     let option = |parameter| target.treated(chat.option(parameter)?, parameter, request);
+    let version = target.body.version_for_model;
     let body = Body {
-        model: target
-            .body
-            .version_for_model
-            .is_none()
-            .then_some(target.model),
-        anthropic_version: target.body.version_for_model,
+        model: version.is_none().then_some(target.model),
+        anthropic_version: version,
         max_tokens: target.said_limit(max_tokens(request, target), request),
         messages: conversation.turns,
         system: conversation.system,
-        tool_choice: match &called {
-            Some(called) => Some(called.choice()),
-            None => tool_choice(request, &chat, target),
-        },
+        tool_choice: tool_choice(request, &chat, target, called.as_ref()),
         tools,
-        output_config: output_config(&chat, effort(request, &chat, target), called.is_none())?,
+        output_config: output_config(request, &chat, target)?,
         temperature: option(Parameter::Temperature),
         top_p: option(Parameter::TopP),
         thinking: thinking(request, target).filter(may_think),
@@ -326,7 +320,11 @@ fn tool_choice(
     request: &ModelRequest,
     chat: &Conversation<'_>,
     target: &Target<'_>,
+    called: Option<&FormCall<'_>>,
 ) -> Option<Value> {
+    if let Some(called) = called {
+        return Some(called.choice());
+    }
     let has_functions = chat.functions().next().is_some();
     if !has_functions && request.needs.web_search.is_none() {
         return None;
@@ -349,18 +347,19 @@ fn tool_choice(
     (is_serial || chat.choice.is_some()).then_some(choice)
 }
 
-/// Returns effort and form of the answer; `has_form`: the form stands here.
+/// Returns effort and form of the answer; a form that is called stands among the tools.
 fn output_config(
+    request: &ModelRequest,
     chat: &Conversation<'_>,
-    effort: Option<Cow<'_, str>>,
-    has_form: bool,
+    target: &Target<'_>,
 ) -> Result<Option<Value>, Fault> {
+    let effort = effort(request, chat, target);
     let mut config = serde_json::Map::new();
     if let Some(effort) = effort {
         config.insert("effort".to_owned(), (*effort).into());
     }
     if let AnswerForm::Schema(format) = &chat.form
-        && has_form
+        && !is_called(request, target)
     {
         let schema = closed_schema::schema_of_answer(chat, format)?;
         config.insert(

@@ -136,6 +136,17 @@ fn an_error_event_is_a_failure_of_its_status() {
         (failure.kind, failure.is_retryable),
         (FailureKind::Status(529), true)
     );
+    // A cloud says its own without a type.
+    let inner =
+        json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
+    for (message, status) in [("slow".to_owned(), 429), (inner.to_string(), 529)] {
+        let error =
+            json!({"error": {"code": 429, "message": message, "status": "RESOURCE_EXHAUSTED"}});
+        let failure = fold(&format!("data: {error}\n\n"), 64).unwrap_err();
+        assert_eq!(failure.kind, FailureKind::Status(status));
+    }
+    let untyped = fold("data: {\"index\":0}\n\n", 64).unwrap_err();
+    assert_eq!(untyped.kind, FailureKind::Malformed);
 }
 
 #[test]

@@ -241,6 +241,10 @@ fn replies_without_a_vector_for_each_input_are_malformed() {
             assert_eq!(failure.kind, FailureKind::Malformed, "{wire:?}: {bad}");
             assert!(failure.is_retryable);
         }
+        // Numbers that pass as they came are read all the same.
+        let floats = embeddings::request(&json!({"input": "a"}));
+        let words = json!({"embedding": ["a"], "embeddings": [["a"]], "predictions": [{"embeddings": {"values": ["a"]}}]});
+        assert!(whole(wire, &floats, &words).is_err(), "{wire:?}");
         let text = vector_of(wire).0.to_string();
         for end in 0..text.len() {
             let cut = read(wire.wire(), &request, 200, &text.as_bytes()[..end]);

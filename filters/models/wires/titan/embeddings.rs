@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use crate::fault::Fault;
+use crate::json::Walker;
 use crate::models::embeddings::EmbeddingFacts;
 use crate::models::embeddings::batch::BatchLimits;
 use crate::models::embeddings::input_type::{self, InputType};
@@ -15,7 +16,7 @@ use crate::models::wires::decoder::{Decoder, ReplyHead, WholeReply};
 use crate::models::wires::embedding_list::{self, ExpectedVectors};
 use crate::models::wires::exception;
 use crate::models::wires::failure::Failure;
-use crate::models::wires::scan::{count, object};
+use crate::models::wires::scan::{count, inside, malformed, object};
 use crate::models::wires::splice::Splice;
 use crate::models::wires::wire::Target;
 
@@ -80,10 +81,12 @@ fn read(
 ) -> Result<(), Failure> {
     let body = std::str::from_utf8(body).unwrap_or_default().trim_ascii();
     let members = object(body, ["embedding", "inputTextTokenCount"]);
-    let none = || Failure::malformed("the provider's reply holds no embedding");
-    let [vector, tokens] = members
-        .filter(|[vector, _]| !vector.is_empty())
-        .ok_or_else(none)?;
+    let [vector, tokens] = members.unwrap_or_default();
+    if inside(vector).is_empty() {
+        let none = "the provider's reply holds no embedding";
+        return Err(Failure::malformed(none));
+    }
+    let vector = Walker::over(vector).numbers().map_err(malformed)?;
     expected.write_items(&[vector], sink)?;
     if let Some(prompt) = count(tokens).or(told) {
         sink.usage(Usage {
