@@ -7,7 +7,9 @@
 //! | [`boot`] | the gateway, in this process, with a store and a key |
 //! | [`ask`] | a request, exactly as it is sent |
 //! | [`client`] | a client that sends exact bytes and records exact bytes, with times |
+//! | [`clouds`] | the hosts of clouds, as strict as their vendors |
 //! | [`described`] | the description of the API, which every reply has to fit |
+//! | [`frames`] | frames of event streams of AWS |
 //! | [`grammars`] | grammars of streams |
 //! | [`process`] | the program itself, one or several on one store |
 //! | [`loopback`] | addresses that no other test uses |
@@ -31,8 +33,11 @@
 pub mod ask;
 pub mod boot;
 pub mod client;
+pub mod clouds;
 pub mod described;
 pub mod flags;
+#[path = "../../filters/tests/frames/mod.rs"]
+pub mod frames;
 #[path = "../../filters/tests/grammars/mod.rs"]
 pub mod grammars;
 pub mod issuer;

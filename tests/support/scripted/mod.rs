@@ -4,7 +4,8 @@
 //! `responses_python.py`, `responses_node.mjs` and `langchain_python.py` expect: it calls `get_weather` where tools are offered, tells the result of a call, gives JSON where a schema is asked for, says whether it
 //! sees an image, reasons "hm" where that is asked for, and repeats the last text otherwise.
 
-mod wires;
+pub mod cloud_wires;
+pub mod wires;
 
 use std::time::Duration;
 

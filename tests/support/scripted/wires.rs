@@ -7,36 +7,59 @@ use crate::support::script::Reply;
 use crate::support::upstream::Received;
 
 /// A wire: what a request asks, and the reply that says a turn.
-pub(super) struct Wire {
+#[derive(Clone, Copy)]
+pub struct Wire {
     /// The members that hold the history, and the tools.
-    history: &'static str,
-    read: fn(&mut Asked),
-    reply: fn(&Asked, &Turn) -> Reply,
+    pub(super) history: &'static str,
+    pub(super) read: fn(&mut Asked),
+    pub(super) reply: fn(&Asked, &Turn) -> Reply,
 }
+
+/// Chat completions.
+pub const CHAT: Wire = Wire {
+    history: "messages",
+    read: read_chat,
+    reply: chat,
+};
+/// Responses.
+pub const ITEMS: Wire = Wire {
+    history: "input",
+    read: read_items,
+    reply: items,
+};
+/// Messages.
+pub const BLOCKS: Wire = Wire {
+    history: "messages",
+    read: read_blocks,
+    reply: blocks,
+};
+/// Gemini's contents.
+pub const PARTS: Wire = Wire {
+    history: "contents",
+    read: read_parts,
+    reply: parts,
+};
 
 /// Returns the wire of a path.
 pub(super) fn of(path: &str) -> Option<Wire> {
-    let wire = |history, read, reply| Wire {
-        history,
-        read,
-        reply,
-    };
     match path.split('?').next().unwrap_or_default() {
-        "/v1/chat/completions" => Some(wire("messages", read_chat, chat)),
-        "/v1/responses" => Some(wire("input", read_items, items)),
-        "/v1/messages" => Some(wire("messages", read_blocks, blocks)),
-        path if path.starts_with("/v1beta/models/") => Some(wire("contents", read_parts, parts)),
+        "/v1/chat/completions" => Some(CHAT),
+        "/v1/responses" => Some(ITEMS),
+        "/v1/messages" => Some(BLOCKS),
+        path if path.starts_with("/v1beta/models/") => Some(PARTS),
         _ => None,
     }
 }
 
 impl Wire {
-    pub(super) fn read(&self, request: &Received) -> Asked {
+    pub fn read(&self, request: &Received) -> Asked {
         let body = request.json();
         let history = body[self.history].as_array();
         let last = history.and_then(|items| items.last()).cloned();
+        // Where the path says so, the body does not.
+        let streams = [":stream", "/converse-stream"];
         let mut asked = Asked {
-            is_stream: body["stream"] == true || request.path.contains(":stream"),
+            is_stream: body["stream"] == true || streams.iter().any(|it| request.path.contains(it)),
             tools: Vec::new(),
             results: Vec::new(),
             last: last.unwrap_or_default(),
@@ -48,21 +71,21 @@ impl Wire {
         asked
     }
 
-    pub(super) fn reply(&self, asked: &Asked, turn: &Turn) -> Reply {
+    pub fn reply(&self, asked: &Asked, turn: &Turn) -> Reply {
         (self.reply)(asked, turn)
     }
 }
 
-fn list(value: &Value) -> &[Value] {
+pub(super) fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-fn names<'a>(tools: impl Iterator<Item = &'a Value>) -> Vec<String> {
+pub(super) fn names<'a>(tools: impl Iterator<Item = &'a Value>) -> Vec<String> {
     let names = tools.filter_map(|name| name.as_str());
     names.map(ToOwned::to_owned).collect()
 }
 
-fn prompt_tokens(turn: &Turn) -> u64 {
+pub(super) fn prompt_tokens(turn: &Turn) -> u64 {
     if turn.prompt_tokens == 0 {
         9
     } else {
@@ -71,7 +94,7 @@ fn prompt_tokens(turn: &Turn) -> u64 {
 }
 
 /// Returns ids that no earlier call has, because each call was answered before.
-fn call_ids<'t>(
+pub(super) fn call_ids<'t>(
     asked: &Asked,
     turn: &'t Turn,
 ) -> impl Iterator<Item = (String, &'t str, &'t Value)> {
@@ -81,7 +104,7 @@ fn call_ids<'t>(
 }
 
 /// Cuts a text in two, as models say it.
-fn halves(text: &str) -> [&str; 2] {
+pub(super) fn halves(text: &str) -> [&str; 2] {
     let mut at = text.len() / 2;
     while !text.is_char_boundary(at) {
         at -= 1;
@@ -480,7 +503,7 @@ fn parts(asked: &Asked, turn: &Turn) -> Reply {
     sent.event(&reply(&[], Some("STOP"))).end()
 }
 
-fn named(events: &[Value]) -> Reply {
+pub(super) fn named(events: &[Value]) -> Reply {
     let send = |reply: Reply, event: &Value| {
         reply.named_event(event["type"].as_str().unwrap(), &event.to_string())
     };

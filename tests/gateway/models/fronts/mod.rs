@@ -20,7 +20,7 @@ mod messages;
 mod moderations;
 mod ocr;
 mod operations;
-mod promises;
+pub mod promises;
 mod rerank;
 mod responses;
 mod search;

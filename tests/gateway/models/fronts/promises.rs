@@ -13,8 +13,8 @@ use crate::support::script::{Cut, Gate, Reply};
 use crate::support::upstream::Upstream;
 
 /// An API whose requests are chats.
-struct Api {
-    path: &'static str,
+pub struct Api {
+    pub path: &'static str,
     /// The member that holds the history, or the text in its place: then its requests name no managed prompts.
     history: &'static str,
     /// What a request has beside its model, its history and whether it streams.
@@ -22,16 +22,16 @@ struct Api {
     /// Where a whole answer has the members of the gateway, and where the last part of a stream has them.
     own: [&'static str; 2],
     /// Where the error of a broken stream has its type.
-    broken: &'static str,
+    pub broken: &'static str,
     /// The data of the last event of a whole stream.
-    last: fn(&str) -> bool,
+    pub last: fn(&str) -> bool,
     /// The type of an error, in its body and in its event.
     error_type: fn(&Value) -> &Value,
     /// The status for an account without credit, and what stands in the error.
     unpaid: (u16, &'static str, &'static str),
 }
 
-const APIS: [Api; 4] = [
+pub const APIS: [Api; 4] = [
     Api {
         path: "/v1/chat/completions",
         history: "messages",
@@ -75,7 +75,7 @@ const APIS: [Api; 4] = [
 ];
 
 impl Api {
-    fn body(&self, is_stream: bool) -> Value {
+    pub fn body(&self, is_stream: bool) -> Value {
         let mut body = json!({"model": "chat", "stream": is_stream});
         body[self.history] = match self.history {
             "prompt" => json!("Hi"),
@@ -88,7 +88,7 @@ impl Api {
         body
     }
 
-    fn request(&self, gateway: &Gateway, body: &Value) -> Ask {
+    pub fn request(&self, gateway: &Gateway, body: &Value) -> Ask {
         Ask::post(self.path, body.to_string()).key(&gateway.key)
     }
 
@@ -100,7 +100,7 @@ impl Api {
     }
 
     /// The members of the gateway in a whole answer.
-    fn own<'a>(&self, answer: &'a Value, member: &str) -> &'a Value {
+    pub fn own<'a>(&self, answer: &'a Value, member: &str) -> &'a Value {
         let places = self.own.map(|own| format!("{own}/{member}"));
         let mut found = places.iter().filter_map(|place| answer.pointer(place));
         found
@@ -110,7 +110,7 @@ impl Api {
 }
 
 /// The data of all events of a stream.
-fn events(answer: &Answer) -> Vec<String> {
+pub fn events(answer: &Answer) -> Vec<String> {
     let lines = answer.text().lines();
     let data = lines.filter_map(|line| line.strip_prefix("data: "));
     data.map(str::to_owned).collect()
