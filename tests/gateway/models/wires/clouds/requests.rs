@@ -8,7 +8,7 @@ use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
 use crate::support::client::ask;
 use crate::support::clouds::{
-    CLOUDS, CloudHosts, CloudWire, Dialect, SignIn, Vendor, cloud, strict,
+    CLOUDS, CloudHosts, CloudWire, Dialect, SignIn, Vendor, cloud, model_of, strict,
 };
 use crate::support::scripted::{Asked, Said, Turn};
 
@@ -180,6 +180,35 @@ fn claude_on_a_cloud_gets_what_its_clients_say_and_it_takes() {
         assert_eq!(sent["metadata"]["user_id"] == USER, !is_bedrock, "{id}");
     }
     users_are_told_apart_on_bedrock(&hosts, &gateway);
+}
+
+/// Vertex knows no tier in a body, whoever asks for one.
+#[test]
+fn a_tier_on_vertex_is_named_in_a_header() {
+    let hosts = CloudHosts::start(calls_and_tells);
+    let models = model_of("tiered", &["vertex-gemini"]);
+    let gateway = hosts.gateway("", &format!("{models}service_tiers = [\"flex\"]\n"));
+    let chat = json!({"model": "tiered", "service_tier": "flex", "messages": [{"role": "user", "content": "Hi"}]});
+    let asked = gateway.chat_ask(chat.to_string());
+    let contents =
+        json!({"serviceTier": "flex", "contents": [{"role": "user", "parts": [{"text": "Hi"}]}]});
+    let own = Ask::post(
+        "/v1beta/models/tiered:generateContent",
+        contents.to_string(),
+    );
+    for asked in [asked, own.key(&gateway.key)] {
+        let answer = ask(gateway.address(), &asked);
+        let refused = hosts.refusals();
+        assert!(refused.is_empty(), "{refused:?}");
+        assert_eq!(answer.status(), 200, "{}", answer.text());
+    }
+    let plain = json!({"model": "tiered", "messages": [{"role": "user", "content": "Hi"}]});
+    assert_eq!(gateway.chat(plain.to_string()).status(), 200);
+    let requests = hosts.host("vertex-gemini").requests();
+    let header = "x-vertex-ai-llm-shared-request-type";
+    let tiers = requests.iter().map(|it| it.header(header));
+    let tiers: Vec<Option<&str>> = tiers.collect();
+    assert_eq!(tiers, [Some("flex"), Some("flex"), None]);
 }
 
 fn users_are_told_apart_on_bedrock(hosts: &CloudHosts, gateway: &Gateway) {
