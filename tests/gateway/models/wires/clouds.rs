@@ -1,5 +1,6 @@
 //! Clouds: what their hosts get over each of their wires, and what becomes of what they answer.
 
+mod cuts;
 mod requests;
 
 use serde_json::Value;
