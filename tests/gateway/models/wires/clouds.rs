@@ -1,6 +1,7 @@
 //! Clouds: what their hosts get over each of their wires, and what becomes of what they answer.
 
 mod cuts;
+mod fallbacks;
 mod requests;
 
 use serde_json::Value;
