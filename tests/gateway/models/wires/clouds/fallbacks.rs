@@ -238,6 +238,30 @@ fn a_request_that_is_wrong_itself_is_tried_at_one_cloud() {
     assert!(hosts.host(ORDER[2]).requests().is_empty());
 }
 
+/// Claude on Vertex wraps the error of the model in one of its own.
+#[test]
+fn an_error_within_an_error_is_told_in_its_inner_words() {
+    let hosts = CloudHosts::start(|cloud, _| {
+        Said::Reply(strict::refusal(
+            cloud,
+            400,
+            "max_tokens: 99 > 9, which is too much",
+        ))
+    });
+    let gateway = hosts.gateway("", "");
+    let answer = ask_model(
+        &gateway,
+        &fronts()[0],
+        "vertex-messages",
+        fronts()[0].body(false),
+    );
+    let body = answer.json();
+    assert_eq!(answer.status(), 400, "{body}");
+    let message = body["error"]["message"].as_str().unwrap();
+    assert!(message.contains("max_tokens: 99 > 9"), "{message}");
+    assert!(!message.contains("{\""), "{message}");
+}
+
 #[test]
 fn where_a_source_of_credentials_fails_the_next_cloud_answers() {
     let (hosts, _) = hosts();
