@@ -19,7 +19,7 @@ use crate::support::upstream::Upstream;
 const ENTRA: &str = "credentials = \"entra\"";
 
 /// Checks that a call goes on at the second provider, and that operators read this.
-fn assert_unavailable(gateway: &Gateway, first: &Upstream, expected: &str) {
+pub(super) fn assert_unavailable(gateway: &Gateway, first: &Upstream, expected: &str) {
     let answer = gateway.chat(PLAIN);
     assert_eq!(answer.status(), 200, "{}", answer.text());
     let body = answer.json();

@@ -3,6 +3,7 @@
 mod failures;
 mod refresh;
 mod signatures;
+mod sources;
 
 use crate::models::fronts::chat_completions::reply;
 use crate::support::ask::Ask;

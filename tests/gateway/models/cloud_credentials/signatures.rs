@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::{answering, gateway};
 use crate::models::fronts::chat_completions::PLAIN;
 use crate::support::boot::Gateway;
+use crate::support::clouds::signature::{self, SignedBy};
 use crate::support::sdk::{self, Script};
 use crate::support::upstream::Received;
 
@@ -71,32 +72,15 @@ fn five_hundred_random_requests_are_signed_as_botocore_signs_them() {
 }
 
 /// Checks the signature of a request that a provider has received.
-fn assert_signed(request: &Received, id: &str, secret: &str, region: &str) {
-    let header = |name: &str| request.header(name).unwrap();
-    let keys = AwsKeys {
-        access_key_id: id.into(),
-        secret_access_key: SecretText::new(secret),
-        session_token: request.header("x-amz-security-token").map(SecretText::new),
+pub(super) fn assert_signed(request: &Received, id: &str, secret: &str, region: &str) {
+    let by = SignedBy {
+        id,
+        secret,
+        session: request.header("x-amz-security-token"),
+        region,
+        service: "bedrock",
     };
-    let scope = SigningScope {
-        region: region.into(),
-        service: "bedrock".into(),
-    };
-    let time = format!("{} +0000", header("x-amz-date"));
-    let time = jiff::Timestamp::strptime("%Y%m%dT%H%M%SZ %z", &time).unwrap();
-    let apart = (jiff::Timestamp::now().as_second() - time.as_second()).abs();
-    assert!(apart < 60, "{apart}");
-    let headers = [
-        ("host", header("host")),
-        ("content-type", header("content-type")),
-    ];
-    let expected = signature(
-        (&request.method, &request.path),
-        &headers,
-        &request.body,
-        (&keys, &scope, time.as_second() as u64),
-    );
-    assert_eq!(header("authorization"), expected);
+    assert_eq!(signature::check(request, by), Ok(()), "{request:?}");
 }
 
 #[test]
