@@ -7,33 +7,30 @@ use std::time::{Duration, Instant};
 
 use super::{answering, gateway, machine, readiness, token};
 use crate::models::fronts::chat_completions::{PLAIN, reply};
+use crate::support::client::Client;
 use crate::support::script::Reply;
-use crate::support::until;
 use crate::support::upstream::{Received, Upstream};
+use crate::support::{POLL, every, until};
 
 const ENTRA: &str = "credentials = \"entra\"";
 /// How long a token lives, in seconds. It is refreshed a fifth before its end.
 const LIVES_S: u64 = 5;
 /// How many refreshes are watched.
 const REFRESHES: usize = 5;
+/// How many calls are made at least, unless `WEIRGATE_LOAD_CALLS` says so.
+const CALLS: usize = 1_000;
+/// How many connections of clients make them.
+const CONNECTIONS: usize = 16;
 
-#[test]
-fn under_load_five_ends_of_tokens_cost_one_fetch_each_and_no_call() {
-    let server = Upstream::sequence((0..20).map(|number| token(&format!("t-{number}"), LIVES_S)));
+/// A provider that refuses a token that has ended, by the time at which the token was first seen.
+fn refusing_ended_tokens() -> Upstream {
     let begun = Mutex::new(Vec::<(String, Instant)>::new());
-    // A token that has ended is refused, by the time at which it was first seen.
-    let provider = Upstream::answering(move |request: &Received| {
-        let bearer = request
-            .header("authorization")
-            .unwrap_or_default()
-            .to_owned();
+    Upstream::answering(move |request: &Received| {
+        let bearer = request.header("authorization").unwrap_or_default();
         let mut begun = begun.lock().unwrap();
-        let seen = begun
-            .iter()
-            .find(|(token, _)| *token == bearer)
-            .map(|(_, at)| *at);
-        let at = seen.unwrap_or_else(|| {
-            begun.push((bearer.clone(), request.at));
+        let seen = begun.iter().find(|(token, _)| token == bearer);
+        let at = seen.map(|(_, at)| *at).unwrap_or_else(|| {
+            begun.push((bearer.to_owned(), request.at));
             request.at
         });
         let is_alive = request.at - at < Duration::from_secs(LIVES_S);
@@ -41,19 +38,30 @@ fn under_load_five_ends_of_tokens_cost_one_fetch_each_and_no_call() {
             true => reply(),
             false => Reply::json(401, "{}"),
         }
-    });
-    let second = answering();
+    })
+}
+
+#[test]
+fn under_load_five_ends_of_tokens_cost_one_fetch_each_and_no_call() {
+    let wanted = std::env::var("WEIRGATE_LOAD_CALLS");
+    let wanted = wanted.map_or(CALLS, |text| text.parse().unwrap());
+    let server = Upstream::sequence((0..99).map(|number| token(&format!("t-{number}"), LIVES_S)));
+    let (provider, second) = (refusing_ended_tokens(), answering());
     let gateway = gateway([&provider, &second], ENTRA, &machine(&server));
     let (calls, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let begun = Instant::now();
     thread::scope(|scope| {
-        for _ in 0..4 {
+        for _ in 0..CONNECTIONS {
             scope.spawn(|| {
+                let mut client = Client::connect(gateway.address());
                 while !is_over.load(Ordering::Relaxed) {
-                    let answer = gateway.chat(PLAIN);
+                    client.send(&gateway.chat_ask(PLAIN));
+                    let answer = client.answer();
                     assert_eq!(answer.status(), 200, "{}", answer.text());
                     let body = answer.json();
                     let routing = &body["metadata"]["routing"];
                     assert_eq!(routing.as_array().unwrap().len(), 1, "{routing}");
+                    assert_eq!(routing[0]["provider"], "first", "{routing}");
                     calls.fetch_add(1, Ordering::Relaxed);
                 }
             });
@@ -61,16 +69,33 @@ fn under_load_five_ends_of_tokens_cost_one_fetch_each_and_no_call() {
         for count in 1..=1 + REFRESHES {
             server.wait_requests(count);
         }
+        for _ in every(POLL, Duration::from_secs(300)) {
+            if calls.load(Ordering::Relaxed) >= wanted {
+                break;
+            }
+        }
         is_over.store(true, Ordering::Relaxed);
     });
-    let fetches = server.requests();
+    let (made, fetches) = (calls.load(Ordering::Relaxed), server.requests());
+    println!(
+        "{made} calls in {:?}, {} fetches",
+        begun.elapsed(),
+        fetches.len()
+    );
+    assert!(made >= wanted, "{made}");
     for pair in fetches.windows(2) {
         let apart = pair[1].at - pair[0].at;
         assert!(apart > Duration::from_secs(LIVES_S - 2), "{apart:?}");
     }
-    assert!(calls.load(Ordering::Relaxed) > 100, "{calls:?}");
+    let metrics = gateway.metrics();
     let counted = "weirgate_credential_fetches_total{outcome=\"fetched\",provider=\"first\"}";
-    assert!(gateway.metrics().contains(counted), "{}", gateway.metrics());
+    let fetched = metrics.lines().find_map(|line| line.strip_prefix(counted));
+    let fetched: usize = fetched.unwrap().trim().parse().unwrap();
+    assert_eq!(fetched, server.requests().len(), "{metrics}");
+    assert!(
+        !metrics.contains("outcome=\"failed\",provider=\"first\""),
+        "{metrics}"
+    );
     assert!(readiness(&gateway).contains("credentials of provider first: usable\n"));
 }
 
