@@ -8,11 +8,14 @@ use serde_json::Value;
 use super::{installed, root};
 
 /// The wires: the model of each, and its name.
-const WIRES: [(&str, &str); 4] = [
+const WIRES: [(&str, &str); 7] = [
     ("chat", "chat completions"),
     ("items", "Responses"),
     ("blocks", "Messages"),
     ("parts", "Gemini"),
+    ("azure-messages", "Claude on Foundry"),
+    ("bedrock-messages", "Claude on Bedrock"),
+    ("vertex-messages", "Claude on Vertex"),
 ];
 
 /// An agent of the table.
@@ -22,8 +25,8 @@ struct Agent {
     package: &'static str,
     /// How the names of its scenarios begin.
     prefix: &'static str,
-    /// The wire whose words it speaks itself.
-    own: &'static str,
+    /// The wires whose words it speaks itself.
+    own: &'static [&'static str],
 }
 
 const AGENTS: [Agent; 3] = [
@@ -31,27 +34,33 @@ const AGENTS: [Agent; 3] = [
         name: "Claude Code",
         package: "@anthropic-ai/claude-code",
         prefix: "",
-        own: "blocks",
+        own: &[
+            "blocks",
+            "azure-messages",
+            "bedrock-messages",
+            "vertex-messages",
+        ],
     },
     Agent {
         name: "Codex",
         package: "@openai/codex",
         prefix: "Codex: ",
-        own: "items",
+        own: &["items"],
     },
     Agent {
         name: "Gemini CLI",
         package: "@google/gemini-cli",
         prefix: "Gemini CLI: ",
-        own: "parts",
+        own: &["parts"],
     },
 ];
 
 const HEAD: &str = "# What agents do, and on which models
 
 Made by `make test-agents AGENTS=all`: each cell is a run of the agent as its maker publishes it, headless, through the gateway, in
-front of a scripted provider on that wire. *native*: body and events pass as bytes; *translated*: the model is asked in the words of
-its own wire; *rewritten*: the gateway writes them anew, because it searches or asks a judge itself. An empty cell was not tried. The runs stand in tests/gateway/agents.
+front of a scripted provider on that wire; the hosts of clouds refuse what their vendors refuse. *native*: body and events pass as
+bytes, but for what a cloud takes otherwise; *translated*: the model is asked in the words of its own wire; *rewritten*: the gateway
+writes them anew, because it searches or asks a judge itself. An empty cell was not tried. The runs stand in tests/gateway/agents.
 
 ";
 
@@ -103,22 +112,30 @@ fn of_agent(scenario: &str) -> (&'static str, &str) {
 }
 
 fn table(agent: &Agent, rows: &BTreeMap<String, Vec<String>>) -> String {
-    let names: Vec<&str> = WIRES.iter().map(|(_, name)| *name).collect();
-    let line = "|---".repeat(WIRES.len() + 1);
+    let own = rows.iter().filter_map(|(scenario, passed)| {
+        let (of, scenario) = of_agent(scenario);
+        (of == agent.name).then_some((scenario, passed))
+    });
+    let own: Vec<(&str, &Vec<String>)> = own.collect();
+    // A wire on which nothing was tried has no column.
+    let is_tried = |model: &str| {
+        own.iter()
+            .any(|(_, passed)| passed.iter().any(|it| it == model))
+    };
+    let wires = WIRES.iter().filter(|(model, _)| is_tried(model));
+    let wires: Vec<&(&str, &str)> = wires.collect();
+    let names: Vec<&str> = wires.iter().map(|(_, name)| *name).collect();
+    let line = "|---".repeat(wires.len() + 1);
     let (name, version) = (agent.name, version(agent.package));
     let mut text = format!("| {name} {version} | {} |\n{line}|\n", names.join(" | "));
-    for (scenario, passed) in rows {
-        let (of, scenario) = of_agent(scenario);
-        if of != agent.name {
-            continue;
-        }
+    for (scenario, passed) in own {
         let cell = |model: &str| match passed.iter().any(|it| it == model) {
-            true if model != agent.own => "translated",
+            true if !agent.own.contains(&model) => "translated",
             true if REWRITTEN.contains(&scenario) => "rewritten",
             true => "native",
             false => "",
         };
-        let cells: Vec<&str> = WIRES.iter().map(|(model, _)| cell(model)).collect();
+        let cells: Vec<&str> = wires.iter().map(|(model, _)| cell(model)).collect();
         _ = writeln!(text, "| {scenario} | {} |", cells.join(" | "));
     }
     text

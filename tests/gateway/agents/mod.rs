@@ -6,6 +6,7 @@
 //! noted, and [`matrix`] makes the published table of it.
 
 mod claude_code;
+mod claude_code_clouds;
 mod codex;
 mod codex_tools;
 mod gemini;
