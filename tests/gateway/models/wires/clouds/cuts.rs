@@ -211,6 +211,34 @@ fn a_cut_stream_is_never_completed_for_clients_of_responses() {
     cut_anywhere(&fronts()[2]);
 }
 
+/// The body ends in order, as that of a host whose worker has died, before the event that says why the answer has ended.
+#[test]
+fn a_stream_that_ends_too_soon_is_never_completed() {
+    let breaking = Breaking::start();
+    let gateway = breaking.hosts.gateway("", "");
+    for cloud in &CLOUDS {
+        let stream = whole(cloud);
+        let finish = end_of(&stream, finish_mark(cloud));
+        let (mut begun, mut count) = (Reply::empty(), 0);
+        for step in stream.steps() {
+            let Step::Send(bytes) = step else {
+                panic!("another step than bytes: {step:?}");
+            };
+            begun = begun.bytes(bytes);
+            if begun.wire_len() > finish {
+                break;
+            }
+            let api = &fronts()[count % 3];
+            count += 1;
+            let place = format!("{} {} behind {count} steps", api.path, cloud.id);
+            let answer = breaking.ask(&gateway, api, cloud.id, Some(begun.clone().end()));
+            assert_broken(api, &answer, &place);
+            assert_without_reason(&answer, &place);
+        }
+        assert!(count >= 3, "{}: {count}", cloud.id);
+    }
+}
+
 #[test]
 fn before_the_first_content_a_cut_stream_is_answered_by_the_next_provider() {
     let breaking = Breaking::start();
