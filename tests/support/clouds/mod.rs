@@ -86,7 +86,7 @@ const FOUNDRY: &str = "kind = \"azure\"\ncredentials = \"entra\"\n";
 const BEDROCK: &str = "kind = \"bedrock\"\nregion = \"eu-west-1\"\ncredentials = \"aws\"\n";
 const KEYED_BEDROCK: &str = "kind = \"bedrock\"\nregion = \"eu-west-1\"\n";
 const CLAUDE_ON_AWS: &str = "kind = \"aws-anthropic\"\nregion = \"eu-west-1\"\n\
-     headers = { anthropic-workspace-id = \"wrkspc_1\" }\n";
+     workspace = \"wrkspc_1\"\n";
 const VERTEX: &str = "kind = \"vertex\"\nproject = \"my-project\"\nregion = \"europe-west1\"\n\
      credentials = \"google\"\n";
 const COHERE: &str = "kind = \"cohere\"\n";

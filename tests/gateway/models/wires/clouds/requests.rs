@@ -221,10 +221,14 @@ fn users_are_told_apart_on_bedrock(hosts: &CloudHosts, gateway: &Gateway) {
     let users: Vec<Value> = users.collect();
     assert_eq!(users[0], users[1]);
     assert_eq!(users[0].as_str().unwrap().len(), 32);
-    // Who has no other host for a form of answers is told so.
+    // A form of answers is a call that is forced there.
     let asked = json!({"model": "bedrock-messages", "messages": [{"role": "user", "content": "Hi"}],
         "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "object"}}}});
-    let refused = gateway.chat(asked.to_string());
-    let param = &refused.json()["error"]["param"];
-    assert_eq!((refused.status(), param), (400, &json!("response_format")));
+    let _ = gateway.chat(asked.to_string());
+    let refused = hosts.refusals();
+    assert!(refused.is_empty(), "{refused:?}");
+    let requests = hosts.host("bedrock-messages").requests();
+    let forced = requests.last().unwrap().json();
+    assert_eq!(forced["tool_choice"]["type"], "tool", "{forced}");
+    assert_eq!(forced["tools"][0]["name"], forced["tool_choice"]["name"]);
 }
