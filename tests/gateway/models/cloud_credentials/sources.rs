@@ -3,8 +3,6 @@
 mod aws;
 mod google;
 
-use std::sync::Arc;
-
 use crate::models::cloud_credentials::{answering, gateway};
 use crate::models::fronts::chat_completions::PLAIN;
 use crate::support::boot::Gateway;
@@ -23,7 +21,7 @@ struct SignedIn {
 }
 
 impl SignedIn {
-    fn start(table: &str, variables: &Variables) -> SignedIn {
+    fn start(table: &str, variables: &[(&'static str, String)]) -> SignedIn {
         let [provider, second] = [answering(), answering()];
         let gateway = gateway([&provider, &second], table, variables);
         SignedIn {
@@ -52,10 +50,8 @@ impl SignedIn {
 }
 
 /// A server of a source that answers these paths, each as it says; others are a 404.
-fn serving(answer: impl Fn(&Received) -> Option<Reply> + Send + Sync + 'static) -> Arc<Upstream> {
-    Arc::new(Upstream::answering(move |request| {
-        answer(request).unwrap_or_else(|| Reply::json(404, "{}"))
-    }))
+fn serving(answer: impl Fn(&Received) -> Option<Reply> + Send + Sync + 'static) -> Upstream {
+    Upstream::answering(move |request| answer(request).unwrap_or_else(|| Reply::json(404, "{}")))
 }
 
 /// The members of a form; `None`: it is none.

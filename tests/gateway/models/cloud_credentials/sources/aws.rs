@@ -55,7 +55,7 @@ fn a_container_gives_keys_for_its_token_which_is_read_anew() {
         (is_asked && is_known).then(|| keys(&format!("AKIA{number}"), 8))
     });
     let url = format!("{}/v1/credentials?a=b", server.url());
-    let variables = vec![
+    let variables = [
         ("AWS_CONTAINER_CREDENTIALS_FULL_URI", url),
         ("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", token_file),
     ];
@@ -129,7 +129,7 @@ fn a_web_identity_is_traded_without_a_signature() {
 }
 
 /// A machine's metadata, whose session is asked for first.
-fn machine(role_keys: impl Fn() -> Reply + Send + Sync + 'static) -> std::sync::Arc<Upstream> {
+fn machine(role_keys: impl Fn() -> Reply + Send + Sync + 'static) -> Upstream {
     serving(move |request| {
         let text = [("content-type", "text/plain")];
         let base = "/latest/meta-data/iam/security-credentials/";
@@ -227,7 +227,7 @@ fn an_expired_or_empty_web_identity_is_named_before_anything_is_asked() {
         (&*expired, "the token in the file has expired "),
         (" \n", "the file holds no token; "),
     ] {
-        let variables = vec![
+        let variables = [
             (
                 "AWS_WEB_IDENTITY_TOKEN_FILE",
                 written(&folder, "token", text),

@@ -90,12 +90,12 @@ fn a_person_who_has_signed_in_is_asked_for_in_the_usual_folder() {
         "token_uri": format!("{}/token", server.url())}),
     );
     let folder = file.folder.path().display().to_string();
-    let signed_in = SignedIn::start(TABLE, &vec![("CLOUDSDK_CONFIG", folder)]);
+    let signed_in = SignedIn::start(TABLE, &[("CLOUDSDK_CONFIG", folder)]);
     assert_bearer(&signed_in.request(), "of-the-person");
 }
 
 /// Google's exchange of tokens, the account that is taken on, and another issuer's metadata.
-fn exchange() -> std::sync::Arc<Upstream> {
+fn exchange() -> Upstream {
     serving(|request| match &*request.path {
         "/v1/token" => {
             let form = form(request)?;
