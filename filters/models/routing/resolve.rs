@@ -189,16 +189,7 @@ fn resolve_pinned(
     if let Some((model, region)) = name.rsplit_once(':')
         && let Some(found) = find(model)
     {
-        let mut found = found?;
-        found.dedup_by_key(|candidate| candidate.mapping.index);
-        let candidates = serve_region(catalog, &found, region);
-        if candidates.is_empty() {
-            return Err(model_not_found(format!(
-                "{provider} does not serve `{}` in the region `{}`",
-                quoted(model),
-                shown(region)
-            )));
-        }
+        let candidates = serve_region(catalog, found?, (provider, model, region))?;
         return Ok(Some(Resolved {
             is_regional: true,
             ..pinned(candidates)
@@ -219,15 +210,26 @@ fn resolve_pinned(
     Ok(None)
 }
 
-/// Returns the candidates in a region, of those that serve it.
+/// Returns the candidates in a region, of the mappings that serve it.
+///
+/// Errors: 404 where none does.
 fn serve_region(
     catalog: &Catalog,
-    candidates: &[Arc<Candidate>],
-    region: &str,
-) -> Vec<Arc<Candidate>> {
+    mut candidates: Vec<Arc<Candidate>>,
+    (provider, model, region): (&str, &str, &str),
+) -> Result<Vec<Arc<Candidate>>, Fault> {
+    candidates.dedup_by_key(|candidate| candidate.mapping.index);
     let in_region =
         |candidate: &Arc<Candidate>| catalog.candidate_in(&candidate.mapping, region).cloned();
-    candidates.iter().filter_map(in_region).collect()
+    let served: Vec<_> = candidates.iter().filter_map(in_region).collect();
+    if !served.is_empty() {
+        return Ok(served);
+    }
+    Err(model_not_found(format!(
+        "{provider} does not serve `{}` in the region `{}`",
+        quoted(model),
+        shown(region)
+    )))
 }
 
 /// Returns the candidate for a model that only the operator's own server knows.
