@@ -32,6 +32,14 @@ id = "free"
 provider = "own"
 name = "own-up"
 [[models]]
+id = "items"
+[[models.providers]]
+provider = "own"
+name = "items-up"
+wire = "responses"
+input_price = "1"
+output_price = "2"
+[[models]]
 id = "translated"
 [[models.providers]]
 provider = "translated"

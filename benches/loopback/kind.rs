@@ -42,6 +42,8 @@ pub enum Kind {
     TranslatedStream,
     /// 50 KB of Messages up to a provider that speaks it, a short reply down.
     Messages,
+    /// 50 KB of Responses up to a provider that speaks them, a short reply down.
+    Responses,
     /// 1 KB up for a model that does not exist.
     Unknown,
     /// A decision of a flag.
@@ -56,7 +58,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds, in the order of the table.
-    pub const ALL: [Kind; 14] = [
+    pub const ALL: [Kind; 15] = [
         Self::Json,
         Self::Free,
         Self::Large,
@@ -66,6 +68,7 @@ impl Kind {
         Self::Translated,
         Self::TranslatedStream,
         Self::Messages,
+        Self::Responses,
         Self::Unknown,
         Self::Decide,
         Self::Hit,
@@ -90,6 +93,7 @@ impl Kind {
             Self::Translated => "translated",
             Self::TranslatedStream => "translated-stream",
             Self::Messages => "messages",
+            Self::Responses => "responses",
             Self::Unknown => "unknown",
             Self::Decide => "decide",
             Self::Hit => "hit",
@@ -110,6 +114,7 @@ impl Kind {
             Self::Translated => "1 KB JSON, translated",
             Self::TranslatedStream => "SSE of 200 events, translated",
             Self::Messages => "50 KB of Messages, passed",
+            Self::Responses => "50 KB of Responses, passed",
             Self::Unknown => "an unknown model",
             Self::Decide => "decide ÷ constant handler",
             Self::Hit => "graph hit ÷ constant handler",
@@ -123,7 +128,7 @@ impl Kind {
         match self {
             Self::Json | Self::Free | Self::Large | Self::Vectors => Some(0.65),
             Self::Stream => Some(0.85),
-            Self::Messages => Some(0.8),
+            Self::Messages | Self::Responses => Some(0.8),
             Self::Decide => Some(0.9),
             Self::Hit => Some(1.15),
             Self::Pass => Some(0.88),
@@ -148,6 +153,7 @@ impl Kind {
                 | Self::Translated
                 | Self::TranslatedStream
                 | Self::Messages
+                | Self::Responses
         )
     }
 
@@ -213,6 +219,20 @@ impl Kind {
                 let body =
                     format!(r#"{{"model":"translated","max_tokens":64,"messages":[{turns}]}}"#);
                 post("/v1/messages", &credential(key), &body)
+            }
+            Self::Responses => {
+                let turn = |role: &str, kind: &str| {
+                    format!(
+                        r#"{{"type":"message","role":"{role}","content":[{{"type":"{kind}","text":"{text}"}}]}}"#
+                    )
+                };
+                let turns: Vec<String> = (0..25)
+                    .flat_map(|_| [turn("user", "input_text"), turn("assistant", "output_text")])
+                    .chain([turn("user", "input_text")])
+                    .collect();
+                let turns = turns.join(",");
+                let body = format!(r#"{{"model":"items","store":false,"input":[{turns}]}}"#);
+                post("/v1/responses", &credential(key), &body)
             }
             Self::Unknown => whole("nobodys", SMALL),
             Self::Decide => post(

@@ -133,6 +133,7 @@ fn column(kind: Kind) -> Option<&'static str> {
         | Kind::Translated
         | Kind::TranslatedStream
         | Kind::Messages
+        | Kind::Responses
         | Kind::Unknown
         | Kind::Refused => None,
     }

@@ -87,6 +87,7 @@ struct Replies {
     /// A reply of the other convention.
     messages: Vec<u8>,
     messages_stream: Vec<u8>,
+    responses: Vec<u8>,
     held: Vec<u8>,
     stream: Vec<u8>,
     /// The first piece with the head, those in the middle, and the last with the end.
@@ -101,12 +102,14 @@ impl Replies {
             ))
         };
         let messages = r#"{"id":"msg_1","type":"message","role":"assistant","content":[{"type":"text","text":"a"}],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":1}}"#;
+        let responses = r#"{"id":"resp_1","object":"response","created_at":1,"status":"completed","model":"m","output":[{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"a","annotations":[]}]}],"usage":{"input_tokens":1,"output_tokens":1,"total_tokens":2}}"#;
         let events = events();
         Self {
             small: chat(&"a".repeat(700)),
             large: chat(&"a b, ".repeat(10_000)),
             vectors: whole(&vectors()),
             messages: whole(messages),
+            responses: whole(responses),
             messages_stream: stream(&messages_events()),
             held: [STREAM_HEAD, &chunk(&events[0]), &chunk(&events[1])].concat(),
             slow: [
@@ -147,6 +150,8 @@ impl Replies {
                 true => &self.messages_stream,
                 false => &self.messages,
             })
+        } else if head.starts_with(b"POST /v1/responses") {
+            Reply::Ended(&self.responses)
         } else if head.starts_with(b"POST /v1/embeddings") {
             Reply::Ended(&self.vectors)
         } else if has(HOLD) {
