@@ -539,6 +539,7 @@ mod tests {
                 "https://cloud.example",
             ),
             ("WEIRGATE_PROVIDERS__VERTEX__PROJECT", "my-project"),
+            ("WEIRGATE_PROVIDERS__AWS_ANTHROPIC__WORKSPACE", "wrkspc_1"),
         ];
         let clouds = clouds.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let env = env.chain(clouds);

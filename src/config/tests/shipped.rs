@@ -135,11 +135,10 @@ fn the_usual_variables_switch_the_shipped_providers_on() {
         "TAVILY_API_KEY",
         "EXA_API_KEY",
         "AWS_BEARER_TOKEN_BEDROCK",
-        "ANTHROPIC_AWS_API_KEY",
     ];
     let pairs: Vec<_> = names.iter().map(|name| (*name, "k")).collect();
     let loaded = good_with(&without_catalogue(SHIPPED), &pairs);
-    assert_eq!(loaded.config.providers.len(), 23);
+    assert_eq!(loaded.config.providers.len(), 22);
 }
 
 #[test]
