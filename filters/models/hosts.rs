@@ -67,6 +67,8 @@ const CONVENTION: Host = Host {
     is_vendors: false,
     names_regions: false,
     residence: None,
+    exception_header: None,
+    max_body_bytes: None,
     prompt_tokens_header: None,
     names_tell_models: false,
 };
@@ -220,6 +222,8 @@ static BEDROCK: Host = Host {
         absent_cure: "name a profile or a model of this region in a catalogue of your own, or take another region",
         ..ModelLists::NONE
     },
+    exception_header: Some("x-amzn-errortype"),
+    max_body_bytes: Some(25_000_000),
     prompt_tokens_header: Some("x-amzn-bedrock-input-token-count"),
     state_family: Some(CLAUDE_HOSTS),
     residence: Some(profiles::residence),

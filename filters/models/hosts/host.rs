@@ -126,6 +126,10 @@ pub struct Host {
     pub own_key_form: Option<Cloud>,
     /// Where it lists its models.
     pub model_lists: ModelLists,
+    /// The header of refusals that names the exception, for bodies that do not; `None`: there is none.
+    pub exception_header: Option<&'static str>,
+    /// The most bytes that a body of a request may have; `None`: it is not known.
+    pub max_body_bytes: Option<usize>,
     /// The header of replies that tells the tokens of the prompt, for bodies that do not; `None`: there is none.
     pub prompt_tokens_header: Option<&'static str>,
     /// What it and others are called that read each other's state; `None`: each provider reads its own.
@@ -227,6 +231,22 @@ impl Host {
             path: served.path(endpoint, names, quirks),
             headers: headers.collect(),
         })
+    }
+
+    /// Checks the size of a body before it is sent.
+    ///
+    /// Errors: 413, which names the provider, what came and what it takes.
+    pub fn check_body(&self, provider: &str, bytes: usize) -> Result<(), Fault> {
+        match self.max_body_bytes {
+            Some(most) if bytes > most => {
+                let message = format!(
+                    "the request has {bytes} bytes in the words of {provider}, which takes {most}; \
+                     send less, or name a provider that takes more"
+                );
+                Err(Fault::new(FaultKind::TooLarge, message))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns the header of a credential, marked sensitive, so that no log prints it.

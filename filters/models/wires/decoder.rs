@@ -64,6 +64,8 @@ pub struct ReplyHead {
     pub file: Option<FileKind>,
     /// The tokens of the prompt, where the head tells them.
     pub prompt_tokens: Option<u64>,
+    /// Whether the head of a refusal says that the account has used up what it may.
+    pub is_by_quota: bool,
 }
 
 /// How an event stream is divided.
@@ -117,6 +119,7 @@ impl ReplyHead {
             events: EventFraming::new(media_type),
             file: FileKind::new(media_type),
             prompt_tokens: None,
+            is_by_quota: false,
         }
     }
 }
@@ -142,6 +145,7 @@ pub fn decode_reply(
         (status, _) => Box::new(Refusal {
             classify: wire.classify,
             status,
+            is_by_quota: head.is_by_quota,
             body: Vec::new(),
         }),
     };
@@ -490,6 +494,7 @@ where
 struct Refusal {
     classify: fn(u16, &[u8]) -> Failure,
     status: u16,
+    is_by_quota: bool,
     body: Vec<u8>,
 }
 
@@ -504,7 +509,10 @@ impl Refusal {
                 is_retryable: true,
                 ..by_body
             },
-            false => by_body,
+            false => Failure {
+                is_retryable: by_body.is_retryable || self.is_by_quota,
+                ..by_body
+            },
         }
     }
 }

@@ -41,13 +41,18 @@ impl<'a> Body<'a> {
         texts.next().unwrap_or_default()
     }
 
-    /// Returns the name of the exception, without the namespace before it and the address behind it.
+    /// Returns the name of the exception.
     fn kind(&self) -> Option<String> {
         let inner = || find_text(self.output?.get(), "__type");
         let kind = self.kind.and_then(text).or_else(inner)?;
-        let kind = kind.rsplit('#').next().unwrap_or(&kind);
-        kind.split(':').next().map(str::to_owned)
+        Some(bare(&kind).to_owned())
     }
+}
+
+/// Returns the name of an exception without the namespace before it and the address behind it.
+fn bare(kind: &str) -> &str {
+    let kind = kind.split(':').next().unwrap_or(kind);
+    kind.rsplit('#').next().unwrap_or(kind)
 }
 
 /// Returns a value that is a text.
@@ -114,6 +119,11 @@ fn retryable(failure: Failure) -> Failure {
     }
 }
 
+/// Returns whether an account has used up what it may, by the exception that the head of a refusal names.
+pub fn names_quota(told: &str) -> bool {
+    by_quota(Some(bare(told)))
+}
+
 /// Whether an account has used up what it may: this is not the request's fault, although its status says so.
 fn by_quota(kind: Option<&str>) -> bool {
     kind == Some("ServiceQuotaExceededException")
@@ -167,6 +177,25 @@ mod tests {
         }
         let failure = classify(400, message.as_bytes()).scrubbed(&[""; 0]);
         assert_eq!(&*failure.message, "Input is too long for requested model.");
+    }
+
+    #[test]
+    fn a_head_may_name_the_exception_with_its_namespace_and_its_address() {
+        for told in [
+            "ServiceQuotaExceededException",
+            "ServiceQuotaExceededException:http://internal.amazon.com/coral/com.amazon.bedrock/",
+            "com.amazon.bedrock#ServiceQuotaExceededException",
+        ] {
+            assert!(names_quota(told), "{told}");
+        }
+        for told in [
+            "",
+            "#",
+            ":",
+            "ValidationException:http://a/ServiceQuotaExceededException",
+        ] {
+            assert!(!names_quota(told), "{told}");
+        }
     }
 
     #[test]

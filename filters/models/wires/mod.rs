@@ -49,6 +49,7 @@ pub mod wire;
 pub use body_form::BodyForm;
 pub use codec::{BodySlice, Codec, Parts};
 pub use decoder::{Decoder, EventFraming, Progress, ReplyHead, decode_reply};
+pub use exception::names_quota;
 pub use failure::{Failure, FailureKind};
 pub use quirks::Quirks;
 pub use wire::{Counting, Target, VideoWire, Wire, WireHead};

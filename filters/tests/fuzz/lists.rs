@@ -40,6 +40,7 @@ const WHOLE: ReplyHead = ReplyHead {
     events: None,
     file: None,
     prompt_tokens: None,
+    is_by_quota: false,
 };
 
 pub fn rerank() -> Operation {

@@ -369,12 +369,14 @@ pub const EVENTS: ReplyHead = ReplyHead {
     events: Some(EventFraming::Sse),
     file: None,
     prompt_tokens: None,
+    is_by_quota: false,
 };
 pub const WHOLE: ReplyHead = ReplyHead {
     status: 200,
     events: None,
     file: None,
     prompt_tokens: None,
+    is_by_quota: false,
 };
 
 /// The head of an event stream of a wire.

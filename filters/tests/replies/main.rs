@@ -74,6 +74,7 @@ fn read<'p>(
         events: is_event_stream.then_some(EventFraming::Sse),
         file: None,
         prompt_tokens: None,
+        is_by_quota: false,
     };
     let mut writer = request.front.writer(&request, identity());
     let mut recorder = ReplyRecorder::new(usize::MAX);

@@ -163,6 +163,7 @@ fn answered<'p>(
         events: is_event_stream.then_some(EventFraming::Sse),
         file: None,
         prompt_tokens: None,
+        is_by_quota: false,
     };
     let read_for = match words {
         Words::Own => &request,
@@ -197,6 +198,7 @@ fn stored(case: &Case) -> Vec<Value> {
         events: Some(EventFraming::Sse),
         file: None,
         prompt_tokens: None,
+        is_by_quota: false,
     };
     let mut decoder = decode_reply(WireKind::Responses.wire(), &request, &target, &head).unwrap();
     let mut writer = request.front.writer(&request, made_by(true));

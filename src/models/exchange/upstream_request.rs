@@ -229,6 +229,9 @@ impl Attempt {
             body::off_worker(request.source.body.len(), || codec.encode(request, &target))?;
         let slices = slices.into_iter().map(|slice| call.body_piece(slice));
         let body: Vec<BodyPiece> = slices.collect::<Result<_, Fault>>()?;
+        let provider = &attempt.deployment.provider;
+        let bytes = body.iter().map(BodyPiece::len).sum();
+        provider.host.check_body(&provider.name, bytes)?;
         let parts = codec.parts(request, &target);
         self.cursor.left_out_state = left_out_state.get();
         self.cursor.parts.count = parts.count;

@@ -4,7 +4,9 @@ use bytes::Bytes;
 use filters::ledger::CallOutcome;
 use filters::models::cloud_credentials::clock_skew;
 use filters::models::reply::ResponseKind;
-use filters::models::wires::{Failure, FailureKind, Progress, ReplyHead, decode_reply};
+use filters::models::wires::{
+    Failure, FailureKind, Progress, ReplyHead, decode_reply, names_quota,
+};
 use filters::money::ServiceTier;
 use http::{StatusCode, header};
 use pingora::http::ResponseHeader;
@@ -39,10 +41,11 @@ impl Attempt {
         let Some((deployment, target)) = self.deployment(call).zip(self.target(call)) else {
             return;
         };
-        let tokens = deployment.provider.host.prompt_tokens_header;
-        let tokens = tokens.and_then(|name| head.headers.get(name)?.to_str().ok());
+        let host = deployment.provider.host;
+        let told = |name: Option<&str>| head.headers.get(name?)?.to_str().ok();
         let reply = ReplyHead {
-            prompt_tokens: tokens.and_then(|tokens| tokens.parse().ok()),
+            prompt_tokens: told(host.prompt_tokens_header).and_then(|told| told.parse().ok()),
+            is_by_quota: told(host.exception_header).is_some_and(names_quota),
             ..ReplyHead::new(head.status.as_u16(), media_type)
         };
         let tier = deployment.wire.tier_header;

@@ -13,6 +13,7 @@ use crate::models::wires::tests::replay;
 use crate::models::wires::{EventFraming, Failure, FailureKind, Quirks, ReplyHead, Target};
 
 const FRAMES: ReplyHead = ReplyHead {
+    is_by_quota: false,
     status: 200,
     events: Some(EventFraming::Frames),
     file: None,

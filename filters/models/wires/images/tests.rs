@@ -279,6 +279,7 @@ fn read(
 ) -> Result<Taken, Failure> {
     let kind = WireKind::Images;
     let head = ReplyHead {
+        is_by_quota: false,
         status,
         events: is_event_stream.then_some(EventFraming::Sse),
         file: None,

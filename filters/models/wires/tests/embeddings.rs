@@ -22,6 +22,7 @@ use crate::models::routing::parameters::Parameters;
 use crate::models::usage::Settlement;
 
 pub(super) const HEAD: ReplyHead = ReplyHead {
+    is_by_quota: false,
     status: 200,
     events: None,
     file: None,

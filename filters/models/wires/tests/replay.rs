@@ -19,6 +19,7 @@ use crate::models::usage::Settlement;
 
 /// The head of an event stream.
 pub(in crate::models::wires) const EVENTS: ReplyHead = ReplyHead {
+    is_by_quota: false,
     status: 200,
     events: Some(EventFraming::Sse),
     file: None,
@@ -26,6 +27,7 @@ pub(in crate::models::wires) const EVENTS: ReplyHead = ReplyHead {
 };
 /// The head of a whole reply.
 pub(in crate::models::wires) const WHOLE: ReplyHead = ReplyHead {
+    is_by_quota: false,
     status: 200,
     events: None,
     file: None,

@@ -114,6 +114,15 @@ fn outages() -> Vec<[(Reply, u64, &'static str); 2]> {
             (azure(408, "Timeout"), 408, "upstream_error"),
             (quota, 400, "upstream_error"),
         ],
+        [
+            (azure(429, "429"), 429, "rate_limited"),
+            // The body does not name the exception, as AWS's own replies do not.
+            (
+                bedrock(400, "ServiceQuotaExceededException:http://a.example/"),
+                400,
+                "upstream_error",
+            ),
+        ],
     ]
 }
 
@@ -236,6 +245,32 @@ fn a_request_that_is_wrong_itself_is_tried_at_one_cloud() {
         Some(true)
     );
     assert!(hosts.host(ORDER[2]).requests().is_empty());
+}
+
+/// Bedrock takes no body over 25,000,000 bytes, so none is sent there.
+#[test]
+fn a_body_that_is_too_large_for_a_cloud_goes_to_the_next_or_is_a_413() {
+    let (hosts, _) = hosts();
+    let models = model_of("large", &["bedrock-converse", "vertex-messages"]);
+    let alone = model_of("alone", &["bedrock-converse"]);
+    let limits = "[limits.body_bytes]\nchat = 40000000\n";
+    let gateway = hosts.gateway(limits, &[models, alone].concat());
+    let text = "a b ".repeat(6_500_000);
+    let body = |model: &str| {
+        json!({"model": model, "max_tokens": 9, "messages": [{"role": "user", "content": text}]})
+            .to_string()
+    };
+    let answer = gateway.chat(body("large"));
+    assert_eq!(answer.status(), 200, "{}", answer.text());
+    assert_eq!(SaidByModel::read(&answer).text, "said by vertex-messages");
+    let refused = gateway.chat(body("alone"));
+    assert_eq!(refused.status(), 413, "{}", refused.text());
+    let message = refused.json()["error"]["message"].clone();
+    assert!(
+        message.as_str().unwrap().contains("which takes 25000000"),
+        "{message}"
+    );
+    assert!(hosts.host("bedrock-converse").requests().is_empty());
 }
 
 /// Claude on Vertex wraps the error of the model in one of its own.
