@@ -144,9 +144,15 @@ fn try_plan(
     let mut candidates = keep_capable(request, resolved, inputs, point, wire, left_out)?;
     let lower_tool_choice = require_forced_tools(request, &mut candidates, is_auto, wire, left_out);
     prefer_granted(request, &mut candidates, left_out);
+    // A named provider is asked in its own places alone.
+    let places = if is_pinned {
+        candidates.len()
+    } else {
+        usize::MAX
+    };
     let most = match inputs.no_fallback {
         true => 1,
-        false => inputs.attempts.max(1),
+        false => inputs.attempts.min(places).max(1),
     };
     let how = (point, is_auto, most);
     let (attempts, explanation) = order_candidates(request, candidates, inputs, how, priority);
