@@ -222,13 +222,16 @@ static BEDROCK: Host = Host {
         absent_cure: "name a profile or a model of this region in a catalogue of your own, or take another region",
         ..ModelLists::NONE
     },
-    exception_header: Some("x-amzn-errortype"),
+    exception_header: Some(AWS_EXCEPTION),
     max_body_bytes: Some(25_000_000),
     prompt_tokens_header: Some("x-amzn-bedrock-input-token-count"),
     state_family: Some(CLAUDE_HOSTS),
     residence: Some(profiles::residence),
     ..CONVENTION
 };
+
+/// Where services of AWS name exceptions.
+const AWS_EXCEPTION: &str = "x-amzn-errortype";
 
 /// Lists are on the host that manages models, not on the one that runs them.
 const AWS_PROFILES: ModelList = ModelList {
@@ -245,6 +248,7 @@ static AWS_ANTHROPIC: Host = Host {
     place: HostPlace::Region,
     signing_service: "aws-external-anthropic",
     workspace_header: Some("anthropic-workspace-id"),
+    exception_header: Some(AWS_EXCEPTION),
     // Its regions are addresses.
     names_regions: false,
     own_key_form: Some(Cloud::Aws),

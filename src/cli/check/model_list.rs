@@ -27,8 +27,6 @@ const LISTS_TIMEOUT: Duration = Duration::from_secs(12);
 const MAX_PAGE_BYTES: usize = 16 << 20;
 /// The maximum number of pages of a list, whose rest is not read.
 const MAX_PAGES: usize = 10;
-/// The header in which services of AWS name their errors.
-const AWS_ERROR: &str = "x-amzn-errortype";
 const CLOCK_CURE: &str = "set the clock of this machine";
 
 /// What a provider's lists have said.
@@ -214,7 +212,8 @@ fn unix_s() -> u64 {
 /// Describes a refusal: what came, and what helps.
 async fn refused(provider: &ProviderConfig, list: &ModelList, reply: Response) -> SourceError {
     let status = reply.status().as_u16();
-    let word = reply.headers().get(AWS_ERROR);
+    let header = provider.kind.host().exception_header;
+    let word = header.and_then(|name| reply.headers().get(name));
     let word = word.and_then(|word| word.to_str().ok()?.split(':').next().map(str::to_owned));
     let word = word.filter(|word| {
         (1..=64).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_alphanumeric())
