@@ -64,6 +64,16 @@ pub struct Config {
     pub log: Log,
 }
 
+impl Config {
+    /// Returns the path of the socket over which the process is reloaded and upgraded.
+    pub fn upgrade_socket(&self) -> PathBuf {
+        match self.server.upgrade_socket.as_str() {
+            "" => self.store.state_dir.join("control.sock"),
+            path => PathBuf::from(path),
+        }
+    }
+}
+
 /// The public listener.
 pub struct Listen {
     /// The listening address. With port 0 the system chooses a port.

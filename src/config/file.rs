@@ -4,8 +4,6 @@
 //! and what the document is checked against. `format` names a check of `format.rs`.
 
 use std::collections::BTreeMap;
-use std::num::NonZero;
-use std::thread::available_parallelism;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -17,6 +15,7 @@ pub(super) mod providers;
 pub(super) mod quotas;
 pub(super) mod routing;
 pub(super) mod secret;
+pub(super) mod server;
 pub(super) mod time;
 
 pub(super) use decisions::DecisionsConfig;
@@ -25,6 +24,7 @@ pub(super) use providers::ProviderConfig;
 pub(super) use routing::ModelsConfig;
 pub use routing::{BodyBytes, Limits, Routing, Weights};
 pub(super) use secret::{SecretRef, Usd};
+pub use server::Server;
 
 /// The configuration of Weirgate.
 #[derive(Debug, Default, Deserialize, JsonSchema, Serialize)]
@@ -146,39 +146,6 @@ impl Default for AdminConfig {
         Self {
             address: "127.0.0.1:8081".to_owned(),
             token: None,
-        }
-    }
-}
-
-/// The process settings.
-#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Server {
-    /// Worker threads; 0: as many as cores.
-    #[schemars(range(max = 1024))]
-    pub threads: usize,
-    /// Seconds requests in flight may take after SIGTERM.
-    #[serde(rename = "grace_period_s", with = "time::seconds")]
-    #[schemars(with = "u64", range(max = 86_400))]
-    pub grace_period: Duration,
-}
-
-impl Server {
-    /// Returns the number of worker threads, at least 1.
-    pub fn worker_threads(&self) -> usize {
-        let cores = || available_parallelism().map_or(1, NonZero::get);
-        match self.threads {
-            0 => cores(),
-            threads => threads,
-        }
-    }
-}
-
-impl Default for Server {
-    fn default() -> Self {
-        Self {
-            threads: 0,
-            grace_period: Duration::from_secs(300),
         }
     }
 }

@@ -137,6 +137,7 @@ fn check_format(text: &str, format: &str) -> Result<(), FormatError> {
         "store-url" => check_store_url(text),
         "redis-url" => check_url(text, &["redis", "rediss"]),
         "path" => check_path(text),
+        "socket-path" => check_socket_path(text),
         "sdk-key" => check_sdk_key(text),
         "method" => check_method(text),
         "date" => check_date(text),
@@ -308,6 +309,19 @@ fn check_path(text: &str) -> Result<(), FormatError> {
         format!("{text:?} is not a path"),
         "begin with / and leave out spaces",
     )
+}
+
+/// The system cuts or refuses longer paths of sockets.
+fn check_socket_path(text: &str) -> Result<(), FormatError> {
+    const MAX_BYTES: usize = 107;
+    if text.contains('\0') {
+        return refuse("a path has no NUL", "take it out");
+    }
+    if text.len() > MAX_BYTES {
+        let message = format!("{text:?} is too long for the path of a socket");
+        return refuse(message, format!("use at most {MAX_BYTES} bytes"));
+    }
+    Ok(())
 }
 
 fn check_sdk_key(text: &str) -> Result<(), FormatError> {

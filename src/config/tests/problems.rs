@@ -304,10 +304,7 @@ fn a_catalogue_that_was_named_must_exist() {
 fn settings_and_kinds_that_are_not_built_are_unknown() {
     for (toml, key) in [
         ("[telemetry]\notlp_endpoint = \"\"\n", "telemetry"),
-        (
-            "[server]\nupgrade_socket = \"x\"\n",
-            "server.upgrade_socket",
-        ),
+        ("[server]\nconsole = true\n", "server.console"),
         ("[providers.p]\nkind = \"ollama\"\n", "providers.p.kind"),
     ] {
         let problem = only(toml);

@@ -20,7 +20,7 @@ fn an_empty_file_gives_the_documented_defaults() {
     assert_eq!(config.limits.body_bytes.chat, 20_971_520);
     let limits = config.limits.requests_per_minute.limits();
     assert!(limits.iter().all(|(_, limit)| limit.is_built_in));
-    assert_eq!(config.server.grace_period, Duration::from_secs(300));
+    assert_eq!(config.server.grace_period, Duration::from_secs(900));
     assert!(config.models.require_key);
     assert!(config.providers.is_empty());
 }
@@ -29,6 +29,16 @@ fn an_empty_file_gives_the_documented_defaults() {
 fn threads_are_as_many_as_cores_unless_told() {
     assert!(good("").config.server.worker_threads() >= 1);
     assert_eq!(good("[server]\nthreads = 7\n").config.server.threads, 7);
+}
+
+#[test]
+fn the_upgrade_socket_is_in_the_folder_of_state_unless_told() {
+    let path = |text: &str| good(text).config.upgrade_socket();
+    assert_eq!(path(""), Path::new("var/control.sock"));
+    let state = "[store]\nstate_dir = \"/srv/w\"\n";
+    assert_eq!(path(state), Path::new("/srv/w/control.sock"));
+    let told = format!("{state}[server]\nupgrade_socket = \"/run/w.sock\"\n");
+    assert_eq!(path(&told), Path::new("/run/w.sock"));
 }
 
 /// Source: model-gateway 8.1
