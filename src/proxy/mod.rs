@@ -14,6 +14,7 @@ pub mod body_budget;
 pub mod buffered;
 pub mod clock;
 pub mod connection_state;
+pub mod concurrency_limit;
 pub mod connections;
 pub mod context;
 pub mod deprecation;

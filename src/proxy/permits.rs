@@ -11,22 +11,23 @@ use std::time::Duration;
 
 use filters::fault::{Fault, FaultKind};
 use filters::limits::Occupancy;
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
+
+use super::concurrency_limit::ConcurrencyLimit;
 
 /// How long an organization that was refused below its share counts as waiting. Clients retry after a second.
 const WAIT: Duration = Duration::from_secs(2);
 
 /// All permits.
 pub struct Permits {
-    total: usize,
+    total: AtomicUsize,
     taken: AtomicUsize,
     by_organization: Mutex<HashMap<Arc<str>, usize>>,
     /// The time until which an organization counts as waiting, in milliseconds after `started`; 0 means that none
     /// waits.
     waiting_until_ms: AtomicU64,
     /// How many more requests may wait without a permit.
-    unpermitted: Semaphore,
+    unpermitted: Arc<ConcurrencyLimit>,
     started: Instant,
 }
 
@@ -40,19 +41,30 @@ impl Permits {
     /// Creates `total` free permits.
     pub fn new(total: usize) -> Self {
         Self {
-            total,
+            total: AtomicUsize::new(total),
             taken: AtomicUsize::new(0),
             by_organization: Mutex::default(),
             waiting_until_ms: AtomicU64::new(0),
-            unpermitted: Semaphore::new(total.min(Semaphore::MAX_PERMITS)),
+            unpermitted: Arc::new(ConcurrencyLimit::new(total)),
             started: Instant::now(),
         }
     }
 
+    /// Sets how many permits there are. Permits that are taken stay valid; while more are taken than there are, none is
+    /// free.
+    pub fn set_total(&self, total: usize) {
+        self.total.store(total, Ordering::Relaxed);
+        self.unpermitted.set_max(total);
+    }
+
     /// Returns the number of free permits.
     pub fn free(&self) -> usize {
-        self.total
+        self.total()
             .saturating_sub(self.taken.load(Ordering::Relaxed))
+    }
+
+    fn total(&self) -> usize {
+        self.total.load(Ordering::Relaxed)
     }
 
     /// Returns whether an organization would get a permit now. If it has less than its share and none is free, it counts
@@ -82,7 +94,7 @@ impl Permits {
 
     /// Returns whether every organization gets a permit: at least half are free and none waits.
     fn is_calm(&self, now: Instant) -> bool {
-        self.free() > self.total / 2 && !self.others_wait(now)
+        self.free() > self.total() / 2 && !self.others_wait(now)
     }
 
     fn others_wait(&self, now: Instant) -> bool {
@@ -92,7 +104,7 @@ impl Permits {
 
     fn decide(&self, taken: &HashMap<Arc<str>, usize>, organization: &str, now: Instant) -> bool {
         let occupancy = Occupancy {
-            total: self.total,
+            total: self.total(),
             taken: self.taken.load(Ordering::Relaxed),
             own: taken.get(organization).copied().unwrap_or_default(),
             active: taken.len(),
@@ -136,7 +148,7 @@ impl Permit {
             return Ok(work.await);
         };
         let (permits, organization) = (Arc::clone(&permit.permits), permit.organization.clone());
-        let _waiting = permits.unpermitted.try_acquire().map_err(|_| no_permit())?;
+        let _waiting = permits.unpermitted.try_acquire().ok_or_else(no_permit)?;
         drop(permit);
         let done = work.await;
         *held = permits.acquire(&organization, Instant::now());
@@ -195,6 +207,26 @@ mod tests {
         assert!(!has_worked && held.is_none(), "another one runs");
         drop(other);
         assert_eq!(permits.free(), 1);
+    }
+
+    #[test]
+    fn a_smaller_total_lets_permits_run_and_admits_none_until_enough_have_ended() {
+        let permits = Arc::new(Permits::new(4));
+        let (one, other): (Arc<str>, Arc<str>) = ("one".into(), "other".into());
+        let now = Instant::now();
+        let mut held: Vec<Permit> = (0..3)
+            .map(|_| permits.acquire(&one, now).unwrap())
+            .collect();
+        permits.set_total(2);
+        assert_eq!(permits.free(), 0);
+        held.pop();
+        assert!(permits.acquire(&other, now).is_none(), "two of two run");
+        held.pop();
+        let others = permits.acquire(&other, now).unwrap();
+        permits.set_total(5);
+        assert_eq!(permits.free(), 3);
+        drop((held, others));
+        assert_eq!(permits.free(), 5);
     }
 
     #[test]
