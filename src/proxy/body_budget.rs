@@ -1,6 +1,7 @@
 //! The budget of `limits.buffered_bytes`: the bytes of all request bodies in memory, and their owners.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use filters::fault::{Fault, FaultKind};
@@ -11,7 +12,7 @@ pub type BodyOwner = Option<Arc<str>>;
 
 /// The maximum bytes of all bodies together.
 pub struct BodyBudget {
-    max_bytes: usize,
+    max_bytes: AtomicUsize,
     held: Mutex<HeldBytes>,
 }
 
@@ -27,9 +28,14 @@ impl BodyBudget {
     /// Creates a budget without reservations.
     pub fn new(max_bytes: usize) -> Self {
         Self {
-            max_bytes,
+            max_bytes: AtomicUsize::new(max_bytes),
             held: Mutex::default(),
         }
+    }
+
+    /// Sets the maximum. Reservations stay; while they are more than the maximum, none grows.
+    pub fn set_max_bytes(&self, max_bytes: usize) {
+        self.max_bytes.store(max_bytes, Ordering::Relaxed);
     }
 
     /// Returns how many bytes are reserved.
@@ -74,7 +80,7 @@ impl BodyReservation {
         }
         let mut held = self.budget.held();
         let share = Share {
-            total: self.budget.max_bytes,
+            total: self.budget.max_bytes.load(Ordering::Relaxed),
             held: held.all,
             own: held.by_owner.get(&self.owner).copied().unwrap_or_default(),
             body: self.bytes,
@@ -130,6 +136,22 @@ mod tests {
         drop(second);
         assert_eq!(budget.reserved_bytes(), 0);
         assert!(budget.held().by_owner.is_empty());
+    }
+
+    #[test]
+    fn a_smaller_maximum_keeps_what_is_reserved_and_admits_no_more() {
+        let budget = Arc::new(BodyBudget::new(1600));
+        let of = |owner: &str| budget.reservation(Some(owner.into()));
+        let (mut first, mut second) = (of("a"), of("b"));
+        first.grow_to(800).unwrap();
+        budget.set_max_bytes(400);
+        assert_eq!(first.grow_to(801).unwrap_err().status(), 529);
+        assert_eq!(second.grow_to(1).unwrap_err().status(), 529);
+        assert_eq!(budget.reserved_bytes(), 800);
+        drop(first);
+        second.grow_to(100).unwrap();
+        budget.set_max_bytes(3200);
+        second.grow_to(1600).unwrap();
     }
 
     #[test]

@@ -81,6 +81,11 @@ impl Spool {
         })
     }
 
+    /// Sets how many bytes all uploads together may take. Running uploads keep theirs.
+    pub fn set_max_bytes(&self, max_bytes: usize) {
+        self.budget.set_max_bytes(max_bytes);
+    }
+
     /// Returns the bytes reserved by the uploads of running requests.
     pub fn reserved_bytes(&self) -> usize {
         self.budget.reserved_bytes()
@@ -221,6 +226,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let spool = Spool::new(folder.path(), max_bytes).unwrap();
         (folder, spool)
+    }
+
+    #[test]
+    fn a_running_upload_keeps_its_space_under_a_smaller_maximum() {
+        let (_folder, spool) = spool(1600);
+        let mut running = spool.begin(owner()).unwrap();
+        running.reserve(800).unwrap();
+        spool.set_max_bytes(400);
+        assert_eq!(spool.reserved_bytes(), 800);
+        assert_eq!(running.reserve(801).unwrap_err().status(), 529);
+        drop(running.finish());
+        spool.begin(owner()).unwrap().reserve(100).unwrap();
     }
 
     #[test]
