@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use arc_swap::{ArcSwap, ArcSwapOption};
 use filters::cidr::Cidr;
 use filters::fault::{ExceededLimit, Fault};
 use filters::limits::Address;
@@ -34,11 +35,11 @@ const WINDOW_S: u64 = 60;
 
 /// The counters of all addresses.
 pub struct AddressLimits {
-    /// The open connections, or `None` if `listen.max_connections_per_ip` is off.
-    connections: Option<Arc<ConnectionSketch>>,
+    /// The open connections, once `listen.max_connections_per_ip` was on.
+    connections: ArcSwapOption<Estimator>,
+    settings: ArcSwap<Settings>,
     refused_keys: WindowSketch,
     registrations: WindowSketch,
-    trusted_proxies: Vec<Cidr>,
     /// The slots of delayed refusals.
     delayed: Semaphore,
     started: Instant,
@@ -77,57 +78,72 @@ impl WindowSketch {
     }
 }
 
-/// Counts open connections.
-struct ConnectionSketch {
-    counts: Estimator,
-    max: isize,
+/// The settings of `listen`, which a reload may change.
+struct Settings {
+    /// The connections of one address, or `None` if they are not counted.
+    max_connections: Option<isize>,
+    trusted_proxies: Vec<Cidr>,
 }
 
 /// One open connection of an address, until it is dropped.
 pub struct AddressConnection {
-    sketch: Arc<ConnectionSketch>,
+    counts: Arc<Estimator>,
     address: Address,
 }
 
 impl AddressLimits {
     /// Creates the counters. With `max_connections` of 0, connections are not counted.
     pub fn new(max_connections: usize, trusted_proxies: &[Cidr]) -> Self {
-        let connections = (max_connections > 0).then(|| {
-            Arc::new(ConnectionSketch {
-                counts: Estimator::new(HASHES, SLOTS),
-                max: isize::try_from(max_connections).unwrap_or(isize::MAX),
-            })
-        });
-        Self {
-            connections,
+        let limits = Self {
+            connections: ArcSwapOption::empty(),
+            settings: ArcSwap::from_pointee(Settings {
+                max_connections: None,
+                trusted_proxies: Vec::new(),
+            }),
             refused_keys: WindowSketch::new(MAX_REFUSED_KEYS),
             registrations: WindowSketch::new(MAX_REGISTRATIONS),
-            trusted_proxies: trusted_proxies.to_vec(),
             delayed: Semaphore::new(MAX_DELAYED),
             started: Instant::now(),
+        };
+        limits.set(max_connections, trusted_proxies);
+        limits
+    }
+
+    /// Sets the maximum of connections, and the addresses that stand for many clients. Open connections count on.
+    pub fn set(&self, max_connections: usize, trusted_proxies: &[Cidr]) {
+        if max_connections > 0 && self.connections.load().is_none() {
+            let counts = Arc::new(Estimator::new(HASHES, SLOTS));
+            self.connections.store(Some(counts));
         }
+        let max = isize::try_from(max_connections).unwrap_or(isize::MAX);
+        self.settings.store(Arc::new(Settings {
+            max_connections: (max_connections > 0).then_some(max),
+            trusted_proxies: trusted_proxies.to_vec(),
+        }));
     }
 
     /// Counts a connection of an address, unless the address stands for many clients.
     ///
     /// Errors: the address has the maximum of connections.
     pub fn open(&self, address: IpAddr) -> Result<Option<AddressConnection>, TooManyConnections> {
-        let Some(sketch) = &self.connections else {
+        let settings = self.settings.load();
+        let counts = self.connections.load();
+        let Some((max, counts)) = settings.max_connections.zip(counts.as_ref()) else {
             return Ok(None);
         };
-        let mut trusted = self.trusted_proxies.iter();
+        let mut trusted = settings.trusted_proxies.iter();
         let is_loopback = address.to_canonical().is_loopback();
         if is_loopback || trusted.any(|block| block.contains(address)) {
             return Ok(None);
         }
         let address = Address::from(address);
-        let count = sketch.counts.incr(address, 1);
+        let count = counts.incr(address, 1);
         // The guard also subtracts a refused connection.
         let connection = AddressConnection {
-            sketch: Arc::clone(sketch),
+            counts: Arc::clone(counts),
             address,
         };
-        if count > sketch.max {
+        if count > max {
             return Err(TooManyConnections);
         }
         Ok(Some(connection))
@@ -186,7 +202,7 @@ pub struct TooManyConnections;
 
 impl Drop for AddressConnection {
     fn drop(&mut self) {
-        self.sketch.counts.decr(self.address, 1);
+        self.counts.decr(self.address, 1);
     }
 }
 
@@ -231,6 +247,23 @@ mod tests {
         let other: IpAddr = "198.51.100.1".parse().unwrap();
         let _held = limits.open(other).unwrap().unwrap();
         assert_eq!(limits.open(other).err(), Some(TooManyConnections));
+    }
+
+    #[test]
+    fn open_connections_count_under_new_settings() {
+        let limits = AddressLimits::new(3, &[]);
+        let one: IpAddr = [192, 0, 2, 1].into();
+        let mut held = vec![limits.open(one).unwrap(), limits.open(one).unwrap()];
+        limits.set(2, &[]);
+        assert_eq!(limits.open(one).err(), Some(TooManyConnections));
+        limits.set(0, &[]);
+        assert!(limits.open(one).unwrap().is_none(), "it is off");
+        limits.set(2, &[]);
+        held.pop();
+        held.push(limits.open(one).unwrap());
+        assert_eq!(limits.open(one).err(), Some(TooManyConnections));
+        limits.set(2, &["192.0.2.0/24".parse().unwrap()]);
+        assert!(limits.open(one).unwrap().is_none(), "it is trusted");
     }
 
     #[tokio::test(start_paused = true)]
