@@ -84,7 +84,7 @@ fn print_line(line: &str) {
 fn serve() {
     let loaded = config::from_str(&variable("WEIRGATE_FLEET_TOML").unwrap(), []);
     let loaded = loaded.unwrap_or_else(|problems| panic!("{}", problems[0]));
-    let running = weirgate::app::boot(loaded.config, |metrics| {
+    let running = weirgate::app::boot(loaded, |metrics| {
         AccessLog::start(std::io::sink(), metrics.log_dropped.clone())
     })
     .unwrap();

@@ -7,7 +7,7 @@ use pingora::listeners::L4BufferSettings;
 use pingora::server::Server;
 use pingora::server::configuration::ServerConf;
 use pingora::upstreams::peer::HttpPeer;
-use pingora_proxy::{ProxyHttp, Session, http_proxy_service};
+use pingora_proxy::{ProxyHttp, Session, http_proxy};
 use weirgate::app::BoundService;
 use weirgate::telemetry::logging::AccessLog;
 
@@ -88,10 +88,12 @@ pub fn run() {
         hit: variable("WEIRGATE_BENCH_HIT").unwrap().into(),
         access_log: AccessLog::start(std::io::sink(), dropped).unwrap(),
     };
-    let service = http_proxy_service(&server.configuration, bare);
+    let proxy = http_proxy(&server.configuration, bare);
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    server.add_service(BoundService::new(service, listener, L4BufferSettings::default()).unwrap());
+    let (service, doors) = BoundService::new("bare", proxy, L4BufferSettings::default());
+    let _open = doors.open(listener).unwrap();
+    server.add_service(service);
     // Connections wait until Pingora takes them.
     print_line(&address.to_string());
     server.run_forever();

@@ -97,7 +97,7 @@ pub fn run() {
 /// Runs a gateway with one organization, named `bench`. It makes the folder, in which it keeps its state.
 pub fn serve(folder: &str, models: &str, configuration: &str) -> ! {
     let (loaded, keys) = prepare(folder, models, configuration);
-    let running = weirgate::app::boot(loaded.config, |metrics| {
+    let running = weirgate::app::boot(loaded, |metrics| {
         AccessLog::start(std::io::sink(), metrics.log_dropped.clone())
     })
     .unwrap();

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use filters::proxy::is_loopback;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
@@ -13,13 +14,22 @@ use subtle::ConstantTimeEq;
 
 use crate::config::Secret;
 use crate::models::cloud_credentials::CredentialSource;
-use crate::proxy::state::ProxyState;
+use crate::proxy::state::CurrentState;
 
 const PLAIN_TEXT: &str = "text/plain";
 
 /// The operator's endpoints.
 pub struct Admin {
-    state: Arc<ProxyState>,
+    current: CurrentState,
+    view: AdminView,
+}
+
+/// What the configuration says about the endpoints. A reload replaces it. Clones share it.
+#[derive(Clone)]
+pub struct AdminView(Arc<ArcSwap<AdminSettings>>);
+
+/// The settings of the endpoints.
+pub struct AdminSettings {
     /// The hash of the token that all endpoints but the probes require. `None` means that requests need no token, but
     /// have to name this machine.
     token_hash: Option<[u8; 32]>,
@@ -27,17 +37,34 @@ pub struct Admin {
     sources: Vec<Arc<CredentialSource>>,
 }
 
-impl Admin {
-    /// Creates the endpoints. With a token, all but the probes require it.
-    pub fn new(
-        state: &Arc<ProxyState>,
-        token: Option<&Secret>,
-        sources: Vec<Arc<CredentialSource>>,
-    ) -> Self {
+impl AdminSettings {
+    /// Returns the settings. With a token, all endpoints but the probes require it.
+    pub fn new(token: Option<&Secret>, sources: Vec<Arc<CredentialSource>>) -> Self {
         Self {
-            state: Arc::clone(state),
             token_hash: token.map(|token| Sha256::digest(token.expose()).into()),
             sources,
+        }
+    }
+}
+
+impl AdminView {
+    /// Starts with these settings.
+    pub fn new(settings: AdminSettings) -> Self {
+        Self(Arc::new(ArcSwap::from_pointee(settings)))
+    }
+
+    /// Replaces the settings.
+    pub fn replace(&self, settings: AdminSettings) {
+        self.0.store(Arc::new(settings));
+    }
+}
+
+impl Admin {
+    /// Creates the endpoints, which show the current state.
+    pub fn new(current: &CurrentState, view: &AdminView) -> Self {
+        Self {
+            current: current.clone(),
+            view: view.clone(),
         }
     }
 
@@ -47,16 +74,17 @@ impl Admin {
         headers: &HeaderMap,
         address: Option<IpAddr>,
     ) -> (u16, &'static str, Vec<u8>) {
+        let settings = self.view.0.load();
         match path {
             "/livez" => (200, PLAIN_TEXT, b"ok\n".to_vec()),
             "/readyz" if !is_verbose => self.readiness(),
-            _ if self.token_hash.is_none() && !names_address(headers, address) => (
+            _ if settings.token_hash.is_none() && !names_address(headers, address) => (
                 403,
                 PLAIN_TEXT,
                 b"without admin.token, Host has to be localhost or the address of this listener\n"
                     .to_vec(),
             ),
-            _ if !self.is_authorized(headers) => (
+            _ if !settings.is_authorized(headers) => (
                 401,
                 PLAIN_TEXT,
                 b"the token of admin.token is required: Authorization: Bearer TOKEN\n".to_vec(),
@@ -64,7 +92,8 @@ impl Admin {
             "/readyz" => {
                 let (status, media_type, mut body) = self.readiness();
                 body.extend(
-                    self.sources
+                    settings
+                        .sources
                         .iter()
                         .flat_map(|it| source_line(it).into_bytes()),
                 );
@@ -73,7 +102,7 @@ impl Admin {
             "/metrics" => (
                 200,
                 "text/plain; version=0.0.4",
-                self.state.metrics.render(),
+                self.current.get().metrics.render(),
             ),
             _ => (
                 404,
@@ -84,12 +113,14 @@ impl Admin {
     }
 
     fn readiness(&self) -> (u16, &'static str, Vec<u8>) {
-        match self.state.check_ready() {
+        match self.current.get().check_ready() {
             Ok(()) => (200, PLAIN_TEXT, b"ok\n".to_vec()),
             Err(why) => (503, PLAIN_TEXT, format!("not ready: {why}\n").into_bytes()),
         }
     }
+}
 
+impl AdminSettings {
     /// Returns whether the request has the token. The comparison of hashes takes constant time.
     fn is_authorized(&self, headers: &HeaderMap) -> bool {
         let Some(expected) = &self.token_hash else {

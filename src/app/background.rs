@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pingora::services::background::BackgroundService;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 use tokio::sync::watch;
 
 use super::boot::{BootError, failed};
@@ -39,7 +39,7 @@ pub(super) fn runtime() -> Result<Runtime, BootError> {
 /// Starts the services that refresh names, keys, credentials and datafiles and drop ended windows, until `stop`. Returns the
 /// sources of the operator's credentials.
 pub(super) fn refresh(
-    runtime: &Runtime,
+    runtime: &Handle,
     providers: &[Arc<Provider>],
     app: &AppState,
     stop: &watch::Receiver<bool>,
@@ -88,7 +88,7 @@ pub(super) fn refresh(
 }
 
 /// Starts the services on rows of the store, until `stop`: jobs of videos and responses, and expired grants of OAuth.
-pub(super) fn work(runtime: &Runtime, app: &AppState, stop: &watch::Receiver<bool>) {
+pub(super) fn work(runtime: &Handle, app: &AppState, stop: &watch::Receiver<bool>) {
     let tasks = &app.proxy.tasks;
     let working = worker::run(Arc::clone(&app.models), stop.clone());
     tasks.watch_task("videos", &runtime.spawn(working));
@@ -104,7 +104,7 @@ pub(super) fn work(runtime: &Runtime, app: &AppState, stop: &watch::Receiver<boo
 }
 
 /// Starts a service, if there is one, until `stop`.
-pub(super) fn spawn<S>(runtime: &Runtime, service: Option<S>, stop: &watch::Receiver<bool>)
+pub(super) fn spawn<S>(runtime: &Handle, service: Option<S>, stop: &watch::Receiver<bool>)
 where
     S: BackgroundService + Send + Sync + 'static,
 {

@@ -8,17 +8,16 @@ use std::sync::atomic::Ordering;
 use tokio::sync::watch;
 
 use super::background;
-use super::build::{SharedServices, build};
-use super::listeners::Listeners;
+use super::generation::{Generation, catalog};
+use super::listeners::BoundListeners;
 use super::open_store::{open, store_failed};
+use super::process::ProcessServices;
+use super::reload::{Reloadable, Reloader};
 use super::running::{BackgroundRuntime, Running, StopMode};
 use super::sandboxes::Sandboxes;
-use crate::config::Config;
-use crate::models::planner::{self, Planner};
-use crate::models::providers::Provider;
-use crate::proxy::clock::Clock;
-use crate::proxy::tls::{CertificateRefresh, Tls};
-use crate::store::Store;
+use crate::admin::AdminView;
+use crate::config::LoadedConfig;
+use crate::proxy::state::CurrentState;
 use crate::telemetry::logging::AccessLog;
 use crate::telemetry::metrics::Metrics;
 
@@ -59,50 +58,50 @@ pub(super) fn misconfigured(message: String) -> BootError {
 ///
 /// Errors: an address is not available, the catalogue is invalid, or the store cannot be opened.
 pub fn boot(
-    mut config: Config,
+    mut loaded: LoadedConfig,
     access_log: impl FnOnce(&Metrics) -> std::io::Result<AccessLog>,
 ) -> Result<Running, BootError> {
     // The listeners come first: a failed start must not create a key that it cannot show afterwards.
-    let listeners = Listeners::bind(&config)?;
+    let listeners = BoundListeners::bind(&loaded.config)?;
     let (public, admin) = (listeners.public_address, listeners.admin_address);
-    let catalog = planner::load_catalog(&config).map_err(misconfigured)?;
-    let tls = tls(&config)?.unzip();
+    let catalog = catalog(&loaded.config)?;
     let runtime = background::runtime()?;
+    let background = runtime.handle().clone();
     let metrics = Arc::new(Metrics::new().map_err(|error| failed("metrics", error))?);
     let access_log = access_log(&metrics).map_err(|error| failed("starting the log", error))?;
-    let sandboxes = Sandboxes::bind(&mut config)?;
-    let opened = runtime.block_on(open(&config, sandboxes.model.is_some(), &metrics));
-    let opened = opened.map_err(|error| store_failed(&error))?;
-    let (late, store) = (opened.late, opened.store);
-    let shared = SharedServices {
-        accounts: late.accounts.clone(),
-        snapshots: opened.snapshots,
-        ledger: Arc::clone(&late.ledger),
-        metrics,
-        access_log: Arc::new(access_log),
-        clock: Clock::start(),
-    };
-    let providers = providers(&config, &store, &shared.metrics)?;
-    let planner = Planner::new(&config, &providers, catalog, &shared.metrics);
-    let built = build(&config, &runtime, &store, planner, shared)?;
     let (stop_runtime, stopped) = watch::channel(false);
-    let tasks = &built.app.proxy.tasks;
-    tasks.watch_task("accounts", &runtime.spawn(late.follow(stopped.clone())));
-    let sources = background::refresh(&runtime, &providers, &built.app, &stopped);
-    sandboxes.spawn(&runtime, &stopped);
-    background::spawn(&runtime, tls.1, &stopped);
-    if let Some(sharing) = built.health_sharing {
-        runtime.spawn(sharing.run(stopped.clone()));
-    }
-    background::work(&runtime, &built.app, &stopped);
-    let dispatching = built.dispatchers.map(|it| runtime.spawn(it.run(stopped)));
-    let of_events = dispatching.iter();
-    of_events.for_each(|task| tasks.watch_task("events", task));
+    let mut sandboxes = Sandboxes::default();
+    sandboxes.serve(&mut loaded.config, &background, &stopped)?;
+    let opening = open(&loaded.config, sandboxes.has_provider(), &metrics);
+    let opened = runtime.block_on(opening);
+    let opened = opened.map_err(|error| store_failed(&error))?;
+    let logs = (metrics, access_log);
+    let (process, heartbeats) = ProcessServices::start(&loaded.config, &opened, logs, &background)?;
+    let mut generation = Generation::build(loaded, catalog, &process)?;
+    let app = Arc::clone(&generation.app);
+    let following = background.spawn(opened.late.follow(stopped.clone()));
+    app.proxy.tasks.watch_task("accounts", &following);
+    let (settings, dispatching) = generation.start(&background, &stopped);
     let (stop, stop_mode) = watch::channel(StopMode::No);
-    let server = listeners.serve(&config, (&built.app.proxy, sources), tls.0, stop_mode)?;
-    built.app.proxy.is_serving.store(true, Ordering::Relaxed);
+    let (current, view) = (
+        CurrentState::new(Arc::clone(&app.proxy)),
+        AdminView::new(settings),
+    );
+    let config = &generation.loaded.config;
+    let (listeners, server) = listeners.serve(config, (&current, &view), background, stop_mode)?;
+    app.proxy.is_serving.store(true, Ordering::Relaxed);
+    let store = process.store.clone();
+    let parts = Reloadable {
+        generation,
+        sandboxes,
+        dispatching,
+        current,
+        view,
+        listeners,
+    };
     Ok(Running {
-        app: built.app,
+        app,
+        reloader: Arc::new(Reloader::new(process, parts, stopped)),
         public,
         admin,
         first_run: opened.first_run,
@@ -111,33 +110,9 @@ pub fn boot(
         runtime: Some(BackgroundRuntime {
             runtime,
             stop: stop_runtime,
-            dispatching,
-            heartbeats: built.heartbeats,
+            heartbeats,
             store,
             store_lock: opened.lock,
         }),
     })
-}
-
-/// Returns TLS and the service that refreshes its certificate, if TLS is configured.
-fn tls(config: &Config) -> Result<Option<(Tls, CertificateRefresh)>, BootError> {
-    let listen = &config.listen;
-    let files = listen.tls.as_ref();
-    let tls = files.map(|files| Tls::new(files, listen.http2)).transpose();
-    tls.map_err(|error| misconfigured(error.to_string()))
-}
-
-fn providers(
-    config: &Config,
-    store: &Store,
-    metrics: &Metrics,
-) -> Result<Arc<[Arc<Provider>]>, BootError> {
-    let key = store.pepper().fingerprint();
-    let built: Result<Vec<_>, String> = planner::enabled_providers(config)
-        .map(|provider| {
-            let parts = (&key[..], metrics);
-            Provider::new(provider, &config.routing, config.media.fetch, parts).map(Arc::new)
-        })
-        .collect();
-    Ok(built.map_err(|error| failed("providers", error))?.into())
 }

@@ -1,23 +1,19 @@
-//! Builds the products of a gateway from its configuration.
+//! Builds the products of a gateway from a configuration. What the products of the configuration before know lives on.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use filters::proxy::OwnOrigin;
-use prometheus::IntGauge;
-use tokio::runtime::Runtime;
 
-use super::boot::{BootError, failed, misconfigured};
+use super::boot::{BootError, failed};
 use super::experiments::FlagExperiments;
 use super::health::Health;
+use super::process::ProcessServices;
 use super::routes;
 use super::state::AppState;
-use crate::accounts::AccountsHandle;
 use crate::accounts::access_tokens::AccessTokens;
-use crate::config::{Config, GraphUpstream, Secret};
+use crate::config::{Config, GraphUpstream};
 use crate::decisions::{DecisionService, Dispatchers};
 use crate::graph::Graph;
-use crate::ledger::Ledger;
 use crate::limits::{Quotas, Sharing};
 use crate::mcp::oauth::documents::ClientDocuments;
 use crate::mcp::oauth::{OAuthParts, store_turns};
@@ -28,34 +24,18 @@ use crate::models::planner::Planner;
 use crate::models::reply_cache::{self, ReplyCache};
 use crate::models::sessions::{self, Sessions};
 use crate::models::shared_health::HealthSharing;
-use crate::models::store_snapshots::StoreSnapshots;
 use crate::models::{self, Memories, Models};
 use crate::proxy::address_limits::AddressLimits;
 use crate::proxy::body_budget::BodyBudget;
-use crate::proxy::clock::Clock;
 use crate::proxy::permits::Permits;
 use crate::proxy::state::{ProxySettings, ProxyState};
 use crate::proxy::upload::Spool;
-use crate::redis::{Heartbeat, Purpose, Redis};
-use crate::store::Store;
-use crate::telemetry::logging::AccessLog;
-use crate::telemetry::metrics::Metrics;
+use crate::telemetry::metrics::RouteMetrics;
 
-/// Services that several products share.
-pub(super) struct SharedServices {
-    pub(super) accounts: AccountsHandle,
-    pub(super) snapshots: StoreSnapshots,
-    pub(super) ledger: Arc<Ledger>,
-    pub(super) metrics: Arc<Metrics>,
-    pub(super) access_log: Arc<AccessLog>,
-    pub(super) clock: Clock,
-}
-
-/// A gateway before it listens, with its background parts.
+/// The products of a configuration before they serve, with their background parts.
 pub(super) struct Built {
     pub(super) app: AppState,
     pub(super) dispatchers: Option<Dispatchers>,
-    pub(super) heartbeats: Vec<Heartbeat>,
     pub(super) health_sharing: Option<HealthSharing>,
 }
 
@@ -68,84 +48,72 @@ fn experiments(decisions: Option<&Arc<DecisionService>>) -> Option<Box<dyn Exper
 /// Builds the products and connects them to one router.
 pub(super) fn build(
     config: &Config,
-    runtime: &Runtime,
-    store: &Store,
+    process: &ProcessServices,
     planner: Planner,
-    shared: SharedServices,
 ) -> Result<Built, BootError> {
-    let (metrics, ledger) = (shared.metrics, shared.ledger);
-    let (redis, heartbeat) = redis(config, &metrics)?.unzip();
-    let (agent_redis, agent_heartbeat) = agent_redis(config)?.unzip();
-    let decisions_redis = agent_redis.as_ref().or(redis.as_ref());
-    let (decisions, dispatchers) = decisions(config, runtime, &metrics, decisions_redis)?.unzip();
-    let (graph, quotas) = limited(config, runtime, redis.as_ref(), &metrics)?;
-    let (media, body_budget) = media(config, runtime, &metrics)?;
-    let ledgers = (Arc::clone(&ledger), shared.snapshots);
-    let memories = memories(config, store, media, redis.as_ref(), &metrics);
-    let models = Models::new(config, planner, ledgers, memories, (&metrics, shared.clock));
+    let metrics = &process.metrics;
+    let (decisions, dispatchers) = decisions(config, process)?.unzip();
+    let (graph, quotas) = limited(config, process)?;
+    let (media, body_budget) = media(config, process)?;
+    let ledgers = (Arc::clone(&process.ledger), process.snapshots.clone());
+    let memories = memories(config, process, media);
+    let models = Models::new(config, planner, ledgers, memories, (metrics, process.clock));
     let models = models.map_err(|error| failed("videos", error))?;
     let models = Arc::new(models.with_experiments(experiments(decisions.as_ref())));
-    let health = health(config, &shared.accounts, &ledger, redis.clone());
-    let oauth = oauth(config, (runtime, store), (&ledger, &shared.accounts))?;
+    let oauth = oauth(config, process)?;
     let (tokens, address_limits) = (Arc::clone(&oauth.tokens), Arc::clone(&oauth.address_limits));
-    let mcp = McpParts::new(redis.as_ref(), oauth);
+    let mcp = McpParts::new(process.redis.as_ref(), oauth);
     let products = (decisions.as_ref(), graph.as_ref());
-    let router = routes::router(config, health, &models, products, mcp);
+    let router = routes::router(config, health(config, process), &models, products, mcp);
     let (router, openapi) = router.map_err(|error| failed("descriptions of routes", error))?;
     let proxy = ProxyState {
         settings: ProxySettings::from_config(config),
-        metrics,
-        access_log: shared.access_log,
-        accounts: shared.accounts,
-        pepper: store.pepper().clone(),
+        metrics: Arc::clone(metrics),
+        access_log: Arc::clone(&process.access_log),
+        accounts: process.accounts.clone(),
+        pepper: process.store.pepper().clone(),
         tokens,
         quotas,
         permits: Arc::new(Permits::new(config.limits.in_flight)),
-        stream_resets: Arc::default(),
+        stream_resets: Arc::clone(&process.stream_resets),
         body_budget,
         spool: spool(config)?,
         address_limits,
+        route_metrics: RouteMetrics::new(router.routes().len()),
         router,
-        clock: shared.clock,
-        tasks: ledger.tasks.clone(),
-        is_serving: AtomicBool::new(false),
+        clock: process.clock,
+        tasks: process.ledger.tasks.clone(),
+        is_serving: Arc::clone(&process.is_serving),
     };
     Ok(Built {
-        health_sharing: redis.map(|it| HealthSharing::new(&it, &models)),
+        health_sharing: process
+            .redis
+            .as_ref()
+            .map(|redis| HealthSharing::new(redis, &models)),
         app: AppState {
             proxy: Arc::new(proxy),
             models,
             decisions,
             graph,
-            ledger,
+            ledger: Arc::clone(&process.ledger),
             openapi,
         },
         dispatchers,
-        heartbeats: heartbeat.into_iter().chain(agent_heartbeat).collect(),
     })
 }
 
 /// Returns the endpoint for probes.
-fn health(
-    config: &Config,
-    accounts: &AccountsHandle,
-    ledger: &Arc<Ledger>,
-    redis: Option<Redis>,
-) -> Health {
+fn health(config: &Config, process: &ProcessServices) -> Health {
     Health {
-        accounts: accounts.clone(),
-        ledger: Arc::clone(ledger),
-        redis,
+        accounts: process.accounts.clone(),
+        ledger: Arc::clone(&process.ledger),
+        redis: process.redis.clone(),
         client_ip_header: config.listen.client_ip_header.clone(),
     }
 }
 
 /// Returns the parts that the authorization server of `/mcp` shares with the rest.
-fn oauth(
-    config: &Config,
-    (runtime, store): (&Runtime, &Store),
-    (ledger, accounts): (&Arc<Ledger>, &AccountsHandle),
-) -> Result<OAuthParts, BootError> {
+fn oauth(config: &Config, process: &ProcessServices) -> Result<OAuthParts, BootError> {
     let public = config
         .mcp
         .as_ref()
@@ -154,15 +122,16 @@ fn oauth(
         public,
         is_encrypted: config.listen.tls.is_some(),
     };
-    let tokens = AccessTokens::new(store.pepper(), own_origin.clone());
+    let pepper = process.store.pepper();
+    let tokens = AccessTokens::new(pepper, own_origin.clone());
     let tokens = tokens.map_err(|error| failed("access tokens", format!("{error:?}")))?;
-    let documents = ClientDocuments::new(runtime.handle().clone(), []);
+    let documents = ClientDocuments::new(process.background.clone(), []);
     let listen = &config.listen;
     let address_limits = AddressLimits::new(listen.max_connections_per_ip, &listen.trusted_proxies);
     Ok(OAuthParts {
-        store: store_turns(Arc::clone(ledger)),
-        accounts: accounts.clone(),
-        pepper: store.pepper().clone(),
+        store: store_turns(Arc::clone(&process.ledger)),
+        accounts: process.accounts.clone(),
+        pepper: pepper.clone(),
         tokens: Arc::new(tokens),
         address_limits: Arc::new(address_limits),
         documents: documents.map_err(|error| failed("documents of clients", error))?,
@@ -179,34 +148,27 @@ fn spool(config: &Config) -> Result<Spool, BootError> {
 /// Returns the fetcher of images for providers, and the budget of bodies, in which images count.
 fn media(
     config: &Config,
-    runtime: &Runtime,
-    metrics: &Arc<Metrics>,
+    process: &ProcessServices,
 ) -> Result<(Media, Arc<BodyBudget>), BootError> {
     let body_budget = Arc::new(BodyBudget::new(config.limits.buffered_bytes));
-    let handle = runtime.handle().clone();
+    let handle = process.background.clone();
     let max_inlined_bytes = config.limits.body_bytes.chat;
     let media = Media::new(
         &config.media,
         max_inlined_bytes,
         handle,
         &body_budget,
-        metrics,
+        &process.metrics,
     );
     let media = media.map_err(|error| failed("media", error))?;
     Ok((media, body_budget))
 }
 
 /// Returns the memories of model calls.
-fn memories(
-    config: &Config,
-    store: &Store,
-    media: Media,
-    redis: Option<&Redis>,
-    metrics: &Arc<Metrics>,
-) -> Memories {
-    let pepper = store.pepper();
+fn memories(config: &Config, process: &ProcessServices, media: Media) -> Memories {
+    let (pepper, redis) = (process.store.pepper(), process.redis.as_ref());
     let secrets = reply_cache::SECRET_PURPOSES.map(|purpose| pepper.derive(purpose));
-    let reply_cache = ReplyCache::new(config.reply_cache_bytes, &secrets, redis, metrics);
+    let reply_cache = ReplyCache::new(config.reply_cache_bytes, &secrets, redis, &process.metrics);
     let secret = pepper.derive(sessions::SECRET_PURPOSE);
     Memories {
         media,
@@ -219,9 +181,8 @@ fn memories(
 /// Returns the graph service if it is configured.
 fn graph(
     config: &Config,
-    runtime: &Runtime,
+    process: &ProcessServices,
     sharing: Option<&Sharing>,
-    metrics: &Arc<Metrics>,
 ) -> Result<Option<Graph>, BootError> {
     let Some(graph) = &config.graph else {
         return Ok(None);
@@ -229,7 +190,8 @@ fn graph(
     let GraphUpstream::At(url) = &graph.upstream else {
         return Err(failed("graph", "the sandbox has no port"));
     };
-    Graph::new(graph, url, config, (runtime.handle(), sharing), metrics)
+    let around = (&process.background, sharing);
+    Graph::new(graph, url, config, around, &process.metrics)
         .map(Some)
         .map_err(|error| failed("graph", error))
 }
@@ -237,13 +199,12 @@ fn graph(
 /// Returns the flag decisions and the dispatchers of their events, if they are configured.
 fn decisions(
     config: &Config,
-    runtime: &Runtime,
-    metrics: &Arc<Metrics>,
-    redis: Option<&Redis>,
+    process: &ProcessServices,
 ) -> Result<Option<(Arc<DecisionService>, Dispatchers)>, BootError> {
-    let state_dir = &config.store.state_dir;
+    let (state_dir, handle) = (&config.store.state_dir, &process.background);
+    let redis = process.agent_redis.as_ref().or(process.redis.as_ref());
     let build =
-        |decisions| DecisionService::build(decisions, state_dir, runtime.handle(), metrics, redis);
+        |decisions| DecisionService::build(decisions, state_dir, handle, &process.metrics, redis);
     let built = config.decisions.as_ref().map(build).transpose();
     let built = built.map_err(|error| failed("decisions", error))?;
     Ok(built.map(|(service, dispatchers)| (Arc::new(service), dispatchers)))
@@ -253,46 +214,16 @@ fn decisions(
 /// organizations.
 fn limited(
     config: &Config,
-    runtime: &Runtime,
-    redis: Option<&Redis>,
-    metrics: &Arc<Metrics>,
+    process: &ProcessServices,
 ) -> Result<(Option<Arc<Graph>>, Quotas), BootError> {
-    let sharing = redis.map(|redis| Sharing {
+    let metrics = &process.metrics;
+    let sharing = process.redis.as_ref().map(|redis| Sharing {
         redis: redis.clone(),
         on_outage: config.shared.on_outage,
         is_exact: config.limits.shared_exact,
         leased_units: metrics.limiter_leased_units.clone(),
     });
-    let graph = graph(config, runtime, sharing.as_ref(), metrics)?.map(Arc::new);
+    let graph = graph(config, process, sharing.as_ref())?.map(Arc::new);
     let quotas = Quotas::new(config, sharing.as_ref(), &metrics.limiter_decisions);
     Ok((graph, quotas))
-}
-
-/// Returns the connection to Redis and its heartbeat if limits are shared.
-fn redis(config: &Config, metrics: &Metrics) -> Result<Option<(Redis, Heartbeat)>, BootError> {
-    let Some(url) = &config.shared.redis else {
-        return Ok(None);
-    };
-    start_redis(url, Purpose::Shared, metrics.limiter_degraded.clone()).map(Some)
-}
-
-/// Returns the connection to the Redis of agent mode and its heartbeat, if it is configured.
-fn agent_redis(config: &Config) -> Result<Option<(Redis, Heartbeat)>, BootError> {
-    let decisions = config.decisions.as_ref();
-    let Some(url) = decisions.and_then(|decisions| decisions.agent_redis.as_ref()) else {
-        return Ok(None);
-    };
-    // The published gauge is about limits, so this one is not published.
-    let gauge = IntGauge::new("agent_redis_degraded", "1 while it does not answer");
-    let gauge = gauge.map_err(|error| failed("metrics", error))?;
-    start_redis(url, Purpose::Agent, gauge).map(Some)
-}
-
-fn start_redis(
-    url: &Secret,
-    purpose: Purpose,
-    is_degraded: IntGauge,
-) -> Result<(Redis, Heartbeat), BootError> {
-    let started = Redis::start(url.expose(), purpose, is_degraded);
-    started.map_err(|error| misconfigured(format!("{}: {error}", purpose.setting())))
 }

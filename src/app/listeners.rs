@@ -1,7 +1,7 @@
-//! The two listeners. Both are bound at once, and Pingora serves them on its own thread.
+//! The two listeners. Both are bound at once, and Pingora serves them on its own thread. A reload may replace them.
 
 use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use pingora::apps::HttpServerOptions;
@@ -10,21 +10,21 @@ use pingora::listeners::L4BufferSettings;
 use pingora::protocols::http::v2::server::default_h2_options;
 use pingora::server::configuration::ServerConf;
 use pingora::server::{RunArgs, Server};
-use pingora::services::listening::Service;
 use pingora_proxy::http_proxy;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use super::boot::{BootError, failed};
-use super::bound::BoundService;
+use super::background;
+use super::boot::{BootError, failed, misconfigured};
+use super::bound::{BoundService, Doors, OpenListener};
 use super::running::{ShutdownChannel, StopMode};
-use crate::admin::Admin;
-use crate::config::Config;
-use crate::models::cloud_credentials::CredentialSource;
+use crate::admin::{Admin, AdminView};
+use crate::config::{Config, Listen};
 use crate::proxy::connection_state::KEEPALIVE_TIMEOUT;
-use crate::proxy::connections::ConnectionLimiter;
+use crate::proxy::connections::{ConnectionLimiter, CurrentLimiter};
 use crate::proxy::hooks::Proxy;
-use crate::proxy::state::ProxyState;
-use crate::proxy::tls::Tls;
+use crate::proxy::state::{CurrentState, ProxyState};
+use crate::proxy::tls::{CertificateRefresh, Tls};
 
 /// The read buffer of a client's connection. It is smaller than Pingora's 64 KiB, because every open stream has one.
 const READ_BUFFER_BYTES: usize = 16 << 10;
@@ -40,24 +40,79 @@ const TRIES_PER_ATTEMPT: usize = 8;
 /// part is a try, and the exchange decides how many there are.
 const MAX_PARTS: usize = 2048;
 
+const PUBLIC_KEY: &str = "listen.address";
+const ADMIN_KEY: &str = "admin.address";
+
 /// Both bound listeners with their addresses. Connections wait until Pingora serves them.
-pub(super) struct Listeners {
+pub(super) struct BoundListeners {
     public: TcpListener,
     admin: TcpListener,
+    tls: Option<(Tls, CertificateRefresh)>,
     pub(super) public_address: SocketAddr,
     pub(super) admin_address: SocketAddr,
 }
 
-impl Listeners {
-    /// Binds both. If a configured port is 0, the operating system chooses one.
+/// The listeners that Pingora serves.
+pub(super) struct Listeners {
+    public: Slot,
+    admin: Slot,
+    limiter: CurrentLimiter,
+    current: CurrentState,
+    background: Handle,
+    served: Mutex<Served>,
+}
+
+/// A place for one listener.
+struct Slot {
+    key: &'static str,
+    doors: Doors,
+    open: Mutex<(SocketAddr, OpenListener)>,
+}
+
+/// The settings with which new connections are served.
+struct Served {
+    settings: ServedSettings,
+    /// Stops the refresh of the certificate.
+    stop_refresh: watch::Sender<bool>,
+}
+
+/// The settings that connections take from their listener. A change makes a new limiter, and a new pool of connections to
+/// upstreams.
+#[derive(Clone, PartialEq)]
+struct ServedSettings {
+    listen: Listen,
+    in_flight: usize,
+    attempts: usize,
+}
+
+/// What a reload changes about the listeners, before it is in force. Addresses are bound, and nothing is served yet.
+pub(super) struct ListenerChanges {
+    public: Option<(SocketAddr, TcpListener)>,
+    admin: Option<(SocketAddr, TcpListener)>,
+    served: Option<(ServedSettings, Option<(Tls, CertificateRefresh)>)>,
+}
+
+impl ServedSettings {
+    fn new(config: &Config) -> Self {
+        Self {
+            listen: config.listen.clone(),
+            in_flight: config.limits.in_flight,
+            attempts: config.routing.attempts as usize,
+        }
+    }
+}
+
+impl BoundListeners {
+    /// Binds both, and reads the certificate. If a configured port is 0, the operating system chooses one.
     ///
-    /// Errors: an address is not available.
+    /// Errors: an address is not available, or the certificate is unusable.
     pub(super) fn bind(config: &Config) -> Result<Self, BootError> {
-        let (public, public_address) = bind(config.listen.address, "listen.address")?;
-        let (admin, admin_address) = bind(config.admin.address, "admin.address")?;
+        let (public, public_address) = bind(config.listen.address, PUBLIC_KEY)?;
+        let (admin, admin_address) = bind(config.admin.address, ADMIN_KEY)?;
         Ok(Self {
             public,
             admin,
+            tls: tls(&config.listen)?,
             public_address,
             admin_address,
         })
@@ -67,31 +122,131 @@ impl Listeners {
     pub(super) fn serve(
         self,
         config: &Config,
-        (state, sources): (&Arc<ProxyState>, Vec<Arc<CredentialSource>>),
-        tls: Option<Tls>,
+        (current, view): (&CurrentState, &AdminView),
+        background: Handle,
         stop_mode: watch::Receiver<StopMode>,
-    ) -> Result<JoinHandle<()>, BootError> {
+    ) -> Result<(Listeners, JoinHandle<()>), BootError> {
+        let settings = ServedSettings::new(config);
         let mut server = Server::new_with_opt_and_conf(None, server_conf(config));
         server.bootstrap();
-        let proxy = limited_proxy(config, state, tls, &server);
-        let proxy = Service::new("gateway".to_owned(), proxy);
+        let (tls, stop_refresh) = start_refresh(self.tls, &background);
+        let limiter = limiter(&settings, current, tls, None);
+        let limiter = CurrentLimiter::new(limiter);
         let buffers = L4BufferSettings::new(READ_BUFFER_BYTES, WRITE_BUFFER_BYTES);
-        let proxy = BoundService::new(proxy, self.public, buffers);
-        server.add_service(proxy.map_err(|error| failed("listen.address", error))?);
-        let admin = Admin::new(state, config.admin.token.as_ref(), sources);
-        let mut admin = Service::new("admin".to_owned(), HttpServer::new_app(admin));
-        admin.threads = Some(1);
-        let admin = BoundService::new(admin, self.admin, L4BufferSettings::default());
+        let (proxy, public) = BoundService::new("gateway", limiter.clone(), buffers);
+        let public = Slot::open(PUBLIC_KEY, public, (config.listen.address, self.public))?;
+        server.add_service(proxy);
+        let admin = HttpServer::new_app(Admin::new(current, view));
+        let (service, admin) = BoundService::new("admin", admin, L4BufferSettings::default());
+        let admin = Slot::open(ADMIN_KEY, admin, (config.admin.address, self.admin))?;
         // Probes and metrics stay available while the last requests end.
-        let admin = admin.map_err(|error| failed("admin.address", error))?;
-        server.add_service(admin.outliving_shutdown());
-        std::thread::Builder::new()
+        server.add_service(service.with_threads(1).outliving_shutdown());
+        let thread = std::thread::Builder::new()
             .name("server".to_owned())
             .spawn(move || {
                 let shutdown_signal = Box::new(ShutdownChannel(tokio::sync::Mutex::new(stop_mode)));
                 server.run(RunArgs { shutdown_signal });
             })
-            .map_err(|error| failed("starting threads", error))
+            .map_err(|error| failed("starting threads", error))?;
+        let listeners = Listeners {
+            public,
+            admin,
+            limiter,
+            current: current.clone(),
+            background,
+            served: Mutex::new(Served {
+                settings,
+                stop_refresh,
+            }),
+        };
+        Ok((listeners, thread))
+    }
+}
+
+impl Listeners {
+    /// Prepares the listeners of another configuration.
+    ///
+    /// Errors: an address is not available, or the certificate is unusable. Nothing has changed then.
+    pub(super) fn prepare(&self, config: &Config) -> Result<ListenerChanges, BootError> {
+        let settings = ServedSettings::new(config);
+        let is_new = {
+            let served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
+            served.settings != settings
+        };
+        let served = is_new.then(|| Ok((settings, tls(&config.listen)?)));
+        Ok(ListenerChanges {
+            public: self.public.prepare(config.listen.address)?,
+            admin: self.admin.prepare(config.admin.address)?,
+            served: served.transpose()?,
+        })
+    }
+
+    /// Puts changes in force for new connections.
+    ///
+    /// Errors: the server has ended.
+    pub(super) fn apply(&self, changes: ListenerChanges) -> Result<(), BootError> {
+        if let Some((settings, tls)) = changes.served {
+            let (tls, stop_refresh) = start_refresh(tls, &self.background);
+            let before = self.limiter.get();
+            let limiter = limiter(&settings, &self.current, tls, Some(&before));
+            self.limiter.replace(limiter);
+            let mut served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
+            served.stop_refresh.send_replace(true);
+            *served = Served {
+                settings,
+                stop_refresh,
+            };
+        }
+        self.public.replace(changes.public)?;
+        self.admin.replace(changes.admin)
+    }
+
+    /// Returns the addresses of both listeners.
+    pub(super) fn addresses(&self) -> (SocketAddr, SocketAddr) {
+        (self.public.address(), self.admin.address())
+    }
+}
+
+impl Slot {
+    /// Opens a listener, which was bound for this configured address.
+    fn open(
+        key: &'static str,
+        doors: Doors,
+        (configured, listener): (SocketAddr, TcpListener),
+    ) -> Result<Self, BootError> {
+        let open = doors.open(listener).map_err(|error| failed(key, error))?;
+        Ok(Self {
+            key,
+            doors,
+            open: Mutex::new((configured, open)),
+        })
+    }
+
+    fn address(&self) -> SocketAddr {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.1.address
+    }
+
+    /// Binds an address if it is another one than before.
+    fn prepare(&self, wanted: SocketAddr) -> Result<Option<(SocketAddr, TcpListener)>, BootError> {
+        let configured = self.open.lock().unwrap_or_else(PoisonError::into_inner).0;
+        if configured == wanted {
+            return Ok(None);
+        }
+        let (listener, _) = bind(wanted, self.key)?;
+        Ok(Some((wanted, listener)))
+    }
+
+    /// Opens the new listener, if there is one, and then closes the previous one.
+    fn replace(&self, new: Option<(SocketAddr, TcpListener)>) -> Result<(), BootError> {
+        let Some((configured, listener)) = new else {
+            return Ok(());
+        };
+        let opened = self.doors.open(listener);
+        let opened = opened.map_err(|error| failed(self.key, error))?;
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        *open = (configured, opened);
+        Ok(())
     }
 }
 
@@ -102,29 +257,55 @@ fn bind(address: SocketAddr, key: &str) -> Result<(TcpListener, SocketAddr), Boo
     Ok((listener, address))
 }
 
+/// Returns TLS and the service that refreshes its certificate, if TLS is configured.
+fn tls(listen: &Listen) -> Result<Option<(Tls, CertificateRefresh)>, BootError> {
+    let files = listen.tls.as_ref();
+    let tls = files.map(|files| Tls::new(files, listen.http2)).transpose();
+    tls.map_err(|error| misconfigured(error.to_string()))
+}
+
+/// Starts the refresh of a certificate. Returns what stops it.
+fn start_refresh(
+    tls: Option<(Tls, CertificateRefresh)>,
+    background: &Handle,
+) -> (Option<Tls>, watch::Sender<bool>) {
+    let (stop, stopped) = watch::channel(false);
+    let (tls, refresh) = tls.unzip();
+    background::spawn(background, refresh, &stopped);
+    (tls, stop)
+}
+
 fn server_conf(config: &Config) -> ServerConf {
     ServerConf {
         threads: config.server.worker_threads(),
-        upstream_keepalive_pool_size: MIN_IDLE_CONNECTIONS.max(config.limits.in_flight),
-        max_retries: config.routing.attempts as usize * (TRIES_PER_ATTEMPT + MAX_PARTS),
         grace_period_seconds: Some(config.server.grace_period.as_secs()),
         graceful_shutdown_timeout_seconds: Some(1),
+        ..proxy_conf(&ServedSettings::new(config))
+    }
+}
+
+/// Returns the part of Pingora's configuration that its proxy reads.
+fn proxy_conf(settings: &ServedSettings) -> ServerConf {
+    ServerConf {
+        upstream_keepalive_pool_size: MIN_IDLE_CONNECTIONS.max(settings.in_flight),
+        max_retries: settings.attempts * (TRIES_PER_ATTEMPT + MAX_PARTS),
         ..ServerConf::default()
     }
 }
 
-/// Returns Pingora's proxy with our hooks, behind the limits on connections.
-fn limited_proxy(
-    config: &Config,
-    state: &Arc<ProxyState>,
+/// Returns Pingora's proxy with our hooks, behind the limits on connections. The connections of the limiter before count
+/// on.
+fn limiter(
+    settings: &ServedSettings,
+    current: &CurrentState,
     tls: Option<Tls>,
-    server: &Server,
+    before: Option<&ConnectionLimiter>,
 ) -> ConnectionLimiter {
     let hooks = Proxy {
-        state: Arc::clone(state),
+        current: current.clone(),
     };
-    let mut proxy = http_proxy(&server.configuration, hooks);
-    let listen = &config.listen;
+    let mut proxy = http_proxy(&Arc::new(proxy_conf(settings)), hooks);
+    let listen = &settings.listen;
     let mut options = HttpServerOptions::default();
     options.h2c = listen.http2;
     options.h2_idle_timeout = Some(KEEPALIVE_TIMEOUT);
@@ -132,5 +313,6 @@ fn limited_proxy(
     let mut h2 = default_h2_options();
     h2.max_header_list_size(u32::try_from(listen.header_bytes).unwrap_or(u32::MAX));
     proxy.h2_options = Some(h2);
-    ConnectionLimiter::new(proxy, tls, listen, state)
+    let state: &ProxyState = &current.get();
+    ConnectionLimiter::new((proxy, tls), listen, state, before)
 }

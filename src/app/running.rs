@@ -11,6 +11,7 @@ use pingora::server::{ShutdownSignal, ShutdownSignalWatch};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
+use super::reload::Reloader;
 use crate::app::state::AppState;
 use crate::decisions::events::queue;
 use crate::redis::Heartbeat;
@@ -24,7 +25,9 @@ const SHUTDOWN_TIMEOUT: Duration = queue::DRAIN_TIMEOUT.saturating_add(Duration:
 
 /// A running gateway.
 pub struct Running {
-    pub app: AppState,
+    /// The generation that the start built. Reloads make others: [`Reloader::app`].
+    pub app: Arc<AppState>,
+    pub reloader: Arc<Reloader>,
     pub public: SocketAddr,
     pub admin: SocketAddr,
     /// The organization and key that the first start created.
@@ -38,8 +41,6 @@ pub struct Running {
 pub(super) struct BackgroundRuntime {
     pub(super) runtime: Runtime,
     pub(super) stop: watch::Sender<bool>,
-    /// Sends the events of decisions.
-    pub(super) dispatching: Option<tokio::task::JoinHandle<()>>,
     /// Keeps the connection to Redis alive.
     pub(super) heartbeats: Vec<Heartbeat>,
     pub(super) store: Store,
@@ -49,9 +50,9 @@ pub(super) struct BackgroundRuntime {
 
 impl BackgroundRuntime {
     /// Stops the services, each before the ones that it needs.
-    fn end(self) {
+    fn end(self, dispatching: Vec<tokio::task::JoinHandle<()>>) {
         // The events of decisions are sent first.
-        if let Some(dispatching) = self.dispatching {
+        for dispatching in dispatching {
             _ = self.runtime.block_on(dispatching);
         }
         self.runtime.block_on(close(&self.store));
@@ -125,6 +126,7 @@ impl Running {
             runtime.stop.send_replace(true);
         }
         let ledger = Arc::clone(&self.app.ledger);
+        let dispatching = self.reloader.stop();
         let (ended, wait) = mpsc::channel();
         // The wait for Pingora has a limit, so that a failing test does not hang.
         std::thread::spawn(move || {
@@ -133,7 +135,7 @@ impl Running {
             }
             ledger.close();
             if let Some(runtime) = runtime {
-                runtime.end();
+                runtime.end(dispatching);
             }
             _ = ended.send(());
         });

@@ -1,7 +1,8 @@
 //! The built-in upstreams of a gateway.
 
 use filters::models::hosts::ProviderKind;
-use tokio::runtime::Runtime;
+use http::Uri;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use super::background;
@@ -9,56 +10,67 @@ use super::boot::{BootError, failed};
 use crate::config::{Config, GraphUpstream};
 use crate::sandbox;
 
-/// The built-in upstreams that are configured.
+/// The built-in upstreams that a configuration has asked for. They are served until the process stops, so that running
+/// requests keep them.
+#[derive(Default)]
 pub(super) struct Sandboxes {
-    pub(super) model: Option<sandbox::ModelSandbox>,
-    graph: Option<sandbox::GraphSandbox>,
+    /// The base URL of the provider.
+    model: Option<String>,
+    /// The origin of the graph service.
+    graph: Option<Uri>,
 }
 
 impl Sandboxes {
-    /// Serves the upstreams until `stop`.
-    pub(super) fn spawn(self, runtime: &Runtime, stop: &watch::Receiver<bool>) {
-        background::spawn(runtime, self.model, stop);
-        background::spawn(runtime, self.graph, stop);
+    /// Returns whether there is a provider.
+    pub(super) fn has_provider(&self) -> bool {
+        self.model.is_some()
     }
 
-    /// Binds the upstreams and sets their addresses in the configuration.
-    pub(super) fn bind(config: &mut Config) -> Result<Self, BootError> {
-        Ok(Self {
-            model: bind_model_sandbox(config)?,
-            graph: bind_graph_sandbox(config)?,
-        })
+    /// Serves the upstreams that a configuration asks for until `stop`, and sets their addresses in it.
+    ///
+    /// Errors: no port is free.
+    pub(super) fn serve(
+        &mut self,
+        config: &mut Config,
+        runtime: &Handle,
+        stop: &watch::Receiver<bool>,
+    ) -> Result<(), BootError> {
+        let providers = config.providers.iter_mut();
+        for provider in providers.filter(|it| it.kind == ProviderKind::Sandbox) {
+            let url = match &self.model {
+                Some(url) => url.clone(),
+                None => serve_provider(runtime, stop)?,
+            };
+            provider.base_urls = vec![url.clone()];
+            self.model = Some(url);
+        }
+        let graph = config.graph.as_mut();
+        if let Some(graph) = graph.filter(|graph| graph.upstream == GraphUpstream::Sandbox) {
+            let url = match &self.graph {
+                Some(url) => url.clone(),
+                None => serve_graph(runtime, stop)?,
+            };
+            graph.upstream = GraphUpstream::At(url.clone());
+            self.graph = Some(url);
+        }
+        Ok(())
     }
 }
 
-fn bind_model_sandbox(config: &mut Config) -> Result<Option<sandbox::ModelSandbox>, BootError> {
-    let mut sandboxes = config
-        .providers
-        .iter_mut()
-        .filter(|provider| provider.kind == ProviderKind::Sandbox);
-    let Some(first_provider) = sandboxes.next() else {
-        return Ok(None);
-    };
-    let model =
-        sandbox::ModelSandbox::bind().map_err(|error| failed("the model sandbox", error))?;
-    first_provider.base_urls = vec![model.base_url()];
-    for provider in sandboxes {
-        provider.base_urls = vec![model.base_url()];
-    }
-    Ok(Some(model))
+fn serve_provider(runtime: &Handle, stop: &watch::Receiver<bool>) -> Result<String, BootError> {
+    let model = sandbox::ModelSandbox::bind();
+    let model = model.map_err(|error| failed("the model sandbox", error))?;
+    let url = model.base_url();
+    background::spawn(runtime, Some(model), stop);
+    Ok(url)
 }
 
-fn bind_graph_sandbox(config: &mut Config) -> Result<Option<sandbox::GraphSandbox>, BootError> {
-    let graph = config.graph.as_mut();
-    let Some(graph) = graph.filter(|graph| graph.upstream == GraphUpstream::Sandbox) else {
-        return Ok(None);
-    };
-    let sandbox =
-        sandbox::GraphSandbox::bind().map_err(|error| failed("the graph sandbox", error))?;
-    let url = format!("http://{}", sandbox.address());
-    let url = url
-        .parse()
-        .map_err(|error| failed("the graph sandbox", error))?;
-    graph.upstream = GraphUpstream::At(url);
-    Ok(Some(sandbox))
+fn serve_graph(runtime: &Handle, stop: &watch::Receiver<bool>) -> Result<Uri, BootError> {
+    let graph = sandbox::GraphSandbox::bind();
+    let graph = graph.map_err(|error| failed("the graph sandbox", error))?;
+    let url = format!("http://{}", graph.address());
+    let url = url.parse();
+    let url = url.map_err(|error| failed("the graph sandbox", error))?;
+    background::spawn(runtime, Some(graph), stop);
+    Ok(url)
 }

@@ -12,7 +12,7 @@ use signal_hook::iterator::Signals;
 use crate::app::boot::BootError;
 use crate::app::openapi::curl::{self, ApiKey, Keys};
 use crate::app::watchdog;
-use crate::app::{Running, StopMode, boot};
+use crate::app::{Refused, Reloaded, Reloader, Running, StopMode, boot};
 use crate::config::{LoadedConfig, LogFormat};
 use crate::telemetry::logging;
 use crate::telemetry::logging::AccessLog;
@@ -61,7 +61,7 @@ pub fn serve(loaded: LoadedConfig) -> ExitCode {
         logging::install(&access_log, level);
         Ok(access_log)
     };
-    let running = match boot(loaded.config, access_log) {
+    let running = match boot(loaded, access_log) {
         Ok(running) => running,
         Err(BootError {
             message,
@@ -104,9 +104,7 @@ pub(super) fn notify_service_manager(states: &[sd_notify::NotifyState<'_>]) {
 fn wait_for_signal(mut running: Running, mut signals: Signals, grace: Duration) -> ExitCode {
     for signal in signals.forever() {
         match signal {
-            SIGHUP => {
-                ::log::warn!("SIGHUP: reloading is not built yet; the configuration stays as it is")
-            }
+            SIGHUP => reload(&running.reloader),
             SIGINT => {
                 running.stop(StopMode::Now);
                 break;
@@ -124,6 +122,19 @@ fn wait_for_signal(mut running: Running, mut signals: Signals, grace: Duration) 
     running.app.proxy.access_log.flush();
     // `running` is not dropped: Pingora would sleep for the whole grace period even without a request in flight.
     std::process::exit(0)
+}
+
+/// Reloads the configuration, and logs the outcome.
+fn reload(reloader: &Reloader) {
+    match reloader.reload() {
+        Ok(Reloaded::Unchanged) => ::log::info!("the configuration is the same as before"),
+        Ok(Reloaded::Changed) => ::log::warn!("the configuration is reloaded"),
+        Err(Refused(problems)) => {
+            for problem in problems {
+                ::log::error!("the configuration in force stays: {}", problem.trim_end());
+            }
+        }
+    }
 }
 
 /// Waits until no request is in flight, but not longer than the grace period. Another signal ends the wait.

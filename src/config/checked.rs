@@ -75,6 +75,7 @@ impl Config {
 }
 
 /// The public listener.
+#[derive(Clone, PartialEq)]
 pub struct Listen {
     /// The listening address. With port 0 the system chooses a port.
     pub address: SocketAddr,

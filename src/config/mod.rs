@@ -87,6 +87,10 @@ impl std::fmt::Display for Source {
 
 /// A valid configuration with its warnings and origins.
 pub struct LoadedConfig {
+    /// Where it was read.
+    pub source: Source,
+    /// The environment with which it was read. It has secrets.
+    pub environment: BTreeMap<String, String>,
     pub config: Config,
     pub warnings: Vec<Problem>,
     pub origins: Origins,
@@ -141,6 +145,8 @@ pub fn load(
     let mut warnings = reporter.to_problems(warnings);
     warnings.extend(catalog_warnings);
     Ok(LoadedConfig {
+        source: source.clone(),
+        environment: env,
         config,
         warnings,
         origins,

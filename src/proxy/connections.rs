@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use futures::future::OptionFuture;
 use pingora::apps::{HttpServerApp, HttpServerOptions, ReusedHttpStream, ServerApp};
@@ -45,6 +46,42 @@ pub fn enable_keepalive(session: &mut Session) {
     }
 }
 
+/// The limiter for new connections. A connection takes it once, and stays with it. Clones share it.
+#[derive(Clone)]
+pub struct CurrentLimiter(Arc<ArcSwap<ConnectionLimiter>>);
+
+impl CurrentLimiter {
+    /// Starts with this limiter.
+    pub fn new(limiter: ConnectionLimiter) -> Self {
+        Self(Arc::new(ArcSwap::from_pointee(limiter)))
+    }
+
+    /// Returns the limiter for a new connection.
+    pub fn get(&self) -> Arc<ConnectionLimiter> {
+        self.0.load_full()
+    }
+
+    /// Replaces the limiter for new connections.
+    pub fn replace(&self, limiter: ConnectionLimiter) {
+        self.0.store(Arc::new(limiter));
+    }
+}
+
+#[async_trait]
+impl ServerApp for CurrentLimiter {
+    async fn process_new(
+        self: &Arc<Self>,
+        stream: Stream,
+        shutdown: &ShutdownWatch,
+    ) -> Option<Stream> {
+        self.get().process_new(stream, shutdown).await
+    }
+
+    async fn cleanup(&self) {
+        self.get().cleanup().await;
+    }
+}
+
 /// Limits the number of client connections.
 pub struct ConnectionLimiter {
     /// Encrypts the connections if TLS is configured.
@@ -54,7 +91,7 @@ pub struct ConnectionLimiter {
     is_http2_on: bool,
     max_head_bytes: usize,
     max_connections: usize,
-    open_connections: AtomicUsize,
+    open_connections: Arc<AtomicUsize>,
     address_limits: Arc<AddressLimits>,
     stream_resets: Arc<StreamResets>,
     metrics: Arc<Metrics>,
@@ -62,12 +99,12 @@ pub struct ConnectionLimiter {
 
 impl ConnectionLimiter {
     /// Creates a limiter in front of `proxy`, with the limits of the configuration. A TLS handshake has the same time
-    /// as a request head.
+    /// as a request head. The connections of the limiter `before` count on.
     pub fn new(
-        proxy: HttpProxy<Proxy>,
-        tls: Option<Tls>,
+        (proxy, tls): (HttpProxy<Proxy>, Option<Tls>),
         listen: &Listen,
         state: &ProxyState,
+        before: Option<&Self>,
     ) -> Self {
         let mut http1_options = proxy.server_options.clone().unwrap_or_default();
         http1_options.h2c = false;
@@ -80,9 +117,11 @@ impl ConnectionLimiter {
             tls,
             proxy: Arc::new(proxy),
             is_http2_on: listen.http2,
-            max_head_bytes: state.settings.header_bytes,
+            max_head_bytes: listen.header_bytes,
             max_connections: listen.max_connections,
-            open_connections: AtomicUsize::new(0),
+            open_connections: before
+                .map(|before| Arc::clone(&before.open_connections))
+                .unwrap_or_default(),
             address_limits: Arc::clone(&state.address_limits),
             stream_resets: Arc::clone(&state.stream_resets),
             metrics: Arc::clone(&state.metrics),

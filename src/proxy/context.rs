@@ -152,6 +152,12 @@ impl RequestInfo {
     }
 }
 
+/// The context of a request, with the state with which it began and ends.
+pub struct PinnedContext {
+    pub state: Arc<ProxyState>,
+    pub context: Context,
+}
+
 /// The context of one request.
 pub struct Context {
     /// The facts that every handler sees.

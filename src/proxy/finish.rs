@@ -40,9 +40,8 @@ pub fn finish(state: &ProxyState, session: &mut Session, error: Option<&Error>, 
     }
     let name = route.map_or("none", |route| route.name);
     let (index, seconds) = (ctx.info.route, ctx.info.elapsed().as_secs_f64());
-    state
-        .metrics
-        .record_request(index, name, ctx.status, seconds);
+    let at = (&state.route_metrics, index);
+    state.metrics.record_request(at, name, ctx.status, seconds);
     if state.settings.writes_access_log {
         access_log::write_line(state, session, ctx, name, outcome);
     }

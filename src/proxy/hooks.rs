@@ -3,7 +3,6 @@
 //!
 //! [`RequestInfo::now`]: super::context::RequestInfo::now
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -16,33 +15,38 @@ use tokio::time::Instant;
 
 use super::buffered::error_types::ATTEMPT_ABORTED;
 use super::buffered::session::BufferedSession;
-use super::context::Context;
+use super::context::{Context, PinnedContext};
 use super::exchange::{Begun, Broken, Upstream};
-use super::state::ProxyState;
+use super::state::CurrentState;
 use super::{connection_state, connections, failure, finish, request};
 
 /// Implements Pingora's hooks.
 pub struct Proxy {
-    pub state: Arc<ProxyState>,
+    pub current: CurrentState,
 }
 
 #[async_trait]
 impl ProxyHttp for Proxy {
     // Boxed, because Pingora moves it from future to future.
-    type CTX = Box<Context>;
+    type CTX = Box<PinnedContext>;
 
     fn new_ctx(&self) -> Self::CTX {
-        Box::new(Context::new(&self.state))
+        let state = self.current.get();
+        Box::new(PinnedContext {
+            context: Context::new(&state),
+            state,
+        })
     }
 
     async fn early_request_filter(&self, session: &mut Session, ctx: &mut Self::CTX) -> Result<()> {
         connection_state::clear_head_deadline();
         connections::enable_keepalive(session);
-        request::prepare(session, ctx)
+        request::prepare(session, &mut ctx.context)
     }
 
     async fn request_filter(&self, session: &mut Session, ctx: &mut Self::CTX) -> Result<bool> {
-        request::handle(&self.state, session, ctx).await
+        let PinnedContext { state, context } = &mut **ctx;
+        request::handle(state, session, context).await
     }
 
     async fn upstream_peer(
@@ -50,6 +54,7 @@ impl ProxyHttp for Proxy {
         session: &mut Session,
         ctx: &mut Self::CTX,
     ) -> Result<Box<HttpPeer>> {
+        let ctx = &mut ctx.context;
         ctx.info.now = Instant::now();
         let Some(exchange) = ctx.exchange.as_deref_mut() else {
             return Error::e_explain(ATTEMPT_ABORTED, "no exchange is open");
@@ -76,6 +81,7 @@ impl ProxyHttp for Proxy {
         ctx: &mut Self::CTX,
         error: Box<Error>,
     ) -> Box<Error> {
+        let ctx = &mut ctx.context;
         ctx.info.now = Instant::now();
         match ctx.exchange.as_deref_mut() {
             Some(exchange) => exchange.connect_failed(&ctx.info, error),
@@ -89,6 +95,7 @@ impl ProxyHttp for Proxy {
         head: &mut RequestHeader,
         ctx: &mut Self::CTX,
     ) -> Result<()> {
+        let ctx = &mut ctx.context;
         let Some(exchange) = ctx.exchange.as_deref_mut() else {
             return Ok(());
         };
@@ -106,6 +113,7 @@ impl ProxyHttp for Proxy {
         is_end: bool,
         ctx: &mut Self::CTX,
     ) -> Result<()> {
+        let ctx = &mut ctx.context;
         // Pingora turns an empty last piece into the chunk that ends the body, and then writes a second one. The
         // connection's next request would then get the response to that chunk.
         body.take_if(|piece| is_end && piece.is_empty());
@@ -125,6 +133,7 @@ impl ProxyHttp for Proxy {
         head: &mut ResponseHeader,
         ctx: &mut Self::CTX,
     ) -> Result<()> {
+        let ctx = &mut ctx.context;
         ctx.info.now = Instant::now();
         let Some(exchange) = ctx.exchange.as_deref_mut() else {
             return Ok(());
@@ -144,6 +153,7 @@ impl ProxyHttp for Proxy {
         head: &mut ResponseHeader,
         ctx: &mut Self::CTX,
     ) -> Result<()> {
+        let ctx = &mut ctx.context;
         match ctx.exchange.as_deref_mut() {
             Some(exchange) => exchange.response_head(&ctx.info, head),
             None => Ok(()),
@@ -157,6 +167,7 @@ impl ProxyHttp for Proxy {
         is_end: bool,
         ctx: &mut Self::CTX,
     ) -> Result<Option<Duration>> {
+        let ctx = &mut ctx.context;
         ctx.info.now = Instant::now();
         match ctx.exchange.as_deref_mut() {
             Some(exchange) => exchange
@@ -174,6 +185,7 @@ impl ProxyHttp for Proxy {
         ctx: &mut Self::CTX,
         was_reused: bool,
     ) -> Box<Error> {
+        let ctx = &mut ctx.context;
         ctx.info.now = Instant::now();
         let Some(exchange) = ctx.exchange.as_deref_mut() else {
             return error;
@@ -192,14 +204,16 @@ impl ProxyHttp for Proxy {
         error: &Error,
         ctx: &mut Self::CTX,
     ) -> FailToProxy {
-        ctx.info.now = Instant::now();
-        failure::report(&self.state, session, error, ctx).await
+        let PinnedContext { state, context } = &mut **ctx;
+        context.info.now = Instant::now();
+        failure::report(state, session, error, context).await
     }
 
     async fn logging(&self, session: &mut Session, error: Option<&Error>, ctx: &mut Self::CTX) {
-        ctx.info.now = Instant::now();
-        finish::finish(&self.state, session, error, ctx);
-        connection_state::expect_next_head(ctx.info.now);
+        let PinnedContext { state, context } = &mut **ctx;
+        context.info.now = Instant::now();
+        finish::finish(state, session, error, context);
+        connection_state::expect_next_head(context.info.now);
     }
 
     // The access log reports the request; Pingora's own log lines would repeat it, with addresses.

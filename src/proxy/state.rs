@@ -1,4 +1,5 @@
-//! The state that all requests share in the core: settings, services and the router. It is built once at start.
+//! The state that all requests of a configuration share in the core: settings, services and the router. The start builds
+//! it, and each reload builds another one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +17,8 @@ use crate::config::{Cidr, Config};
 use crate::limits::Quotas;
 use crate::tasks::Tasks;
 use crate::telemetry::logging::AccessLog;
-use crate::telemetry::metrics::Metrics;
+use crate::telemetry::metrics::{Metrics, RouteMetrics};
+use arc_swap::ArcSwap;
 use filters::accounts::Pepper;
 use http::HeaderName;
 
@@ -43,11 +45,33 @@ pub struct ProxyState {
     pub stream_resets: Arc<StreamResets>,
     pub address_limits: Arc<AddressLimits>,
     pub router: Router,
+    pub route_metrics: RouteMetrics,
     pub clock: Clock,
     /// The tasks that must run until the process stops.
     pub tasks: Tasks,
     /// Whether the process accepts requests. It is set once everything is loaded, and cleared when the process stops.
-    pub is_serving: AtomicBool,
+    pub is_serving: Arc<AtomicBool>,
+}
+
+/// The state for new requests. A request takes it once and ends on it, whatever is reloaded meanwhile. Clones share it.
+#[derive(Clone)]
+pub struct CurrentState(Arc<ArcSwap<ProxyState>>);
+
+impl CurrentState {
+    /// Starts with this state.
+    pub fn new(state: Arc<ProxyState>) -> Self {
+        Self(Arc::new(ArcSwap::new(state)))
+    }
+
+    /// Returns the state for a new request.
+    pub fn get(&self) -> Arc<ProxyState> {
+        self.0.load_full()
+    }
+
+    /// Replaces the state for new requests.
+    pub fn replace(&self, state: Arc<ProxyState>) {
+        self.0.store(state);
+    }
 }
 
 impl ProxyState {

@@ -15,7 +15,6 @@ const DURATION_BUCKETS_S: [f64; 14] = [
 
 /// All metrics of the process.
 pub struct Metrics {
-    route_metrics: [RouteMetrics; MAX_ROUTES],
     registry: Registry,
     /// Ended requests, by route and status class.
     pub requests: IntCounterVec,
@@ -99,15 +98,23 @@ pub struct Metrics {
 
 /// The labels of status classes. A request without a response has `none`.
 const STATUS_CLASSES: [&str; 5] = ["none", "2xx", "3xx", "4xx", "5xx"];
-/// The number of routes with cached counters.
-const MAX_ROUTES: usize = 64;
 
-/// The counters of one route, looked up once: a look-up by labels costs a hash and a lock, more than a small
+/// The metrics of all routes of a route table, by their index.
+pub struct RouteMetrics(Box<[OneRoute]>);
+
+/// The metrics of one route, looked up once: a look-up by labels costs a hash and a lock, more than a small
 /// decision.
 #[derive(Default)]
-struct RouteMetrics {
+struct OneRoute {
     classes: [OnceLock<IntCounter>; STATUS_CLASSES.len()],
     seconds: OnceLock<Histogram>,
+}
+
+impl RouteMetrics {
+    /// Returns the metrics of a table with these many routes.
+    pub fn new(routes: usize) -> Self {
+        Self((0..routes).map(|_| OneRoute::default()).collect())
+    }
 }
 
 impl Metrics {
@@ -163,13 +170,18 @@ impl Metrics {
             journal_lag: register(&r, Gauge::new("weirgate_ledger_journal_lag_seconds", "How long the oldest ended call has waited for the store.")?)?,
             journal_bytes: register(&r, IntGauge::new("weirgate_ledger_journal_bytes", "Bytes of the journal on disk.")?)?,
             log_dropped: register(&r, IntCounter::new("weirgate_log_lines_dropped_total", "Access lines dropped because the reader of stdout was too slow.")?)?,
-            route_metrics: std::array::from_fn(|_| RouteMetrics::default()),
             registry: r,
         })
     }
 
-    /// Counts an ended request; `route_index` is the index of its route.
-    pub fn record_request(&self, route_index: usize, route: &str, status: u16, seconds: f64) {
+    /// Counts an ended request to the route with this index and name.
+    pub fn record_request(
+        &self,
+        (routes, index): (&RouteMetrics, usize),
+        route: &str,
+        status: u16,
+        seconds: f64,
+    ) {
         let class = match status {
             200..=599 => usize::from(status / 100) - 1,
             _ => 0,
@@ -179,7 +191,7 @@ impl Metrics {
             self.requests.with_label_values(&[route, label])
         };
         let timer = || self.request_seconds.with_label_values(&[route]);
-        let Some(cached) = self.route_metrics.get(route_index) else {
+        let Some(cached) = routes.0.get(index) else {
             counter().inc();
             return timer().observe(seconds);
         };

@@ -8,8 +8,7 @@ use std::time::Duration;
 use filters::limits::QuotaGroup;
 use filters::money::Usd;
 use tempfile::TempDir;
-use weirgate::app::Running;
-use weirgate::app::boot;
+use weirgate::app::{Refused, Reloaded, Running, boot};
 use weirgate::config;
 use weirgate::store::{NewKey, Store, StoreSettings};
 use weirgate::telemetry::logging::AccessLog;
@@ -180,6 +179,15 @@ impl Gateway {
         }
     }
 
+    /// Reloads with this configuration, in the environment of the start.
+    pub fn reload(&self, toml: &str) -> Result<Reloaded, Refused> {
+        let source = config::Source::Text {
+            name: "weirgate.toml".to_owned(),
+            text: toml.to_owned(),
+        };
+        self.running.reloader.reload_from(&source)
+    }
+
     /// The public listener.
     pub fn address(&self) -> SocketAddr {
         self.running.public
@@ -294,7 +302,7 @@ fn start(loaded: config::LoadedConfig, log: &Lines) -> Running {
     };
     let decisions = loaded.config.decisions.as_ref();
     let is_agent = decisions.is_some_and(|decisions| !decisions.protocol.is_described());
-    let running = boot(loaded.config, lines).unwrap();
+    let running = boot(loaded, lines).unwrap();
     if is_agent {
         described::leave_out(running.public);
     }

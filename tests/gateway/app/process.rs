@@ -436,7 +436,7 @@ fn nothing_else_can_take_the_ports_of_a_gateway_that_starts() {
     );
     let loaded = config::from_str(&toml, []).unwrap_or_else(|bad| panic!("{}", bad[0]));
     // The log starts before the store is opened and long before Pingora runs.
-    let running = boot(loaded.config, |metrics| {
+    let running = boot(loaded, |metrics| {
         for address in addresses {
             let refused = TcpListener::bind(address).unwrap_err();
             assert_eq!(refused.kind(), std::io::ErrorKind::AddrInUse, "{address}");

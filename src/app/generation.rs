@@ -1,0 +1,113 @@
+//! A generation: all that is built from one configuration. The start builds the first one, and each reload the next.
+//!
+//! A request ends on the generation with which it began, so a generation lives until its last request has ended. Its
+//! background tasks stop when it is replaced.
+
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::background;
+use super::boot::{BootError, failed};
+use super::build::build;
+use super::process::ProcessServices;
+use super::state::AppState;
+use crate::admin::AdminSettings;
+use crate::config::{Config, LoadedConfig};
+use crate::decisions::Dispatchers;
+use crate::models::planner::{self, Planner};
+use crate::models::providers::Provider;
+use crate::models::shared_health::HealthSharing;
+use filters::models::routing::catalog::Catalog;
+
+/// All that is built from one configuration.
+pub(super) struct Generation {
+    pub(super) app: Arc<AppState>,
+    pub(super) loaded: LoadedConfig,
+    providers: Arc<[Arc<Provider>]>,
+    /// Stops its background tasks.
+    stop: watch::Sender<bool>,
+    parts: Parts,
+}
+
+/// The background parts that start with a generation.
+struct Parts {
+    dispatchers: Option<Dispatchers>,
+    health_sharing: Option<HealthSharing>,
+}
+
+impl Generation {
+    /// Builds the generation of a configuration and its catalogue. Nothing serves it yet.
+    ///
+    /// Errors: a part cannot be built. Nothing has changed then.
+    pub(super) fn build(
+        loaded: LoadedConfig,
+        catalog: Catalog,
+        process: &ProcessServices,
+    ) -> Result<Self, BootError> {
+        let config = &loaded.config;
+        let providers = providers(config, process)?;
+        let planner = Planner::new(config, &providers, catalog, &process.metrics);
+        let built = build(config, process, planner)?;
+        Ok(Self {
+            app: Arc::new(built.app),
+            loaded,
+            providers,
+            stop: watch::channel(false).0,
+            parts: Parts {
+                dispatchers: built.dispatchers,
+                health_sharing: built.health_sharing,
+            },
+        })
+    }
+
+    /// Starts its background tasks. Returns what the operator's listener shows, and the task that sends events until
+    /// `process_stop`.
+    pub(super) fn start(
+        &mut self,
+        background: &Handle,
+        process_stop: &watch::Receiver<bool>,
+    ) -> (AdminSettings, Option<JoinHandle<()>>) {
+        let stopped = self.stop.subscribe();
+        let sources = background::refresh(background, &self.providers, &self.app, &stopped);
+        background::work(background, &self.app, &stopped);
+        if let Some(sharing) = self.parts.health_sharing.take() {
+            background.spawn(sharing.run(stopped));
+        }
+        let dispatchers = self.parts.dispatchers.take();
+        let dispatching = dispatchers.map(|it| background.spawn(it.run(process_stop.clone())));
+        if let Some(task) = &dispatching {
+            self.app.proxy.tasks.watch_task("events", task);
+        }
+        let token = self.loaded.config.admin.token.as_ref();
+        (AdminSettings::new(token, sources), dispatching)
+    }
+
+    /// Stops its background tasks. Requests that run on it are not affected.
+    pub(super) fn stop(&self) {
+        self.stop.send_replace(true);
+    }
+}
+
+/// Returns the catalogue of a configuration.
+///
+/// Errors: its problems, one per line.
+pub(super) fn catalog(config: &Config) -> Result<Catalog, BootError> {
+    planner::load_catalog(config).map_err(super::boot::misconfigured)
+}
+
+fn providers(
+    config: &Config,
+    process: &ProcessServices,
+) -> Result<Arc<[Arc<Provider>]>, BootError> {
+    let key = process.store.pepper().fingerprint();
+    let built: Result<Vec<_>, String> = planner::enabled_providers(config)
+        .map(|provider| {
+            let parts = (&key[..], &*process.metrics);
+            Provider::new(provider, &config.routing, config.media.fetch, parts).map(Arc::new)
+        })
+        .collect();
+    Ok(built.map_err(|error| failed("providers", error))?.into())
+}

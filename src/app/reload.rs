@@ -1,0 +1,154 @@
+//! Reloads the configuration while requests run.
+//!
+//! The new configuration is checked whole, and all that can fail is built before anything changes. Then new requests get
+//! the new generation. Running requests, streams and connections stay as they are.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::boot::BootError;
+use super::generation::{self, Generation};
+use super::listeners::Listeners;
+use super::process::ProcessServices;
+use super::sandboxes::Sandboxes;
+use super::state::AppState;
+use crate::admin::AdminView;
+use crate::config::{self, LoadedConfig, Problem, Source};
+use crate::proxy::state::CurrentState;
+
+/// Reloads the configuration of a running gateway.
+pub struct Reloader {
+    process: ProcessServices,
+    current: CurrentState,
+    view: AdminView,
+    listeners: Listeners,
+    /// The stop of the process.
+    stop: watch::Receiver<bool>,
+    /// Held while a reload runs, so that the next one waits.
+    state: Mutex<State>,
+}
+
+/// What a reload replaces.
+struct State {
+    generation: Generation,
+    sandboxes: Sandboxes,
+    /// The tasks that send events until the process stops.
+    dispatching: Vec<JoinHandle<()>>,
+}
+
+/// The parts of a gateway that reloads change.
+pub(super) struct Reloadable {
+    pub(super) generation: Generation,
+    pub(super) sandboxes: Sandboxes,
+    pub(super) dispatching: Option<JoinHandle<()>>,
+    pub(super) current: CurrentState,
+    pub(super) view: AdminView,
+    pub(super) listeners: Listeners,
+}
+
+/// The outcome of a good reload.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Reloaded {
+    /// The configuration is the same as before.
+    Unchanged,
+    Changed,
+}
+
+/// The reasons for which a configuration is not in force: texts for the operator.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Refused(pub Vec<String>);
+
+impl From<BootError> for Refused {
+    fn from(error: BootError) -> Self {
+        Self(vec![error.message])
+    }
+}
+
+impl Reloader {
+    pub(super) fn new(
+        process: ProcessServices,
+        parts: Reloadable,
+        stop: watch::Receiver<bool>,
+    ) -> Self {
+        Self {
+            process,
+            current: parts.current,
+            view: parts.view,
+            listeners: parts.listeners,
+            stop,
+            state: Mutex::new(State {
+                generation: parts.generation,
+                sandboxes: parts.sandboxes,
+                dispatching: parts.dispatching.into_iter().collect(),
+            }),
+        }
+    }
+
+    /// Returns the generation of new requests.
+    pub fn app(&self) -> Arc<AppState> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&state.generation.app)
+    }
+
+    /// Returns the addresses of the public listener and of the operator's.
+    pub fn addresses(&self) -> (SocketAddr, SocketAddr) {
+        self.listeners.addresses()
+    }
+
+    /// Reads the configuration again, and puts it in force for new requests. Waits for a reload that runs.
+    ///
+    /// Blocks: it reads files, and builds what the configuration asks for.
+    ///
+    /// Errors: the configuration has problems, needs a restart, or cannot be built. Nothing has changed then.
+    pub fn reload(&self) -> Result<Reloaded, Refused> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let source = state.generation.loaded.source.clone();
+        self.load(&mut state, &source)
+    }
+
+    /// Puts the configuration of another source in force.
+    ///
+    /// Errors: as [`Self::reload`].
+    pub fn reload_from(&self, source: &Source) -> Result<Reloaded, Refused> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        self.load(&mut state, source)
+    }
+
+    fn load(&self, state: &mut State, source: &Source) -> Result<Reloaded, Refused> {
+        let environment = state.generation.loaded.environment.clone();
+        let loaded = config::load(source, environment);
+        let told = |problems: Vec<Problem>| problems.iter().map(ToString::to_string).collect();
+        let loaded = loaded.map_err(|problems| Refused(told(problems)))?;
+        self.replace(state, loaded)
+    }
+
+    fn replace(&self, state: &mut State, mut loaded: LoadedConfig) -> Result<Reloaded, Refused> {
+        let catalog = generation::catalog(&loaded.config)?;
+        let background = &self.process.background;
+        state
+            .sandboxes
+            .serve(&mut loaded.config, background, &self.stop)?;
+        let listeners = self.listeners.prepare(&loaded.config)?;
+        let mut next = Generation::build(loaded, catalog, &self.process)?;
+        // Nothing fails from here on.
+        let (settings, dispatching) = next.start(background, &self.stop);
+        self.current.replace(Arc::clone(&next.app.proxy));
+        self.view.replace(settings);
+        self.listeners.apply(listeners)?;
+        state.generation.stop();
+        state.dispatching.extend(dispatching);
+        log::set_max_level(next.loaded.config.log.level.into());
+        state.generation = next;
+        Ok(Reloaded::Changed)
+    }
+
+    /// Stops the background tasks of the configuration. Returns the tasks that still send events.
+    pub(super) fn stop(&self) -> Vec<JoinHandle<()>> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.generation.stop();
+        std::mem::take(&mut state.dispatching)
+    }
+}
