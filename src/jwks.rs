@@ -53,6 +53,11 @@ impl RemoteKeySet {
         })
     }
 
+    /// Returns the URL of the set.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
     /// Returns the set with which to check a token, or `None` if none was ever fetched. Refreshes the set if it lacks
     /// the token's key.
     ///
@@ -68,6 +73,16 @@ impl RemoteKeySet {
         // A refresh that failed has logged the reason.
         _ = refreshed.await;
         self.current.load_full()
+    }
+
+    /// Fetches the set if that is due. Returns the time until it is due again.
+    async fn refresh_if_due(&self) -> Duration {
+        let age = self.last_fetch.lock().await.map(|at| at.elapsed());
+        if let Some(age) = age.filter(|age| *age < REFRESH_INTERVAL) {
+            return REFRESH_INTERVAL.saturating_sub(age);
+        }
+        self.refresh().await;
+        REFRESH_INTERVAL
     }
 
     /// Fetches the set, unless the last fetch was too recent.
@@ -91,19 +106,20 @@ impl RemoteKeySet {
     }
 }
 
-/// Refreshes key sets at intervals.
+/// Refreshes key sets at intervals, which go on if another generation of the configuration takes the sets over.
 pub struct Refresh(pub Vec<Arc<RemoteKeySet>>);
 
 #[async_trait]
 impl BackgroundService for Refresh {
     async fn start(&self, mut stop: ShutdownWatch) {
         while !*stop.borrow() {
+            let mut wait = REFRESH_INTERVAL;
             for key_set in &self.0 {
-                key_set.refresh().await;
+                wait = wait.min(key_set.refresh_if_due().await);
             }
             tokio::select! {
-                () = tokio::time::sleep(REFRESH_INTERVAL) => {}
-                _ = stop.changed() => {}
+                () = tokio::time::sleep(wait) => {}
+                _ = stop.changed() => return,
             }
         }
     }

@@ -77,7 +77,7 @@ pub fn boot(
     let opened = opened.map_err(|error| store_failed(&error))?;
     let logs = (metrics, access_log);
     let (process, heartbeats) = ProcessServices::start(&loaded.config, &opened, logs, &background)?;
-    let mut generation = Generation::build(loaded, catalog, &process)?;
+    let mut generation = Generation::build(loaded, catalog, &process, None)?;
     let app = Arc::clone(&generation.app);
     let following = background.spawn(opened.late.follow(stopped.clone()));
     app.proxy.tasks.watch_task("accounts", &following);

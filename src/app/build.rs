@@ -50,10 +50,11 @@ pub(super) fn build(
     config: &Config,
     process: &ProcessServices,
     planner: Planner,
+    previous: Option<&AppState>,
 ) -> Result<Built, BootError> {
     let metrics = &process.metrics;
     let (decisions, dispatchers) = decisions(config, process)?.unzip();
-    let (graph, quotas) = limited(config, process)?;
+    let (graph, quotas) = limited(config, process, previous)?;
     let (media, body_budget) = media(config, process)?;
     let ledgers = (Arc::clone(&process.ledger), process.snapshots.clone());
     let memories = memories(config, process, media);
@@ -183,6 +184,7 @@ fn graph(
     config: &Config,
     process: &ProcessServices,
     sharing: Option<&Sharing>,
+    previous: Option<&Graph>,
 ) -> Result<Option<Graph>, BootError> {
     let Some(graph) = &config.graph else {
         return Ok(None);
@@ -191,7 +193,7 @@ fn graph(
         return Err(failed("graph", "the sandbox has no port"));
     };
     let around = (&process.background, sharing);
-    Graph::new(graph, url, config, around, &process.metrics)
+    Graph::new(graph, url, config, around, (&process.metrics, previous))
         .map(Some)
         .map_err(|error| failed("graph", error))
 }
@@ -215,6 +217,7 @@ fn decisions(
 fn limited(
     config: &Config,
     process: &ProcessServices,
+    previous: Option<&AppState>,
 ) -> Result<(Option<Arc<Graph>>, Quotas), BootError> {
     let metrics = &process.metrics;
     let sharing = process.redis.as_ref().map(|redis| Sharing {
@@ -223,7 +226,9 @@ fn limited(
         is_exact: config.limits.shared_exact,
         leased_units: metrics.limiter_leased_units.clone(),
     });
-    let graph = graph(config, process, sharing.as_ref())?.map(Arc::new);
-    let quotas = Quotas::new(config, sharing.as_ref(), &metrics.limiter_decisions);
+    let before = previous.and_then(|previous| previous.graph.as_deref());
+    let graph = graph(config, process, sharing.as_ref(), before)?.map(Arc::new);
+    let before = previous.map(|previous| &previous.proxy.quotas);
+    let quotas = Quotas::new(config, sharing.as_ref(), &metrics.limiter_decisions, before);
     Ok((graph, quotas))
 }

@@ -39,18 +39,21 @@ struct Parts {
 }
 
 impl Generation {
-    /// Builds the generation of a configuration and its catalogue. Nothing serves it yet.
+    /// Builds the generation of a configuration and its catalogue. Nothing serves it yet. What the generation before
+    /// knows lives on.
     ///
     /// Errors: a part cannot be built. Nothing has changed then.
     pub(super) fn build(
         loaded: LoadedConfig,
         catalog: Catalog,
         process: &ProcessServices,
+        previous: Option<&Self>,
     ) -> Result<Self, BootError> {
         let config = &loaded.config;
         let providers = providers(config, process)?;
         let planner = Planner::new(config, &providers, catalog, &process.metrics);
-        let built = build(config, process, planner)?;
+        let before = previous.map(|previous| &*previous.app);
+        let built = build(config, process, planner, before)?;
         Ok(Self {
             app: Arc::new(built.app),
             loaded,

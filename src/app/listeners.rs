@@ -1,7 +1,7 @@
 //! The two listeners. Both are bound at once, and Pingora serves them on its own thread. A reload may replace them.
 
 use std::net::{SocketAddr, TcpListener};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use pingora::apps::HttpServerOptions;
@@ -66,7 +66,10 @@ pub(super) struct Listeners {
 struct Slot {
     key: &'static str,
     doors: Doors,
-    open: Mutex<(SocketAddr, OpenListener)>,
+    /// The configured address.
+    configured: Mutex<SocketAddr>,
+    /// The listener, until it is closed for good.
+    open: Mutex<Option<OpenListener>>,
 }
 
 /// The settings with which new connections are served.
@@ -201,6 +204,11 @@ impl Listeners {
         self.admin.replace(changes.admin)
     }
 
+    /// Closes the public listener. New connections are refused, and its connections stay open.
+    pub(super) fn close_public(&self) {
+        self.public.close();
+    }
+
     /// Returns the addresses of both listeners.
     pub(super) fn addresses(&self) -> (SocketAddr, SocketAddr) {
         (self.public.address(), self.admin.address())
@@ -218,19 +226,32 @@ impl Slot {
         Ok(Self {
             key,
             doors,
-            open: Mutex::new((configured, open)),
+            configured: Mutex::new(configured),
+            open: Mutex::new(Some(open)),
         })
     }
 
+    /// Returns the address at which it listens, or for which it is configured if it is closed.
     fn address(&self) -> SocketAddr {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.1.address
+        let address = open.as_ref().map(|open| open.address);
+        address.unwrap_or_else(|| *self.configured())
+    }
+
+    fn configured(&self) -> MutexGuard<'_, SocketAddr> {
+        let configured = self.configured.lock();
+        configured.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Closes the listener for good.
+    fn close(&self) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        *open = None;
     }
 
     /// Binds an address if it is another one than before.
     fn prepare(&self, wanted: SocketAddr) -> Result<Option<(SocketAddr, TcpListener)>, BootError> {
-        let configured = self.open.lock().unwrap_or_else(PoisonError::into_inner).0;
-        if configured == wanted {
+        if *self.configured() == wanted {
             return Ok(None);
         }
         let (listener, _) = bind(wanted, self.key)?;
@@ -244,8 +265,9 @@ impl Slot {
         };
         let opened = self.doors.open(listener);
         let opened = opened.map_err(|error| failed(self.key, error))?;
+        *self.configured() = configured;
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        *open = (configured, opened);
+        *open = Some(opened);
         Ok(())
     }
 }

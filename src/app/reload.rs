@@ -132,7 +132,7 @@ impl Reloader {
             .sandboxes
             .serve(&mut loaded.config, background, &self.stop)?;
         let listeners = self.listeners.prepare(&loaded.config)?;
-        let mut next = Generation::build(loaded, catalog, &self.process)?;
+        let mut next = Generation::build(loaded, catalog, &self.process, Some(&state.generation))?;
         // Nothing fails from here on.
         let (settings, dispatching) = next.start(background, &self.stop);
         self.current.replace(Arc::clone(&next.app.proxy));
@@ -143,6 +143,11 @@ impl Reloader {
         log::set_max_level(next.loaded.config.log.level.into());
         state.generation = next;
         Ok(Reloaded::Changed)
+    }
+
+    /// Closes the public listener, because the process stops.
+    pub(super) fn close_public(&self) {
+        self.listeners.close_public();
     }
 
     /// Stops the background tasks of the configuration. Returns the tasks that still send events.

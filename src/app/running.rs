@@ -110,6 +110,7 @@ impl Running {
     /// Asks the gateway to stop.
     pub fn stop(&self, mode: StopMode) {
         self.app.proxy.is_serving.store(false, Ordering::Relaxed);
+        self.reloader.close_public();
         self.stop.send_replace(mode);
     }
 

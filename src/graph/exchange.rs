@@ -17,11 +17,11 @@ use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::{Error, ErrorSource, ErrorType, Result};
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::{CacheWriter, Graph, origin_form};
 use crate::proxy::body;
 use crate::proxy::buffered::error_types::ATTEMPT_ABORTED;
+use crate::proxy::concurrency_limit::ConcurrencyPermit;
 use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::{Begun, Broken, End, Exchange, LogPart, Report, Upstream, Write};
 use crate::proxy::response::Response;
@@ -50,9 +50,9 @@ pub struct GraphExchange {
     /// The number of bytes that a streamed request body may still have.
     pub remaining_bytes: usize,
     pub cache_writer: Option<CacheWriter>,
-    permit: Option<OwnedSemaphorePermit>,
+    permit: Option<ConcurrencyPermit>,
     /// A permit for a body that is still arriving, until the service responds.
-    upload_permit: Option<OwnedSemaphorePermit>,
+    upload_permit: Option<ConcurrencyPermit>,
     /// The forwarded bytes of the body.
     passed_bytes: usize,
     failed_connections: u8,
@@ -126,9 +126,9 @@ impl GraphExchange {
     ///
     /// Errors: 503 if none is free.
     pub fn check_permit(&self) -> Result<(), Fault> {
-        match self.graph.permits.available_permits() {
-            0 => Err(no_permit()),
-            _ => Ok(()),
+        match self.graph.permits.is_full() {
+            true => Err(no_permit()),
+            false => Ok(()),
         }
     }
 
@@ -137,11 +137,11 @@ impl GraphExchange {
     /// Errors: 503 if none is free.
     pub fn acquire_permit(&mut self, has_body: bool) -> Result<(), Fault> {
         if has_body && self.body.is_none() {
-            let permit = Arc::clone(&self.graph.upload_permits).try_acquire_owned();
-            self.upload_permit = Some(permit.map_err(|_| no_permit())?);
+            let permit = self.graph.upload_permits.try_acquire();
+            self.upload_permit = Some(permit.ok_or_else(no_permit)?);
         }
-        let permit = Arc::clone(&self.graph.permits).try_acquire_owned();
-        self.permit = Some(permit.map_err(|_| no_permit())?);
+        let permit = self.graph.permits.try_acquire();
+        self.permit = Some(permit.ok_or_else(no_permit)?);
         Ok(())
     }
 

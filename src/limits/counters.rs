@@ -24,7 +24,8 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The windows of one length.
 pub struct WindowCounters {
-    windows: Windows,
+    algorithm: Algorithm,
+    windows: Arc<Windows>,
     shared: Option<SharedWindows>,
     started: Instant,
 }
@@ -33,19 +34,36 @@ impl WindowCounters {
     /// Makes windows in this process.
     pub fn new(algorithm: Algorithm, window: Duration) -> Self {
         Self {
-            windows: Windows::new(algorithm, to_ms(window)),
+            algorithm,
+            windows: Arc::new(Windows::new(algorithm, to_ms(window))),
             shared: None,
             started: Instant::now(),
         }
     }
 
-    /// Makes windows that processes share, or windows in this process if nothing is shared.
-    pub fn with_sharing(algorithm: Algorithm, window: Duration, sharing: Option<&Sharing>) -> Self {
-        let shared = sharing.map(|sharing| SharedWindows::new(sharing, algorithm, window));
-        Self {
-            shared,
-            ..Self::new(algorithm, window)
-        }
+    /// Makes windows that processes share, or windows in this process if nothing is shared. Those of a previous
+    /// configuration go on, unless their algorithm or length has changed.
+    pub fn with_sharing(
+        algorithm: Algorithm,
+        window: Duration,
+        sharing: Option<&Sharing>,
+        previous: Option<&Self>,
+    ) -> Self {
+        let window_ms = to_ms(window).max(1);
+        let is_same = |it: &&Self| it.algorithm == algorithm && it.windows.window_ms() == window_ms;
+        let previous = previous.filter(is_same);
+        let before = previous.and_then(|it| it.shared.as_ref());
+        let shared = sharing.map(|it| SharedWindows::new(it, algorithm, window, before));
+        let own = match previous {
+            Some(previous) => Self {
+                algorithm,
+                windows: Arc::clone(&previous.windows),
+                shared: None,
+                started: previous.started,
+            },
+            None => Self::new(algorithm, window),
+        };
+        Self { shared, ..own }
     }
 
     /// Counts one request if its limit allows it.
@@ -171,6 +189,25 @@ mod tests {
         assert_eq!(counters.window_count(), 0);
         stop.send_replace(true);
         sweeping.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn windows_go_on_under_new_limits_unless_their_length_or_algorithm_changes() {
+        let (algorithm, length) = (Algorithm::Fixed, Duration::from_secs(10));
+        let old = WindowCounters::new(algorithm, length);
+        let new = WindowCounters::with_sharing(algorithm, length, None, Some(&old));
+        let counted = old.admit(&key(1), 2).await.unwrap();
+        assert!(new.admit(&key(1), 2).await.unwrap().is_allowed);
+        assert!(!new.admit(&key(1), 2).await.unwrap().is_allowed);
+        assert_eq!(new.remaining(&key(1), 5).await.unwrap(), 3);
+        // A request of the old generation gives back what the new one counts.
+        assert!(old.refund(&key(1), counted.refund_token).await);
+        assert_eq!(new.remaining(&key(1), 5).await.unwrap(), 4);
+        for (algorithm, seconds) in [(Algorithm::Fixed, 11), (Algorithm::Sliding, 10)] {
+            let length = Duration::from_secs(seconds);
+            let other = WindowCounters::with_sharing(algorithm, length, None, Some(&new));
+            assert_eq!(other.remaining(&key(1), 5).await.unwrap(), 5);
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -21,8 +21,13 @@ pub struct Quotas {
 }
 
 impl Quotas {
-    /// Builds the quotas of a configuration.
-    pub fn new(config: &Config, sharing: Option<&Sharing>, decisions: &IntCounterVec) -> Self {
+    /// Builds the quotas of a configuration. The windows of the previous one go on.
+    pub fn new(
+        config: &Config,
+        sharing: Option<&Sharing>,
+        decisions: &IntCounterVec,
+        previous: Option<&Self>,
+    ) -> Self {
         let window = Duration::from_millis(MINUTE_MS);
         Self {
             limits: Limits::new(config.limits.requests_per_minute.limits()),
@@ -30,6 +35,7 @@ impl Quotas {
                 Algorithm::Fixed,
                 window,
                 sharing,
+                previous.map(|previous| &*previous.counters),
             )),
             decisions: decisions.clone(),
         }
@@ -59,5 +65,40 @@ impl Quotas {
             verdict: verdict?,
             window_ms: MINUTE_MS,
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::config::{Source, load};
+    use crate::telemetry::metrics::Metrics;
+
+    fn config(chat: u64) -> Config {
+        let text = format!("[limits.requests_per_minute]\nchat = {chat}\n");
+        let name = "weirgate.toml".into();
+        load(&Source::Text { name, text }, []).unwrap().config
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_new_limit_counts_what_the_old_one_has_admitted() {
+        let decisions = Metrics::new().unwrap().limiter_decisions;
+        let quotas = |chat, previous| Quotas::new(&config(chat), None, &decisions, previous);
+        let payer = Payer {
+            organization: &"acme".into(),
+            is_first_run: false,
+        };
+        let left = async |quotas: &Quotas| {
+            let quota = quotas.admit(payer, QuotaGroup::Chat).await.unwrap();
+            let verdict = quota.unwrap().verdict;
+            verdict.is_allowed.then_some(verdict.remaining)
+        };
+        let old = quotas(2, None);
+        assert_eq!(left(&old).await, Some(1));
+        let new = quotas(3, Some(&old));
+        assert_eq!(left(&new).await, Some(1));
+        assert_eq!(left(&old).await, None, "its limit is reached");
+        assert_eq!(left(&new).await, Some(0));
     }
 }

@@ -40,9 +40,16 @@ pub(super) struct SharedWindows {
 }
 
 impl SharedWindows {
-    pub(super) fn new(sharing: &Sharing, algorithm: Algorithm, window: Duration) -> Self {
+    /// `previous` are the windows of the same algorithm and length in a previous configuration, whose leases go on.
+    pub(super) fn new(
+        sharing: &Sharing,
+        algorithm: Algorithm,
+        window: Duration,
+        previous: Option<&Self>,
+    ) -> Self {
         let redis = sharing.redis.clone();
-        let leases = || Arc::new(Leases::new(algorithm, to_ms(window)));
+        let held = previous.and_then(|it| it.leases.clone());
+        let leases = || held.unwrap_or_else(|| Arc::new(Leases::new(algorithm, to_ms(window))));
         Self {
             windows: Arc::new(RedisWindows::new(
                 redis,
@@ -52,7 +59,7 @@ impl SharedWindows {
             )),
             leases: (!sharing.is_exact).then(leases),
             leased_units: sharing.leased_units.clone(),
-            started: Instant::now(),
+            started: previous.map_or_else(Instant::now, |it| it.started),
         }
     }
 

@@ -6,18 +6,27 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Counts what runs.
 pub struct ConcurrencyLimit {
     max: AtomicUsize,
-    running: AtomicUsize,
+    running: Arc<AtomicUsize>,
 }
 
 /// One that runs, until it is dropped.
-pub struct ConcurrencyPermit(Arc<ConcurrencyLimit>);
+pub struct ConcurrencyPermit(Arc<AtomicUsize>);
 
 impl ConcurrencyLimit {
     /// Allows `max` at once.
     pub fn new(max: usize) -> Self {
         Self {
             max: AtomicUsize::new(max),
-            running: AtomicUsize::new(0),
+            running: Arc::default(),
+        }
+    }
+
+    /// Returns a limit that allows `max` at once, and counts the same that runs.
+    #[must_use]
+    pub fn resized(&self, max: usize) -> Self {
+        Self {
+            max: AtomicUsize::new(max),
+            running: Arc::clone(&self.running),
         }
     }
 
@@ -32,18 +41,21 @@ impl ConcurrencyLimit {
     }
 
     /// Counts one more, or returns `None` if the maximum runs.
-    pub fn try_acquire(self: &Arc<Self>) -> Option<ConcurrencyPermit> {
+    pub fn try_acquire(&self) -> Option<ConcurrencyPermit> {
         let max = self.max.load(Ordering::Relaxed);
         let more = |running| (running < max).then_some(running + 1);
-        let running = &self.running;
-        let counted = running.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        counted.is_ok().then(|| ConcurrencyPermit(Arc::clone(self)))
+        let counted = self
+            .running
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        counted
+            .is_ok()
+            .then(|| ConcurrencyPermit(Arc::clone(&self.running)))
     }
 }
 
 impl Drop for ConcurrencyPermit {
     fn drop(&mut self) {
-        self.0.running.fetch_sub(1, Ordering::Relaxed);
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -53,7 +65,7 @@ mod tests {
 
     #[test]
     fn a_smaller_maximum_ends_nothing_and_takes_none_until_enough_have_ended() {
-        let limit = Arc::new(ConcurrencyLimit::new(2));
+        let limit = ConcurrencyLimit::new(2);
         let (first, second) = (limit.try_acquire(), limit.try_acquire());
         assert!(first.is_some() && second.is_some());
         assert!(limit.is_full() && limit.try_acquire().is_none());
@@ -62,5 +74,16 @@ mod tests {
         assert!(limit.try_acquire().is_none());
         drop(second);
         assert!(!limit.is_full() && limit.try_acquire().is_some());
+    }
+
+    #[test]
+    fn a_resized_limit_counts_the_same() {
+        let old = ConcurrencyLimit::new(1);
+        let running = old.try_acquire();
+        let new = old.resized(2);
+        let later = new.try_acquire();
+        assert!(later.is_some() && new.is_full() && old.is_full());
+        drop(running);
+        assert!(old.is_full() && !new.is_full());
     }
 }

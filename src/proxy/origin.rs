@@ -36,7 +36,7 @@ const FAILED_CHECKS: usize = 2;
 const MAX_H2_STREAMS: usize = 100;
 
 /// The timeouts of a connection to an origin.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ConnectTimeouts {
     pub connect: Duration,
     /// The time of one read or write.

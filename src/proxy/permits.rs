@@ -27,7 +27,7 @@ pub struct Permits {
     /// waits.
     waiting_until_ms: AtomicU64,
     /// How many more requests may wait without a permit.
-    unpermitted: Arc<ConcurrencyLimit>,
+    unpermitted: ConcurrencyLimit,
     started: Instant,
 }
 
@@ -45,7 +45,7 @@ impl Permits {
             taken: AtomicUsize::new(0),
             by_organization: Mutex::default(),
             waiting_until_ms: AtomicU64::new(0),
-            unpermitted: Arc::new(ConcurrencyLimit::new(total)),
+            unpermitted: ConcurrencyLimit::new(total),
             started: Instant::now(),
         }
     }

@@ -56,7 +56,7 @@ pub fn process(
         leased_units: IntCounterVec::new(options, &["state"]).unwrap(),
     };
     Process {
-        counters: WindowCounters::with_sharing(algorithm, window, Some(&sharing)),
+        counters: WindowCounters::with_sharing(algorithm, window, Some(&sharing), None),
         redis: connection,
         leased_units: sharing.leased_units,
         _heart: heart,
