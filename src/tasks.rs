@@ -25,11 +25,21 @@ impl Tasks {
         self.watch(name, move || !task.is_finished());
     }
 
-    /// Adds a task with what says whether it runs.
+    /// Adds a task with what says whether it runs. It replaces the one of its name, which may end from then on.
     pub fn watch(&self, name: &'static str, is_running: impl Fn() -> bool + Send + 'static) {
         let is_running = Box::new(is_running);
         let mut tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        tasks.push(Task { name, is_running });
+        let task = Task { name, is_running };
+        match tasks.iter_mut().find(|known| known.name == name) {
+            Some(known) => *known = task,
+            None => tasks.push(task),
+        }
+    }
+
+    /// Removes a task, which may end from then on.
+    pub fn forget(&self, name: &str) {
+        let mut tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.retain(|task| task.name != name);
     }
 
     /// Returns the name of a task that has ended. Ask only before the process stops.
@@ -68,5 +78,23 @@ mod tests {
         }
         assert_eq!(tasks.find_ended(), Some("second"));
         assert_eq!(tasks.names(), ["first", "second"]);
+    }
+
+    #[tokio::test]
+    async fn a_task_that_was_replaced_may_end() {
+        let tasks = Tasks::default();
+        let (replace, replaced) = tokio::sync::oneshot::channel::<()>();
+        let old = tokio::spawn(async { _ = replaced.await });
+        tasks.watch_task("videos", &old);
+        let new = tokio::spawn(std::future::pending::<()>());
+        tasks.watch_task("videos", &new);
+        drop(replace);
+        old.await.ok();
+        assert_eq!((tasks.find_ended(), tasks.names()), (None, vec!["videos"]));
+        new.abort();
+        new.await.err();
+        assert_eq!(tasks.find_ended(), Some("videos"));
+        tasks.forget("videos");
+        assert_eq!(tasks.find_ended(), None);
     }
 }

@@ -52,6 +52,11 @@ impl WorkLane {
         })
     }
 
+    /// Waits until all work has ended. Dropping the lane would abort it.
+    pub async fn finish(mut self) {
+        while self.tasks.join_next().await.is_some() {}
+    }
+
     /// Starts work on a job of an organization.
     pub fn begin(
         &mut self,
@@ -87,5 +92,22 @@ mod tests {
             lane.begin(&two, std::future::pending());
         }
         assert!(lane.room().is_none());
+    }
+
+    #[tokio::test]
+    async fn work_that_runs_goes_on_until_it_has_ended() {
+        let mut lane = WorkLane::new(true);
+        let (end, ended) = tokio::sync::oneshot::channel::<()>();
+        let (done, is_done) = tokio::sync::oneshot::channel();
+        lane.begin(&"one".into(), async move {
+            ended.await.unwrap();
+            done.send(()).unwrap();
+        });
+        let finishing = tokio::spawn(lane.finish());
+        tokio::task::yield_now().await;
+        assert!(!finishing.is_finished());
+        end.send(()).unwrap();
+        is_done.await.unwrap();
+        finishing.await.unwrap();
     }
 }

@@ -68,7 +68,7 @@ struct Worker {
     connector: Arc<HedgeConnector>,
 }
 
-/// Works until `stop`, on the store's runtime.
+/// Claims jobs until `stop`, on the store's runtime, and makes the responses that it has begun.
 pub async fn run(work: ResponseWork, stop: watch::Receiver<bool>) {
     let worker = Arc::new(Worker {
         work,
@@ -91,6 +91,7 @@ pub async fn run(work: ResponseWork, stop: watch::Receiver<bool>) {
         }
         count += 1;
     }
+    lane.finish().await;
 }
 
 /// What came of a job.

@@ -28,7 +28,7 @@ const CLAIM_MS: i64 = 30_000;
 /// How long an ended job is kept.
 const KEPT_MS: i64 = 30 * 24 * 3_600_000;
 
-/// Works until `stop`, on the store's runtime. Callbacks, which callers choose, have their own lane, so that a slow
+/// Claims jobs until `stop`, on the store's runtime, and ends the work that it has begun. Callbacks, which callers choose, have their own lane, so that a slow
 /// one delays no poll.
 pub async fn run(models: Arc<Models>, stop: watch::Receiver<bool>) {
     let mut lanes = [WorkLane::new(true), WorkLane::new(false)];
@@ -46,6 +46,9 @@ pub async fn run(models: Arc<Models>, stop: watch::Receiver<bool>) {
             forget_old(&models).await;
         }
         count += 1;
+    }
+    for lane in lanes {
+        lane.finish().await;
     }
 }
 
