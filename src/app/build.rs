@@ -25,11 +25,7 @@ use crate::models::reply_cache::{self, ReplyCache};
 use crate::models::sessions::{self, Sessions};
 use crate::models::shared_health::HealthSharing;
 use crate::models::{self, Memories, Models};
-use crate::proxy::address_limits::AddressLimits;
-use crate::proxy::body_budget::BodyBudget;
-use crate::proxy::permits::Permits;
 use crate::proxy::state::{ProxySettings, ProxyState};
-use crate::proxy::upload::Spool;
 use crate::telemetry::metrics::RouteMetrics;
 
 /// The products of a configuration before they serve, with their background parts.
@@ -55,14 +51,16 @@ pub(super) fn build(
     let metrics = &process.metrics;
     let (decisions, dispatchers) = decisions(config, process)?.unzip();
     let (graph, quotas) = limited(config, process, previous)?;
-    let (media, body_budget) = media(config, process)?;
+    let before = previous.map(|previous| &*previous.models);
+    let media = media(config, process, before)?;
     let ledgers = (Arc::clone(&process.ledger), process.snapshots.clone());
-    let memories = memories(config, process, media);
-    let models = Models::new(config, planner, ledgers, memories, (metrics, process.clock));
+    let memories = memories(config, process, media, before);
+    let shared = (metrics, process.clock);
+    let models = Models::new(config, planner, ledgers, memories, shared, before);
     let models = models.map_err(|error| failed("videos", error))?;
     let models = Arc::new(models.with_experiments(experiments(decisions.as_ref())));
     let oauth = oauth(config, process)?;
-    let (tokens, address_limits) = (Arc::clone(&oauth.tokens), Arc::clone(&oauth.address_limits));
+    let tokens = Arc::clone(&oauth.tokens);
     let mcp = McpParts::new(process.redis.as_ref(), oauth);
     let products = (decisions.as_ref(), graph.as_ref());
     let router = routes::router(config, health(config, process), &models, products, mcp);
@@ -75,11 +73,11 @@ pub(super) fn build(
         pepper: process.store.pepper().clone(),
         tokens,
         quotas,
-        permits: Arc::new(Permits::new(config.limits.in_flight)),
+        permits: Arc::clone(&process.permits),
         stream_resets: Arc::clone(&process.stream_resets),
-        body_budget,
-        spool: spool(config)?,
-        address_limits,
+        body_budget: Arc::clone(&process.body_budget),
+        spool: Arc::clone(&process.spool),
+        address_limits: Arc::clone(&process.address_limits),
         route_metrics: RouteMetrics::new(router.routes().len()),
         router,
         clock: process.clock,
@@ -127,54 +125,51 @@ fn oauth(config: &Config, process: &ProcessServices) -> Result<OAuthParts, BootE
     let tokens = AccessTokens::new(pepper, own_origin.clone());
     let tokens = tokens.map_err(|error| failed("access tokens", format!("{error:?}")))?;
     let documents = ClientDocuments::new(process.background.clone(), []);
-    let listen = &config.listen;
-    let address_limits = AddressLimits::new(listen.max_connections_per_ip, &listen.trusted_proxies);
     Ok(OAuthParts {
         store: store_turns(Arc::clone(&process.ledger)),
         accounts: process.accounts.clone(),
         pepper: pepper.clone(),
         tokens: Arc::new(tokens),
-        address_limits: Arc::new(address_limits),
+        address_limits: Arc::clone(&process.address_limits),
         documents: documents.map_err(|error| failed("documents of clients", error))?,
         own_origin,
     })
 }
 
-/// Returns the folder of uploads.
-fn spool(config: &Config) -> Result<Spool, BootError> {
-    let spool = Spool::new(&config.store.state_dir, config.limits.spooled_bytes);
-    spool.map_err(|error| failed("the folder of uploads in store.state_dir", error))
-}
-
-/// Returns the fetcher of images for providers, and the budget of bodies, in which images count.
+/// Returns what fetches images for providers.
 fn media(
     config: &Config,
     process: &ProcessServices,
-) -> Result<(Media, Arc<BodyBudget>), BootError> {
-    let body_budget = Arc::new(BodyBudget::new(config.limits.buffered_bytes));
-    let handle = process.background.clone();
-    let max_inlined_bytes = config.limits.body_bytes.chat;
+    previous: Option<&Models>,
+) -> Result<Media, BootError> {
     let media = Media::new(
         &config.media,
-        max_inlined_bytes,
-        handle,
-        &body_budget,
-        &process.metrics,
+        config.limits.body_bytes.chat,
+        process.background.clone(),
+        &process.body_budget,
+        (&process.metrics, previous.map(|previous| &previous.media)),
     );
-    let media = media.map_err(|error| failed("media", error))?;
-    Ok((media, body_budget))
+    media.map_err(|error| failed("media", error))
 }
 
 /// Returns the memories of model calls.
-fn memories(config: &Config, process: &ProcessServices, media: Media) -> Memories {
+fn memories(
+    config: &Config,
+    process: &ProcessServices,
+    media: Media,
+    previous: Option<&Models>,
+) -> Memories {
     let (pepper, redis) = (process.store.pepper(), process.redis.as_ref());
     let secrets = reply_cache::SECRET_PURPOSES.map(|purpose| pepper.derive(purpose));
-    let reply_cache = ReplyCache::new(config.reply_cache_bytes, &secrets, redis, &process.metrics);
+    let before = previous.and_then(|previous| previous.reply_cache.as_ref());
+    let max_bytes = config.reply_cache_bytes;
+    let reply_cache = ReplyCache::new(max_bytes, &secrets, redis, &process.metrics, before);
     let secret = pepper.derive(sessions::SECRET_PURPOSE);
+    let before = previous.map(|previous| &previous.sessions);
     Memories {
         media,
         reply_cache,
-        sessions: Sessions::new(&secret, config.routing.sticky_ttl, redis),
+        sessions: Sessions::new(&secret, config.routing.sticky_ttl, redis, before),
         state_secret: pepper.derive(models::STATE_PURPOSE),
     }
 }

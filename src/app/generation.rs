@@ -18,7 +18,7 @@ use crate::admin::AdminSettings;
 use crate::config::{Config, LoadedConfig};
 use crate::decisions::Dispatchers;
 use crate::models::planner::{self, Planner};
-use crate::models::providers::Provider;
+use crate::models::providers::{Provider, providers};
 use crate::models::shared_health::HealthSharing;
 use filters::models::routing::catalog::Catalog;
 
@@ -50,9 +50,17 @@ impl Generation {
         previous: Option<&Self>,
     ) -> Result<Self, BootError> {
         let config = &loaded.config;
-        let providers = providers(config, process)?;
-        let planner = Planner::new(config, &providers, catalog, &process.metrics);
+        let fingerprint = process.store.pepper().fingerprint();
+        let providers = providers(
+            planner::enabled_providers(config),
+            (&config.routing, config.media.fetch),
+            (&fingerprint[..], &process.metrics),
+            previous.map_or(&[][..], |previous| &previous.providers),
+        );
+        let providers = providers.map_err(|error| failed("providers", error))?;
         let before = previous.map(|previous| &*previous.app);
+        let known = before.map(|before| &before.models.planner);
+        let planner = Planner::new(config, &providers, catalog, &process.metrics, known);
         let built = build(config, process, planner, before)?;
         Ok(Self {
             app: Arc::new(built.app),
@@ -99,18 +107,4 @@ impl Generation {
 /// Errors: its problems, one per line.
 pub(super) fn catalog(config: &Config) -> Result<Catalog, BootError> {
     planner::load_catalog(config).map_err(super::boot::misconfigured)
-}
-
-fn providers(
-    config: &Config,
-    process: &ProcessServices,
-) -> Result<Arc<[Arc<Provider>]>, BootError> {
-    let key = process.store.pepper().fingerprint();
-    let built: Result<Vec<_>, String> = planner::enabled_providers(config)
-        .map(|provider| {
-            let parts = (&key[..], &*process.metrics);
-            Provider::new(provider, &config.routing, config.media.fetch, parts).map(Arc::new)
-        })
-        .collect();
-    Ok(built.map_err(|error| failed("providers", error))?.into())
 }

@@ -12,8 +12,12 @@ use crate::accounts::AccountsHandle;
 use crate::config::{Config, Secret};
 use crate::ledger::Ledger;
 use crate::models::store_snapshots::StoreSnapshots;
+use crate::proxy::address_limits::AddressLimits;
+use crate::proxy::body_budget::BodyBudget;
 use crate::proxy::clock::Clock;
+use crate::proxy::permits::Permits;
 use crate::proxy::stream_resets::StreamResets;
+use crate::proxy::upload::Spool;
 use crate::redis::{Heartbeat, Purpose, Redis};
 use crate::store::Store;
 use crate::telemetry::logging::AccessLog;
@@ -32,6 +36,13 @@ pub(super) struct ProcessServices {
     pub(super) redis: Option<Redis>,
     /// The Redis of agent mode.
     pub(super) agent_redis: Option<Redis>,
+    /// The permits of concurrent model gateway requests.
+    pub(super) permits: Arc<Permits>,
+    /// The memory of request bodies.
+    pub(super) body_budget: Arc<BodyBudget>,
+    /// The folder for the files of forms.
+    pub(super) spool: Arc<Spool>,
+    pub(super) address_limits: Arc<AddressLimits>,
     pub(super) stream_resets: Arc<StreamResets>,
     pub(super) is_serving: Arc<AtomicBool>,
     /// The runtime of the background services.
@@ -39,9 +50,9 @@ pub(super) struct ProcessServices {
 }
 
 impl ProcessServices {
-    /// Connects to Redis, if it is configured. Returns the services, and the heartbeats of the connections.
+    /// Makes the services, and connects to Redis, if it is configured. Returns the services, and the heartbeats of the connections.
     ///
-    /// Errors: a URL is invalid.
+    /// Errors: a URL is invalid, or the folder of uploads cannot be made.
     pub(super) fn start(
         config: &Config,
         opened: &ReadyStore,
@@ -50,6 +61,11 @@ impl ProcessServices {
     ) -> Result<(Self, Vec<Heartbeat>), BootError> {
         let (redis, heartbeat) = redis(config, &metrics)?.unzip();
         let (agent_redis, agent_heartbeat) = agent_redis(config)?.unzip();
+        let (limits, listen) = (&config.limits, &config.listen);
+        let max_connections = listen.max_connections_per_ip;
+        let spool = Spool::new(&config.store.state_dir, limits.spooled_bytes);
+        let spool =
+            spool.map_err(|error| failed("the folder of uploads in store.state_dir", error))?;
         let services = Self {
             store: opened.store.clone(),
             accounts: opened.late.accounts.clone(),
@@ -60,6 +76,10 @@ impl ProcessServices {
             clock: Clock::start(),
             redis,
             agent_redis,
+            permits: Arc::new(Permits::new(limits.in_flight)),
+            body_budget: Arc::new(BodyBudget::new(limits.buffered_bytes)),
+            spool: Arc::new(spool),
+            address_limits: Arc::new(AddressLimits::new(max_connections, &listen.trusted_proxies)),
             stream_resets: Arc::default(),
             is_serving: Arc::new(AtomicBool::new(false)),
             background: background.clone(),
@@ -68,6 +88,18 @@ impl ProcessServices {
             services,
             heartbeat.into_iter().chain(agent_heartbeat).collect(),
         ))
+    }
+}
+
+impl ProcessServices {
+    /// Sets the limits of a configuration. What runs stays admitted.
+    pub(super) fn set_limits(&self, config: &Config) {
+        let (limits, listen) = (&config.limits, &config.listen);
+        self.permits.set_total(limits.in_flight);
+        self.body_budget.set_max_bytes(limits.buffered_bytes);
+        self.spool.set_max_bytes(limits.spooled_bytes);
+        self.address_limits
+            .set(listen.max_connections_per_ip, &listen.trusted_proxies);
     }
 }
 

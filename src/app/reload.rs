@@ -140,6 +140,7 @@ impl Reloader {
         self.listeners.apply(listeners)?;
         state.generation.stop();
         state.dispatching.extend(dispatching);
+        self.process.set_limits(&next.loaded.config);
         log::set_max_level(next.loaded.config.log.level.into());
         state.generation = next;
         Ok(Reloaded::Changed)

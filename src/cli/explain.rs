@@ -23,7 +23,7 @@ use super::accounts::on_store;
 use super::{Exit, Output, OutputFormat, Record, Source, load};
 use crate::config::Config;
 use crate::models::planner::{self, PlanContext, Planner};
-use crate::models::providers::Provider;
+use crate::models::providers::providers;
 use crate::models::sessions::Session;
 use crate::store::{DEFAULT_PROJECT, StoreError};
 use crate::telemetry::metrics::Metrics;
@@ -113,16 +113,15 @@ pub(super) fn planner(mut config: Config) -> Result<Planner, String> {
     }
     let catalog = planner::load_catalog(&config)?;
     let metrics = Metrics::new().map_err(|error| error.to_string())?;
-    let providers = planner::enabled_providers(&config).map(|provider| {
-        let keys = (&b"explain"[..], &metrics);
-        Provider::new(provider, &config.routing, config.media.fetch, keys).map(Arc::new)
-    });
-    let providers = providers.collect::<Result<Vec<_>, _>>()?;
+    let configured = planner::enabled_providers(&config);
+    let settings = (&config.routing, config.media.fetch);
+    let providers = providers(configured, settings, (&b"explain"[..], &metrics), &[])?;
     Ok(Planner::new(
         &config,
         &providers,
         catalog,
         &Arc::new(metrics),
+        None,
     ))
 }
 

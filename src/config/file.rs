@@ -229,7 +229,7 @@ impl Default for CacheConfig {
 }
 
 /// Images that are fetched for providers that take no addresses.
-#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MediaConfig {
     /// Whether they are fetched; if not, such providers are left out for such requests.

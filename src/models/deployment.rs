@@ -23,6 +23,8 @@ use crate::telemetry::metrics::Metrics;
 pub struct Deployment {
     /// The candidate's number in the catalogue; `usize::MAX` outside it.
     pub index: usize,
+    /// The candidate's id, which is the same in another catalogue.
+    pub id: u64,
     pub model: Arc<Model>,
     /// The provider's own name and price of the model.
     pub mapping: Arc<Mapping>,
@@ -52,6 +54,7 @@ impl Deployment {
     pub fn new(candidate: &Candidate, provider: &Arc<Provider>, metrics: &Arc<Metrics>) -> Self {
         let Candidate {
             index,
+            id,
             model,
             mapping,
             region,
@@ -83,6 +86,7 @@ impl Deployment {
             mapping.bounds.max_output.is_none() && prices.as_deref().is_some_and(has_output_price);
         Self {
             index: *index,
+            id: *id,
             auto_cache: marks.then_some(mapping.min_cached_tokens),
             unasked_output: is_unbounded.then_some(UNKNOWN_OUTPUT_TOKENS),
             used: Arc::new(used),

@@ -13,11 +13,11 @@ pub struct Hedging {
 }
 
 impl Hedging {
-    /// Returns the parts of hedges that begin after this silence.
-    pub fn new(after: Duration) -> Self {
+    /// Returns the parts of hedges that begin after this silence. The connections of previous ones go on.
+    pub fn new(after: Duration, previous: Option<&Self>) -> Self {
         Self {
             after,
-            connector: Arc::default(),
+            connector: previous.map_or_else(Arc::default, |it| Arc::clone(&it.connector)),
         }
     }
 }

@@ -87,6 +87,8 @@ pub struct Models {
     hedging: Option<Hedging>,
     /// Makes the connections of the gateway's own calls.
     own_connector: Arc<HedgeConnector>,
+    /// Names this process to those with which it shares measurements.
+    process: u128,
     prompts_enabled: bool,
     /// The model that judges calls in auto mode of Claude Code.
     judge_model: Option<Arc<str>>,
@@ -115,7 +117,8 @@ impl Models {
         stored.is_on().then_some(stored)
     }
 
-    /// Creates the state from a configuration.
+    /// Creates the state from a configuration. Of a previous state go on: the budget of fallbacks, the connections of the
+    /// gateway's own calls, and what is known of providers that count tokens.
     ///
     /// Errors: no HTTP client can be created.
     pub fn new(
@@ -124,6 +127,7 @@ impl Models {
         (ledger, snapshots): (Arc<Ledger>, StoreSnapshots),
         memories: Memories,
         (metrics, clock): (&Arc<Metrics>, Clock),
+        previous: Option<&Self>,
     ) -> reqwest::Result<Self> {
         let routing = &config.routing;
         let stream_timeouts = Timeouts {
@@ -148,13 +152,17 @@ impl Models {
             sessions: memories.sessions,
             state_secret: memories.state_secret,
             videos: Videos::new(config)?,
-            provider_counts: ProviderCounts::new(config)?,
+            provider_counts: ProviderCounts::new(config, previous.map(|it| &it.provider_counts))?,
             plans: config.plans,
             metrics: Arc::clone(metrics),
             clock,
-            retry_budget: Arc::default(),
-            hedging: routing.hedge_after.map(Hedging::new),
-            own_connector: Arc::default(),
+            retry_budget: previous.map_or_else(Arc::default, |it| Arc::clone(&it.retry_budget)),
+            hedging: routing.hedge_after.map(|after| {
+                let previous = previous.and_then(|it| it.hedging.as_ref());
+                Hedging::new(after, previous)
+            }),
+            own_connector: previous.map_or_else(Arc::default, |it| Arc::clone(&it.own_connector)),
+            process: previous.map_or_else(|| uuid::Uuid::now_v7().as_u128(), |it| it.process),
             stream_timeouts,
             whole_timeouts: Timeouts {
                 attempt: routing.total_timeout,

@@ -1,6 +1,7 @@
 //! Plans the attempts of a request, from the catalogue, the enabled providers and their health.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use filters::accounts::rules::{Forbidden, Offer};
@@ -92,11 +93,13 @@ impl Resolution {
 
 impl Planner {
     /// Creates the planner of a configuration and its catalogue. Providers are in the order of [`enabled_providers`].
+    /// Candidates that a previous planner has share their measurements with it.
     pub fn new(
         config: &Config,
         providers: &[Arc<Provider>],
         catalog: Catalog,
         metrics: &Arc<Metrics>,
+        previous: Option<&Self>,
     ) -> Self {
         let set = |is_wanted: fn(&Provider) -> bool| {
             let wanted = providers.iter().filter(|provider| is_wanted(provider));
@@ -109,7 +112,7 @@ impl Planner {
             Some(Arc::new(Deployment::new(candidate, provider, metrics)))
         });
         Self {
-            health: Health::new(catalog.candidates().len()),
+            health: health(&catalog, previous),
             platform_providers: set(Provider::has_platform_keys),
             all_providers: set(|_| true),
             sandboxes: set(|provider| provider.is_sandbox),
@@ -245,7 +248,7 @@ impl Planner {
     /// Returns the note about the binding of a session.
     fn note(&self, binding: Option<Binding>) -> SessionNote {
         let mut candidates = self.catalog.candidates().iter();
-        let bound_to = binding.and_then(|at| candidates.find(|it| it.mapping.index == at.mapping));
+        let bound_to = binding.and_then(|at| candidates.find(|it| it.mapping.id == at.mapping));
         SessionNote {
             bound_to: bound_to.cloned(),
             cached_tokens: binding.map_or(0, |at| at.cached_tokens),
@@ -437,6 +440,18 @@ impl Planner {
     }
 }
 
+/// Returns the measurements of the candidates of a catalogue, which go on for those that a previous planner has.
+fn health(catalog: &Catalog, previous: Option<&Planner>) -> Health {
+    let candidates = catalog.candidates();
+    let Some(previous) = previous else {
+        return Health::new(candidates.len());
+    };
+    let known = previous.catalog.candidates().iter();
+    let known: HashMap<u64, usize> = known.map(|it| (it.id, it.index)).collect();
+    let before = candidates.iter().map(|it| known.get(&it.id).copied());
+    previous.health.following(before)
+}
+
 /// Removes the candidates that the caller may not use. Returns the providers at which the caller's BYOK keys are
 /// tried first.
 fn apply_rules<'k>(
@@ -499,69 +514,5 @@ pub fn enabled_providers(config: &Config) -> impl Iterator<Item = &ProviderConfi
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-    use super::*;
-    use crate::config::{Source, load};
-
-    #[test]
-    fn the_shipped_catalogue_is_good_with_every_shipped_provider_on() {
-        let keys = [
-            "OPENAI",
-            "ANTHROPIC",
-            "GEMINI",
-            "XAI",
-            "GROQ",
-            "DEEPSEEK",
-            "MISTRAL",
-            "TOGETHER",
-            "FIREWORKS",
-        ];
-        let more = [
-            "JINA",
-            "TAVILY",
-            "EXA",
-            "OPENROUTER",
-            "PERPLEXITY",
-            "CEREBRAS",
-            "MOONSHOT",
-            "DASHSCOPE",
-        ];
-        let env = keys.iter().chain(&more);
-        let env = env.map(|name| (format!("{name}_API_KEY"), "sk-1".to_owned()));
-        let clouds = [
-            ("AWS_BEARER_TOKEN_BEDROCK", "sk-1"),
-            ("ANTHROPIC_AWS_API_KEY", "sk-1"),
-            ("AZURE_OPENAI_API_KEY", "sk-1"),
-            ("VERTEX_ACCESS_TOKEN", "sk-1"),
-            (
-                "WEIRGATE_PROVIDERS__AZURE__BASE_URL",
-                "https://cloud.example",
-            ),
-            ("WEIRGATE_PROVIDERS__VERTEX__PROJECT", "my-project"),
-            ("WEIRGATE_PROVIDERS__AWS_ANTHROPIC__WORKSPACE", "wrkspc_1"),
-        ];
-        let clouds = clouds.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let env = env.chain(clouds);
-        let source = Source::Text {
-            name: "weirgate.toml".into(),
-            text: include_str!("../../conf/weirgate.toml").to_owned(),
-        };
-        let loaded = load(&source, env).unwrap_or_else(|bad| panic!("{bad:?}"));
-        let on = loaded.config.providers.len();
-        assert_eq!(
-            on,
-            keys.len() + more.len() + 5,
-            "{:?}",
-            loaded.config.off_providers
-        );
-        let catalog = load_catalog(&loaded.config).unwrap();
-        assert!(catalog.models().len() > 80);
-        let mappings = || catalog.models().iter().flat_map(|model| &model.mappings);
-        let priced = mappings().filter(|mapping| mapping.prices.is_some());
-        assert_eq!(priced.count(), catalog.mappings());
-        let regional = mappings().flat_map(|mapping| &mapping.regions);
-        assert!(regional.clone().count() > 10);
-        assert!(regional.into_iter().all(|region| region.prices.is_some()));
-    }
-}
+#[path = "planner_tests.rs"]
+mod tests;

@@ -18,20 +18,25 @@ const MAX_RUNNING: usize = 64;
 pub struct ProviderCounts {
     pub outbound: Outbound,
     /// Those that run at once.
-    pub running: Semaphore,
+    pub running: Arc<Semaphore>,
     /// Until when providers are not asked, in milliseconds of the wall clock.
-    resting: Mutex<HashMap<Arc<str>, u64>>,
+    resting: Arc<Mutex<HashMap<Arc<str>, u64>>>,
 }
 
 impl ProviderCounts {
+    /// What a previous value asks now counts, and so do the pauses of providers.
+    ///
     /// Errors: no HTTP client can be created.
-    pub fn new(config: &Config) -> reqwest::Result<Self> {
+    pub fn new(config: &Config, previous: Option<&Self>) -> reqwest::Result<Self> {
         let urls = config.written_provider_urls();
         Ok(Self {
             // Its connections belong to the runtime of each request.
             outbound: Outbound::direct(TIMEOUT, urls)?,
-            running: Semaphore::new(MAX_RUNNING),
-            resting: Mutex::default(),
+            running: match previous {
+                Some(previous) => Arc::clone(&previous.running),
+                None => Arc::new(Semaphore::new(MAX_RUNNING)),
+            },
+            resting: previous.map_or_else(Arc::default, |it| Arc::clone(&it.resting)),
         })
     }
 

@@ -115,12 +115,21 @@ pub fn session_of_head(headers: &HeaderMap) -> Option<&[u8]> {
 }
 
 impl Sessions {
-    /// Creates the table. Sessions are forgotten this long after their last response.
-    pub fn new(secret: &[u8; 32], ttl: Duration, redis: Option<&Redis>) -> Self {
+    /// Creates the table, or goes on with the bindings of a previous one. Sessions are forgotten this long after their last
+    /// response.
+    pub fn new(
+        secret: &[u8; 32],
+        ttl: Duration,
+        redis: Option<&Redis>,
+        previous: Option<&Self>,
+    ) -> Self {
         let ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
         Self {
             keys: SessionKeys::new(secret),
-            affinity: SessionAffinity::new(ttl_ms),
+            affinity: match previous {
+                Some(previous) => previous.affinity.with_ttl(ttl_ms),
+                None => SessionAffinity::new(ttl_ms),
+            },
             redis: redis.cloned(),
             ttl,
         }
@@ -210,10 +219,10 @@ impl PendingBinding {
     }
 }
 
-/// Returns the index of the deployment to bind, or `None` outside the catalogue, where there is no choice.
-fn mapping_to_bind(deployment: &Deployment) -> Option<usize> {
-    let index = deployment.mapping.index;
-    (index != usize::MAX).then_some(index)
+/// Returns the id of the mapping to bind, or `None` outside the catalogue, where there is no choice.
+fn mapping_to_bind(deployment: &Deployment) -> Option<u64> {
+    let mapping = &deployment.mapping;
+    (mapping.index != usize::MAX).then_some(mapping.id)
 }
 
 /// Returns whether a model has several mappings. A pinned provider leaves no choice.
@@ -246,7 +255,7 @@ fn read(keys: &SessionKeys, key: SessionKey, value: &[u8], catalog: &Catalog) ->
     let mut mappings = model.mappings.iter();
     let mapping = mappings.find(|it| &*it.provider == provider && &*it.name == upstream)?;
     Some(Binding {
-        mapping: mapping.index,
+        mapping: mapping.id,
         cached_tokens: u64::from_le_bytes(*cached_tokens),
     })
 }
@@ -297,7 +306,8 @@ mod tests {
         let own = SessionKey([7; 16]);
         let value = write(&keys, own, ["b", "b-up", "m"], 900);
         let binding = read(&keys, own, &value, &catalog).unwrap();
-        assert_eq!((binding.mapping, binding.cached_tokens), (1, 900));
+        let second = catalog.candidates()[1].mapping.id;
+        assert_eq!((binding.mapping, binding.cached_tokens), (second, 900));
         assert_eq!(read(&keys, SessionKey([8; 16]), &value, &catalog), None);
         let others = SessionKeys::new(&[2; 32]);
         assert_eq!(read(&others, own, &value, &catalog), None);

@@ -47,7 +47,6 @@ pub struct HealthSharing {
     redis: Redis,
     models: Arc<Models>,
     script: Script,
-    process: u128,
     ids: Vec<CandidateId>,
     candidates: HashMap<CandidateId, usize>,
     /// The time of the last change that was read, in microseconds of Redis's clock.
@@ -88,7 +87,6 @@ impl HealthSharing {
             redis: redis.clone(),
             models: Arc::clone(models),
             script: Script::new(include_str!("share_health.lua")),
-            process: uuid::Uuid::now_v7().as_u128(),
             candidates: numbered.map(|(candidate, id)| (id, candidate)).collect(),
             ids,
             seen: 0,
@@ -164,7 +162,7 @@ impl HealthSharing {
         let mut args: Vec<Vec<u8>> = numbers.map(|it| it.to_string().into_bytes()).collect();
         for (candidate, measured) in changed {
             let id = self.ids.get(*candidate).copied().unwrap_or_default();
-            args.push([self.process.to_be_bytes(), id].concat());
+            args.push([self.models.process.to_be_bytes(), id].concat());
             args.push(measured.to_bytes());
         }
         let call = ScriptCall {
@@ -217,7 +215,7 @@ impl HealthSharing {
         let Some(candidate) = self.candidates.get(&id) else {
             return Ok(None);
         };
-        if process == self.process {
+        if process == self.models.process {
             return Ok(None);
         }
         let measured = Measurements::from_bytes(&state.bytes).ok_or(Unusable)?;

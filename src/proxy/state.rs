@@ -40,7 +40,7 @@ pub struct ProxyState {
     /// The memory of request bodies.
     pub body_budget: Arc<BodyBudget>,
     /// The folder for the files of forms.
-    pub spool: Spool,
+    pub spool: Arc<Spool>,
     /// The counters of abandoned streams of HTTP/2 connections.
     pub stream_resets: Arc<StreamResets>,
     pub address_limits: Arc<AddressLimits>,

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -96,8 +96,8 @@ pub fn session_scope<'m>(model: &'m str, catalog: &Catalog) -> Cow<'m, str> {
 /// Where a session is bound.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Binding {
-    /// The mapping that answered it last.
-    pub mapping: usize,
+    /// The id of the mapping that answered it last, which means the same in another catalogue.
+    pub mapping: u64,
     /// The tokens of its prompt that the provider had in its cache then, or wrote to it.
     pub cached_tokens: u64,
 }
@@ -105,7 +105,7 @@ pub struct Binding {
 /// The bindings of all sessions. The memory is bounded: the oldest bindings are evicted.
 #[derive(Debug)]
 pub struct SessionAffinity {
-    shards: [Mutex<HashMap<SessionKey, Bound>>; SHARDS],
+    shards: Arc<[Mutex<HashMap<SessionKey, Bound>>; SHARDS]>,
     ttl_ms: u64,
 }
 
@@ -121,7 +121,16 @@ impl SessionAffinity {
     /// Bindings that expire this long after the last response.
     pub fn new(ttl_ms: u64) -> Self {
         Self {
-            shards: Default::default(),
+            shards: Arc::default(),
+            ttl_ms,
+        }
+    }
+
+    /// Returns the same bindings, of which those that are made from now on expire this long after the last response.
+    #[must_use]
+    pub fn with_ttl(&self, ttl_ms: u64) -> Self {
+        Self {
+            shards: Arc::clone(&self.shards),
             ttl_ms,
         }
     }
@@ -160,7 +169,7 @@ impl SessionAffinity {
 
     /// Binds the session to the mapping whose answer is about to end, before it is known what of its prompt is cached there.
     /// [`Self::bind`] follows, and says whether others should be told.
-    pub fn hold(&self, key: SessionKey, mapping: usize, now_ms: u64) {
+    pub fn hold(&self, key: SessionKey, mapping: u64, now_ms: u64) {
         let Some(mut shard) = self.shard(key) else {
             return;
         };
@@ -234,7 +243,7 @@ mod tests {
         SessionKey(key)
     }
 
-    fn to(mapping: usize) -> Binding {
+    fn to(mapping: u64) -> Binding {
         Binding {
             mapping,
             ..Binding::default()
@@ -282,6 +291,17 @@ mod tests {
         }
         let found = (0..400_000).filter(|number| affinity.find(spread(*number), 5000).is_some());
         assert!(found.count() <= SHARDS * PER_SHARD);
+    }
+
+    #[test]
+    fn another_time_to_live_counts_for_what_is_bound_from_then_on() {
+        let old = SessionAffinity::new(1000);
+        old.bind(key(1), to(1), 0);
+        let new = old.with_ttl(10);
+        assert_eq!(new.find(key(1), 999), Some(to(1)));
+        new.bind(key(2), to(2), 0);
+        assert_eq!(old.find(key(2), 9), Some(to(2)));
+        assert_eq!(old.find(key(2), 10), None);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::alias::{self, Patterns};
 pub use super::capability::{Capabilities, Capability};
 use super::catalog_file::{CatalogFile, Date, MappingWire, WrittenMapping, WrittenModel};
+use super::identity::{candidate_id, mapping_id};
 use super::parameters::Parameters;
 use super::prices::{BadMember, read_prices};
 use super::providers::{ProviderDefaults, ProviderNames};
@@ -48,6 +49,8 @@ pub struct Model {
 pub struct Mapping {
     /// Its number, for tables beside the catalogue.
     pub index: usize,
+    /// A number of its names, which it has in each catalogue; 0 outside all.
+    pub id: u64,
     /// A provider of the configuration.
     pub provider: Arc<str>,
     /// The provider's number in [`Catalog::providers`].
@@ -295,8 +298,9 @@ impl Catalog {
             let provider = written.provider.clone();
             match self.mapping(written) {
                 Ok(None) => {}
-                Ok(Some(mapping)) => {
+                Ok(Some(mut mapping)) => {
                     self.mappings += 1;
+                    mapping.id = number_mapping(&id, &mapping, &mappings);
                     mappings.push(Arc::new(mapping));
                 }
                 Err((member, why)) => problems.push(CatalogProblem {
@@ -383,6 +387,7 @@ impl Catalog {
                 turn: places.turn(region.as_deref(), is_listed),
                 residence: places.residence(&mapping.name, region.as_ref()),
                 index: self.candidates.len(),
+                id: candidate_id(mapping.id, region.as_deref()),
                 model: Arc::clone(model),
                 mapping: Arc::clone(mapping),
                 region,
@@ -390,6 +395,13 @@ impl Catalog {
             }));
         }
     }
+}
+
+/// Returns the id of a mapping of a model, after those before it.
+fn number_mapping(model: &str, mapping: &Mapping, before: &[Arc<Mapping>]) -> u64 {
+    let is_copy = |it: &&Arc<Mapping>| it.provider == mapping.provider && it.name == mapping.name;
+    let copy = before.iter().filter(is_copy).count();
+    mapping_id(model, &mapping.provider, &mapping.name, copy)
 }
 
 /// Returns the operations of a type; chats that draw serve those for images, too.
@@ -431,6 +443,7 @@ fn mapping(
     let regions = regions.map(|(name, prices)| Region { name, prices });
     Ok(Mapping {
         index,
+        id: 0,
         provider: written.provider.into(),
         provider_number,
         name: written.name.into(),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::order::{at, fail, priced};
+use super::order::{at, bound_to, fail, priced};
 use super::{WEIGHTS, WIDE, catalog, mapping, providers, request};
 use crate::fault::Fault;
 use crate::models::operation::Operation;
@@ -156,7 +156,7 @@ fn the_first_one_says_what_has_put_it_there() {
     assert_eq!(first(usual), json!(["p0", "score", false]));
     let session = PlanInputs {
         has_session: true,
-        preferred: Some(1),
+        preferred: bound_to(&catalog, 1),
         ..usual
     };
     assert_eq!(first(session), json!(["p1", "session", false]));

@@ -109,6 +109,18 @@ impl Health {
         }
     }
 
+    /// Returns what is known of the candidates of another catalogue: each shares the measurements that it has here, under the
+    /// index in `before`, so that attempts on either count for both.
+    #[must_use]
+    pub fn following(&self, before: impl IntoIterator<Item = Option<usize>>) -> Self {
+        let known = |index: usize| self.windows.get(index).map(Arc::clone);
+        let windows = before.into_iter();
+        let windows = windows.map(|index| index.and_then(known).unwrap_or_default());
+        Self {
+            windows: windows.collect(),
+        }
+    }
+
     /// Returns the standing of a candidate. Cost: some loads, no lock.
     pub fn standing(&self, candidate: usize, now_ms: u64) -> Standing {
         match self.windows.get(candidate) {

@@ -16,6 +16,7 @@ pub mod expected_price;
 pub mod explanation;
 pub mod health;
 pub mod hedge;
+mod identity;
 pub mod input_lengths;
 mod order;
 pub mod parameters;

@@ -243,7 +243,7 @@ fn rank(
     let ranked = all
         .enumerate()
         .map(|(at, (((candidate, standing), facts), score))| {
-            let is_preferred = inputs.preferred == Some(candidate.mapping.index);
+            let is_preferred = inputs.preferred == Some(candidate.mapping.id);
             Ranked {
                 mapping: candidate.mapping.index,
                 of_mapping: MappingRank::alone(score, facts.price, at),
@@ -267,7 +267,7 @@ fn rank(
 fn draw_turn(candidate: &Candidate, spread: u64) -> (u32, f64) {
     let turn = candidate.turn.unwrap_or(RegionTurn::LAST);
     let drawn = match candidate.region {
-        Some(_) => turn.draw(spread, candidate.index),
+        Some(_) => turn.draw(spread, candidate.id),
         None => 0.0,
     };
     (turn.order, drawn)

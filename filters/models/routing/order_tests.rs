@@ -26,6 +26,11 @@ fn order(catalog: &Catalog, request: &ModelRequest, inputs: &PlanInputs<'_>) -> 
     planned.attempts.iter().map(|it| it.index).collect()
 }
 
+/// The binding of a session to the mapping of this number.
+pub(super) fn bound_to(catalog: &Catalog, number: usize) -> Option<u64> {
+    Some(catalog.candidates()[number].mapping.id)
+}
+
 pub(super) fn fail(health: &Health, candidate: usize, now_ms: u64) {
     (0..3).for_each(|_| health.begin(candidate, true, now_ms).record_failure(now_ms));
 }
@@ -83,7 +88,10 @@ fn a_client_that_wants_no_fallback_tries_nothing_out() {
         ..at(&health, 6_000)
     };
     assert_eq!(order(&catalog, &request(json!({})), &alone(None)), [1]);
-    assert_eq!(order(&catalog, &request(json!({})), &alone(Some(0))), [1]);
+    assert_eq!(
+        order(&catalog, &request(json!({})), &alone(bound_to(&catalog, 0))),
+        [1]
+    );
 }
 
 #[test]
@@ -91,7 +99,7 @@ fn a_session_tries_its_own_provider_out_and_no_other() {
     let (catalog, health) = (priced(&["1", "2", "3"]), Health::new(3));
     fail(&health, 0, 0);
     let session = |preferred, now_ms| PlanInputs {
-        preferred: Some(preferred),
+        preferred: bound_to(&catalog, preferred),
         has_session: true,
         ..at(&health, now_ms)
     };
@@ -105,7 +113,7 @@ fn a_session_tries_its_own_provider_out_and_no_other() {
 fn a_session_leaves_a_provider_that_fails_too_often() {
     let (catalog, health) = (priced(&["1", "2", "3"]), Health::new(3));
     let session = |now_ms| PlanInputs {
-        preferred: Some(1),
+        preferred: bound_to(&catalog, 1),
         has_session: true,
         ..at(&health, now_ms)
     };
@@ -139,7 +147,7 @@ fn a_session_moves_for_a_much_lower_price_unless_its_prompt_is_cached() {
         request(body)
     };
     let session = |cached_tokens| PlanInputs {
-        preferred: Some(1),
+        preferred: bound_to(&catalog, 1),
         cached_tokens,
         has_session: true,
         ..inputs(&health)

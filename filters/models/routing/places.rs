@@ -26,8 +26,8 @@ impl RegionTurn {
 
     /// Returns a number by which the regions of one order are sorted. Of many `seeds` a region comes first as often as its weight
     /// says, and one seed always gives the same number, whatever other regions there are.
-    pub fn draw(self, seed: u64, candidate: usize) -> f64 {
-        let uniform = (mix(seed ^ mix(candidate as u64)) >> 11) as f64 / (1_u64 << 53) as f64;
+    pub fn draw(self, seed: u64, candidate: u64) -> f64 {
+        let uniform = (mix(seed ^ mix(candidate)) >> 11) as f64 / (1_u64 << 53) as f64;
         // The smallest of exponential numbers belongs to each of them as often as its rate says.
         -(1.0 - uniform).ln() / f64::from(self.weight.max(1))
     }

@@ -35,7 +35,7 @@ pub struct PlanInputs<'a> {
     /// The unix second, which decides prices.
     pub now_s: u64,
     /// The mapping that answered the session last.
-    pub preferred: Option<usize>,
+    pub preferred: Option<u64>,
     /// The tokens of the session's prompt that were cached there.
     pub cached_tokens: u64,
     pub has_session: bool,

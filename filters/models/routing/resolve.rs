@@ -51,6 +51,8 @@ impl Resolved {
 pub struct Candidate {
     /// Its number, for tables beside the catalogue; `usize::MAX` outside it.
     pub index: usize,
+    /// A number of its names, which it has in each catalogue; 0 outside all.
+    pub id: u64,
     pub model: Arc<Model>,
     pub mapping: Arc<Mapping>,
     pub region: Option<Arc<str>>,
@@ -269,6 +271,7 @@ fn uncatalogued(
         residence: places.residence(&model.id, None),
         turn: Some(RegionTurn::HOME),
         index: usize::MAX,
+        id: 0,
         model: Arc::new(model),
         mapping: Arc::new(mapping),
         region: None,

@@ -217,7 +217,7 @@ fn a_pinned_provider_and_no_fallback_are_one_attempt() {
 fn a_session_prefers_its_provider_and_is_never_explored() {
     let health = Health::new(8);
     let session = PlanInputs {
-        preferred: Some(0),
+        preferred: Some(usual().candidates()[0].mapping.id),
         has_session: true,
         exploration: 1.0,
         random: (0.0, 0.0),

@@ -310,7 +310,7 @@ impl Replay {
                 flight.done.cost = cost(candidate, &flight.done.call);
                 if let Some(key) = flight.affinity_key {
                     let binding = Binding {
-                        mapping: candidate.mapping.index,
+                        mapping: candidate.mapping.id,
                         cached_tokens: 0,
                     };
                     self.affinity.bind(key, binding, now_ms);

@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::config::secret::Secret;
 
 /// A provider.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub struct ProviderConfig {
     /// The name, which is the prefix in `provider/model`.
     pub name: String,
@@ -50,7 +50,7 @@ pub struct ProviderConfig {
 /// How a provider signs in to a cloud.
 ///
 /// It has no `Debug`, because the environment holds secrets.
-#[derive(Clone)]
+#[derive(Clone, Eq, PartialEq)]
 pub struct CloudSettings {
     pub cloud: Cloud,
     /// The variables that sources read.
@@ -82,7 +82,7 @@ pub struct HealthConfig {
 }
 
 /// A region of a provider.
-#[derive(Clone)]
+#[derive(Clone, Eq, PartialEq)]
 pub struct RegionConfig {
     pub name: String,
     /// The address, without a slash at the end, or `None` for that of the provider.

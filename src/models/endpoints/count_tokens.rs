@@ -83,7 +83,7 @@ impl CountTokens {
             return None;
         }
         let _running = counts.running.try_acquire().ok()?;
-        let key = keys.get(keys.pick(0, deployment.index, request.now_ms))?;
+        let key = keys.get(keys.pick(0, deployment.id, request.now_ms))?;
         let counting = deployment
             .wire
             .counting

@@ -122,7 +122,7 @@ impl Cursor {
     /// Picks the key of the attempt.
     pub(super) fn pick_key(&mut self, attempt: &PlannedAttempt, now_ms: u64) {
         if !std::mem::take(&mut self.keeps_key) {
-            let (keys, candidate) = (&attempt.keys, attempt.deployment.index);
+            let (keys, candidate) = (&attempt.keys, attempt.deployment.id);
             self.key = keys.pick(self.used_keys, candidate, now_ms);
         }
         self.used_keys |= 1 << (self.key % MAX_KEYS);

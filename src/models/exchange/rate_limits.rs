@@ -58,7 +58,7 @@ impl Attempt {
             return;
         };
         if let Some(rest_ms) = rest_ms
-            && !key.rests(deployment.index, now_ms)
+            && !key.rests(deployment.id, now_ms)
         {
             self.rest(call, models, now_ms, now_ms + rest_ms);
         }
@@ -69,14 +69,14 @@ impl Attempt {
         let Some((attempt, key)) = self.planned(call).zip(self.credential(call)) else {
             return;
         };
-        let candidate = attempt.deployment.index;
-        key.rest(candidate, until_ms);
+        let deployment = &attempt.deployment;
+        key.rest(deployment.id, until_ms);
         // The keys of one caller do not affect others.
         if attempt.is_byok() {
             return;
         }
-        if let Some(until_ms) = attempt.keys.rest_until_ms(candidate, now_ms) {
-            models.planner.rest(candidate, until_ms);
+        if let Some(until_ms) = attempt.keys.rest_until_ms(deployment.id, now_ms) {
+            models.planner.rest(deployment.index, until_ms);
         }
     }
 }

@@ -32,11 +32,11 @@ const MAX_IMAGES: usize = 32;
 /// The fetcher of images.
 pub struct Media {
     fetcher: Arc<Fetcher>,
-    cache: ImageCache,
+    cache: Arc<ImageCache>,
     permits: Arc<FetchPermits>,
     /// The maximum bytes of the images in the body of one request.
     max_inlined_bytes: usize,
-    timeout: Duration,
+    settings: MediaConfig,
     handle: Handle,
     budget: Arc<BodyBudget>,
     metrics: Arc<Metrics>,
@@ -52,7 +52,8 @@ pub struct FetchedImages {
 
 impl Media {
     /// Creates the fetcher of a configuration, which runs on `handle`. The images of a request may take
-    /// `max_inlined_bytes` in the provider's body.
+    /// `max_inlined_bytes` in the provider's body. The images and connections of a previous fetcher go on if its settings
+    /// were the same, and what it fetches now counts if the maximum of that is the same.
     ///
     /// Errors: no HTTP client can be created.
     pub fn new(
@@ -60,14 +61,25 @@ impl Media {
         max_inlined_bytes: usize,
         handle: Handle,
         budget: &Arc<BodyBudget>,
-        metrics: &Arc<Metrics>,
+        (metrics, previous): (&Arc<Metrics>, Option<&Self>),
     ) -> reqwest::Result<Self> {
+        let same = previous.filter(|previous| previous.settings == *config);
+        let counted = previous.filter(|it| it.settings.max_fetches == config.max_fetches);
         Ok(Self {
-            fetcher: Arc::new(Fetcher::new(config)?),
-            cache: ImageCache::new(config.cache_bytes),
-            permits: Arc::new(FetchPermits::new(config.max_fetches)),
+            fetcher: match same {
+                Some(same) => Arc::clone(&same.fetcher),
+                None => Arc::new(Fetcher::new(config)?),
+            },
+            cache: match same {
+                Some(same) => Arc::clone(&same.cache),
+                None => Arc::new(ImageCache::new(config.cache_bytes)),
+            },
+            permits: match counted {
+                Some(counted) => Arc::clone(&counted.permits),
+                None => Arc::new(FetchPermits::new(config.max_fetches)),
+            },
             max_inlined_bytes,
-            timeout: config.timeout,
+            settings: config.clone(),
             handle,
             budget: Arc::clone(budget),
             metrics: Arc::clone(metrics),
@@ -145,7 +157,7 @@ impl Media {
             fetcher: Arc::clone(&self.fetcher),
             permits: Arc::clone(&self.permits),
             organization: organization.into(),
-            timeout: self.timeout,
+            timeout: self.settings.timeout,
             reservation: self.budget.reservation(Some(organization.into())),
         };
         let wanted = wanted.clone();
@@ -232,4 +244,34 @@ fn to_fault(image: &RemoteImage, error: &FetchError) -> Fault {
 fn refuse(image: &RemoteImage, said: &str) -> Fault {
     let param = &image.param;
     Fault::invalid(param.to_string(), format!("`{param}` {said}"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[tokio::test]
+    async fn images_and_running_fetches_go_on_if_their_settings_do() {
+        _ = rustls::crypto::ring::default_provider().install_default();
+        let metrics = Arc::new(Metrics::new().unwrap());
+        let budget = Arc::new(BodyBudget::new(1 << 20));
+        let media = |config: &MediaConfig, max_inlined_bytes, previous| {
+            let handle = Handle::current();
+            let shared = (&metrics, previous);
+            Media::new(config, max_inlined_bytes, handle, &budget, shared).unwrap()
+        };
+        let config = MediaConfig::default();
+        let old = media(&config, 10, None);
+        let same = media(&config, 20, Some(&old));
+        assert!(Arc::ptr_eq(&old.cache, &same.cache) && Arc::ptr_eq(&old.fetcher, &same.fetcher));
+        assert_eq!(same.max_inlined_bytes, 20);
+        let slower = MediaConfig {
+            timeout: config.timeout * 2,
+            ..config
+        };
+        let other = media(&slower, 20, Some(&old));
+        assert!(!Arc::ptr_eq(&old.fetcher, &other.fetcher));
+        assert!(Arc::ptr_eq(&old.permits, &other.permits));
+    }
 }

@@ -35,17 +35,50 @@ pub struct Credential {
     pub fingerprint: Option<Arc<str>>,
     /// The identity of a BYOK key; `None` for a platform key.
     pub byok: Option<ByokKey>,
-    /// The source of what requests carry in place of the secret, once a request has needed it; `None`: there is none.
-    source: OnceLock<Option<Arc<CredentialSource>>>,
-    /// Its header, once a request has needed it. A key belongs to one provider, so it has one header.
-    header: OnceLock<(HeaderName, HeaderValue)>,
+    /// How requests carry it, once one has needed that.
+    form: OnceLock<Box<CredentialForm>>,
     /// The end of its cool-down, in milliseconds of the monotonic clock.
     cool_until_ms: AtomicU64,
     failures_in_a_row: AtomicU32,
     /// The latest end of its rests, so that a key that has none is not locked.
     last_rest_ms: AtomicU64,
-    /// Until when it rests, by candidate: providers limit each model on its own.
-    rests: Mutex<HashMap<usize, u64>>,
+    /// Until when it rests, by the id of the candidate: providers limit each model on its own.
+    rests: Mutex<HashMap<u64, u64>>,
+}
+
+/// How requests to a provider carry a credential. A key belongs to one provider, so it has one form, and another for each
+/// time that a reload changes how its provider takes credentials.
+struct CredentialForm {
+    /// The [`FormId`] of its provider.
+    id: FormId,
+    /// The source of what requests carry in place of the secret, once a request has needed it; `None`: there is none.
+    source: OnceLock<Option<Arc<CredentialSource>>>,
+    /// Its header, once a request has needed it.
+    header: OnceLock<(HeaderName, HeaderValue)>,
+    next: OnceLock<Box<Self>>,
+}
+
+/// Names how a provider takes credentials. Providers that take them differently have different ones.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct FormId(u64);
+
+impl FormId {
+    /// Returns one that no provider has.
+    pub fn unused() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+impl CredentialForm {
+    fn new(id: FormId) -> Box<Self> {
+        Box::new(Self {
+            id,
+            source: OnceLock::new(),
+            header: OnceLock::new(),
+            next: OnceLock::new(),
+        })
+    }
 }
 
 /// The identity of a BYOK key.
@@ -63,10 +96,19 @@ impl KeyPool {
         Self { credentials, turn }
     }
 
-    /// Returns a pool of the same keys, which have not failed yet.
-    pub fn afresh(&self) -> Self {
-        let keys = self.credentials.iter();
-        Self::new(keys.map(|key| Arc::new(key.afresh())).collect())
+    /// Returns a pool of the same keys, which have not failed yet. Those that a previous pool has are its own.
+    pub fn afresh(&self, previous: Option<&Self>) -> Self {
+        let keys = self.credentials.iter().map(|key| {
+            let known = previous.and_then(|pool| pool.find_secret(key.secret.as_ref()));
+            known.map_or_else(|| Arc::new(key.afresh()), Arc::clone)
+        });
+        Self::new(keys.collect())
+    }
+
+    /// Returns the platform key of this secret; `None` is that of a provider that needs no key, or has a source.
+    pub(super) fn find_secret(&self, secret: Option<&Secret>) -> Option<&Arc<Credential>> {
+        let mut keys = self.credentials.iter();
+        keys.find(|key| key.byok.is_none() && key.secret.as_ref() == secret)
     }
 
     /// Returns the number of keys.
@@ -103,7 +145,7 @@ impl KeyPool {
     }
 
     /// Returns until when all keys rest or cool down for a candidate; `None`: one is ready.
-    pub fn rest_until_ms(&self, candidate: usize, now_ms: u64) -> Option<u64> {
+    pub fn rest_until_ms(&self, candidate: u64, now_ms: u64) -> Option<u64> {
         let ends = self.credentials.iter();
         let first = ends.map(|key| key.rest_until_ms(candidate, now_ms)).min()?;
         (first > now_ms).then_some(first)
@@ -112,7 +154,7 @@ impl KeyPool {
     /// Returns the index of the key to use for a candidate. Keys take turns; keys with their bit in `tried` and keys that
     /// rest or cool down are passed over. If all others do, it returns the one with the earliest end, so a cool-down never
     /// leaves a provider without keys.
-    pub fn pick(&self, tried: u64, candidate: usize, now_ms: u64) -> usize {
+    pub fn pick(&self, tried: u64, candidate: u64, now_ms: u64) -> usize {
         if self.credentials.len() < 2 {
             return 0;
         }
@@ -147,8 +189,7 @@ impl Credential {
             secret: None,
             fingerprint: None,
             byok: None,
-            source: OnceLock::new(),
-            header: OnceLock::new(),
+            form: OnceLock::new(),
             cool_until_ms: AtomicU64::new(0),
             failures_in_a_row: AtomicU32::new(0),
             last_rest_ms: AtomicU64::new(0),
@@ -157,21 +198,32 @@ impl Credential {
     }
 
     fn afresh(&self) -> Self {
+        let source = self.form.get().and_then(|form| {
+            let source = form.source.get()?.clone()?;
+            Some((form.id, source))
+        });
         Self {
             secret: self.secret.clone(),
             fingerprint: self.fingerprint.clone(),
             byok: self.byok.clone(),
-            source: self.source.clone(),
-            ..Self::none()
+            ..source.map_or_else(Self::none, |(form, source)| Self::from_source(source, form))
         }
     }
 
-    /// Returns a credential that a source gives.
-    pub fn from_source(source: Arc<CredentialSource>) -> Self {
-        Self {
-            source: OnceLock::from(Some(source)),
-            ..Self::none()
+    /// Returns a credential that a source gives to providers of this form.
+    pub fn from_source(source: Arc<CredentialSource>, form: FormId) -> Self {
+        let credential = Self::none();
+        _ = credential.form(form).source.set(Some(source));
+        credential
+    }
+
+    /// Returns how a provider of this form takes it.
+    fn form(&self, id: FormId) -> &CredentialForm {
+        let mut form = self.form.get_or_init(|| CredentialForm::new(id));
+        while form.id != id {
+            form = form.next.get_or_init(|| CredentialForm::new(id));
         }
+        form
     }
 
     /// Creates a credential with its fingerprint under this key; `byok` identifies a BYOK key.
@@ -192,42 +244,44 @@ impl Credential {
         }
     }
 
-    /// Returns its source. `make` makes that of an organization's key.
+    /// Returns its source for providers of this form. `make` makes that of an organization's key.
     pub(super) fn source(
         &self,
+        form: FormId,
         make: impl FnOnce(&Secret) -> Option<CredentialSource>,
     ) -> Option<&Arc<CredentialSource>> {
         let own = || self.secret.as_ref().filter(|_| self.byok.is_some());
-        let source = self
-            .source
-            .get_or_init(|| own().and_then(make).map(Arc::new));
+        let source = &self.form(form).source;
+        let source = source.get_or_init(|| own().and_then(make).map(Arc::new));
         source.as_ref()
     }
 
-    /// Returns its header, which `make` makes of the secret; `None` if there is no secret.
+    /// Returns its header for providers of this form, which `make` makes of the secret; `None` if there is no secret.
     pub(super) fn header(
         &self,
+        form: FormId,
         make: impl FnOnce(&str) -> Result<(HeaderName, HeaderValue), Fault>,
     ) -> Result<Option<&(HeaderName, HeaderValue)>, Fault> {
         let Some(secret) = &self.secret else {
             return Ok(None);
         };
-        if let Some(header) = self.header.get() {
+        let known = &self.form(form).header;
+        if let Some(header) = known.get() {
             return Ok(Some(header));
         }
         let header = make(secret.expose())?;
-        Ok(Some(self.header.get_or_init(|| header)))
+        Ok(Some(known.get_or_init(|| header)))
     }
 
     /// Lets the key rest for a candidate until this time, because its limit there is used up.
-    pub fn rest(&self, candidate: usize, until_ms: u64) {
+    pub fn rest(&self, candidate: u64, until_ms: u64) {
         let mut rests = self.rests.lock().unwrap_or_else(PoisonError::into_inner);
         rests.insert(candidate, until_ms);
         self.last_rest_ms.fetch_max(until_ms, Ordering::Relaxed);
     }
 
     /// Returns whether it rests or cools down for a candidate.
-    pub fn rests(&self, candidate: usize, now_ms: u64) -> bool {
+    pub fn rests(&self, candidate: u64, now_ms: u64) -> bool {
         self.rest_until_ms(candidate, now_ms) > now_ms
     }
 
@@ -253,7 +307,14 @@ impl Credential {
     }
 
     fn has_source(&self) -> bool {
-        self.source.get().is_some_and(Option::is_some)
+        let mut form = self.form.get();
+        while let Some(known) = form {
+            if known.source.get().is_some_and(Option::is_some) {
+                return true;
+            }
+            form = known.next.get();
+        }
+        false
     }
 
     /// Records a successful attempt, which ends the cool-down.
@@ -263,7 +324,7 @@ impl Credential {
     }
 
     /// Returns until when it rests or cools down for a candidate; a past time: it is ready.
-    fn rest_until_ms(&self, candidate: usize, now_ms: u64) -> u64 {
+    fn rest_until_ms(&self, candidate: u64, now_ms: u64) -> u64 {
         let cool_until_ms = self.cool_until_ms.load(Ordering::Relaxed);
         if self.last_rest_ms.load(Ordering::Relaxed) <= now_ms {
             return cool_until_ms;

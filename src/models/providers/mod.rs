@@ -3,6 +3,7 @@
 mod byok;
 mod credentials;
 pub mod endpoints;
+mod inherited;
 
 use std::sync::Arc;
 
@@ -18,8 +19,11 @@ use http::{HeaderName, HeaderValue};
 use prometheus::IntCounterVec;
 
 pub use self::byok::{ByokKeys, ByokSnapshot, ProviderKeys};
+use self::credentials::FormId;
 pub use self::credentials::{ByokKey, Credential, KeyPool};
 use self::endpoints::Endpoints;
+pub use self::inherited::providers;
+use self::inherited::{Basis, InheritedSite};
 use crate::config::{self, CloudSettings, Secret};
 use crate::models::cloud_credentials::CredentialSource;
 use crate::proxy::origin::{ConnectTimeouts, Origin, Reach};
@@ -32,7 +36,6 @@ const MIN_REVEALING_BYTES: usize = 8;
 pub struct Provider {
     pub name: Arc<str>,
     pub is_sandbox: bool,
-    fetches_images: bool,
     /// Whether it is the vendor of its wire's dialect, at the vendor's own address.
     pub is_vendor: bool,
     /// The row of its kind.
@@ -48,8 +51,9 @@ pub struct Provider {
     /// How it signs in with the JSON of an organization, if it takes one.
     own_key_cloud: Option<CloudSettings>,
     credential_fetches: IntCounterVec,
-    /// What its paths name beside models.
-    place: config::ProviderPlace,
+    /// How it takes credentials.
+    form: FormId,
+    basis: Basis,
 }
 
 /// Where a provider is called, and with which keys.
@@ -78,15 +82,9 @@ impl Site {
     fn new(
         owner: &str,
         urls: &BaseUrls<'_>,
-        routing: &config::Routing,
-        keys: Arc<KeyPool>,
+        timeouts: ConnectTimeouts,
+        (keys, previous): (Arc<KeyPool>, InheritedSite<'_>),
     ) -> Result<Self, String> {
-        let timeouts = ConnectTimeouts {
-            connect: routing.connect_timeout,
-            // The buffered session has the timers of an attempt. This timeout covers an upload that the provider does not
-            // read, which the session cannot see.
-            read_write: routing.total_timeout.max(routing.stream_total_timeout),
-        };
         let mut base_path = String::new();
         let mut origins = Vec::with_capacity(urls.all.len());
         for (number, url) in urls.all.iter().enumerate() {
@@ -94,6 +92,9 @@ impl Site {
                 .parse()
                 .map_err(|error| format!("{owner}: the base URL: {error}"))?;
             url.path().trim_end_matches('/').clone_into(&mut base_path);
+            if previous.endpoints.is_some() {
+                break;
+            }
             let name = match urls.all.len() {
                 1 => owner.to_owned(),
                 _ => format!("{owner}, endpoint {}", number + 1),
@@ -108,7 +109,10 @@ impl Site {
             origins.push(Arc::new(origin));
         }
         Ok(Self {
-            endpoints: Arc::new(Endpoints::new(origins)),
+            endpoints: match previous.endpoints {
+                Some(known) => Arc::clone(known),
+                None => Arc::new(Endpoints::new(origins)),
+            },
             base_path,
             keys,
             signing: None,
@@ -119,16 +123,16 @@ impl Site {
     /// Returns the site of a region of a provider that is otherwise called at `home`.
     fn of_region(
         region: &config::RegionConfig,
-        provider: &config::ProviderConfig,
-        routing: &config::Routing,
+        basis: &Basis,
         home: &Self,
-        fingerprint_key: &[u8],
+        (fingerprint_key, previous): (&[u8], InheritedSite<'_>),
     ) -> Result<Self, String> {
-        let credential = |key: &Secret| Credential::new(key.clone(), fingerprint_key, None).into();
+        let provider = &basis.config;
+        let credential = |key: &Secret| previous.credential(key, fingerprint_key);
         let keys = match &region.keys {
             Some(keys) => Arc::new(KeyPool::new(keys.iter().map(credential).collect())),
             // Keys fail and rest in each region for themselves.
-            None => Arc::new(home.keys.afresh()),
+            None => Arc::new(home.keys.afresh(previous.keys)),
         };
         match &region.base_url {
             Some(url) => {
@@ -138,7 +142,7 @@ impl Site {
                     reach: Reach::Anywhere,
                     health: None,
                 };
-                let site = Self::new(&owner, &urls, routing, keys)?;
+                let site = Self::new(&owner, &urls, basis.timeouts, (keys, previous))?;
                 Ok(Self {
                     is_regional: true,
                     signing: signing_scope(provider, Some(&region.name)),
@@ -168,75 +172,80 @@ impl Site {
 }
 
 impl Provider {
-    /// Creates a provider from its configuration.
+    /// Creates a provider of a basis, with what it takes over from the previous one of its name.
     ///
     /// Errors: the base URL is not valid; the checks of the configuration should have found that.
-    pub fn new(
-        provider: &config::ProviderConfig,
-        routing: &config::Routing,
-        fetches_images: bool,
+    fn new(
+        basis: Basis,
         (fingerprint_key, metrics): (&[u8], &Metrics),
+        previous: Option<&Self>,
     ) -> Result<Self, String> {
+        let provider = &basis.config;
         let name: Arc<str> = provider.name.as_str().into();
+        let same_form = previous.filter(|it| it.basis.has_form_of(&basis));
+        let form = same_form.map_or_else(FormId::unused, |previous| previous.form);
         let fetches = &metrics.credential_fetches;
-        let credential = |key: &Secret| Credential::new(key.clone(), fingerprint_key, None).into();
+        let inherited = InheritedSite::home(previous, &basis);
+        let credential = |key: &Secret| inherited.credential(key, fingerprint_key);
         let mut keys: Vec<_> = provider.keys.iter().map(credential).collect();
         if let Some(cloud) = &provider.cloud {
-            let source = Arc::new(CredentialSource::new(&name, cloud, fetches));
-            keys.push(Credential::from_source(source).into());
+            keys.push(inherited.without_secret(|| {
+                let source = CredentialSource::new(&name, cloud, fetches);
+                Credential::from_source(Arc::new(source), form)
+            }));
         }
         if keys.is_empty() && !provider.is_byok_only {
-            keys.push(Credential::none().into());
+            keys.push(inherited.without_secret(Credential::none));
         }
-        let reach = match provider.is_base_url_built_in {
-            true => Reach::Public,
-            false => Reach::Anywhere,
-        };
-        let keys = Arc::new(KeyPool::new(keys));
-        let owner = format!("provider {}", provider.name);
+        let owner = format!("provider {name}");
         let urls = BaseUrls {
             all: &provider.base_urls,
-            reach,
+            reach: match provider.is_base_url_built_in {
+                true => Reach::Public,
+                false => Reach::Anywhere,
+            },
             health: provider.health.as_ref(),
         };
+        let keys = Arc::new(KeyPool::new(keys));
         let home = Site {
             signing: signing_scope(provider, None),
-            ..Site::new(&owner, &urls, routing, keys)?
+            ..Site::new(&owner, &urls, basis.timeouts, (keys, inherited))?
         };
         let regions = provider.regions.iter().map(|region| {
-            let site = Site::of_region(region, provider, routing, &home, fingerprint_key)?;
+            let inherited = InheritedSite::in_region(previous, &basis, region);
+            let site = Site::of_region(region, &basis, &home, (fingerprint_key, inherited))?;
             Ok((region.name.as_str().into(), Arc::new(site)))
         });
-        let regions = regions.collect::<Result<_, String>>()?;
         Ok(Self {
-            name,
             own_key_cloud: provider.own_key_cloud.clone(),
             credential_fetches: fetches.clone(),
             is_sandbox: provider.kind == ProviderKind::Sandbox,
-            fetches_images,
             is_vendor: provider.is_base_url_built_in && provider.kind.host().is_vendors,
             host: provider.kind.host(),
             quirks: provider.quirks.clone(),
-            regions,
+            regions: regions.collect::<Result<_, String>>()?,
             home: Arc::new(home),
             headers: provider.headers.clone(),
             priority: provider.priority,
-            place: provider.place.clone(),
+            name,
+            form,
+            basis,
         })
     }
 
     /// Returns where it is called if no region is named, if that is known.
     pub fn home_region(&self) -> Option<&str> {
-        Some(&*self.place.region).filter(|region| !region.is_empty())
+        Some(&*self.basis.config.place.region).filter(|region| !region.is_empty())
     }
 
     /// Returns what the paths of a model name, in a region or where none is named.
     pub fn path_names<'a>(&'a self, model: &'a str, region: Option<&'a str>) -> PathNames<'a> {
+        let place = &self.basis.config.place;
         PathNames {
             model,
-            project: &self.place.project,
-            region: region.unwrap_or(&self.place.region),
-            api: &self.place.api,
+            project: &place.project,
+            region: region.unwrap_or(&place.region),
+            api: &place.api,
         }
     }
 
@@ -251,7 +260,7 @@ impl Provider {
             media.http_images = false;
             media.fetches = true;
         }
-        media.fetches &= self.fetches_images;
+        media.fetches &= self.basis.fetches_images;
         if !served.audio_formats.is_empty() {
             media.audio = served.audio_formats;
         }
@@ -279,7 +288,7 @@ impl Provider {
 
     /// Returns the source of what requests carry in place of one of its keys; `None`: they carry the key.
     pub fn source<'k>(&self, key: &'k Credential) -> Option<&'k Arc<CredentialSource>> {
-        key.source(|secret| {
+        key.source(self.form, |secret| {
             let cloud = self.own_key_cloud.as_ref()?;
             CredentialSource::of_organization((&self.name, cloud), secret, &self.credential_fetches)
         })
@@ -300,7 +309,9 @@ impl Provider {
         if self.source(key).is_some() {
             return Ok(None);
         }
-        key.header(|secret| self.host.credential(secret, &self.quirks))
+        key.header(self.form, |secret| {
+            self.host.credential(secret, &self.quirks)
+        })
     }
 
     /// Returns what its words must not reveal: its addresses, the path behind them, and the values of its headers.

@@ -35,13 +35,17 @@ pub const SECRET_PURPOSES: [&str; 2] = [
     "sealing cached replies, version 1",
 ];
 
+/// The replies in memory.
+type Replies = moka::sync::Cache<ReplyKey, StoredReply, ahash::RandomState>;
+
 /// Stores replies and coordinates calls.
 pub struct ReplyCache {
     /// Keys are uniform hashes with a secret, so clients cannot make them collide.
-    replies: moka::sync::Cache<ReplyKey, StoredReply, ahash::RandomState>,
+    replies: Replies,
     calls: Arc<SingleFlight<ReplyKey, Arc<CachedReply>>>,
     keys: ReplyKeys,
     shared: Option<SharedReplies>,
+    max_bytes: u64,
     max_reply_bytes: usize,
     metrics: Arc<Metrics>,
 }
@@ -51,6 +55,7 @@ pub struct ReplyCache {
 struct StoredReply {
     reply: Arc<CachedReply>,
     stays: Duration,
+    stored: Time,
 }
 
 /// Each entry has the time to live of its project.
@@ -130,15 +135,19 @@ impl CallGuard {
 
 impl ReplyCache {
     /// Creates an empty cache of about `max_bytes` with the secrets of [`SECRET_PURPOSES`], or `None` without a
-    /// cache.
+    /// cache. A previous one of this size goes on; one of another size leaves its replies and its running calls to this one.
     pub fn new(
         max_bytes: u64,
         [key_secret, sealing_secret]: &[[u8; 32]; 2],
         redis: Option<&Redis>,
         metrics: &Arc<Metrics>,
+        previous: Option<&Arc<Self>>,
     ) -> Option<Arc<Self>> {
         if max_bytes == 0 {
             return None;
+        }
+        if let Some(same) = previous.filter(|it| it.max_bytes == max_bytes) {
+            return Some(Arc::clone(same));
         }
         let entry_bytes = |_: &ReplyKey, entry: &StoredReply| {
             u32::try_from(ENTRY_BYTES + entry.reply.size()).unwrap_or(u32::MAX)
@@ -149,11 +158,15 @@ impl ReplyCache {
             .expire_after(EntryExpiry)
             .build_with_hasher(ahash::RandomState::new());
         let max_reply_bytes = usize::try_from(max_bytes / MAX_REPLY_DIVISOR);
+        if let Some(previous) = previous {
+            leave(&previous.replies, &replies);
+        }
         Some(Arc::new(Self {
             replies,
-            calls: Arc::default(),
+            calls: previous.map_or_else(Arc::default, |it| Arc::clone(&it.calls)),
             keys: ReplyKeys::new(key_secret)?,
             shared: redis.map(|redis| SharedReplies::new(redis.clone(), sealing_secret, metrics)),
+            max_bytes,
             max_reply_bytes: max_reply_bytes.unwrap_or(usize::MAX),
             metrics: Arc::clone(metrics),
         }))
@@ -237,7 +250,29 @@ impl ReplyCache {
     fn store_in_memory(&self, key: ReplyKey, reply: &Arc<CachedReply>, stays: Duration) {
         if reply.size() <= self.max_reply_bytes {
             let reply = Arc::clone(reply);
-            self.replies.insert(key, StoredReply { reply, stays });
+            let stored = Time::now();
+            let entry = StoredReply {
+                reply,
+                stays,
+                stored,
+            };
+            self.replies.insert(key, entry);
+        }
+    }
+}
+
+/// Copies the replies of one cache to another, for the rest of their time. The bytes are shared.
+fn leave(from: &Replies, to: &Replies) {
+    for (key, entry) in from {
+        let stays = entry.stays.saturating_sub(entry.stored.elapsed());
+        let stored = Time::now();
+        let left = StoredReply {
+            stays,
+            stored,
+            ..entry
+        };
+        if !stays.is_zero() {
+            to.insert(*key, left);
         }
     }
 }

@@ -9,7 +9,7 @@ const TTL: Duration = Duration::from_secs(10);
 
 fn cache(max_bytes: u64) -> Arc<ReplyCache> {
     let metrics = Arc::new(Metrics::new().unwrap());
-    ReplyCache::new(max_bytes, &[[1; 32]; 2], None, &metrics).unwrap()
+    ReplyCache::new(max_bytes, &[[1; 32]; 2], None, &metrics, None).unwrap()
 }
 
 fn search(key: u8, now_ms: u64) -> Search {
@@ -114,5 +114,25 @@ async fn a_follower_waits_for_five_seconds() {
 #[test]
 fn no_bytes_mean_no_cache() {
     let metrics = Arc::new(Metrics::new().unwrap());
-    assert!(ReplyCache::new(0, &[[1; 32]; 2], None, &metrics).is_none());
+    assert!(ReplyCache::new(0, &[[1; 32]; 2], None, &metrics, None).is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn replies_and_running_calls_go_on_in_a_cache_of_another_size() {
+    let old = cache(1 << 20);
+    lead(&old, &search(1, 0)).await.store(reply(10, 0));
+    let resized = |max_bytes, previous: &Arc<ReplyCache>| {
+        let metrics = Arc::clone(&previous.metrics);
+        ReplyCache::new(max_bytes, &[[1; 32]; 2], None, &metrics, Some(previous))
+    };
+    assert!(Arc::ptr_eq(&old, &resized(1 << 20, &old).unwrap()));
+    assert!(resized(0, &old).is_none());
+    let running = lead(&old, &search(2, 0)).await;
+    let new = resized(1 << 21, &old).unwrap();
+    assert!(is_hit(&new, &search(1, 0)).await);
+    assert_eq!(new.max_reply_bytes, 2 * old.max_reply_bytes);
+    let follower = tokio::spawn(async move { is_hit(&new, &search(2, 0)).await });
+    tokio::task::yield_now().await;
+    running.store(reply(10, 0));
+    assert!(follower.await.unwrap());
 }

@@ -243,3 +243,19 @@ fn what_was_made_in_silence_is_the_throughput_times_the_time_before_content() {
     let unknown = health.begin(7, true, 0);
     assert_eq!(unknown.silent_tokens(1_000), 50);
 }
+
+#[test]
+fn a_candidate_of_the_next_catalogue_shares_its_measurements() {
+    let old = Health::new(2);
+    let running = old.begin(0, false, 0);
+    (0..3).for_each(|_| old.begin(1, false, 0).record_failure(0));
+    let new = old.following([Some(1), None, Some(0)]);
+    assert_ne!(new.standing(0, 1).readiness, Readiness::Ready);
+    assert_eq!(new.standing(1, 1).stats, None);
+    assert_eq!(new.standing(2, 1).stats, None);
+    running.record_answer(None, 500);
+    let learnt = new.standing(2, 501).stats;
+    assert!(learnt.is_some() && learnt == old.standing(0, 501).stats);
+    new.begin(0, false, 60_000).record_answer(None, 60_001);
+    assert_eq!(old.standing(1, 60_002).readiness, Readiness::Ready);
+}
