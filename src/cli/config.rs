@@ -1,14 +1,18 @@
-//! `weirgate config`: the effective configuration and its schema.
+//! `weirgate config`: the effective configuration, its schema, and what a reload would change.
 
 use serde_json::{Value, json};
 
-use super::{ConfigCommand, Exit, Output, OutputFormat, load};
+use super::{ConfigCommand, Exit, Output, OutputFormat, control, load};
 use crate::config::{self, Origins, Source};
+use crate::control::ControlCommand;
 
-/// Shows the effective configuration of `source`, or the schema of every configuration.
+/// Shows the effective configuration of `source`, the schema of every configuration, or what a reload would change.
 pub fn run(command: &ConfigCommand, source: &Source, out: &mut Output) -> Exit {
     match command {
         ConfigCommand::Schema => out.json(&config::schema()),
+        ConfigCommand::Diff(args) => {
+            return control::run(ControlCommand::Diff, args.format, source, out);
+        }
         ConfigCommand::Show { origin, format } => match load(source, out) {
             Err(exit) => return exit,
             Ok(loaded) => show(&loaded.origins, *origin, *format, out),

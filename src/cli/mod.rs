@@ -11,6 +11,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::config;
 use crate::config::{LoadedConfig, Problem, Source};
+use crate::control::ControlCommand;
 
 mod accounts;
 mod backup;
@@ -19,6 +20,7 @@ mod clients;
 mod codex;
 #[path = "config.rs"]
 pub mod configuration;
+mod control;
 mod credit;
 mod decisions;
 mod examples;
@@ -69,9 +71,17 @@ enum Command {
     Serve,
     /// Name every problem of the configuration, each with its place and its cure
     Check(CheckArgs),
-    /// Show the configuration in force, or its schema
+    /// Show the configuration in force, its schema, or what a reload would change
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Let the running server read its configuration again, without cutting anything
+    #[command(after_help = control::RELOAD_EXAMPLES)]
+    Reload(ControlArgs),
+    /// Replace the running server by the program that is installed now, without cutting anything
+    #[command(after_help = control::UPGRADE_EXAMPLES)]
+    Upgrade(ControlArgs),
+    /// What the running server is doing
+    Status(ControlArgs),
     /// Organizations: who pays
     #[command(subcommand, after_help = org::EXAMPLES)]
     Org(org::OrgCommand),
@@ -148,6 +158,14 @@ pub struct CheckArgs {
     pub format: CheckFormat,
 }
 
+/// Arguments of commands that the running server does.
+#[derive(Args)]
+pub struct ControlArgs {
+    /// For people or for programs
+    #[arg(long, value_enum, default_value_t)]
+    pub format: OutputFormat,
+}
+
 /// The output formats of `check`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
 pub enum CheckFormat {
@@ -172,6 +190,8 @@ pub enum ConfigCommand {
     },
     /// The JSON Schema of the configuration file
     Schema,
+    /// What a reload of the running server would change
+    Diff(ControlArgs),
 }
 
 /// The commands of `models`.
@@ -218,6 +238,15 @@ pub fn run(args: impl IntoIterator<Item = OsString>, out: &mut Output) -> ExitCo
     let exit = match cli.command {
         None | Some(Command::Serve) => return serve(&source, out),
         Some(Command::Check(args)) => check::run(&args, &source, out),
+        Some(Command::Reload(args)) => {
+            control::run(ControlCommand::Reload, args.format, &source, out)
+        }
+        Some(Command::Upgrade(args)) => {
+            control::run(ControlCommand::Upgrade, args.format, &source, out)
+        }
+        Some(Command::Status(args)) => {
+            control::run(ControlCommand::Status, args.format, &source, out)
+        }
         Some(Command::Config(command)) => configuration::run(&command, &source, out),
         Some(Command::Org(command)) => org::run(&command, &source, out),
         Some(Command::Project(command)) => project::run(&command, &source, out),

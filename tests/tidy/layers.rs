@@ -36,7 +36,7 @@ const SRC: &[Level] = &[
         "encryption",
         "json_schema",
     ]),
-    level(&["telemetry", "redis", "jwks", "store"]),
+    level(&["telemetry", "redis", "jwks", "store", "control"]),
     level(&["accounts", "limits", "ledger"]),
     level(&["proxy", "sandbox"]),
     level(&["models", "decisions", "graph"]),

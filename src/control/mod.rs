@@ -1,0 +1,81 @@
+//! The control socket: how a command on the same machine reaches the running process.
+//!
+//! A unix socket, which only the user of the process may use. A client sends one line of JSON and gets one line of JSON
+//! when the work is done: [`ControlRequest`] and [`ControlReply`]. This module knows no command's work: [`server`] is
+//! given a function that runs commands.
+
+pub mod client;
+pub mod server;
+
+use serde::{Deserialize, Serialize};
+
+/// The maximum size of a request's line.
+const MAX_REQUEST_BYTES: u64 = 4 << 10;
+/// The maximum size of a reply's line.
+const MAX_REPLY_BYTES: u64 = 4 << 20;
+
+/// The work that a client asks for.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ControlCommand {
+    /// Read the configuration again, and use it for new requests.
+    Reload,
+    /// Start the program anew, and hand everything over to that process.
+    Upgrade,
+    /// Name what a reload would change.
+    Diff,
+    /// Describe the process.
+    Status,
+}
+
+impl ControlCommand {
+    /// Returns the word of the protocol.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Reload => "reload",
+            Self::Upgrade => "upgrade",
+            Self::Diff => "diff",
+            Self::Status => "status",
+        }
+    }
+}
+
+/// A client's line. Shape: `{"command":"reload"}`.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct ControlRequest {
+    pub command: ControlCommand,
+}
+
+/// The process's line. Shape: `{"ok":true,"message":"…","changes":[…],"problems":[…]}`.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default)]
+pub struct ControlReply {
+    /// Whether the work was done.
+    pub ok: bool,
+    /// What was done, or why it was not.
+    pub message: String,
+    /// The changes of the configuration: objects, each with a member `text` for people.
+    pub changes: Vec<serde_json::Value>,
+    /// What stands in the way, for people.
+    pub problems: Vec<String>,
+}
+
+impl ControlReply {
+    /// Returns the reply to a command that was done.
+    pub fn done(message: impl Into<String>) -> Self {
+        Self {
+            ok: true,
+            message: message.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Returns the reply to a command that failed.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            ..Self::default()
+        }
+    }
+}
