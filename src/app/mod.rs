@@ -6,6 +6,7 @@ pub mod bound;
 mod build;
 mod experiments;
 mod generation;
+pub mod handover;
 pub mod health;
 mod late_store;
 mod listeners;
