@@ -132,16 +132,14 @@ impl Ledger {
             if grant.amount > Usd::ZERO {
                 return Ok(true);
             }
-            let may_be_returned = self.is_shared && grant.others > Usd::ZERO;
+            let may_be_returned = self.is_shared() && grant.others > Usd::ZERO;
             let is_late = asked.is_some_and(|(first, _)| first.elapsed() >= RETURN_TIMEOUT);
             if !may_be_returned || is_late {
                 account.record_lack(missing);
                 return Ok(false);
             }
             if asked.is_none_or(|(_, last)| last.elapsed() >= ASK_INTERVAL) {
-                self.store
-                    .request_return(organization, None, &self.owner)
-                    .await?;
+                self.request_return(organization, None).await?;
                 let now = tokio::time::Instant::now();
                 asked = Some((asked.map_or(now, |(first, _)| first), now));
             }
@@ -151,7 +149,7 @@ impl Ledger {
 
     /// Requests the next lease while some of this one is left.
     pub(super) fn top_up(self: &Arc<Self>, account: &Arc<OrganizationAccount>, need: Usd) {
-        if !self.is_shared || !account.is_low() {
+        if !self.is_shared() || !account.is_low() {
             return;
         }
         let (ledger, account) = (Arc::clone(self), Arc::clone(account));
@@ -331,28 +329,32 @@ impl Ledger {
                 checked.map_err(|_| StoreError::TimedOut)??;
                 continue;
             };
-            let notification = received?;
-            let mut words = notification.payload().split(' ');
-            let (Some(owner), Some(organization)) = (words.next(), words.next()) else {
-                continue;
-            };
-            let Some(account) = self.find_account(organization) else {
-                continue;
-            };
-            if owner == self.owner {
-                continue;
-            }
-            let scope = words.next().map(str::parse);
-            // Returns that are asked for together are made together.
-            let ledger = Arc::clone(self);
-            tokio::spawn(async move {
-                match scope {
-                    None => ledger.return_lease(&account).await,
-                    Some(Ok(scope)) => ledger.return_limit(&account, scope).await,
-                    Some(Err(UnknownScope)) => {}
-                }
-            });
+            self.hear(received?.payload());
         }
+    }
+
+    /// Returns what another process asks for, in the background. Shape: see [`store::ledger::CHANNEL`].
+    pub(super) fn hear(self: &Arc<Self>, payload: &str) {
+        let mut words = payload.split(' ');
+        let (Some(owner), Some(organization)) = (words.next(), words.next()) else {
+            return;
+        };
+        let Some(account) = self
+            .find_account(organization)
+            .filter(|_| owner != self.owner)
+        else {
+            return;
+        };
+        let scope = words.next().map(str::parse);
+        // Returns that are asked for together are made together.
+        let ledger = Arc::clone(self);
+        self.runtime.spawn(async move {
+            match scope {
+                None => ledger.return_lease(&account).await,
+                Some(Ok(scope)) => ledger.return_limit(&account, scope).await,
+                Some(Err(UnknownScope)) => {}
+            }
+        });
     }
 }
 

@@ -130,11 +130,11 @@ impl Ledger {
             if missing.is_empty() {
                 return Ok(RequestResult::Granted);
             }
-            let may_be_returned = self.is_shared && others.iter().all(|of| *of > Usd::ZERO);
+            let may_be_returned = self.is_shared() && others.iter().all(|of| *of > Usd::ZERO);
             let is_late = notified.is_some_and(|notified| notified.elapsed() >= RETURN_TIMEOUT);
             if !may_be_returned || is_late {
                 // One that died on the same file may hold something until its leases expire.
-                let is_alone = !self.is_shared && others.iter().all(|of| *of == Usd::ZERO);
+                let is_alone = !self.is_shared() && others.iter().all(|of| *of == Usd::ZERO);
                 account.record_limit_lack(&missing, is_alone);
                 return Ok(RequestResult::Lacking);
             }
@@ -154,10 +154,7 @@ impl Ledger {
         for wanted in missing {
             let scope = wanted.scope.to_string();
             let organization = &account.organization_id;
-            let asked = self
-                .store
-                .request_return(organization, Some(&scope), &self.owner);
-            asked.await?;
+            self.request_return(organization, Some(&scope)).await?;
         }
         Ok(())
     }
@@ -203,7 +200,7 @@ impl Ledger {
         call: &LimitedCall<'_>,
     ) {
         // A process that is alone has all there is.
-        if !self.is_shared || !call.needs_lease {
+        if !self.is_shared() || !call.needs_lease {
             return;
         }
         let low = account.low_limits(call);

@@ -19,6 +19,7 @@ pub mod jobs;
 pub mod journal;
 mod leases;
 mod limit_leases;
+pub mod peer;
 mod receipt;
 pub mod recovery;
 mod refused_calls;
@@ -35,6 +36,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, mpsc};
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwapOption;
 use filters::ledger::{Charge, EntryId, Funding};
 use filters::money::Usd;
 use tokio::runtime::Handle;
@@ -50,6 +52,7 @@ use self::account::{Hold, HoldError, LimitedCall, OrganizationAccount};
 use self::clock::unix_ms;
 use self::journal::Journal;
 use self::leases::LeaseQueue;
+use self::peer::Peer;
 use self::refused_calls::RefusedCalls;
 use self::reservation::is_funded;
 use crate::store::Store;
@@ -77,8 +80,10 @@ pub struct Ledger {
     runtime: Handle,
     /// The id of this process in leases.
     owner: String,
-    /// Whether other processes may share the store.
-    is_shared: bool,
+    /// Whether any number of processes may share the store.
+    has_fleet: bool,
+    /// The other process on a store that one process has, while one takes the place of the other.
+    peer: ArcSwapOption<Peer>,
     journal_bytes: u64,
     started: Instant,
     /// Held while ended calls are being stored.

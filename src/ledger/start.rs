@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, mpsc};
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwapOption;
 use filters::ledger::LedgerEntry;
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
@@ -55,7 +56,7 @@ impl Ledger {
             MAX_SEGMENT_AGE,
         )?;
         let owner: String = owner.iter().map(|byte| format!("{byte:02x}")).collect();
-        let is_shared = matches!(StoreUrl::parse(&configured.url), Ok(StoreUrl::Postgres(_)));
+        let has_fleet = matches!(StoreUrl::parse(&configured.url), Ok(StoreUrl::Postgres(_)));
         Ok(Arc::new(Self {
             accounts: RwLock::default(),
             journal: Arc::new(journal),
@@ -64,7 +65,8 @@ impl Ledger {
             metrics,
             runtime: Handle::current(),
             owner,
-            is_shared,
+            has_fleet,
+            peer: ArcSwapOption::empty(),
             journal_bytes: configured.journal_bytes,
             started: Instant::now(),
             flush_lock: tokio::sync::Mutex::default(),
@@ -116,7 +118,7 @@ impl Ledger {
         configured: &config::StoreConfig,
         stopped: &watch::Receiver<bool>,
     ) {
-        if self.is_shared {
+        if self.has_fleet {
             tokio::spawn(Arc::clone(self).listen());
             self.tasks.spawn("spending", Arc::clone(self).share());
         }

@@ -351,7 +351,7 @@ fn five_units() -> CallEnd {
     }
 }
 
-fn caller() -> Caller {
+pub(super) fn caller() -> Caller {
     Caller {
         organization_id: "org_1".into(),
         organization: "".into(),

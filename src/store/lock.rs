@@ -3,10 +3,14 @@
 //! Two servers on one file would starve each other, because SQLite has one writer. Commands beside a server need no lock:
 //! their transactions are short. The lock is on a file of its own, because closing any handle of the database would give
 //! up the locks that SQLite has on it.
+//!
+//! An upgrade is the exception: the new process gets the open file of the old one, and both hold its lock until the old one
+//! has ended, so that no third process comes between.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{Read, Seek, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::open::folder_of;
@@ -15,7 +19,13 @@ use super::{StoreError, StoreUrl};
 
 /// Keeps other servers off a SQLite file until it is dropped. The kernel gives the lock up if the process dies.
 pub struct StoreLock {
-    _file: File,
+    file: File,
+}
+
+impl AsFd for StoreLock {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
 }
 
 impl StoreLock {
@@ -40,7 +50,33 @@ impl StoreLock {
             Err(TryLockError::Error(error)) => return Err(file_error(&path, error)),
         }
         write_pid(&mut file).map_err(|error| file_error(&path, error))?;
-        Ok(Some(Self { _file: file }))
+        Ok(Some(Self { file }))
+    }
+
+    /// Shares the lock of the process to which this one is the successor, which has passed its open file. If the
+    /// configuration names another store now, the lock of that one is acquired.
+    ///
+    /// Errors: as [`Self::acquire`].
+    pub fn share(url: &StoreUrl, passed: File) -> Result<Option<Self>, StoreError> {
+        let StoreUrl::Sqlite(database) = url else {
+            return Ok(None);
+        };
+        let path = lock_path(&real_path(database));
+        let is_same = match (fs::metadata(&path), passed.metadata()) {
+            (Ok(named), Ok(passed)) => (named.dev(), named.ino()) == (passed.dev(), passed.ino()),
+            _ => false,
+        };
+        match is_same {
+            true => Ok(Some(Self { file: passed })),
+            false => Self::acquire(url),
+        }
+    }
+
+    /// Writes this process into the file as the one that serves.
+    ///
+    /// Errors: the file system's.
+    pub fn name_holder(&mut self) -> std::io::Result<()> {
+        write_pid(&mut self.file)
     }
 }
 
@@ -75,6 +111,8 @@ fn read_pid(file: &mut File) -> Option<u32> {
 }
 
 fn write_pid(file: &mut File) -> std::io::Result<()> {
+    // A passed file is where the other process has left it.
+    file.rewind()?;
     file.set_len(0)?;
     writeln!(file, "{}", std::process::id())
 }

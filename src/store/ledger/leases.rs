@@ -104,18 +104,9 @@ impl Store {
     }
 
     /// Requests the other processes on a PostgreSQL store to return amounts that they do not need: of credit, or of the
-    /// limits of a scope.
-    pub async fn request_return(
-        &self,
-        organization_id: &str,
-        scope: Option<&str>,
-        owner: &str,
-    ) -> Result<(), StoreError> {
+    /// limits of a scope. The payload is that of [`CHANNEL`].
+    pub async fn request_return(&self, payload: &str) -> Result<(), StoreError> {
         let sql = "SELECT CAST(pg_notify($1, $2) AS TEXT)";
-        let payload = match scope {
-            None => format!("{owner} {organization_id}"),
-            Some(scope) => format!("{owner} {organization_id} {scope}"),
-        };
         let mut connection = self.ledger_pool.acquire().await?;
         let query = sqlx::query(sql).bind(CHANNEL).bind(payload);
         let asked = timeout(LEASE_TIMEOUT, query.execute(connection.unlimited()?)).await;
