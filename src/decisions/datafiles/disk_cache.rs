@@ -45,7 +45,8 @@ impl DiskCache {
     /// Replaces the datafile of a key. Failures are logged.
     pub(super) async fn write(&self, key: &str, text: &[u8]) {
         let file = self.path(key);
-        let draft = file.with_extension("new");
+        // During an upgrade two processes may write the same datafile.
+        let draft = file.with_extension(format!("{:x}.new", std::process::id()));
         let written = async {
             tokio::fs::create_dir_all(&self.folder).await?;
             write_private(&draft, text).await?;

@@ -2,8 +2,11 @@
 //!
 //! Files are numbered and only appended to. A file is removed as soon as the backend has accepted all of its events.
 //! After a kill in between, the next process sends some events twice, with the same ids.
+//!
+//! A process holds a lock on each of its files, and on those of an earlier process while it sends them. So a process takes
+//! no events of one that still runs, as during an upgrade. What that one leaves, it finds later: [`EventSpool::find_left`].
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -45,17 +48,29 @@ pub(super) struct LeftFile {
     pub(super) path: PathBuf,
     /// The bodies, ready to be sent.
     pub(super) bodies: Vec<Vec<u8>>,
+    /// Keeps other processes from sending them too.
+    _lock: File,
 }
 
 impl EventSpool {
     /// Returns the spool of a state folder, and the files that earlier processes left there, oldest first.
     pub(super) fn open(state_dir: &Path) -> (Self, Vec<LeftFile>) {
-        let folder = state_dir.join("events");
-        let entries = fs::read_dir(&folder);
+        let mut spool = Self {
+            folder: state_dir.join("events"),
+            next_number: 0,
+            files: Vec::new(),
+        };
+        let left = spool.find_left();
+        (spool, left)
+    }
+
+    /// Returns the files of processes that no longer run, oldest first.
+    pub(super) fn find_left(&mut self) -> Vec<LeftFile> {
+        let entries = fs::read_dir(&self.folder);
         if let Err(error) = &entries
             && error.kind() != io::ErrorKind::NotFound
         {
-            log_failure(&folder, error);
+            log_failure(&self.folder, error);
         }
         let mut numbered: Vec<(u64, PathBuf)> = entries
             .into_iter()
@@ -68,21 +83,13 @@ impl EventSpool {
             .collect();
         numbered.sort_unstable();
         let next_number = numbered.last().map_or(0, |(number, _)| number + 1);
+        self.next_number = self.next_number.max(next_number);
         // An unreadable file remains for a later start.
         let left = numbered.into_iter().filter_map(|(_, path)| {
-            let text = fs::read(&path)
-                .map_err(|error| log_failure(&path, &error))
-                .ok()?;
-            let bodies = read_bodies(&path, &text);
-            Some(LeftFile { path, bodies })
+            let read = read_left(&path);
+            read.map_err(|error| log_failure(&path, &error)).ok()?
         });
-        let left = left.collect();
-        let spool = Self {
-            folder,
-            next_number,
-            files: Vec::new(),
-        };
-        (spool, left)
+        left.collect()
     }
 
     /// Appends bodies. `last` is the number of their last event.
@@ -109,13 +116,7 @@ impl EventSpool {
 
     fn start_file(&mut self) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;
-        let path = self.folder.join(format!("{:020}.jsonl", self.next_number));
-        let file = OpenOptions::new()
-            .create_new(true)
-            .append(true)
-            .mode(0o600)
-            .open(&path)?;
-        self.next_number += 1;
+        let (path, file) = self.create_file()?;
         self.files.push(SpoolFile {
             path,
             file,
@@ -124,6 +125,26 @@ impl EventSpool {
             last: 0,
         });
         Ok(())
+    }
+
+    /// Creates and locks a file under the next number that no other process has taken.
+    fn create_file(&mut self) -> io::Result<(PathBuf, File)> {
+        loop {
+            let path = self.folder.join(format!("{:020}.jsonl", self.next_number));
+            self.next_number += 1;
+            let mut options = OpenOptions::new();
+            let options = options.create_new(true).append(true).mode(0o600);
+            match options.open(&path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Ok(file) => match file.try_lock() {
+                    Ok(()) => return Ok((path, file)),
+                    // Another process has found the file empty, and removes it.
+                    Err(TryLockError::WouldBlock) => {}
+                    Err(TryLockError::Error(error)) => return Err(error),
+                },
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// Removes the files with only events up to `upto`, which the backend has accepted.
@@ -148,6 +169,22 @@ pub(super) fn remove(path: &Path) {
 
 fn log_failure(path: &Path, error: &io::Error) {
     log::error!("events: {}: {error}", path.display());
+}
+
+/// Reads a file and its bodies, and locks it. Returns `None` if a running process has it.
+fn read_left(path: &Path) -> io::Result<Option<LeftFile>> {
+    let lock = File::open(path)?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Ok(None),
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    let text = fs::read(path)?;
+    Ok(Some(LeftFile {
+        path: path.to_owned(),
+        bodies: read_bodies(path, &text),
+        _lock: lock,
+    }))
 }
 
 /// Returns the bodies of a file. An incomplete last line is dropped: a kill interrupted its write.
@@ -199,7 +236,31 @@ mod tests {
         next.append(&bodies(&["4"]), 1).unwrap();
         next.remove_taken(1);
         remove(&left[0].path);
+        drop(next);
         assert!(EventSpool::open(folder.path()).1.is_empty());
+    }
+
+    #[test]
+    fn what_a_running_process_has_is_its_own_until_it_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut old, _) = EventSpool::open(folder.path());
+        old.append(&bodies(&["1"]), 1).unwrap();
+        let (mut new, left) = EventSpool::open(folder.path());
+        assert!(left.is_empty());
+        new.append(&bodies(&["2"]), 1).unwrap();
+        old.files[0].since -= MAX_FILE_AGE * 2;
+        old.append(&bodies(&["3"]), 2).unwrap();
+        assert!(
+            new.find_left().is_empty(),
+            "each has its files, and they do not share a number"
+        );
+        drop(old);
+        let left = new.find_left();
+        let found: Vec<_> = left.iter().map(|left| left.bodies.clone()).collect();
+        assert_eq!(found, [bodies(&["1"]), bodies(&["3"])]);
+        assert!(new.find_left().is_empty(), "they are found once");
+        drop((new, left));
+        assert_eq!(texts(folder.path()).len(), 3);
     }
 
     #[test]
@@ -208,6 +269,7 @@ mod tests {
         let (mut spool, _) = EventSpool::open(folder.path());
         spool.append(&bodies(&["\"whole\""]), 1).unwrap();
         spool.files[0].file.write_all(b"{\"cut").unwrap();
+        drop(spool);
         assert_eq!(
             EventSpool::open(folder.path()).1[0].bodies,
             bodies(&["\"whole\""])
@@ -219,6 +281,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (mut spool, _) = EventSpool::open(folder.path());
         spool.append(&bodies(&["1", "{\"cut{}", "2"]), 3).unwrap();
+        drop(spool);
         assert_eq!(texts(folder.path()), [bodies(&["1", "2"])]);
     }
 
@@ -233,6 +296,7 @@ mod tests {
         let (mut spool, left) = EventSpool::open(folder.path());
         assert!(left.is_empty());
         spool.append(&bodies(&["1"]), 1).unwrap();
+        drop(spool);
         assert_eq!(texts(folder.path()), [bodies(&["1"])]);
     }
 
@@ -244,6 +308,7 @@ mod tests {
         spool.files[0].file.write_all(b"{\"half").unwrap();
         spool.files[0].truncate();
         spool.append(&bodies(&["2"]), 2).unwrap();
+        drop(spool);
         assert_eq!(texts(folder.path()), [bodies(&["1", "2"])]);
     }
 
@@ -256,6 +321,7 @@ mod tests {
         spool.files[0].file = full;
         spool.append(&bodies(&["2"]), 2).unwrap_err();
         spool.append(&bodies(&["2"]), 2).unwrap();
+        drop(spool);
         assert_eq!(texts(folder.path()), [bodies(&["1"]), bodies(&["2"])]);
     }
 }
