@@ -82,6 +82,7 @@ pub(super) fn build(
         router,
         clock: process.clock,
         tasks: process.ledger.tasks.clone(),
+        drain: process.drain.clone(),
         is_serving: Arc::clone(&process.is_serving),
     };
     Ok(Built {

@@ -15,6 +15,7 @@ use crate::models::store_snapshots::StoreSnapshots;
 use crate::proxy::address_limits::AddressLimits;
 use crate::proxy::body_budget::BodyBudget;
 use crate::proxy::clock::Clock;
+use crate::proxy::drain::Drain;
 use crate::proxy::permits::Permits;
 use crate::proxy::stream_resets::StreamResets;
 use crate::proxy::upload::Spool;
@@ -45,6 +46,7 @@ pub(super) struct ProcessServices {
     pub(super) address_limits: Arc<AddressLimits>,
     pub(super) stream_resets: Arc<StreamResets>,
     pub(super) is_serving: Arc<AtomicBool>,
+    pub(super) drain: Drain,
     /// The runtime of the background services.
     pub(super) background: Handle,
 }
@@ -82,6 +84,7 @@ impl ProcessServices {
             address_limits: Arc::new(AddressLimits::new(max_connections, &listen.trusted_proxies)),
             stream_resets: Arc::default(),
             is_serving: Arc::new(AtomicBool::new(false)),
+            drain: Drain::default(),
             background: background.clone(),
         };
         Ok((

@@ -22,6 +22,7 @@ use pingora_proxy::{HttpProxy, Session};
 
 use super::address_limits::{AddressConnection, AddressLimits, TooManyConnections};
 use super::connection_state::{self, CONNECTION, ConnectionState, head_expired};
+use super::drain::Drain;
 use super::framed_stream::FramedStream;
 use super::state::ProxyState;
 use super::stream_resets::StreamResets;
@@ -38,11 +39,19 @@ const HTTP2_PREFACE: [u8; 24] = *b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// preface.
 const PREFACE_START_BYTES: usize = 3;
 
-/// Keeps the connection of a request open for the next one, unless the client asked to close it or the framing of the
-/// request forces that.
-pub fn enable_keepalive(session: &mut Session) {
+/// Keeps the connection of a request open for the next one, unless the client asked to close it, the framing of the
+/// request forces that, or the process is about to end.
+pub fn enable_keepalive(session: &mut Session, drain: &Drain) {
     if session.get_keepalive().is_some() {
         session.set_keepalive(UNTIMED_KEEPALIVE);
+        close_if_draining(session, drain);
+    }
+}
+
+/// Closes the connection after the response if the process is about to end. Call it before the head is sent.
+pub fn close_if_draining(session: &mut Session, drain: &Drain) {
+    if drain.has_begun() {
+        session.set_keepalive(None);
     }
 }
 
@@ -227,9 +236,9 @@ impl ServerApp for ConnectionLimiter {
         CONNECTION.scope(state, timed).await
     }
 
-    async fn cleanup(&self) {
-        self.proxy.cleanup().await;
-    }
+    /// Closes no idle connection, as Pingora would: a request may be on its way. Its response closes the connection, and the
+    /// end of the process closes the others.
+    async fn cleanup(&self) {}
 }
 
 /// Sets the deadlines of request heads.
@@ -268,9 +277,5 @@ impl HttpServerApp for TimedProxy {
         // Pingora calls this directly before the handshake.
         connection_state::begin_handshake();
         self.proxy.h2_options()
-    }
-
-    async fn http_cleanup(&self) {
-        self.proxy.http_cleanup().await;
     }
 }

@@ -40,7 +40,7 @@ impl ProxyHttp for Proxy {
 
     async fn early_request_filter(&self, session: &mut Session, ctx: &mut Self::CTX) -> Result<()> {
         connection_state::clear_head_deadline();
-        connections::enable_keepalive(session);
+        connections::enable_keepalive(session, &ctx.state.drain);
         request::prepare(session, &mut ctx.context)
     }
 
@@ -149,10 +149,11 @@ impl ProxyHttp for Proxy {
 
     async fn response_filter(
         &self,
-        _: &mut Session,
+        session: &mut Session,
         head: &mut ResponseHeader,
         ctx: &mut Self::CTX,
     ) -> Result<()> {
+        connections::close_if_draining(session, &ctx.state.drain);
         let ctx = &mut ctx.context;
         match ctx.exchange.as_deref_mut() {
             Some(exchange) => exchange.response_head(&ctx.info, head),

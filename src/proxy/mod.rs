@@ -18,6 +18,7 @@ pub mod connection_state;
 pub mod connections;
 pub mod context;
 pub mod deprecation;
+pub mod drain;
 pub mod exchange;
 pub mod failure;
 pub mod finish;

@@ -7,12 +7,13 @@ use pingora::Result;
 use pingora_proxy::Session;
 
 use super::context::{Context, RequestInfo};
+use super::drain::Drain;
 use super::handler::{Buffering, Handler, Incoming, Opened, Request};
 use super::request_id::RequestId;
 use super::response::{self, Reply, Response};
 use super::router::{BodyRule, ErrorStyle, Refused, Route};
 use super::state::ProxyState;
-use super::{admission, body};
+use super::{admission, body, connections};
 use crate::proxy::body::JsonBody;
 use crate::proxy::buffered::session::BufferedSession;
 use crate::proxy::buffered::state::AttemptState;
@@ -42,7 +43,7 @@ pub async fn handle(state: &ProxyState, session: &mut Session, ctx: &mut Context
     let response = match opened {
         Ok(Opened::Response(response)) => response,
         Ok(Opened::Upstream(buffering)) => {
-            buffer_session(session, ctx, buffering);
+            buffer_session(session, ctx, (buffering, &state.drain));
             return Ok(false);
         }
         Err(fault) => {
@@ -240,12 +241,17 @@ fn error_style<'s>(state: &'s ProxyState, ctx: &Context) -> Option<&'s ErrorStyl
 }
 
 /// Replaces the client's session by a buffered one, if the exchange needs it.
-fn buffer_session(session: &mut Session, ctx: &mut Context, buffering: Buffering) {
+fn buffer_session(
+    session: &mut Session,
+    ctx: &mut Context,
+    (buffering, drain): (Buffering, &Drain),
+) {
     let state = match buffering {
         Buffering::None => return,
         Buffering::Replay(body) => AttemptState::replay(body).into(),
         Buffering::UntilContent(state) => state,
     };
+    state.set_drain(drain.clone());
     if state.is_stream() {
         ctx.in_flight.mark_stream();
     }
@@ -268,6 +274,7 @@ async fn send(
         response.replace_headers(&quota.refusal(ctx.info.unix_s()));
     }
     ctx.status = response.status;
+    connections::close_if_draining(session, &state.drain);
     match response.body {
         Reply::Bytes(_) => {
             response.headers.extend(fields.headers());

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::address_limits::AddressLimits;
 use super::body_budget::BodyBudget;
 use super::clock::Clock;
+use super::drain::Drain;
 use super::permits::Permits;
 use super::router::Router;
 use super::stream_resets::StreamResets;
@@ -49,6 +50,8 @@ pub struct ProxyState {
     pub clock: Clock,
     /// The tasks that must run until the process stops.
     pub tasks: Tasks,
+    /// The end of the process.
+    pub drain: Drain,
     /// Whether the process accepts requests. It is set once everything is loaded, and cleared when the process stops.
     pub is_serving: Arc<AtomicBool>,
 }

@@ -188,6 +188,9 @@ impl BufferedSession {
         let (mut out, error) = self.release_tasks(tasks, is_head_sent);
         let mut is_done = false;
         if !out.is_empty() {
+            if !is_head_sent && self.state.is_draining() {
+                self.inner_mut().set_keepalive(None);
+            }
             let is_whole =
                 !is_head_sent && error.is_none() && response::set_content_length(&mut out);
             let may_wait = is_full_pipe && is_head_sent && error.is_none();

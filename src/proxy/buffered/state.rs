@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use super::interim::Interim;
 use super::kept_stream::KeptStream;
+use crate::proxy::drain::Drain;
 use crate::proxy::hedge::Race;
 use crate::proxy::upload::BodyPiece;
 
@@ -57,6 +58,8 @@ pub struct AttemptState {
     request_deadline: Instant,
     race: Option<Arc<Race>>,
     interim: OnceLock<Interim>,
+    /// When the process ends, if it does.
+    drain: OnceLock<Drain>,
     /// What is sent while the provider is silent.
     keepalive: &'static str,
 }
@@ -128,6 +131,7 @@ impl AttemptState {
             request_deadline,
             race: None,
             interim: OnceLock::new(),
+            drain: OnceLock::new(),
             keepalive: KEEPALIVE,
         }
     }
@@ -140,6 +144,22 @@ impl AttemptState {
     /// Returns the events that may happen before the response.
     pub fn interim(&self) -> Option<&Interim> {
         self.interim.get()
+    }
+
+    /// Sets the drain of the process, whose deadline counts as that of the request, once.
+    pub fn set_drain(&self, drain: Drain) {
+        _ = self.drain.set(drain);
+    }
+
+    /// Returns whether the client's connection closes after the response.
+    pub(super) fn is_draining(&self) -> bool {
+        self.drain.get().is_some_and(Drain::has_begun)
+    }
+
+    /// Returns when the time of all attempts is over.
+    fn end_of_request(&self) -> Instant {
+        let drained = self.drain.get().and_then(Drain::deadline);
+        drained.map_or(self.request_deadline, |at| at.min(self.request_deadline))
     }
 
     /// Sets the hedge that may run beside an attempt.
@@ -426,7 +446,7 @@ impl AttemptState {
 
     /// Returns whether the time of all attempts is over.
     pub fn is_expired(&self, now: Instant) -> bool {
-        now >= self.request_deadline
+        now >= self.end_of_request()
     }
 
     /// Returns whether the provider of the running attempt bills the whole reply even if the client disconnects.

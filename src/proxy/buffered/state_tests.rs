@@ -103,3 +103,16 @@ fn a_request_is_sent_with_its_last_piece_and_not_drained_before() {
     state.begin_attempt(Vec::new(), now);
     assert!(!state.is_sent());
 }
+
+#[test]
+fn the_end_of_the_process_ends_a_request_and_leaves_no_time_for_another_attempt() {
+    let now = Instant::now();
+    let state = sent(now);
+    let drain = Drain::default();
+    state.set_drain(drain.clone());
+    assert!(state.next_wake().0 > now + HOUR / 2);
+    let end = now + Duration::from_secs(5);
+    drain.set_deadline(end);
+    assert_eq!(state.next_wake(), (end, Wake::Abort));
+    assert!(!state.is_expired(now) && state.is_expired(end));
+}

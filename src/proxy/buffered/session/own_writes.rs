@@ -59,6 +59,9 @@ impl BufferedSession {
         let head = (!self.state.is_head_sent())
             .then(|| Box::new(response::stream_head(&self.head_fields, own_headers)));
         self.state.mark_head_sent();
+        if head.is_some() && self.state.is_draining() {
+            self.inner_mut().set_keepalive(None);
+        }
         if matches!(self.inner(), ServerSession::H1(_)) {
             let inner = self.inner_mut();
             inner.set_proxy_tasks_enabled(true);

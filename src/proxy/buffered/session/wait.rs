@@ -1,6 +1,7 @@
 //! Waits while the provider is silent: for the client, the timers, a hedge, and the cancellation of the request.
 
 use std::future::{pending, poll_fn};
+use std::time::Duration;
 
 use bytes::Bytes;
 use pingora::Result;
@@ -10,6 +11,10 @@ use super::BufferedSession;
 use crate::proxy::buffered::interim::Interim;
 use crate::proxy::buffered::state::{Stage, Wake};
 use crate::proxy::hedge::Race;
+
+/// How long a wait goes without a look at the time of its end, which the start of a drain brings nearer. Our choice: a
+/// needless wake-up in two seconds costs less than a signal that every wait would have to listen to.
+pub(in crate::proxy) const MAX_SLEEP: Duration = Duration::from_secs(2);
 
 /// The reason for which a wait for the client ended.
 pub(super) enum Waited {
@@ -29,13 +34,16 @@ impl BufferedSession {
     /// Waits until the client disconnects or the timer fires.
     pub(super) async fn wait_for_client(&mut self) -> Waited {
         let (at, wake) = self.state.next_wake();
+        let soon = || at.min(Instant::now() + MAX_SLEEP);
         let sleep = self
             .sleep
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(soon())));
         // The timer is reset only if it has fired or must fire earlier. Every event postpones the deadline, and a reset
         // for each costs more than one needless wake-up.
-        if at < sleep.deadline() || sleep.is_elapsed() {
+        if at < sleep.deadline() {
             sleep.as_mut().reset(at);
+        } else if sleep.is_elapsed() {
+            sleep.as_mut().reset(soon());
         }
         let Some(inner) = &mut self.inner else {
             return Waited::Client(Ok(None));

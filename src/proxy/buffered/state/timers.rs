@@ -72,7 +72,7 @@ impl AttemptState {
             return (state.last_write + TERMINAL_TIMEOUT, Wake::Finish);
         }
         let attempt_deadline = state.attempt.started + self.timeouts.attempt;
-        let mut deadline = attempt_deadline.min(self.request_deadline);
+        let mut deadline = attempt_deadline.min(self.end_of_request());
         if let Some(at) = state.attempt.refused_at {
             return (deadline.min(at + REFUSAL_TIMEOUT), Wake::Abort);
         }
