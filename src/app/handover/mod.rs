@@ -8,6 +8,7 @@
 
 pub mod channel;
 pub mod inherited;
+pub mod peer;
 pub mod predecessor;
 pub mod program;
 pub mod successor;
