@@ -61,7 +61,7 @@ pub(super) fn build(
     let models = Arc::new(models.with_experiments(experiments(decisions.as_ref())));
     let oauth = oauth(config, process)?;
     let tokens = Arc::clone(&oauth.tokens);
-    let mcp = McpParts::new(process.redis.as_ref(), oauth);
+    let mcp = McpParts::new(process.redis.as_ref(), oauth, &process.mcp);
     let products = (decisions.as_ref(), graph.as_ref());
     let router = routes::router(config, health(config, process), &models, products, mcp);
     let (router, openapi) = router.map_err(|error| failed("descriptions of routes", error))?;

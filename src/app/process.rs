@@ -11,6 +11,7 @@ use super::open_store::ReadyStore;
 use crate::accounts::AccountsHandle;
 use crate::config::{Config, Secret};
 use crate::ledger::Ledger;
+use crate::mcp::McpMemory;
 use crate::models::store_snapshots::StoreSnapshots;
 use crate::proxy::address_limits::AddressLimits;
 use crate::proxy::body_budget::BodyBudget;
@@ -45,6 +46,8 @@ pub(super) struct ProcessServices {
     pub(super) spool: Arc<Spool>,
     pub(super) address_limits: Arc<AddressLimits>,
     pub(super) stream_resets: Arc<StreamResets>,
+    /// What the MCP server knows of its clients.
+    pub(super) mcp: McpMemory,
     pub(super) is_serving: Arc<AtomicBool>,
     pub(super) drain: Drain,
     /// The runtime of the background services.
@@ -83,6 +86,7 @@ impl ProcessServices {
             spool: Arc::new(spool),
             address_limits: Arc::new(AddressLimits::new(max_connections, &listen.trusted_proxies)),
             stream_resets: Arc::default(),
+            mcp: McpMemory::default(),
             is_serving: Arc::new(AtomicBool::new(false)),
             drain: Drain::default(),
             background: background.clone(),

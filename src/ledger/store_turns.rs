@@ -13,7 +13,8 @@ use crate::store::{Store, StoreError};
 /// How many requests of one kind work with the store at once: half of its connections.
 const TURNS: usize = 2;
 
-/// Gives requests of one kind their turns at the store.
+/// Gives requests of one kind their turns at the store. Clones share them.
+#[derive(Clone)]
 pub struct StoreTurns {
     ledger: Arc<Ledger>,
     turns: Arc<Semaphore>,

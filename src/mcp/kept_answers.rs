@@ -19,11 +19,15 @@ const ENTRY_BYTES: usize = 1024;
 /// All answers, by the ids of their streams.
 pub(super) struct KeptAnswers {
     kept_for: Duration,
-    answers: Mutex<AnswerTable>,
+    answers: SharedAnswers,
 }
 
+/// The answers of all configurations.
+pub(super) type SharedAnswers = Arc<Mutex<AnswerTable>>;
+
+/// See the module.
 #[derive(Default)]
-struct AnswerTable {
+pub(super) struct AnswerTable {
     streams: HashMap<String, OwnedStream>,
     /// The ended answers, by organization.
     ended: HashMap<Arc<str>, EndedAnswers>,
@@ -50,11 +54,11 @@ pub(super) struct KeptAnswer {
 }
 
 impl KeptAnswers {
-    /// Returns an empty table. `kept_for` is how long a call runs without a client, and how long its answer is kept.
-    pub(super) fn new(kept_for: Duration) -> Self {
+    /// Adds to these answers. `kept_for` is how long a call runs without a client, and how long its answer is kept.
+    pub(super) fn new(kept_for: Duration, answers: &SharedAnswers) -> Self {
         Self {
             kept_for,
-            answers: Mutex::default(),
+            answers: Arc::clone(answers),
         }
     }
 
@@ -158,9 +162,33 @@ impl Drop for KeptAnswer {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use filters::accounts::{Mode, Plan};
+
     use super::*;
 
     const MEGABYTE: usize = 1 << 20;
+
+    fn caller() -> Caller {
+        Caller {
+            organization_id: "org_1".into(),
+            organization: "".into(),
+            project_id: "".into(),
+            project: "".into(),
+            key_id: "key_1".into(),
+            key_label: "".into(),
+            mode: Mode::Platform,
+            plan: Plan::None,
+            plan_since_ms: 0,
+            member: None,
+            terms: None,
+            cache_ttl_s: None,
+            experiments: None,
+            expires_at_ms: None,
+            is_debug: false,
+            regions: [None, None],
+        }
+    }
 
     fn held(answers: &AnswerTable) -> (usize, usize) {
         let bytes = answers.ended.values().map(|ended| ended.bytes).sum();
@@ -188,6 +216,20 @@ mod tests {
         assert_eq!(held(&answers), (64 * MEGABYTE, 64 * MEGABYTE));
         // Other organizations do not have to make room.
         assert_eq!(answers.ended.len(), 4);
+    }
+
+    #[test]
+    fn an_answer_is_found_under_another_configuration() {
+        let memory = SharedAnswers::default();
+        let of = |seconds| Arc::new(KeptAnswers::new(Duration::from_secs(seconds), &memory));
+        let (old, new, off) = (of(60), of(1), of(0));
+        let caller = caller();
+        let running = old.begin(&caller).unwrap();
+        let id = running.stream.id();
+        let found = [&old, &new, &off].map(|it| it.find(id, &caller.key_id).is_some());
+        assert_eq!(found, [true; 3]);
+        assert!(off.begin(&caller).is_none());
+        drop(running);
     }
 
     #[test]

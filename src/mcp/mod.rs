@@ -31,17 +31,26 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use self::calls::RunningCalls;
-use self::kept_answers::KeptAnswers;
+use self::kept_answers::{KeptAnswers, SharedAnswers};
 use self::listen::StreamCounts;
 use self::oauth::OAuth;
 use self::reads::Reads;
-use self::sessions::McpSessions;
+use self::sessions::{McpSessions, SharedEndedSessions};
 use self::tools::Tools;
 use crate::accounts::AccountsHandle;
 use crate::proxy::response::Response;
 
 /// The path of the server.
 const PATH: &str = "/mcp";
+
+/// What outlives the configuration of the server: ended sessions, running calls, open streams and kept answers.
+#[derive(Clone, Default)]
+pub struct McpMemory {
+    ended: SharedEndedSessions,
+    calls: Arc<RunningCalls>,
+    streams: Arc<StreamCounts>,
+    answers: SharedAnswers,
+}
 
 /// The server.
 struct McpState {
@@ -51,7 +60,7 @@ struct McpState {
     reads: Reads,
     calls: Arc<RunningCalls>,
     accounts: AccountsHandle,
-    streams: StreamCounts,
+    streams: Arc<StreamCounts>,
     kept: Arc<KeptAnswers>,
     /// The maximum number of open streams of a key.
     max_streams: usize,

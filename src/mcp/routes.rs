@@ -13,12 +13,11 @@ use serde_json::{Value, json};
 use super::endpoints::{EndSession, Info, Preflight};
 use super::handler::McpHandler;
 use super::kept_answers::KeptAnswers;
-use super::listen::StreamCounts;
 use super::oauth::{self, OAuth, OAuthParts};
 use super::reads::Reads;
 use super::sessions::McpSessions;
 use super::tools::Tools;
-use super::{McpState, PATH};
+use super::{McpMemory, McpState, PATH};
 use crate::config::Config;
 use crate::proxy::handler::Handler;
 use crate::proxy::response::Response;
@@ -32,12 +31,18 @@ const MAX_MESSAGE_BYTES: usize = 1 << 20;
 pub struct McpParts<'p> {
     redis: Option<&'p Redis>,
     oauth: OAuthParts,
+    memory: &'p McpMemory,
 }
 
 impl<'p> McpParts<'p> {
-    /// Over Redis, other processes learn which sessions were ended.
-    pub fn new(redis: Option<&'p Redis>, oauth: OAuthParts) -> Self {
-        Self { redis, oauth }
+    /// Over Redis, other processes learn which sessions were ended. `memory` is the same for all configurations of a
+    /// process.
+    pub fn new(redis: Option<&'p Redis>, oauth: OAuthParts, memory: &'p McpMemory) -> Self {
+        Self {
+            redis,
+            oauth,
+            memory,
+        }
     }
 }
 
@@ -57,16 +62,18 @@ pub fn routes(
     let secret = parts.oauth.pepper.derive(SECRET_PURPOSE);
     let accounts = parts.oauth.accounts.clone();
     let oauth = OAuth::new(parts.oauth, settings).map_err(|error| format!("OAuth: {error:?}"))?;
+    let memory = parts.memory;
+    let lifetime = settings.session_lifetime;
     let mcp = Arc::new(McpState {
         oauth: Arc::new(oauth),
         origins: settings.origins.clone(),
         tools: Tools::new(others, headers)?,
-        sessions: McpSessions::new(&secret, settings.session_lifetime, parts.redis),
+        sessions: McpSessions::new(&secret, lifetime, parts.redis, &memory.ended),
         reads: Reads::new(others, headers),
-        calls: Arc::default(),
+        calls: Arc::clone(&memory.calls),
         accounts,
-        streams: StreamCounts::default(),
-        kept: Arc::new(KeptAnswers::new(settings.resume_timeout)),
+        streams: Arc::clone(&memory.streams),
+        kept: Arc::new(KeptAnswers::new(settings.resume_timeout, &memory.answers)),
         max_streams: settings.streams_per_key,
         keepalive: config.routing.keepalive,
     });

@@ -3,7 +3,7 @@
 //! Redis key: `weirgate:mcp:ended:` and the id of the API key. It has the ended sessions, by the time of their own
 //! end, and lives until the last of these times.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use filters::fault::{Fault, FaultKind};
@@ -22,11 +22,14 @@ const FIND_TIMEOUT: Duration = Duration::from_millis(20);
 const MAX_ENDED_OF_KEY: usize = 1024;
 const END: &str = include_str!("end_session.lua");
 
+/// The sessions that were ended, which outlive the configuration.
+pub(super) type SharedEndedSessions = Arc<Mutex<EndedSessions>>;
+
 /// Begins, finds and ends sessions.
 pub(super) struct McpSessions {
     ids: Option<SessionIds>,
     lifetime: Duration,
-    ended: Mutex<EndedSessions>,
+    ended: SharedEndedSessions,
     redis: Option<Redis>,
     end: Script,
 }
@@ -34,11 +37,16 @@ pub(super) struct McpSessions {
 impl McpSessions {
     /// Returns the sessions of a secret, with this lifetime. Without Redis, only this process learns when one is
     /// ended.
-    pub(super) fn new(secret: &[u8; 32], lifetime: Duration, redis: Option<&Redis>) -> Self {
+    pub(super) fn new(
+        secret: &[u8; 32],
+        lifetime: Duration,
+        redis: Option<&Redis>,
+        ended: &SharedEndedSessions,
+    ) -> Self {
         Self {
             ids: SessionIds::new(secret),
             lifetime,
-            ended: Mutex::default(),
+            ended: Arc::clone(ended),
             redis: redis.cloned(),
             end: Script::new(END),
         }

@@ -34,7 +34,8 @@ const DEFAULT_KEPT: Duration = Duration::from_secs(300);
 /// The reason if there is no reply.
 const NOT_FETCHED: &str = "it cannot be fetched over https from a public address";
 
-/// The documents of clients.
+/// The documents of clients. Clones share them.
+#[derive(Clone)]
 pub struct ClientDocuments {
     client: Outbound,
     handle: Handle,
