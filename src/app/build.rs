@@ -35,6 +35,17 @@ pub(super) struct Built {
     pub(super) health_sharing: Option<HealthSharing>,
 }
 
+/// What goes on from earlier configurations.
+#[derive(Default)]
+pub(super) struct Previous<'g> {
+    pub(super) models: Option<&'g Models>,
+    pub(super) quotas: Option<&'g Quotas>,
+    /// The last flag decisions, even if they are off now.
+    pub(super) decisions: Option<&'g DecisionService>,
+    /// The last graph service, even if it is off now.
+    pub(super) graph: Option<&'g Graph>,
+}
+
 /// Lets flags choose models, if there are flag decisions.
 fn experiments(decisions: Option<&Arc<DecisionService>>) -> Option<Box<dyn Experiments>> {
     let decisions = decisions.map(Arc::clone)?;
@@ -46,12 +57,12 @@ pub(super) fn build(
     config: &Config,
     process: &ProcessServices,
     planner: Planner,
-    previous: Option<&AppState>,
+    previous: &Previous<'_>,
 ) -> Result<Built, BootError> {
     let metrics = &process.metrics;
-    let (decisions, dispatchers) = decisions(config, process)?.unzip();
+    let (decisions, dispatchers) = decisions(config, process, previous.decisions)?.unzip();
     let (graph, quotas) = limited(config, process, previous)?;
-    let before = previous.map(|previous| &*previous.models);
+    let before = previous.models;
     let media = media(config, process, before)?;
     let ledgers = (Arc::clone(&process.ledger), process.snapshots.clone());
     let memories = memories(config, process, media, before);
@@ -198,11 +209,12 @@ fn graph(
 fn decisions(
     config: &Config,
     process: &ProcessServices,
+    previous: Option<&DecisionService>,
 ) -> Result<Option<(Arc<DecisionService>, Dispatchers)>, BootError> {
     let (state_dir, handle) = (&config.store.state_dir, &process.background);
     let redis = process.agent_redis.as_ref().or(process.redis.as_ref());
-    let build =
-        |decisions| DecisionService::build(decisions, state_dir, handle, &process.metrics, redis);
+    let around = (&process.metrics, redis);
+    let build = |decisions| DecisionService::build(decisions, state_dir, handle, around, previous);
     let built = config.decisions.as_ref().map(build).transpose();
     let built = built.map_err(|error| failed("decisions", error))?;
     Ok(built.map(|(service, dispatchers)| (Arc::new(service), dispatchers)))
@@ -213,7 +225,7 @@ fn decisions(
 fn limited(
     config: &Config,
     process: &ProcessServices,
-    previous: Option<&AppState>,
+    previous: &Previous<'_>,
 ) -> Result<(Option<Arc<Graph>>, Quotas), BootError> {
     let metrics = &process.metrics;
     let sharing = process.redis.as_ref().map(|redis| Sharing {
@@ -222,9 +234,12 @@ fn limited(
         is_exact: config.limits.shared_exact,
         leased_units: metrics.limiter_leased_units.clone(),
     });
-    let before = previous.and_then(|previous| previous.graph.as_deref());
-    let graph = graph(config, process, sharing.as_ref(), before)?.map(Arc::new);
-    let before = previous.map(|previous| &previous.proxy.quotas);
-    let quotas = Quotas::new(config, sharing.as_ref(), &metrics.limiter_decisions, before);
+    let graph = graph(config, process, sharing.as_ref(), previous.graph)?.map(Arc::new);
+    let quotas = Quotas::new(
+        config,
+        sharing.as_ref(),
+        &metrics.limiter_decisions,
+        previous.quotas,
+    );
     Ok((graph, quotas))
 }

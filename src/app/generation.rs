@@ -11,12 +11,13 @@ use tokio::task::JoinHandle;
 
 use super::background;
 use super::boot::{BootError, failed};
-use super::build::build;
+use super::build::{Previous, build};
 use super::process::ProcessServices;
 use super::state::AppState;
 use crate::admin::AdminSettings;
 use crate::config::{Config, LoadedConfig};
-use crate::decisions::Dispatchers;
+use crate::decisions::{DecisionService, Dispatchers};
+use crate::graph::Graph;
 use crate::models::planner::{self, Planner};
 use crate::models::providers::{Provider, providers};
 use crate::models::shared_health::HealthSharing;
@@ -27,6 +28,10 @@ pub(super) struct Generation {
     pub(super) app: Arc<AppState>,
     pub(super) loaded: LoadedConfig,
     providers: Arc<[Arc<Provider>]>,
+    /// The last flag decisions, even if they are off in this generation.
+    decisions: Option<Arc<DecisionService>>,
+    /// The last graph service, even if it is off in this generation.
+    graph: Option<Arc<Graph>>,
     /// Stops its background tasks.
     stop: watch::Sender<bool>,
     parts: Parts,
@@ -58,11 +63,13 @@ impl Generation {
             previous.map_or(&[][..], |previous| &previous.providers),
         );
         let providers = providers.map_err(|error| failed("providers", error))?;
-        let before = previous.map(|previous| &*previous.app);
-        let known = before.map(|before| &before.models.planner);
+        let before = previous.map(Self::known).unwrap_or_default();
+        let known = before.models.map(|models| &models.planner);
         let planner = Planner::new(config, &providers, catalog, &process.metrics, known);
-        let built = build(config, process, planner, before)?;
+        let built = build(config, process, planner, &before)?;
         Ok(Self {
+            decisions: last(&built.app.decisions, previous, |it| &it.decisions),
+            graph: last(&built.app.graph, previous, |it| &it.graph),
             app: Arc::new(built.app),
             loaded,
             providers,
@@ -72,6 +79,16 @@ impl Generation {
                 health_sharing: built.health_sharing,
             },
         })
+    }
+
+    /// Returns what goes on in the next generation.
+    fn known(&self) -> Previous<'_> {
+        Previous {
+            models: Some(&self.app.models),
+            quotas: Some(&self.app.proxy.quotas),
+            decisions: self.decisions.as_deref(),
+            graph: self.graph.as_deref(),
+        }
     }
 
     /// Starts its background tasks. Returns what the operator's listener shows, and the task that sends events until
@@ -87,7 +104,11 @@ impl Generation {
         if let Some(sharing) = self.parts.health_sharing.take() {
             background.spawn(sharing.run(stopped));
         }
+        if let Some(decisions) = &self.app.decisions {
+            decisions.take_over();
+        }
         let dispatchers = self.parts.dispatchers.take();
+        let dispatchers = dispatchers.filter(|dispatchers| !dispatchers.are_none());
         let dispatching = dispatchers.map(|it| background.spawn(it.run(process_stop.clone())));
         if let Some(task) = &dispatching {
             self.app.proxy.tasks.watch_task("events", task);
@@ -107,4 +128,13 @@ impl Generation {
 /// Errors: its problems, one per line.
 pub(super) fn catalog(config: &Config) -> Result<Catalog, BootError> {
     planner::load_catalog(config).map_err(super::boot::misconfigured)
+}
+
+/// Returns what a generation has, or else what the generation before had last.
+fn last<T>(
+    own: &Option<Arc<T>>,
+    previous: Option<&Generation>,
+    of: fn(&Generation) -> &Option<Arc<T>>,
+) -> Option<Arc<T>> {
+    own.clone().or_else(|| of(previous?).clone())
 }

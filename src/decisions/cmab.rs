@@ -39,6 +39,8 @@ pub struct CmabClient(Arc<CmabState>);
 
 struct CmabState {
     endpoint: String,
+    /// Whether the operator wrote the endpoint.
+    is_written: bool,
     client: Outbound,
     handle: Handle,
     cache: Cache<CacheKey, CachedPrediction>,
@@ -71,18 +73,26 @@ impl From<CachedPrediction> for Predicted {
 }
 
 impl CmabClient {
-    /// Returns the client of a configuration. Requests run on `handle`.
+    /// Returns the client of a configuration. Requests run on `handle`. A previous client of the same endpoint is the same,
+    /// with its predictions.
     ///
     /// Errors: no HTTP client can be created.
     pub fn new(
         decisions: &DecisionsConfig,
         handle: Handle,
         metrics: &Arc<Metrics>,
+        previous: Option<&Self>,
     ) -> reqwest::Result<Self> {
         let endpoint = decisions.cmab_endpoint.as_str();
+        let is_written = decisions.is_cmab_written;
+        let is_same = |it: &&Self| it.0.endpoint == endpoint && it.0.is_written == is_written;
+        if let Some(same) = previous.filter(is_same) {
+            return Ok(same.clone());
+        }
         let written = decisions.is_cmab_written.then_some(endpoint);
         Ok(Self(Arc::new(CmabState {
             endpoint: decisions.cmab_endpoint.clone(),
+            is_written,
             client: Outbound::new(PREDICTION_TIMEOUT, written)?,
             handle,
             cache: Cache::builder()

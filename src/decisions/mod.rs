@@ -72,48 +72,57 @@ pub struct DecisionService {
     /// The clients that may ask for tokens.
     pub clients: Vec<Client>,
     /// Limits how many of the clients' secrets are hashed at once.
-    pub hash_limiter: HashLimiter,
+    pub hash_limiter: Arc<HashLimiter>,
     /// The projects for which webhooks announce new datafiles.
     pub webhooks: Vec<Webhook>,
     pub batch_max_operations: usize,
     /// The maximum number of operations of a batch that run at once.
     pub batch_concurrency: usize,
     /// Limits how many operations of batches wait for datafiles at once.
-    pub batch_fetches: Semaphore,
+    pub batch_fetches: Arc<Semaphore>,
     /// The overrides, or `None` if they are off.
-    pub overrides: Option<Overrides>,
+    pub overrides: Option<Arc<Overrides>>,
     /// The profiles, or `None` if they are not stored.
     pub profiles: Option<Profiles>,
 }
 
 impl DecisionService {
-    /// Builds the service of a configuration, and the dispatchers of its events. Slow work runs on `handle`.
+    /// Builds the service of a configuration, and the dispatchers that it needs beside those that run. Slow work runs on
+    /// `handle`. Of a previous service all goes on to which the same settings apply: datafiles, subscribers, overrides,
+    /// profiles, predictions, segments, and the queues of events with their dispatchers. When the service is in force,
+    /// [`Self::take_over`] applies its settings to these.
     ///
     /// Errors: no HTTP client can be created.
     pub fn build(
         decisions: &DecisionsConfig,
         state_dir: &Path,
         handle: &Handle,
-        metrics: &Arc<Metrics>,
-        redis: Option<&Redis>,
+        (metrics, redis): (&Arc<Metrics>, Option<&Redis>),
+        previous: Option<&Self>,
     ) -> reqwest::Result<(Self, Dispatchers)> {
-        let notifications = decisions.notifications.then(Notifications::default);
-        let local = LocalDatafiles::load(decisions, metrics, notifications.clone());
+        let subscribers = previous.and_then(|it| it.notifications.clone());
+        let notifications = decisions
+            .notifications
+            .then(|| subscribers.unwrap_or_default());
+        let local = previous.map(|it| &*it.local_datafiles);
+        let local = LocalDatafiles::load(decisions, metrics, notifications.clone(), local);
         let remote = RemoteDatafiles::new(
             decisions,
             state_dir,
             handle.clone(),
             metrics,
             notifications.clone(),
+            previous.and_then(|it| it.remote_datafiles.as_deref()),
         )?;
-        let (events, dispatcher) = EventQueue::new(decisions, state_dir, metrics)?;
-        let (odp_events, odp_dispatcher) = OdpEvents::new(decisions.written_odp_hosts(), metrics)?;
+        let events = previous.map(|it| &it.events);
+        let (events, dispatcher) = EventQueue::new(decisions, state_dir, metrics, events)?;
+        let odp_events = previous.map(|it| &it.odp_events);
+        let odp_events = OdpEvents::new(decisions.written_odp_hosts(), metrics, odp_events)?;
+        let (odp_events, odp_dispatcher) = odp_events;
         let keys = decisions.token_keys.iter();
         let keys: Vec<Vec<u8>> = keys.map(|key| key.expose().to_vec()).collect();
         let claim_rules = decisions.claim_rules.clone();
-        let foreign = decisions.jwks_url.clone();
-        let foreign = foreign.map(|url| RemoteKeySet::new(url, handle.clone()));
-        let foreign = foreign.transpose()?.map(Arc::new);
+        let foreign = foreign_keys(decisions, handle, previous)?;
         let service = Self {
             protocol: decisions.protocol,
             credentials: SdkRules {
@@ -127,23 +136,46 @@ impl DecisionService {
             remote_datafiles: remote.map(Arc::new),
             events,
             notifications,
-            cmab: CmabClient::new(decisions, handle.clone(), metrics)?,
-            segments: Segments::new(decisions, handle.clone(), redis.cloned())?,
+            cmab: CmabClient::new(
+                decisions,
+                handle.clone(),
+                metrics,
+                previous.map(|it| &it.cmab),
+            )?,
+            segments: {
+                let previous = previous.map(|it| &it.segments);
+                Segments::new(decisions, handle.clone(), redis.cloned(), previous)?
+            },
             odp_events,
             clients: decisions.clients.clone(),
-            hash_limiter: HashLimiter::default(),
+            hash_limiter: previous.map_or_else(Arc::default, |it| Arc::clone(&it.hash_limiter)),
             webhooks: decisions.webhooks.clone(),
             batch_max_operations: decisions.batch_max_operations,
             batch_concurrency: decisions.batch_concurrency,
-            batch_fetches: Semaphore::new(MAX_BATCH_FETCHES),
-            overrides: decisions.overrides.then(Overrides::default),
-            profiles: Profiles::new(decisions, redis),
+            batch_fetches: match previous {
+                Some(previous) => Arc::clone(&previous.batch_fetches),
+                None => Arc::new(Semaphore::new(MAX_BATCH_FETCHES)),
+            },
+            overrides: decisions.overrides.then(|| {
+                let known = previous.and_then(|it| it.overrides.clone());
+                known.unwrap_or_default()
+            }),
+            profiles: {
+                let previous = previous.and_then(|it| it.profiles.as_ref());
+                Profiles::new(decisions, redis, previous)
+            },
         };
         let dispatchers = Dispatchers {
             dispatcher,
             odp_dispatcher,
         };
         Ok((service, dispatchers))
+    }
+
+    /// Applies the settings of this service to what goes on from the previous one, when this one is in force.
+    pub fn take_over(&self) {
+        self.events.take_over();
+        self.odp_events.take_over();
     }
 
     /// Returns the tasks that refresh datafiles and the keys of foreign tokens.
@@ -182,16 +214,38 @@ impl DecisionService {
     }
 }
 
-/// A task that runs until the process stops.
+/// Returns the keys of the other issuer of tokens, if there is one, which go on if their URL is the same.
+fn foreign_keys(
+    decisions: &DecisionsConfig,
+    handle: &Handle,
+    previous: Option<&DecisionService>,
+) -> reqwest::Result<Option<Arc<RemoteKeySet>>> {
+    let Some(url) = &decisions.jwks_url else {
+        return Ok(None);
+    };
+    let known = previous.and_then(|it| it.foreign_keys.as_ref());
+    if let Some(known) = known.filter(|known| known.url() == url) {
+        return Ok(Some(Arc::clone(known)));
+    }
+    let new = RemoteKeySet::new(url.clone(), handle.clone())?;
+    Ok(Some(Arc::new(new)))
+}
+
+/// A task that runs until its service is replaced or the process stops.
 pub type BackgroundTask = Box<dyn BackgroundService + Send + Sync>;
 
 /// Sends queued events until the process stops.
 pub struct Dispatchers {
     dispatcher: Option<Dispatcher>,
-    odp_dispatcher: OdpDispatcher,
+    odp_dispatcher: Option<OdpDispatcher>,
 }
 
 impl Dispatchers {
+    /// Returns whether there is none, because those of an earlier service go on.
+    pub fn are_none(&self) -> bool {
+        self.dispatcher.is_none() && self.odp_dispatcher.is_none()
+    }
+
     /// Sends events until `stop`, then drains the queues as far as the time allows.
     pub async fn run(self, stop: ShutdownWatch) {
         let dispatched = async {
@@ -199,7 +253,11 @@ impl Dispatchers {
                 dispatcher.run(stop.clone()).await;
             }
         };
-        let odp = self.odp_dispatcher.run(stop.clone());
+        let odp = async {
+            if let Some(dispatcher) = self.odp_dispatcher {
+                dispatcher.run(stop.clone()).await;
+            }
+        };
         let mut stopped = stop.clone();
         let limit = async {
             _ = stopped.wait_for(|is_asked| *is_asked).await;

@@ -1,7 +1,7 @@
 //! User profiles: the variations that users got before, in this process or in shared Redis.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, Once};
+use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
 use filters::decisions::protocol::Protocol;
@@ -32,14 +32,22 @@ const HAS_ROOM: &str = include_str!("has_room.lua");
 /// Profiles by SDK key and user.
 pub enum Profiles {
     /// Profiles in the memory of this process.
-    Memory(Memory),
+    Memory(Arc<Memory>),
     /// Profiles in Redis.
     Redis(RedisProfiles),
 }
 
 impl Profiles {
-    /// Returns the profiles of a configuration, or `None` if profiles are not stored.
-    pub fn new(decisions: &DecisionsConfig, redis: Option<&Redis>) -> Option<Self> {
+    /// Returns the profiles of a configuration, or `None` if profiles are not stored. Previous ones in memory go on.
+    pub fn new(
+        decisions: &DecisionsConfig,
+        redis: Option<&Redis>,
+        previous: Option<&Self>,
+    ) -> Option<Self> {
+        let known = match previous {
+            Some(Self::Memory(known)) => Some(known),
+            _ => None,
+        };
         Some(match (decisions.profiles?, redis) {
             (ProfileStore::Redis, Some(redis)) => Self::Redis(RedisProfiles {
                 redis: redis.clone(),
@@ -51,7 +59,7 @@ impl Profiles {
                 has_room: Script::new(HAS_ROOM),
                 was_told: Once::new(),
             }),
-            _ => Self::Memory(Memory::default()),
+            _ => Self::Memory(known.map_or_else(Arc::default, Arc::clone)),
         })
     }
 

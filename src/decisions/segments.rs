@@ -32,6 +32,9 @@ const SEGMENTS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The segments of users, fetched and cached.
 pub struct Segments {
+    /// The hosts of the configuration: that of all datafiles, those that a datafile may name, and those that the operator
+    /// wrote.
+    configured: (Option<String>, Vec<String>, Vec<String>),
     /// The configured host, which overrides the host of every datafile.
     host: Option<String>,
     /// The hosts that a datafile may name.
@@ -56,21 +59,33 @@ enum Unkept {
 }
 
 impl Segments {
-    /// Returns the segments of a configuration, cached in `redis` if it is shared. Requests run on `handle`.
+    /// Returns the segments of a configuration, cached in `redis` if it is shared. Requests run on `handle`. What a previous
+    /// value has cached goes on if all hosts are the same.
     ///
     /// Errors: no HTTP client can be created.
     pub fn new(
         decisions: &DecisionsConfig,
         handle: Handle,
         redis: Option<Redis>,
+        previous: Option<&Self>,
     ) -> reqwest::Result<Self> {
+        let configured = (
+            decisions.odp_host.clone(),
+            decisions.odp_hosts.clone(),
+            decisions.own_odp_hosts.clone(),
+        );
+        let same = previous.filter(|previous| previous.configured == configured);
         Ok(Self {
+            configured,
             host: decisions.odp_host.clone(),
             hosts: OdpHosts::new(&decisions.odp_hosts),
-            client: Outbound::new(SEGMENTS_TIMEOUT, decisions.written_odp_hosts())?,
+            client: match same {
+                Some(same) => same.client.clone(),
+                None => Outbound::new(SEGMENTS_TIMEOUT, decisions.written_odp_hosts())?,
+            },
             handle,
             protocol: decisions.protocol,
-            memory: memory(),
+            memory: same.map_or_else(memory, |same| same.memory.clone()),
             redis: redis.filter(|_| decisions.shares_segments),
         })
     }

@@ -9,8 +9,11 @@ pub struct ConcurrencyLimit {
     running: Arc<AtomicUsize>,
 }
 
-/// One that runs, until it is dropped.
-pub struct ConcurrencyPermit(Arc<AtomicUsize>);
+/// One or several that run, until it is dropped.
+pub struct ConcurrencyPermit {
+    running: Arc<AtomicUsize>,
+    count: usize,
+}
 
 impl ConcurrencyLimit {
     /// Allows `max` at once.
@@ -42,20 +45,26 @@ impl ConcurrencyLimit {
 
     /// Counts one more, or returns `None` if the maximum runs.
     pub fn try_acquire(&self) -> Option<ConcurrencyPermit> {
+        self.try_acquire_many(1)
+    }
+
+    /// Counts several more, or returns `None` if these are more than may run.
+    pub fn try_acquire_many(&self, count: usize) -> Option<ConcurrencyPermit> {
         let max = self.max.load(Ordering::Relaxed);
-        let more = |running| (running < max).then_some(running + 1);
+        let more = |running: usize| running.checked_add(count).filter(|all| *all <= max);
         let counted = self
             .running
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        counted
-            .is_ok()
-            .then(|| ConcurrencyPermit(Arc::clone(&self.running)))
+        counted.is_ok().then(|| ConcurrencyPermit {
+            running: Arc::clone(&self.running),
+            count,
+        })
     }
 }
 
 impl Drop for ConcurrencyPermit {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.running.fetch_sub(self.count, Ordering::Relaxed);
     }
 }
 
@@ -74,6 +83,15 @@ mod tests {
         assert!(limit.try_acquire().is_none());
         drop(second);
         assert!(!limit.is_full() && limit.try_acquire().is_some());
+    }
+
+    #[test]
+    fn several_count_together() {
+        let limit = ConcurrencyLimit::new(3);
+        let two = limit.try_acquire_many(2);
+        assert!(two.is_some() && limit.try_acquire_many(2).is_none());
+        drop(two);
+        assert!(limit.try_acquire_many(3).is_some());
     }
 
     #[test]

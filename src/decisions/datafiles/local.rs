@@ -39,7 +39,7 @@ pub struct LoadedDatafile {
 
 /// Projects that are loaded from files.
 pub struct LocalDatafiles {
-    slots: HashMap<Box<str>, LocalSlot>,
+    slots: HashMap<Box<str>, Arc<LocalSlot>>,
     rules: EvaluationRules,
     max_bytes: u64,
     metrics: Arc<Metrics>,
@@ -50,6 +50,16 @@ struct LocalSlot {
     datafile: Datafile,
     current: ArcSwapOption<LoadedDatafile>,
     last_try: Mutex<LastTry>,
+}
+
+impl LocalSlot {
+    fn new(datafile: Datafile) -> Self {
+        Self {
+            datafile,
+            current: ArcSwapOption::empty(),
+            last_try: Mutex::default(),
+        }
+    }
 }
 
 /// The last attempt to read a file.
@@ -75,34 +85,39 @@ pub enum ProjectLookup {
 }
 
 impl LocalDatafiles {
-    /// Loads all datafiles. Unreadable ones are tried again later.
+    /// Loads all datafiles but those that a previous value has, of the same files by the same rules. Unreadable ones are
+    /// tried again later.
     pub fn load(
         decisions: &DecisionsConfig,
         metrics: &Arc<Metrics>,
         notifications: Option<Notifications>,
+        previous: Option<&Self>,
     ) -> Self {
+        let rules = decisions.protocol.rules();
+        let same_rules = previous.filter(|previous| previous.rules == rules);
         let slots = decisions.projects.iter().map(|(key, datafile)| {
-            let slot = LocalSlot {
-                datafile: datafile.clone(),
-                current: ArcSwapOption::empty(),
-                last_try: Mutex::default(),
-            };
-            (key.clone(), slot)
+            let known = same_rules.and_then(|previous| previous.slots.get(key));
+            let known = known.filter(|slot| slot.datafile == *datafile);
+            let new = || Arc::new(LocalSlot::new(datafile.clone()));
+            (key.clone(), known.map_or_else(new, Arc::clone))
         });
         let projects = Self {
             slots: slots.collect(),
-            rules: decisions.protocol.rules(),
+            rules,
             max_bytes: decisions.datafile_max_bytes,
             metrics: Arc::clone(metrics),
             notifications,
         };
-        projects.load_all();
+        projects.load_missing();
         projects
     }
 
-    fn load_all(&self) {
+    /// Loads the datafiles that are not in force.
+    fn load_missing(&self) {
         for (key, slot) in &self.slots {
-            self.refresh(key, slot);
+            if slot.current.load().is_none() {
+                self.refresh(key, slot);
+            }
         }
     }
 
@@ -256,19 +271,15 @@ mod tests {
     }
 
     fn project(path: PathBuf) -> LocalDatafiles {
-        let slot = LocalSlot {
-            datafile: Datafile::File(path),
-            current: ArcSwapOption::empty(),
-            last_try: Mutex::default(),
-        };
+        let slot = LocalSlot::new(Datafile::File(path));
         let projects = LocalDatafiles {
-            slots: HashMap::from([("key".into(), slot)]),
+            slots: HashMap::from([("key".into(), Arc::new(slot))]),
             rules: Document.rules(),
             max_bytes: 1 << 20,
             metrics: Arc::new(Metrics::new().unwrap()),
             notifications: None,
         };
-        projects.load_all();
+        projects.load_missing();
         projects
     }
 
@@ -310,6 +321,43 @@ mod tests {
         assert_eq!(revision(&projects).as_deref(), Some("1"));
         let refused = projects.metrics.datafiles.with_label_values(&["refused"]);
         assert_eq!(refused.get(), 1);
+    }
+
+    #[test]
+    fn files_that_stay_are_not_read_again_and_others_come_and_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = ["one", "two"].map(|name| folder.path().join(name));
+        paths
+            .iter()
+            .for_each(|path| std::fs::write(path, datafile("1")).unwrap());
+        let config = |projects: &[(&str, &PathBuf)]| {
+            let tables = projects.iter().map(|(key, path)| {
+                format!("[[decisions.projects]]\nsdk_key = {key:?}\ndatafile = {path:?}\n")
+            });
+            let text = format!("[decisions]\n{}", tables.collect::<String>());
+            let name = "weirgate.toml".into();
+            let source = crate::config::Source::Text { name, text };
+            let loaded = crate::config::load(&source, []).unwrap();
+            loaded.config.decisions.unwrap()
+        };
+        let metrics = Arc::new(Metrics::new().unwrap());
+        let load =
+            |projects, previous| LocalDatafiles::load(&config(projects), &metrics, None, previous);
+        let found = |projects: &LocalDatafiles, key| match projects.find(key) {
+            ProjectLookup::Project(loaded) => Some(loaded),
+            _ => None,
+        };
+        let old = load(&[("a", &paths[0]), ("b", &paths[0])], None);
+        let new = load(&[("a", &paths[0]), ("c", &paths[1])], Some(&old));
+        let kept = (found(&old, "a").unwrap(), found(&new, "a").unwrap());
+        assert!(Arc::ptr_eq(&kept.0, &kept.1));
+        assert!(found(&new, "b").is_none() && found(&new, "c").is_some());
+        let moved = load(&[("a", &paths[1])], Some(&new));
+        assert!(!Arc::ptr_eq(&kept.1, &found(&moved, "a").unwrap()));
+        std::fs::write(&paths[0], datafile("later")).unwrap();
+        new.refresh_changed();
+        let changed = found(&old, "a").unwrap();
+        assert_eq!(&*changed.project.revision, "later");
     }
 
     #[tokio::test]

@@ -2,7 +2,7 @@
 //! for a fetch that has just failed.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use filters::decisions::errors::DATAFILE_RETRY_AFTER_S;
@@ -27,7 +27,7 @@ pub(super) enum FetchFailure {
 /// The recently failed fetches by SDK key.
 pub(super) struct NegativeCache {
     refused_for: Duration,
-    by_key: Mutex<HashMap<[u8; 16], (FetchFailure, Instant)>>,
+    by_key: Arc<Mutex<HashMap<[u8; 16], (FetchFailure, Instant)>>>,
 }
 
 impl NegativeCache {
@@ -35,7 +35,15 @@ impl NegativeCache {
     pub(super) fn new(refused_for: Duration) -> Self {
         Self {
             refused_for,
-            by_key: Mutex::default(),
+            by_key: Arc::default(),
+        }
+    }
+
+    /// Returns a cache of the same failures that keeps refusals for another time.
+    pub(super) fn keeping(&self, refused_for: Duration) -> Self {
+        Self {
+            refused_for,
+            by_key: Arc::clone(&self.by_key),
         }
     }
 

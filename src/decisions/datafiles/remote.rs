@@ -19,6 +19,7 @@ use pingora::services::background::BackgroundService;
 use reqwest::StatusCode;
 use reqwest::header::{AUTHORIZATION, IF_MODIFIED_SINCE, LAST_MODIFIED};
 use tokio::runtime::Handle;
+use tokio::time::Instant;
 
 use super::cache;
 use super::cache::{DatafileCache, FetchState, Slot};
@@ -46,9 +47,11 @@ pub struct RemoteDatafiles {
     rules: EvaluationRules,
     max_bytes: u64,
     poll_interval: Duration,
-    cache: DatafileCache,
+    cache: Arc<DatafileCache>,
     /// The keys whose first fetch is running.
-    pending: Mutex<HashMap<Box<str>, Arc<Slot>>>,
+    pending: Arc<Mutex<HashMap<Box<str>, Arc<Slot>>>>,
+    /// The time of the last refresh of all, or of the start.
+    polled: Arc<Mutex<Instant>>,
     negative_cache: NegativeCache,
     metrics: Arc<Metrics>,
     notifications: Option<Notifications>,
@@ -63,7 +66,9 @@ enum SourceReply {
 }
 
 impl RemoteDatafiles {
-    /// Returns the source of a configuration, or `None` if it has none. Fetches run on `handle`.
+    /// Returns the source of a configuration, or `None` if it has none. Fetches run on `handle`. The datafiles of a previous
+    /// source go on if they come from the same URL and are read by the same rules, and so do its failures, its running
+    /// fetches and the time of the next refresh.
     ///
     /// Errors: no HTTP client can be created.
     pub fn new(
@@ -72,22 +77,36 @@ impl RemoteDatafiles {
         handle: Handle,
         metrics: &Arc<Metrics>,
         notifications: Option<Notifications>,
+        previous: Option<&Self>,
     ) -> reqwest::Result<Option<Self>> {
         let Some(template) = decisions.datafile_url.clone() else {
             return Ok(None);
         };
-        let client = Outbound::new(FETCH_TIMEOUT, [template.as_str()])?;
+        let rules = decisions.protocol.rules();
+        let is_same = |it: &&Self| it.template == template && it.rules == rules;
+        let same = previous.filter(is_same);
+        let refused_for = decisions.unknown_key_ttl;
         Ok(Some(Self {
+            client: match same {
+                Some(same) => same.client.clone(),
+                None => Outbound::new(FETCH_TIMEOUT, [template.as_str()])?,
+            },
             template,
-            client,
             handle,
             disk_cache: DiskCache::new(state_dir),
-            rules: decisions.protocol.rules(),
+            rules,
             max_bytes: decisions.datafile_max_bytes,
             poll_interval: decisions.poll_interval,
-            cache: DatafileCache::default(),
-            pending: Mutex::default(),
-            negative_cache: NegativeCache::new(decisions.unknown_key_ttl),
+            cache: same.map_or_else(Arc::default, |same| Arc::clone(&same.cache)),
+            pending: same.map_or_else(Arc::default, |same| Arc::clone(&same.pending)),
+            polled: match same {
+                Some(same) => Arc::clone(&same.polled),
+                None => Arc::new(Mutex::new(Instant::now())),
+            },
+            negative_cache: match same {
+                Some(same) => same.negative_cache.keeping(refused_for),
+                None => NegativeCache::new(refused_for),
+            },
             metrics: Arc::clone(metrics),
             notifications,
         }))
@@ -280,10 +299,13 @@ impl BackgroundService for Poll {
         let disk_cache = self.0.disk_cache.clone();
         tokio::task::spawn_blocking(move || disk_cache.sweep(cache::MAX_DATAFILES));
         loop {
+            // Reloads, however frequent, do not put a refresh off.
+            let due = *lock(&self.0.polled) + self.0.poll_interval;
             tokio::select! {
-                () = tokio::time::sleep(self.0.poll_interval) => {}
+                () = tokio::time::sleep_until(due) => {}
                 _ = shutdown.changed() => return,
             }
+            *lock(&self.0.polled) = Instant::now();
             let all: Vec<_> = {
                 let all = self.0.cache.all();
                 let all = all

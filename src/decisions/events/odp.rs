@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use pingora::server::ShutdownWatch;
 use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -38,31 +39,65 @@ struct OdpItem {
 pub struct OdpEvents {
     queue: UnboundedSender<OdpItem>,
     free: Arc<Semaphore>,
+    /// The hosts that the operator wrote, and the client for them and public ones.
+    written: Vec<String>,
+    client: Arc<Outbound>,
+    /// The client of the dispatcher.
+    current: Arc<ArcSwap<Outbound>>,
     metrics: Arc<Metrics>,
 }
 
 impl OdpEvents {
-    /// Creates the queue and its dispatcher, for the configured hosts and public ones.
+    /// Creates the queue and its dispatcher, for the configured hosts and public ones. A previous queue goes on, with its
+    /// dispatcher.
     ///
     /// Errors: no HTTP client can be created.
     pub fn new<'u>(
         written: impl IntoIterator<Item = &'u str>,
         metrics: &Arc<Metrics>,
-    ) -> reqwest::Result<(Self, OdpDispatcher)> {
+        previous: Option<&Self>,
+    ) -> reqwest::Result<(Self, Option<OdpDispatcher>)> {
+        let written: Vec<String> = written.into_iter().map(str::to_owned).collect();
+        let same = previous.filter(|previous| previous.written == written);
+        let client = match same {
+            Some(same) => Arc::clone(&same.client),
+            None => {
+                let hosts = written.iter().map(String::as_str);
+                Arc::new(Outbound::new(ODP_TIMEOUT, hosts)?)
+            }
+        };
+        if let Some(previous) = previous {
+            let events = Self {
+                queue: previous.queue.clone(),
+                free: Arc::clone(&previous.free),
+                written,
+                client,
+                current: Arc::clone(&previous.current),
+                metrics: Arc::clone(metrics),
+            };
+            return Ok((events, None));
+        }
         let (queue, items) = unbounded_channel();
-        let free = Arc::new(Semaphore::new(MAX_QUEUED));
+        let current = Arc::new(ArcSwap::new(Arc::clone(&client)));
         let dispatcher = OdpDispatcher {
             items,
-            client: Outbound::new(ODP_TIMEOUT, written)?,
+            client: Arc::clone(&current),
             metrics: Arc::clone(metrics),
         };
-        let metrics = Arc::clone(metrics);
         let events = Self {
             queue,
-            free,
-            metrics,
+            free: Arc::new(Semaphore::new(MAX_QUEUED)),
+            written,
+            client,
+            current,
+            metrics: Arc::clone(metrics),
         };
-        Ok((events, dispatcher))
+        Ok((events, Some(dispatcher)))
+    }
+
+    /// Lets the dispatcher reach the hosts of this configuration, with what is queued already too.
+    pub fn take_over(&self) {
+        self.current.store(Arc::clone(&self.client));
     }
 
     /// Queues an event.
@@ -89,7 +124,7 @@ impl OdpEvents {
 /// Sends the queued events.
 pub struct OdpDispatcher {
     items: UnboundedReceiver<OdpItem>,
-    client: Outbound,
+    client: Arc<ArcSwap<Outbound>>,
     metrics: Arc<Metrics>,
 }
 
@@ -141,7 +176,7 @@ impl OdpDispatcher {
         let url = format!("{}/v3/events", host.trim_end_matches('/'));
         let mut pause = FIRST_RETRY_PAUSE;
         for _ in 0..MAX_TRIES {
-            let request = match self.client.post(&url) {
+            let request = match self.client.load().post(&url) {
                 Ok(request) => request.header("x-api-key", &**key),
                 Err(why) => {
                     log::warn!("events for segments: {why}");
@@ -185,12 +220,13 @@ mod tests {
     /// A queue with one event for a platform that is not there, and its dispatcher while it collects more.
     async fn gathering(stop: ShutdownWatch) -> (OdpEvents, tokio::task::JoinHandle<()>) {
         _ = rustls::crypto::ring::default_provider().install_default();
-        let (queue, dispatcher) = OdpEvents::new([], &Arc::new(Metrics::new().unwrap())).unwrap();
+        let metrics = Arc::new(Metrics::new().unwrap());
+        let (queue, dispatcher) = OdpEvents::new([], &metrics, None).unwrap();
         queue.send(
             ("http://127.0.0.1:1".into(), "key".into()),
             &Value::from("event"),
         );
-        let dispatching = tokio::spawn(dispatcher.run(stop));
+        let dispatching = tokio::spawn(dispatcher.unwrap().run(stop));
         tokio::task::yield_now().await;
         (queue, dispatching)
     }
@@ -209,12 +245,36 @@ mod tests {
     fn the_queue_is_bounded_in_bytes() {
         _ = rustls::crypto::ring::default_provider().install_default();
         let metrics = Arc::new(Metrics::new().unwrap());
-        let (queue, mut dispatcher) = OdpEvents::new([], &metrics).unwrap();
+        let (queue, dispatcher) = OdpEvents::new([], &metrics, None).unwrap();
+        let mut dispatcher = dispatcher.unwrap();
         let large = Value::from("x".repeat(MAX_QUEUED * PLACE_BYTES / 4));
         for _ in 0..10 {
             queue.send(("http://127.0.0.1:1".into(), "key".into()), &large);
         }
         let queued = std::iter::from_fn(|| dispatcher.items.try_recv().ok()).count();
         assert_eq!(queued, 3);
+    }
+
+    #[test]
+    fn the_queue_goes_on_with_its_dispatcher_and_reaches_other_hosts() {
+        _ = rustls::crypto::ring::default_provider().install_default();
+        let metrics = Arc::new(Metrics::new().unwrap());
+        let (old, dispatcher) = OdpEvents::new(["http://127.0.0.1:1"], &metrics, None).unwrap();
+        let mut dispatcher = dispatcher.unwrap();
+        let hosts = ["http://127.0.0.1:2"];
+        let (new, none) = OdpEvents::new(hosts, &metrics, Some(&old)).unwrap();
+        assert!(none.is_none());
+        for queue in [&old, &new] {
+            queue.send(("http://127.0.0.1:2".into(), "key".into()), &Value::from(1));
+        }
+        let queued = std::iter::from_fn(|| dispatcher.items.try_recv().ok()).count();
+        assert_eq!(queued, 2);
+        let reaches = |port: u16| {
+            let url = format!("http://127.0.0.1:{port}/v3/events");
+            dispatcher.client.load().post(&url).is_ok()
+        };
+        assert_eq!([1, 2].map(reaches), [true, false]);
+        new.take_over();
+        assert_eq!([1, 2].map(reaches), [false, true]);
     }
 }

@@ -16,12 +16,13 @@ use futures::future::{BoxFuture, FutureExt, OptionFuture};
 use prometheus::IntCounter;
 use reqwest::{Response, StatusCode};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::spool::{self, EventSpool, LeftFile};
 use crate::config::DecisionsConfig;
 use crate::outbound::{self, Outbound};
+use crate::proxy::concurrency_limit::{ConcurrencyLimit, ConcurrencyPermit};
 use crate::telemetry::metrics::Metrics;
 
 /// The maximum time of a request.
@@ -42,21 +43,35 @@ struct QueuedEvent {
     head: EventHead,
     visitor: Vec<u8>,
     /// The capacity that the event takes until the backend has accepted it.
-    _permits: OwnedSemaphorePermit,
+    _permits: ConcurrencyPermit,
 }
 
+/// The way to the dispatcher, which outlives the configuration.
 #[derive(Clone)]
 struct Queue {
     items: UnboundedSender<QueuedEvent>,
-    /// The free capacity.
-    free: Arc<Semaphore>,
+    /// The permits of queued events.
+    permits: Arc<ConcurrencyLimit>,
     capacity: usize,
+    /// How the dispatcher sends.
+    delivery: Arc<watch::Sender<Delivery>>,
+}
+
+/// How events are sent.
+#[derive(Clone)]
+struct Delivery {
+    backend: Backend,
+    max_batch: usize,
+    flush_interval: Duration,
 }
 
 /// The queue.
 #[derive(Clone)]
 pub struct EventQueue {
+    /// The queue of this configuration or of an earlier one.
     queue: Option<Queue>,
+    /// How this configuration sends events; `None`: it does not.
+    delivery: Option<Delivery>,
     metrics: Arc<Metrics>,
     /// The counters of almost all events, looked up once.
     queued: OnceLock<IntCounter>,
@@ -64,51 +79,48 @@ pub struct EventQueue {
 }
 
 impl EventQueue {
-    /// Returns the queue of a configuration and its dispatcher, or `None` if events are not sent.
+    /// Returns the queue of a configuration. It goes on with the previous one and its dispatcher, if there is any; else it
+    /// comes with a dispatcher of its own, unless events are not sent.
     ///
     /// Errors: no HTTP client can be created.
     pub fn new(
         decisions: &DecisionsConfig,
         state_dir: &Path,
         metrics: &Arc<Metrics>,
+        previous: Option<&Self>,
     ) -> reqwest::Result<(Self, Option<Dispatcher>)> {
-        let (mut queue, mut dispatcher) = (None, None);
-        if let Some(url) = &decisions.event_url {
-            let (sender, items) = unbounded_channel();
-            let (spool, left) = EventSpool::open(state_dir);
-            queue = Some(Queue {
-                items: sender,
-                free: Arc::new(Semaphore::new(decisions.event_queue)),
-                capacity: decisions.event_queue,
-            });
-            dispatcher = Some(Dispatcher {
-                items,
-                backend: Backend {
-                    url: url.clone(),
-                    client: Outbound::new(DELIVERY_TIMEOUT, [url.as_str()])?,
-                    metrics: Arc::clone(metrics),
-                    redirect_told: Arc::new(Once::new()),
-                },
-                max_batch: decisions.event_batch,
-                flush_interval: decisions.event_flush,
-                waiting: QueueState::default(),
-                left: left.into(),
-                spool,
-            });
-        }
-        let metrics = Arc::clone(metrics);
+        let before = previous.and_then(|previous| previous.queue.as_ref());
+        let delivery = delivery(decisions, metrics, before)?;
+        let capacity = decisions.event_queue;
+        let (queue, dispatcher) = match (before, &delivery) {
+            (Some(before), _) => (Some(before.resized(capacity)), None),
+            (None, Some(delivery)) => {
+                let (queue, dispatcher) = open(state_dir, capacity, delivery);
+                (Some(queue), Some(dispatcher))
+            }
+            (None, None) => (None, None),
+        };
         let events = Self {
             queue,
-            metrics,
+            delivery,
+            metrics: Arc::clone(metrics),
             queued: OnceLock::new(),
             unsent: OnceLock::new(),
         };
         Ok((events, dispatcher))
     }
 
+    /// Lets the dispatcher send as this configuration says, what is queued already too. If this one sends no events, those are
+    /// sent as before.
+    pub fn take_over(&self) {
+        if let Some((queue, delivery)) = self.queue.as_ref().zip(self.delivery.as_ref()) {
+            queue.delivery.send_replace(delivery.clone());
+        }
+    }
+
     /// Returns whether events are sent. If not, callers need not make them, and [`Self::count_unsent`] counts them.
     pub fn is_on(&self) -> bool {
-        self.queue.is_some()
+        self.delivery.is_some()
     }
 
     /// Counts events that are not sent.
@@ -119,7 +131,8 @@ impl EventQueue {
 
     /// Queues an event.
     pub fn send(&self, head: EventHead, visitor: Vec<u8>) {
-        let Some(queue) = &self.queue else {
+        let queue = self.queue.as_ref().filter(|_| self.is_on());
+        let Some(queue) = queue else {
             return self.count_unsent(1);
         };
         // An event that is larger than the whole queue may wait alone.
@@ -127,8 +140,7 @@ impl EventQueue {
             .len()
             .div_ceil(PERMIT_BYTES)
             .clamp(1, queue.capacity);
-        let permits = u32::try_from(permits).unwrap_or(u32::MAX);
-        let Ok(permits) = Arc::clone(&queue.free).try_acquire_many_owned(permits) else {
+        let Some(permits) = queue.permits.try_acquire_many(permits) else {
             return self.metrics.count_events("full", 1);
         };
         let item = QueuedEvent {
@@ -142,6 +154,65 @@ impl EventQueue {
         let counter = || self.metrics.events.with_label_values(&["queued"]);
         self.queued.get_or_init(counter).inc();
     }
+}
+
+impl Queue {
+    /// Returns the same queue with another capacity.
+    fn resized(&self, capacity: usize) -> Self {
+        Self {
+            permits: Arc::new(self.permits.resized(capacity)),
+            capacity,
+            ..self.clone()
+        }
+    }
+}
+
+/// Returns how a configuration sends events; `None`: it does not. Connections to the same backend go on.
+fn delivery(
+    decisions: &DecisionsConfig,
+    metrics: &Arc<Metrics>,
+    previous: Option<&Queue>,
+) -> reqwest::Result<Option<Delivery>> {
+    let Some(url) = &decisions.event_url else {
+        return Ok(None);
+    };
+    let known = previous.map(|queue| queue.delivery.borrow().backend.clone());
+    let backend = match known.filter(|known| known.url == *url) {
+        Some(known) => known,
+        None => Backend {
+            url: url.clone(),
+            client: Outbound::new(DELIVERY_TIMEOUT, [url.as_str()])?,
+            metrics: Arc::clone(metrics),
+            redirect_told: Arc::new(Once::new()),
+        },
+    };
+    Ok(Some(Delivery {
+        backend,
+        max_batch: decisions.event_batch,
+        flush_interval: decisions.event_flush,
+    }))
+}
+
+/// Returns a new queue and its dispatcher, which begins with what an earlier process has left.
+fn open(state_dir: &Path, capacity: usize, delivery: &Delivery) -> (Queue, Dispatcher) {
+    let (sender, items) = unbounded_channel();
+    let (spool, left) = EventSpool::open(state_dir);
+    let (changes, changed) = watch::channel(delivery.clone());
+    let queue = Queue {
+        items: sender,
+        permits: Arc::new(ConcurrencyLimit::new(capacity)),
+        capacity,
+        delivery: Arc::new(changes),
+    };
+    let dispatcher = Dispatcher {
+        items,
+        delivery: delivery.clone(),
+        changed,
+        waiting: QueueState::default(),
+        left: left.into(),
+        spool,
+    };
+    (queue, dispatcher)
 }
 
 /// The backend.
@@ -287,9 +358,9 @@ struct InFlightBatch {
 /// Sends the queued events.
 pub struct Dispatcher {
     items: UnboundedReceiver<QueuedEvent>,
-    backend: Backend,
-    max_batch: usize,
-    flush_interval: Duration,
+    delivery: Delivery,
+    /// Changes of `delivery`.
+    changed: watch::Receiver<Delivery>,
     waiting: QueueState,
     left: VecDeque<LeftFile>,
     spool: EventSpool,
@@ -305,7 +376,10 @@ impl Dispatcher {
             if in_flight.is_none() {
                 in_flight = self.start_batch();
             }
-            let due = self.waiting.since.map(|since| since + self.flush_interval);
+            let due = self
+                .waiting
+                .since
+                .map(|since| since + self.delivery.flush_interval);
             let is_idle = in_flight.is_none();
             let delivery = in_flight
                 .as_mut()
@@ -313,6 +387,10 @@ impl Dispatcher {
             tokio::select! {
                 Some(item) = self.items.recv() => self.waiting.push(item),
                 Some(()) = OptionFuture::from(delivery) => self.finish_batch(in_flight.take()),
+                Ok(()) = self.changed.changed() => {
+                    // A batch for another backend is sent anew, with the same ids.
+                    in_flight = in_flight.filter(|_| !self.adopt());
+                }
                 () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if is_idle && due.is_some() => {}
                 _ = spooling.tick() => self.spool(),
                 _ = stop.changed() => {}
@@ -322,22 +400,33 @@ impl Dispatcher {
         self.drain().await;
     }
 
+    /// Sends as another configuration says. Returns whether the backend has changed.
+    fn adopt(&mut self) -> bool {
+        let next = self.changed.borrow_and_update().clone();
+        let has_moved = next.backend.url != self.delivery.backend.url;
+        self.delivery = next;
+        has_moved
+    }
+
     /// Starts to send the next batch. Batches of earlier processes come first.
     fn start_batch(&mut self) -> Option<InFlightBatch> {
         while let Some(left) = self.left.front_mut() {
             if let Some(body) = left.bodies.first().cloned() {
-                let delivery = self.backend.clone().deliver(body, 1).boxed();
+                let delivery = self.delivery.backend.clone().deliver(body, 1).boxed();
                 return Some(InFlightBatch { count: 0, delivery });
             }
             spool::remove(&left.path);
             self.left.pop_front();
         }
-        if !self.waiting.is_ready(self.max_batch, self.flush_interval) {
+        let settings = &self.delivery;
+        let (max_batch, flush_interval) = (settings.max_batch, settings.flush_interval);
+        if !self.waiting.is_ready(max_batch, flush_interval) {
             return None;
         }
-        let count = self.waiting.batch_len(0, self.max_batch);
+        let count = self.waiting.batch_len(0, max_batch);
         let body = self.waiting.body(0, count)?;
-        let delivery = self.backend.clone().deliver(body, count as u64).boxed();
+        let delivery = settings.backend.clone();
+        let delivery = delivery.deliver(body, count as u64).boxed();
         Some(InFlightBatch { count, delivery })
     }
 
@@ -363,7 +452,7 @@ impl Dispatcher {
         let spooled = waiting.spooled.saturating_sub(waiting.taken);
         let bodies = waiting.bodies(
             usize::try_from(spooled).unwrap_or(usize::MAX),
-            self.max_batch,
+            self.delivery.max_batch,
         );
         if bodies.is_empty() {
             return;
@@ -372,7 +461,8 @@ impl Dispatcher {
         match tokio::task::block_in_place(|| spool.append(&bodies, last)) {
             Ok(()) => {
                 waiting.spooled = last;
-                self.backend
+                self.delivery
+                    .backend
                     .metrics
                     .count_events("spooled", bodies.len() as u64);
             }
@@ -388,7 +478,7 @@ impl Dispatcher {
         }
         self.spool();
         let deadline = Instant::now() + DRAIN_TIMEOUT;
-        self.flush_interval = Duration::ZERO;
+        self.delivery.flush_interval = Duration::ZERO;
         while let Some(mut batch) = self.start_batch() {
             let sent = tokio::time::timeout_at(deadline, &mut batch.delivery).await;
             if sent.is_err() {
@@ -398,3 +488,7 @@ impl Dispatcher {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "queue_tests.rs"]
+mod tests;
