@@ -5,16 +5,20 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use super::background;
 use super::generation::{Generation, catalog};
+use super::handover::predecessor::{ConnectedPredecessor, Inheritance, Predecessor};
 use super::listeners::BoundListeners;
 use super::open_store::{open, store_failed};
 use super::process::ProcessServices;
 use super::reload::{Reloadable, Reloader};
 use super::running::{BackgroundRuntime, Running, StopMode};
 use super::sandboxes::Sandboxes;
+use super::state::AppState;
+use super::upgrade;
 use crate::admin::AdminView;
 use crate::config::LoadedConfig;
 use crate::proxy::state::CurrentState;
@@ -58,11 +62,22 @@ pub(super) fn misconfigured(message: String) -> BootError {
 ///
 /// Errors: an address is not available, the catalogue is invalid, or the store cannot be opened.
 pub fn boot(
+    loaded: LoadedConfig,
+    access_log: impl FnOnce(&Metrics) -> std::io::Result<AccessLog>,
+) -> Result<Running, BootError> {
+    boot_with(loaded, Inheritance::default(), access_log)
+}
+
+/// Starts a gateway with what it has from another process.
+///
+/// Errors: as [`boot`], or the predecessor is gone.
+pub(super) fn boot_with(
     mut loaded: LoadedConfig,
+    mut inheritance: Inheritance,
     access_log: impl FnOnce(&Metrics) -> std::io::Result<AccessLog>,
 ) -> Result<Running, BootError> {
     // The listeners come first: a failed start must not create a key that it cannot show afterwards.
-    let listeners = BoundListeners::bind(&loaded.config)?;
+    let listeners = BoundListeners::bind(&loaded.config, &mut inheritance.listeners)?;
     let (public, admin) = (listeners.public_address, listeners.admin_address);
     let catalog = catalog(&loaded.config)?;
     let runtime = background::runtime()?;
@@ -72,13 +87,19 @@ pub fn boot(
     let (stop_runtime, stopped) = watch::channel(false);
     let mut sandboxes = Sandboxes::default();
     sandboxes.serve(&mut loaded.config, &background, &stopped)?;
-    let opening = open(&loaded.config, sandboxes.has_provider(), &metrics);
+    let lock = inheritance.store_lock.take();
+    let opening = open(&loaded.config, (sandboxes.has_provider(), lock), &metrics);
     let opened = runtime.block_on(opening);
     let opened = opened.map_err(|error| store_failed(&error))?;
     let logs = (metrics, access_log);
     let (process, heartbeats) = ProcessServices::start(&loaded.config, &opened, logs, &background)?;
     let mut generation = Generation::build(loaded, catalog, &process, None)?;
     let app = Arc::clone(&generation.app);
+    // Nothing works on the store before this process knows what its predecessor knows.
+    let predecessor = inheritance
+        .predecessor
+        .map(|it| succeed(it, &app, &background));
+    let predecessor = predecessor.transpose()?;
     let following = background.spawn(opened.late.follow(stopped.clone()));
     app.proxy.tasks.watch_task("accounts", &following);
     let (settings, dispatching) = generation.start(&background, &stopped);
@@ -114,5 +135,32 @@ pub fn boot(
             store,
             store_lock: opened.lock,
         }),
+        predecessor,
     })
+}
+
+/// Takes in the state of the predecessor, and shares the store with it until it has ended.
+///
+/// Errors: it is gone, or has given this process up.
+fn succeed(
+    mut predecessor: Predecessor,
+    app: &AppState,
+    background: &Handle,
+) -> Result<ConnectedPredecessor, BootError> {
+    let gone = |error: std::io::Error| failed("the running process", error);
+    predecessor.take_state().map_err(gone)?;
+    let answer = upgrade::answer_peer(Arc::clone(&app.ledger));
+    let connected = predecessor.connect(background, answer).map_err(gone)?;
+    upgrade::share_store(&app.ledger, &connected.peer);
+    let (ledger, peer, pid) = (
+        Arc::clone(&app.ledger),
+        Arc::clone(&connected.peer),
+        connected.pid,
+    );
+    background.spawn(async move {
+        peer.gone().await;
+        ledger.end_sharing();
+        log::info!("process {pid} has ended, whose place this one took");
+    });
+    Ok(connected)
 }

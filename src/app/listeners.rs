@@ -1,5 +1,6 @@
 //! The two listeners. Both are bound at once, and Pingora serves them on its own thread. A reload may replace them.
 
+use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -17,6 +18,8 @@ use tokio::sync::watch;
 use super::background;
 use super::boot::{BootError, failed, misconfigured};
 use super::bound::{BoundService, Doors, OpenListener};
+use super::drain::CUT_TIMEOUT;
+use super::handover::inherited::InheritedListeners;
 use super::running::{ShutdownChannel, StopMode};
 use crate::admin::{Admin, AdminView};
 use crate::config::{Config, Listen};
@@ -66,10 +69,26 @@ pub(super) struct Listeners {
 struct Slot {
     key: &'static str,
     doors: Doors,
-    /// The configured address.
-    configured: Mutex<SocketAddr>,
-    /// The listener, until it is closed for good.
-    open: Mutex<Option<OpenListener>>,
+    open: Mutex<Open>,
+}
+
+/// What is open at a place.
+struct Open {
+    /// The address of the configuration, whose port may be 0.
+    configured: SocketAddr,
+    address: SocketAddr,
+    /// `None` once it is closed.
+    listener: Option<OpenListener>,
+}
+
+impl Open {
+    fn new(configured: SocketAddr, listener: OpenListener) -> Self {
+        Self {
+            configured,
+            address: listener.address,
+            listener: Some(listener),
+        }
+    }
 }
 
 /// The settings with which new connections are served.
@@ -106,12 +125,21 @@ impl ServedSettings {
 }
 
 impl BoundListeners {
-    /// Binds both, and reads the certificate. If a configured port is 0, the operating system chooses one.
+    /// Binds both, unless they are inherited, and reads the certificate. If a configured port is 0, the operating system
+    /// chooses one.
     ///
     /// Errors: an address is not available, or the certificate is unusable.
-    pub(super) fn bind(config: &Config) -> Result<Self, BootError> {
-        let (public, public_address) = bind(config.listen.address, PUBLIC_KEY)?;
-        let (admin, admin_address) = bind(config.admin.address, ADMIN_KEY)?;
+    pub(super) fn bind(
+        config: &Config,
+        inherited: &mut InheritedListeners,
+    ) -> Result<Self, BootError> {
+        let mut take = |address, key: &str| match inherited.take(key, address) {
+            Some(listener) => with_address(listener, key),
+            None => bind(address, key),
+        };
+        let (public, public_address) = take(config.listen.address, PUBLIC_KEY)?;
+        let (admin, admin_address) = take(config.admin.address, ADMIN_KEY)?;
+        inherited.close_rest();
         Ok(Self {
             public,
             admin,
@@ -213,6 +241,21 @@ impl Listeners {
     pub(super) fn addresses(&self) -> (SocketAddr, SocketAddr) {
         (self.public.address(), self.admin.address())
     }
+
+    /// Returns the sockets, each with the key of its address.
+    ///
+    /// Errors: the operating system's.
+    pub(super) fn sockets(&self) -> io::Result<Vec<(&'static str, TcpListener)>> {
+        let both = [&self.public, &self.admin].into_iter();
+        let sockets = both.filter_map(|slot| Some(slot.socket()?.map(|it| (slot.key, it))));
+        sockets.collect()
+    }
+
+    /// Closes both listeners; their connections stay open.
+    pub(super) fn close(&self) {
+        self.public.close();
+        self.admin.close();
+    }
 }
 
 impl Slot {
@@ -226,32 +269,32 @@ impl Slot {
         Ok(Self {
             key,
             doors,
-            configured: Mutex::new(configured),
-            open: Mutex::new(Some(open)),
+            open: Mutex::new(Open::new(configured, open)),
         })
     }
 
-    /// Returns the address at which it listens, or for which it is configured if it is closed.
+    /// Returns the address at which it listens, also once it is closed.
     fn address(&self) -> SocketAddr {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let address = open.as_ref().map(|open| open.address);
-        address.unwrap_or_else(|| *self.configured())
+        self.lock().address
     }
 
-    fn configured(&self) -> MutexGuard<'_, SocketAddr> {
-        let configured = self.configured.lock();
-        configured.unwrap_or_else(PoisonError::into_inner)
+    /// Returns a handle of the socket, unless it is closed.
+    fn socket(&self) -> Option<io::Result<TcpListener>> {
+        let open = self.lock();
+        open.listener.as_ref().map(|it| it.socket.try_clone())
     }
 
-    /// Closes the listener for good.
     fn close(&self) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        *open = None;
+        self.lock().listener = None;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Binds an address if it is another one than before.
     fn prepare(&self, wanted: SocketAddr) -> Result<Option<(SocketAddr, TcpListener)>, BootError> {
-        if *self.configured() == wanted {
+        if self.lock().configured == wanted {
             return Ok(None);
         }
         let (listener, _) = bind(wanted, self.key)?;
@@ -265,9 +308,7 @@ impl Slot {
         };
         let opened = self.doors.open(listener);
         let opened = opened.map_err(|error| failed(self.key, error))?;
-        *self.configured() = configured;
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        *open = Some(opened);
+        *self.lock() = Open::new(configured, opened);
         Ok(())
     }
 }
@@ -275,6 +316,10 @@ impl Slot {
 fn bind(address: SocketAddr, key: &str) -> Result<(TcpListener, SocketAddr), BootError> {
     let listener =
         TcpListener::bind(address).map_err(|error| failed(&format!("{key} {address}"), error))?;
+    with_address(listener, key)
+}
+
+fn with_address(listener: TcpListener, key: &str) -> Result<(TcpListener, SocketAddr), BootError> {
     let address = listener.local_addr().map_err(|error| failed(key, error))?;
     Ok((listener, address))
 }
@@ -300,7 +345,8 @@ fn start_refresh(
 fn server_conf(config: &Config) -> ServerConf {
     ServerConf {
         threads: config.server.worker_threads(),
-        grace_period_seconds: Some(config.server.grace_period.as_secs()),
+        // What is cut at the end of the grace period has some time to say so.
+        grace_period_seconds: Some((config.server.grace_period + CUT_TIMEOUT).as_secs()),
         graceful_shutdown_timeout_seconds: Some(1),
         ..proxy_conf(&ServedSettings::new(config))
     }

@@ -4,6 +4,8 @@ mod background;
 pub mod boot;
 pub mod bound;
 mod build;
+mod commands;
+mod drain;
 mod experiments;
 mod generation;
 pub mod handover;
@@ -18,7 +20,9 @@ pub mod routes;
 mod running;
 mod sandboxes;
 pub mod serve;
+mod service_manager;
 pub mod state;
+mod upgrade;
 mod watchdog;
 
 pub use boot::boot;

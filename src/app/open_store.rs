@@ -1,5 +1,6 @@
 //! Opens the store of a gateway, or starts without it if that is allowed.
 
+use std::fs::File;
 use std::sync::Arc;
 
 use prometheus::IntCounter;
@@ -24,14 +25,18 @@ pub(super) struct ReadyStore {
     pub(super) late: LateStore,
 }
 
-/// Opens the store, brings the contents of journals to it, and reads its accounts.
+/// Opens the store, brings the contents of journals to it, and reads its accounts. A predecessor may have passed the lock of
+/// the store.
 pub(super) async fn open(
     config: &Config,
-    has_sandbox: bool,
+    (has_sandbox, passed_lock): (bool, Option<File>),
     metrics: &Arc<Metrics>,
 ) -> Result<ReadyStore, ledger::LedgerError> {
     let settings = StoreSettings::from_config(&config.store)?;
-    let lock = StoreLock::acquire(&settings.url)?;
+    let lock = match passed_lock {
+        Some(file) => StoreLock::share(&settings.url, file)?,
+        None => StoreLock::acquire(&settings.url)?,
+    };
     // An unreadable journal stops the start before the store is migrated. So the version that wrote the journal can
     // still start, and bring its calls to the store.
     let recovered = recover_journals(&config.store.state_dir)?;

@@ -3,7 +3,8 @@
 //! The new configuration is checked whole, and all that can fail is built before anything changes. Then new requests get
 //! the new generation. Running requests, streams and connections stay as they are.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::watch;
@@ -29,6 +30,24 @@ pub struct Reloader {
     stop: watch::Receiver<bool>,
     /// Held while a reload runs, so that the next one waits.
     state: Mutex<State>,
+    /// Whether an upgrade runs, after which another process has the configuration.
+    is_paused: AtomicBool,
+}
+
+/// No reload begins until it is dropped.
+pub(super) struct ReloadPause<'r>(&'r Reloader);
+
+impl ReloadPause<'_> {
+    /// Lets no reload begin in this process any more.
+    pub(super) fn keep(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for ReloadPause<'_> {
+    fn drop(&mut self) {
+        self.0.is_paused.store(false, Ordering::Relaxed);
+    }
 }
 
 /// What a reload replaces.
@@ -84,7 +103,33 @@ impl Reloader {
                 sandboxes: parts.sandboxes,
                 dispatching: parts.dispatching.into_iter().collect(),
             }),
+            is_paused: AtomicBool::new(false),
         }
+    }
+
+    /// Waits for a reload that runs, and refuses others until the pause ends.
+    pub(super) fn pause(&self) -> ReloadPause<'_> {
+        let _running = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_paused.store(true, Ordering::Relaxed);
+        ReloadPause(self)
+    }
+
+    /// Returns the sockets of the listeners, each with the key of its address.
+    ///
+    /// Errors: the operating system's.
+    pub(super) fn sockets(&self) -> std::io::Result<Vec<(&'static str, TcpListener)>> {
+        self.listeners.sockets()
+    }
+
+    /// Closes all listeners; their connections stay open.
+    pub(super) fn close_listeners(&self) {
+        self.listeners.close();
+    }
+
+    /// Lets the background tasks of the configuration end what they have begun.
+    pub(super) fn stop_claiming(&self) {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.generation.stop();
     }
 
     /// Returns the generation of new requests.
@@ -118,6 +163,10 @@ impl Reloader {
     }
 
     fn load(&self, state: &mut State, source: &Source) -> Result<Reloaded, Refused> {
+        if self.is_paused.load(Ordering::Relaxed) {
+            let why = "an upgrade runs, and the new process reads the configuration: reload again after it";
+            return Err(Refused(vec![why.to_owned()]));
+        }
         let environment = state.generation.loaded.environment.clone();
         let loaded = config::load(source, environment);
         let told = |problems: Vec<Problem>| problems.iter().map(ToString::to_string).collect();

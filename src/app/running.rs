@@ -1,6 +1,7 @@
 //! A running gateway: stopping it and waiting for its end.
 
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
@@ -8,9 +9,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use pingora::server::{ShutdownSignal, ShutdownSignalWatch};
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 use tokio::sync::watch;
 
+use super::handover::predecessor::ConnectedPredecessor;
 use super::reload::Reloader;
 use crate::app::state::AppState;
 use crate::decisions::events::queue;
@@ -35,6 +37,8 @@ pub struct Running {
     pub(super) stop: watch::Sender<StopMode>,
     pub(super) server: Option<JoinHandle<()>>,
     pub(super) runtime: Option<BackgroundRuntime>,
+    /// The process whose place this one takes.
+    pub(super) predecessor: Option<ConnectedPredecessor>,
 }
 
 /// The runtime of the background services.
@@ -109,9 +113,36 @@ impl ShutdownSignalWatch for ShutdownChannel {
 impl Running {
     /// Asks the gateway to stop.
     pub fn stop(&self, mode: StopMode) {
-        self.app.proxy.is_serving.store(false, Ordering::Relaxed);
+        self.fail_readiness();
         self.reloader.close_public();
         self.stop.send_replace(mode);
+    }
+
+    /// Fails `/readyz`, so that load balancers look elsewhere.
+    pub(super) fn fail_readiness(&self) {
+        self.app.proxy.is_serving.store(false, Ordering::Relaxed);
+    }
+
+    /// Returns the runtime of the background services.
+    pub(super) fn background(&self) -> Option<&Handle> {
+        self.runtime.as_ref().map(|it| it.runtime.handle())
+    }
+
+    /// Returns another handle of the lock of a SQLite store.
+    ///
+    /// Errors: the operating system's.
+    pub(super) fn store_lock(&self) -> std::io::Result<Option<OwnedFd>> {
+        let lock = self.runtime.as_ref().and_then(|it| it.store_lock.as_ref());
+        lock.map(|lock| lock.as_fd().try_clone_to_owned())
+            .transpose()
+    }
+
+    /// Writes this process into the lock of a SQLite store, as the one that serves.
+    pub(super) fn name_store_holder(&mut self) {
+        let lock = self.runtime.as_mut().and_then(|it| it.store_lock.as_mut());
+        if let Some(Err(error)) = lock.map(StoreLock::name_holder) {
+            log::warn!("the lock of the store names another process: {error}");
+        }
     }
 
     /// Ends the background services. The ledger writes the costs of calls. Events of decisions are sent for some

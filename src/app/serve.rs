@@ -4,31 +4,49 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
 
+use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
-use crate::app::boot::BootError;
+use crate::app::boot::{BootError, boot_with};
+use crate::app::drain::{DrainTimes, Events, serve_until_stopped};
+use crate::app::handover::peer::Peer;
+use crate::app::handover::predecessor::Inheritance;
+use crate::app::handover::program::Program;
 use crate::app::openapi::curl::{self, ApiKey, Keys};
-use crate::app::watchdog;
-use crate::app::{Refused, Reloaded, Reloader, Running, StopMode, boot};
+use crate::app::service_manager::ServiceManager;
+use crate::app::{Running, commands, watchdog};
 use crate::config::{LoadedConfig, LogFormat};
 use crate::telemetry::logging;
 use crate::telemetry::logging::AccessLog;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::text_lines::TextLines;
 
-/// The interval at which a stopping process checks whether the last request has ended.
-const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// The operations whose command lines the first start prints, one per product.
 const SHOWN_OPERATIONS: [&str; 3] = ["chat_completions", "decide", "graph_post_content_v2"];
 
 /// Runs the gateway until a signal stops it.
 ///
+/// `is_successor`: a running process has started this one to take its place.
+///
 /// Exit codes: 0 after a stop, 1 if the gateway could not start, 78 if the configuration has to change.
-pub fn serve(loaded: LoadedConfig) -> ExitCode {
+pub fn serve(loaded: LoadedConfig, is_successor: bool) -> ExitCode {
     let mut err = std::io::stderr();
+    let program = Program::of_this_process();
+    // No other thread runs yet.
+    let inheritance = match is_successor {
+        true => Inheritance::from_predecessor(),
+        false => Ok(Inheritance::from_service_manager()),
+    };
+    let inheritance = match inheritance {
+        Ok(inheritance) => inheritance,
+        Err(error) => {
+            let message =
+                format!("--upgrade is for a running server alone, see `weirgate upgrade`: {error}");
+            return print_error(&mut err, &message);
+        }
+    };
     let off = loaded.config.off_providers.len();
     let store = mask_password(&loaded.config.store.url);
     let providers: Vec<String> = loaded
@@ -42,7 +60,8 @@ pub fn serve(loaded: LoadedConfig) -> ExitCode {
         Some(_) => "https",
         None => "http",
     };
-    let grace = loaded.config.server.grace_period;
+    let times = DrainTimes::new(&loaded.config.server);
+    let control_path = loaded.config.upgrade_socket();
     let level = loaded.config.log.level.into();
     let format = loaded.config.log.format;
     // Signals are caught from here on. A signal during the start stops the process after the start.
@@ -61,7 +80,19 @@ pub fn serve(loaded: LoadedConfig) -> ExitCode {
         logging::install(&access_log, level);
         Ok(access_log)
     };
-    let running = match boot(loaded, access_log) {
+    let control = match is_successor {
+        true => Ok(None),
+        false => commands::bind(&control_path, false),
+    };
+    let control = match control {
+        Ok(control) => control,
+        Err(error) => return print_error(&mut err, &error.to_string()),
+    };
+    let events = match Events::of_signals(signals) {
+        Ok(events) => events,
+        Err(error) => return print_error(&mut err, &format!("signals: {error}")),
+    };
+    let mut running = match boot_with(loaded, inheritance, access_log) {
         Ok(running) => running,
         Err(BootError {
             message,
@@ -74,9 +105,34 @@ pub fn serve(loaded: LoadedConfig) -> ExitCode {
     // The gateway serves even if stderr is closed.
     let banner = banner(&running, scheme, &store, (&providers, off), keys);
     _ = err.write_all(banner.as_bytes());
-    notify_service_manager(&[sd_notify::NotifyState::Ready]);
-    watchdog::start(running.app.proxy.clone());
-    wait_for_signal(running, signals, grace)
+    let manager = ServiceManager::default();
+    let predecessor = take_place(&mut running, &manager);
+    let control = control.or_else(|| commands::bind(&control_path, true).ok().flatten());
+    let upgrade = commands::upgrade(&running, program, &predecessor, &events);
+    commands::serve(&running, control, upgrade);
+    watchdog::start(running.app.proxy.clone(), manager.clone());
+    let predecessor = predecessor.as_ref().map(|(_, peer)| peer);
+    serve_until_stopped(running, events, (&times, &manager), predecessor)
+}
+
+/// Tells the predecessor, if there is one, and the service manager that this process serves. Returns the predecessor.
+fn take_place(running: &mut Running, manager: &ServiceManager) -> Option<(u32, Arc<Peer>)> {
+    let Some(mut predecessor) = running.predecessor.take() else {
+        manager.notify(&[NotifyState::Ready]);
+        return None;
+    };
+    if let Err(error) = predecessor.replace() {
+        log::warn!("stderr stays that of process {}: {error}", predecessor.pid);
+    }
+    running.name_store_holder();
+    let states = [NotifyState::Ready, NotifyState::MainPid(std::process::id())];
+    manager.notify(&states);
+    log::warn!(
+        "this process took the place of process {}, version {}",
+        predecessor.pid,
+        predecessor.version
+    );
+    Some((predecessor.pid, predecessor.peer))
 }
 
 /// Returns the output of the log, stdout, in this form.
@@ -92,78 +148,6 @@ fn log_output(format: LogFormat) -> Box<dyn Write + Send> {
 fn print_error(err: &mut impl Write, message: &str) -> ExitCode {
     _ = writeln!(err, "weirgate: {message}");
     ExitCode::FAILURE
-}
-
-/// Notifies the service manager, if there is one.
-pub(super) fn notify_service_manager(states: &[sd_notify::NotifyState<'_>]) {
-    if let Err(error) = sd_notify::notify(states) {
-        ::log::warn!("the service manager was not told: {error}");
-    }
-}
-
-fn wait_for_signal(mut running: Running, mut signals: Signals, grace: Duration) -> ExitCode {
-    for signal in signals.forever() {
-        match signal {
-            SIGHUP => reload(&running.reloader),
-            SIGINT => {
-                running.stop(StopMode::Now);
-                break;
-            }
-            _ => {
-                notify_service_manager(&[sd_notify::NotifyState::Stopping]);
-                running.stop(StopMode::Gracefully);
-                wait_for_requests(&running, &mut signals, grace);
-                break;
-            }
-        }
-    }
-    exit_at_next_signal(signals);
-    running.end();
-    running.app.proxy.access_log.flush();
-    // `running` is not dropped: Pingora would sleep for the whole grace period even without a request in flight.
-    std::process::exit(0)
-}
-
-/// Reloads the configuration, and logs the outcome.
-fn reload(reloader: &Reloader) {
-    match reloader.reload() {
-        Ok(Reloaded::Unchanged) => ::log::info!("the configuration is the same as before"),
-        Ok(Reloaded::Changed) => ::log::warn!("the configuration is reloaded"),
-        Err(Refused(problems)) => {
-            for problem in problems {
-                ::log::error!("the configuration in force stays: {}", problem.trim_end());
-            }
-        }
-    }
-}
-
-/// Waits until no request is in flight, but not longer than the grace period. Another signal ends the wait.
-fn wait_for_requests(running: &Running, signals: &mut Signals, grace: Duration) {
-    let deadline = Instant::now() + grace;
-    while running.app.proxy.metrics.in_flight.get() > 0 && Instant::now() < deadline {
-        if signals.pending().any(is_stop) {
-            return;
-        }
-        std::thread::sleep(POLL_INTERVAL);
-    }
-}
-
-/// Ends the process at the next signal, even if background services still run. Charges and events that could not be
-/// stored or sent are on disk for the next start.
-fn exit_at_next_signal(mut signals: Signals) {
-    let wait = move || {
-        if signals.forever().any(is_stop) {
-            std::process::exit(0)
-        }
-    };
-    // Without the thread the process ends a few seconds later.
-    _ = std::thread::Builder::new()
-        .name("signals".to_owned())
-        .spawn(wait);
-}
-
-fn is_stop(signal: i32) -> bool {
-    signal != SIGHUP
 }
 
 /// Returns the store's URL without its password.

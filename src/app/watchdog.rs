@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use sd_notify::NotifyState;
 
-use super::serve::notify_service_manager;
+use super::service_manager::ServiceManager;
 use crate::proxy::state::ProxyState;
 
 /// The interval at which the tasks are checked.
@@ -13,21 +13,22 @@ const INTERVAL: Duration = Duration::from_millis(500);
 
 /// Starts the thread that watches the tasks. It sends the signs of life that systemd asks for (`WatchdogSec`), until
 /// a task has ended. Then it reports that once, and the service manager acts as its unit says.
-pub(super) fn start(state: Arc<ProxyState>) {
+pub(super) fn start(state: Arc<ProxyState>, manager: ServiceManager) {
     let watch = move || {
         let due = sd_notify::watchdog_enabled().map(|limit| limit / 2);
         let mut told: Option<Instant> = None;
-        loop {
+        // Another process that took the place of this one has its own watchdog.
+        while !manager.is_silent() {
             // Tasks end when the process stops, but only after it stopped accepting requests.
             let ended = state.tasks.find_ended();
             if let Some(name) = ended.filter(|_| state.accepts_requests()) {
                 log::error!("the task `{name}` has ended: this process has to be restarted");
                 let status = format!("the task {name} has ended");
                 let states = [NotifyState::Status(&status), NotifyState::WatchdogTrigger];
-                return notify_service_manager(&states);
+                return manager.notify(&states);
             }
             if due.is_some_and(|due| told.is_none_or(|told| told.elapsed() >= due)) {
-                notify_service_manager(&[NotifyState::Watchdog]);
+                manager.notify(&[NotifyState::Watchdog]);
                 told = Some(Instant::now());
             }
             std::thread::sleep(due.map_or(INTERVAL, |due| due.min(INTERVAL)));

@@ -28,7 +28,7 @@ pub(super) fn run(
     out: &mut Output,
 ) -> Exit {
     let path = match load(source, out) {
-        Ok(loaded) => loaded.config.store.state_dir.join("control.sock"),
+        Ok(loaded) => loaded.config.upgrade_socket(),
         Err(exit) => return exit,
     };
     match client::ask(&path, command) {

@@ -61,6 +61,9 @@ pub struct Cli {
     /// The configuration [default: ./conf/weirgate.toml, else /etc/weirgate/weirgate.toml, else built in]
     #[arg(short, long, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
+    /// Take the place of the server that has started this process
+    #[arg(long, hide = true)]
+    upgrade: bool,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -236,7 +239,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, out: &mut Output) -> ExitCo
     };
     let source = Source::find(cli.config.as_deref());
     let exit = match cli.command {
-        None | Some(Command::Serve) => return serve(&source, out),
+        None | Some(Command::Serve) => return serve(&source, cli.upgrade, out),
         Some(Command::Check(args)) => check::run(&args, &source, out),
         Some(Command::Reload(args)) => {
             control::run(ControlCommand::Reload, args.format, &source, out)
@@ -273,7 +276,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, out: &mut Output) -> ExitCo
     out.finish(exit).into()
 }
 
-fn serve(source: &Source, out: &mut Output) -> ExitCode {
+fn serve(source: &Source, is_successor: bool, out: &mut Output) -> ExitCode {
     match load(source, out) {
         Ok(loaded) => {
             for warning in &loaded.warnings {
@@ -282,7 +285,7 @@ fn serve(source: &Source, out: &mut Output) -> ExitCode {
             if let Err(problems) = &loaded.config.models.catalog {
                 return refuse_configuration(problems, out).into();
             }
-            crate::app::serve::serve(loaded)
+            crate::app::serve::serve(loaded, is_successor)
         }
         Err(exit) => exit.into(),
     }

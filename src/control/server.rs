@@ -139,6 +139,10 @@ impl Drop for ControlSocket {
 }
 
 /// Gives a bound socket its mode and its name. Returns its device and inode.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a socket does not outlive its process, so its name need not be durable"
+)]
 fn place(draft: &Path, path: &Path) -> io::Result<(u64, u64)> {
     fs::set_permissions(draft, Permissions::from_mode(0o600))?;
     fs::rename(draft, path)?;

@@ -64,6 +64,11 @@ impl Process {
 
     /// The same, with a catalogue of its own.
     pub fn start_with(more: &str, models: &str) -> Process {
+        Self::start_by(serve_in, more, models)
+    }
+
+    /// The same, started by the command that this returns for its folder.
+    pub fn start_by(command: impl FnOnce(&Path) -> Command, more: &str, models: &str) -> Process {
         let folder = Arc::new(tempfile::tempdir().unwrap());
         std::fs::write(folder.path().join("models.toml"), models).unwrap();
         let listener = format!("{}:0", own_address());
@@ -72,7 +77,7 @@ impl Process {
         );
         std::fs::write(folder.path().join("weirgate.toml"), toml).unwrap();
         let is_all = |said: &[String]| said.iter().any(|line| line.starts_with(LAST_LINE));
-        Self::spawn(folder, Stdio::piped(), is_all)
+        Self::spawn(command(folder.path()), folder, Stdio::piped(), is_all)
     }
 
     /// One more with the same configuration, organizations and keys, on a copy of the store. It prints no key.
@@ -86,11 +91,18 @@ impl Process {
         let output = weirgate(self.folder.path(), &["backup", copy.to_str().unwrap()]);
         assert!(output.status.success(), "{output:?}");
         let is_all = |said: &[String]| said.iter().any(|line| line.contains("admin http://"));
-        Self::spawn(folder, Stdio::null(), is_all)
+        Self::spawn(serve_in(folder.path()), folder, Stdio::null(), is_all)
     }
 
-    fn spawn(folder: Arc<TempDir>, stdout: Stdio, is_all: impl Fn(&[String]) -> bool) -> Process {
-        let mut child = serve(folder.path(), stdout);
+    fn spawn(
+        mut command: Command,
+        folder: Arc<TempDir>,
+        stdout: Stdio,
+        is_all: impl Fn(&[String]) -> bool,
+    ) -> Process {
+        super::watchdog::watch_this_test();
+        let command = command.stdout(stdout).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let mut banner: Vec<String> = Vec::new();
         while !is_all(&banner) {
@@ -172,15 +184,6 @@ pub fn weirgate(folder: &Path, words: &[&str]) -> Output {
         .args(["-c", "weirgate.toml"])
         .current_dir(folder)
         .output()
-        .unwrap()
-}
-
-fn serve(folder: &Path, stdout: Stdio) -> Child {
-    super::watchdog::watch_this_test();
-    serve_in(folder)
-        .stdout(stdout)
-        .stderr(Stdio::piped())
-        .spawn()
         .unwrap()
 }
 

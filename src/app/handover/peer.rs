@@ -29,8 +29,16 @@ pub struct Peer {
     outgoing: mpsc::Sender<Vec<u8>>,
     pending: Mutex<HashMap<u64, oneshot::Sender<Vec<u8>>>>,
     last_number: AtomicU64,
-    /// Becomes true when the other process has ended.
-    is_gone: watch::Receiver<bool>,
+    /// What is known of the other process.
+    life: watch::Receiver<Life>,
+}
+
+/// What the other process has reached.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Life {
+    Starting,
+    Ready,
+    Gone,
 }
 
 impl Peer {
@@ -46,15 +54,15 @@ impl Peer {
         stream.set_nonblocking(true)?;
         let (reader, writer) = UnixStream::from_std(stream)?.into_split();
         let (outgoing, queued) = mpsc::channel(MAX_QUEUED);
-        let (gone, is_gone) = watch::channel(false);
+        let (told, life) = watch::channel(Life::Starting);
         let peer = Arc::new(Self {
             outgoing,
             pending: Mutex::default(),
             last_number: AtomicU64::new(0),
-            is_gone,
+            life,
         });
         runtime.spawn(write(writer, queued));
-        runtime.spawn(Arc::clone(&peer).read(reader, answer, gone));
+        runtime.spawn(Arc::clone(&peer).read(reader, answer, told));
         Ok(peer)
     }
 
@@ -75,7 +83,7 @@ impl Peer {
             number,
             about: about.to_owned(),
         };
-        let is_sent = self.send(&message, body) && !*self.is_gone.borrow();
+        let is_sent = self.send(&message, body) && !self.is_gone();
         let answer = match is_sent {
             true => timeout(ANSWER_TIMEOUT, answer)
                 .await
@@ -87,16 +95,28 @@ impl Peer {
         answer
     }
 
+    /// Tells the other process that this one serves.
+    pub fn say_ready(&self) {
+        self.send(&Message::Ready, &[]);
+    }
+
+    /// Waits until the other process serves. Returns false if it has ended before.
+    pub async fn ready(&self) -> bool {
+        let mut life = self.life.clone();
+        let reached = life.wait_for(|life| *life != Life::Starting).await;
+        reached.is_ok_and(|life| *life == Life::Ready)
+    }
+
     /// Waits until the other process has ended.
     pub async fn gone(&self) {
-        let mut is_gone = self.is_gone.clone();
+        let mut life = self.life.clone();
         // Without a sender its reader has ended, too.
-        _ = is_gone.wait_for(|is_gone| *is_gone).await;
+        _ = life.wait_for(|life| *life == Life::Gone).await;
     }
 
     /// Returns whether the other process has ended.
     pub fn is_gone(&self) -> bool {
-        *self.is_gone.borrow()
+        *self.life.borrow() == Life::Gone
     }
 
     fn pending(&self) -> std::sync::MutexGuard<'_, HashMap<u64, oneshot::Sender<Vec<u8>>>> {
@@ -113,7 +133,7 @@ impl Peer {
         self: Arc<Self>,
         mut reader: OwnedReadHalf,
         answer: Arc<AnswerPeer>,
-        gone: watch::Sender<bool>,
+        told: watch::Sender<Life>,
     ) {
         while let Ok((message, body)) = receive(&mut reader).await {
             match message {
@@ -128,13 +148,16 @@ impl Peer {
                         peer.send(&Message::Answer { number }, &answering.await);
                     });
                 }
+                Message::Ready => {
+                    told.send_replace(Life::Ready);
+                }
                 Message::Tell { about } => {
                     tokio::spawn(answer(&about, body));
                 }
                 other => log::warn!("the other process says {other:?} out of turn"),
             }
         }
-        gone.send_replace(true);
+        told.send_replace(Life::Gone);
         self.pending().clear();
     }
 }
@@ -207,10 +230,13 @@ mod tests {
         assert_eq!(old.ask("never", b"").await, None);
         assert_eq!(old.ask("a", b"").await.unwrap(), b"new a");
         assert!(!old.is_gone());
+        new.say_ready();
+        assert!(old.ready().await);
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         let left = Peer::start(&Handle::current(), ours, answering("")).unwrap();
         drop(theirs);
         left.gone().await;
+        assert!(!left.ready().await);
         assert_eq!(left.ask("a", b"").await, None);
         drop((old, new));
     }

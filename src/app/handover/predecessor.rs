@@ -4,14 +4,16 @@ use std::fs::File;
 use std::io;
 use std::net::TcpListener;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::socket_type;
 use rustix::stdio::{dup2_stderr, dup2_stdin};
+use tokio::runtime::Handle;
 
 use super::channel::{Channel, Message};
 use super::inherited::InheritedListeners;
+use super::peer::{AnswerPeer, Peer};
 use super::successor::StatePart;
 
 /// The name of the lock of the store among passed files.
@@ -35,6 +37,8 @@ pub struct Inheritance {
 pub struct Predecessor {
     /// Its process id.
     pub pid: u32,
+    /// Its version.
+    pub version: String,
     channel: Channel,
     /// Its stderr, which becomes ours once it no longer reports what we say.
     stderr: Option<OwnedFd>,
@@ -71,7 +75,6 @@ impl Inheritance {
         else {
             return Err(io::Error::other("the running process offers nothing"));
         };
-        log::info!("this process takes the place of process {pid}, version {version}");
         let mut inheritance = Self::default();
         let mut stderr = None;
         for (name, file) in files.iter().zip(passed) {
@@ -83,6 +86,7 @@ impl Inheritance {
         }
         inheritance.predecessor = Some(Predecessor {
             pid,
+            version,
             channel,
             stderr,
         });
@@ -110,16 +114,40 @@ impl Predecessor {
         }
     }
 
-    /// Says that this process serves, so that the predecessor stops. Returns the pair, whose other end closes when the
-    /// predecessor has ended.
+    /// Lets the two processes ask each other from here on.
     ///
-    /// Errors: it is gone, or has given this process up.
-    pub fn replace(mut self) -> io::Result<UnixStream> {
+    /// Errors: the operating system's.
+    pub fn connect(
+        self,
+        runtime: &Handle,
+        answer: Arc<AnswerPeer>,
+    ) -> io::Result<ConnectedPredecessor> {
+        Ok(ConnectedPredecessor {
+            pid: self.pid,
+            version: self.version,
+            peer: Peer::start(runtime, self.channel.into_stream(), answer)?,
+            stderr: self.stderr,
+        })
+    }
+}
+
+/// The predecessor, once this process has its state.
+pub struct ConnectedPredecessor {
+    pub pid: u32,
+    pub version: String,
+    pub peer: Arc<Peer>,
+    stderr: Option<OwnedFd>,
+}
+
+impl ConnectedPredecessor {
+    /// Says that this process serves, so that the predecessor stops.
+    ///
+    /// Errors: its stderr cannot be ours.
+    pub fn replace(&mut self) -> io::Result<()> {
         if let Some(stderr) = self.stderr.take() {
             dup2_stderr(stderr)?;
         }
-        let deadline = Instant::now() + STEP_TIMEOUT;
-        self.channel.send(&Message::Ready, &[], deadline)?;
-        Ok(self.channel.into_stream())
+        self.peer.say_ready();
+        Ok(())
     }
 }

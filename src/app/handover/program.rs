@@ -43,6 +43,15 @@ impl Program {
         })
     }
 
+    /// Returns a program of this path, for tests.
+    #[cfg(test)]
+    pub(super) fn at(path: PathBuf) -> Self {
+        Self {
+            path,
+            arguments: Vec::new(),
+        }
+    }
+
     /// Returns the path of its file.
     pub fn path(&self) -> &Path {
         &self.path

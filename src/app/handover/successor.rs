@@ -37,105 +37,142 @@ pub struct UpgradeFailure {
     pub said: Vec<String>,
 }
 
-/// A new process that serves.
+/// A new process that does not serve yet. If it is dropped, it is killed.
 pub struct Successor {
-    pub pid: u32,
-    /// Our end of the pair, which the new process watches.
-    pub stream: UnixStream,
-}
-
-/// Starts `program` and hands over to it. Blocks until it serves.
-///
-/// `state` is called when the new process has loaded everything. After that, nothing may be counted here that the new
-/// process would not know of.
-///
-/// Errors: it was not started, has ended, or has not become ready within `bound`, and has been killed. Nothing has been given
-/// away then.
-pub fn hand_over(
-    program: &Program,
-    files: &OfferedFiles<'_>,
-    state: impl FnOnce() -> Vec<StatePart>,
-    bound: Duration,
-) -> Result<Successor, UpgradeFailure> {
-    let deadline = Instant::now() + bound;
-    let unstarted = |error: std::io::Error| UpgradeFailure {
-        message: format!("{}: {error}", program.path().display()),
-        said: Vec::new(),
-    };
-    let (channel, theirs) = Channel::pair().map_err(unstarted)?;
-    let mut child = program.start_successor(theirs).map_err(unstarted)?;
-    let said = LastLines::read(child.stderr.take());
-    let mut starting = Starting {
-        channel,
-        deadline,
-        bound,
-    };
-    match starting.hand_over(files, state) {
-        Ok(()) => Ok(Successor {
-            pid: child.id(),
-            stream: starting.channel.into_stream(),
-        }),
-        Err(why) => {
-            let message = end(&mut child, why);
-            Err(UpgradeFailure {
-                message,
-                said: said.lines(),
-            })
-        }
-    }
-}
-
-/// A new process that does not serve yet.
-struct Starting {
-    channel: Channel,
+    /// `None` once it is left alone.
+    child: Option<Child>,
+    channel: Option<Channel>,
+    said: LastLines,
     deadline: Instant,
     bound: Duration,
 }
 
-impl Starting {
-    /// Errors: in words.
-    fn hand_over(
-        &mut self,
+impl Successor {
+    /// Starts `program`, passes the open files, and waits until it has loaded everything.
+    ///
+    /// Errors: it was not started, has ended, or was not ready within `bound`. It runs no more then, and nothing has been
+    /// given away.
+    pub fn start(
+        program: &Program,
         files: &OfferedFiles<'_>,
-        state: impl FnOnce() -> Vec<StatePart>,
-    ) -> Result<(), String> {
+        bound: Duration,
+    ) -> Result<Self, UpgradeFailure> {
+        let deadline = Instant::now() + bound;
+        let unstarted = |error: std::io::Error| UpgradeFailure {
+            message: format!("{}: {error}", program.path().display()),
+            said: Vec::new(),
+        };
+        let (channel, theirs) = Channel::pair().map_err(unstarted)?;
+        let mut child = program.start_successor(theirs).map_err(unstarted)?;
+        let said = LastLines::read(child.stderr.take());
+        let mut starting = Self {
+            child: Some(child),
+            channel: Some(channel),
+            said,
+            deadline,
+            bound,
+        };
+        match starting.offer(files) {
+            Ok(()) => Ok(starting),
+            Err(why) => Err(starting.fail(why)),
+        }
+    }
+
+    /// Passes the state. Returns the pair, over which the two processes ask each other from here on.
+    ///
+    /// Errors: in words, for [`Self::fail`].
+    pub fn pass_state(&mut self, parts: &[StatePart]) -> Result<UnixStream, String> {
+        for (name, bytes) in parts {
+            let name = name.clone();
+            self.send(&Message::State { name }, bytes)?;
+        }
+        self.send(&Message::StateEnd, &[])?;
+        let channel = self.channel.take();
+        channel
+            .map(Channel::into_stream)
+            .ok_or_else(|| "the state was passed before".to_owned())
+    }
+
+    /// Returns how long it may still take.
+    pub fn time_left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+
+    /// Leaves the process alone, because it serves. Returns its id.
+    pub fn release(mut self) -> u32 {
+        self.child.take().map_or(0, |child| child.id())
+    }
+
+    /// Ends the process. Returns the reason with what it has said.
+    pub fn fail(mut self, why: String) -> UpgradeFailure {
+        // It sees the end of the pair, and ends by itself.
+        self.channel = None;
+        let message = match &mut self.child {
+            Some(child) => end(child, why),
+            None => why,
+        };
+        UpgradeFailure {
+            message,
+            said: self.said.lines(),
+        }
+    }
+
+    /// Returns the reason for which it is not ready.
+    pub fn describe(&self, reason: &str) -> String {
+        match self.time_left().is_zero() {
+            true => format!(
+                "the new process was not ready within {} s",
+                self.bound.as_secs_f32()
+            ),
+            false => format!("the new process has ended before it was ready ({reason})"),
+        }
+    }
+
+    /// Errors: in words.
+    fn offer(&mut self, files: &OfferedFiles<'_>) -> Result<(), String> {
         let (names, files): (Vec<&str>, Vec<BorrowedFd<'_>>) = files.iter().copied().unzip();
-        let sent = self.channel.send_files(&files);
-        sent.map_err(|error| self.describe(&error))?;
+        let sent = self
+            .channel
+            .as_ref()
+            .map(|channel| channel.send_files(&files));
+        sent.transpose()
+            .map_err(|error| self.describe(&error.to_string()))?;
         let offer = Message::Offer {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             files: names.into_iter().map(str::to_owned).collect(),
         };
         self.send(&offer, &[])?;
-        self.expect(&Message::Loaded)?;
-        for (name, bytes) in state() {
-            self.send(&Message::State { name }, &bytes)?;
+        let deadline = self.deadline;
+        match self
+            .channel
+            .as_mut()
+            .map(|channel| channel.receive(deadline))
+        {
+            Some(Ok((Message::Loaded, _))) => Ok(()),
+            Some(Ok((message, _))) => Err(format!("the new process says {message:?} out of turn")),
+            Some(Err(error)) => Err(self.describe(&error.to_string())),
+            None => Err("the state was passed before".to_owned()),
         }
-        self.send(&Message::StateEnd, &[])?;
-        self.expect(&Message::Ready)
     }
 
     fn send(&mut self, message: &Message, body: &[u8]) -> Result<(), String> {
-        let sent = self.channel.send(message, body, self.deadline);
-        sent.map_err(|error| self.describe(&error))
+        let deadline = self.deadline;
+        let channel = self.channel.as_mut();
+        let sent = channel.map(|channel| channel.send(message, body, deadline));
+        sent.transpose()
+            .map(|_| ())
+            .map_err(|error| self.describe(&error.to_string()))
     }
+}
 
-    fn expect(&mut self, expected: &Message) -> Result<(), String> {
-        match self.channel.receive(self.deadline) {
-            Ok((message, _)) if message == *expected => Ok(()),
-            Ok((message, _)) => Err(format!("the new process says {message:?} out of turn")),
-            Err(error) => Err(self.describe(&error)),
-        }
-    }
-
-    fn describe(&self, error: &std::io::Error) -> String {
-        match Instant::now() >= self.deadline {
-            true => format!(
-                "the new process was not ready within {} s",
-                self.bound.as_secs()
-            ),
-            false => format!("the new process has ended before it was ready ({error})"),
+impl Drop for Successor {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child
+            && matches!(child.try_wait(), Ok(None))
+        {
+            _ = child.kill();
+            _ = child.wait();
         }
     }
 }
@@ -197,5 +234,73 @@ impl LastLines {
     fn lines(&self) -> Vec<String> {
         let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         lines.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+
+    use super::*;
+
+    fn script(folder: &Path, lines: &str) -> Program {
+        let path = folder.join("program");
+        std::fs::write(&path, format!("#!/bin/sh\n{lines}\n")).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        Program::at(path)
+    }
+
+    fn failure(lines: &str, bound_ms: u64) -> UpgradeFailure {
+        let folder = tempfile::tempdir().unwrap();
+        let program = script(folder.path(), lines);
+        let bound = Duration::from_millis(bound_ms);
+        Successor::start(&program, &[], bound).err().unwrap()
+    }
+
+    #[test]
+    fn one_that_ends_is_quoted_with_its_status() {
+        let failed = failure("echo first >&2; echo last >&2; exit 3", 20_000);
+        assert!(failed.message.contains("exit status: 3"), "{failed:?}");
+        assert_eq!(failed.said, ["first", "last"]);
+    }
+
+    #[test]
+    fn one_that_hangs_is_killed_at_the_bound() {
+        let started = Instant::now();
+        let failed = failure("echo waiting >&2; exec sleep 60", 1_000);
+        assert!(started.elapsed() < Duration::from_secs(20));
+        assert!(
+            failed.message.contains("not ready within 1 s"),
+            "{failed:?}"
+        );
+        assert!(failed.message.contains("killed"), "{failed:?}");
+        assert_eq!(failed.said, ["waiting"]);
+    }
+
+    #[test]
+    fn one_that_says_something_else_is_given_up() {
+        let garbage = "printf 'HTTP/1.1 200 OK\\r\\n\\r\\n' >&0; exec sleep 60";
+        let failed = failure(garbage, 20_000);
+        assert!(
+            failed.message.contains("no message of a handover"),
+            "{failed:?}"
+        );
+        let much = "i=0; while [ $i -lt 200 ]; do echo line $i >&2; i=$((i+1)); done; exit 1";
+        let failed = failure(much, 20_000);
+        assert_eq!(failed.said.len(), MAX_LINES);
+        assert_eq!(failed.said.last().map(String::as_str), Some("line 199"));
+    }
+
+    #[test]
+    fn one_that_cannot_be_executed_is_named() {
+        let program = Program::at("/nowhere/weirgate".into());
+        let failed = Successor::start(&program, &[], Duration::from_secs(1));
+        let failed = failed.err().unwrap();
+        assert!(
+            failed.message.starts_with("/nowhere/weirgate: "),
+            "{failed:?}"
+        );
     }
 }

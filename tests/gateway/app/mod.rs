@@ -6,3 +6,4 @@ mod health;
 mod install;
 mod openapi;
 mod process;
+mod upgrade;

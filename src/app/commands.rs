@@ -1,0 +1,107 @@
+//! The commands that a running process does for a command line.
+
+use std::path::Path;
+use std::process;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::drain::Events;
+use super::handover::peer::Peer;
+use super::handover::program::Program;
+use super::reload::{Refused, Reloaded, Reloader};
+use super::running::Running;
+use super::upgrade::Upgrade;
+use crate::control::server::{BindError, ControlSocket};
+use crate::control::{ControlCommand, ControlReply};
+use crate::proxy::state::ProxyState;
+
+/// Binds the control socket. A path that no socket may have leaves the process without one, which the log says.
+///
+/// Errors: another process answers at the path, or its folder is unusable.
+pub(super) fn bind(path: &Path, is_successor: bool) -> Result<Option<ControlSocket>, BindError> {
+    match ControlSocket::bind(path, is_successor) {
+        Ok(socket) => Ok(Some(socket)),
+        Err(error @ BindError::TooLong(_)) => {
+            log::warn!("commands cannot reach this process: {error}");
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Prepares the upgrade of this process. `None`: its background services have ended.
+pub(super) fn upgrade(
+    running: &Running,
+    program: std::io::Result<Program>,
+    predecessor: &Option<(u32, Arc<Peer>)>,
+    events: &Events,
+) -> Option<Upgrade> {
+    let store_lock = running.store_lock().unwrap_or_else(|error| {
+        log::warn!("an upgrade will find the store locked: {error}");
+        None
+    });
+    Some(Upgrade {
+        program,
+        reloader: Arc::clone(&running.reloader),
+        store_lock,
+        background: running.background()?.clone(),
+        predecessor: predecessor.clone(),
+        events: events.sender.clone(),
+        is_running: AtomicBool::new(false),
+    })
+}
+
+/// Does commands until the background services end.
+pub(super) fn serve(running: &Running, control: Option<ControlSocket>, upgrade: Option<Upgrade>) {
+    let (Some(control), Some(upgrade), Some(background)) =
+        (control, upgrade.map(Arc::new), running.background())
+    else {
+        return;
+    };
+    let state = Arc::clone(&running.app.proxy);
+    let run = move |command| -> BoxFuture<'static, ControlReply> {
+        let (upgrade, state) = (Arc::clone(&upgrade), Arc::clone(&state));
+        let work = move || match command {
+            ControlCommand::Reload => reload(&upgrade.reloader),
+            ControlCommand::Diff => ControlReply::failed("not known yet"),
+            ControlCommand::Upgrade => upgrade.run(),
+            ControlCommand::Status => status(&state),
+        };
+        // All of them wait for files or processes.
+        let done = tokio::task::spawn_blocking(work);
+        async move {
+            done.await
+                .unwrap_or_else(|_| ControlReply::failed("it has failed: see the log"))
+        }
+        .boxed()
+    };
+    background.spawn(control.serve(Arc::new(run)));
+}
+
+fn reload(reloader: &Reloader) -> ControlReply {
+    match reloader.reload() {
+        Ok(Reloaded::Unchanged) => ControlReply::done("the configuration is the same as before"),
+        Ok(Reloaded::Changed) => ControlReply::done("the configuration is reloaded"),
+        Err(Refused(problems)) => ControlReply {
+            problems,
+            ..ControlReply::failed("the configuration in force stays")
+        },
+    }
+}
+
+fn status(state: &ProxyState) -> ControlReply {
+    let phase = match state.check_ready() {
+        Ok(()) => "serves".to_owned(),
+        Err(why) => why,
+    };
+    ControlReply::done(format!(
+        "weirgate {}, process {}: {phase}; {} requests run, {} connections are open",
+        env!("CARGO_PKG_VERSION"),
+        process::id(),
+        state.metrics.in_flight.get(),
+        state.metrics.connections.get()
+    ))
+}
