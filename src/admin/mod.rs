@@ -91,12 +91,10 @@ impl Admin {
             ),
             "/readyz" => {
                 let (status, media_type, mut body) = self.readiness();
-                body.extend(
-                    settings
-                        .sources
-                        .iter()
-                        .flat_map(|it| source_line(it).into_bytes()),
-                );
+                let reloads = &self.current.get().metrics.reloads;
+                body.extend(reloads.status().to_string().into_bytes());
+                let sources = settings.sources.iter();
+                body.extend(sources.flat_map(|it| source_line(it).into_bytes()));
                 (status, media_type, body)
             }
             "/metrics" => (

@@ -8,6 +8,8 @@ use prometheus::{
     IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
 };
 
+use super::reload::{ReloadMetrics, ReloadStatus};
+
 /// Replies of models take from milliseconds to minutes.
 const DURATION_BUCKETS_S: [f64; 14] = [
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0, 60.0, 180.0, 600.0,
@@ -92,6 +94,8 @@ pub struct Metrics {
     /// The waiting time of the oldest ended call that is not stored.
     pub journal_lag: Gauge,
     pub journal_bytes: IntGauge,
+    /// The reloads of the configuration.
+    pub reloads: ReloadStatus,
     /// Log lines dropped because the reader was too slow.
     pub log_dropped: IntCounter,
 }
@@ -129,6 +133,7 @@ impl Metrics {
         let build = register(&r, IntGaugeVec::new(Opts::new("weirgate_build_info", "Always 1; the version is a label."), &["version"])?)?;
         build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
         Ok(Self {
+            reloads: ReloadStatus::new(reload_metrics(&r)?),
             requests: counters(&r, "weirgate_requests_total", "Requests that ended, by route and class of status.", &["route", "status"])?,
             request_seconds: histogram(&r, "weirgate_request_duration_seconds", "Time from the request's head to the answer's end.", &["route"])?,
             attempts: counters(&r, "weirgate_upstream_attempts_total", "Attempts at providers, by outcome.", &["provider", "model", "outcome"])?,
@@ -251,6 +256,17 @@ impl Metrics {
         }
         out
     }
+}
+
+#[rustfmt::skip]
+fn reload_metrics(r: &Registry) -> prometheus::Result<ReloadMetrics> {
+    Ok(ReloadMetrics {
+        reloads: counters(r, "weirgate_config_reloads_total", "Tries to reload the configuration: ok, unchanged, refused (it has problems, or needs a restart), failed (it could not be put in force).", &["result"])?,
+        last_reload: register(r, IntGauge::new("weirgate_config_last_reload_timestamp_seconds", "When the configuration was last read, with or without success.")?)?,
+        is_last_successful: register(r, IntGauge::new("weirgate_config_last_reload_successful", "1 if the configuration that was last read is in force, else 0.")?)?,
+        loaded: register(r, IntGauge::new("weirgate_config_loaded_timestamp_seconds", "Since when the configuration in force is in force.")?)?,
+        info: register(r, IntGaugeVec::new(Opts::new("weirgate_config_info", "Always 1; the hash of the configuration in force is a label."), &["hash"])?)?,
+    })
 }
 
 fn register<C: Collector + Clone + 'static>(

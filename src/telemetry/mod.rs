@@ -2,4 +2,5 @@
 
 pub mod logging;
 pub mod metrics;
+pub mod reload;
 pub mod text_lines;
