@@ -1,5 +1,6 @@
 //! Checks the catalogue's file like the configuration: it finds every problem at once, each with its place and cure.
 
+mod digest;
 mod prices;
 mod regions;
 
@@ -10,6 +11,7 @@ use filters::models::routing::providers::ProviderNames;
 use filters::models::routing::{CatalogFile, MappingWire, WrittenMapping, WrittenParameters};
 use serde_json::Value as Json;
 
+pub(super) use self::digest::CatalogDigest;
 use self::prices::{find_idle_prices, find_implausible_prices};
 
 use super::document::{self, Node, SourceSpan, Value};
@@ -30,6 +32,7 @@ pub(super) struct CheckedCatalog {
     /// Findings that are not errors.
     pub warnings: Vec<Problem>,
     pub names: BTreeSet<String>,
+    pub digest: CatalogDigest,
 }
 
 /// Checks the catalogue `text` of the file `name`. `providers` are all configured providers, and `enabled` those that
@@ -44,6 +47,7 @@ pub(super) fn check(
     let mut walk = Walk::default();
     let valid = walk.check_document(&root, &make_schema::<CatalogFile>());
     let models = items(member(&root, "models"));
+    let digest = CatalogDigest::new(&valid);
     let names = check_names(&mut walk, models);
     check_successors(&mut walk, models, &names);
     check_wires(&mut walk, models, providers);
@@ -83,6 +87,7 @@ pub(super) fn check(
         file,
         warnings: reporter.to_problems(warnings),
         names,
+        digest,
     }
 }
 

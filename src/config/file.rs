@@ -124,10 +124,10 @@ impl Default for Listen {
 #[serde(deny_unknown_fields)]
 pub(super) struct Tls {
     /// The file of the certificate chain, PEM; a bare name is also looked for in $CREDENTIALS_DIRECTORY.
-    #[schemars(length(min = 1))]
+    #[schemars(length(min = 1), extend("x-file" = "certificate"))]
     pub cert: String,
     /// The file of the private key, PEM; a bare name is also looked for in $CREDENTIALS_DIRECTORY.
-    #[schemars(length(min = 1))]
+    #[schemars(length(min = 1), extend("x-file" = "certificate"))]
     pub key: String,
 }
 

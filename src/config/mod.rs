@@ -12,6 +12,7 @@ use serde_json::Value as Json;
 
 mod catalog;
 mod document;
+mod effective;
 mod env;
 mod file;
 mod format;
@@ -23,21 +24,27 @@ mod suggest;
 mod walk;
 
 pub mod certificate;
+pub mod changes;
 pub mod checked;
 pub mod origin;
 pub mod problem;
+pub mod restart;
 pub mod secret;
+pub mod watch;
 
 pub use certificate::{CertificateError, CertificateFiles};
+pub use changes::{ConfigChange, ConfigChanges};
 pub use checked::*;
+pub use effective::Effective;
 pub use env::API_KEY_VARIABLE;
 pub use filters::cidr::Cidr;
-pub use origin::{Origins, ValueSource};
+pub use origin::{Origins, ValueSource, as_toml};
 pub use problem::{Location, Problem, Spot};
 pub use prompt_file::{ReadPrompt, read_prompt};
 pub use schema::schema;
 pub use secret::{Secret, SecretBytes};
 
+use catalog::CatalogDigest;
 use document::SourceSpan;
 use file::File;
 use reporter::Reporter;
@@ -94,6 +101,13 @@ pub struct LoadedConfig {
     pub config: Config,
     pub warnings: Vec<Problem>,
     pub origins: Origins,
+    /// What it amounts to, for comparisons.
+    pub effective: Effective,
+}
+
+/// Returns what a reload from one configuration to another changes.
+pub fn changes(before: &LoadedConfig, after: &LoadedConfig) -> ConfigChanges {
+    ConfigChanges::between(&before.effective, &after.effective)
 }
 
 /// Reads a configuration, applies overrides and checks it.
@@ -120,10 +134,15 @@ pub fn load(
         walk: &mut walk,
         warnings: env::find_ineffective(&root, &env, &schema),
         catalog_warnings: Vec::new(),
+        catalog_digest: CatalogDigest::default(),
         env: &env,
     };
-    let file = to_file(checked, &mut rules);
+    let file = to_file(checked.clone(), &mut rules);
+    let values = serde_json::to_value(&file).unwrap_or_default();
+    // Read before the rules read the same files: what changes in between is another configuration, which a reload takes in.
+    let mut effective = Effective::read((&checked, &values), &schema, &env);
     let config = rules.apply(&file);
+    effective.catalog = std::mem::take(&mut rules.catalog_digest);
     let (mut warnings, catalog_warnings) = (rules.warnings, rules.catalog_warnings);
     if *source == Source::Defaults {
         warnings.push(no_file_finding());
@@ -139,9 +158,8 @@ pub fn load(
         problems.extend(config.models.catalog.err().into_iter().flatten());
         return Err(problems);
     }
-    let effective = serde_json::to_value(&file).unwrap_or_default();
     let origin = |key: &str| walk.places.get(key).and_then(|at| reporter.find_origin(at));
-    let origins = Origins::gather(&effective, &schema, &origin);
+    let origins = Origins::gather(&values, &schema, &origin);
     let mut warnings = reporter.to_problems(warnings);
     warnings.extend(catalog_warnings);
     Ok(LoadedConfig {
@@ -150,6 +168,7 @@ pub fn load(
         config,
         warnings,
         origins,
+        effective,
     })
 }
 
@@ -214,11 +233,6 @@ pub fn from_str(
         text: toml.to_owned(),
     };
     load(&source, env)
-}
-
-/// Formats a value as TOML on one line.
-pub fn as_toml(value: &Json) -> String {
-    toml::Value::try_from(value).map_or_else(|_| value.to_string(), |value| value.to_string())
 }
 
 /// Returns the process's environment. Bytes that are not Unicode are replaced.

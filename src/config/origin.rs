@@ -6,7 +6,7 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value as Json;
 
-use super::walk::{join_key, schema_format};
+use super::walk::{join_key, member_schema, schema_format};
 
 /// The origin of one value.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
@@ -73,9 +73,7 @@ impl Origins {
     ) {
         if let (Json::Object(members), "object") = (value, super::walk::schema_type(schema)) {
             for (name, member) in members {
-                let known = schema.get("properties").and_then(|known| known.get(name));
-                let inner = known.or_else(|| schema.get("additionalProperties"));
-                let inner = inner.unwrap_or(&Json::Null);
+                let inner = member_schema(schema, name);
                 self.add(member, inner, &join_key(key, name), origin);
             }
         } else if !value.is_null() {
@@ -88,11 +86,27 @@ impl Origins {
     }
 }
 
-/// Returns a value without the password of a URL. Literal secrets are already hidden.
-fn mask(value: &Json, schema: &Json) -> Json {
+/// Formats a value as TOML on one line.
+pub fn as_toml(value: &Json) -> String {
+    toml::Value::try_from(value).map_or_else(|_| value.to_string(), |value| value.to_string())
+}
+
+/// Returns a value without the passwords of URLs. Literal secrets are already hidden.
+pub(super) fn mask(value: &Json, schema: &Json) -> Json {
     match value {
         Json::String(text) if schema_format(schema).contains("url") => {
             without_password(text).into()
+        }
+        Json::Array(items) => {
+            let inner = schema.get("items").unwrap_or(&Json::Null);
+            items.iter().map(|item| mask(item, inner)).collect()
+        }
+        Json::Object(members) => {
+            let members = members.iter().map(|(name, member)| {
+                let inner = member_schema(schema, name);
+                (name.clone(), mask(member, inner))
+            });
+            Json::Object(members.collect())
         }
         other => other.clone(),
     }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::catalog::CatalogDigest;
 use super::checked::{Config, Routing, StoreConfig};
 use super::document::SourceSpan;
 use super::file::{self, File, SecretRef};
@@ -34,6 +35,7 @@ pub(super) struct Rules<'a> {
     pub walk: &'a mut Walk,
     pub warnings: Vec<Finding>,
     pub catalog_warnings: Vec<Problem>,
+    pub catalog_digest: CatalogDigest,
     pub env: &'a BTreeMap<String, String>,
 }
 

@@ -124,7 +124,8 @@ pub(super) fn find_file(file: &str, env: &BTreeMap<String, String>) -> PathBuf {
     found.unwrap_or_else(|| PathBuf::from(file))
 }
 
-fn candidate_paths(file: &str, env: &BTreeMap<String, String>) -> Vec<PathBuf> {
+/// Returns the paths at which a named file is searched, in this order.
+pub(super) fn candidate_paths(file: &str, env: &BTreeMap<String, String>) -> Vec<PathBuf> {
     let credentials = env
         .get("CREDENTIALS_DIRECTORY")
         .filter(|folder| !folder.is_empty() && !file.contains('/'))

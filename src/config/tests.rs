@@ -12,6 +12,7 @@ use http::HeaderName;
 
 use super::*;
 
+mod changes;
 mod cloud;
 mod example;
 mod golden;

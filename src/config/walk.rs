@@ -362,6 +362,13 @@ pub(super) fn schema_format(schema: &Json) -> &str {
         .unwrap_or_default()
 }
 
+/// Returns the schema of a member of a table, or null.
+pub(super) fn member_schema<'s>(schema: &'s Json, name: &str) -> &'s Json {
+    let known = schema.get("properties").and_then(|known| known.get(name));
+    let inner = known.or_else(|| schema.get("additionalProperties"));
+    inner.unwrap_or(&Json::Null)
+}
+
 fn required(schema: &Json) -> impl Iterator<Item = &str> {
     schema
         .get("required")

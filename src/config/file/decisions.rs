@@ -75,10 +75,13 @@ pub(crate) struct DecisionsConfig {
     /// Contextual bandits.
     pub cmab: Cmab,
     /// Projects from files.
+    #[schemars(extend("x-identity" = "sdk_key"))]
     pub projects: Vec<ProjectConfig>,
     /// Who may ask for tokens.
+    #[schemars(extend("x-identity" = "id"))]
     pub clients: Vec<Client>,
     /// Who may announce new datafiles.
+    #[schemars(extend("x-identity" = "project_id"))]
     pub webhooks: Vec<Webhook>,
 }
 
@@ -200,7 +203,7 @@ pub(crate) struct ProjectConfig {
     #[schemars(extend("format" = "sdk-key"))]
     pub sdk_key: String,
     /// The datafile, or "sandbox".
-    #[schemars(length(min = 1))]
+    #[schemars(length(min = 1), extend("x-file" = "datafile"))]
     pub datafile: String,
 }
 

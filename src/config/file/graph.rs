@@ -34,6 +34,7 @@ pub(crate) struct GraphConfig {
     #[schemars(extend("x-names" = "name"))]
     pub categories: BTreeMap<String, Category>,
     /// Tenants.
+    #[schemars(extend("x-identity" = "id"))]
     pub tenants: Vec<Tenant>,
 }
 
@@ -130,6 +131,7 @@ pub(crate) struct Tenant {
     pub single_keys: Vec<String>,
     /// Its keys with secrets.
     #[serde(default)]
+    #[schemars(extend("x-identity" = "key"))]
     pub app_keys: Vec<AppKey>,
     /// Issuers of its tokens.
     #[serde(default)]

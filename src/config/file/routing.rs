@@ -201,7 +201,7 @@ impl Default for Weights {
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ModelsConfig {
     /// The catalogue's file; where it is not set and conf/models.toml is absent, the catalogue is empty.
-    #[schemars(length(min = 1))]
+    #[schemars(length(min = 1), extend("x-file" = "catalogue"))]
     pub file: String,
     /// Whether /v1/models needs a key.
     pub require_key: bool,

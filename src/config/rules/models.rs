@@ -53,6 +53,7 @@ pub(super) fn check(rules: &mut Rules<'_>, file: &File, enabled: ProviderNames) 
             }
         }
     }
+    rules.catalog_digest = catalog.digest;
     rules.catalog_warnings.extend(catalog.warnings);
     checked.catalog = catalog.file;
     checked
