@@ -8,7 +8,7 @@ use pingora::server::Server;
 use pingora::server::configuration::ServerConf;
 use pingora::upstreams::peer::HttpPeer;
 use pingora_proxy::{ProxyHttp, Session, http_proxy};
-use weirgate::app::BoundService;
+use weirgate::app::{BoundService, ReadyListener};
 use weirgate::telemetry::logging::AccessLog;
 
 use crate::options::variable;
@@ -92,7 +92,7 @@ pub fn run() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let (service, doors) = BoundService::new("bare", proxy, L4BufferSettings::default());
-    let _open = doors.open(listener).unwrap();
+    let _open = doors.open(ReadyListener::new(listener).unwrap());
     server.add_service(service);
     // Connections wait until Pingora takes them.
     print_line(&address.to_string());

@@ -8,7 +8,6 @@ use std::sync::atomic::Ordering;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use super::background;
 use super::generation::{Generation, catalog};
 use super::handover::predecessor::{ConnectedPredecessor, Inheritance, Predecessor};
 use super::listeners::BoundListeners;
@@ -19,6 +18,7 @@ use super::running::{BackgroundRuntime, Running, StopMode};
 use super::sandboxes::Sandboxes;
 use super::state::AppState;
 use super::upgrade;
+use super::{background, config_watch};
 use crate::admin::AdminView;
 use crate::config::LoadedConfig;
 use crate::proxy::state::CurrentState;
@@ -111,6 +111,8 @@ pub(super) fn boot_with(
     let config = &generation.loaded.config;
     let (listeners, server) = listeners.serve(config, (&current, &view), background, stop_mode)?;
     app.proxy.is_serving.store(true, Ordering::Relaxed);
+    let hash = process.config_hash(&generation.loaded);
+    process.metrics.reloads.start(&hash, jiff::Timestamp::now());
     let store = process.store.clone();
     let parts = Reloadable {
         generation,
@@ -120,9 +122,11 @@ pub(super) fn boot_with(
         view,
         listeners,
     };
+    let reloader = Arc::new(Reloader::new(process, parts, stopped.clone()));
+    runtime.spawn(config_watch::run(Arc::clone(&reloader), stopped));
     Ok(Running {
         app,
-        reloader: Arc::new(Reloader::new(process, parts, stopped)),
+        reloader,
         public,
         admin,
         first_run: opened.first_run,

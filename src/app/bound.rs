@@ -58,27 +58,42 @@ impl Drop for OpenListener {
     }
 }
 
-impl Doors {
-    /// Opens a listener. Connections wait until the service accepts them.
+/// A listener that can be opened, at this address.
+pub struct ReadyListener {
+    new: NewListener,
+    open: OpenListener,
+}
+
+impl ReadyListener {
+    /// Prepares a bound listener.
     ///
     /// Errors: the error of the operating system if the listener cannot be used.
-    pub fn open(&self, listener: TcpListener) -> io::Result<OpenListener> {
+    pub fn new(listener: TcpListener) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let socket = listener.try_clone()?;
         let (close, _) = watch::channel(false);
-        let new = NewListener {
-            listener,
-            address: address.to_string(),
-            close: close.clone(),
-        };
-        let sent = self.0.send(new);
-        sent.map_err(|_| io::Error::other("the server has ended"))?;
-        Ok(OpenListener {
-            address,
-            socket,
-            close,
+        Ok(Self {
+            new: NewListener {
+                listener,
+                address: address.to_string(),
+                close: close.clone(),
+            },
+            open: OpenListener {
+                address,
+                socket,
+                close,
+            },
         })
+    }
+}
+
+impl Doors {
+    /// Opens a listener. Connections wait until the service accepts them, and are refused if it has ended.
+    pub fn open(&self, ready: ReadyListener) -> OpenListener {
+        // The end of the service is the end of the process.
+        _ = self.0.send(ready.new);
+        ready.open
     }
 }
 

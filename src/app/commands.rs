@@ -14,6 +14,7 @@ use super::handover::program::Program;
 use super::reload::{Refused, Reloaded, Reloader};
 use super::running::Running;
 use super::upgrade::Upgrade;
+use crate::config::{ConfigChange, ConfigChanges};
 use crate::control::server::{BindError, ControlSocket};
 use crate::control::{ControlCommand, ControlReply};
 use crate::proxy::state::ProxyState;
@@ -66,7 +67,7 @@ pub(super) fn serve(running: &Running, control: Option<ControlSocket>, upgrade: 
         let (upgrade, state) = (Arc::clone(&upgrade), Arc::clone(&state));
         let work = move || match command {
             ControlCommand::Reload => reload(&upgrade.reloader),
-            ControlCommand::Diff => ControlReply::failed("not known yet"),
+            ControlCommand::Diff => diff(&upgrade.reloader),
             ControlCommand::Upgrade => upgrade.run(),
             ControlCommand::Status => status(&state),
         };
@@ -84,12 +85,48 @@ pub(super) fn serve(running: &Running, control: Option<ControlSocket>, upgrade: 
 fn reload(reloader: &Reloader) -> ControlReply {
     match reloader.reload() {
         Ok(Reloaded::Unchanged) => ControlReply::done("the configuration is the same as before"),
-        Ok(Reloaded::Changed) => ControlReply::done("the configuration is reloaded"),
-        Err(Refused(problems)) => ControlReply {
-            problems,
-            ..ControlReply::failed("the configuration in force stays")
+        Ok(Reloaded::Changed(changes)) => ControlReply {
+            changes: changes_for_people(&changes),
+            ..ControlReply::done("the configuration is reloaded")
         },
+        Err(refused) => refuse(refused),
     }
+}
+
+fn diff(reloader: &Reloader) -> ControlReply {
+    match reloader.diff() {
+        Ok(changes) if changes.is_empty() => ControlReply::done("a reload would change nothing"),
+        Ok(changes) => {
+            let refusals = changes.refusals();
+            let message = match refusals.is_empty() {
+                true => "a reload would change this",
+                false => "a reload would be refused: some of the changes need a restart",
+            };
+            ControlReply {
+                changes: changes_for_people(&changes),
+                ..ControlReply::done(message)
+            }
+        }
+        Err(refused) => refuse(refused),
+    }
+}
+
+fn refuse(refused: Refused) -> ControlReply {
+    ControlReply {
+        problems: refused.problems,
+        ..ControlReply::failed("the configuration in force stays")
+    }
+}
+
+/// Returns changes as the protocol has them.
+fn changes_for_people(changes: &ConfigChanges) -> Vec<serde_json::Value> {
+    let change = |change: &ConfigChange| {
+        let mut value = serde_json::to_value(change).unwrap_or_default();
+        let text = ConfigChanges(vec![change.clone()]).to_string();
+        value["text"] = text.trim_end().into();
+        value
+    };
+    changes.0.iter().map(change).collect()
 }
 
 fn status(state: &ProxyState) -> ControlReply {

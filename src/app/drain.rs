@@ -9,7 +9,6 @@ use signal_hook::consts::{SIGHUP, SIGINT};
 use signal_hook::iterator::Signals;
 
 use super::handover::peer::Peer;
-use super::reload::{Refused, Reloaded, Reloader};
 use super::running::{Running, StopMode};
 use super::service_manager::ServiceManager;
 use crate::config::Server;
@@ -43,14 +42,14 @@ pub(super) struct Events {
 }
 
 /// How the process ends.
-pub(super) struct DrainTimes {
+struct DrainTimes {
     /// How long it accepts connections after a signal.
     delay: Duration,
     grace: Duration,
 }
 
 impl DrainTimes {
-    pub(super) fn new(server: &Server) -> Self {
+    fn new(server: &Server) -> Self {
         Self {
             delay: server.drain_delay,
             grace: server.grace_period,
@@ -108,26 +107,28 @@ impl Events {
 pub(super) fn serve_until_stopped(
     mut running: Running,
     events: Events,
-    (times, manager): (&DrainTimes, &ServiceManager),
+    manager: &ServiceManager,
     predecessor: Option<&Arc<Peer>>,
 ) -> ExitCode {
     for event in &events.receiver {
         match event {
-            Event::Reload => reload(&running.reloader),
+            Event::Reload => running.reloader.request_reload(),
             Event::StopNow => {
                 running.stop(StopMode::Now);
                 break;
             }
             Event::Stop => {
                 manager.notify(&[NotifyState::Stopping]);
-                drain(&running, &events, times);
+                let times = DrainTimes::new(&running.reloader.server());
+                drain(&running, &events, &times);
                 wait_for_predecessor(predecessor, &events, times.grace);
                 break;
             }
             Event::HandedOver { pid, peer } => {
                 manager.fall_silent();
                 log::warn!("process {pid} serves; this process ends what it serves");
-                drain_beside(&running, &events, (times, peer));
+                let times = DrainTimes::new(&running.reloader.server());
+                drain_beside(&running, &events, (&times, peer));
                 break;
             }
         }
@@ -137,19 +138,6 @@ pub(super) fn serve_until_stopped(
     running.app.proxy.access_log.flush();
     // `running` is not dropped: Pingora would sleep for the whole grace period even without a request in flight.
     std::process::exit(0)
-}
-
-/// Reloads the configuration, and logs the outcome.
-fn reload(reloader: &Reloader) {
-    match reloader.reload() {
-        Ok(Reloaded::Unchanged) => log::info!("the configuration is the same as before"),
-        Ok(Reloaded::Changed) => log::warn!("the configuration is reloaded"),
-        Err(Refused(problems)) => {
-            for problem in problems {
-                log::error!("the configuration in force stays: {}", problem.trim_end());
-            }
-        }
-    }
 }
 
 /// Fails `/readyz`, goes on accepting for the delay, and then lets end what runs. Another request to stop ends the wait.

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 
 use super::background;
 use super::boot::{BootError, failed, misconfigured};
-use super::bound::{BoundService, Doors, OpenListener};
+use super::bound::{BoundService, Doors, OpenListener, ReadyListener};
 use super::drain::CUT_TIMEOUT;
 use super::handover::inherited::InheritedListeners;
 use super::running::{ShutdownChannel, StopMode};
@@ -109,8 +109,8 @@ struct ServedSettings {
 
 /// What a reload changes about the listeners, before it is in force. Addresses are bound, and nothing is served yet.
 pub(super) struct ListenerChanges {
-    public: Option<(SocketAddr, TcpListener)>,
-    admin: Option<(SocketAddr, TcpListener)>,
+    public: Option<(SocketAddr, ReadyListener)>,
+    admin: Option<(SocketAddr, ReadyListener)>,
     served: Option<(ServedSettings, Option<(Tls, CertificateRefresh)>)>,
 }
 
@@ -213,9 +213,7 @@ impl Listeners {
     }
 
     /// Puts changes in force for new connections.
-    ///
-    /// Errors: the server has ended.
-    pub(super) fn apply(&self, changes: ListenerChanges) -> Result<(), BootError> {
+    pub(super) fn apply(&self, changes: ListenerChanges) {
         if let Some((settings, tls)) = changes.served {
             let (tls, stop_refresh) = start_refresh(tls, &self.background);
             let before = self.limiter.get();
@@ -228,8 +226,8 @@ impl Listeners {
                 stop_refresh,
             };
         }
-        self.public.replace(changes.public)?;
-        self.admin.replace(changes.admin)
+        self.public.replace(changes.public);
+        self.admin.replace(changes.admin);
     }
 
     /// Closes the public listener. New connections are refused, and its connections stay open.
@@ -265,7 +263,8 @@ impl Slot {
         doors: Doors,
         (configured, listener): (SocketAddr, TcpListener),
     ) -> Result<Self, BootError> {
-        let open = doors.open(listener).map_err(|error| failed(key, error))?;
+        let ready = ready(listener, key)?;
+        let open = doors.open(ready);
         Ok(Self {
             key,
             doors,
@@ -293,23 +292,23 @@ impl Slot {
     }
 
     /// Binds an address if it is another one than before.
-    fn prepare(&self, wanted: SocketAddr) -> Result<Option<(SocketAddr, TcpListener)>, BootError> {
+    fn prepare(
+        &self,
+        wanted: SocketAddr,
+    ) -> Result<Option<(SocketAddr, ReadyListener)>, BootError> {
         if self.lock().configured == wanted {
             return Ok(None);
         }
         let (listener, _) = bind(wanted, self.key)?;
-        Ok(Some((wanted, listener)))
+        Ok(Some((wanted, ready(listener, self.key)?)))
     }
 
     /// Opens the new listener, if there is one, and then closes the previous one.
-    fn replace(&self, new: Option<(SocketAddr, TcpListener)>) -> Result<(), BootError> {
-        let Some((configured, listener)) = new else {
-            return Ok(());
-        };
-        let opened = self.doors.open(listener);
-        let opened = opened.map_err(|error| failed(self.key, error))?;
-        *self.lock() = Open::new(configured, opened);
-        Ok(())
+    fn replace(&self, new: Option<(SocketAddr, ReadyListener)>) {
+        if let Some((configured, ready)) = new {
+            let opened = self.doors.open(ready);
+            *self.lock() = Open::new(configured, opened);
+        }
     }
 }
 
@@ -317,6 +316,10 @@ fn bind(address: SocketAddr, key: &str) -> Result<(TcpListener, SocketAddr), Boo
     let listener =
         TcpListener::bind(address).map_err(|error| failed(&format!("{key} {address}"), error))?;
     with_address(listener, key)
+}
+
+fn ready(listener: TcpListener, key: &str) -> Result<ReadyListener, BootError> {
+    ReadyListener::new(listener).map_err(|error| failed(key, error))
 }
 
 fn with_address(listener: TcpListener, key: &str) -> Result<(TcpListener, SocketAddr), BootError> {

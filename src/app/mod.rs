@@ -5,6 +5,7 @@ pub mod boot;
 pub mod bound;
 mod build;
 mod commands;
+mod config_watch;
 mod drain;
 mod experiments;
 mod generation;
@@ -26,6 +27,6 @@ mod upgrade;
 mod watchdog;
 
 pub use boot::boot;
-pub use bound::BoundService;
+pub use bound::{BoundService, ReadyListener};
 pub use reload::{Refused, Reloaded, Reloader};
 pub use running::{Running, StopMode};

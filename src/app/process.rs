@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use super::boot::{BootError, failed, misconfigured};
 use super::open_store::ReadyStore;
 use crate::accounts::AccountsHandle;
-use crate::config::{Config, Secret};
+use crate::config::{Config, LoadedConfig, Secret};
 use crate::ledger::Ledger;
 use crate::mcp::McpMemory;
 use crate::models::store_snapshots::StoreSnapshots;
@@ -24,6 +24,9 @@ use crate::redis::{Heartbeat, Purpose, Redis};
 use crate::store::Store;
 use crate::telemetry::logging::AccessLog;
 use crate::telemetry::metrics::Metrics;
+
+/// The purpose of the key of the configuration's hash.
+const CONFIG_HASH_PURPOSE: &str = "hash of the configuration, version 1";
 
 /// The services of the process, which all generations share.
 pub(super) struct ProcessServices {
@@ -99,6 +102,12 @@ impl ProcessServices {
 }
 
 impl ProcessServices {
+    /// Returns the hash of a configuration, which says nothing about its secrets.
+    pub(super) fn config_hash(&self, loaded: &LoadedConfig) -> String {
+        let key = self.store.pepper().derive(CONFIG_HASH_PURPOSE);
+        loaded.effective.hash(&key)
+    }
+
     /// Sets the limits of a configuration. What runs stays admitted.
     pub(super) fn set_limits(&self, config: &Config) {
         let (limits, listen) = (&config.limits, &config.listen);

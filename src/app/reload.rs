@@ -3,10 +3,12 @@
 //! The new configuration is checked whole, and all that can fail is built before anything changes. Then new requests get
 //! the new generation. Running requests, streams and connections stay as they are.
 
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -17,8 +19,9 @@ use super::process::ProcessServices;
 use super::sandboxes::Sandboxes;
 use super::state::AppState;
 use crate::admin::AdminView;
-use crate::config::{self, LoadedConfig, Problem, Source};
+use crate::config::{self, ConfigChanges, LoadedConfig, Problem, Server, Source};
 use crate::proxy::state::CurrentState;
+use crate::telemetry::reload::ReloadResult;
 
 /// Reloads the configuration of a running gateway.
 pub struct Reloader {
@@ -32,6 +35,9 @@ pub struct Reloader {
     state: Mutex<State>,
     /// Whether an upgrade runs, after which another process has the configuration.
     is_paused: AtomicBool,
+    /// Whether a reload waits for its turn.
+    is_requested: AtomicBool,
+    watches_files: watch::Sender<bool>,
 }
 
 /// No reload begins until it is dropped.
@@ -73,16 +79,38 @@ pub(super) struct Reloadable {
 pub enum Reloaded {
     /// The configuration is the same as before.
     Unchanged,
-    Changed,
+    /// These changes are in force for new requests.
+    Changed(ConfigChanges),
 }
 
-/// The reasons for which a configuration is not in force: texts for the operator.
+/// The reasons for which a configuration is not in force.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Refused(pub Vec<String>);
+pub struct Refused {
+    /// Refused: its text is to be changed. Failed: something else is.
+    pub result: ReloadResult,
+    /// Texts for the operator.
+    pub problems: Vec<String>,
+}
+
+impl Refused {
+    fn of_text(problems: &[Problem]) -> Self {
+        let texts = problems.iter().map(ToString::to_string);
+        Self {
+            result: ReloadResult::Refused,
+            problems: texts.map(|text| text.trim_end().to_owned()).collect(),
+        }
+    }
+}
 
 impl From<BootError> for Refused {
     fn from(error: BootError) -> Self {
-        Self(vec![error.message])
+        Self {
+            result: match error.is_configuration {
+                true => ReloadResult::Refused,
+                false => ReloadResult::Failed,
+            },
+            problems: vec![error.message],
+        }
     }
 }
 
@@ -92,8 +120,10 @@ impl Reloader {
         parts: Reloadable,
         stop: watch::Receiver<bool>,
     ) -> Self {
+        let watches = parts.generation.loaded.config.server.watch;
         Self {
             process,
+            watches_files: watch::channel(watches).0,
             current: parts.current,
             view: parts.view,
             listeners: parts.listeners,
@@ -104,12 +134,13 @@ impl Reloader {
                 dispatching: parts.dispatching.into_iter().collect(),
             }),
             is_paused: AtomicBool::new(false),
+            is_requested: AtomicBool::new(false),
         }
     }
 
     /// Waits for a reload that runs, and refuses others until the pause ends.
     pub(super) fn pause(&self) -> ReloadPause<'_> {
-        let _running = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let _running = self.lock();
         self.is_paused.store(true, Ordering::Relaxed);
         ReloadPause(self)
     }
@@ -128,13 +159,13 @@ impl Reloader {
 
     /// Lets the background tasks of the configuration end what they have begun.
     pub(super) fn stop_claiming(&self) {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.lock();
         state.generation.stop();
     }
 
     /// Returns the generation of new requests.
     pub fn app(&self) -> Arc<AppState> {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.lock();
         Arc::clone(&state.generation.app)
     }
 
@@ -143,13 +174,16 @@ impl Reloader {
         self.listeners.addresses()
     }
 
-    /// Reads the configuration again, and puts it in force for new requests. Waits for a reload that runs.
+    /// Reads the configuration again, and puts it in force for new requests. Waits for a reload that runs. The outcome is in
+    /// the log, in metrics and in `/readyz?verbose`.
     ///
     /// Blocks: it reads files, and builds what the configuration asks for.
     ///
     /// Errors: the configuration has problems, needs a restart, or cannot be built. Nothing has changed then.
     pub fn reload(&self) -> Result<Reloaded, Refused> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
+        // What is asked for from here on is not in the files that this reload reads.
+        self.is_requested.store(false, Ordering::Relaxed);
         let source = state.generation.loaded.source.clone();
         self.load(&mut state, &source)
     }
@@ -158,23 +192,94 @@ impl Reloader {
     ///
     /// Errors: as [`Self::reload`].
     pub fn reload_from(&self, source: &Source) -> Result<Reloaded, Refused> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        self.load(&mut state, source)
+        self.load(&mut self.lock(), source)
     }
 
+    /// Reloads on a thread of its own. While one waits for its turn, further requests are served by it.
+    pub fn request_reload(self: &Arc<Self>) {
+        if self.is_requested.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let reloader = Arc::clone(self);
+        let thread = std::thread::Builder::new().name("reload".to_owned());
+        // The outcome is recorded.
+        if let Err(error) = thread.spawn(move || _ = reloader.reload()) {
+            self.is_requested.store(false, Ordering::Relaxed);
+            log::error!("the configuration was not reloaded, and stays as it is: {error}");
+        }
+    }
+
+    /// Returns what a reload would change.
+    ///
+    /// Errors: the configuration has problems, or an upgrade runs.
+    pub fn diff(&self) -> Result<ConfigChanges, Refused> {
+        let state = self.lock();
+        let loaded = self.read(&state, &state.generation.loaded.source)?;
+        Ok(config::changes(&state.generation.loaded, &loaded))
+    }
+
+    /// Returns the settings of the process.
+    pub(super) fn server(&self) -> Server {
+        self.lock().generation.loaded.config.server.clone()
+    }
+
+    /// Returns where the configuration comes from, and the environment with which it is read.
+    pub(super) fn source(&self) -> (Source, BTreeMap<String, String>) {
+        let state = self.lock();
+        let loaded = &state.generation.loaded;
+        (loaded.source.clone(), loaded.environment.clone())
+    }
+
+    /// Returns whether changed files are to be noticed, now and later.
+    pub(super) fn watches_files(&self) -> watch::Receiver<bool> {
+        self.watches_files.subscribe()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Loads a source and records the outcome.
     fn load(&self, state: &mut State, source: &Source) -> Result<Reloaded, Refused> {
+        let outcome = self.read(state, source);
+        let outcome = outcome.and_then(|loaded| self.replace(state, loaded));
+        let (reloads, now) = (&self.process.metrics.reloads, Timestamp::now());
+        match &outcome {
+            Ok(Reloaded::Unchanged) => reloads.record_unchanged(now),
+            Ok(Reloaded::Changed(_)) => {
+                reloads.record_ok(&self.process.config_hash(&state.generation.loaded), now);
+            }
+            Err(refused) => reloads.record_problems(refused.result, &refused.problems, now),
+        }
+        outcome
+    }
+
+    fn read(&self, state: &State, source: &Source) -> Result<LoadedConfig, Refused> {
         if self.is_paused.load(Ordering::Relaxed) {
             let why = "an upgrade runs, and the new process reads the configuration: reload again after it";
-            return Err(Refused(vec![why.to_owned()]));
+            return Err(Refused {
+                result: ReloadResult::Failed,
+                problems: vec![why.to_owned()],
+            });
         }
         let environment = state.generation.loaded.environment.clone();
         let loaded = config::load(source, environment);
-        let told = |problems: Vec<Problem>| problems.iter().map(ToString::to_string).collect();
-        let loaded = loaded.map_err(|problems| Refused(told(problems)))?;
-        self.replace(state, loaded)
+        let loaded = loaded.map_err(|problems| Refused::of_text(&problems))?;
+        match &loaded.config.models.catalog {
+            Ok(_) => Ok(loaded),
+            Err(problems) => Err(Refused::of_text(problems)),
+        }
     }
 
     fn replace(&self, state: &mut State, mut loaded: LoadedConfig) -> Result<Reloaded, Refused> {
+        let changes = config::changes(&state.generation.loaded, &loaded);
+        if changes.is_empty() {
+            return Ok(Reloaded::Unchanged);
+        }
+        let refusals = changes.refusals();
+        if !refusals.is_empty() {
+            return Err(Refused::of_text(&refusals));
+        }
         let catalog = generation::catalog(&loaded.config)?;
         let background = &self.process.background;
         state
@@ -186,13 +291,15 @@ impl Reloader {
         let (settings, dispatching) = next.start(background, &self.stop);
         self.current.replace(Arc::clone(&next.app.proxy));
         self.view.replace(settings);
-        self.listeners.apply(listeners)?;
+        self.listeners.apply(listeners);
         state.generation.stop();
         state.dispatching.extend(dispatching);
-        self.process.set_limits(&next.loaded.config);
-        log::set_max_level(next.loaded.config.log.level.into());
+        let config = &next.loaded.config;
+        self.process.set_limits(config);
+        log::set_max_level(config.log.level.into());
+        self.watches_files.send_replace(config.server.watch);
         state.generation = next;
-        Ok(Reloaded::Changed)
+        Ok(Reloaded::Changed(changes))
     }
 
     /// Closes the public listener, because the process stops.
@@ -202,7 +309,7 @@ impl Reloader {
 
     /// Stops the background tasks of the configuration. Returns the tasks that still send events.
     pub(super) fn stop(&self) -> Vec<JoinHandle<()>> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
         state.generation.stop();
         std::mem::take(&mut state.dispatching)
     }

@@ -10,7 +10,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use crate::app::boot::{BootError, boot_with};
-use crate::app::drain::{DrainTimes, Events, serve_until_stopped};
+use crate::app::drain::{Events, serve_until_stopped};
 use crate::app::handover::peer::Peer;
 use crate::app::handover::predecessor::Inheritance;
 use crate::app::handover::program::Program;
@@ -60,7 +60,6 @@ pub fn serve(loaded: LoadedConfig, is_successor: bool) -> ExitCode {
         Some(_) => "https",
         None => "http",
     };
-    let times = DrainTimes::new(&loaded.config.server);
     let control_path = loaded.config.upgrade_socket();
     let level = loaded.config.log.level.into();
     let format = loaded.config.log.format;
@@ -112,7 +111,7 @@ pub fn serve(loaded: LoadedConfig, is_successor: bool) -> ExitCode {
     commands::serve(&running, control, upgrade);
     watchdog::start(running.app.proxy.clone(), manager.clone());
     let predecessor = predecessor.as_ref().map(|(_, peer)| peer);
-    serve_until_stopped(running, events, (&times, &manager), predecessor)
+    serve_until_stopped(running, events, &manager, predecessor)
 }
 
 /// Tells the predecessor, if there is one, and the service manager that this process serves. Returns the predecessor.

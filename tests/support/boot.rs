@@ -179,6 +179,11 @@ impl Gateway {
         }
     }
 
+    /// The configuration of the start, without its environment.
+    pub fn toml(&self) -> &str {
+        &self.toml
+    }
+
     /// Reloads with this configuration, in the environment of the start.
     pub fn reload(&self, toml: &str) -> Result<Reloaded, Refused> {
         let source = config::Source::Text {

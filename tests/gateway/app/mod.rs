@@ -6,4 +6,5 @@ mod health;
 mod install;
 mod openapi;
 mod process;
+mod reload;
 mod upgrade;

@@ -9,6 +9,7 @@ use tempfile::TempDir;
 
 use crate::models::fronts::chat_completions::{PLAIN, reply};
 use crate::support::boot::{Gateway, MODELS};
+use crate::support::client::Client;
 use crate::support::process::misconfigured_start;
 use crate::support::tls::Authority;
 use crate::support::upstream::Upstream;
@@ -158,4 +159,36 @@ fn the_start_fails_where_the_certificate_is_unusable() {
     let said = misconfigured_start(folder.path());
     assert!(said.contains("listen.tls.key: "), "{said}");
     assert!(!said.contains("PRIVATE KEY"), "{said}");
+}
+
+#[test]
+fn a_reload_switches_tls_on_and_off_for_new_connections() {
+    let files = Files::new();
+    let first = Upstream::always(reply());
+    let gateway = Gateway::between(&first.url(), &first.url());
+    let plain = gateway.toml().to_owned();
+    let mut open = Client::connect(gateway.address());
+    assert_eq!(open.ask(&gateway.chat_ask(PLAIN)).status(), 200);
+    gateway
+        .reload(&format!("{plain}{}", files.listen()))
+        .unwrap();
+    let (body, said) = files.ask(&gateway, "ca.pem", &["--http2"]).unwrap();
+    assert_eq!(said, "2 200", "{body}");
+    assert_eq!(open.ask(&gateway.chat_ask(PLAIN)).status(), 200);
+    // The new certificate is refreshed, too.
+    files.renew("next.pem");
+    until("the next certificate", || {
+        files.ask(&gateway, "next.pem", &[]).is_some()
+    });
+    // A pair that cannot be used changes nothing.
+    std::fs::write(files.path("key.pem"), "no key").unwrap();
+    let other = format!("{plain}{}http2 = false\n", files.listen());
+    let refused = gateway.reload(&other).unwrap_err();
+    assert!(
+        refused.problems.join("\n").contains("listen.tls"),
+        "{refused:?}"
+    );
+    assert!(files.ask(&gateway, "next.pem", &[]).is_some());
+    gateway.reload(&plain).unwrap();
+    assert_eq!(gateway.chat(PLAIN).status(), 200);
 }
