@@ -26,11 +26,11 @@ mod walk;
 pub mod certificate;
 pub mod changes;
 pub mod checked;
+pub mod file_watch;
 pub mod origin;
 pub mod problem;
 pub mod restart;
 pub mod secret;
-pub mod watch;
 
 pub use certificate::{CertificateError, CertificateFiles};
 pub use changes::{ConfigChange, ConfigChanges};
