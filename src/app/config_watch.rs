@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::reload::Reloader;
-use crate::config::watch::ConfigWatch;
+use crate::config::file_watch::ConfigWatch;
 
 /// Watches until the process stops.
 pub(super) async fn run(reloader: Arc<Reloader>, mut stop: watch::Receiver<bool>) {
