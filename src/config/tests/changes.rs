@@ -29,7 +29,7 @@ fn a_changed_value_is_shown_before_and_after() {
     let found = between("", "[routing]\nattempts = 2\n");
     assert_eq!(shown(&found), ["routing.attempts: 3 -> 2"]);
     let json = serde_json::to_value(&found).unwrap();
-    let expected = json!([{ "key": "routing.attempts", "before": "4", "after": "2" }]);
+    let expected = json!([{ "key": "routing.attempts", "before": "3", "after": "2" }]);
     assert_eq!(json, expected);
     assert!(found.refusals().is_empty());
 }
