@@ -341,8 +341,9 @@ mod tests {
             loaded.config.decisions.unwrap()
         };
         let metrics = Arc::new(Metrics::new().unwrap());
-        let load =
-            |projects, previous| LocalDatafiles::load(&config(projects), &metrics, None, previous);
+        let load = |projects: &[(&str, &PathBuf)], previous: Option<&LocalDatafiles>| {
+            LocalDatafiles::load(&config(projects), &metrics, None, previous)
+        };
         let found = |projects: &LocalDatafiles, key| match projects.find(key) {
             ProjectLookup::Project(loaded) => Some(loaded),
             _ => None,
