@@ -16,6 +16,10 @@ pub(super) trait Counter {
     fn count(&self, now_ms: u64, window_ms: u64) -> u64;
     /// Returns whether no admission in the window counts any more.
     fn has_ended(&self, now_ms: u64, window_ms: u64) -> bool;
+    /// Returns the times of admissions, ascending, each with their number.
+    fn runs(&self) -> Vec<(u64, u64)>;
+    /// Makes the window of these admissions.
+    fn from_runs(runs: &[(u64, u64)]) -> Self;
 }
 
 /// A window that starts with its first request and has a fixed end.
@@ -72,6 +76,17 @@ impl Counter for Fixed {
 
     fn has_ended(&self, now_ms: u64, window_ms: u64) -> bool {
         self.elapsed_ms(now_ms) >= window_ms
+    }
+
+    fn runs(&self) -> Vec<(u64, u64)> {
+        vec![(self.start_ms, self.count)]
+    }
+
+    fn from_runs(runs: &[(u64, u64)]) -> Self {
+        Self {
+            start_ms: runs.first().map_or(0, |(at_ms, _)| *at_ms),
+            count: runs.iter().map(|(_, count)| count).sum(),
+        }
     }
 }
 
@@ -204,5 +219,24 @@ impl Counter for Sliding {
         let newest = self.newer.as_ref().and_then(|newer| newer.back());
         let newest = newest.unwrap_or(&self.oldest);
         self.count == 0 || now_ms.saturating_sub(newest.at_ms) >= window_ms
+    }
+
+    fn runs(&self) -> Vec<(u64, u64)> {
+        let newer = self.newer.iter().flat_map(|newer| newer.iter());
+        let runs = std::iter::once(&self.oldest).chain(newer);
+        runs.map(|run| (run.at_ms, run.count)).collect()
+    }
+
+    fn from_runs(runs: &[(u64, u64)]) -> Self {
+        let mut window = Self::new(runs.first().map_or(0, |(at_ms, _)| *at_ms));
+        let counting = runs.iter().filter(|(_, count)| *count > 0);
+        let runs = counting.map(|&(at_ms, count)| Run { at_ms, count });
+        let mut runs: VecDeque<Run> = runs.collect();
+        window.count = runs.iter().map(|run| run.count).sum();
+        if let Some(oldest) = runs.pop_front() {
+            window.oldest = oldest;
+        }
+        window.newer = (!runs.is_empty()).then(|| Box::new(runs));
+        window
     }
 }

@@ -90,6 +90,28 @@ impl WindowKey {
     }
 }
 
+impl WindowKey {
+    /// Returns the key as it passes to another process: the row, the address if the subject is one, and the name otherwise.
+    pub(super) fn parts(&self) -> (u64, Option<u64>, &str) {
+        match &self.subject {
+            Subject::Named(id) => (self.row.0, None, id),
+            Subject::Address(Address(bits)) => (self.row.0, Some(*bits), ""),
+        }
+    }
+
+    /// Returns the key of these parts.
+    pub(super) fn from_parts(row: u64, address: Option<u64>, name: &str) -> Self {
+        let subject = match address {
+            Some(bits) => Subject::Address(Address(bits)),
+            None => Subject::Named(name.into()),
+        };
+        Self {
+            subject,
+            row: RowId(row),
+        }
+    }
+}
+
 fn write_hex(number: u64, out: &mut Vec<u8>) {
     const DIGITS: [u8; 16] = *b"0123456789abcdef";
     let digits = (0..16).rev().map(|place| number >> (place * 4) & 15);

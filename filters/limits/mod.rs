@@ -12,6 +12,7 @@ mod key;
 mod lease;
 mod occupancy;
 mod outage;
+mod passing;
 pub mod quota;
 mod shards;
 mod share;

@@ -58,12 +58,12 @@ impl RefundToken {
 /// All windows of one length.
 #[derive(Debug)]
 pub struct Windows {
-    window_ms: u64,
-    table: Table,
+    pub(super) window_ms: u64,
+    pub(super) table: Table,
 }
 
 #[derive(Debug)]
-enum Table {
+pub(super) enum Table {
     Fixed(Shards<Fixed>),
     Sliding(Shards<Sliding>),
 }

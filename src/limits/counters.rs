@@ -9,6 +9,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
 use filters::fault::Fault;
 use filters::limits::{Algorithm, RefundToken, Verdict, WindowKey, Windows};
@@ -16,18 +17,24 @@ use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
 use tokio::time::Instant;
 
+use super::handover::AskCounts;
 use super::shared_windows::{SharedWindows, Sharing};
 use crate::redis::Unavailable;
 
 /// The interval between two sweeps.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
+/// The time of the clock when the process starts: longer than any window, so that those of the process before fit before it.
+const CLOCK_START_MS: u64 = 7 * 24 * 3_600_000;
+
 /// The windows of one length.
 pub struct WindowCounters {
     algorithm: Algorithm,
-    windows: Arc<Windows>,
+    pub(super) windows: Arc<Windows>,
     shared: Option<SharedWindows>,
     started: Instant,
+    /// The way to the process that counts in place of this one, if one does.
+    pub(super) elsewhere: Arc<ArcSwapOption<Arc<AskCounts>>>,
 }
 
 impl WindowCounters {
@@ -38,6 +45,7 @@ impl WindowCounters {
             windows: Arc::new(Windows::new(algorithm, to_ms(window))),
             shared: None,
             started: Instant::now(),
+            elsewhere: Arc::default(),
         }
     }
 
@@ -60,6 +68,7 @@ impl WindowCounters {
                 windows: Arc::clone(&previous.windows),
                 shared: None,
                 started: previous.started,
+                elsewhere: Arc::clone(&previous.elsewhere),
             },
             None => Self::new(algorithm, window),
         };
@@ -72,6 +81,9 @@ impl WindowCounters {
     /// window one call to Redis, unless `limits.shared_exact` is off and the window is hot.
     pub async fn admit(&self, key: &WindowKey, limit: u64) -> Result<Verdict, Fault> {
         let Some(shared) = &self.shared else {
+            if let Some(verdict) = self.admit_elsewhere(key, limit).await {
+                return Ok(verdict);
+            }
             return Ok(self.windows.admit(key, limit, self.now_ms()));
         };
         if let Ok(verdict) = shared.admit(key, limit).await {
@@ -116,9 +128,14 @@ impl WindowCounters {
         self.windows.len()
     }
 
-    /// Returns the time of a monotonic clock.
-    fn now_ms(&self) -> u64 {
-        to_ms(self.started.elapsed())
+    /// Returns whether the windows are in Redis.
+    pub(super) fn is_shared(&self) -> bool {
+        self.shared.is_some()
+    }
+
+    /// Returns the time of a monotonic clock, which is later than the start of any window that another process passes.
+    pub(super) fn now_ms(&self) -> u64 {
+        CLOCK_START_MS + to_ms(self.started.elapsed())
     }
 
     /// Sweeps the next shards, so that each shard is swept once per window length. Returns the shard to go on with.

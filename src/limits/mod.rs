@@ -1,6 +1,7 @@
 //! Request limits: windows in this process, or in Redis for several processes.
 
 pub mod counters;
+pub mod handover;
 mod quotas;
 mod redis_windows;
 mod shared_windows;

@@ -41,6 +41,11 @@ impl Quotas {
         }
     }
 
+    /// Returns the windows.
+    pub fn counters(&self) -> &Arc<WindowCounters> {
+        &self.counters
+    }
+
     /// Returns the task that drops ended windows.
     pub fn sweeper(&self) -> Sweeper {
         Sweeper(Arc::clone(&self.counters))
