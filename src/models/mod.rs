@@ -14,6 +14,7 @@ pub mod endpoints;
 pub mod exchange;
 pub mod experiments;
 pub mod handler;
+mod handover;
 pub mod hedging;
 pub mod jobs;
 pub mod media;

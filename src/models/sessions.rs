@@ -135,6 +135,16 @@ impl Sessions {
         }
     }
 
+    /// Returns the bindings as bytes, for another process with the same secret.
+    pub(super) fn to_bytes(&self, now_ms: u64) -> Vec<u8> {
+        self.affinity.to_bytes(now_ms)
+    }
+
+    /// Takes in bindings of another process. Returns how many.
+    pub(super) fn take_in(&self, bytes: &[u8], now_ms: u64) -> usize {
+        self.affinity.take_in(bytes, now_ms)
+    }
+
     /// Finds the session of an organization with this id.
     ///
     /// Only unknown sessions are looked up in Redis, for at most 20 ms, and only if there are several providers to

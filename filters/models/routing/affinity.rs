@@ -1,6 +1,8 @@
 //! The provider that a session is bound to, and when a session leaves it. Source: docs/decisions.md 11, 36,
 //! docs/facts/model-gateway.md 3.8.
 
+mod passing;
+
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

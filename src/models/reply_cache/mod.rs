@@ -5,6 +5,7 @@
 //! makes its own call. `filters::models::reply_cache` decides which requests are equal and what is stored. Source:
 //! docs/response-cache.md.
 
+mod handover;
 mod shared;
 
 use std::sync::Arc;

@@ -136,3 +136,23 @@ async fn replies_and_running_calls_go_on_in_a_cache_of_another_size() {
     running.store(reply(10, 0));
     assert!(follower.await.unwrap());
 }
+
+#[tokio::test(start_paused = true)]
+async fn replies_pass_to_another_process_for_the_rest_of_their_time() {
+    let (old, new) = (cache(1 << 20), cache(1 << 20));
+    for key in 1..=3 {
+        let guard = lead(&old, &search(key, 5_000)).await;
+        guard.store(reply(100, 5_000));
+    }
+    tokio::time::advance(Duration::from_secs(4)).await;
+    let bytes = old.to_bytes();
+    assert_eq!(new.take_in(bytes.clone()), 3);
+    assert!(is_hit(&new, &search(2, 9_000)).await);
+    assert!(!is_hit(&new, &search(2, 15_000)).await);
+    // Bytes that end within a reply leave that one out.
+    for cut in [1, 40, 60] {
+        let cut = bytes.get(..bytes.len() - cut).unwrap().to_vec();
+        assert_eq!(cache(1 << 20).take_in(cut), 2);
+    }
+    assert_eq!(cache(1 << 20).take_in(vec![255; 100]), 0);
+}
