@@ -34,6 +34,8 @@ const MAX_RETRY_PAUSE: Duration = Duration::from_secs(30);
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// The interval at which queued events are written to disk.
 const SPOOL_INTERVAL: Duration = Duration::from_millis(500);
+/// The interval at which files are looked for that another process has left, as one that was upgraded.
+const LEFT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// An event takes one permit for each of these many bytes, so that the queue also bounds memory.
 const PERMIT_BYTES: usize = 16 << 10;
@@ -371,6 +373,8 @@ impl Dispatcher {
     pub async fn run(mut self, mut stop: watch::Receiver<bool>) {
         let mut spooling = interval(SPOOL_INTERVAL);
         spooling.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut looking = interval(LEFT_INTERVAL);
+        looking.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut in_flight: Option<InFlightBatch> = None;
         while !*stop.borrow() {
             if in_flight.is_none() {
@@ -393,6 +397,7 @@ impl Dispatcher {
                 }
                 () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if is_idle && due.is_some() => {}
                 _ = spooling.tick() => self.spool(),
+                _ = looking.tick() => self.left.extend(self.spool.find_left()),
                 _ = stop.changed() => {}
             }
         }
