@@ -164,6 +164,7 @@ install-conf:
 install: dist install-conf ## Install binary, unit, configuration, manual: PREFIX=/usr DESTDIR=…
 	install -D -m 0755 $(DIST)/weirgate $(DESTDIR)$(PREFIX)/bin/weirgate
 	install -D -m 0644 systemd/weirgate.service $(DESTDIR)$(UNITDIR)/weirgate.service
+	install -D -m 0644 systemd/weirgate.socket $(DESTDIR)$(UNITDIR)/weirgate.socket
 	sed -i 's|/usr/bin/weirgate|$(PREFIX)/bin/weirgate|' $(DESTDIR)$(UNITDIR)/weirgate.service
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 	./$(DIST)/weirgate man > $(DESTDIR)$(PREFIX)/share/man/man1/weirgate.1

@@ -49,6 +49,13 @@ impl Tasks {
         ended.map(|task| task.name)
     }
 
+    /// Returns whether a task of this name runs.
+    pub fn is_running(&self, name: &str) -> bool {
+        let tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut named = tasks.iter().filter(|task| task.name == name);
+        named.any(|task| (task.is_running)())
+    }
+
     /// Returns the names of all tasks.
     pub fn names(&self) -> Vec<&'static str> {
         let tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);

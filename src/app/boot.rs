@@ -11,14 +11,14 @@ use tokio::sync::watch;
 use super::generation::{Generation, catalog};
 use super::handover::predecessor::{ConnectedPredecessor, Inheritance, Predecessor};
 use super::listeners::BoundListeners;
-use super::open_store::{open, store_failed};
+use super::open_store::{self, open, store_failed};
+use super::passed_state;
 use super::process::ProcessServices;
 use super::reload::{Reloadable, Reloader};
 use super::running::{BackgroundRuntime, Running, StopMode};
 use super::sandboxes::Sandboxes;
 use super::state::AppState;
-use super::upgrade;
-use super::{background, config_watch};
+use super::{background, commands, config_watch};
 use crate::admin::AdminView;
 use crate::config::LoadedConfig;
 use crate::proxy::state::CurrentState;
@@ -79,6 +79,13 @@ pub(super) fn boot_with(
     // The listeners come first: a failed start must not create a key that it cannot show afterwards.
     let listeners = BoundListeners::bind(&loaded.config, &mut inheritance.listeners)?;
     let (public, admin) = (listeners.public_address, listeners.admin_address);
+    let lock = open_store::lock(&loaded.config, inheritance.store_lock.take())?;
+    let control = inheritance
+        .control_path
+        .map(|path| commands::bind(&path, false));
+    let control = control
+        .transpose()
+        .map_err(|error| failed("server.upgrade_socket", error))?;
     let catalog = catalog(&loaded.config)?;
     let runtime = background::runtime()?;
     let background = runtime.handle().clone();
@@ -87,7 +94,6 @@ pub(super) fn boot_with(
     let (stop_runtime, stopped) = watch::channel(false);
     let mut sandboxes = Sandboxes::default();
     sandboxes.serve(&mut loaded.config, &background, &stopped)?;
-    let lock = inheritance.store_lock.take();
     let opening = open(&loaded.config, (sandboxes.has_provider(), lock), &metrics);
     let opened = runtime.block_on(opening);
     let opened = opened.map_err(|error| store_failed(&error))?;
@@ -140,6 +146,7 @@ pub(super) fn boot_with(
             store_lock: opened.lock,
         }),
         predecessor,
+        control: control.flatten(),
     })
 }
 
@@ -148,14 +155,15 @@ pub(super) fn boot_with(
 /// Errors: it is gone, or has given this process up.
 fn succeed(
     mut predecessor: Predecessor,
-    app: &AppState,
+    app: &Arc<AppState>,
     background: &Handle,
 ) -> Result<ConnectedPredecessor, BootError> {
     let gone = |error: std::io::Error| failed("the running process", error);
-    predecessor.take_state().map_err(gone)?;
-    let answer = upgrade::answer_peer(Arc::clone(&app.ledger));
+    let parts = predecessor.take_state().map_err(gone)?;
+    passed_state::take_in(app, parts);
+    let answer = passed_state::answer_peer(app);
     let connected = predecessor.connect(background, answer).map_err(gone)?;
-    upgrade::share_store(&app.ledger, &connected.peer);
+    passed_state::share_store(&app.ledger, &connected.peer);
     let (ledger, peer, pid) = (
         Arc::clone(&app.ledger),
         Arc::clone(&connected.peer),

@@ -19,8 +19,14 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 const LINGER: Duration = Duration::from_millis(500);
 /// The same while another process serves, so that nobody waits for this one.
 const LINGER_BESIDE_SUCCESSOR: Duration = Duration::from_secs(5);
+/// How long a drain takes at least: a connection that was accepted last is not counted yet, and the command that asked for an
+/// upgrade gets its answer.
+const MIN_DRAIN: Duration = Duration::from_millis(200);
 /// How long streams may take for their error event after the grace period. They notice its end within two seconds.
 pub(super) const CUT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The tasks that end what they have claimed before they end.
+const WORKERS: [&str; 2] = ["videos", "responses"];
 
 /// What happens to a running process.
 pub(super) enum Event {
@@ -172,13 +178,14 @@ fn wait_for_requests(running: &Running, events: &Events, (grace, linger): (Durat
     running.reloader.stop_claiming();
     let mut busy_until = began;
     while Instant::now() < cut + CUT_TIMEOUT && !events.stops_again() {
-        let metrics = &running.app.proxy.metrics;
-        let is_busy = metrics.in_flight.get() > 0;
+        let (metrics, tasks) = (&running.app.proxy.metrics, &running.app.proxy.tasks);
+        let is_working = WORKERS.into_iter().any(|name| tasks.is_running(name));
+        let is_busy = metrics.in_flight.get() > 0 || is_working;
         if is_busy {
             busy_until = Instant::now();
         }
         let is_quiet = metrics.connections.get() == 0 || busy_until.elapsed() >= linger;
-        if !is_busy && is_quiet {
+        if !is_busy && is_quiet && began.elapsed() >= MIN_DRAIN {
             return;
         }
         std::thread::sleep(POLL_INTERVAL);

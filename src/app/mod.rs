@@ -15,6 +15,7 @@ mod late_store;
 mod listeners;
 mod open_store;
 pub mod openapi;
+mod passed_state;
 mod process;
 mod reload;
 pub mod routes;

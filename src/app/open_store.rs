@@ -25,18 +25,24 @@ pub(super) struct ReadyStore {
     pub(super) late: LateStore,
 }
 
-/// Opens the store, brings the contents of journals to it, and reads its accounts. A predecessor may have passed the lock of
-/// the store.
+/// Locks the store, or shares the lock that a predecessor has passed.
+///
+/// Errors: another server has the store, or its URL is invalid.
+pub(super) fn lock(config: &Config, passed: Option<File>) -> Result<Option<StoreLock>, BootError> {
+    let locked = StoreUrl::parse(&config.store.url).and_then(|url| match passed {
+        Some(file) => StoreLock::share(&url, file),
+        None => StoreLock::acquire(&url),
+    });
+    locked.map_err(|error| store_failed(&ledger::LedgerError::Store(error)))
+}
+
+/// Opens the store, which is locked, brings the contents of journals to it, and reads its accounts.
 pub(super) async fn open(
     config: &Config,
-    (has_sandbox, passed_lock): (bool, Option<File>),
+    (has_sandbox, lock): (bool, Option<StoreLock>),
     metrics: &Arc<Metrics>,
 ) -> Result<ReadyStore, ledger::LedgerError> {
     let settings = StoreSettings::from_config(&config.store)?;
-    let lock = match passed_lock {
-        Some(file) => StoreLock::share(&settings.url, file)?,
-        None => StoreLock::acquire(&settings.url)?,
-    };
     // An unreadable journal stops the start before the store is migrated. So the version that wrote the journal can
     // still start, and bring its calls to the store.
     let recovered = recover_journals(&config.store.state_dir)?;

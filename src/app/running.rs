@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use super::handover::predecessor::ConnectedPredecessor;
 use super::reload::Reloader;
 use crate::app::state::AppState;
+use crate::control::server::ControlSocket;
 use crate::decisions::events::queue;
 use crate::redis::Heartbeat;
 use crate::store::{FirstRun, Store, StoreLock};
@@ -39,6 +40,8 @@ pub struct Running {
     pub(super) runtime: Option<BackgroundRuntime>,
     /// The process whose place this one takes.
     pub(super) predecessor: Option<ConnectedPredecessor>,
+    /// The socket of commands, until they are served.
+    pub(super) control: Option<ControlSocket>,
 }
 
 /// The runtime of the background services.

@@ -1,6 +1,7 @@
 //! Runs the gateway as a process: starts it, prints its banner, handles signals and stops it.
 
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -18,6 +19,7 @@ use crate::app::openapi::curl::{self, ApiKey, Keys};
 use crate::app::service_manager::ServiceManager;
 use crate::app::{Running, commands, watchdog};
 use crate::config::{LoadedConfig, LogFormat};
+use crate::control::server::ControlSocket;
 use crate::telemetry::logging;
 use crate::telemetry::logging::AccessLog;
 use crate::telemetry::metrics::Metrics;
@@ -34,62 +36,22 @@ const SHOWN_OPERATIONS: [&str; 3] = ["chat_completions", "decide", "graph_post_c
 pub fn serve(loaded: LoadedConfig, is_successor: bool) -> ExitCode {
     let mut err = std::io::stderr();
     let program = Program::of_this_process();
-    // No other thread runs yet.
-    let inheritance = match is_successor {
-        true => Inheritance::from_predecessor(),
-        false => Ok(Inheritance::from_service_manager()),
-    };
-    let inheritance = match inheritance {
+    let inheritance = match inherit(&loaded, is_successor) {
         Ok(inheritance) => inheritance,
-        Err(error) => {
-            let message =
-                format!("--upgrade is for a running server alone, see `weirgate upgrade`: {error}");
-            return print_error(&mut err, &message);
-        }
+        Err(message) => return print_error(&mut err, &message),
     };
-    let off = loaded.config.off_providers.len();
-    let store = mask_password(&loaded.config.store.url);
-    let providers: Vec<String> = loaded
-        .config
-        .providers
-        .iter()
-        .map(|provider| provider.name.clone())
-        .collect();
-    let keys = Keys::from_sandboxes(&loaded.config);
-    let scheme = match loaded.config.listen.tls {
-        Some(_) => "https",
-        None => "http",
-    };
+    let facts = BannerFacts::new(&loaded);
     let control_path = loaded.config.upgrade_socket();
-    let level = loaded.config.log.level.into();
-    let format = loaded.config.log.format;
+    let (level, format) = (loaded.config.log.level.into(), loaded.config.log.format);
     // Signals are caught from here on. A signal during the start stops the process after the start.
-    let signals = match Signals::new([SIGTERM, SIGINT, SIGHUP]) {
-        Ok(signals) => signals,
+    let events = match catch_signals() {
+        Ok(events) => events,
         Err(error) => return print_error(&mut err, &format!("signals: {error}")),
     };
-    // Writing beyond the file size limit of the process sends a signal. It must not end the process, because the
-    // writer handles the error.
-    let is_over_limit = Arc::new(AtomicBool::new(false));
-    if let Err(error) = signal_hook::flag::register(SIGXFSZ, is_over_limit) {
-        return print_error(&mut err, &format!("signals: {error}"));
-    }
     let access_log = |metrics: &Metrics| {
         let access_log = AccessLog::start(log_output(format), metrics.log_dropped.clone())?;
         logging::install(&access_log, level);
         Ok(access_log)
-    };
-    let control = match is_successor {
-        true => Ok(None),
-        false => commands::bind(&control_path, false),
-    };
-    let control = match control {
-        Ok(control) => control,
-        Err(error) => return print_error(&mut err, &error.to_string()),
-    };
-    let events = match Events::of_signals(signals) {
-        Ok(events) => events,
-        Err(error) => return print_error(&mut err, &format!("signals: {error}")),
     };
     let mut running = match boot_with(loaded, inheritance, access_log) {
         Ok(running) => running,
@@ -102,16 +64,52 @@ pub fn serve(loaded: LoadedConfig, is_successor: bool) -> ExitCode {
         }
     };
     // The gateway serves even if stderr is closed.
-    let banner = banner(&running, scheme, &store, (&providers, off), keys);
-    _ = err.write_all(banner.as_bytes());
+    _ = err.write_all(facts.banner(&running).as_bytes());
     let manager = ServiceManager::default();
     let predecessor = take_place(&mut running, &manager);
-    let control = control.or_else(|| commands::bind(&control_path, true).ok().flatten());
+    let control = running.control.take();
+    let control = control.or_else(|| rebind(&control_path, predecessor.is_some()));
     let upgrade = commands::upgrade(&running, program, &predecessor, &events);
     commands::serve(&running, control, upgrade);
     watchdog::start(running.app.proxy.clone(), manager.clone());
     let predecessor = predecessor.as_ref().map(|(_, peer)| peer);
     serve_until_stopped(running, events, &manager, predecessor)
+}
+
+/// Takes what another process passes to this one. Call it before the process has other threads.
+///
+/// Errors: in words.
+fn inherit(loaded: &LoadedConfig, is_successor: bool) -> Result<Inheritance, String> {
+    if is_successor {
+        let inherited = Inheritance::from_predecessor();
+        return inherited.map_err(|error| {
+            format!("--upgrade is for a running server alone, see `weirgate upgrade`: {error}")
+        });
+    }
+    Ok(Inheritance {
+        control_path: Some(loaded.config.upgrade_socket()),
+        ..Inheritance::from_service_manager()
+    })
+}
+
+fn catch_signals() -> std::io::Result<Events> {
+    let signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
+    // Writing beyond the file size limit of the process sends a signal. It must not end the process, because the
+    // writer handles the error.
+    let is_over_limit = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(SIGXFSZ, is_over_limit)?;
+    Events::of_signals(signals)
+}
+
+/// Takes the socket of commands from the predecessor.
+fn rebind(path: &Path, is_successor: bool) -> Option<ControlSocket> {
+    if !is_successor {
+        return None;
+    }
+    commands::bind(path, true).unwrap_or_else(|error| {
+        ::log::error!("commands cannot reach this process: {error}");
+        None
+    })
 }
 
 /// Tells the predecessor, if there is one, and the service manager that this process serves. Returns the predecessor.
@@ -154,52 +152,80 @@ fn mask_password(url: &str) -> String {
     crate::store::StoreUrl::parse(url).map_or_else(|_| "?".to_owned(), |url| url.redacted())
 }
 
-/// Returns the text that a start prints on stderr, of at most 12 lines. A start that created a key shows the key and
-/// a command line for each of [`SHOWN_OPERATIONS`].
-///
-/// Source: interface "First run".
-fn banner(
-    running: &Running,
-    scheme: &str,
-    store: &str,
-    (providers, off): (&[String], usize),
+/// What the text of a start says about the configuration.
+struct BannerFacts {
+    scheme: &'static str,
+    store: String,
+    providers: Vec<String>,
+    /// The number of providers that are off.
+    off: usize,
     keys: Keys,
-) -> String {
-    let base = format!("{scheme}://{}", running.public);
-    let mut out = format!(
-        "weirgate {} listens on {base} (admin http://{})\n",
-        env!("CARGO_PKG_VERSION"),
-        running.admin,
-    );
-    out.push_str(&format!("store: {store}\n"));
-    let providers = if providers.is_empty() {
-        "none".to_owned()
-    } else {
-        providers.join(", ")
-    };
-    let off = if off > 0 {
-        format!(" ({off} more are off: `weirgate check` tells why)")
-    } else {
-        String::new()
-    };
-    out.push_str(&format!("providers: {providers}{off}\n"));
-    if let Some(first) = &running.first_run {
-        let key = first.key.reveal();
-        let organization = &first.organization;
-        out.push_str(&format!(
-            "organization: {organization}; its API key, shown this once:\n{key}\nTry it:\n"
-        ));
-        let keys = Keys {
-            api: Some(ApiKey::Text(key.to_owned())),
-            ..keys
-        };
-        for line in example_commands(running, &base, &keys) {
-            out.push_str(&line);
-            out.push('\n');
+}
+
+impl BannerFacts {
+    fn new(loaded: &LoadedConfig) -> Self {
+        let config = &loaded.config;
+        let providers = config.providers.iter();
+        Self {
+            scheme: match config.listen.tls {
+                Some(_) => "https",
+                None => "http",
+            },
+            store: mask_password(&config.store.url),
+            providers: providers.map(|provider| provider.name.clone()).collect(),
+            off: config.off_providers.len(),
+            keys: Keys::from_sandboxes(config),
         }
-        out.push_str("All of it: `weirgate examples`\n");
     }
-    out
+
+    /// Returns the text that a start prints on stderr, of at most 12 lines. A start that created a key shows the key and
+    /// a command line for each of [`SHOWN_OPERATIONS`].
+    ///
+    /// Source: interface "First run".
+    fn banner(self, running: &Running) -> String {
+        let Self {
+            scheme,
+            store,
+            providers,
+            off,
+            keys,
+        } = self;
+        let base = format!("{scheme}://{}", running.public);
+        let mut out = format!(
+            "weirgate {} listens on {base} (admin http://{})\n",
+            env!("CARGO_PKG_VERSION"),
+            running.admin,
+        );
+        out.push_str(&format!("store: {store}\n"));
+        let providers = if providers.is_empty() {
+            "none".to_owned()
+        } else {
+            providers.join(", ")
+        };
+        let off = if off > 0 {
+            format!(" ({off} more are off: `weirgate check` tells why)")
+        } else {
+            String::new()
+        };
+        out.push_str(&format!("providers: {providers}{off}\n"));
+        if let Some(first) = &running.first_run {
+            let key = first.key.reveal();
+            let organization = &first.organization;
+            out.push_str(&format!(
+                "organization: {organization}; its API key, shown this once:\n{key}\nTry it:\n"
+            ));
+            let keys = Keys {
+                api: Some(ApiKey::Text(key.to_owned())),
+                ..keys
+            };
+            for line in example_commands(running, &base, &keys) {
+                out.push_str(&line);
+                out.push('\n');
+            }
+            out.push_str("All of it: `weirgate examples`\n");
+        }
+        out
+    }
 }
 
 /// Returns a command line for each of [`SHOWN_OPERATIONS`] that the process serves.

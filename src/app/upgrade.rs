@@ -6,20 +6,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use futures::FutureExt;
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 
 use super::drain::Event;
-use super::handover::peer::{AnswerPeer, Peer};
+use super::handover::peer::Peer;
 use super::handover::predecessor::{STDERR, STORE_LOCK};
 use super::handover::program::Program;
-use super::handover::successor::{START_TIMEOUT, Successor, UpgradeFailure};
+use super::handover::successor::{START_TIMEOUT, StatePart, Successor, UpgradeFailure};
+use super::passed_state;
 use super::reload::Reloader;
+use super::state::AppState;
 use crate::control::ControlReply;
-use crate::ledger::Ledger;
-
-/// What the two processes tell each other about leases of credit and limits.
-const LEASES: &str = "leases";
 
 /// Starts the next process and hands over to it, once.
 pub(super) struct Upgrade {
@@ -91,53 +89,50 @@ impl Upgrade {
             .chain([(STDERR, stderr.as_fd())])
             .collect();
         let mut successor = Successor::start(program, &files, START_TIMEOUT)?;
-        let stream = match successor.pass_state(&[]) {
-            Ok(stream) => stream,
-            Err(why) => return Err(successor.fail(why)),
-        };
-        let ledger = Arc::clone(&self.reloader.app().ledger);
-        let answer = answer_peer(Arc::clone(&ledger));
-        let peer = match Peer::start(&self.background, stream, answer) {
-            Ok(peer) => peer,
-            Err(error) => return Err(successor.fail(error.to_string())),
-        };
-        share_store(&ledger, &peer);
-        let returning = self.background.spawn(Arc::clone(&ledger).return_unused());
-        if !self.wait_until_ready(&peer, successor.time_left()) {
-            returning.abort();
-            ledger.end_sharing();
-            let why = successor.describe("it has closed its end");
-            return Err(successor.fail(why));
+        let app = self.reloader.app();
+        let (there, peer) = watch::channel(None);
+        let passed = passed_state::pass_on(&app, &peer);
+        match self.connect(&mut successor, (&passed, &there), &app) {
+            Ok(peer) => {
+                let pid = successor.release();
+                _ = self.events.send(Event::HandedOver { pid, peer });
+                Ok(pid)
+            }
+            Err(why) => {
+                passed_state::keep(&app);
+                app.ledger.end_sharing();
+                Err(successor.fail(why))
+            }
         }
-        let pid = successor.release();
-        _ = self.events.send(Event::HandedOver { pid, peer });
-        Ok(pid)
+    }
+
+    /// Passes the state, and waits until the new process serves.
+    ///
+    /// Errors: in words.
+    fn connect(
+        &self,
+        successor: &mut Successor,
+        (passed, there): (&[StatePart], &watch::Sender<Option<Arc<Peer>>>),
+        app: &Arc<AppState>,
+    ) -> Result<Arc<Peer>, String> {
+        let stream = successor.pass_state(passed)?;
+        let answer = passed_state::answer_peer(app);
+        let peer = Peer::start(&self.background, stream, answer);
+        let peer = peer.map_err(|error| error.to_string())?;
+        there.send_replace(Some(Arc::clone(&peer)));
+        passed_state::share_store(&app.ledger, &peer);
+        let returning = self
+            .background
+            .spawn(Arc::clone(&app.ledger).return_unused());
+        if self.wait_until_ready(&peer, successor.time_left()) {
+            return Ok(peer);
+        }
+        returning.abort();
+        Err(successor.describe("it has closed its end"))
     }
 
     fn wait_until_ready(&self, peer: &Peer, bound: Duration) -> bool {
         let ready = async { tokio::time::timeout(bound, peer.ready()).await };
         self.background.block_on(ready).unwrap_or(false)
     }
-}
-
-/// Begins to share the store with the other process.
-pub(super) fn share_store(ledger: &Ledger, peer: &Arc<Peer>) {
-    let peer = Arc::downgrade(peer);
-    ledger.begin_sharing(move |text| {
-        if let Some(peer) = peer.upgrade() {
-            peer.tell(LEASES, text.as_bytes());
-        }
-    });
-}
-
-/// Answers the other process.
-pub(super) fn answer_peer(ledger: Arc<Ledger>) -> Arc<AnswerPeer> {
-    Arc::new(move |about: &str, body: Vec<u8>| {
-        if about == LEASES
-            && let Ok(text) = std::str::from_utf8(&body)
-        {
-            ledger.hear_peer(text);
-        }
-        async { Vec::new() }.boxed()
-    })
 }

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::net::TcpListener;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -23,7 +24,7 @@ pub const STDERR: &str = "stderr";
 /// How long the predecessor may take for each step. It kills a successor that takes longer than its own bound.
 const STEP_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What a starting process has from another one.
+/// What a starting process has from another one, and where it is reached.
 #[derive(Default)]
 pub struct Inheritance {
     pub listeners: InheritedListeners,
@@ -31,6 +32,8 @@ pub struct Inheritance {
     pub store_lock: Option<File>,
     /// The process to which this one is the successor.
     pub predecessor: Option<Predecessor>,
+    /// Where to bind the socket of commands; `None`: nowhere, or later, because the predecessor still has it.
+    pub control_path: Option<PathBuf>,
 }
 
 /// The process whose place this one takes.

@@ -75,8 +75,12 @@ fn an_edited_configuration_is_kept_and_the_new_one_laid_beside_it() {
 }
 
 #[test]
-fn the_unit_reloads_nothing_and_dumps_nothing() {
+fn the_unit_reloads_by_the_command_follows_an_upgrade_and_dumps_nothing() {
     let unit = include_str!("../../../systemd/weirgate.service");
-    assert!(!unit.contains("ExecReload"));
+    let has = |line| unit.lines().any(|it| it == line);
+    assert!(has(
+        "ExecReload=/usr/bin/weirgate reload -c /etc/weirgate/weirgate.toml"
+    ));
+    assert!(has("NotifyAccess=all"));
     assert!(unit.lines().any(|line| line == "LimitCORE=0"));
 }

@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::models::fronts::chat_completions::chunk;
+use crate::models::fronts::chat_completions::{chunk, stream as chat_stream};
 use crate::support::ask::Ask;
+use crate::support::boot::Gateway;
 use crate::support::client::{Client, ask};
 use crate::support::loopback::own_address;
 use crate::support::process::{Process, weirgate};
@@ -217,6 +218,25 @@ fn an_upgrade_cuts_no_stream_refuses_no_connection_and_charges_each_call_once() 
     let expected = answered as u64 + 1;
     until("each call is in the ledger", || requests() >= expected);
     assert_eq!(requests(), expected);
+}
+
+#[test]
+fn a_provider_that_fails_is_avoided_by_the_next_process_too() {
+    let failing = Upstream::always(Reply::json(500, "{}"));
+    let second = Upstream::always(chat_stream());
+    let gateway = || Gateway::between(&failing.url(), &second.url());
+    let body = r#"{"model":"chat","stream":true,"messages":[{"role":"user","content":"Hi"}]}"#;
+    let old = gateway();
+    for _ in 0..6 {
+        assert_eq!(old.chat(body).status(), 200);
+    }
+    let asked = failing.requests().len();
+    let new = gateway();
+    let passed = old.running.app.models.health_to_bytes();
+    assert!(new.running.app.models.take_in_health(&passed) > 0);
+    assert_eq!(new.chat(body).status(), 200);
+    assert_eq!(failing.requests().len(), asked);
+    assert_eq!(new.running.app.models.take_in_health(&passed[..9]), 0);
 }
 
 #[test]
