@@ -123,7 +123,9 @@ fn changes_for_people(changes: &ConfigChanges) -> Vec<serde_json::Value> {
     let change = |change: &ConfigChange| {
         let mut value = serde_json::to_value(change).unwrap_or_default();
         let text = ConfigChanges(vec![change.clone()]).to_string();
-        value["text"] = text.trim_end().into();
+        if let Some(members) = value.as_object_mut() {
+            members.insert("text".to_owned(), text.trim_end().into());
+        }
         value
     };
     changes.0.iter().map(change).collect()

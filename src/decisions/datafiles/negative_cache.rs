@@ -24,10 +24,13 @@ pub(super) enum FetchFailure {
     Failed,
 }
 
+/// Failed fetches, and the time of each, by a hash of the SDK key.
+type Failures = HashMap<[u8; 16], (FetchFailure, Instant)>;
+
 /// The recently failed fetches by SDK key.
 pub(super) struct NegativeCache {
     refused_for: Duration,
-    by_key: Arc<Mutex<HashMap<[u8; 16], (FetchFailure, Instant)>>>,
+    by_key: Arc<Mutex<Failures>>,
 }
 
 impl NegativeCache {

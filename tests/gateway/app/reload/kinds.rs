@@ -201,11 +201,11 @@ fn limits_tenants_datafiles_plans_prompts_log_and_mcp_are_reloaded_under_load() 
     };
     // Limits: the new one is in force, and what was counted stays counted.
     let used = gateway.chat(CHAT);
-    let counted = 100_000 - header(&used, "x-ratelimit-remaining");
+    let counted = 100_000 - header(&used, "ratelimit-remaining");
     settings.change(gateway, "chat = 100000", "chat = 200000");
     let answer = gateway.chat(CHAT);
-    let left = header(&answer, "x-ratelimit-remaining");
-    assert_eq!(header(&answer, "x-ratelimit-limit"), 200_000);
+    let left = header(&answer, "ratelimit-remaining");
+    assert_eq!(header(&answer, "ratelimit-limit"), 200_000);
     assert!(left < 200_000 - counted, "{counted} {left}");
     // Tenants: the new one is admitted, and the window of the other goes on.
     let before = header(
@@ -283,7 +283,7 @@ fn a_bad_configuration_changes_nothing_and_names_its_problems() {
         "{said}"
     );
     let answer = gateway.chat(CHAT);
-    assert_eq!(answer.header("x-ratelimit-limit"), Some("100000"));
+    assert_eq!(answer.header("ratelimit-limit"), Some("100000"));
     assert_eq!(content(&answer), content(&gateway.chat(CHAT)));
     running.end();
 }
