@@ -35,6 +35,8 @@ output_price = "1"
 struct Installed {
     process: Process,
     manager: UnixDatagram,
+    /// The folder of the manager's socket.
+    _sockets: tempfile::TempDir,
 }
 
 /// The program's link in a folder, in place of which a package puts another file.
@@ -58,7 +60,11 @@ impl Installed {
             command
         };
         let process = Process::start_by(command, more, MODELS);
-        let installed = Installed { process, manager };
+        let installed = Installed {
+            process,
+            manager,
+            _sockets: sockets,
+        };
         assert_eq!(installed.told(), ["READY=1"]);
         installed
     }
