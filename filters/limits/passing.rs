@@ -36,8 +36,8 @@ impl Windows {
         while !reader.0.is_empty() {
             let (key, runs) = reader.window(now_ms)?;
             match &self.table {
-                Table::Fixed(shards) => put(shards, key, &runs),
-                Table::Sliding(shards) => put(shards, key, &runs),
+                Table::Fixed(shards) => insert_window(shards, key, &runs),
+                Table::Sliding(shards) => insert_window(shards, key, &runs),
             }
             taken += 1;
         }
@@ -130,7 +130,7 @@ fn write_windows<C: Counter>(
     }
 }
 
-fn put<C: Counter>(shards: &Shards<C>, key: WindowKey, runs: &[(u64, u64)]) {
+fn insert_window<C: Counter>(shards: &Shards<C>, key: WindowKey, runs: &[(u64, u64)]) {
     if let Some(mut map) = shards.lock(super::shards::shard_index(&key)) {
         map.insert(key, C::from_runs(runs));
     }

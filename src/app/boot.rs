@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
 
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -20,8 +21,10 @@ use super::sandboxes::Sandboxes;
 use super::state::AppState;
 use super::{background, commands, config_watch};
 use crate::admin::AdminView;
-use crate::config::LoadedConfig;
+use crate::config::{Config, LoadedConfig};
+use crate::control::server::ControlSocket;
 use crate::proxy::state::CurrentState;
+use crate::store::StoreLock;
 use crate::telemetry::logging::AccessLog;
 use crate::telemetry::metrics::Metrics;
 
@@ -76,16 +79,13 @@ pub(super) fn boot_with(
     mut inheritance: Inheritance,
     access_log: impl FnOnce(&Metrics) -> std::io::Result<AccessLog>,
 ) -> Result<Running, BootError> {
-    // The listeners come first: a failed start must not create a key that it cannot show afterwards.
-    let listeners = BoundListeners::bind(&loaded.config, &mut inheritance.listeners)?;
+    // They come first: a failed start must not create a key that it cannot show afterwards.
+    let Taken {
+        listeners,
+        lock,
+        control,
+    } = Taken::take(&loaded.config, &mut inheritance)?;
     let (public, admin) = (listeners.public_address, listeners.admin_address);
-    let lock = open_store::lock(&loaded.config, inheritance.store_lock.take())?;
-    let control = inheritance
-        .control_path
-        .map(|path| commands::bind(&path, false));
-    let control = control
-        .transpose()
-        .map_err(|error| failed("server.upgrade_socket", error))?;
     let catalog = catalog(&loaded.config)?;
     let runtime = background::runtime()?;
     let background = runtime.handle().clone();
@@ -99,7 +99,7 @@ pub(super) fn boot_with(
     let opened = opened.map_err(|error| store_failed(&error))?;
     let logs = (metrics, access_log);
     let (process, heartbeats) = ProcessServices::start(&loaded.config, &opened, logs, &background)?;
-    let mut generation = Generation::build(loaded, catalog, &process, None)?;
+    let generation = Generation::build(loaded, catalog, &process, None)?;
     let app = Arc::clone(&generation.app);
     // Nothing works on the store before this process knows what its predecessor knows.
     let predecessor = inheritance
@@ -108,27 +108,9 @@ pub(super) fn boot_with(
     let predecessor = predecessor.transpose()?;
     let following = background.spawn(opened.late.follow(stopped.clone()));
     app.proxy.tasks.watch_task("accounts", &following);
-    let (settings, dispatching) = generation.start(&background, &stopped);
-    let (stop, stop_mode) = watch::channel(StopMode::No);
-    let (current, view) = (
-        CurrentState::new(Arc::clone(&app.proxy)),
-        AdminView::new(settings),
-    );
-    let config = &generation.loaded.config;
-    let (listeners, server) = listeners.serve(config, (&current, &view), background, stop_mode)?;
-    app.proxy.is_serving.store(true, Ordering::Relaxed);
-    let hash = process.config_hash(&generation.loaded);
-    process.metrics.reloads.start(&hash, jiff::Timestamp::now());
     let store = process.store.clone();
-    let parts = Reloadable {
-        generation,
-        sandboxes,
-        dispatching,
-        current,
-        view,
-        listeners,
-    };
-    let reloader = Arc::new(Reloader::new(process, parts, stopped.clone()));
+    let (reloader, server, stop) =
+        serve_first(generation, (listeners, sandboxes), process, &stopped)?;
     runtime.spawn(config_watch::run(Arc::clone(&reloader), stopped));
     Ok(Running {
         app,
@@ -146,8 +128,67 @@ pub(super) fn boot_with(
             store_lock: opened.lock,
         }),
         predecessor,
-        control: control.flatten(),
+        control,
     })
+}
+
+/// What a start takes before it builds anything.
+struct Taken {
+    listeners: BoundListeners,
+    lock: Option<StoreLock>,
+    control: Option<ControlSocket>,
+}
+
+impl Taken {
+    /// Errors: an address, the store or the socket of commands is another process's.
+    fn take(config: &Config, inheritance: &mut Inheritance) -> Result<Self, BootError> {
+        let listeners = BoundListeners::bind(config, &mut inheritance.listeners)?;
+        let lock = open_store::lock(config, inheritance.store_lock.take())?;
+        let control = inheritance.control_path.as_ref();
+        let control = control.map(|path| commands::bind(path, false)).transpose();
+        let control = control.map_err(|error| failed("server.upgrade_socket", error))?;
+        Ok(Self {
+            listeners,
+            lock,
+            control: control.flatten(),
+        })
+    }
+}
+
+/// What reloads a first generation, the thread that serves it, and what stops that.
+type FirstServed = (Arc<Reloader>, JoinHandle<()>, watch::Sender<StopMode>);
+
+/// Starts the background tasks of the first generation, and serves it.
+fn serve_first(
+    mut generation: Generation,
+    (bound, sandboxes): (BoundListeners, Sandboxes),
+    process: ProcessServices,
+    stopped: &watch::Receiver<bool>,
+) -> Result<FirstServed, BootError> {
+    let background = process.background.clone();
+    let (settings, dispatching) = generation.start(&background, stopped);
+    let (stop, stop_mode) = watch::channel(StopMode::No);
+    let current = CurrentState::new(Arc::clone(&generation.app.proxy));
+    let view = AdminView::new(settings);
+    let config = &generation.loaded.config;
+    let (listeners, server) = bound.serve(config, (&current, &view), background, stop_mode)?;
+    generation
+        .app
+        .proxy
+        .is_serving
+        .store(true, Ordering::Relaxed);
+    let hash = process.config_hash(&generation.loaded);
+    process.metrics.reloads.start(&hash, jiff::Timestamp::now());
+    let parts = Reloadable {
+        generation,
+        sandboxes,
+        dispatching,
+        current,
+        view,
+        listeners,
+    };
+    let reloader = Reloader::new(process, parts, stopped.clone());
+    Ok((Arc::new(reloader), server, stop))
 }
 
 /// Takes in the state of the predecessor, and shares the store with it until it has ended.

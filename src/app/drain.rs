@@ -10,15 +10,15 @@ use signal_hook::iterator::Signals;
 
 use super::handover::peer::Peer;
 use super::running::{Running, StopMode};
-use super::service_manager::ServiceManager;
+use super::supervisor::Supervisor;
 use crate::config::Server;
 
 /// The interval at which a stopping process checks whether the last request has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// How long idle connections stay open behind the last request, if no other process serves: a request may be on its way.
-const LINGER: Duration = Duration::from_millis(500);
+const IDLE_TIMEOUT: Duration = Duration::from_millis(500);
 /// The same while another process serves, so that nobody waits for this one.
-const LINGER_BESIDE_SUCCESSOR: Duration = Duration::from_secs(5);
+const IDLE_TIMEOUT_BESIDE_SUCCESSOR: Duration = Duration::from_secs(5);
 /// How long a drain takes at least: a connection that was accepted last is not counted yet, and the command that asked for an
 /// upgrade gets its answer.
 const MIN_DRAIN: Duration = Duration::from_millis(200);
@@ -113,7 +113,7 @@ impl Events {
 pub(super) fn serve_until_stopped(
     mut running: Running,
     events: Events,
-    manager: &ServiceManager,
+    manager: &Supervisor,
     predecessor: Option<&Arc<Peer>>,
 ) -> ExitCode {
     for event in &events.receiver {
@@ -158,7 +158,7 @@ fn drain(running: &Running, events: &Events, times: &DrainTimes) {
         std::thread::sleep(POLL_INTERVAL);
     }
     running.stop(StopMode::Gracefully);
-    wait_for_requests(running, events, (times.grace, LINGER));
+    wait_for_requests(running, events, (times.grace, IDLE_TIMEOUT));
 }
 
 /// Lets end what runs while another process serves.
@@ -166,12 +166,20 @@ fn drain_beside(running: &Running, events: &Events, (times, _peer): (&DrainTimes
     running.app.proxy.drain.begin();
     running.reloader.close_listeners();
     running.stop(StopMode::Gracefully);
-    wait_for_requests(running, events, (times.grace, LINGER_BESIDE_SUCCESSOR));
+    wait_for_requests(
+        running,
+        events,
+        (times.grace, IDLE_TIMEOUT_BESIDE_SUCCESSOR),
+    );
 }
 
 /// Waits until no request and no job is running, and idle connections have had their time. At the end of the grace period
 /// what runs is cut.
-fn wait_for_requests(running: &Running, events: &Events, (grace, linger): (Duration, Duration)) {
+fn wait_for_requests(
+    running: &Running,
+    events: &Events,
+    (grace, idle_timeout): (Duration, Duration),
+) {
     let began = Instant::now();
     let cut = began + grace;
     running.app.proxy.drain.set_deadline(cut.into());
@@ -184,7 +192,7 @@ fn wait_for_requests(running: &Running, events: &Events, (grace, linger): (Durat
         if is_busy {
             busy_until = Instant::now();
         }
-        let is_quiet = metrics.connections.get() == 0 || busy_until.elapsed() >= linger;
+        let is_quiet = metrics.connections.get() == 0 || busy_until.elapsed() >= idle_timeout;
         if !is_busy && is_quiet && began.elapsed() >= MIN_DRAIN {
             return;
         }
@@ -198,7 +206,7 @@ fn wait_for_predecessor(predecessor: Option<&Arc<Peer>>, events: &Events, grace:
     let Some(predecessor) = predecessor else {
         return;
     };
-    while !predecessor.is_gone() && Instant::now() < until && !events.stops_again() {
+    while !predecessor.has_ended() && Instant::now() < until && !events.stops_again() {
         std::thread::sleep(POLL_INTERVAL);
     }
 }

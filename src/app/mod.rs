@@ -22,8 +22,8 @@ pub mod routes;
 mod running;
 mod sandboxes;
 pub mod serve;
-mod service_manager;
 pub mod state;
+mod supervisor;
 mod upgrade;
 mod watchdog;
 

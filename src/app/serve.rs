@@ -16,7 +16,7 @@ use crate::app::handover::peer::Peer;
 use crate::app::handover::predecessor::Inheritance;
 use crate::app::handover::program::Program;
 use crate::app::openapi::curl::{self, ApiKey, Keys};
-use crate::app::service_manager::ServiceManager;
+use crate::app::supervisor::Supervisor;
 use crate::app::{Running, commands, watchdog};
 use crate::config::{LoadedConfig, LogFormat};
 use crate::control::server::ControlSocket;
@@ -65,7 +65,7 @@ pub fn serve(loaded: LoadedConfig, is_successor: bool) -> ExitCode {
     };
     // The gateway serves even if stderr is closed.
     _ = err.write_all(facts.banner(&running).as_bytes());
-    let manager = ServiceManager::default();
+    let manager = Supervisor::default();
     let predecessor = take_place(&mut running, &manager);
     let control = running.control.take();
     let control = control.or_else(|| rebind(&control_path, predecessor.is_some()));
@@ -113,7 +113,7 @@ fn rebind(path: &Path, is_successor: bool) -> Option<ControlSocket> {
 }
 
 /// Tells the predecessor, if there is one, and the service manager that this process serves. Returns the predecessor.
-fn take_place(running: &mut Running, manager: &ServiceManager) -> Option<(u32, Arc<Peer>)> {
+fn take_place(running: &mut Running, manager: &Supervisor) -> Option<(u32, Arc<Peer>)> {
     let Some(mut predecessor) = running.predecessor.take() else {
         manager.notify(&[NotifyState::Ready]);
         return None;

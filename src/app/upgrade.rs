@@ -39,7 +39,7 @@ impl Upgrade {
         if let Some((pid, _)) = self
             .predecessor
             .as_ref()
-            .filter(|(_, peer)| !peer.is_gone())
+            .filter(|(_, peer)| !peer.has_ended())
         {
             return ControlReply::failed(format!(
                 "the process before this one, {pid}, still ends what it serves: upgrade again after that, or end it at once with `kill {pid}`"

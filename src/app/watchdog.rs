@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use sd_notify::NotifyState;
 
-use super::service_manager::ServiceManager;
+use super::supervisor::Supervisor;
 use crate::proxy::state::ProxyState;
 
 /// The interval at which the tasks are checked.
@@ -13,7 +13,7 @@ const INTERVAL: Duration = Duration::from_millis(500);
 
 /// Starts the thread that watches the tasks. It sends the signs of life that systemd asks for (`WatchdogSec`), until
 /// a task has ended. Then it reports that once, and the service manager acts as its unit says.
-pub(super) fn start(state: Arc<ProxyState>, manager: ServiceManager) {
+pub(super) fn start(state: Arc<ProxyState>, manager: Supervisor) {
     let watch = move || {
         let due = sd_notify::watchdog_enabled().map(|limit| limit / 2);
         let mut told: Option<Instant> = None;

@@ -52,7 +52,7 @@ use self::account::{Hold, HoldError, LimitedCall, OrganizationAccount};
 use self::clock::unix_ms;
 use self::journal::Journal;
 use self::leases::LeaseQueue;
-use self::peer::Peer;
+use self::peer::StorePeer;
 use self::refused_calls::RefusedCalls;
 use self::reservation::is_funded;
 use crate::store::Store;
@@ -83,7 +83,7 @@ pub struct Ledger {
     /// Whether any number of processes may share the store.
     has_fleet: bool,
     /// The other process on a store that one process has, while one takes the place of the other.
-    peer: ArcSwapOption<Peer>,
+    peer: ArcSwapOption<StorePeer>,
     journal_bytes: u64,
     started: Instant,
     /// Held while ended calls are being stored.

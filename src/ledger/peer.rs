@@ -14,7 +14,7 @@ use crate::store::StoreError;
 const RETURN_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The way to the other process.
-pub struct Peer {
+pub struct StorePeer {
     tell: Box<dyn Fn(String) + Send + Sync>,
 }
 
@@ -22,7 +22,7 @@ impl Ledger {
     /// Begins to share the store with another process, to which `tell` passes texts for its [`Self::hear_peer`].
     pub fn begin_sharing(&self, tell: impl Fn(String) + Send + Sync + 'static) {
         let tell = Box::new(tell);
-        self.peer.store(Some(Arc::new(Peer { tell })));
+        self.peer.store(Some(Arc::new(StorePeer { tell })));
     }
 
     /// Ends that: the other process has ended.

@@ -83,7 +83,7 @@ impl Peer {
             number,
             about: about.to_owned(),
         };
-        let is_sent = self.send(&message, body) && !self.is_gone();
+        let is_sent = self.send(&message, body) && !self.has_ended();
         let answer = match is_sent {
             true => timeout(ANSWER_TIMEOUT, answer)
                 .await
@@ -115,7 +115,7 @@ impl Peer {
     }
 
     /// Returns whether the other process has ended.
-    pub fn is_gone(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         *self.life.borrow() == Life::Gone
     }
 
@@ -229,7 +229,7 @@ mod tests {
         let (old, new) = pair();
         assert_eq!(old.ask("never", b"").await, None);
         assert_eq!(old.ask("a", b"").await.unwrap(), b"new a");
-        assert!(!old.is_gone());
+        assert!(!old.has_ended());
         new.say_ready();
         assert!(old.ready().await);
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();

@@ -7,12 +7,12 @@ use sd_notify::NotifyState;
 
 /// The way to the service manager. Clones share it.
 #[derive(Clone, Default)]
-pub(super) struct ServiceManager {
+pub(super) struct Supervisor {
     /// Whether another process speaks to it in place of this one.
     is_silent: Arc<AtomicBool>,
 }
 
-impl ServiceManager {
+impl Supervisor {
     /// Tells it something.
     pub(super) fn notify(&self, states: &[NotifyState<'_>]) {
         if self.is_silent() {
