@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, ChildStderr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use super::channel::{Channel, Message};
@@ -15,6 +15,8 @@ use super::program::Program;
 pub const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a child that has closed its end may take to end, so that its last words and its status are known.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long its last words are waited for after its end.
+const LAST_WORDS_TIMEOUT: Duration = Duration::from_secs(1);
 /// The interval at which its end is looked for.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// The most lines that a failed start is quoted with.
@@ -192,17 +194,21 @@ fn end(child: &mut Child, why: String) -> String {
 }
 
 /// The last lines of a child's stderr, which also appear on our own.
-#[derive(Clone, Default)]
-struct LastLines(Arc<Mutex<Vec<String>>>);
+struct LastLines {
+    lines: Arc<Mutex<Vec<String>>>,
+    /// Its sender is dropped once all lines are read.
+    reading: mpsc::Receiver<()>,
+}
 
 impl LastLines {
     /// Reads until the child, or what it has started, closes it.
     fn read(stderr: Option<ChildStderr>) -> Self {
-        let lines = Self::default();
-        let (Some(stderr), kept) = (stderr, lines.clone()) else {
-            return lines;
-        };
+        let (until_end, reading) = mpsc::channel();
+        let lines: Arc<Mutex<Vec<String>>> = Arc::default();
+        let kept = Arc::clone(&lines);
         let read = move || {
+            let _until_end: mpsc::Sender<()> = until_end;
+            let Some(stderr) = stderr else { return };
             let mut reader = BufReader::new(stderr);
             let mut line = Vec::new();
             while (&mut reader)
@@ -210,7 +216,7 @@ impl LastLines {
                 .read_until(b'\n', &mut line)
                 .is_ok_and(|it| it > 0)
             {
-                kept.push(String::from_utf8_lossy(&line).trim_end().to_owned());
+                keep(&kept, String::from_utf8_lossy(&line).trim_end().to_owned());
                 line.clear();
             }
         };
@@ -218,23 +224,27 @@ impl LastLines {
         _ = std::thread::Builder::new()
             .name("successor".to_owned())
             .spawn(read);
-        lines
+        Self { lines, reading }
     }
 
-    fn push(&self, line: String) {
-        use std::io::Write;
-        _ = writeln!(std::io::stderr(), "{line}");
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.len() == MAX_LINES {
-            lines.remove(0);
-        }
-        lines.push(line);
-    }
-
+    /// Returns the last lines of a child that has ended.
     fn lines(&self) -> Vec<String> {
-        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Something else may have the child's end of the pipe, so the wait is short.
+        _ = self.reading.recv_timeout(LAST_WORDS_TIMEOUT);
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.clone()
     }
+}
+
+/// Shows a line on our stderr, and keeps it in place of the oldest one.
+fn keep(lines: &Mutex<Vec<String>>, line: String) {
+    use std::io::Write;
+    _ = writeln!(std::io::stderr(), "{line}");
+    let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
+    if lines.len() == MAX_LINES {
+        lines.remove(0);
+    }
+    lines.push(line);
 }
 
 #[cfg(test)]

@@ -7,4 +7,5 @@ mod install;
 mod openapi;
 mod process;
 mod reload;
+mod together;
 mod upgrade;

@@ -32,8 +32,8 @@ output_price = "1"
 "#;
 
 /// A server that was started by a link, as an installation has it, under a service manager.
-struct Installed {
-    process: Process,
+pub(super) struct Installed {
+    pub(super) process: Process,
     manager: UnixDatagram,
     /// The folder of the manager's socket.
     _sockets: tempfile::TempDir,
@@ -45,7 +45,7 @@ fn link(folder: &Path) -> PathBuf {
 }
 
 impl Installed {
-    fn start(more: &str) -> Installed {
+    pub(super) fn start(more: &str) -> Installed {
         let sockets = tempfile::tempdir().unwrap();
         let path = sockets.path().join("notify");
         let manager = UnixDatagram::bind(&path).unwrap();
@@ -81,7 +81,7 @@ impl Installed {
         text.lines().map(str::to_owned).collect()
     }
 
-    fn command(&self, words: &[&str]) -> Output {
+    pub(super) fn command(&self, words: &[&str]) -> Output {
         weirgate(self.folder(), words)
     }
 
@@ -97,13 +97,14 @@ impl Installed {
 
     /// Puts a script in the place of the program.
     fn install_script(&self, lines: &str) {
-        let (path, draft) = (link(self.folder()), self.folder().join("draft"));
-        std::fs::write(&draft, format!("#!/bin/sh\n{lines}\n")).unwrap();
-        std::fs::set_permissions(&draft, PermissionsExt::from_mode(0o755)).unwrap();
-        std::fs::rename(draft, path).unwrap();
+        let path = link(self.folder());
+        // The link goes, and not the program behind it.
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, format!("#!/bin/sh\n{lines}\n")).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
     }
 
-    fn chat(&self) -> Ask {
+    pub(super) fn chat(&self) -> Ask {
         let body = r#"{"model":"sandbox-chat","messages":[{"role":"user","content":"Hi"}]}"#;
         Ask::post("/v1/chat/completions", body).key(self.process.key())
     }
@@ -133,7 +134,7 @@ fn is_running(pid: u32) -> bool {
     stat.is_ok_and(|stat| !stat.contains(") Z "))
 }
 
-fn own_provider(upstream: &Upstream, more: &str) -> String {
+pub(super) fn own_provider(upstream: &Upstream, more: &str) -> String {
     format!(
         "[providers.own]\nkind = \"openai-compatible\"\nbase_url = \"{}/v1\"\nkeys = []\n{more}",
         upstream.url()
