@@ -80,11 +80,11 @@ pub(super) fn boot_with(
     access_log: impl FnOnce(&Metrics) -> std::io::Result<AccessLog>,
 ) -> Result<Running, BootError> {
     // They come first: a failed start must not create a key that it cannot show afterwards.
-    let Taken {
+    let Claims {
         listeners,
         lock,
         control,
-    } = Taken::take(&loaded.config, &mut inheritance)?;
+    } = Claims::claim(&loaded.config, &mut inheritance)?;
     let (public, admin) = (listeners.public_address, listeners.admin_address);
     let catalog = catalog(&loaded.config)?;
     let runtime = background::runtime()?;
@@ -133,15 +133,15 @@ pub(super) fn boot_with(
 }
 
 /// What a start takes before it builds anything.
-struct Taken {
+struct Claims {
     listeners: BoundListeners,
     lock: Option<StoreLock>,
     control: Option<ControlSocket>,
 }
 
-impl Taken {
+impl Claims {
     /// Errors: an address, the store or the socket of commands is another process's.
-    fn take(config: &Config, inheritance: &mut Inheritance) -> Result<Self, BootError> {
+    fn claim(config: &Config, inheritance: &mut Inheritance) -> Result<Self, BootError> {
         let listeners = BoundListeners::bind(config, &mut inheritance.listeners)?;
         let lock = open_store::lock(config, inheritance.store_lock.take())?;
         let control = inheritance.control_path.as_ref();

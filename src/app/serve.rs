@@ -82,9 +82,7 @@ pub fn serve(loaded: LoadedConfig, is_successor: bool) -> ExitCode {
 fn inherit(loaded: &LoadedConfig, is_successor: bool) -> Result<Inheritance, String> {
     if is_successor {
         let inherited = Inheritance::from_predecessor();
-        return inherited.map_err(|error| {
-            format!("--upgrade is for a running server alone, see `weirgate upgrade`: {error}")
-        });
+        return inherited.map_err(|error| format!("the running process passes nothing: {error}"));
     }
     Ok(Inheritance {
         control_path: Some(loaded.config.upgrade_socket()),

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
+use crate::app::handover::predecessor::is_offered;
 use crate::config;
 use crate::config::{LoadedConfig, Problem, Source};
 use crate::control::ControlCommand;
@@ -277,6 +278,10 @@ pub fn run(args: impl IntoIterator<Item = OsString>, out: &mut Output) -> ExitCo
 }
 
 fn serve(source: &Source, is_successor: bool, out: &mut Output) -> ExitCode {
+    if is_successor && !is_offered() {
+        out.fail("--upgrade is for a running server alone: see `weirgate upgrade`");
+        return Exit::Usage.into();
+    }
     match load(source, out) {
         Ok(loaded) => {
             for warning in &loaded.warnings {

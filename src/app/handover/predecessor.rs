@@ -47,6 +47,11 @@ pub struct Predecessor {
     stderr: Option<OwnedFd>,
 }
 
+/// Returns whether a running process has started this one: the standard input is a socket.
+pub fn is_offered() -> bool {
+    socket_type(io::stdin().as_fd()).is_ok()
+}
+
 impl Inheritance {
     /// Takes the listeners of a service manager. Call it before the process has other threads.
     pub fn from_service_manager() -> Self {
@@ -61,7 +66,6 @@ impl Inheritance {
     /// Errors: the standard input is no socket of a running process.
     pub fn from_predecessor() -> io::Result<Self> {
         let stdin = io::stdin().as_fd().try_clone_to_owned()?;
-        socket_type(&stdin)?;
         // Children of this process, and their successors, must not keep the pair open.
         dup2_stdin(File::open("/dev/null")?)?;
         let mut channel = Channel::from_fd(stdin);

@@ -142,7 +142,7 @@ async fn replies_pass_to_another_process_for_the_rest_of_their_time() {
     let (old, new) = (cache(1 << 20), cache(1 << 20));
     for key in 1..=3 {
         let guard = lead(&old, &search(key, 5_000)).await;
-        guard.store(reply(100, 5_000));
+        guard.store(reply(0, 5_000));
     }
     tokio::time::advance(Duration::from_secs(4)).await;
     let bytes = old.to_bytes();
@@ -150,7 +150,7 @@ async fn replies_pass_to_another_process_for_the_rest_of_their_time() {
     assert!(is_hit(&new, &search(2, 9_000)).await);
     assert!(!is_hit(&new, &search(2, 15_000)).await);
     // Bytes that end within a reply leave that one out.
-    for cut in [1, 40, 60] {
+    for cut in [1, 10, 40] {
         let cut = bytes.get(..bytes.len() - cut).unwrap().to_vec();
         assert_eq!(cache(1 << 20).take_in(cut), 2);
     }
