@@ -99,7 +99,7 @@ fn reload(installed: &Installed, number: usize) {
     let kept = text.split("# reloaded").next().unwrap();
     let minutes = 60 + number;
     let text = format!(
-        "{kept}# reloaded\n[videos]\njob_timeout_s = {}\n",
+        "{kept}# reloaded\n[routing]\nsticky_ttl_s = {}\n",
         minutes * 60
     );
     std::fs::write(path, text).unwrap();
