@@ -114,38 +114,22 @@ impl DecisionService {
             notifications.clone(),
             previous.and_then(|it| it.remote_datafiles.as_deref()),
         )?;
-        let events = previous.map(|it| &it.events);
-        let (events, dispatcher) = EventQueue::new(decisions, state_dir, metrics, events)?;
-        let odp_events = previous.map(|it| &it.odp_events);
-        let odp_events = OdpEvents::new(decisions.written_odp_hosts(), metrics, odp_events)?;
-        let (odp_events, odp_dispatcher) = odp_events;
-        let keys = decisions.token_keys.iter();
-        let keys: Vec<Vec<u8>> = keys.map(|key| key.expose().to_vec()).collect();
-        let claim_rules = decisions.claim_rules.clone();
+        let (events, odp_events, dispatchers) = events(decisions, state_dir, metrics, previous)?;
+        let cmab = previous.map(|it| &it.cmab);
+        let segments = previous.map(|it| &it.segments);
+        let overrides = previous.and_then(|it| it.overrides.clone());
+        let profiles = previous.and_then(|it| it.profiles.as_ref());
         let foreign = foreign_keys(decisions, handle, previous)?;
         let service = Self {
             protocol: decisions.protocol,
-            credentials: SdkRules {
-                headers: decisions.sdk_key_headers.clone(),
-                tokens: JwtTokens::new(&keys, decisions.token_ttl_s, claim_rules.clone()),
-                trusts_foreign: foreign.is_some(),
-                claim_rules,
-            },
+            credentials: sdk_rules(decisions, foreign.is_some()),
             foreign_keys: foreign,
             local_datafiles: Arc::new(local),
             remote_datafiles: remote.map(Arc::new),
             events,
             notifications,
-            cmab: CmabClient::new(
-                decisions,
-                handle.clone(),
-                metrics,
-                previous.map(|it| &it.cmab),
-            )?,
-            segments: {
-                let previous = previous.map(|it| &it.segments);
-                Segments::new(decisions, handle.clone(), redis.cloned(), previous)?
-            },
+            cmab: CmabClient::new(decisions, handle.clone(), metrics, cmab)?,
+            segments: Segments::new(decisions, handle.clone(), redis.cloned(), segments)?,
             odp_events,
             clients: decisions.clients.clone(),
             hash_limiter: previous.map_or_else(Arc::default, |it| Arc::clone(&it.hash_limiter)),
@@ -156,18 +140,8 @@ impl DecisionService {
                 Some(previous) => Arc::clone(&previous.batch_fetches),
                 None => Arc::new(Semaphore::new(MAX_BATCH_FETCHES)),
             },
-            overrides: decisions.overrides.then(|| {
-                let known = previous.and_then(|it| it.overrides.clone());
-                known.unwrap_or_default()
-            }),
-            profiles: {
-                let previous = previous.and_then(|it| it.profiles.as_ref());
-                Profiles::new(decisions, redis, previous)
-            },
-        };
-        let dispatchers = Dispatchers {
-            dispatcher,
-            odp_dispatcher,
+            overrides: decisions.overrides.then(|| overrides.unwrap_or_default()),
+            profiles: Profiles::new(decisions, redis, profiles),
         };
         Ok((service, dispatchers))
     }
@@ -211,6 +185,39 @@ impl DecisionService {
             (ProjectLookup::Unknown, Some(remote)) => Box::pin(remote.find(sdk_key)).await,
             (found, _) => found,
         }
+    }
+}
+
+/// Returns the queues of events, and the dispatchers that they need beside those that run.
+fn events(
+    decisions: &DecisionsConfig,
+    state_dir: &Path,
+    metrics: &Arc<Metrics>,
+    previous: Option<&DecisionService>,
+) -> reqwest::Result<(EventQueue, OdpEvents, Dispatchers)> {
+    let before = previous.map(|it| &it.events);
+    let (events, dispatcher) = EventQueue::new(decisions, state_dir, metrics, before)?;
+    let (hosts, before) = (
+        decisions.written_odp_hosts(),
+        previous.map(|it| &it.odp_events),
+    );
+    let (odp_events, odp_dispatcher) = OdpEvents::new(hosts, metrics, before)?;
+    let dispatchers = Dispatchers {
+        dispatcher,
+        odp_dispatcher,
+    };
+    Ok((events, odp_events, dispatchers))
+}
+
+fn sdk_rules(decisions: &DecisionsConfig, trusts_foreign: bool) -> SdkRules {
+    let keys = decisions.token_keys.iter();
+    let keys: Vec<Vec<u8>> = keys.map(|key| key.expose().to_vec()).collect();
+    let claim_rules = decisions.claim_rules.clone();
+    SdkRules {
+        headers: decisions.sdk_key_headers.clone(),
+        tokens: JwtTokens::new(&keys, decisions.token_ttl_s, claim_rules.clone()),
+        trusts_foreign,
+        claim_rules,
     }
 }
 
