@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use super::drain::Events;
 use super::handover::peer::Peer;
 use super::handover::program::Program;
-use super::reload::{Refused, Reloaded, Reloader};
+use super::reload::{RefusedReload, Reloaded, Reloader};
 use super::running::Running;
 use super::upgrade::Upgrade;
 use crate::config::{ConfigChange, ConfigChanges};
@@ -111,7 +111,7 @@ fn diff(reloader: &Reloader) -> ControlReply {
     }
 }
 
-fn refuse(refused: Refused) -> ControlReply {
+fn refuse(refused: RefusedReload) -> ControlReply {
     ControlReply {
         problems: refused.problems,
         ..ControlReply::failed("the configuration in force stays")

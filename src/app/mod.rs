@@ -29,5 +29,5 @@ mod watchdog;
 
 pub use boot::boot;
 pub use bound::{BoundService, ReadyListener};
-pub use reload::{Refused, Reloaded, Reloader};
+pub use reload::{RefusedReload, Reloaded, Reloader};
 pub use running::{Running, StopMode};

@@ -85,14 +85,14 @@ pub enum Reloaded {
 
 /// The reasons for which a configuration is not in force.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Refused {
+pub struct RefusedReload {
     /// Refused: its text is to be changed. Failed: something else is.
     pub result: ReloadResult,
     /// Texts for the operator.
     pub problems: Vec<String>,
 }
 
-impl Refused {
+impl RefusedReload {
     fn of_text(problems: &[Problem]) -> Self {
         let texts = problems.iter().map(ToString::to_string);
         Self {
@@ -102,7 +102,7 @@ impl Refused {
     }
 }
 
-impl From<BootError> for Refused {
+impl From<BootError> for RefusedReload {
     fn from(error: BootError) -> Self {
         Self {
             result: match error.is_configuration {
@@ -180,7 +180,7 @@ impl Reloader {
     /// Blocks: it reads files, and builds what the configuration asks for.
     ///
     /// Errors: the configuration has problems, needs a restart, or cannot be built. Nothing has changed then.
-    pub fn reload(&self) -> Result<Reloaded, Refused> {
+    pub fn reload(&self) -> Result<Reloaded, RefusedReload> {
         let mut state = self.lock();
         // What is asked for from here on is not in the files that this reload reads.
         self.is_requested.store(false, Ordering::Relaxed);
@@ -191,7 +191,7 @@ impl Reloader {
     /// Puts the configuration of another source in force.
     ///
     /// Errors: as [`Self::reload`].
-    pub fn reload_from(&self, source: &Source) -> Result<Reloaded, Refused> {
+    pub fn reload_from(&self, source: &Source) -> Result<Reloaded, RefusedReload> {
         self.load(&mut self.lock(), source)
     }
 
@@ -212,7 +212,7 @@ impl Reloader {
     /// Returns what a reload would change.
     ///
     /// Errors: the configuration has problems, or an upgrade runs.
-    pub fn diff(&self) -> Result<ConfigChanges, Refused> {
+    pub fn diff(&self) -> Result<ConfigChanges, RefusedReload> {
         let state = self.lock();
         let loaded = self.read(&state, &state.generation.loaded.source)?;
         Ok(config::changes(&state.generation.loaded, &loaded))
@@ -240,7 +240,7 @@ impl Reloader {
     }
 
     /// Loads a source and records the outcome.
-    fn load(&self, state: &mut State, source: &Source) -> Result<Reloaded, Refused> {
+    fn load(&self, state: &mut State, source: &Source) -> Result<Reloaded, RefusedReload> {
         let outcome = self.read(state, source);
         let outcome = outcome.and_then(|loaded| self.replace(state, loaded));
         let (reloads, now) = (&self.process.metrics.reloads, Timestamp::now());
@@ -254,31 +254,35 @@ impl Reloader {
         outcome
     }
 
-    fn read(&self, state: &State, source: &Source) -> Result<LoadedConfig, Refused> {
+    fn read(&self, state: &State, source: &Source) -> Result<LoadedConfig, RefusedReload> {
         if self.is_paused.load(Ordering::Relaxed) {
             let why = "an upgrade runs, and the new process reads the configuration: reload again after it";
-            return Err(Refused {
+            return Err(RefusedReload {
                 result: ReloadResult::Failed,
                 problems: vec![why.to_owned()],
             });
         }
         let environment = state.generation.loaded.environment.clone();
         let loaded = config::load(source, environment);
-        let loaded = loaded.map_err(|problems| Refused::of_text(&problems))?;
+        let loaded = loaded.map_err(|problems| RefusedReload::of_text(&problems))?;
         match &loaded.config.models.catalog {
             Ok(_) => Ok(loaded),
-            Err(problems) => Err(Refused::of_text(problems)),
+            Err(problems) => Err(RefusedReload::of_text(problems)),
         }
     }
 
-    fn replace(&self, state: &mut State, mut loaded: LoadedConfig) -> Result<Reloaded, Refused> {
+    fn replace(
+        &self,
+        state: &mut State,
+        mut loaded: LoadedConfig,
+    ) -> Result<Reloaded, RefusedReload> {
         let changes = config::changes(&state.generation.loaded, &loaded);
         if changes.is_empty() {
             return Ok(Reloaded::Unchanged);
         }
         let refusals = changes.refusals();
         if !refusals.is_empty() {
-            return Err(Refused::of_text(&refusals));
+            return Err(RefusedReload::of_text(&refusals));
         }
         let catalog = generation::catalog(&loaded.config)?;
         let background = &self.process.background;

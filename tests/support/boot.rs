@@ -8,7 +8,7 @@ use std::time::Duration;
 use filters::limits::QuotaGroup;
 use filters::money::Usd;
 use tempfile::TempDir;
-use weirgate::app::{Refused, Reloaded, Running, boot};
+use weirgate::app::{RefusedReload, Reloaded, Running, boot};
 use weirgate::config;
 use weirgate::store::{NewKey, Store, StoreSettings};
 use weirgate::telemetry::logging::AccessLog;
@@ -185,7 +185,7 @@ impl Gateway {
     }
 
     /// Reloads with this configuration, in the environment of the start.
-    pub fn reload(&self, toml: &str) -> Result<Reloaded, Refused> {
+    pub fn reload(&self, toml: &str) -> Result<Reloaded, RefusedReload> {
         let source = config::Source::Text {
             name: "weirgate.toml".to_owned(),
             text: toml.to_owned(),

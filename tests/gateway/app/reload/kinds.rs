@@ -212,7 +212,7 @@ fn limits_tenants_datafiles_plans_prompts_log_and_mcp_are_reloaded_under_load() 
                    limits = { \"POST /content/v2\" = 2 }\n[log]";
     settings.change(gateway, "[log]", tenants);
     let status = || ask(gateway.address(), &query("k2")).status();
-    let mut goes_on = |more: u32| {
+    let goes_on = |more: u32| {
         let answers = [status(), status()];
         let from = format!("stream_total_timeout_s = {}", 900 + more - 1);
         settings.change(
@@ -223,7 +223,7 @@ fn limits_tenants_datafiles_plans_prompts_log_and_mcp_are_reloaded_under_load() 
         // A window may have ended in between.
         answers == [200, 200] && status() == 429
     };
-    assert!((1..=5).any(|more| goes_on(more)), "the window began anew");
+    assert!((1..=5).any(goes_on), "the window began anew");
     // Datafiles: the new project decides.
     assert_ne!(ask(gateway.address(), &decide("brought")).status(), 200);
     let project = "[[decisions.projects]]\nsdk_key = \"brought\"\ndatafile = \"sandbox\"\n[graph]";
