@@ -305,9 +305,13 @@ impl Slot {
 
     /// Opens the new listener, if there is one, and then closes the previous one.
     fn replace(&self, new: Option<(SocketAddr, ReadyListener)>) {
-        if let Some((configured, ready)) = new {
-            let opened = self.doors.open(ready);
-            *self.lock() = Open::new(configured, opened);
+        let Some((configured, ready)) = new else {
+            return;
+        };
+        let mut open = self.lock();
+        // A closed one stays closed, because the process stops.
+        if open.listener.is_some() {
+            *open = Open::new(configured, self.doors.open(ready));
         }
     }
 }

@@ -31,9 +31,11 @@ pub struct Reloader {
     listeners: Listeners,
     /// The stop of the process.
     stop: watch::Receiver<bool>,
-    /// Held while a reload runs, so that the next one waits.
+    /// Held while a reload runs, so that the next one waits. Files may take long to read, so nothing else waits for it.
+    turn: Mutex<Sandboxes>,
+    /// Held for moments.
     state: Mutex<State>,
-    /// Whether an upgrade runs, after which another process has the configuration.
+    /// Whether an upgrade runs, after which another process has the configuration, or this process stops.
     is_paused: AtomicBool,
     /// Whether a reload waits for its turn.
     is_requested: AtomicBool,
@@ -58,8 +60,7 @@ impl Drop for ReloadPause<'_> {
 
 /// What a reload replaces.
 struct State {
-    generation: Generation,
-    sandboxes: Sandboxes,
+    generation: Arc<Generation>,
     /// The tasks that send events until the process stops.
     dispatching: Vec<JoinHandle<()>>,
 }
@@ -128,9 +129,9 @@ impl Reloader {
             view: parts.view,
             listeners: parts.listeners,
             stop,
+            turn: Mutex::new(parts.sandboxes),
             state: Mutex::new(State {
-                generation: parts.generation,
-                sandboxes: parts.sandboxes,
+                generation: Arc::new(parts.generation),
                 dispatching: parts.dispatching.into_iter().collect(),
             }),
             is_paused: AtomicBool::new(false),
@@ -140,7 +141,7 @@ impl Reloader {
 
     /// Waits for a reload that runs, and refuses others until the pause ends.
     pub(super) fn pause(&self) -> ReloadPause<'_> {
-        let _running = self.lock();
+        let _running = self.turn();
         self.is_paused.store(true, Ordering::Relaxed);
         ReloadPause(self)
     }
@@ -157,8 +158,9 @@ impl Reloader {
         self.listeners.close();
     }
 
-    /// Lets the background tasks of the configuration end what they have begun.
+    /// Lets the background tasks of the configuration end what they have begun. No reload starts others.
     pub(super) fn stop_claiming(&self) {
+        self.is_paused.store(true, Ordering::Relaxed);
         let state = self.lock();
         state.generation.stop();
     }
@@ -181,18 +183,18 @@ impl Reloader {
     ///
     /// Errors: the configuration has problems, needs a restart, or cannot be built. Nothing has changed then.
     pub fn reload(&self) -> Result<Reloaded, RefusedReload> {
-        let mut state = self.lock();
+        let mut turn = self.turn();
         // What is asked for from here on is not in the files that this reload reads.
         self.is_requested.store(false, Ordering::Relaxed);
-        let source = state.generation.loaded.source.clone();
-        self.load(&mut state, &source)
+        let (source, _) = self.source();
+        self.load(&mut turn, &source)
     }
 
     /// Puts the configuration of another source in force.
     ///
     /// Errors: as [`Self::reload`].
     pub fn reload_from(&self, source: &Source) -> Result<Reloaded, RefusedReload> {
-        self.load(&mut self.lock(), source)
+        self.load(&mut self.turn(), source)
     }
 
     /// Reloads on a thread of its own. While one waits for its turn, further requests are served by it.
@@ -213,9 +215,9 @@ impl Reloader {
     ///
     /// Errors: the configuration has problems, or an upgrade runs.
     pub fn diff(&self) -> Result<ConfigChanges, RefusedReload> {
-        let state = self.lock();
-        let loaded = self.read(&state, &state.generation.loaded.source)?;
-        Ok(config::changes(&state.generation.loaded, &loaded))
+        let generation = self.generation();
+        let loaded = self.read(&generation, &generation.loaded.source)?;
+        Ok(config::changes(&generation.loaded, &loaded))
     }
 
     /// Returns the settings of the process.
@@ -225,8 +227,8 @@ impl Reloader {
 
     /// Returns where the configuration comes from, and the environment with which it is read.
     pub(super) fn source(&self) -> (Source, BTreeMap<String, String>) {
-        let state = self.lock();
-        let loaded = &state.generation.loaded;
+        let generation = self.generation();
+        let loaded = &generation.loaded;
         (loaded.source.clone(), loaded.environment.clone())
     }
 
@@ -235,34 +237,49 @@ impl Reloader {
         self.watches_files.subscribe()
     }
 
+    fn turn(&self) -> MutexGuard<'_, Sandboxes> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn generation(&self) -> Arc<Generation> {
+        Arc::clone(&self.lock().generation)
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Errors: an upgrade runs, or the process stops.
+    fn check_pause(&self) -> Result<(), RefusedReload> {
+        if !self.is_paused.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let why = "an upgrade runs, or this process stops: the next process reads the configuration, reload again after it";
+        Err(RefusedReload {
+            result: ReloadResult::Failed,
+            problems: vec![why.to_owned()],
+        })
+    }
+
     /// Loads a source and records the outcome.
-    fn load(&self, state: &mut State, source: &Source) -> Result<Reloaded, RefusedReload> {
-        let outcome = self.read(state, source);
-        let outcome = outcome.and_then(|loaded| self.replace(state, loaded));
+    fn load(&self, sandboxes: &mut Sandboxes, source: &Source) -> Result<Reloaded, RefusedReload> {
+        let previous = self.generation();
+        let outcome = self.read(&previous, source);
+        let outcome = outcome.and_then(|loaded| self.replace((sandboxes, &previous), loaded));
         let (reloads, now) = (&self.process.metrics.reloads, Timestamp::now());
         match &outcome {
             Ok(Reloaded::Unchanged) => reloads.record_unchanged(now),
             Ok(Reloaded::Changed(_)) => {
-                reloads.record_ok(&self.process.config_hash(&state.generation.loaded), now);
+                reloads.record_ok(&self.process.config_hash(&self.generation().loaded), now);
             }
             Err(refused) => reloads.record_problems(refused.result, &refused.problems, now),
         }
         outcome
     }
 
-    fn read(&self, state: &State, source: &Source) -> Result<LoadedConfig, RefusedReload> {
-        if self.is_paused.load(Ordering::Relaxed) {
-            let why = "an upgrade runs, and the new process reads the configuration: reload again after it";
-            return Err(RefusedReload {
-                result: ReloadResult::Failed,
-                problems: vec![why.to_owned()],
-            });
-        }
-        let environment = state.generation.loaded.environment.clone();
+    fn read(&self, current: &Generation, source: &Source) -> Result<LoadedConfig, RefusedReload> {
+        self.check_pause()?;
+        let environment = current.loaded.environment.clone();
         let loaded = config::load(source, environment);
         let loaded = loaded.map_err(|problems| RefusedReload::of_text(&problems))?;
         match &loaded.config.models.catalog {
@@ -273,10 +290,10 @@ impl Reloader {
 
     fn replace(
         &self,
-        state: &mut State,
+        (sandboxes, previous): (&mut Sandboxes, &Generation),
         mut loaded: LoadedConfig,
     ) -> Result<Reloaded, RefusedReload> {
-        let changes = config::changes(&state.generation.loaded, &loaded);
+        let changes = config::changes(&previous.loaded, &loaded);
         if changes.is_empty() {
             return Ok(Reloaded::Unchanged);
         }
@@ -286,23 +303,23 @@ impl Reloader {
         }
         let catalog = generation::catalog(&loaded.config)?;
         let background = &self.process.background;
-        state
-            .sandboxes
-            .serve(&mut loaded.config, background, &self.stop)?;
+        sandboxes.serve(&mut loaded.config, background, &self.stop)?;
         let listeners = self.listeners.prepare(&loaded.config)?;
-        let mut next = Generation::build(loaded, catalog, &self.process, Some(&state.generation))?;
+        let mut next = Generation::build(loaded, catalog, &self.process, Some(previous))?;
+        self.check_pause()?;
         // Nothing fails from here on.
         let (settings, dispatching) = next.start(background, &self.stop);
         self.current.replace(Arc::clone(&next.app.proxy));
         self.view.replace(settings);
         self.listeners.apply(listeners);
-        state.generation.stop();
-        state.dispatching.extend(dispatching);
         let config = &next.loaded.config;
         self.process.set_limits(config);
         log::set_max_level(config.log.level.into());
         self.watches_files.send_replace(config.server.watch);
-        state.generation = next;
+        let mut state = self.lock();
+        state.generation.stop();
+        state.dispatching.extend(dispatching);
+        state.generation = Arc::new(next);
         Ok(Reloaded::Changed(changes))
     }
 
