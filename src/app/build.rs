@@ -15,8 +15,7 @@ use crate::config::{Config, GraphUpstream};
 use crate::decisions::{DecisionService, Dispatchers};
 use crate::graph::Graph;
 use crate::limits::{Quotas, Sharing};
-use crate::mcp::oauth::documents::ClientDocuments;
-use crate::mcp::oauth::{OAuthParts, store_turns};
+use crate::mcp::oauth::OAuthParts;
 use crate::mcp::routes::McpParts;
 use crate::models::experiments::Experiments;
 use crate::models::media::Media;
@@ -136,14 +135,13 @@ fn oauth(config: &Config, process: &ProcessServices) -> Result<OAuthParts, BootE
     let pepper = process.store.pepper();
     let tokens = AccessTokens::new(pepper, own_origin.clone());
     let tokens = tokens.map_err(|error| failed("access tokens", format!("{error:?}")))?;
-    let documents = ClientDocuments::new(process.background.clone(), []);
     Ok(OAuthParts {
-        store: store_turns(Arc::clone(&process.ledger)),
+        store: process.store_turns.clone(),
         accounts: process.accounts.clone(),
         pepper: pepper.clone(),
         tokens: Arc::new(tokens),
         address_limits: Arc::clone(&process.address_limits),
-        documents: documents.map_err(|error| failed("documents of clients", error))?,
+        documents: process.client_documents.clone(),
         own_origin,
     })
 }

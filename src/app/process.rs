@@ -10,8 +10,10 @@ use super::boot::{BootError, failed, misconfigured};
 use super::open_store::ReadyStore;
 use crate::accounts::AccountsHandle;
 use crate::config::{Config, LoadedConfig, Secret};
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, StoreTurns};
 use crate::mcp::McpMemory;
+use crate::mcp::oauth::documents::ClientDocuments;
+use crate::mcp::oauth::store_turns;
 use crate::models::store_snapshots::StoreSnapshots;
 use crate::proxy::address_limits::AddressLimits;
 use crate::proxy::body_budget::BodyBudget;
@@ -51,6 +53,10 @@ pub(super) struct ProcessServices {
     pub(super) stream_resets: Arc<StreamResets>,
     /// What the MCP server knows of its clients.
     pub(super) mcp: McpMemory,
+    /// The documents by which clients of OAuth name themselves.
+    pub(super) client_documents: ClientDocuments,
+    /// The turns that requests of OAuth take at the store.
+    pub(super) store_turns: StoreTurns,
     pub(super) is_serving: Arc<AtomicBool>,
     pub(super) drain: Drain,
     /// The runtime of the background services.
@@ -60,7 +66,7 @@ pub(super) struct ProcessServices {
 impl ProcessServices {
     /// Makes the services, and connects to Redis, if it is configured. Returns the services, and the heartbeats of the connections.
     ///
-    /// Errors: a URL is invalid, or the folder of uploads cannot be made.
+    /// Errors: a URL is invalid, or the folder of uploads or an HTTP client cannot be made.
     pub(super) fn start(
         config: &Config,
         opened: &ReadyStore,
@@ -74,6 +80,7 @@ impl ProcessServices {
         let spool = Spool::new(&config.store.state_dir, limits.spooled_bytes);
         let spool =
             spool.map_err(|error| failed("the folder of uploads in store.state_dir", error))?;
+        let documents = ClientDocuments::new(background.clone(), []);
         let services = Self {
             store: opened.store.clone(),
             accounts: opened.late.accounts.clone(),
@@ -90,6 +97,8 @@ impl ProcessServices {
             address_limits: Arc::new(AddressLimits::new(max_connections, &listen.trusted_proxies)),
             stream_resets: Arc::default(),
             mcp: McpMemory::default(),
+            client_documents: documents.map_err(|error| failed("documents of clients", error))?,
+            store_turns: store_turns(Arc::clone(&opened.late.ledger)),
             is_serving: Arc::new(AtomicBool::new(false)),
             drain: Drain::default(),
             background: background.clone(),
