@@ -19,13 +19,14 @@ use crate::control::server::{BindError, ControlSocket};
 use crate::control::{ControlCommand, ControlReply};
 use crate::proxy::state::ProxyState;
 
-/// Binds the control socket. A path that no socket may have leaves the process without one, which the log says.
+/// Binds the control socket. A path that no socket may have, or at which another process answers, leaves the process without
+/// one, which the log says: several processes on PostgreSQL may share a folder.
 ///
-/// Errors: another process answers at the path, or its folder is unusable.
+/// Errors: the folder of the socket is unusable.
 pub(super) fn bind(path: &Path, is_successor: bool) -> Result<Option<ControlSocket>, BindError> {
     match ControlSocket::bind(path, is_successor) {
         Ok(socket) => Ok(Some(socket)),
-        Err(error @ BindError::TooLong(_)) => {
+        Err(error @ (BindError::TooLong(_) | BindError::InUse(_))) => {
             log::warn!("commands cannot reach this process: {error}");
             Ok(None)
         }

@@ -50,7 +50,7 @@ impl std::fmt::Display for BindError {
             ),
             Self::InUse(path) => write!(
                 f,
-                "{}: another process answers here: stop it, or set server.upgrade_socket to another path",
+                "{}: another process answers here: set server.upgrade_socket to another path",
                 path.display()
             ),
             Self::File(path, error) => write!(f, "{}: {error}", path.display()),
