@@ -108,9 +108,7 @@ impl ProcessServices {
             heartbeat.into_iter().chain(agent_heartbeat).collect(),
         ))
     }
-}
 
-impl ProcessServices {
     /// Returns the hash of a configuration, which says nothing about its secrets.
     pub(super) fn config_hash(&self, loaded: &LoadedConfig) -> String {
         let key = self.store.pepper().derive(CONFIG_HASH_PURPOSE);
