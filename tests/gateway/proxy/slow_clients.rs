@@ -16,6 +16,8 @@ use crate::support::upstream::Upstream;
 use crate::support::{POLL, every};
 
 const SLOW: usize = 1_000;
+/// How many of them come at once.
+const STAGE: usize = 50;
 /// The calls of the healthy client in a round.
 const CALLS: usize = 200;
 
@@ -43,21 +45,27 @@ fn gateway() -> (Upstream, Gateway) {
     (provider, gateway)
 }
 
-/// Opens the slow connections; each sends the same bytes and then nothing.
-fn slow(gateway: &Gateway, bytes: &[u8]) -> Vec<TcpStream> {
-    let open = || {
-        let mut stream = TcpStream::connect(gateway.address()).unwrap();
-        stream.write_all(bytes).unwrap();
-        stream
-    };
-    (0..SLOW).map(|_| open()).collect()
+/// Opens a slow connection, which sends these bytes and then nothing.
+fn open(gateway: &Gateway, bytes: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(gateway.address()).unwrap();
+    stream.write_all(bytes).unwrap();
+    stream
 }
 
-/// Waits for the calls of all slow clients, a part at a time, because a busy machine takes long for all.
-fn all_have_come(provider: &Upstream) {
-    for count in (100..=SLOW).step_by(100) {
-        provider.wait_requests(count);
+/// Opens all slow connections.
+fn slow(gateway: &Gateway, bytes: &[u8]) -> Vec<TcpStream> {
+    (0..SLOW).map(|_| open(gateway, bytes)).collect()
+}
+
+/// Opens all slow connections of calls that come to the provider. They come in stages: all at once would be 20 s of work, behind
+/// which the last of them wait in vain on a busy machine.
+fn slow_calls(gateway: &Gateway, provider: &Upstream, bytes: &[u8]) -> Vec<TcpStream> {
+    let mut streams = Vec::with_capacity(SLOW);
+    while streams.len() < SLOW {
+        streams.extend((0..STAGE).map(|_| open(gateway, bytes)));
+        provider.wait_requests(streams.len());
     }
+    streams
 }
 
 fn head(gateway: &Gateway, length: usize) -> String {
@@ -136,8 +144,7 @@ fn among_a_thousand_slow_readers_a_client_is_served() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let (provider, gateway) = gateway();
     let request = format!("{}{STREAM}", head(&gateway, STREAM.len()));
-    let _slow = slow(&gateway, request.as_bytes());
-    all_have_come(&provider);
+    let _slow = slow_calls(&gateway, &provider, request.as_bytes());
     is_served(&gateway, "slow readers");
 }
 
@@ -147,8 +154,7 @@ fn among_a_thousand_slow_readers_of_http2_a_client_is_served() {
     let (provider, gateway) = gateway();
     let body = STREAM.as_bytes();
     let request = call_of_http2(&gateway, body.len(), body, END_STREAM);
-    let _slow = slow(&gateway, &request);
-    all_have_come(&provider);
+    let _slow = slow_calls(&gateway, &provider, &request);
     is_served(&gateway, "slow readers of HTTP/2");
 }
 
