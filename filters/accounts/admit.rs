@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue};
 
 use super::access_token::AccessToken;
 use super::api_key::{ApiKey, KeyHash, Pepper, holds_api_key};
-use super::caller::{AccountsSnapshot, Caller, KeyRow, OrganizationStatus};
+use super::caller::{AccountsSnapshot, Caller, KeyRow, KeyState, OrganizationStatus};
 use crate::fault::{Fault, FaultKind};
 use crate::form;
 
@@ -35,6 +35,8 @@ pub enum AuthError {
     /// The key is well formed, but this server never issued it.
     Unknown,
     Revoked,
+    /// The key is out of use until it is enabled again.
+    Disabled,
     Expired,
     /// This server issued the key, but the key has a value that this version does not know.
     Unreadable,
@@ -63,6 +65,7 @@ impl AuthError {
             Self::Malformed
                 | Self::Unknown
                 | Self::Revoked
+                | Self::Disabled
                 | Self::Expired
                 | Self::TokenUnknown
                 | Self::TokenExpired
@@ -84,6 +87,7 @@ impl AuthError {
             }
             Self::Unknown => "the API key is not known here",
             Self::Revoked => "the API key was revoked",
+            Self::Disabled => "the API key is disabled",
             Self::Expired => "the API key has expired",
             Self::Unreadable => {
                 "this server cannot read the settings of the API key, which a newer version may have written: ask its \
@@ -136,6 +140,7 @@ impl From<AuthError> for Fault {
             | AuthError::Malformed
             | AuthError::Unknown
             | AuthError::Revoked
+            | AuthError::Disabled
             | AuthError::Expired => Self::new(FaultKind::Unauthenticated, message),
         }
     }
@@ -222,11 +227,13 @@ fn decode_basic(value: &[u8]) -> Option<Vec<u8>> {
     STANDARD.decode(encoded.trim_ascii()).ok()
 }
 
-/// Checks that an issued key is still valid. The state of the key itself comes first, so that the holder of a revoked
+/// Checks that an issued key is still valid. The state of the key itself comes first, so that the holder of a dead
 /// key learns nothing about its organization.
 fn check_row(row: &KeyRow, now_ms: i64) -> Result<(), AuthError> {
-    if row.is_revoked {
-        return Err(AuthError::Revoked);
+    match row.state {
+        KeyState::Active => {}
+        KeyState::Disabled => return Err(AuthError::Disabled),
+        KeyState::Revoked => return Err(AuthError::Revoked),
     }
     if row.caller.expires_at_ms.is_some_and(|end| now_ms >= end) {
         return Err(AuthError::Expired);

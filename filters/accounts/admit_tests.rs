@@ -6,7 +6,7 @@
 )]
 
 use super::super::api_key::KeyText;
-use super::super::{Mode, OrganizationStatus, Plan};
+use super::super::{KeyState, Mode, OrganizationStatus, Plan};
 use super::*;
 
 const NOW_MS: i64 = 1_800_000_000_000;
@@ -44,7 +44,7 @@ fn caller(id: &str) -> Caller {
 fn row(id: &str) -> KeyRow {
     KeyRow {
         caller: Arc::new(caller(id)),
-        is_revoked: false,
+        state: KeyState::Active,
         is_unreadable: false,
         organization_status: OrganizationStatus::Active,
         is_project_archived: false,
@@ -242,15 +242,18 @@ fn another_pepper_knows_no_key() {
 }
 
 #[test]
-fn a_revoked_key_does_not_count() {
-    let house = house(KeyRow {
-        is_revoked: true,
-        ..row("key_1")
-    });
-    assert_eq!(
-        id(house.bearer(&format!("Bearer {}", text(1)))),
-        Err(AuthError::Revoked)
-    );
+fn a_revoked_or_disabled_key_does_not_count() {
+    for (state, expected) in [
+        (KeyState::Revoked, AuthError::Revoked),
+        (KeyState::Disabled, AuthError::Disabled),
+    ] {
+        let house = house(KeyRow {
+            state,
+            ..row("key_1")
+        });
+        let answer = house.bearer(&format!("Bearer {}", text(1)));
+        assert_eq!(id(answer), Err(expected));
+    }
 }
 
 #[test]
@@ -314,7 +317,7 @@ fn a_key_that_cannot_be_read_is_refused_in_words() {
 #[test]
 fn a_dead_key_tells_nothing_of_its_organization() {
     let house = house(KeyRow {
-        is_revoked: true,
+        state: KeyState::Revoked,
         organization_status: OrganizationStatus::Disabled,
         is_project_archived: true,
         ..row("key_1")
@@ -333,6 +336,7 @@ fn each_refusal_has_its_status() {
         (AuthError::Malformed, 401),
         (AuthError::Unknown, 401),
         (AuthError::Revoked, 401),
+        (AuthError::Disabled, 401),
         (AuthError::Expired, 401),
         (AuthError::Repeated, 400),
         (AuthError::Conflicting, 400),

@@ -189,11 +189,42 @@ impl OrganizationStatus {
     }
 }
 
+/// The state of a key itself, whatever that of its project and its organization.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum KeyState {
+    #[default]
+    Active,
+    /// Out of use until it is enabled again.
+    Disabled,
+    /// Out of use for good.
+    Revoked,
+}
+
+impl KeyState {
+    /// Returns the state that the times make at which a key was disabled and revoked.
+    pub fn from_times(disabled_at_ms: Option<i64>, revoked_at_ms: Option<i64>) -> Self {
+        match (disabled_at_ms, revoked_at_ms) {
+            (_, Some(_)) => Self::Revoked,
+            (Some(_), None) => Self::Disabled,
+            (None, None) => Self::Active,
+        }
+    }
+
+    /// Returns the word for people and programs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Disabled => "disabled",
+            Self::Revoked => "revoked",
+        }
+    }
+}
+
 /// A key of the snapshot: its caller, and whether it is still valid.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct KeyRow {
     pub caller: Arc<Caller>,
-    pub is_revoked: bool,
+    pub state: KeyState,
     /// Whether the key, or something that it shares with others, has a value that this version does not know.
     pub is_unreadable: bool,
     pub organization_status: OrganizationStatus,
@@ -257,6 +288,15 @@ impl AccountsSnapshot {
     pub fn insert(&mut self, hash: KeyHash, row: KeyRow) {
         if let Some(shard) = self.shards.get_mut(shard_index(&hash)) {
             Arc::make_mut(shard).insert(hash, row);
+        }
+    }
+
+    /// Removes the keys of these callers. Cost: a look at every key; copies the parts that have such a key.
+    pub fn remove_keys(&mut self, is_removed: impl Fn(&Caller) -> bool) {
+        for shard in &mut self.shards {
+            if shard.values().any(|row| is_removed(&row.caller)) {
+                Arc::make_mut(shard).retain(|_, row| !is_removed(&row.caller));
+            }
         }
     }
 
@@ -334,7 +374,7 @@ mod tests {
         };
         let row = KeyRow {
             caller: Arc::new(caller),
-            is_revoked: false,
+            state: KeyState::Active,
             is_unreadable: false,
             organization_status: OrganizationStatus::Active,
             is_project_archived: false,
@@ -348,13 +388,14 @@ mod tests {
         assert_eq!(before.len(), 10_000);
         let mut after = before.clone();
         let (hash, mut revoked) = row(77);
-        revoked.is_revoked = true;
+        revoked.state = KeyState::Revoked;
         after.insert(KeyHash::from_bytes(*hash.as_bytes()), revoked);
         after.set_revision(2);
         let shared = before.shards.iter().zip(&after.shards);
         let copied = shared.filter(|(before, after)| !Arc::ptr_eq(before, after));
         assert_eq!(copied.count(), 1);
-        let is_revoked = |of: &AccountsSnapshot| of.find(&hash).map(|row| row.is_revoked);
+        let is_revoked =
+            |of: &AccountsSnapshot| of.find(&hash).map(|row| row.state == KeyState::Revoked);
         assert_eq!(
             (is_revoked(&before), is_revoked(&after)),
             (Some(false), Some(true))
@@ -396,5 +437,19 @@ mod tests {
         assert_eq!((snapshot.revision(), snapshot.len()), (7, 3));
         assert!(!snapshot.is_empty());
         assert!(AccountsSnapshot::default().is_empty());
+    }
+
+    #[test]
+    fn keys_that_are_removed_are_unknown_and_the_parts_of_others_are_shared() {
+        let before = AccountsSnapshot::new(1, (0..10_000).map(row));
+        let mut after = before.clone();
+        after.remove_keys(|caller| &*caller.key_id == "77");
+        let (removed, other) = (row(77).0, row(78).0);
+        assert!(after.find(&removed).is_none() && before.find(&removed).is_some());
+        assert!(after.find(&other).is_some());
+        assert_eq!(after.len(), 9_999);
+        let shared = before.shards.iter().zip(&after.shards);
+        let copied = shared.filter(|(before, after)| !Arc::ptr_eq(before, after));
+        assert_eq!(copied.count(), 1);
     }
 }

@@ -20,8 +20,8 @@ pub use admit::{
 };
 pub use api_key::{ApiKey, KeyHash, KeyText, MalformedKey, Pepper, ShortPepper, holds_api_key};
 pub use caller::{
-    AccountsSnapshot, Caller, FIRST_RUN_LABEL, FIRST_RUN_ORGANIZATION, KeyRow, Member, Mode,
-    OrganizationStatus, Plan, REVOCATION_KEPT_MS, UnknownValue,
+    AccountsSnapshot, Caller, FIRST_RUN_LABEL, FIRST_RUN_ORGANIZATION, KeyRow, KeyState, Member,
+    Mode, OrganizationStatus, Plan, REVOCATION_KEPT_MS, UnknownValue,
 };
 pub use regions::AllowedRegions;
 pub use terms::{InvalidTerm, KeyTerms, TermsFile};

@@ -1,12 +1,71 @@
 //! Access to the accounts for commands.
 
+use clap::Args;
 use filters::accounts::{AllowedRegions, UnknownValue};
 use filters::money::Usd;
 use jiff::Timestamp;
+use serde_json::{Map, Value, json};
 
-use super::{Exit, Output, Source, load};
-use crate::config::{LoadedConfig, ValueSource};
-use crate::store::{Store, StoreError, StoreSettings};
+use super::{Exit, Output, OutputFormat, Source, load};
+use crate::config::{LoadedConfig, ValueSource, nearest};
+use crate::store::{Deletion, Store, StoreError, StoreSettings};
+
+/// How the result of a command is written.
+#[derive(Args, Clone, Copy)]
+pub(super) struct FormatArgs {
+    /// For people or for programs
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) format: OutputFormat,
+}
+
+/// A thing that is named by itself.
+#[derive(Args)]
+pub(super) struct NameArgs {
+    /// Its name
+    pub(super) name: String,
+    #[command(flatten)]
+    pub(super) output: FormatArgs,
+}
+
+/// A thing that is named within an organization.
+#[derive(Args)]
+pub(super) struct OwnedArgs {
+    /// The organization's name
+    #[arg(long)]
+    pub(super) org: String,
+    /// Its name
+    pub(super) name: String,
+    #[command(flatten)]
+    pub(super) output: FormatArgs,
+}
+
+/// A thing that has an id.
+#[derive(Args)]
+pub(super) struct IdArgs {
+    /// Its id, as `list` shows it
+    pub(super) id: String,
+    #[command(flatten)]
+    pub(super) output: FormatArgs,
+}
+
+/// A thing and its new name.
+#[derive(Args)]
+pub(super) struct RenameArgs<T: Args> {
+    #[command(flatten)]
+    pub(super) of: T,
+    /// What it is called from now on
+    pub(super) new_name: String,
+}
+
+/// A thing to delete.
+#[derive(Args)]
+pub(super) struct DeleteArgs<T: Args> {
+    #[command(flatten)]
+    pub(super) of: T,
+    /// Do it; without this option it only says what is given up
+    #[arg(long)]
+    pub(super) yes: bool,
+}
 
 /// Opens the configured store and runs `work` on it.
 ///
@@ -21,15 +80,19 @@ pub(super) fn on_store<T>(
         let settings = StoreSettings::from_config(&loaded.config.store)?;
         let opened = Store::open(&settings).await?;
         let result = work(&opened.store).await;
+        let known = match &result {
+            Err(error) => opened.store.known_names(error).await.unwrap_or_default(),
+            Ok(_) => Vec::new(),
+        };
         opened.store.close().await;
         let new_store = opened.is_new_file.then(|| settings.url.redacted());
-        Ok((result, new_store))
+        Ok((result, known, new_store))
     });
-    let (result, new_store) = opened?;
+    let (result, known, new_store) = opened?;
     if let Some(name) = new_store {
         out.note(&format!("made a new store: {name}"));
     }
-    result.map_err(|error| refuse(&error, out))
+    result.map_err(|error| refuse(&error, &known, out))
 }
 
 /// Waits for work on a store. Errors are printed to stderr.
@@ -42,7 +105,48 @@ pub(super) fn run_on_store<T>(
         .build()
         .map_err(|error| out.fail(&format!("nothing can be run: {error}")))?;
     let result = runtime.block_on(work);
-    result.map_err(|error| refuse(&error, out))
+    result.map_err(|error| refuse(&error, &[], out))
+}
+
+/// Writes what a deletion has given up, or that it has to be confirmed and what it would give up. Then it fails.
+pub(super) fn write_deletion(
+    (kind, name): (&str, &str),
+    deletion: &Deletion,
+    (is_confirmed, format): (bool, OutputFormat),
+    out: &mut Output,
+) -> Result<(), Exit> {
+    let parts = deletion.parts.iter().filter(|(_, count)| *count > 0);
+    let mut texts: Vec<String> = parts
+        .map(|(what, count)| format!("{count} {what}"))
+        .collect();
+    if !deletion.balance.is_zero() {
+        texts.push(format!("{} USD of credit", deletion.balance));
+    }
+    let with: Map<String, Value> = deletion
+        .parts
+        .iter()
+        .map(|(what, count)| (what.replace(' ', "_").to_lowercase(), json!(count)))
+        .collect();
+    let done = if is_confirmed { "deleted" } else { "nothing" };
+    let record = json!({
+        "done": done, "id": deletion.id, "name": name, "with": with,
+        "balance": deletion.balance.to_string(),
+    });
+    let with = match texts.as_slice() {
+        [] => String::new(),
+        texts => format!(", with {}", texts.join(", ")),
+    };
+    if is_confirmed {
+        let note = format!("deleted the {kind} `{name}`{with}");
+        out.done(format, &note, None, &record);
+        return Ok(());
+    }
+    if format == OutputFormat::Json {
+        out.json(&record);
+    }
+    Err(out.fail(&format!(
+        "nothing was done: --yes deletes the {kind} `{name}` for good{with}"
+    )))
 }
 
 /// Loads the configuration. Refuses the command if no store is named: the command would create a new store in the
@@ -60,8 +164,17 @@ pub(super) fn load_named(source: &Source, out: &mut Output) -> Result<LoadedConf
     Err(Exit::Configuration)
 }
 
-fn refuse(error: &StoreError, out: &mut Output) -> Exit {
-    let exit = out.fail(&error.to_string());
+/// Writes an error, with the one of the known names that was probably meant.
+fn refuse(error: &StoreError, known: &[String], out: &mut Output) -> Exit {
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    let meant = match error {
+        StoreError::NotFound { name, .. } => nearest(name, &known),
+        _ => None,
+    };
+    let exit = out.fail(&match meant {
+        Some(meant) => format!("{error}; did you mean `{meant}`?"),
+        None => error.to_string(),
+    });
     match error {
         StoreError::InvalidName { .. }
         | StoreError::InvalidTerm(_)
@@ -85,9 +198,9 @@ pub(super) fn now_ms() -> i64 {
 }
 
 /// Formats a time as RFC 3339, or as null.
-pub(super) fn format_time(unix_ms: Option<i64>) -> serde_json::Value {
+pub(super) fn format_time(unix_ms: Option<i64>) -> Value {
     let time = unix_ms.and_then(|unix_ms| Timestamp::from_millisecond(unix_ms).ok());
-    time.map_or(serde_json::Value::Null, |time| time.to_string().into())
+    time.map_or(Value::Null, |time| time.to_string().into())
 }
 
 /// The regions that a flag sets; `None`: calls may be computed everywhere.

@@ -1,8 +1,11 @@
 //! `weirgate backup`: a copy of the store.
 
-use std::path::Path;
+use std::path::PathBuf;
 
-use super::accounts::{load_named, run_on_store};
+use clap::Args;
+use serde_json::json;
+
+use super::accounts::{FormatArgs, load_named, run_on_store};
 use super::{Exit, Output, Source};
 use crate::store::{StoreUrl, back_up};
 
@@ -13,19 +16,29 @@ Examples:
 The copy is one moment of the SQLite file, whether or not a server runs. Keep secret.key (store.state_dir) with it: without
 that file no API key counts. To restore, stop the server and put both files back.";
 
-pub(super) fn run(copy: &Path, source: &Source, out: &mut Output) -> Exit {
-    copy_store(copy, source, out).map_or_else(|exit| exit, |()| Exit::Done)
+/// Arguments of `backup`.
+#[derive(Args)]
+pub(super) struct BackupArgs {
+    /// The copy, which must not exist yet
+    file: PathBuf,
+    #[command(flatten)]
+    output: FormatArgs,
 }
 
-fn copy_store(copy: &Path, source: &Source, out: &mut Output) -> Result<(), Exit> {
+pub(super) fn run(args: &BackupArgs, source: &Source, out: &mut Output) -> Exit {
+    copy_store(args, source, out).map_or_else(|exit| exit, |()| Exit::Done)
+}
+
+fn copy_store(args: &BackupArgs, source: &Source, out: &mut Output) -> Result<(), Exit> {
     let loaded = load_named(source, out)?;
     let bytes = run_on_store(out, async {
         let store = StoreUrl::parse(&loaded.config.store.url)?;
-        back_up(&store, copy).await
+        back_up(&store, &args.file).await
     })?;
-    out.note(&format!(
-        "wrote {bytes} bytes; keep secret.key with the copy: without it no API key counts"
-    ));
-    out.line(&copy.display().to_string());
+    let note =
+        format!("wrote {bytes} bytes; keep secret.key with the copy: without it no API key counts");
+    let file = args.file.display().to_string();
+    let done = json!({"done": "copied", "file": file, "bytes": bytes});
+    out.done(args.output.format, &note, Some(&file), &done);
     Ok(())
 }

@@ -1,15 +1,17 @@
 //! `weirgate credit`: platform credit.
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
+use filters::money::Usd;
 use serde_json::json;
 
-use super::accounts::{now_ms, on_store, parse_usd};
+use super::accounts::{FormatArgs, now_ms, on_store, parse_usd};
 use super::{Exit, Output, OutputFormat, Record, Source};
 use crate::store::Credit;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
   weirgate credit add --org acme 25
+  weirgate credit take --org acme 5      what is neither used nor held back for calls that run
   weirgate credit show --org acme --format json";
 
 /// The columns of `credit show`, which are also the fields of its JSON.
@@ -19,45 +21,77 @@ const COLUMNS: [&str; 5] = ["organization", "balance", "reserved", "granted", "u
 #[derive(Subcommand)]
 pub(super) enum CreditCommand {
     /// Give credit to an organization
-    Add {
-        /// The organization's name
-        #[arg(long)]
-        org: String,
-        /// How much, as a plain decimal such as 2.50
-        #[arg(value_name = "USD", allow_hyphen_values = true)]
-        amount: String,
-    },
+    Add(AmountArgs),
+    /// Take credit back that is neither used nor held back for calls that run
+    Take(AmountArgs),
     /// Show what is left, held back, given and used
     Show {
         /// The organization's name
         #[arg(long)]
         org: String,
-        /// For people or for programs
-        #[arg(long, value_enum, default_value_t)]
-        format: OutputFormat,
+        #[command(flatten)]
+        output: FormatArgs,
     },
+}
+
+/// An amount of an organization.
+#[derive(Args)]
+pub(super) struct AmountArgs {
+    /// The organization's name
+    #[arg(long)]
+    org: String,
+    /// How much, as a plain decimal such as 2.50
+    #[arg(value_name = "USD", allow_hyphen_values = true)]
+    amount: String,
+    #[command(flatten)]
+    output: FormatArgs,
 }
 
 pub(super) fn run(command: &CreditCommand, source: &Source, out: &mut Output) -> Exit {
     let done = match command {
-        CreditCommand::Add { org, amount } => add(org, amount, source, out),
-        CreditCommand::Show { org, format } => show(org, *format, source, out),
+        CreditCommand::Add(args) => add(args, source, out),
+        CreditCommand::Take(args) => take(args, source, out),
+        CreditCommand::Show { org, output } => show(org, output.format, source, out),
     };
     done.map_or_else(|exit| exit, |()| Exit::Done)
 }
 
-fn add(org: &str, amount: &str, source: &Source, out: &mut Output) -> Result<(), Exit> {
-    let amount = parse_usd("USD", amount, out)?;
+fn add(args: &AmountArgs, source: &Source, out: &mut Output) -> Result<(), Exit> {
+    let amount = parse_amount(args, "gives", out)?;
+    let id = on_store(source, out, async |store| {
+        store.add_credit(&args.org, amount, now_ms()).await
+    })?;
+    let note = format!("gave {amount} USD to `{}`", args.org);
+    write_grant(args, ("added", &id), &note, out);
+    Ok(())
+}
+
+fn take(args: &AmountArgs, source: &Source, out: &mut Output) -> Result<(), Exit> {
+    let amount = parse_amount(args, "takes", out)?;
+    let id = on_store(source, out, async |store| {
+        store.take_credit(&args.org, amount, now_ms()).await
+    })?;
+    let note = format!("took {amount} USD from `{}`", args.org);
+    write_grant(args, ("taken", &id), &note, out);
+    Ok(())
+}
+
+fn parse_amount(args: &AmountArgs, does: &str, out: &mut Output) -> Result<Usd, Exit> {
+    let amount = parse_usd("USD", &args.amount, out)?;
     if amount.is_zero() {
-        out.fail("USD: 0 gives nothing; an amount above 0 is accepted");
+        out.fail(&format!(
+            "USD: 0 {does} nothing; an amount above 0 is accepted"
+        ));
         return Err(Exit::Usage);
     }
-    let id = on_store(source, out, async |store| {
-        store.add_credit(org, amount, now_ms()).await
-    })?;
-    out.note(&format!("gave {amount} USD to `{org}`"));
-    out.line(&id);
-    Ok(())
+    Ok(amount)
+}
+
+fn write_grant(args: &AmountArgs, (done, id): (&str, &str), note: &str, out: &mut Output) {
+    let done = json!({
+        "done": done, "id": id, "organization": args.org, "amount": args.amount,
+    });
+    out.done(args.output.format, note, Some(id), &done);
 }
 
 fn show(org: &str, format: OutputFormat, source: &Source, out: &mut Output) -> Result<(), Exit> {

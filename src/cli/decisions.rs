@@ -5,8 +5,10 @@ use argon2::password_hash::{PasswordHasher, SaltString};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD_NO_PAD as BASE64;
 use clap::Subcommand;
+use serde_json::json;
 
-use super::{Exit, Output};
+use super::accounts::FormatArgs;
+use super::{Exit, Output, OutputFormat};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -16,13 +18,17 @@ Examples:
 #[derive(Subcommand)]
 pub(super) enum DecisionsCommand {
     /// Make a secret: `client_secret` is for the client, `secret_hash` for [[decisions.clients]]
-    ClientSecret,
+    ClientSecret(FormatArgs),
 }
 
 /// Runs a command.
 pub(super) fn run(command: &DecisionsCommand, out: &mut Output) -> Exit {
     match command {
-        DecisionsCommand::ClientSecret => match make_client_secret() {
+        DecisionsCommand::ClientSecret(output) => match make_client_secret() {
+            Ok((secret, hash)) if output.format == OutputFormat::Json => {
+                out.json(&json!({"client_secret": secret, "secret_hash": hash}));
+                Exit::Done
+            }
             Ok((secret, hash)) => {
                 out.line(&format!("client_secret = \"{secret}\""));
                 out.line(&format!("secret_hash = \"{hash}\""));

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::accounts::FormatArgs;
 use super::listener::Listener;
-use super::{Exit, Output, Source, load};
+use super::{Exit, Output, OutputFormat, Source, load};
 use crate::app::openapi::curl::{self, ApiKey, Keys};
 use crate::config::{API_KEY_VARIABLE, Config};
 use crate::models::planner;
@@ -31,6 +32,8 @@ pub(super) struct ExamplesArgs {
     /// The server's address [default: that of listen.address]
     #[arg(long)]
     url: Option<String>,
+    #[command(flatten)]
+    output: FormatArgs,
 }
 
 pub(super) fn run(args: &ExamplesArgs, source: &Source, out: &mut Output) -> Exit {
@@ -54,8 +57,10 @@ fn print(args: &ExamplesArgs, source: &Source, out: &mut Output) -> Result<(), E
         let cure = "start it with `weirgate serve`, or name another with --url";
         out.fail(&format!("{url}: no description came: {why}: {cure}"))
     })?;
-    for line in lines(&config, &document, &url, args.key.as_ref()) {
-        out.line(&line);
+    let lines = lines(&config, &document, &url, args.key.as_ref());
+    match args.output.format {
+        OutputFormat::Json => out.json(&lines.into()),
+        OutputFormat::Table => lines.iter().for_each(|line| out.line(line)),
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use filters::accounts::{Caller, KeyTerms, Mode, Plan};
+use filters::accounts::{AuthError, Caller, KeyState, KeyTerms, Mode, Plan};
 use filters::fault::Fault;
 use filters::models::front::Front;
 use filters::models::fronts::chat_completions::ChatCompletions;
@@ -19,13 +19,13 @@ use filters::models::routing::plan::{LeftOut, RoutePlan};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::accounts::on_store;
+use super::accounts::{now_ms, on_store};
 use super::{Exit, Output, OutputFormat, Record, Source, load};
 use crate::config::Config;
 use crate::models::planner::{self, PlanContext, Planner};
 use crate::models::providers::providers;
 use crate::models::sessions::Session;
-use crate::store::{DEFAULT_PROJECT, StoreError};
+use crate::store::{DEFAULT_PROJECT, IssuedKey, StoreError};
 use crate::telemetry::metrics::Metrics;
 
 pub(super) const EXAMPLES: &str = "\
@@ -86,7 +86,10 @@ fn explain(args: &ExplainArgs, source: &Source, out: &mut Output) -> Result<Exit
         Exit::Configuration
     })?;
     let asker = match &args.org {
-        Some(org) => find_asker(org, args, source, out)?,
+        Some(org) => match find_asker(org, args, source, out)? {
+            Ok(asker) => asker,
+            Err(error) => return Ok(refuse(&error.into(), args.format, out)),
+        },
         None => Asker::default(),
     };
     Ok(match plan(&planner, &request, &asker, args.session) {
@@ -125,26 +128,23 @@ pub(super) fn planner(mut config: Config) -> Result<Planner, String> {
     ))
 }
 
-/// Finds the organization, the project and the key in the store.
+/// Finds the organization, the project and the key in the store, or why the key would be refused.
 fn find_asker(
     org: &str,
     args: &ExplainArgs,
     source: &Source,
     out: &mut Output,
-) -> Result<Asker, Exit> {
+) -> Result<Result<Asker, AuthError>, Exit> {
     on_store(source, out, async |store| {
         let organization = store.organization(org).await?;
-        let projects = store.projects(org).await?;
-        let mut projects = projects.into_iter();
-        let project = projects.find(|project| project.name == args.project);
-        let project = project.ok_or_else(|| StoreError::NotFound {
-            kind: "project",
-            name: args.project.clone(),
-        })?;
+        let project = store.project(org, &args.project).await?;
         let terms = match &args.key {
             Some(id) => {
-                let terms = store.key_terms(id).await?;
-                Some(terms.check().map_err(StoreError::InvalidTerm)?)
+                let (_, key) = store.key(id).await?;
+                if let Some(error) = refusal(&key, now_ms()) {
+                    return Ok(Err(error));
+                }
+                Some(key.terms.check().map_err(StoreError::InvalidTerm)?)
             }
             None => None,
         };
@@ -153,11 +153,23 @@ fn find_asker(
         let ids = [organization.id, organization.name, project.id, project.name];
         let key_id = args.key.as_deref().unwrap_or_default();
         let caller = caller(ids, key_id, (project.mode, organization.plan), terms);
-        Ok(Asker {
+        Ok(Ok(Asker {
             caller: Some(caller),
             byok_providers,
-        })
+        }))
     })
+}
+
+/// Returns why a key is refused, whatever it asks for.
+fn refusal(key: &IssuedKey, now_ms: i64) -> Option<AuthError> {
+    match key.state() {
+        KeyState::Revoked => Some(AuthError::Revoked),
+        KeyState::Disabled => Some(AuthError::Disabled),
+        KeyState::Active => {
+            let is_over = key.expires_at_ms.is_some_and(|end_ms| now_ms >= end_ms);
+            is_over.then_some(AuthError::Expired)
+        }
+    }
 }
 
 /// Returns a caller without a store.

@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use serde_json::json;
 
-use super::accounts::{format_time, on_store};
+use super::accounts::{FormatArgs, format_time, on_store};
 use super::{Exit, Output, OutputFormat, Record, Source};
 use crate::store::ledger::JournalOwner;
 
@@ -20,11 +20,7 @@ const COLUMNS: [&str; 4] = ["owner", "status", "calls", "last_call_at"];
 #[derive(Subcommand)]
 pub(super) enum JournalCommand {
     /// List the processes whose journal may hold calls that the store does not have, running ones too
-    List {
-        /// For people or for programs
-        #[arg(long, value_enum, default_value_t)]
-        format: OutputFormat,
-    },
+    List(FormatArgs),
     /// Give up the journal of a process that never returns, so that its single calls are deleted with their age
     Forget {
         /// The process, as `journal list` shows it: the name of its folder under `journal` in `store.state_dir`
@@ -32,13 +28,17 @@ pub(super) enum JournalCommand {
         /// Do it; without this option it only says what is given up
         #[arg(long)]
         yes: bool,
+        #[command(flatten)]
+        output: FormatArgs,
     },
 }
 
 pub(super) fn run(command: &JournalCommand, source: &Source, out: &mut Output) -> Exit {
     let done = match command {
-        JournalCommand::List { format } => list(*format, source, out),
-        JournalCommand::Forget { owner, yes } => forget(owner, *yes, source, out),
+        JournalCommand::List(output) => list(output.format, source, out),
+        JournalCommand::Forget { owner, yes, output } => {
+            forget(owner, (*yes, output.format), source, out)
+        }
     };
     done.map_or_else(|exit| exit, |()| Exit::Done)
 }
@@ -50,7 +50,12 @@ fn list(format: OutputFormat, source: &Source, out: &mut Output) -> Result<(), E
     Ok(())
 }
 
-fn forget(owner: &str, yes: bool, source: &Source, out: &mut Output) -> Result<(), Exit> {
+fn forget(
+    owner: &str,
+    (yes, format): (bool, OutputFormat),
+    source: &Source,
+    out: &mut Output,
+) -> Result<(), Exit> {
     let owners = on_store(source, out, async |store| store.journal_owners().await)?;
     let Some(journal) = owners.iter().find(|journal| journal.owner == owner) else {
         return Err(out.fail(&format!(
@@ -60,7 +65,11 @@ fn forget(owner: &str, yes: bool, source: &Source, out: &mut Output) -> Result<(
     if journal.is_running {
         return Err(out.fail(&format!("the process `{owner}` runs: stop it first")));
     }
+    let done = |done: &str| json!({"done": done, "owner": owner, "calls": journal.calls});
     if !yes {
+        if format == OutputFormat::Json {
+            out.json(&done("nothing"));
+        }
         return Err(out.fail(&format!(
             "nothing was done. To forget `{owner}` gives up two things. Calls that its journal alone has are never \
              charged, if that is gone. And if it is brought back after all, those of its calls that are older than \
@@ -74,10 +83,11 @@ fn forget(owner: &str, yes: bool, source: &Source, out: &mut Output) -> Result<(
     })?;
     if !is_done {
         return Err(out.fail(&format!(
-            "the process `{owner}` has come back: it keeps its journal"
+            "the process `{owner}` has come back: it keeps its journal. Stop it first"
         )));
     }
-    out.note(&format!("forgot the journal `{owner}`"));
+    let note = format!("forgot the journal `{owner}`");
+    out.done(format, &note, None, &done("forgotten"));
     Ok(())
 }
 

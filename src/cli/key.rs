@@ -1,13 +1,16 @@
 //! `weirgate key`: API keys.
 
 use clap::{Args, Subcommand};
+use filters::accounts::KeyState;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::accounts::{format_time, now_ms, on_store};
+use super::accounts::{
+    DeleteArgs, FormatArgs, IdArgs, RenameArgs, format_time, now_ms, on_store, write_deletion,
+};
 use super::terms::{TermArgs, TermPart};
 use super::{Exit, Output, OutputFormat, Record, Source};
-use crate::store::{DEFAULT_PROJECT, IssuedKey, KeyChange, NewKey};
+use crate::store::{DEFAULT_PROJECT, IssuedKey, KeyChange, NewKey, Store, StoreError};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -17,7 +20,8 @@ Examples:
   weirgate key update key_0190c3a2-… --limit 100 --deny-provider first --clear expires
   weirgate key create --org acme --label why --debug    answers can say why a provider was chosen
   weirgate key list --org acme --format json
-  weirgate key revoke key_0190c3a2-…";
+  weirgate key disable key_0190c3a2-…    it answers 401 until `weirgate key enable`
+  weirgate key revoke key_0190c3a2-…     for good";
 
 /// The columns of `key list`, which are also the fields of its JSON.
 const COLUMNS: [&str; 13] = [
@@ -48,15 +52,21 @@ pub(super) enum KeyCommand {
         /// The organization's name
         #[arg(long)]
         org: String,
-        /// For people or for programs
-        #[arg(long, value_enum, default_value_t)]
-        format: OutputFormat,
+        #[command(flatten)]
+        output: FormatArgs,
     },
-    /// Revoke a key: it stops to count within a second
-    Revoke {
-        /// The key's id, as `key list` shows it
-        id: String,
-    },
+    /// Show a key, without its text
+    Show(IdArgs),
+    /// Give a key another label
+    Rename(RenameArgs<IdArgs>),
+    /// Disable a key: it stops to count within a second, until it is enabled
+    Disable(IdArgs),
+    /// Enable a key that is disabled
+    Enable(IdArgs),
+    /// Revoke a key: it stops to count within a second, for good
+    Revoke(IdArgs),
+    /// Delete a key that is disabled or revoked; what it has used stays under its id
+    Delete(DeleteArgs<IdArgs>),
 }
 
 /// Arguments of `key create`.
@@ -82,6 +92,8 @@ pub(super) struct CreateArgs {
     debug: bool,
     #[command(flatten)]
     terms: TermArgs,
+    #[command(flatten)]
+    output: FormatArgs,
 }
 
 /// Arguments of `key update`.
@@ -106,14 +118,27 @@ pub(super) struct UpdateArgs {
     /// Take a bound away
     #[arg(long, value_enum, value_name = "PART")]
     clear: Vec<TermPart>,
+    #[command(flatten)]
+    output: FormatArgs,
 }
 
 pub(super) fn run(command: &KeyCommand, source: &Source, out: &mut Output) -> Exit {
     let done = match command {
         KeyCommand::Create(args) => create(args, source, out),
         KeyCommand::Update(args) => update(args, source, out),
-        KeyCommand::List { org, format } => list(org, *format, source, out),
-        KeyCommand::Revoke { id } => revoke(id, source, out),
+        KeyCommand::List { org, output } => list(org, output.format, source, out),
+        KeyCommand::Show(args) => show(args, source, out),
+        KeyCommand::Rename(args) => rename(args, source, out),
+        KeyCommand::Disable(args) => set_state("disabled", args, (source, out), async |store| {
+            store.disable_key(&args.id, Some(now_ms())).await
+        }),
+        KeyCommand::Enable(args) => set_state("enabled", args, (source, out), async |store| {
+            store.disable_key(&args.id, None).await
+        }),
+        KeyCommand::Revoke(args) => set_state("revoked", args, (source, out), async |store| {
+            store.revoke_key(&args.id, now_ms()).await
+        }),
+        KeyCommand::Delete(args) => delete(args, source, out),
     };
     done.map_or_else(|exit| exit, |()| Exit::Done)
 }
@@ -134,11 +159,12 @@ fn create(args: &CreateArgs, source: &Source, out: &mut Output) -> Result<(), Ex
     let (text, issued) = on_store(source, out, async |store| {
         store.create_key(&new, now_ms).await
     })?;
-    out.note(&format!(
+    let note = format!(
         "created {} of `{}` / `{}`; its text is shown this once:",
         issued.id, args.org, args.project
-    ));
-    out.line(text.reveal());
+    );
+    let done = json!({"done": "created", "id": issued.id, "key": text.reveal()});
+    out.done(args.output.format, &note, Some(text.reveal()), &done);
     Ok(())
 }
 
@@ -175,14 +201,16 @@ fn update(args: &UpdateArgs, source: &Source, out: &mut Output) -> Result<(), Ex
         }
         store.update_key(&args.id, &change).await
     })?;
-    out.note(&format!("updated {}", args.id));
+    let done = json!({"done": "updated", "id": args.id});
+    let note = format!("updated {}", args.id);
+    out.done(args.output.format, &note, None, &done);
     Ok(())
 }
 
 fn check_future(at: Option<Timestamp>, now_ms: i64, out: &mut Output) -> Result<Option<i64>, Exit> {
     let at_ms = at.map(Timestamp::as_millisecond);
     if at_ms.is_some_and(|at_ms| at_ms <= now_ms) {
-        out.fail("--expires is not in the future");
+        out.fail("--expires is not in the future: accepted is a later time, such as 2031-01-01T00:00:00Z");
         return Err(Exit::Usage);
     }
     Ok(at_ms)
@@ -196,12 +224,51 @@ fn list(org: &str, format: OutputFormat, source: &Source, out: &mut Output) -> R
     Ok(())
 }
 
-fn revoke(id: &str, source: &Source, out: &mut Output) -> Result<(), Exit> {
-    on_store(source, out, async |store| {
-        store.revoke_key(id, now_ms()).await
-    })?;
-    out.note(&format!("revoked {id}"));
+fn show(args: &IdArgs, source: &Source, out: &mut Output) -> Result<(), Exit> {
+    let (organization, key) = on_store(source, out, async |store| store.key(&args.id).await)?;
+    let columns: Vec<&str> = ["organization"].into_iter().chain(COLUMNS).collect();
+    let organization = ("organization".to_owned(), json!(organization));
+    let record = [organization].into_iter().chain(to_record(&key, now_ms()));
+    out.record(args.output.format, &columns, record.collect());
     Ok(())
+}
+
+fn rename(args: &RenameArgs<IdArgs>, source: &Source, out: &mut Output) -> Result<(), Exit> {
+    let (id, label) = (&args.of.id, &args.new_name);
+    let change = KeyChange {
+        label: Some(label.clone()),
+        ..KeyChange::default()
+    };
+    on_store(source, out, async |store| {
+        store.update_key(id, &change).await
+    })?;
+    let done = json!({"done": "renamed", "id": id, "label": label});
+    let note = format!("the label of {id} is `{label}`");
+    out.done(args.of.output.format, &note, None, &done);
+    Ok(())
+}
+
+/// Changes the state of a key. `state` is the word for what is done.
+fn set_state(
+    state: &str,
+    args: &IdArgs,
+    (source, out): (&Source, &mut Output),
+    change: impl AsyncFnOnce(&Store) -> Result<(), StoreError>,
+) -> Result<(), Exit> {
+    on_store(source, out, change)?;
+    let done = json!({"done": state, "id": args.id});
+    let note = format!("{state} {}", args.id);
+    out.done(args.output.format, &note, None, &done);
+    Ok(())
+}
+
+fn delete(args: &DeleteArgs<IdArgs>, source: &Source, out: &mut Output) -> Result<(), Exit> {
+    let id = &args.of.id;
+    let deletion = on_store(source, out, async |store| {
+        store.delete_key(id, args.yes, now_ms()).await
+    })?;
+    let how = (args.yes, args.of.output.format);
+    write_deletion(("key", id), &deletion, how, out)
 }
 
 fn to_record(key: &IssuedKey, now_ms: i64) -> Record {
@@ -225,11 +292,8 @@ fn to_record(key: &IssuedKey, now_ms: i64) -> Record {
 }
 
 fn status(key: &IssuedKey, now_ms: i64) -> &'static str {
-    if key.revoked_at_ms.is_some() {
-        "revoked"
-    } else if key.expires_at_ms.is_some_and(|end_ms| now_ms >= end_ms) {
-        "expired"
-    } else {
-        "active"
+    match key.state() {
+        KeyState::Active if key.expires_at_ms.is_some_and(|end_ms| now_ms >= end_ms) => "expired",
+        state => state.as_str(),
     }
 }

@@ -4,9 +4,11 @@ use clap::Subcommand;
 use filters::mcp::oauth::client::{ClientMetadata, is_document_id};
 use serde_json::json;
 
-use super::accounts::{format_time, now_ms, on_store};
-use super::{Exit, Output, OutputFormat, Record, Source};
-use crate::store::OAuthClientRow;
+use super::accounts::{
+    DeleteArgs, FormatArgs, IdArgs, format_time, now_ms, on_store, write_deletion,
+};
+use super::{Exit, Output, Record, Source};
+use crate::store::{OAuthClientRow, StoreError};
 
 /// The columns of `mcp clients list`, which are also the fields of its JSON.
 const COLUMNS: [&str; 7] = [
@@ -23,30 +25,44 @@ const COLUMNS: [&str; 7] = [
 #[derive(Subcommand)]
 pub(super) enum ClientsCommand {
     /// List the clients, revoked ones too
-    List {
-        /// For people or for programs
-        #[arg(long, value_enum, default_value_t)]
-        format: OutputFormat,
-    },
+    List(FormatArgs),
+    /// Show a client
+    Show(IdArgs),
     /// Revoke a client: its tokens stop to count within a second, and it gets no other
-    Revoke {
-        /// The client's id, as `mcp clients list` shows it
-        id: String,
-    },
+    Revoke(IdArgs),
+    /// Delete a revoked client. Its tokens stay ended; one that is named by a document may sign in again
+    Delete(DeleteArgs<IdArgs>),
 }
 
 pub(super) fn run(command: &ClientsCommand, source: &Source, out: &mut Output) -> Result<(), Exit> {
     match command {
-        ClientsCommand::List { format } => {
+        ClientsCommand::List(output) => {
             let clients = on_store(source, out, async |store| store.oauth_clients().await)?;
             let records: Vec<Record> = clients.iter().map(to_record).collect();
-            out.records(*format, &COLUMNS, &records);
+            out.records(output.format, &COLUMNS, &records);
         }
-        ClientsCommand::Revoke { id } => {
+        ClientsCommand::Show(args) => {
+            let client = on_store(source, out, async |store| {
+                let client = store.oauth_client(&args.id).await?;
+                client.ok_or_else(|| StoreError::not_found("client", &args.id))
+            })?;
+            out.record(args.output.format, &COLUMNS, to_record(&client));
+        }
+        ClientsCommand::Revoke(args) => {
+            let id = &args.id;
             on_store(source, out, async |store| {
                 store.revoke_oauth_client(id, now_ms()).await
             })?;
-            out.note(&format!("revoked {id}"));
+            let done = json!({"done": "revoked", "id": id});
+            out.done(args.output.format, &format!("revoked {id}"), None, &done);
+        }
+        ClientsCommand::Delete(args) => {
+            let id = &args.of.id;
+            let deletion = on_store(source, out, async |store| {
+                store.delete_oauth_client(id, args.yes).await
+            })?;
+            let how = (args.yes, args.of.output.format);
+            write_deletion(("client", id), &deletion, how, out)?;
         }
     }
     Ok(())

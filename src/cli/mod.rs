@@ -115,10 +115,7 @@ enum Command {
     Explain(explain::ExplainArgs),
     /// Copy the store while servers use it
     #[command(after_help = backup::EXAMPLES)]
-    Backup {
-        /// The copy, which must not exist yet
-        file: PathBuf,
-    },
+    Backup(backup::BackupArgs),
     /// Processes whose calls may not all be in the store
     #[command(subcommand, after_help = journal::EXAMPLES)]
     Journal(journal::JournalCommand),
@@ -261,7 +258,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, out: &mut Output) -> ExitCo
         Some(Command::ProviderKey(command)) => provider_key::run(&command, &source, out),
         Some(Command::Prompt(command)) => prompt::run(&command, &source, out),
         Some(Command::Explain(args)) => explain::run(&args, &source, out),
-        Some(Command::Backup { file }) => backup::run(&file, &source, out),
+        Some(Command::Backup(args)) => backup::run(&args, &source, out),
         Some(Command::Journal(command)) => journal::run(&command, &source, out),
         Some(Command::Models(command)) => match load(&source, out) {
             Ok(loaded) => models::run(command, &loaded.config, out),

@@ -8,6 +8,7 @@ use filters::ledger::{
 use serde_json::json;
 
 use super::*;
+use crate::cli::accounts::FormatArgs;
 use crate::cli::provider_key::{self, AddArgs};
 use crate::store::{Store, StoreSettings, StoreUrl};
 
@@ -225,6 +226,9 @@ fn an_own_key_is_read_from_stdin_and_never_shown() {
             org: "acme".to_owned(),
             provider: provider.to_owned(),
             label: "team".to_owned(),
+            output: FormatArgs {
+                format: OutputFormat::Table,
+            },
         };
         let source = Source::find(Some(&file));
         provider_key::add(&args, &mut text.as_bytes(), &source, &mut out)

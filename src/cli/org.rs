@@ -4,9 +4,12 @@ use clap::Subcommand;
 use filters::accounts::{AllowedRegions, Plan};
 use serde_json::json;
 
-use super::accounts::{RegionsChange, format_time, now_ms, on_store, parse_regions};
+use super::accounts::{
+    DeleteArgs, FormatArgs, NameArgs, RegionsChange, RenameArgs, format_time, now_ms, on_store,
+    parse_regions, write_deletion,
+};
 use super::{Exit, Output, OutputFormat, Record, Source};
-use crate::store::Organization;
+use crate::store::{Organization, Store, StoreError};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -14,8 +17,10 @@ Examples:
   weirgate org update acme --plan max
   weirgate org update acme --regions eu  its calls are computed in regions of the EU alone
   weirgate org list --format json
+  weirgate org rename acme globex        its keys and what it has spent stay
   weirgate org hold acme                 its keys answer 403 until `weirgate org release acme`
-  weirgate org disable acme              its keys answer 410 from then on";
+  weirgate org disable acme              its keys answer 410 until `weirgate org enable acme`
+  weirgate org delete acme               says what that gives up; --yes does it, once it is disabled";
 
 /// The columns of `org list`, which are also the fields of its JSON.
 const COLUMNS: [&str; 6] = ["id", "name", "plan", "status", "created_at", "regions"];
@@ -33,13 +38,13 @@ pub(super) enum OrgCommand {
         /// Where its calls may be computed: names of regions, or their beginnings, with commas between them
         #[arg(long, value_name = "REGIONS")]
         regions: Option<AllowedRegions>,
+        #[command(flatten)]
+        output: FormatArgs,
     },
     /// List all organizations
-    List {
-        /// For people or for programs
-        #[arg(long, value_enum, default_value_t)]
-        format: OutputFormat,
-    },
+    List(FormatArgs),
+    /// Show an organization
+    Show(NameArgs),
     /// Change an organization; what is not named stays as it is
     #[command(group(clap::ArgGroup::new("change").required(true).multiple(true).args(["plan", "regions"])))]
     Update {
@@ -51,22 +56,21 @@ pub(super) enum OrgCommand {
         /// Where its calls may be computed: names of regions, or their beginnings, with commas between them; empty: everywhere
         #[arg(long, value_name = "REGIONS", value_parser = parse_regions)]
         regions: Option<RegionsChange>,
+        #[command(flatten)]
+        output: FormatArgs,
     },
+    /// Give an organization another name
+    Rename(RenameArgs<NameArgs>),
     /// Hold an organization for review: its keys are refused until it is released
-    Hold {
-        /// Its name
-        name: String,
-    },
+    Hold(NameArgs),
     /// Release an organization that is held
-    Release {
-        /// Its name
-        name: String,
-    },
+    Release(NameArgs),
     /// Disable an organization: its keys stop to count
-    Disable {
-        /// Its name
-        name: String,
-    },
+    Disable(NameArgs),
+    /// Enable an organization that is disabled: its keys count again
+    Enable(NameArgs),
+    /// Delete a disabled organization with all that the store has of it
+    Delete(DeleteArgs<NameArgs>),
 }
 
 pub(super) fn run(command: &OrgCommand, source: &Source, out: &mut Output) -> Exit {
@@ -75,24 +79,45 @@ pub(super) fn run(command: &OrgCommand, source: &Source, out: &mut Output) -> Ex
             name,
             plan,
             regions,
-        } => create(name, *plan, regions.as_ref(), (source, out)),
-        OrgCommand::List { format } => list(*format, source, out),
+            output,
+        } => create(
+            (name, *plan, regions.as_ref()),
+            output.format,
+            (source, out),
+        ),
+        OrgCommand::List(output) => list(output.format, source, out),
+        OrgCommand::Show(args) => show(args, source, out),
         OrgCommand::Update {
             name,
             plan,
             regions,
-        } => update(name, *plan, regions.as_ref(), (source, out)),
-        OrgCommand::Hold { name } => hold(name, Some(now_ms()), source, out),
-        OrgCommand::Release { name } => hold(name, None, source, out),
-        OrgCommand::Disable { name } => disable(name, source, out),
+            output,
+        } => update(
+            (name, *plan, regions.as_ref()),
+            output.format,
+            (source, out),
+        ),
+        OrgCommand::Rename(args) => rename(args, source, out),
+        OrgCommand::Hold(args) => set_state("held", args, (source, out), async |store| {
+            store.hold_organization(&args.name, Some(now_ms())).await
+        }),
+        OrgCommand::Release(args) => set_state("released", args, (source, out), async |store| {
+            store.hold_organization(&args.name, None).await
+        }),
+        OrgCommand::Disable(args) => set_state("disabled", args, (source, out), async |store| {
+            store.disable_organization(&args.name).await
+        }),
+        OrgCommand::Enable(args) => set_state("enabled", args, (source, out), async |store| {
+            store.enable_organization(&args.name).await
+        }),
+        OrgCommand::Delete(args) => delete(args, source, out),
     };
     done.map_or_else(|exit| exit, |()| Exit::Done)
 }
 
 fn create(
-    name: &str,
-    plan: Plan,
-    regions: Option<&AllowedRegions>,
+    (name, plan, regions): (&str, Plan, Option<&AllowedRegions>),
+    format: OutputFormat,
     (source, out): (&Source, &mut Output),
 ) -> Result<(), Exit> {
     let created = on_store(source, out, async |store| {
@@ -102,10 +127,9 @@ fn create(
         }
         Ok(created)
     })?;
-    out.note(&format!(
-        "created the organization `{name}` with the project `default`"
-    ));
-    out.line(&created.id);
+    let note = format!("created the organization `{name}` with the project `default`");
+    let done = json!({"done": "created", "id": created.id, "name": name});
+    out.done(format, &note, Some(&created.id), &done);
     Ok(())
 }
 
@@ -116,56 +140,85 @@ fn list(format: OutputFormat, source: &Source, out: &mut Output) -> Result<(), E
     Ok(())
 }
 
+fn show(args: &NameArgs, source: &Source, out: &mut Output) -> Result<(), Exit> {
+    let found = on_store(source, out, async |store| {
+        store.organization(&args.name).await
+    })?;
+    out.record(args.output.format, &COLUMNS, to_record(&found));
+    Ok(())
+}
+
 fn update(
-    name: &str,
-    plan: Option<Plan>,
-    regions: Option<&RegionsChange>,
+    (name, plan, regions): (&str, Option<Plan>, Option<&RegionsChange>),
+    format: OutputFormat,
     (source, out): (&Source, &mut Output),
 ) -> Result<(), Exit> {
-    on_store(source, out, async |store| {
+    let updated = on_store(source, out, async |store| {
         if let Some(RegionsChange(regions)) = regions {
             store.set_regions(name, None, regions.as_ref()).await?;
         }
-        match plan {
-            Some(plan) => store.set_plan(name, plan, now_ms()).await,
-            None => Ok(()),
+        if let Some(plan) = plan {
+            store.set_plan(name, plan, now_ms()).await?;
         }
+        store.organization(name).await
     })?;
+    let mut notes = Vec::new();
     if let Some(plan) = plan {
-        out.note(&format!(
+        notes.push(format!(
             "the organization `{name}` is on the plan `{}`",
             plan.as_str()
         ));
     }
-    if let Some(RegionsChange(regions)) = regions {
-        let named = regions.as_ref().map(ToString::to_string);
-        out.note(&format!(
+    let named = updated.regions.as_ref().map(ToString::to_string);
+    if regions.is_some() {
+        notes.push(format!(
             "calls of the organization `{name}` are computed in {}",
             named.as_deref().unwrap_or("all regions")
         ));
     }
+    let done = json!({
+        "done": "updated", "id": updated.id, "name": name, "plan": updated.plan.as_str(), "regions": named,
+    });
+    out.done(format, &notes.join("\n"), None, &done);
     Ok(())
 }
 
-fn hold(name: &str, since_ms: Option<i64>, source: &Source, out: &mut Output) -> Result<(), Exit> {
-    on_store(source, out, async |store| {
-        store.hold_organization(name, since_ms).await
+fn rename(args: &RenameArgs<NameArgs>, source: &Source, out: &mut Output) -> Result<(), Exit> {
+    let (name, new_name) = (&args.of.name, &args.new_name);
+    let renamed = on_store(source, out, async |store| {
+        store.rename_organization(name, new_name).await?;
+        store.organization(new_name).await
     })?;
-    let done = if since_ms.is_some() {
-        "held"
-    } else {
-        "released"
-    };
-    out.note(&format!("{done} the organization `{name}`"));
+    let note = format!("renamed the organization `{name}` to `{new_name}`");
+    let done = json!({"done": "renamed", "id": renamed.id, "name": new_name});
+    out.done(args.of.output.format, &note, None, &done);
     Ok(())
 }
 
-fn disable(name: &str, source: &Source, out: &mut Output) -> Result<(), Exit> {
-    on_store(source, out, async |store| {
-        store.disable_organization(name).await
+/// Changes the state of an organization. `state` is the word for what is done.
+fn set_state(
+    state: &str,
+    args: &NameArgs,
+    (source, out): (&Source, &mut Output),
+    change: impl AsyncFnOnce(&Store) -> Result<(), StoreError>,
+) -> Result<(), Exit> {
+    let id = on_store(source, out, async |store| {
+        change(store).await?;
+        Ok(store.organization(&args.name).await?.id)
     })?;
-    out.note(&format!("disabled the organization `{name}`"));
+    let note = format!("{state} the organization `{}`", args.name);
+    let done = json!({"done": state, "id": id, "name": args.name});
+    out.done(args.output.format, &note, None, &done);
     Ok(())
+}
+
+fn delete(args: &DeleteArgs<NameArgs>, source: &Source, out: &mut Output) -> Result<(), Exit> {
+    let name = &args.of.name;
+    let deletion = on_store(source, out, async |store| {
+        store.delete_organization(name, args.yes, now_ms()).await
+    })?;
+    let how = (args.yes, args.of.output.format);
+    write_deletion(("organization", name), &deletion, how, out)
 }
 
 fn to_record(organization: &Organization) -> Record {

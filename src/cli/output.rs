@@ -176,6 +176,18 @@ impl Output {
         }
     }
 
+    /// Writes what a command has done.
+    ///
+    /// Shape: `note` on stderr, and on stdout `line`, or the JSON object `done`.
+    pub fn done(&mut self, format: OutputFormat, note: &str, line: Option<&str>, done: &Value) {
+        self.note(note);
+        match (format, line) {
+            (OutputFormat::Json, _) => self.json(done),
+            (OutputFormat::Table, Some(line)) => self.line(line),
+            (OutputFormat::Table, None) => {}
+        }
+    }
+
     /// Writes one record.
     ///
     /// Shape: a JSON object, or a table of one row.

@@ -5,9 +5,12 @@ use filters::accounts::{AllowedRegions, Mode};
 use filters::decisions::credentials::is_sdk_key;
 use serde_json::json;
 
-use super::accounts::{RegionsChange, format_time, now_ms, on_store, parse_regions};
+use super::accounts::{
+    DeleteArgs, FormatArgs, OwnedArgs, RegionsChange, RenameArgs, format_time, now_ms, on_store,
+    parse_regions, write_deletion,
+};
 use super::{Exit, Output, OutputFormat, Record, Source};
-use crate::store::{NewProject, Project, ProjectChange};
+use crate::store::{NewProject, Project, ProjectChange, Store, StoreError};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -15,7 +18,9 @@ Examples:
   weirgate project update --org acme app --mode hybrid --cache-ttl 0
   weirgate project update --org acme app --experiments SDK_KEY    requests may name @flag/KEY as a model
   weirgate project list --org acme
-  weirgate project archive --org acme app        its keys answer 410 from then on";
+  weirgate project rename --org acme app web
+  weirgate project archive --org acme app        its keys answer 410 until `weirgate project enable`
+  weirgate project delete --org acme app         says what that gives up; --yes does it, once it is archived";
 
 /// The longest lifetime of cached responses. Our choice: a year.
 const MAX_CACHE_TTL_S: i64 = 31_536_000;
@@ -51,6 +56,8 @@ pub(super) enum ProjectCommand {
         /// Where its calls may be computed: names of regions, or their beginnings, with commas between them
         #[arg(long, value_name = "REGIONS")]
         regions: Option<AllowedRegions>,
+        #[command(flatten)]
+        output: FormatArgs,
     },
     /// Change a project; what is not named stays as it is
     Update {
@@ -71,24 +78,27 @@ pub(super) enum ProjectCommand {
         /// Where its calls may be computed, of the regions of its organization; empty: in all of them
         #[arg(long, value_name = "REGIONS", value_parser = parse_regions)]
         regions: Option<RegionsChange>,
+        #[command(flatten)]
+        output: FormatArgs,
     },
     /// List the projects of an organization, archived ones too
     List {
         /// The organization's name
         #[arg(long)]
         org: String,
-        /// For people or for programs
-        #[arg(long, value_enum, default_value_t)]
-        format: OutputFormat,
+        #[command(flatten)]
+        output: FormatArgs,
     },
+    /// Show a project
+    Show(OwnedArgs),
+    /// Give a project another name
+    Rename(RenameArgs<OwnedArgs>),
     /// Archive a project: its keys stop to count
-    Archive {
-        /// The organization's name
-        #[arg(long)]
-        org: String,
-        /// Its name
-        name: String,
-    },
+    Archive(OwnedArgs),
+    /// Take an archived project back: its keys count again
+    Enable(OwnedArgs),
+    /// Delete an archived project with its keys and prompts
+    Delete(DeleteArgs<OwnedArgs>),
 }
 
 pub(super) fn run(command: &ProjectCommand, source: &Source, out: &mut Output) -> Exit {
@@ -99,13 +109,15 @@ pub(super) fn run(command: &ProjectCommand, source: &Source, out: &mut Output) -
             mode,
             cache_ttl,
             regions,
+            output,
         } => {
             let project = NewProject {
                 name,
                 mode: *mode,
                 cache_ttl_s: cache_ttl.filter(|ttl| *ttl > 0),
             };
-            create(org, &project, regions.as_ref(), (source, out))
+            let regions = regions.as_ref();
+            create((org, &project, regions), output.format, (source, out))
         }
         ProjectCommand::Update {
             org,
@@ -114,6 +126,7 @@ pub(super) fn run(command: &ProjectCommand, source: &Source, out: &mut Output) -
             cache_ttl,
             experiments,
             regions,
+            output,
         } => {
             let change = ProjectChange {
                 mode: *mode,
@@ -122,18 +135,28 @@ pub(super) fn run(command: &ProjectCommand, source: &Source, out: &mut Output) -
                     .as_deref()
                     .map(|key| (!key.is_empty()).then_some(key)),
             };
-            update((org, name), &change, regions.as_ref(), (source, out))
+            let change = (&change, regions.as_ref());
+            update((org, name), change, output.format, (source, out))
         }
-        ProjectCommand::List { org, format } => list(org, *format, source, out),
-        ProjectCommand::Archive { org, name } => archive(org, name, source, out),
+        ProjectCommand::List { org, output } => list(org, output.format, source, out),
+        ProjectCommand::Show(args) => show(args, source, out),
+        ProjectCommand::Rename(args) => rename(args, source, out),
+        ProjectCommand::Archive(args) => {
+            set_state("archived", args, (source, out), async |store| {
+                store.archive_project(&args.org, &args.name).await
+            })
+        }
+        ProjectCommand::Enable(args) => set_state("enabled", args, (source, out), async |store| {
+            store.enable_project(&args.org, &args.name).await
+        }),
+        ProjectCommand::Delete(args) => delete(args, source, out),
     };
     done.map_or_else(|exit| exit, |()| Exit::Done)
 }
 
 fn create(
-    org: &str,
-    project: &NewProject<'_>,
-    regions: Option<&AllowedRegions>,
+    (org, project, regions): (&str, &NewProject<'_>, Option<&AllowedRegions>),
+    format: OutputFormat,
     (source, out): (&Source, &mut Output),
 ) -> Result<(), Exit> {
     let created = on_store(source, out, async |store| {
@@ -144,18 +167,16 @@ fn create(
         }
         Ok(created)
     })?;
-    out.note(&format!(
-        "created the project `{}` of `{org}`",
-        project.name
-    ));
-    out.line(&created.id);
+    let note = format!("created the project `{}` of `{org}`", project.name);
+    let done = json!({"done": "created", "id": created.id, "name": project.name});
+    out.done(format, &note, Some(&created.id), &done);
     Ok(())
 }
 
 fn update(
     (org, name): (&str, &str),
-    change: &ProjectChange<'_>,
-    regions: Option<&RegionsChange>,
+    (change, regions): (&ProjectChange<'_>, Option<&RegionsChange>),
+    format: OutputFormat,
     (source, out): (&Source, &mut Output),
 ) -> Result<(), Exit> {
     if let Some(Some(key)) = change.experiments
@@ -164,13 +185,36 @@ fn update(
         out.fail("--experiments: accepted is an SDK key: 1 to 128 of A-Z, a-z, 0-9, +, /, =, _ and -, and a token behind `:`");
         return Err(Exit::Usage);
     }
-    on_store(source, out, async |store| {
+    let updated = on_store(source, out, async |store| {
         if let Some(RegionsChange(regions)) = regions {
             store.set_regions(org, Some(name), regions.as_ref()).await?;
         }
-        store.update_project(org, name, change).await
+        store.update_project(org, name, change).await?;
+        store.project(org, name).await
     })?;
-    out.note(&format!("updated the project `{name}` of `{org}`"));
+    let note = format!("updated the project `{name}` of `{org}`");
+    let done = json!({"done": "updated", "id": updated.id, "name": name});
+    out.done(format, &note, None, &done);
+    Ok(())
+}
+
+fn show(args: &OwnedArgs, source: &Source, out: &mut Output) -> Result<(), Exit> {
+    let found = on_store(source, out, async |store| {
+        store.project(&args.org, &args.name).await
+    })?;
+    out.record(args.output.format, &COLUMNS, to_record(&found));
+    Ok(())
+}
+
+fn rename(args: &RenameArgs<OwnedArgs>, source: &Source, out: &mut Output) -> Result<(), Exit> {
+    let (org, name, new_name) = (&args.of.org, &args.of.name, &args.new_name);
+    let renamed = on_store(source, out, async |store| {
+        store.rename_project((org, name), new_name).await?;
+        store.project(org, new_name).await
+    })?;
+    let note = format!("renamed the project `{name}` of `{org}` to `{new_name}`");
+    let done = json!({"done": "renamed", "id": renamed.id, "name": new_name});
+    out.done(args.of.output.format, &note, None, &done);
     Ok(())
 }
 
@@ -200,10 +244,29 @@ fn to_record(project: &Project) -> Record {
     COLUMNS.map(str::to_owned).into_iter().zip(values).collect()
 }
 
-fn archive(org: &str, name: &str, source: &Source, out: &mut Output) -> Result<(), Exit> {
-    on_store(source, out, async |store| {
-        store.archive_project(org, name).await
+/// Changes the state of a project. `state` is the word for what is done.
+fn set_state(
+    state: &str,
+    args: &OwnedArgs,
+    (source, out): (&Source, &mut Output),
+    change: impl AsyncFnOnce(&Store) -> Result<(), StoreError>,
+) -> Result<(), Exit> {
+    let (org, name) = (&args.org, &args.name);
+    let id = on_store(source, out, async |store| {
+        change(store).await?;
+        Ok(store.project(org, name).await?.id)
     })?;
-    out.note(&format!("archived the project `{name}` of `{org}`"));
+    let note = format!("{state} the project `{name}` of `{org}`");
+    let done = json!({"done": state, "id": id, "name": name});
+    out.done(args.output.format, &note, None, &done);
     Ok(())
+}
+
+fn delete(args: &DeleteArgs<OwnedArgs>, source: &Source, out: &mut Output) -> Result<(), Exit> {
+    let (org, name) = (&args.of.org, &args.of.name);
+    let deletion = on_store(source, out, async |store| {
+        store.delete_project((org, name), args.yes, now_ms()).await
+    })?;
+    let how = (args.yes, args.of.output.format);
+    write_deletion(("project", name), &deletion, how, out)
 }

@@ -8,7 +8,7 @@ use filters::models::prompts::reference::{
 };
 use serde_json::{Value, json};
 
-use super::accounts::{format_time, now_ms, on_store};
+use super::accounts::{FormatArgs, format_time, now_ms, on_store};
 use super::{Exit, Output, OutputFormat, Record, Source};
 use crate::config::{self, ReadPrompt};
 use crate::store::{StoreError, StoredPrompt, StoredVersion};
@@ -46,27 +46,38 @@ const SHOWN: [&str; 9] = [
 pub(super) fn run(command: &PromptCommand, source: &Source, out: &mut Output) -> Exit {
     let done = match command {
         PromptCommand::Put(args) => store_version(args, source, out),
-        PromptCommand::List { owner, format } => list(owner, *format, source, out),
+        PromptCommand::List { owner, output } => list(owner, output.format, source, out),
         PromptCommand::Show {
             owner,
             name,
-            format,
-        } => show(owner, name, *format, source, out),
+            output,
+        } => show(owner, name, output.format, source, out),
         PromptCommand::Label {
             owner,
             name,
             version,
             label,
-        } => label_version(owner, name, (version, label), source, out),
+            output,
+        } => label_version((owner, name), (version, label), *output, (source, out)),
+        PromptCommand::Rename {
+            owner,
+            name,
+            new_name,
+            output,
+        } => rename((owner, name), new_name, *output, (source, out)),
         PromptCommand::Diff {
             owner,
             name,
             from,
             to,
-        } => diff(owner, name, (from, to), source, out),
-        PromptCommand::Remove { owner, name, label } => {
-            remove(owner, name, label.as_deref(), source, out)
-        }
+            output,
+        } => diff((owner, name), (from, to), *output, (source, out)),
+        PromptCommand::Remove {
+            owner,
+            name,
+            label,
+            output,
+        } => remove((owner, name), label.as_deref(), *output, (source, out)),
     };
     done.map_or_else(|exit| exit, |()| Exit::Done)
 }
@@ -87,12 +98,16 @@ fn store_version(args: &PutArgs, source: &Source, out: &mut Output) -> Result<()
         [] => String::new(),
         labels => format!(", labelled {}", labels.join(", ")),
     };
-    out.note(&format!(
+    let note = format!(
         "stored version {version} of `{}` of {}{labels}",
         args.name,
         args.owner.describe()
-    ));
-    out.line(&version.to_string());
+    );
+    let done = json!({
+        "done": "stored", "name": args.name, "version": version, "labels": args.label,
+    });
+    let line = version.to_string();
+    out.done(args.output.format, &note, Some(&line), &done);
     Ok(())
 }
 
@@ -214,11 +229,10 @@ fn parse_content(version: &StoredVersion, out: &mut Output) -> Result<Value, Exi
 }
 
 fn label_version(
-    owner: &OwnerArgs,
-    name: &str,
+    (owner, name): (&OwnerArgs, &str),
     (version, label): (&str, &str),
-    source: &Source,
-    out: &mut Output,
+    output: FormatArgs,
+    (source, out): (&Source, &mut Output),
 ) -> Result<(), Exit> {
     check_movable(label, "LABEL", out)?;
     let version = VersionReference::new(version);
@@ -227,19 +241,41 @@ fn label_version(
             .label_prompt(owner.as_owner(), name, &version, label)
             .await
     })?;
-    out.note(&format!(
+    let note = format!(
         "version {number} of `{name}` of {} is `{label}`",
         owner.describe()
-    ));
+    );
+    let done = json!({"done": "labelled", "name": name, "version": number, "label": label});
+    out.done(output.format, &note, None, &done);
+    Ok(())
+}
+
+fn rename(
+    (owner, name): (&OwnerArgs, &str),
+    new_name: &str,
+    output: FormatArgs,
+    (source, out): (&Source, &mut Output),
+) -> Result<(), Exit> {
+    check_prompt_name(new_name).map_err(|said| refuse_usage("NEW_NAME", &said, out))?;
+    let renamed = on_store(source, out, async |store| {
+        let owner = owner.as_owner();
+        store.rename_prompt(owner, name, new_name).await?;
+        store.prompt(owner, new_name).await
+    })?;
+    let note = format!(
+        "renamed the prompt `{name}` of {} to `{new_name}`",
+        owner.describe()
+    );
+    let done = json!({"done": "renamed", "id": renamed.id, "name": new_name});
+    out.done(output.format, &note, None, &done);
     Ok(())
 }
 
 fn diff(
-    owner: &OwnerArgs,
-    name: &str,
+    (owner, name): (&OwnerArgs, &str),
     (from, to): (&str, &str),
-    source: &Source,
-    out: &mut Output,
+    output: FormatArgs,
+    (source, out): (&Source, &mut Output),
 ) -> Result<(), Exit> {
     let (from, to) = (VersionReference::new(from), VersionReference::new(to));
     let (before, after) = on_store(source, out, async |store| {
@@ -250,6 +286,12 @@ fn diff(
     let texts = (parse_content(&before, out)?, parse_content(&after, out)?);
     let (old, new) = (lines::to_lines(&texts.0), lines::to_lines(&texts.1));
     let changes = lines::diff(&old, &new);
+    if output.format == OutputFormat::Json {
+        out.json(&json!({
+            "name": name, "from": before.number, "to": after.number, "changes": changes,
+        }));
+        return Ok(());
+    }
     if changes.is_empty() {
         out.note(&format!(
             "versions {} and {} of `{name}` say the same",
@@ -266,20 +308,21 @@ fn diff(
 }
 
 fn remove(
-    owner: &OwnerArgs,
-    name: &str,
+    (owner, name): (&OwnerArgs, &str),
     label: Option<&str>,
-    source: &Source,
-    out: &mut Output,
+    output: FormatArgs,
+    (source, out): (&Source, &mut Output),
 ) -> Result<(), Exit> {
     on_store(source, out, async |store| {
         store.remove_prompt(owner.as_owner(), name, label).await
     })?;
     let of = owner.describe();
-    out.note(&match label {
+    let note = match label {
         Some(label) => format!("removed the label `{label}` of the prompt `{name}` of {of}"),
         None => format!("removed the prompt `{name}` of {of}"),
-    });
+    };
+    let done = json!({"done": "removed", "name": name, "label": label});
+    out.done(output.format, &note, None, &done);
     Ok(())
 }
 

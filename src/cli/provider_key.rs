@@ -7,15 +7,16 @@ use filters::models::cloud_credentials::Cloud;
 use filters::models::cloud_credentials::own_keys::check_own_key;
 use serde_json::json;
 
-use super::accounts::{format_time, now_ms, on_store};
+use super::accounts::{FormatArgs, IdArgs, RenameArgs, format_time, now_ms, on_store};
 use super::{Exit, Output, OutputFormat, Record, Source, load};
-use crate::store::ProviderKey;
+use crate::store::{ProviderKey, StoreError};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
   weirgate provider-key add --org acme --provider openai --label team < key.txt
   weirgate provider-key add --org acme --provider vertex < service-account.json
   weirgate provider-key list --org acme
+  weirgate provider-key rename pk_0190c3a2-… staging
   weirgate provider-key remove pk_0190c3a2-…
   weirgate project create --org acme own --mode byok     serves its calls with them alone";
 
@@ -34,11 +35,15 @@ pub(super) enum ProviderKeyCommand {
         /// The organization's name
         #[arg(long)]
         org: String,
-        /// For people or for programs
-        #[arg(long, value_enum, default_value_t)]
-        format: OutputFormat,
+        #[command(flatten)]
+        output: FormatArgs,
     },
+    /// Show a key, without its text
+    Show(IdArgs),
+    /// Give a key another label
+    Rename(RenameArgs<IdArgs>),
     /// Remove a key for good
+    #[command(visible_alias = "delete")]
     Remove(RemoveArgs),
 }
 
@@ -54,6 +59,8 @@ pub(super) struct AddArgs {
     /// What you call it, unlike any other key for this provider
     #[arg(long, default_value = "default")]
     pub(super) label: String,
+    #[command(flatten)]
+    pub(super) output: FormatArgs,
 }
 
 /// Arguments of `provider-key remove`.
@@ -71,12 +78,16 @@ pub(super) struct RemoveArgs {
     /// What you call it
     #[arg(long, requires = "org", requires = "provider", conflicts_with = "id")]
     label: Option<String>,
+    #[command(flatten)]
+    output: FormatArgs,
 }
 
 pub(super) fn run(command: &ProviderKeyCommand, source: &Source, out: &mut Output) -> Exit {
     let done = match command {
         ProviderKeyCommand::Add(args) => add(args, &mut std::io::stdin(), source, out),
-        ProviderKeyCommand::List { org, format } => list(org, *format, source, out),
+        ProviderKeyCommand::List { org, output } => list(org, output.format, source, out),
+        ProviderKeyCommand::Show(args) => show(args, source, out),
+        ProviderKeyCommand::Rename(args) => rename(args, source, out),
         ProviderKeyCommand::Remove(args) => remove(args, source, out),
     };
     done.map_or_else(|exit| exit, |()| Exit::Done)
@@ -105,11 +116,14 @@ pub(super) fn add(
             .add_provider_key(&args.org, provider, label, &text, now_ms())
             .await
     })?;
-    out.note(&format!(
+    let note = format!(
         "stored the key `{}` of `{}` for {}, encrypted",
         args.label, args.org, args.provider
-    ));
-    out.line(&created.id);
+    );
+    let done = json!({
+        "done": "stored", "id": created.id, "provider": args.provider, "label": args.label,
+    });
+    out.done(args.output.format, &note, Some(&created.id), &done);
     Ok(())
 }
 
@@ -148,6 +162,28 @@ fn list(org: &str, format: OutputFormat, source: &Source, out: &mut Output) -> R
     Ok(())
 }
 
+fn show(args: &IdArgs, source: &Source, out: &mut Output) -> Result<(), Exit> {
+    let (organization, key) = on_store(source, out, async |store| {
+        store.provider_key(&args.id).await
+    })?;
+    let columns: Vec<&str> = ["organization"].into_iter().chain(COLUMNS).collect();
+    let organization = ("organization".to_owned(), json!(organization));
+    let record = [organization].into_iter().chain(to_record(&key));
+    out.record(args.output.format, &columns, record.collect());
+    Ok(())
+}
+
+fn rename(args: &RenameArgs<IdArgs>, source: &Source, out: &mut Output) -> Result<(), Exit> {
+    let (id, label) = (&args.of.id, &args.new_name);
+    on_store(source, out, async |store| {
+        store.rename_provider_key(id, label).await
+    })?;
+    let done = json!({"done": "renamed", "id": id, "label": label});
+    let note = format!("the label of {id} is `{label}`");
+    out.done(args.of.output.format, &note, None, &done);
+    Ok(())
+}
+
 fn remove(args: &RemoveArgs, source: &Source, out: &mut Output) -> Result<(), Exit> {
     let id = on_store(source, out, async |store| {
         let id = match (&args.id, &args.org) {
@@ -160,17 +196,18 @@ fn remove(args: &RemoveArgs, source: &Source, out: &mut Output) -> Result<(), Ex
                     Some(&key.provider) == args.provider.as_ref()
                         && Some(&key.label) == args.label.as_ref()
                 };
-                let found = keys.iter().find(is_match);
-                found.map_or_else(
-                    || args.label.clone().unwrap_or_default(),
-                    |key| key.id.clone(),
-                )
+                let found = keys.iter().find(is_match).map(|key| key.id.clone());
+                found.ok_or_else(|| {
+                    let label = args.label.as_deref().unwrap_or_default();
+                    StoreError::not_found("provider key", label)
+                })?
             }
         };
         store.remove_provider_key(&id).await?;
         Ok(id)
     })?;
-    out.note(&format!("removed {id}"));
+    let done = json!({"done": "removed", "id": id});
+    out.done(args.output.format, &format!("removed {id}"), None, &done);
     Ok(())
 }
 

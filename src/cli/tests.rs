@@ -15,6 +15,8 @@ use super::*;
 
 #[path = "money_tests.rs"]
 mod money;
+#[path = "symmetry_tests.rs"]
+mod symmetry;
 
 /// A configuration of its own with a store of its own.
 pub(super) struct Desk {

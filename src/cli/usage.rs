@@ -13,6 +13,7 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   weirgate usage --org acme
   weirgate usage --org acme --since 24h --by model
+  weirgate usage --org acme --since 7d --by day
   weirgate usage --org acme --since 7d --by variation
   weirgate usage --org acme --since 1h --by agent
   weirgate usage --org acme --since 2026-11-01T00:00:00Z --by key --format json";
@@ -65,6 +66,8 @@ enum ByArg {
     Key,
     Model,
     Provider,
+    /// The days in UTC, the oldest first
+    Day,
     /// Experiments alone, with failed calls and with how long calls took
     Variation,
     /// The sessions that clients name, of the last 30 days
@@ -92,6 +95,7 @@ fn show(args: &UsageArgs, source: &Source, out: &mut Output) -> Result<(), Exit>
         Some(ByArg::Key) => Some(By::Key),
         Some(ByArg::Model) => Some(By::Model),
         Some(ByArg::Provider) => Some(By::Provider),
+        Some(ByArg::Day) => Some(By::Day),
         Some(ByArg::Variation) => return show_variations(args, since_ms, source, out),
         Some(ByArg::Session) => {
             return show_sessions(args, since_ms, UsageGroup::Session, (source, out));

@@ -43,6 +43,7 @@ pub use problem::{Location, Problem, Spot};
 pub use prompt_file::{ReadPrompt, read_prompt};
 pub use schema::schema;
 pub use secret::{Secret, SecretBytes};
+pub use suggest::nearest;
 
 use catalog::CatalogDigest;
 use document::SourceSpan;

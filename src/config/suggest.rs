@@ -30,7 +30,7 @@ pub(super) fn known_names(schema: &Json) -> Vec<&str> {
 }
 
 /// Returns the nearest known name, if it is similar enough.
-pub(super) fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+pub fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     let name = name.to_ascii_lowercase();
     known
         .iter()

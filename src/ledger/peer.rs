@@ -12,6 +12,8 @@ use crate::store::StoreError;
 /// The interval at which a process that leaves gives back what it does not use. Our choice: the other process asks when it
 /// needs something, so this is for what it does not know to ask for.
 const RETURN_INTERVAL: Duration = Duration::from_millis(500);
+/// The interval between two looks whether a command waits for credit.
+const COMMAND_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The way to the other process.
 pub struct StorePeer {
@@ -44,6 +46,21 @@ impl Ledger {
                 self.return_idle_leases(Duration::ZERO).await;
             }
             tokio::time::sleep(RETURN_INTERVAL).await;
+        }
+    }
+
+    /// Gives back what commands ask for, where the store cannot tell this process so. Runs until it is dropped.
+    pub(super) async fn hear_commands(self: Arc<Self>) {
+        loop {
+            tokio::time::sleep(COMMAND_INTERVAL).await;
+            // While the store fails, leases stay here and serve calls without it.
+            if self.is_failing() {
+                continue;
+            }
+            match self.store.return_requests().await {
+                Ok(requests) => requests.iter().for_each(|request| self.hear(request)),
+                Err(error) => log::debug!("commands cannot be heard: {error}"),
+            }
         }
     }
 

@@ -135,3 +135,37 @@ async fn one_that_is_alone_again_asks_nobody() {
     let served = spend([&new, &new], &call(&caller, 1), 1).await;
     assert_eq!(served, 10);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_gets_back_what_a_server_has_leased_and_does_not_use() {
+    let folder = tempfile::tempdir().unwrap();
+    let metrics = Arc::new(Metrics::new().unwrap());
+    let (ledger, store) = start(folder.path(), 64 * SEGMENT_BYTES, &metrics).await;
+    let id = named_organization(&store, "acme", Usd::from_units(10)).await;
+    let mut caller = caller();
+    caller.organization_id = id.as_str().into();
+    let running = ledger.reserve(&call(&caller, 3)).await.unwrap();
+    let leased = async || store.account(&id).await.unwrap().leased;
+    assert_eq!(leased().await, Usd::from_units(10));
+    // What a running call holds stays with it.
+    let refused = store.take_credit("acme", Usd::from_units(8), 1).await;
+    let Err(StoreError::BeyondFree { free, held, .. }) = refused else {
+        unreachable!("it took what is held back");
+    };
+    assert_eq!((free, held), (Usd::from_units(7), Usd::from_units(3)));
+    store
+        .take_credit("acme", Usd::from_units(5), 1)
+        .await
+        .unwrap();
+    store.disable_organization("acme").await.unwrap();
+    let held = store.delete_organization("acme", true, 1).await;
+    assert!(matches!(held, Err(StoreError::Kept { .. })));
+    drop(running);
+    store.delete_organization("acme", true, 1).await.unwrap();
+    assert_eq!(leased().await, Usd::ZERO);
+    let requests = store.return_requests().await.unwrap();
+    assert!(requests.is_empty(), "{requests:?}");
+    tokio::task::spawn_blocking(move || ledger.close())
+        .await
+        .unwrap();
+}

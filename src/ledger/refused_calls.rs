@@ -1,5 +1,6 @@
 //! Calls that the store refuses: they are set aside in a file, so that the calls behind them are stored.
 
+use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -93,7 +94,7 @@ impl RefusedCalls {
 pub(super) struct Posted<'a> {
     pub(super) was_registered: bool,
     /// The calls that the store does not take, each tried alone.
-    pub(super) refused: Vec<(&'a LedgerEntry, StoreError)>,
+    pub(super) refused: Vec<Refused<'a>>,
 }
 
 /// Stores calls of a process. Where the store refuses some of them, they are halved until those are alone.
@@ -110,11 +111,19 @@ pub(super) async fn post<'a>(
         refused: Vec::new(),
     };
     let (mut parts, mut has_stored, mut has_failed) = (vec![calls], false, false);
+    let mut refused_alone = 0;
     while let Some(part) = parts.pop() {
         let error = match store.post(owner, part, may_be_stored).await {
             Ok(was_registered) => {
                 posted.was_registered &= was_registered;
                 has_stored = true;
+                continue;
+            }
+            Err(StoreError::DeletedOrganizations(ids)) => {
+                may_be_stored = true;
+                let (runs, deleted) = split_deleted(part, &ids);
+                parts.extend(runs);
+                posted.refused.extend(deleted);
                 continue;
             }
             Err(error) if error.is_about_rows() => error,
@@ -123,11 +132,11 @@ pub(super) async fn post<'a>(
         may_be_stored = true;
         match part {
             [call] if has_failed => {
-                posted.refused.push((call, error));
-                if !has_stored && posted.refused.len() > MAX_REFUSED_ALONE {
-                    let (_, error) = posted.refused.swap_remove(0);
+                refused_alone += 1;
+                if !has_stored && refused_alone > MAX_REFUSED_ALONE {
                     return Err(error);
                 }
+                posted.refused.push((call, error));
             }
             // A call is refused twice before it is given up.
             [_] => parts.push(part),
@@ -141,6 +150,26 @@ pub(super) async fn post<'a>(
     Ok(posted)
 }
 
+/// A call that the store does not take, and why.
+type Refused<'a> = (&'a LedgerEntry, StoreError);
+
+/// Splits calls into runs without those of deleted organizations, the last run first, and the calls of these.
+fn split_deleted<'a>(
+    calls: &'a [LedgerEntry],
+    ids: &BTreeSet<String>,
+) -> (Vec<&'a [LedgerEntry]>, Vec<Refused<'a>>) {
+    let is_deleted = |call: &LedgerEntry| ids.contains(&*call.owner.organization_id);
+    let runs = calls.chunk_by(|a, b| is_deleted(a) == is_deleted(b));
+    let has_deleted = |run: &&[LedgerEntry]| run.first().is_some_and(is_deleted);
+    let (deleted, others): (Vec<_>, Vec<_>) = runs.rev().partition(has_deleted);
+    let deleted = deleted.into_iter().rev().flatten();
+    let refused = deleted.map(|call| {
+        let id = BTreeSet::from([call.owner.organization_id.to_string()]);
+        (call, StoreError::DeletedOrganizations(id))
+    });
+    (others, refused.collect())
+}
+
 #[cfg(test)]
 #[allow(
     clippy::unwrap_used,
@@ -149,6 +178,7 @@ pub(super) async fn post<'a>(
     reason = "tests"
 )]
 mod tests {
+    use filters::accounts::Plan;
     use filters::ledger::{CallOwner, EntryId};
     use sqlx::{Connection, SqliteConnection};
 
@@ -228,6 +258,44 @@ mod tests {
             assert_eq!(stored(&store).await, good);
             store.close().await;
         }
+    }
+
+    #[tokio::test]
+    async fn calls_of_a_deleted_organization_are_refused_however_many_they_are_and_others_stored() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = refusing(folder.path(), "bad").await;
+        let organization = store.create_organization("acme", Plan::None, 1).await;
+        let id = organization.unwrap().id;
+        store.disable_organization("acme").await.unwrap();
+        store.delete_organization("acme", true, 2).await.unwrap();
+        let of_deleted = |n| {
+            let mut call = call(n, "good");
+            call.owner.organization_id = id.as_str().into();
+            call
+        };
+        let calls: Vec<_> = (0..60)
+            .map(|n| match n % 3 {
+                0 => call(n, "good"),
+                _ => of_deleted(n),
+            })
+            .collect();
+        let good: Vec<u8> = (0..60).filter(|n| n % 3 == 0).collect();
+        for may_be_stored in [false, true] {
+            let posted = post(&store, "a", &calls, may_be_stored).await.unwrap();
+            let refused: Vec<u8> = posted
+                .refused
+                .iter()
+                .map(|(call, _)| call.id.0[0])
+                .collect();
+            let expected: Vec<u8> = (0..60).filter(|n| n % 3 != 0).collect();
+            assert_eq!(refused, expected);
+            assert!(posted.refused[0].1.to_string().contains("was deleted"));
+            assert_eq!(stored(&store).await, good);
+        }
+        let only: Vec<_> = (100..140).map(of_deleted).collect();
+        let posted = post(&store, "a", &only, false).await.unwrap();
+        assert_eq!(posted.refused.len(), only.len());
+        store.close().await;
     }
 
     #[tokio::test]

@@ -121,6 +121,8 @@ impl Ledger {
         if self.has_fleet {
             tokio::spawn(Arc::clone(self).listen());
             self.tasks.spawn("spending", Arc::clone(self).share());
+        } else {
+            tokio::spawn(Arc::clone(self).hear_commands());
         }
         for _ in 0..LEASE_TASKS {
             self.tasks

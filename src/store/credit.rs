@@ -2,13 +2,13 @@
 
 use filters::money::Usd;
 
-use super::ledger::sum_grants;
-use super::{Changed, Store, StoreError, new_id, organizations};
+use super::ledger::{lock_credit, sum_grants};
+use super::{AccountChange, Changed, Store, StoreError, new_id, organizations};
 
 /// The credit of an organization.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Credit {
-    /// The sum of all grants.
+    /// The sum of all grants, less what was taken back.
     pub granted: Usd,
     /// The sum charged for calls.
     pub used: Usd,
@@ -35,19 +35,34 @@ impl Store {
     ) -> Result<String, StoreError> {
         let mut change = self.change().await?;
         let organization = organizations::active(&mut change, organization).await?;
-        let id = new_id("grant");
-        let sql = "INSERT INTO credit_grants (id, organization_id, amount, created_at) \
-                   VALUES ($1, $2, $3, $4)";
-        sqlx::query(sql)
-            .bind(&id)
-            .bind(&organization.id)
-            .bind(amount.to_string())
-            .bind(now_ms)
-            .execute(&mut *change)
-            .await?;
-        sum_grants(&mut change, &organization.id).await?;
-        change.commit(&[Changed::Credit(&organization.id)]).await?;
-        Ok(id)
+        grant(change, &organization.id, amount, now_ms).await
+    }
+
+    /// Takes credit back that is neither used nor held back by a server. Returns the id of the grant, whose amount is negative.
+    ///
+    /// Servers first give back what they have leased and do not use. Errors: [`StoreError::NotFound`],
+    /// [`StoreError::BeyondFree`].
+    pub async fn take_credit(
+        &self,
+        organization: &str,
+        amount: Usd,
+        now_ms: i64,
+    ) -> Result<String, StoreError> {
+        let id = self.organization(organization).await?.id;
+        if self.account(&id).await?.free() < amount {
+            self.return_leases(&id).await?;
+        }
+        let mut change = self.change().await?;
+        let id = organizations::find(&mut change, organization).await?.id;
+        let credit = lock_credit(&mut change, &id).await?;
+        if amount > credit.free() {
+            return Err(StoreError::BeyondFree {
+                organization: organization.to_owned(),
+                free: credit.free(),
+                held: credit.leased,
+            });
+        }
+        grant(change, &id, Usd::ZERO.minus(amount), now_ms).await
     }
 
     /// Returns the credit of an organization. Errors: [`StoreError::NotFound`].
@@ -65,4 +80,26 @@ impl Store {
             reserved: account.leased,
         })
     }
+}
+
+/// Writes a grant, or a negative one, and ends the change. Returns its id.
+async fn grant(
+    mut change: AccountChange,
+    organization_id: &str,
+    amount: Usd,
+    now_ms: i64,
+) -> Result<String, StoreError> {
+    let id = new_id("grant");
+    let sql = "INSERT INTO credit_grants (id, organization_id, amount, created_at) \
+               VALUES ($1, $2, $3, $4)";
+    sqlx::query(sql)
+        .bind(&id)
+        .bind(organization_id)
+        .bind(amount.to_string())
+        .bind(now_ms)
+        .execute(&mut *change)
+        .await?;
+    sum_grants(&mut change, organization_id).await?;
+    change.commit(&[Changed::Credit(organization_id)]).await?;
+    Ok(id)
 }

@@ -1,8 +1,11 @@
 //! Errors of the store.
 
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use filters::accounts::InvalidTerm;
+use filters::money::Usd;
 use sqlx::migrate::MigrateError;
 
 /// Why an operation of the store failed. No variant holds a key, the pepper or a password.
@@ -16,6 +19,8 @@ pub enum StoreError {
     NotFound {
         kind: &'static str,
         name: String,
+        /// The id of the organization in which it was looked for, if that exists.
+        owner: Option<String>,
     },
     /// The thing was disabled or archived.
     Inactive {
@@ -30,6 +35,25 @@ pub enum StoreError {
     /// The text of a provider's key is invalid. The message says why and nothing about the text.
     InvalidSecret(&'static str),
     InvalidTerm(InvalidTerm),
+    /// The key was revoked, which is final.
+    Revoked(String),
+    /// The thing cannot be deleted now.
+    Kept {
+        kind: &'static str,
+        name: String,
+        /// The reason, and what ends it.
+        why: String,
+    },
+    /// More credit was to be taken back than can be.
+    BeyondFree {
+        organization: String,
+        /// How much can be.
+        free: Usd,
+        /// How much servers hold back besides.
+        held: Usd,
+    },
+    /// Calls are of organizations with these ids, which were deleted.
+    DeletedOrganizations(BTreeSet<String>),
     /// `store.url` or `store.secret` is unusable: the configuration must change.
     Configuration(String),
     /// The keys of this store were hashed under another pepper.
@@ -75,7 +99,7 @@ impl StoreError {
     /// Returns whether the database refused what it was given, rather than being unable to write: it may take other rows.
     pub fn is_about_rows(&self) -> bool {
         match self {
-            Self::Damaged(_) => true,
+            Self::Damaged(_) | Self::DeletedOrganizations(_) => true,
             Self::Database(sqlx::Error::Database(error)) => {
                 error.code().is_some_and(|code| is_code_of_rows(&code))
             }
@@ -93,7 +117,7 @@ impl StoreError {
         }
     }
 
-    /// Maps the error of an insert: a broken unique constraint means that the name exists.
+    /// Maps the error of an insert or a new name: a broken unique constraint means that the name exists.
     pub(super) fn from_insert(error: sqlx::Error, kind: &'static str, name: &str) -> Self {
         let is_taken = error
             .as_database_error()
@@ -107,9 +131,27 @@ impl StoreError {
     }
 
     /// The error for a name that does not exist.
-    pub(super) fn not_found(kind: &'static str, name: &str) -> Self {
+    pub fn not_found(kind: &'static str, name: &str) -> Self {
+        Self::NotFound {
+            kind,
+            name: name.to_owned(),
+            owner: None,
+        }
+    }
+
+    /// The error for a name that does not exist in the organization with this id.
+    pub(super) fn not_found_of(kind: &'static str, name: &str, organization_id: &str) -> Self {
+        Self::NotFound {
+            kind,
+            name: name.to_owned(),
+            owner: Some(organization_id.to_owned()),
+        }
+    }
+
+    /// The error for a thing that cannot be deleted now.
+    pub(super) fn kept(kind: &'static str, name: &str, why: String) -> Self {
         let name = name.to_owned();
-        Self::NotFound { kind, name }
+        Self::Kept { kind, name, why }
     }
 }
 
@@ -127,49 +169,141 @@ fn is_code_of_rows(code: &str) -> bool {
     }
 }
 
+/// Returns the command that shows the names of a kind.
+fn list_command(kind: &str) -> Option<&'static str> {
+    Some(match kind {
+        "organization" => "weirgate org list",
+        "project" => "weirgate project list --org ORG",
+        "key" => "weirgate key list --org ORG",
+        "member" => "weirgate member list --org ORG",
+        "provider key" => "weirgate provider-key list --org ORG",
+        "prompt" | "version" | "label" => "weirgate prompt list --org ORG",
+        "client" => "weirgate mcp clients list",
+        _ => return None,
+    })
+}
+
+/// Returns the command that opens again what is closed.
+fn enable_command(kind: &str, name: &str) -> String {
+    match kind {
+        "project" => format!("weirgate project enable --org ORG {name}"),
+        _ => format!("weirgate org enable {name}"),
+    }
+}
+
+/// Returns what helps against an error of a file; empty: nothing that is known.
+fn file_cure(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::NotFound => ": make its folder, or name another place",
+        ErrorKind::PermissionDenied => ": run this as the user who owns it, or name another place",
+        ErrorKind::AlreadyExists => ": name another file",
+        ErrorKind::StorageFull => ": make room on the disk",
+        _ => "",
+    }
+}
+
+/// Each text says what to do next.
 impl std::fmt::Display for StoreError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::AlreadyExists { kind, name } => write!(f, "the {kind} `{name}` exists already"),
-            Self::NotFound { kind, name } => write!(f, "there is no {kind} `{name}`"),
-            Self::Inactive { kind, name } => write!(f, "the {kind} `{name}` is closed"),
-            Self::InvalidName { kind, problem } => write!(f, "the name of the {kind} {problem}"),
-            Self::InvalidSecret(problem) => write!(f, "the text of the provider key {problem}"),
-            Self::InvalidTerm(term) => write!(f, "{term}"),
-            Self::Configuration(message) => f.write_str(message),
-            Self::WrongPepper => f.write_str(
-                "the secret is not the one that hashed the keys of this store: \
-                 bring back its `secret.key` (or the file of `store.secret`)",
+        match self.account_text() {
+            Some(text) => f.write_str(&text),
+            None => f.write_str(&self.store_text()),
+        }
+    }
+}
+
+impl StoreError {
+    /// Returns the text of an error of an account.
+    fn account_text(&self) -> Option<String> {
+        Some(match self {
+            Self::AlreadyExists { kind, name } => {
+                format!("the {kind} `{name}` exists already: take another name")
+            }
+            Self::NotFound { kind, name, .. } => {
+                let cure = list_command(kind).map_or_else(String::new, |command| {
+                    format!(": `{command}` names those there are")
+                });
+                format!("there is no {kind} `{name}`{cure}")
+            }
+            Self::Inactive { kind, name } => {
+                let command = enable_command(kind, name);
+                format!("the {kind} `{name}` is closed: `{command}` opens it again")
+            }
+            Self::InvalidName { kind, problem } => format!(
+                "the name of the {kind} {problem}: accepted are 1 to 128 characters, without a control character and \
+                 without a space at either end"
             ),
-            Self::Damaged(column) => write!(f, "the store has a value in `{column}` that is none"),
-            Self::Randomness => f.write_str("the system gave no random bytes"),
-            Self::File { path, error } => write!(f, "{}: {error}", path.display()),
+            Self::InvalidSecret(problem) => format!(
+                "the text of the provider key {problem}: give the key alone, as the provider shows it"
+            ),
+            Self::InvalidTerm(term) => term.to_string(),
+            Self::Revoked(id) => format!(
+                "the key `{id}` was revoked, which is final: make another with `weirgate key create`"
+            ),
+            Self::Kept { kind, name, why } => {
+                format!("the {kind} `{name}` cannot be deleted: {why}")
+            }
+            Self::BeyondFree {
+                organization,
+                free,
+                held,
+            } => format!(
+                "of the credit of `{organization}` at most {free} USD can be taken: the rest is used, or held back for \
+                 calls that run ({held} USD)"
+            ),
+            Self::DeletedOrganizations(ids) => {
+                let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+                format!("the organization {} was deleted", ids.join(", "))
+            }
+            Self::Full => "the organization has as many kept responses as it may have: delete some, or raise the \
+                           bounds in [responses]"
+                .to_owned(),
+            _ => return None,
+        })
+    }
+
+    /// Returns the text of an error of the store itself.
+    fn store_text(&self) -> String {
+        match self {
+            Self::Configuration(message) => message.clone(),
+            Self::WrongPepper => "the secret is not the one that hashed the keys of this store: \
+                                  bring back its `secret.key` (or the file of `store.secret`)"
+                .to_owned(),
+            Self::Damaged(column) => format!(
+                "the store has a value in `{column}` that is none: a newer version may have written it, else restore a \
+                 backup (docs/upgrade.md)"
+            ),
+            Self::Randomness => "the system gave no random bytes: try again".to_owned(),
+            Self::File { path, error } => {
+                format!("{}: {error}{}", path.display(), file_cure(error.kind()))
+            }
             Self::InUse { database, pid } => {
                 let holder = pid.map_or_else(
                     || "another process".to_owned(),
                     |pid| format!("the process {pid}"),
                 );
-                write!(
-                    f,
+                format!(
                     "{} is in use by {holder}: stop that one, or set another store.url; several servers can share a \
                      PostgreSQL store",
                     database.display()
                 )
             }
-            Self::TimedOut => f.write_str("the store does not answer"),
-            Self::NewerTables { needed, known } => write!(
-                f,
+            Self::TimedOut => "the store does not answer: see that the database of store.url runs and can be reached"
+                .to_owned(),
+            Self::NewerTables { needed, known } => format!(
                 "the store's tables are of a newer version: they need migration {needed}, and this \
                  version knows {known}. Start the newer version, or restore the backup that was made \
                  before the upgrade (docs/upgrade.md)"
             ),
-            Self::Full => f.write_str("the organization has as much as it may have"),
-            Self::UnknownTables => f.write_str(
-                "the store's tables are of a version that is too old for this one, and were not \
-                 changed. Start a version between them first (docs/upgrade.md)",
+            Self::UnknownTables => "the store's tables are of a version that is too old for this one, and were not \
+                                    changed. Start a version between them first (docs/upgrade.md)"
+                .to_owned(),
+            Self::Migration(error) => format!("the store's tables: {error}"),
+            Self::Database(error) if is_unavailable(error) => format!(
+                "the store: {error}: see that the database of store.url runs and can be reached"
             ),
-            Self::Migration(error) => write!(f, "the store's tables: {error}"),
-            Self::Database(error) => write!(f, "the store: {error}"),
+            Self::Database(error) => format!("the store: {error}"),
+            _ => String::new(),
         }
     }
 }
@@ -204,7 +338,7 @@ impl From<MigrateError> for StoreError {
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         let is_late = match &error {
-            sqlx::Error::Io(error) => error.kind() == std::io::ErrorKind::TimedOut,
+            sqlx::Error::Io(error) => error.kind() == ErrorKind::TimedOut,
             sqlx::Error::Database(error) => error.code().is_some_and(|code| is_code_of_time(&code)),
             _ => false,
         };

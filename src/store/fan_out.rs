@@ -15,7 +15,7 @@ use super::rows::Rows;
 /// The columns of a key in a snapshot, in the order in which [`KeyRecord::read_all`] reads them.
 ///
 /// [`KeyRecord::read_all`]: super::records::KeyRecord::read_all
-pub(super) const KEY_COLUMNS: &str = "k.id, k.project_id, k.label, k.hash, k.expires_at, k.revoked_at, k.terms, k.member_id, k.debug";
+pub(super) const KEY_COLUMNS: &str = "k.id, k.project_id, k.label, k.hash, k.expires_at, k.revoked_at, k.terms, k.member_id, k.debug, k.disabled_at";
 /// How many projects or members are read together, as long as their keys make one page.
 const MAX_IDS: usize = 256;
 

@@ -3,9 +3,11 @@
 //! A change writes its rows of the feed in its own transaction, so a server that knows the rows up to a revision knows
 //! every change up to it. Only the last [`KEPT_REVISIONS`] are kept.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 
+use filters::accounts::Caller;
+use serde::{Deserialize, Serialize};
 use sqlx::Row;
 
 use super::connections::Connected;
@@ -16,6 +18,34 @@ use super::{Store, StoreError};
 const KEPT_REVISIONS: i64 = 100_000;
 /// The maximum number of changes that are read at once, so that each reading is short.
 pub(super) const MAX_CHANGES: i64 = 10_000;
+/// The maximum number of rows of a revision, which is always read as a whole. A change of more makes several.
+const MAX_REVISION_ROWS: usize = 5_000;
+
+/// A kind of row that is deleted for good.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeletedKind {
+    /// With its projects, members and keys.
+    Organization,
+    /// With its keys.
+    Project,
+    Member,
+    Key,
+}
+
+impl DeletedKind {
+    const ALL: [Self; 4] = [Self::Organization, Self::Project, Self::Member, Self::Key];
+
+    /// Returns its kind in the feed.
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Organization => "organization_deleted",
+            Self::Project => "project_deleted",
+            Self::Member => "member_deleted",
+            Self::Key => "key_deleted",
+        }
+    }
+}
 
 /// What a change has changed, by id.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +61,8 @@ pub(super) enum Changed<'a> {
     Revoked(&'a str),
     /// The credit of this organization, which is no part of a snapshot.
     Credit(&'a str),
+    /// The row is gone, with those that belong to it.
+    Deleted(DeletedKind, &'a str),
 }
 
 impl<'a> Changed<'a> {
@@ -45,6 +77,7 @@ impl<'a> Changed<'a> {
             Self::Prompt(id) => ("prompt", id),
             Self::Revoked(id) => ("revoked", id),
             Self::Credit(id) => ("credit", id),
+            Self::Deleted(kind, id) => (kind.as_str(), id),
         }
     }
 }
@@ -71,13 +104,20 @@ impl DerefMut for AccountChange {
 impl AccountChange {
     /// Writes to the feed what has changed, and commits.
     pub(super) async fn commit(mut self, changed: &[Changed<'_>]) -> Result<(), StoreError> {
-        let rows: Vec<(i64, &str, &str)> = changed
-            .iter()
-            .map(|changed| {
+        let parts = (self.revision..).zip(changed.chunks(MAX_REVISION_ROWS));
+        let rows = parts.flat_map(|(revision, part)| {
+            part.iter().map(move |changed| {
                 let (kind, id) = changed.columns();
-                (self.revision, kind, id)
+                (revision, kind, id)
             })
-            .collect();
+        });
+        let rows: Vec<(i64, &str, &str)> = rows.collect();
+        if let Some((last, ..)) = rows.last().filter(|row| row.0 > self.revision) {
+            self.revision = *last;
+            let sql = "UPDATE store_state SET revision = $1 WHERE one = 1";
+            let query = sqlx::query(sql).bind(self.revision);
+            query.execute(&mut self.transaction).await?;
+        }
         let sql = "INSERT INTO account_changes (revision, kind, id) \
                    SELECT CAST(value ->> 0 AS BIGINT), value ->> 1, value ->> 2 FROM {rows}";
         let rows = Rows::new(&self.transaction, &rows)?;
@@ -105,6 +145,8 @@ pub(super) struct Changes {
     pub prompts: BTreeSet<String>,
     /// Ids of grants and clients of OAuth that were revoked.
     pub revoked: BTreeSet<String>,
+    /// Ids of rows that were deleted. What has the id now is among the changed ones, too.
+    pub deleted: BTreeMap<DeletedKind, BTreeSet<String>>,
 }
 
 impl Store {
@@ -171,7 +213,23 @@ impl Changes {
             "provider_keys" => self.byok_organizations.insert(id),
             "prompt" => self.prompts.insert(id),
             "revoked" => self.revoked.insert(id),
-            _ => false,
+            kind => match DeletedKind::ALL.into_iter().find(|it| it.as_str() == kind) {
+                Some(kind) => self.deleted.entry(kind).or_default().insert(id),
+                None => false,
+            },
         };
+    }
+
+    /// Returns whether the key of a caller was deleted, or what it belongs to.
+    pub(super) fn has_deleted(&self, caller: &Caller) -> bool {
+        let ids = [
+            (DeletedKind::Organization, &caller.organization_id),
+            (DeletedKind::Project, &caller.project_id),
+            (DeletedKind::Key, &caller.key_id),
+        ];
+        ids.into_iter().any(|(kind, id)| {
+            let deleted = self.deleted.get(&kind);
+            deleted.is_some_and(|deleted| deleted.contains(&**id))
+        })
     }
 }

@@ -1,7 +1,11 @@
 //! Follows the feed: reads what has changed, and page by page the keys that share it.
 
-use filters::accounts::AccountsSnapshot;
+use std::collections::BTreeSet;
 
+use filters::accounts::AccountsSnapshot;
+use sqlx::any::AnyRow;
+
+use super::connections::Connected;
 use super::fan_out::KEY_COLUMNS;
 use super::feed::{Changes, MAX_CHANGES};
 use super::records::AccountRecord;
@@ -43,23 +47,23 @@ impl Store {
         };
         let mut unreadable = UnreadableRows::default();
         let mut connection = self.pool.acquire().await?;
-        let mut records =
-            changed_records(&mut connection, &changes, shared, &mut unreadable).await?;
-        for record in &records {
-            shared.add(record, &mut unreadable);
-        }
+        // What was deleted goes first: another row may have its id by now.
+        let mut records = deleted_records(&changes);
+        records
+            .iter()
+            .for_each(|it| shared.add(it, &mut unreadable));
+        let changed = changed_records(&mut connection, &changes, shared, &mut unreadable).await?;
+        changed
+            .iter()
+            .for_each(|it| shared.add(it, &mut unreadable));
+        records.extend(changed);
         shared
             .fan_out
             .add("project_id", &shared.projects_of(&changes));
         shared.fan_out.add("member_id", &changes.members);
-        let mut snapshot = before.clone();
-        snapshot.set_revision(changes.revision);
+        let mut snapshot = without_deleted(before, &changes);
         let mut interned = Interned::default();
-        let sql = format!(
-            "SELECT {KEY_COLUMNS} FROM (SELECT value ->> 0 AS wanted FROM {{rows}}) AS r \
-             CROSS JOIN api_keys k WHERE k.id = wanted"
-        );
-        for row in select(&mut connection, &sql, &changes.keys).await? {
+        for row in changed_keys(&mut connection, &changes).await? {
             let Some(key) = read_key(&row, &mut snapshot, &mut unreadable) else {
                 continue;
             };
@@ -144,6 +148,39 @@ impl Store {
         if changes.prompts.is_empty() {
             return Ok(Vec::new());
         }
-        self.prompt_records(Some(&changes.prompts)).await
+        let mut records = self.prompt_records(Some(&changes.prompts)).await?;
+        let known: BTreeSet<String> = records.iter().map(|record| record.id.clone()).collect();
+        let gone = changes.prompts.difference(&known);
+        records.extend(gone.map(|id| PromptRecord::removed(id)));
+        Ok(records)
     }
+}
+
+/// Returns the snapshot of the next revision without the keys that were deleted.
+fn without_deleted(before: &AccountsSnapshot, changes: &Changes) -> AccountsSnapshot {
+    let mut snapshot = before.clone();
+    snapshot.set_revision(changes.revision);
+    if !changes.deleted.is_empty() {
+        snapshot.remove_keys(|caller| changes.has_deleted(caller));
+    }
+    snapshot
+}
+
+async fn changed_keys(
+    connection: &mut Connected,
+    changes: &Changes,
+) -> Result<Vec<AnyRow>, StoreError> {
+    let sql = format!(
+        "SELECT {KEY_COLUMNS} FROM (SELECT value ->> 0 AS wanted FROM {{rows}}) AS r \
+         CROSS JOIN api_keys k WHERE k.id = wanted"
+    );
+    select(connection, &sql, &changes.keys).await
+}
+
+fn deleted_records(changes: &Changes) -> Vec<AccountRecord> {
+    let deleted = changes.deleted.iter();
+    let deleted = deleted.flat_map(|(kind, ids)| ids.iter().map(move |id| (*kind, id.clone())));
+    deleted
+        .map(|(kind, id)| AccountRecord::Deleted(kind, id))
+        .collect()
 }

@@ -2,9 +2,9 @@
 
 use std::sync::LazyLock;
 
-use filters::accounts::{KeyText, TermsFile};
-use sqlx::Row;
+use filters::accounts::{KeyState, KeyText, TermsFile};
 use sqlx::any::AnyRow;
+use sqlx::{AssertSqlSafe, Row};
 
 use super::members::member_id;
 use super::projects::active_project;
@@ -25,6 +25,8 @@ pub struct IssuedKey {
     pub created_at_ms: i64,
     pub expires_at_ms: Option<i64>,
     pub revoked_at_ms: Option<i64>,
+    /// Since when it is disabled.
+    pub disabled_at_ms: Option<i64>,
     /// The name of its owner; `None`: only the organization owns it.
     pub member: Option<String>,
     /// What it may spend and which models and providers it may use.
@@ -78,6 +80,19 @@ pub struct KeyChange {
     pub is_debug: Option<bool>,
 }
 
+/// The SQL that reads keys.
+const SELECT: &str = "SELECT k.id, k.label, p.name AS project, o.name AS organization, k.last_four, \
+     k.created_at, k.expires_at, k.revoked_at, k.disabled_at, k.terms, k.debug, m.name AS member \
+     FROM api_keys k JOIN projects p ON p.id = k.project_id \
+     JOIN organizations o ON o.id = p.organization_id LEFT JOIN members m ON m.id = k.member_id";
+
+impl IssuedKey {
+    /// Returns its state, whether or not it has expired.
+    pub fn state(&self) -> KeyState {
+        KeyState::from_times(self.disabled_at_ms, self.revoked_at_ms)
+    }
+}
+
 impl Store {
     /// Creates a key. Only the return value has its text.
     ///
@@ -98,6 +113,7 @@ impl Store {
             created_at_ms: now_ms,
             expires_at_ms: new.expires_at_ms,
             revoked_at_ms: None,
+            disabled_at_ms: None,
             member: new.member.map(str::to_owned),
             terms: new.terms.clone(),
             is_debug: new.is_debug,
@@ -134,12 +150,19 @@ impl Store {
     ///
     /// Errors: [`StoreError::NotFound`] for the organization.
     pub async fn keys(&self, organization: &str) -> Result<Vec<IssuedKey>, StoreError> {
-        let sql = "SELECT k.id, k.label, p.name AS project, k.last_four, k.created_at, \
-                   k.expires_at, k.revoked_at, k.terms, k.debug, m.name AS member FROM api_keys k \
-                   JOIN projects p ON p.id = k.project_id \
-                   LEFT JOIN members m ON m.id = k.member_id \
-                   WHERE p.organization_id = $1 ORDER BY k.created_at, k.id";
-        self.read_of(organization, sql, read).await
+        let sql = format!("{SELECT} WHERE p.organization_id = $1 ORDER BY k.created_at, k.id");
+        self.read_of(organization, AssertSqlSafe(sql), read).await
+    }
+
+    /// Returns a key and the name of its organization. Errors: [`StoreError::NotFound`].
+    pub async fn key(&self, id: &str) -> Result<(String, IssuedKey), StoreError> {
+        let sql = format!("{SELECT} WHERE k.id = $1");
+        let row = sqlx::query(AssertSqlSafe(sql))
+            .bind(id)
+            .fetch_optional(&mut self.pool.acquire().await?)
+            .await?
+            .ok_or_else(|| StoreError::not_found("key", id))?;
+        Ok((row.try_get("organization")?, read(&row)?))
     }
 
     /// Returns the terms of a key. Errors: [`StoreError::NotFound`].
@@ -158,11 +181,7 @@ impl Store {
     /// [`StoreError::InvalidTerm`].
     pub async fn update_key(&self, id: &str, update: &KeyChange) -> Result<(), StoreError> {
         let mut change = self.change().await?;
-        let sql = "SELECT p.organization_id FROM api_keys k \
-                   JOIN projects p ON p.id = k.project_id WHERE k.id = $1";
-        let found = sqlx::query_scalar(sql).bind(id);
-        let organization_id: Option<String> = found.fetch_optional(&mut *change).await?;
-        let organization_id = organization_id.ok_or_else(|| StoreError::not_found("key", id))?;
+        let (_, organization_id) = key_state(&mut change, id).await?;
         if let Some(label) = &update.label {
             check_name("key", label, true)?;
             set_text(
@@ -215,6 +234,40 @@ impl Store {
         }
         change.commit(&[Changed::Key(id)]).await
     }
+
+    /// Takes a key out of use since `since_ms`, or puts it to use again. Disabling it again keeps the first time.
+    ///
+    /// Errors: [`StoreError::NotFound`], [`StoreError::Revoked`].
+    pub async fn disable_key(&self, id: &str, since_ms: Option<i64>) -> Result<(), StoreError> {
+        let mut change = self.change().await?;
+        let (state, _) = key_state(&mut change, id).await?;
+        if state == KeyState::Revoked {
+            return Err(StoreError::Revoked(id.to_owned()));
+        }
+        let sql = match since_ms {
+            Some(_) => "UPDATE api_keys SET disabled_at = COALESCE(disabled_at, $2) WHERE id = $1",
+            None => "UPDATE api_keys SET disabled_at = $2 WHERE id = $1",
+        };
+        let query = sqlx::query(sql).bind(id).bind(since_ms);
+        query.execute(&mut *change).await?;
+        change.commit(&[Changed::Key(id)]).await
+    }
+}
+
+/// Returns the state of a key, and the id of its organization. Errors: [`StoreError::NotFound`].
+pub(super) async fn key_state(
+    change: &mut AccountChange,
+    id: &str,
+) -> Result<(KeyState, String), StoreError> {
+    let sql = "SELECT k.disabled_at, k.revoked_at, p.organization_id FROM api_keys k \
+               JOIN projects p ON p.id = k.project_id WHERE k.id = $1";
+    let row = sqlx::query(sql)
+        .bind(id)
+        .fetch_optional(&mut **change)
+        .await?
+        .ok_or_else(|| StoreError::not_found("key", id))?;
+    let state = KeyState::from_times(row.try_get("disabled_at")?, row.try_get("revoked_at")?);
+    Ok((state, row.try_get("organization_id")?))
 }
 
 async fn set_text(
@@ -261,6 +314,7 @@ fn read(row: &AnyRow) -> Result<IssuedKey, StoreError> {
         created_at_ms: row.try_get("created_at")?,
         expires_at_ms: row.try_get("expires_at")?,
         revoked_at_ms: row.try_get("revoked_at")?,
+        disabled_at_ms: row.try_get("disabled_at")?,
         member: row.try_get("member")?,
         terms: read_terms(row)?,
         is_debug: is_debug(row)?,

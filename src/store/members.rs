@@ -4,7 +4,7 @@ use filters::money::Usd;
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
-use super::{AccountChange, Changed, Store, StoreError, check_name, new_id, organizations};
+use super::{AccountChange, Changed, Store, StoreError, check_name, new_id, organizations, rename};
 
 /// A member of an organization: a person or a service.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -61,6 +61,38 @@ impl Store {
         self.read_of(organization, sql, read).await
     }
 
+    /// Returns a member of an organization.
+    ///
+    /// Errors: [`StoreError::NotFound`] for the organization or the member.
+    pub async fn member(&self, organization: &str, name: &str) -> Result<Member, StoreError> {
+        let organization_id = self.organization(organization).await?.id;
+        let sql = "SELECT id, name, budget, created_at FROM members \
+                   WHERE organization_id = $1 AND name = $2";
+        let query = sqlx::query(sql).bind(&organization_id).bind(name);
+        let row = query
+            .fetch_optional(&mut self.pool.acquire().await?)
+            .await?;
+        let row = row.ok_or_else(|| StoreError::not_found_of("member", name, &organization_id));
+        read(&row?)
+    }
+
+    /// Renames a member.
+    ///
+    /// Errors: [`StoreError::NotFound`] for the organization or the member, [`StoreError::AlreadyExists`],
+    /// [`StoreError::InvalidName`].
+    pub async fn rename_member(
+        &self,
+        (organization, name): (&str, &str),
+        new_name: &str,
+    ) -> Result<(), StoreError> {
+        let mut change = self.change().await?;
+        let organization_id = organizations::find(&mut change, organization).await?.id;
+        let id = member_id(&mut change, &organization_id, name).await?;
+        let sql = "UPDATE members SET name = $2 WHERE id = $1";
+        rename(&mut change, sql, &id, ("member", new_name)).await?;
+        change.commit(&[Changed::Member(&id)]).await
+    }
+
     /// Sets or removes a member's budget.
     ///
     /// Errors: [`StoreError::NotFound`] for the organization or the member.
@@ -90,7 +122,7 @@ pub(super) async fn member_id(
     let sql = "SELECT id FROM members WHERE organization_id = $1 AND name = $2";
     let found = sqlx::query_scalar(sql).bind(organization_id).bind(name);
     let id: Option<String> = found.fetch_optional(&mut **change).await?;
-    id.ok_or_else(|| StoreError::not_found("member", name))
+    id.ok_or_else(|| StoreError::not_found_of("member", name, organization_id))
 }
 
 /// Parses a budget of its column.

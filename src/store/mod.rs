@@ -11,12 +11,14 @@ mod backup;
 mod cipher;
 mod connections;
 mod credit;
+mod deletion;
 mod error;
 mod fan_out;
 mod feed;
 mod first_run;
 mod follow;
 mod keys;
+mod known_names;
 pub mod ledger;
 mod lock;
 mod members;
@@ -46,6 +48,7 @@ use self::connections::Connections;
 use self::feed::{AccountChange, Changed};
 pub use backup::back_up;
 pub use credit::Credit;
+pub use deletion::Deletion;
 pub use error::StoreError;
 pub use first_run::{FirstRun, first_run};
 pub use follow::Followed;
@@ -154,6 +157,20 @@ fn check_name(kind: &'static str, name: &str, may_be_empty: bool) -> Result<(), 
         return Ok(());
     };
     Err(StoreError::InvalidName { kind, problem })
+}
+
+/// Renames a row: `$1` is its id and `$2` its name. Errors: [`StoreError::AlreadyExists`], [`StoreError::InvalidName`].
+async fn rename(
+    change: &mut AccountChange,
+    sql: &'static str,
+    id: &str,
+    (kind, name): (&'static str, &str),
+) -> Result<(), StoreError> {
+    check_name(kind, name, false)?;
+    let query = sqlx::query(sql).bind(id).bind(name);
+    let renamed = query.execute(&mut **change).await;
+    renamed.map_err(|error| StoreError::from_insert(error, kind, name))?;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,15 +1,15 @@
 //! Organizations.
 
 use filters::accounts::{AllowedRegions, Mode, OrganizationStatus, Plan};
-use sqlx::Row;
 use sqlx::any::AnyRow;
+use sqlx::{Row, SqlSafeStr};
 
 use super::connections::Connected;
 use super::projects::insert_project;
 use super::regions;
 use super::{
     AccountChange, Changed, DEFAULT_PROJECT, NewProject, Store, StoreError, check_name, new_id,
-    parse_column,
+    parse_column, rename,
 };
 
 /// An organization, which pays for its calls.
@@ -84,10 +84,29 @@ impl Store {
     /// Errors: [`StoreError::NotFound`].
     pub async fn disable_organization(&self, name: &str) -> Result<(), StoreError> {
         let mut change = self.change().await?;
-        let sql = "UPDATE organizations SET status = 'disabled' WHERE name = $1 RETURNING id";
-        let disabled = sqlx::query_scalar(sql).bind(name);
-        let id: Option<String> = disabled.fetch_optional(&mut *change).await?;
-        let id = id.ok_or_else(|| StoreError::not_found("organization", name))?;
+        let id = find(&mut change, name).await?.id;
+        set_status(&mut change, &id, "disabled").await?;
+        change.commit(&[Changed::Organization(&id)]).await
+    }
+
+    /// Takes back that an organization is disabled. One that was held for review is so again.
+    ///
+    /// Errors: [`StoreError::NotFound`].
+    pub async fn enable_organization(&self, name: &str) -> Result<(), StoreError> {
+        let mut change = self.change().await?;
+        let id = find(&mut change, name).await?.id;
+        set_status(&mut change, &id, "active").await?;
+        change.commit(&[Changed::Organization(&id)]).await
+    }
+
+    /// Renames an organization.
+    ///
+    /// Errors: [`StoreError::NotFound`], [`StoreError::AlreadyExists`], [`StoreError::InvalidName`].
+    pub async fn rename_organization(&self, name: &str, new_name: &str) -> Result<(), StoreError> {
+        let mut change = self.change().await?;
+        let id = find(&mut change, name).await?.id;
+        let sql = "UPDATE organizations SET name = $2 WHERE id = $1";
+        rename(&mut change, sql, &id, ("organization", new_name)).await?;
         change.commit(&[Changed::Organization(&id)]).await
     }
 
@@ -142,7 +161,7 @@ impl Store {
     pub(super) async fn read_of<T>(
         &self,
         organization: &str,
-        sql: &'static str,
+        sql: impl SqlSafeStr,
         read: fn(&AnyRow) -> Result<T, StoreError>,
     ) -> Result<Vec<T>, StoreError> {
         let query = sqlx::query(sql).bind(self.organization(organization).await?.id);
@@ -166,7 +185,22 @@ pub(super) async fn active(
     Ok(organization)
 }
 
-async fn find(connection: &mut Connected, name: &str) -> Result<Organization, StoreError> {
+async fn set_status(
+    change: &mut AccountChange,
+    id: &str,
+    status: &'static str,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE organizations SET status = $2 WHERE id = $1";
+    let query = sqlx::query(sql).bind(id).bind(status);
+    query.execute(&mut **change).await?;
+    Ok(())
+}
+
+/// Returns the organization with that name. Errors: [`StoreError::NotFound`].
+pub(super) async fn find(
+    connection: &mut Connected,
+    name: &str,
+) -> Result<Organization, StoreError> {
     let sql = "SELECT id, name, plan, status, held_at, created_at, regions FROM organizations WHERE name = $1";
     let row = sqlx::query(sql)
         .bind(name)

@@ -1,12 +1,12 @@
 //! Projects.
 
 use filters::accounts::{AllowedRegions, Mode};
-use sqlx::Row;
 use sqlx::any::AnyRow;
+use sqlx::{AssertSqlSafe, Row};
 
 use super::{
     AccountChange, Changed, Store, StoreError, check_name, new_id, organizations, parse_column,
-    regions,
+    regions, rename,
 };
 
 /// A project: a part of an organization with its own settings.
@@ -73,10 +73,23 @@ impl Store {
     ///
     /// Errors: [`StoreError::NotFound`] for the organization.
     pub async fn projects(&self, organization: &str) -> Result<Vec<Project>, StoreError> {
-        let sql = "SELECT id, name, mode, cache_ttl_s, experiments, status, created_at, regions \
-                   FROM projects \
-                   WHERE organization_id = $1 ORDER BY name";
-        self.read_of(organization, sql, read).await
+        let sql = format!("{SELECT} WHERE organization_id = $1 ORDER BY name");
+        self.read_of(organization, AssertSqlSafe(sql), read).await
+    }
+
+    /// Returns a project of an organization, also an archived one.
+    ///
+    /// Errors: [`StoreError::NotFound`] for the organization or the project.
+    pub async fn project(&self, organization: &str, name: &str) -> Result<Project, StoreError> {
+        let organization_id = self.organization(organization).await?.id;
+        let sql = format!("{SELECT} WHERE organization_id = $1 AND name = $2");
+        let query = sqlx::query(AssertSqlSafe(sql)).bind(&organization_id);
+        let row = query
+            .bind(name)
+            .fetch_optional(&mut self.pool.acquire().await?)
+            .await?;
+        let row = row.ok_or_else(|| StoreError::not_found_of("project", name, &organization_id));
+        read(&row?)
     }
 
     /// Changes a project.
@@ -113,16 +126,53 @@ impl Store {
     ///
     /// Errors: [`StoreError::NotFound`] for the organization or the project.
     pub async fn archive_project(&self, organization: &str, name: &str) -> Result<(), StoreError> {
-        let id = self.organization(organization).await?.id;
+        self.set_project_status((organization, name), "archived")
+            .await
+    }
+
+    /// Takes back that a project is archived.
+    ///
+    /// Errors: [`StoreError::NotFound`] for the organization or the project.
+    pub async fn enable_project(&self, organization: &str, name: &str) -> Result<(), StoreError> {
+        self.set_project_status((organization, name), "active")
+            .await
+    }
+
+    async fn set_project_status(
+        &self,
+        (organization, name): (&str, &str),
+        status: &'static str,
+    ) -> Result<(), StoreError> {
         let mut change = self.change().await?;
-        let sql = "UPDATE projects SET status = 'archived' \
-                   WHERE organization_id = $1 AND name = $2 RETURNING id";
-        let archived = sqlx::query_scalar(sql).bind(id).bind(name);
-        let id: Option<String> = archived.fetch_optional(&mut *change).await?;
-        let id = id.ok_or_else(|| StoreError::not_found("project", name))?;
+        let organization_id = organizations::find(&mut change, organization).await?.id;
+        let (id, _) = find_project(&mut change, &organization_id, name).await?;
+        let sql = "UPDATE projects SET status = $2 WHERE id = $1";
+        let query = sqlx::query(sql).bind(&id).bind(status);
+        query.execute(&mut *change).await?;
+        change.commit(&[Changed::Project(&id)]).await
+    }
+
+    /// Renames a project.
+    ///
+    /// Errors: [`StoreError::NotFound`] for the organization or the project, [`StoreError::AlreadyExists`],
+    /// [`StoreError::InvalidName`].
+    pub async fn rename_project(
+        &self,
+        (organization, name): (&str, &str),
+        new_name: &str,
+    ) -> Result<(), StoreError> {
+        let mut change = self.change().await?;
+        let organization_id = organizations::find(&mut change, organization).await?.id;
+        let (id, _) = find_project(&mut change, &organization_id, name).await?;
+        let sql = "UPDATE projects SET name = $2 WHERE id = $1";
+        rename(&mut change, sql, &id, ("project", new_name)).await?;
         change.commit(&[Changed::Project(&id)]).await
     }
 }
+
+/// The SQL that reads projects.
+const SELECT: &str =
+    "SELECT id, name, mode, cache_ttl_s, experiments, status, created_at, regions FROM projects";
 
 /// Inserts a project within a change.
 pub(super) async fn insert_project(
@@ -165,18 +215,29 @@ pub(super) async fn active_project(
     organization_id: &str,
     name: &str,
 ) -> Result<String, StoreError> {
+    let (id, is_archived) = find_project(change, organization_id, name).await?;
+    if is_archived {
+        let (kind, name) = ("project", name.to_owned());
+        return Err(StoreError::Inactive { kind, name });
+    }
+    Ok(id)
+}
+
+/// Returns the id of a project, and whether it is archived. Errors: [`StoreError::NotFound`].
+pub(super) async fn find_project(
+    change: &mut AccountChange,
+    organization_id: &str,
+    name: &str,
+) -> Result<(String, bool), StoreError> {
     let sql = "SELECT id, status FROM projects WHERE organization_id = $1 AND name = $2";
     let row = sqlx::query(sql)
         .bind(organization_id)
         .bind(name)
         .fetch_optional(&mut **change)
         .await?
-        .ok_or_else(|| StoreError::not_found("project", name))?;
-    if row.try_get::<String, _>("status")? == "archived" {
-        let (kind, name) = ("project", name.to_owned());
-        return Err(StoreError::Inactive { kind, name });
-    }
-    Ok(row.try_get("id")?)
+        .ok_or_else(|| StoreError::not_found_of("project", name, organization_id))?;
+    let is_archived = row.try_get::<String, _>("status")? == "archived";
+    Ok((row.try_get("id")?, is_archived))
 }
 
 /// Parses a time to live of its column.

@@ -10,7 +10,7 @@ use sqlx::{AssertSqlSafe, Row};
 use super::connections::Connected;
 use super::projects::active_project;
 use super::rows::Rows;
-use super::{AccountChange, Changed, Store, StoreError, new_id, organizations};
+use super::{AccountChange, Changed, Store, StoreError, new_id, organizations, rename};
 
 /// The organization of a prompt, and its project if it has one: names, not ids.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +51,19 @@ pub struct PromptRecord {
     pub name: String,
     pub labels: Vec<(String, u64)>,
     pub versions: Vec<(u64, String)>,
+}
+
+impl PromptRecord {
+    /// Returns the record of a prompt whose row is gone.
+    pub(super) fn removed(id: &str) -> Self {
+        Self {
+            id: id.to_owned(),
+            owner_id: String::new(),
+            name: String::new(),
+            labels: Vec::new(),
+            versions: Vec::new(),
+        }
+    }
 }
 
 impl StoredPrompt {
@@ -157,7 +170,38 @@ impl Store {
             .into_iter()
             .filter(|it| it.project.as_deref() == owner.project);
         let found = of_owner.find(|prompt| prompt.name == name);
-        found.ok_or_else(|| StoreError::not_found("prompt", name))
+        match found {
+            Some(prompt) => Ok(prompt),
+            None => {
+                let organization = self.organization(owner.organization).await?;
+                Err(StoreError::not_found_of("prompt", name, &organization.id))
+            }
+        }
+    }
+
+    /// Renames a prompt. A later prompt of the name before goes on counting its versions, so that a number never means another
+    /// text.
+    ///
+    /// The name has been checked. Errors: [`StoreError::NotFound`]; [`StoreError::AlreadyExists`], also for the name of a prompt
+    /// that was removed.
+    pub async fn rename_prompt(
+        &self,
+        owner: PromptOwner<'_>,
+        name: &str,
+        new_name: &str,
+    ) -> Result<(), StoreError> {
+        let id = self.prompt(owner, name).await?.id;
+        if name == new_name {
+            return Ok(());
+        }
+        let mut change = self.change().await?;
+        let sql = "UPDATE prompts SET name = $2 WHERE id = $1";
+        rename(&mut change, sql, &id, ("prompt", new_name)).await?;
+        let sql = "INSERT INTO prompts (id, organization_id, project_id, name, last_version) \
+                   SELECT $2, organization_id, project_id, $3, last_version FROM prompts WHERE id = $1";
+        let query = sqlx::query(sql).bind(&id).bind(new_id("prompt")).bind(name);
+        query.execute(&mut *change).await?;
+        change.commit(&[Changed::Prompt(&id)]).await
     }
 
     /// Returns a version of a prompt.

@@ -10,7 +10,7 @@ use sqlx::{AssertSqlSafe, Row};
 
 use super::cipher::Cipher;
 use super::rows::Rows;
-use super::{Changed, Store, StoreError, check_name, new_id, organizations};
+use super::{Changed, Store, StoreError, check_name, new_id, organizations, rename};
 use crate::config::Secret;
 
 /// A stored BYOK key without its text.
@@ -106,6 +106,34 @@ impl Store {
         let sql = "SELECT id, provider, label, last_four, created_at FROM provider_keys \
                    WHERE organization_id = $1 ORDER BY created_at, id";
         self.read_of(organization, sql, read).await
+    }
+
+    /// Returns a BYOK key and the name of its organization. Errors: [`StoreError::NotFound`].
+    pub async fn provider_key(&self, id: &str) -> Result<(String, ProviderKey), StoreError> {
+        let sql = "SELECT k.id, k.provider, k.label, k.last_four, k.created_at, o.name AS organization \
+                   FROM provider_keys k JOIN organizations o ON o.id = k.organization_id WHERE k.id = $1";
+        let row = sqlx::query(sql)
+            .bind(id)
+            .fetch_optional(&mut self.pool.acquire().await?)
+            .await?
+            .ok_or_else(|| StoreError::not_found("provider key", id))?;
+        Ok((row.try_get("organization")?, read(&row)?))
+    }
+
+    /// Gives a BYOK key another label.
+    ///
+    /// Errors: [`StoreError::NotFound`], [`StoreError::AlreadyExists`], [`StoreError::InvalidName`].
+    pub async fn rename_provider_key(&self, id: &str, label: &str) -> Result<(), StoreError> {
+        let mut change = self.change().await?;
+        let sql = "SELECT organization_id FROM provider_keys WHERE id = $1";
+        let found = sqlx::query_scalar(sql).bind(id);
+        let organization_id: Option<String> = found.fetch_optional(&mut *change).await?;
+        let organization_id =
+            organization_id.ok_or_else(|| StoreError::not_found("provider key", id))?;
+        let sql = "UPDATE provider_keys SET label = $2 WHERE id = $1";
+        rename(&mut change, sql, id, ("provider key", label)).await?;
+        let changed = [Changed::ProviderKeys(&organization_id)];
+        change.commit(&changed).await
     }
 
     /// Deletes a BYOK key. Errors: [`StoreError::NotFound`].

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
+use super::feed::DeletedKind;
 use super::keys::is_debug;
 use super::organizations::organization_status;
 use super::shared_rows::{Interned, SharedRows, UnreadableRows};
@@ -27,6 +28,8 @@ pub enum AccountRecord {
     Prompt(PromptRecord),
     /// A grant or a client of OAuth that was revoked, and when, in unix milliseconds.
     Revoked(String, i64),
+    /// A row that was deleted, with those that belong to it.
+    Deleted(DeletedKind, String),
     /// The revision that the rows before it make.
     Revision(i64),
 }
@@ -99,6 +102,8 @@ pub struct KeyRecord {
     pub(super) member_id: Option<String>,
     #[serde(default)]
     pub(super) is_debug: bool,
+    #[serde(default)]
+    pub(super) disabled_at: Option<i64>,
 }
 
 impl OrganizationRecord {
@@ -155,6 +160,7 @@ impl KeyRecord {
             terms: row.try_get("terms")?,
             member_id: row.try_get("member_id")?,
             is_debug: is_debug(row)?,
+            disabled_at: row.try_get("disabled_at")?,
         })
     }
 
@@ -173,6 +179,7 @@ impl KeyRecord {
                 terms,
                 member_id,
                 debug,
+                disabled_at,
             ) = row;
             Some(Self {
                 id,
@@ -184,6 +191,7 @@ impl KeyRecord {
                 terms,
                 member_id,
                 is_debug: debug != 0,
+                disabled_at,
             })
         };
         let keys: Option<Vec<Self>> = rows.into_iter().map(key).collect();
@@ -203,6 +211,7 @@ struct WrittenKey(
     Option<String>,
     Option<String>,
     i64,
+    Option<i64>,
 );
 
 fn from_hex(digits: &str) -> Option<Vec<u8>> {
@@ -235,6 +244,7 @@ impl RecordedAccounts {
                 self.prompts.insert(prompt.id.clone(), prompt);
             }
             AccountRecord::Revoked(id, at_ms) => self.revoked.push((id, at_ms)),
+            AccountRecord::Deleted(DeletedKind::Key, id) => _ = self.keys.remove(&id),
             AccountRecord::Revision(revision) => self.revision = revision,
             shared => self.shared.push(shared),
         }

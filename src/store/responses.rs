@@ -222,6 +222,19 @@ impl Store {
     }
 }
 
+/// Deletes the responses of keys. `keys` is the SQL of their ids, whose owner is `$1`.
+pub(super) async fn delete_of_keys(
+    change: &mut AnyConnection,
+    keys: &str,
+    owner: &str,
+) -> Result<(), StoreError> {
+    let sql =
+        format!("DELETE FROM responses WHERE key_id IN ({keys}) RETURNING organization_id, bytes");
+    let query = sqlx::query(AssertSqlSafe(sql)).bind(owner);
+    let deleted = query.fetch_all(&mut *change).await?;
+    count_deleted(change, &deleted).await
+}
+
 /// Counts rows that were deleted off the totals of their organizations, in the order of their ids.
 async fn count_deleted(change: &mut AnyConnection, rows: &[AnyRow]) -> Result<(), StoreError> {
     let mut deleted: BTreeMap<String, ResponseTotals> = BTreeMap::new();

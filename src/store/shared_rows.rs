@@ -7,13 +7,13 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use filters::accounts::{
-    AllowedRegions, Caller, KeyHash, KeyRow, KeyTerms, Member, Mode, OrganizationStatus, Plan,
-    TermsFile,
+    AllowedRegions, Caller, KeyHash, KeyRow, KeyState, KeyTerms, Member, Mode, OrganizationStatus,
+    Plan, TermsFile,
 };
 
 use super::StoreError;
 use super::fan_out::FanOut;
-use super::feed::Changes;
+use super::feed::{Changes, DeletedKind};
 use super::members::budget;
 use super::projects::cache_ttl_s;
 use super::records::{
@@ -104,17 +104,32 @@ pub(super) struct Interned {
 }
 
 impl SharedRows {
-    /// Adds a row, or replaces the one of its id. Rows of other kinds are left out.
+    /// Adds a row, replaces the one of its id, or removes it. Rows of other kinds are left out.
     pub(super) fn add(&mut self, record: &AccountRecord, unreadable: &mut UnreadableRows) {
         match record {
             AccountRecord::Organization(record) => self.add_organization(record, unreadable),
             AccountRecord::Project(record) => self.add_project(record, unreadable),
             AccountRecord::Member(record) => self.add_member(record, unreadable),
+            AccountRecord::Deleted(kind, id) => self.remove(*kind, id),
             AccountRecord::Key(_)
             | AccountRecord::ByokKeys(..)
             | AccountRecord::Prompt(_)
             | AccountRecord::Revoked(..)
             | AccountRecord::Revision(_) => {}
+        }
+    }
+
+    /// Removes a row that was deleted, of an organization with its projects. Its keys are found no more.
+    fn remove(&mut self, kind: DeletedKind, id: &str) {
+        match kind {
+            DeletedKind::Organization => {
+                self.organizations.remove(id);
+                self.projects
+                    .retain(|_, project| project.organization_id != id);
+            }
+            DeletedKind::Project => _ = self.projects.remove(id),
+            DeletedKind::Member => _ = self.members.remove(id),
+            DeletedKind::Key => {}
         }
     }
 
@@ -266,7 +281,7 @@ impl SharedRows {
         };
         let row = KeyRow {
             caller: Arc::new(caller),
-            is_revoked: key.revoked_at.is_some(),
+            state: KeyState::from_times(key.disabled_at, key.revoked_at),
             is_unreadable,
             organization_status: organization.status,
             is_project_archived: project.is_archived,

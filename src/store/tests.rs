@@ -95,9 +95,11 @@ macro_rules! on_both {
 mod bulk;
 mod calls;
 mod changes;
+mod credit;
 mod feed;
 mod files;
 mod ledger;
+mod lifecycle;
 mod limits;
 mod locks;
 mod money;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use filters::accounts::{
-    AccountsSnapshot, ApiKey, Caller, KeyRow, KeyText, Mode, OrganizationStatus, Pepper, Plan,
-    admit, carries_api_key,
+    AccountsSnapshot, ApiKey, Caller, KeyRow, KeyState, KeyText, Mode, OrganizationStatus, Pepper,
+    Plan, admit, carries_api_key,
 };
 use filters::money::Usd;
 use http::header::AUTHORIZATION;
@@ -48,7 +48,7 @@ fn only_the_key_itself_admits() {
         let key = key(choices);
         let row = KeyRow {
             caller: caller(),
-            is_revoked: false,
+            state: KeyState::Active,
             is_unreadable: false,
             organization_status: OrganizationStatus::Active,
             is_project_archived: false,

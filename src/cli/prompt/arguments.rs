@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use filters::models::prompts::reference::{LATEST, PRODUCTION};
 
-use crate::cli::OutputFormat;
+use crate::cli::accounts::FormatArgs;
 use crate::store::PromptOwner;
 
 pub(in crate::cli) const EXAMPLES: &str = "\
@@ -15,7 +15,8 @@ Examples:
   weirgate prompt label --org acme greeting latest production
   weirgate prompt diff --org acme greeting production latest
   weirgate prompt show --org acme greeting@3 --format json
-  weirgate prompt remove --org acme greeting
+  weirgate prompt rename --org acme greeting hello
+  weirgate prompt remove --org acme hello
 
 A file has `messages`, and may have `model`, `parameters` and `variables`:
   model = \"gpt-5-mini\"
@@ -34,9 +35,8 @@ pub(in crate::cli) enum PromptCommand {
     List {
         #[command(flatten)]
         owner: OwnerArgs,
-        /// For people or for programs
-        #[arg(long, value_enum, default_value_t)]
-        format: OutputFormat,
+        #[command(flatten)]
+        output: FormatArgs,
     },
     /// Show a version of a prompt
     Show {
@@ -45,9 +45,8 @@ pub(in crate::cli) enum PromptCommand {
         /// Its name, and the version if not that of `production`
         #[arg(value_name = "NAME[@LABEL|@VERSION]")]
         name: String,
-        /// For people or for programs
-        #[arg(long, value_enum, default_value_t)]
-        format: OutputFormat,
+        #[command(flatten)]
+        output: FormatArgs,
     },
     /// Move a label to a version
     Label {
@@ -59,6 +58,19 @@ pub(in crate::cli) enum PromptCommand {
         version: String,
         /// The label: `production` is what requests get that name none
         label: String,
+        #[command(flatten)]
+        output: FormatArgs,
+    },
+    /// Give a prompt another name: a later prompt of the name before goes on counting its versions
+    Rename {
+        #[command(flatten)]
+        owner: OwnerArgs,
+        /// Its name
+        name: String,
+        /// What it is called from now on
+        new_name: String,
+        #[command(flatten)]
+        output: FormatArgs,
     },
     /// Show what has changed between two versions
     Diff {
@@ -72,8 +84,11 @@ pub(in crate::cli) enum PromptCommand {
         /// The version after: its number or a label
         #[arg(default_value = LATEST)]
         to: String,
+        #[command(flatten)]
+        output: FormatArgs,
     },
     /// Remove a prompt, or a label of it
+    #[command(visible_alias = "delete")]
     Remove {
         #[command(flatten)]
         owner: OwnerArgs,
@@ -82,6 +97,8 @@ pub(in crate::cli) enum PromptCommand {
         /// Remove only this label
         #[arg(long)]
         label: Option<String>,
+        #[command(flatten)]
+        output: FormatArgs,
     },
 }
 
@@ -108,6 +125,8 @@ pub(in crate::cli) struct PutArgs {
     /// Move this label to the new version; without one, the first version becomes `production`
     #[arg(long)]
     pub(super) label: Vec<String>,
+    #[command(flatten)]
+    pub(super) output: FormatArgs,
 }
 
 impl OwnerArgs {

@@ -296,6 +296,7 @@ fn problem(error: AuthError) -> &'static str {
             "That is no API key: one is wg_ and 43 letters and digits."
         }
         AuthError::Revoked => "This API key was revoked.",
+        AuthError::Disabled => "This API key is disabled.",
         AuthError::Expired => "This API key has expired.",
         AuthError::Unreadable => "This server cannot read the settings of this API key.",
         AuthError::OrganizationHeld

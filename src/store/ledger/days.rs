@@ -15,7 +15,7 @@ use super::hour_tables::{HourTable, USAGE, VARIATIONS};
 use super::{QUERY_TIMEOUT, finish};
 
 /// The hours of a day, in UTC.
-const DAY_HOURS: i64 = 24;
+pub(super) const DAY_HOURS: i64 = 24;
 /// The maximum number of rows that are moved at once, because other writes wait for it.
 pub(super) const MAX_ROWS: i64 = 2_000;
 

@@ -339,7 +339,10 @@ async fn write_leases(
 /// Their registration is deleted first. A process that is alive after all waits for it and then learns that it has lost
 /// its leases. One that holds its registration is not waited for: it is at work, or was frozen at it, and then PostgreSQL
 /// ends its transaction.
-async fn expire_processes(change: &mut AnyConnection, owner: &str) -> Result<(), StoreError> {
+pub(super) async fn expire_processes(
+    change: &mut AnyConnection,
+    owner: &str,
+) -> Result<(), StoreError> {
     let now = clock_sql(change);
     let free = match change.is_postgres() {
         true => " FOR UPDATE SKIP LOCKED",

@@ -7,6 +7,7 @@
 mod calls;
 mod counters;
 mod days;
+mod deleted;
 mod hour_tables;
 mod hours;
 pub(super) mod jobs;
@@ -32,6 +33,7 @@ use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
 pub use calls::OldCalls;
+pub(super) use deleted::{delete_all, lock_credit};
 pub use jobs::{DueJobs, JobKind, StoredJob};
 pub use journals::JournalOwner;
 pub use leases::{CHANNEL, LeaseChange, LeaseGrant, LeaseGrants, LeaseRequest};

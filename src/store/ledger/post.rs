@@ -14,8 +14,8 @@ use super::counters::Addition;
 use super::limits::Stored;
 use super::rows::Rows;
 use super::{
-    QUERY_TIMEOUT, StoreAccount, calls, counters, finish, hours, leases, limits, lock_balances,
-    read_accounts, sessions, spent, variations,
+    QUERY_TIMEOUT, StoreAccount, calls, counters, deleted, finish, hours, leases, limits,
+    lock_balances, read_accounts, sessions, spent, variations,
 };
 
 /// The maximum number of organizations in one transaction. It locks their balances to its end, and other processes that
@@ -26,8 +26,8 @@ impl Store {
     /// Stores ended calls of a process. `may_be_stored`: some may be stored already, and are skipped then. Returns
     /// whether the process was registered. If not, it has lost its leases.
     ///
-    /// Each call is stored with its charge or not at all. Errors: the database failed. Then it is unknown which calls
-    /// were stored.
+    /// Each call is stored with its charge or not at all. Errors: [`StoreError::DeletedOrganizations`]; the database failed.
+    /// Then it is unknown which calls were stored.
     pub async fn post(
         &self,
         owner: &str,
@@ -84,6 +84,7 @@ async fn post(
         sessions::add(&mut change, &entries).await?;
         // Balances come last: other processes that need credit wait for them, and for little else.
         let charges = charge(&mut change, owner, &entries, &added).await?;
+        deleted::refuse_deleted(&mut change, &entries).await?;
         calls::insert(&mut change, owner, &entries, &charges).await?;
     }
     change.commit().await?;

@@ -1,14 +1,16 @@
-//! Sums of the ledger by key, model or provider.
+//! Sums of the ledger by key, model, provider or day.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use filters::ledger::usage_query::hour_text;
 use filters::ledger::{CallOutcome, LedgerEntry};
 use filters::money::Usd;
 use sqlx::any::AnyRow;
 use sqlx::{AssertSqlSafe, Row};
 
 use super::super::{Store, StoreError};
-use super::days::first_of_day;
+use super::days::{DAY_HOURS, first_of_day};
 use super::{HOUR_MS, join_cost};
 
 /// What usage is grouped by.
@@ -18,7 +20,13 @@ pub enum By {
     /// By the model's id in the catalogue.
     Model,
     Provider,
+    /// By the day in UTC on which calls ended, as in `2026-11-27`.
+    Day,
 }
+
+/// The SQL of the number of a day since the beginning of 1970, of sums and of single calls.
+const DAY_OF_HOUR: &str = "CAST(hour / 24 AS TEXT)";
+const DAY_OF_CALL: &str = "CAST(at / 86400000 AS TEXT)";
 
 impl By {
     /// Returns the group's name.
@@ -27,22 +35,26 @@ impl By {
             Self::Key => "key",
             Self::Model => "model",
             Self::Provider => "provider",
+            Self::Day => "day",
         }
     }
 
-    fn column(self) -> &'static str {
+    /// Returns the column of a table, in which `day` is the SQL of a day.
+    fn column(self, day: &'static str) -> &'static str {
         match self {
             Self::Key => "key_id",
             Self::Model => "model",
             Self::Provider => "provider",
+            Self::Day => day,
         }
     }
 
-    fn name(self, call: &LedgerEntry) -> &str {
+    fn name(self, call: &LedgerEntry) -> Cow<'_, str> {
         match self {
-            Self::Key => &call.owner.key_id,
-            Self::Model => &call.usage.model,
-            Self::Provider => &call.usage.provider,
+            Self::Key => Cow::Borrowed(&call.owner.key_id),
+            Self::Model => Cow::Borrowed(&call.usage.model),
+            Self::Provider => Cow::Borrowed(&call.usage.provider),
+            Self::Day => Cow::Owned((call.at_ms.div_euclid(HOUR_MS) / DAY_HOURS).to_string()),
         }
     }
 }
@@ -50,7 +62,7 @@ impl By {
 /// The sum of calls that were completed or cut short.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Usage {
-    /// The key, model, provider, session or agent; empty for the sum of all.
+    /// The key, model, provider, day, session or agent; empty for the sum of all.
     pub name: String,
     pub requests: i64,
     pub prompt_tokens: i64,
@@ -116,7 +128,7 @@ impl Store {
 struct Sums(BTreeMap<String, Usage>);
 
 impl Store {
-    /// Returns the usage of an organization since a time, as one sum or one per key, model or provider.
+    /// Returns the usage of an organization since a time, as one sum or one per key, model, provider or day.
     ///
     /// The sums of whole hours are kept for good. Of the hour in which `since_ms` falls the single calls count, or the
     /// whole hour if they have been deleted. Errors: [`StoreError::NotFound`].
@@ -149,8 +161,8 @@ impl Store {
     ) -> Result<Sums, StoreError> {
         let sql = format!(
             "SELECT {} FROM usage_hours WHERE organization_id = $1 AND hour >= $2 AND hour < $3{}",
-            columns(name_of(group), "SUM(requests)"),
-            group_by(group)
+            columns(name_of(group, DAY_OF_HOUR), "SUM(requests)"),
+            group_by(group, DAY_OF_HOUR)
         );
         let query = sqlx::query(AssertSqlSafe(sql)).bind(id.to_owned());
         let rows = query
@@ -183,8 +195,8 @@ impl Store {
             }
             sums.all += 1;
             if call.at_ms >= since_ms {
-                sums.since
-                    .add(group.map_or("", |by| by.name(call)), &of_call(call));
+                let name = group.map_or(Cow::Borrowed(""), |by| by.name(call));
+                sums.since.add(&name, &of_call(call));
             }
         })
         .await?;
@@ -200,8 +212,8 @@ impl Store {
     ) -> Result<Sums, StoreError> {
         let sql = format!(
             "SELECT {} FROM ledger WHERE organization_id = $1 AND at >= $2 AND at < $3{}",
-            columns(name_of(group), "COUNT(*)"),
-            group_by(group)
+            columns(name_of(group, DAY_OF_CALL), "COUNT(*)"),
+            group_by(group, DAY_OF_CALL)
         );
         let query = sqlx::query(AssertSqlSafe(sql)).bind(id.to_owned());
         let mut connection = self.pool.acquire().await?;
@@ -267,12 +279,21 @@ impl Sums {
         self.0.values().map(|usage| usage.requests).sum()
     }
 
-    /// Returns the sums in the order of their names. The sum of all exists even if it is zero.
+    /// Returns the sums in the order of their names or days. The sum of all exists even if it is zero.
     fn into_rows(mut self, group: Option<By>) -> Vec<Usage> {
         if group.is_none() {
             self.0.entry(String::new()).or_default();
         }
-        self.0.into_values().collect()
+        let mut rows: Vec<Usage> = self.0.into_values().collect();
+        if group == Some(By::Day) {
+            for row in &mut rows {
+                let day: i64 = row.name.parse().unwrap_or_default();
+                let day = hour_text(day.saturating_mul(DAY_HOURS));
+                row.name = day.split('T').next().unwrap_or_default().to_owned();
+            }
+            rows.sort_by(|a, b| a.name.cmp(&b.name));
+        }
+        rows
     }
 }
 
@@ -288,8 +309,8 @@ pub(super) fn read_usage(row: &AnyRow) -> Result<Usage, StoreError> {
     })
 }
 
-fn name_of(group: Option<By>) -> &'static str {
-    group.map_or("''", By::column)
+fn name_of(group: Option<By>, day: &'static str) -> &'static str {
+    group.map_or("''", |by| by.column(day))
 }
 
 /// Returns the columns of a sum. `name` is what it is the sum of, and `requests` counts the calls.
@@ -309,8 +330,9 @@ pub(super) fn columns(name: &str, requests: &str) -> String {
 }
 
 /// Returns the grouping. A sum of nothing is no row.
-fn group_by(group: Option<By>) -> String {
-    format!(" GROUP BY {}", group.map_or("organization_id", By::column))
+fn group_by(group: Option<By>, day: &'static str) -> String {
+    let column = group.map_or("organization_id", |by| by.column(day));
+    format!(" GROUP BY {column}")
 }
 
 /// Returns a single call.

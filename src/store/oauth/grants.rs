@@ -114,7 +114,11 @@ impl Store {
         let sql = "SELECT c.client_id, c.key_id, c.authorization_request, c.expires_at, k.hash AS key_hash \
                    FROM oauth_codes c JOIN api_keys k ON k.id = c.key_id WHERE c.hash = $1";
         let query = sqlx::query(sql).bind(hash.to_vec());
-        let code = read_code(&query.fetch_one(&mut change).await?)?;
+        // The key of the code may be deleted.
+        let Some(row) = query.fetch_optional(&mut change).await? else {
+            return Ok(Redeemed::Unknown);
+        };
+        let code = read_code(&row)?;
         let redeemed = match judge(&code) {
             Err(reason) => Redeemed::Refused(reason),
             Ok(grant) if !mark_used(&mut change, &grant, now_ms).await? => Redeemed::Unknown,

@@ -10,7 +10,7 @@ use sqlx::Row;
 use sqlx::any::AnyRow;
 
 use super::rows::Rows;
-use super::{Changed, Store, StoreError};
+use super::{Changed, Deletion, Store, StoreError};
 use filters::accounts::REVOCATION_KEPT_MS;
 pub use grants::{NewCode, OAuthGrant, Redeemed, StoredCode};
 
@@ -118,6 +118,32 @@ impl Store {
         sqlx::query(sql).bind(id).execute(&mut *change).await?;
         grants::insert_revocation(&mut change, id, now_ms).await?;
         change.commit(&[Changed::Revoked(id)]).await
+    }
+
+    /// Deletes a revoked client. Its tokens stay ended. Without `is_confirmed` it only looks whether that can be done.
+    ///
+    /// Errors: [`StoreError::NotFound`], [`StoreError::Kept`].
+    pub async fn delete_oauth_client(
+        &self,
+        id: &str,
+        is_confirmed: bool,
+    ) -> Result<Deletion, StoreError> {
+        let client = self.oauth_client(id).await?;
+        let client = client.ok_or_else(|| StoreError::not_found("client", id))?;
+        if client.revoked_at_ms.is_none() {
+            let why = format!("it may sign in: `weirgate mcp clients revoke {id}` ends that");
+            return Err(StoreError::kept("client", id, why));
+        }
+        if is_confirmed {
+            let _turn = self.write_turn().await;
+            let sql = "DELETE FROM oauth_clients WHERE id = $1 AND revoked_at IS NOT NULL";
+            let query = sqlx::query(sql).bind(id);
+            query.execute(&mut self.pool.acquire().await?).await?;
+        }
+        Ok(Deletion {
+            id: id.to_owned(),
+            ..Deletion::default()
+        })
     }
 
     /// Forgets what has expired: answers, codes, grants, revocations that no access token outlives, and clients that got no

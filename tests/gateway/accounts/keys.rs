@@ -138,6 +138,45 @@ fn a_key_made_or_revoked_beside_the_server_counts_within_a_second() {
 }
 
 #[test]
+fn a_key_that_is_disabled_renamed_or_deleted_beside_the_server_is_so_within_a_second() {
+    let first = Upstream::always(reply());
+    let gateway = Gateway::between(&first.url(), &first.url());
+    let key = gateway.beside(async |store| create_key(&store).await);
+    let id = gateway.change(async |store| store.keys("acme").await.unwrap().pop().unwrap().id);
+    let request = Ask::post("/v1/chat/completions", PLAIN).key(&key);
+    let status = || ask(gateway.address(), &request).status();
+    assert_eq!(status(), 200);
+    gateway.change(async |store| store.disable_key(&id, Some(1)).await.unwrap());
+    let refused = ask(gateway.address(), &request);
+    assert_eq!(refused.status(), 401, "{}", refused.text());
+    assert!(refused.text().contains("disabled"), "{}", refused.text());
+    gateway.change(async |store| store.disable_key(&id, None).await.unwrap());
+    assert_eq!(status(), 200);
+    let accounts = &gateway.running.app.proxy.accounts;
+    let organization = || {
+        let current = accounts.current();
+        let key = filters::accounts::ApiKey::parse(key.as_bytes()).unwrap();
+        let row = gateway.beside(async |store| store.pepper().hash(key));
+        current
+            .find(&row)
+            .map(|row| row.caller.organization.to_string())
+    };
+    gateway.change(async |store| {
+        let renamed = store.rename_organization("acme", "globex");
+        renamed.await.unwrap();
+    });
+    assert_eq!(organization().as_deref(), Some("globex"));
+    assert_eq!(status(), 200);
+    gateway.change(async |store| {
+        store.disable_key(&id, Some(1)).await.unwrap();
+        store.delete_key(&id, true, 1).await.unwrap();
+    });
+    assert_eq!(organization(), None, "it is still in memory");
+    assert_eq!(status(), 401);
+    assert_eq!(first.requests().len(), 3);
+}
+
+#[test]
 fn an_organization_that_is_held_for_review_is_refused_until_it_is_released() {
     let first = Upstream::always(reply());
     let gateway = Gateway::between(&first.url(), &first.url());
