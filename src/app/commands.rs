@@ -1,7 +1,6 @@
 //! The commands that a running process does for a command line.
 
 use std::path::Path;
-use std::process;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -13,11 +12,11 @@ use super::handover::peer::Peer;
 use super::handover::program::Program;
 use super::reload::{RefusedReload, Reloaded, Reloader};
 use super::running::Running;
+use super::status::{self, Started};
 use super::upgrade::Upgrade;
 use crate::config::{ConfigChange, ConfigChanges};
 use crate::control::server::{BindError, ControlSocket};
 use crate::control::{ControlCommand, ControlReply};
-use crate::proxy::state::ProxyState;
 
 /// Binds the control socket. A path that no socket may have, or at which another process answers, leaves the process without
 /// one, which the log says: several processes on PostgreSQL may share a folder.
@@ -63,14 +62,17 @@ pub(super) fn serve(running: &Running, control: Option<ControlSocket>, upgrade: 
     else {
         return;
     };
-    let state = Arc::clone(&running.app.proxy);
+    let started = Started::now();
     let run = move |command| -> BoxFuture<'static, ControlReply> {
-        let (upgrade, state) = (Arc::clone(&upgrade), Arc::clone(&state));
+        let upgrade = Arc::clone(&upgrade);
         let work = move || match command {
             ControlCommand::Reload => reload(&upgrade.reloader),
             ControlCommand::Diff => diff(&upgrade.reloader),
             ControlCommand::Upgrade => upgrade.run(),
-            ControlCommand::Status => status(&state),
+            ControlCommand::Status => ControlReply {
+                status: Some(status::gather(&upgrade.reloader, started)),
+                ..ControlReply::done("")
+            },
         };
         // All of them wait for files or processes.
         let done = tokio::task::spawn_blocking(work);
@@ -130,18 +132,4 @@ fn changes_for_people(changes: &ConfigChanges) -> Vec<serde_json::Value> {
         value
     };
     changes.0.iter().map(change).collect()
-}
-
-fn status(state: &ProxyState) -> ControlReply {
-    let phase = match state.check_ready() {
-        Ok(()) => "serves".to_owned(),
-        Err(why) => why,
-    };
-    ControlReply::done(format!(
-        "weirgate {}, process {}: {phase}; {} requests run, {} connections are open",
-        env!("CARGO_PKG_VERSION"),
-        process::id(),
-        state.metrics.in_flight.get(),
-        state.metrics.connections.get()
-    ))
 }

@@ -16,7 +16,7 @@ use crate::proxy::response::Response;
 use crate::redis::Redis;
 
 /// The store counts as unreachable if its last reply is older than this.
-const STORE_OUTAGE_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const STORE_OUTAGE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// `GET /`.
 ///

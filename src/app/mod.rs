@@ -23,6 +23,7 @@ mod running;
 mod sandboxes;
 pub mod serve;
 pub mod state;
+mod status;
 mod supervisor;
 mod upgrade;
 mod watchdog;

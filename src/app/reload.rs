@@ -21,6 +21,7 @@ use super::state::AppState;
 use crate::admin::AdminView;
 use crate::config::{self, ConfigChanges, LoadedConfig, Problem, Server, Source};
 use crate::proxy::state::CurrentState;
+use crate::store::StoreUrl;
 use crate::telemetry::reload::ReloadResult;
 
 /// Reloads the configuration of a running gateway.
@@ -230,6 +231,18 @@ impl Reloader {
         let generation = self.generation();
         let loaded = &generation.loaded;
         (loaded.source.clone(), loaded.environment.clone())
+    }
+
+    /// Returns where the store is, without credentials.
+    pub(super) fn store_url(&self) -> String {
+        let url = StoreUrl::parse(&self.generation().loaded.config.store.url);
+        url.map(|url| url.redacted()).unwrap_or_default()
+    }
+
+    /// Returns whether the shared Redis answers; `None`: none is configured.
+    pub(super) fn is_redis_available(&self) -> Option<bool> {
+        let redis = self.process.redis.as_ref();
+        redis.map(|redis| !redis.is_unavailable())
     }
 
     /// Returns whether changed files are to be noticed, now and later.

@@ -40,6 +40,7 @@ mod paste;
 mod project;
 mod prompt;
 mod provider_key;
+mod status;
 mod terms;
 mod usage;
 
@@ -85,7 +86,8 @@ enum Command {
     #[command(after_help = control::UPGRADE_EXAMPLES)]
     Upgrade(ControlArgs),
     /// What the running server is doing
-    Status(ControlArgs),
+    #[command(after_help = status::EXAMPLES)]
+    Status(status::StatusArgs),
     /// Organizations: who pays
     #[command(subcommand, after_help = org::EXAMPLES)]
     Org(org::OrgCommand),
@@ -245,9 +247,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, out: &mut Output) -> ExitCo
         Some(Command::Upgrade(args)) => {
             control::run(ControlCommand::Upgrade, args.format, &source, out)
         }
-        Some(Command::Status(args)) => {
-            control::run(ControlCommand::Status, args.format, &source, out)
-        }
+        Some(Command::Status(args)) => status::run(&args, &source, out),
         Some(Command::Config(command)) => configuration::run(&command, &source, out),
         Some(Command::Org(command)) => org::run(&command, &source, out),
         Some(Command::Project(command)) => project::run(&command, &source, out),

@@ -198,10 +198,20 @@ impl Output {
         }
     }
 
-    /// Flushes stdout. A command fails if its result could not be written, but not if its reader wanted no more.
-    pub fn finish(&mut self, exit: Exit) -> Exit {
+    /// Passes what was written on at once.
+    pub fn flush(&mut self) {
         let flushed = self.out.flush();
         self.record_written(&flushed);
+    }
+
+    /// Returns whether the reader has gone, so that nobody reads what comes.
+    pub fn is_unwanted(&self) -> bool {
+        self.result != ResultState::Written
+    }
+
+    /// Flushes stdout. A command fails if its result could not be written, but not if its reader wanted no more.
+    pub fn finish(&mut self, exit: Exit) -> Exit {
+        self.flush();
         if exit == Exit::Done && self.result == ResultState::Lost {
             return self.fail("the result could not be written to stdout");
         }

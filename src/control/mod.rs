@@ -6,8 +6,11 @@
 
 pub mod client;
 pub mod server;
+pub mod status;
 
 use serde::{Deserialize, Serialize};
+
+use self::status::ProcessStatus;
 
 /// The maximum size of a request's line.
 const MAX_REQUEST_BYTES: u64 = 4 << 10;
@@ -59,6 +62,9 @@ pub struct ControlReply {
     pub changes: Vec<serde_json::Value>,
     /// What stands in the way, for people.
     pub problems: Vec<String>,
+    /// What the process is doing, if that was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<ProcessStatus>,
 }
 
 impl ControlReply {

@@ -111,6 +111,17 @@ pub struct Ledger {
     ended: Mutex<Option<mpsc::Receiver<()>>>,
 }
 
+/// What a process holds of balances.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HeldLeases {
+    /// Organizations of which it holds something.
+    pub organizations: usize,
+    /// What is neither spent nor reserved.
+    pub free: Usd,
+    /// What running calls may cost.
+    pub reserved: Usd,
+}
+
 impl Ledger {
     /// Reserves the maximum cost of a call.
     ///
@@ -328,6 +339,18 @@ impl Ledger {
     fn find_account(&self, organization_id: &str) -> Option<Arc<OrganizationAccount>> {
         let accounts = self.accounts.read().unwrap_or_else(PoisonError::into_inner);
         accounts.get(organization_id).cloned()
+    }
+
+    /// Returns what this process holds of balances.
+    pub fn held_leases(&self) -> HeldLeases {
+        let mut held = HeldLeases::default();
+        for account in self.accounts() {
+            let balance = account.balance();
+            held.free = held.free.plus(balance.free());
+            held.reserved = held.reserved.plus(account.reserved());
+            held.organizations += usize::from(!account.holds_nothing());
+        }
+        held
     }
 
     fn accounts(&self) -> Vec<Arc<OrganizationAccount>> {

@@ -1,5 +1,6 @@
 //! All metrics in one list, with name, help and labels. Labels are bounded: texts of callers never become labels.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use prometheus::core::Collector;
@@ -98,6 +99,13 @@ pub struct Metrics {
     pub reloads: ReloadStatus,
     /// Log lines dropped because the reader was too slow.
     pub log_dropped: IntCounter,
+}
+
+/// The ended attempts at a provider.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct AttemptCounts {
+    pub all: u64,
+    pub failed: u64,
 }
 
 /// The labels of status classes. A request without a response has `none`.
@@ -245,6 +253,35 @@ impl Metrics {
     /// Counts events.
     pub fn count_events(&self, outcome: &str, count: u64) {
         self.events.with_label_values(&[outcome]).inc_by(count);
+    }
+
+    /// Returns the number of ended requests.
+    pub fn ended_requests(&self) -> u64 {
+        let families = self.requests.collect();
+        let series = families.iter().flat_map(|family| family.get_metric());
+        series.map(|it| it.get_counter().get_value() as u64).sum()
+    }
+
+    /// Returns the attempts at each provider.
+    pub fn attempts_by_provider(&self) -> BTreeMap<String, AttemptCounts> {
+        let mut counts: BTreeMap<String, AttemptCounts> = BTreeMap::new();
+        let families = self.attempts.collect();
+        for series in families.iter().flat_map(|family| family.get_metric()) {
+            let label = |name: &str| {
+                let labels = series.get_label().iter();
+                labels
+                    .clone()
+                    .find(|it| it.name() == name)
+                    .map_or("", |it| it.value())
+            };
+            let attempts = series.get_counter().get_value() as u64;
+            let count = counts.entry(label("provider").to_owned()).or_default();
+            count.all += attempts;
+            if label("outcome") != "ok" {
+                count.failed += attempts;
+            }
+        }
+        counts
     }
 
     /// Returns all metrics in the text format of Prometheus.

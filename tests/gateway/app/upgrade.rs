@@ -366,6 +366,27 @@ fn reload_and_status_answer_and_without_a_server_say_how_to_start_one() {
     let said = String::from_utf8(status.stdout).unwrap();
     let expected = format!("process {}: serves", process.child.id());
     assert!(said.contains(&expected), "{said}");
+    let status = weirgate(process.folder.path(), &["status", "--format", "json"]);
+    let status: Value = serde_json::from_slice(&status.stdout).unwrap();
+    assert_eq!(status["process"], process.child.id());
+    for (field, expected) in [
+        ("/state", json!("serves")),
+        ("/store/state", json!("answers")),
+        ("/load/in_flight", json!(0)),
+        ("/journal/refused", json!(0)),
+        ("/leases/reserved", json!("0")),
+    ] {
+        assert_eq!(status.pointer(field), Some(&expected), "{status}");
+    }
+    assert!(
+        status["load"]["memory_bytes"].as_u64() > Some(1_000_000),
+        "{status}"
+    );
+    assert!(
+        status["configuration"]["hash"]
+            .as_str()
+            .is_some_and(|it| !it.is_empty())
+    );
     let reload = weirgate(process.folder.path(), &["reload", "--format", "json"]);
     let reply: Value = serde_json::from_slice(&reload.stdout).unwrap();
     assert_eq!(

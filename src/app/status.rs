@@ -1,0 +1,136 @@
+//! What this process is doing, for `weirgate status`.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use filters::models::routing::health::Readiness;
+use jiff::Timestamp;
+
+use super::health::STORE_OUTAGE_TIMEOUT;
+use super::reload::Reloader;
+use super::state::AppState;
+use crate::control::status::{
+    JournalState, LeaseState, ProcessLoad, ProcessStatus, ProviderState, StoreState,
+};
+use crate::telemetry::metrics::Metrics;
+
+/// When the process began to answer commands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Started {
+    at: Timestamp,
+    since: Instant,
+}
+
+impl Started {
+    /// Begins now.
+    pub(super) fn now() -> Self {
+        Self {
+            at: Timestamp::now(),
+            since: Instant::now(),
+        }
+    }
+}
+
+/// Gathers what is known. Cost: no query.
+pub(super) fn gather(reloader: &Reloader, started: Started) -> ProcessStatus {
+    let app = reloader.app();
+    let metrics = &app.proxy.metrics;
+    let state = app.proxy.check_ready();
+    let (public, admin) = reloader.addresses();
+    ProcessStatus {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        process: std::process::id(),
+        state: state.map_or_else(|why| why, |()| "serves".to_owned()),
+        started_at: whole_second(started.at).to_string(),
+        uptime_s: started.since.elapsed().as_secs(),
+        listeners: [public, admin].map(|it| it.to_string()).to_vec(),
+        load: ProcessLoad {
+            requests: metrics.ended_requests(),
+            in_flight: metrics.in_flight.get(),
+            streams: metrics.streams_open.get(),
+            connections: metrics.connections.get(),
+            memory_bytes: memory(),
+        },
+        store: store(&app, reloader.store_url()),
+        redis: reloader.is_redis_available().map(|is_available| {
+            let state = if is_available {
+                "answers"
+            } else {
+                "does not answer"
+            };
+            state.to_owned()
+        }),
+        journal: JournalState {
+            bytes: metrics.journal_bytes.get(),
+            lag_s: metrics.journal_lag.get(),
+            refused: metrics.ledger_refused.get(),
+        },
+        leases: leases(&app),
+        providers: providers(&app, metrics),
+        configuration: serde_json::to_value(metrics.reloads.status()).unwrap_or_default(),
+    }
+}
+
+fn store(app: &AppState, url: String) -> StoreState {
+    let age = app.proxy.accounts.age();
+    let state = match (age > STORE_OUTAGE_TIMEOUT, app.ledger.is_store_down()) {
+        (true, _) => "does not answer",
+        (false, true) => "takes no writes",
+        (false, false) => "answers",
+    };
+    StoreState {
+        url,
+        state: state.to_owned(),
+        confirmed_s: (age.as_secs_f64() * 10.0).round() / 10.0,
+    }
+}
+
+fn leases(app: &AppState) -> LeaseState {
+    let held = app.ledger.held_leases();
+    LeaseState {
+        organizations: held.organizations,
+        free: held.free.to_string(),
+        reserved: held.reserved.to_string(),
+    }
+}
+
+/// Sums up the candidates of each provider.
+fn providers(app: &AppState, metrics: &Metrics) -> Vec<ProviderState> {
+    let planner = &app.models.planner;
+    let now_ms = app.proxy.clock.now_ms();
+    let mut known: BTreeMap<&str, (ProviderState, Vec<f64>)> = BTreeMap::new();
+    for candidate in planner.catalog().candidates() {
+        let standing = planner.health().standing(candidate.index, now_ms);
+        let (state, uptimes) = known.entry(&candidate.mapping.provider).or_default();
+        state.candidates += 1;
+        state.resting += usize::from(standing.readiness != Readiness::Ready);
+        uptimes.extend(standing.stats.map(|stats| stats.uptime));
+    }
+    let attempts = metrics.attempts_by_provider();
+    let summed = known.into_iter().map(|(provider, (state, uptimes))| {
+        let counts = attempts.get(provider).copied().unwrap_or_default();
+        let uptime = uptimes.iter().sum::<f64>() / uptimes.len() as f64;
+        ProviderState {
+            provider: provider.to_owned(),
+            uptime: (!uptimes.is_empty()).then_some((uptime * 10.0).round() / 10.0),
+            attempts: counts.all,
+            failed: counts.failed,
+            ..state
+        }
+    });
+    summed.collect()
+}
+
+fn whole_second(time: Timestamp) -> Timestamp {
+    Timestamp::from_second(time.as_second()).unwrap_or(time)
+}
+
+/// Returns the memory of this process, in bytes.
+fn memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kilobytes: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
+    Some(kilobytes * 1024)
+}
