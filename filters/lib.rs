@@ -14,6 +14,7 @@
 //! [`spooled_json`] | which data of a JSON body goes to the disk |
 //! | [`sse`] | where the events of an event stream begin and end |
 //! | [`event_frames`] | where the frames of an event stream of AWS begin and end |
+//! | [`secret_ref`] | where a file says that a secret is |
 //! | [`proxy`] | the path and the client's address of a request |
 //! | [`money`] | the exact cost of a call |
 //! | [`ledger`] | entries, balances and the journal's bytes |
@@ -23,6 +24,7 @@
 //! | [`models`] | requests of models, the wires of providers, and the order of attempts |
 //! | [`decisions`] | the variation of a flag that a user gets |
 //! | [`graph`] | operations, tenants and cacheability of the graph service |
+//! | [`manifest`] | what changes so that the store has the accounts of a file |
 //! | [`mcp`] | messages and tools of the Model Context Protocol |
 
 pub mod accounts;
@@ -36,11 +38,13 @@ pub mod graph;
 pub mod json;
 pub mod ledger;
 pub mod limits;
+pub mod manifest;
 pub mod mcp;
 pub mod models;
 pub mod money;
 pub mod multipart;
 pub mod proxy;
 pub mod public_address;
+pub mod secret_ref;
 pub mod spooled_json;
 pub mod sse;

@@ -189,6 +189,12 @@ impl KeyHash {
 }
 
 /// Compares in constant time, so that the duration of the look-up's last step reveals nothing.
+impl std::fmt::Debug for KeyHash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("(hidden)")
+    }
+}
+
 impl PartialEq for KeyHash {
     fn eq(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()

@@ -9,6 +9,7 @@ mod access_token;
 mod admit;
 mod api_key;
 mod caller;
+mod names;
 mod regions;
 pub mod rules;
 mod terms;
@@ -23,5 +24,6 @@ pub use caller::{
     AccountsSnapshot, Caller, FIRST_RUN_LABEL, FIRST_RUN_ORGANIZATION, KeyRow, KeyState, Member,
     Mode, OrganizationStatus, Plan, REVOCATION_KEPT_MS, UnknownValue,
 };
+pub use names::check_account_name;
 pub use regions::AllowedRegions;
 pub use terms::{InvalidTerm, KeyTerms, TermsFile};

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::rules::{KeyRules, Lists};
@@ -18,31 +19,41 @@ pub struct KeyTerms {
 }
 
 /// The terms of a key as stored. Shape: a JSON object; an absent field sets no limit.
-#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TermsFile {
     /// The maximum that the key may ever spend, in USD.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "usd"))]
     pub limit: Option<String>,
     /// The maximum that the key may spend in an hour, day, week or month, in USD.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("additionalProperties" = {"type": "string", "format": "usd"}))]
     pub limit_per: BTreeMap<String, String>,
+    /// The models that it may use, and no others: ids, aliases, or either behind a provider.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow_models: Vec<String>,
+    /// The models that it may not use.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deny_models: Vec<String>,
+    /// The providers that may serve it, and no others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow_providers: Vec<String>,
+    /// The providers that may not serve it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deny_providers: Vec<String>,
     /// The maximum input price, in USD per million tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "usd"))]
     pub max_input_price: Option<String>,
     /// The maximum output price, in USD per million tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("format" = "usd"))]
     pub max_output_price: Option<String>,
+    /// The blocks of addresses that it may be used from, and no others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow_ips: Vec<String>,
+    /// The blocks of addresses that it may not be used from.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deny_ips: Vec<String>,
 }

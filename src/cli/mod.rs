@@ -15,6 +15,7 @@ use crate::config::{LoadedConfig, Problem, Source};
 use crate::control::ControlCommand;
 
 mod accounts;
+mod apply;
 mod backup;
 pub mod check;
 mod clients;
@@ -88,6 +89,11 @@ enum Command {
     /// What the running server is doing
     #[command(after_help = status::EXAMPLES)]
     Status(status::StatusArgs),
+    /// Make organizations, projects, members, keys, provider keys and prompts as a file declares them
+    #[command(after_help = apply::EXAMPLES)]
+    Apply(apply::ApplyArgs),
+    /// Write accounts as a file that `apply` takes
+    Export(apply::ExportArgs),
     /// Organizations: who pays
     #[command(subcommand, after_help = org::EXAMPLES)]
     Org(org::OrgCommand),
@@ -248,6 +254,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>, out: &mut Output) -> ExitCo
             control::run(ControlCommand::Upgrade, args.format, &source, out)
         }
         Some(Command::Status(args)) => status::run(&args, &source, out),
+        Some(Command::Apply(args)) => apply::run(&args, &source, out),
+        Some(Command::Export(args)) => apply::run_export(&args, &source, out),
         Some(Command::Config(command)) => configuration::run(&command, &source, out),
         Some(Command::Org(command)) => org::run(&command, &source, out),
         Some(Command::Project(command)) => project::run(&command, &source, out),

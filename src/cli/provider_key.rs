@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::accounts::{FormatArgs, IdArgs, RenameArgs, format_time, now_ms, on_store};
 use super::{Exit, Output, OutputFormat, Record, Source, load};
+use crate::config::Config;
 use crate::store::{ProviderKey, StoreError};
 
 pub(super) const EXAMPLES: &str = "\
@@ -127,32 +128,38 @@ pub(super) fn add(
     Ok(())
 }
 
-/// Refuses a key for a provider that would never use it: an unknown one, or a cloud without a place. Returns the cloud whose JSON
-/// may be its key.
+/// Refuses a key for a provider that would never use it, and returns the cloud whose JSON may be its key.
 fn check_provider(name: &str, source: &Source, out: &mut Output) -> Result<Option<Cloud>, Exit> {
     let config = load(source, out)?.config;
+    find_own_key_form(&config, name).map_err(|message| {
+        out.fail(&format!("--provider: {message}"));
+        Exit::Usage
+    })
+}
+
+/// Returns the cloud whose JSON may be the key of a provider, if it is one of a cloud.
+///
+/// Errors: the provider is unknown, or a cloud without a place, so no key of it would ever be used.
+pub(super) fn find_own_key_form(config: &Config, name: &str) -> Result<Option<Cloud>, String> {
     let serving = config.providers.iter().chain(&config.byok_only_providers);
     let known: Vec<_> = serving.collect();
     if let Some(provider) = known.iter().find(|provider| provider.name == name) {
         return Ok(provider.own_key_form());
     }
     if let Some(off) = config.off_providers.iter().find(|off| off.name == name) {
-        out.fail(&format!(
-            "--provider: `{name}` has no address: {}; {}",
+        return Err(format!(
+            "`{name}` has no address: {}; {}",
             off.why, off.cure
         ));
-        return Err(Exit::Usage);
     }
     let known: Vec<&str> = known.iter().map(|provider| &*provider.name).collect();
-    out.fail(&format!(
-        "--provider: the configuration has no provider `{name}`; it has {}",
-        if known.is_empty() {
-            "none".to_owned()
-        } else {
-            known.join(", ")
-        }
-    ));
-    Err(Exit::Usage)
+    let known = match known.as_slice() {
+        [] => "none".to_owned(),
+        known => known.join(", "),
+    };
+    Err(format!(
+        "the configuration has no provider `{name}`; it has {known}"
+    ))
 }
 
 fn list(org: &str, format: OutputFormat, source: &Source, out: &mut Output) -> Result<(), Exit> {

@@ -13,6 +13,8 @@ use tempfile::TempDir;
 
 use super::*;
 
+#[path = "apply_tests.rs"]
+mod apply_files;
 #[path = "money_tests.rs"]
 mod money;
 #[path = "symmetry_tests.rs"]

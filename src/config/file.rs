@@ -14,17 +14,18 @@ pub(super) mod graph;
 pub(super) mod providers;
 pub(super) mod quotas;
 pub(super) mod routing;
-pub(super) mod secret;
 pub(super) mod server;
 pub(super) mod time;
+pub(super) mod usd;
 
 pub(super) use decisions::DecisionsConfig;
+pub(super) use filters::secret_ref::SecretRef;
 pub(super) use graph::GraphConfig;
 pub(super) use providers::ProviderConfig;
 pub(super) use routing::ModelsConfig;
 pub use routing::{BodyBytes, Limits, Routing, Weights};
-pub(super) use secret::{SecretRef, Usd};
 pub use server::Server;
+pub(super) use usd::Usd;
 
 /// The configuration of Weirgate.
 #[derive(Debug, Default, Deserialize, JsonSchema, Serialize)]

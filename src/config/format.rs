@@ -141,6 +141,7 @@ fn check_format(text: &str, format: &str) -> Result<(), FormatError> {
         "sdk-key" => check_sdk_key(text),
         "method" => check_method(text),
         "date" => check_date(text),
+        "time" => check_time(text),
         "price-per-million" => check_price(Price::per_million(text)),
         "price-per-thousand" => check_price(Price::per_thousand(text)),
         "price-factor" => check_factor(Factor::parse(text)),
@@ -161,6 +162,16 @@ fn check_date(text: &str) -> Result<(), FormatError> {
         return Ok(());
     }
     refuse(format!("{text:?} is not a date"), CURE_OF_DATE)
+}
+
+fn check_time(text: &str) -> Result<(), FormatError> {
+    match text.parse::<jiff::Timestamp>() {
+        Ok(_) => Ok(()),
+        Err(_) => refuse(
+            format!("{text:?} is not a time"),
+            "write date, time and zone, such as 2031-01-01T00:00:00Z",
+        ),
+    }
 }
 
 fn check_price(parsed: Result<Price, InvalidAmount>) -> Result<(), FormatError> {

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
 
+mod accounts_file;
 mod catalog;
 mod document;
 mod effective;
@@ -32,6 +33,7 @@ pub mod problem;
 pub mod restart;
 pub mod secret;
 
+pub use accounts_file::{AccountsFile, read_accounts};
 pub use certificate::{CertificateError, CertificateFiles};
 pub use changes::{ConfigChange, ConfigChanges};
 pub use checked::*;

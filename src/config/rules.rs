@@ -113,19 +113,8 @@ impl Rules<'_> {
         self.walk.places.contains_key(key)
     }
 
-    /// Returns the position of `key`, or of the nearest table around it if `key` is absent.
     fn find_span(&self, key: &str) -> SourceSpan {
-        if let Some(at) = self.walk.places.get(key) {
-            return at.clone();
-        }
-        let mut outer = key;
-        while let Some(end) = outer.rfind(['.', '[']) {
-            outer = outer.get(..end).unwrap_or_default();
-            if let Some(at) = self.walk.places.get(&format!("{outer}=")) {
-                return at.clone();
-            }
-        }
-        SourceSpan::Nowhere
+        self.walk.find_span(key)
     }
 
     /// Finds a secret. A configured secret must exist.

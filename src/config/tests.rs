@@ -12,6 +12,7 @@ use http::HeaderName;
 
 use super::*;
 
+mod accounts;
 mod changes;
 mod cloud;
 mod example;

@@ -46,6 +46,21 @@ impl Walk {
         });
     }
 
+    /// Returns the position of `key`, or of the nearest table around it if `key` is absent.
+    pub(super) fn find_span(&self, key: &str) -> SourceSpan {
+        if let Some(at) = self.places.get(key) {
+            return at.clone();
+        }
+        let mut outer = key;
+        while let Some(end) = outer.rfind(['.', '[']) {
+            outer = outer.get(..end).unwrap_or_default();
+            if let Some(at) = self.places.get(&format!("{outer}=")) {
+                return at.clone();
+            }
+        }
+        SourceSpan::Nowhere
+    }
+
     fn check_node(&mut self, node: &Node, schema: &Json, key: &str) -> Option<Json> {
         self.places.insert(key.to_owned(), node.at.clone());
         match schema_format(schema) {
@@ -68,12 +83,13 @@ impl Walk {
                 }
                 self.take_scalar(node, key, format::check_text(text, schema))
             }
-            ("string", Value::Date(text)) if schema_format(schema) == "date" => {
+            ("string", Value::Date(text)) if matches!(schema_format(schema), "date" | "time") => {
                 self.take_scalar(node, key, format::check_text(text, schema))
             }
             (wanted, found) => {
                 let wanted = match schema_format(schema) {
                     "date" => "a date",
+                    "time" => "a time",
                     _ => type_name(wanted),
                 };
                 if may_hold_secret(schema) {

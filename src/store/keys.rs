@@ -282,7 +282,7 @@ async fn set_text(
 }
 
 /// Checks terms and returns their column; `None` if they limit nothing.
-fn to_column(terms: &TermsFile) -> Result<Option<String>, StoreError> {
+pub(super) fn to_column(terms: &TermsFile) -> Result<Option<String>, StoreError> {
     terms.check().map_err(StoreError::InvalidTerm)?;
     if terms.is_empty() {
         return Ok(None);
@@ -291,7 +291,7 @@ fn to_column(terms: &TermsFile) -> Result<Option<String>, StoreError> {
     Ok(Some(text))
 }
 
-fn read_terms(row: &AnyRow) -> Result<TermsFile, StoreError> {
+pub(super) fn read_terms(row: &AnyRow) -> Result<TermsFile, StoreError> {
     let text: Option<String> = row.try_get("terms")?;
     let Some(text) = text else {
         return Ok(TermsFile::default());
@@ -299,7 +299,7 @@ fn read_terms(row: &AnyRow) -> Result<TermsFile, StoreError> {
     serde_json::from_str(&text).map_err(|_| StoreError::Damaged("terms"))
 }
 
-fn random_key() -> Result<KeyText, StoreError> {
+pub(super) fn random_key() -> Result<KeyText, StoreError> {
     let mut entropy = [0_u8; 32];
     getrandom::fill(&mut entropy).map_err(|_| StoreError::Randomness)?;
     Ok(KeyText::from_entropy(&entropy))

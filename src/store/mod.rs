@@ -7,6 +7,7 @@
 //! key is never stored. Requests read the snapshot of [`Store::load_accounts`]; only a request that its lease does not cover waits for [`crate::ledger`] to
 //! query the store.
 
+mod apply;
 mod backup;
 mod cipher;
 mod connections;
@@ -41,11 +42,12 @@ mod url;
 
 use std::sync::Arc;
 
-use filters::accounts::Pepper;
+use filters::accounts::{Pepper, check_account_name};
 use sqlx::any::AnyRow;
 
 use self::connections::Connections;
 use self::feed::{AccountChange, Changed};
+pub use apply::{AppliedAccounts, WantedAccounts};
 pub use backup::back_up;
 pub use credit::Credit;
 pub use deletion::Deletion;
@@ -144,19 +146,8 @@ fn parse_column<T: std::str::FromStr>(row: &AnyRow, column: &'static str) -> Res
 
 /// Checks the name of an organization or a project, or a label, which may be empty.
 fn check_name(kind: &'static str, name: &str, may_be_empty: bool) -> Result<(), StoreError> {
-    const MAX_CHARS: usize = 128;
-    let problem = if name.is_empty() && !may_be_empty {
-        "is empty"
-    } else if name.trim() != name {
-        "begins or ends with a space"
-    } else if name.chars().any(char::is_control) {
-        "has a control character"
-    } else if name.chars().count() > MAX_CHARS {
-        "has more than 128 characters"
-    } else {
-        return Ok(());
-    };
-    Err(StoreError::InvalidName { kind, problem })
+    check_account_name(name, may_be_empty)
+        .map_err(|problem| StoreError::InvalidName { kind, problem })
 }
 
 /// Renames a row: `$1` is its id and `$2` its name. Errors: [`StoreError::AlreadyExists`], [`StoreError::InvalidName`].

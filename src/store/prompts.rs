@@ -100,21 +100,7 @@ impl Store {
     ) -> Result<u64, StoreError> {
         let mut change = self.change().await?;
         let id = find_or_insert(&mut change, owner, name).await?;
-        let sql = "UPDATE prompts SET last_version = last_version + 1 WHERE id = $1 \
-                   RETURNING last_version";
-        let version: i64 = sqlx::query_scalar(sql)
-            .bind(&id)
-            .fetch_one(&mut *change)
-            .await?;
-        let sql = "INSERT INTO prompt_versions (prompt_id, version, content, created_at) \
-                   VALUES ($1, $2, $3, $4)";
-        sqlx::query(sql)
-            .bind(&id)
-            .bind(version)
-            .bind(content)
-            .bind(now_ms)
-            .execute(&mut *change)
-            .await?;
+        let version = insert_version(&mut change, &id, content, now_ms).await?;
         for label in labels {
             set_label(&mut change, &id, label, version).await?;
         }
@@ -414,7 +400,32 @@ async fn find_or_insert(
     Ok(id)
 }
 
-async fn set_label(
+/// Inserts the next version of a prompt. Returns its number.
+pub(super) async fn insert_version(
+    change: &mut AccountChange,
+    id: &str,
+    content: &str,
+    now_ms: i64,
+) -> Result<i64, StoreError> {
+    let sql = "UPDATE prompts SET last_version = last_version + 1 WHERE id = $1 \
+               RETURNING last_version";
+    let version: i64 = sqlx::query_scalar(sql)
+        .bind(id)
+        .fetch_one(&mut **change)
+        .await?;
+    let sql = "INSERT INTO prompt_versions (prompt_id, version, content, created_at) \
+               VALUES ($1, $2, $3, $4)";
+    sqlx::query(sql)
+        .bind(id)
+        .bind(version)
+        .bind(content)
+        .bind(now_ms)
+        .execute(&mut **change)
+        .await?;
+    Ok(version)
+}
+
+pub(super) async fn set_label(
     change: &mut AccountChange,
     id: &str,
     label: &str,

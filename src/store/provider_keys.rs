@@ -193,7 +193,7 @@ impl Store {
     }
 }
 
-fn check_text(text: &str) -> Result<(), StoreError> {
+pub(super) fn check_text(text: &str) -> Result<(), StoreError> {
     // JSON does not go into a header, and may have blanks inside its texts.
     let is_json = is_json(text);
     let problem = if text.is_empty() {
@@ -212,7 +212,7 @@ fn check_text(text: &str) -> Result<(), StoreError> {
 }
 
 /// Returns the last four characters: of JSON those of the id of its key, which is no secret.
-fn last_four(text: &str) -> String {
+pub(super) fn last_four(text: &str) -> String {
     if is_json(text) {
         let json: Value = serde_json::from_str(text).unwrap_or_default();
         let id = KEY_IDS.iter().find_map(|name| json.get(name)?.as_str());

@@ -92,6 +92,7 @@ macro_rules! on_both {
     };
 }
 
+mod apply;
 mod bulk;
 mod calls;
 mod changes;

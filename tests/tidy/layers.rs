@@ -59,12 +59,13 @@ const FILTERS: &[Level] = &[
         "event_frames",
         "cidr",
         "public_address",
+        "secret_ref",
     ]),
     level(&["money"]),
     level(&["auth", "limits", "proxy"]),
     level(&["accounts", "ledger"]),
     level(&["models", "decisions", "graph"]),
-    level(&["mcp"]),
+    level(&["manifest", "mcp"]),
 ];
 
 /// `filters/models`, from low to high. A unit that no level names holds the facts of one operation.

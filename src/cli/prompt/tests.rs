@@ -15,7 +15,7 @@ Greet {{name}}."""
 "#;
 
 impl Desk {
-    fn write(&self, name: &str, text: &str) -> String {
+    pub(in crate::cli) fn write(&self, name: &str, text: &str) -> String {
         let path = self.folder.path().join(name);
         std::fs::write(&path, text).unwrap();
         path.display().to_string()

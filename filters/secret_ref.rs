@@ -1,16 +1,20 @@
-//! Values with a form of their own: references to secrets, amounts of money.
+//! Where a secret is, as a file says it.
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
 
-/// Where a secret is; a literal is only let through for the sandbox.
-#[derive(Clone, Deserialize, Eq, PartialEq, Serialize)]
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize, Serializer};
+
+/// Where a secret is. Readers decide whether a literal is let through.
+#[derive(Clone, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(untagged)]
-pub(crate) enum SecretRef {
+pub enum SecretRef {
+    /// A variable of the environment.
     Env { env: String },
+    /// A file.
     File { file: String },
+    /// The text itself.
     Literal(#[serde(serialize_with = "hidden")] String),
 }
 
@@ -44,26 +48,5 @@ impl JsonSchema for SecretRef {
                 { "type": "string", "description": "only for providers of kind sandbox" },
             ],
         })
-    }
-}
-
-/// An amount of USD, as its decimal text: never a float.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(transparent)]
-pub(crate) struct Usd(pub String);
-
-impl Default for Usd {
-    fn default() -> Self {
-        Self("0".to_owned())
-    }
-}
-
-impl JsonSchema for Usd {
-    fn schema_name() -> Cow<'static, str> {
-        "Usd".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "format": "usd", "type": ["string", "number"] })
     }
 }
