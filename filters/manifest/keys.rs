@@ -95,15 +95,15 @@ impl Planner<'_> {
         declared: &[DeclaredProviderKey],
         stored: &[DeclaredProviderKey],
     ) {
-        let is_same = |a: &DeclaredProviderKey, b: &DeclaredProviderKey| {
-            (&a.provider, &a.label) == (&b.provider, &b.label)
-        };
+        let place = |it: &DeclaredProviderKey| (it.provider.clone(), it.label.clone());
+        let known: BTreeMap<_, _> = stored.iter().map(|it| (place(it), it)).collect();
+        let named: BTreeSet<_> = declared.iter().map(place).collect();
         let name = |it: &DeclaredProviderKey| {
             format!("{}/{}/{}", owners.organization, it.provider, it.label)
         };
         for (index, key) in declared.iter().enumerate() {
             let path = format!("{at}.provider_keys[{index}]");
-            let now = stored.iter().find(|it| is_same(it, key));
+            let now = known.get(&place(key)).copied();
             let fields = match (now, &key.hash) {
                 (Some(_), None) => continue,
                 (Some(now), hash) if now.hash == *hash => continue,
@@ -134,9 +134,7 @@ impl Planner<'_> {
                 path,
             });
         }
-        let unnamed = stored
-            .iter()
-            .filter(|it| !declared.iter().any(|key| is_same(key, it)));
+        let unnamed = stored.iter().filter(|it| !named.contains(&place(it)));
         for key in unnamed.filter(|_| self.is_pruning) {
             let row = PlannedRow::ProviderKey(owners.organization_id.to_owned(), key.clone());
             self.removals

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::changes::{Action, PlannedChange, PlannedRow, changed, fields, removal};
-use super::planner::{Match, Named, Owners, Planner, ids, unnamed};
+use super::planner::{Match, Named, Owners, Planner, ids, new_names, unnamed};
 use super::prompts::plan_prompts;
 use super::{
-    ACTIVE, DeclaredMember, DeclaredOrganization, DeclaredProject, FIRST_PROJECT, Manifest,
-    ManifestFault,
+    ACTIVE, DeclaredKey, DeclaredMember, DeclaredOrganization, DeclaredProject, DeclaredPrompt,
+    FIRST_PROJECT, Manifest, ManifestFault,
 };
 
 /// Compares a file with the store and returns the changes in the order in which they are made. `stored` has the organizations
@@ -23,6 +23,11 @@ pub fn plan(
     is_pruning: bool,
     new_id: &mut dyn FnMut(&'static str) -> String,
 ) -> Result<Vec<PlannedChange>, Vec<ManifestFault>> {
+    if is_pruning && declared.organizations.is_empty() {
+        let message = "the file names no organization, so everything would be taken out of use";
+        let cure = "leave --prune out, or name the organizations that stay";
+        return Err(vec![ManifestFault::new(String::new(), message, cure)]);
+    }
     let mut planner = Planner {
         is_pruning,
         new_id,
@@ -99,19 +104,7 @@ impl Planner<'_> {
             let (now, then) = (project.stored, (project.id.as_str(), project.declared));
             self.change_project((&it.id, &declared.name), now, then, path);
         }
-        let members = self.match_all(&format!("{at}.members"), &declared.members, &stored.members);
-        for member in &members {
-            let fields = changed(member.stored.map(fields), fields(member.declared));
-            let row = DeclaredMember {
-                id: member.id.clone(),
-                ..member.declared.clone()
-            };
-            let name = format!("{}/{}", declared.name, row.name);
-            let path = format!("{at}.members[{}]", member.index);
-            let change = (fields, PlannedRow::Member(it.id.clone(), row));
-            let is_stored = member.stored.is_some();
-            self.push::<DeclaredMember>(is_stored, (&member.id, name), change, path);
-        }
+        let members = self.plan_members(&at, (&it.id, declared), &stored.members);
         let mut owners = Owners {
             organization: &declared.name,
             organization_id: &it.id,
@@ -122,13 +115,37 @@ impl Planner<'_> {
             let known = owners.projects.entry(FIRST_PROJECT.to_owned());
             known.or_insert(first);
         }
-        self.plan_keys(&at, &owners, &declared.keys, &stored.keys);
+        let (keys, prompts) = following(stored, &new_names(&projects), &new_names(&members));
+        self.plan_keys(&at, &owners, &declared.keys, &keys);
         self.plan_provider_keys(&at, &owners, &declared.provider_keys, &stored.provider_keys);
-        plan_prompts(self, &at, &owners, &declared.prompts, &stored.prompts);
+        plan_prompts(self, &at, &owners, &declared.prompts, &prompts);
         if self.is_pruning {
             self.prune_members(&owners, unnamed(&stored.members, &members));
             self.archive(&owners, unnamed(&stored.projects, &projects));
         }
+    }
+
+    fn plan_members<'a>(
+        &mut self,
+        at: &str,
+        (organization_id, organization): (&str, &'a DeclaredOrganization),
+        stored: &'a [DeclaredMember],
+    ) -> Vec<Match<'a, DeclaredMember>> {
+        let list = format!("{at}.members");
+        let members = self.match_all(&list, &organization.members, stored);
+        for member in &members {
+            let fields = changed(member.stored.map(fields), fields(member.declared));
+            let row = DeclaredMember {
+                id: member.id.clone(),
+                ..member.declared.clone()
+            };
+            let name = format!("{}/{}", organization.name, row.name);
+            let path = format!("{list}[{}]", member.index);
+            let change = (fields, PlannedRow::Member(organization_id.to_owned(), row));
+            let is_stored = member.stored.is_some();
+            self.push::<DeclaredMember>(is_stored, (&member.id, name), change, path);
+        }
+        members
     }
 
     fn change_project(
@@ -199,4 +216,26 @@ impl Planner<'_> {
             path: String::new(),
         });
     }
+}
+
+/// Returns the keys and prompts of the store with the names that their projects and members will have.
+fn following(
+    stored: &DeclaredOrganization,
+    projects: &BTreeMap<&str, &str>,
+    members: &BTreeMap<&str, &str>,
+) -> (Vec<DeclaredKey>, Vec<DeclaredPrompt>) {
+    let new = |names: &BTreeMap<&str, &str>, name: &String| match names.get(name.as_str()) {
+        Some(new) => (*new).to_owned(),
+        None => name.clone(),
+    };
+    let keys = stored.keys.iter().map(|key| DeclaredKey {
+        project: new(projects, &key.project),
+        member: new(members, &key.member),
+        ..key.clone()
+    });
+    let prompts = stored.prompts.iter().map(|prompt| DeclaredPrompt {
+        project: new(projects, &prompt.project),
+        ..prompt.clone()
+    });
+    (keys.collect(), prompts.collect())
 }

@@ -89,10 +89,15 @@ impl Planner<'_> {
     ) -> Vec<Match<'a, T>> {
         let by_id: BTreeMap<&str, &T> = stored.iter().map(|it| (it.id(), it)).collect();
         let by_name: BTreeMap<&str, &T> = stored.iter().map(|it| (it.name(), it)).collect();
+        let taken: BTreeSet<&str> = declared.iter().map(Named::id).collect();
         let mut matched = Vec::with_capacity(declared.len());
         for (index, it) in declared.iter().enumerate() {
             let known = match it.id() {
-                "" => by_name.get(it.name()),
+                // What another entry names by its id has its name no longer.
+                "" => {
+                    let named = by_name.get(it.name());
+                    named.filter(|it| !taken.contains(it.id()))
+                }
                 id => by_id.get(id),
             };
             let id = match (known, it.id()) {
@@ -208,6 +213,13 @@ pub(super) fn ids<T: Named>(
         .iter()
         .map(|it| (it.declared.name().to_owned(), it.id.clone()));
     kept.chain(matched).collect()
+}
+
+/// Returns the new names of what gets another one, by the old names.
+pub(super) fn new_names<'a, T: Named>(matched: &[Match<'a, T>]) -> BTreeMap<&'a str, &'a str> {
+    let names = matched.iter();
+    let names = names.filter_map(|it| Some((it.stored?.name(), it.declared.name())));
+    names.filter(|(old, new)| old != new).collect()
 }
 
 /// Returns what the store has and the file does not name.

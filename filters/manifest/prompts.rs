@@ -1,5 +1,7 @@
 //! What changes of managed prompts.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::{Value, json};
 
 use super::changes::{Action, FieldChange, PlannedChange, PlannedPrompt, PlannedRow, removal};
@@ -14,8 +16,9 @@ pub(super) fn plan_prompts(
     declared: &[DeclaredPrompt],
     stored: &[DeclaredPrompt],
 ) {
-    let is_same =
-        |a: &DeclaredPrompt, b: &DeclaredPrompt| (&a.project, &a.name) == (&b.project, &b.name);
+    let place = |it: &DeclaredPrompt| (it.project.clone(), it.name.clone());
+    let known: BTreeMap<_, _> = stored.iter().map(|it| (place(it), it)).collect();
+    let named: BTreeSet<_> = declared.iter().map(place).collect();
     for (index, prompt) in declared.iter().enumerate() {
         let path = format!("{at}.prompts[{index}]");
         let project_id = match prompt.project.as_str() {
@@ -25,7 +28,7 @@ pub(super) fn plan_prompts(
                 None => continue,
             },
         };
-        let now = stored.iter().find(|it| is_same(it, prompt));
+        let now = known.get(&place(prompt)).copied();
         let change = PlannedPrompt {
             project_id,
             ..compare(owners, prompt, now, planner.is_pruning)
@@ -50,10 +53,9 @@ pub(super) fn plan_prompts(
             path,
         });
     }
-    let is_named = |it: &DeclaredPrompt| declared.iter().any(|prompt| is_same(prompt, it));
     let unnamed = stored
         .iter()
-        .filter(|it| !it.versions.is_empty() && !is_named(it));
+        .filter(|it| !it.versions.is_empty() && !named.contains(&place(it)));
     for prompt in unnamed.filter(|_| planner.is_pruning) {
         let row = PlannedRow::Prompt(compare(owners, prompt, None, false));
         let of = (prompt.id.as_str(), full_name(owners, prompt));

@@ -246,6 +246,35 @@ fn names_move_in_an_order_in_which_each_is_free_and_never_in_a_round() {
 }
 
 #[test]
+fn what_belongs_to_a_renamed_thing_stays_as_it_is() {
+    let mut stored = stored();
+    stored.organizations[0].prompts[0].project = "app".to_owned();
+    let declared = manifest(json!([{
+        "name": "acme", "plan": "pro",
+        "projects": [{"id": "proj_a", "name": "app 2", "mode": "byok"}, {"name": "app"}],
+        "members": [{"id": "mem_a", "name": "ada 2", "budget": "5"}],
+        "keys": [{"id": "key_a", "project": "app 2", "member": "ada 2", "limit": "1"}],
+        "prompts": [{"name": "hello", "project": "app 2", "versions": [{"content": "two"}]}],
+    }]));
+    assert_eq!(
+        changes(&declared, &stored, false),
+        [
+            r#"update project proj_a acme/app 2 name: "app" → "app 2""#,
+            "create project proj_1 acme/app",
+            r#"update member mem_a acme/ada 2 name: "ada" → "ada 2""#,
+        ]
+    );
+}
+
+#[test]
+fn an_empty_file_takes_nothing_out_of_use() {
+    let empty = Manifest::default();
+    assert_eq!(changes(&empty, &stored(), false), [""; 0]);
+    let refused = refusals(&empty, &stored(), true);
+    assert!(refused[0].contains("names no organization"), "{refused:?}");
+}
+
+#[test]
 fn what_the_store_has_against_a_file_is_said_at_once() {
     let mut stored = stored();
     stored.organizations[0].keys[0].is_revoked = true;

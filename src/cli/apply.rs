@@ -32,8 +32,8 @@ const HEADING: &str = "\
 
 ";
 
-/// The maximum size of a file. Our choice: the number of things is limited anyway.
-const MAX_FILE_BYTES: u64 = 64 << 20;
+/// The maximum size of a file. Our choice: long prompts have files of their own.
+const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// Arguments of `apply`.
 #[derive(Args)]
