@@ -55,6 +55,8 @@ impl LateStore {
         self.store.make_ready(&self.settings).await?;
         self.accounts.read_again(&self.store).await?;
         let recovered = recover_journals(&self.config.state_dir)?;
-        self.ledger.attach(&self.config, recovered).await
+        // The process serves meanwhile, so no bar shows this.
+        let attached = self.ledger.attach(&self.config, recovered, |_, _| {});
+        attached.await
     }
 }

@@ -9,6 +9,7 @@ use super::boot::{BootError, failed};
 use super::late_store::LateStore;
 use crate::accounts::AccountsHandle;
 use crate::accounts::copy::AccountsCopy;
+use crate::cli::output::Output;
 use crate::config::Config;
 use crate::ledger::recovery::recover_journals;
 use crate::ledger::{self, Ledger};
@@ -66,7 +67,11 @@ pub(super) async fn open(
     } = store::in_background(preparing).await?;
     let ledger = Ledger::detached(&config.store, store.clone(), Arc::clone(metrics))?;
     if is_ready {
-        ledger.attach(&config.store, recovered).await?;
+        let progress = Output::from_process().progress();
+        let on_stored = move |done, total| {
+            progress.show(format_args!("storing recovered calls"), done, total);
+        };
+        ledger.attach(&config.store, recovered, on_stored).await?;
     }
     let late = LateStore {
         settings,

@@ -100,11 +100,19 @@ pub(super) fn run_on_store<T>(
     out: &mut Output,
     work: impl Future<Output = Result<T, StoreError>>,
 ) -> Result<T, Exit> {
+    write_on_store(out, async |_: &mut Output| work.await)
+}
+
+/// Waits for work on a store that writes its result itself. Errors are printed to stderr.
+pub(super) fn write_on_store<T>(
+    out: &mut Output,
+    work: impl AsyncFnOnce(&mut Output) -> Result<T, StoreError>,
+) -> Result<T, Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| out.fail(&format!("nothing can be run: {error}")))?;
-    let result = runtime.block_on(work);
+    let result = runtime.block_on(work(out));
     result.map_err(|error| refuse(&error, &[], out))
 }
 

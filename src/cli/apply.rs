@@ -53,27 +53,6 @@ pub(super) struct ApplyArgs {
     format: OutputFormat,
 }
 
-/// Arguments of `export`.
-#[derive(Args)]
-pub(super) struct ExportArgs {
-    /// Write the accounts
-    #[arg(long, required = true)]
-    apply: bool,
-    /// Of this organization alone
-    #[arg(long)]
-    org: Option<String>,
-    /// The file
-    file: PathBuf,
-    /// For people or for programs
-    #[arg(long, value_enum, default_value_t)]
-    format: OutputFormat,
-}
-
-pub(super) fn run_export(args: &ExportArgs, source: &Source, out: &mut Output) -> Exit {
-    let done = export(args.org.as_deref(), &args.file, source, out);
-    done.map_or_else(|exit| exit, |()| Exit::Done)
-}
-
 pub(super) fn run(args: &ApplyArgs, source: &Source, out: &mut Output) -> Exit {
     apply(args, source, out).map_or_else(|exit| exit, |()| Exit::Done)
 }
@@ -212,7 +191,7 @@ fn print(applied: &AppliedAccounts, args: &ApplyArgs, out: &mut Output) {
 /// Writes all accounts, or those of one organization, as a file that `apply` takes; `-` is stdout.
 pub(super) fn export(
     organization: Option<&str>,
-    file: &Path,
+    (file, format): (&Path, OutputFormat),
     source: &Source,
     out: &mut Output,
 ) -> Result<(), Exit> {
@@ -228,10 +207,10 @@ pub(super) fn export(
     }
     write_new(file, &text).map_err(|error| out.fail(&format!("{}: {error}", file.display())))?;
     let count = manifest.organizations.len();
-    out.note(&format!(
-        "wrote {count} organizations to {}",
-        file.display()
-    ));
+    let note = format!("wrote {count} organizations to {}", file.display());
+    let done =
+        json!({"done": "exported", "file": file.display().to_string(), "organizations": count});
+    out.done(format, &note, None, &done);
     if manifest.count() > MAX_THINGS {
         let hint = "write one file for each organization: --org";
         out.warn(&format!(

@@ -31,9 +31,13 @@ pub(super) fn run(args: &BackupArgs, source: &Source, out: &mut Output) -> Exit 
 
 fn copy_store(args: &BackupArgs, source: &Source, out: &mut Output) -> Result<(), Exit> {
     let loaded = load_named(source, out)?;
+    let progress = out.progress();
     let bytes = run_on_store(out, async {
         let store = StoreUrl::parse(&loaded.config.store.url)?;
-        back_up(&store, &args.file).await
+        let on_bytes = |done, total| progress.show(format_args!("copying the store"), done, total);
+        let copied = back_up(&store, &args.file, on_bytes).await;
+        progress.end();
+        copied
     })?;
     let note =
         format!("wrote {bytes} bytes; keep secret.key with the copy: without it no API key counts");

@@ -15,6 +15,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use filters::models::hosts::ProviderKind;
 use serde_json::{Value, json};
 
+use super::progress::WorkProgress;
 use super::{CheckArgs, CheckFormat, Exit, Output};
 use crate::config;
 use crate::config::{Config, LoadedConfig, OffProvider, Problem, ProviderConfig, Source};
@@ -42,7 +43,7 @@ fn report(
     out: &mut Output,
 ) -> Exit {
     let (findings, exit) = match &loaded {
-        Ok(loaded) => collect_findings(args, loaded),
+        Ok(loaded) => collect_findings(args, loaded, &out.progress()),
         Err(problems) => (
             with_severity("error", problems.iter().cloned()),
             Exit::Configuration,
@@ -63,7 +64,11 @@ fn report(
 }
 
 /// Collects the findings of a configuration with valid values.
-fn collect_findings(args: &CheckArgs, loaded: &LoadedConfig) -> (Vec<CheckFinding>, Exit) {
+fn collect_findings(
+    args: &CheckArgs,
+    loaded: &LoadedConfig,
+    progress: &WorkProgress,
+) -> (Vec<CheckFinding>, Exit) {
     let config = &loaded.config;
     let mut findings = with_severity("warning", loaded.warnings.iter().cloned());
     let off = config.off_providers.iter().map(off_problem);
@@ -77,8 +82,11 @@ fn collect_findings(args: &CheckArgs, loaded: &LoadedConfig) -> (Vec<CheckFindin
     findings.extend(with_severity("warning", retirement::find(config, now_s)));
     let unreachable = if args.online {
         let remote = config.providers.iter();
-        let (reached, unreachable) = reach(remote.filter(|it| it.kind != ProviderKind::Sandbox));
-        let (told, counts) = online::compare(config, &reached);
+        let remote: Vec<_> = remote
+            .filter(|it| it.kind != ProviderKind::Sandbox)
+            .collect();
+        let (reached, unreachable) = reach(&remote, progress);
+        let (told, counts) = online::compare(config, &reached, progress);
         findings.extend(with_severity("warning", told));
         findings.extend(with_severity("note", counts));
         unreachable
@@ -207,10 +215,13 @@ fn off_lines(config: &Config) -> Vec<String> {
 
 /// Connects to providers. Returns those that accept a connection, and a problem for each other one.
 fn reach<'c>(
-    providers: impl Iterator<Item = &'c ProviderConfig>,
+    providers: &[&'c ProviderConfig],
+    progress: &WorkProgress,
 ) -> (Vec<&'c ProviderConfig>, Vec<Problem>) {
     let (mut reached, mut problems) = (Vec::new(), Vec::new());
-    for provider in providers {
+    let total = providers.len() as u64;
+    for (done, provider) in (0..total).zip(providers) {
+        progress.show(format_args!("connecting to {}", provider.name), done, total);
         let mut is_reached = false;
         for url in &provider.base_urls {
             match connect(url) {
@@ -224,7 +235,7 @@ fn reach<'c>(
             }
         }
         if is_reached {
-            reached.push(provider);
+            reached.push(*provider);
         }
     }
     (reached, problems)

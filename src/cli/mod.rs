@@ -38,11 +38,13 @@ mod org;
 pub mod output;
 mod pages;
 mod paste;
+pub mod progress;
 mod project;
 mod prompt;
 mod provider_key;
 mod status;
 mod terms;
+mod transfer;
 mod usage;
 
 pub use output::{Exit, Output, OutputFormat, Record};
@@ -92,8 +94,6 @@ enum Command {
     /// Make organizations, projects, members, keys, provider keys and prompts as a file declares them
     #[command(after_help = apply::EXAMPLES)]
     Apply(apply::ApplyArgs),
-    /// Write accounts as a file that `apply` takes
-    Export(apply::ExportArgs),
     /// Organizations: who pays
     #[command(subcommand, after_help = org::EXAMPLES)]
     Org(org::OrgCommand),
@@ -124,6 +124,12 @@ enum Command {
     /// Copy the store while servers use it
     #[command(after_help = backup::EXAMPLES)]
     Backup(backup::BackupArgs),
+    /// Write the whole store to a file, for `weirgate import`, or its accounts, for `weirgate apply`
+    #[command(after_help = transfer::EXPORT_EXAMPLES)]
+    Export(transfer::ExportArgs),
+    /// Fill an empty store from a file of `weirgate export`
+    #[command(after_help = transfer::IMPORT_EXAMPLES)]
+    Import(transfer::ImportArgs),
     /// Processes whose calls may not all be in the store
     #[command(subcommand, after_help = journal::EXAMPLES)]
     Journal(journal::JournalCommand),
@@ -255,7 +261,6 @@ pub fn run(args: impl IntoIterator<Item = OsString>, out: &mut Output) -> ExitCo
         }
         Some(Command::Status(args)) => status::run(&args, &source, out),
         Some(Command::Apply(args)) => apply::run(&args, &source, out),
-        Some(Command::Export(args)) => apply::run_export(&args, &source, out),
         Some(Command::Config(command)) => configuration::run(&command, &source, out),
         Some(Command::Org(command)) => org::run(&command, &source, out),
         Some(Command::Project(command)) => project::run(&command, &source, out),
@@ -267,6 +272,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>, out: &mut Output) -> ExitCo
         Some(Command::Prompt(command)) => prompt::run(&command, &source, out),
         Some(Command::Explain(args)) => explain::run(&args, &source, out),
         Some(Command::Backup(args)) => backup::run(&args, &source, out),
+        Some(Command::Export(args)) => transfer::run_export(&args, &source, out),
+        Some(Command::Import(args)) => transfer::run_import(&args, &source, out),
         Some(Command::Journal(command)) => journal::run(&command, &source, out),
         Some(Command::Models(command)) => match load(&source, out) {
             Ok(loaded) => models::run(command, &loaded.config, out),

@@ -11,6 +11,8 @@ use clap::ValueEnum;
 use clap::builder::StyledStr;
 use serde_json::{Map, Value};
 
+use super::progress::WorkProgress;
+
 /// The outcome of a command. Source: docs/interface.md, Commands.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Exit {
@@ -99,6 +101,11 @@ impl Output {
             result: ResultState::Written,
         };
         (output, captured)
+    }
+
+    /// Makes a bar for long work on stderr, which appears on a terminal alone.
+    pub fn progress(&self) -> WorkProgress {
+        WorkProgress::new(self.is_err_styled)
     }
 
     /// Writes a line of the result to stdout.

@@ -33,7 +33,7 @@ pub(super) struct Answer {
 }
 
 impl Desk {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let folder = TempDir::new().unwrap();
         let path = folder.path().display();
         let text =

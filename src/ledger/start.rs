@@ -35,7 +35,7 @@ impl Ledger {
         metrics: Arc<Metrics>,
     ) -> Result<Arc<Self>, LedgerError> {
         let ledger = Self::detached(configured, store, metrics)?;
-        ledger.attach(configured, recovered).await?;
+        ledger.attach(configured, recovered, |_, _| {}).await?;
         Ok(ledger)
     }
 
@@ -85,16 +85,17 @@ impl Ledger {
     }
 
     /// Stores what dead processes left in their journals, then starts the background tasks. Runs on the store's
-    /// runtime.
+    /// runtime. `on_stored` is told how many of those calls are stored, and how many there are.
     ///
     /// Errors: the store. Then it may be called again, with what [`super::recovery::recover_journals`] finds then.
     pub async fn attach(
         self: &Arc<Self>,
         configured: &config::StoreConfig,
         recovered: Vec<RecoveredJournal>,
+        on_stored: impl Fn(u64, u64) + Send + Sync + 'static,
     ) -> Result<(), LedgerError> {
         let ledger = Arc::clone(self);
-        let storing = async move { Ok(ledger.store_recovered(recovered).await) };
+        let storing = async move { Ok(ledger.store_recovered(recovered, on_stored).await) };
         in_background(storing).await??;
         let (store, owner) = (self.store.clone(), self.owner.clone());
         in_background(async move { store.register_process(&owner).await }).await?;
@@ -157,10 +158,20 @@ impl Ledger {
     }
 
     /// Stores what dead processes left in their journals.
-    async fn store_recovered(&self, recovered: Vec<RecoveredJournal>) -> Result<(), LedgerError> {
+    async fn store_recovered(
+        &self,
+        recovered: Vec<RecoveredJournal>,
+        on_stored: impl Fn(u64, u64) + Send + Sync,
+    ) -> Result<(), LedgerError> {
+        let total: usize = recovered.iter().map(|left| left.entries.len()).sum();
+        let mut done = 0;
         for left in recovered {
             let count = left.entries.len();
-            self.post_recovered(&left.owner, &left.entries).await?;
+            let posting = self.post_recovered(&left.owner, &left.entries, |stored| {
+                on_stored((done + stored) as u64, total as u64);
+            });
+            posting.await?;
+            done += count;
             self.store.unregister_process(&left.owner).await?;
             if count > 0 {
                 log::info!("brought {count} calls of a process that is gone to the store");
@@ -172,14 +183,17 @@ impl Ledger {
         Ok(())
     }
 
-    /// Stores calls of a dead process. A store that is too slow for a batch gets it in halves.
+    /// Stores calls of a dead process. A store that is too slow for a batch gets it in halves. `on_stored` is told how many are
+    /// stored.
     ///
     /// Errors: the store failed, or is too slow for a single call.
     pub(super) async fn post_recovered(
         &self,
         owner: &str,
         mut calls: &[LedgerEntry],
+        on_stored: impl Fn(usize),
     ) -> Result<(), LedgerError> {
+        let total = calls.len();
         let mut max_entries = MAX_BATCH_ENTRIES;
         while !calls.is_empty() {
             let (batch, behind) = calls.split_at(max_entries.min(calls.len()));
@@ -195,6 +209,7 @@ impl Ledger {
                 self.metrics.ledger_refused.inc_by(count);
             }
             calls = behind;
+            on_stored(total - calls.len());
         }
         Ok(())
     }

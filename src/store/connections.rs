@@ -44,7 +44,7 @@ pub(super) enum Purpose {
     Heartbeat,
     /// Everything else, by requests, commands and background work.
     Rest,
-    /// The tables are migrated, as long as it takes.
+    /// Tables are migrated, copied or moved, as long as it takes.
     Migration,
 }
 

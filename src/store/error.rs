@@ -1,5 +1,7 @@
 //! Errors of the store.
 
+mod transfer;
+
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -7,6 +9,7 @@ use std::path::PathBuf;
 use filters::accounts::InvalidTerm;
 use filters::money::Usd;
 use sqlx::migrate::MigrateError;
+pub use transfer::{ImportPlace, TransferError};
 
 /// Why an operation of the store failed. No variant holds a key, the pepper or a password.
 #[derive(Debug)]
@@ -86,6 +89,8 @@ pub enum StoreError {
     Full,
     /// The tables are of a version that is too old, or of none.
     UnknownTables,
+    /// An export or an import was refused.
+    Transfer(TransferError),
     Migration(MigrateError),
     Database(sqlx::Error),
 }
@@ -93,7 +98,11 @@ pub enum StoreError {
 impl StoreError {
     /// Returns whether the configuration must change.
     pub fn is_configuration(&self) -> bool {
-        matches!(self, Self::Configuration(_) | Self::WrongPepper)
+        match self {
+            Self::Configuration(_) | Self::WrongPepper => true,
+            Self::Transfer(error) => error.is_configuration(),
+            _ => false,
+        }
     }
 
     /// Returns whether the database refused what it was given, rather than being unable to write: it may take other rows.
@@ -303,6 +312,7 @@ impl StoreError {
                 "the store: {error}: see that the database of store.url runs and can be reached"
             ),
             Self::Database(error) => format!("the store: {error}"),
+            Self::Transfer(error) => error.to_string(),
             _ => String::new(),
         }
     }
@@ -327,6 +337,12 @@ fn is_unavailable(error: &sqlx::Error) -> bool {
 /// Returns whether PostgreSQL's code says that a time limit is over: of a statement, of a wait for a lock, of a transaction.
 fn is_code_of_time(code: &str) -> bool {
     matches!(code, "57014" | "55P03" | "25P03")
+}
+
+impl From<TransferError> for StoreError {
+    fn from(error: TransferError) -> Self {
+        Self::Transfer(error)
+    }
 }
 
 impl From<MigrateError> for StoreError {

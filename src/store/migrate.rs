@@ -12,12 +12,13 @@ use sqlx::{AnyConnection, AnyPool, AssertSqlSafe, Connection, SqlSafeStr};
 use super::{StoreError, StoreUrl};
 
 /// The steps that make the tables, by number. `{A|B}` is A with PostgreSQL and B with SQLite.
-const STEPS: [(i64, &str); 5] = [
+const STEPS: [(i64, &str); 6] = [
     (1, include_str!("migrations/0001_tables.sql")),
     (2, include_str!("migrations/0002_sessions.sql")),
     (3, include_str!("migrations/0003_responses.sql")),
     (4, include_str!("migrations/0004_regions.sql")),
     (5, include_str!("migrations/0005_disabled_keys.sql")),
+    (6, include_str!("migrations/0006_imports.sql")),
 ];
 /// The number of steps that a store of an earlier version has to have.
 const OLDEST: usize = 17;
@@ -69,6 +70,11 @@ pub(super) async fn migrate(pool: &AnyPool, url: &StoreUrl) -> Result<(), StoreE
     connection.unlock().await?;
     let known = tables.migrator.iter().map(|migration| migration.version);
     check_version(&mut connection, known.max().unwrap_or_default()).await
+}
+
+/// Returns the number of the newest step that this version knows.
+pub(super) fn newest_migration() -> i64 {
+    STEPS.last().map_or(0, |(number, _)| *number)
 }
 
 /// Returns the steps for a database.

@@ -24,6 +24,7 @@ pub mod ledger;
 mod lock;
 mod members;
 mod migrate;
+mod new_file;
 mod oauth;
 mod open;
 mod organizations;
@@ -38,6 +39,7 @@ mod rows;
 mod secret;
 mod shared_rows;
 mod snapshot;
+mod transfer;
 mod url;
 
 use std::sync::Arc;
@@ -51,7 +53,7 @@ pub use apply::{AppliedAccounts, WantedAccounts};
 pub use backup::back_up;
 pub use credit::Credit;
 pub use deletion::Deletion;
-pub use error::StoreError;
+pub use error::{ImportPlace, StoreError, TransferError};
 pub use first_run::{FirstRun, first_run};
 pub use follow::Followed;
 pub use keys::{IssuedKey, KeyChange, NewKey};
@@ -68,6 +70,10 @@ pub use response_jobs::{CANCELLED_JOB, JobHold};
 pub use responses::{EndedResponse, NewResponse, ResponseBounds, ResponseTotals, StoredResponse};
 pub use shared_rows::{SharedRows, UnreadableRows};
 pub use snapshot::LoadedAccounts;
+pub use transfer::{
+    ExportedStore, ImportedStore, OnProgress, TransferPhase, TransferProgress, TransferTotals,
+    export, export_to_file, import,
+};
 pub use url::StoreUrl;
 
 /// The name of the first project of each organization.

@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use super::connections::{ACQUIRE_TIMEOUT, Connections, Purpose, connect, options};
 use super::migrate::migrate;
 use super::secret::{self, file_error};
+use super::transfer::check_finished;
 use super::{Store, StoreError, StoreUrl, url};
 use crate::durable;
 
@@ -100,16 +101,23 @@ impl Store {
 
     /// Migrates the tables of a store that was prepared.
     ///
-    /// Errors: [`StoreError::WrongPepper`] if the keys were hashed under another one, and errors of the database.
+    /// Errors: [`StoreError::WrongPepper`] if the keys were hashed under another one, an import that has not ended, and errors of
+    /// the database.
     pub async fn make_ready(&self, settings: &StoreSettings) -> Result<(), StoreError> {
+        self.make_tables(settings).await?;
+        check_finished(self.pool.acquire().await?.unlimited()?).await?;
+        self.check_pepper().await
+    }
+
+    /// Migrates the tables, whatever is in them.
+    pub(super) async fn make_tables(&self, settings: &StoreSettings) -> Result<(), StoreError> {
         let first = connect(&self.url, Purpose::Migration).await?;
         _ = timeout(ACQUIRE_TIMEOUT, first.close()).await;
         let connections = Connections::new(&self.url, Purpose::Migration)?;
         let migrated = migrate_locked(connections.unlimited(), &settings.url);
         let migrated = timeout(MIGRATION_TIMEOUT, migrated).await;
         connections.close().await;
-        migrated.map_err(|_| StoreError::TimedOut)??;
-        self.check_pepper().await
+        migrated.map_err(|_| StoreError::TimedOut)?
     }
 
     /// Returns a connection on which other processes of a PostgreSQL store are heard on a channel.

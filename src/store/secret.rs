@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use filters::accounts::Pepper;
 
@@ -13,29 +13,49 @@ use crate::durable;
 /// The file of the secret in the state folder.
 const SECRET_FILE: &str = "secret.key";
 
+/// Returns the file of the secret in the state folder.
+pub(super) fn path(state_dir: &Path) -> PathBuf {
+    state_dir.join(SECRET_FILE)
+}
+
 /// Loads the pepper from the configured secret, or from `state_dir/secret.key`, which the first use creates.
 ///
-/// Errors: a PostgreSQL store without a configured secret, because two processes would each create their own; fewer
-/// than 32 bytes; a file that cannot be read or written.
+/// Errors: those of [`find`]; a file that cannot be written.
 pub(super) fn load(
     url: &StoreUrl,
     state_dir: &Path,
     configured: Option<&[u8]>,
 ) -> Result<Pepper, StoreError> {
+    if let Some(pepper) = find(url, state_dir, configured)? {
+        return Ok(pepper);
+    }
+    let path = path(state_dir);
+    parse(&create(state_dir, &path)?, &path.display().to_string())
+}
+
+/// Loads the pepper from the configured secret, or from `state_dir/secret.key`; `None` if that file is absent.
+///
+/// Errors: a PostgreSQL store without a configured secret, because two processes would each create their own; fewer
+/// than 32 bytes; a file that cannot be read.
+pub(super) fn find(
+    url: &StoreUrl,
+    state_dir: &Path,
+    configured: Option<&[u8]>,
+) -> Result<Option<Pepper>, StoreError> {
     match (configured, url) {
-        (Some(secret), _) => parse(secret, "store.secret"),
+        (Some(secret), _) => parse(secret, "store.secret").map(Some),
         (None, StoreUrl::Postgres(_)) => Err(StoreError::Configuration(
             "store.secret is required with PostgreSQL: name a file of 32 random bytes, \
              the same on every machine"
                 .to_owned(),
         )),
         (None, StoreUrl::Sqlite(_)) => {
-            let path = state_dir.join(SECRET_FILE);
-            let secret = match fs::read(&path) {
-                Err(error) if error.kind() == ErrorKind::NotFound => create(state_dir, &path)?,
-                read => read.map_err(|error| file_error(&path, error))?,
-            };
-            parse(&secret, &path.display().to_string())
+            let path = path(state_dir);
+            match fs::read(&path) {
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+                Err(error) => Err(file_error(&path, error)),
+                Ok(secret) => parse(&secret, &path.display().to_string()).map(Some),
+            }
         }
     }
 }

@@ -112,6 +112,7 @@ mod sessions;
 mod snapshots;
 mod spent;
 mod sums;
+mod transfer;
 mod upgrade;
 mod usage_hours;
 mod variations;

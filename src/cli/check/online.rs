@@ -1,9 +1,12 @@
 //! Compares the catalogue with the lists of models that providers publish, all asked at once.
 
+use std::cell::Cell;
+
 use filters::models::routing::WrittenMapping;
 use filters::money::Price;
 use futures::future::join_all;
 
+use super::super::progress::WorkProgress;
 use super::listed_model::{self, ListedModels};
 use super::model_list::{AskedLists, sign_in_and_ask};
 use crate::config::{Config, Location, Problem, ProviderConfig};
@@ -19,6 +22,7 @@ pub(super) const COUNTED: &str = ".models";
 pub(super) fn compare(
     config: &Config,
     providers: &[&ProviderConfig],
+    progress: &WorkProgress,
 ) -> (Vec<Problem>, Vec<Problem>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -32,7 +36,18 @@ pub(super) fn compare(
     };
     // All clients share one crypto provider, which may already be installed.
     _ = rustls::crypto::ring::default_provider().install_default();
-    let asked = runtime.block_on(join_all(providers.iter().map(|it| sign_in_and_ask(it))));
+    let (done, total) = (Cell::new(0), providers.len() as u64);
+    let ask = async |provider: &ProviderConfig| {
+        let asked = sign_in_and_ask(provider).await;
+        done.set(done.get() + 1);
+        progress.show(
+            format_args!("asking for lists of models"),
+            done.get(),
+            total,
+        );
+        asked
+    };
+    let asked = runtime.block_on(join_all(providers.iter().map(|it| ask(it))));
     let (mut problems, mut counts) = (Vec::new(), Vec::new());
     for (provider, asked) in providers.iter().zip(asked) {
         let key = format!("providers.{}", provider.name);

@@ -78,6 +78,15 @@ impl Store {
         finish(connection, done)
     }
 
+    /// Returns whether a process is registered and has refreshed that in time.
+    pub async fn has_running_process(&self) -> Result<bool, StoreError> {
+        let mut connection = self.pool.acquire().await?;
+        let now = clock_sql(&connection);
+        let sql = format!("SELECT 1 FROM ledger_processes WHERE seen_at >= {now} - $1 LIMIT 1");
+        let query = sqlx::query(AssertSqlSafe(sql)).bind(LEASE_TTL_MS);
+        Ok(query.fetch_optional(&mut connection).await?.is_some())
+    }
+
     /// Removes a process and returns its leases.
     pub async fn unregister_process(&self, owner: &str) -> Result<(), StoreError> {
         let _turn = self.write_turn().await;

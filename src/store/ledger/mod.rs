@@ -194,6 +194,6 @@ fn split_cost(usd: Usd) -> (i64, i64) {
 }
 
 /// Joins the two integers of a cost, or the sums of many.
-fn join_cost(nano: i64, rest: i64) -> Usd {
+pub(super) fn join_cost(nano: i64, rest: i64) -> Usd {
     Usd::from_units(i128::from(nano) * 1_000_000_000 + i128::from(rest))
 }
