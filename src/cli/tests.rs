@@ -427,6 +427,16 @@ fn explain_tells_the_order_the_scores_and_the_reasons() {
     let read: Value = serde_json::from_str(&desk.run_with(true, &ruled).out).unwrap();
     assert_eq!(read["candidates"][0]["provider"], "one");
     assert_eq!(read["left_out"][0]["provider"], "two");
+    // A key that is out of use is refused as a request with it would be.
+    for (command, said) in [("disable", "is disabled"), ("revoke", "was revoked")] {
+        let done = desk.run_with(true, &["key", command, id]);
+        assert_eq!(done.code, ExitCode::SUCCESS, "{}", done.err);
+        let refused = desk.run_with(true, &ruled);
+        assert_eq!(refused.code, ExitCode::from(1));
+        let read: Value = serde_json::from_str(&refused.out).unwrap();
+        assert_eq!(read["error"]["status"], 401);
+        assert!(read["error"]["message"].as_str().unwrap().contains(said));
+    }
     std::fs::write(&request, body("unknown")).unwrap();
     let refused = desk.run_with(true, &["explain", path, "--format", "json"]);
     let read: Value = serde_json::from_str(&refused.out).unwrap();
