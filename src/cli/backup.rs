@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 
-use super::accounts::{FormatArgs, load_named, run_on_store};
+use super::accounts::{load_named, run_on_store};
+use super::arguments::FormatArgs;
 use super::{Exit, Output, Source};
 use crate::store::{StoreUrl, back_up};
 

@@ -4,7 +4,8 @@ use clap::{Args, Subcommand};
 use filters::money::Usd;
 use serde_json::json;
 
-use super::accounts::{FormatArgs, now_ms, on_store, parse_usd};
+use super::accounts::{now_ms, on_store, parse_usd};
+use super::arguments::FormatArgs;
 use super::{Exit, Output, OutputFormat, Record, Source};
 use crate::store::Credit;
 

@@ -7,7 +7,7 @@ use base64::prelude::BASE64_STANDARD_NO_PAD as BASE64;
 use clap::Subcommand;
 use serde_json::json;
 
-use super::accounts::FormatArgs;
+use super::arguments::FormatArgs;
 use super::{Exit, Output, OutputFormat};
 
 pub(super) const EXAMPLES: &str = "\

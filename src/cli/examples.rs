@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::accounts::FormatArgs;
+use super::arguments::FormatArgs;
 use super::listener::Listener;
 use super::{Exit, Output, OutputFormat, Source, load};
 use crate::app::openapi::curl::{self, ApiKey, Keys};

@@ -3,7 +3,8 @@
 use clap::Subcommand;
 use serde_json::json;
 
-use super::accounts::{FormatArgs, format_time, on_store};
+use super::accounts::{format_time, on_store};
+use super::arguments::FormatArgs;
 use super::{Exit, Output, OutputFormat, Record, Source};
 use crate::store::ledger::JournalOwner;
 

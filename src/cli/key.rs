@@ -5,9 +5,8 @@ use filters::accounts::KeyState;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::accounts::{
-    DeleteArgs, FormatArgs, IdArgs, RenameArgs, format_time, now_ms, on_store, write_deletion,
-};
+use super::accounts::{format_time, now_ms, on_store, write_deletion};
+use super::arguments::{DeleteArgs, FormatArgs, IdArgs, RenameArgs};
 use super::terms::{TermArgs, TermPart};
 use super::{Exit, Output, OutputFormat, Record, Source};
 use crate::store::{DEFAULT_PROJECT, IssuedKey, KeyChange, NewKey, Store, StoreError};

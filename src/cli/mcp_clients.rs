@@ -4,9 +4,8 @@ use clap::Subcommand;
 use filters::mcp::oauth::client::{ClientMetadata, is_document_id};
 use serde_json::json;
 
-use super::accounts::{
-    DeleteArgs, FormatArgs, IdArgs, format_time, now_ms, on_store, write_deletion,
-};
+use super::accounts::{format_time, now_ms, on_store, write_deletion};
+use super::arguments::{DeleteArgs, FormatArgs, IdArgs};
 use super::{Exit, Output, Record, Source};
 use crate::store::{OAuthClientRow, StoreError};
 

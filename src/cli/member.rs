@@ -3,10 +3,8 @@
 use clap::Subcommand;
 use serde_json::json;
 
-use super::accounts::{
-    DeleteArgs, FormatArgs, OwnedArgs, RenameArgs, format_time, now_ms, on_store, parse_usd,
-    write_deletion,
-};
+use super::accounts::{format_time, now_ms, on_store, parse_usd, write_deletion};
+use super::arguments::{DeleteArgs, FormatArgs, OwnedArgs, RenameArgs};
 use super::{Exit, Output, OutputFormat, Record, Source};
 use crate::store::Member;
 

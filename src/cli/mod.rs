@@ -16,6 +16,7 @@ use crate::control::ControlCommand;
 
 mod accounts;
 mod apply;
+mod arguments;
 mod backup;
 pub mod check;
 mod clients;

@@ -8,7 +8,7 @@ use filters::ledger::{
 use serde_json::json;
 
 use super::*;
-use crate::cli::accounts::FormatArgs;
+use crate::cli::arguments::FormatArgs;
 use crate::cli::provider_key::{self, AddArgs};
 use crate::store::{Store, StoreSettings, StoreUrl};
 

@@ -5,9 +5,9 @@ use filters::accounts::{AllowedRegions, Plan};
 use serde_json::json;
 
 use super::accounts::{
-    DeleteArgs, FormatArgs, NameArgs, RegionsChange, RenameArgs, format_time, now_ms, on_store,
-    parse_regions, write_deletion,
+    RegionsChange, format_time, now_ms, on_store, parse_regions, write_deletion,
 };
+use super::arguments::{DeleteArgs, FormatArgs, NameArgs, RenameArgs};
 use super::{Exit, Output, OutputFormat, Record, Source};
 use crate::store::{Organization, Store, StoreError};
 

@@ -6,9 +6,9 @@ use filters::decisions::credentials::is_sdk_key;
 use serde_json::json;
 
 use super::accounts::{
-    DeleteArgs, FormatArgs, OwnedArgs, RegionsChange, RenameArgs, format_time, now_ms, on_store,
-    parse_regions, write_deletion,
+    RegionsChange, format_time, now_ms, on_store, parse_regions, write_deletion,
 };
+use super::arguments::{DeleteArgs, FormatArgs, OwnedArgs, RenameArgs};
 use super::{Exit, Output, OutputFormat, Record, Source};
 use crate::store::{NewProject, Project, ProjectChange, Store, StoreError};
 

@@ -8,7 +8,8 @@ use filters::models::prompts::reference::{
 };
 use serde_json::{Value, json};
 
-use super::accounts::{FormatArgs, format_time, now_ms, on_store};
+use super::accounts::{format_time, now_ms, on_store};
+use super::arguments::FormatArgs;
 use super::{Exit, Output, OutputFormat, Record, Source};
 use crate::config::{self, ReadPrompt};
 use crate::store::{StoreError, StoredPrompt, StoredVersion};

@@ -7,7 +7,8 @@ use filters::models::cloud_credentials::Cloud;
 use filters::models::cloud_credentials::own_keys::check_own_key;
 use serde_json::json;
 
-use super::accounts::{FormatArgs, IdArgs, RenameArgs, format_time, now_ms, on_store};
+use super::accounts::{format_time, now_ms, on_store};
+use super::arguments::{FormatArgs, IdArgs, RenameArgs};
 use super::{Exit, Output, OutputFormat, Record, Source, load};
 use crate::config::Config;
 use crate::store::{ProviderKey, StoreError};

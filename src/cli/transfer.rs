@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 
-use super::accounts::{FormatArgs, load_named, now_ms, run_on_store, write_on_store};
+use super::accounts::{load_named, now_ms, run_on_store, write_on_store};
+use super::arguments::FormatArgs;
 use super::progress::WorkProgress;
 use super::{Exit, Output, OutputFormat, Record, Source, apply};
 use crate::ledger::recovery::recover_journals;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use filters::models::prompts::reference::{LATEST, PRODUCTION};
 
-use crate::cli::accounts::FormatArgs;
+use crate::cli::arguments::FormatArgs;
 use crate::store::PromptOwner;
 
 pub(in crate::cli) const EXAMPLES: &str = "\
