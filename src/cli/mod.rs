@@ -31,10 +31,12 @@ mod explain;
 mod journal;
 mod key;
 mod listener;
+mod litellm;
 mod mcp;
 mod mcp_clients;
 mod member;
 pub mod models;
+mod new_files;
 mod org;
 pub mod output;
 mod pages;
@@ -43,6 +45,7 @@ pub mod progress;
 mod project;
 mod prompt;
 mod provider_key;
+mod shipped;
 mod status;
 mod terms;
 mod transfer;
@@ -128,7 +131,7 @@ enum Command {
     /// Write the whole store to a file, for `weirgate import`, or its accounts, for `weirgate apply`
     #[command(after_help = transfer::EXPORT_EXAMPLES)]
     Export(transfer::ExportArgs),
-    /// Fill an empty store from a file of `weirgate export`
+    /// Fill an empty store from a file of `weirgate export`, or take over another gateway's configuration
     #[command(after_help = transfer::IMPORT_EXAMPLES)]
     Import(transfer::ImportArgs),
     /// Processes whose calls may not all be in the store

@@ -10,6 +10,8 @@ use crate::config::Config;
 
 mod import;
 
+pub(in crate::cli) use import::{CAPABILITIES, decimal, read_entry_prices};
+
 /// The columns of `models list`, which are also the fields of its JSON.
 const COLUMNS: [&str; 8] = [
     "model",

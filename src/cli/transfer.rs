@@ -3,13 +3,13 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::accounts::{load_named, now_ms, run_on_store, write_on_store};
 use super::arguments::FormatArgs;
 use super::progress::WorkProgress;
-use super::{Exit, Output, OutputFormat, Record, Source, apply};
+use super::{Exit, Output, OutputFormat, Record, Source, apply, litellm};
 use crate::ledger::recovery::recover_journals;
 use crate::store::{
     ExportedStore, StoreSettings, TransferPhase, TransferProgress, TransferTotals, export,
@@ -29,9 +29,13 @@ pub(super) const IMPORT_EXAMPLES: &str = "\
 Examples:
   weirgate import weirgate.jsonl -c /etc/weirgate/weirgate.toml
   WEIRGATE_STORE__URL=postgres://db/weirgate weirgate import weirgate.jsonl
+  weirgate import --from litellm config.yaml
+  weirgate import --from litellm --into /etc/weirgate config.yaml
 
 The store that the configuration names has to be empty, and to have the secret of the one that was exported. If the import is
-cut, run it again with the same file: it goes on where it was. Until it is done no server starts on that store.";
+cut, run it again with the same file: it goes on where it was. Until it is done no server starts on that store.
+
+Run --from in the environment of the other gateway: addresses in variables are read then, secrets are not.";
 
 /// The columns of the sums, which are also the fields of their JSON.
 const COLUMNS: [&str; 7] = [
@@ -65,11 +69,24 @@ pub(super) struct ExportArgs {
     output: FormatArgs,
 }
 
+/// The other gateways whose configurations are read.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+enum ForeignGateway {
+    /// The proxy of LiteLLM
+    Litellm,
+}
+
 /// Arguments of `import`.
 #[derive(Args)]
 pub(super) struct ImportArgs {
-    /// A file of `weirgate export`
+    /// A file of `weirgate export`, or with --from another gateway's configuration
     file: PathBuf,
+    /// Whose configuration it is: it becomes a configuration, a catalogue and a file of accounts, and no store is touched
+    #[arg(long)]
+    from: Option<ForeignGateway>,
+    /// With --from: the folder for what is written
+    #[arg(long, value_name = "FOLDER", requires = "from")]
+    into: Option<PathBuf>,
     #[command(flatten)]
     output: FormatArgs,
 }
@@ -90,7 +107,14 @@ pub(super) fn run_export(args: &ExportArgs, source: &Source, out: &mut Output) -
 
 /// Runs `import`.
 pub(super) fn run_import(args: &ImportArgs, source: &Source, out: &mut Output) -> Exit {
-    import_store(args, source, out).map_or_else(|exit| exit, |()| Exit::Done)
+    match args.from {
+        Some(ForeignGateway::Litellm) => {
+            let into = args.into.as_deref();
+            let into = into.unwrap_or(Path::new(litellm::USUAL_FOLDER));
+            litellm::run(&args.file, into, args.output.format, out)
+        }
+        None => import_store(args, source, out).map_or_else(|exit| exit, |()| Exit::Done),
+    }
 }
 
 fn export_store(args: &ExportArgs, source: &Source, out: &mut Output) -> Result<(), Exit> {

@@ -47,7 +47,7 @@ fn characters(pattern: &str) -> usize {
 }
 
 /// Returns whether a pattern, in which `*` stands for any text, matches a name.
-fn matches(pattern: &str, name: &str) -> bool {
+pub fn matches(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else {
         return false;

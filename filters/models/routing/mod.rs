@@ -42,6 +42,7 @@ mod prices_tests;
 #[cfg(test)]
 mod tests;
 
+pub use alias::matches as matches_alias;
 pub use catalog_file::{CatalogFile, Date, MappingWire, WrittenMapping, WrittenModel};
 pub use parameters_file::{Outside, ParameterProblem, WrittenBounds, WrittenParameters};
 pub use prices_file::TOKEN_PRICE_KEYS;

@@ -1,6 +1,6 @@
 //! Converts foreign price tables to a catalogue. Prices are read as decimal text and never become a float.
 
-mod decimal;
+pub(in crate::cli) mod decimal;
 mod litellm;
 mod models_dev;
 #[cfg(test)]
@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use filters::models::routing::CatalogFile;
 
 pub(super) use litellm::from_litellm;
+pub(in crate::cli) use litellm::{CAPABILITIES, read_entry_prices};
 pub(super) use models_dev::from_models_dev;
 
 /// The maximum fraction digits of a price that can be billed.

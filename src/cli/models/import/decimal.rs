@@ -7,7 +7,7 @@ const EXACT_DIGITS: usize = 15;
 
 /// Formats a JSON number as a plain decimal with its point moved `places` to the right. Returns `None` for any other
 /// value. Digits after the fifteenth are noise of floats, so the number is rounded there.
-pub(super) fn shift_point(number: &str, places: i64) -> Option<String> {
+pub(in crate::cli) fn shift_point(number: &str, places: i64) -> Option<String> {
     let (mantissa, exponent) = match number.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, exponent.parse::<i64>().ok()?),
         None => (number, 0),
@@ -56,7 +56,7 @@ fn rounded(digits: &str) -> Option<(String, i64)> {
 }
 
 /// Rounds a plain decimal to this many fraction digits.
-pub(super) fn round_fraction(decimal: &str, digits: usize) -> String {
+pub(in crate::cli) fn round_fraction(decimal: &str, digits: usize) -> String {
     let (whole, fraction) = decimal.split_once('.').unwrap_or((decimal, ""));
     let Some(next) = fraction.as_bytes().get(digits) else {
         return decimal.to_owned();

@@ -30,7 +30,7 @@ const SIZES: [(&str, &str); 2] = [
 ];
 
 /// The flags of capabilities, and the capabilities that they stand for.
-const CAPABILITIES: [(&str, &[&str]); 9] = [
+pub(in crate::cli) const CAPABILITIES: [(&str, &[&str]); 9] = [
     ("supports_function_calling", &["tools"]),
     ("supports_parallel_function_calling", &["parallel_tools"]),
     ("supports_tool_choice", &["forced_tools"]),
@@ -85,6 +85,26 @@ pub(in crate::cli::models) fn from_litellm(text: &str) -> Result<Imported, Strin
         rows.push(row);
     }
     Ok(to_toml(rows, summary))
+}
+
+/// Returns the prices of an entry, as members of a mapping with their values in TOML, and the names that prices have, which are
+/// understood. `is_chat`: its model answers chats, and has no prices of pages, seconds and the like.
+pub(in crate::cli) fn read_entry_prices(
+    entry: &LitellmEntry<'_>,
+    is_chat: bool,
+) -> (Vec<(&'static str, String)>, BTreeSet<String>) {
+    let mut summary = Summary::default();
+    let mut reader = EntryReader {
+        entry,
+        used: BTreeSet::new(),
+        summary: &mut summary,
+    };
+    let mut row = ImportRow {
+        model_type: (!is_chat).then_some(""),
+        ..ImportRow::default()
+    };
+    reader.add_mapping_prices(&mut row);
+    (row.members, reader.used)
 }
 
 /// Reads an entry, and remembers which of its members were used.
