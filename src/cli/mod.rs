@@ -28,6 +28,7 @@ mod credit;
 mod decisions;
 mod examples;
 mod explain;
+mod init;
 mod journal;
 mod key;
 mod listener;
@@ -81,6 +82,9 @@ pub struct Cli {
 enum Command {
     /// Run the server; the same as no command
     Serve,
+    /// Write a configuration with what the environment has, and the catalogue beside it
+    #[command(after_help = init::EXAMPLES)]
+    Init(init::InitArgs),
     /// Name every problem of the configuration, each with its place and its cure
     Check(CheckArgs),
     /// Show the configuration in force, its schema, or what a reload would change
@@ -256,6 +260,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, out: &mut Output) -> ExitCo
     let source = Source::find(cli.config.as_deref());
     let exit = match cli.command {
         None | Some(Command::Serve) => return serve(&source, cli.upgrade, out),
+        Some(Command::Init(args)) => init::run(&args, out),
         Some(Command::Check(args)) => check::run(&args, &source, out),
         Some(Command::Reload(args)) => {
             control::run(ControlCommand::Reload, args.format, &source, out)

@@ -80,7 +80,7 @@ const FAMILIES: &[(&str, &[&str])] = &[
 ];
 /// Files that may name every family: the lists of dialects, fronts, hosts and wires, the words of chat's `extra_content`, the fronts
 /// that a vendor's clients speak, the headers that name a session, the settings, the help text with an example, the clients that
-/// are told how to call, and what another gateway calls providers. Clouds sign in in folders of their own, whatever wires they serve.
+/// are told how to call, what another gateway calls providers, and the variables of clouds. Clouds sign in in folders of their own, whatever wires they serve.
 const LISTS: &[&str] = &[
     "filters/models/cloud_credentials/",
     "filters/models/dialects/mod.rs",
@@ -93,6 +93,7 @@ const LISTS: &[&str] = &[
     "filters/models/wires/mod.rs",
     "src/config/",
     "src/cli/clients.rs",
+    "src/cli/init/discovery.rs",
     "src/cli/litellm/",
     "src/cli/mcp.rs",
     "src/cli/provider_key.rs",
