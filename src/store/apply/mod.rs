@@ -6,7 +6,7 @@ mod write;
 use std::collections::BTreeMap;
 
 use filters::accounts::{ApiKey, KeyText};
-use filters::manifest::{Manifest, ManifestFault, PlannedChange, plan};
+use filters::manifest::{DeclaredOrganization, Manifest, ManifestFault, PlannedChange, plan};
 use filters::secret_ref::SecretRef;
 
 use super::{Store, StoreError, new_id};
@@ -72,12 +72,11 @@ impl Store {
         organization: Option<&str>,
     ) -> Result<Manifest, StoreError> {
         let mut connection = self.pool.begin().await?;
-        let scope = organization.map(|name| {
-            let mut scope = Manifest::default();
-            let mut named = filters::manifest::DeclaredOrganization::default();
-            named.name = name.to_owned();
-            scope.organizations.push(named);
-            scope
+        let scope = organization.map(|name| Manifest {
+            organizations: vec![DeclaredOrganization {
+                name: name.to_owned(),
+                ..DeclaredOrganization::default()
+            }],
         });
         let mut manifest = read::manifest(&mut connection, &self.pepper, scope.as_ref()).await?;
         connection.commit().await?;
