@@ -13,7 +13,7 @@ pub(super) struct Naming<'a> {
 
 /// The reason for which a name cannot be taken.
 #[derive(Debug, Eq, PartialEq)]
-pub(super) enum Taken {
+pub(super) enum NameConflict {
     /// A thing that keeps it has the name.
     Held,
     /// Names go round: each waits for the next. They are listed in that order.
@@ -27,7 +27,7 @@ pub(super) enum Taken {
 pub(super) fn order(
     things: &[Naming<'_>],
     is_held: impl Fn(&str) -> bool,
-) -> Result<Vec<usize>, (usize, Taken)> {
+) -> Result<Vec<usize>, (usize, NameConflict)> {
     let holders: BTreeMap<&str, usize> = things
         .iter()
         .enumerate()
@@ -50,14 +50,14 @@ pub(super) fn order(
                     .skip(from)
                     .filter_map(|index| things.get(*index));
                 let names = round.map(|it: &Naming<'_>| it.after.to_owned()).collect();
-                return Err((index, Taken::Round(names)));
+                return Err((index, NameConflict::Round(names)));
             }
             waiting.push(index);
             if thing.before == Some(thing.after) {
                 break;
             }
             if is_held(thing.after) {
-                return Err((index, Taken::Held));
+                return Err((index, NameConflict::Held));
             }
             next = holders.get(thing.after).copied();
         }
@@ -78,7 +78,7 @@ mod tests {
     fn ordered(
         things: &[(Option<&str>, &str)],
         held: &[&str],
-    ) -> Result<Vec<usize>, (usize, Taken)> {
+    ) -> Result<Vec<usize>, (usize, NameConflict)> {
         let things: Vec<Naming<'_>> = things
             .iter()
             .map(|(before, after)| Naming {
@@ -109,15 +109,18 @@ mod tests {
             (Some("c"), "a"),
         ];
         let round = ["b", "c", "a"].map(str::to_owned).to_vec();
-        assert_eq!(ordered(&things, &[]), Err((1, Taken::Round(round))));
+        assert_eq!(ordered(&things, &[]), Err((1, NameConflict::Round(round))));
     }
 
     #[test]
     fn the_name_of_what_stays_is_taken() {
-        assert_eq!(ordered(&[(None, "a")], &["a"]), Err((0, Taken::Held)));
+        assert_eq!(
+            ordered(&[(None, "a")], &["a"]),
+            Err((0, NameConflict::Held))
+        );
         assert_eq!(ordered(&[(Some("a"), "a")], &["a"]), Ok(vec![0]));
         // It keeps its name, so nobody else gets it.
         let things = [(Some("a"), "a"), (None, "b")];
-        assert_eq!(ordered(&things, &["b"]), Err((1, Taken::Held)));
+        assert_eq!(ordered(&things, &["b"]), Err((1, NameConflict::Held)));
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::changes::{Action, FieldChange, PlannedChange, PlannedRow};
-use super::order::{Naming, Taken, order};
+use super::order::{NameConflict, Naming, order};
 use super::{DeclaredMember, DeclaredOrganization, DeclaredProject, ManifestFault};
 
 /// A thing that is found by its id, else by its name.
@@ -139,14 +139,20 @@ impl Planner<'_> {
         }
     }
 
-    fn refuse_name<T: Named>(&mut self, path: String, name: &str, other: &str, taken: &Taken) {
+    fn refuse_name<T: Named>(
+        &mut self,
+        path: String,
+        name: &str,
+        other: &str,
+        taken: &NameConflict,
+    ) {
         let kind = T::KIND;
         match taken {
-            Taken::Held => {
+            NameConflict::Held => {
                 let message = format!("the {kind} `{other}` has the name {name:?}");
                 self.refuse(path, message, "name it by that id, or choose another name");
             }
-            Taken::Round(names) => {
+            NameConflict::Round(names) => {
                 let names = names.join("` → `");
                 let message = format!("the names go round: `{names}`");
                 self.refuse(path, message, "give one of them another name first");

@@ -10,7 +10,7 @@ use super::health::STORE_OUTAGE_TIMEOUT;
 use super::reload::Reloader;
 use super::state::AppState;
 use crate::control::status::{
-    JournalState, LeaseState, ProcessLoad, ProcessStatus, ProviderState, StoreState,
+    HeldCredit, JournalState, ProcessLoad, ProcessStatus, ProviderState, StoreState,
 };
 use crate::telemetry::metrics::Metrics;
 
@@ -85,9 +85,9 @@ fn store(app: &AppState, url: String) -> StoreState {
     }
 }
 
-fn leases(app: &AppState) -> LeaseState {
+fn leases(app: &AppState) -> HeldCredit {
     let held = app.ledger.held_leases();
-    LeaseState {
+    HeldCredit {
         organizations: held.organizations,
         free: held.free.to_string(),
         reserved: held.reserved.to_string(),

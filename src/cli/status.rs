@@ -95,15 +95,6 @@ fn print(args: &StatusArgs, before: Option<&Seen>, now: &Seen, out: &mut Output)
 /// Describes a process, one subject on each line.
 fn lines(before: Option<&Seen>, now: &Seen) -> Vec<String> {
     let status = &now.status;
-    let load = &status.load;
-    let rate = before.map(|before| {
-        let requests = load.requests.saturating_sub(before.status.load.requests);
-        let seconds = now.at.duration_since(before.at).as_secs_f64().max(0.001);
-        format!(", {:.1} requests a second", requests as f64 / seconds)
-    });
-    let memory = load
-        .memory_bytes
-        .map(|bytes| format!(", {} MB of memory", bytes / 1_000_000));
     let mut lines = vec![
         format!(
             "weirgate {}, process {}: {} since {} ({})",
@@ -114,18 +105,7 @@ fn lines(before: Option<&Seen>, now: &Seen) -> Vec<String> {
             duration(status.uptime_s)
         ),
         row("listeners", &status.listeners.join(", ")),
-        row(
-            "load",
-            &format!(
-                "{} running, {} of them streams; {} connections; {} requests ended{}{}",
-                load.in_flight,
-                load.streams,
-                load.connections,
-                load.requests,
-                rate.unwrap_or_default(),
-                memory.unwrap_or_default()
-            ),
-        ),
+        row("load", &load_of(before, now)),
         row(
             "store",
             &format!(
@@ -153,6 +133,28 @@ fn lines(before: Option<&Seen>, now: &Seen) -> Vec<String> {
     lines.extend(status.providers.iter().map(provider));
     lines.push(row("reload", &configuration(&status.configuration)));
     lines
+}
+
+/// Describes what the process has to do, and how much came since an earlier look.
+fn load_of(before: Option<&Seen>, now: &Seen) -> String {
+    let load = &now.status.load;
+    let rate = before.map(|before| {
+        let requests = load.requests.saturating_sub(before.status.load.requests);
+        let seconds = now.at.duration_since(before.at).as_secs_f64().max(0.001);
+        format!(", {:.1} requests a second", requests as f64 / seconds)
+    });
+    let memory = load
+        .memory_bytes
+        .map(|bytes| format!(", {} MB of memory", bytes / 1_000_000));
+    format!(
+        "{} running, {} of them streams; {} connections; {} requests ended{}{}",
+        load.in_flight,
+        load.streams,
+        load.connections,
+        load.requests,
+        rate.unwrap_or_default(),
+        memory.unwrap_or_default()
+    )
 }
 
 fn row(name: &str, text: &str) -> String {

@@ -23,7 +23,7 @@ pub struct ProcessStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redis: Option<String>,
     pub journal: JournalState,
-    pub leases: LeaseState,
+    pub leases: HeldCredit,
     pub providers: Vec<ProviderState>,
     /// The configuration in force and the last reload, as `/readyz?verbose` has them.
     pub configuration: Value,
@@ -71,7 +71,7 @@ pub struct JournalState {
 /// What the process holds of balances, to spend without queries.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
-pub struct LeaseState {
+pub struct HeldCredit {
     /// Organizations of which it holds credit.
     pub organizations: usize,
     /// USD that are held and not reserved.

@@ -139,6 +139,11 @@ impl<'a> Writing<'a> {
             .bind(optional(&row.regions))
             .bind(self.now_ms);
         self.execute(query).await?;
+        if is_new {
+            // Calls of one that was deleted are set aside. This one has the same id, and calls of its own.
+            let sql = "DELETE FROM deleted_organizations WHERE id = $1";
+            self.execute(sqlx::query(sql).bind(row.id.clone())).await?;
+        }
         self.touched.insert(Touched::Organization(row.id.clone()));
         Ok(())
     }

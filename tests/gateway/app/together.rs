@@ -2,7 +2,8 @@
 //! twice.
 //!
 //! `WEIRGATE_PROOF=1000,600,5,100,5` sets another size: streams at once, events of each (one in 0.1 s), clients that ask
-//! steadily, reloads, upgrades. The times of the calls are printed.
+//! steadily, reloads, upgrades. Streams follow each other until the last upgrade; each upgrade waits until the process before has
+//! ended its streams. The times of the calls are printed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -72,6 +73,16 @@ fn read_stream(installed: &Installed, events: usize) {
     assert_eq!(stream.content(), expected);
 }
 
+/// Reads one stream after another until the proof is over. Returns how many.
+fn read_streams(installed: &Installed, events: usize, is_over: &AtomicBool) -> usize {
+    let mut count = 0;
+    while count == 0 || !is_over.load(Ordering::Relaxed) {
+        read_stream(installed, events);
+        count += 1;
+    }
+    count
+}
+
 /// Asks steadily on connections that stay open. Returns the time of each call.
 fn time_calls(installed: &Installed, stop: &AtomicBool) -> Vec<Duration> {
     let (mut times, mut client) = (Vec::new(), None);
@@ -107,6 +118,16 @@ fn reload(installed: &Installed, number: usize) {
     assert!(output.status.success(), "{output:?}");
 }
 
+/// Puts the same program in place of the running one. The process before that may still end its streams, which last as long as these
+/// many events; until then an upgrade is refused.
+fn upgrade(installed: &Installed, events: usize) {
+    let give_up = Instant::now() + Duration::from_secs(60 + events as u64 / 5);
+    while !installed.command(&["upgrade"]).status.success() {
+        assert!(Instant::now() < give_up, "no upgrade in time");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
 fn percentile(times: &mut [Duration], share: f64) -> Duration {
     times.sort_unstable();
     let at = (times.len() as f64 * share) as usize;
@@ -118,10 +139,12 @@ fn percentile(times: &mut [Duration], share: f64) -> Duration {
 fn streams_and_calls_run_through_reloads_and_upgrades() {
     let size = Size::of_environment();
     let upstream = counting(size.events);
-    let installed = Installed::start(&own_provider(&upstream, ""));
+    let more = "[limits]\nin_flight = 4000\n";
+    let installed = Installed::start(&own_provider(&upstream, more));
     let (stop, quiet) = (AtomicBool::new(false), AtomicBool::new(false));
-    let (installed_ref, size_ref) = (&installed, &size);
-    let (mut before, mut during) = std::thread::scope(|scope| {
+    let is_over = AtomicBool::new(false);
+    let (installed_ref, size_ref, is_over_ref) = (&installed, &size, &is_over);
+    let (mut before, mut during, streams) = std::thread::scope(|scope| {
         let times = scope.spawn(|| time_calls(installed_ref, &quiet));
         std::thread::sleep(Duration::from_secs(2));
         quiet.store(true, Ordering::Relaxed);
@@ -129,7 +152,7 @@ fn streams_and_calls_run_through_reloads_and_upgrades() {
         let small = || std::thread::Builder::new().stack_size(512 << 10);
         let streams: Vec<_> = (0..size.streams)
             .map(|_| {
-                let read = || read_stream(installed_ref, size_ref.events);
+                let read = || read_streams(installed_ref, size_ref.events, is_over_ref);
                 small().spawn_scoped(scope, read).unwrap()
             })
             .collect();
@@ -142,22 +165,23 @@ fn streams_and_calls_run_through_reloads_and_upgrades() {
                     reload(installed_ref, number);
                 }
                 if number < size_ref.upgrades {
-                    // The process before the last one may still end what it serves.
-                    until("an upgrade", || {
-                        installed_ref.command(&["upgrade"]).status.success()
-                    });
+                    upgrade(installed_ref, size_ref.events);
                 }
             }
-            streams.into_iter().for_each(|it| it.join().unwrap());
         }));
+        is_over.store(true, Ordering::Relaxed);
+        let streams = streams
+            .into_iter()
+            .map(|it| it.join().unwrap())
+            .sum::<usize>();
         stop.store(true, Ordering::Relaxed);
         let during: Vec<_> = callers.into_iter().map(|it| it.join().unwrap()).collect();
         outcome.unwrap();
-        (before, during.concat())
+        (before, during.concat(), streams)
     });
-    let calls = before.len() + during.len() + size.streams;
+    let calls = before.len() + during.len() + streams;
     let p99 = [percentile(&mut before, 0.99), percentile(&mut during, 0.99)];
-    println!("{calls} calls; p99 before and during: {p99:?}");
+    println!("{calls} calls, {streams} of them streams; p99 before and during: {p99:?}");
     let requests = || {
         let output = installed.command(&["usage", "--org", "default", "--format", "json"]);
         let rows: Value = serde_json::from_slice(&output.stdout).unwrap();
