@@ -119,8 +119,10 @@ fn lines(before: Option<&Seen>, now: &Seen) -> Vec<String> {
     lines.push(row(
         "journal",
         &format!(
-            "{} bytes, the oldest call waits {:.1} s; {} calls refused by the store",
-            journal.bytes, journal.lag_s, journal.refused
+            "{:.1} MB on the disk, the oldest call waits {:.1} s; {} calls refused by the store",
+            journal.bytes as f64 / 1e6,
+            journal.lag_s,
+            journal.refused
         ),
     ));
     lines.push(row(
@@ -130,7 +132,16 @@ fn lines(before: Option<&Seen>, now: &Seen) -> Vec<String> {
             leases.organizations, leases.free, leases.reserved
         ),
     ));
-    lines.extend(status.providers.iter().map(provider));
+    let (asked, others): (Vec<_>, Vec<_>) =
+        (status.providers.iter()).partition(|it| it.attempts > 0 || it.resting > 0);
+    lines.extend(asked.into_iter().map(provider));
+    if !others.is_empty() {
+        let names: Vec<&str> = others.iter().map(|it| it.provider.as_str()).collect();
+        lines.push(row(
+            "provider",
+            &format!("not asked yet: {}", names.join(", ")),
+        ));
+    }
     lines.push(row("reload", &configuration(&status.configuration)));
     lines
 }
@@ -239,14 +250,20 @@ mod tests {
                 requests,
                 ..ProcessLoad::default()
             },
-            providers: vec![ProviderState {
-                provider: "first".to_owned(),
-                candidates: 3,
-                resting: 1,
-                uptime: Some(50.0),
-                attempts: 8,
-                failed: 4,
-            }],
+            providers: vec![
+                ProviderState {
+                    provider: "first".to_owned(),
+                    candidates: 3,
+                    resting: 1,
+                    uptime: Some(50.0),
+                    attempts: 8,
+                    failed: 4,
+                },
+                ProviderState {
+                    provider: "second".to_owned(),
+                    ..ProviderState::default()
+                },
+            ],
             configuration: json!({"hash": "aa", "loaded_at": "T", "last": {"at": "U", "result": "refused", "problems": ["x\ny"]}}),
             ..ProcessStatus::default()
         };
@@ -268,6 +285,7 @@ mod tests {
             "journal",
             "leases",
             "provider",
+            "provider",
             "reload",
         ];
         assert_eq!(subjects, expected);
@@ -275,6 +293,7 @@ mod tests {
         for part in [
             "weirgate 1.2.3, process 7: serves since  (2 h 1 min)",
             "first: 8 attempts, 4 failed, 50 % of the last hour answered, 1 of 3 candidates rest",
+            "not asked yet: second",
             "refused at U (1 problems: `weirgate reload` names them); configuration aa in force since T",
         ] {
             assert!(all.contains(part), "{part} in {all}");
