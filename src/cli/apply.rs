@@ -1,8 +1,7 @@
 //! `weirgate apply`: accounts as a file declares them.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -11,8 +10,9 @@ use filters::models::cloud_credentials::own_keys::check_own_key;
 use serde_json::{Value, json};
 
 use super::accounts::{load_named, now_ms, on_store};
+use super::arguments::FormatArgs;
 use super::provider_key::find_own_key_form;
-use super::{Exit, Output, OutputFormat, Source};
+use super::{Exit, Output, OutputFormat, Source, new_files};
 use crate::config::{self, AccountsFile, Config, Secret};
 use crate::store::{AppliedAccounts, WantedAccounts};
 
@@ -48,9 +48,8 @@ pub(super) struct ApplyArgs {
     /// keys, prompts and labels are deleted
     #[arg(long)]
     prune: bool,
-    /// For people or for programs
-    #[arg(long, value_enum, default_value_t)]
-    format: OutputFormat,
+    #[command(flatten)]
+    output: FormatArgs,
 }
 
 pub(super) fn run(args: &ApplyArgs, source: &Source, out: &mut Output) -> Exit {
@@ -164,7 +163,7 @@ fn check_provider_keys(file: &mut AccountsFile, config: &Config) -> Vec<Manifest
 /// Prints the changes, and the texts of new keys behind them.
 fn print(applied: &AppliedAccounts, args: &ApplyArgs, out: &mut Output) {
     let is_applied = !args.plan;
-    match args.format {
+    match args.output.format {
         OutputFormat::Json => {
             let changes: Vec<Value> = applied.changes.iter().map(to_json).collect();
             let keys = applied.new_keys.iter();
@@ -205,7 +204,7 @@ pub(super) fn export(
         out.text(&text);
         return Ok(());
     }
-    write_new(file, &text).map_err(|error| out.fail(&format!("{}: {error}", file.display())))?;
+    new_files::create(&[(file.to_owned(), &text)]).map_err(|error| out.fail(&error))?;
     let count = manifest.organizations.len();
     let note = format!("wrote {count} organizations to {}", file.display());
     let done =
@@ -218,18 +217,6 @@ pub(super) fn export(
         ));
     }
     Ok(())
-}
-
-/// Writes a file that must not exist yet.
-fn write_new(file: &Path, text: &str) -> std::io::Result<()> {
-    let mut options = std::fs::OpenOptions::new();
-    let mut created = options
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(file)?;
-    created.write_all(text.as_bytes())?;
-    created.sync_all()
 }
 
 fn to_json(change: &PlannedChange) -> Value {
