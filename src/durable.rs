@@ -1,7 +1,9 @@
-//! New names of files that survive a loss of power.
+//! New files, and new names of files, that survive a loss of power.
 //!
 //! A file that is synced may still be lost with its name: that is in its folder, which has to be synced, too. Other ways
 //! to rename or to link a file are refused by clippy.
+
+pub mod new_file;
 
 use std::fs::{self, File};
 use std::io;

@@ -13,6 +13,7 @@ use crate::control::status::{
     HeldCredit, JournalState, ProcessLoad, ProcessStatus, ProviderState, StoreState,
 };
 use crate::telemetry::metrics::Metrics;
+use crate::telemetry::reload::whole_second;
 
 /// When the process began to answer commands.
 #[derive(Clone, Copy, Debug)]
@@ -119,10 +120,6 @@ fn providers(app: &AppState, metrics: &Metrics) -> Vec<ProviderState> {
         }
     });
     summed.collect()
-}
-
-fn whole_second(time: Timestamp) -> Timestamp {
-    Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
 
 /// Returns the memory of this process, in bytes.

@@ -1,10 +1,11 @@
 //! Files that a command makes, none of which takes the place of another.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use crate::durable;
+use crate::durable::new_file::{NewFile, SHARED};
 
 /// Writes files whole, or none of them. Folders that are missing are made.
 ///
@@ -33,28 +34,14 @@ pub(super) fn is_there(path: &Path) -> String {
 }
 
 fn create_one(path: &Path, text: &str) -> Result<(), String> {
-    let folder = path.parent().unwrap_or(Path::new(""));
-    let draft = folder.join(format!(
-        ".{}.{}.new",
-        path.file_name().unwrap_or_default().to_string_lossy(),
-        std::process::id()
-    ));
     let write = || {
-        durable::create_folders(folder)?;
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(&draft)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        // A second name replaces no file, whoever else makes one at the same moment.
-        durable::link(&draft, path)
+        durable::create_folders(path.parent().unwrap_or(Path::new("")))?;
+        let new = NewFile::create(path, SHARED)?;
+        new.file().write_all(text.as_bytes())?;
+        new.publish()
     };
     let written = write();
-    // Without the draft there is nothing to remove.
-    let _ = fs::remove_file(&draft);
-    written.map_err(|error| match error.kind() {
+    written.map(drop).map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists if path.exists() => is_there(path),
         _ => format!(
             "{} cannot be written: {error}; name a place that you may write to",

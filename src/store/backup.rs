@@ -6,9 +6,9 @@ use std::time::Duration;
 use sqlx::{AnyConnection, Connection};
 
 use super::connections::{Purpose, connect};
-use super::new_file::NewFile;
 use super::secret::file_error;
 use super::{StoreError, StoreUrl, url};
+use crate::durable::new_file::{NewFile, PRIVATE};
 
 /// The time between two reports of how much is copied.
 const REPORT_INTERVAL: Duration = Duration::from_millis(200);
@@ -30,13 +30,13 @@ pub async fn back_up(
     let database = database
         .canonicalize()
         .map_err(|error| file_error(database, error))?;
-    let new = NewFile::create(copy)?;
+    let new = NewFile::create(copy, PRIVATE).map_err(|error| file_error(copy, error))?;
     let mut connection = connect(&url::sqlite_url(&database), Purpose::Migration).await?;
     let copying = copy_to(&mut connection, new.draft());
     let copied = watch_size(copying, (new.draft(), &database), on_bytes).await;
     _ = connection.close().await;
     copied?;
-    new.publish()
+    new.publish().map_err(|error| file_error(copy, error))
 }
 
 /// Copies to a file that is there and empty: SQLite keeps its permissions, and a file of its own making would be readable by all.

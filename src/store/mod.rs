@@ -24,7 +24,6 @@ pub mod ledger;
 mod lock;
 mod members;
 mod migrate;
-mod new_file;
 mod oauth;
 mod open;
 mod organizations;

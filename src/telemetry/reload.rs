@@ -179,12 +179,12 @@ impl fmt::Display for ConfigStatus {
             f,
             "configuration {} since {}",
             self.hash,
-            second(self.loaded_at)
+            whole_second(self.loaded_at)
         )?;
         let Some(last) = &self.last else {
             return writeln!(f);
         };
-        let (result, at) = (last.result.as_str(), second(last.at));
+        let (result, at) = (last.result.as_str(), whole_second(last.at));
         writeln!(f, "; last reload {at}: {result}")?;
         for line in last.problems.iter().flat_map(|problem| problem.lines()) {
             writeln!(f, "  {line}")?;
@@ -194,11 +194,11 @@ impl fmt::Display for ConfigStatus {
 }
 
 fn as_text<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(&second(*time))
+    serializer.collect_str(&whole_second(*time))
 }
 
 /// Returns a time without fractions of a second.
-fn second(time: Timestamp) -> Timestamp {
+pub fn whole_second(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
 

@@ -223,36 +223,26 @@ impl<'a> Writing<'a> {
 
     async fn key(&mut self, action: Action, row: &PlannedKey) -> Result<(), StoreError> {
         let key = &row.key;
+        if action == Action::Remove {
+            return self.revoke_key(&key.id).await;
+        }
         let terms: Option<String> = to_column(&TermsFile::clone(&key.terms))?;
         let expires_at_ms = expiry(&key.expires)?;
         let disabled_at = (key.status != "active").then_some(self.now_ms);
         let text = row.is_text_new.then(|| self.key_text(row)).transpose()?;
-        let query = match (action, &text) {
-            (Action::Remove, _) => {
-                let sql = "UPDATE api_keys SET revoked_at = COALESCE(revoked_at, $2) WHERE id = $1";
-                sqlx::query(sql).bind(key.id.clone()).bind(self.now_ms)
-            }
-            (Action::Create, Some((hash, last_four))) => sqlx::query(
+        let sql = match action {
+            Action::Create => {
                 "INSERT INTO api_keys (id, project_id, label, member_id, expires_at, debug, terms, \
                  disabled_at, hash, last_four, created_at) \
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
-            )
-            .bind(key.id.clone())
-            .bind(row.project_id.clone())
-            .bind(key.label.clone())
-            .bind(row.member_id.clone())
-            .bind(expires_at_ms)
-            .bind(i64::from(key.debug))
-            .bind(terms)
-            .bind(disabled_at)
-            .bind(hash.clone())
-            .bind(last_four.clone())
-            .bind(self.now_ms),
-            _ => sqlx::query(
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
+            }
+            _ => {
                 "UPDATE api_keys SET project_id = $2, label = $3, member_id = $4, expires_at = $5, \
                  debug = $6, terms = $7, disabled_at = CASE WHEN CAST($8 AS BIGINT) IS NULL THEN NULL \
-                 ELSE COALESCE(disabled_at, CAST($8 AS BIGINT)) END WHERE id = $1",
-            )
+                 ELSE COALESCE(disabled_at, CAST($8 AS BIGINT)) END WHERE id = $1"
+            }
+        };
+        let mut query = sqlx::query(sql)
             .bind(key.id.clone())
             .bind(row.project_id.clone())
             .bind(key.label.clone())
@@ -260,8 +250,11 @@ impl<'a> Writing<'a> {
             .bind(expires_at_ms)
             .bind(i64::from(key.debug))
             .bind(terms)
-            .bind(disabled_at),
-        };
+            .bind(disabled_at);
+        if let (Action::Create, Some((hash, last_four))) = (action, &text) {
+            query = query.bind(hash.clone()).bind(last_four.clone());
+            query = query.bind(self.now_ms);
+        }
         self.execute(query).await?;
         if let (Action::Update, Some((hash, last_four))) = (action, text) {
             let sql = "UPDATE api_keys SET hash = $2, last_four = $3 WHERE id = $1";
@@ -272,6 +265,14 @@ impl<'a> Writing<'a> {
             self.execute(query).await?;
         }
         self.touched.insert(Touched::Key(key.id.clone()));
+        Ok(())
+    }
+
+    async fn revoke_key(&mut self, id: &str) -> Result<(), StoreError> {
+        let sql = "UPDATE api_keys SET revoked_at = COALESCE(revoked_at, $2) WHERE id = $1";
+        let query = sqlx::query(sql).bind(id.to_owned()).bind(self.now_ms);
+        self.execute(query).await?;
+        self.touched.insert(Touched::Key(id.to_owned()));
         Ok(())
     }
 

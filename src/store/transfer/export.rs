@@ -7,7 +7,6 @@ use sha2::{Digest, Sha256};
 use sqlx::{AnyConnection, Connection, Row};
 
 use super::super::error::TransferError;
-use super::super::new_file::NewFile;
 use super::super::secret::file_error;
 use super::super::{Store, StoreError, StoreLock, StoreSettings, StoreUrl};
 use super::format::{
@@ -18,6 +17,7 @@ use super::shape::Shape;
 use super::table_rows::{VisitedRow, begin_reading, connect, end_reading, read_shapes, visit_rows};
 use super::tables::STATE_TABLE;
 use super::totals::TransferTotals;
+use crate::durable::new_file::{NewFile, PRIVATE};
 
 /// What was exported.
 #[derive(Clone, Debug)]
@@ -38,12 +38,12 @@ pub async fn export_to_file(
     path: &Path,
     on_progress: &mut OnProgress<'_>,
 ) -> Result<ExportedStore, StoreError> {
-    let new = NewFile::create(path)?;
+    let new = NewFile::create(path, PRIVATE).map_err(|error| file_error(path, error))?;
     let mut out = BufWriter::new(new.file());
     let exported = export(settings, while_running, (path, &mut out), on_progress).await?;
     out.flush().map_err(|error| file_error(path, error))?;
     drop(out);
-    new.publish()?;
+    new.publish().map_err(|error| file_error(path, error))?;
     Ok(exported)
 }
 

@@ -1,16 +1,19 @@
 //! A new file that gets its name once it is whole.
 
 use std::fs::{self, File, OpenOptions};
+use std::io;
 use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use super::StoreError;
-use super::secret::file_error;
-use crate::durable;
+/// The permissions of a file that only its owner may read.
+pub const PRIVATE: u32 = 0o600;
+/// The permissions of other files, as far as the process's mask leaves them.
+pub const SHARED: u32 = 0o666;
 
-/// A file that is being written, readable only by its owner. Dropped before [`Self::publish`], it leaves nothing.
-pub(super) struct NewFile {
+/// A file that is being written. Dropped before [`Self::publish`], it leaves nothing.
+#[derive(Debug)]
+pub struct NewFile {
     path: PathBuf,
     /// Under this name it is written: a file that fails halfway must not look like a whole one.
     draft: PathBuf,
@@ -18,42 +21,41 @@ pub(super) struct NewFile {
 }
 
 impl NewFile {
-    /// Creates the file under another name beside `path`.
+    /// Creates the file under another name beside `path`, with these permissions.
     ///
-    /// Errors: `path` exists already, or the file system's.
-    pub(super) fn create(path: &Path) -> Result<Self, StoreError> {
+    /// Errors: [`ErrorKind::AlreadyExists`] if `path` exists, and others of the file system.
+    pub fn create(path: &Path, permissions: u32) -> io::Result<Self> {
         if path.exists() {
-            return Err(file_error(path, ErrorKind::AlreadyExists.into()));
+            return Err(ErrorKind::AlreadyExists.into());
         }
         let mut draft = path.as_os_str().to_owned();
         draft.push(format!(".{}", uuid::Uuid::now_v7()));
         let mut options = OpenOptions::new();
-        let options = options.write(true).create_new(true).mode(0o600);
-        let file = options.open(&draft);
+        let options = options.write(true).create_new(true).mode(permissions);
         Ok(Self {
-            file: file.map_err(|error| file_error(path, error))?,
+            file: options.open(&draft)?,
             path: path.to_owned(),
             draft: draft.into(),
         })
     }
 
     /// Returns the name under which the file is written.
-    pub(super) fn draft(&self) -> &Path {
+    pub fn draft(&self) -> &Path {
         &self.draft
     }
 
     /// Returns the open file.
-    pub(super) fn file(&self) -> &File {
+    pub fn file(&self) -> &File {
         &self.file
     }
 
     /// Gives the file its name and returns its size. A link never replaces a file that appeared meanwhile.
-    pub(super) fn publish(self) -> Result<u64, StoreError> {
-        let named = self.file.sync_all();
-        let named = named.and_then(|()| durable::link(&self.draft, &self.path));
-        let length = named.and_then(|()| fs::metadata(&self.path));
-        let length = length.map_err(|error| file_error(&self.path, error))?;
-        Ok(length.len())
+    ///
+    /// Errors: [`ErrorKind::AlreadyExists`] if it did, and others of the file system.
+    pub fn publish(self) -> io::Result<u64> {
+        self.file.sync_all()?;
+        super::link(&self.draft, &self.path)?;
+        Ok(fs::metadata(&self.path)?.len())
     }
 }
 
