@@ -60,6 +60,16 @@ pub enum Bypass {
 pub struct CacheKey(Bytes);
 
 impl CacheKey {
+    /// Returns the key of these bytes, which another process of the same version has made.
+    pub fn from_bytes(bytes: Bytes) -> Self {
+        Self(bytes)
+    }
+
+    /// Returns the bytes of the key.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
     /// Returns the size in bytes, about that of the request's body.
     pub fn size(&self) -> usize {
         self.0.len()

@@ -24,6 +24,10 @@ const HEALTH: &str = "health";
 const SESSIONS: &str = "sessions";
 /// Replies of models that are replayed.
 const REPLIES: &str = "replies";
+/// Forced decisions and profiles of flags, and responses of the graph service.
+const OVERRIDES: &str = "overrides";
+const PROFILES: &str = "profiles";
+const GRAPH_RESPONSES: &str = "graph responses";
 /// How long a request waits for the other process to be there.
 const PEER_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -52,8 +56,21 @@ pub(super) fn pass_on(app: &AppState, peer: &LatePeer) -> Vec<StatePart> {
         (SESSIONS, app.models.sessions_to_bytes()),
         (REPLIES, replies.unwrap_or_default()),
     ];
-    let of_models = of_models.map(|(name, bytes)| (name.to_owned(), bytes));
-    windows.chain(of_models).collect()
+    let others = of_models.into_iter().chain(of_others(app));
+    let others = others.map(|(name, bytes)| (name.to_owned(), bytes));
+    windows.chain(others).collect()
+}
+
+/// Returns the state of the flag decisions and of the graph limits.
+fn of_others(app: &AppState) -> impl Iterator<Item = (&'static str, Vec<u8>)> {
+    let decisions = app.decisions.iter().flat_map(|decisions| {
+        [
+            (OVERRIDES, decisions.overrides_to_bytes()),
+            (PROFILES, decisions.profiles_to_bytes()),
+        ]
+    });
+    let cache = app.graph.as_ref().and_then(|graph| graph.cache.as_ref());
+    decisions.chain(cache.map(|cache| (GRAPH_RESPONSES, cache.to_bytes())))
 }
 
 /// Counts here again, because no other process serves.
@@ -71,6 +88,18 @@ pub(super) fn take_in(app: &AppState, parts: Vec<StatePart>) {
             REPLIES => {
                 let replies = app.models.reply_cache.as_ref();
                 replies.map_or(0, |it| it.take_in(bytes))
+            }
+            OVERRIDES => {
+                let decisions = app.decisions.as_ref();
+                decisions.map_or(0, |it| it.take_in_overrides(&bytes))
+            }
+            PROFILES => {
+                let decisions = app.decisions.as_ref();
+                decisions.map_or(0, |it| it.take_in_profiles(&bytes))
+            }
+            GRAPH_RESPONSES => {
+                let cache = app.graph.as_ref().and_then(|graph| graph.cache.as_ref());
+                cache.map_or(0, |it| it.take_in(&bytes))
             }
             name => {
                 let counters = counters(app).find(|(known, _)| *known == name);

@@ -7,6 +7,7 @@ pub mod cmab;
 pub mod datafiles;
 pub mod endpoints;
 pub mod events;
+mod handover;
 pub mod hash_limiter;
 mod mutex;
 pub mod notifications;

@@ -8,6 +8,7 @@ use moka::ops::compute::Op;
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 
+use super::handover::{self, UserEntry};
 use super::user_key::UserKey;
 
 /// The capacity of the cache, which evicts the least recently used overrides first.
@@ -86,6 +87,26 @@ impl Overrides {
         self.is_used.store(true, Ordering::Release);
         previous
     }
+
+    /// Returns all overrides for another process.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let all = self.by_user.iter().map(|(user, overrides)| UserEntry {
+            sdk_key: user.0.clone(),
+            user: user.1.clone(),
+            variations: overrides.to_vec(),
+        });
+        handover::write(all)
+    }
+
+    /// Takes in the overrides of another process. They live for a whole day again. Returns of how many users.
+    pub(super) fn take_in(&self, bytes: &[u8]) -> usize {
+        let entries = handover::read(bytes).map(|entry: UserEntry| {
+            for (experiment, variation) in &entry.variations {
+                self.set(&entry.sdk_key, &entry.user, experiment, variation);
+            }
+        });
+        entries.count()
+    }
 }
 
 fn weight((sdk_key, user): &UserKey, overrides: &Arc<OverrideEntry>) -> u32 {
@@ -113,6 +134,18 @@ mod tests {
         assert_eq!(overrides.find("other", "u"), []);
         assert_eq!(overrides.set("k", "u", "e", "").as_deref(), Some("b"));
         assert_eq!(overrides.find("k", "u"), expected[..1]);
+    }
+
+    #[test]
+    fn the_next_process_takes_over_the_overrides_of_all_users() {
+        let (old, new) = (Overrides::default(), Overrides::default());
+        old.set("k", "u", "f", "x\"y");
+        old.set("k", "u", "e", "a");
+        old.set("k2", "v", "e", "b");
+        assert_eq!(new.take_in(&old.to_bytes()), 2);
+        assert_eq!(new.find("k", "u"), old.find("k", "u"));
+        assert_eq!(new.find("k2", "v"), old.find("k2", "v"));
+        assert_eq!(new.take_in(b"{\"sdk_key\":1}\nno JSON\n\n"), 0);
     }
 
     #[test]

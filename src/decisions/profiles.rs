@@ -7,6 +7,7 @@ use std::time::Duration;
 use filters::decisions::protocol::Protocol;
 use filters::decisions::{Profile, profile_json};
 
+use super::handover::{self, UserEntry};
 use super::mutex::lock;
 use super::user_key::UserKey;
 use crate::config::{DecisionsConfig, ProfileStore};
@@ -87,6 +88,22 @@ impl Profiles {
         }
     }
 
+    /// Returns the profiles in memory for another process.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        match self {
+            Self::Memory(memory) => memory.to_bytes(),
+            Self::Redis(_) => Vec::new(),
+        }
+    }
+
+    /// Takes in the profiles of another process's memory. Returns how many.
+    pub(super) fn take_in(&self, bytes: &[u8]) -> usize {
+        match self {
+            Self::Memory(memory) => memory.take_in(bytes),
+            Self::Redis(_) => 0,
+        }
+    }
+
     /// Adds experiment ids and variation ids. If Redis does not accept them, the next decision buckets again.
     pub async fn remember(&self, sdk_key: &str, user: &str, found: &[(&str, &str)]) {
         if found.is_empty() {
@@ -128,6 +145,32 @@ impl Memory {
                 stored.insert((*experiment).into(), (*variation).into());
             }
         });
+    }
+
+    /// Returns all profiles, the newest first, because these are kept if there is no room for all.
+    fn to_bytes(&self) -> Vec<u8> {
+        let table = lock(&self.0);
+        let newest = table.order.iter().rev().filter_map(|key| {
+            let profile = table.profiles.get(key)?;
+            Some(UserEntry {
+                sdk_key: key.0.clone(),
+                user: key.1.clone(),
+                variations: profile.clone().into_iter().collect(),
+            })
+        });
+        handover::write(newest)
+    }
+
+    fn take_in(&self, bytes: &[u8]) -> usize {
+        let mut entries: Vec<UserEntry> = handover::read(bytes).collect();
+        // The oldest one is dropped first here, too.
+        entries.reverse();
+        let count = entries.len();
+        for entry in entries {
+            let profile = entry.variations.into_iter().collect();
+            self.replace(&entry.sdk_key, &entry.user, profile);
+        }
+        count
     }
 
     /// Changes a profile under one lock, so that two decisions do not overwrite each other.

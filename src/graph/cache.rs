@@ -53,8 +53,8 @@ pub struct CachedResponse {
     pub headers: Vec<(HeaderName, HeaderValue)>,
     pub body: Bytes,
     /// The time of arrival, minus the age at arrival.
-    generated: Instant,
-    expires: Instant,
+    pub(super) generated: Instant,
+    pub(super) expires: Instant,
 }
 
 impl CachedResponse {
@@ -145,6 +145,19 @@ impl ResponseCache {
             if let Some(cached) = self.find_fresh(&key) {
                 return Lookup::Hit(cached);
             }
+        }
+    }
+
+    /// Returns all responses, stale ones too.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (Arc<CacheKey>, Arc<CachedResponse>)> {
+        self.responses.iter()
+    }
+
+    /// Adds a response of another process.
+    pub(super) fn insert(&self, key: CacheKey, mut response: CachedResponse) {
+        response.expires = response.expires.min(Instant::now() + self.ttl);
+        if response.body.len() <= self.max_response_bytes {
+            self.responses.insert(key, Arc::new(response));
         }
     }
 

@@ -148,6 +148,34 @@ async fn a_response_is_fresh_for_as_long_as_it_says_and_no_longer_than_configure
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_next_process_takes_over_what_is_fresh_with_its_age() {
+    let (old, new) = (cache(), cache());
+    let mut writer = lead(&old).await;
+    let fields = [("content-length", "2"), ("age", "5"), ("x-own", "a: b")];
+    writer.write_head(&head(&fields));
+    writer.write_body(b"\n\0", true);
+    drop(writer);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let passed = old.to_bytes();
+    assert_eq!(new.take_in(&passed), 1);
+    let Lookup::Hit(cached) = new.find(key(), || true).await else {
+        panic!("no hit")
+    };
+    assert_eq!((&cached.body[..], cached.age_s()), (&b"\n\0"[..], 15));
+    let [(name, value)] = &cached.headers[..] else {
+        panic!("{:?}", cached.headers)
+    };
+    assert_eq!((name.as_str(), value.as_bytes()), ("x-own", &b"a: b"[..]));
+    // It is fresh until the same time as before.
+    tokio::time::sleep(Duration::from_secs(50)).await;
+    assert!(matches!(new.find(key(), || true).await, Lookup::Miss(_)));
+    assert!(old.to_bytes().is_empty());
+    for cut in 0..passed.len() {
+        assert_eq!(cache().take_in(&passed[..cut]), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_response_over_its_share_is_not_cached() {
     let cache = cache();
     let mut first = lead(&cache).await;

@@ -8,6 +8,7 @@
 
 pub mod admission;
 mod cache;
+mod cache_handover;
 pub mod exchange;
 mod limits_left;
 mod metrics;

@@ -15,6 +15,7 @@ use crate::models::fronts::chat_completions::{chunk, stream as chat_stream};
 use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
 use crate::support::client::{Client, ask};
+use crate::support::flags;
 use crate::support::loopback::own_address;
 use crate::support::process::{Process, weirgate};
 use crate::support::script::{Gate, Reply};
@@ -244,6 +245,31 @@ fn a_provider_that_fails_is_avoided_by_the_next_process_too() {
     assert_eq!(new.chat(body).status(), 200);
     assert_eq!(failing.requests().len(), asked);
     assert_eq!(new.running.app.models.take_in_health(&passed[..9]), 0);
+}
+
+#[test]
+fn forced_decisions_and_profiles_hold_in_the_next_process() {
+    let more = "[decisions]\nuser_profiles = \"memory\"\n\
+                [[decisions.projects]]\nsdk_key = \"sandbox\"\ndatafile = \"sandbox\"\n";
+    let installed = Installed::start(more);
+    let post = |path: &str, body: Value| {
+        let answer = ask(installed.process.address, &flags::call(path, &body));
+        assert_eq!(answer.status(), 200, "{}", answer.text());
+        answer
+    };
+    let forced =
+        json!({"userId": "u", "experimentKey": "checkout_test", "variationKey": "one_page"});
+    post("/v1/override", forced);
+    let bucketed = json!({"401": {"variation_id": "602"}});
+    let saved = json!({"userId": "v", "experimentBucketMap": bucketed});
+    post("/v1/save", saved);
+    let kept = || post("/v1/lookup", json!({"userId": "v"})).json();
+    let before = kept();
+    assert_eq!(before["experimentBucketMap"], bucketed);
+    installed.upgrade();
+    assert_eq!(kept(), before);
+    let decided = post("/v1/decide?keys=checkout", json!({"userId": "u"}));
+    assert_eq!(decided.json()["variationKey"], "one_page");
 }
 
 #[test]
