@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use sha2::{Digest, Sha256};
+
 use super::borrowed_object::{BorrowedObject, BorrowedValue};
 use super::decide::{Decision, DecisionSource};
 use super::encode;
@@ -161,10 +163,116 @@ pub fn write_evaluation(decided: &Decision<'_>, context: &OfrepContext<'_>, out:
     result.close();
 }
 
-/// Returns the ETag of a body: its 64-bit FNV-1a hash.
-pub fn etag(body: &[u8]) -> String {
-    let hash = body.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    format!("\"{hash:016x}\"")
+/// Returns the body of an answer with all flags. `stream` is the path and the query of the stream of changes, if one is offered.
+pub fn write_all(flags: &[u8], stream: Option<&str>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(flags.len() + 256);
+    let mut body = Object::open(&mut out);
+    body.value("flags", |out| out.extend_from_slice(flags));
+    if let Some(uri) = stream {
+        body.value("eventStreams", |out| {
+            out.push(b'[');
+            let mut stream = Object::open(out);
+            stream.text("type", "sse");
+            stream.object("endpoint", |endpoint| endpoint.text("requestUri", uri));
+            stream.close();
+            out.push(b']');
+        });
+    }
+    body.close();
+    out
+}
+
+/// Returns the ETag of an answer with all flags. It covers the SDK key and the request with its context, so that no answer to
+/// another context has the same one.
+pub fn etag(sdk_key: &str, request: &[u8], flags: &[u8]) -> String {
+    let mut hash = Sha256::new();
+    for part in [sdk_key.as_bytes(), request, flags] {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    format!("\"{}\"", short_hex(&hash.finalize()))
+}
+
+/// Returns the tag of a datafile that streams announce.
+pub fn flag_config_etag(datafile: &[u8]) -> String {
+    short_hex(&Sha256::digest(datafile))
+}
+
+/// Writes the first half of a hash in hexadecimal digits.
+fn short_hex(hash: &[u8]) -> String {
+    let half = hash.iter().take(hash.len() / 2);
+    half.fold(String::with_capacity(hash.len()), |mut text, byte| {
+        for digit in [byte >> 4, byte & 15] {
+            text.extend(char::from_digit(u32::from(digit), 16));
+        }
+        text
+    })
+}
+
+/// Returns whether the header `If-None-Match` names an ETag. Proxies that compress make strong tags weak, so both are the same.
+pub fn names_etag(if_none_match: &[u8], etag: &str) -> bool {
+    let mut tags = if_none_match.split(|byte| *byte == b',');
+    tags.any(|tag| {
+        let tag = tag.trim_ascii();
+        tag.strip_prefix(b"W/").unwrap_or(tag) == etag.as_bytes()
+    })
+}
+
+/// Returns the event that tells a client to evaluate its flags again.
+pub fn refetch_event(flag_config_etag: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(160);
+    out.extend_from_slice(b"id: ");
+    out.extend_from_slice(flag_config_etag.as_bytes());
+    out.extend_from_slice(b"\nevent: message\ndata: ");
+    let mut data = Object::open(&mut out);
+    data.text("type", "refetchEvaluation");
+    data.text("etag", flag_config_etag);
+    data.close();
+    out.extend_from_slice(b"\n\n");
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_equal_etag_is_never_for_another_context() {
+        let asked = etag("key", b"{}", b"[]");
+        assert_eq!(asked.len(), 34);
+        assert_eq!(asked, etag("key", b"{}", b"[]"));
+        for other in [
+            etag("other", b"{}", b"[]"),
+            etag("key", b"{ }", b"[]"),
+            etag("key", b"{}", b"[1]"),
+            etag("key{", b"}", b"[]"),
+        ] {
+            assert_ne!(asked, other);
+        }
+    }
+
+    #[test]
+    fn a_header_names_a_tag_alone_in_a_list_or_weakly() {
+        let header = |text: &str| names_etag(text.as_bytes(), "\"a\"");
+        assert!(header("\"a\"") && header("W/\"a\"") && header("\"b\", W/\"a\""));
+        assert!(!header("a") && !header("\"b\"") && !header("*") && !header(""));
+    }
+
+    #[test]
+    fn an_event_has_the_tag_as_its_id() {
+        let event = String::from_utf8(refetch_event("ab")).unwrap_or_default();
+        let data = r#"{"type":"refetchEvaluation","etag":"ab"}"#;
+        assert_eq!(event, format!("id: ab\nevent: message\ndata: {data}\n\n"));
+    }
+
+    #[test]
+    fn an_answer_offers_a_stream_by_its_path() {
+        let answer = String::from_utf8(write_all(b"[]", Some("/s?ticket=1"))).unwrap_or_default();
+        let stream = r#"{"type":"sse","endpoint":{"requestUri":"/s?ticket=1"}}"#;
+        assert_eq!(
+            answer,
+            format!(r#"{{"flags":[],"eventStreams":[{stream}]}}"#)
+        );
+        assert_eq!(write_all(b"[]", None), br#"{"flags":[]}"#);
+    }
 }

@@ -12,6 +12,7 @@ use super::routes;
 use super::state::AppState;
 use crate::accounts::access_tokens::AccessTokens;
 use crate::config::{Config, GraphUpstream};
+use crate::decisions::stream_tickets::StreamTickets;
 use crate::decisions::{DecisionService, Dispatchers};
 use crate::graph::Graph;
 use crate::limits::{Quotas, Sharing};
@@ -211,11 +212,15 @@ fn decisions(
 ) -> Result<Option<(Arc<DecisionService>, Dispatchers)>, BootError> {
     let (state_dir, handle) = (&config.store.state_dir, &process.background);
     let redis = process.agent_redis.as_ref().or(process.redis.as_ref());
-    let around = (&process.metrics, redis);
-    let build = |decisions| DecisionService::build(decisions, state_dir, handle, around, previous);
-    let built = config.decisions.as_ref().map(build).transpose();
-    let built = built.map_err(|error| failed("decisions", error))?;
-    Ok(built.map(|(service, dispatchers)| (Arc::new(service), dispatchers)))
+    let Some(decisions) = &config.decisions else {
+        return Ok(None);
+    };
+    let tickets = StreamTickets::new(process.store.pepper());
+    let tickets = tickets.map_err(|_| failed("decisions", "no key can be derived"))?;
+    let around = (&process.metrics, redis, tickets);
+    let built = DecisionService::build(decisions, state_dir, handle, around, previous);
+    let (service, dispatchers) = built.map_err(|error| failed("decisions", error))?;
+    Ok(Some((Arc::new(service), dispatchers)))
 }
 
 /// Returns the parts that count requests in windows: the graph service, if configured, and the quotas of

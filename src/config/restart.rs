@@ -93,6 +93,7 @@ pub const EFFECTS: &[(&str, Effect)] = &[
     ("decisions.user_profiles_max", REQUESTS),
     ("decisions.agent_redis", AGENT),
     ("decisions.notifications", REQUESTS),
+    ("decisions.event_streams", REQUESTS),
     ("decisions.unknown_key_ttl_s", REQUESTS),
     ("decisions.datafile_max_bytes", REQUESTS),
     ("decisions.jwks_url", REQUESTS),

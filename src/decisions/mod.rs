@@ -3,6 +3,7 @@
 //! `filters::decisions` decides and knows the bytes; this folder keeps the state between requests. Decisions take no
 //! lock: projects are snapshots, and overrides are only read if some were set.
 
+pub mod change_streams;
 pub mod cmab;
 pub mod datafiles;
 pub mod endpoints;
@@ -15,6 +16,7 @@ pub mod overrides;
 pub mod profiles;
 pub mod routes;
 pub mod segments;
+pub mod stream_tickets;
 pub mod user_key;
 pub mod uuid;
 
@@ -30,6 +32,7 @@ use pingora::services::background::BackgroundService;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
+use self::change_streams::ChangeStreams;
 use self::cmab::CmabClient;
 use self::datafiles::local::{DatafileWatch, LocalDatafiles, ProjectLookup};
 use self::datafiles::remote::{Poll, RemoteDatafiles};
@@ -40,6 +43,7 @@ use self::notifications::Notifications;
 use self::overrides::Overrides;
 use self::profiles::Profiles;
 use self::segments::Segments;
+use self::stream_tickets::StreamTickets;
 use crate::config::{Client, DecisionsConfig, Webhook};
 use crate::jwks;
 use crate::jwks::RemoteKeySet;
@@ -66,6 +70,8 @@ pub struct DecisionService {
     pub events: EventQueue,
     /// Notices of decisions, or `None` if they are off.
     pub notifications: Option<Notifications>,
+    /// The streams of changes of OpenFeature's clients.
+    pub change_streams: ChangeStreams,
     pub cmab: CmabClient,
     pub segments: Segments,
     /// Events for the customer-data platform.
@@ -98,7 +104,7 @@ impl DecisionService {
         decisions: &DecisionsConfig,
         state_dir: &Path,
         handle: &Handle,
-        (metrics, redis): (&Arc<Metrics>, Option<&Redis>),
+        (metrics, redis, tickets): (&Arc<Metrics>, Option<&Redis>, StreamTickets),
         previous: Option<&Self>,
     ) -> reqwest::Result<(Self, Dispatchers)> {
         let subscribers = previous.and_then(|it| it.notifications.clone());
@@ -106,13 +112,14 @@ impl DecisionService {
             .notifications
             .then(|| subscribers.unwrap_or_default());
         let local = previous.map(|it| &*it.local_datafiles);
-        let local = LocalDatafiles::load(decisions, metrics, notifications.clone(), local);
+        let streams = change_streams(decisions, tickets, notifications.clone(), previous);
+        let local = LocalDatafiles::load(decisions, metrics, streams.announcer.clone(), local);
         let remote = RemoteDatafiles::new(
             decisions,
             state_dir,
             handle.clone(),
             metrics,
-            notifications.clone(),
+            streams.announcer.clone(),
             previous.and_then(|it| it.remote_datafiles.as_deref()),
         )?;
         let (events, odp_events, dispatchers) = events(decisions, state_dir, metrics, previous)?;
@@ -129,6 +136,7 @@ impl DecisionService {
             remote_datafiles: remote.map(Arc::new),
             events,
             notifications,
+            change_streams: streams,
             cmab: CmabClient::new(decisions, handle.clone(), metrics, cmab)?,
             segments: Segments::new(decisions, handle.clone(), redis.cloned(), segments)?,
             odp_events,
@@ -179,6 +187,15 @@ impl DecisionService {
         })
     }
 
+    /// Returns the key under which the datafile of an SDK key is announced.
+    pub fn datafile_key<'k>(&self, sdk_key: &'k str) -> &'k str {
+        let name = key_name(sdk_key);
+        match self.local_datafiles.find(name) {
+            ProjectLookup::Unknown => sdk_key,
+            _ => name,
+        }
+    }
+
     /// Returns the project of an SDK key. A project from a file comes first, under the key without its access token.
     pub async fn find(&self, sdk_key: &str) -> ProjectLookup {
         let local = self.local_datafiles.find(key_name(sdk_key));
@@ -219,6 +236,23 @@ fn sdk_rules(decisions: &DecisionsConfig, trusts_foreign: bool) -> SdkRules {
         tokens: JwtTokens::new(&keys, decisions.token_ttl_s, claim_rules.clone()),
         trusts_foreign,
         claim_rules,
+    }
+}
+
+/// Returns the streams of changes. Those that are open go on.
+fn change_streams(
+    decisions: &DecisionsConfig,
+    tickets: StreamTickets,
+    notifications: Option<Notifications>,
+    previous: Option<&DecisionService>,
+) -> ChangeStreams {
+    let previous = previous.map(|it| &it.change_streams);
+    let announcer = previous.map(|it| it.announcer.clone()).unwrap_or_default();
+    ChangeStreams {
+        announcer: announcer.with_notifications(notifications),
+        tickets,
+        max: decisions.event_streams,
+        open: previous.map(|it| Arc::clone(&it.open)).unwrap_or_default(),
     }
 }
 

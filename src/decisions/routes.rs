@@ -7,11 +7,12 @@ use futures::future::BoxFuture;
 use http::Method;
 
 use super::DecisionService;
+use super::change_streams;
 use super::endpoints::batch::{self, BatchRoute, BatchRoutes};
 use super::endpoints::{
     Handle, WriteFault, activate, config, datafile, decide, error_response, evaluation_error,
-    event_stream, explain_decision, framed, lookup, ofrep_flag, ofrep_flags, overrides, save,
-    send_odp_event, token, track, webhook,
+    event_stream, explain_decision, framed, lookup, ofrep_event_stream, ofrep_flag, ofrep_flags,
+    overrides, save, send_odp_event, token, track, webhook,
 };
 use crate::config::Config;
 use crate::proxy::handler::{Endpoint, Handler, Request};
@@ -40,7 +41,7 @@ macro_rules! boxed {
 }
 
 /// Name, method, path, target and description. The endpoints check credentials.
-static ROWS: [(&str, Method, &str, RowTarget, &str); 16] = [
+static ROWS: [(&str, Method, &str, RowTarget, &str); 17] = [
     (
         "config",
         Method::GET,
@@ -147,6 +148,13 @@ static ROWS: [(&str, Method, &str, RowTarget, &str); 16] = [
         include_str!("endpoints/ofrep_flags.json"),
     ),
     (
+        "ofrep_event_stream",
+        Method::GET,
+        change_streams::PATH,
+        RowTarget::Stream(boxed!(ofrep_event_stream::handle)),
+        include_str!("endpoints/ofrep_event_stream.json"),
+    ),
+    (
         "ofrep_flag",
         Method::POST,
         "/ofrep/v1/evaluate/flags/**",
@@ -219,6 +227,7 @@ fn is_on(service: &DecisionService, name: &str) -> bool {
         "overrides" => service.overrides.is_some(),
         "lookup" | "save" => service.profiles.is_some(),
         "event_stream" => service.notifications.is_some(),
+        "ofrep_event_stream" => service.change_streams.max > 0,
         "token" => !service.clients.is_empty(),
         "webhook" => !service.webhooks.is_empty(),
         _ => true,

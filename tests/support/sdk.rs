@@ -44,6 +44,8 @@ pub enum Script {
     ContentsPython,
     /// `contents_node.mjs` beside node_modules.
     ContentsNode,
+    /// `ofrep_web_node.mjs` beside node_modules.
+    OfrepWebNode,
     /// `sigv4_python.py` in the virtual environment.
     Sigv4Python,
     /// `schemathesis_api.py` in the virtual environment.
@@ -114,6 +116,7 @@ pub fn output(script: Script, variables: &[(&str, &str)], checks: &[&str]) -> St
         Script::LangchainPython => (installed("venv/bin/python"), "langchain_python.py"),
         Script::ContentsPython => (installed("venv/bin/python"), "contents_python.py"),
         Script::ContentsNode => (PathBuf::from("node"), "contents_node.mjs"),
+        Script::OfrepWebNode => (PathBuf::from("node"), "ofrep_web_node.mjs"),
         Script::Sigv4Python => (installed("venv/bin/python"), "sigv4_python.py"),
         Script::SchemathesisApi => (installed("venv/bin/python"), "schemathesis_api.py"),
     };

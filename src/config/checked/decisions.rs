@@ -40,6 +40,8 @@ pub struct DecisionsConfig {
     /// The Redis of agent mode with the agent's keys; `None` in document mode, which uses the shared Redis.
     pub agent_redis: Option<Secret>,
     pub notifications: bool,
+    /// The maximum number of open streams of changes.
+    pub event_streams: usize,
     /// URL of the key set that verifies foreign tokens.
     pub jwks_url: Option<String>,
     /// Host of segments, if it differs from the datafile's.

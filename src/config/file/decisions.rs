@@ -52,6 +52,9 @@ pub(crate) struct DecisionsConfig {
     pub agent_redis: String,
     /// Whether notifications are streamed.
     pub notifications: bool,
+    /// The most open streams that tell clients of OpenFeature's protocol of changed flags; 0: none is offered, and clients poll.
+    #[schemars(range(max = 1_000_000))]
+    pub event_streams: usize,
     /// Seconds for which an unknown SDK key is remembered as unknown.
     #[schemars(range(max = 86_400))]
     pub unknown_key_ttl_s: u64,
@@ -107,6 +110,7 @@ impl Default for DecisionsConfig {
             user_profiles_max: 10_000_000,
             agent_redis: String::new(),
             notifications: false,
+            event_streams: 1000,
             unknown_key_ttl_s: 30,
             datafile_max_bytes: 33_554_432,
             jwks_url: String::new(),

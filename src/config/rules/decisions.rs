@@ -103,6 +103,7 @@ fn to_checked(
             .filter(|url| !url.is_empty() && decisions.compat == Compat::Agent)
             .map(Secret::new),
         notifications: decisions.notifications,
+        event_streams: decisions.event_streams,
         jwks_url: Some(decisions.jwks_url.clone()).filter(|url| !url.is_empty()),
         odp_host: Some(decisions.odp.host.clone()).filter(|host| !host.is_empty()),
         odp_hosts: decisions.odp.hosts.clone(),

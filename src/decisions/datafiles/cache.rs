@@ -10,7 +10,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use filters::decisions::credentials::key_name;
 use tokio::time::Instant;
 
-use super::local::LoadedDatafile;
+use super::loaded::LoadedDatafile;
 use crate::decisions::mutex::lock;
 
 /// The capacity of the cache.
@@ -36,6 +36,8 @@ pub(super) struct FetchState {
     /// The source's `Last-Modified`.
     pub(super) modified: Option<String>,
     pub(super) is_evicted: bool,
+    /// The time of the last fetch for clients that knew of another datafile.
+    pub(super) caught_up: Option<Instant>,
 }
 
 /// Slots by key.

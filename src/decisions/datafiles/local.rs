@@ -11,17 +11,16 @@ use std::time::{Duration, SystemTime};
 use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
 use bytes::Bytes;
-use filters::decisions::notice;
-use filters::decisions::notice::Topic;
-use filters::decisions::{EvaluationRules, Project};
+use filters::decisions::EvaluationRules;
 use http::StatusCode;
 use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
 
+use super::announcer::Announcer;
 use super::deferred_drop::drop_later;
+use super::loaded::LoadedDatafile;
 use crate::config::{Datafile, DecisionsConfig};
 use crate::decisions::mutex::lock;
-use crate::decisions::notifications::Notifications;
 use crate::telemetry::metrics::Metrics;
 
 /// The built-in datafile.
@@ -29,21 +28,13 @@ const SANDBOX: &[u8] = include_bytes!("../../../conf/flags.json");
 /// The interval at which files are checked.
 const WATCH_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A datafile in force.
-pub struct LoadedDatafile {
-    /// The indexed datafile.
-    pub project: Project,
-    /// The text as received.
-    pub text: Bytes,
-}
-
 /// Projects that are loaded from files.
 pub struct LocalDatafiles {
     slots: HashMap<Box<str>, Arc<LocalSlot>>,
     rules: EvaluationRules,
     max_bytes: u64,
     metrics: Arc<Metrics>,
-    notifications: Option<Notifications>,
+    announcer: Announcer,
 }
 
 struct LocalSlot {
@@ -90,7 +81,7 @@ impl LocalDatafiles {
     pub fn load(
         decisions: &DecisionsConfig,
         metrics: &Arc<Metrics>,
-        notifications: Option<Notifications>,
+        announcer: Announcer,
         previous: Option<&Self>,
     ) -> Self {
         let rules = decisions.protocol.rules();
@@ -106,7 +97,7 @@ impl LocalDatafiles {
             rules,
             max_bytes: decisions.datafile_max_bytes,
             metrics: Arc::clone(metrics),
-            notifications,
+            announcer,
         };
         projects.load_missing();
         projects
@@ -150,12 +141,14 @@ impl LocalDatafiles {
         let text = self.read(&slot.datafile);
         let is_read = text.is_ok();
         last.version = now.filter(|_| is_read);
-        match text.and_then(|text| self.parse(text)) {
+        match text.and_then(|text| LoadedDatafile::parse(text, self.rules)) {
             Ok(loaded) => {
                 last.error = None;
                 self.metrics.count_datafile("loaded");
-                publish(self.notifications.as_ref(), key, &loaded);
-                slot.current.swap(Some(Arc::new(loaded)))
+                let loaded = Arc::new(loaded);
+                let replaced = slot.current.swap(Some(Arc::clone(&loaded)));
+                self.announcer.announce(key, &loaded);
+                replaced
             }
             Err(error) => {
                 // An unreadable file is tried at every check, and logged once.
@@ -185,11 +178,6 @@ impl LocalDatafiles {
         }
     }
 
-    fn parse(&self, text: Bytes) -> Result<LoadedDatafile, String> {
-        let project = Project::parse(&text, self.rules).map_err(|error| error.to_string())?;
-        Ok(LoadedDatafile { project, text })
-    }
-
     fn read_file(&self, path: &Path) -> Result<Vec<u8>, String> {
         let describe = |error: std::io::Error| format!("{}: {error}", path.display());
         let length = std::fs::metadata(path).map_err(describe)?.len();
@@ -201,17 +189,6 @@ impl LocalDatafiles {
             ));
         }
         std::fs::read(path).map_err(describe)
-    }
-}
-
-/// Publishes that a datafile is in force.
-pub(super) fn publish(
-    notifications: Option<&Notifications>,
-    sdk_key: &str,
-    loaded: &LoadedDatafile,
-) {
-    if let Some(notifications) = notifications {
-        notifications.publish(sdk_key, Topic::Project, || notice::project(&loaded.project));
     }
 }
 
@@ -277,7 +254,7 @@ mod tests {
             rules: Document.rules(),
             max_bytes: 1 << 20,
             metrics: Arc::new(Metrics::new().unwrap()),
-            notifications: None,
+            announcer: Announcer::default(),
         };
         projects.load_missing();
         projects
@@ -342,7 +319,7 @@ mod tests {
         };
         let metrics = Arc::new(Metrics::new().unwrap());
         let load = |projects: &[(&str, &PathBuf)], previous: Option<&LocalDatafiles>| {
-            LocalDatafiles::load(&config(projects), &metrics, None, previous)
+            LocalDatafiles::load(&config(projects), &metrics, Announcer::default(), previous)
         };
         let found = |projects: &LocalDatafiles, key| match projects.find(key) {
             ProjectLookup::Project(loaded) => Some(loaded),

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use filters::decisions::EvaluationRules;
 use filters::decisions::credentials::split_key;
 use filters::decisions::datafile_source::{SourceAnswer, datafile_url};
-use filters::decisions::{EvaluationRules, Project};
 use futures::StreamExt;
 use pingora::server::ShutdownWatch;
 use pingora::services::background::BackgroundService;
@@ -21,20 +21,23 @@ use reqwest::header::{AUTHORIZATION, IF_MODIFIED_SINCE, LAST_MODIFIED};
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
+use super::announcer::Announcer;
 use super::cache;
 use super::cache::{DatafileCache, FetchState, Slot};
 use super::deferred_drop::drop_later;
 use super::disk_cache::DiskCache;
-use super::local::{LoadedDatafile, ProjectLookup, key_hint, publish};
+use super::loaded::LoadedDatafile;
+use super::local::{ProjectLookup, key_hint};
 use super::negative_cache::{FetchFailure, NegativeCache};
 use crate::config::DecisionsConfig;
 use crate::decisions::mutex::lock;
-use crate::decisions::notifications::Notifications;
 use crate::outbound::{self, Outbound};
 use crate::telemetry::metrics::Metrics;
 
 /// The maximum time of a fetch.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
+/// The minimum time between two fetches of a datafile because clients know of another one.
+const CATCH_UP_INTERVAL: Duration = Duration::from_secs(5);
 /// The maximum number of concurrent refreshes. A source that does not respond does not delay the others.
 const MAX_POLLS: usize = 16;
 
@@ -54,7 +57,7 @@ pub struct RemoteDatafiles {
     polled: Arc<Mutex<Instant>>,
     negative_cache: NegativeCache,
     metrics: Arc<Metrics>,
-    notifications: Option<Notifications>,
+    announcer: Announcer,
 }
 
 /// The reply of the source.
@@ -76,7 +79,7 @@ impl RemoteDatafiles {
         state_dir: &std::path::Path,
         handle: Handle,
         metrics: &Arc<Metrics>,
-        notifications: Option<Notifications>,
+        announcer: Announcer,
         previous: Option<&Self>,
     ) -> reqwest::Result<Option<Self>> {
         let Some(template) = decisions.datafile_url.clone() else {
@@ -108,7 +111,7 @@ impl RemoteDatafiles {
                 None => NegativeCache::new(refused_for),
             },
             metrics: Arc::clone(metrics),
-            notifications,
+            announcer,
         }))
     }
 
@@ -142,6 +145,26 @@ impl RemoteDatafiles {
             // The panic of a task is already logged.
             _ = refreshed.await;
         }
+    }
+
+    /// Fetches the datafile of a key again for a client that knows of another one, unless this was done just now. Requests in
+    /// the meantime wait for the result.
+    pub async fn catch_up(self: &Arc<Self>, sdk_key: &str) {
+        let Some(slot) = self.cache.all().get(sdk_key).map(Arc::clone) else {
+            return;
+        };
+        let (this, key): (_, Box<str>) = (Arc::clone(self), sdk_key.into());
+        let caught_up = self.handle.spawn(async move {
+            let mut state = slot.fetch_state.lock().await;
+            let last = state.caught_up.map(|last| last.elapsed());
+            if state.is_evicted || last.is_some_and(|passed| passed < CATCH_UP_INTERVAL) {
+                return;
+            }
+            state.caught_up = Some(Instant::now());
+            this.fetch(&key, &slot, &mut state).await;
+        });
+        // The panic of a task is already logged.
+        _ = caught_up.await;
     }
 
     /// Returns the result for a key that need not be fetched.
@@ -219,9 +242,10 @@ impl RemoteDatafiles {
             SourceReply::Refused(status) => return Some(status),
             SourceReply::Datafile(text, modified) => match self.parse(text.clone()).await {
                 Ok(loaded) => {
-                    publish(self.notifications.as_ref(), key, &loaded);
-                    let replaced = slot.current.swap(Some(Arc::new(loaded)));
+                    let loaded = Arc::new(loaded);
+                    let replaced = slot.current.swap(Some(Arc::clone(&loaded)));
                     replaced.into_iter().for_each(drop_later);
+                    self.announcer.announce(key, &loaded);
                     state.modified = modified;
                     self.metrics.count_datafile("loaded");
                     self.disk_cache.write(key, &text).await;
@@ -282,10 +306,7 @@ impl RemoteDatafiles {
     /// Indexes a datafile on a thread for blocking work.
     async fn parse(&self, text: Bytes) -> Result<LoadedDatafile, String> {
         let rules = self.rules;
-        let parsed = tokio::task::spawn_blocking(move || {
-            let project = Project::parse(&text, rules).map_err(|error| error.to_string())?;
-            Ok(LoadedDatafile { project, text })
-        });
+        let parsed = tokio::task::spawn_blocking(move || LoadedDatafile::parse(text, rules));
         parsed.await.map_err(|error| error.to_string())?
     }
 }

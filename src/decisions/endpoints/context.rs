@@ -12,7 +12,8 @@ use filters::decisions::request_body::{DecisionBody, DecisionUser, check_media_t
 use filters::fault::{Fault, FaultKind};
 
 use crate::decisions::DecisionService;
-use crate::decisions::datafiles::local::{LoadedDatafile, ProjectLookup};
+use crate::decisions::datafiles::loaded::LoadedDatafile;
+use crate::decisions::datafiles::local::ProjectLookup;
 use crate::decisions::profiles::Profiles;
 use crate::decisions::uuid::new_uuid;
 use crate::proxy::handler::Request;
@@ -63,6 +64,22 @@ impl<'a> DecisionContext<'a> {
             sdk_key,
             loaded,
         })
+    }
+
+    /// Puts the datafile of this tag in force for the request, if the project has another one and its source may have this one.
+    /// Returns whether there is no tag, or the datafile in force has it.
+    ///
+    /// Errors: as [`find_project`].
+    pub(super) async fn follow(&mut self, etag: Option<&str>) -> Result<bool, Fault> {
+        let is_current = |loaded: &LoadedDatafile| etag.is_none_or(|etag| etag == &*loaded.etag);
+        if is_current(&self.loaded) {
+            return Ok(true);
+        }
+        if let Some(remote) = &self.service.remote_datafiles {
+            remote.catch_up(&self.sdk_key).await;
+            self.loaded = find_project(self.service, &self.sdk_key).await?;
+        }
+        Ok(is_current(&self.loaded))
     }
 
     pub(super) fn protocol(&self) -> &'static dyn Protocol {
@@ -134,12 +151,23 @@ pub(super) async fn authorize(
 ) -> Result<(Box<str>, Arc<LoadedDatafile>), Fault> {
     let granted = read_granted(service, request).await?;
     let sdk_key = granted.into_key(&service.credentials)?;
+    let loaded = find_project(service, &sdk_key).await?;
+    Ok((sdk_key, loaded))
+}
+
+/// Returns the project of an SDK key.
+///
+/// Errors: as [`authorize`], but for the credentials.
+pub(super) async fn find_project(
+    service: &DecisionService,
+    sdk_key: &str,
+) -> Result<Arc<LoadedDatafile>, Fault> {
     let protocol = service.protocol;
-    match service.find(&sdk_key).await {
-        ProjectLookup::Project(loaded) => Ok((sdk_key, loaded)),
+    match service.find(sdk_key).await {
+        ProjectLookup::Project(loaded) => Ok(loaded),
         ProjectLookup::Unknown => Err(protocol.unknown_key()),
         ProjectLookup::Refused(status) => Err(protocol.refused_by_source(status)),
-        ProjectLookup::Unusable => Err(protocol.unusable_datafile(&sdk_key)),
+        ProjectLookup::Unusable => Err(protocol.unusable_datafile(sdk_key)),
     }
 }
 

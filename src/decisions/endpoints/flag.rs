@@ -14,7 +14,8 @@ use http::HeaderMap;
 use super::context::DecisionContext;
 use super::user_state::UserState;
 use crate::decisions::DecisionService;
-use crate::decisions::datafiles::local::{LoadedDatafile, ProjectLookup};
+use crate::decisions::datafiles::loaded::LoadedDatafile;
+use crate::decisions::datafiles::local::ProjectLookup;
 use crate::proxy::handler::Request;
 
 /// The decision of a flag for a user.

@@ -13,6 +13,7 @@ pub mod event_stream;
 pub mod explain_decision;
 pub mod flag;
 pub mod lookup;
+pub mod ofrep_event_stream;
 pub mod ofrep_flag;
 pub mod ofrep_flags;
 pub mod overrides;

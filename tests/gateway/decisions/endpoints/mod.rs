@@ -8,6 +8,7 @@ mod decide;
 mod event_stream;
 mod explain_decision;
 mod lookup;
+mod ofrep_event_stream;
 mod ofrep_flag;
 mod ofrep_flags;
 mod overrides;
