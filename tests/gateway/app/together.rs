@@ -97,8 +97,10 @@ enum Phase {
     WarmUp,
     /// Nothing else.
     Steady,
-    /// Reloads and upgrades.
-    Changing,
+    Reload,
+    Upgrade,
+    /// What a reload or an upgrade has left: for an upgrade a process that ends its streams.
+    After,
     Over,
 }
 
@@ -106,14 +108,21 @@ enum Phase {
 struct Phases(AtomicUsize);
 
 impl Phases {
-    const ALL: [Phase; 4] = [Phase::WarmUp, Phase::Steady, Phase::Changing, Phase::Over];
+    const ALL: [Phase; 6] = [
+        Phase::WarmUp,
+        Phase::Steady,
+        Phase::Reload,
+        Phase::Upgrade,
+        Phase::After,
+        Phase::Over,
+    ];
 
     fn get(&self) -> Phase {
         Self::ALL[self.0.load(Ordering::Relaxed)]
     }
 
-    fn next(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+    fn set(&self, phase: Phase) {
+        self.0.store(phase as usize, Ordering::Relaxed);
     }
 }
 
@@ -168,25 +177,29 @@ fn upgrade(installed: &Installed, events: usize) {
     }
 }
 
-/// Returns the number and the p99 of the calls that began in a phase.
-fn p99(times: &[(Phase, Duration)], phase: Phase) -> (usize, Duration) {
-    let times = times.iter().filter(|(began, _)| *began == phase);
+/// Returns the number and the p99 of the calls that began in these phases.
+fn p99(times: &[(Phase, Duration)], phases: &[Phase]) -> (usize, Duration) {
+    let times = times.iter().filter(|(began, _)| phases.contains(began));
     let mut times: Vec<Duration> = times.map(|(_, time)| *time).collect();
     times.sort_unstable();
     let at = times.len() * 99 / 100;
-    (times.len(), times[at.min(times.len() - 1)])
+    (times.len(), times.get(at).copied().unwrap_or_default())
 }
 
 /// Makes all reloads and upgrades. The reloads before an upgrade take as long as the streams of the process before it.
-fn change(installed: &Installed, size: Size) {
+fn change(installed: &Installed, size: Size, phases: &Phases) {
     let reloads = size.reloads / size.upgrades;
     let pause = EVENT_INTERVAL * u32::try_from(size.events / reloads).unwrap();
     for number in 0..size.upgrades {
         for of_this in 0..reloads {
+            phases.set(Phase::Reload);
             reload(installed, number * reloads + of_this);
+            phases.set(Phase::After);
             std::thread::sleep(pause);
         }
+        phases.set(Phase::Upgrade);
         upgrade(installed, size.events);
+        phases.set(Phase::After);
     }
 }
 
@@ -211,25 +224,27 @@ fn streams_and_calls_run_through_reloads_and_upgrades() {
             .collect();
         // Both last for a sixth of the time of a stream.
         let sixth = EVENT_INTERVAL * u32::try_from(size.events / 6).unwrap();
-        for _ in [Phase::WarmUp, Phase::Steady] {
+        for phase in [Phase::WarmUp, Phase::Steady] {
+            phases.set(phase);
             std::thread::sleep(sixth);
-            phases.next();
         }
-        let changed = || change(installed, size);
+        let changed = || change(installed, size, phases);
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(changed));
         is_over.store(true, Ordering::Relaxed);
         let streams = streams.into_iter().map(|it| it.join().unwrap());
         let streams = streams.sum::<usize>();
-        phases.next();
+        phases.set(Phase::Over);
         let times: Vec<_> = callers.into_iter().map(|it| it.join().unwrap()).collect();
         outcome.unwrap();
         (times.concat(), streams)
     });
     let calls = times.len() + streams;
-    let (steady, changing) = (p99(&times, Phase::Steady), p99(&times, Phase::Changing));
-    println!(
-        "{calls} calls, {streams} of them streams; calls and their p99 without and with changes: {steady:?}, {changing:?}"
-    );
+    println!("{calls} calls, {streams} of them streams");
+    for phase in Phases::ALL {
+        println!("{phase:?}: calls and their p99 {:?}", p99(&times, &[phase]));
+    }
+    let changes = [Phase::Reload, Phase::Upgrade, Phase::After];
+    let (steady, changing) = (p99(&times, &[Phase::Steady]), p99(&times, &changes));
     let requests = || {
         let output = installed.command(&["usage", "--org", "default", "--format", "json"]);
         let rows: Value = serde_json::from_slice(&output.stdout).unwrap();
