@@ -5,7 +5,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`config`], [`thread_number`], [`priority`], [`periodic`], [`durable`], [`shared_wait`], [`single_flight`], [`tasks`], [`outbound`], [`encryption`], [`json_schema`] | the configuration; numbers of threads, their priority, intervals, durable names of files, how long requests wait for Redis, work that is done once for all, tasks that must run; the client of own requests; encryption; schemas of JSON |
-//! | [`telemetry`], [`redis`], [`jwks`], [`store`], [`control`] | metrics and logs, shared state, foreign keys, SQL, commands to the running process |
+//! | [`telemetry`], [`redis`], [`jwks`], [`store`], [`control`], [`cloud_credentials`] | metrics and logs, shared state, foreign keys, SQL, commands to the running process, sign-in to clouds |
 //! | [`accounts`], [`limits`], [`ledger`] | callers in memory, windows, money |
 //! | [`proxy`] | the core of every request: Pingora's hooks, connections, responses |
 //! | [`models`] | the model gateway |
@@ -19,6 +19,7 @@ pub mod accounts;
 pub mod admin;
 pub mod app;
 pub mod cli;
+pub mod cloud_credentials;
 pub mod config;
 pub mod control;
 pub mod decisions;

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use crate::config::Secret;
-use crate::models::cloud_credentials::CredentialSource;
+use crate::cloud_credentials::CredentialSource;
 use crate::proxy::state::CurrentState;
 
 const PLAIN_TEXT: &str = "text/plain";

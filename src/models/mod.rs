@@ -8,7 +8,6 @@
 //! shares. [`provider_counts`] asks providers how long prompts are. [`endpoints`] respond to requests that need no provider. [`routes`] has the
 //! rows of the route table.
 
-pub mod cloud_credentials;
 pub mod deployment;
 pub mod endpoints;
 pub mod exchange;

@@ -97,7 +97,7 @@ const LISTS: &[&str] = &[
     "src/cli/litellm/",
     "src/cli/mcp.rs",
     "src/cli/provider_key.rs",
-    "src/models/cloud_credentials/",
+    "src/cloud_credentials/",
     "src/models/sessions.rs",
 ];
 

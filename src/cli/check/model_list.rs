@@ -14,8 +14,8 @@ use serde_json::Value;
 
 use super::listed_model::{ListedModels, read_list};
 use crate::config::ProviderConfig;
-use crate::models::cloud_credentials::authorize::authorize;
-use crate::models::cloud_credentials::{CredentialSource, HeldCredential, SourceState};
+use crate::cloud_credentials::authorize::authorize;
+use crate::cloud_credentials::{CredentialSource, HeldCredential, SourceState};
 use crate::outbound::{Outbound, describe, read_body};
 use crate::telemetry::metrics::Metrics;
 

@@ -18,8 +18,8 @@ use reqwest::RequestBuilder;
 use serde_json::json;
 
 use crate::models::Models;
-use crate::models::cloud_credentials::SourceState;
-use crate::models::cloud_credentials::authorize::authorize;
+use crate::cloud_credentials::SourceState;
+use crate::cloud_credentials::authorize::authorize;
 use crate::models::deployment::Deployment;
 use crate::models::planner::PlanContext;
 use crate::models::providers::endpoints::TriedEndpoints;

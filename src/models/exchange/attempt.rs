@@ -18,7 +18,7 @@ use http::{HeaderName, HeaderValue};
 use super::call::Call;
 use super::planned_attempt::PlannedAttempt;
 use super::reply_reader::ReplyReader;
-use crate::models::cloud_credentials::{CredentialSource, HeldCredential, SourceState};
+use crate::cloud_credentials::{CredentialSource, HeldCredential, SourceState};
 use crate::models::deployment::Deployment;
 use crate::models::providers::Credential;
 use crate::models::providers::endpoints::TriedEndpoints;

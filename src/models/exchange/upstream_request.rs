@@ -22,7 +22,7 @@ use pingora::{Error, ErrorType, Result};
 use super::ModelExchange;
 use super::attempt::{Attempt, SignIn};
 use super::call::Call;
-use crate::models::cloud_credentials::authorize::authorize;
+use crate::cloud_credentials::authorize::authorize;
 use crate::models::upstream_head::OwnHeaders;
 use crate::proxy::body;
 use crate::proxy::buffered::error_types::ATTEMPT_ABORTED;

@@ -11,7 +11,7 @@ use http::{HeaderName, HeaderValue};
 use sha2::Sha256;
 
 use crate::config::Secret;
-use crate::models::cloud_credentials::CredentialSource;
+use crate::cloud_credentials::CredentialSource;
 
 /// The cool-down of a refused key.
 const REFUSED_MS: u64 = 300_000;

@@ -25,7 +25,7 @@ use self::endpoints::Endpoints;
 pub use self::inherited::providers;
 use self::inherited::{Basis, InheritedSite};
 use crate::config::{self, CloudSettings, Secret};
-use crate::models::cloud_credentials::CredentialSource;
+use crate::cloud_credentials::CredentialSource;
 use crate::proxy::origin::{ConnectTimeouts, Origin, Reach};
 use crate::telemetry::metrics::Metrics;
 

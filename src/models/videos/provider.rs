@@ -11,7 +11,7 @@ use reqwest::{RequestBuilder, Url};
 
 use super::Videos;
 use crate::models::Models;
-use crate::models::cloud_credentials::SourceState;
+use crate::cloud_credentials::SourceState;
 use crate::models::deployment::Deployment;
 use crate::outbound::{Outbound, read_body};
 use crate::proxy::body;
