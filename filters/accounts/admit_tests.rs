@@ -38,6 +38,7 @@ fn caller(id: &str) -> Caller {
         expires_at_ms: None,
         is_debug: false,
         regions: [None, None],
+        exports_content: false,
     }
 }
 

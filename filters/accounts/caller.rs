@@ -134,6 +134,8 @@ pub struct Caller {
     pub is_debug: bool,
     /// The regions in which calls of the organization and of the project may be computed; `None`: in all.
     pub regions: [Option<Arc<AllowedRegions>>; 2],
+    /// Whether the export of logs may have what is asked and answered.
+    pub exports_content: bool,
 }
 
 /// The organization that the first start creates.
@@ -371,6 +373,7 @@ mod tests {
             expires_at_ms: None,
             is_debug: false,
             regions: [None, None],
+            exports_content: false,
         };
         let row = KeyRow {
             caller: Arc::new(caller),

@@ -55,6 +55,9 @@ pub struct DeclaredOrganization {
     /// Where its calls may be computed: names of regions with commas between them; absent: everywhere.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub regions: String,
+    /// Whether the export of logs has the content of its calls: what is asked and what is answered.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub export_content: bool,
     /// Whether its keys count.
     #[serde(default = "active", skip_serializing_if = "is_active")]
     #[schemars(extend("enum" = ["active", "disabled"]))]

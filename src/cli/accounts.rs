@@ -164,3 +164,12 @@ pub(super) fn parse_regions(text: &str) -> Result<RegionsChange, UnknownValue> {
         text => text.parse().map(|regions| RegionsChange(Some(regions))),
     }
 }
+
+/// Reads a flag that is on or off.
+pub(super) fn parse_switch(text: &str) -> Result<bool, UnknownValue> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(UnknownValue("on, off")),
+    }
+}

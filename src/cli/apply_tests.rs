@@ -10,6 +10,7 @@ const WHOLE: &str = r#"
 name = "acme"
 plan = "pro"
 regions = "eu, us-east-1"
+export_content = true
 
 [[organizations.projects]]
 name = "app"

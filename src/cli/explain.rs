@@ -196,6 +196,7 @@ pub(super) fn caller(
         expires_at_ms: None,
         is_debug: false,
         regions: [None, None],
+        exports_content: false,
     }
 }
 

@@ -5,7 +5,7 @@ use filters::accounts::{AllowedRegions, Plan};
 use serde_json::json;
 
 use super::accounts::{
-    RegionsChange, format_time, now_ms, on_store, parse_regions, write_deletion,
+    RegionsChange, format_time, now_ms, on_store, parse_regions, parse_switch, write_deletion,
 };
 use super::arguments::{DeleteArgs, FormatArgs, NameArgs, RenameArgs};
 use super::{Exit, Output, OutputFormat, Record, Source};
@@ -16,6 +16,7 @@ Examples:
   weirgate org create acme --plan pro
   weirgate org update acme --plan max
   weirgate org update acme --regions eu  its calls are computed in regions of the EU alone
+  weirgate org update acme --export-content on  the log export has what is asked and answered
   weirgate org list --format json
   weirgate org rename acme globex        its keys and what it has spent stay
   weirgate org hold acme                 its keys answer 403 until `weirgate org release acme`
@@ -23,7 +24,15 @@ Examples:
   weirgate org delete acme               says what that gives up; --yes does it, once it is disabled";
 
 /// The columns of `org list`, which are also the fields of its JSON.
-const COLUMNS: [&str; 6] = ["id", "name", "plan", "status", "created_at", "regions"];
+const COLUMNS: [&str; 7] = [
+    "id",
+    "name",
+    "plan",
+    "status",
+    "created_at",
+    "regions",
+    "export_content",
+];
 
 /// The commands of `org`.
 #[derive(Subcommand)]
@@ -38,6 +47,9 @@ pub(super) enum OrgCommand {
         /// Where its calls may be computed: names of regions, or their beginnings, with commas between them
         #[arg(long, value_name = "REGIONS")]
         regions: Option<AllowedRegions>,
+        /// Whether the log export has the content of its calls: on or off [default: off]
+        #[arg(long, value_name = "on|off", value_parser = parse_switch)]
+        export_content: Option<bool>,
         #[command(flatten)]
         output: FormatArgs,
     },
@@ -46,7 +58,7 @@ pub(super) enum OrgCommand {
     /// Show an organization
     Show(NameArgs),
     /// Change an organization; what is not named stays as it is
-    #[command(group(clap::ArgGroup::new("change").required(true).multiple(true).args(["plan", "regions"])))]
+    #[command(group(clap::ArgGroup::new("change").required(true).multiple(true).args(["plan", "regions", "export_content"])))]
     Update {
         /// Its name
         name: String,
@@ -56,6 +68,9 @@ pub(super) enum OrgCommand {
         /// Where its calls may be computed: names of regions, or their beginnings, with commas between them; empty: everywhere
         #[arg(long, value_name = "REGIONS", value_parser = parse_regions)]
         regions: Option<RegionsChange>,
+        /// Whether the log export has the content of its calls: on or off
+        #[arg(long, value_name = "on|off", value_parser = parse_switch)]
+        export_content: Option<bool>,
         #[command(flatten)]
         output: FormatArgs,
     },
@@ -79,9 +94,11 @@ pub(super) fn run(command: &OrgCommand, source: &Source, out: &mut Output) -> Ex
             name,
             plan,
             regions,
+            export_content,
             output,
         } => create(
-            (name, *plan, regions.as_ref()),
+            (name, *plan),
+            (regions.as_ref(), *export_content),
             output.format,
             (source, out),
         ),
@@ -91,9 +108,11 @@ pub(super) fn run(command: &OrgCommand, source: &Source, out: &mut Output) -> Ex
             name,
             plan,
             regions,
+            export_content,
             output,
         } => update(
-            (name, *plan, regions.as_ref()),
+            (name, *plan),
+            (regions.as_ref(), *export_content),
             output.format,
             (source, out),
         ),
@@ -116,7 +135,8 @@ pub(super) fn run(command: &OrgCommand, source: &Source, out: &mut Output) -> Ex
 }
 
 fn create(
-    (name, plan, regions): (&str, Plan, Option<&AllowedRegions>),
+    (name, plan): (&str, Plan),
+    (regions, export_content): (Option<&AllowedRegions>, Option<bool>),
     format: OutputFormat,
     (source, out): (&Source, &mut Output),
 ) -> Result<(), Exit> {
@@ -124,6 +144,9 @@ fn create(
         let created = store.create_organization(name, plan, now_ms()).await?;
         if regions.is_some() {
             store.set_regions(name, None, regions).await?;
+        }
+        if let Some(exports_content) = export_content {
+            store.set_export_content(name, exports_content).await?;
         }
         Ok(created)
     })?;
@@ -149,13 +172,17 @@ fn show(args: &NameArgs, source: &Source, out: &mut Output) -> Result<(), Exit> 
 }
 
 fn update(
-    (name, plan, regions): (&str, Option<Plan>, Option<&RegionsChange>),
+    (name, plan): (&str, Option<Plan>),
+    (regions, export_content): (Option<&RegionsChange>, Option<bool>),
     format: OutputFormat,
     (source, out): (&Source, &mut Output),
 ) -> Result<(), Exit> {
     let updated = on_store(source, out, async |store| {
         if let Some(RegionsChange(regions)) = regions {
             store.set_regions(name, None, regions.as_ref()).await?;
+        }
+        if let Some(exports_content) = export_content {
+            store.set_export_content(name, exports_content).await?;
         }
         if let Some(plan) = plan {
             store.set_plan(name, plan, now_ms()).await?;
@@ -176,8 +203,15 @@ fn update(
             named.as_deref().unwrap_or("all regions")
         ));
     }
+    if let Some(exports_content) = export_content {
+        let has = if exports_content { "has" } else { "has not" };
+        notes.push(format!(
+            "the log export {has} the content of calls of the organization `{name}`"
+        ));
+    }
     let done = json!({
         "done": "updated", "id": updated.id, "name": name, "plan": updated.plan.as_str(), "regions": named,
+        "export_content": updated.exports_content,
     });
     out.done(format, &notes.join("\n"), None, &done);
     Ok(())
@@ -229,6 +263,7 @@ fn to_record(organization: &Organization) -> Record {
         json!(organization.status.as_str()),
         format_time(Some(organization.created_at_ms)),
         json!(organization.regions.as_ref().map(ToString::to_string)),
+        json!(organization.exports_content),
     ];
     COLUMNS.map(str::to_owned).into_iter().zip(values).collect()
 }

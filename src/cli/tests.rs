@@ -181,6 +181,30 @@ fn a_project_is_made_used_and_archived() {
 }
 
 #[test]
+fn the_content_of_calls_is_exported_where_the_organization_says_so() {
+    let desk = Desk::with_acme();
+    let shown = |name: &str| {
+        let shown = desk.json(&["org", "show", name]);
+        shown["export_content"].clone()
+    };
+    assert_eq!(shown("acme"), false);
+    desk.done(&["org", "update", "acme", "--export-content", "on"]);
+    desk.done(&["org", "create", "beta", "--export-content", "on"]);
+    assert_eq!((shown("acme"), shown("beta")), (true.into(), true.into()));
+    desk.done(&["org", "update", "acme", "--export-content", "off"]);
+    assert_eq!(shown("acme"), false);
+    let listed = desk.json(&["org", "list"]);
+    assert_eq!(listed[0]["export_content"], false);
+    let refused = desk.run(&["org", "update", "acme", "--export-content", "yes"]);
+    assert_eq!(refused.code, Exit::Usage.into());
+    assert!(
+        refused.err.contains("accepted are on, off"),
+        "{}",
+        refused.err
+    );
+}
+
+#[test]
 fn regions_are_kept_listed_and_taken_away() {
     let desk = Desk::with_acme();
     desk.done(&[

@@ -369,6 +369,7 @@ pub(super) fn caller() -> Caller {
         expires_at_ms: None,
         is_debug: false,
         regions: [None, None],
+        exports_content: false,
     }
 }
 

@@ -24,6 +24,8 @@ pub struct Organization {
     pub created_at_ms: i64,
     /// The regions in which its calls may be computed; `None`: in all.
     pub regions: Option<AllowedRegions>,
+    /// Whether the export of logs has the content of its calls.
+    pub exports_content: bool,
 }
 
 impl Store {
@@ -45,6 +47,7 @@ impl Store {
             status: OrganizationStatus::Active,
             created_at_ms: now_ms,
             regions: None,
+            exports_content: false,
         };
         let sql = "INSERT INTO organizations (id, name, plan, plan_since, status, created_at) \
                    VALUES ($1, $2, $3, $4, 'active', $4)";
@@ -72,7 +75,8 @@ impl Store {
 
     /// Returns all organizations, by name.
     pub async fn organizations(&self) -> Result<Vec<Organization>, StoreError> {
-        let sql = "SELECT id, name, plan, status, held_at, created_at, regions FROM organizations ORDER BY name";
+        let sql = "SELECT id, name, plan, status, held_at, created_at, regions, export_content \
+                   FROM organizations ORDER BY name";
         let rows = sqlx::query(sql)
             .fetch_all(&mut self.pool.acquire().await?)
             .await?;
@@ -151,6 +155,24 @@ impl Store {
             .await
     }
 
+    /// Sets whether the export of logs has the content of an organization's calls.
+    ///
+    /// Errors: [`StoreError::NotFound`], [`StoreError::Inactive`].
+    pub async fn set_export_content(
+        &self,
+        name: &str,
+        exports_content: bool,
+    ) -> Result<(), StoreError> {
+        let mut change = self.change().await?;
+        let id = active(&mut change, name).await?.id;
+        sqlx::query("UPDATE organizations SET export_content = $2 WHERE id = $1")
+            .bind(&id)
+            .bind(i64::from(exports_content))
+            .execute(&mut *change)
+            .await?;
+        change.commit(&[Changed::Organization(&id)]).await
+    }
+
     /// Returns one organization. Errors: [`StoreError::NotFound`].
     pub async fn organization(&self, name: &str) -> Result<Organization, StoreError> {
         let mut connection = self.pool.acquire().await?;
@@ -201,7 +223,8 @@ pub(super) async fn find(
     connection: &mut Connected,
     name: &str,
 ) -> Result<Organization, StoreError> {
-    let sql = "SELECT id, name, plan, status, held_at, created_at, regions FROM organizations WHERE name = $1";
+    let sql = "SELECT id, name, plan, status, held_at, created_at, regions, export_content \
+               FROM organizations WHERE name = $1";
     let row = sqlx::query(sql)
         .bind(name)
         .fetch_optional(connection)
@@ -226,5 +249,6 @@ fn read(row: &AnyRow) -> Result<Organization, StoreError> {
         status: organization_status(row.try_get("status")?, row.try_get("held_at")?),
         created_at_ms: row.try_get("created_at")?,
         regions: regions::read(row.try_get("regions")?)?,
+        exports_content: row.try_get::<i64, _>("export_content")? != 0,
     })
 }

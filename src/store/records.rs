@@ -65,6 +65,8 @@ pub struct OrganizationRecord {
     pub(super) held_at: Option<i64>,
     #[serde(default)]
     pub(super) regions: Option<String>,
+    #[serde(default)]
+    pub(super) exports_content: bool,
 }
 
 /// A row of the table `projects`.
@@ -116,6 +118,7 @@ impl OrganizationRecord {
             status: row.try_get("status")?,
             held_at: row.try_get("held_at")?,
             regions: row.try_get("regions")?,
+            exports_content: row.try_get::<i64, _>("export_content")? != 0,
         })
     }
 

@@ -67,6 +67,7 @@ struct OrganizationRow {
     plan_since_ms: i64,
     status: OrganizationStatus,
     regions: Option<Arc<AllowedRegions>>,
+    exports_content: bool,
     is_unreadable: bool,
 }
 
@@ -147,6 +148,7 @@ impl SharedRows {
                 .map(Arc::new),
             plan_since_ms: record.plan_since,
             status: record.status(),
+            exports_content: record.exports_content,
             is_unreadable,
         };
         self.organizations.insert(record.id.clone(), row);
@@ -278,6 +280,7 @@ impl SharedRows {
             expires_at_ms: key.expires_at,
             is_debug: key.is_debug,
             regions: [organization.regions.clone(), project.regions.clone()],
+            exports_content: organization.exports_content,
         };
         let row = KeyRow {
             caller: Arc::new(caller),

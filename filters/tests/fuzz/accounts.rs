@@ -38,6 +38,7 @@ fn caller() -> Arc<Caller> {
         expires_at_ms: None,
         is_debug: false,
         regions: [None, None],
+        exports_content: false,
     })
 }
 

@@ -119,6 +119,7 @@ mod tests {
             expires_at_ms: None,
             is_debug: false,
             regions: [None, None],
+            exports_content: false,
         }
     }
 

@@ -22,7 +22,8 @@ pub(super) async fn manifest(
     pepper: &Pepper,
     scope: Option<&Manifest>,
 ) -> Result<Manifest, StoreError> {
-    let sql = "SELECT id, name, plan, regions, status FROM organizations ORDER BY name";
+    let sql =
+        "SELECT id, name, plan, regions, export_content, status FROM organizations ORDER BY name";
     let rows = sqlx::query(sql).fetch_all(&mut *connection).await?;
     let named = scope.map(|scope| {
         let all = scope.organizations.iter();
@@ -96,6 +97,7 @@ fn organization(row: &AnyRow) -> Result<DeclaredOrganization, StoreError> {
         name: row.try_get("name")?,
         plan: row.try_get("plan")?,
         regions: text(row, "regions")?,
+        export_content: row.try_get::<i64, _>("export_content")? != 0,
         status: row.try_get("status")?,
         ..DeclaredOrganization::default()
     })

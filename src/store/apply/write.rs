@@ -122,13 +122,14 @@ impl<'a> Writing<'a> {
     ) -> Result<(), StoreError> {
         let sql = match is_new {
             true => {
-                "INSERT INTO organizations (id, name, plan, status, regions, plan_since, created_at) \
-                 VALUES ($1, $2, $3, $4, $5, $6, $6)"
+                "INSERT INTO organizations (id, name, plan, status, regions, export_content, \
+                 plan_since, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $7)"
             }
             // The first cycle of another plan begins now.
             false => {
                 "UPDATE organizations SET name = $2, plan = $3, status = $4, regions = $5, \
-                 plan_since = CASE WHEN plan = $3 THEN plan_since ELSE $6 END WHERE id = $1"
+                 export_content = $6, \
+                 plan_since = CASE WHEN plan = $3 THEN plan_since ELSE $7 END WHERE id = $1"
             }
         };
         let query = sqlx::query(sql)
@@ -137,6 +138,7 @@ impl<'a> Writing<'a> {
             .bind(row.plan.clone())
             .bind(row.status.clone())
             .bind(optional(&row.regions))
+            .bind(i64::from(row.export_content))
             .bind(self.now_ms);
         self.execute(query).await?;
         if is_new {

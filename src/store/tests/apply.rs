@@ -26,7 +26,7 @@ fn manifest(organizations: serde_json::Value) -> Manifest {
 /// One thing of each kind, without secrets.
 fn whole(key: &str) -> Manifest {
     manifest(json!([{
-        "id": "team-7", "name": "acme", "plan": "pro", "regions": "eu",
+        "id": "team-7", "name": "acme", "plan": "pro", "regions": "eu", "export_content": true,
         "projects": [{"name": "app", "mode": "byok", "cache_ttl_s": 60, "experiments": "sdk", "regions": "eu-west-1"},
                      {"name": "default", "mode": "platform"}],
         "members": [{"name": "ada", "budget": "2.5"}, {"name": "bob"}],
