@@ -8,7 +8,7 @@ UNITDIR ?= $(if $(filter /usr,$(PREFIX)),/usr/lib/systemd/system,$(PREFIX)/lib/s
 APT = $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 
 .DEFAULT_GOAL := help
-.PHONY: help run build dist dist-tools test test-browser test-agents check deny fuzz schemathesis bench soak fleet oracle install install-conf cmake test-tools browser-tools bench-tools clients
+.PHONY: help run build dist dist-tools test test-browser test-agents test-clickhouse check deny fuzz schemathesis bench soak fleet oracle install install-conf cmake test-tools browser-tools bench-tools clients
 
 help: ## Show what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,6 +76,16 @@ target/agents/.done: tests/agents/package.json tests/agents/package-lock.json
 	@mkdir -p target/agents
 	cp tests/agents/package.json tests/agents/package-lock.json target/agents/
 	cd target/agents && npm ci --silent --no-audit --no-fund
+	@touch $@
+
+# ClickHouse's engine as PyPI has it, chdb, is 500 MB.
+test-clickhouse: test-tools target/clickhouse/.done ## Insert exported lines into ClickHouse's engine
+	$(CARGO) test --locked --test gateway log_export::clickhouse -- --include-ignored
+
+target/clickhouse/.done: tests/clients/clickhouse-requirements.txt
+	@mkdir -p target/clickhouse
+	python3 -m venv target/clickhouse/venv
+	target/clickhouse/venv/bin/pip install --quiet --disable-pip-version-check -r $<
 	@touch $@
 
 check: cmake ## Format, lint, tidy, documentation, licences

@@ -4,9 +4,9 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`config`], [`thread_number`], [`priority`], [`periodic`], [`durable`], [`shared_wait`], [`single_flight`], [`tasks`], [`outbound`], [`encryption`], [`json_schema`] | the configuration; numbers of threads, their priority, intervals, durable names of files, how long requests wait for Redis, work that is done once for all, tasks that must run; the client of own requests; encryption; schemas of JSON |
+//! | [`config`], [`thread_number`], [`priority`], [`periodic`], [`durable`], [`owned_file`], [`shared_wait`], [`single_flight`], [`tasks`], [`outbound`], [`encryption`], [`json_schema`] | the configuration; numbers of threads, their priority, intervals, durable names of files, files that one process owns, how long requests wait for Redis, work that is done once for all, tasks that must run; the client of own requests; encryption; schemas of JSON |
 //! | [`telemetry`], [`redis`], [`jwks`], [`store`], [`control`], [`cloud_credentials`] | metrics and logs, shared state, foreign keys, SQL, commands to the running process, sign-in to clouds |
-//! | [`accounts`], [`limits`], [`ledger`] | callers in memory, windows, money |
+//! | [`accounts`], [`limits`], [`ledger`], [`log_export`] | callers in memory, windows, money, lines of calls on their way to other stores |
 //! | [`proxy`] | the core of every request: Pingora's hooks, connections, responses |
 //! | [`models`] | the model gateway |
 //! | [`decisions`] | the flag decisions |
@@ -30,9 +30,11 @@ pub mod json_schema;
 pub mod jwks;
 pub mod ledger;
 pub mod limits;
+pub mod log_export;
 pub mod mcp;
 pub mod models;
 pub mod outbound;
+pub mod owned_file;
 pub mod periodic;
 pub mod priority;
 pub mod proxy;

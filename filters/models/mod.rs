@@ -5,7 +5,7 @@
 //! response. [`dialects`] are the ways to say a chat, [`chat`] holds its turns and its pieces, [`embeddings`] the encodings
 //! of vectors, [`images`] how images are drawn, [`speech`] the formats of audio, [`videos`] the jobs that make videos,
 //! [`healing`] the repair of JSON, [`fronts`] the public shapes, [`wires`] the providers' shapes, [`routing`] the plan,
-//! [`cloud_credentials`] how clouds let callers sign in, [`reply_cache`] replies that are replayed, [`search_loop`] searches of the web for models that have none. [`prompts`] are templates of chat requests, [`managed`] is a request that
+//! [`cloud_credentials`] how clouds let callers sign in, [`reply_cache`] replies that are replayed, [`exported_content`] what the export of logs has of calls, [`search_loop`] searches of the web for models that have none. [`prompts`] are templates of chat requests, [`managed`] is a request that
 //! names one, [`stateful`] one that needs [`stored_responses`].
 //!
 //! Layers: [`operation`], [`usage`], [`parameter`] and [`dialects`] · [`chat`], [`embeddings`], [`images`], [`rerank`],
@@ -18,6 +18,7 @@ mod check;
 pub mod cloud_credentials;
 pub mod dialects;
 pub mod embeddings;
+pub mod exported_content;
 pub mod front;
 pub mod fronts;
 pub mod healing;

@@ -12,8 +12,8 @@ use pingora::protocols::http::ServerSession;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use crate::config::Secret;
 use crate::cloud_credentials::CredentialSource;
+use crate::config::Secret;
 use crate::proxy::state::CurrentState;
 
 const PLAIN_TEXT: &str = "text/plain";

@@ -8,11 +8,11 @@ use tokio::sync::watch;
 
 use super::boot::{BootError, failed};
 use super::state::AppState;
+use crate::cloud_credentials::CredentialSource;
+use crate::cloud_credentials::refresh::CredentialRefresh;
 use crate::decisions::DecisionService;
 use crate::graph::Graph;
 use crate::mcp::oauth::sweep;
-use crate::cloud_credentials::CredentialSource;
-use crate::cloud_credentials::refresh::CredentialRefresh;
 use crate::models::providers::Provider;
 use crate::models::stored_responses;
 use crate::models::stored_responses::worker::ResponseWork;

@@ -80,6 +80,7 @@ pub(super) fn build(
         settings: ProxySettings::from_config(config),
         metrics: Arc::clone(metrics),
         access_log: Arc::clone(&process.access_log),
+        log_export: Arc::clone(&process.log_export),
         accounts: process.accounts.clone(),
         pepper: process.store.pepper().clone(),
         tokens,

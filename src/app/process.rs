@@ -11,6 +11,7 @@ use super::open_store::ReadyStore;
 use crate::accounts::AccountsHandle;
 use crate::config::{Config, LoadedConfig, Secret};
 use crate::ledger::{Ledger, StoreTurns};
+use crate::log_export::LogExport;
 use crate::mcp::McpMemory;
 use crate::mcp::oauth::documents::ClientDocuments;
 use crate::mcp::oauth::store_turns;
@@ -38,6 +39,7 @@ pub(super) struct ProcessServices {
     pub(super) ledger: Arc<Ledger>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) access_log: Arc<AccessLog>,
+    pub(super) log_export: Arc<LogExport>,
     pub(super) clock: Clock,
     /// The Redis that processes share.
     pub(super) redis: Option<Redis>,
@@ -81,6 +83,7 @@ impl ProcessServices {
         let spool =
             spool.map_err(|error| failed("the folder of uploads in store.state_dir", error))?;
         let documents = ClientDocuments::new(background.clone(), []);
+        let log_export = log_export(config, &metrics, background)?;
         let services = Self {
             store: opened.store.clone(),
             accounts: opened.late.accounts.clone(),
@@ -88,6 +91,7 @@ impl ProcessServices {
             ledger: Arc::clone(&opened.late.ledger),
             metrics,
             access_log: Arc::new(access_log),
+            log_export: Arc::new(log_export),
             clock: Clock::start(),
             redis,
             agent_redis,
@@ -124,6 +128,27 @@ impl ProcessServices {
         self.address_limits
             .set(listen.max_connections_per_ip, &listen.trusted_proxies);
     }
+
+    /// Puts the export of logs of a configuration in force.
+    ///
+    /// Errors: its threads cannot be started. Nothing has changed then.
+    pub(super) fn set_log_export(&self, config: &Config) -> Result<(), BootError> {
+        let set = self.log_export.set(config.log_export.as_ref());
+        set.map_err(|error| failed("starting the log export", error))
+    }
+}
+
+/// Returns the export of logs, with the settings of a configuration.
+fn log_export(
+    config: &Config,
+    metrics: &Metrics,
+    background: &Handle,
+) -> Result<LogExport, BootError> {
+    let counted = (&metrics.log_export, &metrics.credential_fetches);
+    let export = LogExport::new(&config.store.state_dir, counted, background.clone());
+    let set = export.set(config.log_export.as_ref());
+    set.map_err(|error| failed("starting the log export", error))?;
+    Ok(export)
 }
 
 /// Returns the connection to Redis and its heartbeat if limits are shared.

@@ -320,6 +320,7 @@ impl Reloader {
         let listeners = self.listeners.prepare(&loaded.config)?;
         let mut next = Generation::build(loaded, catalog, &self.process, Some(previous))?;
         self.check_pause()?;
+        self.process.set_log_export(&next.loaded.config)?;
         // Nothing fails from here on.
         let (settings, dispatching) = next.start(background, &self.stop);
         self.current.replace(Arc::clone(&next.app.proxy));

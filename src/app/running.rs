@@ -17,6 +17,7 @@ use super::reload::Reloader;
 use crate::app::state::AppState;
 use crate::control::server::ControlSocket;
 use crate::decisions::events::queue;
+use crate::log_export::CLOSE_TIMEOUT;
 use crate::redis::Heartbeat;
 use crate::store::{FirstRun, Store, StoreLock};
 
@@ -24,7 +25,9 @@ use crate::store::{FirstRun, Store, StoreLock};
 const STORE_CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The maximum time of a shutdown. Pingora, the ledger and the background services have their own limits, whose sum
 /// is less.
-const SHUTDOWN_TIMEOUT: Duration = queue::DRAIN_TIMEOUT.saturating_add(Duration::from_secs(5));
+const SHUTDOWN_TIMEOUT: Duration = queue::DRAIN_TIMEOUT
+    .saturating_add(CLOSE_TIMEOUT)
+    .saturating_add(Duration::from_secs(5));
 
 /// A running gateway.
 pub struct Running {
@@ -149,7 +152,7 @@ impl Running {
     }
 
     /// Ends the background services. The ledger writes the costs of calls. Events of decisions are sent for some
-    /// seconds, and the rest stays on disk. The heartbeat signs off from Redis. Running requests can no longer add
+    /// seconds, and the rest stays on disk; so are lines of the log export. The heartbeat signs off from Redis. Running requests can no longer add
     /// anything.
     pub fn end(&mut self) {
         self.end_after(None);
@@ -161,6 +164,7 @@ impl Running {
             runtime.stop.send_replace(true);
         }
         let ledger = Arc::clone(&self.app.ledger);
+        let log_export = Arc::clone(&self.app.proxy.log_export);
         let dispatching = self.reloader.stop();
         let (ended, wait) = mpsc::channel();
         // The wait for Pingora has a limit, so that a failing test does not hang.
@@ -169,6 +173,8 @@ impl Running {
                 _ = server.join();
             }
             ledger.close();
+            // Its requests run on the runtime.
+            log_export.close();
             if let Some(runtime) = runtime {
                 runtime.end(dispatching);
             }

@@ -89,6 +89,8 @@ fn collect_findings(
         let (told, counts) = online::compare(config, &reached, progress);
         findings.extend(with_severity("warning", told));
         findings.extend(with_severity("note", counts));
+        let export = online::try_log_export(config);
+        findings.extend(with_severity("warning", export));
         unreachable
     } else {
         Vec::new()

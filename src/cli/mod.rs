@@ -33,6 +33,7 @@ mod journal;
 mod key;
 mod listener;
 mod litellm;
+mod log_export;
 mod mcp;
 mod mcp_clients;
 mod member;
@@ -156,6 +157,9 @@ enum Command {
     /// The decision endpoints
     #[command(subcommand, after_help = decisions::EXAMPLES)]
     Decisions(decisions::DecisionsCommand),
+    /// The export of a line of each call
+    #[command(subcommand, after_help = log_export::EXAMPLES)]
+    LogExport(log_export::LogExportCommand),
     /// Print the manual page, or write one for each command into a folder
     #[command(hide = true)]
     Man {
@@ -173,7 +177,7 @@ enum Command {
 /// Arguments of `check`.
 #[derive(Args)]
 pub struct CheckArgs {
-    /// Also ask the providers whether they answer
+    /// Also ask whether the providers and the destination of the log export answer
     #[arg(long)]
     pub online: bool,
     /// For people or for programs
@@ -292,6 +296,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, out: &mut Output) -> ExitCo
         Some(Command::Clients(command)) => clients::run(&command, &source, out),
         Some(Command::Mcp(args)) => mcp::run(&args, &source, out),
         Some(Command::Decisions(command)) => decisions::run(&command, out),
+        Some(Command::LogExport(command)) => log_export::run(&command, &source, out),
         Some(Command::Man { folder }) => pages::man(Cli::command(), folder.as_deref(), out),
         Some(Command::Completions { shell }) => pages::completions(Cli::command(), shell, out),
     };

@@ -2,6 +2,7 @@
 
 mod decisions;
 mod graph;
+mod log_export;
 mod plans;
 mod providers;
 
@@ -16,6 +17,9 @@ use http::HeaderName;
 
 pub use self::decisions::{Client, Datafile, DecisionsConfig, ProfileStore, Webhook};
 pub use self::graph::{Bearer, GraphConfig, GraphUpstream, Tenant};
+pub use self::log_export::{
+    ClickHouseConfig, Compression, DestinationConfig, LogExportConfig, S3Config, S3Keys,
+};
 pub use self::plans::Plans;
 pub use self::providers::{
     CloudSettings, HealthConfig, ProviderConfig, ProviderPlace, RegionConfig, provider_names,
@@ -62,6 +66,8 @@ pub struct Config {
     pub decisions: Option<DecisionsConfig>,
     pub graph: Option<GraphConfig>,
     pub log: Log,
+    /// The export of a line of each call, or `None` if it is off.
+    pub log_export: Option<LogExportConfig>,
 }
 
 impl Config {

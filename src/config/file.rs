@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 pub(super) mod decisions;
 pub(super) mod graph;
+pub(super) mod log_export;
 pub(super) mod providers;
 pub(super) mod quotas;
 pub(super) mod routing;
@@ -21,6 +22,7 @@ pub(super) mod usd;
 pub(super) use decisions::DecisionsConfig;
 pub(super) use filters::secret_ref::SecretRef;
 pub(super) use graph::GraphConfig;
+pub(super) use log_export::LogExportConfig;
 pub(super) use providers::ProviderConfig;
 pub(super) use routing::ModelsConfig;
 pub use routing::{BodyBytes, Limits, Routing, Weights};
@@ -73,6 +75,8 @@ pub(super) struct File {
     pub mcp: Mcp,
     /// What is logged.
     pub log: Log,
+    /// The export of a line of each call; without this section it is off.
+    pub log_export: Option<LogExportConfig>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema, Serialize)]

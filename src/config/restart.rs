@@ -114,6 +114,10 @@ pub const EFFECTS: &[(&str, Effect)] = &[
     ("log.level", Effect::Reload("at once")),
     ("log.access", REQUESTS),
     ("log.format", Effect::Restart("the log is opened once")),
+    (
+        "log_export",
+        Effect::Reload("the next batch, also of lines that wait already"),
+    ),
 ];
 
 /// Returns why a change of this key needs a restart, or `None` if a reload puts it in force.

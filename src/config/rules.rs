@@ -18,6 +18,7 @@ mod cloud;
 mod decisions;
 mod graph;
 mod listen;
+mod log_export;
 mod mcp;
 mod models;
 mod places;
@@ -45,6 +46,7 @@ impl Rules<'_> {
         let decisions = decisions::check(self, file);
         let graph = graph::check(self, file);
         let found = providers::check(self, file);
+        let log_export = log_export::check(self, file);
         shared::warn_of_leases(self, file);
         self.check_routing(&file.routing);
         let listen = listen::check(self, &file.listen);
@@ -73,6 +75,7 @@ impl Rules<'_> {
             decisions,
             graph,
             log: file.log,
+            log_export,
         }
     }
 

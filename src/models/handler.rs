@@ -40,6 +40,10 @@ pub struct ModelHandler {
 }
 
 impl Forward for ModelHandler {
+    fn is_call(&self) -> bool {
+        true
+    }
+
     fn open<'a>(
         &'a self,
         incoming: &'a mut Incoming<'_>,

@@ -93,6 +93,8 @@ pub struct Models {
     /// The model that judges calls in auto mode of Claude Code.
     judge_model: Option<Arc<str>>,
     max_chat_bytes: usize,
+    /// Whether lines of calls are exported, some of them with their content.
+    is_exported: bool,
     stream_timeouts: Timeouts,
     whole_timeouts: Timeouts,
 }
@@ -147,6 +149,7 @@ impl Models {
             prompts_enabled: config.prompts_enabled,
             judge_model: config.judge_model.clone(),
             max_chat_bytes: config.limits.body_bytes.chat,
+            is_exported: config.log_export.is_some(),
             media: memories.media,
             reply_cache: memories.reply_cache,
             sessions: memories.sessions,

@@ -1,4 +1,5 @@
-//! The log line of a request. It contains no body, no secret and no query. Source: docs/interface.md, Logs.
+//! The line of a request, for the log and for the export. It contains no secret and no query, and a body for the export alone, where
+//! the caller's organization allows it. Source: docs/interface.md, Logs; docs/log-export.md
 
 use std::cell::Cell;
 use std::io::Write;
@@ -15,6 +16,8 @@ use super::exchange::{LogPart, log_ms};
 use super::state::ProxyState;
 use crate::telemetry::logging;
 
+/// A larger buffer is freed once its line is sent: it had the content of a call.
+const KEPT_LINE_BYTES: usize = 16 << 10;
 /// The maximum bytes of a path or a user agent in the log.
 const MAX_TEXT_BYTES: usize = 256;
 
@@ -23,11 +26,11 @@ thread_local! {
     static LINE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// Writes the log line of a request that has ended.
+/// Writes the line of a request that has ended to the log, where the configuration says so, and to the export, if
+/// `is_exported`.
 pub(super) fn write_line(
-    state: &ProxyState,
-    session: &Session,
-    ctx: &Context,
+    (state, is_exported): (&ProxyState, bool),
+    (session, ctx): (&Session, &Context),
     route: &str,
     outcome: &str,
 ) {
@@ -35,8 +38,34 @@ pub(super) fn write_line(
     let mut line = LINE.take();
     line.clear();
     format_line(&mut line, state, (session, ctx), (route, outcome));
-    state.access_log.send(&line);
+    if state.settings.writes_access_log {
+        state.access_log.send(&line);
+    }
+    if is_exported {
+        if ctx.info.exports_content() {
+            write_content(&mut line, ctx);
+        }
+        state.log_export.send(&line);
+        line.shrink_to(KEPT_LINE_BYTES);
+    }
     LINE.set(line);
+}
+
+/// Adds what was asked and answered to a line, if there is any.
+fn write_content(line: &mut Vec<u8>, ctx: &Context) {
+    let Some(exchange) = &ctx.exchange else {
+        return;
+    };
+    let whole = line.len();
+    let mut content = Object::open(line);
+    exchange.log(&ctx.info, LogPart::Content, &mut content);
+    content.close();
+    // The brace that ends the line and the one that begins the content become a comma.
+    let is_empty = line.len() == whole + 2;
+    match is_empty {
+        true => line.truncate(whole),
+        false => _ = line.splice(whole - 1..=whole, *b","),
+    }
 }
 
 fn format_line(

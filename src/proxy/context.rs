@@ -124,6 +124,12 @@ impl RequestInfo {
         self.caller = Some(caller);
     }
 
+    /// Returns whether the export of logs may have what the caller asks and gets.
+    pub fn exports_content(&self) -> bool {
+        let caller = self.caller.as_ref();
+        caller.is_some_and(|caller| caller.exports_content)
+    }
+
     /// Returns the owner of the body's memory and disk space.
     pub fn body_owner(&self) -> BodyOwner {
         let caller = self.caller.as_ref();

@@ -135,12 +135,14 @@ pub struct End<'a> {
     pub is_client_disconnected: bool,
 }
 
-/// A part of the log line that an exchange writes.
+/// A part of a line that an exchange writes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LogPart {
     /// The members after the caller's.
     BeforeStatus,
     AfterSizes,
+    /// What was asked and answered, for the export of logs alone.
+    Content,
 }
 
 /// Writes a duration in milliseconds with three decimals.

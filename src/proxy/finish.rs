@@ -42,8 +42,13 @@ pub fn finish(state: &ProxyState, session: &mut Session, error: Option<&Error>, 
     let (index, seconds) = (ctx.info.route, ctx.info.elapsed().as_secs_f64());
     let at = (&state.route_metrics, index);
     state.metrics.record_request(at, name, ctx.status, seconds);
-    if state.settings.writes_access_log {
-        access_log::write_line(state, session, ctx, name, outcome);
+    let is_call = || {
+        let is_billed = ctx.exchange.as_ref().is_some_and(|it| it.is_billed());
+        is_billed || route.is_some_and(|route| route.handler.is_call())
+    };
+    let is_exported = state.log_export.is_on() && is_call();
+    if state.settings.writes_access_log || is_exported {
+        access_log::write_line((state, is_exported), (session, ctx), name, outcome);
     }
 }
 

@@ -50,6 +50,14 @@ impl Handler {
             Self::Forward(forward) => forward.check_head(head),
         }
     }
+
+    /// Returns whether its requests are calls of models.
+    pub fn is_call(&self) -> bool {
+        match self {
+            Self::Endpoint(_) => false,
+            Self::Forward(forward) => forward.is_call(),
+        }
+    }
 }
 
 /// Answers requests in-process.
@@ -91,6 +99,11 @@ pub trait Forward: Send + Sync {
         incoming: &'a mut Incoming<'_>,
         exchange: &'a mut Option<Box<dyn Exchange>>,
     ) -> BoxFuture<'a, Result<Opened, Fault>>;
+
+    /// Returns whether its requests are calls of models, whose lines are exported, also of those that are refused.
+    fn is_call(&self) -> bool {
+        false
+    }
 
     /// Returns an exchange that stamps and logs a request whose head was refused before `open`.
     fn refused(&self, _head: &Parts) -> Option<Box<dyn Exchange>> {

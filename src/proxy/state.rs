@@ -16,6 +16,7 @@ use crate::accounts::AccountsHandle;
 use crate::accounts::access_tokens::AccessTokens;
 use crate::config::{Cidr, Config};
 use crate::limits::Quotas;
+use crate::log_export::LogExport;
 use crate::tasks::Tasks;
 use crate::telemetry::logging::AccessLog;
 use crate::telemetry::metrics::{Metrics, RouteMetrics};
@@ -29,6 +30,8 @@ pub struct ProxyState {
     pub metrics: Arc<Metrics>,
     /// Writes the log lines of requests.
     pub access_log: Arc<AccessLog>,
+    /// Takes the lines of calls, if they are exported.
+    pub log_export: Arc<LogExport>,
     pub accounts: AccountsHandle,
     /// Hashes API keys.
     pub pepper: Pepper,

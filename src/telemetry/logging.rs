@@ -83,10 +83,21 @@ impl AccessLog {
     ///
     /// Errors: the thread cannot be started.
     pub fn start(out: impl Write + Send + 'static, dropped: IntCounter) -> std::io::Result<Self> {
+        Self::start_as("log", out, dropped)
+    }
+
+    /// Starts such a thread with a name.
+    ///
+    /// Errors: the thread cannot be started.
+    pub fn start_as(
+        name: &str,
+        out: impl Write + Send + 'static,
+        dropped: IntCounter,
+    ) -> std::io::Result<Self> {
         let lines = Arc::new(PendingLines::new(dropped));
         let written = Arc::clone(&lines);
         let thread = std::thread::Builder::new()
-            .name("log".to_owned())
+            .name(name.to_owned())
             .spawn(move || {
                 priority::lower();
                 run_writer(&written, out);

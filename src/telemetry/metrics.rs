@@ -99,6 +99,20 @@ pub struct Metrics {
     pub reloads: ReloadStatus,
     /// Log lines dropped because the reader was too slow.
     pub log_dropped: IntCounter,
+    pub log_export: LogExportMetrics,
+}
+
+/// The export of logs.
+#[derive(Clone)]
+pub struct LogExportMetrics {
+    /// Lines, by outcome.
+    pub lines: IntCounterVec,
+    /// Failed tries to send a batch.
+    pub failures: IntCounter,
+    /// Bytes of lines that wait.
+    pub spool_bytes: IntGauge,
+    /// How long the oldest line has waited, in seconds.
+    pub oldest_seconds: IntGauge,
 }
 
 /// The ended attempts at a provider.
@@ -183,6 +197,7 @@ impl Metrics {
             journal_lag: register(&r, Gauge::new("weirgate_ledger_journal_lag_seconds", "How long the oldest ended call has waited for the store.")?)?,
             journal_bytes: register(&r, IntGauge::new("weirgate_ledger_journal_bytes", "Bytes of the journal on disk.")?)?,
             log_dropped: register(&r, IntCounter::new("weirgate_log_lines_dropped_total", "Access lines dropped because the reader of stdout was too slow.")?)?,
+            log_export: log_export_metrics(&r)?,
             registry: r,
         })
     }
@@ -293,6 +308,16 @@ impl Metrics {
         }
         out
     }
+}
+
+#[rustfmt::skip]
+fn log_export_metrics(r: &Registry) -> prometheus::Result<LogExportMetrics> {
+    Ok(LogExportMetrics {
+        lines: counters(r, "weirgate_log_export_lines_total", "Lines of the log export: spooled (on disk), exported (the destination has them); dropped: queue_full (the disk was too slow), spool_full (log_export.spool_bytes), failed (the disk refused them), off (it was switched off).", &["outcome"])?,
+        failures: register(r, IntCounter::new("weirgate_log_export_failures_total", "Tries to send a batch of the log export that failed. It is sent again.")?)?,
+        spool_bytes: register(r, IntGauge::new("weirgate_log_export_spool_bytes", "Bytes of lines on disk that the destination of the log export does not have yet.")?)?,
+        oldest_seconds: register(r, IntGauge::new("weirgate_log_export_oldest_seconds", "How long the oldest batch of the log export has waited since its first line.")?)?,
+    })
 }
 
 #[rustfmt::skip]

@@ -22,6 +22,7 @@ mod decisions;
 mod graph;
 mod ledger;
 mod limits;
+mod log_export;
 mod mcp;
 mod models;
 mod proxy;

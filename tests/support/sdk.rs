@@ -3,7 +3,7 @@
 //! `make clients` installs them under `target/clients`. If it has not run, the test fails and says so.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 /// A script with its runtime.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +50,8 @@ pub enum Script {
     Sigv4Python,
     /// `schemathesis_api.py` in the virtual environment.
     SchemathesisApi,
+    /// `s3_python.py` in the virtual environment.
+    S3Python,
 }
 
 /// The environment of a script; the scripts describe what each model must do.
@@ -96,6 +98,34 @@ pub fn run(script: Script, variables: &[(&str, &str)], checks: &[&str]) {
 
 /// Runs a script, and returns what it has written; fails the test when it fails.
 pub fn output(script: Script, variables: &[(&str, &str)], checks: &[&str]) -> String {
+    let (mut command, name) = command(script);
+    let output = command
+        .args(checks)
+        .envs(variables.iter().copied())
+        .output()
+        .unwrap_or_else(|e| panic!("running {name}: {e}"));
+    let [out, err] =
+        [output.stdout, output.stderr].map(|b| String::from_utf8_lossy(&b).into_owned());
+    assert!(
+        output.status.success(),
+        "{name}: {}\n{out}\n{err}",
+        output.status
+    );
+    out
+}
+
+/// Starts a script that serves, with pipes to its input and from its output.
+pub fn start(script: Script) -> Child {
+    let (mut command, name) = command(script);
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let command = command.stderr(Stdio::null());
+    command
+        .spawn()
+        .unwrap_or_else(|e| panic!("starting {name}: {e}"))
+}
+
+/// Returns the command of a script, and its name.
+fn command(script: Script) -> (Command, &'static str) {
     super::watchdog::watch_this_test();
     let (program, name) = match script {
         Script::OpenaiPython => (installed("venv/bin/python"), "openai_python.py"),
@@ -119,23 +149,14 @@ pub fn output(script: Script, variables: &[(&str, &str)], checks: &[&str]) -> St
         Script::OfrepWebNode => (PathBuf::from("node"), "ofrep_web_node.mjs"),
         Script::Sigv4Python => (installed("venv/bin/python"), "sigv4_python.py"),
         Script::SchemathesisApi => (installed("venv/bin/python"), "schemathesis_api.py"),
+        Script::S3Python => (installed("venv/bin/python"), "s3_python.py"),
     };
-    let output = Command::new(program)
+    let mut command = Command::new(program);
+    command
         .current_dir(installed("node_modules").parent().unwrap())
         .arg(root().join("tests/clients").join(name))
-        .args(checks)
-        .envs(variables.iter().copied())
-        .env("PYTHONDONTWRITEBYTECODE", "1")
-        .output()
-        .unwrap_or_else(|e| panic!("running {name}: {e}"));
-    let [out, err] =
-        [output.stdout, output.stderr].map(|b| String::from_utf8_lossy(&b).into_owned());
-    assert!(
-        output.status.success(),
-        "{name}: {}\n{out}\n{err}",
-        output.status
-    );
-    out
+        .env("PYTHONDONTWRITEBYTECODE", "1");
+    (command, name)
 }
 
 fn installed(what: &str) -> PathBuf {

@@ -18,6 +18,10 @@ const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 pub const DATE: HeaderName = HeaderName::from_static("x-amz-date");
 /// The header of the token of temporary keys.
 pub const SECURITY_TOKEN: HeaderName = HeaderName::from_static("x-amz-security-token");
+/// The header of the hash of a body, which S3 wants.
+pub const CONTENT_HASH: HeaderName = HeaderName::from_static("x-amz-content-sha256");
+/// The name of S3 in signatures.
+pub const S3: &str = "s3";
 /// The length of a block of SHA-256, to which HMAC pads its keys.
 const BLOCK_BYTES: usize = 64;
 
@@ -65,6 +69,11 @@ impl BodyHash {
         }
         hash.end()
     }
+
+    /// Returns it as hexadecimal digits, as S3 wants it in the header [`CONTENT_HASH`].
+    pub fn to_hex(&self) -> String {
+        hex(&self.0)
+    }
 }
 
 impl RunningBodyHash {
@@ -99,7 +108,10 @@ pub fn sign(
     let (canonical_headers, names) = canonical_headers(headers);
     let day = time.get(..8)?;
     let (region, service) = (&scope.region, &scope.service);
-    let path = canonical_path(parts.path);
+    let path = match &**service {
+        S3 => parts.path.to_owned(),
+        _ => canonical_path(parts.path),
+    };
     let query = canonical_query(parts.query.unwrap_or_default());
     let body = hex(&parts.body_hash.0);
     let method = parts.method;
@@ -144,7 +156,7 @@ fn canonical_headers(headers: &HeaderMap) -> (String, String) {
 }
 
 /// Returns a path as signatures have it: without empty and dotted segments, and encoded once more than it is sent, as all
-/// services but S3 want it.
+/// services but S3 want it, which takes paths as they are sent.
 fn canonical_path(path: &str) -> String {
     let mut segments = Vec::new();
     for segment in path.split('/') {
@@ -177,7 +189,7 @@ fn canonical_query(query: &str) -> String {
 }
 
 /// Encodes all bytes but those that need none, and but one more.
-fn encode(text: &str, kept: u8) -> String {
+pub fn encode(text: &str, kept: u8) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     for byte in text.bytes() {
         let is_plain = byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) || byte == kept;

@@ -255,3 +255,25 @@ fn nothing_prints_a_secret() {
         "{shown}"
     );
 }
+
+/// Source: the example `PUT Object` of S3's documentation of signatures in headers.
+#[test]
+fn s3_takes_paths_as_they_are_sent() {
+    let hash = BodyHash::from_slices([&b"Welcome to Amazon S3."[..]]);
+    let keys = AwsKeys {
+        access_key_id: "AKIAIOSFODNN7EXAMPLE".into(),
+        secret_access_key: SecretText::new("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"),
+        session_token: None,
+    };
+    let mut headers = map(&[
+        ("date", "Fri, 24 May 2013 00:00:00 GMT"),
+        ("host", "examplebucket.s3.amazonaws.com"),
+        ("x-amz-content-sha256", &hash.to_hex()),
+        ("x-amz-storage-class", "REDUCED_REDUNDANCY"),
+    ]);
+    let request = parts("PUT", "/test%24file.text", &hash);
+    sign(&mut headers, request, (&keys, &scope(S3)), 1_369_353_600).unwrap();
+    let value = headers["authorization"].to_str().unwrap();
+    let signature = "98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd";
+    assert!(value.ends_with(signature), "{value}");
+}

@@ -13,9 +13,9 @@ use reqwest::Response;
 use serde_json::Value;
 
 use super::listed_model::{ListedModels, read_list};
-use crate::config::ProviderConfig;
 use crate::cloud_credentials::authorize::authorize;
 use crate::cloud_credentials::{CredentialSource, HeldCredential, SourceState};
+use crate::config::ProviderConfig;
 use crate::outbound::{Outbound, describe, read_body};
 use crate::telemetry::metrics::Metrics;
 

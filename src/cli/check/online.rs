@@ -1,15 +1,19 @@
-//! Compares the catalogue with the lists of models that providers publish, all asked at once.
+//! Compares the catalogue with the lists of models that providers publish, all asked at once, and asks for the destination of the log
+//! export.
 
 use std::cell::Cell;
 
 use filters::models::routing::WrittenMapping;
 use filters::money::Price;
 use futures::future::join_all;
+use prometheus::{IntCounterVec, Opts};
+use tokio::runtime::{Builder, Runtime};
 
 use super::super::progress::WorkProgress;
 use super::listed_model::{self, ListedModels};
 use super::model_list::{AskedLists, sign_in_and_ask};
 use crate::config::{Config, Location, Problem, ProviderConfig};
+use crate::log_export;
 
 /// The maximum number of names in one finding.
 const MAX_SHOWN: usize = 20;
@@ -24,18 +28,10 @@ pub(super) fn compare(
     providers: &[&ProviderConfig],
     progress: &WorkProgress,
 ) -> (Vec<Problem>, Vec<Problem>) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let runtime = match runtime {
+    let runtime = match runtime("providers") {
         Ok(runtime) => runtime,
-        Err(error) => {
-            let message = format!("cannot be asked: {error}");
-            return (vec![problem("providers", message, "")], Vec::new());
-        }
+        Err(problem) => return (vec![problem], Vec::new()),
     };
-    // All clients share one crypto provider, which may already be installed.
-    _ = rustls::crypto::ring::default_provider().install_default();
     let (done, total) = (Cell::new(0), providers.len() as u64);
     let ask = async |provider: &ProviderConfig| {
         let asked = sign_in_and_ask(provider).await;
@@ -70,6 +66,31 @@ pub(super) fn compare(
         }
     }
     (problems, counts)
+}
+
+/// Returns a runtime for requests, with which all clients share one crypto provider.
+///
+/// Errors: what is under this key cannot be asked.
+fn runtime(key: &str) -> Result<Runtime, Problem> {
+    // It may already be installed.
+    _ = rustls::crypto::ring::default_provider().install_default();
+    let runtime = Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| problem(key, format!("cannot be asked: {error}"), ""))
+}
+
+/// Asks whether the destination of the log export is there. Returns why lines would not arrive.
+pub(super) fn try_log_export(config: &Config) -> Option<Problem> {
+    const KEY: &str = "log_export";
+    let export = config.log_export.as_ref()?;
+    let tried = runtime(KEY).and_then(|runtime| {
+        // Nobody reads these counts.
+        let fetches = IntCounterVec::new(Opts::new("fetches", "fetches"), &["provider", "outcome"]);
+        let fetches = fetches.map_err(|error| problem(KEY, error.to_string(), ""))?;
+        let tried = runtime.block_on(log_export::try_out(export, &fetches));
+        let cure = "see that the destination is there and takes these keys";
+        tried.map_err(|why| problem(KEY, format!("lines would not arrive: {why}"), cure))
+    });
+    tried.err()
 }
 
 /// Compares the mappings of a provider with what its lists have said.

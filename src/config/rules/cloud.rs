@@ -1,5 +1,6 @@
 //! Checks the sign-in of providers to clouds, as far as that needs no server.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use filters::models::cloud_credentials::aws::profile::{self, ProfileFiles};
@@ -48,13 +49,7 @@ pub(super) fn check(
     if provider.kind == ProviderKind::Sandbox {
         rules.refuse(&place, "has no effect on the sandbox", "take it out");
     }
-    let variables = rules.env.iter().filter(|(name, _)| {
-        let mut beginnings = VARIABLES.iter();
-        beginnings.any(|beginning| name.starts_with(beginning))
-    });
-    let environment: Environment = variables
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect();
+    let environment = environment(rules.env);
     check_words(rules, key, provider);
     let region = check_source(rules, key, (cloud, provider), &environment);
     let usual = cloud.usual_scope();
@@ -70,6 +65,27 @@ pub(super) fn check(
             .into(),
         scope: scope.into(),
     })
+}
+
+/// Returns the variables that sources read.
+pub(super) fn environment(all: &BTreeMap<String, String>) -> Environment {
+    let variables = all.iter().filter(|(name, _)| {
+        let mut beginnings = VARIABLES.iter();
+        beginnings.any(|beginning| name.starts_with(beginning))
+    });
+    let variables = variables.map(|(name, value)| (name.clone(), value.clone()));
+    variables.collect()
+}
+
+/// Returns the sign-in to a service of AWS by its own sources.
+pub(super) fn of_aws(environment: Environment, region: &str, service: &str) -> CloudSettings {
+    CloudSettings {
+        cloud: Cloud::Aws,
+        environment: Arc::new(environment),
+        region: region.into(),
+        service: service.into(),
+        scope: Cloud::Aws.usual_scope().into(),
+    }
 }
 
 /// Returns how a provider signs in with the JSON that an organization may give as its key: as it does itself, or else as its kind
@@ -129,41 +145,58 @@ fn check_source(
     (cloud, provider): (Cloud, &file::ProviderConfig),
     environment: &Environment,
 ) -> String {
-    let refuse = |rules: &mut Rules<'_>, name: &str, error: SourceError| {
-        let message = match &*error.setting {
-            setting if setting == name => error.came,
-            setting => format!("{setting}: {}", error.came),
-        };
-        rules.refuse(&format!("{key}.{name}"), message, error.cure);
-    };
     let chosen = match cloud {
         Cloud::Entra => entra::choose(environment).map(drop),
         Cloud::Google => check_google(environment),
         Cloud::Aws => {
-            let texts = profile::paths(environment).map(|path| std::fs::read_to_string(path?).ok());
-            let [config, credentials] = &texts;
-            let files = ProfileFiles {
-                config: config.as_deref(),
-                credentials: credentials.as_deref(),
-            };
-            let region = provider.region.as_deref();
-            let region = match aws::find_region(region, environment, &files) {
-                Ok(region) => region,
-                Err(error) => {
-                    refuse(rules, "region", error);
-                    return String::new();
-                }
-            };
-            if let Err(error) = aws::choose(environment, &files, &region) {
-                refuse(rules, "credentials", error);
-            }
-            return region;
+            let place = (key, "credentials");
+            return check_aws(
+                rules,
+                place,
+                (provider.region.as_deref(), true),
+                environment,
+            );
         }
     };
     if let Err(error) = chosen {
-        refuse(rules, "credentials", error);
+        refuse(rules, (key, "credentials"), error);
     }
     String::new()
+}
+
+/// Returns the region of AWS, or an empty text after a finding. `needs_source` says that a source has to be there, and
+/// `place` is the table and the key at which it is missed.
+pub(super) fn check_aws(
+    rules: &mut Rules<'_>,
+    place: (&str, &str),
+    (region, needs_source): (Option<&str>, bool),
+    environment: &Environment,
+) -> String {
+    let texts = profile::paths(environment).map(|path| std::fs::read_to_string(path?).ok());
+    let [config, credentials] = &texts;
+    let files = ProfileFiles {
+        config: config.as_deref(),
+        credentials: credentials.as_deref(),
+    };
+    let region = match aws::find_region(region, environment, &files) {
+        Ok(region) => region,
+        Err(error) => {
+            refuse(rules, (place.0, "region"), error);
+            return String::new();
+        }
+    };
+    if needs_source && let Err(error) = aws::choose(environment, &files, &region) {
+        refuse(rules, place, error);
+    }
+    region
+}
+
+fn refuse(rules: &mut Rules<'_>, (key, name): (&str, &str), error: SourceError) {
+    let message = match &*error.setting {
+        setting if setting == name => error.came,
+        setting => format!("{setting}: {}", error.came),
+    };
+    rules.refuse(&format!("{key}.{name}"), message, error.cure);
 }
 
 fn check_google(environment: &Environment) -> Result<(), SourceError> {

@@ -143,13 +143,27 @@ fn the_usual_variables_switch_the_shipped_providers_on() {
 
 #[test]
 fn every_option_of_the_shipped_file_is_accepted_when_set() {
-    let pairs = ["WEIRGATE_ADMIN_TOKEN", "WEIRGATE_TOKEN_KEY"]
-        .map(|name| (name, "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="));
+    let names = [
+        "WEIRGATE_ADMIN_TOKEN",
+        "WEIRGATE_TOKEN_KEY",
+        "LOG_EXPORT_KEY_ID",
+        "LOG_EXPORT_KEY",
+        "LOG_EXPORT_TOKEN",
+    ];
+    let pairs = names.map(|name| (name, "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="));
     let text = without_catalogue(&uncommented())
         .replace(
             "secret = { file = \"weirgate-secret\" }",
             "secret = { env = \"WEIRGATE_TOKEN_KEY\" }",
         )
+        // Keys of one kind of log export stand for all.
+        .replace("url = \"http://localhost:8123\"\n", "")
+        .replace("database = \"default\"\ntable = \"weirgate_calls\"\n", "")
+        .replace(
+            "user = \"default\"\npassword = { file = \"clickhouse-password\" }\n",
+            "",
+        )
+        .replace("folder = \"/var/lib/weirgate-calls\"\n", "")
         // It stands in place of keys.
         .replace("credentials = \"aws\"\n", "")
         // These files do not exist here.

@@ -6,13 +6,14 @@
 //! A process holds a lock on each of its files, and on those of an earlier process while it sends them. So a process takes
 //! no events of one that still runs, as during an upgrade. What that one leaves, it finds later: [`EventSpool::find_left`].
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::de::IgnoredAny;
+
+use crate::owned_file;
 
 /// Beyond this size or age a new file is started, so that the old one can be removed.
 const MAX_FILE_BYTES: u64 = 4 << 20;
@@ -132,17 +133,8 @@ impl EventSpool {
         loop {
             let path = self.folder.join(format!("{:020}.jsonl", self.next_number));
             self.next_number += 1;
-            let mut options = OpenOptions::new();
-            let options = options.create_new(true).append(true).mode(0o600);
-            match options.open(&path) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Ok(file) => match file.try_lock() {
-                    Ok(()) => return Ok((path, file)),
-                    // Another process has found the file empty, and removes it.
-                    Err(TryLockError::WouldBlock) => {}
-                    Err(TryLockError::Error(error)) => return Err(error),
-                },
-                Err(error) => return Err(error),
+            if let Some(file) = owned_file::create(&path)? {
+                return Ok((path, file));
             }
         }
     }
@@ -173,12 +165,9 @@ fn log_failure(path: &Path, error: &io::Error) {
 
 /// Reads a file and its bodies, and locks it. Returns `None` if a running process has it.
 fn read_left(path: &Path) -> io::Result<Option<LeftFile>> {
-    let lock = File::open(path)?;
-    match lock.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Ok(None),
-        Err(TryLockError::Error(error)) => return Err(error),
-    }
+    let Some(lock) = owned_file::take_over(path)? else {
+        return Ok(None);
+    };
     let text = fs::read(path)?;
     Ok(Some(LeftFile {
         path: path.to_owned(),
@@ -207,6 +196,7 @@ fn read_bodies(path: &Path, text: &[u8]) -> Vec<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+    use std::fs::OpenOptions;
     use std::os::unix::fs::MetadataExt;
 
     use super::*;

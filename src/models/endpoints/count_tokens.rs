@@ -17,9 +17,9 @@ use http::HeaderValue;
 use reqwest::RequestBuilder;
 use serde_json::json;
 
-use crate::models::Models;
 use crate::cloud_credentials::SourceState;
 use crate::cloud_credentials::authorize::authorize;
+use crate::models::Models;
 use crate::models::deployment::Deployment;
 use crate::models::planner::PlanContext;
 use crate::models::providers::endpoints::TriedEndpoints;

@@ -7,6 +7,7 @@ use filters::fault::Fault;
 use filters::models::cloud_credentials::sigv4::BodyHash;
 use filters::models::dialects::chat_state;
 use filters::models::dialects::state::{Maker, OwnedMaker, States};
+use filters::models::exported_content::CutText;
 use filters::models::metadata::{AttemptRecord, Owed};
 use filters::models::reply::ReplyIdentity;
 use filters::models::reply_cache::recorder::ReplyRecorder;
@@ -270,11 +271,9 @@ impl Attempt {
     ) -> Option<ReplyReader> {
         let identity = self.identity(call, info)?;
         let writer = call.request.front.writer(&call.request, identity);
-        Some(ReplyReader::new(
-            writer,
-            recorder,
-            self.new_turn(call, info),
-        ))
+        let answer = call.exports_content.then(CutText::default);
+        let reader = ReplyReader::new(writer, recorder, self.new_turn(call, info));
+        Some(reader.keeping_text(answer))
     }
 
     /// Returns the turn that the attempt begins, if the answer may have several or its calls are judged.

@@ -45,6 +45,8 @@ pub(super) struct Call {
     pub(super) states: States,
     /// The id of the caller's API key.
     pub(super) key_id: Option<Arc<str>>,
+    /// Whether the export of logs gets what is asked and answered.
+    pub(super) exports_content: bool,
     /// Who of the client's session makes it.
     pub(super) session_names: Option<Arc<SessionNames>>,
     /// The key under which the session is bound to the provider that responds.

@@ -1,6 +1,7 @@
 //! A call's members of the log line. Source: docs/interface.md, Logs.
 
 use filters::json::Object;
+use filters::models::exported_content;
 use filters::models::routing::allowed::OUTSIDE_REGIONS;
 use filters::models::routing::plan::LeftOut;
 use filters::money::Cost;
@@ -74,6 +75,16 @@ impl Call {
             }
         }
         self.billing.write_log(line);
+    }
+
+    /// Writes what is asked and what is answered, if the export of logs gets it.
+    pub(super) fn write_content(&self, last: &Attempt, line: &mut Object<'_>) {
+        if !self.exports_content {
+            return;
+        }
+        let asked = exported_content::asked(&self.request.source);
+        let answer = last.reader.answer_text();
+        exported_content::write(&asked, &answer, line);
     }
 }
 

@@ -114,6 +114,7 @@ impl ModelExchange {
                 caller.map(|caller| Arc::clone(&caller.organization_id)),
             ),
             key_id: caller.map(|caller| Arc::clone(&caller.key_id)),
+            exports_content: models.is_exported && info.exports_content(),
             session_names: None,
             affinity_key: None,
             images: Default::default(),
@@ -251,8 +252,10 @@ impl Exchange for ModelExchange {
     }
 
     fn log(&self, info: &RequestInfo, part: LogPart, line: &mut Object<'_>) {
-        if part == LogPart::AfterSizes {
-            self.call.write_log(&self.running, info, line);
+        match part {
+            LogPart::BeforeStatus => {}
+            LogPart::AfterSizes => self.call.write_log(&self.running, info, line),
+            LogPart::Content => self.call.write_content(&self.running, line),
         }
     }
 }

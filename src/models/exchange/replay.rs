@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use filters::models::dialects::state::OwnedMaker;
+use filters::models::exported_content::{CopyingText, CutText};
 use filters::models::metadata::{AnswerMembers, AttemptRecord};
 use filters::models::reply::{ReplyIdentity, ResponseKind};
 use filters::models::reply_cache::cached_reply::CachedReply;
@@ -61,7 +62,14 @@ impl ModelExchange {
         };
         let call = &mut self.call;
         let mut writer = call.request.front.writer(&call.request, identity);
-        reply.replay(&mut *writer)?;
+        let mut answer = call.exports_content.then(CutText::default);
+        match &mut answer {
+            None => reply.replay(&mut *writer)?,
+            Some(answer) => reply.replay(&mut CopyingText {
+                sink: &mut *writer,
+                answer,
+            })?,
+        }
         let billing = &mut call.billing;
         billing.record_replay(reply.settlement(), Uuid::now_v7());
         let settlement = call.billing.settlement()?;
@@ -70,7 +78,7 @@ impl ModelExchange {
         });
         let body = writer.take();
         // The log line describes the response like a new one.
-        self.running.reader = ReplyReader::new(writer, None, None);
+        self.running.reader = ReplyReader::new(writer, None, None).keeping_text(answer);
         Some(body)
     }
 

@@ -1,7 +1,10 @@
 //! Reads a reply piece by piece, and makes the response of it.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use filters::models::chat::piece::{Finish, Piece};
+use filters::models::exported_content::{CopyingText, CutText};
 use filters::models::reply::{Reported, ResponseKind, Sink, StructuredAnswer, Writer};
 use filters::models::reply_cache::recorder::{Recording, ReplyRecorder};
 use filters::models::search_loop::turn::{SearchTurn, TurnSink};
@@ -22,6 +25,8 @@ pub(super) struct ReplyReader {
     recorder: Option<ReplyRecorder>,
     /// The turn that is read, if the answer has several.
     turn: Option<Box<SearchTurn>>,
+    /// The text of the answer, if the export of logs gets it.
+    answer: Option<Box<CutText>>,
 }
 
 impl ReplyReader {
@@ -38,6 +43,23 @@ impl ReplyReader {
             is_complete: false,
             recorder,
             turn,
+            answer: None,
+        }
+    }
+
+    /// Keeps the text of the answer from here on; `answer` is what has come of it.
+    #[must_use]
+    pub(super) fn keeping_text(mut self, answer: Option<CutText>) -> Self {
+        self.answer = answer.map(Box::new);
+        self
+    }
+
+    /// Returns the text of the answer, as it went out where it was repaired; empty if it is not kept.
+    pub(super) fn answer_text(&self) -> Cow<'_, CutText> {
+        match (&self.answer, self.structured()) {
+            (None, _) => Cow::Owned(CutText::default()),
+            (Some(_), Some(repaired)) => Cow::Owned(CutText::from_text(repaired.text)),
+            (Some(answer), None) => Cow::Borrowed(answer),
         }
     }
 
@@ -234,7 +256,17 @@ impl ReplyReader {
         let (Some(writer), Some(decoder)) = (&mut self.writer, &mut self.decoder) else {
             return Err(Failure::malformed("a body came before its head"));
         };
-        let sink: &mut dyn Sink = writer.as_mut();
+        let mut copying;
+        let sink: &mut dyn Sink = match &mut self.answer {
+            None => writer.as_mut(),
+            Some(answer) => {
+                copying = CopyingText {
+                    sink: writer.as_mut(),
+                    answer,
+                };
+                &mut copying
+            }
+        };
         if let Some(turn) = &mut self.turn {
             let mut sink = TurnSink { turn, client: sink };
             return decode(decoder.as_mut(), chunk, is_end, &mut sink);

@@ -10,8 +10,8 @@ use hmac::{Hmac, KeyInit, Mac};
 use http::{HeaderName, HeaderValue};
 use sha2::Sha256;
 
-use crate::config::Secret;
 use crate::cloud_credentials::CredentialSource;
+use crate::config::Secret;
 
 /// The cool-down of a refused key.
 const REFUSED_MS: u64 = 300_000;

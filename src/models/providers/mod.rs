@@ -24,8 +24,8 @@ pub use self::credentials::{ByokKey, Credential, KeyPool};
 use self::endpoints::Endpoints;
 pub use self::inherited::providers;
 use self::inherited::{Basis, InheritedSite};
-use crate::config::{self, CloudSettings, Secret};
 use crate::cloud_credentials::CredentialSource;
+use crate::config::{self, CloudSettings, Secret};
 use crate::proxy::origin::{ConnectTimeouts, Origin, Reach};
 use crate::telemetry::metrics::Metrics;
 

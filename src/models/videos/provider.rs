@@ -10,8 +10,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use reqwest::{RequestBuilder, Url};
 
 use super::Videos;
-use crate::models::Models;
 use crate::cloud_credentials::SourceState;
+use crate::models::Models;
 use crate::models::deployment::Deployment;
 use crate::outbound::{Outbound, read_body};
 use crate::proxy::body;

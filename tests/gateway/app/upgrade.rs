@@ -228,6 +228,55 @@ fn an_upgrade_cuts_no_stream_refuses_no_connection_and_charges_each_call_once() 
     assert_eq!(requests(), expected);
 }
 
+/// The first batch hangs at its destination, so the old process ends before it knows that the batch has arrived.
+#[test]
+fn an_upgrade_exports_the_line_of_each_call_once() {
+    let table = Upstream::sequence([Reply::hang(), Reply::whole(200, &[], "")]);
+    let section = format!(
+        "[log_export]\nkind = \"clickhouse\"\nurl = \"{}\"\nbatch_interval_s = 1\ntimeout_s = 600\n",
+        table.url()
+    );
+    let mut installed = Installed::start(&section);
+    let (stop, request, address) = (
+        AtomicBool::new(false),
+        installed.chat(),
+        installed.process.address,
+    );
+    let answered = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..2)
+            .map(|_| scope.spawn(|| ask_steadily(address, &request, &stop)))
+            .collect();
+        table.wait_requests(1);
+        installed.upgrade();
+        for _ in 0..20 {
+            assert_eq!(ask(address, &request).status(), 200);
+        }
+        stop.store(true, Ordering::Relaxed);
+        clients
+            .into_iter()
+            .map(|it| it.join().unwrap())
+            .sum::<usize>()
+            + 20
+    });
+    assert!(
+        installed.process.wait(WAIT_TIMEOUT).is_some(),
+        "the old one ends"
+    );
+    let state = installed.folder().join("var");
+    until("nothing waits", || {
+        crate::log_export::segments(&state).is_empty()
+    });
+    let inserts = table.requests();
+    // Inserts with one token count once.
+    let lines = crate::log_export::objects(&inserts);
+    let mut ids = crate::log_export::ids(&lines);
+    assert_eq!(ids.len(), answered);
+    ids.dedup();
+    assert_eq!(ids.len(), answered);
+    let again = inserts.iter().filter(|it| it.path == inserts[0].path);
+    assert!(again.count() > 1, "the next process has sent it again");
+}
+
 #[test]
 fn a_provider_that_fails_is_avoided_by_the_next_process_too() {
     let failing = Upstream::always(Reply::json(500, "{}"));

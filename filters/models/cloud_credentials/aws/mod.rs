@@ -95,7 +95,7 @@ pub fn find_region(
     let profile = AwsProfile::find(files, name)?;
     profile.and_then(|profile| profile.region).ok_or_else(|| {
         let came = format!("is missing, and so are AWS_REGION and a region of the profile {name}");
-        SourceError::new("region", came, "set region of the provider, or AWS_REGION")
+        SourceError::new("region", came, "set region, or AWS_REGION")
     })
 }
 

@@ -163,7 +163,7 @@ fn the_region_is_the_settings_the_variables_or_the_profiles() {
     assert_eq!(find(None, &[variable]).unwrap(), "us-east-2");
     assert_eq!(find(None, &[]).unwrap(), "eu-west-1");
     let expected = "region: is missing, and so are AWS_REGION and a region of the profile keyed; \
-                    set region of the provider, or AWS_REGION";
+                    set region, or AWS_REGION";
     assert_eq!(
         find(None, &[("AWS_PROFILE", "keyed")]).unwrap_err(),
         expected
