@@ -92,6 +92,13 @@ impl Sender {
     }
 }
 
+impl Drop for Sender {
+    fn drop(&mut self) {
+        self.stop.send_replace(true);
+        self.wake();
+    }
+}
+
 /// The state of the thread.
 struct Sending {
     shared: Arc<Shared>,

@@ -53,7 +53,7 @@ impl Destination {
     /// Errors: why it has not arrived, or may not have. The text holds nothing of the batch and no secret.
     pub(super) async fn send(&self, batch: Batch) -> Result<(), String> {
         match &self.0 {
-            Kind::S3(s3) => s3.put(batch).await,
+            Kind::S3(s3) => s3.write(batch).await,
             Kind::ClickHouse(table) => table.insert(batch).await,
             Kind::Folder(folder) => folder.write(&batch).map_err(|error| error.to_string()),
         }

@@ -1,7 +1,6 @@
 //! Batches as objects of a bucket. A second put of a batch replaces the object by the same bytes.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use filters::models::cloud_credentials::granted::GrantedSecret;
 use filters::models::cloud_credentials::sigv4::{
@@ -14,6 +13,7 @@ use reqwest::{Response, Url};
 use super::{Batch, MAX_REPLY_BYTES, media_type};
 use crate::cloud_credentials::{CredentialSource, HeldCredential, SourceState};
 use crate::config::{S3Config, S3Keys};
+use crate::log_export::now_s;
 use crate::outbound::{self, Outbound};
 
 /// The name of the export among those that fetch credentials.
@@ -70,10 +70,10 @@ impl S3 {
         })
     }
 
-    /// Puts a batch into its object.
+    /// Writes a batch to its object.
     ///
     /// Errors: why the storage does not confirm it.
-    pub(super) async fn put(&self, batch: Batch) -> Result<(), String> {
+    pub(super) async fn write(&self, batch: Batch) -> Result<(), String> {
         let object = format!("/{}{}", self.prefix, batch.name.to_object());
         let hash = BodyHash::from_slices([&batch.body[..]]);
         let mut headers = HeaderMap::new();
@@ -117,8 +117,6 @@ impl S3 {
             query: None,
             body_hash: &hash,
         };
-        let now_s = SystemTime::now().duration_since(UNIX_EPOCH);
-        let now_s = now_s.map_or(0, |since| since.as_secs());
         let held = self.held().await?;
         let keys = match (&self.keys, &held) {
             (Keys::Written(keys), _) => keys,
@@ -128,7 +126,7 @@ impl S3 {
             },
             (Keys::Source(_), None) => return Err("the sign-in gives nothing".to_owned()),
         };
-        let signed = sign(&mut headers, parts, (keys, &self.scope), now_s);
+        let signed = sign(&mut headers, parts, (keys, &self.scope), now_s());
         signed.ok_or("a request cannot be signed: a key has characters that no header takes")?;
         headers.remove(header::HOST);
         let request = self.client.request(method, &url);

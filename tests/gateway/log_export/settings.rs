@@ -31,6 +31,9 @@ fn a_reload_switches_the_export_on_to_another_destination_and_off() {
     until("all lines", || folder_lines(out.path()).len() == 4);
     asked.sort_unstable();
     assert_eq!(ids(&folder_lines(out.path())), asked);
+    until("nothing waits", || {
+        segments(gateway.folder.path()).is_empty()
+    });
     gateway.reload(&off).unwrap();
     call(address, key, CHAT, 1);
     assert!(segments(gateway.folder.path()).is_empty());
