@@ -78,7 +78,7 @@ target/agents/.done: tests/agents/package.json tests/agents/package-lock.json
 	cd target/agents && npm ci --silent --no-audit --no-fund
 	@touch $@
 
-# ClickHouse's engine as PyPI has it, chdb, is 500 MB.
+# chdb, ClickHouse as a library, is 534 MB without what it needs: too much for each run of the suite.
 test-clickhouse: test-tools target/clickhouse/.done ## Insert exported lines into ClickHouse's engine
 	$(CARGO) test --locked --test gateway log_export::clickhouse -- --include-ignored
 
