@@ -14,7 +14,7 @@ use subtle::ConstantTimeEq;
 
 use crate::cloud_credentials::CredentialSource;
 use crate::config::Secret;
-use crate::proxy::state::CurrentState;
+use crate::proxy::state::{CurrentState, STALLED};
 
 const PLAIN_TEXT: &str = "text/plain";
 
@@ -76,7 +76,7 @@ impl Admin {
     ) -> (u16, &'static str, Vec<u8>) {
         let settings = self.view.0.load();
         match path {
-            "/livez" => (200, PLAIN_TEXT, b"ok\n".to_vec()),
+            "/livez" => self.liveness(),
             "/readyz" if !is_verbose => self.readiness(),
             _ if settings.token_hash.is_none() && !names_address(headers, address) => (
                 403,
@@ -107,6 +107,13 @@ impl Admin {
                 PLAIN_TEXT,
                 b"/metrics, /livez and /readyz are answered here\n".to_vec(),
             ),
+        }
+    }
+
+    fn liveness(&self) -> (u16, &'static str, Vec<u8>) {
+        match self.current.get().progress.is_stalled() {
+            false => (200, PLAIN_TEXT, b"ok\n".to_vec()),
+            true => (503, PLAIN_TEXT, format!("{STALLED}\n").into_bytes()),
         }
     }
 

@@ -20,6 +20,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::proxy::progress::WorkerProgress;
+
 /// A service that serves the listeners that its [`Doors`] open.
 pub struct BoundService<A> {
     name: &'static str,
@@ -29,6 +31,8 @@ pub struct BoundService<A> {
     opened: UnboundedReceiver<NewListener>,
     /// Whether the service accepts connections until the process ends, even while the other services stop.
     outlives_shutdown: bool,
+    /// Counts rounds among the tasks of the service.
+    progress: Option<WorkerProgress>,
 }
 
 /// Opens listeners of a service, before it starts and while it runs.
@@ -108,6 +112,7 @@ impl<A> BoundService<A> {
             threads: None,
             opened,
             outlives_shutdown: false,
+            progress: None,
         };
         (service, Doors(doors))
     }
@@ -117,6 +122,15 @@ impl<A> BoundService<A> {
     pub fn with_threads(self, threads: usize) -> Self {
         Self {
             threads: Some(threads),
+            ..self
+        }
+    }
+
+    /// Shows whether the threads of the service run, until they end.
+    #[must_use]
+    pub fn showing(self, progress: WorkerProgress) -> Self {
+        Self {
+            progress: Some(progress),
             ..self
         }
     }
@@ -157,6 +171,10 @@ impl<A: ServerApp + Send + Sync + 'static> Service for BoundService<A> {
         shutdown: ShutdownWatch,
         listeners_per_fd: usize,
     ) {
+        // What still runs after the shutdown is watched, too, so the task ends with the runtime alone.
+        if let Some(progress) = self.progress.take() {
+            tokio::spawn(progress.count_rounds());
+        }
         // The service ends together with its runtime if it is not notified of the shutdown.
         let (_untold, never) = watch::channel(false);
         let stop = if self.outlives_shutdown {

@@ -94,6 +94,7 @@ pub(super) fn build(
         router,
         clock: process.clock,
         tasks: process.ledger.tasks.clone(),
+        progress: process.progress.clone(),
         drain: process.drain.clone(),
         is_serving: Arc::clone(&process.is_serving),
     };

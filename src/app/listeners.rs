@@ -166,7 +166,7 @@ impl BoundListeners {
         let buffers = L4BufferSettings::new(READ_BUFFER_BYTES, WRITE_BUFFER_BYTES);
         let (proxy, public) = BoundService::new("gateway", limiter.clone(), buffers);
         let public = Slot::open(PUBLIC_KEY, public, (config.listen.address, self.public))?;
-        server.add_service(proxy);
+        server.add_service(proxy.showing(current.get().progress.clone()));
         let admin = HttpServer::new_app(Admin::new(current, view));
         let (service, admin) = BoundService::new("admin", admin, L4BufferSettings::default());
         let admin = Slot::open(ADMIN_KEY, admin, (config.admin.address, self.admin))?;

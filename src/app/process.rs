@@ -21,6 +21,7 @@ use crate::proxy::body_budget::BodyBudget;
 use crate::proxy::clock::Clock;
 use crate::proxy::drain::Drain;
 use crate::proxy::permits::Permits;
+use crate::proxy::progress::WorkerProgress;
 use crate::proxy::stream_resets::StreamResets;
 use crate::proxy::upload::Spool;
 use crate::redis::{Heartbeat, Purpose, Redis};
@@ -60,6 +61,7 @@ pub(super) struct ProcessServices {
     /// The turns that requests of OAuth take at the store.
     pub(super) store_turns: StoreTurns,
     pub(super) is_serving: Arc<AtomicBool>,
+    pub(super) progress: WorkerProgress,
     pub(super) drain: Drain,
     /// The runtime of the background services.
     pub(super) background: Handle,
@@ -104,6 +106,7 @@ impl ProcessServices {
             client_documents: documents.map_err(|error| failed("documents of clients", error))?,
             store_turns: store_turns(Arc::clone(&opened.late.ledger)),
             is_serving: Arc::new(AtomicBool::new(false)),
+            progress: WorkerProgress::default(),
             drain: Drain::default(),
             background: background.clone(),
         };

@@ -10,7 +10,7 @@ use super::health::STORE_OUTAGE_TIMEOUT;
 use super::reload::Reloader;
 use super::state::AppState;
 use crate::control::status::{
-    HeldCredit, JournalState, ProcessLoad, ProcessStatus, ProviderState, StoreState,
+    HeldCredit, JournalState, ProcessLoad, ProcessStatus, ProviderState, SERVES, StoreState,
 };
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::reload::whole_second;
@@ -41,7 +41,7 @@ pub(super) fn gather(reloader: &Reloader, started: Started) -> ProcessStatus {
     ProcessStatus {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         process: std::process::id(),
-        state: state.map_or_else(|why| why, |()| "serves".to_owned()),
+        state: state.map_or_else(|why| why, |()| SERVES.to_owned()),
         started_at: whole_second(started.at).to_string(),
         uptime_s: started.since.elapsed().as_secs(),
         listeners: [public, admin].map(|it| it.to_string()).to_vec(),

@@ -8,18 +8,22 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::{Exit, Output, OutputFormat, Source, load};
-use crate::control::status::{ProcessStatus, ProviderState};
+use crate::control::status::{ProcessStatus, ProviderState, SERVES};
 use crate::control::{ControlCommand, client};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
   weirgate status
   weirgate status --watch                     anew every 2 seconds, until Ctrl-C
+  weirgate status --quiet                     for health checks: says nothing, exits 0 while it serves
   weirgate status --format json | jq .journal";
 
 /// Arguments of `status`.
 #[derive(Args)]
 pub(super) struct StatusArgs {
+    /// Print nothing: exit 0 if the server serves, 1 with the reason on stderr if it does not
+    #[arg(long, short, conflicts_with_all = ["watch", "every", "format"])]
+    quiet: bool,
     /// Show it again and again, with what happened in between
     #[arg(long)]
     watch: bool,
@@ -59,6 +63,9 @@ pub(super) fn run(args: &StatusArgs, source: &Source, out: &mut Output) -> Exit 
             out.line(&reply.message);
             return Exit::Done;
         };
+        if args.quiet {
+            return judge(&status, out);
+        }
         let now = Seen {
             status,
             at: Instant::now(),
@@ -69,6 +76,14 @@ pub(super) fn run(args: &StatusArgs, source: &Source, out: &mut Output) -> Exit 
         }
         before = Some(now);
         thread::sleep(Duration::from_secs(args.every));
+    }
+}
+
+/// Says in the exit code alone whether a process serves.
+fn judge(status: &ProcessStatus, out: &mut Output) -> Exit {
+    match status.state.as_str() {
+        SERVES => Exit::Done,
+        why => out.fail(&format!("process {}: {why}", status.process)),
     }
 }
 
@@ -299,6 +314,23 @@ mod tests {
             assert!(all.contains(part), "{part} in {all}");
         }
         assert!(!all.contains("a second"), "{all}");
+    }
+
+    #[test]
+    fn a_quiet_look_prints_nothing_of_a_server_that_serves_and_the_reason_of_one_that_does_not() {
+        let judged = |state: &str| {
+            let status = ProcessStatus {
+                state: state.to_owned(),
+                ..seen(0, Instant::now()).status
+            };
+            let (mut out, captured) = Output::captured();
+            let exit = judge(&status, &mut out);
+            (exit, captured.out(), captured.err())
+        };
+        assert_eq!(judged(SERVES), (Exit::Done, String::new(), String::new()));
+        let (exit, out, err) = judged("starting or stopping");
+        assert_eq!((exit, out.as_str()), (Exit::Failed, ""));
+        assert_eq!(err, "error: process 7: starting or stopping\n");
     }
 
     #[test]

@@ -3,6 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// The state of a process that serves.
+pub const SERVES: &str = "serves";
+
 /// The answer to `status`. Shape: a JSON object, whose absent members an older process does not know.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
@@ -10,7 +13,7 @@ pub struct ProcessStatus {
     pub version: String,
     /// The process id.
     pub process: u32,
-    /// `serves`, or why it does not.
+    /// [`SERVES`], or why it does not.
     pub state: String,
     /// Since when it answers commands (RFC 3339).
     pub started_at: String,

@@ -29,6 +29,7 @@ pub mod hooks;
 pub mod origin;
 pub mod own_call;
 pub mod permits;
+pub mod progress;
 pub mod request;
 pub mod request_id;
 pub mod response;

@@ -9,6 +9,7 @@ use super::body_budget::BodyBudget;
 use super::clock::Clock;
 use super::drain::Drain;
 use super::permits::Permits;
+use super::progress::WorkerProgress;
 use super::router::Router;
 use super::stream_resets::StreamResets;
 use super::upload::Spool;
@@ -23,6 +24,9 @@ use crate::telemetry::metrics::{Metrics, RouteMetrics};
 use arc_swap::ArcSwap;
 use filters::accounts::Pepper;
 use http::HeaderName;
+
+/// What is said of a process whose threads are stuck.
+pub const STALLED: &str = "all threads that serve requests are stuck";
 
 /// The shared state of the core.
 pub struct ProxyState {
@@ -53,6 +57,8 @@ pub struct ProxyState {
     pub clock: Clock,
     /// The tasks that must run until the process stops.
     pub tasks: Tasks,
+    /// Whether the threads that serve requests run.
+    pub progress: WorkerProgress,
     /// The end of the process.
     pub drain: Drain,
     /// Whether the process accepts requests. It is set once everything is loaded, and cleared when the process stops.
@@ -86,13 +92,16 @@ impl ProxyState {
         self.is_serving.load(Ordering::Relaxed)
     }
 
-    /// Checks that the process accepts requests and its tasks run. The health of upstreams and of the store does not
+    /// Checks that the process accepts requests, and its threads and tasks run. The health of upstreams and of the store does not
     /// count.
     ///
     /// Errors: the reason for which the process is not ready.
     pub fn check_ready(&self) -> Result<(), String> {
         if !self.accepts_requests() {
             return Err("starting or stopping".to_owned());
+        }
+        if self.progress.is_stalled() {
+            return Err(STALLED.to_owned());
         }
         match self.tasks.find_ended() {
             Some(name) => Err(format!("the task `{name}` has ended")),

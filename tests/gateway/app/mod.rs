@@ -7,5 +7,6 @@ mod install;
 mod openapi;
 mod process;
 mod reload;
+mod stuck;
 mod together;
 mod upgrade;
