@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use super::open::folder_of;
 use super::secret::file_error;
 use super::{StoreError, StoreUrl};
+use crate::durable;
 
 /// Keeps other servers off a SQLite file until it is dropped. The kernel gives the lock up if the process dies.
 pub struct StoreLock {
@@ -100,7 +101,9 @@ fn lock_path(database: &Path) -> PathBuf {
 fn open(path: &Path) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
     let options = options.read(true).write(true).create(true).truncate(false);
-    options.mode(0o600).open(path)
+    let file = options.mode(0o600).open(path)?;
+    durable::give_to_owner_of(folder_of(path), &file)?;
+    Ok(file)
 }
 
 /// Returns the process that holds the lock; `None` if it has not written its id yet.

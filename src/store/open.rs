@@ -192,8 +192,10 @@ fn create_file(path: &Path) -> Result<(PathBuf, bool), StoreError> {
     durable::create_folders(folder).map_err(|error| file_error(folder, error))?;
     let mut options = fs::OpenOptions::new();
     let is_new = match options.write(true).create_new(true).mode(0o600).open(path) {
-        Ok(_) => {
-            durable::sync_name(path).map_err(|error| file_error(folder, error))?;
+        Ok(file) => {
+            let made = durable::give_to_owner_of(folder, &file);
+            let made = made.and_then(|()| durable::sync_name(path));
+            made.map_err(|error| file_error(folder, error))?;
             true
         }
         Err(error) if error.kind() == ErrorKind::AlreadyExists => false,

@@ -72,7 +72,7 @@ fn create(folder: &Path, path: &Path) -> Result<Vec<u8>, StoreError> {
     getrandom::fill(&mut secret).map_err(|_| StoreError::Randomness)?;
     durable::create_folders(folder).map_err(|error| file_error(folder, error))?;
     let draft = folder.join(format!("{SECRET_FILE}.{}", uuid::Uuid::now_v7()));
-    let linked = write(&draft, &secret).and_then(|()| durable::link(&draft, path));
+    let linked = write(folder, &draft, &secret).and_then(|()| durable::link(&draft, path));
     // A draft that stays has the same permissions as the secret, so a failure is harmless.
     let _ = fs::remove_file(&draft);
     match linked {
@@ -84,7 +84,7 @@ fn create(folder: &Path, path: &Path) -> Result<Vec<u8>, StoreError> {
     }
 }
 
-fn write(path: &Path, secret: &[u8]) -> std::io::Result<()> {
+fn write(folder: &Path, path: &Path, secret: &[u8]) -> std::io::Result<()> {
     let mut options = fs::OpenOptions::new();
     let mut file = options
         .write(true)
@@ -92,6 +92,7 @@ fn write(path: &Path, secret: &[u8]) -> std::io::Result<()> {
         .mode(0o600)
         .open(path)?;
     file.write_all(secret)?;
+    durable::give_to_owner_of(folder, &file)?;
     file.sync_all()
 }
 
