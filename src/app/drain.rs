@@ -131,6 +131,9 @@ pub(super) fn serve_until_stopped(
                 break;
             }
             Event::HandedOver { pid, peer } => {
+                // The unit listens to the main process alone, so this one has to name the next. The first sign of life
+                // of that one was not heard yet, and its second comes late: so this one gives one more.
+                manager.notify(&[NotifyState::MainPid(pid), NotifyState::Watchdog]);
                 manager.fall_silent();
                 log::warn!("process {pid} serves; this process ends what it serves");
                 let times = DrainTimes::new(&running.reloader.server());

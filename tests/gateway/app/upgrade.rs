@@ -90,10 +90,17 @@ impl Installed {
     fn upgrade(&self) -> u32 {
         let output = self.command(&["upgrade"]);
         assert!(output.status.success(), "{output:?}");
-        let told = self.told();
-        assert!(told.contains(&"READY=1".to_owned()), "{told:?}");
-        let pid = told.iter().find_map(|line| line.strip_prefix("MAINPID="));
-        pid.expect("MAINPID").parse().unwrap()
+        // The old process names the new one, because a unit may listen to the main process alone. The new one does, too.
+        let told = [self.told(), self.told()];
+        let pid_beside = |line: &str| {
+            let told = told.iter().find(|told| told.contains(&line.to_owned()));
+            let mut lines = told.unwrap_or_else(|| panic!("{told:?}")).iter();
+            let pid = lines.find_map(|line| line.strip_prefix("MAINPID="));
+            pid.expect("MAINPID").parse::<u32>().unwrap()
+        };
+        let pid = pid_beside("WATCHDOG=1");
+        assert_eq!(pid_beside("READY=1"), pid);
+        pid
     }
 
     /// Puts a script in the place of the program.
