@@ -5,10 +5,11 @@ CARGO ?= cargo
 # Where PREFIX is the system's own, configuration and units go where the system looks for them.
 SYSCONFDIR ?= /etc
 UNITDIR ?= $(if $(filter /usr,$(PREFIX)),/usr/lib/systemd/system,$(PREFIX)/lib/systemd/system)
-APT = $(if $(filter 0,$(shell id -u)),,sudo )apt-get
+SUDO = $(if $(filter 0,$(shell id -u)),,sudo )
+APT = $(SUDO)apt-get
 
 .DEFAULT_GOAL := help
-.PHONY: help run build dist dist-tools test test-browser test-agents test-clickhouse check deny fuzz schemathesis bench soak fleet oracle install install-conf cmake test-tools browser-tools bench-tools clients
+.PHONY: help run build dist dist-tools test test-browser test-agents test-clickhouse check deny fuzz schemathesis bench soak fleet oracle install install-conf deb deb-tools tarball sbom container test-packages cmake test-tools web-servers browser-tools bench-tools clients
 
 help: ## Show what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,12 +38,21 @@ cmake:
 	@command -v cmake >/dev/null || { $(APT) update -qq && $(APT) install -y -qq cmake; }
 
 # The suite starts the servers it needs itself, on loopback addresses of their own.
-test-tools: cmake
+test-tools: cmake web-servers
 	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || { $(APT) update -qq && $(APT) install -y -qq postgresql; }
 	@command -v redis-server >/dev/null || { $(APT) update -qq && $(APT) install -y -qq redis-server; }
 	@command -v npm >/dev/null || { $(APT) update -qq && $(APT) install -y -qq nodejs npm; }
 	@python3 -c 'import ensurepip' 2>/dev/null || { $(APT) update -qq && $(APT) install -y -qq python3-venv; }
 	@command -v promtool >/dev/null || { $(APT) update -qq && $(APT) install -y -qq prometheus; }
+
+# The suite starts them itself. As services they neither run now nor start with the machine: one that is masked is not started
+# when it is installed.
+web-servers:
+	@missing=; for name in nginx haproxy caddy; do command -v $$name >/dev/null || missing="$$missing $$name"; done; \
+	[ -n "$$missing" ] || exit 0; \
+	as_service() { [ ! -d /run/systemd/system ] || $(SUDO)systemctl --quiet "$$1" $$missing; }; \
+	as_service mask; $(APT) update -qq && $(APT) install -y -qq $$(echo "$$missing" | sed 's/nginx/nginx-light/'); status=$$?; \
+	as_service unmask; as_service disable; exit $$status
 
 # What is built first is no time of the suite. Most tests wait, so three of them share two cores.
 test: test-tools clients ## Run the whole suite
@@ -171,12 +181,60 @@ install-conf:
 	if [ ! -e $$file ] || cmp -s $$file $$file.new; then mv $$file.new $$file; \
 	else echo "kept $(CONFDIR)/$$file; what is new is in $$file.new"; fi; done
 
-install: dist install-conf ## Install binary, unit, configuration, manual: PREFIX=/usr DESTDIR=…
-	install -D -m 0755 $(DIST)/weirgate $(DESTDIR)$(PREFIX)/bin/weirgate
+# The program that is installed and packaged. `BINARY=PATH` takes another one than that of `make dist`.
+BINARY ?= $(DIST)/weirgate
+LIB = $(DESTDIR)$(PREFIX)/lib
+SHARE = $(DESTDIR)$(PREFIX)/share
+# Debian's zsh looks into vendor-completions.
+ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
+
+# The one list of what is installed. The packages are made of what it lays out.
+install: $(BINARY) install-conf ## Install program, units, configuration, manual: PREFIX=/usr DESTDIR=…
+	install -D -m 0755 $(BINARY) $(DESTDIR)$(PREFIX)/bin/weirgate
 	install -D -m 0644 systemd/weirgate.service $(DESTDIR)$(UNITDIR)/weirgate.service
 	install -D -m 0644 systemd/weirgate.socket $(DESTDIR)$(UNITDIR)/weirgate.socket
 	sed -i 's|/usr/bin/weirgate|$(PREFIX)/bin/weirgate|' $(DESTDIR)$(UNITDIR)/weirgate.service
-	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions
-	./$(DIST)/weirgate man > $(DESTDIR)$(PREFIX)/share/man/man1/weirgate.1
-	./$(DIST)/weirgate completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/weirgate
-	./$(DIST)/weirgate completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_weirgate
+	install -D -m 0644 systemd/weirgate.sysusers $(LIB)/sysusers.d/weirgate.conf
+	install -D -m 0644 systemd/weirgate.tmpfiles $(LIB)/tmpfiles.d/weirgate.conf
+	install -d $(SHARE)/man/man1 $(SHARE)/bash-completion/completions $(SHARE)/fish/vendor_completions.d $(DESTDIR)$(ZSHDIR)
+	$(abspath $(BINARY)) man $(SHARE)/man/man1 > /dev/null
+	gzip -9nf $(SHARE)/man/man1/weirgate*.1
+	$(abspath $(BINARY)) completions bash > $(SHARE)/bash-completion/completions/weirgate
+	$(abspath $(BINARY)) completions fish > $(SHARE)/fish/vendor_completions.d/weirgate.fish
+	$(abspath $(BINARY)) completions zsh > $(DESTDIR)$(ZSHDIR)/_weirgate
+	install -D -m 0644 README.md $(SHARE)/doc/weirgate/README.md
+	install -D -m 0644 systemd/deb/copyright $(SHARE)/doc/weirgate/copyright
+	gzip -9nc CHANGELOG.md > $(SHARE)/doc/weirgate/changelog.gz
+	chmod 0644 $(SHARE)/doc/weirgate/changelog.gz $(SHARE)/man/man1/weirgate*.1.gz
+
+# Packages of one commit are the same, byte for byte: times are those of the commit.
+VERSION ?= $(shell sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+PACKAGES = target/packages
+export SOURCE_DATE_EPOCH
+
+deb: $(BINARY) deb-tools ## Build the Debian package: target/packages/weirgate_VERSION_amd64.deb
+	systemd/deb/build.sh $(abspath $(BINARY)) $(VERSION) $(PACKAGES)
+
+deb-tools:
+	@command -v dpkg-shlibdeps >/dev/null || { $(APT) update -qq && $(APT) install -y -qq dpkg-dev; }
+
+tarball: $(BINARY) sbom ## Build the tarball, its SHA-256 and its list of crates: target/packages/weirgate-VERSION-x86_64-linux.tar.gz
+	systemd/tarball.sh $(abspath $(BINARY)) $(VERSION) $(PACKAGES)
+
+# The crates of the program, with versions, sources and licences, as CycloneDX. It does not tell where this checkout lies.
+sbom:
+	@command -v cargo-cyclonedx >/dev/null || { echo "missing: cargo install --locked cargo-cyclonedx"; exit 1; }
+	@mkdir -p $(PACKAGES)
+	$(CARGO) cyclonedx --quiet --format json --target x86_64-unknown-linux-gnu --override-filename sbom.cdx
+	sed "s|$(CURDIR)|/weirgate|g" sbom.cdx.json > $(PACKAGES)/weirgate-$(VERSION).sbom.cdx.json
+	rm -f sbom.cdx.json filters/sbom.cdx.json
+
+container: $(BINARY) ## Build the container image weirgate:VERSION with buildah
+	examples/container/build.sh $(abspath $(BINARY)) $(VERSION) $(PACKAGES)
+
+# In a fresh Debian: install, serve, upgrade under load, keep what was edited, purge.
+test-packages: $(BINARY) deb-tools ## Try the Debian package in a fresh Debian, and the image (root)
+	@for name in mmdebstrap buildah; do command -v $$name >/dev/null || { $(APT) update -qq && $(APT) install -y -qq $$name; } || exit 1; done
+	tests/packages/deb.sh $(abspath $(BINARY)) $(VERSION)
+	tests/packages/image.sh $(abspath $(BINARY)) $(VERSION)

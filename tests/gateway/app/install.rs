@@ -81,6 +81,77 @@ fn the_unit_reloads_by_the_command_follows_an_upgrade_and_dumps_nothing() {
     assert!(has(
         "ExecReload=/usr/bin/weirgate reload -c /etc/weirgate/weirgate.toml"
     ));
-    assert!(has("NotifyAccess=all"));
+    // The process that was the main one names the next: tests/gateway/app/upgrade.rs.
+    assert!(has("NotifyAccess=main"));
+    assert!(has("User=weirgate"));
     assert!(unit.lines().any(|line| line == "LimitCORE=0"));
+}
+
+/// The bound of `systemd-analyze security`, in tenths. Below it are units whose processes can do little more than their work.
+const EXPOSURE: &str = "15";
+
+#[test]
+fn the_unit_is_confined_as_far_as_the_program_can_be() {
+    let arguments = ["security", "--offline=true", "--no-pager", "--threshold"];
+    let output = Command::new("systemd-analyze")
+        .args(arguments)
+        .args([EXPOSURE, "systemd/weirgate.service"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output();
+    let Ok(output) = output else {
+        eprintln!("skipped: the exposure of the unit (systemd-analyze is not installed)");
+        return;
+    };
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("Overall exposure level"), "{output:?}");
+    assert!(output.status.success(), "{said}");
+}
+
+#[test]
+fn the_unit_waits_longer_for_a_stop_than_the_shipped_configuration_takes() {
+    let server = shipped("conf/weirgate.toml")["server"].clone();
+    let seconds = |key: &str| server[key].as_integer().expect("seconds");
+    let unit = include_str!("../../../systemd/weirgate.service");
+    let timeout = unit
+        .lines()
+        .find_map(|it| it.strip_prefix("TimeoutStopSec="));
+    let timeout: i64 = timeout.expect("a timeout").parse().unwrap();
+    assert!(timeout >= seconds("drain_delay_s") + seconds("grace_period_s") + 10);
+}
+
+#[test]
+fn the_socket_unit_has_the_addresses_of_the_shipped_configuration() {
+    let shipped = shipped("conf/weirgate.toml");
+    let address = |section: &str| {
+        shipped[section]["address"]
+            .as_str()
+            .expect("an address")
+            .to_owned()
+    };
+    let unit = include_str!("../../../systemd/weirgate.socket");
+    let streams = unit
+        .lines()
+        .filter_map(|it| it.strip_prefix("ListenStream="));
+    let streams: Vec<_> = streams.collect();
+    assert_eq!(streams, [address("listen"), address("admin")]);
+}
+
+fn shipped(path: &str) -> toml::Table {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    std::fs::read_to_string(path).unwrap().parse().unwrap()
+}
+
+/// A table of files in a package's own format would be a second list, which is forgotten.
+#[test]
+fn conffiles_of_the_package_are_what_the_installation_puts_there() {
+    let root = tempfile::tempdir().unwrap();
+    install(root.path());
+    let named = include_str!("../../../systemd/deb/conffiles");
+    let files = std::fs::read_dir(root.path().join("etc/weirgate")).unwrap();
+    let files = files.map(|file| file.unwrap().path());
+    let mut installed: Vec<_> = files
+        .map(|path| format!("/{}", path.strip_prefix(root.path()).unwrap().display()))
+        .collect();
+    installed.sort_unstable();
+    assert_eq!(named.lines().collect::<Vec<_>>(), installed);
 }
