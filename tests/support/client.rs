@@ -4,9 +4,10 @@
 //! early hang-up.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::time::Instant;
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
 
+use rustix::net::{AddressFamily, SocketType};
 use serde_json::Value;
 
 use super::WAIT_TIMEOUT;
@@ -147,7 +148,27 @@ impl Client {
     /// Connects; a read that waits longer than [`WAIT_TIMEOUT`] fails the test, and a write ends.
     pub fn connect(address: SocketAddr) -> Client {
         super::watchdog::watch_this_test();
-        let stream = TcpStream::connect(address).expect("connecting to loopback");
+        Self::over(TcpStream::connect(address).expect("connecting to loopback"))
+    }
+
+    /// Connects from this address.
+    pub fn connect_from(local: Ipv4Addr, address: SocketAddr) -> Client {
+        super::watchdog::watch_this_test();
+        let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None);
+        let socket = socket.expect("a socket");
+        rustix::net::bind(&socket, &SocketAddr::from((local, 0))).expect("an own address");
+        rustix::net::connect(&socket, &address).expect("connecting to loopback");
+        Self::over(TcpStream::from(socket))
+    }
+
+    /// Lets each read wait for so long.
+    pub fn patient(self, timeout: Duration) -> Client {
+        let set = self.stream.set_read_timeout(Some(timeout));
+        set.expect("a read timeout");
+        self
+    }
+
+    fn over(stream: TcpStream) -> Client {
         stream.set_nodelay(true).expect("TCP_NODELAY");
         stream
             .set_read_timeout(Some(WAIT_TIMEOUT))
@@ -342,6 +363,8 @@ impl Client {
                 Ok(())
             }
             Err(e) if e.kind() == ErrorKind::ConnectionReset => Err(End::Reset),
+            // The process was stopped, and goes on.
+            Err(e) if e.kind() == ErrorKind::Interrupted => self.read_more(),
             Err(e) => panic!(
                 "reading: {e}; so far: {:?}",
                 String::from_utf8_lossy(&self.buffer)

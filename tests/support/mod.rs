@@ -24,6 +24,7 @@
 //! | [`sdk`] | the acceptance scripts of real client libraries |
 //! | [`scripted`] | a provider that speaks every wire and says what a script decides |
 //! | [`sse`] | the events of an event-stream text |
+//! | [`web_server`] | nginx, HAProxy and Caddy in front of a gateway, as the examples configure them |
 //! | [`watchdog`] | the end of the suite where a test hangs |
 //!
 //! All of it blocks and is used from plain `#[test]` functions. Tests wait for events (`wait_requests`, `wait_closed`,
@@ -56,6 +57,7 @@ pub mod sse;
 pub mod tls;
 pub mod upstream;
 pub mod watchdog;
+pub mod web_server;
 pub mod windows;
 
 use std::process::Command;

@@ -48,6 +48,8 @@ pub enum Script {
     OfrepWebNode,
     /// `sigv4_python.py` in the virtual environment.
     Sigv4Python,
+    /// `kubernetes_python.py` in the virtual environment.
+    KubernetesPython,
     /// `schemathesis_api.py` in the virtual environment.
     SchemathesisApi,
     /// `s3_python.py` in the virtual environment.
@@ -148,6 +150,7 @@ fn command(script: Script) -> (Command, &'static str) {
         Script::ContentsNode => (PathBuf::from("node"), "contents_node.mjs"),
         Script::OfrepWebNode => (PathBuf::from("node"), "ofrep_web_node.mjs"),
         Script::Sigv4Python => (installed("venv/bin/python"), "sigv4_python.py"),
+        Script::KubernetesPython => (installed("venv/bin/python"), "kubernetes_python.py"),
         Script::SchemathesisApi => (installed("venv/bin/python"), "schemathesis_api.py"),
         Script::S3Python => (installed("venv/bin/python"), "s3_python.py"),
     };
