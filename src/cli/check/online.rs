@@ -28,9 +28,9 @@ pub(super) fn compare(
     providers: &[&ProviderConfig],
     progress: &WorkProgress,
 ) -> (Vec<Problem>, Vec<Problem>) {
-    let runtime = match runtime("providers") {
+    let runtime = match runtime() {
         Ok(runtime) => runtime,
-        Err(problem) => return (vec![problem], Vec::new()),
+        Err(why) => return (vec![problem("providers", why, "")], Vec::new()),
     };
     let (done, total) = (Cell::new(0), providers.len() as u64);
     let ask = async |provider: &ProviderConfig| {
@@ -70,27 +70,25 @@ pub(super) fn compare(
 
 /// Returns a runtime for requests, with which all clients share one crypto provider.
 ///
-/// Errors: what is under this key cannot be asked.
-fn runtime(key: &str) -> Result<Runtime, Problem> {
+/// Errors: why nothing can be asked.
+fn runtime() -> Result<Runtime, String> {
     // It may already be installed.
     _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| problem(key, format!("cannot be asked: {error}"), ""))
+    runtime.map_err(|error| format!("cannot be asked: {error}"))
 }
 
 /// Asks whether the destination of the log export is there. Returns why lines would not arrive.
 pub(super) fn try_log_export(config: &Config) -> Option<Problem> {
-    const KEY: &str = "log_export";
     let export = config.log_export.as_ref()?;
-    let tried = runtime(KEY).and_then(|runtime| {
-        // Nobody reads these counts.
-        let fetches = IntCounterVec::new(Opts::new("fetches", "fetches"), &["provider", "outcome"]);
-        let fetches = fetches.map_err(|error| problem(KEY, error.to_string(), ""))?;
-        let tried = runtime.block_on(log_export::try_out(export, &fetches));
-        let cure = "see that the destination is there and takes these keys";
-        tried.map_err(|why| problem(KEY, format!("lines would not arrive: {why}"), cure))
-    });
-    tried.err()
+    // Nobody reads these counts.
+    let fetches = IntCounterVec::new(Opts::new("fetches", "fetches"), &["provider", "outcome"]);
+    let tried = fetches
+        .map_err(|error| error.to_string())
+        .and_then(|fetches| runtime()?.block_on(log_export::try_out(export, &fetches)));
+    let why = format!("lines would not arrive: {}", tried.err()?);
+    let cure = "see that the destination is there and takes these keys";
+    Some(problem("log_export", why, cure))
 }
 
 /// Compares the mappings of a provider with what its lists have said.

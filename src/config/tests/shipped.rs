@@ -163,7 +163,7 @@ fn every_option_of_the_shipped_file_is_accepted_when_set() {
             "user = \"default\"\npassword = { file = \"clickhouse-password\" }\n",
             "",
         )
-        .replace("folder = \"/var/lib/weirgate-calls\"\n", "")
+        .replace("folder = \"/var/lib/weirgate/calls\"\n", "")
         // It stands in place of keys.
         .replace("credentials = \"aws\"\n", "")
         // These files do not exist here.
