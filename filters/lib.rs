@@ -15,6 +15,7 @@
 //! | [`sse`] | where the events of an event stream begin and end |
 //! | [`event_frames`] | where the frames of an event stream of AWS begin and end |
 //! | [`secret_ref`] | where a file says that a secret is |
+//! | [`trace_context`] | which trace a request belongs to, and whether it is recorded |
 //! | [`proxy`] | the path and the client's address of a request |
 //! | [`money`] | the exact cost of a call |
 //! | [`ledger`] | entries, balances and the journal's bytes |
@@ -48,3 +49,4 @@ pub mod public_address;
 pub mod secret_ref;
 pub mod spooled_json;
 pub mod sse;
+pub mod trace_context;

@@ -68,6 +68,7 @@ const CONVENTION: Host = Host {
     names_regions: false,
     residence: None,
     exception_header: None,
+    trace_name: None,
     max_body_bytes: None,
     prompt_tokens_header: None,
     names_tell_models: false,
@@ -87,6 +88,7 @@ static SANDBOX: Host = Host {
 };
 
 static OPENAI: Host = Host {
+    trace_name: Some("openai"),
     base_url: Some("https://api.openai.com/v1"),
     wires: &[
         ServedWire {
@@ -124,6 +126,7 @@ fn of_openai(parameters: Parameters) -> Parameters {
 
 /// Deployments of OpenAI's and others' models, and Claude on Foundry. Source: docs/facts/clouds.md 2.
 static AZURE: Host = Host {
+    trace_name: Some("azure.ai.openai"),
     credential: HostCredential::Header("api-key"),
     wires: &[
         ServedWire {
@@ -178,6 +181,7 @@ const CLAUDE_VERSION: &str = "2023-06-01";
 
 /// Source: docs/facts/clouds.md 1.
 static BEDROCK: Host = Host {
+    trace_name: Some("aws.bedrock"),
     base_url: Some("https://bedrock-runtime.{region}.amazonaws.com"),
     place: HostPlace::Region,
     wires: &[
@@ -257,6 +261,7 @@ static AWS_ANTHROPIC: Host = Host {
 
 /// Source: docs/facts/clouds.md 3.
 static VERTEX: Host = Host {
+    trace_name: Some("gcp.vertex_ai"),
     base_url: Some("https://{region}-aiplatform.googleapis.com"),
     region_urls: &[
         ("global", "https://aiplatform.googleapis.com"),
@@ -335,6 +340,7 @@ const GOOGLE_TIERS: BodyForm = BodyForm {
 const CLAUDE_HOSTS: &str = "hosts of Claude";
 
 const ANTHROPIC: Host = Host {
+    trace_name: Some("anthropic"),
     base_url: Some("https://api.anthropic.com"),
     credential: HostCredential::Header("x-api-key"),
     headers: &[("anthropic-version", CLAUDE_VERSION)],
@@ -349,6 +355,7 @@ const ANTHROPIC: Host = Host {
 static CLAUDE: Host = ANTHROPIC;
 
 static GOOGLE: Host = Host {
+    trace_name: Some("gcp.gemini"),
     base_url: Some("https://generativelanguage.googleapis.com"),
     credential: HostCredential::Header("x-goog-api-key"),
     wires: &[ServedWire::only(WireKind::Contents).below("/v1beta")],
@@ -357,6 +364,7 @@ static GOOGLE: Host = Host {
 };
 
 static COHERE: Host = Host {
+    trace_name: Some("cohere"),
     base_url: Some("https://api.cohere.com"),
     wires: &[ServedWire::only(WireKind::Cohere).below("/v2")],
     model_lists: ModelLists::each(&[ModelList::at("/v1/models?page_size=1000")]),

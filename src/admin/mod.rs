@@ -97,11 +97,12 @@ impl Admin {
                 body.extend(sources.flat_map(|it| source_line(it).into_bytes()));
                 (status, media_type, body)
             }
-            "/metrics" => (
-                200,
-                "text/plain; version=0.0.4",
-                self.current.get().metrics.render(),
-            ),
+            "/metrics" => {
+                let state = self.current.get();
+                let age = state.accounts.age().as_secs_f64();
+                state.metrics.accounts_age.set(age);
+                (200, "text/plain; version=0.0.4", state.metrics.render())
+            }
             _ => (
                 404,
                 PLAIN_TEXT,

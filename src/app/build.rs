@@ -27,12 +27,16 @@ use crate::models::shared_health::HealthSharing;
 use crate::models::{self, Memories, Models};
 use crate::proxy::state::{ProxySettings, ProxyState};
 use crate::telemetry::metrics::RouteMetrics;
+use crate::telemetry::traces::Traces;
+use crate::telemetry::traces::export::SpanExport;
 
 /// The products of a configuration before they serve, with their background parts.
 pub(super) struct Built {
     pub(super) app: AppState,
     pub(super) dispatchers: Option<Dispatchers>,
     pub(super) health_sharing: Option<HealthSharing>,
+    /// Exports traces, where no earlier configuration has the same.
+    pub(super) span_export: Option<SpanExport>,
 }
 
 /// What goes on from earlier configurations.
@@ -40,6 +44,7 @@ pub(super) struct Built {
 pub(super) struct Previous<'g> {
     pub(super) models: Option<&'g Models>,
     pub(super) quotas: Option<&'g Quotas>,
+    pub(super) traces: Option<&'g Arc<Traces>>,
     /// The last flag decisions, even if they are off now.
     pub(super) decisions: Option<&'g DecisionService>,
     /// The last graph service, even if it is off now.
@@ -62,20 +67,19 @@ pub(super) fn build(
     let metrics = &process.metrics;
     let (decisions, dispatchers) = decisions(config, process, previous.decisions)?.unzip();
     let (graph, quotas) = limited(config, process, previous)?;
-    let before = previous.models;
-    let media = media(config, process, before)?;
-    let ledgers = (Arc::clone(&process.ledger), process.snapshots.clone());
-    let memories = memories(config, process, media, before);
-    let shared = (metrics, process.clock);
-    let models = Models::new(config, planner, ledgers, memories, shared, before);
-    let models = models.map_err(|error| failed("videos", error))?;
-    let models = Arc::new(models.with_experiments(experiments(decisions.as_ref())));
+    let models = models(
+        config,
+        process,
+        (planner, decisions.as_ref()),
+        previous.models,
+    )?;
     let oauth = oauth(config, process)?;
     let tokens = Arc::clone(&oauth.tokens);
     let mcp = McpParts::new(process.redis.as_ref(), oauth, &process.mcp);
     let products = (decisions.as_ref(), graph.as_ref());
     let router = routes::router(config, health(config, process), &models, products, mcp);
     let (router, openapi) = router.map_err(|error| failed("descriptions of routes", error))?;
+    let (traces, span_export) = traces(config, process, previous.traces);
     let proxy = ProxyState {
         settings: ProxySettings::from_config(config),
         metrics: Arc::clone(metrics),
@@ -93,16 +97,15 @@ pub(super) fn build(
         route_metrics: RouteMetrics::new(router.routes().len()),
         router,
         clock: process.clock,
+        traces,
         tasks: process.ledger.tasks.clone(),
         progress: process.progress.clone(),
         drain: process.drain.clone(),
         is_serving: Arc::clone(&process.is_serving),
     };
+    let redis = process.redis.as_ref();
     Ok(Built {
-        health_sharing: process
-            .redis
-            .as_ref()
-            .map(|redis| HealthSharing::new(redis, &models)),
+        health_sharing: redis.map(|redis| HealthSharing::new(redis, &models)),
         app: AppState {
             proxy: Arc::new(proxy),
             models,
@@ -112,7 +115,40 @@ pub(super) fn build(
             openapi,
         },
         dispatchers,
+        span_export,
     })
+}
+
+/// Returns the model gateway. Flags may choose its models, if there are flag decisions.
+fn models(
+    config: &Config,
+    process: &ProcessServices,
+    (planner, decisions): (Planner, Option<&Arc<DecisionService>>),
+    previous: Option<&Models>,
+) -> Result<Arc<Models>, BootError> {
+    let media = media(config, process, previous)?;
+    let ledgers = (Arc::clone(&process.ledger), process.snapshots.clone());
+    let memories = memories(config, process, media, previous);
+    let shared = (&process.metrics, process.clock);
+    let models = Models::new(config, planner, ledgers, memories, shared, previous);
+    let models = models.map_err(|error| failed("videos", error))?;
+    Ok(Arc::new(models.with_experiments(experiments(decisions))))
+}
+
+/// Returns the traces of requests and the task that exports them. Unchanged traces go on with the task that they have.
+fn traces(
+    config: &Config,
+    process: &ProcessServices,
+    previous: Option<&Arc<Traces>>,
+) -> (Option<Arc<Traces>>, Option<SpanExport>) {
+    let Some(wanted) = &config.telemetry else {
+        return (None, None);
+    };
+    if let Some(same) = previous.filter(|previous| previous.config() == wanted) {
+        return (Some(Arc::clone(same)), None);
+    }
+    let (traces, export) = Traces::new(wanted, &process.metrics.spans);
+    (Some(Arc::new(traces)), Some(export))
 }
 
 /// Returns the endpoint for probes.

@@ -21,6 +21,7 @@ use crate::graph::Graph;
 use crate::models::planner::{self, Planner};
 use crate::models::providers::{Provider, providers};
 use crate::models::shared_health::HealthSharing;
+use crate::telemetry::traces::export::SpanExport;
 use filters::models::routing::catalog::Catalog;
 
 /// All that is built from one configuration.
@@ -41,6 +42,7 @@ pub(super) struct Generation {
 struct Parts {
     dispatchers: Option<Dispatchers>,
     health_sharing: Option<HealthSharing>,
+    span_export: Option<SpanExport>,
 }
 
 impl Generation {
@@ -77,6 +79,7 @@ impl Generation {
             parts: Parts {
                 dispatchers: built.dispatchers,
                 health_sharing: built.health_sharing,
+                span_export: built.span_export,
             },
         })
     }
@@ -86,18 +89,19 @@ impl Generation {
         Previous {
             models: Some(&self.app.models),
             quotas: Some(&self.app.proxy.quotas),
+            traces: self.app.proxy.traces.as_ref(),
             decisions: self.decisions.as_deref(),
             graph: self.graph.as_deref(),
         }
     }
 
-    /// Starts its background tasks. Returns what the operator's listener shows, and the task that sends events until
-    /// `process_stop`.
+    /// Starts its background tasks. Returns what the operator's listener shows, and the tasks that send events and traces
+    /// until `process_stop`.
     pub(super) fn start(
         &mut self,
         background: &Handle,
         process_stop: &watch::Receiver<bool>,
-    ) -> (AdminSettings, Option<JoinHandle<()>>) {
+    ) -> (AdminSettings, Vec<JoinHandle<()>>) {
         let stopped = self.stop.subscribe();
         let sources = background::refresh(background, &self.providers, &self.app, &stopped);
         background::work(background, &self.app, &stopped);
@@ -113,8 +117,11 @@ impl Generation {
         if let Some(task) = &dispatching {
             self.app.proxy.tasks.watch_task("events", task);
         }
+        let span_export = self.parts.span_export.take();
+        let exporting = span_export.map(|it| background.spawn(it.run(process_stop.clone())));
         let token = self.loaded.config.admin.token.as_ref();
-        (AdminSettings::new(token, sources), dispatching)
+        let sending = dispatching.into_iter().chain(exporting).collect();
+        (AdminSettings::new(token, sources), sending)
     }
 
     /// Stops its background tasks. Requests that run on it are not affected.

@@ -62,7 +62,7 @@ impl Drop for ReloadPause<'_> {
 /// What a reload replaces.
 struct State {
     generation: Arc<Generation>,
-    /// The tasks that send events until the process stops.
+    /// The tasks that send events and traces until the process stops.
     dispatching: Vec<JoinHandle<()>>,
 }
 
@@ -70,7 +70,7 @@ struct State {
 pub(super) struct Reloadable {
     pub(super) generation: Generation,
     pub(super) sandboxes: Sandboxes,
-    pub(super) dispatching: Option<JoinHandle<()>>,
+    pub(super) dispatching: Vec<JoinHandle<()>>,
     pub(super) current: CurrentState,
     pub(super) view: AdminView,
     pub(super) listeners: Listeners,
@@ -133,7 +133,7 @@ impl Reloader {
             turn: Mutex::new(parts.sandboxes),
             state: Mutex::new(State {
                 generation: Arc::new(parts.generation),
-                dispatching: parts.dispatching.into_iter().collect(),
+                dispatching: parts.dispatching,
             }),
             is_paused: AtomicBool::new(false),
             is_requested: AtomicBool::new(false),
@@ -332,6 +332,7 @@ impl Reloader {
         self.watches_files.send_replace(config.server.watch);
         let mut state = self.lock();
         state.generation.stop();
+        state.dispatching.retain(|task| !task.is_finished());
         state.dispatching.extend(dispatching);
         state.generation = Arc::new(next);
         Ok(Reloaded::Changed(changes))
@@ -342,7 +343,7 @@ impl Reloader {
         self.listeners.close_public();
     }
 
-    /// Stops the background tasks of the configuration. Returns the tasks that still send events.
+    /// Stops the background tasks of the configuration. Returns the tasks that still send events and traces.
     pub(super) fn stop(&self) -> Vec<JoinHandle<()>> {
         let mut state = self.lock();
         state.generation.stop();

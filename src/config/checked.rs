@@ -5,6 +5,7 @@ mod graph;
 mod log_export;
 mod plans;
 mod providers;
+mod telemetry;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -24,10 +25,11 @@ pub use self::plans::Plans;
 pub use self::providers::{
     CloudSettings, HealthConfig, ProviderConfig, ProviderPlace, RegionConfig, provider_names,
 };
+pub use self::telemetry::TelemetryConfig;
 use super::certificate::CertificateFiles;
 pub use super::file::{
-    BodyBytes, Durability, Limits, Log, LogFormat, LogLevel, MediaConfig, OnOutage,
-    ResponsesConfig, Routing, Server, VideosConfig, Weights,
+    BodyBytes, Durability, Limits, Log, LogFormat, LogLevel, MediaConfig, OnOutage, OtlpProtocol,
+    ResponsesConfig, Routing, Semconv, Server, VideosConfig, Weights,
 };
 use super::problem::Problem;
 use super::secret::{Secret, SecretBytes};
@@ -65,6 +67,8 @@ pub struct Config {
     pub byok_only_providers: Vec<ProviderConfig>,
     pub decisions: Option<DecisionsConfig>,
     pub graph: Option<GraphConfig>,
+    /// Where traces go, or `None` if there are none.
+    pub telemetry: Option<TelemetryConfig>,
     pub log: Log,
     /// The export of a line of each call, or `None` if it is off.
     pub log_export: Option<LogExportConfig>,

@@ -16,6 +16,7 @@ pub(super) mod providers;
 pub(super) mod quotas;
 pub(super) mod routing;
 pub(super) mod server;
+pub(super) mod telemetry;
 pub(super) mod time;
 pub(super) mod usd;
 
@@ -27,6 +28,8 @@ pub(super) use providers::ProviderConfig;
 pub(super) use routing::ModelsConfig;
 pub use routing::{BodyBytes, Limits, Routing, Weights};
 pub use server::Server;
+pub(super) use telemetry::TelemetryConfig as TelemetryFile;
+pub use telemetry::{OtlpProtocol, Semconv};
 pub(super) use usd::Usd;
 
 /// The configuration of Weirgate.
@@ -73,6 +76,8 @@ pub(super) struct File {
     pub claude_code: ClaudeCode,
     /// The MCP server.
     pub mcp: Mcp,
+    /// Traces of requests.
+    pub telemetry: TelemetryFile,
     /// What is logged.
     pub log: Log,
     /// The export of a line of each call; without this section it is off.

@@ -111,6 +111,7 @@ pub const EFFECTS: &[(&str, Effect)] = &[
     ("prompts", REQUESTS),
     ("claude_code", REQUESTS),
     ("mcp", REQUESTS),
+    ("telemetry", REQUESTS),
     ("log.level", Effect::Reload("at once")),
     ("log.access", REQUESTS),
     ("log.format", Effect::Restart("the log is opened once")),

@@ -27,6 +27,7 @@ mod provider_urls;
 mod providers;
 mod quirks;
 mod shared;
+mod telemetry;
 
 /// Minimum length of a pepper.
 const MIN_PEPPER_BYTES: usize = 32;
@@ -74,6 +75,7 @@ impl Rules<'_> {
             byok_only_providers: found.byok_only,
             decisions,
             graph,
+            telemetry: telemetry::check(self, &file.telemetry),
             log: file.log,
             log_export,
         }

@@ -297,7 +297,7 @@ impl Walk {
     /// Hides the value of an unknown key if its name, or a name inside of it, sounds like a secret.
     fn hide_named(&mut self, name: &str, node: &Node) {
         let name = name.to_ascii_lowercase();
-        if SECRET_WORDS.iter().any(|word| name.contains(word)) {
+        if sounds_secret(&name) {
             return self.hide(node);
         }
         match &node.value {
@@ -330,6 +330,11 @@ fn is_reference(name: &str, text: &str) -> bool {
 }
 
 const SECRET_WORDS: [&str; 6] = ["key", "secret", "token", "pass", "auth", "credential"];
+
+/// Returns whether a name in small letters sounds like that of a secret.
+pub(super) fn sounds_secret(name: &str) -> bool {
+    SECRET_WORDS.iter().any(|word| name.contains(word))
+}
 
 /// Returns whether a value of this schema may hold a secret.
 fn may_hold_secret(schema: &Json) -> bool {

@@ -25,6 +25,8 @@ use crate::proxy::concurrency_limit::ConcurrencyPermit;
 use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::{Begun, Broken, End, Exchange, LogPart, Report, Upstream, Write};
 use crate::proxy::response::Response;
+use crate::telemetry::traces::names;
+use crate::telemetry::traces::span::SpanDraft;
 
 /// The maximum number of connections that are tried for one request.
 const MAX_CONNECTIONS: u8 = 2;
@@ -324,6 +326,12 @@ impl Exchange for GraphExchange {
             line.number("limit", self.limit);
             line.text("decision", self.outcome.as_str());
         }
+    }
+
+    fn trace(&self, span: &mut SpanDraft) {
+        span.text(names::TENANT, self.tenant.as_deref().unwrap_or_default());
+        span.text(names::GRAPH_OPERATION, &self.operation.name);
+        span.text(names::LIMIT_DECISION, self.outcome.as_str());
     }
 }
 

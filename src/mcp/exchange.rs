@@ -28,6 +28,8 @@ use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::{Begun, Broken, End, Exchange, LogPart, Report, Write};
 use crate::proxy::handler::Buffering;
 use crate::proxy::response::{Response, stream_headers};
+use crate::telemetry::traces::names;
+use crate::telemetry::traces::span::SpanDraft;
 
 const JSON: &str = "application/json";
 
@@ -318,6 +320,13 @@ impl Exchange for ToolExchange {
         self.failed = Some(response.status);
         let body = self.failure(response.body.bytes());
         *response = self.response(body);
+    }
+
+    fn trace(&self, span: &mut SpanDraft) {
+        span.text(names::TOOL, &self.call.name);
+        if let Some(inner) = &self.inner {
+            inner.trace(span);
+        }
     }
 
     fn finish(&mut self, info: &RequestInfo, end: &End<'_>) -> &'static str {

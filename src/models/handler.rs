@@ -20,7 +20,7 @@ use super::experiments::SendImpression;
 use super::planner::{PlanContext, Resolution};
 use super::providers::ProviderKeys;
 use super::reply_cache::{ReplyLookup, Search};
-use super::sessions::{Session, session_id, session_names, session_of_head};
+use super::sessions::{Session, session_id, session_of_head};
 use crate::proxy::body;
 use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::Exchange;
@@ -78,7 +78,7 @@ impl Forward for ModelHandler {
             let (mut call, found) = planned?;
             call.expect_impression(impression);
             call.set_upload(upload);
-            call.set_session_names(session_names(&incoming.head().headers));
+            call.set_session(&incoming.head().headers, incoming.info());
             if let Some(found) = found
                 && let Some(replayed) = call.replay(incoming.info(), found)
             {

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use filters::models::metadata::AttemptRecord;
 use filters::models::routing::catalog::{Mapping, Model};
 use filters::models::usage::{Settlement, Usage};
-use prometheus::{Counter, Histogram, IntCounter};
+use prometheus::{Counter, Histogram, HistogramVec, IntCounter};
 
 use super::providers::Provider;
 use crate::telemetry::metrics::Metrics;
@@ -20,6 +20,9 @@ pub struct DeploymentMetrics {
     labels: [Arc<str>; 2],
     successes: OnceLock<IntCounter>,
     first_event_seconds: OnceLock<Histogram>,
+    first_byte_seconds: OnceLock<Histogram>,
+    output_token_seconds: OnceLock<Histogram>,
+    cached_prompt_ratio: OnceLock<Histogram>,
     tokens: [OnceLock<IntCounter>; TOKEN_KINDS.len()],
     cost: OnceLock<Counter>,
 }
@@ -43,6 +46,9 @@ impl DeploymentMetrics {
             labels: [Arc::clone(&provider.name), model],
             successes: OnceLock::new(),
             first_event_seconds: OnceLock::new(),
+            first_byte_seconds: OnceLock::new(),
+            output_token_seconds: OnceLock::new(),
+            cached_prompt_ratio: OnceLock::new(),
             tokens: Default::default(),
             cost: OnceLock::new(),
         }
@@ -64,13 +70,26 @@ impl DeploymentMetrics {
 
     /// Records the time to the first content.
     pub fn observe_first_event(&self, seconds: f64) {
-        let histogram = || {
-            let all = &self.all.first_event_seconds;
-            all.with_label_values(&self.labels)
-        };
-        self.first_event_seconds
-            .get_or_init(histogram)
-            .observe(seconds);
+        let all = &self.all.first_event_seconds;
+        self.observe(&self.first_event_seconds, all, seconds);
+    }
+
+    /// Records the time from the beginning of an attempt to the first byte of its answer.
+    pub fn observe_first_byte(&self, seconds: f64) {
+        let all = &self.all.first_byte_seconds;
+        self.observe(&self.first_byte_seconds, all, seconds);
+    }
+
+    /// Records the time per token of a stream.
+    pub fn observe_output_token(&self, seconds: f64) {
+        let all = &self.all.output_token_seconds;
+        self.observe(&self.output_token_seconds, all, seconds);
+    }
+
+    /// Records a value in a histogram, which is looked up when it is first used.
+    fn observe(&self, own: &OnceLock<Histogram>, all: &HistogramVec, value: f64) {
+        own.get_or_init(|| all.with_label_values(&self.labels))
+            .observe(value);
     }
 
     /// Counts the tokens of a call, and its cost.
@@ -84,6 +103,13 @@ impl DeploymentMetrics {
                 cached.get_or_init(counter).inc_by(tokens);
             }
         }
+        if let Some(share) = cached_share(&settlement.usage) {
+            self.observe(
+                &self.cached_prompt_ratio,
+                &self.all.cached_prompt_ratio,
+                share,
+            );
+        }
         if settlement.usage.set_aside > 0 {
             let counter = self.all.usage_set_aside.with_label_values(&self.labels);
             counter.inc_by(settlement.usage.set_aside);
@@ -94,6 +120,13 @@ impl DeploymentMetrics {
             self.cost.get_or_init(counter).inc_by(usd);
         }
     }
+}
+
+/// Returns the share of the prompt's tokens that were read from the provider's cache. `None`: the provider has not reported
+/// them, or the prompt has none.
+fn cached_share(usage: &Usage) -> Option<f64> {
+    let is_reported = usage.prompt > 0 && !usage.estimated;
+    is_reported.then(|| usage.cached.min(usage.prompt) as f64 / usage.prompt as f64)
 }
 
 /// Returns the tokens of each of [`TOKEN_KINDS`].

@@ -1,12 +1,12 @@
 //! Heads of upstream requests: what no request changes is written once.
 
 use filters::models::wires::WireHead;
+use filters::trace_context::TRACEPARENT;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 
 use super::providers::{Provider, Site};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const USER_AGENT: &str = concat!("weirgate/", env!("CARGO_PKG_VERSION"));
 
 /// The head of all requests of one operation to one deployment.
@@ -27,6 +27,8 @@ pub(super) struct OwnHeaders<'a> {
     pub body_bytes: usize,
     pub request_id: &'a HeaderValue,
     pub credential: Option<&'a (HeaderName, HeaderValue)>,
+    /// The place in a trace; `None`: the client's own, if it names one.
+    pub traceparent: Option<HeaderValue>,
     /// Those that the wire has for this request alone.
     pub of_wire: &'a [(HeaderName, HeaderValue)],
 }
@@ -73,8 +75,8 @@ impl UpstreamHead {
         }
     }
 
-    /// Returns the head of a request in place of the client's: of the client's headers only `traceparent` passes. `None`: the
-    /// path of the provider is no URI.
+    /// Returns the head of a request in place of the client's: of the client's headers only `traceparent` passes, unless
+    /// the attempt is traced itself. `None`: the path of the provider is no URI.
     pub(super) fn request(
         &self,
         own: &OwnHeaders<'_>,
@@ -100,7 +102,8 @@ impl UpstreamHead {
                 add_listed(&mut headers, name, value);
             }
         }
-        if let Some(parent) = client.headers.get(TRACEPARENT)
+        let of_client = || client.headers.get(TRACEPARENT);
+        if let Some(parent) = own.traceparent.as_ref().or_else(of_client)
             && !headers.contains_key(TRACEPARENT)
         {
             headers.insert(TRACEPARENT, parent.clone());

@@ -19,6 +19,7 @@ use super::response::HeadFields;
 use super::state::ProxyState;
 use crate::shared_wait::WaitBudget;
 use crate::telemetry::metrics::InFlight;
+use crate::telemetry::traces::RequestTrace;
 
 /// Facts about a request that are the same for all handlers.
 pub struct RequestInfo {
@@ -47,6 +48,8 @@ pub struct RequestInfo {
     pub body_bytes: usize,
     /// The time that the request has spent waiting for state shared by processes.
     pub shared_wait: WaitBudget,
+    /// The place in a trace, if the request is traced.
+    pub trace: Option<Arc<RequestTrace>>,
 }
 
 impl RequestInfo {
@@ -71,6 +74,7 @@ impl RequestInfo {
             deprecation: None,
             body_bytes: 0,
             shared_wait: WaitBudget::default(),
+            trace: self.trace.clone(),
         }
     }
 
@@ -97,6 +101,7 @@ impl RequestInfo {
             deprecation: None,
             body_bytes: 0,
             shared_wait: WaitBudget::default(),
+            trace: None,
         }
     }
 
@@ -145,6 +150,13 @@ impl RequestInfo {
     pub fn unix_us(&self) -> u64 {
         let elapsed_us = u64::try_from(self.elapsed().as_micros()).unwrap_or_default();
         self.started_unix_us.saturating_add(elapsed_us)
+    }
+
+    /// Returns the wall clock at a time of the request: nanoseconds since 1970.
+    pub fn unix_ns_at(&self, at: Instant) -> u64 {
+        let since = at.saturating_duration_since(self.started).as_nanos();
+        let at_ns = u128::from(self.started_unix_us) * 1_000 + since;
+        u64::try_from(at_ns).unwrap_or(u64::MAX)
     }
 
     /// Returns the wall clock at `now`: milliseconds since 1970.
@@ -199,6 +211,7 @@ impl Context {
                 deprecation: None,
                 body_bytes: 0,
                 shared_wait: WaitBudget::default(),
+                trace: None,
             },
             exchange: None,
             slot: None,

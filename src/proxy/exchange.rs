@@ -16,6 +16,7 @@ use super::context::RequestInfo;
 use super::hedge::Adopted;
 use super::origin::Origin;
 use super::response::Response;
+use crate::telemetry::traces::span::SpanDraft;
 
 /// A request to an upstream and its response, in one attempt or several.
 ///
@@ -83,6 +84,9 @@ pub trait Exchange: Send + Sync {
 
     /// Writes the exchange's members of the log line.
     fn log(&self, _info: &RequestInfo, _part: LogPart, _line: &mut Object<'_>) {}
+
+    /// Says in the span of the request what the exchange was. It follows `finish`.
+    fn trace(&self, _span: &mut SpanDraft) {}
 }
 
 /// The beginning of an attempt.

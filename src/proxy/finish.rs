@@ -8,6 +8,7 @@ use super::buffered::session::BufferedSession;
 use super::context::Context;
 use super::exchange::End;
 use super::failure::CLIENT_CLOSED_REQUEST;
+use super::request_span;
 use super::router::BodyRule;
 use super::state::ProxyState;
 
@@ -42,6 +43,9 @@ pub fn finish(state: &ProxyState, session: &mut Session, error: Option<&Error>, 
     let (index, seconds) = (ctx.info.route, ctx.info.elapsed().as_secs_f64());
     let at = (&state.route_metrics, index);
     state.metrics.record_request(at, name, ctx.status, seconds);
+    if let Some((trace, route)) = ctx.info.trace.as_deref().zip(route) {
+        request_span::send(trace, session, ctx, (route, outcome));
+    }
     let is_call = || {
         let is_billed = ctx.exchange.as_ref().is_some_and(|it| it.is_billed());
         is_billed || route.is_some_and(|route| route.handler.is_call())

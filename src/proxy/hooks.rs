@@ -41,7 +41,8 @@ impl ProxyHttp for Proxy {
     async fn early_request_filter(&self, session: &mut Session, ctx: &mut Self::CTX) -> Result<()> {
         connection_state::clear_head_deadline();
         connections::enable_keepalive(session, &ctx.state.drain);
-        request::prepare(session, &mut ctx.context)
+        let PinnedContext { state, context } = &mut **ctx;
+        request::prepare(state, session, context)
     }
 
     async fn request_filter(&self, session: &mut Session, ctx: &mut Self::CTX) -> Result<bool> {

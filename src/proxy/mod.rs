@@ -32,6 +32,7 @@ pub mod permits;
 pub mod progress;
 pub mod request;
 pub mod request_id;
+mod request_span;
 pub mod response;
 pub mod router;
 pub mod state;

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use http::uri::Authority;
 use http::{HeaderValue, Method, Uri, header};
 use pingora::http::RequestHeader;
 use pingora::protocols::ALPN;
@@ -153,6 +154,15 @@ impl Origin {
     pub fn url(&self) -> String {
         let scheme = if self.is_tls { "https" } else { "http" };
         format!("{scheme}://{}", self.authority.to_str().unwrap_or_default())
+    }
+
+    /// Returns its host and its port.
+    pub fn host_and_port(&self) -> (&str, u16) {
+        let authority = self.authority.to_str().unwrap_or_default();
+        let usual = if self.is_tls { 443 } else { 80 };
+        let port = authority.parse::<Authority>();
+        let port = port.ok().and_then(|authority| authority.port_u16());
+        (&self.host, port.unwrap_or(usual))
     }
 
     /// Returns whether its health is checked.

@@ -1,5 +1,7 @@
 //! The path of a request from its head to its handler.
 
+use std::sync::Arc;
+
 use filters::fault::Fault;
 use filters::limits::headers::Quota;
 use http::header;
@@ -21,15 +23,19 @@ use crate::proxy::buffered::state::AttemptState;
 /// The status of a request over a limit.
 const TOO_MANY_REQUESTS: u16 = 429;
 
-/// Sets the timeouts of the client's connection and the id of the request.
+/// Sets the timeouts of the client's connection, the id of the request, and its place in a trace.
 ///
 /// Errors: none today; Pingora's hook may fail.
-pub fn prepare(session: &mut Session, ctx: &mut Context) -> Result<()> {
+pub fn prepare(state: &ProxyState, session: &mut Session, ctx: &mut Context) -> Result<()> {
     session.set_read_timeout(Some(body::BODY_IDLE_TIMEOUT));
     session.set_write_timeout(Some(body::WRITE_TIMEOUT));
     let head = session.req_header();
     ctx.info.is_http1_1 = head.version == http::Version::HTTP_11;
     ctx.info.id = RequestId::from_headers(&head.headers, ctx.info.unix_ms());
+    if let Some(traces) = &state.traces {
+        let trace = traces.begin(&head.headers, ctx.info.id.as_str());
+        ctx.info.trace = trace.map(Arc::new);
+    }
     Ok(())
 }
 

@@ -21,6 +21,7 @@ use crate::log_export::LogExport;
 use crate::tasks::Tasks;
 use crate::telemetry::logging::AccessLog;
 use crate::telemetry::metrics::{Metrics, RouteMetrics};
+use crate::telemetry::traces::Traces;
 use arc_swap::ArcSwap;
 use filters::accounts::Pepper;
 use http::HeaderName;
@@ -55,6 +56,8 @@ pub struct ProxyState {
     pub router: Router,
     pub route_metrics: RouteMetrics,
     pub clock: Clock,
+    /// The traces of requests, unless there are none.
+    pub traces: Option<Arc<Traces>>,
     /// The tasks that must run until the process stops.
     pub tasks: Tasks,
     /// Whether the threads that serve requests run.

@@ -1,9 +1,11 @@
 //! All metrics in one list, with name, help and labels. Labels are bounded: texts of callers never become labels.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use prometheus::core::Collector;
+use prometheus::proto::MetricType;
 use prometheus::{
     Counter, CounterVec, Encoder, Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter,
     IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
@@ -16,9 +18,18 @@ const DURATION_BUCKETS_S: [f64; 14] = [
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0, 60.0, 180.0, 600.0,
 ];
 
+/// Tokens of streams come some milliseconds apart.
+const TOKEN_BUCKETS_S: [f64; 14] = [
+    0.001, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.2, 0.5, 1.0,
+];
+
+/// Most prompts are cached hardly at all or nearly whole.
+const SHARE_BUCKETS: [f64; 9] = [0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0];
+
 /// All metrics of the process.
 pub struct Metrics {
     registry: Registry,
+    rows: Vec<MetricRow>,
     /// Ended requests, by route and status class.
     pub requests: IntCounterVec,
     /// The durations of ended requests, by route.
@@ -27,6 +38,12 @@ pub struct Metrics {
     pub attempts: IntCounterVec,
     /// Time to the first content, by provider and model.
     pub first_event_seconds: HistogramVec,
+    /// Time from an attempt's beginning to the first byte of the provider's answer, by provider and model.
+    pub first_byte_seconds: HistogramVec,
+    /// Time per token of a streamed answer after its first content, by provider and model.
+    pub output_token_seconds: HistogramVec,
+    /// The share of a prompt's tokens that the provider had cached, by provider and model.
+    pub cached_prompt_ratio: HistogramVec,
     /// Tokens, by provider, model and kind.
     pub tokens: IntCounterVec,
     /// Cost in USD, by provider and model.
@@ -83,6 +100,8 @@ pub struct Metrics {
     pub ledger_failures: IntCounter,
     /// Batches of calls that the store confirmed and then lost.
     pub ledger_lost_posts: IntCounter,
+    /// The time since the store last confirmed the accounts.
+    pub accounts_age: Gauge,
     /// Unreadable rows of accounts.
     pub accounts_unreadable: IntCounter,
     /// Calls that the store refused.
@@ -97,6 +116,8 @@ pub struct Metrics {
     pub journal_bytes: IntGauge,
     /// The reloads of the configuration.
     pub reloads: ReloadStatus,
+    /// Spans of traces, by outcome.
+    pub spans: IntCounterVec,
     /// Log lines dropped because the reader was too slow.
     pub log_dropped: IntCounter,
     pub log_export: LogExportMetrics,
@@ -113,6 +134,37 @@ pub struct LogExportMetrics {
     pub spool_bytes: IntGauge,
     /// How long the oldest line has waited, in seconds.
     pub oldest_seconds: IntGauge,
+}
+
+/// A metric, as dashboards and rules may name it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct MetricRow {
+    pub name: String,
+    pub labels: Vec<String>,
+    /// Whether its series are those of a histogram: `_bucket` with the label `le`, `_sum` and `_count`.
+    pub is_histogram: bool,
+}
+
+/// All metrics, while they are made.
+#[derive(Default)]
+struct MetricTable {
+    registry: Registry,
+    rows: RefCell<Vec<MetricRow>>,
+}
+
+impl MetricTable {
+    fn add(&self, metric: impl Collector + 'static) -> prometheus::Result<()> {
+        let families = metric.collect();
+        let mut types = families.iter().map(|family| family.get_field_type());
+        let is_histogram = types.any(|it| it == MetricType::HISTOGRAM);
+        let rows = metric.desc().into_iter().map(|desc| MetricRow {
+            name: desc.fq_name.clone(),
+            labels: desc.variable_labels.clone(),
+            is_histogram,
+        });
+        self.rows.borrow_mut().extend(rows);
+        self.registry.register(Box::new(metric))
+    }
 }
 
 /// The ended attempts at a provider.
@@ -149,17 +201,20 @@ impl Metrics {
     /// Errors: two metrics with one name, which is a bug.
     #[rustfmt::skip]
     pub fn new() -> prometheus::Result<Self> {
-        let r = Registry::new();
+        let r = MetricTable::default();
         #[cfg(target_os = "linux")]
-        r.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
+        r.add(prometheus::process_collector::ProcessCollector::for_self())?;
         let build = register(&r, IntGaugeVec::new(Opts::new("weirgate_build_info", "Always 1; the version is a label."), &["version"])?)?;
         build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
         Ok(Self {
             reloads: ReloadStatus::new(reload_metrics(&r)?),
             requests: counters(&r, "weirgate_requests_total", "Requests that ended, by route and class of status.", &["route", "status"])?,
-            request_seconds: histogram(&r, "weirgate_request_duration_seconds", "Time from the request's head to the answer's end.", &["route"])?,
+            request_seconds: histogram(&r, "weirgate_request_duration_seconds", "Time from the request's head to the answer's end.", &["route"], &DURATION_BUCKETS_S)?,
             attempts: counters(&r, "weirgate_upstream_attempts_total", "Attempts at providers, by outcome.", &["provider", "model", "outcome"])?,
-            first_event_seconds: histogram(&r, "weirgate_first_event_seconds", "Time from the request's head to the first content of the answer.", &["provider", "model"])?,
+            first_event_seconds: histogram(&r, "weirgate_first_event_seconds", "Time from the request's head to the first content of the answer.", &["provider", "model"], &DURATION_BUCKETS_S)?,
+            first_byte_seconds: histogram(&r, "weirgate_upstream_first_byte_seconds", "Time from the beginning of an attempt to the first byte of the provider's answer with status 200.", &["provider", "model"], &DURATION_BUCKETS_S)?,
+            output_token_seconds: histogram(&r, "weirgate_output_token_seconds", "Time per output token of streams, from their first content to their end.", &["provider", "model"], &TOKEN_BUCKETS_S)?,
+            cached_prompt_ratio: histogram(&r, "weirgate_cached_prompt_ratio", "Share of the tokens of a prompt that the provider read from its cache, as it reports them.", &["provider", "model"], &SHARE_BUCKETS)?,
             usage_set_aside: counters(&r, "weirgate_usage_set_aside_total", "Tokens, searches and units that providers reported beyond what the model can take, and that were not charged.", &["provider", "model"])?,
             tokens: counters(&r, "weirgate_tokens_total", "Tokens of answers, by kind.", &["provider", "model", "kind"])?,
             cost: register(&r, CounterVec::new(Opts::new("weirgate_cost_usd_total", "Cost of answers in US dollars."), &["provider", "model"])?)?,
@@ -189,6 +244,7 @@ impl Metrics {
             ledger_shortfall: register(&r, Counter::new("weirgate_ledger_shortfall_usd_total", "What calls cost beyond what there was, in US dollars.")?)?,
             ledger_failures: register(&r, IntCounter::new("weirgate_ledger_store_failures_total", "Tries of bringing calls to the store that failed.")?)?,
             ledger_lost_posts: register(&r, IntCounter::new("weirgate_ledger_posts_lost_total", "Batches of calls that the store had confirmed and has lost, as after a failover to an older copy of it.")?)?,
+            accounts_age: register(&r, Gauge::new("weirgate_accounts_age_seconds", "How long ago the store has confirmed the accounts in memory.")?)?,
             accounts_unreadable: register(&r, IntCounter::new("weirgate_accounts_unreadable_total", "Rows of accounts that could not be read, each time they were read. The keys that need them are refused.")?)?,
             ledger_refused: register(&r, IntCounter::new("weirgate_ledger_calls_refused_total", "Calls that the store refused, set aside in refused_calls.jsonl.")?)?,
             ledger_dropped: register(&r, IntCounter::new("weirgate_ledger_calls_dropped_total", "Calls on own provider keys that were not recorded, because the journal was over store.journal_bytes.")?)?,
@@ -196,9 +252,11 @@ impl Metrics {
             hedges: counters(&r, "weirgate_hedges_total", "Second attempts beside a silent stream (routing.hedge_after_ms): won (its content came first), lost, took_over (the attempt beside it failed), failed, abandoned (the call ended first), no_budget and no_credit (none was made).", &["outcome"])?,
             journal_lag: register(&r, Gauge::new("weirgate_ledger_journal_lag_seconds", "How long the oldest ended call has waited for the store.")?)?,
             journal_bytes: register(&r, IntGauge::new("weirgate_ledger_journal_bytes", "Bytes of the journal on disk.")?)?,
+            spans: counters(&r, "weirgate_spans_total", "Spans of traces (telemetry): exported, rejected (the collector did not take them), failed (no export succeeded), dropped (too many waited).", &["outcome"])?,
             log_dropped: register(&r, IntCounter::new("weirgate_log_lines_dropped_total", "Access lines dropped because the reader of stdout was too slow.")?)?,
             log_export: log_export_metrics(&r)?,
-            registry: r,
+            rows: r.rows.into_inner(),
+            registry: r.registry,
         })
     }
 
@@ -270,6 +328,11 @@ impl Metrics {
         self.events.with_label_values(&[outcome]).inc_by(count);
     }
 
+    /// Returns a row for each metric.
+    pub fn rows(&self) -> &[MetricRow] {
+        &self.rows
+    }
+
     /// Returns the number of ended requests.
     pub fn ended_requests(&self) -> u64 {
         let families = self.requests.collect();
@@ -311,7 +374,7 @@ impl Metrics {
 }
 
 #[rustfmt::skip]
-fn log_export_metrics(r: &Registry) -> prometheus::Result<LogExportMetrics> {
+fn log_export_metrics(r: &MetricTable) -> prometheus::Result<LogExportMetrics> {
     Ok(LogExportMetrics {
         lines: counters(r, "weirgate_log_export_lines_total", "Lines of the log export: spooled (on disk), exported (the destination has them); dropped: queue_full (the disk was too slow), spool_full (log_export.spool_bytes), failed (the disk refused them), off (it was switched off).", &["outcome"])?,
         failures: register(r, IntCounter::new("weirgate_log_export_failures_total", "Tries to send a batch of the log export that failed. It is sent again.")?)?,
@@ -321,7 +384,7 @@ fn log_export_metrics(r: &Registry) -> prometheus::Result<LogExportMetrics> {
 }
 
 #[rustfmt::skip]
-fn reload_metrics(r: &Registry) -> prometheus::Result<ReloadMetrics> {
+fn reload_metrics(r: &MetricTable) -> prometheus::Result<ReloadMetrics> {
     Ok(ReloadMetrics {
         reloads: counters(r, "weirgate_config_reloads_total", "Tries to reload the configuration: ok, unchanged, refused (it has problems, or needs a restart), failed (it could not be put in force).", &["result"])?,
         last_reload: register(r, IntGauge::new("weirgate_config_last_reload_timestamp_seconds", "When the configuration was last read, with or without success.")?)?,
@@ -332,15 +395,15 @@ fn reload_metrics(r: &Registry) -> prometheus::Result<ReloadMetrics> {
 }
 
 fn register<C: Collector + Clone + 'static>(
-    registry: &Registry,
+    table: &MetricTable,
     metric: C,
 ) -> prometheus::Result<C> {
-    registry.register(Box::new(metric.clone()))?;
+    table.add(metric.clone())?;
     Ok(metric)
 }
 
 fn counters(
-    r: &Registry,
+    r: &MetricTable,
     name: &str,
     help: &str,
     labels: &[&str],
@@ -349,12 +412,13 @@ fn counters(
 }
 
 fn histogram(
-    r: &Registry,
+    r: &MetricTable,
     name: &str,
     help: &str,
     labels: &[&str],
+    buckets: &[f64],
 ) -> prometheus::Result<HistogramVec> {
-    let options = HistogramOpts::new(name, help).buckets(DURATION_BUCKETS_S.to_vec());
+    let options = HistogramOpts::new(name, help).buckets(buckets.to_vec());
     register(r, HistogramVec::new(options, labels)?)
 }
 

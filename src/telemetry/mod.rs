@@ -1,6 +1,7 @@
-//! Metrics and log lines for operators.
+//! Metrics, log lines and traces for operators.
 
 pub mod logging;
 pub mod metrics;
 pub mod reload;
 pub mod text_lines;
+pub mod traces;

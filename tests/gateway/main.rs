@@ -30,3 +30,4 @@ mod redis;
 mod sandbox;
 mod store;
 mod support_selftest;
+mod telemetry;

@@ -8,6 +8,7 @@
 //! | [`ask`] | a request, exactly as it is sent |
 //! | [`client`] | a client that sends exact bytes and records exact bytes, with times |
 //! | [`clouds`] | the hosts of clouds, as strict as their vendors |
+//! | [`collector`] | collectors of traces |
 //! | [`described`] | the description of the API, which every reply has to fit |
 //! | [`frames`] | frames of event streams of AWS |
 //! | [`grammars`] | grammars of streams |
@@ -35,6 +36,7 @@ pub mod ask;
 pub mod boot;
 pub mod client;
 pub mod clouds;
+pub mod collector;
 pub mod described;
 pub mod flags;
 #[path = "../../filters/tests/frames/mod.rs"]

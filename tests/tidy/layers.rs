@@ -68,6 +68,7 @@ const FILTERS: &[Level] = &[
         "cidr",
         "public_address",
         "secret_ref",
+        "trace_context",
     ]),
     level(&["money"]),
     level(&["auth", "limits", "proxy"]),

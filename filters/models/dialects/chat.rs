@@ -1,7 +1,19 @@
 //! Members of chat completions. Source: docs/model-gateway.md 2.1, 2.2.
 
+use std::borrow::Cow;
+
 use super::{NamedMember, keys_of};
+use crate::json::{Walker, members};
 use crate::models::parameter::Parameter;
+
+/// Returns the user whom a request names, in its own member or, as Anthropic's clients do, in `metadata`. `value` returns the JSON of
+/// a member.
+pub fn named_user<'b>(value: impl Fn(&str) -> Option<&'b str>) -> Option<Cow<'b, str>> {
+    let own = ["safety_identifier", "user"].into_iter();
+    let mut own = own.filter_map(|key| Walker::over(value(key)?).text().ok());
+    own.next()
+        .or_else(|| members::find_text(value("metadata")?, "user_id"))
+}
 
 /// Members of the convention, each with the parameter that it asks for; `None`: no mapping's table treats it. The quirks of a
 /// provider say which others it gets.

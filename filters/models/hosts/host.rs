@@ -128,6 +128,8 @@ pub struct Host {
     pub model_lists: ModelLists,
     /// The header of refusals that names the exception, for bodies that do not; `None`: there is none.
     pub exception_header: Option<&'static str>,
+    /// Its name in OpenTelemetry's conventions for generative AI; `None`: that of the configuration.
+    pub trace_name: Option<&'static str>,
     /// The most bytes that a body of a request may have; `None`: it is not known.
     pub max_body_bytes: Option<usize>,
     /// The header of replies that tells the tokens of the prompt, for bodies that do not; `None`: there is none.

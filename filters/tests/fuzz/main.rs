@@ -56,5 +56,6 @@ mod shapes;
 mod sse;
 mod streams;
 mod tokens;
+mod traces;
 mod uploads;
 mod wires;

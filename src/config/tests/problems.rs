@@ -303,7 +303,7 @@ fn a_catalogue_that_was_named_must_exist() {
 #[test]
 fn settings_and_kinds_that_are_not_built_are_unknown() {
     for (toml, key) in [
-        ("[telemetry]\notlp_endpoint = \"\"\n", "telemetry"),
+        ("[telemetry]\ncontent = true\n", "telemetry.content"),
         ("[server]\nconsole = true\n", "server.console"),
         ("[providers.p]\nkind = \"ollama\"\n", "providers.p.kind"),
     ] {

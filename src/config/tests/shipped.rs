@@ -145,6 +145,7 @@ fn the_usual_variables_switch_the_shipped_providers_on() {
 fn every_option_of_the_shipped_file_is_accepted_when_set() {
     let names = [
         "WEIRGATE_ADMIN_TOKEN",
+        "WEIRGATE_OTLP_AUTHORIZATION",
         "WEIRGATE_TOKEN_KEY",
         "LOG_EXPORT_KEY_ID",
         "LOG_EXPORT_KEY",

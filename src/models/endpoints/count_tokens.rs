@@ -164,6 +164,7 @@ impl CountTokens {
             authority: None,
             body_bytes: sent.len(),
             request_id: &HeaderValue::from_static(""),
+            traceparent: None,
             credential: deployment.provider.credential(key).ok()?,
             of_wire: &codec.headers(asked, &target),
         };

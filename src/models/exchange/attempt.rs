@@ -16,6 +16,7 @@ use filters::models::search_loop::turn::SearchTurn;
 use filters::models::wires::{Failure, FailureKind, Target};
 use http::{HeaderName, HeaderValue};
 
+use super::attempt_span::{AttemptEnd, AttemptFacts, AttemptTimes};
 use super::call::Call;
 use super::planned_attempt::PlannedAttempt;
 use super::reply_reader::ReplyReader;
@@ -39,6 +40,7 @@ pub(super) struct Attempt {
     pub(super) reader: ReplyReader,
     /// Measures the attempt while it runs.
     pub(super) measured: Option<RunningAttempt>,
+    pub(super) times: AttemptTimes,
 }
 
 /// The position of an attempt in the plan, and the keys that it has used.
@@ -273,7 +275,11 @@ impl Attempt {
         let writer = call.request.front.writer(&call.request, identity);
         let answer = call.exports_content.then(CutText::default);
         let reader = ReplyReader::new(writer, recorder, self.new_turn(call, info));
-        Some(reader.keeping_text(answer))
+        let reader = reader.keeping_text(answer);
+        Some(match info.trace {
+            Some(_) => reader.noting_finishes(),
+            None => reader,
+        })
     }
 
     /// Returns the turn that the attempt begins, if the answer may have several or its calls are judged.
@@ -328,8 +334,33 @@ impl Attempt {
         })
     }
 
+    /// Exports the span of the attempt, if it is traced and its span was not exported.
+    pub(super) fn send_span(&mut self, call: &Call, info: &RequestInfo, end: AttemptEnd<'_>) {
+        let times = std::mem::take(&mut self.times);
+        if info.trace.is_none() {
+            return;
+        }
+        if let Some(deployment) = self.deployment(call) {
+            let facts = AttemptFacts {
+                request: &call.request,
+                deployment,
+                endpoint: self.cursor.endpoint,
+                is_byok: self.is_byok(call),
+                finish_reasons: self.reader.finish_reasons(),
+            };
+            times.send_span(&facts, info, end);
+        }
+    }
+
     /// Adds the failed attempt to the ended ones. `owed` is its cost if its provider bills it all the same.
-    pub(super) fn record_end(&self, call: &mut Call, failure: &Failure, owed: Option<Owed>) {
+    pub(super) fn record_end(
+        &mut self,
+        call: &mut Call,
+        info: &RequestInfo,
+        failure: &Failure,
+        owed: Option<Owed>,
+    ) {
+        self.send_span(call, info, AttemptEnd::Failed(failure));
         let Some(record) = self.record(call, Some(failure)) else {
             return;
         };

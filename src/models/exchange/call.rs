@@ -49,6 +49,8 @@ pub(super) struct Call {
     pub(super) exports_content: bool,
     /// Who of the client's session makes it.
     pub(super) session_names: Option<Arc<SessionNames>>,
+    /// The id of the conversation, if the call is traced and belongs to one.
+    pub(super) conversation: Option<Box<str>>,
     /// The key under which the session is bound to the provider that responds.
     pub(super) affinity_key: Option<SessionKey>,
     /// The fetched images to which the request refers by address.

@@ -73,7 +73,7 @@ impl ModelExchange {
     pub(super) fn fail(&mut self, info: &RequestInfo, failure: Failure) -> bool {
         let now_ms = self.now_ms(info);
         let (call, running, state) = (&mut self.call, &mut self.running, &self.state);
-        running.record_end(call, &failure, None);
+        running.record_end(call, info, &failure, None);
         // What a fresh credential repairs says nothing about the provider.
         let renews = running.repeat_signed_in_anew(call, &failure);
         let moves_endpoint =

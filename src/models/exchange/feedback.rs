@@ -10,6 +10,7 @@ use futures::future::BoxFuture;
 
 use super::ModelExchange;
 use super::attempt::Attempt;
+use super::attempt_span::AttemptEnd;
 use super::caching::Caching;
 use super::call::Call;
 use crate::models::Models;
@@ -81,6 +82,11 @@ impl Attempt {
             }
             measured.record_answer(call.throughput(info), now_ms);
         }
+        if let Some((tokens, streamed)) = call.streamed(info) {
+            // The first token is there when the stream begins.
+            let seconds = streamed.as_secs_f64() / (tokens - 1) as f64;
+            deployment.metrics.observe_output_token(seconds);
+        }
         if let Some(record) = call.log.records.last() {
             deployment.metrics.count_attempt(record);
         }
@@ -90,13 +96,20 @@ impl Attempt {
 impl Call {
     /// Returns the tokens per second, or `None` if too few tokens came to measure it.
     fn throughput(&self, info: &RequestInfo) -> Option<f64> {
+        let (tokens, streamed) = self.streamed(info)?;
+        Some(tokens as f64 / streamed.as_secs_f64())
+    }
+
+    /// Returns the tokens of a stream, of which there are at least two, and the time from its first content to its end.
+    /// `None`: the call was no stream, or too short to be measured.
+    fn streamed(&self, info: &RequestInfo) -> Option<(u64, Duration)> {
         let ended = self.timing.completed.unwrap_or(info.now);
         let first = self.timing.first_content.unwrap_or(ended);
         let streamed = ended.saturating_duration_since(first);
         let settlement = self.billing.settlement();
         let tokens = settlement.map_or(0, |settled| settled.usage.completion);
         let has_rate = self.request.is_stream && streamed > MIN_RATE_TIME && tokens > 1;
-        has_rate.then(|| tokens as f64 / streamed.as_secs_f64())
+        has_rate.then_some((tokens, streamed))
     }
 
     /// Returns the tokens of a call whose prompt the provider may have cached: of the prompt, read from and written
@@ -163,8 +176,21 @@ impl ModelExchange {
         self.call.caching.release(is_gone);
         self.finish_hedge(info, is_gone);
         let outcome = self.settle_end(info, is_gone);
+        self.trace_rest(info);
         self.measure(info);
         outcome
+    }
+
+    /// Exports the span of an attempt whose answer is complete, and settled.
+    pub(super) fn trace_answer(&mut self, info: &RequestInfo) {
+        let end = AttemptEnd::Answered(self.call.billing.settlement());
+        self.running.send_span(&self.call, info, end);
+    }
+
+    /// Exports the span of an attempt that ended neither with an answer nor with a failure.
+    fn trace_rest(&mut self, info: &RequestInfo) {
+        let end = AttemptEnd::Left(self.call.billing.settlement());
+        self.running.send_span(&self.call, info, end);
     }
 
     fn settle_end(&mut self, info: &RequestInfo, is_gone: bool) -> &'static str {

@@ -166,7 +166,7 @@ impl Hedge {
     ) {
         let owed = is_owed.then(|| self.charge(cancelled, call, info));
         let failure = Failure::new(FailureKind::Cancelled);
-        cancelled.record_end(call, &failure, owed.flatten());
+        cancelled.record_end(call, info, &failure, owed.flatten());
         call.log.failures.push(failure);
         if let Some(measured) = cancelled.measured.take() {
             measured.record_cancelled(now_ms);

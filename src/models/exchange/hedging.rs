@@ -16,6 +16,7 @@ use pingora::{Error, Result};
 
 use super::ModelExchange;
 use super::attempt::{Attempt, SignIn};
+use super::attempt_span::AttemptTimes;
 use super::call::Call;
 use super::failure::from_call_error;
 use super::hedge::HedgeStage;
@@ -121,7 +122,7 @@ impl ModelExchange {
         let now_ms = self.now_ms(info);
         let hedge = self.hedge.as_mut();
         if let Some(mut beside) = hedge.and_then(|hedge| hedge.beside.take()) {
-            beside.record_end(&mut self.call, &failure, None);
+            beside.record_end(&mut self.call, info, &failure, None);
             beside.record_failure(&self.call, &self.models, &failure, now_ms);
             // The failed attempt is not tried again.
             let failed = beside.cursor.attempt;
@@ -294,6 +295,7 @@ impl Attempt {
         let body = body.iter().map(|piece| piece.in_memory().cloned());
         let body = body.collect::<Option<Vec<Bytes>>>()?;
         let origin = self.endpoint(call, now_ms)?;
+        self.times = AttemptTimes::begin(info);
         let body_bytes = body.iter().map(Bytes::len).sum();
         let head = self.head(call, info, client, body_bytes)?;
         self.reader = self.new_reader(call, info, None)?;

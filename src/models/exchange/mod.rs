@@ -6,18 +6,22 @@
 //! attempt starts, and what the client gets if none does. [`feedback`] ends the call and reports the results to the
 //! planner, and [`log`] writes its part of the log line. [`hedging`] runs a second attempt beside a silent one.
 //! [`kept_response`] keeps the response for later requests. [`reservation`] and [`settlement`] use the ledger, [`usage`]
-//! checks the plausibility of reports, and [`rate_limits`] lets keys rest. [`replay`] replays a stored reply instead. An answer
+//! checks the plausibility of reports, and [`rate_limits`] lets keys rest. [`attempt_span`] and [`call_span`] tell the
+//! call's part of its trace. [`replay`] replays a stored reply instead. An answer
 //! of several [`turns`] has searches of the web between them ([`next_turn`]), and its calls may be judged ([`judging`]);
 //! [`own_request`] makes the gateway's own requests, and [`job_run`] makes calls for jobs.
 //!
-//! Files above import those below: this one · [`hedge`] · [`log`], [`usage`], [`rate_limits`] · [`attempt`] · [`call`] · the rest.
+//! Files above import those below: this one · [`hedge`] · [`log`], [`call_span`], [`usage`], [`rate_limits`] · [`attempt`] · [`call`] · the rest.
 
 mod attempt;
+mod attempt_span;
 mod billing;
 pub mod caching;
 mod call;
+mod call_span;
 mod failure;
 mod feedback;
+mod finish_reasons;
 mod hedge;
 mod hedging;
 mod images;
@@ -52,6 +56,7 @@ use filters::models::request::ModelRequest;
 use filters::models::routing::affinity::SessionKey;
 use filters::models::routing::explanation::Explanation;
 use futures::future::BoxFuture;
+use http::HeaderMap;
 use pingora::http::{RequestHeader, ResponseHeader};
 use pingora::{Error, Result};
 
@@ -66,10 +71,12 @@ pub use self::turns::{AnswerTurns, Judge};
 use super::Models;
 use super::experiments::SendImpression;
 use super::planner::Selection;
+use super::sessions::{session_id, session_names};
 use crate::proxy::buffered::state::AttemptState;
 use crate::proxy::context::RequestInfo;
 use crate::proxy::exchange::{Begun, Broken, End, Exchange, LogPart, Report, Upstream};
 use crate::proxy::upload::Upload;
+use crate::telemetry::traces::span::SpanDraft;
 
 /// One call of a model, from its plan to its end.
 pub struct ModelExchange {
@@ -116,6 +123,7 @@ impl ModelExchange {
             key_id: caller.map(|caller| Arc::clone(&caller.key_id)),
             exports_content: models.is_exported && info.exports_content(),
             session_names: None,
+            conversation: None,
             affinity_key: None,
             images: Default::default(),
             fault: None,
@@ -148,6 +156,15 @@ impl ModelExchange {
     /// Sets who of the client's session makes the call.
     pub fn set_session_names(&mut self, names: Option<Arc<SessionNames>>) {
         self.call.session_names = names;
+    }
+
+    /// Sets who of the client's session makes the call, and what its trace calls the conversation.
+    pub fn set_session(&mut self, headers: &HeaderMap, info: &RequestInfo) {
+        self.call.session_names = session_names(headers);
+        if info.trace.is_some() {
+            let id = session_id(headers, &self.call.request);
+            self.call.conversation = id.map(|id| String::from_utf8_lossy(id).into());
+        }
     }
 
     /// Sets the client's uploaded file.
@@ -257,5 +274,9 @@ impl Exchange for ModelExchange {
             LogPart::AfterSizes => self.call.write_log(&self.running, info, line),
             LogPart::Content => self.call.write_content(&self.running, line),
         }
+    }
+
+    fn trace(&self, span: &mut SpanDraft) {
+        self.call.describe(&self.running, span);
     }
 }

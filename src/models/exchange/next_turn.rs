@@ -72,6 +72,7 @@ impl ModelExchange {
         self.call.log.records.push(record);
         self.running.reader.complete();
         let receipt = self.settle(info, CallOutcome::Completed);
+        self.trace_answer(info);
         self.running.reader.reopen();
         let now_ms = self.now_ms(info);
         self.running.record_success(&self.call, info, now_ms);

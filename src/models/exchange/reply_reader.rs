@@ -12,6 +12,8 @@ use filters::models::usage::Usage;
 use filters::models::wires::{Decoder, Failure, Progress};
 use filters::money::{ServiceTier, UnitCounts};
 
+use super::finish_reasons::{FinishReasons, NotingSink};
+
 /// The reader of a reply.
 #[derive(Default)]
 pub(super) struct ReplyReader {
@@ -27,6 +29,8 @@ pub(super) struct ReplyReader {
     turn: Option<Box<SearchTurn>>,
     /// The text of the answer, if the export of logs gets it.
     answer: Option<Box<CutText>>,
+    /// Why choices have ended, if the call is traced.
+    finishes: Option<FinishReasons>,
 }
 
 impl ReplyReader {
@@ -44,6 +48,7 @@ impl ReplyReader {
             recorder,
             turn,
             answer: None,
+            finishes: None,
         }
     }
 
@@ -61,6 +66,18 @@ impl ReplyReader {
             (Some(_), Some(repaired)) => Cow::Owned(CutText::from_text(repaired.text)),
             (Some(answer), None) => Cow::Borrowed(answer),
         }
+    }
+
+    /// Lets it note why choices end.
+    pub(super) fn noting_finishes(mut self) -> Self {
+        self.finishes = Some(FinishReasons::default());
+        self
+    }
+
+    /// Returns why the choices have ended, in their order, as far as that was noted.
+    pub(super) fn finish_reasons(&self) -> Vec<&'static str> {
+        let noted = self.finishes.as_ref();
+        noted.map(FinishReasons::in_order).unwrap_or_default()
     }
 
     /// Reads the body of the reply with this decoder. `tier` is the tier in the head.
@@ -256,17 +273,16 @@ impl ReplyReader {
         let (Some(writer), Some(decoder)) = (&mut self.writer, &mut self.decoder) else {
             return Err(Failure::malformed("a body came before its head"));
         };
-        let mut copying;
-        let sink: &mut dyn Sink = match &mut self.answer {
-            None => writer.as_mut(),
-            Some(answer) => {
-                copying = CopyingText {
-                    sink: writer.as_mut(),
-                    answer,
-                };
-                &mut copying
-            }
-        };
+        let (mut copying, mut noting);
+        let mut sink: &mut dyn Sink = writer.as_mut();
+        if let Some(answer) = &mut self.answer {
+            copying = CopyingText { sink, answer };
+            sink = &mut copying;
+        }
+        if let Some(reasons) = &mut self.finishes {
+            noting = NotingSink { sink, reasons };
+            sink = &mut noting;
+        }
         if let Some(turn) = &mut self.turn {
             let mut sink = TurnSink { turn, client: sink };
             return decode(decoder.as_mut(), chunk, is_end, &mut sink);

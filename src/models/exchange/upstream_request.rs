@@ -21,6 +21,7 @@ use pingora::{Error, ErrorType, Result};
 
 use super::ModelExchange;
 use super::attempt::{Attempt, SignIn};
+use super::attempt_span::AttemptTimes;
 use super::call::Call;
 use crate::cloud_credentials::authorize::authorize;
 use crate::models::upstream_head::OwnHeaders;
@@ -136,15 +137,16 @@ impl ModelExchange {
         state.set_bills_after_disconnect(running.bills_after_disconnect(call));
         // The parts of an attempt are measured together.
         if is_first || running.measured.is_none() {
-            self.begin_measuring(now_ms);
+            self.begin_measuring(info, now_ms);
         }
         Ok(())
     }
 
     /// Starts to measure the attempt. The trial of a provider that has failed gets less time than other attempts, if
     /// another provider is left.
-    fn begin_measuring(&mut self, now_ms: u64) {
+    fn begin_measuring(&mut self, info: &RequestInfo, now_ms: u64) {
         let (call, running) = (&self.call, &mut self.running);
+        running.times = AttemptTimes::begin(info);
         let Some(deployment) = running.deployment(call) else {
             return;
         };
@@ -288,6 +290,7 @@ impl Attempt {
             of_wire: &attempt.codec.headers(request, &target),
             body_bytes,
             request_id: info.id.as_header(),
+            traceparent: self.times.traceparent(info),
             credential: self.credential_header(call).ok().flatten(),
         };
         let mut head = template.request(&own, client)?;

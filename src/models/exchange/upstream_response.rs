@@ -34,6 +34,11 @@ impl Attempt {
         if let Some(measured) = &mut self.measured {
             measured.record_reply(models.clock.ms_at(info.now));
         }
+        let until_answer = self.times.answer(info.now);
+        let answered = until_answer.filter(|_| head.status == StatusCode::OK);
+        if let Some((after, deployment)) = answered.zip(self.deployment(call)) {
+            deployment.metrics.observe_first_byte(after.as_secs_f64());
+        }
         self.read_limits(call, models, info, head);
         self.cursor.clock_skew = self.read_clock_skew(info, head);
         let media_type = head.headers.get(header::CONTENT_TYPE);
@@ -203,6 +208,7 @@ impl ModelExchange {
             Some(receipt) => receipt,
             None => self.settle(info, outcome),
         };
+        self.trace_answer(info);
         let told = self.keep_session(info);
         self.write_end(info);
         let kept = self.keep_response(info);

@@ -34,6 +34,7 @@ use filters::models::chat::data_url;
 use filters::models::healing::heal;
 use filters::proxy::{check_http1, check_http2, client_address, normalise};
 use filters::sse::{EventReader, SseEvent, TooLong};
+use filters::trace_context::{TRACEPARENT, TraceId, TraceParent, trace_state};
 use http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 use serde_json::{Map, json};
@@ -284,6 +285,22 @@ pub fn heads() -> Vec<Reader> {
                 let query = text(query);
                 let headers = HeaderMap::new();
                 let _ = PresentedCredential::from_request(&headers, Some(&query)).is_ok();
+            },
+        ),
+        Reader::new(
+            "trace parents",
+            |_| b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".to_vec(),
+            move |line| {
+                let _ = TraceParent::from_headers(&header(TRACEPARENT, line));
+                let _ = TraceId::from_request_id(&text(line));
+            },
+        ),
+        Reader::new(
+            "trace states",
+            |_| b"a=1,b@c=2, d=e f".to_vec(),
+            move |line| {
+                let state = HeaderName::from_static("tracestate");
+                let _ = trace_state(&header(state, line)).len();
             },
         ),
         Reader::new(
