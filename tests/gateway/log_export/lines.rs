@@ -21,7 +21,7 @@ fn a_call_arrives_as_the_line_of_the_log() {
     assert_eq!((date.len(), &rest[2..3]), (10, "/"), "{}", put.path);
     assert!(rest.ends_with(".jsonl.gz"), "{}", put.path);
     let line = gateway.log_line(&id_of(&answer));
-    assert_eq!(lines(&put.body), [line.clone()]);
+    assert_eq!(lines(&put.body), std::slice::from_ref(&line));
     for (member, value) in [
         ("route", json!("chat_completions")),
         ("model", json!("chat")),
