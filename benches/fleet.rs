@@ -61,7 +61,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 const PROCESSES: usize = 3;
 const KEYS_PER_ORGANIZATION: usize = 10;
 const KILLS: usize = 3;
-/// The longest pause of the fleet's other processes while one of them is frozen. Source: docs/promises.md.
+/// The longest pause of the fleet's other processes while one of them is frozen. Source: docs/promises-tests.md.
 const FROZEN_PAUSE: Duration = Duration::from_secs(15);
 
 const MODELS: &str = "[[models]]\nid = \"own\"\n[[models.providers]]\nprovider = \"own\"\nname = \"own-up\"\n\

@@ -6,6 +6,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use crate::fault_code::FaultCode;
+
 /// The maximum characters of a caller's text in a message.
 const MAX_QUOTED_CHARS: usize = 100;
 
@@ -100,16 +102,52 @@ pub enum FaultKind {
     StreamTruncated,
 }
 
+impl FaultKind {
+    /// All kinds, by status.
+    pub const ALL: [Self; 23] = [
+        Self::Invalid,
+        Self::Unauthenticated,
+        Self::Payment,
+        Self::Forbidden,
+        Self::NotFound,
+        Self::ModelNotFound,
+        Self::MethodNotAllowed,
+        Self::RequestTimeout,
+        Self::Gone,
+        Self::TooLarge,
+        Self::TargetTooLong,
+        Self::MediaType,
+        Self::TooMany,
+        Self::RateLimited,
+        Self::HeadTooLarge,
+        Self::Internal,
+        Self::ConnectFailed,
+        Self::UpstreamFailed,
+        Self::StreamTruncated,
+        Self::UpstreamUnavailable,
+        Self::Unavailable,
+        Self::UpstreamTimeout,
+        Self::Overloaded,
+    ];
+}
+
 /// A row of the table of kinds.
 struct FaultRow {
     status: u16,
     error_type: &'static str,
-    code: Option<&'static str>,
+    code: Option<FaultCode>,
     is_retryable: bool,
 }
 
 const INVALID: &str = "invalid_request_error";
 const UPSTREAM: &str = "upstream_error";
+
+impl FaultKind {
+    /// Returns the code of a fault that has none of its own.
+    pub fn code(self) -> Option<FaultCode> {
+        self.row().code
+    }
+}
 
 #[rustfmt::skip]
 impl FaultKind {
@@ -117,28 +155,28 @@ impl FaultKind {
     const fn row(self) -> FaultRow {
         match self {
             Self::Invalid => FaultRow::new(400, INVALID, None, false),
-            Self::Unauthenticated => FaultRow::new(401, INVALID, Some("invalid_api_key"), false),
+            Self::Unauthenticated => FaultRow::new(401, INVALID, Some(FaultCode::InvalidApiKey), false),
             Self::Payment => FaultRow::new(402, "billing_error", None, false),
-            Self::Forbidden => FaultRow::new(403, "permission_error", Some("permission_denied"), false),
-            Self::NotFound => FaultRow::new(404, INVALID, Some("not_found"), false),
-            Self::ModelNotFound => FaultRow::new(404, INVALID, Some("model_not_found"), false),
-            Self::MethodNotAllowed => FaultRow::new(405, INVALID, Some("method_not_allowed"), false),
-            Self::RequestTimeout => FaultRow::new(408, "timeout_error", Some("timeout"), true),
+            Self::Forbidden => FaultRow::new(403, "permission_error", Some(FaultCode::PermissionDenied), false),
+            Self::NotFound => FaultRow::new(404, INVALID, Some(FaultCode::NotFound), false),
+            Self::ModelNotFound => FaultRow::new(404, INVALID, Some(FaultCode::ModelNotFound), false),
+            Self::MethodNotAllowed => FaultRow::new(405, INVALID, Some(FaultCode::MethodNotAllowed), false),
+            Self::RequestTimeout => FaultRow::new(408, "timeout_error", Some(FaultCode::Timeout), true),
             Self::Gone => FaultRow::new(410, INVALID, None, false),
-            Self::TooLarge => FaultRow::new(413, INVALID, Some("request_too_large"), false),
-            Self::TargetTooLong => FaultRow::new(414, INVALID, Some("target_too_long"), false),
-            Self::MediaType => FaultRow::new(415, INVALID, Some("unsupported_media_type"), false),
-            Self::TooMany => FaultRow::new(422, INVALID, Some("too_many_operations"), false),
-            Self::RateLimited => FaultRow::new(429, "rate_limit_error", Some("rate_limit_exceeded"), true),
-            Self::HeadTooLarge => FaultRow::new(431, INVALID, Some("headers_too_large"), false),
+            Self::TooLarge => FaultRow::new(413, INVALID, Some(FaultCode::RequestTooLarge), false),
+            Self::TargetTooLong => FaultRow::new(414, INVALID, Some(FaultCode::TargetTooLong), false),
+            Self::MediaType => FaultRow::new(415, INVALID, Some(FaultCode::UnsupportedMediaType), false),
+            Self::TooMany => FaultRow::new(422, INVALID, Some(FaultCode::TooManyOperations), false),
+            Self::RateLimited => FaultRow::new(429, "rate_limit_error", Some(FaultCode::RateLimitExceeded), true),
+            Self::HeadTooLarge => FaultRow::new(431, INVALID, Some(FaultCode::HeadersTooLarge), false),
             Self::Internal => FaultRow::new(500, "api_error", None, true),
-            Self::ConnectFailed => FaultRow::new(502, UPSTREAM, Some("connect_failed"), true),
-            Self::UpstreamFailed => FaultRow::new(502, UPSTREAM, Some("all_providers_failed"), true),
-            Self::UpstreamUnavailable => FaultRow::new(503, UPSTREAM, Some("upstream_unavailable"), true),
-            Self::Unavailable => FaultRow::new(503, "api_error", Some("unavailable"), true),
-            Self::UpstreamTimeout => FaultRow::new(504, UPSTREAM, Some("upstream_timeout"), true),
-            Self::Overloaded => FaultRow::new(529, "overloaded", Some("overloaded"), true),
-            Self::StreamTruncated => FaultRow::new(502, UPSTREAM, Some("stream_truncated"), true),
+            Self::ConnectFailed => FaultRow::new(502, UPSTREAM, Some(FaultCode::ConnectFailed), true),
+            Self::UpstreamFailed => FaultRow::new(502, UPSTREAM, Some(FaultCode::AllProvidersFailed), true),
+            Self::UpstreamUnavailable => FaultRow::new(503, UPSTREAM, Some(FaultCode::UpstreamUnavailable), true),
+            Self::Unavailable => FaultRow::new(503, "api_error", Some(FaultCode::Unavailable), true),
+            Self::UpstreamTimeout => FaultRow::new(504, UPSTREAM, Some(FaultCode::UpstreamTimeout), true),
+            Self::Overloaded => FaultRow::new(529, "overloaded", Some(FaultCode::Overloaded), true),
+            Self::StreamTruncated => FaultRow::new(502, UPSTREAM, Some(FaultCode::StreamTruncated), true),
         }
     }
 }
@@ -147,7 +185,7 @@ impl FaultRow {
     const fn new(
         status: u16,
         error_type: &'static str,
-        code: Option<&'static str>,
+        code: Option<FaultCode>,
         is_retryable: bool,
     ) -> Self {
         Self {
@@ -159,6 +197,11 @@ impl FaultRow {
     }
 }
 
+/// Returns whether the same request may succeed later, as the status says it.
+pub const fn may_help_later(status: u16) -> bool {
+    matches!(status, 408 | 429 | 500..)
+}
+
 /// A limit without remaining units.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ExceededLimit {
@@ -167,6 +210,13 @@ pub struct ExceededLimit {
     pub window_ms: u64,
     /// The time until the window admits requests again.
     pub reset_ms: u64,
+}
+
+/// A code in place of that of the kind.
+#[derive(Clone, Debug, Eq, PartialEq)]
+enum OwnCode {
+    Ours(FaultCode),
+    Providers(Box<str>),
 }
 
 /// A fact that the headers of a refusal state in addition to its status.
@@ -194,7 +244,7 @@ pub struct Fault {
     pub retry_after_s: Option<u32>,
     /// Boxed, because faults are returned by value everywhere.
     header_fact: Option<Box<HeaderFact>>,
-    code: Option<Box<str>>,
+    code: Option<OwnCode>,
     status: Option<u16>,
     tag: u8,
     /// A JSON text. It is behind one pointer, because faults are returned by value everywhere.
@@ -266,8 +316,16 @@ impl Fault {
 
     /// Replaces the kind's own `code`.
     #[must_use]
-    pub fn with_code(mut self, code: impl Into<Box<str>>) -> Self {
-        self.code = Some(code.into());
+    pub fn with_code(mut self, code: FaultCode) -> Self {
+        debug_assert_eq!(code.row().status, self.status(), "{code:?}");
+        self.code = Some(OwnCode::Ours(code));
+        self
+    }
+
+    /// Replaces the kind's own `code` by the word with which a provider refused the request.
+    #[must_use]
+    pub fn with_provider_code(mut self, code: impl Into<Box<str>>) -> Self {
+        self.code = Some(OwnCode::Providers(code.into()));
         self
     }
 
@@ -337,12 +395,15 @@ impl Fault {
 
     /// Returns the `code`, if there is one.
     pub fn code(&self) -> Option<&str> {
-        self.own_code().or(self.kind.row().code)
+        self.own_code().or(self.kind.code().map(FaultCode::as_str))
     }
 
     /// Returns the code that was set for it, and not for its kind.
     pub fn own_code(&self) -> Option<&str> {
-        self.code.as_deref()
+        match self.code.as_ref()? {
+            OwnCode::Ours(code) => Some(code.as_str()),
+            OwnCode::Providers(code) => Some(code),
+        }
     }
 
     /// Returns whether the same request may succeed later.
@@ -353,7 +414,6 @@ impl Fault {
     /// Returns the body in the compatible style.
     ///
     /// Shape: `{"error":{"message","type","param","code"}}`, and `metadata` if it is set. Source:
-    /// docs/model-gateway.md 7.
     /// docs/model-gateway.md 7.
     pub fn compatible_body(&self) -> Vec<u8> {
         self.wrap_error(&self.compatible_error())
@@ -454,80 +514,5 @@ impl std::fmt::Display for Fault {
 impl std::error::Error for Fault {}
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
-    use super::*;
-
-    #[test]
-    fn a_quoted_text_is_cut_between_characters() {
-        assert_eq!(quoted("short"), "short");
-        assert_eq!(quoted(&"ä".repeat(100)), "ä".repeat(100));
-        assert_eq!(quoted(&"ä".repeat(101)), format!("{}…", "ä".repeat(100)));
-    }
-
-    #[test]
-    fn a_logged_message_quotes_nothing_and_tells_no_number() {
-        for (message, logged) in [
-            (
-                "`n` is -12.5; 1 to 128 are accepted",
-                "… is -#.#; # to # are accepted",
-            ),
-            ("`effort` is `a`b\"c`; `low` is accepted", "… is accepted"),
-            (
-                "the tool \"secret\" is not there",
-                "the tool … is not there",
-            ),
-            ("the value is 'x'", "the value is …"),
-            ("the client's text", "the client…s text"),
-            ("nothing came", "nothing came"),
-            (
-                "the provider refused the request: no secret",
-                "the provider refused the request…",
-            ),
-            ("the field `a: b` is `c`", "the field …"),
-            ("", ""),
-        ] {
-            let fault = Fault::new(FaultKind::Invalid, message.to_owned());
-            assert_eq!(fault.logged_message(), logged);
-        }
-        let fixed = Fault::new(FaultKind::Invalid, "`n` is missing");
-        assert_eq!(fixed.logged_message(), "`n` is missing");
-    }
-
-    #[test]
-    fn compatible_body_has_all_four_members() {
-        let fault = Fault::invalid("n", "`n` is 0; 1 to 128 are accepted");
-        let body: serde_json::Value = serde_json::from_slice(&fault.compatible_body()).unwrap();
-        assert_eq!(body["error"]["param"], "n");
-        assert_eq!(body["error"]["type"], "invalid_request_error");
-        assert!(body["error"]["code"].is_null());
-        assert_eq!(body["error"].as_object().unwrap().len(), 4);
-    }
-
-    #[test]
-    fn metadata_stands_beside_the_error() {
-        let fault = Fault::new(FaultKind::UpstreamFailed, "every provider failed");
-        let fault = fault.with_metadata(br#"{"routing":[]}"#.to_vec());
-        let body: serde_json::Value = serde_json::from_slice(&fault.compatible_body()).unwrap();
-        assert_eq!(body["metadata"], serde_json::json!({"routing": []}));
-        assert_eq!(body["error"].as_object().unwrap().len(), 4);
-    }
-
-    /// Contract: model-gateway 7 408
-    /// Contract: model-gateway 7 500
-    #[test]
-    fn what_came_too_late_and_what_failed_here_tell_no_detail() {
-        for (kind, status, error_type) in [
-            (FaultKind::RequestTimeout, 408, "timeout_error"),
-            (FaultKind::Internal, 500, "api_error"),
-        ] {
-            let fault = Fault::new(kind, "it failed").with_detail("of 10.0.0.7");
-            assert_eq!(fault.status(), status);
-            let body = fault.compatible_body();
-            let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
-            assert_eq!(body["error"]["type"], error_type);
-            assert_eq!(body["error"]["message"], "it failed");
-            assert!(!body.to_string().contains("10.0.0.7"), "{body}");
-        }
-    }
-}
+#[path = "fault_tests.rs"]
+mod tests;

@@ -34,6 +34,7 @@ pub mod cidr;
 pub mod decisions;
 pub mod event_frames;
 pub mod fault;
+pub mod fault_code;
 pub mod form;
 pub mod graph;
 pub mod json;

@@ -10,6 +10,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue};
 
 use crate::fault::{Fault, FaultKind};
+use crate::fault_code::FaultCode;
 
 pub use reader::{Form, FormField, FormFile, FormReader};
 
@@ -59,7 +60,7 @@ impl From<FormError> for Fault {
         let message = format!("the form {}", error.as_str());
         match error {
             FormError::TooLong => Self::new(FaultKind::TooLarge, message),
-            _ => Self::new(FaultKind::Invalid, message).with_code("invalid_parameters"),
+            _ => Self::new(FaultKind::Invalid, message).with_code(FaultCode::InvalidParameters),
         }
     }
 }

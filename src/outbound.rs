@@ -5,7 +5,7 @@
 //! and plain http. Any other one, such as one that a datafile names, is asked over https alone, without a user name, and
 //! only at public addresses, also on a host of which the operator wrote another port: they are checked when the name is
 //! resolved, and the connection goes to the checked ones. No redirect is followed, and no reply is read beyond its bound.
-//! Source: docs/security.md 40.
+//! Source: docs/hostile-input.md 40.
 
 use std::collections::HashSet;
 use std::error::Error;

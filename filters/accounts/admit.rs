@@ -13,6 +13,7 @@ use super::access_token::AccessToken;
 use super::api_key::{ApiKey, KeyHash, Pepper, holds_api_key};
 use super::caller::{AccountsSnapshot, Caller, KeyRow, KeyState, OrganizationStatus};
 use crate::fault::{Fault, FaultKind};
+use crate::fault_code::FaultCode;
 use crate::form;
 
 /// The scheme of Basic credentials, with the space after it.
@@ -111,7 +112,7 @@ impl AuthError {
     }
 }
 
-/// Source: docs/decisions.md 6; docs/security.md 33, 37.
+/// Source: docs/decisions.md 6; docs/hostile-input.md 33, 37.
 impl From<AuthError> for Fault {
     fn from(error: AuthError) -> Self {
         let message = error.message();
@@ -121,19 +122,19 @@ impl From<AuthError> for Fault {
                 Self::new(FaultKind::Invalid, message).with_param("x-api-key")
             }
             AuthError::Unreadable => {
-                Self::new(FaultKind::Forbidden, message).with_code("key_unreadable")
+                Self::new(FaultKind::Forbidden, message).with_code(FaultCode::KeyUnreadable)
             }
             AuthError::OrganizationHeld => {
-                Self::new(FaultKind::Forbidden, message).with_code("organization_held")
+                Self::new(FaultKind::Forbidden, message).with_code(FaultCode::OrganizationHeld)
             }
             AuthError::OrganizationDisabled => {
-                Self::new(FaultKind::Gone, message).with_code("organization_disabled")
+                Self::new(FaultKind::Gone, message).with_code(FaultCode::OrganizationDisabled)
             }
             AuthError::ProjectArchived => {
-                Self::new(FaultKind::Gone, message).with_code("project_archived")
+                Self::new(FaultKind::Gone, message).with_code(FaultCode::ProjectArchived)
             }
             AuthError::TokenUnknown | AuthError::TokenExpired | AuthError::TokenRevoked => {
-                Self::new(FaultKind::Unauthenticated, message).with_code("invalid_token")
+                Self::new(FaultKind::Unauthenticated, message).with_code(FaultCode::InvalidToken)
             }
             AuthError::Missing
             | AuthError::OtherScheme

@@ -51,7 +51,7 @@ pub fn is_limit_header(name: &HeaderName) -> bool {
 }
 
 /// Returns whether a request header makes the service use another method than the counted one. Such headers are
-/// removed before the request is forwarded. Source: docs/security.md 47.
+/// removed before the request is forwarded. Source: docs/hostile-input.md 47.
 pub fn overrides_method(name: &HeaderName) -> bool {
     const NAMES: [&str; 3] = [
         "x-http-method-override",

@@ -9,6 +9,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
 use crate::fault::{Fault, quoted};
+use crate::fault_code::FaultCode;
 
 /// The length of a usage hour in milliseconds.
 const HOUR_MS: i64 = 3_600_000;
@@ -237,7 +238,7 @@ fn number(
 
 fn refuse(name: &'static str, value: &str, accepted: &str) -> Fault {
     let message = format!("`{name}` is {:?}; accepted is {accepted}", quoted(value));
-    Fault::invalid(name, message).with_code("invalid_parameters")
+    Fault::invalid(name, message).with_code(FaultCode::InvalidParameters)
 }
 
 /// Returns the hours in which the time of a query lies.

@@ -16,6 +16,7 @@ use super::request::{ModelRequest, Source};
 use super::search_words::SearchWords;
 use super::stateful::StatefulRequest;
 use crate::fault::{Fault, FaultKind};
+use crate::fault_code::FaultCode;
 use crate::multipart::Form;
 use crate::spooled_json::SpooledJson;
 use crate::sse::KEEPALIVE;
@@ -147,7 +148,7 @@ pub trait Front: Debug + Send + Sync {
             Received::Complete(request) => Ok(request),
             Received::Managed(_) => {
                 let message = "`model` names a prompt or a flag; accepted is a model id";
-                Err(Fault::invalid("model", message).with_code("invalid_parameters"))
+                Err(Fault::invalid("model", message).with_code(FaultCode::InvalidParameters))
             }
             Received::Stateful(request) => Err(request.refusal),
         }

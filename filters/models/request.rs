@@ -30,6 +30,7 @@ use super::stored_responses::ResponsePromise;
 use super::transcriptions::TranscriptionFacts;
 use super::typed_decisions::DecisionFacts;
 use super::videos::VideoFacts;
+use crate::fault_code::FaultCode;
 use crate::ledger::ExperimentNames;
 use crate::money::{CostInputs, PricePoint, ServiceTier, UnitCounts};
 use crate::spooled_json::SpooledData;
@@ -407,7 +408,7 @@ pub struct NativeNeed {
     /// Whether of these hosts only the vendor itself knows it. Others would ignore it.
     pub is_vendor_only: bool,
     /// The code by which clients recognize that it is refused.
-    pub code: Option<&'static str>,
+    pub code: Option<FaultCode>,
 }
 
 impl NativeNeed {

@@ -5,6 +5,7 @@
 
 use super::request::Source;
 use crate::fault::Fault;
+use crate::fault_code::FaultCode;
 
 /// A request whose members have been checked, except those that need kept responses.
 #[derive(Clone, Debug)]
@@ -44,7 +45,7 @@ impl StatefulRequest {
     pub fn check(&self) -> Result<(), Fault> {
         let refuse = |said: &str| {
             let message = format!("`background` is true {said}");
-            Err(Fault::invalid("background", message).with_code("unsupported_value"))
+            Err(Fault::invalid("background", message).with_code(FaultCode::UnsupportedValue))
         };
         match (self.is_background, self.is_stream, self.store) {
             (true, true, _) => refuse(

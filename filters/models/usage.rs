@@ -131,7 +131,7 @@ impl Usage {
         }
     }
 
-    /// Returns this report without what cannot be true, which is set aside. Source: docs/promises.md.
+    /// Returns this report without what cannot be true, which is set aside. Source: docs/promises-tests.md.
     #[must_use]
     pub fn within(self, most: &UsageLimits) -> Self {
         let (prompt, completion) = (

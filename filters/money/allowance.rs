@@ -8,6 +8,7 @@ use super::period::Period;
 use super::tally::{PlanSpent, Spent};
 use super::usd::Usd;
 use crate::fault::{Fault, FaultKind};
+use crate::fault_code::FaultCode;
 
 /// The limits of a key; `None` means no limit.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -66,29 +67,29 @@ impl From<LimitReached> for Fault {
     fn from(reached: LimitReached) -> Self {
         let (code, message) = match reached {
             LimitReached::Key(usd) => (
-                "key_limit_reached",
+                FaultCode::KeyLimitReached,
                 format!("this API key has reached its limit of {usd} USD"),
             ),
             LimitReached::KeyPeriod(period, usd) => (
-                "key_limit_reached",
+                FaultCode::KeyLimitReached,
                 format!("this API key has reached its limit of {usd} USD per {period}"),
             ),
             LimitReached::Member(usd) => (
-                "member_budget_reached",
+                FaultCode::MemberBudgetReached,
                 format!("the owner of this API key has reached the budget of {usd} USD"),
             ),
             LimitReached::Cycle(usd) => (
-                "plan_credits_used",
+                FaultCode::PlanCreditsUsed,
                 format!("the plan's {usd} USD of this cycle are used"),
             ),
             LimitReached::Premium(usd) => (
-                "plan_premium_limit_reached",
+                FaultCode::PlanPremiumLimitReached,
                 format!(
                     "the plan's {usd} USD a week for premium models are used; others still answer"
                 ),
             ),
             LimitReached::Daily(usd) => (
-                "plan_daily_limit_reached",
+                FaultCode::PlanDailyLimitReached,
                 format!("the plan's {usd} USD for 24 hours are used"),
             ),
         };

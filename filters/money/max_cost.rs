@@ -1,4 +1,4 @@
-//! The maximum cost of a call, computed before the call. Source: docs/promises.md; docs/facts/model-gateway.md 5.4.
+//! The maximum cost of a call, computed before the call. Source: docs/promises-tests.md; docs/facts/model-gateway.md 5.4.
 //!
 //! A token covers at least one byte of text, so the bytes of a request bound its prompt. The bytes of an image, audio
 //! part or file do not bound its tokens, so these bounds come from the catalogue.

@@ -4,7 +4,7 @@
 //! Pingora's parser takes a size line without digits for the last chunk. Another parser may not, and would then see
 //! another next request.
 //!
-//! Source: RFC 9112, 7.1; docs/security.md 6.
+//! Source: RFC 9112, 7.1; docs/hostile-input.md 6.
 
 use super::byte_class::{TEXT, TOKEN, is_in_class};
 use crate::fault::{Fault, FaultKind};

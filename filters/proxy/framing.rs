@@ -4,7 +4,7 @@
 //! as a bare line feed or a `Content-Length` beside `Transfer-Encoding`. HTTP/2 heads have no lines; the same rules
 //! hold for their headers.
 //!
-//! Source: docs/security.md 1 to 5, 11, 12, 22.
+//! Source: docs/hostile-input.md 1 to 5, 11, 12, 22.
 
 use http::request::Parts;
 use http::uri::Authority;

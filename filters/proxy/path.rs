@@ -54,7 +54,7 @@ impl From<InvalidPath> for Fault {
 ///
 /// The copy is decoded once, has `/` for `\`, each segment cut at `;`, no empty or dot segments, no trailing slash, and
 /// lower case. Errors: [`InvalidPath`]. Cost: a path that is already normal is borrowed. Source: docs/decisions.md 18;
-/// docs/security.md 46.
+/// docs/hostile-input.md 46.
 pub fn normalise(path: &str) -> Result<Cow<'_, str>, InvalidPath> {
     if is_normal(path) {
         return Ok(Cow::Borrowed(path));

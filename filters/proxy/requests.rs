@@ -1,7 +1,7 @@
 //! Follows the requests of an HTTP/1 connection in its raw bytes: it tells which bytes belong to the running request,
 //! and refuses requests whose framing has two meanings.
 //!
-//! Source: docs/security.md 1 to 9, 11, 12.
+//! Source: docs/hostile-input.md 1 to 9, 11, 12.
 
 use memchr::memmem;
 

@@ -24,7 +24,7 @@ const ENTRY_BYTES: usize = 128;
 type OverrideEntry = Vec<(Box<str>, Box<str>)>;
 
 /// Overrides by SDK key and user. They are only in memory, because they are for debugging.
-/// Source: docs/decision-agent.md 4, rule 3; docs/security.md 62.
+/// Source: docs/decision-agent.md 4, rule 3; docs/hostile-input.md 62.
 pub struct Overrides {
     is_used: AtomicBool,
     by_user: Cache<UserKey, Arc<OverrideEntry>>,

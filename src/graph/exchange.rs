@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use filters::fault::{Fault, FaultKind};
+use filters::fault_code::FaultCode;
 use filters::graph::headers::{is_limit_header, limit_headers, overrides_method};
 use filters::graph::{GraphOperation, is_upstream_hit};
 use filters::json::Object;
@@ -368,7 +369,7 @@ fn fault(graph: &Graph, error: &Error) -> Option<Fault> {
                 FaultKind::UpstreamFailed,
                 "the graph service's answer broke off",
             )
-            .with_code("upstream_failed"),
+            .with_code(FaultCode::UpstreamFailed),
         ),
         _ => (
             "connect_failed",

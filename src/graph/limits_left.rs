@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use filters::fault::{Fault, FaultKind};
+use filters::fault_code::FaultCode;
 use filters::graph::GraphOperation;
 use filters::graph::credentials::{
     CredentialKind, Identity, PresentedCredential, VerificationInputs,
@@ -33,7 +34,7 @@ impl Endpoint for LimitsLeft {
             let identity = identify(graph, &request).await?;
             let tenant = identity.tenant.ok_or_else(|| {
                 let message = "the credential is of no tenant; accepted is what the graph service takes in `Authorization`, or in `auth`";
-                Fault::new(FaultKind::Unauthenticated, message).with_code("unknown_tenant")
+                Fault::new(FaultKind::Unauthenticated, message).with_code(FaultCode::UnknownTenant)
             })?;
             let is_public = identity.kind == CredentialKind::Single;
             let operations = find_wanted(graph, &request, is_public)?;

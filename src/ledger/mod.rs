@@ -59,7 +59,7 @@ use crate::store::Store;
 use crate::tasks::Tasks;
 use crate::telemetry::metrics::Metrics;
 
-/// After this time without a successful write the process spends no more credit. Source: docs/promises.md.
+/// After this time without a successful write the process spends no more credit. Source: docs/promises-tests.md.
 const STORE_OUTAGE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time limit of one reservation, whatever it waits for.
 const RESERVE_TIMEOUT: Duration = Duration::from_secs(5);

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use filters::accounts::Caller;
 use filters::fault::{Fault, FaultKind};
+use filters::fault_code::FaultCode;
 use filters::ledger::{
     CallOutcome, CallOwner, EntryId, ExperimentNames, Funding, LedgerEntry, SessionNames,
     UsageRecord,
@@ -71,7 +72,7 @@ impl From<ReservationError> for Fault {
                 "the organization's credit does not cover what this request may cost; \
                  a smaller `max_tokens` reserves less",
             )
-            .with_code("insufficient_credits"),
+            .with_code(FaultCode::InsufficientCredits),
             ReservationError::Unavailable => {
                 let message = "calls on credit cannot be accounted for at the moment";
                 let mut fault = Self::new(FaultKind::Unavailable, message);

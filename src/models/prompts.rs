@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arc_swap::{ArcSwap, Guard};
 use filters::accounts::Caller;
 use filters::fault::Fault;
+use filters::fault_code::FaultCode;
 use filters::models::front::Front;
 use filters::models::fronts::chat_completions::prompt_file::is_field;
 use filters::models::managed::ManagedRequest;
@@ -160,7 +161,7 @@ impl Models {
         };
         if !self.prompts_enabled {
             let message = "this gateway has no managed prompts (`prompts.enabled` is false); accepted is a request without";
-            return Err(Fault::invalid("prompt", message).with_code("invalid_parameters"));
+            return Err(Fault::invalid("prompt", message).with_code(FaultCode::InvalidParameters));
         }
         let owners = caller.map_or(("", ""), |caller| {
             (&*caller.organization_id, &*caller.project_id)

@@ -25,7 +25,7 @@ use crate::accounts::access_tokens::AccessTokens;
 
 /// Refuses a head that another parser could frame in another way, or that is too large.
 ///
-/// Source: docs/security.md 1 to 5, 11, 12. Errors: 400, 414, 431.
+/// Source: docs/hostile-input.md 1 to 5, 11, 12. Errors: 400, 414, 431.
 pub fn check_framing(session: &Session, max_bytes: usize) -> Result<(), Fault> {
     let head = session.req_header();
     if head.version == http::Version::HTTP_2 {
@@ -38,7 +38,7 @@ pub fn check_framing(session: &Session, max_bytes: usize) -> Result<(), Fault> {
 /// Refuses a request with an API key on a route that forwards requests unchanged, because the upstream would see the
 /// key.
 ///
-/// Source: docs/security.md 36. Errors: 404.
+/// Source: docs/hostile-input.md 36. Errors: 404.
 pub fn check_no_api_key(head: &RequestHeader) -> Result<(), Fault> {
     if carries_api_key(head) {
         let message = "an API key of the gateway came with a path that is not the gateway's: its paths start with `/v1`";
@@ -159,7 +159,7 @@ pub fn check_address(
 
 /// Refuses a request that would get no permit, before its body is read.
 ///
-/// Source: docs/model-gateway.md 7; docs/promises.md. Errors: 529.
+/// Source: docs/model-gateway.md 7; docs/promises-tests.md. Errors: 529.
 pub fn check_permit(
     state: &ProxyState,
     route: &Route,
@@ -174,7 +174,7 @@ pub fn check_permit(
 
 /// Acquires one of the permits for concurrent model gateway requests, if the route needs one.
 ///
-/// Source: docs/model-gateway.md 7; docs/promises.md. Errors: 529.
+/// Source: docs/model-gateway.md 7; docs/promises-tests.md. Errors: 529.
 pub fn acquire_permit(
     state: &ProxyState,
     route: &Route,

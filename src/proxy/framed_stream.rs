@@ -5,7 +5,7 @@
 //! valid, and replaces a refused head by a stand-in, whose response is the refusal. It passes a body on as far as its
 //! chunks are valid. Bytes that come early wait until the previous response has ended.
 //!
-//! Source: docs/security.md 1 to 6, 9, 12.
+//! Source: docs/hostile-input.md 1 to 6, 9, 12.
 
 use std::io::{self, ErrorKind};
 use std::pin::Pin;

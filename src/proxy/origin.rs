@@ -44,7 +44,7 @@ pub struct ConnectTimeouts {
     pub read_write: Duration,
 }
 
-/// The addresses that a name may have. Source: docs/security.md 41.
+/// The addresses that a name may have. Source: docs/hostile-input.md 41.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Reach {
     /// All addresses. The operator wrote the name.

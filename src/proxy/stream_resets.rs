@@ -3,7 +3,7 @@
 //!
 //! Streams run on their own tasks, so a connection is identified by the address and port of its client.
 //!
-//! Source: docs/security.md 18.
+//! Source: docs/hostile-input.md 18.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;

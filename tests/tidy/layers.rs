@@ -57,6 +57,7 @@ const SRC: &[Level] = &[
 
 /// `filters`, from low to high.
 const FILTERS: &[Level] = &[
+    level(&["fault_code"]),
     level(&["fault"]),
     level(&[
         "json",

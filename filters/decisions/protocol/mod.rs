@@ -42,7 +42,7 @@ pub trait Protocol: Send + Sync {
     fn event_client(&self) -> EventClient;
 
     /// Returns the Redis key of a user's profile: a prefix and hashes, or the agent's key, which is only used in a
-    /// Redis of its own. Source: docs/interface.md, `decisions.user_profiles`; docs/security.md 62a.
+    /// Redis of its own. Source: docs/interface.md, `decisions.user_profiles`; docs/hostile-input.md 62a.
     fn profile_key(&self, sdk_key: &str, user: &str) -> Vec<u8>;
 
     /// Returns the Redis key that counts the users of an SDK key with stored profiles. Returns `None` if every

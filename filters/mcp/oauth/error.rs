@@ -28,6 +28,23 @@ pub enum OAuthErrorCode {
 }
 
 impl OAuthErrorCode {
+    /// All codes.
+    pub const ALL: [Self; 13] = [
+        Self::InvalidRequest,
+        Self::InvalidClient,
+        Self::InvalidGrant,
+        Self::UnauthorizedClient,
+        Self::UnsupportedGrantType,
+        Self::UnsupportedResponseType,
+        Self::InvalidScope,
+        Self::InvalidTarget,
+        Self::AccessDenied,
+        Self::InvalidRedirectUri,
+        Self::InvalidClientMetadata,
+        Self::TemporarilyUnavailable,
+        Self::ServerError,
+    ];
+
     /// Returns the code as a string.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use super::shape::{Table, find};
 use crate::fault::{Fault, quoted};
+use crate::fault_code::FaultCode;
 use crate::json::Str;
 use crate::models::chat::sniff::image_type;
 use crate::multipart::{self, Part};
@@ -80,6 +81,6 @@ fn text<'b>(part: &Part<'b>) -> Result<&'b str, Fault> {
     std::str::from_utf8(part.content).map_err(|_| {
         let name = quoted(&part.name).into_owned();
         let message = format!("`{name}` is no text; accepted is UTF-8");
-        Fault::invalid(name, message).with_code("invalid_parameters")
+        Fault::invalid(name, message).with_code(FaultCode::InvalidParameters)
     })
 }

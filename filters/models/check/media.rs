@@ -1,5 +1,6 @@
 //! Addresses and data URLs of pictures and documents.
 
+use crate::fault_code::FaultCode;
 use crate::models::chat::data_url::{self, DataUrl};
 use crate::models::chat::dimensions::{self, dimensions_of_base64};
 use crate::models::chat::inlined::MAX_PIXELS;
@@ -155,7 +156,7 @@ fn address(url: &str) -> Result<(), Reject> {
         Reject::rule(format!(
             "is not fetched: {why}; accepted is an address of the public Internet without a user name"
         ))
-        .with_code("destination_ip_prohibited")
+        .with_code(FaultCode::DestinationIpProhibited)
     })
 }
 

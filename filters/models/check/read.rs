@@ -1,5 +1,6 @@
 //! Reading values of an expected type.
 
+use crate::fault_code::FaultCode;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -191,7 +192,8 @@ pub(crate) fn array<'a>(
 
 /// A member that came twice: two parsers might read different ones.
 pub(crate) fn twice() -> Reject {
-    Reject::rule("came twice in the same object; accepted is once").with_code("duplicate_key")
+    Reject::rule("came twice in the same object; accepted is once")
+        .with_code(FaultCode::DuplicateKey)
 }
 
 /// A member that has to be there.

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use crate::fault::{Fault, FaultKind, quoted};
+use crate::fault_code::FaultCode;
 use crate::json::{Error, Type, Walker};
 use crate::models::dialects::Dialect;
 
@@ -20,7 +21,7 @@ pub(crate) enum Reject {
         path: String,
         /// What is said of the field: follows its name.
         said: Cow<'static, str>,
-        code: Option<&'static str>,
+        code: Option<FaultCode>,
     },
 }
 
@@ -41,7 +42,7 @@ impl Reject {
     }
 
     /// The same with a `code`.
-    pub(crate) fn with_code(mut self, with: &'static str) -> Self {
+    pub(crate) fn with_code(mut self, with: FaultCode) -> Self {
         if let Self::Rule { code, .. } = &mut self {
             *code = Some(with);
         }
@@ -81,13 +82,13 @@ impl Reject {
                 FaultKind::Invalid,
                 format!("the body is not a valid JSON object: {error}"),
             )
-            .with_code("invalid_json"),
+            .with_code(FaultCode::InvalidJson),
             Self::Rule { path, said, code } => {
                 let path = quoted(&path);
                 let fault = Fault::invalid(&*path, format!("`{path}` {said}"));
                 match code {
                     Some(code) => fault.with_code(code),
-                    None => fault.with_code("invalid_parameters"),
+                    None => fault.with_code(FaultCode::InvalidParameters),
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 use super::read::{any_object, string, twice};
 use super::reject::{Reject, other};
+use crate::fault_code::FaultCode;
 use crate::json::{Type, Walker};
 use crate::models::managed::variation::FLAG_PREFIX;
 use crate::models::prompts::reference::PREFIX;
@@ -17,9 +18,9 @@ pub(crate) fn members<'a>(
 ) -> Result<Vec<RequestMember>, Reject> {
     if walk.peek()? != Type::Object {
         return Err(match other(walk, "an object") {
-            Reject::Rule { said, .. } => {
-                Reject::rule(said).with_code("invalid_json").within("body")
-            }
+            Reject::Rule { said, .. } => Reject::rule(said)
+                .with_code(FaultCode::InvalidJson)
+                .within("body"),
             syntax => syntax,
         });
     }

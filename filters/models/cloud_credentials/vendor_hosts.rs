@@ -1,7 +1,7 @@
 //! Which addresses the sources of credentials may have: those of the vendors, and loopback where the operator has written them.
 //!
 //! A file of credentials may come from a stranger. If it could name any address, the gateway would ask that address for
-//! tokens, or send it some. Source: docs/security.md 101.
+//! tokens, or send it some. Source: docs/hostile-input.md 101.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

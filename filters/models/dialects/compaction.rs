@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::fault::Fault;
+use crate::fault_code::FaultCode;
 use crate::json;
 
 /// The first characters, which are base64 too.
@@ -64,7 +65,7 @@ pub fn open(content: &str) -> Option<String> {
 /// Returns the 400 for an item, at an offset of a body, that holds a summary which only another provider or model can read.
 pub fn unreadable(body: &str, at: usize) -> Fault {
     let said = "holds a summary that only the provider and the model can read that have made it; accepted there is their own, a summary of this gateway's, or the history itself";
-    Fault::invalid(json::path_at(body, at), said).with_code("unsupported_value")
+    Fault::invalid(json::path_at(body, at), said).with_code(FaultCode::UnsupportedValue)
 }
 
 #[cfg(test)]

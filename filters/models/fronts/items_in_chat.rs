@@ -6,6 +6,7 @@ use bytes::Bytes;
 use super::chat_completions::ChatCompletions;
 use super::responses::Responses;
 use crate::fault::Fault;
+use crate::fault_code::FaultCode;
 use crate::json::{Error, Walker};
 use crate::models::chat::conversation::Conversation;
 use crate::models::dialects::compaction::Compaction;
@@ -83,7 +84,7 @@ impl Front for ItemsInChat {
         };
         if request.compaction() != Compaction::No {
             let said = "`input` ends with a `compaction_trigger`, which a chat cannot answer; accepted is `POST /v1/responses` for that";
-            return Err(Fault::invalid("input", said).with_code("unsupported_value"));
+            return Err(Fault::invalid("input", said).with_code(FaultCode::UnsupportedValue));
         }
         Ok(Received::Complete(ModelRequest {
             front: &Self,

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use super::variation::Variation;
 use super::{GivenVariable, ManagedRequest, messages, responses};
 use crate::fault::{Fault, FaultKind};
+use crate::fault_code::FaultCode;
 use crate::json::{Str, Type, Walker};
 use crate::models::dialects::Dialect;
 use crate::models::prompts::library::FoundPrompt;
@@ -220,7 +221,7 @@ impl ManagedRequest {
                 "`model` is missing, and {} names none; accepted is a model id",
                 filling.describe()
             );
-            return Err(Fault::invalid("model", message).with_code("invalid_parameters"));
+            return Err(Fault::invalid("model", message).with_code(FaultCode::InvalidParameters));
         }
         Ok(model)
     }

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::ManagedRequest;
 use super::expand::Filling;
 use crate::fault::{Fault, FaultKind, quoted};
+use crate::fault_code::FaultCode;
 use crate::models::dialects::chat;
 use crate::models::prompts::origin::FilledBy;
 
@@ -118,5 +119,5 @@ pub(super) fn unsaid(filling: Filling<'_>, api: &str, what: &str) -> Fault {
         "{} has {what}, which requests of {api} cannot say; chat completions can",
         filling.describe()
     );
-    Fault::invalid("model", message).with_code("invalid_parameters")
+    Fault::invalid("model", message).with_code(FaultCode::InvalidParameters)
 }

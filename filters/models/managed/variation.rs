@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::fault::{Fault, FaultKind, quoted};
+use crate::fault_code::FaultCode;
 use crate::json::{Type, Walker};
 use crate::ledger::ExperimentNames;
 use crate::models::prompts::prompt::PromptParameter;
@@ -85,6 +86,6 @@ fn type_of(json: &str) -> Type {
 pub fn no_flag(flag: &str, said: &str) -> Fault {
     let message = format!("the flag {:?} {said}", quoted(flag));
     Fault::new(FaultKind::NotFound, message)
-        .with_code("flag_not_found")
+        .with_code(FaultCode::FlagNotFound)
         .with_param("model")
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::prompt::Prompt;
 use super::reference::{LATEST, PromptReference, VersionReference};
 use crate::fault::{Fault, FaultKind, quoted};
+use crate::fault_code::FaultCode;
 
 /// A prompt with its versions and labels.
 #[derive(Clone, Debug)]
@@ -176,6 +177,6 @@ impl ReferencePlace {
 
 fn unknown(field: &str, message: String) -> Fault {
     Fault::new(FaultKind::NotFound, message)
-        .with_code("prompt_not_found")
+        .with_code(FaultCode::PromptNotFound)
         .with_param(field)
 }

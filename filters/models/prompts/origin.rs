@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::library::FoundPrompt;
 use crate::fault::{Fault, quoted};
+use crate::fault_code::FaultCode;
 use crate::json::Object;
 use crate::ledger::ExperimentNames;
 
@@ -49,7 +50,7 @@ impl ExperimentNames {
             quoted(variable),
             self.describe()
         );
-        Fault::invalid("model", message).with_code("invalid_experiment")
+        Fault::invalid("model", message).with_code(FaultCode::InvalidExperiment)
     }
 }
 

@@ -6,6 +6,7 @@ use super::read::Reader;
 use super::template::{PromptValue, Template};
 use super::tree::Node;
 use crate::fault::{Fault, quoted};
+use crate::fault_code::FaultCode;
 use crate::json::Str;
 
 /// Something wrong in the file of a prompt.
@@ -208,5 +209,5 @@ impl Prompt {
 fn variable_fault(name: &str, said: &str) -> Fault {
     let param = format!("prompt.variables.{}", quoted(name));
     let message = format!("`{param}` {said}");
-    Fault::invalid(param, message).with_code("invalid_parameters")
+    Fault::invalid(param, message).with_code(FaultCode::InvalidParameters)
 }

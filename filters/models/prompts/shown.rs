@@ -10,6 +10,7 @@ use super::prompt::{DefaultValue, Prompt, PromptVariable, VariableKind};
 use super::reference::VersionReference;
 use super::template::PromptValue;
 use crate::fault::{Fault, FaultKind, quoted};
+use crate::fault_code::FaultCode;
 use crate::json::{Object, Str};
 
 /// The member of a body that holds the values of variables.
@@ -28,7 +29,7 @@ impl GivenValues {
     pub fn parse(body: &[u8]) -> Result<Self, Fault> {
         let refuse = |member: &str, said: &str| {
             let message = format!("`{}` {said}", quoted(member));
-            Err(Fault::invalid(quoted(member), message).with_code("invalid_parameters"))
+            Err(Fault::invalid(quoted(member), message).with_code(FaultCode::InvalidParameters))
         };
         let members = serde_json::from_slice::<BTreeMap<String, Box<RawValue>>>(body);
         let Ok(mut members) = members else {

@@ -7,12 +7,13 @@ use super::catalog::{Catalog, Mapping};
 use super::plan::LeftOut;
 use super::resolve::{Candidate, Resolved};
 use crate::fault::{Fault, FaultKind};
+use crate::fault_code::FaultCode;
 use crate::models::dialects::NamedMember;
 use crate::models::request::{ModelRequest, Strategy};
 use crate::money::ServiceTier;
 
 /// The code, and the `error_type` in `metadata.routing`, of candidates outside the regions of the caller.
-pub const OUTSIDE_REGIONS: &str = "region_not_allowed";
+pub const OUTSIDE_REGIONS: &str = FaultCode::RegionNotAllowed.as_str();
 
 /// Removes candidates that the rules of the key forbid; `forbids` names the kind of rule that does.
 ///
@@ -77,7 +78,7 @@ pub fn by_regions(
         "calls of this key stay in the regions {allowed}, and no provider serves the model there"
     );
     let fault = Fault::new(FaultKind::Forbidden, message).with_param("model");
-    Err(fault.with_code(OUTSIDE_REGIONS))
+    Err(fault.with_code(FaultCode::RegionNotAllowed))
 }
 
 /// Removes providers for which the caller has no BYOK key.
@@ -108,7 +109,7 @@ pub fn by_own_keys(
     let message = format!(
         "this project uses its organization's own provider keys alone, and there is none for {served_by}"
     );
-    Err(Fault::invalid("model", message).with_code("no_provider_key"))
+    Err(Fault::invalid("model", message).with_code(FaultCode::NoProviderKey))
 }
 
 /// Removes candidates that are called where the platform has no key, unless the caller has one of its own.

@@ -7,6 +7,7 @@ use super::input_lengths;
 use super::search::SearchDialect;
 use super::wire_limits::{MediaLimits, NO_AUDIO, WireLimits};
 use crate::fault::Fault;
+use crate::fault_code::FaultCode;
 use crate::models::dialects::NamedMember;
 use crate::models::parameter::Parameter;
 use crate::models::request::{ModelRequest, Needs, Payload};
@@ -17,7 +18,7 @@ pub struct Lack {
     pub param: Cow<'static, str>,
     /// Why it cannot be served.
     pub reason: Cow<'static, str>,
-    code: Option<&'static str>,
+    code: Option<FaultCode>,
     is_of_auto: bool,
 }
 
@@ -461,7 +462,7 @@ fn check_service_tier(
         request.name_of(NamedMember::ServiceTier),
         format!("has no tier `{word}`"),
     );
-    lack.code = Some("unsupported_service_tier");
+    lack.code = Some(FaultCode::UnsupportedServiceTier);
     Err(lack)
 }
 

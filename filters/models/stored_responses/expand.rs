@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::items::{ItemIndex, StoredTurn, goes_on, visit, write_message};
 use crate::fault::{Fault, FaultKind, quoted};
+use crate::fault_code::FaultCode;
 use crate::json::Error;
 use crate::models::request::Source;
 use crate::models::stateful::StatefulRequest;
@@ -139,7 +140,7 @@ fn write_items(
             let message = format!(
                 "`{param}` is {id:?}, which is no item of a kept response of this key; accepted is the item itself"
             );
-            Fault::invalid(param, message).with_code("item_not_found")
+            Fault::invalid(param, message).with_code(FaultCode::ItemNotFound)
         })?;
         Ok(out.item(found.as_bytes(), is_first)?)
     })?;

@@ -20,7 +20,7 @@ const REMOVED: &str = "[removed]";
 /// Returns a message without the `exact` secrets and without what looks like a secret or an address, cut to
 /// [`MAX_MESSAGE_BYTES`].
 ///
-/// Source: docs/promises.md, docs/facts/wire-formats.md R15.
+/// Source: docs/promises-tests.md, docs/facts/wire-formats.md R15.
 pub(super) fn scrub(message: &str, exact: &[impl AsRef<str>]) -> String {
     let mut text = read_whole_words(message).to_owned();
     let mut secrets: Vec<&str> = exact.iter().map(AsRef::as_ref).collect();

@@ -1,6 +1,7 @@
 //! The options of a list that is read page by page. Source: docs/facts/model-gateway.md 1.10.
 
 use filters::fault::{Fault, quoted};
+use filters::fault_code::FaultCode;
 
 use crate::proxy::handler::Request;
 
@@ -45,5 +46,5 @@ impl ListPage {
 /// Returns the 400 for a parameter that is not what is accepted.
 pub(super) fn refused(name: &str, value: &str, accepted: &str) -> Fault {
     let message = format!("`{name}` is {:?}; accepted is {accepted}", quoted(value));
-    Fault::invalid(name.to_owned(), message).with_code("invalid_parameters")
+    Fault::invalid(name.to_owned(), message).with_code(FaultCode::InvalidParameters)
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use filters::fault::{Fault, FaultKind, quoted};
+use filters::fault_code::FaultCode;
 use filters::form;
 use filters::models::prompts::library::{FoundPrompt, ReferencePlace};
 use filters::models::prompts::reference::PromptReference;
@@ -83,7 +84,7 @@ fn find(models: &Models, request: &Request<'_>) -> Result<FoundPrompt, Fault> {
     let name = form::decode(&name.replace('+', "%2B")).into_owned();
     let reference = PromptReference::parse(&name).ok_or_else(|| {
         let message = format!("{:?} names no prompt", quoted(&name));
-        Fault::new(FaultKind::NotFound, message).with_code("prompt_not_found")
+        Fault::new(FaultKind::NotFound, message).with_code(FaultCode::PromptNotFound)
     })?;
     let found = models
         .prompts

@@ -1,6 +1,7 @@
 //! What clients of Responses ask beside answers. Source: docs/facts/responses.md 1.
 
 use filters::fault::{Fault, FaultKind};
+use filters::fault_code::FaultCode;
 use futures::future::BoxFuture;
 use http::{HeaderValue, header};
 
@@ -17,7 +18,7 @@ impl Endpoint for Upgrade {
             let message = "this path answers `POST`; it is not upgraded to another protocol";
             let fault = Fault::new(FaultKind::MethodNotAllowed, message)
                 .with_status(426)
-                .with_code("upgrade_not_supported");
+                .with_code(FaultCode::UpgradeNotSupported);
             let mut response = Response::from(&fault);
             // A 426 names what the server would speak.
             response.replace_headers(&[

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use filters::fault::{Fault, FaultKind};
+use filters::fault_code::FaultCode;
 use filters::json::Object;
 use filters::models::stored_responses::items::{ItemPage, StoredTurn, write_page};
 use filters::models::stored_responses::progress::{ResponseStatus, with_status};
@@ -60,9 +61,8 @@ impl Endpoint for DeleteResponse {
                 named.find(false).await?;
                 let message =
                     "the response is being made; accepted is one that has ended, or was cancelled";
-                return Err(
-                    Fault::new(FaultKind::Invalid, message).with_code("response_not_finished")
-                );
+                return Err(Fault::new(FaultKind::Invalid, message)
+                    .with_code(FaultCode::ResponseNotFinished));
             }
             let mut out = Vec::with_capacity(96);
             let mut body = Object::open(&mut out);
@@ -123,9 +123,8 @@ impl Endpoint for CancelResponse {
                             .to_owned()
                     }
                 };
-                return Err(
-                    Fault::new(FaultKind::Invalid, message).with_code("response_not_cancellable")
-                );
+                return Err(Fault::new(FaultKind::Invalid, message)
+                    .with_code(FaultCode::ResponseNotCancellable));
             }
             Ok(Response::json(told(&found)?.into_bytes()))
         })
@@ -192,7 +191,7 @@ fn check_not_streamed(request: &Request<'_>) -> Result<(), Fault> {
     let is_set = |name: &str| request.values(name).last().is_some_and(|it| it != "false");
     for name in ["stream", "starting_after"] {
         if is_set(name) {
-            return Err(Fault::invalid(name, message(name)).with_code("unsupported_value"));
+            return Err(Fault::invalid(name, message(name)).with_code(FaultCode::UnsupportedValue));
         }
     }
     Ok(())

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use filters::accounts::Caller;
 use filters::fault::{Fault, FaultKind, quoted};
+use filters::fault_code::FaultCode;
 use filters::json::Object;
 use filters::models::videos::job::{public_id, stored_id, write_job};
 use filters::proxy::normalise;
@@ -101,7 +102,7 @@ impl Endpoint for DeleteVideo {
             let job = find(&self.models, &request).await?;
             let unfinished = || {
                 let message = "the video is being made; accepted is one that has ended";
-                Fault::new(FaultKind::Invalid, message).with_code("video_not_finished")
+                Fault::new(FaultKind::Invalid, message).with_code(FaultCode::VideoNotFinished)
             };
             if job.is_open {
                 return Err(unfinished());
@@ -133,7 +134,7 @@ fn caller<'a>(request: &Request<'a>) -> Result<&'a Arc<Caller>, Fault> {
 
 fn unknown() -> Fault {
     let message = "there is no such video, or another key has ordered it";
-    Fault::new(FaultKind::NotFound, message).with_code("video_not_found")
+    Fault::new(FaultKind::NotFound, message).with_code(FaultCode::VideoNotFound)
 }
 
 /// Finds the job that the path names among those of the calling key.

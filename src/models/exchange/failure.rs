@@ -206,7 +206,7 @@ impl ModelExchange {
         (writer.take(), gate)
     }
 
-    /// Returns the fault of a call whose attempts have all failed. Source: docs/promises.md; docs/decisions.md 5.
+    /// Returns the fault of a call whose attempts have all failed. Source: docs/promises-tests.md; docs/decisions.md 5.
     fn final_fault(&self) -> Fault {
         let failures = &self.call.log.failures;
         let Some(last) = failures.last() else {
@@ -233,7 +233,7 @@ impl ModelExchange {
                 let mut fault = Fault::new(kind, with_message("the provider refused the request"));
                 fault.param = last.param.as_deref().map(str::to_owned);
                 match &last.code {
-                    Some(code) => fault.with_code(code.to_string()),
+                    Some(code) => fault.with_provider_code(code.clone()),
                     None => fault,
                 }
             }
@@ -339,7 +339,7 @@ fn from_error(error: &Error, is_pending: bool) -> Failure {
     }
 }
 
-/// Returns the fault that ends a stream after its first content. Source: docs/promises.md.
+/// Returns the fault that ends a stream after its first content. Source: docs/promises-tests.md.
 fn broken_off(failure: &Failure) -> Fault {
     match failure.kind {
         FailureKind::Timeout => Fault::new(

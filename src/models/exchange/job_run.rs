@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use filters::fault::{Fault, FaultKind};
+use filters::fault_code::FaultCode;
 use filters::ledger::{Funding, SessionNames};
 use filters::models::request::ModelRequest;
 
@@ -47,7 +48,9 @@ impl JobRun {
         attempts.retain(|attempt| is_covered(attempt, job, &request, point));
         if attempts.is_empty() {
             let message = "what was reserved for the response covers no attempt any more";
-            return Err(Fault::new(FaultKind::Payment, message).with_code("insufficient_credits"));
+            return Err(
+                Fault::new(FaultKind::Payment, message).with_code(FaultCode::InsufficientCredits)
+            );
         }
         let models = Arc::clone(models);
         let silence = models.whole_timeouts.attempt;

@@ -3,7 +3,7 @@
 //! Callers choose the addresses, so they are not trusted. Only https is allowed, no user name, and only public
 //! addresses. These are checked when the name is resolved and at each of few redirects, and the connection goes to
 //! the checked ones. The operator's own origins (`media.origins`) are the exception. Size, time and the number of
-//! concurrent fetches are bounded. The bytes have to be those of an image. Source: docs/security.md 40.
+//! concurrent fetches are bounded. The bytes have to be those of an image. Source: docs/hostile-input.md 40.
 
 mod cache;
 mod fetch;
@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use filters::fault::{Fault, FaultKind};
+use filters::fault_code::FaultCode;
 use filters::models::chat::inlined::{InlinedImage, InlinedImages, RemoteImage, WantedImage};
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
@@ -235,7 +236,7 @@ fn to_fault(image: &RemoteImage, error: &FetchError) -> Fault {
         )
         .with_retry_after_s(1),
         FetchError::Prohibited => {
-            refuse(image, &error.to_string()).with_code("destination_ip_prohibited")
+            refuse(image, &error.to_string()).with_code(FaultCode::DestinationIpProhibited)
         }
         _ => refuse(image, &error.to_string()),
     }

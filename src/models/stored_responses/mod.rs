@@ -11,6 +11,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use filters::accounts::Caller;
 use filters::fault::{Fault, FaultKind, quoted};
+use filters::fault_code::FaultCode;
 use filters::models::stateful::StatefulRequest;
 use filters::models::stored_responses::expand::{Expanded, History, expand};
 use filters::models::stored_responses::items::{ItemIndex, StoredTurn, to_array};
@@ -129,7 +130,7 @@ impl StoredResponses {
             let message = format!(
                 "`input` has {bytes} bytes with its history; accepted for a response that is kept are at most {most}, which `[responses] max_bytes_per_response` is"
             );
-            return Err(Fault::invalid("input", message).with_code("response_too_large"));
+            return Err(Fault::invalid("input", message).with_code(FaultCode::ResponseTooLarge));
         }
         let promise = ResponsePromise {
             id: request.is_kept().then(new_id),
@@ -166,7 +167,7 @@ impl StoredResponses {
         let message = format!(
             "the organization keeps as many responses as it may: {count} (`[responses] max_count`) of {bytes} bytes together (`[responses] max_bytes`); accepted is `store` false, or to delete some"
         );
-        Fault::invalid("store", message).with_code("stored_responses_limit_reached")
+        Fault::invalid("store", message).with_code(FaultCode::StoredResponsesLimitReached)
     }
 
     /// Reads the response before a request.
@@ -177,13 +178,13 @@ impl StoredResponses {
         reserve: &mut ReserveBytes<'_>,
     ) -> Result<ReadTurn, Fault> {
         const PARAM: &str = "previous_response_id";
-        let refuse = |said: &str, code: &str| {
+        let refuse = |said: &str, code: FaultCode| {
             let message = format!("`{PARAM}` is {:?}, {said}", quoted(public));
             Fault::invalid(PARAM, message).with_code(code)
         };
         let unknown = || {
             let said = "which is no kept response of this key; accepted is the id of one that was made with `store: true` and has not expired";
-            refuse(said, "previous_response_not_found")
+            refuse(said, FaultCode::PreviousResponseNotFound)
         };
         let id = stored_id(public).ok_or_else(unknown)?;
         let read = self.read(id, caller, reserve).await?.ok_or_else(unknown)?;
@@ -191,7 +192,7 @@ impl StoredResponses {
         if !ResponseStatus::from_word(status).is_some_and(ResponseStatus::has_output) {
             let said =
                 format!("which is `{status}`; accepted is one that is `completed` or `incomplete`");
-            return Err(refuse(&said, "previous_response_not_completed"));
+            return Err(refuse(&said, FaultCode::PreviousResponseNotCompleted));
         }
         Ok(read)
     }
@@ -249,7 +250,7 @@ impl StoredResponses {
                 let message = format!(
                     "`{param}` refers to a further response; accepted are items of at most {MAX_READ}"
                 );
-                return Err(Fault::invalid(param, message).with_code("invalid_parameters"));
+                return Err(Fault::invalid(param, message).with_code(FaultCode::InvalidParameters));
             }
             if let Some(turn) = self.read(id, caller, reserve).await? {
                 add(&mut index, &turn)?;
@@ -343,7 +344,7 @@ impl StoredResponses {
         let message = format!(
             "the response has {bytes} bytes with its input, of which at most {most} are kept, which `[responses] max_bytes_per_response` is"
         );
-        Err(Fault::new(FaultKind::Invalid, message).with_code("response_too_large"))
+        Err(Fault::new(FaultKind::Invalid, message).with_code(FaultCode::ResponseTooLarge))
     }
 
     /// Keeps a response that has ended. The client sees its end once it is kept.
@@ -396,5 +397,5 @@ fn new_id() -> Box<str> {
 /// Returns the 404 for a response that is not there.
 pub fn unknown(public: &str) -> Fault {
     let message = format!("there is no response {:?} of this key", quoted(public));
-    Fault::new(FaultKind::NotFound, message).with_code("response_not_found")
+    Fault::new(FaultKind::NotFound, message).with_code(FaultCode::ResponseNotFound)
 }

@@ -1,10 +1,11 @@
 //! Callbacks to URLs that callers choose. Only https and public addresses are allowed, which are checked when the
 //! name is resolved, and redirects are not followed. The operator's own origins (`videos.callback_origins`) are the
-//! exception. Source: docs/security.md 40.
+//! exception. Source: docs/hostile-input.md 40.
 
 use std::time::Duration;
 
 use filters::fault::Fault;
+use filters::fault_code::FaultCode;
 use filters::models::videos::webhook::Webhook;
 use reqwest::header::{CONTENT_TYPE, USER_AGENT};
 
@@ -66,7 +67,7 @@ impl Callbacks {
         let message = format!(
             "`callback_url` is not called: {why}; accepted is an https address that is public"
         );
-        Err(Fault::invalid("callback_url", message).with_code("destination_ip_prohibited"))
+        Err(Fault::invalid("callback_url", message).with_code(FaultCode::DestinationIpProhibited))
     }
 
     /// Sends a webhook.

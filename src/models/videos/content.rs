@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use filters::fault::{Fault, FaultKind};
+use filters::fault_code::FaultCode;
 use filters::models::videos::order::{JobStatus, VideoOrder};
 use filters::models::videos::progress::PollFailure;
 use filters::models::videos::range::{AskedRange, part};
@@ -46,7 +47,7 @@ pub async fn open(
         let status = job.state.status.as_str();
         let message =
             format!("the video is `{status}`; its content is there once it is `completed`");
-        return Err(Fault::new(FaultKind::Invalid, message).with_code("video_not_completed"));
+        return Err(Fault::new(FaultKind::Invalid, message).with_code(FaultCode::VideoNotCompleted));
     }
     let unavailable = || {
         let message = "the provider of the video is not configured any more";
@@ -155,18 +156,18 @@ fn failed(why: &str) -> Fault {
         FaultKind::UpstreamFailed,
         format!("the content of the video cannot be had: {why}"),
     )
-    .with_code("video_content_failed")
+    .with_code(FaultCode::VideoContentFailed)
 }
 
 fn too_large(videos: &Videos) -> Fault {
     let most = videos.max_bytes;
     let message = format!("the video has more than {most} bytes, which limits.body_bytes.video is");
-    Fault::new(FaultKind::UpstreamFailed, message).with_code("video_too_large")
+    Fault::new(FaultKind::UpstreamFailed, message).with_code(FaultCode::VideoTooLarge)
 }
 
 fn expired() -> Fault {
     let message = "the provider has the content of the video no more";
-    Fault::new(FaultKind::NotFound, message).with_code("video_content_expired")
+    Fault::new(FaultKind::NotFound, message).with_code(FaultCode::VideoContentExpired)
 }
 
 /// Checks the status and the length of the provider's reply.
@@ -274,7 +275,7 @@ fn unsatisfiable(place: Option<HeaderValue>) -> Response {
     let message = "`Range` begins behind the end of the video";
     let fault = Fault::new(FaultKind::Invalid, message)
         .with_status(416)
-        .with_code("range_not_satisfiable");
+        .with_code(FaultCode::RangeNotSatisfiable);
     let mut response = Response::from(&fault);
     let place = place.map(|place| (header::CONTENT_RANGE, place));
     response.headers.extend(place);

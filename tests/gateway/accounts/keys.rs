@@ -12,7 +12,7 @@ use crate::support::every;
 use crate::support::script::Reply;
 use crate::support::upstream::Upstream;
 
-/// Source: docs/security.md 38; docs/model-gateway.md 5.3.
+/// Source: docs/hostile-input.md 38; docs/model-gateway.md 5.3.
 #[test]
 fn an_address_that_guesses_keys_gets_401_and_waits_for_it_and_good_keys_pass() {
     let first = Upstream::always(reply());
@@ -31,7 +31,7 @@ fn an_address_that_guesses_keys_gets_401_and_waits_for_it_and_good_keys_pass() {
     assert_eq!(gateway.chat(PLAIN).status(), 200);
 }
 
-/// Source: docs/security.md 38.
+/// Source: docs/hostile-input.md 38.
 #[test]
 fn requests_without_a_key_guess_nothing_and_do_not_count() {
     let first = Upstream::always(reply());
@@ -48,7 +48,7 @@ fn requests_without_a_key_guess_nothing_and_do_not_count() {
     assert!(asked.elapsed() < Duration::from_secs(1));
 }
 
-/// Source: docs/security.md 38.
+/// Source: docs/hostile-input.md 38.
 #[test]
 fn of_very_many_guesses_some_wait_and_the_others_lose_their_connections() {
     let first = Upstream::always(reply());

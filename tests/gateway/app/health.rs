@@ -166,7 +166,7 @@ fn a_task_that_has_ended_makes_the_process_unready() {
     );
 }
 
-/// Source: docs/security.md 91.
+/// Source: docs/hostile-input.md 91.
 #[test]
 fn without_a_token_a_name_that_was_pointed_here_reads_no_metrics() {
     let gateway = Gateway::start("", "");

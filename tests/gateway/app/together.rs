@@ -203,7 +203,7 @@ fn change(installed: &Installed, size: Size, phases: &Phases) {
     }
 }
 
-/// Source: docs/promises.md, "process upgraded or stopped", "configuration reloaded, however often".
+/// Source: docs/promises-tests.md, "process upgraded or stopped", "configuration reloaded, however often".
 #[test]
 fn streams_and_calls_run_through_reloads_and_upgrades() {
     let size = Size::of_environment();

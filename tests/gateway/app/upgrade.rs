@@ -173,7 +173,7 @@ fn ask_steadily(address: SocketAddr, request: &Ask, stop: &AtomicBool) -> usize 
     answered
 }
 
-/// Source: docs/promises.md, "process upgraded or stopped".
+/// Source: docs/promises-tests.md, "process upgraded or stopped".
 #[test]
 fn an_upgrade_cuts_no_stream_refuses_no_connection_and_charges_each_call_once() {
     let gate = Gate::default();
@@ -396,7 +396,7 @@ fn sockets_of_a_service_manager_are_served_in_place_of_own_ones() {
     assert!(answers[0] < 500, "{answers:?}");
 }
 
-/// Source: docs/promises.md, "stream breaks".
+/// Source: docs/promises-tests.md, "stream breaks".
 #[test]
 fn a_stream_that_still_runs_at_the_end_of_the_grace_period_ends_with_its_error_event() {
     let reply = Reply::stream()

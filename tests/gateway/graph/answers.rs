@@ -242,7 +242,7 @@ fn a_preflight_takes_nothing_of_the_window_of_its_request() {
     assert_eq!(gateway.graph(&query()).status(), 200);
 }
 
-/// Source: docs/security.md 97.
+/// Source: docs/hostile-input.md 97.
 #[test]
 fn preflights_count_by_address() {
     let service = service();

@@ -64,7 +64,7 @@ fn burst(algorithm: &str, mode: Mode) -> Option<(usize, usize)> {
     (unanswered.into_inner() == 0).then_some(seen)
 }
 
-/// Source: docs/security.md 49.
+/// Source: docs/hostile-input.md 49.
 #[test]
 fn of_ten_times_the_limit_the_service_sees_exactly_the_limit() {
     for algorithm in ["fixed", "sliding"] {

@@ -1,5 +1,5 @@
 //! A process of the fleet that is frozen, and a store whose host is gone without a word: credit is back within 15 seconds,
-//! and calls on own keys never stop. Source: docs/promises.md.
+//! and calls on own keys never stop. Source: docs/promises-tests.md.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use crate::support::server::Server;
 use crate::support::upstream::Upstream;
 use crate::support::{WAIT_TIMEOUT, every, until};
 
-/// How long credit may be refused. Source: docs/promises.md.
+/// How long credit may be refused. Source: docs/promises-tests.md.
 const OUTAGE: Duration = Duration::from_secs(15);
 /// The time between calls on an own key: it has a limit of 500.
 const PACE: Duration = Duration::from_millis(50);

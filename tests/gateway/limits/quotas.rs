@@ -158,7 +158,7 @@ fn only_admitted_requests_count() {
     }
 }
 
-/// Source: docs/security.md 48.
+/// Source: docs/hostile-input.md 48.
 /// Contract: model-gateway 5 5
 /// Contract: model-gateway 8 1
 #[test]
@@ -263,7 +263,7 @@ async fn create_first_key(store: &Store) -> String {
     key.reveal().to_owned()
 }
 
-/// Source: docs/security.md 43.
+/// Source: docs/hostile-input.md 43.
 #[test]
 fn of_ten_times_the_limit_from_many_clients_exactly_the_limit_is_admitted() {
     const LIMIT: u32 = 64;

@@ -77,7 +77,7 @@ fn metrics(process: &Process) -> Answer {
     ask(process.admin, &Ask::get("/metrics"))
 }
 
-/// Source: docs/security.md 49.
+/// Source: docs/hostile-input.md 49.
 /// Contract: model-gateway 8 5
 #[test]
 fn of_ten_times_the_quota_three_processes_serve_exactly_the_quota() {

@@ -105,7 +105,7 @@ fn tickets(algorithm: Algorithm, window: Duration, limit: u64) -> Option<Vec<(u6
     answered.into_iter().all(|it| it).then_some(tickets)
 }
 
-/// Source: docs/security.md 44, 49.
+/// Source: docs/hostile-input.md 44, 49.
 #[test]
 fn every_fixed_window_admits_exactly_its_limit() {
     const LIMIT: u64 = 20;
@@ -273,7 +273,7 @@ fn silence(runtime: &Runtime, limit: u64) -> Option<[u64; 4]> {
     (unanswered + more == 0).then_some([before, alone, counted, after])
 }
 
-/// Source: docs/security.md 50.
+/// Source: docs/hostile-input.md 50.
 #[test]
 fn what_redis_counted_too_late_is_taken_back() {
     let runtime = runtime();

@@ -103,7 +103,7 @@ fn what_is_no_message_is_refused() {
     assert_eq!(code(&answer), (413, json!(-32000)));
 }
 
-/// Source: docs/security.md 98.
+/// Source: docs/hostile-input.md 98.
 #[test]
 fn a_call_counts_on_the_quota_of_its_route_whatever_its_arguments() {
     let nobody = ClosedPort::take();
@@ -120,7 +120,7 @@ fn a_call_counts_on_the_quota_of_its_route_whatever_its_arguments() {
     assert_eq!(remaining, ["1", "0", "0"]);
 }
 
-/// Source: docs/security.md 98.
+/// Source: docs/hostile-input.md 98.
 #[test]
 fn a_message_of_very_many_values_is_refused_unread() {
     let gateway = gateway();

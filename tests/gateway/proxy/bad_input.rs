@@ -161,7 +161,7 @@ fn a_refusal_asks_for_no_body() {
     assert!(first.requests().is_empty());
 }
 
-/// Source: docs/security.md 95.
+/// Source: docs/hostile-input.md 95.
 #[test]
 fn what_a_refused_body_holds_is_not_in_the_log() {
     const SECRET: &str = "sesame-7d1f";

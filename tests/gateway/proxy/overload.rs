@@ -1,4 +1,4 @@
-//! More model requests at once than `limits.in_flight`. Source: docs/model-gateway.md 7, docs/promises.md.
+//! More model requests at once than `limits.in_flight`. Source: docs/model-gateway.md 7, docs/promises-tests.md.
 
 use std::time::{Duration, Instant};
 
@@ -181,7 +181,7 @@ fn bodies_over_the_memory_for_them_are_refused() {
 /// Flag decisions, whose routes take no API key.
 const FLAGS: &str = "[[decisions.projects]]\nsdk_key = \"sandbox\"\ndatafile = \"sandbox\"\n";
 
-/// Source: docs/security.md 96.
+/// Source: docs/hostile-input.md 96.
 #[test]
 fn bodies_that_are_announced_and_do_not_come_take_nothing() {
     let first = Upstream::always(reply());
@@ -221,7 +221,7 @@ fn bodies_that_are_announced_and_do_not_come_take_nothing() {
     assert_eq!(gateway.chat(PLAIN).status(), 200);
 }
 
-/// Source: docs/security.md 96a.
+/// Source: docs/hostile-input.md 96a.
 #[test]
 fn a_body_counts_as_the_tree_that_it_becomes() {
     let first = Upstream::always(reply());
@@ -240,7 +240,7 @@ fn a_body_counts_as_the_tree_that_it_becomes() {
     until("the memory is free", || budget.reserved_bytes() == 0);
 }
 
-/// Source: docs/security.md 96.
+/// Source: docs/hostile-input.md 96.
 #[test]
 fn what_is_off_reads_no_body() {
     let first = Upstream::always(reply());
@@ -264,7 +264,7 @@ fn what_is_off_reads_no_body() {
     }
 }
 
-/// Source: docs/security.md 96.
+/// Source: docs/hostile-input.md 96.
 #[test]
 fn bodies_without_a_key_leave_memory_for_those_with_one() {
     let first = Upstream::always(reply());
@@ -345,7 +345,7 @@ fn more_requests_of_the_graph_than_its_limit_are_503() {
     });
 }
 
-/// Source: docs/security.md 97.
+/// Source: docs/hostile-input.md 97.
 #[test]
 fn bodies_that_trickle_do_not_hold_the_places_of_the_graph() {
     let service = Upstream::always(Reply::json(200, "{}"));

@@ -1,6 +1,6 @@
 //! A thousand clients that send or read slowly, and one that does not: it is served as if it were alone.
 //!
-//! Source: docs/security.md 14.
+//! Source: docs/hostile-input.md 14.
 
 use std::io::Write;
 use std::net::TcpStream;

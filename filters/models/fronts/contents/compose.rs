@@ -5,6 +5,7 @@ use memchr::memmem;
 
 use super::check::top::{ARRAY, SSE};
 use crate::fault::Fault;
+use crate::fault_code::FaultCode;
 use crate::form;
 use crate::json::members::{find, without};
 use crate::json::{Error, Type, Walker, quoted};
@@ -45,7 +46,7 @@ pub(super) fn compose(head: &ClientHead<'_>, body: Bytes, is_stream: bool) -> Re
                 "`alt` is `{}`; accepted is `sse` or `json`",
                 crate::fault::quoted(other)
             );
-            return Err(Fault::invalid("alt", message).with_code("invalid_parameters"));
+            return Err(Fault::invalid("alt", message).with_code(FaultCode::InvalidParameters));
         }
     };
     let form = form.map_or("null".to_owned(), quoted);
@@ -85,7 +86,7 @@ fn without_own(body: &[u8], model: &str) -> Result<Option<String>, Fault> {
     };
     if find(text, "stream").is_some() {
         let message = "`stream` is no member; accepted is the path `:streamGenerateContent`";
-        return Err(Fault::invalid("stream", message).with_code("invalid_parameters"));
+        return Err(Fault::invalid("stream", message).with_code(FaultCode::InvalidParameters));
     }
     let Ok((rest, Some(said))) = without(text, "model") else {
         return Ok(None);
@@ -96,7 +97,7 @@ fn without_own(body: &[u8], model: &str) -> Result<Option<String>, Fault> {
     let shown: String = said.chars().take(64).collect();
     let message =
         format!("`model` is {shown}; accepted is the model of the path, or no such member");
-    Err(Fault::invalid("model", message).with_code("invalid_parameters"))
+    Err(Fault::invalid("model", message).with_code(FaultCode::InvalidParameters))
 }
 
 /// Returns the request that stands in `generateContentRequest`, without its model, which the path says; a body without it stays.

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use super::drawn::Drawn;
 use super::usage::{USAGE_CAPACITY, write_usage};
 use crate::fault::{Fault, FaultKind};
+use crate::fault_code::FaultCode;
 use crate::json::write_number;
 use crate::models::chat::piece::Piece;
 use crate::models::metadata::Metadata;
@@ -179,8 +180,8 @@ impl Writer for EventWriter {
             // An event of an image cannot say that there is none.
             None => {
                 let message = "a content filter of the provider stopped the image";
-                let fault =
-                    Fault::new(FaultKind::Invalid, message).with_code("content_policy_violation");
+                let fault = Fault::new(FaultKind::Invalid, message)
+                    .with_code(FaultCode::ContentPolicyViolation);
                 self.fail(&fault, Some(settlement));
             }
         }

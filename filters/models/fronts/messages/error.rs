@@ -80,6 +80,7 @@ mod tests {
 
     use super::*;
     use crate::fault::FaultKind;
+    use crate::fault_code::FaultCode;
 
     fn error(kind: FaultKind, message: &str) -> (u16, Value) {
         let error = MessagesError::new(&Fault::new(kind, message.to_owned()), "r1");
@@ -88,7 +89,8 @@ mod tests {
 
     #[test]
     fn a_code_of_its_own_is_told() {
-        let fault = Fault::new(FaultKind::Invalid, "so").with_code("thread_unsupported_request");
+        let fault =
+            Fault::new(FaultKind::Invalid, "so").with_code(FaultCode::ThreadUnsupportedRequest);
         let body: Value = serde_json::from_slice(&MessagesError::new(&fault, "r1").body).unwrap();
         let details = json!({"error_code": "thread_unsupported_request"});
         assert_eq!(body["error"]["details"], details);

@@ -36,6 +36,7 @@ use bytes::Bytes;
 
 use super::counted::{Counted, CountingApi, estimate};
 use crate::fault::Fault;
+use crate::fault_code::FaultCode;
 use crate::models::chat::conversation::Conversation;
 use crate::models::check::describe::describe;
 use crate::models::dialects::{Dialect, NamedMember};
@@ -104,7 +105,7 @@ pub fn count_tokens(body: Bytes) -> Result<Counted, Fault> {
         Received::Complete(request) => request,
         Received::Managed(_) => {
             let message = "`model` or `prompt` names a prompt or a flag; accepted is a model id";
-            return Err(Fault::invalid("model", message).with_code("invalid_parameters"));
+            return Err(Fault::invalid("model", message).with_code(FaultCode::InvalidParameters));
         }
         Received::Stateful(request) => return Err(request.refusal),
     };

@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::{Responses, check};
 use crate::fault::Fault;
+use crate::fault_code::FaultCode;
 use crate::models::chat::conversation::Conversation;
 use crate::models::dialects::compaction::Compaction;
 use crate::models::dialects::{Dialect, NamedMember};
@@ -33,7 +34,7 @@ impl Front for Compact {
             Received::Complete(request) if request.is_stream => {
                 let said =
                     "`stream` is true; accepted is false, because a summary comes as a whole";
-                Err(Fault::invalid("stream", said).with_code("unsupported_value"))
+                Err(Fault::invalid("stream", said).with_code(FaultCode::UnsupportedValue))
             }
             Received::Stateful(request) if request.is_kept() || request.is_background => {
                 let key = if request.is_background {
@@ -44,7 +45,7 @@ impl Front for Compact {
                 let said = format!(
                     "`{key}` is true; accepted is false, because a summary is the client's to keep"
                 );
-                Err(Fault::invalid(key, said).with_code("unsupported_value"))
+                Err(Fault::invalid(key, said).with_code(FaultCode::UnsupportedValue))
             }
             _ => Ok(received),
         }

@@ -136,7 +136,7 @@ mod tests {
         let (_, body) = error(&fault);
         assert_eq!(body["message"], "slow down. Please try again in 7s.");
         let said = "the provider refused the request: This model's maximum context length is 128000 tokens.";
-        let fault = Fault::invalid("input", said).with_code("x");
+        let fault = Fault::invalid("input", said).with_provider_code("x");
         let (status, body) = error(&fault);
         assert_eq!(status, 400);
         assert_eq!(

@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::file::read_audio;
 use crate::fault::{Fault, FaultKind, quoted};
+use crate::fault_code::FaultCode;
 use crate::models::chat::data_url;
 use crate::models::check::reject::Reject;
 use crate::models::check::shape::{Field, Table, find_text, is_none_of};
@@ -133,7 +134,7 @@ fn check_name(name: &str, seen: &[Box<str>]) -> Result<(), Reject> {
     }
     if ELSEWHERE.contains(&name) {
         let said = "names audio that is elsewhere; accepted is an upload in `file`";
-        return Err(Reject::rule(said).with_code("not_supported_yet"));
+        return Err(Reject::rule(said).with_code(FaultCode::NotSupportedYet));
     }
     match name {
         "" => Err(Reject::rule("is a field without a name")),
@@ -286,5 +287,5 @@ pub(super) fn wrong_file(field: &str, said: &str) -> Fault {
     let shown = quoted(field);
     let message = format!("`{shown}` {said}");
     let fault = Fault::new(FaultKind::Invalid, message).with_param(shown);
-    fault.with_code("invalid_parameters")
+    fault.with_code(FaultCode::InvalidParameters)
 }

@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::IMAGES;
 use super::blocks::{BlockSource, ContentBlock};
 use crate::fault::Fault;
+use crate::fault_code::FaultCode;
 use crate::models::chat::conversation::{Conversation, Media, MediaKind, MediaSource};
 use crate::models::chat::data_url;
 use crate::models::chat::inlined::InlinedImages;
@@ -28,7 +29,7 @@ pub(super) fn block<'a>(
             .map_err(|said| refuse(&said)),
         MediaKind::Document => document(media)
             .map(Some)
-            .map_err(|said| refuse(&said).with_code("unsupported_document_format")),
+            .map_err(|said| refuse(&said).with_code(FaultCode::UnsupportedDocumentFormat)),
         MediaKind::Audio => Err(refuse("is audio, which the chosen provider does not take")),
     }
 }

@@ -6,6 +6,7 @@ use std::collections::HashSet;
 
 use super::blocks::{ContentBlock, DocumentBlock, ImageBlock, Source};
 use crate::fault::Fault;
+use crate::fault_code::FaultCode;
 use crate::models::chat::conversation::{Conversation, Media, MediaKind, MediaSource};
 use crate::models::chat::data_url;
 use crate::models::chat::inlined::InlinedImages;
@@ -74,7 +75,7 @@ pub(super) fn block<'a>(
             .map_err(|said| refuse(&said)),
         MediaKind::Document => document(media, names)
             .map(Some)
-            .map_err(|said| refuse(&said).with_code("unsupported_document_format")),
+            .map_err(|said| refuse(&said).with_code(FaultCode::UnsupportedDocumentFormat)),
         MediaKind::Audio => Err(refuse("is audio, which the chosen provider does not take")),
     }
 }

@@ -11,6 +11,7 @@ use super::candidate::{InlineData, Reply};
 use super::reply::{error_in, unreadable};
 use super::usage::UsageReport;
 use crate::fault::{Fault, FaultKind};
+use crate::fault_code::FaultCode;
 use crate::json::{Error, Type, Walker};
 use crate::models::reply::Sink;
 use crate::models::request::ModelRequest;
@@ -56,13 +57,13 @@ fn encode(
             "`speed` cannot be set at {}; accepted is 1, or none",
             target.provider
         );
-        return Err(Fault::invalid("speed", message).with_code("invalid_parameters"));
+        return Err(Fault::invalid("speed", message).with_code(FaultCode::InvalidParameters));
     }
     let voice = match member(request, "voice")? {
         Some(Said::Text(voice)) => voice,
         Some(Said::Other) => {
             let message = format!("`voice` is the name of a voice at {}", target.provider);
-            return Err(Fault::invalid("voice", message).with_code("invalid_parameters"));
+            return Err(Fault::invalid("voice", message).with_code(FaultCode::InvalidParameters));
         }
         None => VOICE.to_owned(),
     };

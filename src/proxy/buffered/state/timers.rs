@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::{AttemptState, LockedState, Stage};
 
-/// How long each stage of a response may take. Source: docs/promises.md, docs/decisions.md 12.
+/// How long each stage of a response may take. Source: docs/promises-tests.md, docs/decisions.md 12.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
     /// Streams: the time until the provider's first event.
@@ -20,7 +20,7 @@ pub struct Timeouts {
     pub keepalive: Duration,
 }
 
-/// How long a reply is drained after the client disconnects, to learn its cost. Source: docs/promises.md.
+/// How long a reply is drained after the client disconnects, to learn its cost. Source: docs/promises-tests.md.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long to wait for the reason of a refusal, after its head. Meanwhile no other provider is asked.

@@ -272,7 +272,7 @@ fn what_is_not_done_in_time_has_failed_and_the_rest_is_answered() {
     assert_ne!(items[1]["body"]["error"], late);
 }
 
-/// Source: docs/security.md 60.
+/// Source: docs/hostile-input.md 60.
 #[test]
 fn what_has_no_room_has_failed_and_the_rest_is_answered() {
     let folder = tempfile::tempdir().unwrap();

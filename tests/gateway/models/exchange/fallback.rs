@@ -1,4 +1,4 @@
-//! The client's view when providers break before content was sent: the first rows of docs/promises.md.
+//! The client's view when providers break before content was sent: the first rows of docs/promises-tests.md.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

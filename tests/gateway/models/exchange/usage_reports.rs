@@ -1,4 +1,4 @@
-//! Usage that cannot be true, that is no number, or that nobody saw: what it costs. Source: docs/promises.md, Money.
+//! Usage that cannot be true, that is no number, or that nobody saw: what it costs. Source: docs/promises-tests.md, Money.
 
 use std::time::Duration;
 

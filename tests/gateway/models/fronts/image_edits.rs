@@ -243,7 +243,7 @@ fn a_form_says_the_same_as_json() {
     assert_eq!(chat.status(), 415);
 }
 
-/// Source: docs/security.md 96a.
+/// Source: docs/hostile-input.md 96a.
 #[test]
 fn a_form_counts_as_the_json_that_it_becomes() {
     let first = Upstream::always(drawn(1));

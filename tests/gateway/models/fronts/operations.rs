@@ -1,5 +1,5 @@
 //! What holds for every operation of JSON or a form in and JSON out, checked for each in its own file: fallback between two
-//! providers, limits, and money. Source: docs/promises.md.
+//! providers, limits, and money. Source: docs/promises-tests.md.
 
 use filters::accounts::TermsFile;
 use weirgate::store::KeyChange;

@@ -1,5 +1,5 @@
 //! What holds for a chat, whichever API its client speaks: a row per API, and each promise for every row.
-//! Source: docs/promises.md.
+//! Source: docs/promises-tests.md.
 
 use serde_json::{Value, json};
 use weirgate::store::KeyChange;

@@ -1,5 +1,5 @@
 //! `POST /v1/videos`: what goes up, who is tried, what a job costs and when, who is told of its end. Source:
-//! docs/model-gateway.md 2.17, docs/promises.md.
+//! docs/model-gateway.md 2.17, docs/promises-tests.md.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};

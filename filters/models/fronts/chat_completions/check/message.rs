@@ -36,13 +36,13 @@ const MESSAGE: [&str; 14] = [
     "images",
 ];
 
-/// The maximum number of messages. Source: docs/security.md 28.
+/// The maximum number of messages. Source: docs/hostile-input.md 28.
 const MAX_MESSAGES: usize = 10_000;
-/// The maximum number of tool calls of one message. Source: docs/security.md 28.
+/// The maximum number of tool calls of one message. Source: docs/hostile-input.md 28.
 const MAX_TOOL_CALLS: usize = 1024;
 
 /// The maximum number of parts, calls and items of reasoning in all messages together. Each becomes a structure that is much
-/// larger than its shortest text. Source: docs/security.md 28.
+/// larger than its shortest text. Source: docs/hostile-input.md 28.
 const MAX_ITEMS: usize = 20_000;
 
 /// `messages`.

@@ -11,7 +11,7 @@ use crate::models::parameter::Parameter;
 /// Cache breakpoints on tools. Source: docs/model-gateway.md 8.6.
 const BREAKPOINTS: u32 = 4;
 
-/// The maximum number of tools. Source: docs/security.md 28.
+/// The maximum number of tools. Source: docs/hostile-input.md 28.
 const MAX_TOOLS: usize = 1024;
 
 /// `tools`.

@@ -1,5 +1,6 @@
 //! The top-level members, and what holds between them. Source: docs/model-gateway.md 2.1.
 
+use crate::fault_code::FaultCode;
 use bytes::Bytes;
 
 use super::Findings;
@@ -180,19 +181,19 @@ pub(super) fn together(found: &Findings) -> Result<(), Reject> {
     if found.has_effort && found.has_inner_effort {
         let said = "came together with `reasoning.effort`; accepted is one of them";
         return Err(Reject::rule(said)
-            .with_code("invalid_request")
+            .with_code(FaultCode::InvalidRequest)
             .within("reasoning_effort"));
     }
     if found.choices.is_some_and(|n| n > 1) && found.stream && found.needs.tools {
         let said = "is more than 1 together with `stream` and function tools; accepted is 1, no stream, or no tools";
         return Err(Reject::rule(said)
-            .with_code("unsupported_parameter_combination")
+            .with_code(FaultCode::UnsupportedParameterCombination)
             .within("n"));
     }
     if found.needs.tools && found.asked.number(Parameter::ImageCount) > Some(1.0) {
         let said = "is more than 1 together with function tools, which a further drawing would call again; accepted is 1, or no tools";
         return Err(Reject::rule(said)
-            .with_code("unsupported_parameter_combination")
+            .with_code(FaultCode::UnsupportedParameterCombination)
             .within("n")
             .within("image_config"));
     }

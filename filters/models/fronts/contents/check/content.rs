@@ -7,7 +7,7 @@ use crate::models::check::read::{array, string};
 use crate::models::check::reject::{Reject, other};
 use crate::models::fronts::contents::members::object;
 
-/// The maximum number of contents. Source: docs/security.md 28.
+/// The maximum number of contents. Source: docs/hostile-input.md 28.
 const MAX_CONTENTS: usize = 100_000;
 
 const ROLES: &str = "one of user, model, function";

@@ -12,7 +12,7 @@ use crate::models::fronts::contents::members::{all_members, object};
 use crate::models::request::note_kind;
 
 /// The maximum number of parts of all contents together. Each becomes a structure that is much larger than its shortest text.
-/// Source: docs/security.md 28.
+/// Source: docs/hostile-input.md 28.
 const MAX_PARTS: usize = 200_000;
 
 /// Characters of an image in base64 that tell what it is. A multiple of four, so that whole bytes are cut.

@@ -7,7 +7,7 @@ use crate::models::check::reject::{Reject, other};
 use crate::models::fronts::contents::members::{all_members, object};
 use crate::models::parameter::Parameter;
 
-/// The maximum number of functions and other tools. Source: docs/security.md 28.
+/// The maximum number of functions and other tools. Source: docs/hostile-input.md 28.
 const MAX_TOOLS: usize = 4096;
 
 const MODES: &str = "one of AUTO, ANY, NONE, VALIDATED";

@@ -16,10 +16,10 @@ use crate::models::search_loop::OWN_ID;
 
 const ROLES: [&str; 3] = ["user", "assistant", "system"];
 
-/// The maximum number of messages. Source: docs/security.md 28.
+/// The maximum number of messages. Source: docs/hostile-input.md 28.
 const MAX_MESSAGES: usize = 100_000;
 /// The maximum number of blocks of all messages together. Each becomes a structure that is much larger than its shortest
-/// text. Source: docs/security.md 28.
+/// text. Source: docs/hostile-input.md 28.
 const MAX_BLOCKS: usize = 200_000;
 
 /// `system`.

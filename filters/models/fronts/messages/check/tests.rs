@@ -157,7 +157,11 @@ fn what_only_the_vendor_knows_is_a_need() {
     let native = threaded.needs.native.unwrap();
     assert_eq!(
         (native.member, native.is_vendor_only, native.code),
-        ("thread", true, Some("thread_unsupported_request"))
+        (
+            "thread",
+            true,
+            Some(crate::fault_code::FaultCode::ThreadUnsupportedRequest)
+        )
     );
     assert!(read(&json!({"thread": null})).needs.native.is_none());
     let plain = json!({"tools": [{"type": "bash_20250124", "name": "bash"}, {"type": "custom", "name": "f", "input_schema": {}}]});

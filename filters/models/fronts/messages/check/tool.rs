@@ -11,7 +11,7 @@ use crate::models::fronts::messages::tool_types::{self, ToolType};
 use crate::models::parameter::Parameter;
 use crate::models::request::{NativeNeed, SearchNeeds};
 
-/// The maximum number of tools. Source: docs/security.md 28.
+/// The maximum number of tools. Source: docs/hostile-input.md 28.
 const MAX_TOOLS: usize = 4096;
 
 /// `tools`.

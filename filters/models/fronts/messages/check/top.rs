@@ -3,6 +3,7 @@
 use super::block::{messages, system};
 use super::tool::{tool_choice, tools};
 use super::{Findings, Thinking};
+use crate::fault_code::FaultCode;
 use crate::json::{Type, Walker};
 use crate::models::check::read::{
     array, expect, integer, limit, object_of_set, one_of, required, string,
@@ -76,7 +77,7 @@ fn thread(walk: &mut Walker<'_>, found: &mut Findings) -> Result<(), Reject> {
     walk.skip()?;
     found.native = Some(NativeNeed {
         is_vendor_only: true,
-        code: Some("thread_unsupported_request"),
+        code: Some(FaultCode::ThreadUnsupportedRequest),
         ..NativeNeed::new(Dialect::Messages, "thread", "message threads".to_owned())
     });
     Ok(())

@@ -16,7 +16,7 @@ use crate::models::stateful::ItemReference;
 
 const ROLES: [&str; 4] = ["user", "assistant", "system", "developer"];
 
-/// The maximum number of items. Source: docs/security.md 28.
+/// The maximum number of items. Source: docs/hostile-input.md 28.
 const MAX_ITEMS: usize = 100_000;
 
 /// What is said of an item that names one of an earlier response.

@@ -13,7 +13,7 @@ use crate::models::parameter::Parameter;
 use crate::models::request::note_kind;
 
 /// The maximum number of parts of all items together. Each becomes a structure that is much larger than its shortest text.
-/// Source: docs/security.md 28.
+/// Source: docs/hostile-input.md 28.
 const MAX_PARTS: usize = 200_000;
 
 const DETAILS: [&str; 4] = ["low", "high", "auto", "original"];

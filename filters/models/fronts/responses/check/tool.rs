@@ -10,7 +10,7 @@ use crate::models::fronts::responses::tool_types::{self, ToolType};
 use crate::models::parameter::Parameter;
 use crate::models::request::SearchNeeds;
 
-/// The maximum number of tools, those of namespaces counted. Source: docs/security.md 28.
+/// The maximum number of tools, those of namespaces counted. Source: docs/hostile-input.md 28.
 const MAX_TOOLS: usize = 4096;
 
 /// `tools`.

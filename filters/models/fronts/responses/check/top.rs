@@ -3,6 +3,7 @@
 use super::Findings;
 use super::item::input;
 use super::tool::{tool_choice, tools};
+use crate::fault_code::FaultCode;
 use crate::json::{Type, Walker};
 use crate::models::check::read::{array, expect, limit, object_of_set, one_of, required, string};
 use crate::models::check::reject::{Reject, other};
@@ -52,14 +53,14 @@ pub(in super::super) static FIELDS: [Row; 31] = [
     Row::flag("store", |found, store| {
         found.state.store = Some(store);
         if store {
-            found.state.note(|| stateless("store").with_code("unsupported_value"));
+            found.state.note(|| stateless("store").with_code(FaultCode::UnsupportedValue));
         }
     })
     .doc("True: the response is kept. It needs `[responses] store`."),
     Row::flag("background", |found, background| {
         found.state.is_background = background;
         if background {
-            found.state.note(|| stateless("background").with_code("unsupported_value"));
+            found.state.note(|| stateless("background").with_code(FaultCode::UnsupportedValue));
         }
     })
     .doc("True: the response is made in the background, and kept. It needs `[responses] store`, and is not streamed."),

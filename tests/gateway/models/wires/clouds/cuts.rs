@@ -1,5 +1,5 @@
 //! A stream of a cloud that is cut at any point never becomes an end, whatever its wire and whoever asks.
-//! Source: docs/promises.md, While a provider answers.
+//! Source: docs/promises-tests.md, While a provider answers.
 
 use std::sync::{Arc, Mutex};
 
