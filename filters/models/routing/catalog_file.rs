@@ -50,7 +50,7 @@ pub struct WrittenModel {
     #[serde(default)]
     #[schemars(
         with = "Option<Vec<String>>",
-        extend("items" = {"type": "string", "enum": ["chat", "embeddings", "images", "image_edits", "rerank", "moderations", "speech", "transcriptions", "translations"]})
+        extend("items" = {"type": "string", "enum": ["chat", "embeddings", "images", "image_edits", "rerank", "moderations", "speech", "ocr", "search", "typed_decisions", "transcriptions", "translations", "videos"]})
     )]
     pub operations: Option<Vec<Operation>>,
     /// Other names. `*` stands for any text, in names that have no model of their own: `claude-*-haiku-*`.

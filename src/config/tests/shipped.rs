@@ -346,6 +346,13 @@ fn every_operation_is_named_where_operations_are_explained() {
         let (list, _) = list.split_once('.').unwrap();
         assert_eq!(words(list), expected, "{page}");
     }
+    let schema = schema::make_schema::<CatalogFile>();
+    let models = &schema["properties"]["models"]["items"]["properties"];
+    let accepted = models["operations"]["items"]["enum"].as_array().unwrap();
+    let accepted = accepted
+        .iter()
+        .map(|word| word.as_str().unwrap().to_owned());
+    assert_eq!(accepted.collect::<BTreeSet<_>>(), expected);
 }
 
 /// Source: model-gateway 9.4: deprecations are announced in a changelog.
