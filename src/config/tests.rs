@@ -20,6 +20,7 @@ mod golden;
 mod overrides;
 mod problems;
 mod providers;
+mod reference;
 mod shipped;
 mod values;
 

@@ -27,7 +27,7 @@ fn the_page_names_each_field_and_its_example_is_a_file() {
     let mut found = Vec::new();
     names(&make_schema::<Manifest>(), &mut found);
     assert!(found.len() > 35, "{found:?}");
-    let example = PAGE.split("```toml\n").nth(1).unwrap();
+    let example = PAGE.split("```toml file=example.toml\n").nth(1).unwrap();
     let example = example.split("```").next().unwrap();
     for name in &found {
         assert!(
