@@ -43,6 +43,7 @@ test-tools: cmake web-servers
 	@command -v redis-server >/dev/null || { $(APT) update -qq && $(APT) install -y -qq redis-server; }
 	@command -v npm >/dev/null || { $(APT) update -qq && $(APT) install -y -qq nodejs npm; }
 	@python3 -c 'import ensurepip' 2>/dev/null || { $(APT) update -qq && $(APT) install -y -qq python3-venv; }
+	@command -v jq >/dev/null || { $(APT) update -qq && $(APT) install -y -qq jq; }
 	@command -v promtool >/dev/null || { $(APT) update -qq && $(APT) install -y -qq prometheus; }
 
 # The suite starts them itself. As services they neither run now nor start with the machine: one that is masked is not started

@@ -1,4 +1,4 @@
-//! `weirgate clients codex`. Source: docs/codex.md.
+//! `weirgate clients codex`. Source: docs/clients/codex.md.
 
 use clap::Args;
 use filters::json::quoted;

@@ -1,5 +1,5 @@
 //! Models as Codex reads them: what `GET /v1/models` tells beside its list, and what `weirgate clients codex` prints.
-//! Source: docs/codex.md.
+//! Source: docs/clients/codex.md.
 
 use filters::models::operation::Operation;
 use filters::models::request::Effort;
