@@ -47,7 +47,7 @@ impl Manager {
     }
 }
 
-/// Source: docs/promises.md, "All threads that serve requests are stuck".
+/// Source: docs/promises-tests.md, "All threads that serve requests are stuck".
 #[test]
 fn threads_that_are_stuck_stop_the_signs_of_life_and_fail_the_probes_until_they_go_on() {
     let sockets = tempfile::tempdir().unwrap();
