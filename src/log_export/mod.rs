@@ -6,6 +6,7 @@
 //! The settings may change while it runs; what waits then goes where the new ones say.
 //! Source: docs/log-export.md
 
+mod clock;
 pub mod columns;
 mod destination;
 mod segment;
@@ -15,13 +16,14 @@ mod spool;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
 use once_cell::sync::OnceCell;
 use prometheus::IntCounterVec;
 use tokio::runtime::Handle;
 
+use self::clock::now_s;
 pub use self::destination::try_out;
 use self::sender::Sender;
 use self::spool::{Spool, count_lines};
@@ -158,12 +160,6 @@ impl Shared {
         self.metrics.spool_bytes.set(shown(bytes));
         self.metrics.oldest_seconds.set(shown(age_s));
     }
-}
-
-/// Returns the time in unix seconds.
-fn now_s() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
 }
 
 /// A complaint that is logged once a minute.

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
+use super::clock::now_s;
 use super::destination::{Batch, Destination};
 use super::segment::Segment;
 use super::spool::count_lines;
@@ -164,7 +165,7 @@ impl Sending {
         let looks = self.left_at.is_none_or(is_due);
         {
             let mut spool = self.shared.spool();
-            spool.seal_if_due(config, super::now_s());
+            spool.seal_if_due(config, now_s());
             if looks {
                 spool.take_over_left();
             }

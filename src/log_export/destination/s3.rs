@@ -13,7 +13,7 @@ use reqwest::{Response, Url};
 use super::{Batch, MAX_REPLY_BYTES, media_type};
 use crate::cloud_credentials::{CredentialSource, HeldCredential, SourceState};
 use crate::config::{S3Config, S3Keys};
-use crate::log_export::now_s;
+use crate::log_export::clock::now_s;
 use crate::outbound::{self, Outbound};
 
 /// The name of the export among those that fetch credentials.
