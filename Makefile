@@ -208,7 +208,7 @@ install: $(BINARY) install-conf ## Install program, units, configuration, manual
 	gzip -9nc CHANGELOG.md > $(SHARE)/doc/weirgate/changelog.gz
 	chmod 0644 $(SHARE)/doc/weirgate/changelog.gz $(SHARE)/man/man1/weirgate*.1.gz
 
-# Packages of one commit are the same, byte for byte: times are those of the commit.
+# Times in packages are those of the commit, so that two builds of one program do not differ by them.
 VERSION ?= $(shell sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 PACKAGES = target/packages

@@ -103,9 +103,15 @@ impl Chain {
     fn passes_each_event_at_once_and_a_silence_between_two(&self) {
         let mut client = self.connect();
         client.send(&self.chat(STREAM));
-        assert_eq!(client.head().status, 200);
-        let (seen, at) = (Vec::new(), Instant::now());
-        let mut events = Events { client, seen, at };
+        let head = client.head();
+        assert_eq!(head.status, 200);
+        let mut events = Events {
+            client,
+            gateway: &self.gateway,
+            request_id: head.header("x-request-id").expect("an id").to_owned(),
+            seen: Vec::new(),
+            at: Instant::now(),
+        };
         // The provider sends nothing more before the first event has come through.
         events.read_until("one");
         let opened = Instant::now();
@@ -134,20 +140,26 @@ fn pass_an_answer_that_comes_late(mut client: Client, request: &Ask) {
 }
 
 /// A stream, and what has come of it.
-struct Events {
+struct Events<'a> {
     client: Client,
+    gateway: &'a Gateway,
+    request_id: String,
     seen: Vec<u8>,
     /// When the last of it came.
     at: Instant,
 }
 
-impl Events {
+impl Events<'_> {
     /// Reads until this text has come, and returns when it did.
     fn read_until(&mut self, text: &str) -> Instant {
         while !String::from_utf8_lossy(&self.seen).contains(text) {
             let Some(chunk) = self.client.chunk() else {
                 let seen = String::from_utf8_lossy(&self.seen);
-                panic!("no {text}, but {:?} after {seen}", self.client.end());
+                let told = self.gateway.log_line(&self.request_id);
+                panic!(
+                    "no {text}, but {:?} after {seen}: {told}",
+                    self.client.end()
+                );
             };
             self.seen.extend(chunk.bytes);
             self.at = chunk.at;
@@ -161,7 +173,9 @@ impl Events {
 fn web_servers_of_the_examples_pass_silence_events_bodies_and_the_clients_address() {
     std::thread::scope(|scope| {
         for kind in [Kind::Nginx, Kind::Haproxy, Kind::Caddy] {
-            scope.spawn(move || {
+            // A failure is told with the name of its thread.
+            let named = std::thread::Builder::new().name(format!("{kind:?}"));
+            let chain_of_one = move || {
                 let chain = Chain::start(kind);
                 chain.tells_the_clients_address_on_a_connection_that_stays_open();
                 chain.passes_a_large_body();
@@ -170,7 +184,8 @@ fn web_servers_of_the_examples_pass_silence_events_bodies_and_the_clients_addres
                     scope.spawn(move || pass_an_answer_that_comes_late(client, &request));
                     chain.passes_each_event_at_once_and_a_silence_between_two();
                 });
-            });
+            };
+            named.spawn_scoped(scope, chain_of_one).unwrap();
         }
     });
 }
