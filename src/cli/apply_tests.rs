@@ -328,7 +328,7 @@ fn pruning_takes_out_of_use_what_the_file_does_not_name() {
     let desk = Desk::with_files();
     desk.applied(WHOLE, &[]);
     desk.done(&["org", "create", "other"]);
-    let small = "[[organizations]]\nname = \"acme\"\nplan = \"pro\"\nregions = \"eu,us-east-1\"\n";
+    let small = "[[organizations]]\nname = \"acme\"\nplan = \"pro\"\nregions = \"eu,us-east-1\"\nexport_content = true\n";
     assert_eq!(desk.applied(small, &[])["changes"], json!([]));
     let answer = desk.apply(small, &["--prune"]);
     assert_eq!(answer.code, ExitCode::SUCCESS, "{}", answer.err);
