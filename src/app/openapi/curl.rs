@@ -51,7 +51,7 @@ pub struct CurlCommand {
 }
 
 /// Returns a command for each operation of a description that has examples of all required parts, for the listener at
-/// `base`. Examples with a model that is not served are left out, and operations that never succeed.
+/// `base`. Examples with a model that is not served are left out, and operations that never succeed or never end.
 pub fn commands(
     document: &[u8],
     base: &str,
@@ -68,6 +68,9 @@ pub fn commands(
     operations
         .filter_map(|(path, method, operation)| {
             if !matches!(method, "get" | "head" | "post") || !may_succeed(operation) {
+                return None;
+            }
+            if method == "get" && is_stream(operation) {
                 return None;
             }
             let key = header(operation, schemes, keys)?;
@@ -109,6 +112,13 @@ fn may_succeed(operation: &Value) -> bool {
     let responses = operation.get("responses").and_then(Value::as_object);
     let mut statuses = responses.into_iter().flatten().map(|(status, _)| status);
     !statuses.all(|status| status.starts_with('4') || status.starts_with('5'))
+}
+
+/// Returns whether the response of an operation is an event stream: of one that is asked for with `GET` no end comes.
+fn is_stream(operation: &Value) -> bool {
+    let content = operation.pointer("/responses/200/content");
+    let content = content.and_then(Value::as_object);
+    content.is_some_and(|content| content.keys().eq(["text/event-stream"]))
 }
 
 /// Returns the option with the credential that an operation accepts first, or an empty text if it needs none. Returns
