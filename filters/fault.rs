@@ -216,7 +216,8 @@ pub struct ExceededLimit {
 #[derive(Clone, Debug, Eq, PartialEq)]
 enum OwnCode {
     Ours(FaultCode),
-    Providers(Box<str>),
+    /// It is behind one pointer, because faults are returned by value everywhere.
+    Providers(Arc<String>),
 }
 
 /// A fact that the headers of a refusal state in addition to its status.
@@ -324,8 +325,8 @@ impl Fault {
 
     /// Replaces the kind's own `code` by the word with which a provider refused the request.
     #[must_use]
-    pub fn with_provider_code(mut self, code: impl Into<Box<str>>) -> Self {
-        self.code = Some(OwnCode::Providers(code.into()));
+    pub fn with_provider_code(mut self, code: impl Into<String>) -> Self {
+        self.code = Some(OwnCode::Providers(Arc::new(code.into())));
         self
     }
 
