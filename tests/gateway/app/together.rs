@@ -23,6 +23,8 @@ use crate::support::upstream::Upstream;
 const EVENT_INTERVAL: Duration = Duration::from_millis(100);
 /// The time between two calls of a client.
 const CALL_INTERVAL: Duration = Duration::from_millis(20);
+/// The number of the slowest calls that are printed.
+const SHOWN_CALLS: usize = 20;
 
 /// How much runs at once.
 #[derive(Clone, Copy)]
@@ -126,8 +128,11 @@ impl Phases {
     }
 }
 
-/// Asks steadily on connections that stay open. Returns the time of each call, with the phase in which it began.
-fn time_calls(installed: &Installed, phases: &Phases) -> Vec<(Phase, Duration)> {
+/// A call: the phase in which it began, when it began, and how long it took.
+type TimedCall = (Phase, Instant, Duration);
+
+/// Asks steadily on connections that stay open.
+fn time_calls(installed: &Installed, phases: &Phases) -> Vec<TimedCall> {
     let (mut times, mut client) = (Vec::new(), None);
     let request = installed.chat();
     let mut due = Instant::now();
@@ -142,7 +147,7 @@ fn time_calls(installed: &Installed, phases: &Phases) -> Vec<(Phase, Duration)> 
             .unwrap_or_else(|| Client::connect(installed.process.address));
         let answer = open.ask(&request);
         assert_eq!(answer.status(), 200, "{}", answer.text());
-        times.push((phase, began.elapsed()));
+        times.push((phase, began, began.elapsed()));
         if answer.header("connection") != Some("close") {
             client = Some(open);
         }
@@ -178,9 +183,9 @@ fn upgrade(installed: &Installed, events: usize) {
 }
 
 /// Returns the number and the p99 of the calls that began in these phases.
-fn p99(times: &[(Phase, Duration)], phases: &[Phase]) -> (usize, Duration) {
-    let times = times.iter().filter(|(began, _)| phases.contains(began));
-    let mut times: Vec<Duration> = times.map(|(_, time)| *time).collect();
+fn p99(times: &[TimedCall], phases: &[Phase]) -> (usize, Duration) {
+    let times = times.iter().filter(|(began, ..)| phases.contains(began));
+    let mut times: Vec<Duration> = times.map(|(.., time)| *time).collect();
     times.sort_unstable();
     let at = times.len() * 99 / 100;
     (times.len(), times.get(at).copied().unwrap_or_default())
@@ -210,23 +215,28 @@ fn streams_and_calls_run_through_reloads_and_upgrades() {
     let upstream = counting(size.events);
     let more = "[limits]\nin_flight = 4000\n";
     let installed = &Installed::start(&own_provider(&upstream, more));
+    let began = Instant::now();
     let (phases, is_over) = (&Phases(AtomicUsize::new(0)), &AtomicBool::new(false));
     let (times, streams) = std::thread::scope(|scope| {
         let small = || std::thread::Builder::new().stack_size(512 << 10);
+        let whole = EVENT_INTERVAL * u32::try_from(size.events).unwrap();
         let streams: Vec<_> = (0..size.streams)
-            .map(|_| {
-                let read = move || read_streams(installed, size.events, is_over);
+            .map(|number| {
+                // Streams begin one after another, here as anywhere.
+                let wait = whole.mul_f64(number as f64 / size.streams as f64);
+                let read = move || {
+                    std::thread::sleep(wait);
+                    read_streams(installed, size.events, is_over)
+                };
                 small().spawn_scoped(scope, read).unwrap()
             })
             .collect();
         let callers: Vec<_> = (0..size.callers)
             .map(|_| scope.spawn(|| time_calls(installed, phases)))
             .collect();
-        // Both last for a sixth of the time of a stream.
-        let sixth = EVENT_INTERVAL * u32::try_from(size.events / 6).unwrap();
-        for phase in [Phase::WarmUp, Phase::Steady] {
+        for (phase, time) in [(Phase::WarmUp, whole), (Phase::Steady, whole / 6)] {
             phases.set(phase);
-            std::thread::sleep(sixth);
+            std::thread::sleep(time);
         }
         let changed = || change(installed, size, phases);
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(changed));
@@ -242,6 +252,11 @@ fn streams_and_calls_run_through_reloads_and_upgrades() {
     println!("{calls} calls, {streams} of them streams");
     for phase in Phases::ALL {
         println!("{phase:?}: calls and their p99 {:?}", p99(&times, &[phase]));
+    }
+    let mut slowest = times.clone();
+    slowest.sort_unstable_by_key(|(.., time)| std::cmp::Reverse(*time));
+    for (phase, at, time) in slowest.iter().take(SHOWN_CALLS) {
+        println!("{phase:?}, after {:?}: {time:?}", *at - began);
     }
     let changes = [Phase::Reload, Phase::Upgrade, Phase::After];
     let (steady, changing) = (p99(&times, &[Phase::Steady]), p99(&times, &changes));
