@@ -90,16 +90,32 @@ async fn what_something_else_has_written_meanwhile_is_noticed(fixture: Fixture) 
     let desk = Desk::new();
     let file = large(&desk).await;
     let target = desk.like(&fixture, "target").await;
-    let first = freeze(&target, &file, 3).await.expect("it is not done");
-    // Commands refuse this store, so the database is asked.
-    let store = Store::prepare(&target).await.unwrap().store;
-    let intruder = "INSERT INTO oauth_revocations (id, revoked_at) VALUES ('intruder', 1)";
-    let query = sqlx::query(intruder).execute(store.pool.unlimited());
-    query.await.unwrap();
-    let error = first.import.await.unwrap_err().to_string();
+    let mut portions = 0;
+    // Between two portions nothing is locked, and the import waits until the intruder has written.
+    let mut on_progress = |step: TransferProgress<'_>| {
+        portions += usize::from(step.phase == TransferPhase::Write);
+        if portions == 3 && step.phase == TransferPhase::Write {
+            let target = &target;
+            std::thread::scope(|scope| scope.spawn(|| intrude(target)).join().unwrap());
+        }
+    };
+    let error = import(&target, &file, NOW_MS, &mut on_progress).await;
+    let error = error.unwrap_err().to_string();
     assert!(
         error.contains("in oauth_revocations: something else"),
         "{error}"
     );
     assert!(Store::open(&target).await.is_err());
+}
+
+/// Writes a row as another program does: commands refuse such a store.
+fn intrude(settings: &StoreSettings) {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = Store::prepare(settings).await.unwrap().store;
+        let row = "INSERT INTO oauth_revocations (id, revoked_at) VALUES ('intruder', 1)";
+        let query = sqlx::query(row).execute(store.pool.unlimited());
+        query.await.unwrap();
+    });
 }
