@@ -21,6 +21,7 @@ pub mod app;
 pub mod cli;
 pub mod cloud_credentials;
 pub mod config;
+pub mod console;
 pub mod control;
 pub mod decisions;
 pub mod durable;

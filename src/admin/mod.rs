@@ -1,20 +1,20 @@
-//! The operator's listener with metrics and probes. They are never served on the public listener.
+//! The operator's listener with metrics, probes and the console. They are never served on the public listener.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use async_trait::async_trait;
 use filters::proxy::is_loopback;
-use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
-use pingora::apps::http_app::ServeHttp;
-use pingora::protocols::http::ServerSession;
+use http::{HeaderMap, header};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use crate::cloud_credentials::CredentialSource;
 use crate::config::Secret;
+use crate::console::Console;
 use crate::proxy::state::{CurrentState, STALLED};
+
+mod server;
 
 const PLAIN_TEXT: &str = "text/plain";
 
@@ -22,6 +22,7 @@ const PLAIN_TEXT: &str = "text/plain";
 pub struct Admin {
     current: CurrentState,
     view: AdminView,
+    console: Arc<Console>,
 }
 
 /// What the configuration says about the endpoints. A reload replaces it. Clones share it.
@@ -41,10 +42,15 @@ impl AdminSettings {
     /// Returns the settings. With a token, all endpoints but the probes require it.
     pub fn new(token: Option<&Secret>, sources: Vec<Arc<CredentialSource>>) -> Self {
         Self {
-            token_hash: token.map(|token| Sha256::digest(token.expose()).into()),
+            token_hash: token.map(token_hash),
             sources,
         }
     }
+}
+
+/// Returns the hash by which `admin.token` is known.
+pub fn token_hash(token: &Secret) -> [u8; 32] {
+    Sha256::digest(token.expose()).into()
 }
 
 impl AdminView {
@@ -61,10 +67,11 @@ impl AdminView {
 
 impl Admin {
     /// Creates the endpoints, which show the current state.
-    pub fn new(current: &CurrentState, view: &AdminView) -> Self {
+    pub fn new(current: &CurrentState, view: &AdminView, console: Arc<Console>) -> Self {
         Self {
             current: current.clone(),
             view: view.clone(),
+            console,
         }
     }
 
@@ -106,7 +113,7 @@ impl Admin {
             _ => (
                 404,
                 PLAIN_TEXT,
-                b"/metrics, /livez and /readyz are answered here\n".to_vec(),
+                b"/console, /metrics, /livez and /readyz are answered here\n".to_vec(),
             ),
         }
     }
@@ -186,37 +193,6 @@ fn split_scheme(value: &[u8]) -> Option<(&[u8], &[u8])> {
     let space = value.iter().position(|byte| *byte == b' ')?;
     let (scheme, rest) = value.split_at(space);
     Some((scheme, rest.trim_ascii()))
-}
-
-#[async_trait]
-impl ServeHttp for Admin {
-    async fn response(&self, session: &mut ServerSession) -> Response<Vec<u8>> {
-        let head = session.req_header();
-        let is_read = matches!(head.method, http::Method::GET | http::Method::HEAD);
-        let (status, content_type, body) = if is_read {
-            let address = session.server_addr().and_then(|it| it.as_inet());
-            let address = address.map(|address| address.ip().to_canonical());
-            let is_verbose = head.uri.query() == Some("verbose");
-            self.answer((head.uri.path(), is_verbose), &head.headers, address)
-        } else {
-            (405, PLAIN_TEXT, b"only GET is answered here\n".to_vec())
-        };
-        let mut response = Response::new(body);
-        *response.status_mut() = StatusCode::from_u16(status).unwrap_or_default();
-        let length = response.body().len();
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_LENGTH, length.into());
-        let content_type = HeaderValue::from_static(content_type);
-        headers.insert(header::CONTENT_TYPE, content_type);
-        if status == 405 {
-            headers.insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
-        }
-        if status == 401 {
-            let challenge = HeaderValue::from_static("Bearer realm=\"weirgate\"");
-            headers.insert(header::WWW_AUTHENTICATE, challenge);
-        }
-        response
-    }
 }
 
 #[cfg(test)]

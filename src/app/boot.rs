@@ -19,9 +19,11 @@ use super::reload::{Reloadable, Reloader};
 use super::running::{BackgroundRuntime, Running, StopMode};
 use super::sandboxes::Sandboxes;
 use super::state::AppState;
+use super::status::{self, Started};
 use super::{background, commands, config_watch};
-use crate::admin::AdminView;
+use crate::admin::{Admin, AdminView};
 use crate::config::{Config, LoadedConfig};
+use crate::console::Console;
 use crate::control::server::ControlSocket;
 use crate::proxy::state::CurrentState;
 use crate::store::StoreLock;
@@ -167,11 +169,19 @@ fn serve_first(
 ) -> Result<FirstServed, BootError> {
     let background = process.background.clone();
     let (settings, dispatching) = generation.start(&background, stopped);
+    let console = Console::new(
+        process.store.clone(),
+        background.clone(),
+        generation.console(),
+    );
+    let console = console.map_err(|error| failed("the console", format!("{error:?}")))?;
+    let console = Arc::new(console);
     let (stop, stop_mode) = watch::channel(StopMode::No);
     let current = CurrentState::new(Arc::clone(&generation.app.proxy));
     let view = AdminView::new(settings);
     let config = &generation.loaded.config;
-    let (listeners, server) = bound.serve(config, (&current, &view), background, stop_mode)?;
+    let admin = Admin::new(&current, &view, Arc::clone(&console));
+    let (listeners, server) = bound.serve(config, (&current, admin), background, stop_mode)?;
     generation
         .app
         .proxy
@@ -185,10 +195,16 @@ fn serve_first(
         dispatching,
         current,
         view,
+        console: Arc::clone(&console),
         listeners,
     };
-    let reloader = Reloader::new(process, parts, stopped.clone());
-    Ok((Arc::new(reloader), server, stop))
+    let reloader = Arc::new(Reloader::new(process, parts, stopped.clone()));
+    let (weak, started) = (Arc::downgrade(&reloader), Started::now());
+    console.set_status(move || {
+        let reloader = weak.upgrade()?;
+        Some(status::gather(&reloader, started))
+    });
+    Ok((reloader, server, stop))
 }
 
 /// Takes in the state of the predecessor, and shares the store with it until it has ended.

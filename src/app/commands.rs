@@ -16,7 +16,7 @@ use super::status::{self, Started};
 use super::upgrade::Upgrade;
 use crate::config::{ConfigChange, ConfigChanges};
 use crate::control::server::{BindError, ControlSocket};
-use crate::control::{ControlCommand, ControlReply};
+use crate::control::{ControlCommand, ControlReply, ControlRequest};
 
 /// Binds the control socket. A path that no socket may have, or at which another process answers, leaves the process without
 /// one, which the log says: several processes on PostgreSQL may share a folder.
@@ -63,9 +63,9 @@ pub(super) fn serve(running: &Running, control: Option<ControlSocket>, upgrade: 
         return;
     };
     let started = Started::now();
-    let run = move |command| -> BoxFuture<'static, ControlReply> {
+    let run = move |request: ControlRequest| -> BoxFuture<'static, ControlReply> {
         let upgrade = Arc::clone(&upgrade);
-        let work = move || match command {
+        let work = move || match request.command {
             ControlCommand::Reload => reload(&upgrade.reloader),
             ControlCommand::Diff => diff(&upgrade.reloader),
             ControlCommand::Upgrade => upgrade.run(),
@@ -73,6 +73,13 @@ pub(super) fn serve(running: &Running, control: Option<ControlSocket>, upgrade: 
                 status: Some(status::gather(&upgrade.reloader, started)),
                 ..ControlReply::done("")
             },
+            ControlCommand::Console => {
+                let name = request.name.unwrap_or_default();
+                match upgrade.reloader.console_link(&name) {
+                    Ok(link) => ControlReply::done(link),
+                    Err(why) => ControlReply::failed(why),
+                }
+            }
         };
         // All of them wait for files or processes.
         let done = tokio::task::spawn_blocking(work);

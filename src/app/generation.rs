@@ -14,8 +14,9 @@ use super::boot::{BootError, failed};
 use super::build::{Previous, build};
 use super::process::ProcessServices;
 use super::state::AppState;
-use crate::admin::AdminSettings;
+use crate::admin::{AdminSettings, token_hash};
 use crate::config::{Config, LoadedConfig};
+use crate::console::ConsoleSettings;
 use crate::decisions::{DecisionService, Dispatchers};
 use crate::graph::Graph;
 use crate::models::planner::{self, Planner};
@@ -122,6 +123,17 @@ impl Generation {
         let token = self.loaded.config.admin.token.as_ref();
         let sending = dispatching.into_iter().chain(exporting).collect();
         (AdminSettings::new(token, sources), sending)
+    }
+
+    /// Returns what the console shows and allows.
+    pub(super) fn console(&self) -> ConsoleSettings {
+        let admin = &self.loaded.config.admin;
+        ConsoleSettings {
+            app: Arc::clone(&self.app),
+            token_hash: admin.token.as_ref().map(token_hash),
+            is_writable: admin.write,
+            is_encrypted: self.loaded.config.listen.tls.is_some(),
+        }
     }
 
     /// Stops its background tasks. Requests that run on it are not affected.

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use pingora::apps::HttpServerOptions;
-use pingora::apps::http_app::HttpServer;
 use pingora::listeners::L4BufferSettings;
 use pingora::protocols::http::v2::server::default_h2_options;
 use pingora::server::configuration::ServerConf;
@@ -21,7 +20,7 @@ use super::bound::{BoundService, Doors, OpenListener, ReadyListener};
 use super::drain::CUT_TIMEOUT;
 use super::handover::inherited::InheritedListeners;
 use super::running::{ShutdownChannel, StopMode};
-use crate::admin::{Admin, AdminView};
+use crate::admin::Admin;
 use crate::config::{Config, Listen};
 use crate::proxy::connection_state::KEEPALIVE_TIMEOUT;
 use crate::proxy::connections::{ConnectionLimiter, CurrentLimiter};
@@ -153,7 +152,7 @@ impl BoundListeners {
     pub(super) fn serve(
         self,
         config: &Config,
-        (current, view): (&CurrentState, &AdminView),
+        (current, admin): (&CurrentState, Admin),
         background: Handle,
         stop_mode: watch::Receiver<StopMode>,
     ) -> Result<(Listeners, JoinHandle<()>), BootError> {
@@ -167,7 +166,6 @@ impl BoundListeners {
         let (proxy, public) = BoundService::new("gateway", limiter.clone(), buffers);
         let public = Slot::open(PUBLIC_KEY, public, (config.listen.address, self.public))?;
         server.add_service(proxy.showing(current.get().progress.clone()));
-        let admin = HttpServer::new_app(Admin::new(current, view));
         let (service, admin) = BoundService::new("admin", admin, L4BufferSettings::default());
         let admin = Slot::open(ADMIN_KEY, admin, (config.admin.address, self.admin))?;
         // Probes and metrics stay available while the last requests end.

@@ -20,6 +20,7 @@ use super::sandboxes::Sandboxes;
 use super::state::AppState;
 use crate::admin::AdminView;
 use crate::config::{self, ConfigChanges, LoadedConfig, Problem, Server, Source};
+use crate::console::{self, Console};
 use crate::proxy::state::CurrentState;
 use crate::store::StoreUrl;
 use crate::telemetry::reload::ReloadResult;
@@ -29,6 +30,7 @@ pub struct Reloader {
     process: ProcessServices,
     current: CurrentState,
     view: AdminView,
+    console: Arc<Console>,
     listeners: Listeners,
     /// The stop of the process.
     stop: watch::Receiver<bool>,
@@ -73,6 +75,7 @@ pub(super) struct Reloadable {
     pub(super) dispatching: Vec<JoinHandle<()>>,
     pub(super) current: CurrentState,
     pub(super) view: AdminView,
+    pub(super) console: Arc<Console>,
     pub(super) listeners: Listeners,
 }
 
@@ -128,6 +131,7 @@ impl Reloader {
             watches_files: watch::channel(watches).0,
             current: parts.current,
             view: parts.view,
+            console: parts.console,
             listeners: parts.listeners,
             stop,
             turn: Mutex::new(parts.sandboxes),
@@ -233,6 +237,17 @@ impl Reloader {
         (loaded.source.clone(), loaded.environment.clone())
     }
 
+    /// Returns the address of the console. With a token it signs a person of this name in once.
+    ///
+    /// Errors: the operating system gave no random bytes.
+    pub(super) fn console_link(&self, name: &str) -> Result<String, String> {
+        let (_, admin) = self.addresses();
+        let admin = console::from_here(admin);
+        let link = self.console.make_link(name);
+        let link = link.map_err(|_| "the system gave no random bytes".to_owned())?;
+        Ok(format!("http://{admin}{link}"))
+    }
+
     /// Returns where the store is, without credentials.
     pub(super) fn store_url(&self) -> String {
         let url = StoreUrl::parse(&self.generation().loaded.config.store.url);
@@ -325,6 +340,7 @@ impl Reloader {
         let (settings, dispatching) = next.start(background, &self.stop);
         self.current.replace(Arc::clone(&next.app.proxy));
         self.view.replace(settings);
+        self.console.replace(next.console());
         self.listeners.apply(listeners);
         let config = &next.loaded.config;
         self.process.set_limits(config);

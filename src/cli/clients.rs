@@ -13,11 +13,12 @@ use filters::models::routing::resolve::Candidate;
 use serde_json::{Map, json};
 
 use super::codex::{self, CodexArgs};
-use super::explain::{self, Asker};
+use super::explain;
 use super::listener::ClientAddress;
 use super::paste::Paste;
 use super::{CheckFormat, Exit, Output, Source, load};
 use crate::config::{API_KEY_VARIABLE, Config};
+use crate::models::explain::{Asker, caller, plan};
 use crate::models::planner::{Planner, enabled_providers};
 
 pub(super) const EXAMPLES: &str = "\
@@ -73,7 +74,7 @@ pub(super) fn show(
 pub(super) fn asker(config: &Config) -> Asker {
     let providers = enabled_providers(config).map(|provider| provider.name.clone());
     Asker {
-        caller: Some(explain::caller(
+        caller: Some(caller(
             Default::default(),
             "",
             (Mode::Hybrid, Plan::Max),
@@ -94,7 +95,7 @@ pub(super) fn considered(
     let explain =
         |fault: Fault| format!("{}; `weirgate models list` has the models", fault.message);
     let request = request(model).map_err(explain)?;
-    let planned = explain::plan(planner, &request, asker, true).map_err(explain)?;
+    let planned = plan(planner, &request, asker, (true, 0)).map_err(explain)?;
     let considered = planned.explanation.iter().flat_map(|it| &it.considered);
     Ok(considered.map(|it| Arc::clone(&it.candidate)).collect())
 }

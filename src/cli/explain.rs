@@ -7,25 +7,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use filters::accounts::{AuthError, Caller, KeyState, KeyTerms, Mode, Plan};
+use filters::accounts::AuthError;
 use filters::fault::Fault;
 use filters::models::front::Front;
 use filters::models::fronts::chat_completions::ChatCompletions;
 use filters::models::hosts::ProviderKind;
-use filters::models::request::ModelRequest;
-use filters::models::routing::affinity::SessionKey;
 use filters::models::routing::explanation::Considered;
 use filters::models::routing::plan::{LeftOut, RoutePlan};
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::accounts::{now_ms, on_store};
 use super::{Exit, Output, OutputFormat, Record, Source, load};
 use crate::config::Config;
-use crate::models::planner::{self, PlanContext, Planner};
+use crate::models::explain::{Asker, AskerNames, find_asker, plan};
+use crate::models::planner::{self, Planner};
 use crate::models::providers::providers;
-use crate::models::sessions::Session;
-use crate::store::{DEFAULT_PROJECT, IssuedKey, StoreError};
+use crate::store::DEFAULT_PROJECT;
 use crate::telemetry::metrics::Metrics;
 
 pub(super) const EXAMPLES: &str = "\
@@ -62,13 +59,6 @@ pub(super) struct ExplainArgs {
     format: OutputFormat,
 }
 
-/// The caller, and the providers for which the organization has keys.
-#[derive(Default)]
-pub(super) struct Asker {
-    pub(super) caller: Option<Caller>,
-    pub(super) byok_providers: Vec<String>,
-}
-
 pub(super) fn run(args: &ExplainArgs, source: &Source, out: &mut Output) -> Exit {
     explain(args, source, out).unwrap_or_else(|exit| exit)
 }
@@ -86,13 +76,13 @@ fn explain(args: &ExplainArgs, source: &Source, out: &mut Output) -> Result<Exit
         Exit::Configuration
     })?;
     let asker = match &args.org {
-        Some(org) => match find_asker(org, args, source, out)? {
+        Some(org) => match find(org, args, source, out)? {
             Ok(asker) => asker,
             Err(error) => return Ok(refuse(&error.into(), args.format, out)),
         },
         None => Asker::default(),
     };
-    Ok(match plan(&planner, &request, &asker, args.session) {
+    Ok(match plan(&planner, &request, &asker, (args.session, 0)) {
         Ok(plan) => {
             print(&plan, args.format, out);
             Exit::Done
@@ -129,102 +119,20 @@ pub(super) fn planner(mut config: Config) -> Result<Planner, String> {
 }
 
 /// Finds the organization, the project and the key in the store, or why the key would be refused.
-fn find_asker(
-    org: &str,
+fn find(
+    organization: &str,
     args: &ExplainArgs,
     source: &Source,
     out: &mut Output,
 ) -> Result<Result<Asker, AuthError>, Exit> {
     on_store(source, out, async |store| {
-        let organization = store.organization(org).await?;
-        let project = store.project(org, &args.project).await?;
-        let terms = match &args.key {
-            Some(id) => {
-                let (_, key) = store.key(id).await?;
-                if let Some(error) = refusal(&key, now_ms()) {
-                    return Ok(Err(error));
-                }
-                Some(key.terms.check().map_err(StoreError::InvalidTerm)?)
-            }
-            None => None,
+        let names = AskerNames {
+            organization,
+            project: &args.project,
+            key: args.key.as_deref(),
         };
-        let keys = store.provider_keys(org).await?;
-        let byok_providers = keys.into_iter().map(|key| key.provider).collect();
-        let ids = [organization.id, organization.name, project.id, project.name];
-        let key_id = args.key.as_deref().unwrap_or_default();
-        let caller = caller(ids, key_id, (project.mode, organization.plan), terms);
-        Ok(Ok(Asker {
-            caller: Some(caller),
-            byok_providers,
-        }))
+        find_asker(store, names, now_ms()).await
     })
-}
-
-/// Returns why a key is refused, whatever it asks for.
-fn refusal(key: &IssuedKey, now_ms: i64) -> Option<AuthError> {
-    match key.state() {
-        KeyState::Revoked => Some(AuthError::Revoked),
-        KeyState::Disabled => Some(AuthError::Disabled),
-        KeyState::Active => {
-            let is_over = key.expires_at_ms.is_some_and(|end_ms| now_ms >= end_ms);
-            is_over.then_some(AuthError::Expired)
-        }
-    }
-}
-
-/// Returns a caller without a store.
-pub(super) fn caller(
-    [organization_id, organization, project_id, project]: [String; 4],
-    key_id: &str,
-    (mode, plan): (Mode, Plan),
-    terms: Option<KeyTerms>,
-) -> Caller {
-    Caller {
-        organization_id: organization_id.into(),
-        organization: organization.into(),
-        project_id: project_id.into(),
-        project: project.into(),
-        key_id: key_id.into(),
-        key_label: "".into(),
-        mode,
-        plan,
-        plan_since_ms: 0,
-        member: None,
-        terms: terms.map(Arc::new),
-        cache_ttl_s: None,
-        experiments: None,
-        expires_at_ms: None,
-        is_debug: false,
-        regions: [None, None],
-        exports_content: false,
-    }
-}
-
-/// Plans a request as a server would that has measured nothing.
-pub(super) fn plan(
-    planner: &Planner,
-    request: &ModelRequest,
-    asker: &Asker,
-    has_session: bool,
-) -> Result<RoutePlan, Fault> {
-    let byok_providers: Vec<&str> = asker.byok_providers.iter().map(String::as_str).collect();
-    // A session without a provider. Only servers know the providers of running sessions.
-    let session = Session {
-        key: SessionKey([0; 16]),
-        binding: None,
-    };
-    let context = PlanContext {
-        caller: asker.caller.as_ref(),
-        byok_providers: &byok_providers,
-        session: (has_session || request.session.is_some()).then_some(session),
-        no_fallback: false,
-        explains: true,
-        now_ms: 0,
-        now_s: Timestamp::now().as_second().unsigned_abs(),
-    };
-    let resolution = planner.resolve(request, &context, false)?;
-    let selection = planner.plan_attempts(request, resolution, &context)?;
-    Ok(selection.plan)
 }
 
 /// Writes the reason for which the request would be refused.

@@ -23,6 +23,7 @@ mod clients;
 mod codex;
 #[path = "config.rs"]
 pub mod configuration;
+mod console;
 mod control;
 mod credit;
 mod decisions;
@@ -100,6 +101,9 @@ enum Command {
     /// What the running server is doing
     #[command(after_help = status::EXAMPLES)]
     Status(status::StatusArgs),
+    /// The address of the console in a browser; with admin.token a link that signs in once
+    #[command(after_help = console::EXAMPLES)]
+    Console(ControlArgs),
     /// Make organizations, projects, members, keys, provider keys and prompts as a file declares them
     #[command(after_help = apply::EXAMPLES)]
     Apply(apply::ApplyArgs),
@@ -273,6 +277,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, out: &mut Output) -> ExitCo
             control::run(ControlCommand::Upgrade, args.format, &source, out)
         }
         Some(Command::Status(args)) => status::run(&args, &source, out),
+        Some(Command::Console(args)) => console::run(args.format, &source, out),
         Some(Command::Apply(args)) => apply::run(&args, &source, out),
         Some(Command::Config(command)) => configuration::run(&command, &source, out),
         Some(Command::Org(command)) => org::run(&command, &source, out),

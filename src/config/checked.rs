@@ -110,6 +110,8 @@ pub struct AdminConfig {
     pub address: SocketAddr,
     /// The bearer token that everything but the probes requires, if it requires one.
     pub token: Option<Secret>,
+    /// Whether people may change accounts in the console.
+    pub write: bool,
 }
 
 /// The store of accounts.

@@ -149,6 +149,8 @@ pub(super) struct AdminConfig {
     pub address: String,
     /// The bearer token that everything but /livez and /readyz requires; unset: none.
     pub token: Option<SecretRef>,
+    /// Whether people may change accounts in the console.
+    pub write: bool,
 }
 
 impl Default for AdminConfig {
@@ -156,6 +158,7 @@ impl Default for AdminConfig {
         Self {
             address: "127.0.0.1:8081".to_owned(),
             token: None,
+            write: false,
         }
     }
 }

@@ -36,6 +36,7 @@ pub const EFFECTS: &[(&str, Effect)] = &[
     ("listen.trusted_proxies", REQUESTS),
     ("admin.address", Effect::Reload("a new listener")),
     ("admin.token", REQUESTS),
+    ("admin.write", REQUESTS),
     (
         "server.threads",
         Effect::Restart("threads are made at the start"),

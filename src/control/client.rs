@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{ControlCommand, ControlReply, ControlRequest, MAX_REPLY_BYTES};
+use super::{ControlReply, ControlRequest, MAX_REPLY_BYTES};
 
 /// How long a reply is waited for. An upgrade and a reload have bounds of their own, which are shorter.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(600);
@@ -51,7 +51,7 @@ impl std::error::Error for ClientError {}
 /// Asks the process at a path to run a command, and waits until it has.
 ///
 /// Errors: see [`ClientError`].
-pub fn ask(path: &Path, command: ControlCommand) -> Result<ControlReply, ClientError> {
+pub fn ask(path: &Path, request: impl Into<ControlRequest>) -> Result<ControlReply, ClientError> {
     let failed = |error: io::Error| {
         let path = path.to_owned();
         match error.kind() {
@@ -65,8 +65,7 @@ pub fn ask(path: &Path, command: ControlCommand) -> Result<ControlReply, ClientE
     stream
         .set_read_timeout(Some(REPLY_TIMEOUT))
         .map_err(failed)?;
-    let mut line =
-        serde_json::to_vec(&ControlRequest { command }).map_err(|error| failed(error.into()))?;
+    let mut line = serde_json::to_vec(&request.into()).map_err(|error| failed(error.into()))?;
     line.push(b'\n');
     stream.write_all(&line).map_err(failed)?;
     let mut reply = Vec::new();
@@ -82,6 +81,7 @@ pub fn ask(path: &Path, command: ControlCommand) -> Result<ControlReply, ClientE
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
+    use crate::control::ControlCommand;
 
     #[test]
     fn without_a_server_the_error_says_how_to_start_one() {

@@ -29,6 +29,8 @@ pub enum ControlCommand {
     Diff,
     /// Describe the process.
     Status,
+    /// Make a link to the console that signs in once.
+    Console,
 }
 
 impl ControlCommand {
@@ -39,6 +41,7 @@ impl ControlCommand {
             Self::Upgrade => "upgrade",
             Self::Diff => "diff",
             Self::Status => "status",
+            Self::Console => "console",
         }
     }
 }
@@ -48,6 +51,18 @@ impl ControlCommand {
 #[serde(deny_unknown_fields)]
 pub struct ControlRequest {
     pub command: ControlCommand,
+    /// The name of the person who asks, where the process notes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+impl From<ControlCommand> for ControlRequest {
+    fn from(command: ControlCommand) -> Self {
+        Self {
+            command,
+            name: None,
+        }
+    }
 }
 
 /// The process's line. Shape: `{"ok":true,"message":"…","changes":[…],"problems":[…]}`.

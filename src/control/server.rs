@@ -15,7 +15,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::{ControlCommand, ControlReply, ControlRequest, MAX_REQUEST_BYTES};
+use super::{ControlReply, ControlRequest, MAX_REQUEST_BYTES};
 
 /// The longest path of a unix socket on Linux, in bytes.
 pub const MAX_PATH_BYTES: usize = 107;
@@ -27,7 +27,7 @@ const CLIENT_TIMEOUT: Duration = Duration::from_secs(5);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// Runs a command and returns its reply.
-pub type RunCommand = dyn Fn(ControlCommand) -> BoxFuture<'static, ControlReply> + Send + Sync;
+pub type RunCommand = dyn Fn(ControlRequest) -> BoxFuture<'static, ControlReply> + Send + Sync;
 
 /// The reason for which there is no control socket.
 #[derive(Debug)]
@@ -168,7 +168,7 @@ async fn answer(mut stream: UnixStream, run: &RunCommand) {
     };
     let reply = match serde_json::from_slice::<ControlRequest>(&line) {
         // The work goes on if the client leaves.
-        Ok(request) => run(request.command).await,
+        Ok(request) => run(request).await,
         Err(error) => ControlReply::failed(format!("no command: {error}")),
     };
     let Ok(mut reply) = serde_json::to_vec(&reply) else {
@@ -195,6 +195,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
+    use crate::control::ControlCommand;
     use crate::control::client::{self, ClientError};
 
     fn folder() -> (TempDir, PathBuf) {
@@ -205,8 +206,9 @@ mod tests {
 
     fn serve(path: &Path) -> tokio::task::JoinHandle<()> {
         let socket = ControlSocket::bind(path, false).unwrap();
-        let run =
-            |command: ControlCommand| async move { ControlReply::done(command.as_str()) }.boxed();
+        let run = |request: ControlRequest| {
+            async move { ControlReply::done(request.command.as_str()) }.boxed()
+        };
         tokio::spawn(socket.serve(Arc::new(run)))
     }
 

@@ -3,6 +3,7 @@
 //! [`handler`] opens a call, [`planner`] plans its attempts among the [`providers`], [`exchange`] runs them,
 //! [`reply_cache`] replays earlier replies, and [`sessions`] keep their provider. A [`deployment`] has the facts that
 //! all calls of a model at a provider share. [`shared_health`] exchanges the health of providers between processes.
+//! [`explain`] tells how a request would be routed.
 //! [`store_snapshots`] has the BYOK keys and [`prompts`] of callers. [`experiments`] let flags choose models.
 //! [`videos`] are jobs after their order, [`stored_responses`] are kept for their clients, and [`jobs`] is what work on jobs
 //! shares. [`provider_counts`] asks providers how long prompts are. [`endpoints`] respond to requests that need no provider. [`routes`] has the
@@ -12,6 +13,7 @@ pub mod deployment;
 pub mod endpoints;
 pub mod exchange;
 pub mod experiments;
+pub mod explain;
 pub mod handler;
 mod handover;
 pub mod hedging;

@@ -18,6 +18,7 @@ mod support;
 mod accounts;
 mod agents;
 mod app;
+mod console;
 mod decisions;
 mod graph;
 mod ledger;

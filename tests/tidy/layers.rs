@@ -50,7 +50,7 @@ const SRC: &[Level] = &[
     level(&["models", "decisions", "graph"]),
     level(&["mcp"]),
     Level {
-        units: &["app", "admin", "cli"],
+        units: &["app", "admin", "console", "cli"],
         know_each_other: true,
     },
 ];

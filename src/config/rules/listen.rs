@@ -73,6 +73,7 @@ pub(super) fn check_admin(rules: &mut Rules<'_>, file: &File) -> AdminConfig {
     AdminConfig {
         address,
         token: rules.find_secret("admin.token", file.admin.token.as_ref()),
+        write: file.admin.write,
     }
 }
 

@@ -97,7 +97,7 @@ fn with_a_token_only_probes_are_open_to_all() {
         let request = Ask::get(path).header("Authorization", credential);
         ask(admin, &request).status()
     };
-    for path in ["/metrics", "/", "/api/keys", "/livez/x"] {
+    for path in ["/metrics", "/status", "/api/keys", "/livez/x"] {
         let refused = ask(admin, &Ask::get(path));
         assert_eq!(refused.status(), 401, "{path}");
         assert!(

@@ -1,0 +1,43 @@
+//! `weirgate console`: the address of the console.
+
+use serde_json::json;
+
+use super::{Exit, Output, OutputFormat, Source, load};
+use crate::control::{ControlCommand, ControlRequest, client};
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  weirgate console
+  xdg-open \"$(weirgate console)\"
+
+With admin.token the link signs in once, within five minutes. On another machine: ssh -L 8081:127.0.0.1:8081 HOST";
+
+/// Asks the server for a link, and prints it.
+pub(super) fn run(format: OutputFormat, source: &Source, out: &mut Output) -> Exit {
+    let path = match load(source, out) {
+        Ok(loaded) => loaded.config.upgrade_socket(),
+        Err(exit) => return exit,
+    };
+    let request = ControlRequest {
+        command: ControlCommand::Console,
+        name: Some(user()),
+    };
+    match client::ask(&path, request) {
+        Ok(reply) if reply.ok => {
+            match format {
+                OutputFormat::Json => out.json(&json!({"link": reply.message})),
+                OutputFormat::Table => out.line(&reply.message),
+            }
+            Exit::Done
+        }
+        Ok(reply) => out.fail(&reply.message),
+        Err(error) => out.fail(&error.to_string()),
+    }
+}
+
+/// Returns the name of the user who runs this.
+fn user() -> String {
+    let names = ["WEIRGATE_ACTOR", "SUDO_USER", "USER"].into_iter();
+    let mut names = names.filter_map(|name| std::env::var(name).ok());
+    names.find(|name| !name.is_empty()).unwrap_or_default()
+}

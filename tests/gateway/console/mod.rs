@@ -1,0 +1,69 @@
+//! The console on the operator's listener.
+
+mod access;
+
+use crate::support::ask::Ask;
+use crate::support::boot::Gateway;
+use crate::support::client::{Answer, ask};
+
+/// A person's browser, as far as the console sees it: it keeps the cookie.
+pub(super) struct Browser<'g> {
+    gateway: &'g Gateway,
+    cookie: Option<String>,
+}
+
+impl<'g> Browser<'g> {
+    /// One that has not signed in.
+    pub(super) fn new(gateway: &'g Gateway) -> Self {
+        Self {
+            gateway,
+            cookie: None,
+        }
+    }
+
+    pub(super) fn send(&mut self, request: &Ask) -> Answer {
+        let request = match &self.cookie {
+            Some(cookie) => request.clone().header("Cookie", cookie),
+            None => request.clone(),
+        };
+        let answer = ask(self.gateway.running.admin, &request);
+        if let Some(set) = answer.header("set-cookie") {
+            let pair = set.split(';').next().unwrap();
+            let is_ended = pair.ends_with('=');
+            self.cookie = (!is_ended).then(|| pair.to_owned());
+        }
+        answer
+    }
+
+    /// Opens a page, which has to be shown.
+    pub(super) fn page(&mut self, path: &str) -> String {
+        let answer = self.send(&Ask::get(path));
+        assert_eq!(answer.status(), 200, "{path}: {}", answer.text());
+        answer.text().to_owned()
+    }
+
+    /// Sends a form with the proof of the session.
+    pub(super) fn submit(&mut self, path: &str, fields: &[(&str, &str)]) -> Answer {
+        let page = self.page("/console");
+        let csrf = field(&page, "csrf").unwrap_or_default();
+        let mut all = vec![("csrf", csrf.as_str())];
+        all.extend(fields);
+        self.send(&form(path, &all))
+    }
+}
+
+/// A form without anything else.
+pub(super) fn form(path: &str, fields: &[(&str, &str)]) -> Ask {
+    let mut body = form_urlencoded::Serializer::new(String::new());
+    body.extend_pairs(fields);
+    Ask::new("POST", path)
+        .header("Content-Type", "application/x-www-form-urlencoded")
+        .body(body.finish())
+}
+
+/// The value of the first hidden field of this name.
+pub(super) fn field(page: &str, name: &str) -> Option<String> {
+    let start = format!("name=\"{name}\" value=\"");
+    let from = page.find(&start)? + start.len();
+    Some(page[from..].split('"').next().unwrap().to_owned())
+}
