@@ -63,7 +63,7 @@ test: test-tools clients ## Run the whole suite
 	echo "tests took $$((took / 60)) min $$((took % 60)) s"; exit $$status
 
 # Screenshots are left in target/browser.
-test-browser: test-tools browser-tools target/browser/.done ## Walk through the consent page in Chromium
+test-browser: test-tools browser-tools target/browser/.done ## Walk through the consent page and the console in Chromium
 	$(CARGO) test --locked --test gateway browser:: -- --ignored
 
 browser-tools:

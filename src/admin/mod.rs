@@ -198,6 +198,8 @@ fn split_scheme(value: &[u8]) -> Option<(&[u8], &[u8])> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
+    use http::HeaderValue;
+
     use super::*;
 
     #[test]

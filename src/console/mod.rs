@@ -273,7 +273,7 @@ impl Visit<'_> {
     fn request(&self, visitor: Visitor) -> ConsoleRequest {
         let incoming = self.incoming;
         let address = incoming.client.map(|client| client.ip().to_canonical());
-        let address = address.map_or_else(|| "unknown".to_owned(), |ip| ip.to_string());
+        let address = address.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
         let parts = (incoming.method.clone(), incoming.path, incoming.query);
         let content = (incoming.headers.clone(), incoming.body);
         ConsoleRequest::new(parts, content, (visitor, address))

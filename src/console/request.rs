@@ -1,5 +1,7 @@
 //! A request to the console, as views see it.
 
+use std::net::IpAddr;
+
 use filters::form;
 use http::{HeaderMap, Method};
 
@@ -17,14 +19,14 @@ pub struct ConsoleRequest {
     pub headers: HeaderMap,
     pub visitor: Visitor,
     /// Where the person is, for the audit log.
-    pub address: String,
+    pub address: IpAddr,
 }
 
 impl ConsoleRequest {
     pub(super) fn new(
         (method, path, query): (Method, &str, &str),
         (headers, body): (HeaderMap, &[u8]),
-        (visitor, address): (Visitor, String),
+        (visitor, address): (Visitor, IpAddr),
     ) -> Self {
         Self {
             method,

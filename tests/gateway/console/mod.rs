@@ -1,6 +1,10 @@
 //! The console on the operator's listener.
 
 mod access;
+mod browser;
+mod link;
+mod models;
+mod playground;
 
 use crate::support::ask::Ask;
 use crate::support::boot::Gateway;
