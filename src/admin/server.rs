@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, interval_at, timeout};
 
 use super::{Admin, PLAIN_TEXT};
-use crate::console::{ConsoleBody, Incoming, MAX_FORM_BYTES, PATH};
+use crate::console::{ConsoleBody, ConsoleCall, MAX_FORM_BYTES, PATH};
 
 /// How long a client may take for a head, for a body, and to read a piece of the answer.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -116,7 +116,7 @@ impl Admin {
             },
             _ => Vec::new(),
         };
-        let incoming = Incoming {
+        let incoming = ConsoleCall {
             method: &head.method,
             path: head.uri.path(),
             query: head.uri.query().unwrap_or_default(),

@@ -35,7 +35,7 @@ const MAX_WRONG_TOKENS: u32 = 20;
 const MAX_NAME_CHARS: usize = 64;
 
 /// Makes and reads sessions.
-pub struct Access {
+pub struct ConsoleAccess {
     seal: Seal,
     links: Mutex<VecDeque<Link>>,
     wrong_tokens: Mutex<WrongTokens>,
@@ -106,7 +106,7 @@ impl From<SealError> for SignInError {
     }
 }
 
-impl Access {
+impl ConsoleAccess {
     /// Makes one whose cookies are sealed with the store's secret.
     ///
     /// Errors: never, because the key has the cipher's length.

@@ -4,8 +4,8 @@ use super::*;
 
 const TOKEN: [u8; 32] = [7; 32];
 
-fn access() -> Access {
-    Access::new(&Pepper::parse(&[1; 32]).unwrap()).unwrap()
+fn access() -> ConsoleAccess {
+    ConsoleAccess::new(&Pepper::parse(&[1; 32]).unwrap()).unwrap()
 }
 
 /// Returns the headers that a browser sends after this `Set-Cookie`.
@@ -28,10 +28,10 @@ fn a_session_is_its_cookie_and_ends_with_its_token() {
     assert_eq!(access.visitor(&headers, Some(&TOKEN)), Some(visitor));
     assert_eq!(access.visitor(&headers, Some(&[8; 32])), None);
     assert_eq!(access.visitor(&headers, None), None);
-    let other = Access::new(&Pepper::parse(&[2; 32]).unwrap()).unwrap();
+    let other = ConsoleAccess::new(&Pepper::parse(&[2; 32]).unwrap()).unwrap();
     assert_eq!(other.visitor(&headers, Some(&TOKEN)), None);
     // Another process with the same secret knows it.
-    let same = Access::new(&Pepper::parse(&[1; 32]).unwrap()).unwrap();
+    let same = ConsoleAccess::new(&Pepper::parse(&[1; 32]).unwrap()).unwrap();
     assert!(same.visitor(&headers, Some(&TOKEN)).is_some());
 }
 

@@ -4,7 +4,6 @@ use maud::{DOCTYPE, Markup, html};
 
 use super::access::Visitor;
 use super::assets::address;
-use super::views::VIEWS;
 
 /// Without what the Content-Security-Policy forbids: evaluated code and styles in elements.
 const HTMX_CONFIG: &str = r#"{"allowEval":false,"includeIndicatorStyles":false,"historyCacheSize":0,"selfRequestsOnly":true,"allowScriptTags":false}"#;
@@ -13,6 +12,8 @@ const HTMX_CONFIG: &str = r#"{"allowEval":false,"includeIndicatorStyles":false,"
 pub(super) struct Frame<'f> {
     /// `None` on the page to sign in.
     pub(super) visitor: Option<&'f Visitor>,
+    /// The paths and titles of the views.
+    pub(super) navigation: &'f [(&'static str, &'static str)],
     /// The path of the request, by which the navigation shows where one is.
     pub(super) path: &'f str,
     /// Whether there is something to sign out of.
@@ -62,9 +63,9 @@ fn navigation(frame: &Frame<'_>) -> Markup {
     html! {
         nav aria-label="Views" {
             ul {
-                @for view in VIEWS.iter().filter(|view| view.is_in_navigation) {
+                @for (path, title) in frame.navigation {
                     li {
-                        a href=(view.path) aria-current=[is_current(view.path, frame.path).then_some("page")] { (view.title) }
+                        a href=(path) aria-current=[is_current(path, frame.path).then_some("page")] { (title) }
                     }
                 }
             }

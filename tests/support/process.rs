@@ -29,7 +29,7 @@ pub struct Process {
 /// How the last line of the first start begins.
 const LAST_LINE: &str = "All of it: ";
 
-const MODELS: &str = r#"
+pub const MODELS: &str = r#"
 [[models]]
 id = "sandbox-chat"
 [[models.providers]]

@@ -3,9 +3,9 @@
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::Console;
 use super::reply::ConsoleReply;
 use super::request::ConsoleRequest;
+use super::state::Console;
 
 mod models;
 mod overview;
@@ -15,7 +15,6 @@ mod playground;
 pub(super) struct View {
     pub(super) path: &'static str,
     pub(super) title: &'static str,
-    pub(super) is_in_navigation: bool,
     /// Whether its forms change nothing that the gateway keeps, so that they need no `admin.write`.
     pub(super) is_harmless: bool,
     pub(super) show: Show,
@@ -27,7 +26,6 @@ const fn view(path: &'static str, title: &'static str, show: Show) -> View {
     View {
         path,
         title,
-        is_in_navigation: true,
         is_harmless: false,
         show,
     }
@@ -52,6 +50,11 @@ pub(super) const VIEWS: &[View] = &[
         playground::show(console, request).boxed()
     })),
 ];
+
+/// Returns the paths and titles of the views.
+pub(super) fn navigation() -> Vec<(&'static str, &'static str)> {
+    VIEWS.iter().map(|view| (view.path, view.title)).collect()
+}
 
 /// Returns the view of a path: the one whose path is the longest.
 pub(super) fn find(path: &str) -> Option<&'static View> {

@@ -101,7 +101,6 @@ fn prepare(request: &ConsoleRequest, listener: &str) -> Result<RequestBuilder, S
         "model": field("model")?,
         "messages": messages,
         "stream": true,
-        "stream_options": {"include_usage": true},
     });
     if let Some(most) = request.field("max_tokens") {
         let most: u64 = most

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::support::ask::Ask;
 use crate::support::client::ask;
-use crate::support::process::{Process, serve_in, weirgate};
+use crate::support::process::{MODELS, Process, serve_in, weirgate};
 
 /// The link that the command prints, as a path with its query.
 fn link(process: &Process) -> String {
@@ -21,9 +21,10 @@ fn link(process: &Process) -> String {
 fn with_token(folder: &Path) -> Command {
     let path = folder.join("weirgate.toml");
     let text = std::fs::read_to_string(&path).unwrap();
-    let token = "[admin]\ntoken = { file = \"admin.token\" }\n";
-    std::fs::write(path, text.replacen("[admin]\n", token, 1)).unwrap();
-    std::fs::write(folder.join("admin.token"), "a-long-admin-token").unwrap();
+    let file = folder.join("admin.token");
+    let token = format!("[admin]\ntoken = {{ file = \"{}\" }}\n", file.display());
+    std::fs::write(path, text.replacen("[admin]\n", &token, 1)).unwrap();
+    std::fs::write(file, "a-long-admin-token").unwrap();
     serve_in(folder)
 }
 
@@ -38,8 +39,8 @@ fn without_a_token_it_is_the_address() {
 }
 
 #[test]
-fn with_a_token_it_signs_in_once_and_the_session_lives_on_across_a_restart() {
-    let process = Process::start_by(with_token, "", "");
+fn with_a_token_it_signs_in_once_and_the_session_lives_on_in_another_process() {
+    let process = Process::start_by(with_token, "", MODELS);
     let path = link(&process);
     let entered = ask(process.admin, &Ask::get(&path));
     assert_eq!(
@@ -56,14 +57,10 @@ fn with_a_token_it_signs_in_once_and_the_session_lives_on_across_a_restart() {
     let again = ask(process.admin, &Ask::get(&path));
     assert_eq!(again.status(), 403);
     assert!(again.text().contains("was used"), "{}", again.text());
-    let mut process = process;
-    process.terminate();
-    process
-        .wait(std::time::Duration::from_secs(20))
-        .expect("it ends");
     let next = process.another();
     assert_eq!(page(&next).status(), 200);
     next.terminate();
+    process.terminate();
 }
 
 #[test]

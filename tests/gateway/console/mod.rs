@@ -48,8 +48,10 @@ impl<'g> Browser<'g> {
 
     /// Sends a form with the proof of the session.
     pub(super) fn submit(&mut self, path: &str, fields: &[(&str, &str)]) -> Answer {
-        let page = self.page("/console");
-        let csrf = field(&page, "csrf").unwrap_or_default();
+        // Whoever needed no token has nothing to sign out of.
+        let pages = ["/console", "/console/playground"].into_iter();
+        let csrf = { pages }.find_map(|page| field(&self.page(page), "csrf"));
+        let csrf = csrf.unwrap();
         let mut all = vec![("csrf", csrf.as_str())];
         all.extend(fields);
         self.send(&form(path, &all))

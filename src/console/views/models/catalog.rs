@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use super::{PATH, ROUTE};
 use crate::console::Console;
 use crate::console::parts::{
-    Column, Tone, badge, count, duration, money, number, pager, table, text,
+    TableColumn, Tone, badge, count, duration, money, number, pager, table, text,
 };
 use crate::console::reply::ConsoleReply;
 use crate::console::request::ConsoleRequest;
@@ -20,7 +20,7 @@ const PAGE_MODELS: usize = 50;
 /// Prices are for so many tokens.
 const PRICED_TOKENS: u64 = 1_000_000;
 
-const LIST: [Column; 6] = [
+const LIST: [TableColumn; 6] = [
     text("Model"),
     text("Type"),
     text("Providers"),
@@ -28,7 +28,7 @@ const LIST: [Column; 6] = [
     number("Output, million tokens"),
     number("Context"),
 ];
-const MAPPINGS: [Column; 10] = [
+const MAPPINGS: [TableColumn; 10] = [
     text("Provider"),
     text("Region"),
     text("Its name"),

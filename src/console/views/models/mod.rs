@@ -22,7 +22,7 @@ pub(super) async fn show(console: &Console, request: &ConsoleRequest) -> Console
             "A day of outages",
             html! {
                 p { "What the router does with a day of outages, as the repository's simulator plays it: " code { "docs/routing.md" } " tells how." }
-                img.drawing src=(crate::console::address("routing-day.svg")) alt="Shares of calls by provider over a simulated day: while a provider fails, its calls go to the others, and come back when it has recovered.";
+                img.drawing src=(crate::console::assets::address("routing-day.svg")) alt="Shares of calls by provider over a simulated day: while a provider fails, its calls go to the others, and come back when it has recovered.";
             },
         ),
         id => catalog::model(console, id),

@@ -13,7 +13,7 @@ use maud::{Markup, html};
 use super::{PATH, ROUTE};
 use crate::console::Console;
 use crate::console::layout::csrf;
-use crate::console::parts::{Column, Tone, badge, duration, number, table, text};
+use crate::console::parts::{TableColumn, Tone, badge, duration, number, table, text};
 use crate::console::reply::ConsoleReply;
 use crate::console::request::ConsoleRequest;
 use crate::models::explain::{Asker, AskerNames, find_asker, plan};
@@ -23,7 +23,7 @@ use crate::store::DEFAULT_PROJECT;
 const EXAMPLE: &str =
     "{\n  \"model\": \"auto\",\n  \"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]\n}";
 
-const COLUMNS: [Column; 13] = [
+const COLUMNS: [TableColumn; 13] = [
     number("Place"),
     text("Provider"),
     text("Model"),
@@ -38,7 +38,7 @@ const COLUMNS: [Column; 13] = [
     number("Uptime"),
     number("Latency"),
 ];
-const LEFT_OUT: [Column; 4] = [
+const LEFT_OUT: [TableColumn; 4] = [
     text("Provider"),
     text("Model"),
     text("Field"),
@@ -46,7 +46,7 @@ const LEFT_OUT: [Column; 4] = [
 ];
 
 /// What was typed.
-struct Asked {
+struct Typed {
     body: String,
     organization: Option<String>,
     project: Option<String>,
@@ -55,14 +55,14 @@ struct Asked {
 }
 
 /// What comes of it.
-enum Answer {
+enum PlanAnswer {
     Plan(RoutePlan),
     /// The request would be refused.
     Refused(Fault),
 }
 
 pub(super) async fn show(console: &Console, request: &ConsoleRequest) -> ConsoleReply {
-    let asked = Asked {
+    let typed = Typed {
         body: request.field("body").unwrap_or_else(|| EXAMPLE.to_owned()),
         organization: request.field("organization"),
         project: request.field("project"),
@@ -70,41 +70,41 @@ pub(super) async fn show(console: &Console, request: &ConsoleRequest) -> Console
         has_session: request.field("session").is_some(),
     };
     let answer = match request.method {
-        http::Method::POST => Some(answer(console, &asked).await),
+        http::Method::POST => Some(answer(console, &typed).await),
         _ => None,
     };
     let body = html! {
         p { "Paste the body of a chat completion. Nothing is sent to a provider: the plan is the one that this process would make now." }
-        (form(request, &asked))
+        (form(request, &typed))
         @match &answer {
             None => {},
             Some(Err(problem)) => p.notice role="alert" { (problem) },
-            Some(Ok(Answer::Refused(fault))) => p.notice role="alert" {
+            Some(Ok(PlanAnswer::Refused(fault))) => p.notice role="alert" {
                 "The request would be refused: " (fault.status()) ", " (fault.message)
                 @if let Some(param) = &fault.param { " (" code { (param) } ")" }
             },
-            Some(Ok(Answer::Plan(plan))) => (render(plan)),
+            Some(Ok(PlanAnswer::Plan(plan))) => (render(plan)),
         }
     };
     ConsoleReply::page("Why would a request go where?", body)
 }
 
-fn form(request: &ConsoleRequest, asked: &Asked) -> Markup {
+fn form(request: &ConsoleRequest, typed: &Typed) -> Markup {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     html! {
         form.stacked method="post" action={ (PATH) "/" (ROUTE) } {
             (csrf(&request.visitor))
             label for="body" { "Request" }
-            textarea #body name="body" required spellcheck="false" { (asked.body) }
+            textarea #body name="body" required spellcheck="false" { (typed.body) }
             label for="organization" { "Organization" }
-            input #organization name="organization" value=(text(&asked.organization)) aria-describedby="organization-help";
+            input #organization name="organization" value=(text(&typed.organization)) aria-describedby="organization-help";
             p #organization-help .muted { "Without one: a caller on the platform's keys, without rules." }
             label for="project" { "Project" }
-            input #project name="project" value=(text(&asked.project)) placeholder=(DEFAULT_PROJECT);
+            input #project name="project" value=(text(&typed.project)) placeholder=(DEFAULT_PROJECT);
             label for="key" { "Id of an API key, whose rules hold" }
-            input #key name="key" value=(text(&asked.key)) placeholder="key_…";
+            input #key name="key" value=(text(&typed.key)) placeholder="key_…";
             p {
-                input #session name="session" type="checkbox" value="1" checked[asked.has_session];
+                input #session name="session" type="checkbox" value="1" checked[typed.has_session];
                 " "
                 label.inline for="session" { "As a request of a session" }
             }
@@ -114,13 +114,13 @@ fn form(request: &ConsoleRequest, asked: &Asked) -> Markup {
 }
 
 /// Errors: what is wrong with what was typed, or that the store does not answer.
-async fn answer(console: &Console, asked: &Asked) -> Result<Answer, String> {
-    let request = match ChatCompletions.parse(asked.body.clone().into_bytes().into()) {
+async fn answer(console: &Console, typed: &Typed) -> Result<PlanAnswer, String> {
+    let request = match ChatCompletions.parse(typed.body.clone().into_bytes().into()) {
         Ok(request) => request,
-        Err(fault) => return Ok(Answer::Refused(fault)),
+        Err(fault) => return Ok(PlanAnswer::Refused(fault)),
     };
-    let asker = match &asked.organization {
-        None if asked.project.is_some() || asked.key.is_some() => {
+    let asker = match &typed.organization {
+        None if typed.project.is_some() || typed.key.is_some() => {
             return Err("A project or a key needs its organization.".to_owned());
         }
         None => Asker::default(),
@@ -128,8 +128,8 @@ async fn answer(console: &Console, asked: &Asked) -> Result<Answer, String> {
             let store = console.store().clone();
             let (organization, project, key) = (
                 organization.clone(),
-                asked.project.clone(),
-                asked.key.clone(),
+                typed.project.clone(),
+                typed.key.clone(),
             );
             let finding = async move {
                 let names = AskerNames {
@@ -142,11 +142,11 @@ async fn answer(console: &Console, asked: &Asked) -> Result<Answer, String> {
             let found = console.on_store(finding).await;
             match found.map_err(|error| error.to_string())? {
                 Ok(asker) => asker,
-                Err(error) => return Ok(Answer::Refused(error.into())),
+                Err(error) => return Ok(PlanAnswer::Refused(error.into())),
             }
         }
     };
-    planned(console, request, asker, asked.has_session).await
+    planned(console, request, asker, typed.has_session).await
 }
 
 async fn planned(
@@ -154,7 +154,7 @@ async fn planned(
     request: ModelRequest,
     asker: Asker,
     has_session: bool,
-) -> Result<Answer, String> {
+) -> Result<PlanAnswer, String> {
     let app = console.app();
     // Counting the tokens of a long prompt takes time.
     let planning = console.background().spawn_blocking(move || {
@@ -162,8 +162,8 @@ async fn planned(
         plan(&app.models.planner, &request, &asker, (has_session, now_ms))
     });
     match planning.await {
-        Ok(Ok(plan)) => Ok(Answer::Plan(plan)),
-        Ok(Err(fault)) => Ok(Answer::Refused(fault)),
+        Ok(Ok(plan)) => Ok(PlanAnswer::Plan(plan)),
+        Ok(Err(fault)) => Ok(PlanAnswer::Refused(fault)),
         Err(_) => Err("The plan could not be made: the log says why.".to_owned()),
     }
 }
