@@ -20,6 +20,8 @@
 
 #[path = "loopback/bare.rs"]
 mod bare;
+#[path = "loopback/console.rs"]
+mod console;
 #[path = "loopback/gateway.rs"]
 mod gateway;
 #[path = "loopback/kind.rs"]
@@ -156,6 +158,9 @@ fn drive(options: &Options) {
     }
     if options.has(Section::Sdk) {
         sdk(&lab.gateway, options);
+    }
+    if options.has(Section::Console) {
+        console::print(&lab, options, folder.path());
     }
     if options.has(Section::Rig) {
         rig::print(&lab, options);

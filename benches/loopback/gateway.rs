@@ -58,6 +58,16 @@ pub fn start(tool: &[String], upstream: &str, folder: &str) -> Part {
     })
 }
 
+/// Starts such a gateway that keeps this many calls for the console.
+pub fn start_keeping(upstream: &str, folder: &str, calls: usize) -> Part {
+    let variables = [
+        ("WEIRGATE_BENCH_UPSTREAM", upstream),
+        ("WEIRGATE_BENCH_FOLDER", folder),
+        ("WEIRGATE_BENCH_KEPT_CALLS", &calls.to_string()),
+    ];
+    Part::start_under(&[], "gateway", &variables)
+}
+
 /// Starts the binary that `WEIRGATE_BENCH_BINARY` names, if it names one, with the configuration for an address.
 pub fn start_binary(
     tool: &[String],
@@ -101,7 +111,7 @@ pub fn serve(folder: &str, models: &str, configuration: &str) -> ! {
         AccessLog::start(std::io::sink(), metrics.log_dropped.clone())
     })
     .unwrap();
-    print_line(&format!("{} {keys}", running.public));
+    print_line(&format!("{} {keys} {}", running.public, running.admin));
     loop {
         std::thread::park();
     }
@@ -127,6 +137,10 @@ fn prepare(folder: &str, models: &str, configuration: &str) -> (LoadedConfig, St
 /// Returns the configuration. `WEIRGATE_BENCH_STORE` adds a line to `[store]`, such as `durability = "power"`.
 fn configuration(folder: &str, upstream: &str, address: &str) -> String {
     let store = variable("WEIRGATE_BENCH_STORE").unwrap_or_default();
+    let kept_calls = variable("WEIRGATE_BENCH_KEPT_CALLS");
+    let console = kept_calls.map_or(String::new(), |calls| {
+        format!("[console]\nkeep_calls = {calls}\n")
+    });
     format!(
         "[listen]\naddress = \"{address}\"\n[admin]\naddress = \"127.0.0.1:0\"\n[server]\nthreads = 1\n\
          [store]\nurl = \"sqlite:{folder}/bench.db\"\nstate_dir = \"{folder}\"\n{store}\n\
@@ -139,7 +153,7 @@ fn configuration(folder: &str, upstream: &str, address: &str) -> String {
          limits = {{ \"POST /content/v2\" = 0 }}\n\
          [models]\nfile = \"{folder}/models.toml\"\n\
          [providers.own]\nkind = \"openai-compatible\"\nbase_url = \"http://{upstream}/v1\"\nkeys = []\n\
-         [providers.translated]\nkind = \"anthropic\"\nbase_url = \"http://{upstream}\"\nkeys = [{{ file = \"{folder}/key\" }}]\n"
+         {console}[providers.translated]\nkind = \"anthropic\"\nbase_url = \"http://{upstream}\"\nkeys = [{{ file = \"{folder}/key\" }}]\n"
     )
 }
 

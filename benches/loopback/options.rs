@@ -19,18 +19,21 @@ pub enum Section {
     Sdk,
     /// Memory: idle, under load, with open streams, with large bodies.
     Memory,
+    /// What the console costs.
+    Console,
     /// The scenarios of an open benchmark.
     Rig,
 }
 
 impl Section {
-    const ALL: [(Section, &str); 7] = [
+    const ALL: [(Section, &str); 8] = [
         (Section::Rates, "rates"),
         (Section::Latency, "latency"),
         (Section::Instructions, "instructions"),
         (Section::Syscalls, "syscalls"),
         (Section::Sdk, "sdk"),
         (Section::Memory, "memory"),
+        (Section::Console, "console"),
         (Section::Rig, "rig"),
     ];
 }

@@ -25,6 +25,8 @@ pub struct Part {
     pub key: String,
     /// The API key of a project whose replies are cached.
     pub caching_key: String,
+    /// The address of the operator's listener, if it tells it.
+    pub admin: String,
 }
 
 /// CPU time by thread, in microseconds. Threads of one name count as one.
@@ -49,7 +51,7 @@ impl Cpu {
 }
 
 impl Part {
-    /// Starts this program in a role. It prints its address and its keys on its first line.
+    /// Starts this program in a role. It prints its address, its keys and the address of its operator's listener on its first line.
     pub fn start(role: &str, variables: &[(&str, &str)]) -> Part {
         Self::start_under(&[], role, variables)
     }
@@ -110,6 +112,7 @@ impl Part {
             address: word(),
             key: word(),
             caching_key: word(),
+            admin: word(),
         }
     }
 
