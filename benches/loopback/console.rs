@@ -39,7 +39,13 @@ pub fn print(lab: &Lab, options: &Options, folder: &Path) {
         return print_line("\nskipped: the console (the gateway does not tell its admin listener)");
     }
     let round = |part: &Part| {
-        let round = load::paced(part, Kind::Json, CONNECTIONS, CALLS_PER_SECOND, options.time);
+        let round = load::paced(
+            part,
+            Kind::Json,
+            CONNECTIONS,
+            CALLS_PER_SECOND,
+            options.time,
+        );
         round.cpu_us.sum()
     };
     let [mut off, mut unseen, mut seen] = [const { Vec::new() }; 3];
@@ -82,7 +88,10 @@ impl Viewer {
         stream
             .set_read_timeout(Some(Duration::from_millis(100)))
             .unwrap();
-        let (is_over, seen) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (is_over, seen) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(AtomicU64::new(0)),
+        );
         let (over, count) = (Arc::clone(&is_over), Arc::clone(&seen));
         let thread = std::thread::spawn(move || {
             let mut piece = [0; 16 << 10];

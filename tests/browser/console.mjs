@@ -1,11 +1,12 @@
 // A person looks at every view of the console in Chromium: in the light and in the dark, on a narrow screen and a wide one.
 // Whatever the navigation names is looked at, and the pages of PATHS.
 //
-// Environment: CONSOLE (its address, with a link that signs in), PATHS (more paths, one per line), CHROMIUM (the program),
-// SCREENSHOTS (a folder). Arguments: the checks to run; without any, all. Run it in the folder that holds node_modules. One line per
+// Environment: CONSOLE (its address, with a link that signs in), PATHS (more paths, one per line), SERVER (as JSON: the process that
+// may be killed, how to start it again, and a page to have open meanwhile), CHROMIUM (the program), SCREENSHOTS (a folder). Arguments: the checks to run; without any, all. Run it in the folder that holds node_modules. One line per
 // check on stdout; exit 1 when one failed, 2 for an unknown name.
 
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -16,7 +17,7 @@ const require = createRequire(process.cwd() + "/");
 const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
-const { CONSOLE, PATHS = "", CHROMIUM, SCREENSHOTS } = process.env;
+const { CONSOLE, PATHS = "", SERVER, CHROMIUM, SCREENSHOTS } = process.env;
 // A build for tests is slower than the one that is installed.
 const SLOWNESS = Number(process.env.SLOWNESS || 1);
 const origin = new URL(CONSOLE).origin;
@@ -89,6 +90,24 @@ await main({
         await page.keyboard.press("Tab");
       }
     });
+  },
+
+  async an_open_page_outlives_the_process() {
+    if (!SERVER) return;
+    const { pid, program, args, cwd, path } = JSON.parse(SERVER);
+    let next = null;
+    try {
+      await visit({}, async (page) => {
+        await page.goto(origin + path);
+        process.kill(pid, "SIGKILL");
+        await page.locator("#connection", { hasText: "does not answer" }).waitFor({ timeout: 30000 });
+        await shot(page, "console-lost");
+        next = spawn(program, args, { cwd, stdio: "ignore" });
+        await page.locator("#connection", { hasText: "Connected again" }).waitFor({ timeout: 60000 });
+      });
+    } finally {
+      next?.kill("SIGKILL");
+    }
   },
 
   async every_view_answers_in_time() {
