@@ -25,10 +25,12 @@
 //! | [`models`] | requests of models, the wires of providers, and the order of attempts |
 //! | [`decisions`] | the variation of a flag that a user gets |
 //! | [`graph`] | operations, tenants and cacheability of the graph service |
+//! | [`audit`] | what the log of changes says, and whether it is whole |
 //! | [`manifest`] | what changes so that the store has the accounts of a file |
 //! | [`mcp`] | messages and tools of the Model Context Protocol |
 
 pub mod accounts;
+pub mod audit;
 pub mod auth;
 pub mod cidr;
 pub mod decisions;
